@@ -1,0 +1,73 @@
+// Floor 2. Shapes and strides: short lists of 64-bit numbers.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <declivity/export.hpp>
+
+namespace declivity {
+
+/// A list of at most kMaxRank numbers, held in place. Used for shapes, strides, axes and starts.
+class DECLIVITY_API Dims {
+  public:
+    static constexpr int kMaxRank = 8;
+
+    Dims() = default;
+    /// @throws ShapeError when more than kMaxRank numbers are given
+    Dims(std::initializer_list<std::int64_t> values);
+    explicit Dims(std::span<const std::int64_t> values);
+    /// `rank` times the same value.
+    static Dims filled(int rank, std::int64_t value);
+
+    [[nodiscard]] int rank() const noexcept { return rank_; }
+    [[nodiscard]] bool empty() const noexcept { return rank_ == 0; }
+    [[nodiscard]] std::int64_t operator[](int axis) const { return values_[static_cast<std::size_t>(axis)]; }
+    std::int64_t& operator[](int axis) { return values_[static_cast<std::size_t>(axis)]; }
+    /// Product of all values; 1 for an empty list.
+    [[nodiscard]] std::int64_t numel() const noexcept;
+    /// @throws ShapeError when the list is full
+    void push_back(std::int64_t value);
+    void insert(int position, std::int64_t value);
+    void erase(int position);
+
+    [[nodiscard]] const std::int64_t* begin() const noexcept { return values_.data(); }
+    [[nodiscard]] const std::int64_t* end() const noexcept { return values_.data() + rank_; }
+    [[nodiscard]] std::int64_t back() const { return values_[static_cast<std::size_t>(rank_ - 1)]; }
+    [[nodiscard]] std::span<const std::int64_t> span() const noexcept { return {begin(), end()}; }
+    /// "[2, 3, 4]".
+    [[nodiscard]] std::string str() const;
+
+    friend bool operator==(const Dims& a, const Dims& b) noexcept {
+        if (a.rank_ != b.rank_) return false;
+        for (int i = 0; i < a.rank_; ++i)
+            if (a[i] != b[i]) return false;
+        return true;
+    }
+
+  private:
+    std::array<std::int64_t, kMaxRank> values_{};
+    int rank_ = 0;
+};
+
+/// Sizes of a tensor, outermost first. An empty shape is a scalar.
+using Shape = Dims;
+/// Distance, in elements, between neighbours along each axis.
+using Strides = Dims;
+
+/// Row-major strides of a dense tensor.
+DECLIVITY_API Strides dense_strides(const Shape& shape);
+
+/// Turns an axis of -rank..rank-1 into 0..rank-1.
+/// @throws ShapeError naming `function` otherwise
+DECLIVITY_API int normalize_axis(std::string_view function, std::int64_t axis, int rank);
+
+/// NumPy's rule: aligned at the right, a size of 1 stretches.
+/// @throws ShapeError naming `function` and both shapes when they do not fit
+DECLIVITY_API Shape broadcast_shapes(std::string_view function, const Shape& a, const Shape& b);
+
+}  // namespace declivity

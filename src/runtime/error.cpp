@@ -1,0 +1,25 @@
+#include <cstring>
+
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+namespace declivity {
+
+// The destructors stand here so that each exception has one vtable, which a catch in another library can match.
+Error::~Error() = default;
+DeviceError::~DeviceError() = default;
+ShapeError::~ShapeError() = default;
+TypeError::~TypeError() = default;
+ValueError::~ValueError() = default;
+OutOfMemory::~OutOfMemory() = default;
+FormatError::~FormatError() = default;
+IoError::~IoError() = default;
+Unsupported::~Unsupported() = default;
+
+FormatError::FormatError(const std::string& file, std::uint64_t offset, const std::string& found)
+    : Error(fmt::format("{}: at byte {}: {}", file, offset, found)), file_(file), offset_(offset) {}
+
+IoError::IoError(const std::string& action, const std::string& file, int error)
+    : Error(fmt::format("cannot {} '{}': {}", action, file, std::strerror(error))), file_(file) {}
+
+}  // namespace declivity
