@@ -1,0 +1,66 @@
+// Floor 1. Device memory: blocks of the memory pool, and moving bytes between host and device.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include <declivity/runtime/device.hpp>
+#include <declivity/runtime/event.hpp>
+
+namespace declivity {
+
+namespace detail {
+struct Block;
+}
+
+/// Which queue writes a block first. The pool may hand a block that pending kernels still read to later kernels,
+/// because they run in order; one that the copy queue will write must wait for those readers.
+enum class BufferUse : std::uint8_t { compute, transfer };
+
+/// A shared handle to a block of device memory; the last handle gives the block back to the pool. That is safe as
+/// soon as the last launch that uses it is enqueued: nothing needs to be waited for.
+class DECLIVITY_API Buffer {
+  public:
+    Buffer() = default;
+    /// @param bytes may be 0
+    /// @throws OutOfMemory with the pool's figures
+    Buffer(const Device& device, std::size_t bytes, BufferUse use = BufferUse::compute);
+
+    [[nodiscard]] explicit operator bool() const noexcept { return block_ != nullptr; }
+    [[nodiscard]] std::size_t size() const noexcept;
+    [[nodiscard]] Device device() const;
+    /// How many handles share the block.
+    [[nodiscard]] long use_count() const noexcept { return block_.use_count(); }
+
+    explicit Buffer(std::shared_ptr<detail::Block> block) : block_(std::move(block)) {}
+    [[nodiscard]] detail::Block& block() const noexcept { return *block_; }
+
+    friend bool operator==(const Buffer& a, const Buffer& b) noexcept { return a.block_ == b.block_; }
+
+  private:
+    std::shared_ptr<detail::Block> block_;
+};
+
+/// Copies host bytes into `destination` from byte `offset` on. Returns once the bytes are copied aside (into pinned
+/// memory), so the source may change at once; the device receives them in the order of its compute queue.
+DECLIVITY_API void upload(const Buffer& destination, std::size_t offset, std::span<const std::byte> source);
+
+/// As `upload`, through the copy queue, beside running kernels. Kernels enqueued later wait for it; kernels enqueued
+/// earlier must not use the buffer, so `destination` must have been made with BufferUse::transfer.
+DECLIVITY_API void upload_ahead(const Buffer& destination, std::size_t offset, std::span<const std::byte> source);
+
+/// Starts copying device bytes to the host. `destination` must stay alive until the event is done.
+[[nodiscard]] DECLIVITY_API Event download(const Buffer& source, std::size_t offset, std::span<std::byte> destination);
+
+/// Copies device bytes to the host and waits for them.
+DECLIVITY_API void read(const Buffer& source, std::size_t offset, std::span<std::byte> destination);
+
+/// Copies bytes on the device; both buffers must live on it.
+DECLIVITY_API void copy(const Buffer& source, std::size_t source_offset, const Buffer& destination,
+                        std::size_t destination_offset, std::size_t bytes);
+
+/// Repeats `pattern` (1, 2, 4, 8 or 16 bytes) over `bytes` bytes; `offset` and `bytes` are multiples of its size.
+DECLIVITY_API void fill(const Buffer& destination, std::size_t offset, std::size_t bytes, std::span<const std::byte> pattern);
+
+}  // namespace declivity

@@ -1,0 +1,86 @@
+// Floor 1. OpenCL devices: which there are, what each can do, and the handle through which all work goes.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <declivity/export.hpp>
+
+namespace declivity {
+
+namespace detail {
+class DeviceState;
+}
+
+enum class DeviceType : std::uint8_t { cpu, gpu, accelerator, other };
+
+/// What a device says of itself, or what a small test showed.
+struct DeviceInfo {
+    std::string id;  ///< "platform:device", as DECLIVITY_DEVICE takes it
+    std::string name, vendor, platform, version, driver;
+    DeviceType type = DeviceType::other;
+    unsigned compute_units = 0;
+    std::uint64_t global_memory = 0;    ///< bytes
+    std::uint64_t max_allocation = 0;   ///< bytes of the largest single buffer
+    std::uint64_t local_memory = 0;     ///< bytes a work-group
+    bool dedicated_local_memory = false;
+    bool unified_memory = false;        ///< device memory is host memory
+    std::size_t max_work_group = 0;     ///< work-items
+    std::array<std::size_t, 3> max_work_items{};
+    std::size_t alignment = 0;          ///< bytes to which parts of a buffer are aligned
+    bool fp64 = false, fp16 = false, subgroups = false, int64_atomics = false, command_buffers = false;
+    std::vector<std::string> extensions;
+};
+
+/// Bytes of device memory that the pool holds.
+struct MemoryFigures {
+    std::uint64_t in_use = 0;  ///< handed out
+    std::uint64_t cached = 0;  ///< taken from the device, free for the next request
+    std::uint64_t peak = 0;    ///< largest `in_use` so far
+};
+
+/// How kernels are shaped for a device: `cpu_like` ones want few work-items that loop over contiguous memory,
+/// `gpu_like` ones want many work-items and local memory.
+enum class Family : std::uint8_t { cpu_like, gpu_like };
+
+/// A cheap handle to one OpenCL device. The object behind it (context, queues, memory pool, compiled programs) is
+/// made on first use and lives as long as the process, so handles, tensors and buffers may be destroyed in any
+/// order. Several threads may use one device.
+class DECLIVITY_API Device {
+  public:
+    /// The device named by DECLIVITY_DEVICE, otherwise the first GPU, otherwise an accelerator, otherwise a CPU.
+    /// @throws DeviceError that says which package brings an OpenCL platform when there is none
+    static Device best();
+    /// Every device of every platform; empty when there is none.
+    static std::vector<Device> all();
+    /// @param what "gpu", "cpu", "platform:device" as in "1:0", or part of a name, without regard to case
+    /// @throws DeviceError listing the devices that exist when none fits
+    static Device select(std::string_view what);
+
+    [[nodiscard]] const DeviceInfo& info() const;
+    [[nodiscard]] const std::string& name() const { return info().name; }
+    /// By what the device says of itself (type, local memory); DECLIVITY_FAMILY=cpu or gpu overrides it.
+    [[nodiscard]] Family family() const;
+    [[nodiscard]] MemoryFigures memory() const;
+    /// Sets `peak` back to what is in use now.
+    void reset_peak_memory() const;
+    /// Gives cached memory back to the device.
+    void release_cached_memory() const;
+    /// Waits until everything enqueued so far has run.
+    void synchronize() const;
+
+    friend bool operator==(const Device& a, const Device& b) noexcept { return a.state_ == b.state_; }
+
+    /// For the floor below only.
+    explicit Device(detail::DeviceState* state) : state_(state) {}
+    [[nodiscard]] detail::DeviceState& state() const noexcept { return *state_; }
+
+  private:
+    detail::DeviceState* state_;
+};
+
+}  // namespace declivity

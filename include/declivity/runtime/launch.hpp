@@ -1,0 +1,119 @@
+// Floor 1. Compiling and launching kernels: the only way from C++ to a kernel.
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <declivity/runtime/buffer.hpp>
+#include <declivity/runtime/device.hpp>
+
+namespace declivity {
+
+namespace detail {
+struct KernelState;
+}
+
+/// Names and values that a kernel is compiled with, as by -D.
+class DECLIVITY_API Defines {
+  public:
+    Defines() = default;
+    Defines(std::initializer_list<std::pair<std::string_view, std::string>> values);
+    Defines& set(std::string_view name, std::string_view value);
+    Defines& set(std::string_view name, std::int64_t value);
+    /// One "#define NAME VALUE" line each.
+    [[nodiscard]] const std::string& text() const noexcept { return text_; }
+
+  private:
+    std::string text_;
+};
+
+/// A kernel before it is compiled.
+struct KernelSpec {
+    /// "conv2d.cl": a kernel file of the library, or of DECLIVITY_KERNEL_DIR when that is set and has it. A name
+    /// with a '/' is a file of yours; its #include "..." are looked up beside it and among the library's .clh files.
+    std::string file;
+    /// Name of the __kernel function.
+    std::string name;
+    Defines defines = {};
+};
+
+/// A compiled kernel. Compiled once a process for the same device, file and defines, kept on disk between processes.
+class DECLIVITY_API Kernel {
+  public:
+    /// @throws DeviceError with the build log, or when file or function do not exist
+    Kernel(const Device& device, const KernelSpec& spec);
+
+    [[nodiscard]] const std::string& name() const;
+    [[nodiscard]] Device device() const;
+    /// Most work-items a group of this kernel may have here.
+    [[nodiscard]] std::size_t max_work_group() const;
+
+    [[nodiscard]] detail::KernelState& state() const noexcept { return *state_; }
+
+  private:
+    std::shared_ptr<detail::KernelState> state_;
+};
+
+/// Work-items in up to three dimensions. A local size of {} leaves the choice to the device.
+struct Range {
+    std::array<std::size_t, 3> global{1, 1, 1};
+    std::array<std::size_t, 3> local{0, 0, 0};
+};
+
+/// Memory shared by a work-group, as a kernel argument `__local T*`.
+struct LocalMemory {
+    std::size_t bytes;
+};
+
+/// Memory as a kernel argument. It arrives as two: `__global T* base, long offset`, the offset in elements.
+struct BufferArgument {
+    const Buffer* buffer;
+    std::int64_t offset;        ///< elements
+    std::size_t element_size;   ///< bytes
+};
+
+/// One argument of a launch, of any kind; refers to the caller's value, so use it only as a temporary.
+class DECLIVITY_API Argument {
+  public:
+    template <class T>
+        requires std::is_arithmetic_v<T> && (!std::same_as<T, bool>)
+    Argument(const T& value) : kind_(Kind::value), data_(&value), size_(sizeof(T)) {}
+    /// Plain data, passed by value: the kernel must declare the same struct.
+    template <class T>
+        requires std::is_class_v<T> && std::is_trivially_copyable_v<T>
+    Argument(const T& value) : kind_(Kind::value), data_(&value), size_(sizeof(T)) {}
+    Argument(const BufferArgument& buffer) : kind_(Kind::buffer), data_(&buffer) {}
+    Argument(const LocalMemory& local) : kind_(Kind::local), size_(local.bytes) {}
+
+    enum class Kind : std::uint8_t { value, buffer, local };
+    [[nodiscard]] Kind kind() const noexcept { return kind_; }
+    [[nodiscard]] const void* data() const noexcept { return data_; }
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+  private:
+    Kind kind_;
+    const void* data_ = nullptr;
+    std::size_t size_ = 0;
+};
+
+/// Enqueues a kernel and returns at once.
+/// @throws DeviceError naming the kernel, when the arguments' number or sizes do not fit or the device refuses it
+DECLIVITY_API void launch(const Kernel& kernel, const Range& range, std::initializer_list<Argument> arguments);
+DECLIVITY_API void launch(const Kernel& kernel, const Range& range, std::span<const Argument> arguments);
+
+/// `count` rounded up to a multiple of `multiple`, for global sizes.
+constexpr std::size_t round_up(std::size_t count, std::size_t multiple) { return (count + multiple - 1) / multiple * multiple; }
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace declivity

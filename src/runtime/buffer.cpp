@@ -1,0 +1,179 @@
+#include <declivity/runtime/buffer.hpp>
+
+#include <cstring>
+
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+#include "device_state.hpp"
+
+namespace declivity {
+namespace {
+
+using detail::Block;
+using detail::DeviceState;
+
+void check_range(std::string_view function, const Buffer& buffer, std::size_t offset, std::size_t bytes) {
+    if (!buffer) throw ValueError(fmt::format("{}: wants a buffer, got an empty handle", function));
+    if (offset > buffer.size() || bytes > buffer.size() - offset)
+        throw ShapeError(fmt::format("{}: wants a range inside the buffer of {} bytes, got {} bytes at byte {}", function,
+                                     buffer.size(), bytes, offset));
+}
+
+Event make_event(cl::Event event, const DeviceState& device) {
+    return Event(std::make_shared<detail::EventState>(detail::EventState{std::move(event), device.info.name}));
+}
+
+void write_staged(DeviceState& device, cl::CommandQueue& queue, const Block& block, std::size_t offset,
+                  std::span<const std::byte> source, const std::vector<cl::Event>* after, cl::Event& done) {
+    auto staged = device.staging.take(source.size());
+    std::memcpy(staged.host, source.data(), source.size());
+    device.submit(
+        "copy to device", queue,
+        [&](cl::CommandQueue& on, cl::Event* event) {
+            on.enqueueWriteBuffer(block.memory, CL_FALSE, block.offset + offset, source.size(), staged.host, after, event);
+        },
+        &done);
+    device.staging.give_back(std::move(staged), done);
+}
+
+}  // namespace
+
+Buffer::Buffer(const Device& device, std::size_t bytes, BufferUse use) : block_(device.state().pool.allocate(bytes, use)) {}
+
+std::size_t Buffer::size() const noexcept { return block_ ? block_->size : 0; }
+
+Device Buffer::device() const {
+    if (!block_) throw ValueError("Buffer::device: wants a buffer, got an empty handle");
+    return Device(&block_->device);
+}
+
+void upload(const Buffer& destination, std::size_t offset, std::span<const std::byte> source) {
+    check_range("upload", destination, offset, source.size());
+    if (source.empty()) return;
+    const Block& block = destination.block();
+    cl::Event done;
+    write_staged(block.device, block.device.compute, block, offset, source, nullptr, done);
+}
+
+void upload_ahead(const Buffer& destination, std::size_t offset, std::span<const std::byte> source) {
+    check_range("upload_ahead", destination, offset, source.size());
+    if (source.empty()) return;
+    const Block& block = destination.block();
+    if (block.use != BufferUse::transfer)
+        throw ValueError("upload_ahead: wants a buffer made with BufferUse::transfer, got one of the compute queue");
+    DeviceState& device = block.device;
+    std::vector<cl::Event> after;
+    if (block.readers_done() != nullptr) after.push_back(block.readers_done);
+    cl::Event done;
+    write_staged(device, device.transfer, block, offset, source, after.empty() ? nullptr : &after, done);
+    const std::scoped_lock lock(device.submit_mutex);
+    detail::checked("upload_ahead", device.info.name, [&] {
+        device.transfer.flush();
+        const std::vector<cl::Event> written{done};
+        device.compute.enqueueBarrierWithWaitList(&written);
+    });
+}
+
+Event download(const Buffer& source, std::size_t offset, std::span<std::byte> destination) {
+    check_range("download", source, offset, destination.size());
+    if (destination.empty()) return {};
+    const Block& block = source.block();
+    cl::Event done;
+    block.device.submit(
+        "copy to host", block.device.compute,
+        [&](cl::CommandQueue& queue, cl::Event* event) {
+            queue.enqueueReadBuffer(block.memory, CL_FALSE, block.offset + offset, destination.size(), destination.data(), nullptr, event);
+            queue.flush();
+        },
+        &done);
+    return make_event(std::move(done), block.device);
+}
+
+void read(const Buffer& source, std::size_t offset, std::span<std::byte> destination) {
+    download(source, offset, destination).wait();
+}
+
+void copy(const Buffer& source, std::size_t source_offset, const Buffer& destination, std::size_t destination_offset,
+          std::size_t bytes) {
+    check_range("copy", source, source_offset, bytes);
+    check_range("copy", destination, destination_offset, bytes);
+    if (bytes == 0) return;
+    const Block& from = source.block();
+    const Block& to = destination.block();
+    if (&from.device != &to.device)
+        throw DeviceError(fmt::format("copy: wants both buffers on one device, got '{}' and '{}'", from.device.info.name,
+                                      to.device.info.name));
+    from.device.submit("copy", from.device.compute, [&](cl::CommandQueue& queue, cl::Event* event) {
+        queue.enqueueCopyBuffer(from.memory, to.memory, from.offset + source_offset, to.offset + destination_offset, bytes, nullptr, event);
+    });
+}
+
+void fill(const Buffer& destination, std::size_t offset, std::size_t bytes, std::span<const std::byte> pattern) {
+    check_range("fill", destination, offset, bytes);
+    const std::size_t unit = pattern.size();
+    if (unit == 0 || unit > 16 || (unit & (unit - 1)) != 0 || bytes % unit != 0 || offset % unit != 0)
+        throw ValueError(fmt::format("fill: wants a pattern of 1, 2, 4, 8 or 16 bytes that divides offset and size, got "
+                                     "{} bytes for {} bytes at byte {}", unit, bytes, offset));
+    if (bytes == 0) return;
+    const Block& block = destination.block();
+    block.device.submit("fill", block.device.compute, [&](cl::CommandQueue& queue, cl::Event* event) {
+        // The C interface, because CLHPP's takes the pattern's size from a type.
+        cl_event raw = nullptr;
+        const cl_int status = clEnqueueFillBuffer(queue(), block.memory(), pattern.data(), unit, block.offset + offset, bytes, 0,
+                                                  nullptr, event != nullptr ? &raw : nullptr);
+        if (status != CL_SUCCESS) throw cl::Error(status, "clEnqueueFillBuffer");
+        if (event != nullptr) *event = cl::Event(raw);
+    });
+}
+
+// ---- events and queues
+
+void Event::wait() const {
+    if (state_) detail::checked("wait for an event", state_->device, [&] { state_->event.wait(); });
+}
+
+bool Event::done() const {
+    if (!state_) return true;
+    const cl_int status = detail::checked("ask an event", state_->device,
+                                          [&] { return state_->event.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>(); });
+    if (status < 0) detail::throw_status(status, "a command", state_->device);
+    return status == CL_COMPLETE;
+}
+
+namespace {
+cl::CommandQueue& queue_of(const Device& device, bool transfer) {
+    return transfer ? device.state().transfer : device.state().compute;
+}
+}  // namespace
+
+Event Queue::marker() const {
+    DeviceState& device = device_.state();
+    cl::Event event;
+    const std::scoped_lock lock(device.submit_mutex);
+    detail::checked("Queue::marker", device.info.name, [&] {
+        queue_of(device_, transfer_).enqueueMarkerWithWaitList(nullptr, &event);
+        queue_of(device_, transfer_).flush();
+    });
+    return make_event(std::move(event), device);
+}
+
+void Queue::wait_for(const Event& event) const {
+    if (!event) return;
+    DeviceState& device = device_.state();
+    const std::scoped_lock lock(device.submit_mutex);
+    detail::checked("Queue::wait_for", device.info.name, [&] {
+        const std::vector<cl::Event> events{event.state().event};
+        queue_of(device_, transfer_).enqueueBarrierWithWaitList(&events);
+    });
+}
+
+void Queue::flush() const {
+    detail::checked("Queue::flush", device_.name(), [&] { queue_of(device_, transfer_).flush(); });
+}
+
+void Queue::finish() const {
+    detail::checked("Queue::finish", device_.name(), [&] { queue_of(device_, transfer_).finish(); });
+}
+
+}  // namespace declivity

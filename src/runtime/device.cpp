@@ -1,0 +1,204 @@
+#include <declivity/runtime/device.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "device_registry.hpp"
+#include "device_state.hpp"
+
+namespace declivity {
+namespace detail {
+namespace {
+
+Family family_of(const DeviceInfo& info) {
+    if (const char* value = std::getenv("DECLIVITY_FAMILY")) {
+        if (std::string_view(value) == "cpu") return Family::cpu_like;
+        if (std::string_view(value) == "gpu") return Family::gpu_like;
+    }
+    // Where local memory is plain memory, a work-group is a loop: the CPU-like form fits whatever the device is.
+    return info.type == DeviceType::cpu || !info.dedicated_local_memory ? Family::cpu_like : Family::gpu_like;
+}
+
+template <cl_int Name>
+auto query(const cl::Device& device) {
+    cl_int status = CL_SUCCESS;
+    return device.getInfo<Name>(&status);
+}
+
+}  // namespace
+
+DeviceInfo describe(const cl::Platform& platform, const cl::Device& device, std::string id) {
+    DeviceInfo info;
+    info.id = std::move(id);
+    info.name = query<CL_DEVICE_NAME>(device);
+    info.vendor = query<CL_DEVICE_VENDOR>(device);
+    info.platform = platform.getInfo<CL_PLATFORM_NAME>();
+    info.version = query<CL_DEVICE_VERSION>(device);
+    info.driver = query<CL_DRIVER_VERSION>(device);
+    const cl_device_type type = query<CL_DEVICE_TYPE>(device);
+    info.type = (type & CL_DEVICE_TYPE_GPU)           ? DeviceType::gpu
+                : (type & CL_DEVICE_TYPE_CPU)         ? DeviceType::cpu
+                : (type & CL_DEVICE_TYPE_ACCELERATOR) ? DeviceType::accelerator
+                                                      : DeviceType::other;
+    info.compute_units = query<CL_DEVICE_MAX_COMPUTE_UNITS>(device);
+    info.global_memory = query<CL_DEVICE_GLOBAL_MEM_SIZE>(device);
+    info.max_allocation = query<CL_DEVICE_MAX_MEM_ALLOC_SIZE>(device);
+    info.local_memory = query<CL_DEVICE_LOCAL_MEM_SIZE>(device);
+    info.dedicated_local_memory = query<CL_DEVICE_LOCAL_MEM_TYPE>(device) == CL_LOCAL;
+    info.unified_memory = query<CL_DEVICE_HOST_UNIFIED_MEMORY>(device) != 0;
+    info.max_work_group = query<CL_DEVICE_MAX_WORK_GROUP_SIZE>(device);
+    const auto items = query<CL_DEVICE_MAX_WORK_ITEM_SIZES>(device);
+    for (std::size_t i = 0; i < 3 && i < items.size(); ++i) info.max_work_items[i] = items[i];
+    info.alignment = query<CL_DEVICE_MEM_BASE_ADDR_ALIGN>(device) / 8;
+    const std::string extensions = query<CL_DEVICE_EXTENSIONS>(device);
+    for (std::size_t start = 0; start < extensions.size();) {
+        const std::size_t end = std::min(extensions.find(' ', start), extensions.size());
+        if (end > start) info.extensions.push_back(extensions.substr(start, end - start));
+        start = end + 1;
+    }
+    const auto has = [&](std::string_view name) { return std::ranges::find(info.extensions, name) != info.extensions.end(); };
+    info.fp64 = has("cl_khr_fp64");
+    info.fp16 = has("cl_khr_fp16");
+    info.subgroups = has("cl_khr_subgroups") || has("cl_intel_subgroups");
+    info.int64_atomics = has("cl_khr_int64_base_atomics");
+    info.command_buffers = has("cl_khr_command_buffer");
+    return info;
+}
+
+DeviceState::DeviceState(cl::Device handle, cl::Context with, cl::CommandQueue queue, DeviceInfo described)
+    : device(std::move(handle)),
+      context(std::move(with)),
+      info(std::move(described)),
+      family(family_of(info)),
+      compute(std::move(queue)),
+      pool(*this),
+      staging(*this),
+      programs(*this) {
+    checked("make the copy queue", info.name, [&] { transfer = cl::CommandQueue(context, device, CL_QUEUE_PROFILING_ENABLE); });
+}
+
+cl::Event DeviceState::compute_marker() {
+    cl::Event event;
+    const std::scoped_lock lock(submit_mutex);
+    checked("marker", info.name, [&] { compute.enqueueMarkerWithWaitList(nullptr, &event); });
+    // Another queue may wait for it: an event nobody handed to the device never ends.
+    checked("flush", info.name, [&] { compute.flush(); });
+    return event;
+}
+
+void DeviceState::finish() {
+    checked("wait for the copy queue", info.name, [&] { transfer.finish(); });
+    checked("wait for the compute queue", info.name, [&] { compute.finish(); });
+}
+
+Registry& Registry::instance() {
+    static auto* registry = new Registry;  // never destroyed, see device_state.hpp
+    return *registry;
+}
+
+const std::vector<Registry::Found>& Registry::devices() {
+    const std::scoped_lock lock(mutex_);
+    if (searched_) return found_;
+    std::vector<cl::Platform> platforms;
+    try {
+        cl::Platform::get(&platforms);
+    } catch (const cl::Error& error) {
+        if (error.err() != -1001) throw_status(error.err(), "list of OpenCL platforms", "this machine");
+    }
+    for (std::size_t p = 0; p < platforms.size(); ++p) {
+        std::vector<cl::Device> devices;
+        try {
+            platforms[p].getDevices(CL_DEVICE_TYPE_ALL, &devices);
+        } catch (const cl::Error&) {
+            continue;  // a platform without devices (a driver whose card is missing) says CL_DEVICE_NOT_FOUND
+        }
+        for (std::size_t d = 0; d < devices.size(); ++d)
+            found_.push_back({devices[d], describe(platforms[p], devices[d], fmt::format("{}:{}", p, d)), nullptr});
+    }
+    searched_ = true;
+    return found_;
+}
+
+DeviceState& Registry::state(std::size_t index) {
+    devices();
+    const std::scoped_lock lock(mutex_);
+    Found& found = found_.at(index);
+    if (found.state == nullptr) {
+        checked("make a context and a queue", found.info.name, [&] {
+            cl::Context context(found.device);
+            cl::CommandQueue queue(context, found.device, CL_QUEUE_PROFILING_ENABLE);
+            found.state = new DeviceState(found.device, std::move(context), std::move(queue), found.info);
+        });
+    }
+    return *found.state;
+}
+
+}  // namespace detail
+
+namespace {
+
+std::string lower(std::string_view text) {
+    std::string out(text);
+    std::ranges::transform(out, out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return out;
+}
+
+[[noreturn]] void throw_no_device() {
+    throw DeviceError(
+        "no OpenCL device found: this machine has no OpenCL driver, or its ICD loader does not see one. Install one: "
+        "pocl-opencl-icd runs on any CPU (Debian, Ubuntu: apt install pocl-opencl-icd; Fedora, Arch: pocl); for a GPU "
+        "the vendor's driver (intel-opencl-icd, rocm-opencl-icd or mesa-opencl-icd, nvidia-opencl-icd). `clinfo -l` "
+        "lists what the loader sees, /etc/OpenCL/vendors what it looks for");
+}
+
+}  // namespace
+
+std::vector<Device> Device::all() {
+    auto& registry = detail::Registry::instance();
+    std::vector<Device> devices;
+    for (std::size_t i = 0; i < registry.devices().size(); ++i) devices.emplace_back(&registry.state(i));
+    return devices;
+}
+
+Device Device::best() {
+    if (const char* wanted = std::getenv("DECLIVITY_DEVICE"); wanted != nullptr && *wanted != '\0') return select(wanted);
+    auto& registry = detail::Registry::instance();
+    const auto& found = registry.devices();
+    if (found.empty()) throw_no_device();
+    for (const DeviceType type : {DeviceType::gpu, DeviceType::accelerator, DeviceType::cpu})
+        for (std::size_t i = 0; i < found.size(); ++i)
+            if (found[i].info.type == type) return Device(&registry.state(i));
+    return Device(&registry.state(0));
+}
+
+Device Device::select(std::string_view what) {
+    auto& registry = detail::Registry::instance();
+    const auto& found = registry.devices();
+    if (found.empty()) throw_no_device();
+    const std::string wanted = lower(what);
+    const auto matches = [&](const DeviceInfo& info) {
+        if (wanted == "gpu") return info.type == DeviceType::gpu;
+        if (wanted == "cpu") return info.type == DeviceType::cpu;
+        return wanted == info.id || (!wanted.empty() && lower(info.name).find(wanted) != std::string::npos);
+    };
+    for (std::size_t i = 0; i < found.size(); ++i)
+        if (matches(found[i].info)) return Device(&registry.state(i));
+    std::vector<std::string> names;
+    for (const auto& one : found) names.push_back(fmt::format("{} '{}'", one.info.id, one.info.name));
+    throw DeviceError(fmt::format("Device::select: wants \"gpu\", \"cpu\", an id or part of a name, got \"{}\"; there is {}", what,
+                                  fmt::join(names, ", ")));
+}
+
+const DeviceInfo& Device::info() const { return state_->info; }
+Family Device::family() const { return state_->family; }
+MemoryFigures Device::memory() const { return state_->pool.figures(); }
+void Device::reset_peak_memory() const { state_->pool.reset_peak(); }
+void Device::release_cached_memory() const { state_->pool.release_cached(); }
+void Device::synchronize() const { state_->finish(); }
+
+}  // namespace declivity

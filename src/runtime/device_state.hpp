@@ -1,0 +1,89 @@
+// Floor 1, private. The one object a device has in this process. Never destroyed, so that tensors in static storage
+// may outlive main().
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <declivity/runtime/device.hpp>
+#include <declivity/runtime/event.hpp>
+
+#include "memory_pool.hpp"
+#include "opencl.hpp"
+#include "program_cache.hpp"
+#include "staging.hpp"
+
+namespace declivity::detail {
+
+struct EventState {
+    cl::Event event;
+    std::string device;
+};
+
+/// Commands of a running Profiler. Held by it and, while it runs, by the device.
+struct ProfilerState {
+    struct Entry {
+        std::string name;
+        cl::Event event;
+    };
+    std::mutex mutex;
+    std::vector<Entry> pending;
+    struct Sum {
+        std::int64_t calls = 0;
+        double seconds = 0, longest = 0;
+    };
+    std::unordered_map<std::string, Sum> sums;
+    DeviceState* device = nullptr;
+
+    void add(const std::string& name, const cl::Event& event);
+    /// Adds up what has run; with `all`, waits for the rest.
+    void collect(bool all);
+};
+
+class DeviceState {
+  public:
+    DeviceState(cl::Device handle, cl::Context with, cl::CommandQueue queue, DeviceInfo described);
+    DeviceState(const DeviceState&) = delete;
+    DeviceState& operator=(const DeviceState&) = delete;
+
+    /// An event behind everything in the compute queue.
+    cl::Event compute_marker();
+    void finish();
+
+    /// Enqueues under the device's lock, with an event when somebody profiles. `enqueue` gets the queue and a
+    /// cl::Event* that may be null.
+    template <class Enqueue>
+    void submit(std::string_view what, cl::CommandQueue& queue, Enqueue&& enqueue, cl::Event* event = nullptr) {
+        std::shared_ptr<ProfilerState> profiler;
+        cl::Event own;
+        cl::Event* out = event;
+        {
+            const std::scoped_lock lock(submit_mutex);
+            profiler = active_profiler;
+            if (profiler && out == nullptr) out = &own;
+            checked(what, info.name, [&] { enqueue(queue, out); });
+        }
+        if (profiler) profiler->add(std::string(what), *out);
+    }
+
+    cl::Device device;
+    cl::Context context;
+    DeviceInfo info;
+    Family family = Family::cpu_like;
+    cl::CommandQueue compute;
+    cl::CommandQueue transfer;
+    MemoryPool pool;
+    StagingPool staging;
+    ProgramCache programs;
+
+    std::mutex submit_mutex;  // kernel arguments and enqueueing: a cl_kernel may be set by one thread at a time
+    std::shared_ptr<ProfilerState> active_profiler;
+};
+
+DeviceInfo describe(const cl::Platform& platform, const cl::Device& device, std::string id);
+
+}  // namespace declivity::detail

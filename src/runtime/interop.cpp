@@ -1,0 +1,53 @@
+#include <declivity/runtime/interop.hpp>
+
+#include <map>
+#include <mutex>
+
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+#include "device_state.hpp"
+
+namespace declivity::interop {
+
+cl_device_id device_id(const Device& device) { return device.state().device(); }
+cl_context context(const Device& device) { return device.state().context(); }
+cl_command_queue compute_queue(const Device& device) { return device.state().compute(); }
+
+RawBuffer raw(const Buffer& buffer) {
+    if (!buffer) throw ValueError("interop::raw: wants a buffer, got an empty handle");
+    return {buffer.block().memory(), buffer.block().offset, buffer.size()};
+}
+
+Device wrap(cl_context raw_context, cl_command_queue raw_queue) {
+    static std::mutex mutex;
+    static auto* wrapped = new std::map<cl_command_queue, detail::DeviceState*>;  // never destroyed, as all devices
+    const std::scoped_lock lock(mutex);
+    if (const auto found = wrapped->find(raw_queue); found != wrapped->end()) return Device(found->second);
+    return detail::checked("interop::wrap", "a queue of the caller", [&] {
+        cl::Context own_context(raw_context, true);
+        cl::CommandQueue queue(raw_queue, true);
+        if (queue.getInfo<CL_QUEUE_CONTEXT>()() != raw_context)
+            throw ValueError("interop::wrap: wants a queue of the given context, got one of another");
+        if (queue.getInfo<CL_QUEUE_PROPERTIES>() & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE)
+            throw ValueError("interop::wrap: wants an in-order queue, got one that runs out of order");
+        const auto device = queue.getInfo<CL_QUEUE_DEVICE>();
+        const cl::Platform platform(device.getInfo<CL_DEVICE_PLATFORM>(), true);
+        auto* state = new detail::DeviceState(device, own_context, queue, detail::describe(platform, device, "wrapped"));
+        wrapped->emplace(raw_queue, state);
+        return Device(state);
+    });
+}
+
+Buffer wrap(const Device& device, cl_mem memory, std::size_t offset, std::size_t bytes) {
+    if (offset % 16 != 0) throw ValueError(fmt::format("interop::wrap: wants an offset that is a multiple of 16 bytes, got {}", offset));
+    return detail::checked("interop::wrap", device.name(), [&] {
+        cl::Buffer own(memory, true);
+        if (own.getInfo<CL_MEM_SIZE>() < offset + bytes)
+            throw ShapeError(fmt::format("interop::wrap: wants a range inside the memory of {} bytes, got {} bytes at byte {}",
+                                         own.getInfo<CL_MEM_SIZE>(), bytes, offset));
+        return Buffer(std::make_shared<detail::Block>(device.state(), nullptr, own, offset, bytes));
+    });
+}
+
+}  // namespace declivity::interop

@@ -1,0 +1,209 @@
+#include "memory_pool.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+#include "device_state.hpp"
+
+namespace declivity::detail {
+namespace {
+
+constexpr std::size_t kFirstSlab = std::size_t{32} << 20;
+constexpr std::size_t kLargestSlab = std::size_t{1} << 30;
+constexpr std::size_t kAlignment = 256;  // bytes: at least a cache line, and what every vector type needs
+
+bool exact_from_environment() {
+    const char* value = std::getenv("DECLIVITY_POOL");
+    return value != nullptr && std::string_view(value) == "exact";
+}
+
+std::uint64_t limit_from_environment() {
+    const char* value = std::getenv("DECLIVITY_MEMORY_LIMIT");
+    return value == nullptr ? ~std::uint64_t{0} : std::strtoull(value, nullptr, 10);
+}
+
+}  // namespace
+
+Block::~Block() {
+    if (slab != nullptr) device.pool.release(*this);
+}
+
+MemoryPool::MemoryPool(DeviceState& device)
+    : device_(device),
+      alignment_(std::max(kAlignment, device.info.alignment)),
+      limit_(limit_from_environment()),
+      exact_(exact_from_environment()) {}
+
+std::shared_ptr<Block> MemoryPool::allocate(std::size_t bytes, BufferUse use) {
+    std::unique_lock lock(mutex_);
+    // In exact mode a checker must see the first byte past the end; a cl_mem of no bytes does not exist.
+    const std::size_t reserved = exact_ ? std::max<std::size_t>(bytes, 1) : round_up(std::max<std::size_t>(bytes, 1), alignment_);
+    std::shared_ptr<Block> block;
+    if (use == BufferUse::transfer) block = take_transfer(bytes, reserved);
+    if (!block) block = take(bytes, reserved);
+    if (!block && grow(reserved)) block = take(bytes, reserved);
+    if (!block) {
+        // Kernels that are still pending may hold what was released: only a finished queue frees it for real.
+        lock.unlock();
+        device_.finish();
+        lock.lock();
+        release_cached_locked();
+        block = take(bytes, reserved);
+        if (!block && grow(reserved)) block = take(bytes, reserved);
+    }
+    if (!block) throw_exhausted(bytes);
+    block->use = use;
+    count(block->reserved);
+    lock.unlock();
+    if (use == BufferUse::transfer && block->readers_done() == nullptr) block->readers_done = device_.compute_marker();
+    return block;
+}
+
+std::shared_ptr<Block> MemoryPool::take(std::size_t bytes, std::size_t reserved) {
+    auto found = free_.lower_bound(Free{reserved, nullptr, 0, 0});
+    if (found == free_.end() || (exact_ && found->size != reserved)) return nullptr;
+    const Free part = *found;
+    free_.erase(found);
+    Slab& slab = *part.slab;
+    if (part.size > reserved) {
+        slab.parts[part.offset + reserved] = {part.size - reserved, true};
+        free_.insert({part.size - reserved, &slab, part.offset + reserved, part.slab_number});
+    }
+    slab.parts[part.offset] = {reserved, false};
+    auto block = std::make_shared<Block>(device_, &slab, slab.memory, part.offset, bytes);
+    block->reserved = reserved;
+    return block;
+}
+
+std::shared_ptr<Block> MemoryPool::take_transfer(std::size_t bytes, std::size_t reserved) {
+    const auto found = std::ranges::find(transfer_cache_, reserved, &TransferPart::reserved);
+    if (found == transfer_cache_.end()) return nullptr;
+    auto block = std::make_shared<Block>(device_, found->slab, found->slab->memory, found->offset, bytes);
+    block->reserved = reserved;
+    block->readers_done = found->readers_done;
+    transfer_cache_.erase(found);
+    return block;
+}
+
+bool MemoryPool::grow(std::size_t reserved) {
+    const std::size_t device_limit = device_.info.max_allocation == 0 ? kLargestSlab : static_cast<std::size_t>(device_.info.max_allocation);
+    if (reserved > device_limit) return false;
+    // Each slab as large as all before together: few slabs, and never more than twice what is needed.
+    std::size_t size = std::max(reserved, std::min({kLargestSlab, std::max<std::size_t>(kFirstSlab, static_cast<std::size_t>(total_)),
+                                                    device_limit, static_cast<std::size_t>(device_.info.global_memory / 8 + 1)}));
+    if (exact_) size = reserved;
+    for (;;) {
+        if (total_ + size <= limit_) {
+            cl_int status = CL_SUCCESS;
+            cl::Buffer memory(device_.context, CL_MEM_READ_WRITE, size, nullptr, &status);
+            if (status == CL_SUCCESS) {
+                auto slab = std::make_unique<Slab>();
+                slab->memory = std::move(memory);
+                slab->size = size;
+                slab->parts[0] = {size, true};
+                const std::uint64_t number = next_slab_++;
+                free_.insert({size, slab.get(), 0, number});
+                Slab* key = slab.get();
+                slabs_.emplace(key, std::pair{number, std::move(slab)});
+                total_ += size;
+                return true;
+            }
+        }
+        if (size == reserved) return false;
+        size = std::max(reserved, size / 2);
+    }
+}
+
+void MemoryPool::count(std::size_t reserved) {
+    figures_.in_use += reserved;
+    figures_.peak = std::max(figures_.peak, figures_.in_use);
+}
+
+void MemoryPool::release(Block& block) noexcept {
+    try {
+        cl::Event readers_done;
+        if (block.use == BufferUse::transfer) readers_done = device_.compute_marker();
+        const std::scoped_lock lock(mutex_);
+        figures_.in_use -= block.reserved;
+        if (block.use == BufferUse::transfer && !exact_) {
+            transfer_cache_.push_back({block.slab, block.offset, block.reserved, readers_done});
+        } else {
+            give_part_back(*block.slab, block.offset);
+            if (exact_) release_cached_locked();  // OpenCL itself keeps the memory until pending kernels have run
+        }
+    } catch (...) {
+        // A destructor cannot report: the part stays taken, which wastes it but harms nobody.
+    }
+}
+
+void MemoryPool::give_part_back(Slab& slab, std::size_t offset) {
+    const std::uint64_t number = slabs_.at(&slab).first;
+    auto part = slab.parts.find(offset);
+    part->second.free = true;
+    const auto next = std::next(part);
+    if (next != slab.parts.end() && next->second.free) {
+        free_.erase({next->second.size, &slab, next->first, number});
+        part->second.size += next->second.size;
+        slab.parts.erase(next);
+    }
+    if (part != slab.parts.begin()) {
+        const auto previous = std::prev(part);
+        if (previous->second.free) {
+            free_.erase({previous->second.size, &slab, previous->first, number});
+            previous->second.size += part->second.size;
+            slab.parts.erase(part);
+            part = previous;
+        }
+    }
+    free_.insert({part->second.size, &slab, part->first, number});
+}
+
+MemoryFigures MemoryPool::figures() const {
+    const std::scoped_lock lock(mutex_);
+    MemoryFigures figures = figures_;
+    figures.cached = total_ - figures.in_use;
+    return figures;
+}
+
+void MemoryPool::reset_peak() {
+    const std::scoped_lock lock(mutex_);
+    figures_.peak = figures_.in_use;
+}
+
+void MemoryPool::release_cached() {
+    const std::scoped_lock lock(mutex_);
+    release_cached_locked();
+}
+
+void MemoryPool::release_cached_locked() {
+    for (const TransferPart& part : transfer_cache_) {
+        // The copy queue may still be writing it, or kernels reading: the next owner must not start before them.
+        if (part.readers_done() != nullptr && !exact_) part.readers_done.wait();
+        give_part_back(*part.slab, part.offset);
+    }
+    transfer_cache_.clear();
+    for (auto slab = slabs_.begin(); slab != slabs_.end();) {
+        const Slab& one = *slab->second.second;
+        if (one.parts.size() == 1 && one.parts.begin()->second.free) {
+            free_.erase({one.size, slab->first, 0, slab->second.first});
+            total_ -= one.size;
+            slab = slabs_.erase(slab);
+        } else {
+            ++slab;
+        }
+    }
+}
+
+void MemoryPool::throw_exhausted(std::size_t bytes) const {
+    throw OutOfMemory(fmt::format(
+        "memory pool of '{}': wants {} bytes, and the device gives no more; in use {} bytes, cached {} bytes, peak {} "
+        "bytes, device memory {} bytes, largest single buffer {} bytes. A smaller batch needs less",
+        device_.info.name, bytes, figures_.in_use, total_ - figures_.in_use, figures_.peak, device_.info.global_memory,
+        device_.info.max_allocation));
+}
+
+}  // namespace declivity::detail

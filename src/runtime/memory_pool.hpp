@@ -1,0 +1,101 @@
+// Floor 1, private. The memory pool: few large cl_mem ("slabs"), handed out in parts.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include <declivity/runtime/buffer.hpp>
+
+#include "opencl.hpp"
+
+namespace declivity::detail {
+
+class DeviceState;
+class MemoryPool;
+
+/// One cl_mem, cut into parts. `parts` covers it without gaps.
+struct Slab {
+    cl::Buffer memory;
+    std::size_t size = 0;
+    struct Part {
+        std::size_t size = 0;
+        bool free = true;
+    };
+    std::map<std::size_t, Part> parts;  // by offset
+};
+
+/// What a Buffer stands for: a part of a slab, or memory of a stranger (slab == nullptr).
+struct Block {
+    Block(DeviceState& owner, Slab* from, cl::Buffer in, std::size_t at, std::size_t bytes)
+        : device(owner), slab(from), memory(std::move(in)), offset(at), size(bytes) {}
+    Block(const Block&) = delete;
+    Block& operator=(const Block&) = delete;
+    ~Block();
+
+    DeviceState& device;
+    Slab* slab;
+    cl::Buffer memory;
+    std::size_t offset;
+    std::size_t size;               // as asked for
+    std::size_t reserved = 0;       // as taken from the slab
+    BufferUse use = BufferUse::compute;
+    cl::Event readers_done;         // for transfer blocks: what the copy queue must wait for before writing
+};
+
+/// Best fit with merging of free neighbours. Thread-safe.
+class MemoryPool {
+  public:
+    explicit MemoryPool(DeviceState& device);
+
+    std::shared_ptr<Block> allocate(std::size_t bytes, BufferUse use);
+    void release(Block& block) noexcept;
+    MemoryFigures figures() const;
+    void reset_peak();
+    void release_cached();
+
+  private:
+    struct Free {
+        std::size_t size;
+        Slab* slab;
+        std::size_t offset;
+        // Addresses do not order the slabs: equal runs must pick equal parts, so slabs are ordered by their number.
+        std::uint64_t slab_number;
+        bool operator<(const Free& other) const {
+            return std::tie(size, slab_number, offset) < std::tie(other.size, other.slab_number, other.offset);
+        }
+    };
+
+    std::shared_ptr<Block> take(std::size_t bytes, std::size_t reserved);
+    std::shared_ptr<Block> take_transfer(std::size_t bytes, std::size_t reserved);
+    bool grow(std::size_t reserved);
+    void give_part_back(Slab& slab, std::size_t offset);
+    void release_cached_locked();
+    [[noreturn]] void throw_exhausted(std::size_t bytes) const;
+    void count(std::size_t reserved);
+
+    DeviceState& device_;
+    mutable std::mutex mutex_;
+    std::map<Slab*, std::pair<std::uint64_t, std::unique_ptr<Slab>>> slabs_;
+    std::set<Free> free_;
+    // Parts that the copy queue wrote: kept apart with the event after which the copy queue may write them again.
+    struct TransferPart {
+        Slab* slab;
+        std::size_t offset, reserved;
+        cl::Event readers_done;
+    };
+    std::list<TransferPart> transfer_cache_;
+    std::uint64_t next_slab_ = 0;
+    std::uint64_t total_ = 0;  // bytes of all slabs
+    MemoryFigures figures_;
+    std::size_t alignment_;
+    std::uint64_t limit_;
+    bool exact_;
+};
+
+}  // namespace declivity::detail

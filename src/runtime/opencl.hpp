@@ -1,0 +1,46 @@
+// Floor 1, private. OpenCL through CLHPP, and what its errors are called.
+#pragma once
+
+// 1.1 rather than the 1.2 that the library needs: between 1.2 and 1.9 the 2023 release of CLHPP calls a function of its
+// own that it does not define.
+#ifndef CL_HPP_TARGET_OPENCL_VERSION
+#  define CL_HPP_TARGET_OPENCL_VERSION 300
+#  define CL_HPP_MINIMUM_OPENCL_VERSION 110
+#endif
+#ifndef CL_HPP_ENABLE_EXCEPTIONS
+#  define CL_HPP_ENABLE_EXCEPTIONS
+#endif
+#if defined(__GNUC__)
+#  pragma GCC diagnostic push
+#  pragma GCC diagnostic ignored "-Wignored-attributes"
+#  pragma GCC diagnostic ignored "-Wconversion"
+#  pragma GCC diagnostic ignored "-Wshadow"
+#endif
+#include <CL/opencl.hpp>
+#if defined(__GNUC__)
+#  pragma GCC diagnostic pop
+#endif
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace declivity::detail {
+
+/// "CL_INVALID_WORK_GROUP_SIZE" for -54, and so on.
+std::string_view status_name(int status);
+
+/// Throws what fits the status: OutOfMemory for memory that ran out, DeviceError otherwise.
+[[noreturn]] void throw_status(int status, std::string_view doing, const std::string& device);
+
+/// Runs `call`, turning a cl::Error into an exception of the library.
+template <class Call>
+decltype(auto) checked(std::string_view doing, const std::string& device, Call&& call) {
+    try {
+        return std::forward<Call>(call)();
+    } catch (const cl::Error& error) {
+        throw_status(error.err(), doing, device);
+    }
+}
+
+}  // namespace declivity::detail

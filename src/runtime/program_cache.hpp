@@ -1,0 +1,52 @@
+// Floor 1, private. Compiled programs, in memory and on disk.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include <declivity/runtime/launch.hpp>
+
+#include "opencl.hpp"
+
+namespace declivity::detail {
+
+struct KernelState {
+    cl::Kernel kernel;
+    std::string name;
+    DeviceState* device = nullptr;
+    std::size_t max_work_group = 0;
+    unsigned arguments = 0;
+};
+
+class ProgramCache {
+  public:
+    explicit ProgramCache(DeviceState& device) : device_(device) {}
+    /// The kernel of a spec; compiled by the first caller, awaited by others that want the same program meanwhile.
+    std::shared_ptr<KernelState> kernel(const KernelSpec& spec);
+
+  private:
+    struct Entry {
+        bool building = true;
+        cl::Program program;
+    };
+    cl::Program program(const KernelSpec& spec);
+    cl::Program build(const KernelSpec& spec, const std::string& source);
+
+    DeviceState& device_;
+    std::mutex mutex_;
+    std::condition_variable built_;
+    std::unordered_map<std::string, std::shared_ptr<KernelState>> kernels_;  // by file, defines, name
+    std::unordered_map<std::string, Entry> programs_;                        // by file, defines
+};
+
+/// The whole text of a kernel file, #include lines replaced by what they name.
+/// @throws DeviceError when the file or something it includes does not exist
+std::string kernel_source(const std::string& file);
+
+/// Options every program is built with.
+extern const char* const kBuildOptions;
+
+}  // namespace declivity::detail
