@@ -83,6 +83,12 @@ struct BufferArgument {
     std::size_t element_size;   ///< bytes
 };
 
+/// Plain data of a size known at run time, by value.
+struct RawArgument {
+    const void* data;
+    std::size_t bytes;
+};
+
 /// One argument of a launch, of any kind; refers to the caller's value, so use it only as a temporary.
 class DECLIVITY_API Argument {
   public:
@@ -93,6 +99,7 @@ class DECLIVITY_API Argument {
     template <class T>
         requires std::is_class_v<T> && std::is_trivially_copyable_v<T>
     Argument(const T& value) : kind_(Kind::value), data_(&value), size_(sizeof(T)) {}
+    Argument(const RawArgument& raw) : kind_(Kind::value), data_(raw.data), size_(raw.bytes) {}
     Argument(const BufferArgument& buffer) : kind_(Kind::buffer), data_(&buffer) {}
     Argument(const LocalMemory& local) : kind_(Kind::local), size_(local.bytes) {}
 

@@ -1,0 +1,99 @@
+// Floor 2. Elementwise expressions: trees of functions over views, and the kernels made from them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <declivity/ops/view.hpp>
+
+namespace declivity::ops {
+
+/// The elementwise functions; one row each in elementwise_table.def.
+enum class Function : std::uint8_t {
+#define DECLIVITY_FUNCTION(name, ...) name,
+#include <declivity/ops/elementwise_table.def>
+#undef DECLIVITY_FUNCTION
+};
+
+/// What a function takes and gives.
+enum class Domain : std::uint8_t {
+    real,     ///< floating numbers, all of one type; gives that type
+    number,   ///< any numbers of one type; gives that type
+    compare,  ///< any numbers of one type; gives bool
+    choose,   ///< a bool, then numbers of one type; gives that type
+    logic,    ///< bools; gives bool
+};
+
+/// One row of the table.
+struct FunctionInfo {
+    std::string_view name;
+    Domain domain;
+    int inputs;      ///< 1: x; 2: a, b; 3: a, b, c
+    int parameters;  ///< numbers that are no tensors: p, q
+    std::string_view value;                    ///< OpenCL C
+    std::array<std::string_view, 3> gradient;  ///< with respect to each input, from g, the inputs and the result y; "" for none
+
+    /// Whether the gradient for `input` mentions the input numbered `other`.
+    [[nodiscard]] bool gradient_needs_input(int input, int other) const;
+    [[nodiscard]] bool gradient_needs_result(int input) const;
+};
+DECLIVITY_API const FunctionInfo& info(Function function);
+
+/// A value for each element of a shape, not computed yet. Cheap to copy.
+class DECLIVITY_API Expression {
+  public:
+    Expression() = default;
+    /// The elements of a view.
+    Expression(const View& view);  // NOLINT: a view is an expression
+    /// The same number everywhere; it takes the type of what it is combined with.
+    static Expression constant(double value, DType dtype);
+    /// In an Epilogue: the value that the operator before it computed.
+    static Expression operator_result(DType dtype, const Shape& shape);
+    /// function(inputs...), which broadcast.
+    /// @throws ShapeError, TypeError, DeviceError, ValueError naming the function
+    static Expression apply(Function function, std::span<const Expression> inputs, std::span<const double> parameters = {});
+    /// The gradient of function(...) for one input: from the gradient of its result, the inputs, and the result.
+    /// Those that the table's rule does not mention may be empty.
+    static Expression gradient(Function function, int input, const Expression& result_gradient, std::span<const Expression> inputs,
+                               const Expression& result, std::span<const double> parameters);
+    /// Another type: to bool means "is not 0", to integers drops the fraction.
+    static Expression cast(const Expression& from, DType to);
+
+    [[nodiscard]] explicit operator bool() const noexcept { return node_ != nullptr; }
+    [[nodiscard]] const Shape& shape() const;
+    [[nodiscard]] DType dtype() const;
+
+    struct Node;
+    [[nodiscard]] const std::shared_ptr<const Node>& node() const noexcept { return node_; }
+
+  private:
+    explicit Expression(std::shared_ptr<const Node> node) : node_(std::move(node)) {}
+    std::shared_ptr<const Node> node_;
+};
+
+/// Computes an expression into `out`, which may have any strides without zeros and may be one of the inputs itself.
+DECLIVITY_API void evaluate(const Expression& expression, const View& out);
+/// Computes it into dense memory of its own.
+DECLIVITY_API View evaluate(const Expression& expression, const Device& device);
+
+/// Copies elements, from any strides to any strides.
+DECLIVITY_API void copy(const View& from, const View& to);
+/// `view` itself when it is dense, otherwise a dense copy.
+DECLIVITY_API View dense_copy_if_needed(const View& view);
+/// Sets every element of a view, of any strides, to one number.
+DECLIVITY_API void fill(const View& view, double value);
+
+/// What a heavy operator (matmul, convolution) does to each element of its result before it is stored: an
+/// elementwise expression of operator_result(). Empty: nothing.
+struct Epilogue {
+    Expression tail = {};
+};
+/// Applies an epilogue to a result that is stored already; for strategies that cannot do so on the way.
+DECLIVITY_API void apply_epilogue(const Epilogue& epilogue, const View& out);
+
+}  // namespace declivity::ops

@@ -1,0 +1,70 @@
+// Floor 2. A View: typed, shaped, strided access to a part of a device buffer. What operators take and give.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include <declivity/ops/dtype.hpp>
+#include <declivity/ops/shape.hpp>
+#include <declivity/runtime/buffer.hpp>
+#include <declivity/runtime/launch.hpp>
+
+namespace declivity::ops {
+
+/// Elements of `dtype` in `buffer`: element (i, j, ...) lies at offset + i * strides[0] + j * strides[1] + ...
+/// Strides may be 0 (an axis that repeats) but not negative.
+struct DECLIVITY_API View {
+    Buffer buffer;
+    std::int64_t offset = 0;  ///< elements
+    DType dtype = DType::f32;
+    Shape shape;
+    Strides strides;
+
+    /// Dense memory of its own, not initialised.
+    /// @throws Unsupported when the device lacks the type (f64); OutOfMemory
+    static View make(const Device& device, DType dtype, const Shape& shape, BufferUse use = BufferUse::compute);
+
+    [[nodiscard]] Device device() const { return buffer.device(); }
+    [[nodiscard]] std::int64_t numel() const noexcept { return shape.numel(); }
+    [[nodiscard]] int rank() const noexcept { return shape.rank(); }
+    /// Row-major without gaps.
+    [[nodiscard]] bool dense() const noexcept;
+    /// As a kernel argument: base and offset.
+    [[nodiscard]] BufferArgument argument() const noexcept { return {&buffer, offset, size_of(dtype)}; }
+    /// Bytes from the first to the last element of a dense view.
+    [[nodiscard]] std::size_t bytes() const noexcept { return static_cast<std::size_t>(numel()) * size_of(dtype); }
+};
+
+/// The same elements under another shape of as many elements; wants a dense view.
+DECLIVITY_API View reshaped(const View& view, const Shape& shape);
+/// Axes in another order: axis i of the result is axis order[i] of `view`. No data moves.
+DECLIVITY_API View permuted(const View& view, const Dims& order);
+/// Elements start, start + step, ... of one axis, `count` of them. No data moves.
+DECLIVITY_API View sliced(const View& view, int axis, std::int64_t start, std::int64_t count, std::int64_t step = 1);
+/// Repeats axes of size 1 to `shape`, and puts missing ones in front. No data moves.
+/// @throws ShapeError naming `function`
+DECLIVITY_API View expanded(std::string_view function, const View& view, const Shape& shape);
+
+/// "f32 [2, 3]", for messages.
+DECLIVITY_API std::string describe(const View& view);
+
+/// @throws ShapeError unless the view is dense
+DECLIVITY_API void require_dense(std::string_view function, std::string_view name, const View& view);
+/// @throws ShapeError unless the view has `rank` axes; `axes` says what they are, as in "N,C,H,W"
+DECLIVITY_API void require_rank(std::string_view function, std::string_view name, const View& view, int rank, std::string_view axes);
+/// @throws ShapeError unless the view has this shape
+DECLIVITY_API void require_shape(std::string_view function, std::string_view name, const View& view, const Shape& shape);
+/// @throws TypeError unless the view is f32 or f64
+DECLIVITY_API void require_floating(std::string_view function, std::string_view name, const View& view);
+/// @throws TypeError or DeviceError unless both have one type and live on one device
+DECLIVITY_API void require_alike(std::string_view function, std::string_view name_a, const View& a, std::string_view name_b, const View& b);
+/// @throws DeviceError unless both live on one device
+DECLIVITY_API void require_same_device(std::string_view function, const View& a, const View& b);
+
+/// What a type is called in OpenCL C: "float", "uchar" for bool, ...
+DECLIVITY_API std::string_view cl_type(DType type);
+/// The defines that math.clh and the kernels want for a floating type: REAL and, for f64, REAL_IS_DOUBLE.
+DECLIVITY_API Defines real_defines(DType type);
+
+}  // namespace declivity::ops

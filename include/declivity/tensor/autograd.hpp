@@ -1,0 +1,106 @@
+// Floor 3. Reverse-mode differentiation: recording, backward, and how a differentiable function is made.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <declivity/tensor/tensor.hpp>
+
+namespace declivity {
+
+/// While one lives, functions of this thread record no graph.
+class DECLIVITY_API NoGrad {
+  public:
+    NoGrad();
+    ~NoGrad();
+    NoGrad(const NoGrad&) = delete;
+    NoGrad& operator=(const NoGrad&) = delete;
+
+  private:
+    bool before_;
+};
+
+/// Whether functions of this thread record a graph.
+DECLIVITY_API bool grad_enabled();
+
+struct GradOptions {
+    std::vector<Tensor> output_gradients = {};  ///< one for each output; needed for outputs of more than one element
+    bool retain_graph = false;                  ///< keep the graph for another backward
+    bool create_graph = false;                  ///< record the backward itself, for gradients of gradients
+    bool allow_unused = false;                  ///< an input that the outputs do not depend on gives an undefined tensor
+};
+
+/// Gradients of the sum of `outputs` with respect to `inputs`; leaves every tensor's grad() alone.
+/// @throws ValueError when an input plays no part (unless allow_unused), or the graph is used up
+/// @throws Unsupported when create_graph meets a function without a gradient of its gradient
+DECLIVITY_API std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, const GradOptions& options = {});
+
+// ---- making differentiable functions
+
+/// What a gradient rule is given.
+class DECLIVITY_API GradientContext {
+  public:
+    /// The gradient of output `index`; zeros when nothing depended on it.
+    [[nodiscard]] const Tensor& gradient(std::size_t index = 0) const { return gradients_[index]; }
+    /// Whether the gradient for this input is wanted; if not, the rule may leave it undefined.
+    [[nodiscard]] bool needs(std::size_t input) const { return needs_[input]; }
+
+    GradientContext(std::vector<Tensor> gradients, std::vector<bool> needs) : gradients_(std::move(gradients)), needs_(std::move(needs)) {}
+
+  private:
+    std::vector<Tensor> gradients_;
+    std::vector<bool> needs_;
+};
+
+/// From the gradients of the outputs to those of the inputs, in their order; undefined where none flows.
+using GradientRule = std::function<std::vector<Tensor>(const GradientContext&)>;
+
+/// Whether a rule consists of differentiable functions of Tensors, so that it can be differentiated itself.
+enum class RuleKind : std::uint8_t { opaque, composed };
+
+/// Joins a result to the graph: the way every differentiable function ends. `inputs` may hold undefined tensors.
+/// When no input requires a gradient, or recording is off, the rule is dropped.
+DECLIVITY_API Tensor differentiable(std::string_view name, const std::vector<Tensor>& inputs, const ops::View& result,
+                                    GradientRule rule, RuleKind kind = RuleKind::opaque);
+/// The same for several results.
+DECLIVITY_API std::vector<Tensor> differentiable(std::string_view name, const std::vector<Tensor>& inputs,
+                                                 const std::vector<ops::View>& results, GradientRule rule,
+                                                 RuleKind kind = RuleKind::opaque);
+
+/// Whether a function of these inputs would be recorded: only then a rule's values need to be kept.
+DECLIVITY_API bool recorded(const std::vector<Tensor>& inputs);
+
+/// A value that a gradient rule keeps. An input is kept whole; of a result only the memory is kept, since the result
+/// owns the rule. Knows when the value was overwritten meanwhile.
+class DECLIVITY_API Saved {
+  public:
+    Saved() = default;
+    Saved(const Tensor& input);  // NOLINT: a rule's capture list reads better with it
+    /// For a result that is not a Tensor yet, or is the function's own.
+    static Saved result(const ops::View& view);
+    /// @throws ValueError naming `function` when the elements were written after they were saved
+    [[nodiscard]] Tensor get(std::string_view function) const;
+
+  private:
+    Tensor tensor_;
+    std::uint64_t version_ = 0;
+};
+
+/// A differentiable function of a user's own. The inputs and outputs are kept for `backward`.
+struct CustomFunction {
+    std::string name;
+    /// Computes the outputs; runs without recording.
+    std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs)> forward;
+    /// From inputs, outputs and the gradients of the outputs to the gradients of the inputs (undefined for none).
+    std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
+                                      const std::vector<Tensor>& output_gradients)> backward;
+
+    /// @throws ValueError later, from backward(), when `backward` gives another number of gradients than inputs,
+    /// ShapeError when one has another shape than its input
+    std::vector<Tensor> operator()(const std::vector<Tensor>& inputs) const;
+};
+
+}  // namespace declivity

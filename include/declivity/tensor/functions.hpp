@@ -1,0 +1,165 @@
+// Floor 3. The catalogue of differentiable functions.
+//
+// Elementwise functions broadcast as NumPy does. Every function checks shapes, types and devices at once and throws
+// ShapeError, TypeError, DeviceError or ValueError with its own name in front.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <vector>
+
+#include <declivity/ops/expression.hpp>
+#include <declivity/tensor/tensor.hpp>
+
+namespace declivity {
+
+using ops::Function;
+
+// ---- elementwise: one line each, all of them made from ops/elementwise_table.def
+
+/// Any function of the table, with its inputs and parameters. How the functions below are made, and how to reach a
+/// new row of the table.
+DECLIVITY_API Tensor elementwise(Function function, const std::vector<Tensor>& inputs, const std::vector<double>& parameters = {});
+
+inline Tensor operator+(const Tensor& a, const Tensor& b) { return elementwise(Function::add, {a, b}); }
+inline Tensor operator-(const Tensor& a, const Tensor& b) { return elementwise(Function::sub, {a, b}); }
+inline Tensor operator*(const Tensor& a, const Tensor& b) { return elementwise(Function::mul, {a, b}); }
+inline Tensor operator/(const Tensor& a, const Tensor& b) { return elementwise(Function::div, {a, b}); }
+inline Tensor operator+(const Tensor& x, double p) { return elementwise(Function::add_scalar, {x}, {p}); }
+inline Tensor operator+(double p, const Tensor& x) { return elementwise(Function::add_scalar, {x}, {p}); }
+inline Tensor operator-(const Tensor& x, double p) { return elementwise(Function::add_scalar, {x}, {-p}); }
+inline Tensor operator*(const Tensor& x, double p) { return elementwise(Function::mul_scalar, {x}, {p}); }
+inline Tensor operator*(double p, const Tensor& x) { return elementwise(Function::mul_scalar, {x}, {p}); }
+inline Tensor operator/(const Tensor& x, double p) { return elementwise(Function::mul_scalar, {x}, {1.0 / p}); }
+inline Tensor operator-(const Tensor& x) { return elementwise(Function::neg, {x}); }
+inline Tensor operator-(double p, const Tensor& x) { return -x + p; }
+inline Tensor operator/(double p, const Tensor& x) { return elementwise(Function::reciprocal, {x}) * p; }
+
+inline Tensor pow(const Tensor& a, const Tensor& b) { return elementwise(Function::pow, {a, b}); }
+inline Tensor pow(const Tensor& x, double exponent) { return elementwise(Function::pow_scalar, {x}, {exponent}); }
+/// NaN wins; where both are equal, each gets half the gradient.
+inline Tensor minimum(const Tensor& a, const Tensor& b) { return elementwise(Function::min, {a, b}); }
+inline Tensor maximum(const Tensor& a, const Tensor& b) { return elementwise(Function::max, {a, b}); }
+inline Tensor neg(const Tensor& x) { return elementwise(Function::neg, {x}); }
+inline Tensor abs(const Tensor& x) { return elementwise(Function::abs, {x}); }
+inline Tensor square(const Tensor& x) { return elementwise(Function::square, {x}); }
+inline Tensor sqrt(const Tensor& x) { return elementwise(Function::sqrt, {x}); }
+inline Tensor reciprocal(const Tensor& x) { return elementwise(Function::reciprocal, {x}); }
+inline Tensor exp(const Tensor& x) { return elementwise(Function::exp, {x}); }
+inline Tensor log(const Tensor& x) { return elementwise(Function::log, {x}); }
+inline Tensor tanh(const Tensor& x) { return elementwise(Function::tanh, {x}); }
+inline Tensor sigmoid(const Tensor& x) { return elementwise(Function::sigmoid, {x}); }
+inline Tensor relu(const Tensor& x) { return elementwise(Function::relu, {x}); }
+inline Tensor leaky_relu(const Tensor& x, double negative_slope = 0.01) { return elementwise(Function::leaky_relu, {x}, {negative_slope}); }
+/// x * Phi(x) with the normal distribution function Phi (Hendrycks, Gimpel 2016), not the tanh approximation.
+inline Tensor gelu(const Tensor& x) { return elementwise(Function::gelu, {x}); }
+/// x * sigmoid(x), also called swish.
+inline Tensor silu(const Tensor& x) { return elementwise(Function::silu, {x}); }
+/// min(max(x, low), high).
+inline Tensor clamp(const Tensor& x, double low, double high) { return elementwise(Function::clamp, {x}, {low, high}); }
+inline Tensor equal(const Tensor& a, const Tensor& b) { return elementwise(Function::equal, {a, b}); }
+inline Tensor not_equal(const Tensor& a, const Tensor& b) { return elementwise(Function::not_equal, {a, b}); }
+inline Tensor less(const Tensor& a, const Tensor& b) { return elementwise(Function::less, {a, b}); }
+inline Tensor less_equal(const Tensor& a, const Tensor& b) { return elementwise(Function::less_equal, {a, b}); }
+inline Tensor greater(const Tensor& a, const Tensor& b) { return elementwise(Function::greater, {a, b}); }
+inline Tensor greater_equal(const Tensor& a, const Tensor& b) { return elementwise(Function::greater_equal, {a, b}); }
+/// Where `condition` (bool) holds the element of a, elsewhere that of b.
+inline Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) { return elementwise(Function::where, {condition, a, b}); }
+
+// ---- shape: no data moves, except where a dense copy is needed
+
+/// Another shape of as many elements; one size may be -1 and is computed.
+DECLIVITY_API Tensor reshape(const Tensor& x, const Shape& shape);
+/// Joins the axes from `first` on: (N, C, H, W) becomes (N, C*H*W).
+DECLIVITY_API Tensor flatten(const Tensor& x, std::int64_t first = 1);
+/// Axis i of the result is axis order[i] of x.
+DECLIVITY_API Tensor permute(const Tensor& x, const Dims& order);
+/// Exchanges two axes.
+DECLIVITY_API Tensor transpose(const Tensor& x, std::int64_t axis_a = -2, std::int64_t axis_b = -1);
+/// Elements start, start + step, ... before `end` of one axis. Negative start and end count from the end.
+DECLIVITY_API Tensor slice(const Tensor& x, std::int64_t axis, std::int64_t start, std::int64_t end, std::int64_t step = 1);
+/// Repeats axes of size 1.
+DECLIVITY_API Tensor expand(const Tensor& x, const Shape& shape);
+/// Joins along an existing axis.
+DECLIVITY_API Tensor concat(const std::vector<Tensor>& parts, std::int64_t axis);
+/// Adds `before[i]` and `after[i]` elements of `value` around axis i.
+DECLIVITY_API Tensor pad(const Tensor& x, const Dims& before, const Dims& after, double value = 0);
+
+// ---- reductions, over all axes when none are given
+
+DECLIVITY_API Tensor sum(const Tensor& x, const Dims& axes = {}, bool keep_axes = false);
+DECLIVITY_API Tensor mean(const Tensor& x, const Dims& axes = {}, bool keep_axes = false);
+/// Largest element; several equal ones share the gradient.
+DECLIVITY_API Tensor max(const Tensor& x, const Dims& axes = {}, bool keep_axes = false);
+DECLIVITY_API Tensor min(const Tensor& x, const Dims& axes = {}, bool keep_axes = false);
+/// Position (i64) of the first largest element along one axis.
+DECLIVITY_API Tensor argmax(const Tensor& x, std::int64_t axis = -1, bool keep_axis = false);
+
+// ---- softmax and losses
+
+DECLIVITY_API Tensor softmax(const Tensor& x, std::int64_t axis = -1);
+DECLIVITY_API Tensor log_softmax(const Tensor& x, std::int64_t axis = -1);
+
+enum class Reduction : std::uint8_t { mean, sum, none };
+
+struct CrossEntropyOptions {
+    Reduction reduction = Reduction::mean;
+    double label_smoothing = 0;         ///< in [0, 1): share of the target spread evenly over all classes (Szegedy et al. 2016, section 7)
+    std::int64_t ignore_label = -100;   ///< rows with this label count for nothing
+};
+/// -log softmax(logits)[label]: logits (N, C), labels (N) of i32 or i64 in [0, C). A label outside of it makes the
+/// loss NaN, which the trainer reports.
+DECLIVITY_API Tensor cross_entropy(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options = {});
+/// (x - target)^2.
+DECLIVITY_API Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
+/// Binary cross entropy of sigmoid(logits) against targets in [0, 1], computed without overflow.
+DECLIVITY_API Tensor bce_with_logits(const Tensor& logits, const Tensor& target, Reduction reduction = Reduction::mean);
+
+// ---- linear algebra
+
+/// (..., M, K) x (..., K, N) -> (..., M, N); the axes in front broadcast. A vector counts as a row on the left and as
+/// a column on the right, and its axis is dropped from the result.
+DECLIVITY_API Tensor matmul(const Tensor& a, const Tensor& b);
+/// x W^T + bias: x (..., in), weight (out, in), bias (out) or undefined.
+DECLIVITY_API Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
+
+// ---- images
+
+struct Conv2dOptions {
+    std::array<std::int64_t, 2> stride{1, 1};    ///< vertical, horizontal
+    std::array<std::int64_t, 2> padding{0, 0};   ///< zeros on both sides
+    std::array<std::int64_t, 2> dilation{1, 1};
+    std::int64_t groups = 1;                     ///< input channel group i feeds output channel group i only
+};
+/// x (N, C, H, W), weight (O, C / groups, R, S), bias (O) or undefined -> (N, O, P, Q) with
+/// P = (H + 2 padding - dilation (R - 1) - 1) / stride + 1. A cross-correlation: the filter is not flipped.
+DECLIVITY_API Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const Conv2dOptions& options = {});
+
+struct Pool2dOptions {
+    std::array<std::int64_t, 2> window{2, 2};
+    std::array<std::int64_t, 2> stride{0, 0};    ///< 0: as the window
+    std::array<std::int64_t, 2> padding{0, 0};   ///< at most half the window
+    bool count_padding = true;                   ///< avg_pool2d: padded zeros count in the average
+};
+/// Largest of each window; ties go to the first.
+DECLIVITY_API Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options = {});
+DECLIVITY_API Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options = {});
+/// Mean over H and W: (N, C, H, W) -> (N, C, 1, 1).
+DECLIVITY_API Tensor global_avg_pool2d(const Tensor& x);
+
+// ---- normalisation and regularisation
+
+struct BatchNormOptions {
+    bool training = true;    ///< normalise by the batch and update the running statistics; otherwise use these
+    double momentum = 0.1;   ///< running = (1 - momentum) * running + momentum * batch
+    double epsilon = 1e-5;
+};
+/// Normalises each channel (axis 1) of x (N, C, ...) and applies weight and bias (C) (Ioffe, Szegedy 2015). The
+/// running statistics (C), variance with Bessel's correction, are updated in place.
+DECLIVITY_API Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+                                const Tensor& running_variance, const BatchNormOptions& options = {});
+/// Sets elements to 0 with this probability and divides the others by 1 - probability (Srivastava et al. 2014).
+DECLIVITY_API Tensor dropout(const Tensor& x, double probability = 0.5);
+
+}  // namespace declivity

@@ -1,0 +1,141 @@
+// Floor 3. Tensor: the value that users compute with.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <declivity/ops/dtype.hpp>
+#include <declivity/ops/shape.hpp>
+#include <declivity/ops/view.hpp>
+#include <declivity/runtime/device.hpp>
+
+namespace declivity {
+
+namespace detail {
+struct TensorState;
+}
+
+/// The device on which tensors are made when none is named: Device::best() until `set_default_device`.
+DECLIVITY_API Device default_device();
+DECLIVITY_API void set_default_device(const Device& device);
+
+/// A handle to elements on a device: copying the handle shares them. Row-major; images are N,C,H,W. Calls check their
+/// arguments at once and run later; only reading a value on the host waits.
+class DECLIVITY_API Tensor {
+  public:
+    /// No tensor. Functions take it where an argument is optional.
+    Tensor() = default;
+    /// Over memory that is there already.
+    explicit Tensor(const ops::View& view);
+
+    /// Copies `values`, row-major, to a device.
+    /// @throws ShapeError when their number is not shape.numel()
+    template <class T>
+    static Tensor from(std::span<const T> values, const Shape& shape, const std::optional<Device>& device = std::nullopt) {
+        return from_bytes(std::as_bytes(values), dtype_of<T>(), shape, device);
+    }
+    template <class T>
+    static Tensor from(const std::vector<T>& values, const Shape& shape, const std::optional<Device>& device = std::nullopt) {
+        return from(std::span<const T>(values), shape, device);
+    }
+    template <class T>
+    static Tensor from(std::initializer_list<T> values, const Shape& shape, const std::optional<Device>& device = std::nullopt) {
+        return from(std::span<const T>(values.begin(), values.size()), shape, device);
+    }
+    static Tensor from_bytes(std::span<const std::byte> bytes, DType dtype, const Shape& shape, const std::optional<Device>& device = std::nullopt);
+
+    [[nodiscard]] bool defined() const noexcept { return state_ != nullptr; }
+    [[nodiscard]] const Shape& shape() const;
+    /// Size of one axis; -1 is the last.
+    [[nodiscard]] std::int64_t size(std::int64_t axis) const;
+    [[nodiscard]] int rank() const { return shape().rank(); }
+    [[nodiscard]] std::int64_t numel() const { return shape().numel(); }
+    [[nodiscard]] DType dtype() const;
+    [[nodiscard]] Device device() const;
+
+    /// The only element. Waits for the device.
+    /// @throws ShapeError unless there is one element, TypeError unless T is the tensor's type
+    template <class T>
+    [[nodiscard]] T item() const {
+        T value{};
+        read_bytes("item", std::as_writable_bytes(std::span(&value, 1)), dtype_of<T>());
+        return value;
+    }
+    /// All elements, row-major. Waits for the device.
+    template <class T>
+    [[nodiscard]] std::vector<T> to_vector() const {
+        static_assert(!std::is_same_v<T, bool>, "std::vector<bool> has no elements to copy into: use to_vector<std::uint8_t>()");
+        std::vector<T> values(static_cast<std::size_t>(numel()));
+        copy_to(std::span<T>(values));
+        return values;
+    }
+    /// As to_vector, into memory of the caller's. A bool tensor may be read as uint8.
+    template <class T>
+    void copy_to(std::span<T> values) const {
+        read_bytes("copy_to", std::as_writable_bytes(values), dtype_of<T>());
+    }
+
+    /// This tensor on another device, or itself when it is there already. Differentiable.
+    [[nodiscard]] Tensor to(const Device& device) const;
+    /// This tensor in another type, or itself. Differentiable between f32 and f64.
+    [[nodiscard]] Tensor to(DType dtype) const;
+    /// A dense copy with memory of its own, outside of any graph.
+    [[nodiscard]] Tensor clone() const;
+
+    // ---- gradients
+
+    [[nodiscard]] bool requires_grad() const;
+    /// Marks a leaf as one whose gradient is wanted. @throws ValueError for the result of a differentiable function
+    Tensor& set_requires_grad(bool wanted = true);
+    /// True when no differentiable function made it.
+    [[nodiscard]] bool is_leaf() const;
+    /// The gradient that backward() left, or an undefined tensor.
+    [[nodiscard]] Tensor grad() const;
+    void set_grad(const Tensor& gradient);
+    /// Forgets the gradient.
+    void zero_grad();
+    /// Adds d(this)/d(leaf) to the grad of every leaf that requires one. A tensor of more than one element needs
+    /// `gradient`, of its own shape.
+    /// @throws ValueError when there is no graph, or when it was used up by an earlier backward
+    void backward(const Tensor& gradient = {}, bool retain_graph = false) const;
+    /// The same elements, outside of the graph.
+    [[nodiscard]] Tensor detach() const;
+    /// Calls `hook` with the gradient of this tensor when backward computed it; what it returns, if defined,
+    /// replaces it. Gives a number for remove_hook.
+    int register_hook(std::function<Tensor(const Tensor&)> hook);
+    void remove_hook(int number);
+
+    // ---- writing in place; not for tensors whose gradient is being recorded
+
+    /// Copies the elements of `source` (same shape and type, any device) here.
+    Tensor& copy_(const Tensor& source);
+    Tensor& fill_(double value);
+    Tensor& add_(const Tensor& other);
+    Tensor& mul_(double factor);
+
+    /// The memory. Launches what is pending first, so that later commands of the compute queue see the values.
+    [[nodiscard]] const ops::View& view() const;
+    /// The memory as a dense view; a copy when the tensor is not dense.
+    [[nodiscard]] ops::View dense_view() const;
+
+    /// Shape, type, device and the values, shortened as NumPy does. Waits for the device.
+    [[nodiscard]] std::string str() const;
+
+    /// For floor 3 itself.
+    explicit Tensor(std::shared_ptr<detail::TensorState> state) : state_(std::move(state)) {}
+    [[nodiscard]] const std::shared_ptr<detail::TensorState>& state() const noexcept { return state_; }
+
+  private:
+    void read_bytes(std::string_view function, std::span<std::byte> bytes, DType dtype) const;
+    std::shared_ptr<detail::TensorState> state_;
+};
+
+DECLIVITY_API std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
+
+}  // namespace declivity

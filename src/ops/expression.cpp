@@ -1,0 +1,120 @@
+#include <declivity/ops/expression.hpp>
+
+#include <cctype>
+
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+#include "expression_node.hpp"
+
+namespace declivity::ops {
+namespace {
+
+#define DECLIVITY_FUNCTION(name, domain, inputs, parameters, value, ...) \
+    FunctionInfo{#name, Domain::domain, inputs, parameters, value, {__VA_ARGS__}},
+constexpr FunctionInfo kFunctions[] = {
+#include <declivity/ops/elementwise_table.def>
+};
+#undef DECLIVITY_FUNCTION
+
+bool mentions(std::string_view text, char name) {
+    const auto part_of_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
+    for (std::size_t i = text.find(name); i != std::string_view::npos; i = text.find(name, i + 1))
+        if ((i == 0 || !part_of_word(text[i - 1])) && (i + 1 == text.size() || !part_of_word(text[i + 1]))) return true;
+    return false;
+}
+
+/// First view in a tree, or null.
+const View* any_view(const Expression& expression) {
+    if (!expression) return nullptr;
+    if (expression.node()->kind == Expression::Node::Kind::view) return &expression.node()->view;
+    for (const Expression& input : expression.node()->inputs)
+        if (const View* view = any_view(input)) return view;
+    return nullptr;
+}
+
+void check_types(const FunctionInfo& function, std::span<const Expression> inputs) {
+    const auto wrong = [&](std::string_view wants) {
+        std::string got;
+        for (const Expression& input : inputs) got += fmt::format("{}{}", got.empty() ? "" : ", ", name_of(input.dtype()));
+        throw TypeError(fmt::format("{}: wants {}, got {}", function.name, wants, got));
+    };
+    const std::size_t first = function.domain == Domain::choose ? 1 : 0;
+    for (std::size_t i = first; i < inputs.size(); ++i)
+        if (inputs[i].dtype() != inputs[first].dtype()) wrong("tensors of one type (convert with .to(DType))");
+    switch (function.domain) {
+        case Domain::real:
+            if (!is_floating(inputs[0].dtype())) wrong("f32 or f64");
+            break;
+        case Domain::number:
+        case Domain::compare:
+            if (inputs[0].dtype() == DType::boolean && function.domain == Domain::number) wrong("numbers");
+            break;
+        case Domain::choose:
+            if (inputs[0].dtype() != DType::boolean) wrong("a bool tensor, then two of one type");
+            break;
+        case Domain::logic:
+            if (inputs[0].dtype() != DType::boolean) wrong("bool");
+            break;
+    }
+}
+
+}  // namespace
+
+const FunctionInfo& info(Function function) { return kFunctions[static_cast<std::size_t>(function)]; }
+
+bool FunctionInfo::gradient_needs_input(int input, int other) const {
+    return mentions(gradient[static_cast<std::size_t>(input)], inputs == 1 ? 'x' : static_cast<char>('a' + other));
+}
+bool FunctionInfo::gradient_needs_result(int input) const { return mentions(gradient[static_cast<std::size_t>(input)], 'y'); }
+
+Expression::Expression(const View& view)
+    : node_(std::make_shared<Node>(Node{.kind = Node::Kind::view, .dtype = view.dtype, .shape = view.shape, .view = view})) {}
+
+Expression Expression::constant(double value, DType dtype) {
+    return Expression(std::make_shared<Node>(Node{.kind = Node::Kind::constant, .dtype = dtype, .shape = {}, .value = value}));
+}
+
+Expression Expression::operator_result(DType dtype, const Shape& shape) {
+    return Expression(std::make_shared<Node>(Node{.kind = Node::Kind::operator_result, .dtype = dtype, .shape = shape}));
+}
+
+Expression Expression::apply(Function function, std::span<const Expression> inputs, std::span<const double> parameters) {
+    const FunctionInfo& row = info(function);
+    if (inputs.size() != static_cast<std::size_t>(row.inputs) || parameters.size() != static_cast<std::size_t>(row.parameters))
+        throw ValueError(fmt::format("{}: wants {} inputs and {} parameters, got {} and {}", row.name, row.inputs, row.parameters,
+                                     inputs.size(), parameters.size()));
+    check_types(row, inputs);
+    Shape shape = inputs[0].shape();
+    const View* first = any_view(inputs[0]);
+    for (std::size_t i = 1; i < inputs.size(); ++i) {
+        shape = broadcast_shapes(row.name, shape, inputs[i].shape());
+        const View* other = any_view(inputs[i]);
+        if (first != nullptr && other != nullptr) require_same_device(row.name, *first, *other);
+    }
+    const DType dtype = row.domain == Domain::compare || row.domain == Domain::logic ? DType::boolean : inputs.back().dtype();
+    return Expression(std::make_shared<Node>(Node{.kind = Node::Kind::apply, .dtype = dtype, .shape = shape, .function = function,
+                                                  .inputs = {inputs.begin(), inputs.end()},
+                                                  .parameters = {parameters.begin(), parameters.end()}}));
+}
+
+Expression Expression::gradient(Function function, int input, const Expression& result_gradient, std::span<const Expression> inputs,
+                                const Expression& result, std::span<const double> parameters) {
+    const FunctionInfo& row = info(function);
+    Node node{.kind = Node::Kind::gradient, .dtype = result_gradient.dtype(), .shape = result_gradient.shape(), .function = function,
+              .input = input, .inputs = {result_gradient}, .parameters = {parameters.begin(), parameters.end()}};
+    for (int other = 0; other < row.inputs; ++other)
+        node.inputs.push_back(row.gradient_needs_input(input, other) ? inputs[static_cast<std::size_t>(other)] : Expression());
+    node.inputs.push_back(row.gradient_needs_result(input) ? result : Expression());
+    return Expression(std::make_shared<Node>(std::move(node)));
+}
+
+Expression Expression::cast(const Expression& from, DType to) {
+    if (from.dtype() == to) return from;
+    return Expression(std::make_shared<Node>(Node{.kind = Node::Kind::cast, .dtype = to, .shape = from.shape(), .inputs = {from}}));
+}
+
+const Shape& Expression::shape() const { return node_->shape; }
+DType Expression::dtype() const { return node_->dtype; }
+
+}  // namespace declivity::ops

@@ -1,0 +1,23 @@
+// Floor 2, private. What an Expression is made of.
+#pragma once
+
+#include <vector>
+
+#include <declivity/ops/expression.hpp>
+
+namespace declivity::ops {
+
+struct Expression::Node {
+    enum class Kind : std::uint8_t { view, constant, operator_result, apply, gradient, cast };
+    Kind kind;
+    DType dtype;
+    Shape shape;
+    View view = {};                       // kind view
+    double value = 0;                     // kind constant
+    Function function = {};               // kinds apply, gradient
+    int input = 0;                        // kind gradient: with respect to which input
+    std::vector<Expression> inputs = {};  // apply: the function's; gradient: g, then the function's, then y (empty if unused); cast: one
+    std::vector<double> parameters = {};
+};
+
+}  // namespace declivity::ops

@@ -1,0 +1,129 @@
+#include <declivity/ops/view.hpp>
+
+#include <array>
+
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+namespace declivity::ops {
+
+View View::make(const Device& device, DType dtype, const Shape& shape, BufferUse use) {
+    if (dtype == DType::f64 && !device.info().fp64)
+        throw Unsupported(fmt::format("f64 on '{}': the device has no double precision (cl_khr_fp64)", device.name()));
+    for (const std::int64_t size : shape)
+        if (size < 0) throw ShapeError(fmt::format("a tensor wants sizes of at least 0, got {}", shape.str()));
+    const auto bytes = static_cast<std::size_t>(shape.numel()) * size_of(dtype);
+    return {Buffer(device, bytes, use), 0, dtype, shape, dense_strides(shape)};
+}
+
+bool View::dense() const noexcept {
+    std::int64_t expected = 1;
+    for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+        if (shape[axis] == 0) return true;
+        if (shape[axis] != 1 && strides[axis] != expected) return false;
+        expected *= shape[axis];
+    }
+    return true;
+}
+
+View reshaped(const View& view, const Shape& shape) {
+    require_dense("reshaped", "view", view);
+    if (shape.numel() != view.numel())
+        throw ShapeError(fmt::format("reshaped: wants as many elements as {} has, got {}", view.shape.str(), shape.str()));
+    View out = view;
+    out.shape = shape;
+    out.strides = dense_strides(shape);
+    return out;
+}
+
+View permuted(const View& view, const Dims& order) {
+    bool valid = order.rank() == view.rank();
+    std::array<bool, Dims::kMaxRank> seen{};
+    for (int i = 0; valid && i < order.rank(); ++i) {
+        valid = order[i] >= 0 && order[i] < order.rank() && !seen[static_cast<std::size_t>(order[i])];
+        if (valid) seen[static_cast<std::size_t>(order[i])] = true;
+    }
+    if (!valid) throw ShapeError(fmt::format("permuted: wants each axis of {} once, got {}", view.shape.str(), order.str()));
+    View out = view;
+    for (int i = 0; i < order.rank(); ++i) {
+        out.shape[i] = view.shape[static_cast<int>(order[i])];
+        out.strides[i] = view.strides[static_cast<int>(order[i])];
+    }
+    return out;
+}
+
+View sliced(const View& view, int axis, std::int64_t start, std::int64_t count, std::int64_t step) {
+    axis = normalize_axis("sliced", axis, view.rank());
+    const bool fits = start >= 0 && count >= 0 && step >= 1 && (count == 0 || start + (count - 1) * step < view.shape[axis]);
+    if (!fits)
+        throw ShapeError(fmt::format("sliced: wants elements inside axis {} of {}, got start {}, count {}, step {}", axis,
+                                     view.shape.str(), start, count, step));
+    View out = view;
+    out.offset += start * view.strides[axis];
+    out.shape[axis] = count;
+    out.strides[axis] *= step;
+    return out;
+}
+
+View expanded(std::string_view function, const View& view, const Shape& shape) {
+    const int added = shape.rank() - view.rank();
+    View out = view;
+    out.shape = shape;
+    out.strides = Dims::filled(shape.rank(), 0);
+    bool fits = added >= 0;
+    for (int axis = 0; fits && axis < view.rank(); ++axis) {
+        const std::int64_t size = view.shape[axis];
+        fits = size == shape[axis + added] || size == 1;
+        if (fits && size != 1) out.strides[axis + added] = view.strides[axis];
+    }
+    if (!fits) throw ShapeError(fmt::format("{}: wants a shape that stretches to {}, got {}", function, shape.str(), view.shape.str()));
+    return out;
+}
+
+std::string describe(const View& view) { return fmt::format("{} {}", name_of(view.dtype), view.shape.str()); }
+
+void require_dense(std::string_view function, std::string_view name, const View& view) {
+    if (!view.dense())
+        throw ShapeError(fmt::format("{}: wants a dense view as {}, got shape {} with strides {}", function, name, view.shape.str(),
+                                     view.strides.str()));
+}
+
+void require_rank(std::string_view function, std::string_view name, const View& view, int rank, std::string_view axes) {
+    if (view.rank() != rank)
+        throw ShapeError(fmt::format("{}: wants {} axes ({}) as {}, got {}", function, rank, axes, name, view.shape.str()));
+}
+
+void require_shape(std::string_view function, std::string_view name, const View& view, const Shape& shape) {
+    if (!(view.shape == shape))
+        throw ShapeError(fmt::format("{}: wants {} of shape {}, got {}", function, name, shape.str(), view.shape.str()));
+}
+
+void require_floating(std::string_view function, std::string_view name, const View& view) {
+    if (!is_floating(view.dtype))
+        throw TypeError(fmt::format("{}: wants f32 or f64 as {}, got {}", function, name, name_of(view.dtype)));
+}
+
+void require_same_device(std::string_view function, const View& a, const View& b) {
+    if (!(a.device() == b.device()))
+        throw DeviceError(fmt::format("{}: wants all tensors on one device, got '{}' and '{}'", function, a.device().name(), b.device().name()));
+}
+
+void require_alike(std::string_view function, std::string_view name_a, const View& a, std::string_view name_b, const View& b) {
+    if (a.dtype != b.dtype)
+        throw TypeError(fmt::format("{}: wants {} and {} of one type, got {} and {}", function, name_a, name_b, name_of(a.dtype), name_of(b.dtype)));
+    require_same_device(function, a, b);
+}
+
+std::string_view cl_type(DType type) {
+    static constexpr std::array<std::string_view, 7> kNames{"float", "double", "char", "uchar", "int", "long", "uchar"};
+    return kNames[static_cast<std::size_t>(type)];
+}
+
+Defines real_defines(DType type) {
+    Defines defines;
+    if (type == DType::f64) defines.set("REAL_IS_DOUBLE", "1");
+    defines.set("REAL", cl_type(type));
+    return defines;
+}
+
+}  // namespace declivity::ops
