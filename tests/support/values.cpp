@@ -1,0 +1,96 @@
+#include "tests/support/values.hpp"
+
+#include <cmath>
+#include <cstdlib>
+#include <random>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace declivity::test {
+
+std::vector<double> random_values(std::int64_t count, std::uint64_t seed, double low, double high) {
+    std::mt19937_64 engine(seed);
+    std::vector<double> out(static_cast<std::size_t>(count));
+    for (double& value : out) value = low + (high - low) * static_cast<double>(engine() >> 11) * 0x1p-53;
+    return out;
+}
+
+namespace {
+
+template <class T>
+Tensor converted(const std::vector<double>& values, const Shape& shape) {
+    std::vector<T> out;
+    out.reserve(values.size());
+    for (const double value : values) out.push_back(static_cast<T>(value));
+    return Tensor::from(out, shape);
+}
+
+template <class T>
+std::vector<double> widened(const Tensor& tensor) {
+    const auto elements = tensor.to_vector<T>();
+    return {elements.begin(), elements.end()};
+}
+
+}  // namespace
+
+Tensor tensor(const std::vector<double>& values, const Shape& shape, DType dtype) {
+    switch (dtype) {
+        case DType::f32: return converted<float>(values, shape);
+        case DType::f64: return converted<double>(values, shape);
+        case DType::i8: return converted<std::int8_t>(values, shape);
+        case DType::u8: return converted<std::uint8_t>(values, shape);
+        case DType::i32: return converted<std::int32_t>(values, shape);
+        case DType::i64: return converted<std::int64_t>(values, shape);
+        case DType::boolean: break;
+    }
+    return converted<std::uint8_t>(values, shape).to(DType::boolean);
+}
+
+Tensor random_tensor(const Shape& shape, std::uint64_t seed, DType dtype, double low, double high) {
+    return tensor(random_values(shape.numel(), seed, low, high), shape, dtype);
+}
+
+std::vector<double> values(const Tensor& tensor) {
+    switch (tensor.dtype()) {
+        case DType::f32: return widened<float>(tensor);
+        case DType::f64: return widened<double>(tensor);
+        case DType::i8: return widened<std::int8_t>(tensor);
+        case DType::i32: return widened<std::int32_t>(tensor);
+        case DType::i64: return widened<std::int64_t>(tensor);
+        case DType::u8:
+        case DType::boolean: return widened<std::uint8_t>(tensor);
+    }
+    return {};
+}
+
+Tolerance tolerance(DType dtype, double terms, double scale) {
+    const double unit = dtype == DType::f64 ? 0x1p-52 : 0x1p-23;
+    return {.absolute = 4 * unit * std::sqrt(terms + 1) * scale, .relative = 8 * unit * std::sqrt(terms + 1)};
+}
+
+std::string difference(const std::vector<double>& actual, const std::vector<double>& expected, const Tolerance& allowed) {
+    if (actual.size() != expected.size()) return fmt::format("{} elements instead of {}", actual.size(), expected.size());
+    double worst = 1;
+    std::string text;
+    for (std::size_t i = 0; i < actual.size(); ++i) {
+        if (actual[i] == expected[i] || (std::isnan(actual[i]) && std::isnan(expected[i]))) continue;
+        const double error = std::abs(actual[i] - expected[i]);
+        const double times = error / (allowed.absolute + allowed.relative * std::abs(expected[i]));
+        if (times <= worst) continue;  // NaN compares false and so is reported
+        worst = std::isnan(times) ? INFINITY : times;
+        text = fmt::format("element {} is {}, wants {} (error {} is {:.1f} times what is allowed)", i, actual[i], expected[i], error, times);
+    }
+    return text;
+}
+
+std::string difference(const Tensor& actual, const std::vector<double>& expected, const Tolerance& allowed) {
+    return difference(values(actual), expected, allowed);
+}
+
+bool small_cases() {
+    const char* value = std::getenv("DECLIVITY_CASES");
+    return value != nullptr && std::string_view(value) == "small";
+}
+
+}  // namespace declivity::test
