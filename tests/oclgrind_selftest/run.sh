@@ -7,6 +7,7 @@ wrong=0
 
 # check CODE TEXT SCRIPT-OPTIONS FAULT: the script ends with CODE and its output holds TEXT.
 check() {
+    # shellcheck disable=SC2086  # options, or none
     output=$("$script" $3 "$oclgrind" "$folder" "$program" "$4" 2>&1)
     code=$?
     if [ $code -eq "$1" ] && printf '%s\n' "$output" | grep -q -- "$2"; then
