@@ -124,6 +124,9 @@ class DECLIVITY_API Tensor {
     /// The memory as a dense view; a copy when the tensor is not dense.
     [[nodiscard]] ops::View dense_view() const;
 
+    /// For operators that write the memory themselves: tells the graph that saved values of it are stale.
+    void mark_written() const;
+
     /// Shape, type, device and the values, shortened as NumPy does. Waits for the device.
     [[nodiscard]] std::string str() const;
 

@@ -1,0 +1,380 @@
+#include <declivity/tensor/autograd.hpp>
+
+#include <map>
+#include <optional>
+#include <set>
+#include <unordered_map>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <fmt/format.h>
+
+#include "backward.hpp"
+#include "tensor_state.hpp"
+
+namespace declivity {
+namespace detail {
+namespace {
+
+thread_local bool recording = true;
+
+// A graph may be a chain of a million nodes: destroying it by nested destructors would overflow the stack. The
+// outermost destructor keeps a list, and nested ones put what they own there.
+thread_local std::vector<std::shared_ptr<GradNode>>* doomed = nullptr;
+
+template <class Release>
+void release_flat(Release&& release) {
+    if (doomed != nullptr) {
+        release(*doomed);
+        return;
+    }
+    std::vector<std::shared_ptr<GradNode>> list;
+    doomed = &list;
+    release(list);
+    while (!list.empty()) {
+        const std::shared_ptr<GradNode> node = std::move(list.back());
+        list.pop_back();
+    }
+    doomed = nullptr;
+}
+
+}  // namespace
+
+GradNode::~GradNode() {
+    release_flat([this](auto& list) {
+        for (Edge& edge : edges)
+            if (edge.node) list.push_back(std::move(edge.node));
+        rule = nullptr;
+    });
+}
+
+TensorState::~TensorState() {
+    if (node) release_flat([this](auto& list) { list.push_back(std::move(node)); });
+}
+
+std::uint64_t next_sequence() {
+    static std::atomic<std::uint64_t> sequence{0};
+    return ++sequence;
+}
+
+Edge edge_of(const Tensor& tensor) {
+    if (!tensor.defined()) return {};
+    const auto& state = tensor.state();
+    if (state->node) return {.node = state->node, .output = state->output};
+    if (state->requires_grad) return {.leaf = state};
+    return {};
+}
+
+}  // namespace detail
+
+using detail::Edge;
+using detail::GradNode;
+using detail::TensorState;
+
+NoGrad::NoGrad() : before_(std::exchange(detail::recording, false)) {}
+NoGrad::~NoGrad() { detail::recording = before_; }
+bool grad_enabled() { return detail::recording; }
+
+bool recorded(const std::vector<Tensor>& inputs) {
+    if (!detail::recording) return false;
+    for (const Tensor& input : inputs)
+        if (input.defined() && input.requires_grad()) return true;
+    return false;
+}
+
+std::vector<Tensor> differentiable(std::string_view name, const std::vector<Tensor>& inputs, const std::vector<ops::View>& results,
+                                   GradientRule rule, RuleKind kind) {
+    std::vector<Tensor> tensors;
+    tensors.reserve(results.size());
+    for (const ops::View& result : results) tensors.emplace_back(result);
+    if (!recorded(inputs)) return tensors;
+    auto node = std::make_shared<GradNode>();
+    node->name = name;
+    node->sequence = detail::next_sequence();
+    node->kind = kind;
+    node->rule = std::move(rule);
+    for (const Tensor& input : inputs) node->edges.push_back(detail::edge_of(input));
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+        node->outputs.push_back({tensors[i].shape(), tensors[i].dtype(), tensors[i].device()});
+        // Integer results (positions, labels) carry no gradient.
+        if (!is_floating(tensors[i].dtype())) continue;
+        tensors[i].state()->node = node;
+        tensors[i].state()->output = i;
+    }
+    return tensors;
+}
+
+Tensor differentiable(std::string_view name, const std::vector<Tensor>& inputs, const ops::View& result, GradientRule rule, RuleKind kind) {
+    return differentiable(name, inputs, std::vector<ops::View>{result}, std::move(rule), kind).front();
+}
+
+// ---- saved values
+
+Saved::Saved(const Tensor& input) : tensor_(input), version_(input.defined() ? input.state()->version->load() : 0) {}
+
+Saved Saved::result(const ops::View& view) { return Saved(Tensor(view)); }
+
+Tensor Saved::get(std::string_view function) const {
+    if (tensor_.defined() && tensor_.state()->version->load() != version_)
+        throw ValueError(fmt::format("backward of {}: a tensor of shape {} that it needs was written in place after the forward "
+                                     "call (version {}, wants {}); write to a clone() instead", function, tensor_.shape().str(),
+                                     tensor_.state()->version->load(), version_));
+    return tensor_;
+}
+
+// ---- custom functions
+
+std::vector<Tensor> CustomFunction::operator()(const std::vector<Tensor>& inputs) const {
+    std::vector<Tensor> outputs;
+    {
+        const NoGrad no_grad;
+        outputs = forward(inputs);
+    }
+    std::vector<ops::View> views;
+    for (const Tensor& output : outputs) {
+        if (!output.defined()) throw ValueError(fmt::format("{}: forward wants to give tensors, got an undefined one", name));
+        views.push_back(output.view());
+    }
+    if (!recorded(inputs)) return outputs;
+    std::vector<Saved> saved_inputs, saved_outputs;
+    for (const Tensor& input : inputs) saved_inputs.emplace_back(input);
+    for (const ops::View& view : views) saved_outputs.push_back(Saved::result(view));
+    const std::size_t count = outputs.size();
+    return differentiable(name, inputs, views, [name = name, backward = backward, saved_inputs, saved_outputs, count](const GradientContext& context) {
+        std::vector<Tensor> in, out, gradients;
+        for (const Saved& saved : saved_inputs) in.push_back(saved.get(name));
+        for (const Saved& saved : saved_outputs) out.push_back(saved.get(name));
+        for (std::size_t i = 0; i < count; ++i) gradients.push_back(context.gradient(i));
+        return backward(in, out, gradients);
+    });
+}
+
+// ---- backward
+
+namespace detail {
+namespace {
+
+/// Gradients on their way to one node.
+struct Pending {
+    std::shared_ptr<GradNode> node;
+    std::vector<Tensor> gradients;
+};
+
+class Backward {
+  public:
+    explicit Backward(const BackwardRequest& request) : request_(request) {}
+
+    std::vector<Tensor> run() {
+        // Without create_graph nothing that the rules compute is recorded.
+        std::optional<NoGrad> no_grad;
+        if (!request_.create_graph) no_grad.emplace();
+        start();
+        if (!request_.accumulate) mark_needed();
+        while (!ready_.empty()) {
+            Pending pending = std::move(ready_.extract(ready_.begin()).mapped());
+            visit(*pending.node, pending);
+        }
+        return finish();
+    }
+
+  private:
+    static std::string_view caller(bool accumulate) { return accumulate ? "backward" : "grad"; }
+
+    void start() {
+        for (std::size_t i = 0; i < request_.outputs.size(); ++i) {
+            const Tensor& output = request_.outputs[i];
+            const std::string_view name = caller(request_.accumulate);
+            if (!output.defined()) throw ValueError(fmt::format("{}: wants a tensor, got an undefined one", name));
+            const Edge edge = edge_of(output);
+            if (!edge)
+                throw ValueError(fmt::format("{}: wants a tensor that depends on one that requires a gradient, got one of shape {} "
+                                             "that does not (was it made under NoGrad, or detached?)", name, output.shape().str()));
+            Tensor gradient = i < request_.gradients.size() ? request_.gradients[i] : Tensor();
+            if (!gradient.defined()) {
+                if (output.numel() != 1)
+                    throw ValueError(fmt::format("{}: wants a scalar, or a gradient of the output's shape, got a tensor of shape {} "
+                                                 "without one", name, output.shape().str()));
+                gradient = ones_like(output);
+            }
+            check_gradient(name, gradient, {output.shape(), output.dtype(), output.device()});
+            send(edge, gradient);
+        }
+        for (std::size_t i = 0; i < request_.inputs.size(); ++i) {
+            const Edge edge = request_.inputs[i].defined() ? edge_of(request_.inputs[i]) : Edge{};
+            if (!edge) throw ValueError(fmt::format("grad: wants inputs that require gradients, got input {} that does not", i));
+            if (edge.node) captured_nodes_[{edge.node.get(), edge.output}].push_back(i);
+            else captured_leaves_[edge.leaf.get()].push_back(i);
+        }
+        captured_.resize(request_.inputs.size());
+    }
+
+    static void check_gradient(std::string_view name, const Tensor& gradient, const OutputInfo& wanted) {
+        if (!(gradient.shape() == wanted.shape))
+            throw ShapeError(fmt::format("{}: wants a gradient of shape {}, got {}", name, wanted.shape.str(), gradient.shape().str()));
+        if (gradient.dtype() != wanted.dtype)
+            throw TypeError(fmt::format("{}: wants a gradient of type {}, got {}", name, name_of(wanted.dtype), name_of(gradient.dtype())));
+        if (!(gradient.device() == wanted.device))
+            throw DeviceError(fmt::format("{}: wants a gradient on '{}', got one on '{}'", name, wanted.device.name(), gradient.device().name()));
+    }
+
+    /// Finds the nodes from which a path leads to an input of grad(): only these are visited.
+    void mark_needed() {
+        std::map<std::uint64_t, GradNode*> reachable;  // by age: all that a node leads to is older
+        std::vector<GradNode*> stack;
+        for (const auto& [sequence, pending] : ready_) stack.push_back(pending.node.get());
+        while (!stack.empty()) {
+            GradNode* node = stack.back();
+            stack.pop_back();
+            if (!reachable.emplace(node->sequence, node).second) continue;
+            for (const Edge& edge : node->edges)
+                if (edge.node) stack.push_back(edge.node.get());
+        }
+        for (const auto& [sequence, node] : reachable)
+            for (const Edge& edge : node->edges)
+                if (leads_to_input(edge)) needed_.insert(node);
+    }
+
+    [[nodiscard]] bool leads_to_input(const Edge& edge) const {
+        if (edge.leaf) return captured_leaves_.contains(edge.leaf.get());
+        return edge.node && (needed_.contains(edge.node.get()) || captured_nodes_.contains({edge.node.get(), edge.output}));
+    }
+
+    [[nodiscard]] bool wanted(const Edge& edge) const { return edge && (request_.accumulate || leads_to_input(edge)); }
+
+    static void add_to(Tensor& sum, const Tensor& gradient) { sum = sum.defined() ? sum + gradient : gradient; }
+
+    void send(const Edge& edge, const Tensor& gradient) {
+        if (edge.leaf) {
+            auto [entry, fresh] = leaves_.try_emplace(edge.leaf.get());
+            if (fresh) leaf_order_.push_back(edge.leaf);
+            add_to(entry->second, gradient);
+            return;
+        }
+        Pending& pending = ready_[edge.node->sequence];
+        if (!pending.node) pending = {edge.node, std::vector<Tensor>(edge.node->outputs.size())};
+        add_to(pending.gradients[edge.output], gradient);
+    }
+
+    static void apply_hooks(const Hooks& hooks, Tensor& gradient) {
+        for (const auto& [number, hook] : hooks) {
+            const Tensor changed = hook(gradient);
+            if (!changed.defined()) continue;
+            check_gradient("hook", changed, {gradient.shape(), gradient.dtype(), gradient.device()});
+            gradient = changed;
+        }
+    }
+
+    void visit(GradNode& node, Pending& pending) {
+        for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+            Tensor& gradient = pending.gradients[i];
+            if (gradient.defined()) apply_hooks(node.outputs[i].hooks, gradient);
+            if (const auto found = captured_nodes_.find({&node, i}); found != captured_nodes_.end())
+                for (const std::size_t input : found->second) captured_[input] = gradient;
+        }
+        if (!request_.accumulate && !needed_.contains(&node)) return;
+        if (!node.rule)
+            throw ValueError(fmt::format("backward of {}: the graph was used up by an earlier backward; pass retain_graph to the "
+                                         "first one to go through it again", node.name));
+        for (std::size_t i = 0; i < node.outputs.size(); ++i)
+            if (!pending.gradients[i].defined())
+                pending.gradients[i] = zeros(node.outputs[i].shape, {node.outputs[i].dtype, node.outputs[i].device});
+        std::vector<bool> needs;
+        for (const Edge& edge : node.edges) needs.push_back(wanted(edge));
+        std::vector<Tensor> gradients = call(node, pending.gradients, needs);
+        if (!request_.retain_graph) node.rule = nullptr;
+        for (std::size_t i = 0; i < node.edges.size(); ++i)
+            if (needs[i] && gradients[i].defined()) send(node.edges[i], gradients[i]);
+    }
+
+    std::vector<Tensor> call(GradNode& node, const std::vector<Tensor>& incoming, const std::vector<bool>& needs) {
+        const bool opaque = request_.create_graph && node.kind == RuleKind::opaque;
+        std::vector<Tensor> gradients;
+        {
+            std::optional<NoGrad> no_grad;
+            if (opaque) no_grad.emplace();
+            gradients = node.rule(GradientContext(incoming, needs));
+        }
+        if (gradients.size() != node.edges.size())
+            throw ValueError(fmt::format("backward of {}: wants {} gradients, one for each input, got {}", node.name, node.edges.size(), gradients.size()));
+        for (std::size_t i = 0; i < gradients.size(); ++i)
+            if (needs[i] && gradients[i].defined()) check_target(node, i, gradients[i]);
+        if (opaque)
+            for (Tensor& gradient : gradients)
+                if (gradient.defined()) gradient = not_differentiable(node, incoming, gradient);
+        return gradients;
+    }
+
+    static void check_target(const GradNode& node, std::size_t input, const Tensor& gradient) {
+        const Edge& edge = node.edges[input];
+        const std::string name = fmt::format("backward of {}, input {}", node.name, input);
+        if (edge.node) check_gradient(name, gradient, edge.node->outputs[edge.output]);
+        else check_gradient(name, gradient, {edge.leaf->view.shape, edge.leaf->view.dtype, edge.leaf->view.device()});
+    }
+
+    /// The gradient that an opaque rule gave, joined to the graph so that a later backward through it is refused
+    /// rather than silently wrong.
+    static Tensor not_differentiable(const GradNode& node, const std::vector<Tensor>& incoming, const Tensor& gradient) {
+        Tensor out(gradient.view());
+        auto refusal = std::make_shared<GradNode>();
+        refusal->name = fmt::format("gradient of {}", node.name);
+        refusal->sequence = next_sequence();
+        refusal->edges = node.edges;
+        for (const Tensor& one : incoming) refusal->edges.push_back(edge_of(one));
+        refusal->outputs.push_back({out.shape(), out.dtype(), out.device()});
+        refusal->rule = [name = node.name](const GradientContext&) -> std::vector<Tensor> {
+            throw Unsupported(fmt::format("backward: {} has no gradient of its gradient", name));
+        };
+        out.state()->node = std::move(refusal);
+        return out;
+    }
+
+    std::vector<Tensor> finish() {
+        for (const auto& leaf : leaf_order_) {
+            Tensor gradient = std::move(leaves_.at(leaf.get()));
+            apply_hooks(leaf->hooks, gradient);
+            if (const auto found = captured_leaves_.find(leaf.get()); found != captured_leaves_.end())
+                for (const std::size_t input : found->second) captured_[input] = gradient;
+            if (request_.accumulate) accumulate(*leaf, std::move(gradient));
+        }
+        for (std::size_t i = 0; i < captured_.size(); ++i)
+            if (!captured_[i].defined() && !request_.allow_unused)
+                throw ValueError(fmt::format("grad: input {} plays no part in the outputs; allow_unused gives an undefined tensor for it", i));
+        return captured_;
+    }
+
+    void accumulate(TensorState& leaf, Tensor gradient) {
+        if (leaf.grad.defined()) {
+            if (request_.create_graph) leaf.grad = leaf.grad + gradient;
+            else leaf.grad.add_(gradient);
+            return;
+        }
+        // The grad will be written in place (accumulation, clipping), so it must be nobody else's memory.
+        const ops::View& view = gradient.view();
+        const bool own = gradient.state().use_count() == 1 && view.buffer.use_count() == 1 && view.dense();
+        leaf.grad = request_.create_graph ? gradient : own ? std::move(gradient) : gradient.clone();
+    }
+
+    const BackwardRequest& request_;
+    std::map<std::uint64_t, Pending, std::greater<>> ready_;  // youngest first: whoever contributes to a node is younger than it
+    std::unordered_map<TensorState*, Tensor> leaves_;
+    std::vector<std::shared_ptr<TensorState>> leaf_order_;
+    std::map<std::pair<const GradNode*, std::size_t>, std::vector<std::size_t>> captured_nodes_;
+    std::unordered_map<const TensorState*, std::vector<std::size_t>> captured_leaves_;
+    std::set<const GradNode*> needed_;
+    std::vector<Tensor> captured_;
+};
+
+}  // namespace
+
+std::vector<Tensor> run_backward(const BackwardRequest& request) { return Backward(request).run(); }
+
+}  // namespace detail
+
+std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, const GradOptions& options) {
+    return detail::run_backward({.outputs = outputs, .gradients = options.output_gradients, .inputs = inputs,
+                                 .retain_graph = options.retain_graph || options.create_graph, .create_graph = options.create_graph,
+                                 .allow_unused = options.allow_unused, .accumulate = false});
+}
+
+}  // namespace declivity

@@ -1,0 +1,87 @@
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <fmt/format.h>
+
+#include "broadcast.hpp"
+
+namespace declivity {
+namespace {
+
+using ops::Expression;
+using ops::FunctionInfo;
+
+/// Gradients that are Tensor functions themselves; an undefined tensor when the rule is of another form.
+Tensor composed_gradient(const FunctionInfo& row, std::size_t input, const Tensor& g, const std::vector<Saved>& inputs,
+                         const std::vector<double>& parameters) {
+    const std::string_view rule = row.gradient[input];
+    if (rule == "g") return g;
+    if (rule == "-g") return -g;
+    if (rule == "g * a") return g * inputs[0].get(row.name);
+    if (rule == "g * b") return g * inputs[1].get(row.name);
+    if (rule == "g * p") return g * parameters[0];
+    return {};
+}
+
+bool is_composed(const FunctionInfo& row) {
+    for (const std::string_view rule : row.gradient)
+        if (!rule.empty() && rule != "g" && rule != "-g" && rule != "g * a" && rule != "g * b" && rule != "g * p") return false;
+    return true;
+}
+
+bool has_gradient(const FunctionInfo& row) {
+    for (const std::string_view rule : row.gradient)
+        if (!rule.empty()) return true;
+    return false;
+}
+
+Expression expression_of(const Saved& saved, std::string_view function) {
+    const Tensor tensor = saved.get(function);
+    return tensor.defined() ? Expression(tensor.view()) : Expression();
+}
+
+}  // namespace
+
+Tensor elementwise(Function function, const std::vector<Tensor>& inputs, const std::vector<double>& parameters) {
+    const FunctionInfo& row = ops::info(function);
+    std::vector<Expression> expressions;
+    for (const Tensor& input : inputs) {
+        if (!input.defined()) throw ValueError(fmt::format("{}: wants {} tensors, got an undefined one", row.name, row.inputs));
+        expressions.emplace_back(input.view());
+    }
+    const Expression expression = Expression::apply(function, expressions, parameters);
+    const ops::View result = ops::evaluate(expression, inputs[0].device());
+    if (!has_gradient(row) || !recorded(inputs)) return Tensor(result);
+
+    // Only what some rule mentions is kept.
+    std::vector<Saved> saved(inputs.size());
+    Saved saved_result;
+    std::vector<Shape> shapes;
+    for (int i = 0; i < row.inputs; ++i) {
+        shapes.push_back(inputs[static_cast<std::size_t>(i)].shape());
+        for (int other = 0; other < row.inputs; ++other)
+            if (row.gradient_needs_input(i, other)) saved[static_cast<std::size_t>(other)] = Saved(inputs[static_cast<std::size_t>(other)]);
+        if (row.gradient_needs_result(i)) saved_result = Saved::result(result);
+    }
+    const auto rule = [function, shapes, saved, saved_result, parameters](const GradientContext& context) {
+        const FunctionInfo& of = ops::info(function);
+        const Tensor& g = context.gradient();
+        std::vector<Tensor> gradients(shapes.size());
+        for (std::size_t i = 0; i < shapes.size(); ++i) {
+            if (!context.needs(i) || of.gradient[i].empty()) continue;
+            Tensor gradient = composed_gradient(of, i, g, saved, parameters);
+            if (!gradient.defined()) {
+                std::vector<Expression> kept;
+                for (const Saved& one : saved) kept.push_back(expression_of(one, of.name));
+                const auto expression_of_gradient = Expression::gradient(function, static_cast<int>(i), g.view(), kept,
+                                                                         expression_of(saved_result, of.name), parameters);
+                gradient = Tensor(ops::evaluate(expression_of_gradient, g.device()));
+            }
+            gradients[i] = detail::sum_to(gradient, shapes[i]);
+        }
+        return gradients;
+    };
+    return differentiable(row.name, inputs, result, rule, is_composed(row) ? RuleKind::composed : RuleKind::opaque);
+}
+
+}  // namespace declivity

@@ -1,0 +1,205 @@
+#include <declivity/tensor/tensor.hpp>
+
+#include <algorithm>
+#include <mutex>
+
+#include <declivity/ops/expression.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <fmt/format.h>
+
+#include "backward.hpp"
+#include "tensor_state.hpp"
+
+namespace declivity {
+namespace {
+
+std::mutex default_mutex;
+std::optional<Device>& default_slot() {
+    static std::optional<Device> device;
+    return device;
+}
+
+detail::TensorState& checked_state(const std::shared_ptr<detail::TensorState>& state, std::string_view function) {
+    if (!state) throw ValueError(fmt::format("{}: wants a tensor, got an undefined one", function));
+    return *state;
+}
+
+/// A tensor may be written in place when no graph is being recorded for it.
+ops::View writable(const Tensor& tensor, std::string_view function) {
+    checked_state(tensor.state(), function);
+    if (grad_enabled() && tensor.requires_grad())
+        throw ValueError(fmt::format("{}: wants a tensor whose gradient is not being recorded, got one of shape {} that requires a "
+                                     "gradient; write under NoGrad, or to a detach()ed clone", function, tensor.shape().str()));
+    return tensor.view();
+}
+
+}  // namespace
+
+Device default_device() {
+    const std::scoped_lock lock(default_mutex);
+    if (!default_slot()) default_slot() = Device::best();
+    return *default_slot();
+}
+
+void set_default_device(const Device& device) {
+    const std::scoped_lock lock(default_mutex);
+    default_slot() = device;
+}
+
+Tensor::Tensor(const ops::View& view) : state_(std::make_shared<detail::TensorState>(detail::TensorState{.view = view})) {}
+
+Tensor Tensor::from_bytes(std::span<const std::byte> bytes, DType dtype, const Shape& shape, const std::optional<Device>& device) {
+    for (const std::int64_t size : shape)
+        if (size < 0) throw ShapeError(fmt::format("Tensor::from: wants sizes of at least 0, got {}", shape.str()));
+    if (bytes.size() != static_cast<std::size_t>(shape.numel()) * size_of(dtype))
+        throw ShapeError(fmt::format("Tensor::from: wants {} values for shape {}, got {}", shape.numel(), shape.str(), bytes.size() / size_of(dtype)));
+    const ops::View view = ops::View::make(device ? *device : default_device(), dtype, shape);
+    upload(view.buffer, 0, bytes);
+    return Tensor(view);
+}
+
+const Shape& Tensor::shape() const { return checked_state(state_, "shape").view.shape; }
+DType Tensor::dtype() const { return checked_state(state_, "dtype").view.dtype; }
+Device Tensor::device() const { return checked_state(state_, "device").view.device(); }
+std::int64_t Tensor::size(std::int64_t axis) const { return shape()[normalize_axis("size", axis, rank())]; }
+
+const ops::View& Tensor::view() const { return checked_state(state_, "view").view; }
+ops::View Tensor::dense_view() const { return ops::dense_copy_if_needed(view()); }
+
+void Tensor::read_bytes(std::string_view function, std::span<std::byte> bytes, DType dtype) const {
+    const ops::View& from = checked_state(state_, function).view;
+    const bool same = dtype == from.dtype || (dtype == DType::u8 && from.dtype == DType::boolean);
+    if (!same) throw TypeError(fmt::format("{}: wants the tensor's type, {}, got {}", function, name_of(from.dtype), name_of(dtype)));
+    if (bytes.size() != from.bytes())
+        throw ShapeError(fmt::format("{}: wants room for {} elements (shape {}), got {}", function, from.numel(), from.shape.str(),
+                                     bytes.size() / size_of(dtype)));
+    const ops::View dense = dense_view();
+    read(dense.buffer, static_cast<std::size_t>(dense.offset) * size_of(dense.dtype), bytes);
+}
+
+Tensor Tensor::to(const Device& target) const {
+    const ops::View& from = checked_state(state_, "to").view;
+    const Device origin = from.device();
+    if (origin == target) return *this;
+    // Contexts of different platforms share no memory: by way of the host.
+    std::vector<std::byte> bytes(from.bytes());
+    read_bytes("to", bytes, from.dtype);
+    const Tensor there = from_bytes(bytes, from.dtype, from.shape, target);
+    return differentiable("to", {*this}, there.view(),
+                          [origin](const GradientContext& context) { return std::vector{context.gradient().to(origin)}; }, RuleKind::composed);
+}
+
+Tensor Tensor::to(DType target) const {
+    const ops::View& from = checked_state(state_, "to").view;
+    if (from.dtype == target) return *this;
+    const ops::View converted = ops::evaluate(ops::Expression::cast(from, target), from.device());
+    if (!is_floating(target)) return Tensor(converted);
+    return differentiable("to", {*this}, converted,
+                          [origin = from.dtype](const GradientContext& context) { return std::vector{context.gradient().to(origin)}; },
+                          RuleKind::composed);
+}
+
+Tensor Tensor::clone() const {
+    const ops::View& from = checked_state(state_, "clone").view;
+    const ops::View out = ops::View::make(from.device(), from.dtype, from.shape);
+    ops::copy(from, out);
+    return Tensor(out);
+}
+
+// ---- gradients
+
+bool Tensor::requires_grad() const {
+    const auto& state = checked_state(state_, "requires_grad");
+    return state.requires_grad || state.node != nullptr;
+}
+
+Tensor& Tensor::set_requires_grad(bool wanted) {
+    auto& state = checked_state(state_, "set_requires_grad");
+    if (state.node) throw ValueError(fmt::format("set_requires_grad: wants a leaf, got the result of {}; detach() it first", state.node->name));
+    if (wanted && !is_floating(state.view.dtype))
+        throw TypeError(fmt::format("set_requires_grad: wants f32 or f64, got {}", name_of(state.view.dtype)));
+    state.requires_grad = wanted;
+    return *this;
+}
+
+bool Tensor::is_leaf() const { return checked_state(state_, "is_leaf").node == nullptr; }
+Tensor Tensor::grad() const { return checked_state(state_, "grad").grad; }
+
+void Tensor::set_grad(const Tensor& gradient) {
+    auto& state = checked_state(state_, "set_grad");
+    if (gradient.defined()) {
+        ops::require_shape("set_grad", "the gradient", gradient.view(), state.view.shape);
+        ops::require_alike("set_grad", "gradient", gradient.view(), "tensor", state.view);
+    }
+    state.grad = gradient;
+}
+
+void Tensor::zero_grad() { checked_state(state_, "zero_grad").grad = {}; }
+
+void Tensor::backward(const Tensor& gradient, bool retain_graph) const {
+    detail::run_backward({.outputs = {*this}, .gradients = {gradient}, .inputs = {}, .retain_graph = retain_graph});
+}
+
+Tensor Tensor::detach() const {
+    const auto& state = checked_state(state_, "detach");
+    return Tensor(std::make_shared<detail::TensorState>(detail::TensorState{.view = state.view, .version = state.version}));
+}
+
+int Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) {
+    auto& state = checked_state(state_, "register_hook");
+    if (!requires_grad()) throw ValueError("register_hook: wants a tensor that requires a gradient, got one that does not");
+    auto& hooks = state.node ? state.node->outputs[state.output].hooks : state.hooks;
+    const int number = hooks.empty() ? 1 : hooks.back().first + 1;
+    hooks.emplace_back(number, std::move(hook));
+    return number;
+}
+
+void Tensor::remove_hook(int number) {
+    auto& state = checked_state(state_, "remove_hook");
+    auto& hooks = state.node ? state.node->outputs[state.output].hooks : state.hooks;
+    std::erase_if(hooks, [number](const auto& hook) { return hook.first == number; });
+}
+
+// ---- in place
+
+void Tensor::mark_written() const { checked_state(state_, "mark_written").version->fetch_add(1); }
+
+Tensor& Tensor::copy_(const Tensor& source) {
+    const ops::View to = writable(*this, "copy_");
+    ops::require_shape("copy_", "the source", source.view(), to.shape);
+    if (source.dtype() != to.dtype)
+        throw TypeError(fmt::format("copy_: wants a source of type {}, got {}", name_of(to.dtype), name_of(source.dtype())));
+    const NoGrad no_grad;
+    ops::copy(source.to(to.device()).view(), to);
+    mark_written();
+    return *this;
+}
+
+Tensor& Tensor::fill_(double value) {
+    ops::fill(writable(*this, "fill_"), value);
+    mark_written();
+    return *this;
+}
+
+Tensor& Tensor::add_(const Tensor& other) {
+    const ops::View to = writable(*this, "add_");
+    const ops::Expression inputs[] = {to, other.view()};
+    const auto sum = ops::Expression::apply(ops::Function::add, inputs);
+    if (!(sum.shape() == to.shape))
+        throw ShapeError(fmt::format("add_: wants a shape that stretches to {}, got {}", to.shape.str(), other.shape().str()));
+    ops::evaluate(sum, to);
+    mark_written();
+    return *this;
+}
+
+Tensor& Tensor::mul_(double factor) {
+    const ops::View to = writable(*this, "mul_");
+    const ops::Expression inputs[] = {to};
+    const double parameters[] = {factor};
+    ops::evaluate(ops::Expression::apply(ops::Function::mul_scalar, inputs, parameters), to);
+    mark_written();
+    return *this;
+}
+
+}  // namespace declivity

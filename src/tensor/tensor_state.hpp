@@ -1,0 +1,67 @@
+// Floor 3, private. What a Tensor points to, and the nodes of the graph.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/tensor.hpp>
+
+namespace declivity::detail {
+
+struct GradNode;
+
+using Hook = std::function<Tensor(const Tensor&)>;
+using Hooks = std::vector<std::pair<int, Hook>>;
+
+/// How often the memory was written; shared by all tensors over it.
+using Version = std::shared_ptr<std::atomic<std::uint64_t>>;
+
+struct TensorState {
+    ops::View view;
+    Version version = std::make_shared<std::atomic<std::uint64_t>>(0);
+    bool requires_grad = false;      // leaves only
+    Tensor grad = {};
+    Hooks hooks = {};                // of a leaf; other tensors' stand in their node
+    std::shared_ptr<GradNode> node = {};  // what made it
+    std::size_t output = 0;          // which result of the node it is
+
+    ~TensorState();
+};
+
+/// Where a gradient goes: to a result of another node, to a leaf, or nowhere.
+struct Edge {
+    std::shared_ptr<GradNode> node = {};
+    std::size_t output = 0;
+    std::shared_ptr<TensorState> leaf = {};
+    [[nodiscard]] explicit operator bool() const noexcept { return node != nullptr || leaf != nullptr; }
+};
+
+struct OutputInfo {
+    Shape shape;
+    DType dtype;
+    Device device;
+    Hooks hooks = {};
+};
+
+/// One call of a differentiable function.
+struct GradNode {
+    std::string name;
+    std::uint64_t sequence = 0;  // later calls have larger numbers, so a node comes before all that it depends on
+    std::vector<Edge> edges;     // one for each input
+    std::vector<OutputInfo> outputs;
+    GradientRule rule;           // empty once it was used up
+    RuleKind kind = RuleKind::opaque;
+
+    ~GradNode();
+};
+
+Edge edge_of(const Tensor& tensor);
+std::uint64_t next_sequence();
+
+}  // namespace declivity::detail
