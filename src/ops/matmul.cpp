@@ -1,0 +1,56 @@
+#include <declivity/ops/matmul.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+#include "matmul_strategies.hpp"
+
+namespace declivity::ops {
+namespace {
+
+struct Strategy {
+    std::string_view name;
+    bool (*serves)(const MatmulProblem&);
+    void (*run)(const MatmulProblem&);
+};
+
+constexpr Strategy kStrategies[] = {
+    {"clblast", matmul_clblast_serves, matmul_clblast},
+    {"tiled", matmul_tiled_serves, matmul_tiled},
+};
+
+/// Heuristics, until a tuner measures: CLBlast's kernels are made for GPUs and for large single products; on CPU-like
+/// devices its built-in parameters run at a small part of what the register tile reaches.
+const Strategy& choose(const MatmulProblem& problem) {
+    if (const char* wanted = std::getenv("DECLIVITY_MATMUL"))
+        for (const Strategy& strategy : kStrategies)
+            if (strategy.name == wanted && strategy.serves(problem)) return strategy;
+    const bool large = problem.m * problem.n * problem.k >= 64 * 64 * 64;
+    const bool clblast = problem.out.device().family() == Family::gpu_like && large && problem.batch <= 4;
+    return clblast && matmul_clblast_serves(problem) ? kStrategies[0] : kStrategies[1];
+}
+
+}  // namespace
+
+void matmul(const View& a, const View& b, const View& out, const Epilogue& epilogue) {
+    require_floating("matmul", "a", a);
+    require_alike("matmul", "a", a, "b", b);
+    require_alike("matmul", "a", a, "out", out);
+    require_rank("matmul", "a", a, 3, "batch, M, K");
+    require_rank("matmul", "b", b, 3, "batch, K, N");
+    require_dense("matmul", "out", out);
+    const MatmulProblem problem{.a = a, .b = b, .out = out, .batch = a.shape[0], .m = a.shape[1], .n = b.shape[2], .k = a.shape[2]};
+    if (b.shape[0] != problem.batch || b.shape[1] != problem.k)
+        throw ShapeError(fmt::format("matmul: wants (batch, M, K) x (batch, K, N), got {} x {}", a.shape.str(), b.shape.str()));
+    require_shape("matmul", "out", out, {problem.batch, problem.m, problem.n});
+    if (out.numel() == 0) return;
+    if (problem.k == 0) fill(out, 0);
+    else choose(problem).run(problem);
+    apply_epilogue(epilogue, out);
+}
+
+}  // namespace declivity::ops

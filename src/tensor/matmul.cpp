@@ -1,0 +1,103 @@
+#include <declivity/ops/matmul.hpp>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <fmt/format.h>
+
+#include "broadcast.hpp"
+
+namespace declivity {
+namespace {
+
+/// The axes in front of a matrix joined into one: a view when its strides allow, otherwise a dense copy.
+ops::View as_batch(const ops::View& view, std::int64_t batch) {
+    const int rank = view.rank();
+    const std::int64_t rows = view.shape[rank - 2], columns = view.shape[rank - 1];
+    ops::View out = view;
+    out.shape = {batch, rows, columns};
+    if (rank <= 3) {
+        out.strides = {rank == 3 ? view.strides[0] : 0, view.strides[rank - 2], view.strides[rank - 1]};
+        return out;
+    }
+    std::int64_t inner = 0, reach = 0;  // stride of the innermost batch axis that counts, and how far the axes so far reach
+    bool joins = true;
+    for (int axis = rank - 3; axis >= 0; --axis) {
+        if (view.shape[axis] == 1) continue;
+        if (reach == 0) inner = view.strides[axis];
+        else joins = joins && view.strides[axis] == reach;
+        reach = view.strides[axis] * view.shape[axis];
+        if (reach == 0) reach = -1;  // a repeated axis joins only other repeated ones
+    }
+    if (joins && reach != -1) {
+        out.strides = {inner, view.strides[rank - 2], view.strides[rank - 1]};
+        return out;
+    }
+    return ops::reshaped(ops::dense_copy_if_needed(view), {batch, rows, columns});
+}
+
+/// (..., M, K) x (..., K, N) for operands of at least two axes.
+Tensor product(const Tensor& a, const Tensor& b) {
+    Shape front_a = a.shape(), front_b = b.shape();
+    const std::int64_t m = a.size(-2), k = a.size(-1), n = b.size(-1);
+    if (b.size(-2) != k) throw ShapeError(fmt::format("matmul: wants (..., M, K) x (..., K, N), got {} x {}", a.shape().str(), b.shape().str()));
+    for (int i = 0; i < 2; ++i) {
+        front_a.erase(front_a.rank() - 1);
+        front_b.erase(front_b.rank() - 1);
+    }
+    const Shape front = broadcast_shapes("matmul", front_a, front_b);
+    const auto with = [&](std::int64_t rows, std::int64_t columns) {
+        Shape shape = front;
+        shape.push_back(rows);
+        shape.push_back(columns);
+        return shape;
+    };
+    ops::require_alike("matmul", "a", a.view(), "b", b.view());
+    const std::int64_t batch = front.numel();
+    const ops::View left = as_batch(ops::expanded("matmul", a.view(), with(m, k)), batch);
+    const ops::View right = as_batch(ops::expanded("matmul", b.view(), with(k, n)), batch);
+    const ops::View out = ops::View::make(a.device(), a.dtype(), {batch, m, n});
+    ops::matmul(left, right, out);
+    return differentiable("matmul", {a, b}, ops::reshaped(out, with(m, n)), [a = Saved(a), b = Saved(b)](const GradientContext& context) {
+        const Tensor& g = context.gradient();
+        const Tensor left_in = a.get("matmul"), right_in = b.get("matmul");
+        return std::vector{context.needs(0) ? detail::sum_to(matmul(g, transpose(right_in)), left_in.shape()) : Tensor(),
+                           context.needs(1) ? detail::sum_to(matmul(transpose(left_in), g), right_in.shape()) : Tensor()};
+    }, RuleKind::composed);
+}
+
+Tensor without_axis(const Tensor& x, std::int64_t axis) {
+    Shape shape = x.shape();
+    shape.erase(normalize_axis("matmul", axis, x.rank()));
+    return reshape(x, shape);
+}
+
+}  // namespace
+
+Tensor matmul(const Tensor& a, const Tensor& b) {
+    if (!a.defined() || !b.defined() || a.rank() == 0 || b.rank() == 0)
+        throw ShapeError(fmt::format("matmul: wants tensors of at least one axis, got {} x {}", a.defined() ? a.shape().str() : "none",
+                                     b.defined() ? b.shape().str() : "none"));
+    if (a.rank() == 1) return without_axis(matmul(reshape(a, {1, a.numel()}), b), b.rank() == 1 ? -1 : -2);
+    if (b.rank() == 1) return without_axis(matmul(a, reshape(b, {b.numel(), 1})), -1);
+    // A matrix on the right: the axes in front of a are more rows, one large product instead of many small ones.
+    if (a.rank() > 2 && b.rank() == 2) {
+        Shape shape = a.shape();
+        shape[shape.rank() - 1] = b.size(1);
+        if (a.size(-1) != b.size(0)) throw ShapeError(fmt::format("matmul: wants (..., M, K) x (..., K, N), got {} x {}", a.shape().str(), b.shape().str()));
+        return reshape(product(reshape(a, {a.size(-1) == 0 ? 0 : a.numel() / a.size(-1), a.size(-1)}), b), shape);
+    }
+    return product(a, b);
+}
+
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+    if (!weight.defined() || weight.rank() != 2 || x.rank() == 0 || x.size(-1) != weight.size(1))
+        throw ShapeError(fmt::format("linear: wants x (..., in) and weight (out, in), got {} and {}", x.shape().str(),
+                                     weight.defined() ? weight.shape().str() : "none"));
+    if (bias.defined() && !(bias.shape() == Shape{weight.size(0)}))
+        throw ShapeError(fmt::format("linear: wants bias ({}), got {}", weight.size(0), bias.shape().str()));
+    const Tensor out = matmul(x, transpose(weight));
+    return bias.defined() ? out + bias : out;
+}
+
+}  // namespace declivity
