@@ -92,7 +92,6 @@ Tensor slice(const Tensor& x, std::int64_t axis, std::int64_t start, std::int64_
         }
         const Tensor spread = zeros(from, {g.dtype(), g.device()});
         ops::copy(g.view(), ops::sliced(spread.view(), along, first, count, step));
-        // TensorFunctions all the way would be another kernel; the way back is a slice again.
         return std::vector{differentiable("slice", {g}, spread.view(), [=](const GradientContext& second) {
             return std::vector{slice(second.gradient(), along, first, first + (count - 1) * step + 1, step)};
         }, RuleKind::composed)};

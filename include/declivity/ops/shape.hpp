@@ -59,6 +59,12 @@ using Shape = Dims;
 /// Distance, in elements, between neighbours along each axis.
 using Strides = Dims;
 
+/// Two numbers, vertical and horizontal; one number stands for both: `{.padding = 1}`, `{.stride = {2, 1}}`.
+struct Size2 : std::array<std::int64_t, 2> {
+    constexpr Size2(std::int64_t both) : array{both, both} {}  // NOLINT: that is its purpose
+    constexpr Size2(std::int64_t vertical, std::int64_t horizontal) : array{vertical, horizontal} {}
+};
+
 /// Row-major strides of a dense tensor.
 DECLIVITY_API Strides dense_strides(const Shape& shape);
 

@@ -31,6 +31,11 @@ class DECLIVITY_API Defines {
     Defines(std::initializer_list<std::pair<std::string_view, std::string>> values);
     Defines& set(std::string_view name, std::string_view value);
     Defines& set(std::string_view name, std::int64_t value);
+    /// Adds those of another list.
+    Defines& append(const Defines& other) {
+        text_ += other.text_;
+        return *this;
+    }
     /// One "#define NAME VALUE" line each.
     [[nodiscard]] const std::string& text() const noexcept { return text_; }
 

@@ -4,7 +4,6 @@
 // ShapeError, TypeError, DeviceError or ValueError with its own name in front.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <vector>
@@ -127,9 +126,9 @@ DECLIVITY_API Tensor linear(const Tensor& x, const Tensor& weight, const Tensor&
 // ---- images
 
 struct Conv2dOptions {
-    std::array<std::int64_t, 2> stride{1, 1};    ///< vertical, horizontal
-    std::array<std::int64_t, 2> padding{0, 0};   ///< zeros on both sides
-    std::array<std::int64_t, 2> dilation{1, 1};
+    Size2 stride = 1;    ///< vertical, horizontal
+    Size2 padding = 0;   ///< zeros on both sides
+    Size2 dilation = 1;
     std::int64_t groups = 1;                     ///< input channel group i feeds output channel group i only
 };
 /// x (N, C, H, W), weight (O, C / groups, R, S), bias (O) or undefined -> (N, O, P, Q) with
@@ -137,9 +136,9 @@ struct Conv2dOptions {
 DECLIVITY_API Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const Conv2dOptions& options = {});
 
 struct Pool2dOptions {
-    std::array<std::int64_t, 2> window{2, 2};
-    std::array<std::int64_t, 2> stride{0, 0};    ///< 0: as the window
-    std::array<std::int64_t, 2> padding{0, 0};   ///< at most half the window
+    Size2 window = 2;
+    Size2 stride = 0;    ///< 0: as the window
+    Size2 padding = 0;   ///< at most half the window
     bool count_padding = true;                   ///< avg_pool2d: padded zeros count in the average
 };
 /// Largest of each window; ties go to the first.

@@ -1,0 +1,43 @@
+// Floor 2. Kernels over many tensors at once: an optimizer's step over all parameters is a few launches, not hundreds.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <declivity/ops/view.hpp>
+
+namespace declivity::ops {
+
+/// Some tensors seen by one kernel: `roles` lists of views (parameters, gradients, ...), of which the i-th of each have
+/// the same number of elements. All are dense, on one device, and of one type.
+///
+/// Pooled tensors share few cl_mem, so the kernel takes the cl_mem of each role and a table of offsets. The table lives
+/// on the device and is sent again only when a tensor moved.
+///
+/// A kernel for it is declared as (cl_kernels/multi_tensor.clh):
+///     __kernel void name(MULTI_TENSOR_PARAMETERS(roles), <further parameters>)
+class DECLIVITY_API MultiTensor {
+  public:
+    explicit MultiTensor(std::size_t roles);
+    ~MultiTensor();
+    MultiTensor(MultiTensor&&) noexcept;
+    MultiTensor& operator=(MultiTensor&&) noexcept;
+
+    /// Says which tensors the next launches are about.
+    /// @param lists one list of views a role
+    void set(const std::vector<std::vector<View>>& lists);
+    /// One launch for each combination of cl_mem that the tensors lie in.
+    void launch(const KernelSpec& spec, std::span<const Argument> further) const;
+    /// Pieces into which the tensors are cut; a kernel may write one number for each (a partial sum).
+    [[nodiscard]] std::int64_t pieces() const;
+    [[nodiscard]] Device device() const;
+    [[nodiscard]] DType dtype() const;
+
+  private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace declivity::ops

@@ -1,0 +1,114 @@
+#include <declivity/ops/multi_tensor.hpp>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/runtime/interop.hpp>
+#include <fmt/format.h>
+
+namespace declivity::ops {
+namespace {
+
+constexpr std::int64_t kPiece = 4096;  // elements: enough to hide the start of a work-group, small enough to share the work
+constexpr std::size_t kGpuGroup = 128;
+
+}  // namespace
+
+struct MultiTensor::State {
+    std::size_t roles = 0;
+    std::optional<Device> device;
+    DType dtype = DType::f32;
+    /// Tensors whose roles lie in the same cl_mem.
+    struct Group {
+        std::vector<View> memory;     // a view in the cl_mem of each role
+        std::int64_t first = 0;       // row of the table
+        std::int64_t pieces = 0;
+    };
+    std::vector<Group> groups;
+    std::vector<std::int64_t> table;  // as it is on the device
+    Buffer table_on_device;
+    std::int64_t pieces = 0;
+};
+
+MultiTensor::MultiTensor(std::size_t roles) : state_(std::make_unique<State>()) { state_->roles = roles; }
+MultiTensor::~MultiTensor() = default;
+MultiTensor::MultiTensor(MultiTensor&&) noexcept = default;
+MultiTensor& MultiTensor::operator=(MultiTensor&&) noexcept = default;
+std::int64_t MultiTensor::pieces() const { return state_->pieces; }
+Device MultiTensor::device() const { return state_->device.value(); }
+DType MultiTensor::dtype() const { return state_->dtype; }
+
+void MultiTensor::set(const std::vector<std::vector<View>>& lists) {
+    State& state = *state_;
+    if (lists.size() != state.roles || lists.empty() || lists[0].empty())
+        throw ValueError(fmt::format("MultiTensor::set: wants {} non-empty lists, got {}", state.roles, lists.size()));
+    state.device = lists[0][0].device();
+    state.dtype = lists[0][0].dtype;
+    std::map<std::vector<cl_mem>, std::vector<std::size_t>> by_memory;
+    std::vector<std::vector<cl_mem>> order;  // of first appearance: a map's order would follow addresses
+    for (std::size_t tensor = 0; tensor < lists[0].size(); ++tensor) {
+        std::vector<cl_mem> key;
+        for (const auto& list : lists) {
+            const View& view = list.at(tensor);
+            require_dense("MultiTensor::set", "tensor", view);
+            require_alike("MultiTensor::set", "the first tensor", lists[0][0], "another", view);
+            if (view.numel() != lists[0][tensor].numel())
+                throw ShapeError(fmt::format("MultiTensor::set: wants equal sizes in all roles, got {} and {}", lists[0][tensor].shape.str(), view.shape.str()));
+            key.push_back(interop::raw(view.buffer).memory);
+        }
+        auto& members = by_memory[key];
+        if (members.empty()) order.push_back(key);
+        members.push_back(tensor);
+    }
+    std::vector<std::int64_t> table;
+    state.groups.clear();
+    state.pieces = 0;
+    const auto unit = static_cast<std::int64_t>(size_of(state.dtype));
+    for (const auto& key : order) {
+        State::Group group;
+        group.first = state.pieces;
+        for (const auto& list : lists) group.memory.push_back(list[by_memory[key].front()]);
+        for (const std::size_t tensor : by_memory[key]) {
+            const std::int64_t size = lists[0][tensor].numel();
+            for (std::int64_t start = 0; start < size; start += kPiece) {
+                for (const auto& list : lists)
+                    table.push_back(static_cast<std::int64_t>(interop::raw(list[tensor].buffer).offset) / unit + list[tensor].offset + start);
+                table.push_back(std::min(kPiece, size - start));
+                table.push_back(state.pieces);
+                ++group.pieces;
+                ++state.pieces;
+            }
+        }
+        state.groups.push_back(std::move(group));
+    }
+    if (table == state.table && state.table_on_device) return;
+    const std::size_t bytes = table.size() * sizeof(std::int64_t);
+    // The old table may still be read by a pending kernel: the copy is enqueued behind it.
+    if (state.table_on_device.size() != bytes || !state.table_on_device) state.table_on_device = Buffer(*state.device, bytes);
+    upload(state.table_on_device, 0, std::as_bytes(std::span(table)));
+    state.table = std::move(table);
+}
+
+void MultiTensor::launch(const KernelSpec& spec, std::span<const Argument> further) const {
+    const State& state = *state_;
+    const bool cpu = state.device->family() == Family::cpu_like;
+    const std::size_t group_size = cpu ? 1 : std::min(kGpuGroup, state.device->info().max_work_group);
+    Defines defines = real_defines(state.dtype);
+    defines.set("ROLES", static_cast<std::int64_t>(state.roles)).set("GROUP", static_cast<std::int64_t>(group_size));
+    const Kernel kernel(*state.device, {spec.file, spec.name, defines.append(spec.defines)});
+    for (const State::Group& group : state.groups) {
+        if (group.pieces == 0) continue;
+        const BufferArgument table{&state.table_on_device, group.first * static_cast<std::int64_t>(state.roles + 2), sizeof(std::int64_t)};
+        std::vector<BufferArgument> roles;
+        for (const View& view : group.memory)  // the table counts from the start of the cl_mem, not of the block
+            roles.push_back({&view.buffer, -static_cast<std::int64_t>(interop::raw(view.buffer).offset / size_of(view.dtype)), size_of(view.dtype)});
+        std::vector<Argument> arguments{table};
+        for (const BufferArgument& role : roles) arguments.emplace_back(role);
+        arguments.insert(arguments.end(), further.begin(), further.end());
+        declivity::launch(kernel, {.global = {static_cast<std::size_t>(group.pieces) * group_size, 1, 1}, .local = {group_size, 1, 1}}, arguments);
+    }
+}
+
+}  // namespace declivity::ops
