@@ -36,6 +36,7 @@ MultiTensor::MultiTensor(std::size_t roles) : state_(std::make_unique<State>()) 
 MultiTensor::~MultiTensor() = default;
 MultiTensor::MultiTensor(MultiTensor&&) noexcept = default;
 MultiTensor& MultiTensor::operator=(MultiTensor&&) noexcept = default;
+void MultiTensor::release() { state_->groups.clear(); }
 std::int64_t MultiTensor::pieces() const { return state_->pieces; }
 Device MultiTensor::device() const { return state_->device.value(); }
 DType MultiTensor::dtype() const { return state_->dtype; }

@@ -30,6 +30,8 @@ class DECLIVITY_API MultiTensor {
     void set(const std::vector<std::vector<View>>& lists);
     /// One launch for each combination of cl_mem that the tensors lie in.
     void launch(const KernelSpec& spec, std::span<const Argument> further) const;
+    /// Lets go of the tensors, so that gradients can be freed; the table stays for the next time.
+    void release();
     /// Pieces into which the tensors are cut; a kernel may write one number for each (a partial sum).
     [[nodiscard]] std::int64_t pieces() const;
     [[nodiscard]] Device device() const;

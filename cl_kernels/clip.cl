@@ -1,0 +1,50 @@
+// clip_partial:  partial[piece] = sum of the squares of a piece's elements
+// clip_factor:   norm[0] = sqrt(sum of partial), norm[1] = min(1, max_norm / (norm[0] + 1e-6)). One work-item, so that the
+//                order of the sum never changes.
+// clip_scale:    every element times norm[1]
+#include "math.clh"
+#include "multi_tensor.clh"
+
+#define LANES 8  // sums kept apart, since the order of float additions may not be changed by the compiler
+
+__kernel void clip_partial(MULTI_TENSOR_PARAMETERS, __global REAL* restrict partial_base, const long partial_offset) {
+    __global const REAL* x = MULTI_TENSOR_POINTER(0);
+#if GROUP == 1
+    REAL lanes[LANES];
+    for (int lane = 0; lane < LANES; ++lane) lanes[lane] = 0;
+    const int size = (int)MULTI_TENSOR_ENTRY[ROLES];
+    int i = 0;
+    for (; i + LANES <= size; i += LANES)
+        for (int lane = 0; lane < LANES; ++lane) lanes[lane] = fma(x[i + lane], x[i + lane], lanes[lane]);
+    REAL sum = 0;
+    for (; i < size; ++i) sum = fma(x[i], x[i], sum);
+    for (int lane = 0; lane < LANES; ++lane) sum += lanes[lane];
+    partial_base[partial_offset + MULTI_TENSOR_PIECE] = sum;
+#else
+    __local REAL sums[GROUP];
+    REAL sum = 0;
+    MULTI_TENSOR_LOOP sum = fma(x[i], x[i], sum);
+    const int item = get_local_id(0);
+    sums[item] = sum;
+    for (int reach = GROUP / 2; reach > 0; reach /= 2) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (item < reach) sums[item] += sums[item + reach];
+    }
+    if (item == 0) partial_base[partial_offset + MULTI_TENSOR_PIECE] = sums[0];
+#endif
+}
+
+__kernel void clip_factor(const long pieces, __global const REAL* restrict partial_base, const long partial_offset,
+                          __global REAL* restrict norm_base, const long norm_offset, const REAL max_norm) {
+    REAL sum = 0;
+    for (long i = 0; i < pieces; ++i) sum += partial_base[partial_offset + i];
+    const REAL norm = sqrt(sum);
+    norm_base[norm_offset] = norm;
+    norm_base[norm_offset + 1] = fmin((REAL)1, max_norm / (norm + REAL_C(1e-6)));
+}
+
+__kernel void clip_scale(MULTI_TENSOR_PARAMETERS, __global const REAL* restrict norm_base, const long norm_offset) {
+    const REAL factor = norm_base[norm_offset + 1];
+    __global REAL* x = MULTI_TENSOR_POINTER(0);
+    MULTI_TENSOR_LOOP x[i] *= factor;
+}

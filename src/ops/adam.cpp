@@ -1,0 +1,19 @@
+#include <declivity/ops/adam.hpp>
+
+#include <cmath>
+
+#include "optimizer_arguments.hpp"
+
+namespace declivity::ops {
+
+void adam_step(const MultiTensor& tensors, const View& progress, const View& guard, const AdamParameters& parameters) {
+    const auto& [beta1, beta2, epsilon, weight_decay, decoupled] = parameters;
+    const RealArguments reals(tensors.dtype(), {beta1, 1 - beta1, std::log(beta1), beta2, 1 - beta2, std::log(beta2), epsilon, weight_decay});
+    const BufferArgument progress_argument = progress.argument(), guard_argument = guard.argument();
+    const int decoupled_argument = decoupled ? 1 : 0;
+    const Argument further[] = {progress_argument, guard_argument, reals[0], reals[1], reals[2], reals[3],
+                                reals[4], reals[5], reals[6], reals[7], decoupled_argument};
+    tensors.launch({"adam.cl", "adam_step"}, further);
+}
+
+}  // namespace declivity::ops

@@ -1,0 +1,15 @@
+#include <declivity/ops/sgd.hpp>
+
+#include "optimizer_arguments.hpp"
+
+namespace declivity::ops {
+
+void sgd_step(const MultiTensor& tensors, const View& progress, const View& guard, const SgdParameters& parameters) {
+    const RealArguments reals(tensors.dtype(), {parameters.momentum, parameters.dampening, parameters.weight_decay});
+    const BufferArgument progress_argument = progress.argument(), guard_argument = guard.argument();
+    const int nesterov = parameters.nesterov ? 1 : 0;
+    const Argument further[] = {progress_argument, guard_argument, reals[0], reals[1], reals[2], nesterov};
+    tensors.launch({"sgd.cl", "sgd_step", {{"MOMENTUM", parameters.momentum != 0 ? "1" : "0"}}}, further);
+}
+
+}  // namespace declivity::ops
