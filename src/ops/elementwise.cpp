@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "expression_node.hpp"
+#include "index_space.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -65,28 +66,12 @@ void collect(const Expression& expression, const View& out, Plan& plan) {
     }
 }
 
-/// Drops axes of size 1 and merges neighbours that every operand walks through without a jump.
-void merge_axes(const Shape& shape, Plan& plan) {
-    std::vector<Strides> merged(plan.operands.size());
-    for (int axis = 0; axis < shape.rank(); ++axis) {
-        if (shape[axis] == 1) continue;
-        const int last = plan.sizes.rank() - 1;
-        bool joins = last >= 0;
-        for (std::size_t i = 0; joins && i < plan.operands.size(); ++i)
-            joins = merged[i][last] == plan.operands[i].strides[axis] * shape[axis];
-        if (joins) plan.sizes[last] *= shape[axis];
-        else plan.sizes.push_back(shape[axis]);
-        for (std::size_t i = 0; i < plan.operands.size(); ++i) {
-            const std::int64_t stride = plan.operands[i].strides[axis];
-            if (joins) merged[i][last] = stride;
-            else merged[i].push_back(stride);
-        }
-    }
-    if (plan.sizes.empty()) {
-        plan.sizes.push_back(1);
-        for (auto& strides : merged) strides.push_back(0);
-    }
-    for (std::size_t i = 0; i < plan.operands.size(); ++i) plan.operands[i].strides = merged[i];
+void merge(const Shape& shape, Plan& plan) {
+    IndexSpace space{shape, {}};
+    for (const Operand& operand : plan.operands) space.strides.push_back(operand.strides);
+    space = merge_axes(space);
+    plan.sizes = space.sizes;
+    for (std::size_t i = 0; i < plan.operands.size(); ++i) plan.operands[i].strides = space.strides[i];
     // An output of one element still is written, not repeated.
     if (plan.operands[0].strides.back() == 0) plan.operands[0].strides[plan.sizes.rank() - 1] = 1;
 }
@@ -274,7 +259,7 @@ void evaluate(const Expression& expression, const View& out) {
         throw Unsupported(fmt::format("evaluate: wants an expression of at most {} inputs, got {}", kMaxInputs, plan.operands.size() - 1));
     for (std::size_t i = 1; i < plan.operands.size(); ++i) require_same_device("evaluate", out, plan.operands[i].view);
     plan.in_place = plan.operands.size() > 1 && same_elements(plan.operands[1].view, out);
-    merge_axes(out.shape, plan);
+    merge(out.shape, plan);
 
     const Device device = out.device();
     const Kernel kernel = kernel_for(expression, plan, device);

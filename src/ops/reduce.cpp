@@ -1,0 +1,322 @@
+#include <declivity/ops/reduce.hpp>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <numeric>
+
+#include <declivity/ops/expression.hpp>
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+#include "index_space.hpp"
+
+namespace declivity::ops {
+namespace {
+
+// Tunables; cl_kernels/reduce.cl says what they mean.
+constexpr std::int64_t kCpuBlock = 16384;        // elements of a partial sum in reduce_rows: 256 in each of 64 lanes
+constexpr std::int64_t kColumnBlock = 1024;      // and in reduce_columns, a column
+constexpr std::int64_t kGpuBlock = 1024;         // and in reduce_groups, a work-item
+constexpr std::int64_t kCpuWork = 16384;         // elements that are worth a work-item on CPU-like devices
+constexpr std::int64_t kCpuItemsPerUnit = 4;     // work-items for each compute unit, so that all end at about the same time
+constexpr std::int64_t kGpuGroup = 256;          // work-items of a group
+constexpr std::int64_t kGpuGroupsPerUnit = 8;    // groups for each compute unit, to hide latency
+constexpr std::int64_t kGpuWork = 8;             // elements that are worth a work-item of a group on GPU-like devices
+constexpr std::int64_t kGpuColumns = 32;         // neighbouring outputs of a group when these are contiguous in x
+constexpr std::int64_t kShortRow = 16;           // contiguous rows below it are better taken many at a time, across
+
+/// Kept axes (operands x, out) and reduced axes (operand x), merged.
+struct Plan {
+    IndexSpace kept, reduced;
+    std::int64_t outputs = 1, elements = 1;
+    [[nodiscard]] std::int64_t columns() const { return kept.sizes.back(); }
+    [[nodiscard]] std::int64_t column_step() const { return kept.strides[0].back(); }
+    [[nodiscard]] std::int64_t length() const { return reduced.sizes.back(); }
+    [[nodiscard]] std::int64_t step() const { return reduced.strides[0].back(); }
+};
+
+/// As the kernel's struct.
+struct Layout {
+    AxisArray kept_size, kept_x, kept_out, reduced_size, reduced_x;
+};
+
+/// The work of one pass: over which chunks of the reduced elements it is split, and what it divides by at the end.
+struct Pass {
+    std::int64_t splits = 1, split_stride = 0, divisor = 1;
+    bool mean = false;
+};
+
+/// Axes in the order of x's memory, largest stride first, so that reading follows it whatever the order of the axes.
+/// The order of summation is free, and results find their places by their own strides.
+IndexSpace in_memory_order(const IndexSpace& space) {
+    std::array<int, Dims::kMaxRank> order{};
+    const auto end = order.begin() + space.sizes.rank();
+    std::iota(order.begin(), end, 0);
+    const auto key = [&](int axis) {
+        const std::int64_t stride = space.strides[0][axis];
+        return stride == 0 ? std::numeric_limits<std::int64_t>::max() : stride;  // repeated elements: outermost
+    };
+    std::stable_sort(order.begin(), end, [&](int a, int b) { return key(a) > key(b); });
+    IndexSpace sorted{{}, std::vector<Strides>(space.strides.size())};
+    for (auto axis = order.begin(); axis != end; ++axis) {
+        sorted.sizes.push_back(space.sizes[*axis]);
+        for (std::size_t i = 0; i < space.strides.size(); ++i) sorted.strides[i].push_back(space.strides[i][*axis]);
+    }
+    return sorted;
+}
+
+bool contains(const Dims& axes, int axis) { return std::ranges::find(axes, axis) != axes.end(); }
+
+/// `out` has the kept axes only.
+Plan plan_of(const View& x, const Dims& axes, const View& out) {
+    IndexSpace kept{{}, {{}, out.strides}}, reduced{{}, {{}}};
+    for (int axis = 0; axis < x.rank(); ++axis) {
+        IndexSpace& space = contains(axes, axis) ? reduced : kept;
+        space.sizes.push_back(x.shape[axis]);
+        space.strides[0].push_back(x.strides[axis]);
+    }
+    Plan plan{merge_axes(in_memory_order(kept)), merge_axes(in_memory_order(reduced))};
+    plan.outputs = plan.kept.sizes.numel();
+    plan.elements = plan.reduced.sizes.numel();
+    return plan;
+}
+
+Layout layout_of(const Plan& plan) {
+    return {axis_array(plan.kept.sizes), axis_array(plan.kept.strides[0]), axis_array(plan.kept.strides[1]),
+            axis_array(plan.reduced.sizes), axis_array(plan.reduced.strides[0])};
+}
+
+std::string_view identity(Reduce kind, DType type) {
+    if (kind == Reduce::sum || kind == Reduce::mean) return "0";
+    static constexpr std::array<std::array<std::string_view, 2>, 7> kLimits{{{"-INFINITY", "INFINITY"}, {"-INFINITY", "INFINITY"},
+        {"CHAR_MIN", "CHAR_MAX"}, {"0", "UCHAR_MAX"}, {"INT_MIN", "INT_MAX"}, {"LONG_MIN", "LONG_MAX"}, {"0", "UCHAR_MAX"}}};
+    return kLimits[static_cast<std::size_t>(type)][kind == Reduce::max ? 0 : 1];
+}
+
+Defines defines_of(Reduce kind, const View& x, const View& out, const Plan& plan, const Pass& pass, bool contiguous) {
+    Defines defines = x.dtype == DType::f64 ? real_defines(x.dtype) : Defines();
+    defines.set("T", cl_type(x.dtype)).set("ACC", cl_type(out.dtype)).set("IDENTITY", identity(kind, out.dtype));
+    defines.set("COMBINE", kind == Reduce::max ? 1 : kind == Reduce::min ? 2 : 0);
+    defines.set("KEPT_RANK", plan.kept.sizes.rank()).set("REDUCED_RANK", plan.reduced.sizes.rank());
+    if (pass.mean) defines.set("MEAN", 1);
+    if (contiguous) defines.set("CONTIGUOUS", 1);
+    return defines;
+}
+
+/// Elements of a view from the first to the last in memory.
+std::int64_t reach_of(const View& view) {
+    std::int64_t last = 0;
+    for (int axis = 0; axis < view.rank(); ++axis) last += (view.shape[axis] - 1) * view.strides[axis];
+    return last + 1;
+}
+
+std::int64_t power_of_two_up_to(std::int64_t value) {
+    std::int64_t power = 1;
+    while (power * 2 <= value) power *= 2;
+    return power;
+}
+
+std::size_t to_size(std::int64_t value) { return static_cast<std::size_t>(value); }
+
+/// Vectors along the reduced axis, or across outputs when these are the contiguous ones.
+bool across_columns(const Plan& plan) {
+    if (plan.outputs == 1) return false;
+    return plan.step() != 1 || (plan.length() < kShortRow && plan.columns() >= kShortRow);
+}
+
+// ---- CPU-like devices
+
+std::int64_t cpu_lanes(DType type) { return size_of(type) == 8 ? 8 : 16; }
+
+void launch_rows(Reduce kind, const View& x, const View& out, const Plan& plan, const Pass& pass) {
+    Defines defines = defines_of(kind, x, out, plan, pass, plan.step() == 1);
+    defines.set("FORM", 0).set("LANES", cpu_lanes(out.dtype)).set("BLOCK", kCpuBlock);
+    const Kernel kernel(x.device(), {"reduce.cl", "reduce_rows", defines});
+    const std::int64_t chunk = ceil_div(plan.elements, pass.splits);
+    const std::int64_t items = std::int64_t{x.device().info().compute_units} * kCpuItemsPerUnit;
+    const std::int64_t each = std::max<std::int64_t>(1, std::min(kCpuWork / chunk, ceil_div(plan.outputs, items)));
+    launch(kernel, {.global = {to_size(ceil_div(plan.outputs, each)), to_size(pass.splits), 1}, .local = {1, 1, 1}},
+           {layout_of(plan), plan.outputs, each, plan.elements, chunk, pass.split_stride, pass.divisor, x.argument(), out.argument()});
+}
+
+void launch_columns(Reduce kind, const View& x, const View& out, const Plan& plan, const Pass& pass) {
+    const std::int64_t lanes = cpu_lanes(out.dtype);
+    const std::int64_t vectors = plan.columns() > 2 * lanes ? 4 : plan.columns() > lanes ? 2 : 1;
+    Defines defines = defines_of(kind, x, out, plan, pass, plan.column_step() == 1);
+    defines.set("FORM", 1).set("LANES", lanes).set("VECTORS", vectors).set("UNROLL", 4 / vectors).set("BLOCK", kColumnBlock);
+    const Kernel kernel(x.device(), {"reduce.cl", "reduce_columns", defines});
+    const std::int64_t chunk = ceil_div(plan.elements, pass.splits);
+    const std::int64_t items = std::int64_t{x.device().info().compute_units} * kCpuItemsPerUnit;
+    const std::int64_t blocks = ceil_div(plan.columns(), vectors * lanes);
+    const std::int64_t rows = plan.outputs / plan.columns();
+    const std::int64_t row_work = chunk * std::min(plan.columns(), vectors * lanes);
+    const std::int64_t each = std::max<std::int64_t>(1, std::min(kCpuWork / row_work, rows * blocks / items));
+    launch(kernel, {.global = {to_size(blocks), to_size(ceil_div(rows, each)), to_size(pass.splits)}, .local = {1, 1, 1}},
+           {layout_of(plan), rows, each, plan.elements, chunk, pass.split_stride, pass.divisor, reach_of(x), x.argument(), out.argument()});
+}
+
+std::int64_t cpu_splits(const Plan& plan, const Device& device, DType type) {
+    const std::int64_t wanted = std::int64_t{device.info().compute_units} * kCpuItemsPerUnit;
+    const std::int64_t wide = across_columns(plan) ? std::min(plan.columns(), 4 * cpu_lanes(type)) : 1;
+    const std::int64_t items = plan.outputs / wide;
+    if (items >= wanted) return 1;
+    return std::max<std::int64_t>(1, std::min(ceil_div(wanted, std::max<std::int64_t>(1, items)), plan.elements * wide / kCpuWork));
+}
+
+// ---- GPU-like devices
+
+/// How the work-items of a group share outputs.
+struct Group {
+    std::int64_t lanes, outputs;
+    bool columns;
+};
+
+Group group_of(const Plan& plan, std::int64_t most) {
+    Group group{};
+    group.columns = across_columns(plan);
+    const std::int64_t outputs = power_of_two_up_to(2 * plan.outputs - 1);
+    const std::int64_t useful = power_of_two_up_to(std::max<std::int64_t>(1, plan.elements / (group.columns ? 1 : 4)));
+    if (group.columns) {
+        group.outputs = std::min({outputs, kGpuColumns, most});
+        group.lanes = std::min(useful, most / group.outputs);
+        group.outputs = std::min(outputs, most / group.lanes);
+    } else {
+        group.lanes = std::min(useful, most);
+        group.outputs = std::min(outputs, most / group.lanes);
+    }
+    return group;
+}
+
+std::int64_t gpu_splits(const Plan& plan, const Device& device, const Group& group) {
+    const std::int64_t wanted = std::int64_t{device.info().compute_units} * kGpuGroupsPerUnit;
+    const std::int64_t groups = ceil_div(plan.outputs, group.outputs);
+    return std::max<std::int64_t>(1, std::min(wanted / groups, plan.elements / (group.lanes * kGpuWork)));
+}
+
+void launch_groups(Reduce kind, const View& x, const View& out, const Plan& plan, const Pass& pass, const Group& wanted) {
+    Group group = wanted;
+    const auto compiled = [&] {
+        Defines defines = defines_of(kind, x, out, plan, pass, plan.step() == 1);
+        defines.set("FORM", 2).set("LANES", group.lanes).set("OUTPUTS", group.outputs).set("BLOCK", kGpuBlock);
+        defines.set("LANE_STRIDE", group.columns ? group.outputs : 1);
+        return Kernel(x.device(), {"reduce.cl", "reduce_groups", defines});
+    };
+    Kernel kernel = compiled();
+    while (kernel.max_work_group() < to_size(group.lanes * group.outputs)) {
+        (group.lanes > 1 ? group.lanes : group.outputs) /= 2;
+        kernel = compiled();
+    }
+    const std::int64_t chunk = ceil_div(plan.elements, pass.splits);
+    const std::size_t items = to_size(group.lanes * group.outputs);
+    launch(kernel, {.global = {to_size(ceil_div(plan.outputs, group.outputs)) * items, to_size(pass.splits), 1}, .local = {items, 1, 1}},
+           {layout_of(plan), plan.outputs, plan.elements, chunk, pass.split_stride, pass.divisor, x.argument(), out.argument()});
+}
+
+// ---- both
+
+/// `out` has the kept axes only.
+void run(Reduce kind, const View& x, const Dims& axes, const View& out, const Pass& pass, bool may_split) {
+    const Plan plan = plan_of(x, axes, out);
+    const Device device = x.device();
+    const bool cpu = device.family() == Family::cpu_like;
+    const std::int64_t most = std::min(kGpuGroup, static_cast<std::int64_t>(device.info().max_work_group));
+    const Group group = cpu ? Group{} : group_of(plan, power_of_two_up_to(most));
+    const std::int64_t splits = !may_split ? 1 : cpu ? cpu_splits(plan, device, out.dtype) : gpu_splits(plan, device, group);
+    if (splits > 1) {  // the outputs alone would leave parts of the device idle: partial results first
+        Shape shape = out.shape;
+        shape.insert(0, splits);
+        const View parts = View::make(device, out.dtype, shape);
+        View first = parts;
+        first.shape = out.shape;
+        first.strides = dense_strides(out.shape);
+        run(kind, x, axes, first, {.splits = splits, .split_stride = plan.outputs}, false);
+        run(kind, parts, {0}, out, pass, false);
+    } else if (!cpu) {
+        launch_groups(kind, x, out, plan, pass, group);
+    } else if (across_columns(plan)) {
+        launch_columns(kind, x, out, plan, pass);
+    } else {
+        launch_rows(kind, x, out, plan, pass);
+    }
+}
+
+/// The view without some axes, of which it reads index 0.
+View without(const View& view, const Dims& axes) {
+    View out = view;
+    for (int i = axes.rank() - 1; i >= 0; --i) {
+        out.shape.erase(static_cast<int>(axes[i]));
+        out.strides.erase(static_cast<int>(axes[i]));
+    }
+    return out;
+}
+
+}  // namespace
+
+std::string_view name_of(Reduce kind) noexcept {
+    static constexpr std::array<std::string_view, 4> kNames{"sum", "mean", "max", "min"};
+    return kNames[static_cast<std::size_t>(kind)];
+}
+
+DType reduced_dtype(Reduce kind, DType x) {
+    if (kind == Reduce::mean && !is_floating(x))
+        throw TypeError(fmt::format("mean: wants f32 or f64 (convert with .to(DType)), got {}", name_of(x)));
+    return kind != Reduce::sum || is_floating(x) ? x : DType::i64;
+}
+
+Dims normalize_axes(std::string_view function, const Dims& axes, int rank) {
+    Dims out;
+    for (int axis = 0; axis < rank; ++axis) {
+        bool wanted = axes.empty();
+        for (const std::int64_t one : axes) {
+            if (normalize_axis(function, one, rank) != axis) continue;
+            if (wanted) throw ShapeError(fmt::format("{}: wants each axis once, got {} for {} axes", function, axes.str(), rank));
+            wanted = true;
+        }
+        if (wanted) out.push_back(axis);
+    }
+    if (rank == 0 && !axes.empty()) normalize_axis(function, axes[0], rank);
+    return out;
+}
+
+Shape reduced_shape(const Shape& shape, const Dims& axes, bool keep_axes) {
+    Shape out;
+    for (int axis = 0; axis < shape.rank(); ++axis) {
+        if (!contains(axes, axis)) out.push_back(shape[axis]);
+        else if (keep_axes) out.push_back(1);
+    }
+    return out;
+}
+
+void reduce(Reduce kind, const View& x, const Dims& given_axes, const View& out) {
+    const std::string_view function = name_of(kind);
+    const Dims axes = normalize_axes(function, given_axes, x.rank());
+    const Shape kept = reduced_shape(x.shape, axes, false);
+    const bool keeps = !axes.empty() && out.shape == reduced_shape(x.shape, axes, true);
+    if (!keeps) require_shape(function, "an output", out, kept);
+    if (const DType type = reduced_dtype(kind, x.dtype); out.dtype != type)
+        throw TypeError(fmt::format("{}: wants an output of type {}, got {}", function, name_of(type), name_of(out.dtype)));
+    require_same_device(function, x, out);
+    if (out.numel() == 0) return;
+
+    const View result = keeps ? without(out, axes) : out;
+    const std::int64_t elements = x.numel() / out.numel();
+    if (elements == 0) {
+        if (kind == Reduce::max || kind == Reduce::min)
+            throw ShapeError(fmt::format("{}: wants at least one element to choose from, got {} over axes {}", function, x.shape.str(), axes.str()));
+        fill(result, kind == Reduce::sum ? 0 : std::numeric_limits<double>::quiet_NaN());
+    } else if (elements == 1) {
+        evaluate(Expression::cast(without(x, axes), out.dtype), result);
+    } else {
+        run(kind, x, axes, result, {.divisor = elements, .mean = kind == Reduce::mean}, true);
+    }
+}
+
+View reduce(Reduce kind, const View& x, const Dims& given_axes, bool keep_axes) {
+    const Dims axes = normalize_axes(name_of(kind), given_axes, x.rank());
+    View out = View::make(x.device(), reduced_dtype(kind, x.dtype), reduced_shape(x.shape, axes, keep_axes));
+    reduce(kind, x, axes, out);
+    return out;
+}
+
+}  // namespace declivity::ops
