@@ -1,0 +1,124 @@
+// Transforms against plain loops, and their dependence on the stream of random numbers alone.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+#include <vector>
+
+#include <declivity/data/transforms.hpp>
+#include <declivity/runtime/error.hpp>
+#include <doctest/doctest.h>
+
+using namespace declivity;
+using namespace declivity::data;
+
+namespace {
+
+// Every pixel differs from every other and from the padding.
+Image ramp(std::int64_t channels, std::int64_t height, std::int64_t width) {
+    Image image{channels, height, width, {}};
+    for (std::int64_t i = 0; i < channels * height * width; ++i) image.pixels.push_back(static_cast<float>(i + 1));
+    return image;
+}
+
+float at(const Image& image, std::int64_t c, std::int64_t y, std::int64_t x) {
+    if (y < 0 || x < 0 || y >= image.height || x >= image.width) return 0;
+    return image.pixels[static_cast<std::size_t>((c * image.height + y) * image.width + x)];
+}
+
+}  // namespace
+
+TEST_CASE("transforms: normalize works on each channel") {
+    Image image = ramp(2, 1, 2);
+    Random random(0, 0, 0);
+    normalize({1.0F, 2.0F}, {2.0F, 0.5F})(image, random);
+    CHECK(image.pixels == std::vector<float>{0.0F, 0.5F, 2.0F, 4.0F});
+    Image gray = ramp(1, 2, 2);
+    CHECK_THROWS_AS(normalize({1.0F, 2.0F}, {2.0F, 0.5F})(gray, random), ShapeError);
+    CHECK_THROWS_AS((void)normalize({1.0F}, {2.0F, 0.5F}), ShapeError);
+    CHECK_THROWS_AS((void)normalize({}, {}), ShapeError);
+    CHECK_THROWS_AS((void)normalize({0.0F}, {0.0F}), ValueError);
+    CHECK_THROWS_AS((void)normalize({NAN}, {1.0F}), ValueError);
+}
+
+TEST_CASE("transforms: random_crop is a window of the padded image, at every place") {
+    for (const auto& [height, width, padding] :
+         {std::array<std::int64_t, 3>{4, 5, 2}, {3, 3, 0}, {4, 5, 0}, {8, 9, 2}, {2, 1, 3}}) {
+        const Image whole = ramp(2, 4, 5);
+        const Transform crop = random_crop(height, width, padding);
+        std::set<std::pair<std::int64_t, std::int64_t>> places;
+        for (std::uint64_t index = 0; index < 2000; ++index) {
+            Random random(3, 0, index), twin(3, 0, index);
+            const std::int64_t top = twin.below(4 + 2 * padding - height + 1) - padding;
+            const std::int64_t left = twin.below(5 + 2 * padding - width + 1) - padding;
+            places.insert({top, left});
+            Image image = whole;
+            crop(image, random);
+            REQUIRE(image.shape() == Shape{2, height, width});
+            REQUIRE(image.pixels.size() == static_cast<std::size_t>(2 * height * width));
+            bool same = true;
+            for (std::int64_t c = 0; c < 2; ++c)
+                for (std::int64_t y = 0; y < height; ++y)
+                    for (std::int64_t x = 0; x < width; ++x)
+                        same = same && at(image, c, y, x) == at(whole, c, top + y, left + x);
+            REQUIRE(same);
+        }
+        CHECK(places.size() == static_cast<std::size_t>((4 + 2 * padding - height + 1) * (5 + 2 * padding - width + 1)));
+    }
+    Image image = ramp(1, 4, 5);
+    Random random(0, 0, 0);
+    CHECK_THROWS_AS(random_crop(7, 3, 1)(image, random), ShapeError);
+    CHECK_THROWS_AS((void)random_crop(0, 3), ValueError);
+    CHECK_THROWS_AS((void)random_crop(3, 3, -1), ValueError);
+}
+
+TEST_CASE("transforms: random_horizontal_flip mirrors rows, as often as asked") {
+    const Image whole = ramp(2, 3, 5);
+    int flips = 0;
+    for (std::uint64_t index = 0; index < 2000; ++index) {
+        Random random(8, 1, index);
+        Image image = whole;
+        random_horizontal_flip(0.25F)(image, random);
+        if (image.pixels == whole.pixels) continue;
+        ++flips;
+        bool mirrored = true;
+        for (std::int64_t c = 0; c < 2; ++c)
+            for (std::int64_t y = 0; y < 3; ++y)
+                for (std::int64_t x = 0; x < 5; ++x) mirrored = mirrored && at(image, c, y, x) == at(whole, c, y, 4 - x);
+        REQUIRE(mirrored);
+    }
+    CHECK(std::abs(flips - 500) < 100);
+    Random random(0, 0, 0);
+    for (int i = 0; i < 100; ++i) {
+        Image image = whole;
+        random_horizontal_flip(0.0F)(image, random);
+        CHECK(image.pixels == whole.pixels);
+        random_horizontal_flip(1.0F)(image, random);
+        CHECK(image.pixels != whole.pixels);
+    }
+    CHECK_THROWS_AS((void)random_horizontal_flip(1.5F), ValueError);
+    CHECK_THROWS_AS((void)random_horizontal_flip(NAN), ValueError);
+}
+
+TEST_CASE("transforms: compose applies in order, and the result depends on (seed, epoch, index) alone") {
+    const Transform augment = compose({random_crop(4, 4, 2), random_horizontal_flip(), normalize({2.0F}, {3.0F})});
+    const auto prepare = [&](std::uint64_t seed, std::uint64_t epoch, std::uint64_t index) {
+        Image image = ramp(1, 4, 4);
+        Random random(seed, epoch, index);
+        augment(image, random);
+        return image.pixels;
+    };
+    Image by_hand = ramp(1, 4, 4);
+    Random random(1, 2, 3);
+    random_crop(4, 4, 2)(by_hand, random);
+    random_horizontal_flip()(by_hand, random);
+    normalize({2.0F}, {3.0F})(by_hand, random);
+    const std::vector<float> first = prepare(1, 2, 3);
+    CHECK(first == by_hand.pixels);
+    (void)prepare(1, 2, 4);
+    CHECK(prepare(1, 2, 3) == first);
+    int differ = 0;
+    for (std::uint64_t epoch = 10; epoch < 20; ++epoch) differ += prepare(1, epoch, 3) != first ? 1 : 0;
+    CHECK(differ >= 7);
+    CHECK_THROWS_AS((void)compose({Transform{}}), ValueError);
+}
