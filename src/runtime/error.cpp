@@ -1,9 +1,20 @@
 #include <cstring>
 
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 
 namespace declivity {
+namespace {
+
+std::string with_scope(const std::string& what) {
+    const std::string path = Scope::path();
+    return path.empty() ? what : fmt::format("{} (in {})", what, path);
+}
+
+}  // namespace
+
+Error::Error(const std::string& what) : std::runtime_error(with_scope(what)) {}
 
 // The destructors stand here so that each exception has one vtable, which a catch in another library can match.
 Error::~Error() = default;

@@ -165,6 +165,15 @@ void Tensor::remove_hook(int number) {
 
 void Tensor::mark_written() const { checked_state(state_, "mark_written").version->fetch_add(1); }
 
+void Tensor::assign(const Tensor& other) {
+    auto& state = checked_state(state_, "assign");
+    if (state.node) throw ValueError(fmt::format("assign: wants a leaf, got the result of {}", state.node->name));
+    const auto& from = checked_state(other.state_, "assign");
+    state.view = from.view;
+    state.version = from.version;
+    state.grad = {};
+}
+
 Tensor& Tensor::copy_(const Tensor& source) {
     const ops::View to = writable(*this, "copy_");
     ops::require_shape("copy_", "the source", source.view(), to.shape);

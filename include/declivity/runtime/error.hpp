@@ -10,10 +10,10 @@
 
 namespace declivity {
 
-/// Base of everything the library throws on purpose.
+/// Base of everything the library throws on purpose. The message closes with the open scopes (runtime/scope.hpp), if any.
 class DECLIVITY_API Error : public std::runtime_error {
   public:
-    using std::runtime_error::runtime_error;
+    explicit Error(const std::string& what);
     ~Error() override;
 };
 

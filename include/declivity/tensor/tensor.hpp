@@ -124,6 +124,9 @@ class DECLIVITY_API Tensor {
     /// The memory as a dense view; a copy when the tensor is not dense.
     [[nodiscard]] ops::View dense_view() const;
 
+    /// Makes this handle, and all that share it, stand for the elements of `other` from now on; the gradient is dropped.
+    /// How a module moves its parameters to another device without invalidating handles to them.
+    void assign(const Tensor& other);
     /// For operators that write the memory themselves: tells the graph that saved values of it are stale.
     void mark_written() const;
 

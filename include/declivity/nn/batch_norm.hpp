@@ -1,0 +1,30 @@
+// Floor 4. Batch normalisation.
+#pragma once
+
+#include <declivity/nn/module.hpp>
+#include <declivity/tensor/creation.hpp>
+
+namespace declivity::nn {
+
+struct BatchNormOptions {
+    double momentum = 0.1;
+    double epsilon = 1e-5;
+    bool affine = true;         ///< with weight (starts at 1) and bias (starts at 0)
+    TensorOptions tensor = {};  ///< type and device of the parameters
+};
+
+/// Normalises each channel of x (N, C, ...), see declivity::batch_norm. Buffers running_mean and running_variance (C).
+class DECLIVITY_API BatchNorm : public Module {
+  public:
+    explicit BatchNorm(std::int64_t channels, const BatchNormOptions& options = {});
+    [[nodiscard]] std::string type_name() const override { return "BatchNorm"; }
+
+  protected:
+    Tensor forward(const Tensor& x) override;
+
+  private:
+    double momentum_, epsilon_;
+    Tensor weight_, bias_, running_mean_, running_variance_;
+};
+
+}  // namespace declivity::nn

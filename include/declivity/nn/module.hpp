@@ -1,0 +1,104 @@
+// Floor 4. Module: a function with parameters.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <declivity/tensor/tensor.hpp>
+
+namespace declivity::nn {
+
+/// A tensor with the name under which a state_dict keeps it, such as "features.0.weight".
+struct NamedTensor {
+    std::string name;
+    Tensor tensor;
+};
+using StateDict = std::vector<NamedTensor>;
+
+/// Base of all layers and networks. A subclass registers its parameters, buffers and children, and overrides `forward`:
+///
+///     struct Net : nn::Module {
+///         nn::Conv2d& conv = add("conv", nn::Conv2d(1, 16, 3));
+///         nn::Linear& dense = add("dense", nn::Linear(16, 10));
+///         Tensor forward(const Tensor& x) override { return dense(flatten(global_avg_pool2d(relu(conv(x))))); }
+///     };
+///
+/// Modules can be moved, not copied; a tensor handed out earlier stays the module's own.
+class DECLIVITY_API Module {
+  public:
+    Module() = default;
+    virtual ~Module();
+    Module(const Module&) = delete;
+    Module& operator=(const Module&) = delete;
+    Module(Module&&) noexcept = default;
+    Module& operator=(Module&&) noexcept = default;
+
+    /// Runs `forward` in a scope of the module's name.
+    Tensor operator()(const Tensor& x);
+
+    /// Parameters of this module and all below it, in order of registration.
+    [[nodiscard]] std::vector<Tensor> parameters() const;
+    [[nodiscard]] std::vector<NamedTensor> named_parameters() const;
+    /// Tensors that are kept but not trained, such as running statistics.
+    [[nodiscard]] std::vector<NamedTensor> named_buffers() const;
+    [[nodiscard]] std::vector<std::pair<std::string, Module*>> children() const;
+
+    /// Moves all parameters and buffers; handles to them stay valid. Gradients are dropped.
+    void to(const Device& device);
+    void to(DType dtype);
+    /// Training or evaluation: dropout and batch normalisation behave accordingly.
+    void train(bool on = true);
+    void eval() { train(false); }
+    [[nodiscard]] bool training() const noexcept { return training_; }
+    void zero_grad();
+
+    /// Parameters and buffers by name. The tensors share the module's memory.
+    [[nodiscard]] StateDict state_dict() const;
+    /// Copies values into parameters and buffers of the same names.
+    /// @throws ValueError naming the missing and unexpected names (unless not strict), ShapeError, TypeError; nothing is
+    /// changed then
+    void load_state_dict(const StateDict& state, bool strict = true);
+
+    /// A table of the layers that an input of this shape runs through: output shape, parameters, multiply-adds. The last
+    /// line has the sums.
+    [[nodiscard]] std::string summary(const Shape& input);
+    /// Multiply-adds of one call of this module itself, without its children.
+    [[nodiscard]] virtual std::int64_t multiply_adds(const Shape& input, const Shape& output) const;
+    /// "Conv2d", as summaries print it.
+    [[nodiscard]] virtual std::string type_name() const;
+
+  protected:
+    virtual Tensor forward(const Tensor& x) = 0;
+
+    /// Registers a trained tensor; an undefined one (no bias) is passed through. Gives it back, requiring a gradient.
+    Tensor parameter(std::string_view name, Tensor value);
+    /// Registers a tensor that is kept but not trained.
+    Tensor buffer(std::string_view name, Tensor value);
+    /// Registers a child and gives it back; its address does not change when this module is moved.
+    template <class M>
+    M& add(std::string_view name, M module) {
+        static_assert(std::is_base_of_v<Module, M>, "a child must be a Module");
+        auto owned = std::make_unique<M>(std::move(module));
+        M& reference = *owned;
+        add_child(name, std::move(owned));
+        return reference;
+    }
+    void add_child(std::string_view name, std::unique_ptr<Module> module);
+
+  private:
+    void check_name(std::string_view name) const;
+    void collect(std::string_view prefix, std::vector<NamedTensor>* parameters, std::vector<NamedTensor>* buffers) const;
+
+    std::string name_;
+    std::vector<NamedTensor> parameters_;
+    std::vector<NamedTensor> buffers_;
+    std::vector<std::pair<std::string, std::unique_ptr<Module>>> children_;
+    bool training_ = true;
+};
+
+}  // namespace declivity::nn

@@ -1,0 +1,48 @@
+// Floor 4. Pooling layers.
+#pragma once
+
+#include <declivity/nn/module.hpp>
+#include <declivity/tensor/functions.hpp>
+
+namespace declivity::nn {
+
+struct PoolOptions {
+    Size2 stride = 0;   ///< 0: as the window
+    Size2 padding = 0;
+    bool count_padding = true;  ///< AvgPool2d: padded zeros count in the average
+};
+
+class DECLIVITY_API MaxPool2d : public Module {
+  public:
+    explicit MaxPool2d(Size2 window, const PoolOptions& options = {});
+    [[nodiscard]] std::string type_name() const override { return "MaxPool2d"; }
+
+  protected:
+    Tensor forward(const Tensor& x) override;
+
+  private:
+    Pool2dOptions options_;
+};
+
+class DECLIVITY_API AvgPool2d : public Module {
+  public:
+    explicit AvgPool2d(Size2 window, const PoolOptions& options = {});
+    [[nodiscard]] std::string type_name() const override { return "AvgPool2d"; }
+
+  protected:
+    Tensor forward(const Tensor& x) override;
+
+  private:
+    Pool2dOptions options_;
+};
+
+/// (N, C, H, W) -> (N, C, 1, 1).
+class DECLIVITY_API GlobalAvgPool2d : public Module {
+  public:
+    [[nodiscard]] std::string type_name() const override { return "GlobalAvgPool2d"; }
+
+  protected:
+    Tensor forward(const Tensor& x) override;
+};
+
+}  // namespace declivity::nn

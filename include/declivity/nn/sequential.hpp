@@ -1,0 +1,30 @@
+// Floor 4. Sequential: modules one after the other.
+#pragma once
+
+#include <declivity/nn/module.hpp>
+
+namespace declivity::nn {
+
+/// Feeds each module with what the one before gave: nn::Sequential(nn::Conv2d(1, 8, 3), nn::ReLU(), nn::Flatten()). The
+/// children are called "0", "1", ...
+class DECLIVITY_API Sequential : public Module {
+  public:
+    template <class... Modules>
+        requires(sizeof...(Modules) > 0 && (std::is_base_of_v<Module, Modules> && ...) &&
+                 !(sizeof...(Modules) == 1 && (std::is_same_v<Sequential, Modules> && ...)))
+    explicit Sequential(Modules... modules) {
+        (append(std::move(modules)), ...);
+    }
+    Sequential() = default;
+
+    template <class M>
+    M& append(M module) {
+        return add(std::to_string(children().size()), std::move(module));
+    }
+    [[nodiscard]] std::size_t size() const { return children().size(); }
+
+  protected:
+    Tensor forward(const Tensor& x) override;
+};
+
+}  // namespace declivity::nn

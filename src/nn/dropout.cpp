@@ -1,0 +1,15 @@
+#include <declivity/nn/dropout.hpp>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <fmt/format.h>
+
+namespace declivity::nn {
+
+Dropout::Dropout(double probability) : probability_(probability) {
+    if (!(probability >= 0 && probability <= 1)) throw ValueError(fmt::format("Dropout: wants a probability in [0, 1], got {}", probability));
+}
+
+Tensor Dropout::forward(const Tensor& x) { return training() ? dropout(x, probability_) : x; }
+
+}  // namespace declivity::nn

@@ -1,0 +1,198 @@
+#include <declivity/nn/module.hpp>
+
+#include <algorithm>
+#include <set>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace declivity::nn {
+namespace {
+
+/// One line of a summary.
+struct Call {
+    std::string path;
+    const Module* module;
+    Shape input, output;
+};
+// While summary() runs, every module of this thread reports its calls here.
+thread_local std::vector<Call>* observer = nullptr;
+
+std::string joined(std::string_view prefix, std::string_view name) {
+    return prefix.empty() ? std::string(name) : fmt::format("{}.{}", prefix, name);
+}
+
+std::int64_t count(const std::vector<Tensor>& tensors) {
+    std::int64_t total = 0;
+    for (const Tensor& tensor : tensors) total += tensor.numel();
+    return total;
+}
+
+}  // namespace
+
+Module::~Module() = default;
+
+Tensor Module::operator()(const Tensor& x) {
+    const Scope scope(name_.empty() ? type_name() : name_);
+    if (!x.defined()) throw ValueError(fmt::format("{}: wants a tensor, got an undefined one", type_name()));
+    Tensor out = forward(x);
+    if (observer != nullptr) observer->push_back({Scope::path(), this, x.shape(), out.shape()});
+    return out;
+}
+
+std::int64_t Module::multiply_adds(const Shape&, const Shape&) const { return 0; }
+std::string Module::type_name() const { return "Module"; }
+
+void Module::check_name(std::string_view name) const {
+    const auto taken = [name](const auto& list, auto get) { return std::ranges::any_of(list, [&](const auto& one) { return get(one) == name; }); };
+    const auto of_tensor = [](const NamedTensor& one) -> std::string_view { return one.name; };
+    const auto of_child = [](const auto& one) -> std::string_view { return one.first; };
+    if (name.empty() || name.find('.') != std::string_view::npos)
+        throw ValueError(fmt::format("{}: wants a name without dots, got \"{}\"", type_name(), name));
+    if (taken(parameters_, of_tensor) || taken(buffers_, of_tensor) || taken(children_, of_child))
+        throw ValueError(fmt::format("{}: wants each name once, got \"{}\" again", type_name(), name));
+}
+
+Tensor Module::parameter(std::string_view name, Tensor value) {
+    check_name(name);
+    if (!value.defined()) return value;
+    value.set_requires_grad();
+    parameters_.push_back({std::string(name), value});
+    return value;
+}
+
+Tensor Module::buffer(std::string_view name, Tensor value) {
+    check_name(name);
+    if (value.defined()) buffers_.push_back({std::string(name), value});
+    return value;
+}
+
+void Module::add_child(std::string_view name, std::unique_ptr<Module> module) {
+    check_name(name);
+    module->name_ = name;
+    children_.emplace_back(std::string(name), std::move(module));
+}
+
+void Module::collect(std::string_view prefix, std::vector<NamedTensor>* parameters, std::vector<NamedTensor>* buffers) const {
+    if (parameters != nullptr)
+        for (const NamedTensor& one : parameters_) parameters->push_back({joined(prefix, one.name), one.tensor});
+    if (buffers != nullptr)
+        for (const NamedTensor& one : buffers_) buffers->push_back({joined(prefix, one.name), one.tensor});
+    for (const auto& [name, child] : children_) child->collect(joined(prefix, name), parameters, buffers);
+}
+
+std::vector<NamedTensor> Module::named_parameters() const {
+    std::vector<NamedTensor> out;
+    collect("", &out, nullptr);
+    return out;
+}
+
+std::vector<NamedTensor> Module::named_buffers() const {
+    std::vector<NamedTensor> out;
+    collect("", nullptr, &out);
+    return out;
+}
+
+std::vector<Tensor> Module::parameters() const {
+    std::vector<Tensor> out;
+    for (NamedTensor& one : named_parameters()) out.push_back(std::move(one.tensor));
+    return out;
+}
+
+std::vector<std::pair<std::string, Module*>> Module::children() const {
+    std::vector<std::pair<std::string, Module*>> out;
+    for (const auto& [name, child] : children_) out.emplace_back(name, child.get());
+    return out;
+}
+
+void Module::to(const Device& device) {
+    const NoGrad no_grad;
+    for (NamedTensor& one : state_dict()) one.tensor.assign(one.tensor.to(device));
+}
+
+void Module::to(DType dtype) {
+    const NoGrad no_grad;
+    for (NamedTensor& one : state_dict())
+        if (is_floating(one.tensor.dtype())) one.tensor.assign(one.tensor.to(dtype));
+}
+
+void Module::train(bool on) {
+    training_ = on;
+    for (const auto& [name, child] : children_) child->train(on);
+}
+
+void Module::zero_grad() {
+    for (Tensor& parameter : parameters()) parameter.zero_grad();
+}
+
+StateDict Module::state_dict() const {
+    StateDict out;
+    collect("", &out, &out);
+    return out;
+}
+
+void Module::load_state_dict(const StateDict& state, bool strict) {
+    StateDict own = state_dict();
+    std::vector<std::string> missing, unexpected;
+    std::vector<std::pair<Tensor, Tensor>> copies;  // to, from
+    const auto find = [](const StateDict& in, const std::string& name) { return std::ranges::find(in, name, &NamedTensor::name); };
+    for (const NamedTensor& one : own) {
+        const auto found = find(state, one.name);
+        if (found == state.end()) {
+            missing.push_back(one.name);
+            continue;
+        }
+        if (!(found->tensor.shape() == one.tensor.shape()))
+            throw ShapeError(fmt::format("load_state_dict: wants '{}' of shape {}, got {}", one.name, one.tensor.shape().str(), found->tensor.shape().str()));
+        if (found->tensor.dtype() != one.tensor.dtype())
+            throw TypeError(fmt::format("load_state_dict: wants '{}' of type {}, got {}", one.name, name_of(one.tensor.dtype()), name_of(found->tensor.dtype())));
+        copies.emplace_back(one.tensor, found->tensor);
+    }
+    for (const NamedTensor& one : state)
+        if (find(own, one.name) == own.end()) unexpected.push_back(one.name);
+    if (strict && (!missing.empty() || !unexpected.empty()))
+        throw ValueError(fmt::format("load_state_dict: wants the names of this {}; missing: [{}], unexpected: [{}]", type_name(),
+                                     fmt::join(missing, ", "), fmt::join(unexpected, ", ")));
+    const NoGrad no_grad;
+    for (auto& [to, from] : copies) to.copy_(from);
+}
+
+std::string Module::summary(const Shape& input) {
+    const auto tensors = state_dict();
+    const TensorOptions options = tensors.empty() ? TensorOptions{} : TensorOptions{tensors[0].tensor.dtype(), tensors[0].tensor.device()};
+    std::vector<Call> calls;
+    const bool was_training = training_;
+    eval();  // a summary must not touch running statistics
+    {
+        const NoGrad no_grad;
+        observer = &calls;
+        const auto restore = [&] {
+            observer = nullptr;
+            train(was_training);
+        };
+        try {
+            (*this)(zeros(input, options));
+        } catch (...) {
+            restore();
+            throw;
+        }
+        restore();
+    }
+    std::string out = fmt::format("{:<32} {:<16} {:<20} {:>12} {:>16}\n", "layer", "type", "output", "parameters", "multiply-adds");
+    std::int64_t multiply_adds_total = 0;
+    for (const Call& call : calls) {
+        if (!call.module->children_.empty()) continue;
+        const std::int64_t multiply_adds = call.module->multiply_adds(call.input, call.output);
+        multiply_adds_total += multiply_adds;
+        out += fmt::format("{:<32} {:<16} {:<20} {:>12} {:>16}\n", call.path, call.module->type_name(), call.output.str(),
+                           count(call.module->parameters()), multiply_adds);
+    }
+    out += fmt::format("{:<70} {:>12} {:>16}\n", fmt::format("total for an input of {}", input.str()), count(parameters()), multiply_adds_total);
+    return out;
+}
+
+}  // namespace declivity::nn
