@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "optimizer_arguments.hpp"
+#include "real_arguments.hpp"
 
 namespace declivity::ops {
 

@@ -3,7 +3,7 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
-#include "optimizer_arguments.hpp"
+#include "real_arguments.hpp"
 
 namespace declivity::ops {
 

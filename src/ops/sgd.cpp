@@ -1,6 +1,6 @@
 #include <declivity/ops/sgd.hpp>
 
-#include "optimizer_arguments.hpp"
+#include "real_arguments.hpp"
 
 namespace declivity::ops {
 

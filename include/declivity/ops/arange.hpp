@@ -1,0 +1,11 @@
+// Floor 2. Evenly spaced numbers.
+#pragma once
+
+#include <declivity/ops/view.hpp>
+
+namespace declivity::ops {
+
+/// out[i] = start + i * step. Dense, one axis, any type but bool.
+DECLIVITY_API void arange(const View& out, double start, double step);
+
+}  // namespace declivity::ops

@@ -1,0 +1,106 @@
+#include <declivity/ops/random.hpp>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <mutex>
+
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+#include "random_launch.hpp"
+#include "real_arguments.hpp"
+
+namespace declivity::ops {
+namespace {
+
+struct Generator {
+    RandomPosition position;
+    View state;  // seed and base, on the device
+};
+
+struct Generators {
+    std::mutex mutex;
+    std::uint64_t seed = 0;
+    std::map<const void*, Generator> by_device;
+
+    static Generators& instance() {
+        static auto* generators = new Generators;  // never destroyed, as the devices
+        return *generators;
+    }
+    /// The caller holds the mutex.
+    Generator& of(const Device& device) {
+        Generator& generator = by_device[&device.state()];
+        if (!generator.state.buffer) {
+            generator.state = View::make(device, DType::i64, {2});
+            set(generator, {seed, 0});
+        }
+        return generator;
+    }
+    static void set(Generator& generator, const RandomPosition& position) {
+        generator.position = position;
+        const std::array<std::uint64_t, 2> values{position.seed, 0};
+        upload(generator.state.buffer, 0, std::as_bytes(std::span(values)));
+    }
+};
+
+void fill_random(const View& out, int kind, double a, double b, const RandomCall& random) {
+    require_floating("random", "out", out);
+    require_dense("random", "out", out);
+    if (out.numel() == 0) return;
+    Defines defines = real_defines(out.dtype);
+    defines.set("KIND", kind);
+    const Kernel kernel(out.device(), {"random.cl", "random_fill", defines});
+    const RandomLaunch cut(out);
+    const RealArguments reals(out.dtype, {a, b});
+    launch(kernel, cut.range, {out.numel(), cut.chunk, out.argument(), random.state.argument(), random.offset, reals[0], reals[1]});
+}
+
+}  // namespace
+
+RandomLaunch::RandomLaunch(const View& out) {
+    const std::int64_t blocks = ceil_div(out.numel(), numbers_per_block(out.dtype));
+    if (out.device().family() == Family::cpu_like) {
+        chunk = static_cast<std::int32_t>(std::clamp<std::int64_t>(blocks, 1, 2048));
+        range = {.global = {static_cast<std::size_t>(ceil_div(blocks, chunk)), 1, 1}, .local = {1, 1, 1}};
+    } else {
+        const std::size_t group = std::min<std::size_t>(128, out.device().info().max_work_group);
+        range = {.global = {round_up(static_cast<std::size_t>(blocks), group), 1, 1}, .local = {group, 1, 1}};
+    }
+}
+
+std::int64_t numbers_per_block(DType dtype) { return dtype == DType::f64 ? 2 : 4; }
+
+RandomCall take_random(const Device& device, DType dtype, std::int64_t count) {
+    auto& generators = Generators::instance();
+    const std::scoped_lock lock(generators.mutex);
+    Generator& generator = generators.of(device);
+    const RandomCall call{generator.state, static_cast<std::int64_t>(generator.position.offset)};
+    generator.position.offset += static_cast<std::uint64_t>(ceil_div(count, numbers_per_block(dtype)));
+    return call;
+}
+
+RandomPosition random_position(const Device& device) {
+    auto& generators = Generators::instance();
+    const std::scoped_lock lock(generators.mutex);
+    return generators.of(device).position;
+}
+
+void set_random_position(const Device& device, const RandomPosition& position) {
+    auto& generators = Generators::instance();
+    const std::scoped_lock lock(generators.mutex);
+    Generators::set(generators.of(device), position);
+}
+
+void seed_all(std::uint64_t seed) {
+    auto& generators = Generators::instance();
+    const std::scoped_lock lock(generators.mutex);
+    generators.seed = seed;
+    for (auto& [device, generator] : generators.by_device) Generators::set(generator, {seed, 0});
+}
+
+void random_uniform(const View& out, double low, double high, const RandomCall& random) { fill_random(out, 0, low, high - low, random); }
+void random_normal(const View& out, double mean, double deviation, const RandomCall& random) { fill_random(out, 1, mean, deviation, random); }
+void random_bernoulli(const View& out, double probability, const RandomCall& random) { fill_random(out, 2, probability, 0, random); }
+
+}  // namespace declivity::ops

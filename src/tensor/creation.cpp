@@ -1,0 +1,72 @@
+#include <declivity/tensor/creation.hpp>
+
+#include <cmath>
+
+#include <declivity/ops/arange.hpp>
+#include <declivity/ops/expression.hpp>
+#include <declivity/ops/random.hpp>
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+namespace declivity {
+namespace {
+
+ops::View make(const Shape& shape, const TensorOptions& options) {
+    return ops::View::make(options.device ? *options.device : default_device(), options.dtype, shape);
+}
+
+/// Random numbers are made in f32 or f64; other types are converted.
+template <class Fill>
+Tensor random(const Shape& shape, const TensorOptions& options, Fill&& fill) {
+    TensorOptions floating = options;
+    if (!is_floating(options.dtype)) floating.dtype = DType::f32;
+    const ops::View out = make(shape, floating);
+    fill(out, ops::take_random(out.device(), out.dtype, out.numel()));
+    return Tensor(out).to(options.dtype);
+}
+
+}  // namespace
+
+Tensor full(const Shape& shape, double value, const TensorOptions& options) {
+    const ops::View out = make(shape, options);
+    ops::fill(out, value);
+    return Tensor(out);
+}
+
+Tensor zeros_like(const Tensor& like) { return zeros(like.shape(), {like.dtype(), like.device()}); }
+Tensor ones_like(const Tensor& like) { return ones(like.shape(), {like.dtype(), like.device()}); }
+
+Tensor arange(double start, double end, double step, const TensorOptions& options) {
+    if (!(step != 0) || !std::isfinite(start) || !std::isfinite(end))
+        throw ValueError(fmt::format("arange: wants finite bounds and a step other than 0, got {}, {}, {}", start, end, step));
+    const auto count = static_cast<std::int64_t>(std::max(0.0, std::ceil((end - start) / step)));
+    const ops::View out = make({count}, options);
+    ops::arange(out, start, step);
+    return Tensor(out);
+}
+
+void manual_seed(std::uint64_t seed) { ops::seed_all(seed); }
+
+RandomState random_state(const Device& device) {
+    const auto position = ops::random_position(device);
+    return {position.seed, position.offset};
+}
+
+void set_random_state(const Device& device, const RandomState& state) { ops::set_random_position(device, {state.seed, state.offset}); }
+
+Tensor uniform(const Shape& shape, double low, double high, const TensorOptions& options) {
+    if (!(low <= high)) throw ValueError(fmt::format("uniform: wants low <= high, got {} and {}", low, high));
+    return random(shape, options, [&](const ops::View& out, const ops::RandomCall& call) { ops::random_uniform(out, low, high, call); });
+}
+
+Tensor normal(const Shape& shape, double mean, double deviation, const TensorOptions& options) {
+    if (!(deviation >= 0)) throw ValueError(fmt::format("normal: wants a deviation of at least 0, got {}", deviation));
+    return random(shape, options, [&](const ops::View& out, const ops::RandomCall& call) { ops::random_normal(out, mean, deviation, call); });
+}
+
+Tensor bernoulli(const Shape& shape, double probability, const TensorOptions& options) {
+    if (!(probability >= 0 && probability <= 1)) throw ValueError(fmt::format("bernoulli: wants a probability in [0, 1], got {}", probability));
+    return random(shape, options, [&](const ops::View& out, const ops::RandomCall& call) { ops::random_bernoulli(out, probability, call); });
+}
+
+}  // namespace declivity

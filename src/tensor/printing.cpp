@@ -1,0 +1,106 @@
+// Values as NumPy prints them: at most three at both ends of each axis when there are many, aligned in columns.
+#include <algorithm>
+#include <cmath>
+#include <ostream>
+
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <declivity/tensor/tensor.hpp>
+#include <fmt/format.h>
+
+namespace declivity {
+namespace {
+
+constexpr std::int64_t kMany = 1000;  // elements from which on the middle is left out
+constexpr std::int64_t kEdge = 3;     // elements shown at each end
+
+/// The elements that are printed, on the host: the middle of long axes is cut out before anything is copied.
+Tensor edges(Tensor x) {
+    for (int axis = 0; axis < x.rank(); ++axis)
+        if (x.shape()[axis] > 2 * kEdge)
+            x = concat({slice(x, axis, 0, kEdge), slice(x, axis, x.shape()[axis] - kEdge, x.shape()[axis])}, axis);
+    return x;
+}
+
+template <class T>
+std::vector<double> widened(const Tensor& x) {
+    const auto values = x.to_vector<T>();
+    return {values.begin(), values.end()};
+}
+
+std::vector<std::string> formatted(const Tensor& x) {
+    std::vector<std::string> out;
+    const auto integers = [&](const auto& values) {
+        for (const auto value : values) out.push_back(std::to_string(value));
+    };
+    switch (x.dtype()) {
+        case DType::i8: integers(x.to_vector<std::int8_t>()); return out;
+        case DType::u8: integers(x.to_vector<std::uint8_t>()); return out;
+        case DType::i32: integers(x.to_vector<std::int32_t>()); return out;
+        case DType::i64: integers(x.to_vector<std::int64_t>()); return out;
+        case DType::boolean:
+            for (const auto value : x.to_vector<std::uint8_t>()) out.emplace_back(value != 0 ? "true" : "false");
+            return out;
+        default: break;
+    }
+    const auto values = x.dtype() == DType::f32 ? widened<float>(x) : widened<double>(x);
+    double largest = 0, smallest = INFINITY;
+    for (const double value : values)
+        if (std::isfinite(value) && value != 0) {
+            largest = std::max(largest, std::abs(value));
+            smallest = std::min(smallest, std::abs(value));
+        }
+    const bool scientific = largest >= 1e8 || (largest > 0 && (smallest < 1e-4 || largest / smallest > 1e6));
+    for (const double value : values) out.push_back(scientific ? fmt::format("{:.4e}", value) : fmt::format("{:.4f}", value));
+    return out;
+}
+
+struct Printer {
+    const Shape& shape;    // of the tensor
+    const Shape& shown;    // of what is printed
+    const std::vector<std::string>& values;
+    std::size_t width;
+
+    void print(std::string& out, int axis, std::size_t& position) const {
+        if (axis == shape.rank()) {
+            out += fmt::format("{:>{}}", values[position++], width);
+            return;
+        }
+        const bool last = axis + 1 == shape.rank();
+        out += '[';
+        for (std::int64_t i = 0; i < shown[axis]; ++i) {
+            if (i > 0) separate(out, axis, last);
+            if (i == kEdge && shown[axis] < shape[axis]) {
+                out += "...";
+                separate(out, axis, last);
+            }
+            print(out, axis + 1, position);
+        }
+        out += ']';
+    }
+
+    void separate(std::string& out, int axis, bool last) const {
+        if (last) out += ", ";
+        else out += ',' + std::string(static_cast<std::size_t>(shape.rank() - axis - 1), '\n') + std::string(static_cast<std::size_t>(axis) + 1, ' ');
+    }
+};
+
+}  // namespace
+
+std::string Tensor::str() const {
+    if (!defined()) return "Tensor(undefined)";
+    const NoGrad no_grad;
+    const Tensor whole = detach();
+    const Tensor shown = numel() > kMany ? edges(whole) : whole;
+    const auto values = formatted(shown);
+    std::size_t width = 0;
+    for (const std::string& value : values) width = std::max(width, value.size());
+    std::string out = fmt::format("Tensor({}, {}, '{}'{})\n", name_of(dtype()), shape().str(), device().name(), requires_grad() ? ", requires_grad" : "");
+    std::size_t position = 0;
+    Printer{shape(), shown.shape(), values, width}.print(out, 0, position);
+    return out;
+}
+
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor) { return out << tensor.str(); }
+
+}  // namespace declivity
