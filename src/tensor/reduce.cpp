@@ -1,0 +1,64 @@
+#include <declivity/ops/reduce.hpp>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <fmt/format.h>
+
+namespace declivity {
+namespace {
+
+using ops::Reduce;
+
+struct Reduced {
+    ops::View result;
+    Shape kept;  // with the reduced axes, of size 1: what stretches to x again
+};
+
+Reduced reduced(Reduce kind, const Tensor& x, const Dims& axes, bool keep_axes) {
+    if (!x.defined()) throw ValueError(fmt::format("{}: wants a tensor, got an undefined one", ops::name_of(kind)));
+    const Dims over = ops::normalize_axes(ops::name_of(kind), axes, x.rank());
+    return {ops::reduce(kind, x.view(), over, keep_axes), ops::reduced_shape(x.shape(), over, true)};
+}
+
+Tensor extreme(Reduce kind, const Tensor& x, const Dims& axes, bool keep_axes) {
+    const auto [result, kept] = reduced(kind, x, axes, keep_axes);
+    if (!recorded({x})) return Tensor(result);
+    return differentiable(ops::name_of(kind), {x}, result,
+                          [x = Saved(x), result = Saved::result(result), kept, name = ops::name_of(kind)](const GradientContext& context) {
+        const Tensor in = x.get(name), value = reshape(result.get(name), kept);
+        const Tensor chosen = equal(in, value);
+        Dims over;
+        for (int axis = 0; axis < kept.rank(); ++axis)
+            if (kept[axis] != in.shape()[axis]) over.push_back(axis);
+        // No axis was longer than 1: every element is the largest of its own.
+        if (over.empty()) return std::vector{reshape(context.gradient(), kept)};
+        const Tensor share = reshape(context.gradient(), kept) / sum(chosen, over, true).to(in.dtype());
+        return std::vector{where(chosen, share, zeros({}, {in.dtype(), in.device()}))};
+    });
+}
+
+}  // namespace
+
+Tensor sum(const Tensor& x, const Dims& axes, bool keep_axes) {
+    const auto [result, kept] = reduced(Reduce::sum, x, axes, keep_axes);
+    if (!recorded({x})) return Tensor(result);
+    return differentiable("sum", {x}, result, [kept, from = x.shape()](const GradientContext& context) {
+        return std::vector{expand(reshape(context.gradient(), kept), from)};
+    }, RuleKind::composed);
+}
+
+Tensor mean(const Tensor& x, const Dims& axes, bool keep_axes) {
+    const auto [result, kept] = reduced(Reduce::mean, x, axes, keep_axes);
+    if (!recorded({x})) return Tensor(result);
+    return differentiable("mean", {x}, result, [kept, from = x.shape()](const GradientContext& context) {
+        const double elements = kept.numel() == 0 ? 1 : static_cast<double>(from.numel() / kept.numel());
+        return std::vector{expand(reshape(context.gradient() / elements, kept), from)};
+    }, RuleKind::composed);
+}
+
+Tensor max(const Tensor& x, const Dims& axes, bool keep_axes) { return extreme(Reduce::max, x, axes, keep_axes); }
+Tensor min(const Tensor& x, const Dims& axes, bool keep_axes) { return extreme(Reduce::min, x, axes, keep_axes); }
+
+}  // namespace declivity
