@@ -1,0 +1,51 @@
+// Floor 4. An array on the host: what files hold and tensors are made from.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include <declivity/export.hpp>
+#include <declivity/ops/dtype.hpp>
+#include <declivity/ops/shape.hpp>
+
+namespace declivity::io {
+
+/// Elements of one type, dense and row-major, in this machine's byte order.
+struct DECLIVITY_API HostArray {
+    DType dtype = DType::f32;
+    Shape shape;
+    /// shape.numel() * size_of(dtype) bytes.
+    std::vector<std::byte> bytes;
+
+    /// Copies typed values. @throws ShapeError unless there are shape.numel() of them
+    template <class T>
+    static HostArray of(const Shape& shape, std::span<const T> values) {
+        HostArray array{dtype_of<T>(), shape, {}};
+        const std::span<const std::byte> raw = std::as_bytes(values);
+        array.bytes.assign(raw.begin(), raw.end());
+        array.check("HostArray::of");
+        return array;
+    }
+    template <class T>
+    static HostArray of(const Shape& shape, const std::vector<T>& values) {
+        return of(shape, std::span<const T>(values));
+    }
+
+    /// The elements. @throws TypeError when they are of another type than T; ShapeError when bytes and shape do not fit
+    template <class T>
+    [[nodiscard]] std::span<const T> as() const {
+        check_type("HostArray::as", dtype_of<T>());
+        check("HostArray::as");
+        return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
+    }
+
+    /// @throws ShapeError naming `function` unless bytes, shape and type fit together
+    void check(const char* function) const;
+    /// @throws TypeError naming `function` unless the elements are of that type
+    void check_type(const char* function, DType wanted) const;
+
+    friend bool operator==(const HostArray&, const HostArray&) = default;
+};
+
+}  // namespace declivity::io

@@ -1,0 +1,32 @@
+#include <declivity/io/host_array.hpp>
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+namespace declivity::io {
+
+void HostArray::check(const char* function) const {
+    // Divided step by step, since the product of a made-up shape could overflow.
+    std::size_t elements = bytes.size() / size_of(dtype);
+    bool fits = bytes.size() % size_of(dtype) == 0;
+    bool empty = false;
+    for (const std::int64_t extent : shape) {
+        if (extent < 0) throw ShapeError(fmt::format("{}: wants no negative sizes, got shape {}", function, shape.str()));
+        if (extent == 0) empty = true;
+    }
+    for (const std::int64_t extent : shape) {
+        if (empty) break;
+        fits = fits && elements % static_cast<std::size_t>(extent) == 0;
+        elements /= static_cast<std::size_t>(extent);
+    }
+    fits = fits && elements == (empty ? 0U : 1U);
+    if (!fits)
+        throw ShapeError(fmt::format("{}: wants {} values of type {} and {} bytes each, got {} bytes", function, shape.str(),
+                                     name_of(dtype), size_of(dtype), bytes.size()));
+}
+
+void HostArray::check_type(const char* function, DType wanted) const {
+    if (dtype != wanted)
+        throw TypeError(fmt::format("{}: wants {}, got an array of {}", function, name_of(wanted), name_of(dtype)));
+}
+
+}  // namespace declivity::io

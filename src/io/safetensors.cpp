@@ -1,0 +1,136 @@
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <limits>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <declivity/io/atomic_file.hpp>
+#include <declivity/io/input_file.hpp>
+#include <declivity/io/safetensors.hpp>
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "safetensors_header.hpp"
+
+namespace declivity::io {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "safetensors data is little-endian and copied as it is");
+
+constexpr std::uint64_t kLongestHeader = 100'000'000;  // the reference's limit
+constexpr std::size_t kAlignment = 8;                  // of the data within the file
+
+SafetensorsHeader read_header(InputFile& file) {
+    std::array<std::byte, kSafetensorsLengthBytes> raw{};
+    file.read(raw);
+    std::uint64_t length = 0;
+    for (std::size_t i = raw.size(); i-- > 0;) length = length << 8 | std::to_integer<std::uint64_t>(raw[i]);
+    if (length > kLongestHeader)
+        throw FormatError(file.name(), 0, fmt::format("a header of {} bytes, wants at most {}", length, kLongestHeader));
+    if (file.size() < kSafetensorsLengthBytes || length > file.size() - kSafetensorsLengthBytes)
+        throw FormatError(file.name(), 0, fmt::format("a header of {} bytes in a file of {}", length, file.size()));
+    std::string json(static_cast<std::size_t>(length), '\0');
+    file.read(std::as_writable_bytes(std::span(json)));
+    return parse_safetensors_header(file.name(), json);
+}
+
+// Sorts the arrays as they lie in the file and checks that they fill it exactly.
+void check_layout(const InputFile& file, std::vector<SafetensorsEntry>& entries) {
+    const std::uint64_t data_size = file.size() - file.position();
+    std::ranges::sort(entries, {}, [](const SafetensorsEntry& e) { return std::tie(e.begin, e.end); });
+    std::uint64_t expected = 0;
+    for (const SafetensorsEntry& entry : entries) {
+        const auto fail = [&](const std::string& what) {
+            throw FormatError(file.name(), entry.offset, fmt::format("array '{}' {}", entry.name, what));
+        };
+        if (entry.begin != expected || entry.end < entry.begin)
+            fail(fmt::format("lies at bytes {} to {} of the data, wants to begin at {}", entry.begin, entry.end, expected));
+        if (entry.end > data_size) fail(fmt::format("ends at byte {} of {} bytes of data", entry.end, data_size));
+        const std::uint64_t size = entry.end - entry.begin, each = size_of(entry.dtype);
+        if (size % each != 0 || size / each != static_cast<std::uint64_t>(entry.shape.numel()))
+            fail(fmt::format("has {} bytes for {} of shape {}", size, safetensors_name(entry.dtype), entry.shape.str()));
+        expected = entry.end;
+    }
+    if (expected != data_size)
+        throw FormatError(file.name(), file.position() + expected,
+                          fmt::format("{} bytes after the last array", data_size - expected));
+}
+
+HostArray read_array(InputFile& file, const SafetensorsEntry& entry) {
+    const std::uint64_t begin = file.position();
+    HostArray array{entry.dtype, entry.shape, {}};
+    array.bytes.resize(static_cast<std::size_t>(entry.end - entry.begin));
+    file.read(array.bytes);
+    if (entry.dtype == DType::boolean)
+        for (std::size_t i = 0; i < array.bytes.size(); ++i)
+            if (array.bytes[i] > std::byte{1})
+                throw FormatError(file.name(), begin + i,
+                                  fmt::format("array '{}' has a BOOL of {}, wants 0 or 1", entry.name,
+                                              std::to_integer<int>(array.bytes[i])));
+    return array;
+}
+
+// Written as text: an object that keeps its order would look each new name up among all others.
+std::string header_of(const Safetensors& content, const std::vector<const std::string*>& order) {
+    std::vector<std::string> members;
+    if (!content.metadata.empty())
+        members.push_back(fmt::format("\"{}\":{}", kSafetensorsMetadata, nlohmann::json(content.metadata).dump()));
+    std::uint64_t offset = 0;
+    for (const std::string* name : order) {
+        const HostArray& array = content.arrays.at(*name);
+        const std::uint64_t end = offset + array.bytes.size();
+        members.push_back(fmt::format(R"({}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
+                                      nlohmann::json(*name).dump(), safetensors_name(array.dtype),
+                                      fmt::join(array.shape.span(), ","), offset, end));
+        offset = end;
+    }
+    return fmt::format("{{{}}}", fmt::join(members, ","));
+}
+
+}  // namespace
+
+Safetensors read_safetensors(const std::filesystem::path& path) {
+    InputFile file(path);
+    SafetensorsHeader header = read_header(file);
+    check_layout(file, header.entries);
+    Safetensors content;
+    content.metadata = std::move(header.metadata);
+    for (const SafetensorsEntry& entry : header.entries) content.arrays.emplace(entry.name, read_array(file, entry));
+    return content;
+}
+
+void write_safetensors(const std::filesystem::path& path, const Safetensors& content) {
+    std::vector<const std::string*> order;
+    for (const auto& [name, array] : content.arrays) {
+        if (name == kSafetensorsMetadata)
+            throw ValueError(fmt::format("write_safetensors: the name '{}' is taken by the format", kSafetensorsMetadata));
+        array.check("write_safetensors");
+        order.push_back(&name);
+    }
+    std::ranges::stable_sort(order, std::ranges::greater{},
+                             [&](const std::string* name) { return size_of(content.arrays.at(*name).dtype); });
+    std::string json;
+    try {
+        json = header_of(content, order);
+    } catch (const nlohmann::json::type_error& error) {
+        throw ValueError(fmt::format("write_safetensors: wants names and metadata in UTF-8: {}", error.what()));
+    }
+    json.resize((json.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
+    if (json.size() > kLongestHeader)
+        throw ValueError(fmt::format("write_safetensors: wants a header of at most {} bytes, got {}", kLongestHeader,
+                                     json.size()));
+    std::array<std::byte, kSafetensorsLengthBytes> length{};
+    for (std::size_t i = 0; i < length.size(); ++i) length[i] = static_cast<std::byte>(json.size() >> (8 * i));
+
+    AtomicFile file(path);
+    file.write(length);
+    file.write(std::as_bytes(std::span(json)));
+    for (const std::string* name : order) file.write(content.arrays.at(*name).bytes);
+    file.commit();
+}
+
+}  // namespace declivity::io

@@ -1,0 +1,236 @@
+#include "safetensors_header.hpp"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace declivity::io {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, DType>, 7> kTypes{{{"F32", DType::f32},
+                                                                     {"F64", DType::f64},
+                                                                     {"I8", DType::i8},
+                                                                     {"U8", DType::u8},
+                                                                     {"I32", DType::i32},
+                                                                     {"I64", DType::i64},
+                                                                     {"BOOL", DType::boolean}}};
+
+// Walks over the header and remembers how far the JSON reader has come, so that errors can tell the place.
+class Cursor {
+  public:
+    using iterator_category = std::input_iterator_tag;
+    using value_type = char;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const char*;
+    using reference = const char&;
+
+    Cursor(const char* at, const char** furthest) : at_(at), furthest_(furthest) {}
+    reference operator*() const { return *at_; }
+    Cursor& operator++() {
+        *furthest_ = ++at_;
+        return *this;
+    }
+    Cursor operator++(int) {
+        const Cursor before = *this;
+        ++*this;
+        return before;
+    }
+    friend bool operator==(const Cursor& a, const Cursor& b) { return a.at_ == b.at_; }
+
+  private:
+    const char* at_;
+    const char** furthest_;
+};
+
+// Takes the events of the JSON reader. The header is {name: {"dtype": text, "shape": [numbers], "data_offsets": [two
+// numbers]}, ..., "__metadata__": {name: text, ...}}, so there are few places to be in, and deeper nesting is refused
+// as soon as it opens.
+class Handler {
+  public:
+    using number_integer_t = nlohmann::json::number_integer_t;
+    using number_unsigned_t = nlohmann::json::number_unsigned_t;
+    using number_float_t = nlohmann::json::number_float_t;
+    using string_t = nlohmann::json::string_t;
+    using binary_t = nlohmann::json::binary_t;
+
+    Handler(const std::string& file, std::string_view json) : file_(file), json_(json), reached_(json.data()) {}
+
+    const char** reached() { return &reached_; }
+    SafetensorsHeader& header() { return header_; }
+
+    bool null() { return refuse("null"); }
+    bool boolean(bool) { return refuse("true or false"); }
+    bool number_integer(number_integer_t value) { return refuse(fmt::format("the negative number {}", value)); }
+    bool number_float(number_float_t, const string_t& text) { return refuse("the number " + text); }
+    bool binary(binary_t&) { return refuse("binary data"); }
+
+    bool number_unsigned(number_unsigned_t value) {
+        if (place_ == Place::shape) {
+            if (entry_.shape.rank() == Shape::kMaxRank)
+                fail(fmt::format("array '{}' has more than {} axes", entry_.name, Shape::kMaxRank));
+            constexpr auto kMost = static_cast<number_unsigned_t>(std::numeric_limits<std::int64_t>::max());
+            // Sizes of 0 are left out of the product: the strides of such a shape must not overflow either.
+            const number_unsigned_t factor = std::max<number_unsigned_t>(value, 1);
+            if (value > kMost || elements_ > kMost / factor)
+                fail(fmt::format("the shape of array '{}' overflows 64 bits with {}", entry_.name, value));
+            elements_ *= factor;
+            entry_.shape.push_back(static_cast<std::int64_t>(value));
+        } else if (place_ == Place::offsets) {
+            if (offsets_ == 2) fail(fmt::format("array '{}' has more than two data_offsets", entry_.name));
+            (offsets_++ == 0 ? entry_.begin : entry_.end) = value;
+        } else {
+            refuse(fmt::format("the number {}", value));
+        }
+        return step();
+    }
+
+    bool string(string_t& value) {
+        if (place_ == Place::metadata) {
+            if (!header_.metadata.emplace(key_, value).second) fail(fmt::format("metadata '{}' occurs twice", key_));
+        } else if (place_ == Place::entry && field_ == "dtype") {
+            const auto* type = std::ranges::find(kTypes, value, &std::pair<std::string_view, DType>::first);
+            if (type == kTypes.end())
+                fail(fmt::format("array '{}' has type '{}', wants F32, F64, I8, U8, I32, I64 or BOOL", entry_.name, value));
+            entry_.dtype = type->second;
+        } else {
+            refuse("a text");
+        }
+        return step();
+    }
+
+    bool start_object(std::size_t) {
+        if (place_ == Place::before) place_ = Place::top;
+        else if (place_ == Place::top) open_entry();
+        else refuse("an object");
+        return step();
+    }
+
+    bool key(string_t& name) {
+        if (place_ == Place::top) {
+            // The name of metadata is reserved, so one set serves both.
+            if (!names_.insert(name).second) fail(fmt::format("'{}' occurs twice", name));
+            entry_ = {};
+            entry_.name = name;
+            entry_.offset = offset();
+        } else if (place_ == Place::entry) {
+            if (name != "dtype" && name != "shape" && name != "data_offsets")
+                fail(fmt::format("array '{}' has '{}', wants dtype, shape and data_offsets", entry_.name, name));
+            if (!fields_.insert(name).second) fail(fmt::format("array '{}' has '{}' twice", entry_.name, name));
+            field_ = name;
+        } else {
+            key_ = name;
+        }
+        return step();
+    }
+
+    bool end_object() {
+        if (place_ == Place::entry) close_entry();
+        place_ = place_ == Place::top ? Place::after : Place::top;
+        return step();
+    }
+
+    bool start_array(std::size_t) {
+        if (place_ == Place::entry && field_ == "shape") place_ = Place::shape;
+        else if (place_ == Place::entry && field_ == "data_offsets") place_ = Place::offsets;
+        else refuse("a list");
+        return step();
+    }
+
+    bool end_array() {
+        if (place_ == Place::offsets && offsets_ != 2)
+            fail(fmt::format("array '{}' has {} data_offsets, wants 2", entry_.name, offsets_));
+        place_ = Place::entry;
+        return step();
+    }
+
+    bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) {
+        throw FormatError(file_, kSafetensorsLengthBytes + (position > 0 ? position - 1 : 0),
+                          fmt::format("the header is not valid JSON: {}", error.what()));
+    }
+
+  private:
+    enum class Place : std::uint8_t { before, top, entry, shape, offsets, metadata, after };
+
+    void open_entry() {
+        if (entry_.name == kSafetensorsMetadata) {
+            place_ = Place::metadata;
+            return;
+        }
+        place_ = Place::entry;
+        fields_.clear();
+        elements_ = 1;
+        offsets_ = 0;
+    }
+
+    void close_entry() {
+        if (fields_.size() != 3)
+            fail(fmt::format("array '{}' lacks one of dtype, shape and data_offsets", entry_.name), entry_.offset);
+        header_.entries.push_back(std::move(entry_));
+    }
+
+    bool refuse(const std::string& found) {
+        switch (place_) {
+            case Place::before: fail("the header is " + found + ", wants an object");
+            case Place::metadata: fail("metadata holds " + found + ", wants texts only");
+            case Place::shape: fail(fmt::format("the shape of array '{}' holds {}, wants sizes", entry_.name, found));
+            case Place::offsets: fail(fmt::format("data_offsets of array '{}' hold {}, wants offsets", entry_.name, found));
+            case Place::entry: fail(fmt::format("{} of array '{}' is {}", field_, entry_.name, found));
+            case Place::top:
+            case Place::after: break;
+        }
+        fail(fmt::format("'{}' is {}, wants an object", entry_.name, found));
+    }
+
+    // Where the event at hand begins in the file: after the one before it and what separates the two.
+    [[nodiscard]] std::uint64_t offset() const {
+        const std::size_t begin = json_.find_first_not_of(" \t\r\n,:", done_);
+        return kSafetensorsLengthBytes + std::min(begin, json_.size());
+    }
+    bool step() {
+        done_ = static_cast<std::size_t>(reached_ - json_.data());
+        return true;
+    }
+    [[noreturn]] void fail(const std::string& what) const { fail(what, offset()); }
+    [[noreturn]] void fail(const std::string& what, std::uint64_t where) const { throw FormatError(file_, where, what); }
+
+    const std::string& file_;
+    std::string_view json_;
+    const char* reached_;
+    std::size_t done_ = 0;
+    Place place_ = Place::before;
+    SafetensorsHeader header_;
+    std::set<std::string, std::less<>> names_;
+    SafetensorsEntry entry_;
+    std::set<std::string, std::less<>> fields_;
+    std::string field_;
+    std::string key_;
+    std::uint64_t elements_ = 1;
+    int offsets_ = 0;
+};
+
+}  // namespace
+
+SafetensorsHeader parse_safetensors_header(const std::string& file, std::string_view json) {
+    // The JSON reader would take a byte order mark, and a zero byte for the end of its input.
+    if (json.empty() || json.front() != '{')
+        throw FormatError(file, kSafetensorsLengthBytes, "the header does not begin with '{'");
+    if (const std::size_t zero = json.find('\0'); zero != std::string_view::npos)
+        throw FormatError(file, kSafetensorsLengthBytes + zero, "the header holds a zero byte");
+    Handler handler(file, json);
+    nlohmann::json::sax_parse(Cursor(json.data(), handler.reached()),
+                              Cursor(json.data() + json.size(), handler.reached()), &handler);
+    return std::move(handler.header());
+}
+
+std::string_view safetensors_name(DType type) noexcept {
+    return std::ranges::find(kTypes, type, &std::pair<std::string_view, DType>::second)->first;
+}
+
+}  // namespace declivity::io
