@@ -31,14 +31,13 @@ struct Generators {
     /// The caller holds the mutex.
     Generator& of(const Device& device) {
         Generator& generator = by_device[&device.state()];
-        if (!generator.state.buffer) {
-            generator.state = View::make(device, DType::i64, {2});
-            set(generator, {seed, 0});
-        }
+        if (!generator.state.buffer) set(generator, device, {seed, 0});
         return generator;
     }
-    static void set(Generator& generator, const RandomPosition& position) {
+    /// New memory each time: calls made before keep the old seed, whenever they are launched.
+    static void set(Generator& generator, const Device& device, const RandomPosition& position) {
         generator.position = position;
+        generator.state = View::make(device, DType::i64, {2});
         const std::array<std::uint64_t, 2> values{position.seed, 0};
         upload(generator.state.buffer, 0, std::as_bytes(std::span(values)));
     }
@@ -89,14 +88,14 @@ RandomPosition random_position(const Device& device) {
 void set_random_position(const Device& device, const RandomPosition& position) {
     auto& generators = Generators::instance();
     const std::scoped_lock lock(generators.mutex);
-    Generators::set(generators.of(device), position);
+    Generators::set(generators.of(device), device, position);
 }
 
 void seed_all(std::uint64_t seed) {
     auto& generators = Generators::instance();
     const std::scoped_lock lock(generators.mutex);
     generators.seed = seed;
-    for (auto& [device, generator] : generators.by_device) Generators::set(generator, {seed, 0});
+    for (auto& [key, generator] : generators.by_device) Generators::set(generator, generator.state.device(), {seed, 0});
 }
 
 void random_uniform(const View& out, double low, double high, const RandomCall& random) { fill_random(out, 0, low, high - low, random); }

@@ -1,0 +1,44 @@
+// Floor 4. Adam and AdamW.
+#pragma once
+
+#include <declivity/ops/adam.hpp>
+#include <declivity/optim/optimizer.hpp>
+
+namespace declivity::optim {
+
+struct AdamOptions {
+    double lr = 1e-3;
+    double beta1 = 0.9;
+    double beta2 = 0.999;
+    double epsilon = 1e-8;
+    double weight_decay = 0;
+};
+
+/// See ops::adam_step for the formulas; weight decay is added to the gradient.
+class DECLIVITY_API Adam : public Optimizer {
+  public:
+    explicit Adam(const std::vector<Tensor>& parameters, const AdamOptions& options = {});
+    /// Another group with settings of its own. @throws ValueError for settings out of range
+    void add_group(const std::vector<Tensor>& parameters, const AdamOptions& options);
+
+  protected:
+    Adam(const std::vector<Tensor>& parameters, const AdamOptions& options, bool decoupled);
+    void update(std::size_t group, const std::vector<std::vector<ops::View>>& roles, const ops::View& progress, const ops::View& guard) override;
+
+  private:
+    struct Settings {
+        ops::AdamParameters parameters;
+        ops::MultiTensor tensors;
+    };
+    bool decoupled_ = false;
+    std::vector<Settings> settings_;
+};
+
+/// Adam with weight decay applied to the parameters themselves (Loshchilov, Hutter 2019).
+class DECLIVITY_API AdamW : public Adam {
+  public:
+    explicit AdamW(const std::vector<Tensor>& parameters, const AdamOptions& options = {.weight_decay = 0.01})
+        : Adam(parameters, options, true) {}
+};
+
+}  // namespace declivity::optim

@@ -1,0 +1,166 @@
+#include <declivity/optim/optimizer.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+
+#include <declivity/ops/clip.hpp>
+#include <declivity/ops/expression.hpp>
+#include <declivity/ops/finite.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <fmt/format.h>
+
+namespace declivity::optim {
+
+struct Optimizer::Group {
+    std::vector<Tensor> parameters;
+    std::vector<std::string> slot_names;
+    std::vector<std::vector<Tensor>> slots;  // by name, then parameter
+    Tensor progress;                         // learning rate and steps, see ops/sgd.hpp
+    double initial_rate = 0, rate = 0;
+};
+
+struct Optimizer::State {
+    std::vector<Group> groups;
+    Tensor guard;
+};
+
+Optimizer::Optimizer() : state_(std::make_unique<State>()) {}
+Optimizer::~Optimizer() = default;
+Optimizer::Optimizer(Optimizer&&) noexcept = default;
+Optimizer& Optimizer::operator=(Optimizer&&) noexcept = default;
+
+std::size_t Optimizer::groups() const { return state_->groups.size(); }
+const std::vector<Tensor>& Optimizer::parameters(std::size_t group) const { return state_->groups.at(group).parameters; }
+double Optimizer::learning_rate(std::size_t group) const { return state_->groups.at(group).rate; }
+double Optimizer::initial_learning_rate(std::size_t group) const { return state_->groups.at(group).initial_rate; }
+
+namespace {
+
+void check_rate(double rate) {
+    if (!(rate >= 0) || !std::isfinite(rate)) throw ValueError(fmt::format("Optimizer: wants a learning rate of at least 0, got {}", rate));
+}
+
+}  // namespace
+
+void Optimizer::set_learning_rate(double rate, std::size_t group) {
+    check_rate(rate);
+    Group& one = state_->groups.at(group);
+    if (one.rate == rate) return;
+    one.rate = rate;
+    const ops::View& progress = one.progress.view();
+    ops::fill(ops::sliced(progress, 0, 0, 1), rate);
+}
+
+void Optimizer::add(const std::vector<Tensor>& parameters, double learning_rate, std::vector<std::string> slots) {
+    check_rate(learning_rate);
+    if (parameters.empty()) throw ValueError("Optimizer: wants at least one parameter in a group, got none");
+    std::set<const void*> seen;
+    for (const Group& group : state_->groups)
+        for (const Tensor& parameter : group.parameters) seen.insert(parameter.state().get());
+    for (const Tensor& parameter : parameters) {
+        if (!parameter.defined() || !parameter.requires_grad() || !parameter.is_leaf())
+            throw ValueError("Optimizer: wants leaf tensors that require a gradient, got another one");
+        ops::require_alike("Optimizer", "the first parameter", parameters[0].view(), "another", parameter.view());
+        ops::require_dense("Optimizer", "parameter", parameter.view());
+        if (!seen.insert(parameter.state().get()).second)
+            throw ValueError(fmt::format("Optimizer: wants each parameter once, got one of shape {} twice", parameter.shape().str()));
+    }
+    Group group;
+    group.parameters = parameters;
+    group.slot_names = std::move(slots);
+    for (std::size_t slot = 0; slot < group.slot_names.size(); ++slot) {
+        group.slots.emplace_back();
+        for (const Tensor& parameter : parameters) group.slots.back().push_back(zeros_like(parameter));
+    }
+    const TensorOptions like{parameters[0].dtype(), parameters[0].device()};
+    group.progress = zeros({2}, like);
+    group.initial_rate = learning_rate;
+    group.rate = -1;
+    if (!state_->guard.defined()) state_->guard = zeros({2}, {DType::i32, like.device});
+    state_->groups.push_back(std::move(group));
+    set_learning_rate(learning_rate, state_->groups.size() - 1);
+}
+
+void Optimizer::step() {
+    const Scope scope("optimizer");
+    const NoGrad no_grad;
+    for (std::size_t index = 0; index < state_->groups.size(); ++index) {
+        Group& group = state_->groups[index];
+        std::vector<std::vector<ops::View>> roles(2 + group.slots.size());
+        for (std::size_t i = 0; i < group.parameters.size(); ++i) {
+            const Tensor& parameter = group.parameters[i];
+            const Tensor gradient = parameter.grad();
+            if (!gradient.defined()) continue;
+            roles[0].push_back(parameter.view());
+            roles[1].push_back(gradient.dense_view());
+            for (std::size_t slot = 0; slot < group.slots.size(); ++slot) roles[2 + slot].push_back(group.slots[slot][i].view());
+            parameter.mark_written();
+        }
+        if (roles[0].empty()) continue;
+        ops::count_step(group.progress.view(), state_->guard.view());
+        update(index, roles, group.progress.view(), state_->guard.view());
+    }
+}
+
+void Optimizer::zero_grad() {
+    for (Group& group : state_->groups)
+        for (Tensor& parameter : group.parameters) parameter.zero_grad();
+}
+
+void Optimizer::set_guard(const Tensor& guard) {
+    ops::require_shape("Optimizer::set_guard", "the guard", guard.view(), {2});
+    if (guard.dtype() != DType::i32) throw TypeError(fmt::format("Optimizer::set_guard: wants i32, got {}", name_of(guard.dtype())));
+    state_->guard = guard;
+}
+
+std::vector<std::pair<std::string, Tensor>> Optimizer::state() const {
+    std::vector<std::pair<std::string, Tensor>> out;
+    for (std::size_t index = 0; index < state_->groups.size(); ++index) {
+        const Group& group = state_->groups[index];
+        out.emplace_back(fmt::format("{}.progress", index), group.progress);
+        for (std::size_t slot = 0; slot < group.slots.size(); ++slot)
+            for (std::size_t i = 0; i < group.parameters.size(); ++i)
+                out.emplace_back(fmt::format("{}.{}.{}", index, group.slot_names[slot], i), group.slots[slot][i]);
+    }
+    return out;
+}
+
+void Optimizer::load_state(const std::vector<std::pair<std::string, Tensor>>& state) {
+    auto own = this->state();
+    std::vector<Tensor> sources;
+    for (const auto& [name, tensor] : own) {
+        const auto found = std::ranges::find(state, name, &std::pair<std::string, Tensor>::first);
+        if (found == state.end()) throw ValueError(fmt::format("Optimizer::load_state: wants '{}', which is missing", name));
+        ops::require_shape("Optimizer::load_state", name, found->second.view(), tensor.shape());
+        if (found->second.dtype() != tensor.dtype())
+            throw TypeError(fmt::format("Optimizer::load_state: wants '{}' of type {}, got {}", name, name_of(tensor.dtype()), name_of(found->second.dtype())));
+        sources.push_back(found->second);
+    }
+    if (state.size() != own.size())
+        throw ValueError(fmt::format("Optimizer::load_state: wants {} tensors, got {}: made for other groups or another optimizer", own.size(), state.size()));
+    for (std::size_t i = 0; i < own.size(); ++i) own[i].second.copy_(sources[i]);
+    for (Group& group : state_->groups)
+        group.rate = group.progress.dtype() == DType::f64 ? group.progress.to_vector<double>()[0] : group.progress.to_vector<float>()[0];
+}
+
+Tensor clip_grad_norm(const std::vector<Tensor>& parameters, double max_norm) {
+    std::vector<ops::View> gradients;
+    for (const Tensor& parameter : parameters) {
+        const Tensor gradient = parameter.grad();
+        if (!gradient.defined()) continue;
+        ops::require_dense("clip_grad_norm", "gradient", gradient.view());
+        gradients.push_back(gradient.view());
+        gradient.mark_written();
+    }
+    if (gradients.empty()) throw ValueError("clip_grad_norm: wants at least one parameter with a gradient, got none");
+    ops::MultiTensor tensors(1);
+    tensors.set({gradients});
+    return Tensor(ops::clip_norm(tensors, max_norm));
+}
+
+}  // namespace declivity::optim
