@@ -1,23 +1,23 @@
-// The functions of math.clh and philox.clh, one element a work-item: y[i] = d_f(x[i]).
-// Of VECTOR, when it is defined as 2 to 16: the same functions on vectors of that many elements.
-
-#include "math.clh"
+// The functions of math.clh and philox.clh, one element, or one block of random numbers, a work-item.
+// VECTOR   2 to 16: the functions on vectors of so many elements; philox.clh wants scalars and stays out.
 #ifdef VECTOR
-#undef D_WIDTH
 #define D_WIDTH VECTOR
+#endif
 #include "math.clh"
+
+#ifdef VECTOR
 #define T_JOIN_(a, b) a##b
 #define T_JOIN(a, b) T_JOIN_(a, b)
 #define T T_JOIN(REAL, VECTOR)
 #else
 #define T REAL
 #endif
-#include "philox.clh"
 
-#define SWEEP(name)                                                                      \
-    __kernel void math_sweep_##name(__global const T* restrict x, __global T* restrict y) { \
-        size_t i = get_global_id(0);                                                     \
-        y[i] = d_##name(x[i]);                                                           \
+#define SWEEP(name)                                                                                      \
+    __kernel void math_sweep_##name(__global const T* restrict x, const long x_offset, __global T* restrict y, \
+                                    const long y_offset) {                                               \
+        size_t i = get_global_id(0);                                                                     \
+        y[y_offset + i] = d_##name(x[x_offset + i]);                                                     \
     }
 
 SWEEP(exp)
@@ -35,20 +35,26 @@ SWEEP(gelu_gradient)
 SWEEP(sqrt)
 SWEEP(rsqrt)
 
-__kernel void math_sweep_pow(__global const T* restrict x, __global const T* restrict y, __global T* restrict z) {
+__kernel void math_sweep_pow(__global const T* restrict x, const long x_offset, __global const T* restrict y,
+                             const long y_offset, __global T* restrict z, const long z_offset) {
     size_t i = get_global_id(0);
-    z[i] = d_pow(x[i], y[i]);
+    z[z_offset + i] = d_pow(x[x_offset + i], y[y_offset + i]);
 }
 
-// 1 where x is finite, plus 2 where it is NaN.
-__kernel void math_sweep_classify(__global const REAL* restrict x, __global int* restrict y) {
+#ifndef VECTOR
+
+#include "philox.clh"
+
+// 1 where x is finite, 2 where it is NaN.
+__kernel void math_sweep_classify(__global const REAL* restrict x, const long x_offset, __global int* restrict y,
+                                  const long y_offset) {
     size_t i = get_global_id(0);
-    y[i] = d_is_finite(x[i]) + 2 * d_is_nan(x[i]);
+    y[y_offset + i] = d_is_finite(x[x_offset + i]) + 2 * d_is_nan(x[x_offset + i]);
 }
 
-__kernel void philox_words(ulong block, ulong stream, ulong key, __global uint* restrict words) {
+__kernel void philox_words(ulong block, ulong stream, ulong key, __global uint* restrict words, const long offset) {
     size_t i = get_global_id(0);
-    vstore4(philox(block + i, stream, key), i, words);
+    vstore4(philox(block + i, stream, key), i, words + offset);
 }
 
 #ifdef REAL_IS_DOUBLE
@@ -57,12 +63,14 @@ __kernel void philox_words(ulong block, ulong stream, ulong key, __global uint* 
 #define STORE vstore4
 #endif
 
-__kernel void philox_uniform(ulong block, ulong stream, ulong key, __global REAL* restrict values) {
+__kernel void philox_uniform(ulong block, ulong stream, ulong key, __global REAL* restrict values, const long offset) {
     size_t i = get_global_id(0);
-    STORE(d_uniform_block(philox(block + i, stream, key)), i, values);
+    STORE(d_uniform_block(philox(block + i, stream, key)), i, values + offset);
 }
 
-__kernel void philox_normal(ulong block, ulong stream, ulong key, __global REAL* restrict values) {
+__kernel void philox_normal(ulong block, ulong stream, ulong key, __global REAL* restrict values, const long offset) {
     size_t i = get_global_id(0);
-    STORE(d_normal_block(philox(block + i, stream, key)), i, values);
+    STORE(d_normal_block(philox(block + i, stream, key)), i, values + offset);
 }
+
+#endif  // VECTOR
