@@ -56,9 +56,9 @@ void upload(const Buffer& destination, std::size_t offset, std::span<const std::
     write_staged(block.device, block.device.compute, block, offset, source, nullptr, done);
 }
 
-void upload_ahead(const Buffer& destination, std::size_t offset, std::span<const std::byte> source) {
+Event upload_ahead(const Buffer& destination, std::size_t offset, std::span<const std::byte> source) {
     check_range("upload_ahead", destination, offset, source.size());
-    if (source.empty()) return;
+    if (source.empty()) return {};
     const Block& block = destination.block();
     if (block.use != BufferUse::transfer)
         throw ValueError("upload_ahead: wants a buffer made with BufferUse::transfer, got one of the compute queue");
@@ -67,12 +67,8 @@ void upload_ahead(const Buffer& destination, std::size_t offset, std::span<const
     if (block.readers_done() != nullptr) after.push_back(block.readers_done);
     cl::Event done;
     write_staged(device, device.transfer, block, offset, source, after.empty() ? nullptr : &after, done);
-    const std::scoped_lock lock(device.submit_mutex);
-    detail::checked("upload_ahead", device.info.name, [&] {
-        device.transfer.flush();
-        const std::vector<cl::Event> written{done};
-        device.compute.enqueueBarrierWithWaitList(&written);
-    });
+    detail::checked("upload_ahead", device.info.name, [&] { device.transfer.flush(); });
+    return make_event(std::move(done), device);
 }
 
 Event download(const Buffer& source, std::size_t offset, std::span<std::byte> destination) {

@@ -46,9 +46,10 @@ class DECLIVITY_API Buffer {
 /// memory), so the source may change at once; the device receives them in the order of its compute queue.
 DECLIVITY_API void upload(const Buffer& destination, std::size_t offset, std::span<const std::byte> source);
 
-/// As `upload`, through the copy queue, beside running kernels. Kernels enqueued later wait for it; kernels enqueued
-/// earlier must not use the buffer, so `destination` must have been made with BufferUse::transfer.
-DECLIVITY_API void upload_ahead(const Buffer& destination, std::size_t offset, std::span<const std::byte> source);
+/// As `upload`, through the copy queue, beside running kernels. Before the first kernel that uses the bytes, let the
+/// compute queue wait: Queue::compute(device).wait_for(event). `destination` must have been made with
+/// BufferUse::transfer, and no kernel may use it before.
+[[nodiscard]] DECLIVITY_API Event upload_ahead(const Buffer& destination, std::size_t offset, std::span<const std::byte> source);
 
 /// Starts copying device bytes to the host. `destination` must stay alive until the event is done.
 [[nodiscard]] DECLIVITY_API Event download(const Buffer& source, std::size_t offset, std::span<std::byte> destination);
