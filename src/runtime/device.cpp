@@ -46,6 +46,8 @@ DeviceInfo describe(const cl::Platform& platform, const cl::Device& device, std:
                 : (type & CL_DEVICE_TYPE_ACCELERATOR) ? DeviceType::accelerator
                                                       : DeviceType::other;
     info.compute_units = query<CL_DEVICE_MAX_COMPUTE_UNITS>(device);
+    info.vector_width_f32 = query<CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT>(device);
+    info.vector_width_f64 = query<CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE>(device);
     info.global_memory = query<CL_DEVICE_GLOBAL_MEM_SIZE>(device);
     info.max_allocation = query<CL_DEVICE_MAX_MEM_ALLOC_SIZE>(device);
     info.local_memory = query<CL_DEVICE_LOCAL_MEM_SIZE>(device);

@@ -24,6 +24,7 @@ struct DeviceInfo {
     std::string name, vendor, platform, version, driver;
     DeviceType type = DeviceType::other;
     unsigned compute_units = 0;
+    unsigned vector_width_f32 = 1, vector_width_f64 = 0;  ///< elements of the device's own vectors
     std::uint64_t global_memory = 0;    ///< bytes
     std::uint64_t max_allocation = 0;   ///< bytes of the largest single buffer
     std::uint64_t local_memory = 0;     ///< bytes a work-group

@@ -1,0 +1,210 @@
+// Convolution by register tiles, and the copies that it works on. Serves forward and backward_input: both are sums
+//
+//   out[n, o, p, q] = bias[o] + sum over c and taps t of  x[n, c, p + shift_h(t), q + shift_w(t)] * weight[o, c, t]
+//
+// over a copy of the input that is padded with zeros, so that the inner loop has no branch. The copy (conv2d_tiled_pad)
+// has rows of `pitch` elements, and an output position is the flat number f = p * pitch + q, so that vectors of positions
+// run on over the ends of rows: tap t lies at f + offset[t]. The results at q >= columns mean nothing and are not stored.
+// A stride is served by cutting the input into phases, one for each remainder of the position by the stride; offset[t] then
+// includes the phase. For backward_input the input is the gradient of the output, weights are flipped and transposed (by
+// conv2d_tiled_pack), and a stride gives one launch for each phase of x.
+//
+// A work-group computes a tile of OCB output channels times NV * RUN positions, kept in registers; on CPU-like devices it
+// then goes on to the next of `tiles_each` tiles. The weights are packed as [block of OCB channels][c][t][OCB].
+//
+//   OCB     output channels of a tile; NV  vectors of positions of a tile. OCB * NV + NV + 1 vectors must fit in the
+//           registers (src/ops/conv2d_tiled.cpp chooses both by a cost model)
+//   HAS_BIAS, MAX_TAPS, REAL, VW, GROUP (conv2d_tiled.clh)
+#include "conv2d_tiled.clh"
+
+struct Pad {
+    long planes;       // source planes: images * channels
+    long plane;        // elements from one copied plane to the next, phases and a gap included
+    long total;        // elements of the copy: planes, and the tail that vectors may read beyond
+    int height, width;   // of a source plane
+    int rows, pitch;     // of one phase of the copy
+    int stride_h, stride_w, phases_h, phases_w, step_h, step_w;  // phase k holds the remainder k * step % stride
+    int origin_h, origin_w;  // source row = row * stride + remainder - origin
+};
+
+// One row of a phase: elements `first`, first + stride, ... of a source row, zeros where there are none.
+static void pad_row(__global const REAL* restrict source, __global REAL* restrict to, const int pitch, const int first,
+                    const int stride, const int width) {
+    const int before = first >= 0 ? 0 : min(pitch, (-first + stride - 1) / stride);
+    const int end = first >= width ? before : clamp((width - first + stride - 1) / stride, before, pitch);
+    for (int j = 0; j < before; ++j) to[j] = 0;
+    if (stride == 1)
+        for (int j = before; j < end; ++j) to[j] = source[first + j];
+    else
+        for (int j = before; j < end; ++j) to[j] = source[first + j * stride];
+    for (int j = end; j < pitch; ++j) to[j] = 0;
+}
+
+// CPU-like: a work-item copies one plane; the last one clears the tail.
+__kernel void conv2d_tiled_pad_planes(const struct Pad pad, __global const REAL* restrict source, const long source_offset,
+                                      __global REAL* restrict copy, const long copy_offset) {
+    const long plane = get_global_id(0);
+    __global const REAL* from = source + source_offset + plane * pad.height * pad.width;
+    __global REAL* to = copy + copy_offset + plane * pad.plane;
+    __global REAL* plane_end = plane + 1 == pad.planes ? copy + copy_offset + pad.total : to + pad.plane;
+    for (int phase_h = 0; phase_h < pad.phases_h; ++phase_h)
+        for (int phase_w = 0; phase_w < pad.phases_w; ++phase_w) {
+            const int first_h = phase_h * pad.step_h % pad.stride_h - pad.origin_h;
+            const int first_w = phase_w * pad.step_w % pad.stride_w - pad.origin_w;
+            for (int row = 0; row < pad.rows; ++row, to += pad.pitch) {
+                const int h = first_h + row * pad.stride_h;
+                const bool inside = h >= 0 && h < pad.height;
+                pad_row(from + (inside ? (long)h * pad.width : 0), to, pad.pitch, first_w, pad.stride_w, inside ? pad.width : 0);
+            }
+        }
+    for (; to < plane_end; ++to) *to = 0;
+}
+
+// GPU-like: a work-item copies one element.
+__kernel void conv2d_tiled_pad_elements(const struct Pad pad, __global const REAL* restrict source, const long source_offset,
+                                        __global REAL* restrict copy, const long copy_offset) {
+    const long i = get_global_id(0);
+    if (i >= pad.total) return;
+    const long plane = i / pad.plane;
+    const int rest = (int)(i - plane * pad.plane);
+    const int phase = rest / (pad.rows * pad.pitch);
+    const int in_phase = rest - phase * pad.rows * pad.pitch;
+    const int row = in_phase / pad.pitch;
+    const int phase_h = phase / pad.phases_w;
+    const int h = phase_h * pad.step_h % pad.stride_h - pad.origin_h + row * pad.stride_h;
+    const int w = (phase - phase_h * pad.phases_w) * pad.step_w % pad.stride_w - pad.origin_w + (in_phase - row * pad.pitch) * pad.stride_w;
+    const bool inside = plane < pad.planes && phase_h < pad.phases_h && h >= 0 && h < pad.height && w >= 0 && w < pad.width;
+    copy[copy_offset + i] = inside ? source[source_offset + (plane * pad.height + h) * pad.width + w] : (REAL)0;
+}
+
+#ifdef OCB
+
+struct Pack {
+    long group_step, filter_step, channel_step;  // in the weights, between groups, and output and input channels of this sum
+    int channels, filters;  // input and output channels of a group
+    int blocks;             // of OCB output channels, in a group
+    int taps;
+    int source[MAX_TAPS];   // position of tap t in the filter
+};
+
+// packed[group][block][c][t][i] = weight of output channel block * OCB + i, 0 behind the last. A work-item packs one c.
+__kernel void conv2d_tiled_pack(const struct Pack pack, const long count, __global const REAL* restrict weight,
+                                const long weight_offset, __global REAL* restrict packed, const long packed_offset) {
+    const long item = get_global_id(0);
+    if (item >= count) return;
+    const long block = item / pack.channels;
+    const long group = block / pack.blocks;
+    const int first = (int)(block - group * pack.blocks) * OCB;
+    __global const REAL* from = weight + weight_offset + group * pack.group_step + (item - block * pack.channels) * pack.channel_step;
+    __global REAL* to = packed + packed_offset + item * pack.taps * OCB;
+    for (int i = 0; i < OCB; ++i)
+        for (int t = 0; t < pack.taps; ++t)
+            to[t * OCB + i] = first + i < pack.filters ? from[(first + i) * pack.filter_step + pack.source[t]] : (REAL)0;
+}
+
+struct Tile {
+    long x_image, x_channel;      // elements from one image and channel to the next, in the padded copy
+    long out_image, out_channel;  // the same in the output
+    long out_first;               // element of position (0, 0)
+    int channels, filters;        // input and output channels of a group
+    int blocks;                   // of OCB output channels, in a group
+    int groups, taps;
+    int pitch, columns, flat;     // positions are f in [0, flat); those with f % pitch < columns are stored
+    int tiles_each, parts;        // parts = tiles of an image / tiles_each, rounded up
+    int out_row_step, out_column_step;  // elements between neighbouring positions of the output
+    int offset[MAX_TAPS];
+};
+
+#if GROUP == 1
+// Stores `count` neighbouring elements: whole vectors, then the halves that are left.
+static void store_run(const REAL* from, __global REAL* to, const int count) {
+    int i = 0;
+    for (; i + VW <= count; i += VW) VSTORE(VLOAD(from + i), to + i);
+#if VW > 8
+    if (count & 8) vstore8(vload8(0, from + i), 0, to + i), i += 8;
+#endif
+#if VW > 4
+    if (count & 4) vstore4(vload4(0, from + i), 0, to + i), i += 4;
+#endif
+    for (; i < count; ++i) to[i] = from[i];
+}
+#endif
+
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
+void conv2d_tiled(const struct Tile tile, __global const REAL* restrict x, const long x_offset,
+                  __global const REAL* restrict packed, const long packed_offset, __global REAL* restrict out, const long out_offset
+#if HAS_BIAS
+                  , __global const REAL* restrict bias, const long bias_offset
+#endif
+) {
+    // All blocks of a part follow one another, so that its input stays in the cache.
+    const int all_blocks = tile.groups * tile.blocks;
+    const long group_id = get_group_id(0);
+    const long image_part = group_id / all_blocks;
+    const int block = (int)(group_id - image_part * all_blocks);
+    const long n = image_part / tile.parts;
+    const int part = (int)(image_part - n * tile.parts);
+    const int group = block / tile.blocks;
+    const int first = (block - group * tile.blocks) * OCB;  // output channel within its group
+    const int here = min(OCB, tile.filters - first);
+    __global const REAL* image = x + x_offset + n * tile.x_image + (long)group * tile.channels * tile.x_channel;
+    __global const REAL* weights = packed + packed_offset + (long)block * tile.channels * tile.taps * OCB;
+    __global REAL* result = out + out_offset + tile.out_first + n * tile.out_image + (long)(group * tile.filters + first) * tile.out_channel;
+
+    const int end = min(tile.flat, (part + 1) * tile.tiles_each * (NV * RUN));
+    for (int start = part * tile.tiles_each * (NV * RUN); start < end; start += NV * RUN) {
+        VEC sum[OCB][NV];
+        #pragma unroll
+        for (int i = 0; i < OCB; ++i)
+            #pragma unroll
+            for (int v = 0; v < NV; ++v)
+#if HAS_BIAS
+                sum[i][v] = (VEC)(bias[bias_offset + group * tile.filters + first + min(i, here - 1)]);
+#else
+                sum[i][v] = (VEC)(0);
+#endif
+        __global const REAL* plane = image + start + get_local_id(0) * VW;
+        __global const REAL* w = weights;
+        for (int c = 0; c < tile.channels; ++c, plane += tile.x_channel)
+            for (int t = 0; t < tile.taps; ++t, w += OCB) {
+                __global const REAL* from = plane + tile.offset[t];
+                VEC values[NV];
+                #pragma unroll
+                for (int v = 0; v < NV; ++v) values[v] = VLOAD(from + v * RUN);
+                #pragma unroll
+                for (int i = 0; i < OCB; ++i)
+                    #pragma unroll
+                    for (int v = 0; v < NV; ++v) sum[i][v] += (VEC)(w[i]) * values[v];
+            }
+#if GROUP == 1
+        REAL rows[OCB][NV * VW];
+        #pragma unroll
+        for (int i = 0; i < OCB; ++i)
+            #pragma unroll
+            for (int v = 0; v < NV; ++v) VSTORE(sum[i][v], rows[i] + v * VW);
+        const int stop = min(start + NV * VW, tile.flat);
+        int p = start / tile.pitch, q = start - p * tile.pitch;
+        for (int f = start; f < stop; f += tile.pitch - q, q = 0, ++p) {
+            const int count = min(tile.columns - q, stop - f);
+            __global REAL* to = result + (long)p * tile.out_row_step + (long)q * tile.out_column_step;
+            for (int i = 0; i < here; ++i, to += tile.out_channel)
+                if (tile.out_column_step == 1) store_run(rows[i] + (f - start), to, count);
+                else
+                    for (int k = 0; k < count; ++k) to[(long)k * tile.out_column_step] = rows[i][f - start + k];
+        }
+#else
+        #pragma unroll
+        for (int v = 0; v < NV; ++v) {
+            const int f = start + v * RUN + get_local_id(0);
+            const int p = f / tile.pitch, q = f - p * tile.pitch;
+            if (f >= tile.flat || q >= tile.columns) continue;
+            __global REAL* to = result + (long)p * tile.out_row_step + (long)q * tile.out_column_step;
+            #pragma unroll
+            for (int i = 0; i < OCB; ++i)
+                if (i < here) to[i * tile.out_channel] = sum[i][v];
+        }
+#endif
+    }
+}
+
+#endif  // OCB

@@ -1,0 +1,121 @@
+// Checks the operands of a convolution, chooses a strategy and runs it.
+#include <declivity/ops/conv2d.hpp>
+
+#include <cstdlib>
+
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "conv2d_strategy.hpp"
+
+namespace declivity::ops {
+namespace {
+
+Conv2dProblem problem_of(std::string_view function, Conv2dDirection direction, const Conv2dOperands& operands,
+                         const Conv2dOptions& options) {
+    const auto& [x, weight, out, bias] = operands;
+    const bool forward = direction == Conv2dDirection::forward;
+    const std::string_view x_name = direction == Conv2dDirection::backward_input ? "x_gradient" : "x";
+    const std::string_view weight_name = direction == Conv2dDirection::backward_weights ? "weight_gradient" : "weight";
+    const std::string_view out_name = forward ? "out" : "out_gradient";
+    require_floating(function, x_name, x);
+    require_alike(function, x_name, x, weight_name, weight);
+    require_alike(function, x_name, x, out_name, out);
+    require_shape(function, out_name, out, conv2d_shape(function, x.shape, weight.shape, options));
+    require_dense(function, x_name, x);
+    require_dense(function, weight_name, weight);
+    require_dense(function, out_name, out);
+    if (bias) {
+        require_alike(function, x_name, x, "bias", *bias);
+        require_shape(function, "bias", *bias, {weight.shape[0]});
+        require_dense(function, "bias", *bias);
+    }
+    return {.direction = direction, .dtype = x.dtype, .family = x.device().family(), .images = x.shape[0],
+            .channels = x.shape[1], .filters = weight.shape[0], .groups = options.groups,
+            .input = {x.shape[2], x.shape[3]}, .filter = {weight.shape[2], weight.shape[3]},
+            .output = {out.shape[2], out.shape[3]}, .stride = options.stride, .padding = options.padding,
+            .dilation = options.dilation};
+}
+
+}  // namespace
+
+std::span<const Conv2dStrategy* const> conv2d_strategies() {
+    static const std::array<const Conv2dStrategy*, 2> all{&conv2d_tiled(), &conv2d_direct()};
+    return all;
+}
+
+const Conv2dStrategy& choose_conv2d_strategy(const Conv2dProblem& problem) {
+    const char* wanted = std::getenv("DECLIVITY_CONV2D");
+    if (wanted != nullptr && *wanted != '\0') {
+        std::string names;
+        for (const Conv2dStrategy* strategy : conv2d_strategies()) {
+            if (strategy->name() == wanted) {
+                if (strategy->can_serve(problem)) return *strategy;
+                wanted = nullptr;
+                break;
+            }
+            names += fmt::format("{}{}", names.empty() ? "" : ", ", strategy->name());
+        }
+        if (wanted != nullptr) throw ValueError(fmt::format("DECLIVITY_CONV2D: wants one of {}, got '{}'", names, wanted));
+    }
+    for (const Conv2dStrategy* strategy : conv2d_strategies())
+        if (strategy->can_serve(problem)) return *strategy;
+    return conv2d_direct();
+}
+
+Shape conv2d_shape(std::string_view function, const Shape& x, const Shape& weight, const Conv2dOptions& options) {
+    if (x.rank() != 4) throw ShapeError(fmt::format("{}: wants x of shape (N, C, H, W), got {}", function, x.str()));
+    if (weight.rank() != 4)
+        throw ShapeError(fmt::format("{}: wants a weight of shape (O, C / groups, R, S), got {}", function, weight.str()));
+    const auto each_at_least = [&](std::string_view name, const std::array<std::int64_t, 2>& values, std::int64_t least) {
+        if (values[0] < least || values[1] < least)
+            throw ValueError(fmt::format("{}: wants a {} of at least {} both ways, got {}", function, name, least, values));
+    };
+    each_at_least("stride", options.stride, 1);
+    each_at_least("dilation", options.dilation, 1);
+    each_at_least("padding", options.padding, 0);
+    const std::int64_t channels = x[1], filters = weight[0], groups = options.groups;
+    if (groups < 1 || channels < 1 || filters < 1 || channels % groups != 0 || filters % groups != 0)
+        throw ValueError(fmt::format("{}: wants groups that divide the channels of x and the filters, at least one of each, got "
+                                     "{} groups for x {} and weight {}", function, groups, x.str(), weight.str()));
+    if (weight[1] != channels / groups)
+        throw ShapeError(fmt::format("{}: wants a weight of {} input channels for x {} in {} group{}, got {}", function,
+                                     channels / groups, x.str(), groups, groups == 1 ? "" : "s", weight.str()));
+    Shape out{x[0], filters, 0, 0};
+    for (int i = 0; i < 2; ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        const std::int64_t reach = options.dilation[at] * (weight[2 + i] - 1) + 1;
+        const std::int64_t padded = x[2 + i] + 2 * options.padding[at];
+        if (weight[2 + i] < 1 || x[2 + i] < 1 || padded < reach)
+            throw ShapeError(fmt::format("{}: wants an x at least as large as the filter, got x {} with padding {} and weight {} "
+                                         "with dilation {}", function, x.str(), options.padding, weight.str(), options.dilation));
+        out[2 + i] = (padded - reach) / options.stride[at] + 1;
+    }
+    return out;
+}
+
+void conv2d_forward(const View& x, const View& weight, const std::optional<View>& bias, const View& out,
+                    const Conv2dOptions& options, const Epilogue& epilogue) {
+    const Conv2dOperands operands{x, weight, out, bias};
+    const Conv2dProblem problem = problem_of("conv2d_forward", Conv2dDirection::forward, operands, options);
+    if (problem.images == 0) return;
+    choose_conv2d_strategy(problem).run(problem, operands);
+    apply_epilogue(epilogue, out);
+}
+
+void conv2d_backward_input(const View& out_gradient, const View& weight, const View& x_gradient, const Conv2dOptions& options) {
+    const Conv2dOperands operands{x_gradient, weight, out_gradient};
+    const Conv2dProblem problem = problem_of("conv2d_backward_input", Conv2dDirection::backward_input, operands, options);
+    if (problem.images == 0) return;
+    choose_conv2d_strategy(problem).run(problem, operands);
+}
+
+void conv2d_backward_weights(const View& x, const View& out_gradient, const View& weight_gradient, const Conv2dOptions& options) {
+    const Conv2dOperands operands{x, weight_gradient, out_gradient};
+    const Conv2dProblem problem = problem_of("conv2d_backward_weights", Conv2dDirection::backward_weights, operands, options);
+    if (problem.images == 0) return fill(weight_gradient, 0);
+    choose_conv2d_strategy(problem).run(problem, operands);
+}
+
+}  // namespace declivity::ops

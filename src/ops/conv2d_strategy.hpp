@@ -1,0 +1,64 @@
+// The ways to compute a convolution, behind one interface. Each says for itself what it can serve; conv2d.cpp chooses.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include <declivity/ops/conv2d.hpp>
+#include <declivity/runtime/device.hpp>
+
+namespace declivity::ops {
+
+enum class Conv2dDirection : std::uint8_t { forward, backward_input, backward_weights };
+
+/// What is to be computed; N >= 1. Pairs are vertical, horizontal.
+struct Conv2dProblem {
+    Conv2dDirection direction = Conv2dDirection::forward;
+    DType dtype = DType::f32;
+    Family family = Family::cpu_like;
+    std::int64_t images = 1;                   ///< N
+    std::int64_t channels = 1, filters = 1;    ///< C, O
+    std::int64_t groups = 1;
+    std::array<std::int64_t, 2> input{1, 1};   ///< H, W
+    std::array<std::int64_t, 2> filter{1, 1};  ///< R, S
+    std::array<std::int64_t, 2> output{1, 1};  ///< P, Q
+    std::array<std::int64_t, 2> stride{1, 1}, padding{0, 0}, dilation{1, 1};
+
+    [[nodiscard]] std::int64_t channels_per_group() const { return channels / groups; }
+    [[nodiscard]] std::int64_t filters_per_group() const { return filters / groups; }
+    [[nodiscard]] std::int64_t taps() const { return filter[0] * filter[1]; }
+};
+
+/// x is (N, C, H, W), weight (O, C / groups, R, S), out (N, O, P, Q); those that a direction computes are written. For
+/// the backward directions `out` and the written one are gradients.
+struct Conv2dOperands {
+    View x, weight, out;
+    std::optional<View> bias = {};  ///< forward only
+};
+
+class Conv2dStrategy {
+  public:
+    Conv2dStrategy() = default;
+    Conv2dStrategy(const Conv2dStrategy&) = delete;
+    Conv2dStrategy& operator=(const Conv2dStrategy&) = delete;
+    virtual ~Conv2dStrategy() = default;
+    /// As DECLIVITY_CONV2D names it.
+    [[nodiscard]] virtual std::string_view name() const = 0;
+    [[nodiscard]] virtual bool can_serve(const Conv2dProblem& problem) const = 0;
+    /// Launches; operands are checked already.
+    virtual void run(const Conv2dProblem& problem, const Conv2dOperands& operands) const = 0;
+};
+
+/// All strategies, the preferred first; the last one, `direct`, serves everything.
+std::span<const Conv2dStrategy* const> conv2d_strategies();
+const Conv2dStrategy& conv2d_direct();
+const Conv2dStrategy& conv2d_tiled();
+
+/// The strategy that DECLIVITY_CONV2D names if it can serve, otherwise the first that can.
+/// @throws ValueError when DECLIVITY_CONV2D names none
+const Conv2dStrategy& choose_conv2d_strategy(const Conv2dProblem& problem);
+
+}  // namespace declivity::ops

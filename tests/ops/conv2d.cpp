@@ -1,0 +1,190 @@
+#include "tests/ops/conv2d_cases.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/tensor.hpp>
+#include <doctest/doctest.h>
+
+#include "ops/conv2d_strategy.hpp"
+
+using namespace declivity;
+using namespace declivity::test;
+using ops::Conv2dDirection;
+
+namespace {
+
+bool has(DType dtype) { return dtype != DType::f64 || default_device().info().fp64; }
+
+/// A result before it is written: a kernel that leaves elements out shows.
+Tensor unwritten(const Shape& shape, DType dtype) {
+    return Tensor(ops::View::make(default_device(), dtype, shape)).fill_(std::numeric_limits<double>::quiet_NaN());
+}
+
+ops::Conv2dProblem problem_of(const Conv2dCase& c, DType dtype, Family family, Conv2dDirection direction) {
+    const Shape out = c.out();
+    return {.direction = direction, .dtype = dtype, .family = family, .images = c.x[0], .channels = c.x[1],
+            .filters = c.weight[0], .groups = c.options.groups, .input = {c.x[2], c.x[3]},
+            .filter = {c.weight[2], c.weight[3]}, .output = {out[2], out[3]}, .stride = c.options.stride,
+            .padding = c.options.padding, .dilation = c.options.dilation};
+}
+
+/// All directions of one case by one strategy, in one form, beside the reference; gives how many directions it served.
+int check(const ops::Conv2dStrategy& strategy, const Conv2dCase& c, DType dtype, Family family) {
+    CAPTURE(strategy.name());
+    CAPTURE(c.name);
+    CAPTURE(name_of(dtype));
+    CAPTURE(family == Family::cpu_like ? "CPU-like" : "GPU-like");
+    const auto x = random_tensor(c.x, 1, dtype), weight = random_tensor(c.weight, 2, dtype);
+    const auto bias = random_tensor({c.weight[0]}, 3, dtype), gradient = random_tensor(c.out(), 4, dtype);
+    int served = 0;
+    const auto run = [&](Conv2dDirection direction, const ops::Conv2dOperands& operands) {
+        const auto problem = problem_of(c, dtype, family, direction);
+        if (!strategy.can_serve(problem)) return false;
+        strategy.run(problem, operands);
+        ++served;
+        return true;
+    };
+    const Tensor out = unwritten(c.out(), dtype);
+    if (run(Conv2dDirection::forward, {x.view(), weight.view(), out.view(), bias.view()}))
+        CHECK(difference(out, conv2d_reference(c, values(x), values(weight), values(bias)), c.forward_tolerance(dtype)) == "");
+    const Tensor plain = unwritten(c.out(), dtype);
+    if (run(Conv2dDirection::forward, {x.view(), weight.view(), plain.view()}))
+        CHECK(difference(plain, conv2d_reference(c, values(x), values(weight), {}), c.forward_tolerance(dtype)) == "");
+    const Tensor dx = unwritten(c.x, dtype);
+    if (run(Conv2dDirection::backward_input, {dx.view(), weight.view(), gradient.view()}))
+        CHECK(difference(dx, conv2d_backward_input_reference(c, values(gradient), values(weight)), c.input_tolerance(dtype)) == "");
+    const Tensor dweight = unwritten(c.weight, dtype);
+    if (run(Conv2dDirection::backward_weights, {x.view(), dweight.view(), gradient.view()}))
+        CHECK(difference(dweight, conv2d_backward_weights_reference(c, values(x), values(gradient)), c.weights_tolerance(dtype)) == "");
+    return served;
+}
+
+Tensor zeros(const Shape& shape, DType dtype = DType::f32) { return random_tensor(shape, 0, dtype, 0, 0); }
+
+}  // namespace
+
+TEST_CASE("conv2d: each strategy computes each case that it can serve, in both forms") {
+    for (const ops::Conv2dStrategy* strategy : ops::conv2d_strategies()) {
+        int served = 0;
+        for (const Conv2dCase& c : conv2d_cases())
+            for (const DType dtype : {DType::f32, DType::f64})
+                for (const Family family : {Family::cpu_like, Family::gpu_like})
+                    if (has(dtype) && c.x[0] > 0 && (c.small || !small_cases())) served += check(*strategy, c, dtype, family);
+        CHECK(served >= 200);
+    }
+}
+
+TEST_CASE("conv2d: the public functions compute each case and its bias gradient") {
+    for (const Conv2dCase& c : conv2d_cases())
+        for (const DType dtype : {DType::f32, DType::f64}) {
+            if (!has(dtype) || (!c.small && small_cases())) continue;
+            CAPTURE(c.name);
+            const auto x = random_tensor(c.x, 1, dtype), weight = random_tensor(c.weight, 2, dtype);
+            const auto bias = random_tensor({c.weight[0]}, 3, dtype), gradient = random_tensor(c.out(), 4, dtype);
+            const Tensor out = unwritten(c.out(), dtype), dx = unwritten(c.x, dtype);
+            const Tensor dweight = unwritten(c.weight, dtype), dbias = unwritten({c.weight[0]}, dtype);
+            ops::conv2d_forward(x.view(), weight.view(), bias.view(), out.view(), c.options);
+            ops::conv2d_backward_input(gradient.view(), weight.view(), dx.view(), c.options);
+            ops::conv2d_backward_weights(x.view(), gradient.view(), dweight.view(), c.options);
+            ops::conv2d_backward_bias(gradient.view(), dbias.view());
+            CHECK(difference(out, conv2d_reference(c, values(x), values(weight), values(bias)), c.forward_tolerance(dtype)) == "");
+            CHECK(difference(dx, conv2d_backward_input_reference(c, values(gradient), values(weight)), c.input_tolerance(dtype)) == "");
+            CHECK(difference(dweight, conv2d_backward_weights_reference(c, values(x), values(gradient)), c.weights_tolerance(dtype)) == "");
+            CHECK(difference(dbias, conv2d_backward_bias_reference(c, values(gradient)), c.weights_tolerance(dtype)) == "");
+        }
+}
+
+TEST_CASE("conv2d: views into larger buffers, and nothing written beside them") {
+    const Conv2dCase c{"", {2, 3, 6, 7}, {4, 3, 3, 3}, {.padding = {1, 1}}};
+    const auto x = random_tensor({3, 3, 6, 7}, 1), weight = random_tensor({5, 3, 3, 3}, 2);
+    const Tensor out = unwritten({4, 4, 6, 7}, DType::f32);
+    ops::conv2d_forward(ops::sliced(x.view(), 0, 1, 2), ops::sliced(weight.view(), 0, 1, 4), std::nullopt,
+                        ops::sliced(out.view(), 0, 1, 2), c.options);
+    const auto all_x = values(x), all_weights = values(weight), all = values(out);
+    const std::vector<double> inner(all.begin() + 4 * 42, all.begin() + 12 * 42);
+    CHECK(difference(inner, conv2d_reference(c, {all_x.begin() + 126, all_x.end()}, {all_weights.begin() + 27, all_weights.end()}, {}),
+                     c.forward_tolerance(DType::f32)) == "");
+    CHECK(std::all_of(all.begin(), all.begin() + 4 * 42, [](double v) { return std::isnan(v); }));
+    CHECK(std::all_of(all.begin() + 12 * 42, all.end(), [](double v) { return std::isnan(v); }));
+}
+
+TEST_CASE("conv2d: an epilogue changes the result on its way") {
+    const Conv2dCase c{"", {2, 3, 6, 7}, {4, 3, 3, 3}};
+    const auto x = random_tensor(c.x, 1), weight = random_tensor(c.weight, 2);
+    const Tensor out = unwritten(c.out(), DType::f32);
+    const auto result = ops::Expression::operator_result(DType::f32, c.out());
+    ops::conv2d_forward(x.view(), weight.view(), std::nullopt, out.view(), c.options,
+                        {ops::Expression::apply(ops::Function::relu, std::array{result})});
+    auto expected = conv2d_reference(c, values(x), values(weight), {});
+    for (double& value : expected) value = std::max(value, 0.0);
+    CHECK(difference(out, expected, c.forward_tolerance(DType::f32)) == "");
+}
+
+TEST_CASE("conv2d: the same inputs give the same bits") {
+    const Conv2dCase c{"", {9, 3, 12, 11}, {7, 3, 3, 3}, {.padding = {1, 1}}};
+    const auto x = random_tensor(c.x, 1), gradient = random_tensor(c.out(), 2);
+    const Tensor first = unwritten(c.weight, DType::f32), second = unwritten(c.weight, DType::f32);
+    ops::conv2d_backward_weights(x.view(), gradient.view(), first.view(), c.options);
+    ops::conv2d_backward_weights(x.view(), gradient.view(), second.view(), c.options);
+    CHECK(first.to_vector<float>() == second.to_vector<float>());
+}
+
+TEST_CASE("conv2d: DECLIVITY_CONV2D names the strategy") {
+    const Conv2dCase served{"", {1, 1, 3, 3}, {1, 1, 2, 2}}, large{"", {1, 1, 13, 12}, {2, 1, 12, 12}};
+    const auto choice = [](const Conv2dCase& c) {
+        return ops::choose_conv2d_strategy(problem_of(c, DType::f32, Family::cpu_like, Conv2dDirection::forward)).name();
+    };
+    const char* before = std::getenv("DECLIVITY_CONV2D");
+    const std::string kept = before != nullptr ? before : "";
+    setenv("DECLIVITY_CONV2D", "direct", 1);
+    CHECK(choice(served) == "direct");
+    setenv("DECLIVITY_CONV2D", "tiled", 1);
+    CHECK(choice(served) == "tiled");
+    CHECK(choice(large) == "direct");
+    setenv("DECLIVITY_CONV2D", "winograd", 1);
+    CHECK_THROWS_WITH_AS(choice(served), "DECLIVITY_CONV2D: wants one of tiled, direct, got 'winograd'", ValueError);
+    setenv("DECLIVITY_CONV2D", kept.c_str(), 1);
+}
+
+TEST_CASE("conv2d: what does not fit is refused, by name") {
+    const Tensor x = zeros({2, 4, 5, 6}), weight = zeros({6, 4, 3, 3}), bias = zeros({6}), out = zeros({2, 6, 3, 4});
+    const auto forward = [&](const Tensor& x1, const Tensor& w, const Tensor& b, const Tensor& y, const ops::Conv2dOptions& options = {}) {
+        ops::conv2d_forward(x1.view(), w.view(), b.view(), y.view(), options);
+    };
+    forward(x, weight, bias, out);
+    CHECK_THROWS_WITH_AS(forward(zeros({4, 5, 6}), weight, bias, out), "conv2d_forward: wants x of shape (N, C, H, W), got [4, 5, 6]", ShapeError);
+    CHECK_THROWS_WITH_AS(forward(x, zeros({6, 4, 9}), bias, out),
+                         "conv2d_forward: wants a weight of shape (O, C / groups, R, S), got [6, 4, 9]", ShapeError);
+    CHECK_THROWS_WITH_AS(forward(x, zeros({6, 3, 3, 3}), bias, out),
+                         "conv2d_forward: wants a weight of 4 input channels for x [2, 4, 5, 6] in 1 group, got [6, 3, 3, 3]", ShapeError);
+    CHECK_THROWS_WITH_AS(forward(x, weight, bias, out, {.groups = 4}),
+                         "conv2d_forward: wants groups that divide the channels of x and the filters, at least one of each, got 4 groups "
+                         "for x [2, 4, 5, 6] and weight [6, 4, 3, 3]", ValueError);
+    CHECK_THROWS_AS(forward(x, weight, bias, out, {.groups = 0}), ValueError);
+    CHECK_THROWS_AS(forward(x, zeros({0, 4, 3, 3}), zeros({0}), zeros({2, 0, 3, 4})), ValueError);
+    CHECK_THROWS_WITH_AS(forward(x, weight, bias, out, {.stride = {1, 0}}),
+                         "conv2d_forward: wants a stride of at least 1 both ways, got [1, 0]", ValueError);
+    CHECK_THROWS_WITH_AS(forward(x, weight, bias, out, {.padding = {-1, 0}}),
+                         "conv2d_forward: wants a padding of at least 0 both ways, got [-1, 0]", ValueError);
+    CHECK_THROWS_AS(forward(x, weight, bias, out, {.dilation = {0, 1}}), ValueError);
+    CHECK_THROWS_WITH_AS(forward(x, weight, bias, out, {.dilation = {3, 1}}),
+                         "conv2d_forward: wants an x at least as large as the filter, got x [2, 4, 5, 6] with padding [0, 0] and weight "
+                         "[6, 4, 3, 3] with dilation [3, 1]", ShapeError);
+    CHECK_THROWS_AS(forward(zeros({2, 4, 0, 6}), weight, bias, out), ShapeError);
+    CHECK_THROWS_WITH_AS(forward(x, weight, zeros({5}), out), "conv2d_forward: wants bias of shape [6], got [5]", ShapeError);
+    CHECK_THROWS_WITH_AS(forward(x, weight, bias, zeros({2, 6, 3, 3})), "conv2d_forward: wants out of shape [2, 6, 3, 4], got [2, 6, 3, 3]",
+                         ShapeError);
+    CHECK_THROWS_WITH_AS(forward(zeros({2, 4, 5, 6}, DType::i32), weight, bias, out), "conv2d_forward: wants f32 or f64 as x, got i32", TypeError);
+    CHECK_THROWS_AS(ops::conv2d_forward(ops::permuted(zeros({2, 4, 6, 5}).view(), {0, 1, 3, 2}), weight.view(), std::nullopt, out.view(), {}),
+                    ShapeError);
+    CHECK_THROWS_WITH_AS(ops::conv2d_backward_input(out.view(), weight.view(), zeros({2, 4, 5, 7}).view(), {}),
+                         "conv2d_backward_input: wants out_gradient of shape [2, 6, 3, 5], got [2, 6, 3, 4]", ShapeError);
+    CHECK_THROWS_WITH_AS(ops::conv2d_backward_weights(x.view(), out.view(), zeros({6, 4, 3, 2}).view(), {}),
+                         "conv2d_backward_weights: wants out_gradient of shape [2, 6, 3, 5], got [2, 6, 3, 4]", ShapeError);
+    CHECK_THROWS_WITH_AS(ops::conv2d_backward_bias(out.view(), zeros({5}).view()),
+                         "conv2d_backward_bias: wants bias_gradient of shape [6], got [5]", ShapeError);
+}
