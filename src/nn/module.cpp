@@ -13,14 +13,7 @@
 namespace declivity::nn {
 namespace {
 
-/// One line of a summary.
-struct Call {
-    std::string path;
-    const Module* module;
-    Shape input, output;
-};
-// While summary() runs, every module of this thread reports its calls here.
-thread_local std::vector<Call>* observer = nullptr;
+thread_local const ObserveCalls::Observer* observer = nullptr;
 
 std::string joined(std::string_view prefix, std::string_view name) {
     return prefix.empty() ? std::string(name) : fmt::format("{}.{}", prefix, name);
@@ -36,11 +29,14 @@ std::int64_t count(const std::vector<Tensor>& tensors) {
 
 Module::~Module() = default;
 
+ObserveCalls::ObserveCalls(Observer function) : observer_(std::move(function)), before_(std::exchange(observer, &observer_)) {}
+ObserveCalls::~ObserveCalls() { observer = before_; }
+
 Tensor Module::operator()(const Tensor& x) {
     const Scope scope(name_.empty() ? type_name() : name_);
     if (!x.defined()) throw ValueError(fmt::format("{}: wants a tensor, got an undefined one", type_name()));
     Tensor out = forward(x);
-    if (observer != nullptr) observer->push_back({Scope::path(), this, x.shape(), out.shape()});
+    if (observer != nullptr) (*observer)(Scope::path(), *this, x, out);
     return out;
 }
 
@@ -164,34 +160,26 @@ void Module::load_state_dict(const StateDict& state, bool strict) {
 std::string Module::summary(const Shape& input) {
     const auto tensors = state_dict();
     const TensorOptions options = tensors.empty() ? TensorOptions{} : TensorOptions{tensors[0].tensor.dtype(), tensors[0].tensor.device()};
-    std::vector<Call> calls;
+    std::string out = fmt::format("{:<32} {:<16} {:<20} {:>12} {:>16}\n", "layer", "type", "output", "parameters", "multiply-adds");
+    std::int64_t total = 0;
+    const auto add_line = [&](const std::string& path, const Module& module, const Tensor& in, const Tensor& result) {
+        if (!module.children_.empty()) return;
+        const std::int64_t multiply_adds = module.multiply_adds(in.shape(), result.shape());
+        total += multiply_adds;
+        out += fmt::format("{:<32} {:<16} {:<20} {:>12} {:>16}\n", path, module.type_name(), result.shape().str(), count(module.parameters()), multiply_adds);
+    };
     const bool was_training = training_;
     eval();  // a summary must not touch running statistics
-    {
+    try {
         const NoGrad no_grad;
-        observer = &calls;
-        const auto restore = [&] {
-            observer = nullptr;
-            train(was_training);
-        };
-        try {
-            (*this)(zeros(input, options));
-        } catch (...) {
-            restore();
-            throw;
-        }
-        restore();
+        const ObserveCalls observe(add_line);
+        (*this)(zeros(input, options));
+    } catch (...) {
+        train(was_training);
+        throw;
     }
-    std::string out = fmt::format("{:<32} {:<16} {:<20} {:>12} {:>16}\n", "layer", "type", "output", "parameters", "multiply-adds");
-    std::int64_t multiply_adds_total = 0;
-    for (const Call& call : calls) {
-        if (!call.module->children_.empty()) continue;
-        const std::int64_t multiply_adds = call.module->multiply_adds(call.input, call.output);
-        multiply_adds_total += multiply_adds;
-        out += fmt::format("{:<32} {:<16} {:<20} {:>12} {:>16}\n", call.path, call.module->type_name(), call.output.str(),
-                           count(call.module->parameters()), multiply_adds);
-    }
-    out += fmt::format("{:<70} {:>12} {:>16}\n", fmt::format("total for an input of {}", input.str()), count(parameters()), multiply_adds_total);
+    train(was_training);
+    out += fmt::format("{:<70} {:>12} {:>16}\n", fmt::format("total for an input of {}", input.str()), count(parameters()), total);
     return out;
 }
 

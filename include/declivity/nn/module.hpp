@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -99,6 +100,21 @@ class DECLIVITY_API Module {
     std::vector<NamedTensor> buffers_;
     std::vector<std::pair<std::string, std::unique_ptr<Module>>> children_;
     bool training_ = true;
+};
+
+/// While one lives, it is told of every module call of this thread, after the call: the path of scopes, the module, what
+/// it got and what it gave.
+class DECLIVITY_API ObserveCalls {
+  public:
+    using Observer = std::function<void(const std::string& path, const Module& module, const Tensor& input, const Tensor& output)>;
+    explicit ObserveCalls(Observer observer);
+    ~ObserveCalls();
+    ObserveCalls(const ObserveCalls&) = delete;
+    ObserveCalls& operator=(const ObserveCalls&) = delete;
+
+  private:
+    Observer observer_;
+    const Observer* before_;
 };
 
 }  // namespace declivity::nn

@@ -1,0 +1,24 @@
+// Floor 4. Tensors by name, to and from safetensors files.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+
+#include <declivity/io/safetensors.hpp>
+#include <declivity/nn/module.hpp>
+
+namespace declivity::io {
+
+/// Writes a module's state_dict() as a safetensors file that other tools read. Waits for the device.
+/// @throws IoError, with the old file untouched
+DECLIVITY_API void save(const std::filesystem::path& path, const nn::StateDict& state, const std::map<std::string, std::string>& metadata = {});
+/// Reads a safetensors file to a device. @throws FormatError, IoError, OutOfMemory
+DECLIVITY_API nn::StateDict load(const std::filesystem::path& path, const std::optional<Device>& device = std::nullopt);
+
+/// A tensor's elements on the host, and back.
+DECLIVITY_API HostArray to_host(const Tensor& tensor);
+DECLIVITY_API Tensor to_device(const HostArray& array, const std::optional<Device>& device = std::nullopt);
+
+}  // namespace declivity::io

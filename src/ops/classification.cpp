@@ -1,0 +1,33 @@
+#include <declivity/ops/classification.hpp>
+
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+namespace declivity::ops {
+
+void add_classification(const View& scores, const View& labels, const View& loss, const View& totals) {
+    require_rank("add_classification", "scores", scores, 2, "N, C");
+    require_floating("add_classification", "scores", scores);
+    require_dense("add_classification", "scores", scores);
+    require_dense("add_classification", "labels", labels);
+    require_shape("add_classification", "labels", labels, {scores.shape[0]});
+    require_alike("add_classification", "scores", scores, "loss", loss);
+    require_shape("add_classification", "totals", totals, {2});
+    require_same_device("add_classification", scores, labels);
+    require_same_device("add_classification", scores, totals);
+    if (labels.dtype != DType::i32 && labels.dtype != DType::i64)
+        throw TypeError(fmt::format("add_classification: wants labels of i32 or i64, got {}", name_of(labels.dtype)));
+    if (loss.numel() != 1 || scores.shape[1] < 1)
+        throw ShapeError(fmt::format("add_classification: wants one loss and at least one class, got {} and {}", loss.shape.str(), scores.shape.str()));
+    const Device device = scores.device();
+    std::size_t group = 1;
+    if (device.family() == Family::gpu_like)
+        while (group * 2 <= std::min<std::size_t>(256, device.info().max_work_group)) group *= 2;
+    Defines defines = real_defines(scores.dtype);
+    defines.set("LABEL", cl_type(labels.dtype)).set("GROUP", static_cast<std::int64_t>(group));
+    const Kernel kernel(device, {"classification.cl", "add_classification", defines});
+    launch(kernel, {.global = {group, 1, 1}, .local = {group, 1, 1}},
+           {scores.shape[0], scores.shape[1], scores.argument(), labels.argument(), loss.argument(), totals.argument()});
+}
+
+}  // namespace declivity::ops

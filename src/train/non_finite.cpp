@@ -1,0 +1,46 @@
+#include "non_finite.hpp"
+
+#include <declivity/ops/finite.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <fmt/format.h>
+
+namespace declivity::train {
+namespace {
+
+bool finite(const Tensor& tensor) {
+    const Tensor guard = zeros({2}, {DType::i32, tensor.device()});
+    ops::check_finite(tensor.dense_view(), guard.view());
+    return guard.to_vector<std::int32_t>()[0] == 0;
+}
+
+std::string first_not_finite(nn::Module& model, const Loss& loss, const data::Batch& batch) {
+    if (!finite(batch.features)) return "input";
+    for (const auto& [name, parameter] : model.named_parameters())
+        if (!finite(parameter)) return fmt::format("parameter {}", name);
+    std::string layer;
+    Tensor output;
+    {
+        // The inner modules report before those that hold them, so the first to report is the most precise.
+        const nn::ObserveCalls observe([&](const std::string& path, const nn::Module&, const Tensor&, const Tensor& out) {
+            if (layer.empty() && !finite(out)) layer = path;
+        });
+        output = model(batch.features);
+    }
+    if (layer.empty() && !finite(loss(output, batch.labels))) layer = "loss";
+    return layer;
+}
+
+}  // namespace
+
+void throw_loss_not_finite(nn::Module& model, const Loss& loss, const data::Batch& batch, std::int64_t step, std::int64_t epoch) {
+    const NoGrad no_grad;
+    const std::string layer = first_not_finite(model, loss, batch);
+    throw NonFiniteLoss(
+        fmt::format("Trainer: the loss was infinite or NaN at step {} (epoch {}, batch {}); {}. The parameters are those from before "
+                    "the step. A smaller learning rate or clip_norm often helps", step, epoch, batch.number,
+                    layer.empty() ? "a second run of that batch was finite" : fmt::format("the first value that is not finite is in '{}'", layer)),
+        step, layer);
+}
+
+}  // namespace declivity::train

@@ -1,0 +1,66 @@
+#include "progress_bar.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include <fmt/format.h>
+
+namespace declivity::train::detail {
+namespace {
+
+constexpr int kWidth = 28;
+constexpr std::chrono::milliseconds kPause{100};
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+ProgressBar::ProgressBar(bool quiet) : quiet_(quiet), terminal_(isatty(STDOUT_FILENO) == 1) {}
+
+void ProgressBar::start_epoch(std::int64_t epoch, std::int64_t epochs, std::int64_t batches) {
+    epoch_ = epoch;
+    epochs_ = epochs;
+    batches_ = batches;
+    start_ = std::chrono::steady_clock::now();
+    last_ = start_ - kPause;
+}
+
+void ProgressBar::update(std::int64_t batch, double loss, double accuracy) {
+    if (quiet_ || !terminal_ || std::chrono::steady_clock::now() - last_ < kPause) return;
+    last_ = std::chrono::steady_clock::now();
+    const int filled = static_cast<int>(kWidth * batch / std::max<std::int64_t>(batches_, 1));
+    const double passed = seconds_since(start_);
+    const double left = batch > 0 ? passed * static_cast<double>(batches_ - batch) / static_cast<double>(batch) : 0;
+    std::string bar;
+    for (int i = 0; i < kWidth; ++i) bar += i < filled ? "\u2588" : "\u2591";
+    fmt::print("\r\033[Kepoch {}/{} {} {}/{}  loss {:.4f}  accuracy {:.4f}  {:.0f} s left", epoch_, epochs_, bar, batch, batches_, loss, accuracy, left);
+    std::fflush(stdout);
+    drawn_ = true;
+}
+
+void ProgressBar::clear() {
+    if (drawn_) fmt::print("\r\033[K");
+    drawn_ = false;
+}
+
+void ProgressBar::end_epoch(const EpochFigures& figures, bool with_test) {
+    if (quiet_) return;
+    clear();
+    fmt::print("epoch {}/{}  loss {:.4f}  accuracy {:.4f}", figures.epoch, epochs_, figures.train_loss, figures.train_accuracy);
+    if (with_test) fmt::print("  test loss {:.4f}  test accuracy {:.4f}", figures.test_loss, figures.test_accuracy);
+    fmt::print("  {:.1f} s\n", figures.seconds);
+    std::fflush(stdout);
+}
+
+void ProgressBar::note(const std::string& text) {
+    if (quiet_) return;
+    clear();
+    fmt::print("{}\n", text);
+    std::fflush(stdout);
+}
+
+}  // namespace declivity::train::detail

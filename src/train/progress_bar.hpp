@@ -1,0 +1,30 @@
+// Floor 5, private. What a person sees of a training.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include <declivity/train/trainer.hpp>
+
+namespace declivity::train::detail {
+
+/// A bar that is drawn over itself on a terminal; elsewhere only the line that closes an epoch.
+class ProgressBar {
+  public:
+    explicit ProgressBar(bool quiet);
+    void start_epoch(std::int64_t epoch, std::int64_t epochs, std::int64_t batches);
+    /// @param loss mean of the epoch so far, as last heard from the device
+    void update(std::int64_t batch, double loss, double accuracy);
+    void end_epoch(const EpochFigures& figures, bool with_test);
+    /// Clears an unfinished bar and prints a line.
+    void note(const std::string& text);
+
+  private:
+    void clear();
+    bool quiet_, terminal_, drawn_ = false;
+    std::int64_t epoch_ = 0, epochs_ = 0, batches_ = 0;
+    std::chrono::steady_clock::time_point start_, last_;
+};
+
+}  // namespace declivity::train::detail

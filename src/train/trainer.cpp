@@ -1,0 +1,247 @@
+#include <declivity/train/trainer.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include <declivity/ops/classification.hpp>
+#include <declivity/ops/finite.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <fmt/format.h>
+
+#include "interrupt.hpp"
+#include "non_finite.hpp"
+#include "progress_bar.hpp"
+#include "trainer_state.hpp"
+
+namespace declivity::train {
+namespace {
+
+// Steps between two looks at the device. The host may run ahead by twice as many.
+constexpr std::int64_t kReportEvery = 20;
+
+Device device_of(const nn::Module& model) {
+    const auto parameters = model.parameters();
+    return parameters.empty() ? default_device() : parameters[0].device();
+}
+
+/// Numbers on their way from the device: asked for at one report, read at the next, when they have long arrived.
+struct Report {
+    std::array<float, 2> totals{};
+    std::array<std::int32_t, 2> guard{};
+    Event totals_read, guard_read;
+
+    void ask(const Tensor& totals_on_device, const Tensor& guard_on_device) {
+        guard_read = download(guard_on_device.view().buffer, 0, std::as_writable_bytes(std::span(guard)));
+        totals_read = download(totals_on_device.view().buffer, 0, std::as_writable_bytes(std::span(totals)));
+    }
+    /// The events must not outlive an exception: the device would write into freed memory.
+    ~Report() {
+        try {
+            wait();
+        } catch (...) {
+        }
+    }
+    void wait() const {
+        guard_read.wait();
+        totals_read.wait();
+    }
+};
+
+void add_to_totals(const Tensor& output, const Tensor& labels, const Tensor& loss, const Tensor& totals) {
+    ops::add_classification(output.dense_view(), labels.dense_view(), loss.view(), totals.view());
+}
+
+/// The model in evaluation mode, and back in the end.
+class EvaluationMode {
+  public:
+    explicit EvaluationMode(nn::Module& model) : model_(model), before_(model.training()) { model_.eval(); }
+    ~EvaluationMode() { model_.train(before_); }
+    EvaluationMode(const EvaluationMode&) = delete;
+    EvaluationMode& operator=(const EvaluationMode&) = delete;
+
+  private:
+    nn::Module& model_;
+    bool before_;
+};
+
+}  // namespace
+
+NonFiniteLoss::~NonFiniteLoss() = default;
+Callback::~Callback() = default;
+
+Trainer::State::State(nn::Module& network, optim::Optimizer& steps, Loss of)
+    : model(network),
+      optimizer(steps),
+      loss(of ? std::move(of) : [](const Tensor& output, const Tensor& labels) { return cross_entropy(output, labels); }),
+      device(device_of(network)),
+      totals(zeros({2}, {DType::f32, device})),
+      guard(zeros({2}, {DType::i32, device})) {
+    optimizer.set_guard(guard);
+}
+
+Trainer::Trainer(nn::Module& model, optim::Optimizer& optimizer, Loss loss)
+    : state_(std::make_unique<State>(model, optimizer, std::move(loss))) {}
+Trainer::~Trainer() = default;
+
+const Progress& Trainer::progress() const { return state_->progress; }
+nn::Module& Trainer::model() const { return state_->model; }
+optim::Optimizer& Trainer::optimizer() const { return state_->optimizer; }
+void Trainer::stop() { state_->stop = true; }
+std::int64_t Trainer::planned_steps() const { return state_->planned_steps; }
+
+namespace {
+
+/// One fit, from where the trainer stands.
+class Fit {
+  public:
+    Fit(Trainer& trainer, Trainer::State& state, const data::Dataset& train, const data::Dataset* test, const FitOptions& options)
+        : trainer_(trainer), state_(state), test_(test), options_(options),
+          loader_(train, {.batch = options.batch, .shuffle = options.shuffle, .seed = options.seed, .transform = options.train_transform,
+                          .threads = options.loader_threads, .device = state.device}),
+          bar_(options.quiet) {
+        const Trainer::State::Run run{options.seed, options.batch, train.size(), options.shuffle};
+        if (state_.progress.batch > 0 && !(run == state_.run))
+            throw ValueError(fmt::format("Trainer::fit: the checkpoint stands in the middle of an epoch of {} examples in batches of {}, "
+                                         "seed {}; wants to go on with the same, got {} examples, batch {}, seed {}", state_.run.examples,
+                                         state_.run.batch, state_.run.seed, run.examples, run.batch, run.seed));
+        state_.run = run;
+        state_.planned_steps = options.epochs * loader_.batches();
+        state_.stop = false;
+        state_.guard.fill_(0);
+        first_step_ = state_.progress.step;
+    }
+
+    bool run() {
+        const detail::InterruptGuard interrupt;
+        for (const auto& callback : options_.callbacks) callback->on_begin(trainer_);
+        state_.model.train();
+        while (state_.progress.epoch < options_.epochs && !ended()) run_epoch();
+        for (const auto& callback : options_.callbacks) callback->on_end(trainer_);
+        if (detail::InterruptGuard::interrupted())
+            bar_.note(fmt::format("interrupted in epoch {} after step {}", state_.progress.epoch + 1, state_.progress.step));
+        return state_.progress.epoch >= options_.epochs && !detail::InterruptGuard::interrupted();
+    }
+
+  private:
+    [[nodiscard]] bool ended() const { return state_.stop || detail::InterruptGuard::interrupted(); }
+
+    void run_epoch() {
+        Progress& progress = state_.progress;
+        bar_.start_epoch(progress.epoch + 1, options_.epochs, loader_.batches());
+        const auto start = std::chrono::steady_clock::now();
+        if (progress.batch == 0) state_.totals.fill_(0);
+        loader_.start(static_cast<std::uint64_t>(progress.epoch), progress.batch);
+        Report reports[2];  // one on its way while the other is filled
+        std::size_t current = 0;
+        while (progress.batch < loader_.batches() && !ended()) {
+            step(*loader_.next());
+            if (progress.batch % kReportEvery != 0) continue;
+            const Report& earlier = reports[1 - current];
+            read(earlier);
+            reports[current].ask(state_.totals, state_.guard);
+            current = 1 - current;
+        }
+        Report last;
+        last.ask(state_.totals, state_.guard);
+        read(last);
+        if (progress.batch < loader_.batches()) return;
+        const double examples = static_cast<double>(loader_.dataset().size());
+        EpochFigures figures{.epoch = progress.epoch + 1, .train_loss = last.totals[0] / examples, .train_accuracy = last.totals[1] / examples,
+                             .test_loss = NAN, .test_accuracy = NAN, .learning_rate = state_.optimizer.learning_rate(),
+                             .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+        if (test_ != nullptr) {
+            const Evaluation evaluation = trainer_.evaluate(*test_, {.transform = options_.test_transform});
+            figures.test_loss = evaluation.loss;
+            figures.test_accuracy = evaluation.accuracy;
+            progress.best_accuracy = std::max(progress.best_accuracy, evaluation.accuracy);
+        }
+        progress.batch = 0;
+        ++progress.epoch;
+        progress.history.push_back(figures);
+        bar_.end_epoch(figures, test_ != nullptr);
+        for (const auto& callback : options_.callbacks) callback->after_epoch(trainer_, figures);
+    }
+
+    void step(const data::Batch& batch) {
+        for (const auto& callback : options_.callbacks) callback->before_step(trainer_);
+        state_.optimizer.zero_grad();
+        const Tensor output = state_.model(batch.features);
+        const Tensor loss = state_.loss(output, batch.labels);
+        if (loss.numel() != 1) throw ShapeError(fmt::format("Trainer: wants a loss of one element, got {}", loss.shape().str()));
+        ops::check_finite(loss.view(), state_.guard.view());
+        loss.backward();
+        if (options_.clip_norm > 0) optim::clip_grad_norm(state_.model.parameters(), options_.clip_norm);
+        state_.optimizer.step();
+        {
+            const NoGrad no_grad;
+            add_to_totals(output, batch.labels, loss, state_.totals);
+        }
+        ++state_.progress.batch;
+        ++state_.progress.step;
+        for (const auto& callback : options_.callbacks) callback->after_step(trainer_);
+    }
+
+    void read(const Report& report) {
+        if (!report.totals_read) return;
+        report.wait();
+        if (report.guard[0] != 0) throw_non_finite(report.guard[0]);
+        const double examples = static_cast<double>(std::min(state_.progress.batch * options_.batch, loader_.dataset().size()));
+        bar_.update(state_.progress.batch, report.totals[0] / examples, report.totals[1] / examples);
+    }
+
+    /// @param number of the step in this fit, from 1
+    [[noreturn]] void throw_non_finite(std::int64_t number) {
+        const std::int64_t step = first_step_ + number;
+        // Steps since the last completed epoch, counted back from where the host stands now.
+        const std::int64_t position = state_.progress.epoch * loader_.batches() + state_.progress.batch - (state_.progress.step - (step - 1));
+        loader_.start(static_cast<std::uint64_t>(position / loader_.batches()), position % loader_.batches());
+        const data::Batch batch = *loader_.next();
+        throw_loss_not_finite(state_.model, state_.loss, batch, step, position / loader_.batches() + 1);
+    }
+
+    Trainer& trainer_;
+    Trainer::State& state_;
+    const data::Dataset* test_;
+    const FitOptions& options_;
+    data::Loader loader_;
+    detail::ProgressBar bar_;
+    std::int64_t first_step_ = 0;
+};
+
+}  // namespace
+
+bool Trainer::fit(const data::Dataset& train, const FitOptions& options) { return Fit(*this, *state_, train, nullptr, options).run(); }
+
+bool Trainer::fit(const data::Dataset& train, const data::Dataset& test, const FitOptions& options) {
+    return Fit(*this, *state_, train, &test, options).run();
+}
+
+Evaluation Trainer::evaluate(const data::Dataset& dataset, const EvaluateOptions& options) {
+    const EvaluationMode mode(state_->model);
+    const NoGrad no_grad;
+    const Tensor totals = zeros({2}, {DType::f32, state_->device});
+    data::Loader loader(dataset, {.batch = options.batch, .transform = options.transform, .device = state_->device});
+    loader.start(0);
+    while (const auto batch = loader.next()) {
+        const Tensor output = state_->model(batch->features);
+        add_to_totals(output, batch->labels, state_->loss(output, batch->labels), totals);
+    }
+    const auto sums = totals.to_vector<float>();
+    const double examples = static_cast<double>(dataset.size());
+    return {.loss = sums[0] / examples, .accuracy = sums[1] / examples, .examples = dataset.size()};
+}
+
+Tensor Trainer::predict(const data::Dataset& dataset, const EvaluateOptions& options) {
+    const EvaluationMode mode(state_->model);
+    const NoGrad no_grad;
+    std::vector<Tensor> outputs;
+    data::Loader loader(dataset, {.batch = options.batch, .transform = options.transform, .device = state_->device});
+    loader.start(0);
+    while (const auto batch = loader.next()) outputs.push_back(state_->model(batch->features));
+    return concat(outputs, 0);
+}
+
+}  // namespace declivity::train
