@@ -1,0 +1,140 @@
+// What the training samples share: command line, data for a run without downloads, and the frame of a training.
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <CLI/CLI.hpp>
+#include <declivity/declivity.hpp>
+
+namespace samples {
+
+using namespace declivity;
+
+/// The flags that all training samples understand, with each sample's defaults.
+struct Flags {
+    std::string data;
+    std::string device;
+    std::int64_t epochs = 3;
+    std::int64_t batch = 64;
+    double lr = 1e-3;
+    std::uint64_t seed = 1;
+    std::string save;
+    std::int64_t save_every = 0;
+    std::string load;
+    bool evaluate = false;
+    std::int64_t limit = 0;
+    std::string curve;
+
+    void add_to(CLI::App& app) {
+        app.add_option("--data", data, "folder of the data set; without it, drawn digits are used");
+        app.add_option("--device", device, "gpu, cpu, 0:0, or part of a name (default: the best one)");
+        app.add_option("--epochs", epochs, "epochs in all, those before --load included")->capture_default_str();
+        app.add_option("--batch", batch, "examples a step")->capture_default_str();
+        app.add_option("--lr", lr, "learning rate")->capture_default_str();
+        app.add_option("--seed", seed, "seed of everything random")->capture_default_str();
+        app.add_option("--save", save, "checkpoint file to write");
+        app.add_option("--save-every", save_every, "write it after each so many steps, too");
+        app.add_option("--load", load, "checkpoint file to go on from");
+        app.add_flag("--evaluate", evaluate, "only evaluate what --load names");
+        app.add_option("--limit", limit, "use only the first so many training examples");
+        app.add_option("--curve", curve, "picture of the learning curve to write (PNG)");
+    }
+
+    /// Before anything is made on a device.
+    void apply() const {
+        if (!device.empty()) set_default_device(Device::select(device));
+        manual_seed(seed);
+    }
+};
+
+using DatasetPointer = std::shared_ptr<const data::Dataset>;
+
+struct Sets {
+    DatasetPointer train, test;
+};
+
+inline DatasetPointer limited(DatasetPointer dataset, std::int64_t limit) {
+    return limit > 0 && limit < dataset->size() ? data::take(dataset, limit) : dataset;
+}
+
+/// Drawn digits in colour, 3 x 32 x 32: stands in for CIFAR-10 where that is not at hand.
+class ColouredDigits : public data::Dataset {
+  public:
+    ColouredDigits(std::int64_t count, std::uint64_t seed) : digits_(count, seed), seed_(seed) {}
+    [[nodiscard]] std::int64_t size() const override { return digits_.size(); }
+    [[nodiscard]] Shape shape() const override { return {3, 32, 32}; }
+    [[nodiscard]] std::int64_t classes() const override { return 10; }
+
+  private:
+    void do_read(std::int64_t index, std::span<float> features) const override {
+        std::vector<float> grey(28 * 28);
+        digits_.read(index, grey);
+        data::Random random(seed_, 0, static_cast<std::uint64_t>(index), data::Purpose::user);
+        for (std::size_t channel = 0; channel < 3; ++channel) {
+            const float paper = random.uniform(), ink = paper < 0.5F ? random.uniform(paper + 0.3F, 1) : random.uniform(0, paper - 0.3F);
+            for (std::size_t y = 0; y < 32; ++y)
+                for (std::size_t x = 0; x < 32; ++x) {
+                    const bool inside = y >= 2 && y < 30 && x >= 2 && x < 30;
+                    const float cover = inside ? grey[(y - 2) * 28 + x - 2] : 0;
+                    features[(channel * 32 + y) * 32 + x] = paper + cover * (ink - paper);
+                }
+        }
+    }
+    [[nodiscard]] std::int64_t do_label(std::int64_t index) const override { return digits_.label(index); }
+
+    data::DrawnDigits digits_;
+    std::uint64_t seed_;
+};
+
+inline Sets cifar10_or_digits(const Flags& flags) {
+    Sets sets;
+    if (flags.data.empty()) {
+        std::puts("no --data: coloured drawn digits instead of CIFAR-10");
+        sets = {std::make_shared<ColouredDigits>(10000, 1), std::make_shared<ColouredDigits>(2000, 2)};
+    } else {
+        sets = {data::load_cifar10(flags.data, data::Split::train), data::load_cifar10(flags.data, data::Split::test)};
+    }
+    sets.train = limited(sets.train, flags.limit);
+    return sets;
+}
+
+/// Trains or evaluates as the flags say. The last line that it prints is "test accuracy: 0.9912".
+inline int train_and_report(const Flags& flags, nn::Module& model, optim::Optimizer& optimizer, const Sets& sets, train::FitOptions options,
+                            const std::string& title) {
+    Shape input = sets.train->shape();
+    input.insert(0, 1);
+    std::printf("%s\n%s", default_device().name().c_str(), model.summary(input).c_str());
+    train::Trainer trainer(model, optimizer);
+    if (!flags.load.empty()) trainer.load(flags.load);
+    bool complete = true;
+    if (!flags.evaluate) {
+        options.epochs = flags.epochs;
+        options.batch = flags.batch;
+        options.seed = flags.seed;
+        if (!flags.save.empty())
+            options.callbacks.push_back(std::make_shared<train::Checkpoint>(train::CheckpointOptions{.last = flags.save, .every_steps = flags.save_every}));
+        if (!flags.curve.empty()) options.callbacks.push_back(std::make_shared<train::LearningCurvePicture>(flags.curve, title));
+        complete = trainer.fit(*sets.train, *sets.test, options);
+    }
+    const train::Evaluation evaluation = trainer.evaluate(*sets.test, {.transform = options.test_transform});
+    std::printf("test accuracy: %.4f\n", evaluation.accuracy);
+    return complete ? 0 : 130;  // as a shell reports Ctrl-C
+}
+
+/// Runs a sample's main, turning exceptions into a sentence and an exit code.
+template <class Main>
+int guarded(Main&& main) {
+    try {
+        return main();
+    } catch (const CLI::Error&) {
+        throw;
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "error: %s\n", error.what());
+        return 1;
+    }
+}
+
+}  // namespace samples

@@ -1,0 +1,27 @@
+// Handwritten digits: two convolutions and a dense layer, trained with Adam.
+#include "common.hpp"
+
+using namespace declivity;
+
+int main(int argc, char** argv) {
+    CLI::App app("Trains a small convolutional network on MNIST (IDX files, plain or gzip), or on drawn digits.");
+    samples::Flags flags{.epochs = 3, .batch = 128, .lr = 1e-3};
+    flags.add_to(app);
+    CLI11_PARSE(app, argc, argv);
+    return samples::guarded([&] {
+        flags.apply();
+        samples::Sets sets;
+        if (flags.data.empty()) {
+            std::puts("no --data: drawn digits instead of MNIST");
+            sets = {std::make_shared<data::DrawnDigits>(20000, 1), std::make_shared<data::DrawnDigits>(2000, 2)};
+        } else {
+            sets = {data::load_mnist(flags.data, data::Split::train), data::load_mnist(flags.data, data::Split::test)};
+        }
+        sets.train = samples::limited(sets.train, flags.limit);
+        nn::Sequential model(nn::Conv2d(1, 32, 3), nn::ReLU(), nn::MaxPool2d(2),   //
+                             nn::Conv2d(32, 64, 3), nn::ReLU(), nn::MaxPool2d(2),  //
+                             nn::Flatten(), nn::Linear(64 * 5 * 5, 10));
+        optim::Adam optimizer(model.parameters(), {.lr = flags.lr});
+        return samples::train_and_report(flags, model, optimizer, sets, {}, "mnist");
+    });
+}
