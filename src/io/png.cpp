@@ -1,0 +1,120 @@
+// libpng's simplified interface is used, which reports errors by return value and keeps its longjmp to itself.
+#include <png.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <new>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <declivity/io/atomic_file.hpp>
+#include <declivity/io/input_file.hpp>
+#include <declivity/io/png.hpp>
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+namespace declivity::io {
+namespace {
+
+constexpr std::array<std::uint8_t, 8> kSignature{0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+constexpr std::size_t kChunkFrame = 12;  // length, type and checksum
+constexpr std::size_t kHeaderData = 13;  // of IHDR
+
+struct PngImage : png_image {
+    PngImage() : png_image{} { version = PNG_IMAGE_VERSION; }
+    ~PngImage() { png_image_free(this); }
+    PngImage(const PngImage&) = delete;
+    PngImage& operator=(const PngImage&) = delete;
+};
+
+std::uint32_t number_at(std::span<const std::byte> bytes, std::size_t at) {
+    std::uint32_t value = 0;
+    for (std::size_t i = 0; i < 4; ++i) value = value << 8 | std::to_integer<std::uint32_t>(bytes[at + i]);
+    return value;
+}
+
+// The smallest number of bytes that the pixels of such a header take before compression.
+std::uint64_t raw_size(std::span<const std::byte> header) {
+    const std::uint64_t width = number_at(header, 0), height = number_at(header, 4);
+    const auto depth = std::to_integer<std::uint64_t>(header[8]);
+    const auto color = std::to_integer<unsigned>(header[9]);
+    const std::uint64_t channels = color == 2 ? 3 : color == 4 ? 2 : color == 6 ? 4 : 1;
+    return height * ((width * depth * channels + 7) / 8);
+}
+
+// Walks over the chunks, so that damage is told with its place, and refuses a header that claims more pixels than the
+// file can hold, before anything is allocated for them. Returns the offset of the first pixel data.
+std::uint64_t check_chunks(const std::string& file, std::span<const std::byte> bytes) {
+    constexpr std::uint64_t kBestDeflateRatio = 1032;  // no deflate stream expands further
+    const auto fail = [&](std::size_t offset, const std::string& what) { throw FormatError(file, offset, what); };
+    for (std::size_t i = 0; i < kSignature.size(); ++i)
+        if (i >= bytes.size() || std::to_integer<std::uint8_t>(bytes[i]) != kSignature[i]) fail(i, "no PNG signature");
+    std::uint64_t data_begin = 0;
+    std::size_t at = kSignature.size();
+    for (bool first = true;; first = false) {
+        if (bytes.size() - at < kChunkFrame) fail(bytes.size(), "the file ends within a chunk");
+        const std::size_t length = number_at(bytes, at);
+        const std::string_view type(reinterpret_cast<const char*>(bytes.data()) + at + 4, 4);
+        const std::size_t room = bytes.size() - at - kChunkFrame;
+        if (length > room) fail(at, fmt::format("a chunk of {} bytes where {} are left", length, room));
+        const auto* body = reinterpret_cast<const Bytef*>(bytes.data() + at + 4);
+        if (crc32(crc32(0, nullptr, 0), body, static_cast<uInt>(length + 4)) != number_at(bytes, at + 8 + length))
+            fail(at, "a chunk with a wrong checksum");
+        if (first) {
+            if (type != "IHDR" || length != kHeaderData) fail(at, "the first chunk is no IHDR");
+            const std::uint64_t size = raw_size(bytes.subspan(at + 8, kHeaderData));
+            if (size / kBestDeflateRatio > bytes.size())
+                fail(at + 8,
+                     fmt::format("a header that claims {} bytes of pixels in a file of {}", size, bytes.size()));
+        }
+        if (type == "IDAT" && data_begin == 0) data_begin = at;
+        at += kChunkFrame + length;
+        if (type == "IEND") break;
+    }
+    if (at != bytes.size()) fail(at, "bytes after the end of the picture");
+    if (data_begin == 0) fail(at, "no pixel data");
+    return data_begin;
+}
+
+}  // namespace
+
+Image8 read_png(const std::filesystem::path& path) {
+    const std::string file = path.string();
+    const std::vector<std::byte> bytes = read_file(path);
+    const std::uint64_t data_begin = check_chunks(file, bytes);
+    PngImage png;
+    if (png_image_begin_read_from_memory(&png, bytes.data(), bytes.size()) == 0)
+        throw FormatError(file, kSignature.size(), fmt::format("libpng says: {}", png.message));
+    const int channels = (png.format & PNG_FORMAT_FLAG_COLOR) != 0 ? 3 : 1;
+    png.format = channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
+    constexpr png_uint_32 kLargestSide = 1U << 24;
+    if (png.width > kLargestSide || png.height > kLargestSide)
+        throw FormatError(
+            file, kSignature.size() + 8,
+            fmt::format("{} x {} pixels, wants sides of at most {}", png.width, png.height, kLargestSide));
+    // Filled with zeros: what shows through transparent pixels.
+    Image8 image = Image8::filled(static_cast<int>(png.width), static_cast<int>(png.height), channels, 0);
+    if (png_image_finish_read(&png, nullptr, image.pixels.data(), 0, nullptr) == 0)
+        throw FormatError(file, data_begin, fmt::format("libpng says: {}", png.message));
+    return image;
+}
+
+void write_png(const std::filesystem::path& path, const Image8& image) {
+    image.check("write_png");
+    PngImage png;
+    png.width = static_cast<png_uint_32>(image.width);
+    png.height = static_cast<png_uint_32>(image.height);
+    png.format = image.channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
+    // libpng's bound on the size, whatever the pixels.
+    std::vector<std::byte> bytes(PNG_IMAGE_PNG_SIZE_MAX(png));
+    png_alloc_size_t size = bytes.size();
+    if (png_image_write_to_memory(&png, bytes.data(), &size, 0, image.pixels.data(), 0, nullptr) == 0)
+        throw Error(fmt::format("write_png: cannot encode '{}': {}", path.string(), png.message));
+    write_file(path, std::span(bytes).first(size));
+}
+
+}  // namespace declivity::io
