@@ -1,0 +1,123 @@
+// The pictures of a training: sizes, colours and places of what matters, and odd input.
+#include <array>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/train/plot.hpp>
+#include <doctest/doctest.h>
+
+using namespace declivity;
+using namespace declivity::train;
+
+namespace {
+
+using Rgb = std::array<std::uint8_t, 3>;
+
+Rgb pixel(const io::Image8& image, int x, int y) {
+    const std::size_t at = static_cast<std::size_t>(3 * (y * image.width + x));
+    return {image.pixels[at], image.pixels[at + 1], image.pixels[at + 2]};
+}
+
+int count(const io::Image8& image, Rgb color) {
+    int found = 0;
+    for (int y = 0; y < image.height; ++y)
+        for (int x = 0; x < image.width; ++x) found += pixel(image, x, y) == color ? 1 : 0;
+    return found;
+}
+
+constexpr Rgb kFirstLine{0, 114, 178}, kSecondLine{213, 94, 0}, kRight{22, 128, 60}, kWrong{200, 36, 36};
+
+// Mean height of a colour within some columns; rows count from the top.
+double mean_row(const io::Image8& image, Rgb color, int left, int right) {
+    double sum = 0, found = 0;
+    for (int y = 0; y < image.height; ++y)
+        for (int x = left; x < right; ++x)
+            if (pixel(image, x, y) == color) {
+                sum += y;
+                ++found;
+            }
+    return sum / found;
+}
+
+Prediction prediction(int size, const std::string& predicted, const std::string& truth) {
+    return {io::Image8::filled(size, size, 1, 90), predicted, truth};
+}
+
+}  // namespace
+
+TEST_CASE("plot: a falling loss falls, a rising accuracy rises") {
+    Series loss{"train", {1, 2, 3, 4, 5}, {2.0, 1.0, 0.5, 0.25, 0.12}},
+        accuracy{"test", {1, 2, 3, 4, 5}, {0.2, 0.6, 0.8, 0.9, 0.95}};
+    const io::Image8 both = learning_curve({"a title", "epoch", {loss}, {accuracy}});
+    both.check("test");
+    CHECK(both.channels == 3);
+    const int middle = both.width / 2;
+    CHECK(mean_row(both, kFirstLine, 60, 140) + 100 < mean_row(both, kFirstLine, middle - 100, middle - 20));
+    CHECK(mean_row(both, kFirstLine, middle + 60, middle + 140) >
+          80 + mean_row(both, kFirstLine, middle + 380, middle + 440));
+    const io::Image8 one = learning_curve({"", "step", {loss}, {}});
+    CHECK(one.width == middle);
+    CHECK(count(one, kSecondLine) == 0);
+    loss.name = "test";
+    for (double& y : loss.y) y += 0.5;
+    CHECK(count(learning_curve({"", "step", {loss, loss}, {}}), kSecondLine) > 100);
+}
+
+TEST_CASE("plot: odd series make a picture, too") {
+    const double none = std::numeric_limits<double>::quiet_NaN(), infinite = std::numeric_limits<double>::infinity();
+    const std::vector<Series> odd{{"empty", {}, {}},
+                                  {"one", {3}, {0.7}},
+                                  {"flat", {0, 1, 2}, {0, 0, 0}},
+                                  {"gap", {0, 1, 2, 3}, {1, none, infinite, 2}},
+                                  {"nothing", {1, 2}, {none, none}},
+                                  {"huge", {0, 1e9}, {1e300, -1e300}},
+                                  {"tiny", {0, 1e-9}, {1e-300, 2e-300}},
+                                  {"below", {0, 1}, {-5, -4}},
+                                  {"near", {0, 1}, {1e6, 1e6 + 1e-7}}};
+    for (const Series& series : odd) {
+        const io::Image8 image = learning_curve({"", "x", {series}, {series}});
+        image.check("test");
+        CHECK(image.width > 500);
+    }
+    CHECK(learning_curve({}).width > 100);
+    // A gap leaves the columns between its ends free of the line.
+    const Series gap{"", {0, 1, 2, 3, 4}, {1, 1, none, 1, 1}};
+    const io::Image8 image = learning_curve({"", "x", {gap}, {}});
+    int columns = 0;
+    for (int x = 180; x < 400; ++x) {
+        bool touched = false;
+        for (int y = 100; y < image.height; ++y) touched = touched || pixel(image, x, y) == kFirstLine;
+        columns += touched ? 1 : 0;
+    }
+    CHECK(columns < 60);
+    Series noisy{"", {}, {}};
+    for (int i = 0; i < 5000; ++i) {
+        noisy.x.push_back(i);
+        noisy.y.push_back(i % 7 == 0 ? none : 1.0 + i % 2);
+    }
+    // The mean of every other 1 and 2 is 1.5, of an axis from 0 to 2: three quarters of the way up.
+    const io::Image8 mean = learning_curve({"", "step", {noisy}, {}});
+    CHECK(mean_row(mean, kFirstLine, 100, 250) == doctest::Approx(44 + 294 * 0.25).epsilon(0.03));
+    CHECK_THROWS_AS((void)learning_curve({"", "x", {{"", {1, 2}, {1}}}, {}}), ValueError);
+}
+
+TEST_CASE("plot: right predictions are green, wrong ones red and tell the truth") {
+    const std::vector<Prediction> right(4, prediction(28, "7", "7")), wrong(4, prediction(28, "7", "1"));
+    const io::Image8 green = prediction_grid(right, 2), red = prediction_grid(wrong, 2);
+    CHECK(count(green, kRight) > 50);
+    CHECK(count(green, kWrong) == 0);
+    CHECK(count(red, kWrong) > 2 * count(green, kRight));  // "7 (1)" is longer than "7"
+    CHECK(count(red, kRight) == 0);
+    CHECK(count(green, {90, 90, 90}) == 4 * 84 * 84);
+    CHECK(prediction_grid(right, 3).width > green.width);
+    CHECK(prediction_grid(right, 99).width == prediction_grid(right, 4).width);
+    std::vector<Prediction> mixed{prediction(1, "a", "a"), prediction(300, "a very long name of a class", "x")};
+    mixed.push_back({io::Image8::filled(32, 16, 3, 200), "truck", "truck"});
+    prediction_grid(mixed, 2, "a title").check("test");
+    CHECK_THROWS_AS((void)prediction_grid({}, 2), ValueError);
+    CHECK_THROWS_AS((void)prediction_grid(right, 0), ValueError);
+    const std::vector<Prediction> broken{{io::Image8{3, 3, 1, {1}}, "", ""}};
+    CHECK_THROWS_AS((void)prediction_grid(broken, 1), ValueError);
+}
