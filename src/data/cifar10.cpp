@@ -37,8 +37,9 @@ std::vector<fs::path> batch_files(const fs::path& folder, Split split) {
 void append_batch(const fs::path& path, std::vector<std::uint8_t>& pixels, std::vector<std::int64_t>& labels) {
     const std::vector<std::byte> bytes = io::read_file(path);
     if (bytes.empty() || bytes.size() % kRecordBytes != 0)
-        throw FormatError(path.string(), bytes.size() - bytes.size() % kRecordBytes,
-                          fmt::format("a file of {} bytes, wants a positive multiple of {}", bytes.size(), kRecordBytes));
+        throw FormatError(
+            path.string(), bytes.size() - bytes.size() % kRecordBytes,
+            fmt::format("a file of {} bytes, wants a positive multiple of {}", bytes.size(), kRecordBytes));
     for (std::size_t record = 0; record < bytes.size(); record += kRecordBytes) {
         const auto label = std::to_integer<std::int64_t>(bytes[record]);
         if (label >= kClasses)

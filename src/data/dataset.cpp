@@ -49,15 +49,20 @@ std::int64_t Dataset::label(std::int64_t index) const {
 
 InMemoryDataset::InMemoryDataset(const Shape& shape, std::vector<float> values, std::vector<std::int64_t> labels,
                                  std::int64_t classes, std::vector<std::string> class_names)
-    : shape_(shape), values_(std::move(values)), labels_(std::move(labels)), classes_(classes),
+    : shape_(shape),
+      values_(std::move(values)),
+      labels_(std::move(labels)),
+      classes_(classes),
       class_names_(std::move(class_names)) {
     check();
 }
 
-InMemoryDataset::InMemoryDataset(const Shape& shape, std::vector<std::uint8_t> values,
-                                 std::vector<std::int64_t> labels, std::int64_t classes,
-                                 std::vector<std::string> class_names)
-    : shape_(shape), values_(std::move(values)), labels_(std::move(labels)), classes_(classes),
+InMemoryDataset::InMemoryDataset(const Shape& shape, std::vector<std::uint8_t> values, std::vector<std::int64_t> labels,
+                                 std::int64_t classes, std::vector<std::string> class_names)
+    : shape_(shape),
+      values_(std::move(values)),
+      labels_(std::move(labels)),
+      classes_(classes),
       class_names_(std::move(class_names)) {
     check();
 }
@@ -73,12 +78,12 @@ void InMemoryDataset::check() const {
         throw ShapeError(fmt::format("InMemoryDataset: wants {} values for each of {} labels, got {} in all", each,
                                      labels_.size(), values));
     if (!class_names_.empty() && std::cmp_not_equal(class_names_.size(), classes_))
-        throw ShapeError(
-            fmt::format("InMemoryDataset: wants one name for each of {} classes, got {}", classes_, class_names_.size()));
+        throw ShapeError(fmt::format("InMemoryDataset: wants one name for each of {} classes, got {}", classes_,
+                                     class_names_.size()));
     for (std::size_t i = 0; i < labels_.size(); ++i)
         if (labels_[i] < 0 || labels_[i] >= classes_)
-            throw ValueError(
-                fmt::format("InMemoryDataset: wants labels in [0, {}), got {} for example {}", classes_, labels_[i], i));
+            throw ValueError(fmt::format("InMemoryDataset: wants labels in [0, {}), got {} for example {}", classes_,
+                                         labels_[i], i));
 }
 
 std::vector<std::string> InMemoryDataset::class_names() const {
@@ -102,11 +107,11 @@ Subset::Subset(std::shared_ptr<const Dataset> whole, std::vector<std::int64_t> i
     for (const std::int64_t index : indices_) check_index("Subset", index, whole_->size());
 }
 
-Subset::Subset(std::shared_ptr<const Dataset> whole, std::int64_t first, std::int64_t last)
-    : whole_(std::move(whole)) {
+Subset::Subset(std::shared_ptr<const Dataset> whole, std::int64_t first, std::int64_t last) : whole_(std::move(whole)) {
     if (!whole_) throw ValueError("Subset: wants a data set, got null");
     if (first < 0 || last < first || last > whole_->size())
-        throw ValueError(fmt::format("Subset: wants 0 <= first <= last <= {}, got {} and {}", whole_->size(), first, last));
+        throw ValueError(
+            fmt::format("Subset: wants 0 <= first <= last <= {}, got {} and {}", whole_->size(), first, last));
     indices_.resize(static_cast<std::size_t>(last - first));
     std::iota(indices_.begin(), indices_.end(), first);
 }

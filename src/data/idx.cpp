@@ -49,8 +49,10 @@ std::vector<std::byte> read_payload(io::GzipFile& file, std::uint64_t wanted) {
     constexpr std::uint64_t kFirstChunk = std::uint64_t{1} << 20;
     while (bytes.size() < wanted) {
         const std::size_t have = bytes.size();
-        bytes.resize(static_cast<std::size_t>(std::min<std::uint64_t>(wanted, std::max<std::uint64_t>(2 * have, kFirstChunk))));
-        if (file.read_some(std::span(bytes).subspan(have)) < bytes.size() - have) refuse(file.position(), "the file ends");
+        bytes.resize(
+            static_cast<std::size_t>(std::min<std::uint64_t>(wanted, std::max<std::uint64_t>(2 * have, kFirstChunk))));
+        if (file.read_some(std::span(bytes).subspan(have)) < bytes.size() - have)
+            refuse(file.position(), "the file ends");
     }
     std::byte extra{};
     if (file.read_some({&extra, 1}) != 0) refuse(begin + wanted, "bytes after the end");
@@ -72,11 +74,15 @@ fs::path find_file(const fs::path& folder, const std::string& stem, const std::s
 std::size_t size_of(IdxType type) noexcept {
     switch (type) {
         case IdxType::u8:
-        case IdxType::i8: return 1;
-        case IdxType::i16: return 2;
+        case IdxType::i8:
+            return 1;
+        case IdxType::i16:
+            return 2;
         case IdxType::i32:
-        case IdxType::f32: return 4;
-        case IdxType::f64: return 8;
+        case IdxType::f32:
+            return 4;
+        case IdxType::f64:
+            return 8;
     }
     return 0;
 }
@@ -86,8 +92,9 @@ IdxArray read_idx(const fs::path& path) {
     std::array<std::byte, kMagicBytes> magic{};
     read_header(file, magic);
     if (magic[0] != std::byte{0} || magic[1] != std::byte{0})
-        throw FormatError(file.name(), 0, fmt::format("magic number {:#010x}, an IDX file begins with two zero bytes",
-                                                      big_endian(magic)));
+        throw FormatError(
+            file.name(), 0,
+            fmt::format("magic number {:#010x}, an IDX file begins with two zero bytes", big_endian(magic)));
     IdxArray array;
     array.type = type_of_code(file.name(), std::to_integer<std::uint32_t>(magic[2]));
     const int rank = std::to_integer<int>(magic[3]);
@@ -125,9 +132,10 @@ std::shared_ptr<const InMemoryDataset> load_mnist(const fs::path& folder, Split 
 
     const IdxArray images = read_idx(image_path);
     if (images.type != IdxType::u8 || images.shape.rank() != 3 || images.shape[1] == 0 || images.shape[2] == 0)
-        throw FormatError(image_path.string(), 2,
-                          fmt::format("IDX type {:#04x} of shape {}, wants bytes (0x08) of shape [count, height, width]",
-                                      static_cast<int>(images.type), images.shape.str()));
+        throw FormatError(
+            image_path.string(), 2,
+            fmt::format("IDX type {:#04x} of shape {}, wants bytes (0x08) of shape [count, height, width]",
+                        static_cast<int>(images.type), images.shape.str()));
     const IdxArray labels = read_idx(label_path);
     if (labels.type != IdxType::u8 || labels.shape.rank() != 1)
         throw FormatError(label_path.string(), 2,

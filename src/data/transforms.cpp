@@ -21,8 +21,8 @@ Transform normalize(std::vector<float> mean, std::vector<float> deviation) {
                                      mean.size(), deviation.size()));
     for (std::size_t c = 0; c < mean.size(); ++c)
         if (!std::isfinite(mean[c]) || !std::isfinite(deviation[c]) || deviation[c] <= 0)
-            throw ValueError(fmt::format("normalize: wants a finite mean and a deviation above 0, got {} and {}", mean[c],
-                                         deviation[c]));
+            throw ValueError(fmt::format("normalize: wants a finite mean and a deviation above 0, got {} and {}",
+                                         mean[c], deviation[c]));
     return [mean = std::move(mean), deviation = std::move(deviation)](Image& image, Random&) {
         if (std::cmp_not_equal(image.channels, mean.size()))
             throw ShapeError(
@@ -36,15 +36,17 @@ Transform normalize(std::vector<float> mean, std::vector<float> deviation) {
 
 Transform random_crop(std::int64_t height, std::int64_t width, std::int64_t padding) {
     if (height < 1 || width < 1 || padding < 0)
-        throw ValueError(fmt::format("random_crop: wants a size of at least 1 x 1 and a padding of at least 0, got {} x "
-                                     "{} and {}",
-                                     height, width, padding));
+        throw ValueError(
+            fmt::format("random_crop: wants a size of at least 1 x 1 and a padding of at least 0, got {} x "
+                        "{} and {}",
+                        height, width, padding));
     return [=](Image& image, Random& random) {
         const std::int64_t spare_rows = image.height + 2 * padding - height;
         const std::int64_t spare_columns = image.width + 2 * padding - width;
         if (spare_rows < 0 || spare_columns < 0)
-            throw ShapeError(fmt::format("random_crop: wants an image of at least {} x {} after padding with {}, got {}",
-                                         height, width, padding, image.shape().str()));
+            throw ShapeError(
+                fmt::format("random_crop: wants an image of at least {} x {} after padding with {}, got {}", height,
+                            width, padding, image.shape().str()));
         // Where the window begins in the unpadded image; negative within the padding.
         const std::int64_t top = random.below(spare_rows + 1) - padding;
         const std::int64_t left = random.below(spare_columns + 1) - padding;
@@ -56,8 +58,9 @@ Transform random_crop(std::int64_t height, std::int64_t width, std::int64_t padd
         for (std::int64_t c = 0; c < image.channels; ++c)
             for (std::int64_t y = std::max<std::int64_t>(0, -top); y < std::min(height, image.height - top); ++y)
                 if (first < last)
-                    std::copy_n(image.pixels.data() + index_of(image, c, top + y) + static_cast<std::size_t>(left + first),
-                                last - first, window.pixels.data() + index_of(window, c, y) + first);
+                    std::copy_n(
+                        image.pixels.data() + index_of(image, c, top + y) + static_cast<std::size_t>(left + first),
+                        last - first, window.pixels.data() + index_of(window, c, y) + first);
         image = std::move(window);
     };
 }

@@ -33,7 +33,7 @@ class HoldSizeSignal {
         const int error = errno;
         if (!was_pending_) {
             const timespec at_once{};
-            while (sigtimedwait(&signal_, nullptr, &at_once) < 0 && errno == EINTR) {}
+            while (sigtimedwait(&signal_, nullptr, &at_once) < 0 && errno == EINTR) continue;
         }
         pthread_sigmask(SIG_SETMASK, &before_, nullptr);
         errno = error;
@@ -87,7 +87,8 @@ void AtomicFile::open_temporary() {
     for (int i = 0; i < kTries; ++i) {
         temporary_ = target_;
         temporary_ += i == 0 ? std::string(".tmp") : fmt::format(".{}.tmp", i);
-        const int descriptor = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+        const int descriptor =
+            ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
         if (descriptor < 0) {
             error = errno;
             // Someone else's file of that name need not stop us; a missing folder does.
@@ -97,7 +98,8 @@ void AtomicFile::open_temporary() {
         // The lock tells a live writer from what a killed one left behind. Between open and lock the other writer may
         // have renamed this very file to its target, so the name must still stand for it. Where the file system has no
         // locks (some cluster file systems), we go on without: there, only one program may write a target at a time.
-        struct stat opened {}, named {};
+        struct stat opened {};
+        struct stat named {};
         const bool busy = ::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
         if (!busy && ::fstat(descriptor, &opened) == 0 && ::lstat(temporary_.c_str(), &named) == 0 &&
             opened.st_ino == named.st_ino && opened.st_dev == named.st_dev && S_ISREG(opened.st_mode) &&
@@ -124,15 +126,15 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
         const ssize_t written = ::write(descriptor_, bytes.data(), std::min(bytes.size(), kMostAtOnce));
         if (written < 0 && errno == EINTR) continue;
-        if (written < 0)
-            throw IoError(fmt::format("write {} bytes to", bytes.size()), target_.string(), errno);
+        if (written < 0) throw IoError(fmt::format("write {} bytes to", bytes.size()), target_.string(), errno);
         bytes = bytes.subspan(static_cast<std::size_t>(written));
     }
 }
 
 void AtomicFile::commit() {
     if (::fsync(descriptor_) != 0) throw IoError("sync", target_.string(), errno);
-    if (::rename(temporary_.c_str(), target_.c_str()) != 0) throw IoError("rename a temporary to", target_.string(), errno);
+    if (::rename(temporary_.c_str(), target_.c_str()) != 0)
+        throw IoError("rename a temporary to", target_.string(), errno);
     const int descriptor = descriptor_;
     descriptor_ = -1;
     // Closing comes after the rename, so that the lock covers the name. Its errors were fsync's to find.

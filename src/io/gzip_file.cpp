@@ -63,7 +63,8 @@ bool GzipFile::State::next_member() {
     if (used == filled) refill();
     if (filled == 0) return false;
     if (input[used] != kMagic0)
-        throw FormatError(file.name(), file_offset(), "bytes after the end of the gzip data, wants the end of the file");
+        throw FormatError(file.name(), file_offset(),
+                          "bytes after the end of the gzip data, wants the end of the file");
     if (inflateReset(&stream) != Z_OK) throw std::bad_alloc();
     member_ended = false;
     return true;

@@ -10,7 +10,8 @@ void HostArray::check(const char* function) const {
     bool fits = bytes.size() % size_of(dtype) == 0;
     bool empty = false;
     for (const std::int64_t extent : shape) {
-        if (extent < 0) throw ShapeError(fmt::format("{}: wants no negative sizes, got shape {}", function, shape.str()));
+        if (extent < 0)
+            throw ShapeError(fmt::format("{}: wants no negative sizes, got shape {}", function, shape.str()));
         if (extent == 0) empty = true;
     }
     for (const std::int64_t extent : shape) {
@@ -20,8 +21,8 @@ void HostArray::check(const char* function) const {
     }
     fits = fits && elements == (empty ? 0U : 1U);
     if (!fits)
-        throw ShapeError(fmt::format("{}: wants {} values of type {} and {} bytes each, got {} bytes", function, shape.str(),
-                                     name_of(dtype), size_of(dtype), bytes.size()));
+        throw ShapeError(fmt::format("{}: wants {} values of type {} and {} bytes each, got {} bytes", function,
+                                     shape.str(), name_of(dtype), size_of(dtype), bytes.size()));
 }
 
 void HostArray::check_type(const char* function, DType wanted) const {

@@ -43,7 +43,8 @@ std::size_t InputFile::read_some(std::span<std::byte> bytes) {
 void InputFile::read(std::span<std::byte> bytes) {
     const std::size_t done = read_some(bytes);
     if (done < bytes.size())
-        throw FormatError(name_, position_, fmt::format("the file ends where {} more bytes are wanted", bytes.size() - done));
+        throw FormatError(name_, position_,
+                          fmt::format("the file ends where {} more bytes are wanted", bytes.size() - done));
 }
 
 std::vector<std::byte> read_file(const std::filesystem::path& path) {

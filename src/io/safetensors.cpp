@@ -30,7 +30,8 @@ SafetensorsHeader read_header(InputFile& file) {
     std::uint64_t length = 0;
     for (std::size_t i = raw.size(); i-- > 0;) length = length << 8 | std::to_integer<std::uint64_t>(raw[i]);
     if (length > kLongestHeader)
-        throw FormatError(file.name(), 0, fmt::format("a header of {} bytes, wants at most {}", length, kLongestHeader));
+        throw FormatError(file.name(), 0,
+                          fmt::format("a header of {} bytes, wants at most {}", length, kLongestHeader));
     if (file.size() < kSafetensorsLengthBytes || length > file.size() - kSafetensorsLengthBytes)
         throw FormatError(file.name(), 0, fmt::format("a header of {} bytes in a file of {}", length, file.size()));
     std::string json(static_cast<std::size_t>(length), '\0');
@@ -48,11 +49,13 @@ void check_layout(const InputFile& file, std::vector<SafetensorsEntry>& entries)
             throw FormatError(file.name(), entry.offset, fmt::format("array '{}' {}", entry.name, what));
         };
         if (entry.begin != expected || entry.end < entry.begin)
-            fail(fmt::format("lies at bytes {} to {} of the data, wants to begin at {}", entry.begin, entry.end, expected));
+            fail(fmt::format("lies at bytes {} to {} of the data, wants to begin at {}", entry.begin, entry.end,
+                             expected));
         if (entry.end > data_size) fail(fmt::format("ends at byte {} of {} bytes of data", entry.end, data_size));
         const std::uint64_t size = entry.end - entry.begin, each = size_of(entry.dtype);
         if (size % each != 0 || size / each != static_cast<std::uint64_t>(entry.shape.numel()))
-            fail(fmt::format("has {} bytes for {} of shape {}", size, safetensors_name(entry.dtype), entry.shape.str()));
+            fail(
+                fmt::format("has {} bytes for {} of shape {}", size, safetensors_name(entry.dtype), entry.shape.str()));
         expected = entry.end;
     }
     if (expected != data_size)
@@ -107,7 +110,8 @@ void write_safetensors(const std::filesystem::path& path, const Safetensors& con
     std::vector<const std::string*> order;
     for (const auto& [name, array] : content.arrays) {
         if (name == kSafetensorsMetadata)
-            throw ValueError(fmt::format("write_safetensors: the name '{}' is taken by the format", kSafetensorsMetadata));
+            throw ValueError(
+                fmt::format("write_safetensors: the name '{}' is taken by the format", kSafetensorsMetadata));
         array.check("write_safetensors");
         order.push_back(&name);
     }
@@ -121,8 +125,8 @@ void write_safetensors(const std::filesystem::path& path, const Safetensors& con
     }
     json.resize((json.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
     if (json.size() > kLongestHeader)
-        throw ValueError(fmt::format("write_safetensors: wants a header of at most {} bytes, got {}", kLongestHeader,
-                                     json.size()));
+        throw ValueError(
+            fmt::format("write_safetensors: wants a header of at most {} bytes, got {}", kLongestHeader, json.size()));
     std::array<std::byte, kSafetensorsLengthBytes> length{};
     for (std::size_t i = 0; i < length.size(); ++i) length[i] = static_cast<std::byte>(json.size() >> (8 * i));
 

@@ -15,12 +15,12 @@ namespace declivity::io {
 namespace {
 
 constexpr std::array<std::pair<std::string_view, DType>, 7> kTypes{{{"F32", DType::f32},
-                                                                     {"F64", DType::f64},
-                                                                     {"I8", DType::i8},
-                                                                     {"U8", DType::u8},
-                                                                     {"I32", DType::i32},
-                                                                     {"I64", DType::i64},
-                                                                     {"BOOL", DType::boolean}}};
+                                                                    {"F64", DType::f64},
+                                                                    {"I8", DType::i8},
+                                                                    {"U8", DType::u8},
+                                                                    {"I32", DType::i32},
+                                                                    {"I64", DType::i64},
+                                                                    {"BOOL", DType::boolean}}};
 
 // Walks over the header and remembers how far the JSON reader has come, so that errors can tell the place.
 class Cursor {
@@ -97,7 +97,8 @@ class Handler {
         } else if (place_ == Place::entry && field_ == "dtype") {
             const auto* type = std::ranges::find(kTypes, value, &std::pair<std::string_view, DType>::first);
             if (type == kTypes.end())
-                fail(fmt::format("array '{}' has type '{}', wants F32, F64, I8, U8, I32, I64 or BOOL", entry_.name, value));
+                fail(fmt::format("array '{}' has type '{}', wants F32, F64, I8, U8, I32, I64 or BOOL", entry_.name,
+                                 value));
             entry_.dtype = type->second;
         } else {
             refuse("a text");
@@ -177,13 +178,19 @@ class Handler {
 
     bool refuse(const std::string& found) {
         switch (place_) {
-            case Place::before: fail("the header is " + found + ", wants an object");
-            case Place::metadata: fail("metadata holds " + found + ", wants texts only");
-            case Place::shape: fail(fmt::format("the shape of array '{}' holds {}, wants sizes", entry_.name, found));
-            case Place::offsets: fail(fmt::format("data_offsets of array '{}' hold {}, wants offsets", entry_.name, found));
-            case Place::entry: fail(fmt::format("{} of array '{}' is {}", field_, entry_.name, found));
+            case Place::before:
+                fail("the header is " + found + ", wants an object");
+            case Place::metadata:
+                fail("metadata holds " + found + ", wants texts only");
+            case Place::shape:
+                fail(fmt::format("the shape of array '{}' holds {}, wants sizes", entry_.name, found));
+            case Place::offsets:
+                fail(fmt::format("data_offsets of array '{}' hold {}, wants offsets", entry_.name, found));
+            case Place::entry:
+                fail(fmt::format("{} of array '{}' is {}", field_, entry_.name, found));
             case Place::top:
-            case Place::after: break;
+            case Place::after:
+                break;
         }
         fail(fmt::format("'{}' is {}, wants an object", entry_.name, found));
     }
@@ -198,7 +205,9 @@ class Handler {
         return true;
     }
     [[noreturn]] void fail(const std::string& what) const { fail(what, offset()); }
-    [[noreturn]] void fail(const std::string& what, std::uint64_t where) const { throw FormatError(file_, where, what); }
+    [[noreturn]] void fail(const std::string& what, std::uint64_t where) const {
+        throw FormatError(file_, where, what);
+    }
 
     const std::string& file_;
     std::string_view json_;

@@ -1,18 +1,17 @@
 // CIFAR-10's binary files: planes, labels, names, damage; the real ones when they are there.
-#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include <declivity/data/cifar10.hpp>
 #include <declivity/runtime/error.hpp>
 #include <doctest/doctest.h>
-
-#include "../support/damage.hpp"
-#include "../support/temp_folder.hpp"
+#include <tests/support/damage.hpp>
+#include <tests/support/skip.hpp>
+#include <tests/support/temp_folder.hpp>
 
 using namespace declivity;
 using namespace declivity::data;
-using namespace declivity::testing;
+using namespace declivity::test;
 namespace fs = std::filesystem;
 
 namespace {
@@ -104,12 +103,9 @@ TEST_CASE("cifar10: mini-fuzz") {
 }
 
 TEST_CASE("cifar10: the real files") {
-    const char* data = std::getenv("DECLIVITY_DATA");
-    if (data == nullptr || !fs::exists(fs::path(data) / "cifar10/data_batch_1.bin")) {
-        MESSAGE("SKIPPED: DECLIVITY_DATA names no folder with cifar10/data_batch_1.bin");
-        return;
-    }
-    const auto train = load_cifar10(fs::path(data) / "cifar10", Split::train);
+    const auto batch_file = real_data("cifar10/data_batch_1.bin");
+    if (!batch_file) return;
+    const auto train = load_cifar10(batch_file->parent_path(), Split::train);
     CHECK(train->size() == 50000);
     std::vector<int> counts(10, 0);
     for (std::int64_t i = 0; i < train->size(); ++i) ++counts[static_cast<std::size_t>(train->label(i))];

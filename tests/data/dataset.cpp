@@ -54,9 +54,9 @@ TEST_CASE("dataset: wrong indices, sizes and labels") {
 }
 
 TEST_CASE("dataset: subsets and take") {
-    const auto whole = std::make_shared<const InMemoryDataset>(
-        Shape{1}, std::vector<float>{10, 11, 12, 13, 14}, std::vector<std::int64_t>{0, 1, 0, 1, 0}, 2,
-        std::vector<std::string>{"even", "odd"});
+    const auto whole = std::make_shared<const InMemoryDataset>(Shape{1}, std::vector<float>{10, 11, 12, 13, 14},
+                                                               std::vector<std::int64_t>{0, 1, 0, 1, 0}, 2,
+                                                               std::vector<std::string>{"even", "odd"});
     const Subset picked(whole, {4, 1, 1});
     CHECK(picked.size() == 3);
     CHECK(features_of(picked, 0) == std::vector<float>{14});

@@ -1,6 +1,5 @@
 // IDX files of every type, plain and compressed; damaged ones; MNIST folders, and the real MNIST when it is there.
 #include <array>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -8,14 +7,14 @@
 #include <declivity/data/idx.hpp>
 #include <declivity/runtime/error.hpp>
 #include <doctest/doctest.h>
-
-#include "../support/damage.hpp"
-#include "../support/gzip.hpp"
-#include "../support/temp_folder.hpp"
+#include <tests/support/damage.hpp>
+#include <tests/support/gzip.hpp>
+#include <tests/support/skip.hpp>
+#include <tests/support/temp_folder.hpp>
 
 using namespace declivity;
 using namespace declivity::data;
-using namespace declivity::testing;
+using namespace declivity::test;
 namespace fs = std::filesystem;
 
 namespace {
@@ -160,7 +159,8 @@ TEST_CASE("idx: MNIST folders in every spelling") {
                 put_file(folder / (part + "-labels" + separator + "idx1-ubyte" + suffix),
                          packed ? gzip(tiny.labels) : tiny.labels);
                 check_tiny(folder.path(), split);
-                CHECK_THROWS_AS((void)load_mnist(folder.path(), split == Split::train ? Split::test : Split::train), IoError);
+                CHECK_THROWS_AS((void)load_mnist(folder.path(), split == Split::train ? Split::test : Split::train),
+                                IoError);
             }
 }
 
@@ -168,7 +168,8 @@ TEST_CASE("idx: MNIST files that do not fit") {
     const TempFolder folder;
     const fs::path images = folder / "train-images-idx3-ubyte", labels = folder / "train-labels-idx1-ubyte";
     const TinyMnist tiny;
-    const auto refuse = [&](const Bytes& image_bytes, const Bytes& label_bytes, const fs::path& file, std::uint64_t offset) {
+    const auto refuse = [&](const Bytes& image_bytes, const Bytes& label_bytes, const fs::path& file,
+                            std::uint64_t offset) {
         put_file(images, image_bytes);
         put_file(labels, label_bytes);
         try {
@@ -194,12 +195,9 @@ TEST_CASE("idx: MNIST files that do not fit") {
 }
 
 TEST_CASE("idx: the real MNIST") {
-    const char* data = std::getenv("DECLIVITY_DATA");
-    if (data == nullptr || !fs::exists(fs::path(data) / "mnist")) {
-        MESSAGE("SKIPPED: DECLIVITY_DATA names no folder with mnist/");
-        return;
-    }
-    const auto train = load_mnist(fs::path(data) / "mnist", Split::train);
+    const auto folder = real_data("mnist");
+    if (!folder) return;
+    const auto train = load_mnist(*folder, Split::train);
     CHECK(train->size() == 60000);
     CHECK(train->shape() == Shape{1, 28, 28});
     std::array<int, 10> counts{};
@@ -213,5 +211,5 @@ TEST_CASE("idx: the real MNIST") {
         for (const float pixel : pixels) sum += pixel;
     }
     CHECK(sum / (60000.0 * 784.0) == doctest::Approx(0.1307).epsilon(0.001));
-    CHECK(load_mnist(fs::path(data) / "mnist", Split::test)->size() > 1000);
+    CHECK(load_mnist(*folder, Split::test)->size() > 1000);
 }

@@ -63,7 +63,8 @@ TEST_CASE("transforms: random_crop is a window of the padded image, at every pla
                         same = same && at(image, c, y, x) == at(whole, c, top + y, left + x);
             REQUIRE(same);
         }
-        CHECK(places.size() == static_cast<std::size_t>((4 + 2 * padding - height + 1) * (5 + 2 * padding - width + 1)));
+        CHECK(places.size() ==
+              static_cast<std::size_t>((4 + 2 * padding - height + 1) * (5 + 2 * padding - width + 1)));
     }
     Image image = ramp(1, 4, 5);
     Random random(0, 0, 0);
@@ -84,7 +85,8 @@ TEST_CASE("transforms: random_horizontal_flip mirrors rows, as often as asked") 
         bool mirrored = true;
         for (std::int64_t c = 0; c < 2; ++c)
             for (std::int64_t y = 0; y < 3; ++y)
-                for (std::int64_t x = 0; x < 5; ++x) mirrored = mirrored && at(image, c, y, x) == at(whole, c, y, 4 - x);
+                for (std::int64_t x = 0; x < 5; ++x)
+                    mirrored = mirrored && at(image, c, y, x) == at(whole, c, y, 4 - x);
         REQUIRE(mirrored);
     }
     CHECK(std::abs(flips - 500) < 100);

@@ -14,11 +14,10 @@
 #include <declivity/io/atomic_file.hpp>
 #include <declivity/runtime/error.hpp>
 #include <doctest/doctest.h>
-
-#include "../support/temp_folder.hpp"
+#include <tests/support/temp_folder.hpp>
 
 using namespace declivity;
-using namespace declivity::testing;
+using namespace declivity::test;
 namespace fs = std::filesystem;
 
 namespace {
@@ -93,7 +92,8 @@ TEST_CASE("atomic_file: a hundred writers at once leave one whole file") {
     for (int i = 0; i < 8; ++i)
         writers.emplace_back([&, i] {
             for (int round = 0; round < 12; ++round)
-                io::write_file(path, view(Bytes(static_cast<std::size_t>(1000 + i * 1000), static_cast<std::uint8_t>(i))));
+                io::write_file(path,
+                               view(Bytes(static_cast<std::size_t>(1000 + i * 1000), static_cast<std::uint8_t>(i))));
         });
     bool whole = true;
     for (std::thread& writer : writers) writer.join();

@@ -6,13 +6,12 @@
 #include <declivity/io/input_file.hpp>
 #include <declivity/runtime/error.hpp>
 #include <doctest/doctest.h>
-
-#include "../support/damage.hpp"
-#include "../support/gzip.hpp"
-#include "../support/temp_folder.hpp"
+#include <tests/support/damage.hpp>
+#include <tests/support/gzip.hpp>
+#include <tests/support/temp_folder.hpp>
 
 using namespace declivity;
-using namespace declivity::testing;
+using namespace declivity::test;
 
 namespace {
 

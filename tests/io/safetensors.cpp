@@ -11,13 +11,12 @@
 #include <declivity/io/safetensors.hpp>
 #include <declivity/runtime/error.hpp>
 #include <doctest/doctest.h>
-
-#include "../support/damage.hpp"
-#include "../support/temp_folder.hpp"
+#include <tests/support/damage.hpp>
+#include <tests/support/temp_folder.hpp>
 
 using namespace declivity;
 using namespace declivity::io;
-using namespace declivity::testing;
+using namespace declivity::test;
 namespace fs = std::filesystem;
 
 namespace {
@@ -46,7 +45,8 @@ Safetensors random_content(unsigned seed) {
             byte = static_cast<std::byte>(array.dtype == DType::boolean ? random() % 2 : random() % 256);
         content.arrays["layer." + std::to_string(random() % 100) + ".weight \"\\\n\u00e9"] = array;
     }
-    for (unsigned i = 0; i < seed % 3; ++i) content.metadata["key\t" + std::to_string(i)] = std::string(i, '"') + "\u20ac";
+    for (unsigned i = 0; i < seed % 3; ++i)
+        content.metadata["key\t" + std::to_string(i)] = std::string(i, '"') + "\u20ac";
     return content;
 }
 
@@ -138,8 +138,9 @@ TEST_CASE("safetensors: headers that are refused, with their place") {
     refuse(R"({"a":1})", R"(     ^)", {});
     refuse(R"({"a":[]})", R"(     ^)", {});
     refuse(R"({"a":null})", R"(     ^)", {});
-    refuse(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}})",
-           R"(                                                      ^)", four);
+    refuse(
+        R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}})",
+        R"(                                                      ^)", four);
     refuse(R"({"a":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}})", R"(                    ^)", four);
     refuse(R"({"a":{"dtype":"F16","shape":[2],"data_offsets":[0,4]}})", R"(              ^)", four);
     refuse(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"more":1}})",
@@ -158,17 +159,19 @@ TEST_CASE("safetensors: headers that are refused, with their place") {
            R"(                                          ^)", {});
     refuse(R"({"a":{"dtype":"F32","shape":[18446744073709551616],"data_offsets":[0,4]}})",
            R"(                             ^)", four);
-    refuse(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4,8]}})", R"(                                                    ^)",
-           four);
+    refuse(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4,8]}})",
+           R"(                                                    ^)", four);
     refuse(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,8]}})", R"( ^)", four);
     refuse(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", R"( ^)", four);
     refuse(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", R"( ^)", four);
     refuse(R"({"a":{"dtype":"F32","shape":[4611686018427387905],"data_offsets":[0,4]}})", R"( ^)", four);
     refuse(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[1,5]}})", R"( ^)", Bytes(5, 0));
-    refuse(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[2,6]}})",
-           R"(                                                      ^)", Bytes(6, 0));
-    refuse(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[5,9]}})",
-           R"(                                                      ^)", Bytes(9, 0));
+    refuse(
+        R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[2,6]}})",
+        R"(                                                      ^)", Bytes(6, 0));
+    refuse(
+        R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[5,9]}})",
+        R"(                                                      ^)", Bytes(9, 0));
     refuse(R"({"__metadata__":{"a":1}})", R"(                     ^)", {});
     refuse(R"({"__metadata__":{"a":{}}})", R"(                     ^)", {});
     refuse(R"({"__metadata__":{"a":"1","a":"2"}})", R"(                             ^)", {});
@@ -186,8 +189,9 @@ TEST_CASE("safetensors: headers that are refused, with their place") {
     CHECK(refused_at(path, {9, 0, 0, 0, 0, 0, 0, 0, '{', '}'}) == 0);
     CHECK(refused_at(path, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, '{', '}'}) == 0);
     CHECK(refused_at(path, {0, 0, 0, 0, 0, 0, 0, 0}) == 8);
-    CHECK(refusal(path, with_length(R"({"w":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]}})", four)).find("'BF16'") !=
-          std::string::npos);
+    CHECK(
+        refusal(path, with_length(R"({"w":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]}})", four)).find("'BF16'") !=
+        std::string::npos);
     // A hundred thousand opening brackets must not use up the stack.
     CHECK(refused_at(path, with_length("{\"a\":" + std::string(100000, '['))) == 13);
     std::string objects;

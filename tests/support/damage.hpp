@@ -10,10 +10,9 @@
 
 #include <declivity/runtime/error.hpp>
 #include <doctest/doctest.h>
+#include <tests/support/temp_folder.hpp>
 
-#include "temp_folder.hpp"
-
-namespace declivity::testing {
+namespace declivity::test {
 
 /// How the reader took the damaged files.
 struct Verdicts {
@@ -50,21 +49,32 @@ inline Verdicts damage_at_random(const Bytes& valid, const std::filesystem::path
         Bytes bytes = valid;
         for (std::size_t change = 0; change <= below(3) && !bytes.empty(); ++change) {
             // Half of the damage goes to the beginning, where headers are.
-            const std::size_t place = below(2) == 0 ? below(std::min<std::size_t>(bytes.size(), 64)) : below(bytes.size());
+            const std::size_t place =
+                below(2) == 0 ? below(std::min<std::size_t>(bytes.size(), 64)) : below(bytes.size());
             const auto at = bytes.begin() + static_cast<std::ptrdiff_t>(place);
             const std::size_t length = std::min(bytes.size() - place, 1 + below(16));
             const auto end = at + static_cast<std::ptrdiff_t>(length);
             switch (below(6)) {
-                case 0: *at = static_cast<std::uint8_t>(*at ^ (1U << below(8))); break;
-                case 1: *at = static_cast<std::uint8_t>(below(256)); break;
-                case 2: std::fill(at, end, static_cast<std::uint8_t>(below(2) * 255)); break;
-                case 3: bytes.erase(at, end); break;
+                case 0:
+                    *at = static_cast<std::uint8_t>(*at ^ (1U << below(8)));
+                    break;
+                case 1:
+                    *at = static_cast<std::uint8_t>(below(256));
+                    break;
+                case 2:
+                    std::fill(at, end, static_cast<std::uint8_t>(below(2) * 255));
+                    break;
+                case 3:
+                    bytes.erase(at, end);
+                    break;
                 case 4: {
                     const Bytes piece(at, end);
                     bytes.insert(at, piece.begin(), piece.end());
                     break;
                 }
-                default: std::reverse(at, end); break;
+                default:
+                    std::reverse(at, end);
+                    break;
             }
         }
         put_file(path, bytes);
@@ -79,4 +89,4 @@ inline Verdicts damage_at_random(const Bytes& valid, const std::filesystem::path
     return verdicts;
 }
 
-}  // namespace declivity::testing
+}  // namespace declivity::test

@@ -5,9 +5,9 @@
 
 #include <stdexcept>
 
-#include "temp_folder.hpp"
+#include <tests/support/temp_folder.hpp>
 
-namespace declivity::testing {
+namespace declivity::test {
 
 inline Bytes gzip(std::span<const std::uint8_t> bytes) {
     z_stream stream{};
@@ -25,4 +25,4 @@ inline Bytes gzip(std::span<const std::uint8_t> bytes) {
     return {out.begin(), out.begin() + packed};
 }
 
-}  // namespace declivity::testing
+}  // namespace declivity::test

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace declivity::testing {
+namespace declivity::test {
 
 class TempFolder {
   public:
@@ -35,7 +35,8 @@ class TempFolder {
     /// Names in the folder, hidden ones too.
     [[nodiscard]] std::vector<std::string> names() const {
         std::vector<std::string> all;
-        for (const auto& entry : std::filesystem::directory_iterator(path_)) all.push_back(entry.path().filename().string());
+        for (const auto& entry : std::filesystem::directory_iterator(path_))
+            all.push_back(entry.path().filename().string());
         return all;
     }
 
@@ -62,4 +63,4 @@ inline Bytes get_file(const std::filesystem::path& path) {
 
 inline Bytes bytes_of(std::string_view text) { return {text.begin(), text.end()}; }
 
-}  // namespace declivity::testing
+}  // namespace declivity::test
