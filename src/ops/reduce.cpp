@@ -15,9 +15,9 @@ namespace declivity::ops {
 namespace {
 
 // Tunables; cl_kernels/reduce.cl says what they mean.
-constexpr std::int64_t kCpuBlock = 16384;        // elements of a partial sum in reduce_rows: 256 in each of 64 lanes
-constexpr std::int64_t kColumnBlock = 1024;      // and in reduce_columns, a column
-constexpr std::int64_t kGpuBlock = 1024;         // and in reduce_groups, a work-item
+constexpr std::int64_t kCpuBlock = 2048;         // elements of a partial sum in reduce_rows: 32 in each of 64 lanes
+constexpr std::int64_t kColumnBlock = 64;        // and in reduce_columns, a column
+constexpr std::int64_t kGpuBlock = 64;           // and in reduce_groups, a work-item
 constexpr std::int64_t kCpuWork = 16384;         // elements that are worth a work-item on CPU-like devices
 constexpr std::int64_t kCpuItemsPerUnit = 4;     // work-items for each compute unit, so that all end at about the same time
 constexpr std::int64_t kGpuGroup = 256;          // work-items of a group
@@ -39,12 +39,12 @@ struct Plan {
 /// As the kernel's struct.
 struct Layout {
     AxisArray kept_size, kept_x, kept_out, reduced_size, reduced_x;
+    std::int64_t kept_rank, reduced_rank;
 };
 
-/// The work of one pass: over which chunks of the reduced elements it is split, and what it divides by at the end.
+/// One pass: into how many chunks it cuts the reduced elements, how far apart these write, what it divides by at the end.
 struct Pass {
     std::int64_t splits = 1, split_stride = 0, divisor = 1;
-    bool mean = false;
 };
 
 /// Axes in the order of x's memory, largest stride first, so that reading follows it whatever the order of the axes.
@@ -84,7 +84,7 @@ Plan plan_of(const View& x, const Dims& axes, const View& out) {
 
 Layout layout_of(const Plan& plan) {
     return {axis_array(plan.kept.sizes), axis_array(plan.kept.strides[0]), axis_array(plan.kept.strides[1]),
-            axis_array(plan.reduced.sizes), axis_array(plan.reduced.strides[0])};
+            axis_array(plan.reduced.sizes), axis_array(plan.reduced.strides[0]), plan.kept.sizes.rank(), plan.reduced.sizes.rank()};
 }
 
 std::string_view identity(Reduce kind, DType type) {
@@ -94,12 +94,11 @@ std::string_view identity(Reduce kind, DType type) {
     return kLimits[static_cast<std::size_t>(type)][kind == Reduce::max ? 0 : 1];
 }
 
-Defines defines_of(Reduce kind, const View& x, const View& out, const Plan& plan, const Pass& pass, bool contiguous) {
+Defines defines_of(Reduce kind, const View& x, const View& out, bool contiguous) {
     Defines defines = x.dtype == DType::f64 ? real_defines(x.dtype) : Defines();
     defines.set("T", cl_type(x.dtype)).set("ACC", cl_type(out.dtype)).set("IDENTITY", identity(kind, out.dtype));
     defines.set("COMBINE", kind == Reduce::max ? 1 : kind == Reduce::min ? 2 : 0);
-    defines.set("KEPT_RANK", plan.kept.sizes.rank()).set("REDUCED_RANK", plan.reduced.sizes.rank());
-    if (pass.mean) defines.set("MEAN", 1);
+    if (is_floating(out.dtype) && (kind == Reduce::sum || kind == Reduce::mean)) defines.set("FLOATING_SUM", 1);
     if (contiguous) defines.set("CONTIGUOUS", 1);
     return defines;
 }
@@ -130,7 +129,7 @@ bool across_columns(const Plan& plan) {
 std::int64_t cpu_lanes(DType type) { return size_of(type) == 8 ? 8 : 16; }
 
 void launch_rows(Reduce kind, const View& x, const View& out, const Plan& plan, const Pass& pass) {
-    Defines defines = defines_of(kind, x, out, plan, pass, plan.step() == 1);
+    Defines defines = defines_of(kind, x, out, plan.step() == 1);
     defines.set("FORM", 0).set("LANES", cpu_lanes(out.dtype)).set("BLOCK", kCpuBlock);
     const Kernel kernel(x.device(), {"reduce.cl", "reduce_rows", defines});
     const std::int64_t chunk = ceil_div(plan.elements, pass.splits);
@@ -143,7 +142,7 @@ void launch_rows(Reduce kind, const View& x, const View& out, const Plan& plan, 
 void launch_columns(Reduce kind, const View& x, const View& out, const Plan& plan, const Pass& pass) {
     const std::int64_t lanes = cpu_lanes(out.dtype);
     const std::int64_t vectors = plan.columns() > 2 * lanes ? 4 : plan.columns() > lanes ? 2 : 1;
-    Defines defines = defines_of(kind, x, out, plan, pass, plan.column_step() == 1);
+    Defines defines = defines_of(kind, x, out, plan.column_step() == 1);
     defines.set("FORM", 1).set("LANES", lanes).set("VECTORS", vectors).set("UNROLL", 4 / vectors).set("BLOCK", kColumnBlock);
     const Kernel kernel(x.device(), {"reduce.cl", "reduce_columns", defines});
     const std::int64_t chunk = ceil_div(plan.elements, pass.splits);
@@ -188,29 +187,24 @@ Group group_of(const Plan& plan, std::int64_t most) {
     return group;
 }
 
-std::int64_t gpu_splits(const Plan& plan, const Device& device, const Group& group) {
+std::int64_t gpu_splits(const Plan& plan, const Device& device) {
+    const Group group = group_of(plan, kGpuGroup);
     const std::int64_t wanted = std::int64_t{device.info().compute_units} * kGpuGroupsPerUnit;
     const std::int64_t groups = ceil_div(plan.outputs, group.outputs);
     return std::max<std::int64_t>(1, std::min(wanted / groups, plan.elements / (group.lanes * kGpuWork)));
 }
 
-void launch_groups(Reduce kind, const View& x, const View& out, const Plan& plan, const Pass& pass, const Group& wanted) {
-    Group group = wanted;
-    const auto compiled = [&] {
-        Defines defines = defines_of(kind, x, out, plan, pass, plan.step() == 1);
-        defines.set("FORM", 2).set("LANES", group.lanes).set("OUTPUTS", group.outputs).set("BLOCK", kGpuBlock);
-        defines.set("LANE_STRIDE", group.columns ? group.outputs : 1);
-        return Kernel(x.device(), {"reduce.cl", "reduce_groups", defines});
-    };
-    Kernel kernel = compiled();
-    while (kernel.max_work_group() < to_size(group.lanes * group.outputs)) {
-        (group.lanes > 1 ? group.lanes : group.outputs) /= 2;
-        kernel = compiled();
-    }
+void launch_groups(Reduce kind, const View& x, const View& out, const Plan& plan, const Pass& pass) {
+    Defines defines = defines_of(kind, x, out, plan.step() == 1);
+    defines.set("FORM", 2).set("BLOCK", kGpuBlock);
+    const Kernel kernel(x.device(), {"reduce.cl", "reduce_groups", defines});
+    const Group group = group_of(plan, power_of_two_up_to(std::min(kGpuGroup, static_cast<std::int64_t>(kernel.max_work_group()))));
     const std::int64_t chunk = ceil_div(plan.elements, pass.splits);
     const std::size_t items = to_size(group.lanes * group.outputs);
+    const auto lanes = static_cast<std::int32_t>(group.lanes), lane_stride = static_cast<std::int32_t>(group.columns ? group.outputs : 1);
     launch(kernel, {.global = {to_size(ceil_div(plan.outputs, group.outputs)) * items, to_size(pass.splits), 1}, .local = {items, 1, 1}},
-           {layout_of(plan), plan.outputs, plan.elements, chunk, pass.split_stride, pass.divisor, x.argument(), out.argument()});
+           {layout_of(plan), plan.outputs, plan.elements, chunk, pass.split_stride, pass.divisor, lanes, lane_stride,
+            LocalMemory{items * size_of(out.dtype)}, x.argument(), out.argument()});
 }
 
 // ---- both
@@ -220,9 +214,7 @@ void run(Reduce kind, const View& x, const Dims& axes, const View& out, const Pa
     const Plan plan = plan_of(x, axes, out);
     const Device device = x.device();
     const bool cpu = device.family() == Family::cpu_like;
-    const std::int64_t most = std::min(kGpuGroup, static_cast<std::int64_t>(device.info().max_work_group));
-    const Group group = cpu ? Group{} : group_of(plan, power_of_two_up_to(most));
-    const std::int64_t splits = !may_split ? 1 : cpu ? cpu_splits(plan, device, out.dtype) : gpu_splits(plan, device, group);
+    const std::int64_t splits = !may_split ? 1 : cpu ? cpu_splits(plan, device, out.dtype) : gpu_splits(plan, device);
     if (splits > 1) {  // the outputs alone would leave parts of the device idle: partial results first
         Shape shape = out.shape;
         shape.insert(0, splits);
@@ -233,7 +225,7 @@ void run(Reduce kind, const View& x, const Dims& axes, const View& out, const Pa
         run(kind, x, axes, first, {.splits = splits, .split_stride = plan.outputs}, false);
         run(kind, parts, {0}, out, pass, false);
     } else if (!cpu) {
-        launch_groups(kind, x, out, plan, pass, group);
+        launch_groups(kind, x, out, plan, pass);
     } else if (across_columns(plan)) {
         launch_columns(kind, x, out, plan, pass);
     } else {
@@ -308,7 +300,7 @@ void reduce(Reduce kind, const View& x, const Dims& given_axes, const View& out)
     } else if (elements == 1) {
         evaluate(Expression::cast(without(x, axes), out.dtype), result);
     } else {
-        run(kind, x, axes, result, {.divisor = elements, .mean = kind == Reduce::mean}, true);
+        run(kind, x, axes, result, {.divisor = kind == Reduce::mean ? elements : 1}, true);
     }
 }
 

@@ -1,0 +1,161 @@
+#include "tests/ops/reduce_cases.hpp"
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <doctest/doctest.h>
+
+#include "tests/support/gradient_check.hpp"
+#include "tests/support/skip.hpp"
+
+using namespace declivity;
+using namespace declivity::test;
+using ops::Reduce;
+
+namespace {
+
+constexpr Reduce kKinds[] = {Reduce::sum, Reduce::mean, Reduce::max, Reduce::min};
+
+void check(const ReduceCase& one, Reduce kind, const Tensor& x) {
+    CAPTURE(one.name);
+    CAPTURE(ops::name_of(kind));
+    CAPTURE(name_of(x.dtype()));
+    const auto expected = reference_reduce(kind, values(x), one.shape, one.axes);
+    CHECK(difference(Tensor(ops::reduce(kind, x.view(), one.axes, false)), expected, one.tolerance(kind, x.dtype())) == "");
+}
+
+}  // namespace
+
+TEST_CASE("reductions of floats agree with the reference") {
+    for (const ReduceCase& one : reduce_cases()) {
+        if (one.large && small_cases()) continue;
+        for (const DType dtype : {DType::f32, DType::f64}) {
+            const Tensor x = one.input(dtype);
+            for (const Reduce kind : kKinds) check(one, kind, x);
+        }
+    }
+}
+
+TEST_CASE("reductions of integers are exact") {
+    // Each type is a kernel of its own, so a few shapes that go through all of its parts.
+    const ReduceCase rows{.name = "rows", .shape = {5, 95}, .axes = {1}}, columns{.name = "columns", .shape = {9, 5}, .axes = {0}};
+    const ReduceCase many{.name = "many", .shape = {1'000'003}, .large = true};
+    for (const ReduceCase& one : {rows, columns, many}) {
+        if (one.large && small_cases()) continue;
+        for (const DType dtype : {DType::i8, DType::u8, DType::i32, DType::i64, DType::boolean}) {
+            const bool is_signed = dtype != DType::u8 && dtype != DType::boolean;
+            const Tensor x = one.input(dtype, 2, is_signed ? -120 : 0, dtype == DType::boolean ? 2 : 120);
+            for (const Reduce kind : {Reduce::sum, Reduce::max, Reduce::min}) check(one, kind, x);
+        }
+    }
+    const Tensor big = Tensor::from<std::int32_t>({2'000'000'000, 2'000'000'000, 2'000'000'000}, {3});
+    CHECK(sum(big).item<std::int64_t>() == 6'000'000'000);
+    CHECK(max(Tensor::from<std::int64_t>({-9'000'000'000'000'000'000, -9'000'000'000'000'000'001}, {2})).item<std::int64_t>() == -9'000'000'000'000'000'000);
+}
+
+TEST_CASE("an output may be strided, and keep the reduced axes") {
+    const Tensor x = random_tensor({6, 5, 20}, 3);
+    const Tensor room = full({5, 12}, 7);
+    ops::View out = ops::permuted(ops::sliced(room.view(), 1, 0, 6, 2), {1, 0});
+    ops::reduce(Reduce::sum, x.view(), {2}, out);
+    CHECK(difference(Tensor(out), reference_reduce(Reduce::sum, values(x), x.shape(), {2}), {1e-5, 0}) == "");
+    CHECK(values(slice(room, 1, 1, 12, 2)) == std::vector<double>(30, 7));  // nothing between them was touched
+    CHECK(sum(x, {0, -1}, true).shape() == Shape({1, 5, 1}));
+    CHECK(mean(x, {}, true).shape() == Shape({1, 1, 1}));
+    CHECK(max(x, {1}).shape() == Shape({6, 20}));
+    CHECK(sum(expand(random_tensor({1, 20}, 4), {6, 20}), {0}).shape() == Shape({20}));
+}
+
+TEST_CASE("a stretched axis is reduced as if its elements were there") {
+    const Tensor row = random_tensor({1, 20}, 4);
+    for (const Dims& axes : {Dims{0}, Dims{1}, Dims{}})
+        for (const Reduce kind : kKinds) {
+            const Tensor x = expand(row, {6, 20});
+            CHECK(difference(Tensor(ops::reduce(kind, x.view(), axes, false)), reference_reduce(kind, values(x), x.shape(), axes), {1e-5, 0}) == "");
+        }
+    CHECK(sum(expand(full({1}, 2), {70})).item<float>() == 140);
+}
+
+TEST_CASE("sums of many f32 lose little") {
+    if (small_cases()) return;
+    const std::int64_t n = 1 << 24;
+    CHECK(sum(ones({n})).item<float>() == 0x1p24f);
+    CHECK(sum(full({n}, 0.1)).item<float>() == doctest::Approx(0x1p24 * double{0.1f}).epsilon(1e-6));
+    CHECK(mean(full({n / 4, 4}, 0.1), {0}).to_vector<float>()[3] == doctest::Approx(0.1).epsilon(1e-6));
+    CHECK(mean(full({4, n / 4}, 0.1), {1}).to_vector<float>()[3] == doctest::Approx(0.1).epsilon(1e-6));
+}
+
+TEST_CASE("the same sum has the same bits every time") {
+    const Tensor x = random_tensor({small_cases() ? 300 : 300'000, 3}, 5);
+    const auto first = sum(x, {0}).to_vector<float>();
+    for (int i = 0; i < 3; ++i) CHECK(sum(x, {0}).to_vector<float>() == first);
+}
+
+TEST_CASE("NaN and infinities pass through") {
+    for (const std::int64_t n : {3, 50, 200}) {
+        for (const std::int64_t at : {std::int64_t{0}, n / 2, n - 1}) {
+            auto elements = random_values(n, 6);
+            elements[static_cast<std::size_t>(at)] = NAN;
+            for (const Shape& shape : {Shape{1, n}, Shape{n, 1}}) {
+                for (const Reduce kind : kKinds) {
+                    const Tensor x = concat({tensor(elements, {n, 1}), random_tensor({n, 17}, 7)}, 1);
+                    CHECK(std::isnan(values(Tensor(ops::reduce(kind, x.view(), {0}, false)))[0]));
+                    CHECK(std::isnan(values(Tensor(ops::reduce(kind, tensor(elements, shape).view(), {}, false)))[0]));
+                }
+            }
+        }
+    }
+    CHECK(max(Tensor::from<float>({-INFINITY, -INFINITY}, {2})).item<float>() == -INFINITY);
+    CHECK(min(Tensor::from<float>({INFINITY, INFINITY}, {2})).item<float>() == INFINITY);
+    CHECK(std::isnan(sum(Tensor::from<float>({INFINITY, -INFINITY}, {2})).item<float>()));
+}
+
+TEST_CASE("reductions of nothing") {
+    const Tensor none = zeros({3, 0});
+    CHECK(values(sum(none, {1})) == std::vector<double>{0, 0, 0});
+    CHECK(std::isnan(mean(none).item<float>()));
+    CHECK(sum(none, {0}).shape() == Shape({0}));
+    CHECK(max(none, {0}).shape() == Shape({0}));
+    CHECK(sum(zeros({0}, {.dtype = DType::i32})).item<std::int64_t>() == 0);
+    CHECK_THROWS_WITH_AS(max(none, {1}), "max: wants at least one element to choose from, got [3, 0] over axes [1]", ShapeError);
+    CHECK_THROWS_AS(min(none), ShapeError);
+}
+
+TEST_CASE("gradients of reductions") {
+    for (const ReduceCase& one : reduce_cases()) {
+        if (one.large || one.shape.numel() == 0 || (small_cases() && one.shape.numel() > 50)) continue;
+        CAPTURE(one.name);
+        const Tensor x = one.input(DType::f64, 8);
+        CHECK(gradient_difference([&](const auto& in) { return sum(in[0], one.axes); }, {x}) == "");
+        CHECK(gradient_difference([&](const auto& in) { return mean(in[0], one.axes, true); }, {x}) == "");
+        CHECK(gradient_difference([&](const auto& in) { return max(in[0], one.axes); }, {x}) == "");
+        CHECK(gradient_difference([&](const auto& in) { return min(in[0], one.axes, true); }, {x}) == "");
+    }
+}
+
+TEST_CASE("equal largest elements share the gradient") {
+    Tensor x = Tensor::from<float>({3, 1, 3, 3, 2, 5}, {2, 3}).set_requires_grad();
+    max(x, {1}).backward(Tensor::from<float>({6, 10}, {2}));
+    CHECK(x.grad().to_vector<float>() == std::vector<float>{3, 0, 3, 0, 0, 10});
+    x.zero_grad();
+    min(x).backward();
+    CHECK(x.grad().to_vector<float>() == std::vector<float>{0, 1, 0, 0, 0, 0});
+}
+
+TEST_CASE("sums can be differentiated twice") {
+    Tensor x = Tensor::from<double>({1, 2, 3}, {3}).set_requires_grad();
+    const Tensor first = grad({sum(x * x * x)}, {x}, {.create_graph = true})[0];
+    CHECK(difference(grad({mean(first)}, {x})[0], {2, 4, 6}, {1e-12, 0}) == "");
+}
+
+TEST_CASE("what reductions refuse") {
+    const Tensor x = zeros({2, 3});
+    CHECK_THROWS_WITH_AS(sum(x, {2}), "sum: wants an axis in [-2, 1], got 2", ShapeError);
+    CHECK_THROWS_WITH_AS(sum(x, {1, -1}), "sum: wants each axis once, got [1, -1] for 2 axes", ShapeError);
+    CHECK_THROWS_AS(sum(zeros({}), {0}), ShapeError);
+    CHECK_THROWS_WITH_AS(mean(x.to(DType::i32)), "mean: wants f32 or f64 (convert with .to(DType)), got i32", TypeError);
+    CHECK_THROWS_WITH_AS(max(Tensor()), "max: wants a tensor, got an undefined one", ValueError);
+    CHECK_THROWS_WITH_AS(ops::reduce(Reduce::sum, x.view(), {0}, zeros({2}).view()), "sum: wants an output of shape [3], got [2]", ShapeError);
+    CHECK_THROWS_WITH_AS(ops::reduce(Reduce::sum, x.view(), {0}, zeros({3}, {.dtype = DType::f64}).view()),
+                         "sum: wants an output of type f32, got f64", TypeError);
+}
