@@ -1,0 +1,43 @@
+#include <declivity/ops/conv2d.hpp>
+
+#include <optional>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/functions.hpp>
+
+namespace declivity {
+
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dOptions& options) {
+    if (!x.defined() || !weight.defined()) throw ValueError("conv2d: wants x and weight, got an undefined tensor");
+    const ops::Conv2dOptions parameters{.stride = options.stride, .padding = options.padding, .dilation = options.dilation, .groups = options.groups};
+    const ops::View in = x.dense_view(), filter = weight.dense_view();
+    const std::optional<ops::View> offset = bias.defined() ? std::optional(bias.dense_view()) : std::nullopt;
+    const ops::View out = ops::View::make(x.device(), x.dtype(), ops::conv2d_shape("conv2d", in.shape, filter.shape, parameters));
+    ops::conv2d_forward(in, filter, offset, out, parameters);
+    if (!recorded({x, weight, bias})) return Tensor(out);
+    return differentiable("conv2d", {x, weight, bias}, out, [x = Saved(x), weight = Saved(weight), parameters](const GradientContext& context) {
+        const ops::View g = context.gradient().dense_view();
+        const ops::View in = x.get("conv2d").dense_view(), filter = weight.get("conv2d").dense_view();
+        const auto make = [&](const Shape& shape) { return ops::View::make(g.device(), g.dtype, shape); };
+        std::vector<Tensor> gradients(3);
+        if (context.needs(0)) {
+            const ops::View gradient = make(in.shape);
+            ops::conv2d_backward_input(g, filter, gradient, parameters);
+            gradients[0] = Tensor(gradient);
+        }
+        if (context.needs(1)) {
+            const ops::View gradient = make(filter.shape);
+            ops::conv2d_backward_weights(in, g, gradient, parameters);
+            gradients[1] = Tensor(gradient);
+        }
+        if (context.needs(2)) {
+            const ops::View gradient = make({filter.shape[0]});
+            ops::conv2d_backward_bias(g, gradient);
+            gradients[2] = Tensor(gradient);
+        }
+        return gradients;
+    });
+}
+
+}  // namespace declivity

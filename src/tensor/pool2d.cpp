@@ -1,0 +1,53 @@
+#include <declivity/ops/pool2d.hpp>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/functions.hpp>
+
+namespace declivity {
+namespace {
+
+ops::Pool2dParameters parameters_of(const Pool2dOptions& options) {
+    ops::Pool2dParameters out{.window = options.window, .stride = options.stride, .padding = options.padding, .count_padding = options.count_padding};
+    for (std::size_t i = 0; i < 2; ++i)
+        if (out.stride[i] == 0) out.stride[i] = out.window[i];
+    return out;
+}
+
+ops::View make_like(const ops::View& like, const Shape& shape, DType dtype) { return ops::View::make(like.device(), dtype, shape); }
+
+}  // namespace
+
+Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options) {
+    const auto parameters = parameters_of(options);
+    const ops::View in = x.dense_view();
+    const Shape shape = ops::pool2d_shape("max_pool2d", in.shape, parameters);
+    const ops::View out = make_like(in, shape, in.dtype), winners = make_like(in, shape, DType::i32);
+    ops::max_pool2d_forward(in, out, winners, parameters);
+    return differentiable("max_pool2d", {x}, out, [winners, parameters, from = in.shape](const GradientContext& context) {
+        const ops::View g = context.gradient().dense_view();
+        const ops::View gradient = make_like(g, from, g.dtype);
+        ops::max_pool2d_backward(g, winners, gradient, parameters);
+        return std::vector{Tensor(gradient)};
+    });
+}
+
+Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options) {
+    const auto parameters = parameters_of(options);
+    const ops::View in = x.dense_view();
+    const ops::View out = make_like(in, ops::pool2d_shape("avg_pool2d", in.shape, parameters), in.dtype);
+    ops::avg_pool2d_forward(in, out, parameters);
+    return differentiable("avg_pool2d", {x}, out, [parameters, from = in.shape](const GradientContext& context) {
+        const ops::View g = context.gradient().dense_view();
+        const ops::View gradient = make_like(g, from, g.dtype);
+        ops::avg_pool2d_backward(g, gradient, parameters);
+        return std::vector{Tensor(gradient)};
+    });
+}
+
+Tensor global_avg_pool2d(const Tensor& x) {
+    ops::require_rank("global_avg_pool2d", "x", x.view(), 4, "N, C, H, W");
+    return mean(x, {2, 3}, true);
+}
+
+}  // namespace declivity
