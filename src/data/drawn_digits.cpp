@@ -58,9 +58,9 @@ InkPath trace(const PenStroke& stroke, float jitter, Random& random) {
 // Turned, slanted and stretched about the middle of the box, and brought to pixels.
 void apply_affine(std::vector<InkPath>& paths, Random& random) {
     constexpr float kDegree = std::numbers::pi_v<float> / 180;
-    const float angle = 7 * kDegree * random.normal();
-    const float slant = 0.12F + 0.20F * random.normal();
-    const float height = random.uniform(17.0F, 22.5F), width = height * random.uniform(0.62F, 1.08F);
+    const float angle = 6 * kDegree * random.normal();
+    const float slant = 0.12F + 0.16F * random.normal();
+    const float height = random.uniform(17.5F, 22.0F), width = height * random.uniform(0.66F, 1.05F);
     const float cosine = std::cos(angle), sine = std::sin(angle);
     for (InkPath& path : paths)
         for (InkPoint& point : path) {
@@ -118,7 +118,7 @@ class ElasticField {
 };
 
 void apply_elastic(std::vector<InkPath>& paths, Random& random) {
-    const float strength = random.uniform(0.3F, 1.5F);  // pixels, root of the mean square
+    const float strength = random.uniform(0.3F, 1.3F);  // pixels, root of the mean square
     const ElasticField across(strength, random), along(strength, random);
     for (InkPath& path : paths)
         for (InkPoint& point : path) {
@@ -163,7 +163,7 @@ void place(std::vector<InkPath>& paths, Random& random) {
     constexpr float kRoom = kDigitSize - 2 * kMargin;
     const float scale = std::min({1.0F, kRoom / (right - left), kRoom / (bottom - top)});
     const float free_x = kRoom - scale * (right - left), free_y = kRoom - scale * (bottom - top);
-    constexpr float kWander = 2.0F;
+    constexpr float kWander = 1.5F;
     const auto offset = [&](float free) {
         return kMargin + std::clamp(free / 2 + random.uniform(-kWander, kWander), 0.0F, free);
     };
@@ -224,7 +224,7 @@ DrawnDigit draw_digit(std::uint64_t seed, std::uint64_t index) {
     const std::vector<DigitStyle>& styles = digit_styles()[static_cast<std::size_t>(digit.label)];
     const DigitStyle& style = styles[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(styles.size())))];
 
-    const float jitter = random.uniform(0.01F, 0.035F);
+    const float jitter = random.uniform(0.01F, 0.03F);
     std::vector<InkPath> paths;
     for (const PenStroke& stroke : style) paths.push_back(trace(stroke, jitter, random));
     apply_affine(paths, random);
