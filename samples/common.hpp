@@ -15,18 +15,18 @@ using namespace declivity;
 
 /// The flags that all training samples understand, with each sample's defaults.
 struct Flags {
-    std::string data;
-    std::string device;
+    std::string data = {};
+    std::string device = {};
     std::int64_t epochs = 3;
     std::int64_t batch = 64;
     double lr = 1e-3;
     std::uint64_t seed = 1;
-    std::string save;
+    std::string save = {};
     std::int64_t save_every = 0;
-    std::string load;
+    std::string load = {};
     bool evaluate = false;
     std::int64_t limit = 0;
-    std::string curve;
+    std::string curve = {};
 
     void add_to(CLI::App& app) {
         app.add_option("--data", data, "folder of the data set; without it, drawn digits are used");

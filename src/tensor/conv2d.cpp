@@ -18,21 +18,21 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
     if (!recorded({x, weight, bias})) return Tensor(out);
     return differentiable("conv2d", {x, weight, bias}, out, [x = Saved(x), weight = Saved(weight), parameters](const GradientContext& context) {
         const ops::View g = context.gradient().dense_view();
-        const ops::View in = x.get("conv2d").dense_view(), filter = weight.get("conv2d").dense_view();
+        const ops::View input = x.get("conv2d").dense_view(), weights = weight.get("conv2d").dense_view();
         const auto make = [&](const Shape& shape) { return ops::View::make(g.device(), g.dtype, shape); };
         std::vector<Tensor> gradients(3);
         if (context.needs(0)) {
-            const ops::View gradient = make(in.shape);
-            ops::conv2d_backward_input(g, filter, gradient, parameters);
+            const ops::View gradient = make(input.shape);
+            ops::conv2d_backward_input(g, weights, gradient, parameters);
             gradients[0] = Tensor(gradient);
         }
         if (context.needs(1)) {
-            const ops::View gradient = make(filter.shape);
-            ops::conv2d_backward_weights(in, g, gradient, parameters);
+            const ops::View gradient = make(weights.shape);
+            ops::conv2d_backward_weights(input, g, gradient, parameters);
             gradients[1] = Tensor(gradient);
         }
         if (context.needs(2)) {
-            const ops::View gradient = make({filter.shape[0]});
+            const ops::View gradient = make({weights.shape[0]});
             ops::conv2d_backward_bias(g, gradient);
             gradients[2] = Tensor(gradient);
         }

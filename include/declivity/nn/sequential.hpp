@@ -22,6 +22,7 @@ class DECLIVITY_API Sequential : public Module {
         return add(std::to_string(children().size()), std::move(module));
     }
     [[nodiscard]] std::size_t size() const { return children().size(); }
+    [[nodiscard]] std::string type_name() const override { return "Sequential"; }
 
   protected:
     Tensor forward(const Tensor& x) override;

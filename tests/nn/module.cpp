@@ -1,0 +1,144 @@
+// Modules: registration, state dictionaries, moving, summaries, initial values.
+#include <declivity/nn/nn.hpp>
+
+#include <cmath>
+#include <numeric>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <doctest/doctest.h>
+
+#include "tests/support/values.hpp"
+
+using namespace declivity;
+
+namespace {
+
+struct Block : nn::Module {
+    nn::Conv2d& conv = add("conv", nn::Conv2d(2, 3, 3, {.padding = 1, .bias = false}));
+    nn::BatchNorm& norm = add("norm", nn::BatchNorm(3));
+    Tensor scale = parameter("scale", ones({1}));
+
+    Tensor forward(const Tensor& x) override { return relu(norm(conv(x))) * scale; }
+    std::string type_name() const override { return "Block"; }
+};
+
+std::vector<std::string> names(const std::vector<nn::NamedTensor>& tensors) {
+    std::vector<std::string> out;
+    for (const auto& one : tensors) out.push_back(one.name);
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("parameters, buffers and children have names in order of registration") {
+    nn::Sequential model(Block(), nn::Flatten(), nn::Linear(3 * 4 * 4, 5));
+    CHECK(names(model.named_parameters()) == std::vector<std::string>{"0.scale", "0.conv.weight", "0.norm.weight", "0.norm.bias", "2.weight", "2.bias"});
+    CHECK(names(model.named_buffers()) == std::vector<std::string>{"0.norm.running_mean", "0.norm.running_variance"});
+    CHECK(model.state_dict().size() == 8);
+    CHECK(model.children().size() == 3);
+    for (const Tensor& parameter : model.parameters()) CHECK(parameter.requires_grad());
+    CHECK_FALSE(model.named_buffers()[0].tensor.requires_grad());
+    model.eval();
+    CHECK_FALSE(model.children()[0].second->children()[1].second->training());
+}
+
+TEST_CASE("a moved module keeps its parameters and its members refer to them") {
+    Block block;
+    const Tensor weight = block.conv.weight();
+    Block moved(std::move(block));
+    CHECK(moved.named_parameters()[1].tensor.state() == weight.state());
+    CHECK(moved.conv.weight().state() == weight.state());
+    CHECK(moved(uniform({1, 2, 4, 4})).shape() == Shape{1, 3, 4, 4});
+}
+
+TEST_CASE("state dictionaries copy values and refuse what does not fit, changing nothing") {
+    manual_seed(1);
+    nn::Sequential a(nn::Linear(3, 4), nn::Linear(4, 2)), b(nn::Linear(3, 4), nn::Linear(4, 2));
+    const auto before = test::values(b.parameters()[0]);
+    CHECK(test::values(a.parameters()[0]) != before);
+    auto state = a.state_dict();
+    state.pop_back();
+    CHECK_THROWS_WITH_AS(b.load_state_dict(state), doctest::Contains("missing: [1.bias]"), ValueError);
+    state = a.state_dict();
+    state[3].tensor = zeros({3});
+    CHECK_THROWS_AS(b.load_state_dict(state), ShapeError);
+    state = a.state_dict();
+    state.push_back({"more", zeros({1})});
+    CHECK_THROWS_WITH_AS(b.load_state_dict(state), doctest::Contains("unexpected: [more]"), ValueError);
+    CHECK(test::values(b.parameters()[0]) == before);
+    b.load_state_dict(state, false);
+    for (std::size_t i = 0; i < 4; ++i) CHECK(test::values(a.parameters()[i]) == test::values(b.parameters()[i]));
+    CHECK_FALSE(a.parameters()[0].view().buffer == b.parameters()[0].view().buffer);
+}
+
+TEST_CASE("to another type moves the parameters under the handles that exist") {
+    nn::Linear layer(3, 2);
+    const Tensor handle = layer.weight();
+    layer.to(DType::f64);
+    CHECK(handle.dtype() == DType::f64);
+    CHECK(layer(uniform({4, 3}, 0, 1, {.dtype = DType::f64})).dtype() == DType::f64);
+    CHECK(handle.requires_grad());
+}
+
+TEST_CASE("errors say in which layer") {
+    nn::Sequential model(nn::Linear(3, 4), nn::Sequential(nn::Linear(5, 2)));
+    CHECK_THROWS_WITH_AS(model(uniform({2, 3})), doctest::Contains("(in Sequential/1/0)"), ShapeError);
+    CHECK_THROWS_AS(model(Tensor()), ValueError);
+    CHECK_THROWS_AS(nn::Linear(0, 3), ValueError);
+    CHECK_THROWS_AS(nn::Conv2d(4, 6, 3, {.groups = 4}), ValueError);
+    CHECK_THROWS_AS(nn::Dropout(1.5), ValueError);
+}
+
+TEST_CASE("a summary has a line for each layer and the sums") {
+    nn::Sequential model(nn::Conv2d(1, 8, 3), nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(), nn::Linear(8 * 3 * 3, 10));
+    const std::string summary = model.summary({1, 1, 8, 8});
+    CHECK(summary.find("[1, 8, 6, 6]") != std::string::npos);
+    CHECK(summary.find(std::to_string(8 * 9 + 8 + 720 + 10)) != std::string::npos);
+    CHECK(summary.find(std::to_string(8 * 36 * 9 + 720)) != std::string::npos);
+    CHECK(model.training());
+}
+
+TEST_CASE("dropout only works while training") {
+    nn::Dropout dropout(0.5);
+    const Tensor x = ones({1000});
+    dropout.eval();
+    CHECK(test::values(dropout(x)) == test::values(x));
+    dropout.train();
+    const auto dropped = test::values(dropout(x));
+    const auto zeros_count = std::count(dropped.begin(), dropped.end(), 0.0);
+    CHECK(zeros_count > 400);
+    CHECK(zeros_count < 600);
+    CHECK(std::count(dropped.begin(), dropped.end(), 2.0) == 1000 - zeros_count);
+}
+
+TEST_CASE("initial values have the spread that their formulas say") {
+    manual_seed(2);
+    const Shape shape{64, 20, 3, 3};  // 180 inputs, 576 outputs
+    const auto figures = [](const Tensor& tensor) {
+        const auto values = test::values(tensor);
+        const double n = static_cast<double>(values.size()), mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
+        double square = 0, largest = 0;
+        for (const double value : values) {
+            square += (value - mean) * (value - mean);
+            largest = std::max(largest, std::abs(value));
+        }
+        return std::array{mean, std::sqrt(square / n), largest};
+    };
+    const auto check = [&](const Tensor& tensor, double deviation, double bound) {
+        const auto [mean, spread, largest] = figures(tensor);
+        CHECK(std::abs(mean) < 5 * deviation / std::sqrt(11520.0));
+        CHECK(spread == doctest::Approx(deviation).epsilon(0.03));
+        CHECK(largest <= bound);
+    };
+    check(nn::kaiming_uniform_(zeros(shape)), std::sqrt(2.0 / 180), std::sqrt(6.0 / 180));
+    check(nn::kaiming_normal_(zeros(shape), 0.5), std::sqrt(2.0 / (1.25 * 180)), INFINITY);
+    check(nn::xavier_uniform_(zeros(shape), 2), 2 * std::sqrt(2.0 / 756), 2 * std::sqrt(6.0 / 756));
+    check(nn::xavier_normal_(zeros(shape)), std::sqrt(2.0 / 756), INFINITY);
+    // Cut at two deviations a normal distribution has 0.8796 of its deviation.
+    check(nn::truncated_normal_(zeros(shape), 0, 0.1), 0.08796, 0.2000001);
+    const auto first = test::values(nn::truncated_normal_(zeros({5}))), second = test::values(nn::truncated_normal_(zeros({5})));
+    CHECK(first != second);
+    CHECK_THROWS_AS(nn::fan_of({3}), ShapeError);
+}

@@ -1,0 +1,219 @@
+// The trainer: learns, repeats itself to the bit, resumes, does not wait, and says what went wrong.
+#include <declivity/train/trainer.hpp>
+
+#include <cmath>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include <declivity/data/drawn_digits.hpp>
+#include <declivity/nn/nn.hpp>
+#include <declivity/optim/adam.hpp>
+#include <declivity/optim/sgd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/train/callbacks.hpp>
+#include <doctest/doctest.h>
+
+#include "tests/support/opencl_calls.hpp"
+#include "tests/support/temp_folder.hpp"
+#include "tests/support/values.hpp"
+
+using namespace declivity;
+
+namespace {
+
+/// Two clouds of points; learnt in a moment.
+data::InMemoryDataset clouds(std::int64_t count, std::uint64_t seed) {
+    data::Random random(seed, 0, 0, data::Purpose::user);
+    std::vector<float> values;
+    std::vector<std::int64_t> labels;
+    for (std::int64_t i = 0; i < count; ++i) {
+        const float center = i % 2 == 0 ? -1.0F : 1.0F;
+        for (int k = 0; k < 5; ++k) values.push_back(center + 0.7F * random.normal());
+        labels.push_back(i % 2);
+    }
+    return {{5}, std::move(values), std::move(labels), 2};
+}
+
+/// A network with everything that has a state: dropout draws random numbers, batch normalisation keeps statistics.
+struct Setup {
+    nn::Sequential model;
+    optim::Adam optimizer;
+    train::Trainer trainer;
+
+    explicit Setup(std::uint64_t seed)
+        : model((manual_seed(seed), nn::Sequential(nn::Linear(5, 16), nn::ReLU(), nn::Dropout(0.3), nn::Linear(16, 2)))),
+          optimizer(model.parameters(), {.lr = 1e-2}), trainer(model, optimizer) {}
+};
+
+train::FitOptions quiet(std::int64_t epochs, std::vector<std::shared_ptr<train::Callback>> callbacks = {}) {
+    return {.epochs = epochs, .batch = 16, .seed = 7, .callbacks = std::move(callbacks), .quiet = true};
+}
+
+std::vector<double> weights(const nn::Module& model) {
+    std::vector<double> all;
+    for (const auto& [name, tensor] : model.state_dict())
+        for (const double value : test::values(tensor)) all.push_back(value);
+    return all;
+}
+
+struct At : train::Callback {
+    std::int64_t step;
+    std::function<void(train::Trainer&)> action;
+    At(std::int64_t when, std::function<void(train::Trainer&)> what) : step(when), action(std::move(what)) {}
+    void after_step(train::Trainer& trainer) override {
+        if (trainer.progress().step == step) action(trainer);
+    }
+};
+
+}  // namespace
+
+TEST_CASE("training learns and reports") {
+    const auto train_set = clouds(200, 1), test_set = clouds(100, 2);
+    Setup setup(1);
+    CHECK(setup.trainer.fit(train_set, test_set, quiet(4)));
+    const auto& history = setup.trainer.progress().history;
+    REQUIRE(history.size() == 4);
+    CHECK(history[3].train_loss < history[0].train_loss);
+    CHECK(setup.trainer.evaluate(test_set).accuracy > 0.95);
+    CHECK(setup.trainer.progress().step == 4 * 13);
+    // Outputs and labels agree as often as evaluate says.
+    const auto scores = test::values(setup.trainer.predict(test_set));
+    int right = 0;
+    for (std::size_t i = 0; i < 100; ++i) right += (scores[2 * i + 1] > scores[2 * i]) == (test_set.label(static_cast<std::int64_t>(i)) == 1);
+    CHECK(right / 100.0 == doctest::Approx(setup.trainer.evaluate(test_set).accuracy));
+}
+
+TEST_CASE("the same seed gives the same weights to the bit, another seed others") {
+    const auto train_set = clouds(100, 1);
+    const auto run = [&](std::uint64_t seed) {
+        Setup setup(seed);
+        setup.trainer.fit(train_set, quiet(2));
+        return weights(setup.model);
+    };
+    const auto first = run(3);
+    CHECK(first == run(3));
+    CHECK(first != run(4));
+}
+
+TEST_CASE("a training resumed from a checkpoint, in the middle of an epoch too, equals an unbroken one") {
+    const auto train_set = clouds(200, 1), test_set = clouds(50, 2);
+    const test::TempFolder folder;
+    const auto schedule = [] { return std::make_shared<train::LearningRate>(optim::cosine(39), train::LearningRate::Unit::step); };
+    Setup unbroken(5);
+    unbroken.trainer.fit(train_set, test_set, quiet(3, {schedule()}));
+    for (const std::int64_t stop_at : {1, 13, 20, 38}) {
+        CAPTURE(stop_at);
+        const auto file = folder.path() / "checkpoint.safetensors";
+        {
+            Setup broken(5);
+            broken.trainer.fit(train_set, test_set, quiet(3, {schedule(), std::make_shared<At>(stop_at, [&](train::Trainer& trainer) {
+                trainer.save(file);
+                trainer.stop();
+            })}));
+            CHECK(broken.trainer.progress().step == stop_at);
+        }
+        Setup resumed(99);  // everything must come from the file
+        resumed.trainer.load(file);
+        resumed.trainer.fit(train_set, test_set, quiet(3, {schedule()}));
+        CHECK(weights(resumed.model) == weights(unbroken.model));
+        const auto& a = resumed.trainer.progress().history;
+        const auto& b = unbroken.trainer.progress().history;
+        REQUIRE(a.size() == b.size());
+        for (std::size_t i = 0; i < a.size(); ++i) {
+            CHECK(a[i].train_loss == b[i].train_loss);
+            CHECK(a[i].train_accuracy == b[i].train_accuracy);
+            CHECK(a[i].test_loss == b[i].test_loss);
+        }
+    }
+}
+
+TEST_CASE("a checkpoint of another run or model is refused in words") {
+    const auto train_set = clouds(100, 1), other_set = clouds(120, 1);
+    const test::TempFolder folder;
+    const auto file = folder.path() / "checkpoint.safetensors";
+    Setup setup(5);
+    setup.trainer.fit(train_set, quiet(1, {std::make_shared<At>(2, [&](train::Trainer& trainer) { trainer.save(file); })}));
+    setup.trainer.load(file);
+    CHECK_THROWS_AS(setup.trainer.fit(other_set, quiet(2)), ValueError);
+
+    nn::Sequential other(nn::Linear(5, 17), nn::Linear(17, 2));
+    optim::Adam optimizer(other.parameters());
+    train::Trainer trainer(other, optimizer);
+    CHECK_THROWS_AS(trainer.load(file), Error);
+    std::ofstream(file, std::ios::binary | std::ios::trunc) << "no checkpoint";
+    CHECK_THROWS_AS(trainer.load(file), FormatError);
+    CHECK_THROWS_AS(trainer.load(folder.path() / "absent"), IoError);
+}
+
+TEST_CASE("a loss that is no number stops the training before it harms the weights, and names the layer") {
+    auto values = std::vector<float>(64 * 3, 0.5F);
+    values[40 * 3] = 1e38F;  // one example that overflows in the first layer
+    const data::InMemoryDataset set({3}, values, std::vector<std::int64_t>(64, 0), 2);
+    manual_seed(1);
+    nn::Sequential model(nn::Lambda([](const Tensor& x) { return x * 100.0; }, "Scale"), nn::Linear(3, 2));
+    optim::SGD optimizer(model.parameters(), {.lr = 0.1});
+    train::Trainer trainer(model, optimizer);
+    std::vector<double> before;
+    auto options = quiet(1, {std::make_shared<At>(2, [&](train::Trainer& t) { before = weights(t.model()); })});
+    options.shuffle = false;
+    try {
+        trainer.fit(set, options);
+        FAIL("no exception");
+    } catch (const train::NonFiniteLoss& error) {
+        CHECK(error.step() == 3);  // examples 32 to 47
+        CHECK(error.layer() == "Sequential/0");
+        CHECK(std::string(error.what()).find("epoch 1, batch 2") != std::string::npos);
+    }
+    CHECK(weights(model) == before);
+}
+
+TEST_CASE("Ctrl-C ends the training after the step, saved") {
+    const auto train_set = clouds(100, 1);
+    const test::TempFolder folder;
+    const auto file = folder.path() / "last.safetensors";
+    Setup setup(1);
+    const bool complete = setup.trainer.fit(train_set, quiet(5, {std::make_shared<At>(9, [](train::Trainer&) { std::raise(SIGINT); }),
+                                                                 std::make_shared<train::Checkpoint>(train::CheckpointOptions{.last = file})}));
+    CHECK_FALSE(complete);
+    CHECK(setup.trainer.progress().step == 9);
+    Setup resumed(2);
+    resumed.trainer.load(file);
+    CHECK(weights(resumed.model) == weights(setup.model));
+}
+
+TEST_CASE("callbacks: early stopping, log, best checkpoint") {
+    const auto train_set = clouds(100, 1), test_set = clouds(50, 2);
+    const test::TempFolder folder;
+    Setup setup(1);
+    for (std::size_t group = 0; group < setup.optimizer.groups(); ++group) setup.optimizer.set_learning_rate(0, group);
+    setup.trainer.fit(train_set, test_set, quiet(50, {std::make_shared<train::EarlyStopping>(3), std::make_shared<train::CsvLog>(folder.path() / "log.csv"),
+                                                      std::make_shared<train::Checkpoint>(train::CheckpointOptions{.best = folder.path() / "best"})}));
+    CHECK(setup.trainer.progress().epoch == 4);  // nothing improves after the first
+    std::ifstream log(folder.path() / "log.csv");
+    std::string line;
+    int lines = 0;
+    while (std::getline(log, line)) ++lines;
+    CHECK(lines == 5);
+    CHECK(std::filesystem::exists(folder.path() / "best"));
+    CHECK_THROWS_AS(train::Checkpoint({.every_steps = 5}), ValueError);
+}
+
+TEST_CASE("after the first epoch a step creates no buffer and waits only to report") {
+    const auto train_set = clouds(16 * 100, 1);
+    Setup setup(1);
+    struct Counts : train::Callback {
+        std::vector<test::OpenClCalls> at_step;
+        void after_step(train::Trainer&) override { at_step.push_back(test::opencl_calls()); }
+    };
+    const auto counts = std::make_shared<Counts>();
+    setup.trainer.fit(train_set, quiet(3, {counts}));
+    REQUIRE(counts->at_step.size() == 300);
+    const auto &start = counts->at_step[101], &end = counts->at_step[198];  // inside the second epoch
+    CHECK(end.create_buffer == start.create_buffer);
+    CHECK(end.finish == start.finish);
+    CHECK(end.blocking_transfer == start.blocking_transfer);
+    // Every 20 steps two numbers are read whose copies were enqueued 20 steps before.
+    CHECK(end.wait_for_events - start.wait_for_events <= 10);
+    CHECK(test::opencl_calls().create_buffer > 0);  // the counter counts
+}
