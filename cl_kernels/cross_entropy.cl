@@ -1,80 +1,162 @@
-// With s the smoothing and q[c] = (c == label ? 1 - s : 0) + s / C:
-//   cross_entropy_forward:   lse[n] = log sum over c of exp(x[n][c]), losses[n] = lse[n] - sum over c of q[c] x[n][c]
-//   cross_entropy_backward:  gradient[n][c] = g[n] (exp(x[n][c] - lse[n]) - q[c])
-// n in [0, N), c in [0, C). Ignored rows give 0 and count 0; a label outside [0, C) gives NaN and is never used as an index.
+// loss[i] = (1 - e) (log s - (x[i, t] - m)) + e (log s - mean over c of (x[i, c] - m))
+//   with t = label[i], m = max over c of x[i, c], s = sum over c of exp(x[i, c] - m), e the label smoothing
+// dx[i, c] = g[i] (exp(x[i, c] - m - log s) - e / C - (1 - e) [c == t])
 //
-//   REAL   element type
-//   LABEL  int or long
-//   GROUP  work-items that share a row, a power of two (CPU 1, GPU 64); one group a row
+// x[i, c] with i in [0, N), c in [0, C), dense. An ignored label gives 0, one outside [0, C) NaN.
+//
+//   FORM     0 CPU-like: a work-item takes `each` rows. global (row groups)
+//            1 GPU-like: several work-items a row. global (row groups * local size)
+//            cross_entropy_total is one group (one work-item in form 0)
+//   REAL, T  float or double;  LABEL  int or long
+//   LANES    form 0: elements of a vector
 #include "math.clh"
 
-#if GROUP == 1
-#define ACROSS(combine, value)
-#else
-// Combines `value` of all items of the group; every item gets the result.
-#define ACROSS(combine, value)                                                        \
-    shared[item] = value;                                                             \
-    for (int reach = GROUP / 2; reach > 0; reach /= 2) {                              \
-        barrier(CLK_LOCAL_MEM_FENCE);                                                 \
-        if (item < reach) shared[item] = combine(shared[item], shared[item + reach]); \
-    }                                                                                 \
-    barrier(CLK_LOCAL_MEM_FENCE);                                                     \
-    value = shared[0];                                                                \
-    barrier(CLK_LOCAL_MEM_FENCE);
-#endif
-#define SUM(a, b) ((a) + (b))
-// NaN wins, so that a NaN score gives a NaN loss.
-#define LARGER(a, b) (((a) > (b) || (a) != (a)) ? (a) : (b))
+#if FORM == 0
+#undef D_WIDTH
+#define D_WIDTH LANES
+#include "math.clh"
+#include "row.clh"
 
-__kernel void cross_entropy_forward(const long N, const long C, __global const REAL* restrict x_base, const long x_offset,
-                                    __global const LABEL* restrict labels_base, const long labels_offset,
-                                    __global REAL* restrict losses_base, const long losses_offset, __global REAL* restrict counts_base,
-                                    const long counts_offset, __global REAL* restrict lse_base, const long lse_offset,
-                                    const REAL smoothing, const long ignored) {
-    const long n = get_group_id(0);
-    const int item = get_local_id(0);
-#if GROUP > 1
-    __local REAL shared[GROUP];
+#define FIRST(v, w, m) (v)
+#define EXPONENTIAL(v, w, m) d_exp((v) - (m))
+#define DIFFERENCE(v, w, m) ((v) - (m))
+ROW_SUM(row_sum, FIRST)
+ROW_SUM(row_sum_exp, EXPONENTIAL)
+ROW_SUM(row_sum_differences, DIFFERENCE)
+#else
+#include "row_group.clh"
+
+ROW_GROUP_COMBINE(group_max, REAL, LARGER)
+ROW_GROUP_COMBINE(group_sum, REAL, ADDED)
 #endif
-    __global const REAL* x = x_base + x_offset + n * C;
-    REAL largest = x[0];
-    for (long c = item; c < C; c += GROUP) largest = LARGER(x[c], largest);
-    ACROSS(LARGER, largest)
-    REAL exponentials = 0, total = 0;
-    for (long c = item; c < C; c += GROUP) {
-        exponentials += d_exp(x[c] - largest);
-        total += x[c];
-    }
-    ACROSS(SUM, exponentials)
-    ACROSS(SUM, total)
-    if (item == 0) {
-        const long label = labels_base[labels_offset + n];
-        const int ignore = label == ignored, valid = label >= 0 && label < C;
-        const REAL lse = largest + d_log(exponentials);
-        const REAL at_label = x[valid ? label : 0];
-        // Without smoothing the other scores must not count, not even infinite ones.
-        const REAL others = smoothing > (REAL)0 ? smoothing * (lse - total / (REAL)C) : (REAL)0;
-        const REAL loss = ((REAL)1 - smoothing) * (lse - at_label) + others;
-        lse_base[lse_offset + n] = lse;
-        losses_base[losses_offset + n] = ignore ? (REAL)0 : (valid ? loss : (REAL)NAN);
-        counts_base[counts_offset + n] = ignore ? (REAL)0 : (REAL)1;
+
+#define VALID(label) ((label) >= 0 && (label) < C)
+
+static inline REAL loss_of(const REAL log_sum, const REAL chosen, const REAL mean, const REAL smoothing) {
+    const REAL loss = log_sum - chosen;
+    // Not 0 * infinity: a class of probability 0 counts only where smoothing makes it count.
+    return smoothing > 0 ? (1 - smoothing) * loss + smoothing * (log_sum - mean) : loss;
+}
+
+#define FORWARD_BUFFERS                                                                                                           \
+    __global const REAL *restrict x_base, const long x_offset, __global const LABEL *restrict labels_base, const long labels_offset, \
+        __global REAL *restrict losses, const long losses_offset, __global REAL *restrict statistics_base, const long statistics_offset
+#define BACKWARD_BUFFERS                                                                                                          \
+    __global const REAL *restrict x_base, const long x_offset, __global const LABEL *restrict labels_base, const long labels_offset, \
+        __global const REAL *restrict statistics_base, const long statistics_offset, __global const REAL *restrict g,             \
+        const long g_offset, __global const REAL *restrict total, const long total_offset, __global REAL *restrict dx_base,       \
+        const long dx_offset
+
+// per_row: each row has a gradient of its own; otherwise there is one, and a divisor beside the total.
+#define ROW_GRADIENT(row) (per_row ? g[g_offset + (row)] : g[g_offset] / total[total_offset + 1])
+
+#if FORM == 0
+
+__kernel void cross_entropy(const long N, const long C, const long ignore, const REAL smoothing, const long each, FORWARD_BUFFERS) {
+    const long last = min(N, ((long)get_global_id(0) + 1) * each);
+    for (long row = get_global_id(0) * each; row < last; ++row) {
+        __global const REAL* x = x_base + x_offset + row * C;
+        __global REAL* statistics = statistics_base + statistics_offset + 2 * row;
+        const long label = labels_base[labels_offset + row];
+        REAL loss = label == ignore ? 0 : NAN, m = 0, log_sum = 0;
+        if (label != ignore && VALID(label)) {
+            m = row_max(x, C);
+            log_sum = d_log(row_sum_exp(x, x, C, m));
+            const REAL mean = smoothing > 0 ? row_sum_differences(x, x, C, m) / (REAL)C : 0;
+            loss = loss_of(log_sum, x[label] - m, mean, smoothing);
+        }
+        losses[losses_offset + row] = loss;
+        statistics[0] = m;
+        statistics[1] = log_sum;
     }
 }
 
-__kernel void cross_entropy_backward(const long N, const long C, __global const REAL* restrict x_base, const long x_offset,
-                                     __global const LABEL* restrict labels_base, const long labels_offset,
-                                     __global const REAL* restrict lse_base, const long lse_offset, __global const REAL* restrict g_base,
-                                     const long g_offset, const long g_stride, __global REAL* restrict gradient_base,
-                                     const long gradient_offset, const REAL smoothing, const long ignored) {
-    const long n = get_group_id(0);
-    __global const REAL* x = x_base + x_offset + n * C;
-    __global REAL* gradient = gradient_base + gradient_offset + n * C;
-    const REAL lse = lse_base[lse_offset + n];
-    const long label = labels_base[labels_offset + n];
-    const REAL g = label == ignored ? (REAL)0 : g_base[g_offset + n * g_stride];
-    const REAL even = smoothing / (REAL)C, peak = (REAL)1 - smoothing;
-    for (long c = get_local_id(0); c < C; c += GROUP) {
-        const REAL q = even + (c == label ? peak : (REAL)0);
-        gradient[c] = label == ignored ? (REAL)0 : g * (d_exp(x[c] - lse) - q);
+__kernel void cross_entropy_backward(const long N, const long C, const long ignore, const REAL smoothing, const int per_row, const long each,
+                                     BACKWARD_BUFFERS) {
+    const long last = min(N, ((long)get_global_id(0) + 1) * each);
+    for (long row = get_global_id(0) * each; row < last; ++row) {
+        __global const REAL* x = x_base + x_offset + row * C;
+        __global REAL* dx = dx_base + dx_offset + row * C;
+        const REAL m = statistics_base[statistics_offset + 2 * row], log_sum = statistics_base[statistics_offset + 2 * row + 1];
+        const long label = labels_base[labels_offset + row];
+        if (label == ignore || !VALID(label)) {
+            const REAL value = label == ignore ? 0 : NAN;
+            for (long c = 0; c < C; ++c) dx[c] = value;
+            continue;
+        }
+        const REAL scale = ROW_GRADIENT(row), base = smoothing / (REAL)C;
+        for (long c = 0; c < C; ++c) dx[c] = scale * (d_exp((x[c] - m) - log_sum) - base);
+        dx[label] -= scale * (1 - smoothing);
     }
+}
+
+#else
+
+__kernel void cross_entropy(const long N, const long C, const long ignore, const REAL smoothing, const int lanes, const int lane_stride,
+                            __local REAL* shared, FORWARD_BUFFERS) {
+    const struct RowGroup group = row_group(lanes, lane_stride);
+    const long row = min(group.row, N - 1);
+    __global const REAL* x = x_base + x_offset + row * C;
+    const long label = labels_base[labels_offset + row];
+    REAL m = -INFINITY, sum = 0, mean = 0;
+    for (long c = group.lane; c < C; c += lanes) m = LARGER(m, x[c]);
+    m = group_max(shared, group, m);
+    for (long c = group.lane; c < C; c += lanes) sum += d_exp(x[c] - m);
+    sum = group_sum(shared, group, sum);
+    if (smoothing > 0) {
+        for (long c = group.lane; c < C; c += lanes) mean += x[c] - m;
+        mean = group_sum(shared, group, mean) / (REAL)C;
+    }
+    if (group.lane != 0 || group.row >= N) return;
+    const REAL log_sum = d_log(sum);
+    REAL loss = label == ignore ? 0 : NAN;
+    if (label != ignore && VALID(label)) loss = loss_of(log_sum, x[label] - m, mean, smoothing);
+    losses[losses_offset + row] = loss;
+    statistics_base[statistics_offset + 2 * row] = m;
+    statistics_base[statistics_offset + 2 * row + 1] = log_sum;
+}
+
+__kernel void cross_entropy_backward(const long N, const long C, const long ignore, const REAL smoothing, const int per_row, const int lanes,
+                                     const int lane_stride, BACKWARD_BUFFERS) {
+    const struct RowGroup group = row_group(lanes, lane_stride);
+    const long row = group.row;
+    if (row >= N) return;
+    __global const REAL* x = x_base + x_offset + row * C;
+    __global REAL* dx = dx_base + dx_offset + row * C;
+    const REAL m = statistics_base[statistics_offset + 2 * row], log_sum = statistics_base[statistics_offset + 2 * row + 1];
+    const long label = labels_base[labels_offset + row];
+    const bool counts = label != ignore && VALID(label);
+    const REAL scale = counts ? ROW_GRADIENT(row) : 0, base = smoothing / (REAL)C;
+    for (long c = group.lane; c < C; c += lanes) {
+        const REAL target = base + (c == label ? 1 - smoothing : 0);
+        const REAL value = scale * (d_exp((x[c] - m) - log_sum) - target);
+        dx[c] = counts ? value : label == ignore ? 0 : NAN;
+    }
+}
+
+#endif
+
+// total[0] = sum of losses / divisor, total[1] = divisor: the number of rows that are not ignored for a mean, or 1.
+__kernel void cross_entropy_total(const long N, const long ignore, const int mean, __local REAL* shared,
+                                  __global const REAL* restrict losses_base, const long losses_offset,
+                                  __global const LABEL* restrict labels_base, const long labels_offset, __global REAL* restrict total,
+                                  const long total_offset) {
+    __global const REAL* losses = losses_base + losses_offset;
+    __global const LABEL* labels = labels_base + labels_offset;
+    const int item = get_local_id(0), items = get_local_size(0);
+    long counted = 0;
+    for (long row = item; row < N; row += items) counted += labels[row] != ignore;
+#if FORM == 0
+    const REAL sum = row_sum(losses, losses, N, 0), rows = counted;
+#else
+    const struct RowGroup group = row_group(items, 1);
+    REAL sum = 0;
+    for (long row = item; row < N; row += items) sum += losses[row];
+    sum = group_sum(shared, group, sum);
+    const REAL rows = group_sum(shared, group, (REAL)counted);
+#endif
+    if (item > 0) return;
+    const REAL divisor = mean ? rows : 1;
+    total[total_offset] = sum / divisor;
+    total[total_offset + 1] = divisor;
 }

@@ -19,6 +19,8 @@
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
 
+#include "join.clh"
+
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 #define MAX_RANK 8
@@ -29,13 +31,12 @@ struct Layout {
     long kept_rank, reduced_rank;
 };
 
-// For scalars and vectors. A NaN wins wherever it stands.
 #if COMBINE == 0
-#define JOINED(a, b) ((a) + (b))
+#define JOINED ADDED
 #elif COMBINE == 1
-#define JOINED(a, b) ((((a) > (b)) | ((a) != (a))) ? (a) : (b))
+#define JOINED LARGER
 #else
-#define JOINED(a, b) ((((a) < (b)) | ((a) != (a))) ? (a) : (b))
+#define JOINED SMALLER
 #endif
 // Adds a partial result to a total; `low` collects the errors.
 #ifdef FLOATING_SUM
@@ -255,24 +256,23 @@ __kernel void reduce_columns(const struct Layout layout_in, const long rows, con
 
 #else
 
-// lanes: work-items that share an output, a power of two. lane_stride: distance between them in the group: 1 when
-// neighbours read along the reduced axis, otherwise the number of the group's outputs, and they read along the kept one.
+#include "row_group.clh"
+
+ROW_GROUP_COMBINE(group_joined, ACC, JOINED)
+
 __kernel void reduce_groups(const struct Layout layout_in, const long outputs, const long elements, const long chunk, const long split_stride,
                             const long divisor, const int lanes, const int lane_stride, __local ACC* shared,
                             __global const T* restrict x_base, const long x_offset, __global ACC* restrict out, const long out_offset) {
     const struct Layout* layout = &layout_in;
+    const struct RowGroup group = row_group(lanes, lane_stride);
     const int axis = (int)layout->reduced_rank - 1;
     const long length = layout->reduced_size[axis], step = STEP(layout->reduced_x[axis]);
-    const int item = get_local_id(0), group_outputs = (int)get_local_size(0) / lanes;
-    const int lane = lane_stride == 1 ? item % lanes : item / lane_stride;
-    const int slot = lane_stride == 1 ? item / lanes : item % lane_stride;
-    const long output = get_group_id(0) * (long)group_outputs + slot;
     const long split = get_group_id(1);
-    const long end = output < outputs ? min(elements, (split + 1) * chunk) : 0;
-    const long2 at = kept_position(layout, min(output, outputs - 1), (int)layout->kept_rank);
+    const long end = group.row < outputs ? min(elements, (split + 1) * chunk) : 0;
+    const long2 at = kept_position(layout, min(group.row, outputs - 1), (int)layout->kept_rank);
     __global const T* x = x_base + x_offset + at.x;
     ACC total = IDENTITY, low = 0;
-    long position = split * chunk + lane;
+    long position = split * chunk + group.lane;
     if (axis == 0) {
         while (position < end) {
             // Four loads under way at a time.
@@ -313,13 +313,8 @@ __kernel void reduce_groups(const struct Layout layout_in, const long outputs, c
             ADD_BLOCK(ACC, total, low, part);
         }
     }
-    shared[item] = WITH_ERRORS(total, low);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int half_lanes = lanes / 2; half_lanes > 0; half_lanes /= 2) {
-        if (lane < half_lanes) shared[item] = JOINED(shared[item], shared[item + half_lanes * lane_stride]);
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
-    if (lane == 0 && output < outputs) out[out_offset + at.y + split * split_stride] = FINISH(shared[item]);
+    const ACC value = group_joined(shared, group, WITH_ERRORS(total, low));
+    if (group.lane == 0 && group.row < outputs) out[out_offset + at.y + split * split_stride] = FINISH(value);
 }
 
 #endif

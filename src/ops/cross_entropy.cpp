@@ -1,78 +1,111 @@
 #include <declivity/ops/cross_entropy.hpp>
 
-#include <algorithm>
-
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
 #include "real_arguments.hpp"
+#include "work_split.hpp"
 
 namespace declivity::ops {
 namespace {
 
-constexpr std::size_t kGpuGroup = 64;
+Kernel kernel_for(const char* name, DType real, DType label, const Device& device) {
+    Defines defines = real_defines(real);
+    defines.set("T", cl_type(real)).set("LABEL", cl_type(label)).set("LANES", vector_lanes(real));
+    defines.set("FORM", family_of(device) == Family::cpu_like ? 0 : 1);
+    return {device, {"cross_entropy.cl", name, defines}};
+}
 
-void check(const View& logits, const View& labels, const CrossEntropyParameters& parameters) {
-    require_floating("cross_entropy", "logits", logits);
-    require_rank("cross_entropy", "logits", logits, 2, "N, C");
-    require_dense("cross_entropy", "logits", logits);
-    require_dense("cross_entropy", "labels", labels);
-    require_shape("cross_entropy", "labels", labels, {logits.shape[0]});
-    require_same_device("cross_entropy", logits, labels);
+void check_labels(const char* function, const View& labels, std::int64_t rows) {
     if (labels.dtype != DType::i32 && labels.dtype != DType::i64)
-        throw TypeError(fmt::format("cross_entropy: wants labels of i32 or i64, got {}", name_of(labels.dtype)));
-    if (logits.shape[1] < 1) throw ShapeError(fmt::format("cross_entropy: wants at least one class, got logits {}", logits.shape.str()));
-    if (!(parameters.label_smoothing >= 0 && parameters.label_smoothing < 1))
-        throw ValueError(fmt::format("cross_entropy: wants a label_smoothing in [0, 1), got {}", parameters.label_smoothing));
+        throw TypeError(fmt::format("{}: wants labels of i32 or i64, got {}", function, name_of(labels.dtype)));
+    require_shape(function, "labels", labels, {rows});
+    require_dense(function, "labels", labels);
 }
 
-struct Launch {
-    Kernel kernel;
-    Range range;
-};
-
-Launch prepare(const char* name, const View& logits, const View& labels) {
-    const Device device = logits.device();
-    std::size_t group = 1;
-    if (device.family() == Family::gpu_like)
-        while (group * 2 <= std::min(kGpuGroup, device.info().max_work_group)) group *= 2;
-    Defines defines = real_defines(logits.dtype);
-    defines.set("LABEL", cl_type(labels.dtype)).set("GROUP", static_cast<std::int64_t>(group));
-    return {Kernel(device, {"cross_entropy.cl", name, defines}),
-            {.global = {static_cast<std::size_t>(logits.shape[0]) * group, 1, 1}, .local = {group, 1, 1}}};
+void check_logits(const char* function, const View& logits, const CrossEntropy& options) {
+    require_floating(function, "logits", logits);
+    require_rank(function, "logits", logits, 2, "N, C");
+    if (logits.shape[1] == 0 && logits.shape[0] > 0)
+        throw ShapeError(fmt::format("{}: wants at least one class, got logits of shape {}", function, logits.shape.str()));
+    require_dense(function, "logits", logits);
+    if (!(options.label_smoothing >= 0 && options.label_smoothing < 1))
+        throw ValueError(fmt::format("{}: wants label_smoothing in [0, 1), got {}", function, options.label_smoothing));
 }
+
+void check_result(const char* function, std::string_view name, const View& logits, const View& view, const Shape& shape) {
+    require_alike(function, "logits", logits, name, view);
+    require_shape(function, name, view, shape);
+    require_dense(function, name, view);
+}
+
+std::size_t cpu_groups(std::int64_t rows, std::int64_t each) { return to_size(ceil_div(rows, each)); }
 
 }  // namespace
 
-void cross_entropy_forward(const View& logits, const View& labels, const View& losses, const View& counts, const View& lse,
-                           const CrossEntropyParameters& parameters) {
-    check(logits, labels, parameters);
-    for (const View* out : {&losses, &counts, &lse}) {
-        require_shape("cross_entropy_forward", "each output", *out, labels.shape);
-        require_dense("cross_entropy_forward", "each output", *out);
-        require_alike("cross_entropy_forward", "logits", logits, "each output", *out);
+void cross_entropy(const View& logits, const View& labels, const CrossEntropy& options, const View& losses, const View& statistics) {
+    const std::int64_t n = logits.rank() == 2 ? logits.shape[0] : 0;
+    check_logits("cross_entropy", logits, options);
+    check_labels("cross_entropy", labels, n);
+    require_same_device("cross_entropy", logits, labels);
+    check_result("cross_entropy", "losses", logits, losses, {n});
+    check_result("cross_entropy", "statistics", logits, statistics, {n, 2});
+    if (n == 0) return;
+    const Kernel kernel = kernel_for("cross_entropy", logits.dtype, labels.dtype, logits.device());
+    const RealArguments reals(logits.dtype, {options.label_smoothing});
+    const std::int64_t classes = logits.shape[1];
+    if (family_of(logits.device()) == Family::cpu_like) {
+        const std::int64_t each = rows_each(logits.device(), n, classes);
+        launch(kernel, {.global = {cpu_groups(n, each), 1, 1}, .local = {1, 1, 1}},
+               {n, classes, options.ignore_label, reals[0], each, logits.argument(), labels.argument(), losses.argument(), statistics.argument()});
+    } else {
+        const RowGroup group = row_group(n, classes, false, kernel);
+        launch(kernel, {.global = {to_size(ceil_div(n, group.rows)) * group.items(), 1, 1}, .local = {group.items(), 1, 1}},
+               {n, classes, options.ignore_label, reals[0], group.lanes_argument(), group.stride_argument(),
+                LocalMemory{group.items() * size_of(logits.dtype)}, logits.argument(), labels.argument(), losses.argument(), statistics.argument()});
     }
-    if (logits.numel() == 0) return;
-    const auto [kernel, range] = prepare("cross_entropy_forward", logits, labels);
-    const RealArguments reals(logits.dtype, {parameters.label_smoothing});
-    launch(kernel, range, {logits.shape[0], logits.shape[1], logits.argument(), labels.argument(), losses.argument(), counts.argument(),
-                           lse.argument(), reals[0], parameters.ignore_label});
 }
 
-void cross_entropy_backward(const View& logits, const View& labels, const View& lse, const View& row_gradient, const View& logits_gradient,
-                            const CrossEntropyParameters& parameters) {
-    check(logits, labels, parameters);
-    require_shape("cross_entropy_backward", "lse", lse, labels.shape);
-    require_shape("cross_entropy_backward", "the row gradient", row_gradient, labels.shape);
-    require_alike("cross_entropy_backward", "logits", logits, "row gradient", row_gradient);
-    require_shape("cross_entropy_backward", "the logits' gradient", logits_gradient, logits.shape);
-    require_dense("cross_entropy_backward", "the logits' gradient", logits_gradient);
-    require_alike("cross_entropy_backward", "logits", logits, "their gradient", logits_gradient);
-    if (logits.numel() == 0) return;
-    const auto [kernel, range] = prepare("cross_entropy_backward", logits, labels);
-    const RealArguments reals(logits.dtype, {parameters.label_smoothing});
-    launch(kernel, range, {logits.shape[0], logits.shape[1], logits.argument(), labels.argument(), lse.argument(), row_gradient.argument(),
-                           row_gradient.strides[0], logits_gradient.argument(), reals[0], parameters.ignore_label});
+void cross_entropy_total(const View& losses, const View& labels, std::int64_t ignore_label, bool mean, const View& total) {
+    require_floating("cross_entropy_total", "losses", losses);
+    require_rank("cross_entropy_total", "losses", losses, 1, "N");
+    require_dense("cross_entropy_total", "losses", losses);
+    check_labels("cross_entropy_total", labels, losses.shape[0]);
+    check_result("cross_entropy_total", "the total", losses, total, {2});
+    const Kernel kernel = kernel_for("cross_entropy_total", losses.dtype, labels.dtype, losses.device());
+    const bool cpu = family_of(losses.device()) == Family::cpu_like;
+    const std::size_t items = cpu ? 1 : row_group(1, 4 * losses.shape[0], false, kernel).items();
+    launch(kernel, {.global = {items, 1, 1}, .local = {items, 1, 1}},
+           {losses.shape[0], ignore_label, std::int32_t{mean}, LocalMemory{items * size_of(losses.dtype)}, losses.argument(), labels.argument(), total.argument()});
+}
+
+void cross_entropy_backward(const View& logits, const View& labels, const CrossEntropy& options, const View& statistics, const View& gradient,
+                            const View& total, const View& logits_gradient) {
+    constexpr auto* function = "cross_entropy_backward";
+    check_logits(function, logits, options);
+    const std::int64_t n = logits.shape[0], classes = logits.shape[1];
+    check_labels(function, labels, n);
+    require_same_device(function, logits, labels);
+    check_result(function, "statistics", logits, statistics, {n, 2});
+    check_result(function, "the logits' gradient", logits, logits_gradient, logits.shape);
+    const bool per_row = gradient.rank() > 0;
+    check_result(function, "the gradient", logits, gradient, per_row ? Shape{n} : Shape{});
+    if (!per_row) check_result(function, "the total", logits, total, {2});
+    const BufferArgument divisor = per_row ? statistics.argument() : total.argument();  // not read for single rows
+    if (n == 0) return;
+    const Kernel kernel = kernel_for("cross_entropy_backward", logits.dtype, labels.dtype, logits.device());
+    const RealArguments reals(logits.dtype, {options.label_smoothing});
+    if (family_of(logits.device()) == Family::cpu_like) {
+        const std::int64_t each = rows_each(logits.device(), n, classes);
+        launch(kernel, {.global = {cpu_groups(n, each), 1, 1}, .local = {1, 1, 1}},
+               {n, classes, options.ignore_label, reals[0], std::int32_t{per_row}, each, logits.argument(), labels.argument(), statistics.argument(),
+                gradient.argument(), divisor, logits_gradient.argument()});
+    } else {
+        const RowGroup group = row_group(n, classes, false, kernel);
+        launch(kernel, {.global = {to_size(ceil_div(n, group.rows)) * group.items(), 1, 1}, .local = {group.items(), 1, 1}},
+               {n, classes, options.ignore_label, reals[0], std::int32_t{per_row}, group.lanes_argument(), group.stride_argument(), logits.argument(),
+                labels.argument(), statistics.argument(), gradient.argument(), divisor, logits_gradient.argument()});
+    }
 }
 
 }  // namespace declivity::ops

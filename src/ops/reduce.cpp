@@ -10,20 +10,15 @@
 #include <fmt/format.h>
 
 #include "index_space.hpp"
+#include "work_split.hpp"
 
 namespace declivity::ops {
 namespace {
 
-// Tunables; cl_kernels/reduce.cl says what they mean.
+// Tunables beside those of work_split.hpp; cl_kernels/reduce.cl says what they mean.
 constexpr std::int64_t kCpuBlock = 2048;         // elements of a partial sum in reduce_rows: 32 in each of 64 lanes
 constexpr std::int64_t kColumnBlock = 64;        // and in reduce_columns, a column
 constexpr std::int64_t kGpuBlock = 64;           // and in reduce_groups, a work-item
-constexpr std::int64_t kCpuWork = 16384;         // elements that are worth a work-item on CPU-like devices
-constexpr std::int64_t kCpuItemsPerUnit = 4;     // work-items for each compute unit, so that all end at about the same time
-constexpr std::int64_t kGpuGroup = 256;          // work-items of a group
-constexpr std::int64_t kGpuGroupsPerUnit = 8;    // groups for each compute unit, to hide latency
-constexpr std::int64_t kGpuWork = 8;             // elements that are worth a work-item of a group on GPU-like devices
-constexpr std::int64_t kGpuColumns = 32;         // neighbouring outputs of a group when these are contiguous in x
 constexpr std::int64_t kShortRow = 16;           // contiguous rows below it are better taken many at a time, across
 
 /// Kept axes (operands x, out) and reduced axes (operand x), merged.
@@ -110,14 +105,6 @@ std::int64_t reach_of(const View& view) {
     return last + 1;
 }
 
-std::int64_t power_of_two_up_to(std::int64_t value) {
-    std::int64_t power = 1;
-    while (power * 2 <= value) power *= 2;
-    return power;
-}
-
-std::size_t to_size(std::int64_t value) { return static_cast<std::size_t>(value); }
-
 /// Vectors along the reduced axis, or across outputs when these are the contiguous ones.
 bool across_columns(const Plan& plan) {
     if (plan.outputs == 1) return false;
@@ -126,38 +113,33 @@ bool across_columns(const Plan& plan) {
 
 // ---- CPU-like devices
 
-std::int64_t cpu_lanes(DType type) { return size_of(type) == 8 ? 8 : 16; }
-
 void launch_rows(Reduce kind, const View& x, const View& out, const Plan& plan, const Pass& pass) {
     Defines defines = defines_of(kind, x, out, plan.step() == 1);
-    defines.set("FORM", 0).set("LANES", cpu_lanes(out.dtype)).set("BLOCK", kCpuBlock);
+    defines.set("FORM", 0).set("LANES", vector_lanes(out.dtype)).set("BLOCK", kCpuBlock);
     const Kernel kernel(x.device(), {"reduce.cl", "reduce_rows", defines});
     const std::int64_t chunk = ceil_div(plan.elements, pass.splits);
-    const std::int64_t items = std::int64_t{x.device().info().compute_units} * kCpuItemsPerUnit;
-    const std::int64_t each = std::max<std::int64_t>(1, std::min(kCpuWork / chunk, ceil_div(plan.outputs, items)));
+    const std::int64_t each = rows_each(x.device(), plan.outputs, chunk);
     launch(kernel, {.global = {to_size(ceil_div(plan.outputs, each)), to_size(pass.splits), 1}, .local = {1, 1, 1}},
            {layout_of(plan), plan.outputs, each, plan.elements, chunk, pass.split_stride, pass.divisor, x.argument(), out.argument()});
 }
 
 void launch_columns(Reduce kind, const View& x, const View& out, const Plan& plan, const Pass& pass) {
-    const std::int64_t lanes = cpu_lanes(out.dtype);
+    const std::int64_t lanes = vector_lanes(out.dtype);
     const std::int64_t vectors = plan.columns() > 2 * lanes ? 4 : plan.columns() > lanes ? 2 : 1;
     Defines defines = defines_of(kind, x, out, plan.column_step() == 1);
     defines.set("FORM", 1).set("LANES", lanes).set("VECTORS", vectors).set("UNROLL", 4 / vectors).set("BLOCK", kColumnBlock);
     const Kernel kernel(x.device(), {"reduce.cl", "reduce_columns", defines});
     const std::int64_t chunk = ceil_div(plan.elements, pass.splits);
-    const std::int64_t items = std::int64_t{x.device().info().compute_units} * kCpuItemsPerUnit;
     const std::int64_t blocks = ceil_div(plan.columns(), vectors * lanes);
     const std::int64_t rows = plan.outputs / plan.columns();
-    const std::int64_t row_work = chunk * std::min(plan.columns(), vectors * lanes);
-    const std::int64_t each = std::max<std::int64_t>(1, std::min(kCpuWork / row_work, rows * blocks / items));
+    const std::int64_t each = rows_each(x.device(), rows, chunk * std::min(plan.columns(), vectors * lanes));
     launch(kernel, {.global = {to_size(blocks), to_size(ceil_div(rows, each)), to_size(pass.splits)}, .local = {1, 1, 1}},
            {layout_of(plan), rows, each, plan.elements, chunk, pass.split_stride, pass.divisor, reach_of(x), x.argument(), out.argument()});
 }
 
 std::int64_t cpu_splits(const Plan& plan, const Device& device, DType type) {
     const std::int64_t wanted = std::int64_t{device.info().compute_units} * kCpuItemsPerUnit;
-    const std::int64_t wide = across_columns(plan) ? std::min(plan.columns(), 4 * cpu_lanes(type)) : 1;
+    const std::int64_t wide = across_columns(plan) ? std::min(plan.columns(), 4 * vector_lanes(type)) : 1;
     const std::int64_t items = plan.outputs / wide;
     if (items >= wanted) return 1;
     return std::max<std::int64_t>(1, std::min(ceil_div(wanted, std::max<std::int64_t>(1, items)), plan.elements * wide / kCpuWork));
@@ -165,32 +147,10 @@ std::int64_t cpu_splits(const Plan& plan, const Device& device, DType type) {
 
 // ---- GPU-like devices
 
-/// How the work-items of a group share outputs.
-struct Group {
-    std::int64_t lanes, outputs;
-    bool columns;
-};
-
-Group group_of(const Plan& plan, std::int64_t most) {
-    Group group{};
-    group.columns = across_columns(plan);
-    const std::int64_t outputs = power_of_two_up_to(2 * plan.outputs - 1);
-    const std::int64_t useful = power_of_two_up_to(std::max<std::int64_t>(1, plan.elements / (group.columns ? 1 : 4)));
-    if (group.columns) {
-        group.outputs = std::min({outputs, kGpuColumns, most});
-        group.lanes = std::min(useful, most / group.outputs);
-        group.outputs = std::min(outputs, most / group.lanes);
-    } else {
-        group.lanes = std::min(useful, most);
-        group.outputs = std::min(outputs, most / group.lanes);
-    }
-    return group;
-}
-
 std::int64_t gpu_splits(const Plan& plan, const Device& device) {
-    const Group group = group_of(plan, kGpuGroup);
+    const RowGroup group = row_group(plan.outputs, plan.elements, across_columns(plan), kGpuGroup);
     const std::int64_t wanted = std::int64_t{device.info().compute_units} * kGpuGroupsPerUnit;
-    const std::int64_t groups = ceil_div(plan.outputs, group.outputs);
+    const std::int64_t groups = ceil_div(plan.outputs, group.rows);
     return std::max<std::int64_t>(1, std::min(wanted / groups, plan.elements / (group.lanes * kGpuWork)));
 }
 
@@ -198,13 +158,11 @@ void launch_groups(Reduce kind, const View& x, const View& out, const Plan& plan
     Defines defines = defines_of(kind, x, out, plan.step() == 1);
     defines.set("FORM", 2).set("BLOCK", kGpuBlock);
     const Kernel kernel(x.device(), {"reduce.cl", "reduce_groups", defines});
-    const Group group = group_of(plan, power_of_two_up_to(std::min(kGpuGroup, static_cast<std::int64_t>(kernel.max_work_group()))));
+    const RowGroup group = row_group(plan.outputs, plan.elements, across_columns(plan), kernel);
     const std::int64_t chunk = ceil_div(plan.elements, pass.splits);
-    const std::size_t items = to_size(group.lanes * group.outputs);
-    const auto lanes = static_cast<std::int32_t>(group.lanes), lane_stride = static_cast<std::int32_t>(group.columns ? group.outputs : 1);
-    launch(kernel, {.global = {to_size(ceil_div(plan.outputs, group.outputs)) * items, to_size(pass.splits), 1}, .local = {items, 1, 1}},
-           {layout_of(plan), plan.outputs, plan.elements, chunk, pass.split_stride, pass.divisor, lanes, lane_stride,
-            LocalMemory{items * size_of(out.dtype)}, x.argument(), out.argument()});
+    launch(kernel, {.global = {to_size(ceil_div(plan.outputs, group.rows)) * group.items(), to_size(pass.splits), 1}, .local = {group.items(), 1, 1}},
+           {layout_of(plan), plan.outputs, plan.elements, chunk, pass.split_stride, pass.divisor, group.lanes_argument(), group.stride_argument(),
+            LocalMemory{group.items() * size_of(out.dtype)}, x.argument(), out.argument()});
 }
 
 // ---- both
@@ -213,7 +171,7 @@ void launch_groups(Reduce kind, const View& x, const View& out, const Plan& plan
 void run(Reduce kind, const View& x, const Dims& axes, const View& out, const Pass& pass, bool may_split) {
     const Plan plan = plan_of(x, axes, out);
     const Device device = x.device();
-    const bool cpu = device.family() == Family::cpu_like;
+    const bool cpu = family_of(device) == Family::cpu_like;
     const std::int64_t splits = !may_split ? 1 : cpu ? cpu_splits(plan, device, out.dtype) : gpu_splits(plan, device);
     if (splits > 1) {  // the outputs alone would leave parts of the device idle: partial results first
         Shape shape = out.shape;

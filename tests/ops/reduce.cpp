@@ -5,8 +5,8 @@
 #include <declivity/tensor/creation.hpp>
 #include <doctest/doctest.h>
 
+#include "ops/work_split.hpp"
 #include "tests/support/gradient_check.hpp"
-#include "tests/support/skip.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
@@ -14,13 +14,16 @@ using ops::Reduce;
 
 namespace {
 
+constexpr Family kFamilies[] = {Family::cpu_like, Family::gpu_like};
 constexpr Reduce kKinds[] = {Reduce::sum, Reduce::mean, Reduce::max, Reduce::min};
 
-void check(const ReduceCase& one, Reduce kind, const Tensor& x) {
+void check(const ReduceCase& one, Reduce kind, const Tensor& x, const std::vector<double>& elements, Family family) {
+    const ops::FamilyScope scope(family);
+    CAPTURE(family == Family::cpu_like ? "CPU-like" : "GPU-like");
     CAPTURE(one.name);
     CAPTURE(ops::name_of(kind));
     CAPTURE(name_of(x.dtype()));
-    const auto expected = reference_reduce(kind, values(x), one.shape, one.axes);
+    const auto expected = reference_reduce(kind, elements, one.shape, one.axes);
     CHECK(difference(Tensor(ops::reduce(kind, x.view(), one.axes, false)), expected, one.tolerance(kind, x.dtype())) == "");
 }
 
@@ -31,7 +34,9 @@ TEST_CASE("reductions of floats agree with the reference") {
         if (one.large && small_cases()) continue;
         for (const DType dtype : {DType::f32, DType::f64}) {
             const Tensor x = one.input(dtype);
-            for (const Reduce kind : kKinds) check(one, kind, x);
+            const auto elements = values(x);
+            for (const Reduce kind : kKinds)
+                for (const Family family : kFamilies) check(one, kind, x, elements, family);
         }
     }
 }
@@ -45,7 +50,9 @@ TEST_CASE("reductions of integers are exact") {
         for (const DType dtype : {DType::i8, DType::u8, DType::i32, DType::i64, DType::boolean}) {
             const bool is_signed = dtype != DType::u8 && dtype != DType::boolean;
             const Tensor x = one.input(dtype, 2, is_signed ? -120 : 0, dtype == DType::boolean ? 2 : 120);
-            for (const Reduce kind : {Reduce::sum, Reduce::max, Reduce::min}) check(one, kind, x);
+            const auto elements = values(x);
+            for (const Reduce kind : {Reduce::sum, Reduce::max, Reduce::min})
+                for (const Family family : kFamilies) check(one, kind, x, elements, family);
         }
     }
     const Tensor big = Tensor::from<std::int32_t>({2'000'000'000, 2'000'000'000, 2'000'000'000}, {3});
@@ -79,10 +86,13 @@ TEST_CASE("a stretched axis is reduced as if its elements were there") {
 TEST_CASE("sums of many f32 lose little") {
     if (small_cases()) return;
     const std::int64_t n = 1 << 24;
+    for (const Family family : kFamilies) {
+    const ops::FamilyScope scope(family);
     CHECK(sum(ones({n})).item<float>() == 0x1p24f);
     CHECK(sum(full({n}, 0.1)).item<float>() == doctest::Approx(0x1p24 * double{0.1f}).epsilon(1e-6));
     CHECK(mean(full({n / 4, 4}, 0.1), {0}).to_vector<float>()[3] == doctest::Approx(0.1).epsilon(1e-6));
     CHECK(mean(full({4, n / 4}, 0.1), {1}).to_vector<float>()[3] == doctest::Approx(0.1).epsilon(1e-6));
+    }
 }
 
 TEST_CASE("the same sum has the same bits every time") {
@@ -92,6 +102,8 @@ TEST_CASE("the same sum has the same bits every time") {
 }
 
 TEST_CASE("NaN and infinities pass through") {
+    for (const Family family : kFamilies) {
+    const ops::FamilyScope scope(family);
     for (const std::int64_t n : {3, 50, 200}) {
         for (const std::int64_t at : {std::int64_t{0}, n / 2, n - 1}) {
             auto elements = random_values(n, 6);
@@ -108,6 +120,8 @@ TEST_CASE("NaN and infinities pass through") {
     CHECK(max(Tensor::from<float>({-INFINITY, -INFINITY}, {2})).item<float>() == -INFINITY);
     CHECK(min(Tensor::from<float>({INFINITY, INFINITY}, {2})).item<float>() == INFINITY);
     CHECK(std::isnan(sum(Tensor::from<float>({INFINITY, -INFINITY}, {2})).item<float>()));
+    CHECK(sum(Tensor::from<float>({INFINITY, 1}, {2})).item<float>() == INFINITY);
+    }
 }
 
 TEST_CASE("reductions of nothing") {
@@ -131,6 +145,49 @@ TEST_CASE("gradients of reductions") {
         CHECK(gradient_difference([&](const auto& in) { return max(in[0], one.axes); }, {x}) == "");
         CHECK(gradient_difference([&](const auto& in) { return min(in[0], one.axes, true); }, {x}) == "");
     }
+}
+
+TEST_CASE("argmax agrees with the reference") {
+    for (const ArgmaxCase& one : argmax_cases()) {
+        if (one.large && small_cases()) continue;
+        for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64, DType::i8, DType::u8, DType::boolean}) {
+            if (!is_floating(dtype) && one.shape.rank() != 2) continue;  // each type is a kernel of its own
+            const Tensor x = random_tensor(one.shape, 9, dtype, is_floating(dtype) ? -1 : 0, is_floating(dtype) ? 1 : dtype == DType::boolean ? 2 : 120);
+            const auto expected = reference_argmax(values(x), one.shape, one.axis);
+            for (const Family family : kFamilies) {
+                const ops::FamilyScope scope(family);
+                CAPTURE(one.shape.str());
+                CAPTURE(name_of(dtype));
+                CAPTURE(family == Family::cpu_like ? "CPU-like" : "GPU-like");
+                CHECK(values(argmax(x, one.axis)) == expected);
+            }
+        }
+    }
+}
+
+TEST_CASE("argmax: ties, NaN, shapes") {
+    for (const Family family : kFamilies) {
+        const ops::FamilyScope scope(family);
+        for (const std::int64_t n : {5, 70, 1500}) {
+            auto elements = std::vector<double>(static_cast<std::size_t>(n), 1);
+            CHECK(argmax(tensor(elements, {n})).item<std::int64_t>() == 0);
+            CHECK(argmax(tensor(elements, {n, 1})).item<std::int64_t>() == 0);
+            elements[static_cast<std::size_t>(n - 2)] = elements[static_cast<std::size_t>(n - 1)] = 2;
+            CHECK(argmax(tensor(elements, {n})).item<std::int64_t>() == n - 2);
+            elements[static_cast<std::size_t>(n / 2)] = elements[static_cast<std::size_t>(n / 2 + 1)] = NAN;
+            CHECK(argmax(tensor(elements, {n})).item<std::int64_t>() == n / 2);
+            CHECK(argmax(expand(tensor(elements, {n, 1}), {n, 3}), 0).to_vector<std::int64_t>() == std::vector<std::int64_t>(3, n / 2));
+        }
+        CHECK(argmax(Tensor::from<float>({-INFINITY, -INFINITY}, {2})).item<std::int64_t>() == 0);
+        const Tensor x = Tensor::from<float>({1, 5, 2, 9, 4, 3}, {2, 3});
+        CHECK(argmax(transpose(x), 0).to_vector<std::int64_t>() == std::vector<std::int64_t>{1, 0});
+        CHECK(argmax(x, 0, true).shape() == Shape({1, 3}));
+        CHECK(argmax(x, -1).shape() == Shape({2}));
+    }
+    CHECK(argmax(zeros({0, 3}), 1).shape() == Shape({0}));
+    CHECK_THROWS_WITH_AS(argmax(zeros({3, 0}), 1), "argmax: wants at least one element to choose from, got [3, 0] along axis 1", ShapeError);
+    CHECK_THROWS_WITH_AS(argmax(zeros({3}), 1), "argmax: wants an axis in [-1, 0], got 1", ShapeError);
+    CHECK_THROWS_AS(argmax(zeros({})), ShapeError);
 }
 
 TEST_CASE("equal largest elements share the gradient") {

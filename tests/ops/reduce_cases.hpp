@@ -92,6 +92,34 @@ inline const std::vector<ReduceCase>& reduce_cases() {
     return cases;
 }
 
+struct ArgmaxCase {
+    Shape shape;
+    int axis;
+    bool large = false;  ///< too much for an interpreter
+};
+
+inline const std::vector<ArgmaxCase>& argmax_cases() {
+    static const std::vector<ArgmaxCase> cases{{{1}, 0}, {{7}, 0}, {{300}, 0}, {{9, 10}, 1}, {{9, 70}, 0}, {{3, 5, 4}, 1}, {{2, 3, 70}, 1},
+                                               {{1'000'003}, 0, true}, {{1000, 1000}, 1, true}, {{2000, 500}, 0, true}, {{8, 21, 64, 64}, 1, true}};
+    return cases;
+}
+
+/// Position of the first largest element along one axis, no NaN.
+inline std::vector<double> reference_argmax(const std::vector<double>& x, const Shape& shape, int axis) {
+    std::int64_t inner = 1;
+    for (int i = axis + 1; i < shape.rank(); ++i) inner *= shape[i];
+    const std::int64_t n = shape[axis];
+    std::vector<double> out;
+    for (std::int64_t row = 0; row < shape.numel() / n; ++row) {
+        const std::int64_t start = row / inner * n * inner + row % inner;
+        std::int64_t best = 0;
+        for (std::int64_t c = 1; c < n; ++c)
+            if (x[static_cast<std::size_t>(start + c * inner)] > x[static_cast<std::size_t>(start + best * inner)]) best = c;
+        out.push_back(static_cast<double>(best));
+    }
+    return out;
+}
+
 /// Results in row-major order of the kept axes.
 inline std::vector<double> reference_reduce(ops::Reduce kind, const std::vector<double>& x, const Shape& shape, const Dims& given_axes) {
     const Dims axes = ops::normalize_axes("reference", given_axes, shape.rank());

@@ -1,0 +1,107 @@
+// out[o, k] = the first c for which x[o, c, k] is largest; a NaN is larger than all else.
+//
+// x[o, c, k] with o in [0, outer), c in [0, n), k in [0, inner), dense; a row is one (o, k).
+//
+//   FORM     0 CPU-like, inner == 1: a work-item takes `each` rows. global (row groups)
+//            1 CPU-like, inner > 1: a work-item takes COLUMNS neighbouring k of `each` o. global (column blocks, o groups)
+//            2 GPU-like: several work-items a row. global (row groups * local size)
+//   T        type of x
+//   LANES    form 0: elements of a vector
+//   BLOCK    form 0: elements whose largest is found before anybody asks where it stands
+//   COLUMNS  form 1
+#ifdef REAL_IS_DOUBLE
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+
+#include "join.clh"
+
+#define BEATS(v, best) (((v) > (best)) | (IS_NAN(v) & !IS_NAN(best)))
+
+#if FORM == 0
+
+#include "row.clh"
+
+__kernel void argmax(const long outer, const long n, const long inner, const long each, __global const T* restrict x_base,
+                     const long x_offset, __global long* restrict out, const long out_offset) {
+    const long last = min(outer, ((long)get_global_id(0) + 1) * each);
+    for (long row = get_global_id(0) * each; row < last; ++row) {
+        __global const T* x = x_base + x_offset + row * n;
+        T best = x[0];
+        long at = 0;
+        for (long start = 0; start < n; start += BLOCK) {
+            const long end = min(n, start + BLOCK);
+            const T largest = row_max(x + start, end - start);
+            if (!BEATS(largest, best)) continue;
+            best = largest;
+            at = start;
+            while (x[at] != best && !IS_NAN(x[at])) ++at;
+        }
+        out[out_offset + row] = at;
+    }
+}
+
+#elif FORM == 1
+
+__kernel void argmax(const long outer, const long n, const long inner, const long each, __global const T* restrict x_base,
+                     const long x_offset, __global long* restrict out_base, const long out_offset) {
+    T best[COLUMNS];
+    long at[COLUMNS];
+    const long first = get_global_id(0) * (long)COLUMNS;
+    const int count = (int)min((long)COLUMNS, inner - first);
+    const long last = min(outer, ((long)get_global_id(1) + 1) * each);
+    for (long o = get_global_id(1) * each; o < last; ++o) {
+        __global const T* x = x_base + x_offset + o * n * inner + first;
+        for (int k = 0; k < count; ++k) {
+            best[k] = x[k];
+            at[k] = 0;
+        }
+        for (long c = 1; c < n; ++c)
+            for (int k = 0; k < count; ++k) {
+                const T v = x[c * inner + k];
+                const int beats = BEATS(v, best[k]);
+                best[k] = beats ? v : best[k];
+                at[k] = beats ? c : at[k];
+            }
+        __global long* out = out_base + out_offset + o * inner + first;
+        for (int k = 0; k < count; ++k) out[k] = at[k];
+    }
+}
+
+#else
+
+#include "row_group.clh"
+
+__kernel void argmax(const long outer, const long n, const long inner, const int lanes, const int lane_stride, __local T* values,
+                     __local long* places, __global const T* restrict x_base, const long x_offset, __global long* restrict out,
+                     const long out_offset) {
+    const struct RowGroup group = row_group(lanes, lane_stride);
+    const long rows = outer * inner, row = min(group.row, rows - 1);
+    __global const T* x = x_base + x_offset + row / inner * n * inner + row % inner;
+    long at = min((long)group.lane, n - 1);
+    T best = x[at * inner];
+    for (long c = group.lane + lanes; c < n; c += lanes) {
+        const T v = x[c * inner];
+        if (BEATS(v, best)) {
+            best = v;
+            at = c;
+        }
+    }
+    values[group.item] = best;
+    places[group.item] = at;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int reach = lanes / 2; reach > 0; reach /= 2) {
+        if (group.lane < reach) {
+            const int other = group.item + reach * lane_stride;
+            const T mine = values[group.item], theirs = values[other];
+            const int equal = (mine == theirs) | (IS_NAN(mine) & IS_NAN(theirs));
+            if (BEATS(theirs, mine) | (equal & (places[other] < places[group.item]))) {
+                values[group.item] = theirs;
+                places[group.item] = places[other];
+            }
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    if (group.lane == 0 && group.row < rows) out[out_offset + group.row] = places[group.item];
+}
+
+#endif

@@ -1,0 +1,341 @@
+// y[n, c, l] = (x[n, c, l] - mean[c]) scale[c] weight[c] + bias[c],  scale[c] = 1 / sqrt(variance[c] + epsilon)
+//
+// and backwards, with g the gradient of y, B[c] = sum of g, W[c] = sum of g (x - mean) scale, both over n and l:
+//   dbias = B,  dweight = W,  dx = scale weight (g - B / M - (x - mean) scale W / M),  M = N L,
+//   where the terms over M are left out unless mean and variance are those of x.
+//
+// x[n, c, l] with n in [0, N), c in [0, C), l in [0, L), dense.
+//
+// Sums over n and l run over the `positions` of a column, in two passes: chunk number s of `chunk` positions gives the
+// pair of parts parts[2 (s columns + column)], and one work-item a channel joins these.
+//
+//   FORM     how columns lie:
+//            0 CPU-like, long planes: a column is a channel, its positions are (n, l), vectors along l.
+//              global (C, chunks)
+//            1 CPU-like, short planes: a column is one (c, l), its positions are n, vectors across columns.
+//              global (column blocks, chunks)
+//            2 GPU-like: either of them, several work-items a column. global (column groups * local size, chunks)
+//   REAL, T  float or double
+//   LANES    form 0: elements of a vector
+//   BLOCK    forms 0 and 1: positions whose mean is taken before their deviations from it, still in the cache
+//   COLUMNS  form 1: columns of a work-item
+#include "math.clh"
+
+struct Sizes {
+    long N, C, L;
+    long columns, positions, chunk;
+};
+
+// Joins mean and sum of squared deviations of `count` elements with those of `other_count` more (Chan et al.).
+#define JOIN_STATISTICS(TYPE, count, mean, squares, other_count, other_mean, other_squares)              \
+    {                                                                                                    \
+        const TYPE delta = (other_mean) - (mean);                                                        \
+        const REAL share = (REAL)(other_count) / (REAL)((count) + (other_count));                        \
+        mean += delta * share;                                                                           \
+        squares += (other_squares) + delta * delta * ((REAL)(count) * share);                            \
+    }
+
+// ---- sums, first pass
+
+#if FORM == 0
+
+#include "row.clh"
+#define FIRST(v, w, m) (v)
+#define SQUARED_DEVIATION(v, w, m) (((v) - (m)) * ((v) - (m)))
+#define DEVIATION_PRODUCT(v, w, m) ((v) * ((w) - (m)))
+ROW_SUM(row_sum, FIRST)
+ROW_SUM(row_squares, SQUARED_DEVIATION)
+ROW_SUM(row_products, DEVIATION_PRODUCT)
+
+// The sum of FUNCTION over the runs of contiguous positions from `begin` to `end` of channel c.
+#define OVER_RUNS(sum, FUNCTION, p, q, m, begin, end)                                    \
+    for (long at = begin; at < (end);) {                                                 \
+        const long n = at / sizes.L, l = at - n * sizes.L;                               \
+        const long run = min(sizes.L - l, (end) - at);                                   \
+        const long start = (n * sizes.C + c) * sizes.L + l;                              \
+        sum += FUNCTION((p) + start, (q) + start, run, m);                               \
+        at += run;                                                                       \
+    }
+
+__kernel void batch_norm_statistics(const struct Sizes sizes, __global const REAL* restrict x_base, const long x_offset,
+                                    __global REAL* restrict parts, const long parts_offset) {
+    __global const REAL* x = x_base + x_offset;
+    const long c = get_global_id(0), split = get_global_id(1);
+    const long first = split * sizes.chunk, end = min(sizes.positions, first + sizes.chunk);
+    REAL mean = 0, squares = 0;
+    for (long begin = first; begin < end; begin += BLOCK) {
+        const long block_end = min(end, begin + BLOCK), count = block_end - begin;
+        REAL sum = 0, block_squares = 0;
+        OVER_RUNS(sum, row_sum, x, x, 0, begin, block_end)
+        const REAL block_mean = sum / (REAL)count;
+        OVER_RUNS(block_squares, row_squares, x, x, block_mean, begin, block_end)
+        JOIN_STATISTICS(REAL, begin - first, mean, squares, count, block_mean, block_squares)
+    }
+    parts[parts_offset + 2 * (split * sizes.columns + c)] = mean;
+    parts[parts_offset + 2 * (split * sizes.columns + c) + 1] = squares;
+}
+
+__kernel void batch_norm_gradient_sums(const struct Sizes sizes, __global const REAL* restrict x_base, const long x_offset,
+                                       __global const REAL* restrict g_base, const long g_offset, __global const REAL* restrict mean,
+                                       const long mean_offset, __global REAL* restrict parts, const long parts_offset) {
+    __global const REAL* x = x_base + x_offset;
+    __global const REAL* g = g_base + g_offset;
+    const long c = get_global_id(0), split = get_global_id(1);
+    const long first = split * sizes.chunk, end = min(sizes.positions, first + sizes.chunk);
+    REAL sum = 0, products = 0;
+    for (long begin = first; begin < end; begin += BLOCK) {
+        const long block_end = min(end, begin + BLOCK);
+        REAL block_sum = 0, block_products = 0;
+        OVER_RUNS(block_sum, row_sum, g, g, 0, begin, block_end)
+        OVER_RUNS(block_products, row_products, g, x, mean[mean_offset + c], begin, block_end)
+        sum += block_sum;
+        products += block_products;
+    }
+    parts[parts_offset + 2 * (split * sizes.columns + c)] = sum;
+    parts[parts_offset + 2 * (split * sizes.columns + c) + 1] = products;
+}
+
+#elif FORM == 1
+
+__kernel void batch_norm_statistics(const struct Sizes sizes, __global const REAL* restrict x_base, const long x_offset,
+                                    __global REAL* restrict parts_base, const long parts_offset) {
+    REAL mean[COLUMNS], squares[COLUMNS], block_mean[COLUMNS], block_squares[COLUMNS];
+    const long column = get_global_id(0) * (long)COLUMNS, split = get_global_id(1);
+    const int count = (int)min((long)COLUMNS, sizes.columns - column);
+    __global const REAL* x = x_base + x_offset + column;
+    const long first = split * sizes.chunk, end = min(sizes.positions, first + sizes.chunk);
+    for (int k = 0; k < count; ++k) mean[k] = squares[k] = 0;
+    for (long begin = first; begin < end; begin += BLOCK) {
+        const long block_end = min(end, begin + BLOCK), block = block_end - begin;
+        for (int k = 0; k < count; ++k) block_mean[k] = block_squares[k] = 0;
+        for (long n = begin; n < block_end; ++n)
+            for (int k = 0; k < count; ++k) block_mean[k] += x[n * sizes.columns + k];
+        for (int k = 0; k < count; ++k) block_mean[k] /= (REAL)block;
+        for (long n = begin; n < block_end; ++n)
+            for (int k = 0; k < count; ++k) {
+                const REAL deviation = x[n * sizes.columns + k] - block_mean[k];
+                block_squares[k] += deviation * deviation;
+            }
+        for (int k = 0; k < count; ++k) JOIN_STATISTICS(REAL, begin - first, mean[k], squares[k], block, block_mean[k], block_squares[k])
+    }
+    __global REAL* parts = parts_base + parts_offset + 2 * (split * sizes.columns + column);
+    for (int k = 0; k < count; ++k) {
+        parts[2 * k] = mean[k];
+        parts[2 * k + 1] = squares[k];
+    }
+}
+
+__kernel void batch_norm_gradient_sums(const struct Sizes sizes, __global const REAL* restrict x_base, const long x_offset,
+                                       __global const REAL* restrict g_base, const long g_offset, __global const REAL* restrict mean_base,
+                                       const long mean_offset, __global REAL* restrict parts_base, const long parts_offset) {
+    REAL mean[COLUMNS], sum[COLUMNS], products[COLUMNS];
+    const long column = get_global_id(0) * (long)COLUMNS, split = get_global_id(1);
+    const int count = (int)min((long)COLUMNS, sizes.columns - column);
+    __global const REAL* x = x_base + x_offset + column;
+    __global const REAL* g = g_base + g_offset + column;
+    const long end = min(sizes.positions, (split + 1) * sizes.chunk);
+    for (int k = 0; k < count; ++k) {
+        mean[k] = mean_base[mean_offset + (column + k) / sizes.L];
+        sum[k] = products[k] = 0;
+    }
+    for (long n = split * sizes.chunk; n < end; ++n)
+        for (int k = 0; k < count; ++k) {
+            const REAL v = g[n * sizes.columns + k];
+            sum[k] += v;
+            products[k] += v * (x[n * sizes.columns + k] - mean[k]);
+        }
+    __global REAL* parts = parts_base + parts_offset + 2 * (split * sizes.columns + column);
+    for (int k = 0; k < count; ++k) {
+        parts[2 * k] = sum[k];
+        parts[2 * k + 1] = products[k];
+    }
+}
+
+#else
+
+#include "row_group.clh"
+ROW_GROUP_COMBINE(group_sum, REAL, ADDED)
+
+// Runs `code` with `at`, the place in x of each position that is this work-item's. A run is what lies in one stretch:
+// a plane when a column is a channel (positions < N L otherwise), the whole column when its positions are n alone.
+#define OVER_POSITIONS(code)                                                                                  \
+    {                                                                                                         \
+        const bool planes = sizes.columns == sizes.C && sizes.L > 1;                                          \
+        const long run = planes ? sizes.L : sizes.positions, step = planes ? 1 : sizes.columns;               \
+        const long runs_on = group.lanes / run, steps_on = group.lanes % run;                                 \
+        long position = first + group.lane, n = position / run, l = position - n * run;                       \
+        for (; position < end; position += group.lanes) {                                                     \
+            const long at = (planes ? (n * sizes.C + column) * sizes.L : column) + l * step;                  \
+            code;                                                                                             \
+            n += runs_on;                                                                                     \
+            l += steps_on;                                                                                    \
+            if (l >= run) {                                                                                   \
+                l -= run;                                                                                     \
+                ++n;                                                                                          \
+            }                                                                                                 \
+        }                                                                                                     \
+    }
+
+__kernel void batch_norm_statistics(const struct Sizes sizes, const int lanes, const int lane_stride, __local REAL* shared,
+                                    __global const REAL* restrict x_base, const long x_offset, __global REAL* restrict parts,
+                                    const long parts_offset) {
+    __global const REAL* x = x_base + x_offset;
+    const struct RowGroup group = row_group(lanes, lane_stride);
+    const long column = min(group.row, sizes.columns - 1), split = get_group_id(1);
+    const long first = split * sizes.chunk, end = min(sizes.positions, first + sizes.chunk);
+    REAL sum = 0, squares = 0;
+    OVER_POSITIONS(sum += x[at])
+    const REAL mean = group_sum(shared, group, sum) / (REAL)(end - first);
+    OVER_POSITIONS(squares += (x[at] - mean) * (x[at] - mean))
+    squares = group_sum(shared, group, squares);
+    if (group.lane != 0 || group.row >= sizes.columns) return;
+    parts[parts_offset + 2 * (split * sizes.columns + column)] = mean;
+    parts[parts_offset + 2 * (split * sizes.columns + column) + 1] = squares;
+}
+
+__kernel void batch_norm_gradient_sums(const struct Sizes sizes, const int lanes, const int lane_stride, __local REAL* shared,
+                                       __global const REAL* restrict x_base, const long x_offset, __global const REAL* restrict g_base,
+                                       const long g_offset, __global const REAL* restrict mean_base, const long mean_offset,
+                                       __global REAL* restrict parts, const long parts_offset) {
+    __global const REAL* x = x_base + x_offset;
+    __global const REAL* g = g_base + g_offset;
+    const struct RowGroup group = row_group(lanes, lane_stride);
+    const long column = min(group.row, sizes.columns - 1), split = get_group_id(1);
+    const long first = split * sizes.chunk, end = min(sizes.positions, first + sizes.chunk);
+    const REAL mean = mean_base[mean_offset + column / (sizes.columns / sizes.C)];
+    REAL sum = 0, products = 0;
+    OVER_POSITIONS(sum += g[at]; products += g[at] * (x[at] - mean))
+    sum = group_sum(shared, group, sum);
+    products = group_sum(shared, group, products);
+    if (group.lane != 0 || group.row >= sizes.columns) return;
+    parts[parts_offset + 2 * (split * sizes.columns + column)] = sum;
+    parts[parts_offset + 2 * (split * sizes.columns + column) + 1] = products;
+}
+
+#endif
+
+// ---- sums, second pass: global (C)
+
+// running: bit 0, there is a running mean; bit 1, a running variance.
+__kernel void batch_norm_join_statistics(const struct Sizes sizes, const long splits, const REAL epsilon, const REAL momentum,
+                                         const int running, __global const REAL* restrict parts_base, const long parts_offset,
+                                         __global REAL* restrict means, const long means_offset, __global REAL* restrict scales,
+                                         const long scales_offset, __global REAL* restrict running_mean, const long running_mean_offset,
+                                         __global REAL* restrict running_variance, const long running_variance_offset) {
+    const long c = get_global_id(0), width = sizes.columns / sizes.C;
+    REAL mean = 0, squares = 0;
+    long count = 0;
+    for (long split = 0; split < splits; ++split) {
+        const long more = min(sizes.chunk, sizes.positions - split * sizes.chunk);
+        __global const REAL* parts = parts_base + parts_offset + 2 * (split * sizes.columns + c * width);
+        for (long l = 0; l < width; ++l) {
+            JOIN_STATISTICS(REAL, count, mean, squares, more, parts[2 * l], parts[2 * l + 1])
+            count += more;
+        }
+    }
+    means[means_offset + c] = mean;
+    scales[scales_offset + c] = d_rsqrt(squares / (REAL)count + epsilon);
+    if (running & 1) running_mean[running_mean_offset + c] += momentum * (mean - running_mean[running_mean_offset + c]);
+    if (running & 2) {
+        const REAL variance = squares / (REAL)(count - 1);
+        running_variance[running_variance_offset + c] += momentum * (variance - running_variance[running_variance_offset + c]);
+    }
+}
+
+__kernel void batch_norm_join_gradient_sums(const struct Sizes sizes, const long splits, __global const REAL* restrict parts_base,
+                                            const long parts_offset, __global const REAL* restrict scales, const long scales_offset,
+                                            __global REAL* restrict weight_gradient, const long weight_gradient_offset,
+                                            __global REAL* restrict bias_gradient, const long bias_gradient_offset) {
+    const long c = get_global_id(0), width = sizes.columns / sizes.C;
+    REAL sum = 0, products = 0;
+    for (long split = 0; split < splits; ++split) {
+        __global const REAL* parts = parts_base + parts_offset + 2 * (split * sizes.columns + c * width);
+        for (long l = 0; l < width; ++l) {
+            sum += parts[2 * l];
+            products += parts[2 * l + 1];
+        }
+    }
+    bias_gradient[bias_gradient_offset + c] = sum;
+    weight_gradient[weight_gradient_offset + c] = products * scales[scales_offset + c];
+}
+
+__kernel void batch_norm_scale(const REAL epsilon, __global const REAL* restrict variance, const long variance_offset,
+                               __global REAL* restrict scale, const long scale_offset) {
+    const long c = get_global_id(0);
+    scale[scale_offset + c] = d_rsqrt(variance[variance_offset + c] + epsilon);
+}
+
+// ---- elementwise
+//
+// A row is one (n, c), of L elements; for L == 1 on CPU-like devices one n, of C elements, each its own channel.
+// CPU-like: a work-item takes `each` rows, or a chunk of one. global (row groups, chunks)
+// GPU-like: several work-items a row. global (row groups * local size, chunks)
+
+#if FORM != 2
+#define OVER_ELEMENTS(row_value, element)                                                                     \
+    const bool flat = sizes.L == 1;                                                                           \
+    const long rows = flat ? sizes.N : sizes.N * sizes.C, length = flat ? sizes.C : sizes.L;                  \
+    const long last = min(rows, ((long)get_global_id(0) + 1) * each);                                         \
+    const long first = get_global_id(1) * chunk, end = min(length, first + chunk);                            \
+    for (long row = get_global_id(0) * each; row < last; ++row) {                                             \
+        const long start = row * length;                                                                      \
+        if (flat) {                                                                                           \
+            for (long i = first; i < end; ++i) {                                                              \
+                const long c = i;                                                                             \
+                row_value;                                                                                    \
+                element;                                                                                      \
+            }                                                                                                 \
+        } else {                                                                                              \
+            const long c = row % sizes.C;                                                                     \
+            row_value;                                                                                        \
+            for (long i = first; i < end; ++i) element;                                                       \
+        }                                                                                                     \
+    }
+#define SPREAD const long each
+#else
+#define OVER_ELEMENTS(row_value, element)                                                                     \
+    const struct RowGroup group = row_group(lanes, 1);                                                        \
+    const long first = get_group_id(1) * chunk, end = min(sizes.L, first + chunk);                            \
+    if (group.row >= sizes.N * sizes.C) return;                                                               \
+    const long c = group.row % sizes.C, start = group.row * sizes.L;                                          \
+    row_value;                                                                                                \
+    for (long i = first + group.lane; i < end; i += lanes) element;
+#define SPREAD const int lanes
+#endif
+
+// affine: bit 0, there is a weight; bit 1, a bias. The mean stands in for what there is not.
+__kernel void batch_norm(const struct Sizes sizes, SPREAD, const long chunk, const int affine, __global const REAL* restrict x_base,
+                         const long x_offset, __global const REAL* restrict means, const long means_offset,
+                         __global const REAL* restrict scales, const long scales_offset, __global const REAL* restrict weights,
+                         const long weights_offset, __global const REAL* restrict biases, const long biases_offset,
+                         __global REAL* restrict y_base, const long y_offset) {
+    __global const REAL* x = x_base + x_offset;
+    __global REAL* y = y_base + y_offset;
+    OVER_ELEMENTS(
+        const REAL mean = means[means_offset + c];
+        const REAL factor = scales[scales_offset + c] * (affine & 1 ? weights[weights_offset + c] : 1);
+        const REAL bias = affine & 2 ? biases[biases_offset + c] : 0,
+        y[start + i] = (x[start + i] - mean) * factor + bias)
+}
+
+// of_batch: mean and scale depend on x; otherwise the sums are not read.
+__kernel void batch_norm_backward_input(const struct Sizes sizes, SPREAD, const long chunk, const int affine, const int of_batch,
+                                        __global const REAL* restrict x_base, const long x_offset, __global const REAL* restrict g_base,
+                                        const long g_offset, __global const REAL* restrict means, const long means_offset,
+                                        __global const REAL* restrict scales, const long scales_offset,
+                                        __global const REAL* restrict weights, const long weights_offset,
+                                        __global const REAL* restrict weight_gradient, const long weight_gradient_offset,
+                                        __global const REAL* restrict bias_gradient, const long bias_gradient_offset,
+                                        __global REAL* restrict dx_base, const long dx_offset) {
+    __global const REAL* x = x_base + x_offset;
+    __global const REAL* g = g_base + g_offset;
+    __global REAL* dx = dx_base + dx_offset;
+    const REAL share = of_batch ? 1 / (REAL)(sizes.N * sizes.L) : 0;
+    OVER_ELEMENTS(
+        const REAL mean = means[means_offset + c];
+        const REAL scale = scales[scales_offset + c];
+        const REAL factor = scale * (affine & 1 ? weights[weights_offset + c] : 1);
+        const REAL shift = of_batch ? bias_gradient[bias_gradient_offset + c] * share : 0;
+        const REAL slope = of_batch ? weight_gradient[weight_gradient_offset + c] * scale * share : 0,
+        dx[start + i] = factor * (g[start + i] - shift - (x[start + i] - mean) * slope))
+}

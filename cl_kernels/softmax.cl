@@ -1,0 +1,185 @@
+// y = exp(x - m) / s  or  log y = (x - m) - log(s),  m = max over c of x[c], s = sum over c of exp(x[c] - m),
+// and the gradients  dx = y (g - sum of g y)  or  dx = g - exp(log y) sum of g.
+//
+// x[o, c, k] with o in [0, outer), c in [0, n) along the axis, k in [0, inner), dense; a row is one (o, k).
+//
+//   FORM     0 CPU-like, inner == 1: a work-item takes `each` rows. global (row groups)
+//            1 CPU-like, inner > 1: a work-item takes COLUMNS neighbouring k of `each` o. global (column blocks, o groups)
+//            2 GPU-like: several work-items a row. global (row groups * local size)
+//   LOG      1 for the logarithm
+//   REAL, T  float or double
+//   LANES    form 0: elements of a vector
+//   COLUMNS  form 1
+#include "math.clh"
+
+#if FORM == 0
+
+#include "row.clh"
+#define FIRST(v, w, m) (v)
+#define PRODUCT(v, w, m) ((v) * (w))
+ROW_SUM(row_sum, FIRST)
+ROW_SUM(row_dot, PRODUCT)
+
+__kernel void softmax(const long outer, const long n, const long inner, const long each, __global const REAL* restrict x_base,
+                      const long x_offset, __global REAL* restrict y_base, const long y_offset) {
+    const long last = min(outer, ((long)get_global_id(0) + 1) * each);
+    for (long row = get_global_id(0) * each; row < last; ++row) {
+        __global const REAL* x = x_base + x_offset + row * n;
+        __global REAL* y = y_base + y_offset + row * n;
+        const REAL m = row_max(x, n);
+        for (long c = 0; c < n; ++c) y[c] = d_exp(x[c] - m);
+        const REAL sum = row_sum(y, y, n, 0);
+#if LOG
+        const REAL log_sum = d_log(sum);
+        for (long c = 0; c < n; ++c) y[c] = (x[c] - m) - log_sum;
+#else
+        const REAL scale = 1 / sum;
+        for (long c = 0; c < n; ++c) y[c] *= scale;
+#endif
+    }
+}
+
+__kernel void softmax_backward(const long outer, const long n, const long inner, const long each, __global const REAL* restrict y_base,
+                               const long y_offset, __global const REAL* restrict g_base, const long g_offset,
+                               __global REAL* restrict dx_base, const long dx_offset) {
+    const long last = min(outer, ((long)get_global_id(0) + 1) * each);
+    for (long row = get_global_id(0) * each; row < last; ++row) {
+        __global const REAL* y = y_base + y_offset + row * n;
+        __global const REAL* g = g_base + g_offset + row * n;
+        __global REAL* dx = dx_base + dx_offset + row * n;
+#if LOG
+        const REAL sum = row_sum(g, g, n, 0);
+        for (long c = 0; c < n; ++c) dx[c] = g[c] - d_exp(y[c]) * sum;
+#else
+        const REAL sum = row_dot(g, y, n, 0);
+        for (long c = 0; c < n; ++c) dx[c] = y[c] * (g[c] - sum);
+#endif
+    }
+}
+
+#elif FORM == 1
+
+#include "join.clh"
+
+__kernel void softmax(const long outer, const long n, const long inner, const long each, __global const REAL* restrict x_base,
+                      const long x_offset, __global REAL* restrict y_base, const long y_offset) {
+    REAL m[COLUMNS], sum[COLUMNS];
+    const long first = get_global_id(0) * (long)COLUMNS;
+    const int count = (int)min((long)COLUMNS, inner - first);
+    const long last = min(outer, ((long)get_global_id(1) + 1) * each);
+    for (long o = get_global_id(1) * each; o < last; ++o) {
+        __global const REAL* x = x_base + x_offset + o * n * inner + first;
+        __global REAL* y = y_base + y_offset + o * n * inner + first;
+        for (int k = 0; k < count; ++k) {
+            m[k] = x[k];
+            sum[k] = 0;
+        }
+        for (long c = 1; c < n; ++c)
+            for (int k = 0; k < count; ++k) m[k] = LARGER(m[k], x[c * inner + k]);
+        for (long c = 0; c < n; ++c)
+            for (int k = 0; k < count; ++k) {
+                const REAL e = d_exp(x[c * inner + k] - m[k]);
+                sum[k] += e;
+#if !LOG
+                y[c * inner + k] = e;
+#endif
+            }
+#if LOG
+        for (int k = 0; k < count; ++k) sum[k] = d_log(sum[k]);
+        for (long c = 0; c < n; ++c)
+            for (int k = 0; k < count; ++k) y[c * inner + k] = (x[c * inner + k] - m[k]) - sum[k];
+#else
+        for (int k = 0; k < count; ++k) sum[k] = 1 / sum[k];
+        for (long c = 0; c < n; ++c)
+            for (int k = 0; k < count; ++k) y[c * inner + k] *= sum[k];
+#endif
+    }
+}
+
+__kernel void softmax_backward(const long outer, const long n, const long inner, const long each, __global const REAL* restrict y_base,
+                               const long y_offset, __global const REAL* restrict g_base, const long g_offset,
+                               __global REAL* restrict dx_base, const long dx_offset) {
+    REAL sum[COLUMNS];
+    const long first = get_global_id(0) * (long)COLUMNS;
+    const int count = (int)min((long)COLUMNS, inner - first);
+    const long last = min(outer, ((long)get_global_id(1) + 1) * each);
+    for (long o = get_global_id(1) * each; o < last; ++o) {
+        const long at = o * n * inner + first;
+        __global const REAL* y = y_base + y_offset + at;
+        __global const REAL* g = g_base + g_offset + at;
+        __global REAL* dx = dx_base + dx_offset + at;
+        for (int k = 0; k < count; ++k) sum[k] = 0;
+        for (long c = 0; c < n; ++c)
+            for (int k = 0; k < count; ++k) {
+#if LOG
+                sum[k] += g[c * inner + k];
+#else
+                sum[k] += g[c * inner + k] * y[c * inner + k];
+#endif
+            }
+        for (long c = 0; c < n; ++c)
+            for (int k = 0; k < count; ++k) {
+#if LOG
+                dx[c * inner + k] = g[c * inner + k] - d_exp(y[c * inner + k]) * sum[k];
+#else
+                dx[c * inner + k] = y[c * inner + k] * (g[c * inner + k] - sum[k]);
+#endif
+            }
+    }
+}
+
+#else
+
+#include "row_group.clh"
+ROW_GROUP_COMBINE(group_max, REAL, LARGER)
+ROW_GROUP_COMBINE(group_sum, REAL, ADDED)
+
+// Work-items behind the last row go along with it up to the barriers, and write nothing.
+#define START(g, rows, inner) ((min((g).row, (rows) - 1) / (inner)) * n * (inner) + min((g).row, (rows) - 1) % (inner))
+
+__kernel void softmax(const long outer, const long n, const long inner, const int lanes, const int lane_stride, __local REAL* shared,
+                      __global const REAL* restrict x_base, const long x_offset, __global REAL* restrict y_base, const long y_offset) {
+    const struct RowGroup group = row_group(lanes, lane_stride);
+    const long rows = outer * inner, start = START(group, rows, inner);
+    __global const REAL* x = x_base + x_offset + start;
+    __global REAL* y = y_base + y_offset + start;
+    REAL m = -INFINITY;
+    for (long c = group.lane; c < n; c += lanes) m = LARGER(m, x[c * inner]);
+    m = group_max(shared, group, m);
+    REAL sum = 0;
+    for (long c = group.lane; c < n; c += lanes) sum += d_exp(x[c * inner] - m);
+    sum = group_sum(shared, group, sum);
+    if (group.row >= rows) return;
+#if LOG
+    const REAL log_sum = d_log(sum);
+    for (long c = group.lane; c < n; c += lanes) y[c * inner] = (x[c * inner] - m) - log_sum;
+#else
+    const REAL scale = 1 / sum;
+    for (long c = group.lane; c < n; c += lanes) y[c * inner] = d_exp(x[c * inner] - m) * scale;
+#endif
+}
+
+__kernel void softmax_backward(const long outer, const long n, const long inner, const int lanes, const int lane_stride,
+                               __local REAL* shared, __global const REAL* restrict y_base, const long y_offset,
+                               __global const REAL* restrict g_base, const long g_offset, __global REAL* restrict dx_base,
+                               const long dx_offset) {
+    const struct RowGroup group = row_group(lanes, lane_stride);
+    const long rows = outer * inner, start = START(group, rows, inner);
+    __global const REAL* y = y_base + y_offset + start;
+    __global const REAL* g = g_base + g_offset + start;
+    __global REAL* dx = dx_base + dx_offset + start;
+    REAL sum = 0;
+#if LOG
+    for (long c = group.lane; c < n; c += lanes) sum += g[c * inner];
+    sum = group_sum(shared, group, sum);
+    if (group.row >= rows) return;
+    for (long c = group.lane; c < n; c += lanes) dx[c * inner] = g[c * inner] - d_exp(y[c * inner]) * sum;
+#else
+    for (long c = group.lane; c < n; c += lanes) sum += g[c * inner] * y[c * inner];
+    sum = group_sum(shared, group, sum);
+    if (group.row >= rows) return;
+    for (long c = group.lane; c < n; c += lanes) dx[c * inner] = y[c * inner] * (g[c * inner] - sum);
+#endif
+}
+
+#endif

@@ -1,0 +1,35 @@
+// Floor 2. Batch normalisation (Ioffe, Szegedy 2015) of x (N, C, ...), channel by channel.
+//
+// x, out and their gradients are f32 or f64, dense and of one shape; everything else is dense, (C), and of x's type. A
+// View without a buffer stands for "none" where a parameter says so.
+#pragma once
+
+#include <declivity/ops/view.hpp>
+
+namespace declivity::ops {
+
+/// Running statistics, updated in place: running = (1 - momentum) * running + momentum * batch, where the variance of
+/// the batch has Bessel's correction. Either may be none.
+struct BatchNormRunning {
+    View mean, variance;
+    double momentum = 0.1;
+};
+
+/// Mean of each channel and 1 / sqrt(variance + epsilon), from partial means and squared deviations (Chan, Golub,
+/// LeVeque 1983), so that a mean far from 0 costs no accuracy.
+/// @throws ShapeError when a channel has fewer than two elements
+DECLIVITY_API void batch_norm_statistics(const View& x, double epsilon, const BatchNormRunning& running, const View& mean, const View& scale);
+
+/// scale = 1 / sqrt(variance + epsilon).
+DECLIVITY_API void batch_norm_scale(const View& variance, double epsilon, const View& scale);
+
+/// out = (x - mean) * scale * weight + bias; weight and bias may be none.
+DECLIVITY_API void batch_norm(const View& x, const View& mean, const View& scale, const View& weight, const View& bias, const View& out);
+
+/// Gradients from that of the result. `of_batch`: mean and scale come from x itself, and its gradient goes through them.
+/// `weight` and `x_gradient` may be none. weight_gradient = sum of g (x - mean) scale, bias_gradient = sum of g.
+DECLIVITY_API void batch_norm_backward(const View& x, const View& mean, const View& scale, const View& weight, bool of_batch,
+                                       const View& result_gradient, const View& x_gradient, const View& weight_gradient,
+                                       const View& bias_gradient);
+
+}  // namespace declivity::ops

@@ -1,0 +1,19 @@
+// Floor 2, private. Rows along one axis of a dense view.
+#pragma once
+
+#include <declivity/ops/view.hpp>
+
+namespace declivity::ops {
+
+/// Element (o, c, k) of the view lies at (o * n + c) * inner + k; c runs along the axis.
+struct AxisRows {
+    std::int64_t outer = 1, n = 1, inner = 1;
+
+    AxisRows(const Shape& shape, int axis) : n(shape[axis]) {
+        for (int i = 0; i < axis; ++i) outer *= shape[i];
+        for (int i = axis + 1; i < shape.rank(); ++i) inner *= shape[i];
+    }
+    [[nodiscard]] std::int64_t rows() const { return outer * inner; }
+};
+
+}  // namespace declivity::ops

@@ -1,0 +1,207 @@
+#include <declivity/ops/batch_norm.hpp>
+
+#include <declivity/ops/expression.hpp>
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+#include "real_arguments.hpp"
+#include "work_split.hpp"
+
+namespace declivity::ops {
+namespace {
+
+// Tunables beside those of work_split.hpp; cl_kernels/batch_norm.cl says what they mean.
+constexpr std::int64_t kPlaneBlock = 4096;
+constexpr std::int64_t kColumnBlock = 64;
+constexpr std::int64_t kColumnChunk = 4096;   // most positions of a chunk of single columns, for the accuracy of plain sums
+constexpr std::int64_t kCpuShortPlane = 16;   // elements of a plane below which vectors run across columns
+constexpr std::int64_t kGpuShortPlane = 8;    // and neighbouring work-items
+constexpr std::int64_t kMostChunks = 65535;   // groups along the second axis that every driver takes
+
+/// As the kernel's struct.
+struct Sizes {
+    std::int64_t n, c, l;
+    std::int64_t columns, positions, chunk;
+};
+
+/// How one call is cut: which form, and into which columns and chunks.
+struct Plan {
+    Device device;
+    DType dtype;
+    bool cpu, short_planes;
+    Sizes sizes;
+    std::int64_t splits;
+
+    [[nodiscard]] Kernel kernel(const char* name) const {
+        Defines defines = real_defines(dtype);
+        defines.set("T", cl_type(dtype)).set("FORM", cpu ? (short_planes ? 1 : 0) : 2).set("LANES", vector_lanes(dtype));
+        defines.set("BLOCK", short_planes ? kColumnBlock : kPlaneBlock).set("COLUMNS", kCpuColumns);
+        return {device, {"batch_norm.cl", name, defines}};
+    }
+};
+
+Plan plan_of(const View& x) {
+    Plan plan{.device = x.device(), .dtype = x.dtype, .cpu = family_of(x.device()) == Family::cpu_like, .short_planes = false,
+              .sizes = {.n = x.shape[0], .c = x.shape[1], .l = 1, .columns = x.shape[1], .positions = 0, .chunk = 0}, .splits = 1};
+    Sizes& sizes = plan.sizes;
+    for (int axis = 2; axis < x.rank(); ++axis) sizes.l *= x.shape[axis];
+    plan.short_planes = sizes.l < (plan.cpu ? kCpuShortPlane : kGpuShortPlane);
+    if (plan.short_planes) sizes.columns = sizes.c * sizes.l;
+    sizes.positions = sizes.n * sizes.l / (sizes.columns / sizes.c);
+    const std::int64_t units = plan.device.info().compute_units;
+    if (plan.cpu) {
+        const std::int64_t wide = plan.short_planes ? std::min(kCpuColumns, sizes.columns) : 1;
+        plan.splits = std::min(units * kCpuItemsPerUnit / ceil_div(sizes.columns, wide), sizes.positions * wide / kCpuWork);
+    } else {
+        const RowGroup group = row_group(sizes.columns, sizes.positions, plan.short_planes, kGpuGroup);
+        plan.splits = std::min(units * kGpuGroupsPerUnit / ceil_div(sizes.columns, group.rows), sizes.positions / (group.lanes * kGpuWork));
+    }
+    sizes.chunk = ceil_div(sizes.positions, std::max<std::int64_t>(1, plan.splits));
+    if (plan.short_planes) sizes.chunk = std::min(sizes.chunk, kColumnChunk);
+    sizes.chunk = std::max(sizes.chunk, ceil_div(sizes.positions, kMostChunks));
+    plan.splits = ceil_div(sizes.positions, sizes.chunk);
+    return plan;
+}
+
+/// The first pass of a sum: `buffers` of the inputs, then the parts.
+View launch_parts(const Plan& plan, const char* name, std::initializer_list<BufferArgument> buffers) {
+    const Kernel kernel = plan.kernel(name);
+    const View parts = View::make(plan.device, plan.dtype, {plan.splits, plan.sizes.columns, 2});
+    const BufferArgument out = parts.argument();
+    const RowGroup group = row_group(plan.sizes.columns, plan.sizes.chunk, plan.short_planes, kernel);
+    const std::int32_t lanes = group.lanes_argument(), stride = group.stride_argument();
+    const LocalMemory shared{group.items() * size_of(plan.dtype)};
+    std::vector<Argument> arguments{plan.sizes};
+    Range range{.global = {0, to_size(plan.splits), 1}, .local = {1, 1, 1}};
+    if (plan.cpu) {
+        range.global[0] = to_size(plan.short_planes ? ceil_div(plan.sizes.columns, kCpuColumns) : plan.sizes.columns);
+    } else {
+        range.global[0] = to_size(ceil_div(plan.sizes.columns, group.rows)) * group.items();
+        range.local[0] = group.items();
+        arguments.insert(arguments.end(), {Argument(lanes), Argument(stride), Argument(shared)});
+    }
+    arguments.insert(arguments.end(), buffers.begin(), buffers.end());
+    arguments.emplace_back(out);
+    launch(kernel, range, arguments);
+    return parts;
+}
+
+/// An elementwise kernel: `flags` and `buffers` are what follows the chunk in its arguments.
+void launch_elements(const Plan& plan, const char* name, std::initializer_list<std::int32_t> flags, std::initializer_list<BufferArgument> buffers) {
+    const Kernel kernel = plan.kernel(name);
+    const Sizes& sizes = plan.sizes;
+    const bool flat = plan.cpu && sizes.l == 1;
+    const std::int64_t rows = flat ? sizes.n : sizes.n * sizes.c, length = flat ? sizes.c : sizes.l;
+    const std::int64_t chunk = std::max(kCpuWork, ceil_div(length, kMostChunks));
+    const std::int64_t each = rows_each(plan.device, rows, std::min(length, chunk));
+    const RowGroup group = row_group(rows, length, false, kernel);
+    const std::int32_t lanes = group.lanes_argument();
+    std::vector<Argument> arguments{sizes};
+    if (plan.cpu) arguments.emplace_back(each);
+    else arguments.emplace_back(lanes);
+    arguments.emplace_back(chunk);
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    arguments.insert(arguments.end(), buffers.begin(), buffers.end());
+    const std::size_t items = plan.cpu ? 1 : group.items();
+    const std::size_t groups = to_size(ceil_div(rows, plan.cpu ? each : group.rows));
+    launch(kernel, {.global = {groups * items, to_size(ceil_div(length, chunk)), 1}, .local = {items, 1, 1}}, arguments);
+}
+
+Range one_each(std::int64_t channels) { return {.global = {to_size(channels), 1, 1}, .local = {}}; }
+
+void check_x(const char* function, const View& x) {
+    require_floating(function, "x", x);
+    if (x.rank() < 2) throw ShapeError(fmt::format("{}: wants at least 2 axes (N, C, ...) as x, got {}", function, x.shape.str()));
+    require_dense(function, "x", x);
+}
+
+void check_channels(const char* function, std::string_view name, const View& x, const View& view) {
+    if (!view.buffer) return;
+    require_alike(function, "x", x, name, view);
+    require_shape(function, name, view, {x.shape[1]});
+    require_dense(function, name, view);
+}
+
+void check_like(const char* function, std::string_view name, const View& x, const View& view) {
+    if (!view.buffer) return;
+    require_alike(function, "x", x, name, view);
+    require_shape(function, name, view, x.shape);
+    require_dense(function, name, view);
+}
+
+/// A view that may be none, as an argument: something else of the same size stands in for it and is not read.
+BufferArgument or_else(const View& view, const View& stand_in) { return view.buffer ? view.argument() : stand_in.argument(); }
+
+}  // namespace
+
+void batch_norm_statistics(const View& x, double epsilon, const BatchNormRunning& running, const View& mean, const View& scale) {
+    constexpr auto* function = "batch_norm";
+    check_x(function, x);
+    check_channels(function, "the mean", x, mean);
+    check_channels(function, "the scale", x, scale);
+    check_channels(function, "the running mean", x, running.mean);
+    check_channels(function, "the running variance", x, running.variance);
+    if (x.shape[1] == 0) return;
+    if (x.numel() / x.shape[1] < 2)
+        throw ShapeError(fmt::format("{}: wants at least two elements a channel to train on, got {}", function, x.shape.str()));
+    const Plan plan = plan_of(x);
+    const View parts = launch_parts(plan, "batch_norm_statistics", {x.argument()});
+    const RealArguments reals(x.dtype, {epsilon, running.momentum});
+    const std::int32_t has_running = (running.mean.buffer ? 1 : 0) | (running.variance.buffer ? 2 : 0);
+    launch(plan.kernel("batch_norm_join_statistics"), one_each(plan.sizes.c),
+           {plan.sizes, plan.splits, reals[0], reals[1], has_running, parts.argument(), mean.argument(), scale.argument(),
+            or_else(running.mean, mean), or_else(running.variance, scale)});
+}
+
+void batch_norm_scale(const View& variance, double epsilon, const View& scale) {
+    require_floating("batch_norm", "the running variance", variance);
+    require_rank("batch_norm", "the running variance", variance, 1, "C");
+    require_dense("batch_norm", "the running variance", variance);
+    require_shape("batch_norm", "the scale", scale, variance.shape);
+    require_alike("batch_norm", "the running variance", variance, "the scale", scale);
+    const RealArguments reals(variance.dtype, {epsilon});
+    Defines defines = real_defines(variance.dtype);
+    defines.set("T", cl_type(variance.dtype)).set("FORM", family_of(variance.device()) == Family::cpu_like ? 0 : 2);
+    defines.set("LANES", vector_lanes(variance.dtype)).set("BLOCK", kPlaneBlock).set("COLUMNS", kCpuColumns);
+    launch(Kernel(variance.device(), {"batch_norm.cl", "batch_norm_scale", defines}), one_each(variance.shape[0]),
+           {reals[0], variance.argument(), scale.argument()});
+}
+
+void batch_norm(const View& x, const View& mean, const View& scale, const View& weight, const View& bias, const View& out) {
+    constexpr auto* function = "batch_norm";
+    check_x(function, x);
+    check_channels(function, "the mean", x, mean);
+    check_channels(function, "the scale", x, scale);
+    check_channels(function, "the weight", x, weight);
+    check_channels(function, "the bias", x, bias);
+    check_like(function, "the output", x, out);
+    if (x.numel() == 0) return;
+    launch_elements(plan_of(x), "batch_norm", {(weight.buffer ? 1 : 0) | (bias.buffer ? 2 : 0)},
+                    {x.argument(), mean.argument(), scale.argument(), or_else(weight, mean), or_else(bias, mean), out.argument()});
+}
+
+void batch_norm_backward(const View& x, const View& mean, const View& scale, const View& weight, bool of_batch, const View& result_gradient,
+                         const View& x_gradient, const View& weight_gradient, const View& bias_gradient) {
+    constexpr auto* function = "batch_norm_backward";
+    check_x(function, x);
+    for (const View* view : {&mean, &scale, &weight, &weight_gradient, &bias_gradient}) check_channels(function, "what belongs to a channel", x, *view);
+    check_like(function, "the result's gradient", x, result_gradient);
+    check_like(function, "the gradient of x", x, x_gradient);
+    if (x.numel() == 0) {
+        if (x.shape[1] > 0) {
+            fill(weight_gradient, 0);
+            fill(bias_gradient, 0);
+        }
+        return;
+    }
+    const Plan plan = plan_of(x);
+    const View parts = launch_parts(plan, "batch_norm_gradient_sums", {x.argument(), result_gradient.argument(), mean.argument()});
+    launch(plan.kernel("batch_norm_join_gradient_sums"), one_each(plan.sizes.c),
+           {plan.sizes, plan.splits, parts.argument(), scale.argument(), weight_gradient.argument(), bias_gradient.argument()});
+    if (x_gradient.buffer)
+        launch_elements(plan, "batch_norm_backward_input", {weight.buffer ? 1 : 0, of_batch ? 1 : 0},
+                        {x.argument(), result_gradient.argument(), mean.argument(), scale.argument(), or_else(weight, mean),
+                         weight_gradient.argument(), bias_gradient.argument(), x_gradient.argument()});
+}
+
+}  // namespace declivity::ops

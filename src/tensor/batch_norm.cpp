@@ -1,0 +1,62 @@
+#include <declivity/ops/batch_norm.hpp>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <fmt/format.h>
+
+namespace declivity {
+namespace {
+
+ops::View dense_or_none(const Tensor& tensor) { return tensor.defined() ? tensor.dense_view() : ops::View(); }
+ops::View view_or_none(const Tensor& tensor) { return tensor.defined() ? tensor.view() : ops::View(); }
+
+void check_options(const BatchNormOptions& options) {
+    if (!(options.epsilon > 0)) throw ValueError(fmt::format("batch_norm: wants an epsilon above 0, got {}", options.epsilon));
+    if (!(options.momentum >= 0 && options.momentum <= 1))
+        throw ValueError(fmt::format("batch_norm: wants a momentum in [0, 1], got {}", options.momentum));
+}
+
+}  // namespace
+
+Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean, const Tensor& running_variance,
+                  const BatchNormOptions& options) {
+    if (!x.defined()) throw ValueError("batch_norm: wants a tensor, got an undefined one");
+    check_options(options);
+    const ops::View in = x.dense_view();
+    if (in.rank() < 2) throw ShapeError(fmt::format("batch_norm: wants at least 2 axes (N, C, ...) as x, got {}", in.shape.str()));
+    const Device device = in.device();
+    const ops::View out = ops::View::make(device, in.dtype, in.shape), scale = ops::View::make(device, in.dtype, {in.shape[1]});
+    ops::View mean;
+    Saved running;  // of evaluation: knows when training has written it meanwhile
+    if (options.training) {
+        mean = ops::View::make(device, in.dtype, {in.shape[1]});
+        ops::batch_norm_statistics(in, options.epsilon, {view_or_none(running_mean), view_or_none(running_variance), options.momentum}, mean, scale);
+        if (running_mean.defined()) running_mean.mark_written();
+        if (running_variance.defined()) running_variance.mark_written();
+    } else {
+        if (!running_mean.defined() || !running_variance.defined())
+            throw ValueError("batch_norm: wants running statistics to evaluate with, got an undefined tensor");
+        ops::require_shape("batch_norm", "a running variance", running_variance.view(), {in.shape[1]});
+        mean = running_mean.dense_view();
+        running = Saved(running_mean);
+        ops::batch_norm_scale(running_variance.dense_view(), options.epsilon, scale);
+    }
+    ops::batch_norm(in, mean, scale, dense_or_none(weight), dense_or_none(bias), out);
+    if (!recorded({x, weight, bias})) return Tensor(out);
+    return differentiable("batch_norm", {x, weight, bias}, out,
+                          [x = Saved(x), weight = Saved(weight), has_bias = bias.defined(), mean, scale, running,
+                           training = options.training](const GradientContext& context) {
+        const ops::View input = x.get("batch_norm").dense_view();
+        (void)running.get("batch_norm");
+        const Tensor factor = weight.get("batch_norm");
+        const ops::View dx = context.needs(0) ? ops::View::make(input.device(), input.dtype, input.shape) : ops::View();
+        const ops::View dweight = ops::View::make(input.device(), input.dtype, scale.shape);
+        const ops::View dbias = ops::View::make(input.device(), input.dtype, scale.shape);
+        ops::batch_norm_backward(input, mean, scale, dense_or_none(factor), training, context.gradient().dense_view(), dx, dweight, dbias);
+        return std::vector{context.needs(0) ? Tensor(dx) : Tensor(), factor.defined() && context.needs(1) ? Tensor(dweight) : Tensor(),
+                           has_bias && context.needs(2) ? Tensor(dbias) : Tensor()};
+    });
+}
+
+}  // namespace declivity

@@ -1,0 +1,109 @@
+#include "tests/ops/cross_entropy_cases.hpp"
+
+#include <declivity/ops/cross_entropy.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <doctest/doctest.h>
+
+#include "ops/work_split.hpp"
+#include "tests/support/gradient_check.hpp"
+
+using namespace declivity;
+using namespace declivity::test;
+
+namespace {
+constexpr Family kFamilies[] = {Family::cpu_like, Family::gpu_like};
+}
+
+TEST_CASE("cross entropy and its gradient agree with the reference") {
+    for (const CrossEntropyCase& one : cross_entropy_cases()) {
+        if (one.large && small_cases()) continue;
+        const auto labels = one.labels();
+        const Tensor narrow = Tensor::from(labels, {one.rows});
+        for (const DType dtype : {DType::f32, DType::f64}) {
+            Tensor x = random_tensor({one.rows, one.classes}, 1, dtype, -8, 8).set_requires_grad();
+            const auto expected = reference_cross_entropy(values(x), one.classes, labels, one.options);
+            for (const Family family : kFamilies) {
+                const ops::FamilyScope scope(family);
+                CAPTURE(one.name);
+                CAPTURE(name_of(dtype));
+                CAPTURE(family == Family::cpu_like ? "CPU-like" : "GPU-like");
+                x.zero_grad();
+                const Tensor loss = cross_entropy(x, dtype == DType::f64 ? narrow.to(DType::i64) : narrow, one.options);
+                CHECK(difference(loss, expected.loss, one.tolerance(dtype)) == "");
+                loss.backward(ones_like(loss));
+                CHECK(difference(x.grad(), expected.gradient, one.tolerance(dtype)) == "");
+            }
+        }
+    }
+}
+
+TEST_CASE("numeric gradients of cross entropy") {
+    for (const Family family : kFamilies) {
+        const ops::FamilyScope scope(family);
+        for (const Reduction reduction : {Reduction::mean, Reduction::sum, Reduction::none}) {
+            const Tensor labels = Tensor::from<std::int64_t>({2, 0, -100, 1}, {4});
+            const Tensor x = random_tensor({4, 3}, 2, DType::f64, -2, 2);
+            const auto loss = [&](const auto& in) { return cross_entropy(in[0], labels, {.reduction = reduction, .label_smoothing = 0.2}); };
+            CHECK(gradient_difference(loss, {x}) == "");
+            CHECK(gradient_difference([&](const auto& in) { return cross_entropy(transpose(in[0]), slice(labels, 0, 0, 3), {.reduction = reduction}); }, {x}) == "");
+        }
+    }
+}
+
+TEST_CASE("labels that count for nothing, and labels outside the classes") {
+    for (const Family family : kFamilies) {
+        const ops::FamilyScope scope(family);
+        Tensor x = random_tensor({3, 4}, 3).set_requires_grad();
+        const Tensor ignored = Tensor::from<std::int32_t>({-100, -100, -100}, {3});
+        CHECK(std::isnan(cross_entropy(x, ignored).item<float>()));
+        CHECK(cross_entropy(x, ignored, {.reduction = Reduction::sum}).item<float>() == 0);
+        cross_entropy(x, ignored).backward();
+        CHECK(values(x.grad()) == std::vector<double>(12, 0));
+
+        for (const std::int64_t wrong : {std::int64_t{4}, std::int64_t{-1}, std::int64_t{1} << 40}) {
+            const Tensor labels = Tensor::from<std::int64_t>({1, wrong, -100}, {3});
+            CHECK(std::isnan(cross_entropy(x, labels).item<float>()));
+            const Tensor rows = cross_entropy(x, labels, {.reduction = Reduction::none});
+            CHECK(std::isfinite(values(rows)[0]));
+            CHECK(std::isnan(values(rows)[1]));
+            CHECK(values(rows)[2] == 0);
+            x.zero_grad();
+            rows.backward(ones({3}));
+            const auto gradient = values(x.grad());
+            for (std::size_t i = 0; i < 12; ++i) CHECK(std::isnan(gradient[i]) == (i / 4 == 1));
+        }
+        // A label that is ignored need not be outside of the classes.
+        CHECK(cross_entropy(x, Tensor::from<std::int32_t>({2, 2, 2}, {3}), {.reduction = Reduction::sum, .ignore_label = 2}).item<float>() == 0);
+    }
+}
+
+TEST_CASE("cross entropy of any magnitude") {
+    for (const Family family : kFamilies) {
+        const ops::FamilyScope scope(family);
+        const Tensor x = Tensor::from<float>({1e4f, 1e4f + 1, -1e30f, 0, -INFINITY, 5}, {2, 3});
+        const Tensor labels = Tensor::from<std::int32_t>({0, 2}, {2});
+        const auto losses = values(cross_entropy(x, labels, {.reduction = Reduction::none}));
+        CHECK(losses[0] == doctest::Approx(std::log(1 + std::exp(1.0))).epsilon(1e-6));
+        CHECK(losses[1] == doctest::Approx(std::log(1 + std::exp(-5.0))).epsilon(1e-6));
+        CHECK(values(cross_entropy(x, Tensor::from<std::int32_t>({0, 1}, {2}), {.reduction = Reduction::none}))[1] == INFINITY);
+    }
+}
+
+TEST_CASE("cross entropy of no rows") {
+    const Tensor x = zeros({0, 3}), labels = zeros({0}, {.dtype = DType::i64});
+    CHECK(std::isnan(cross_entropy(x, labels).item<float>()));
+    CHECK(cross_entropy(x, labels, {.reduction = Reduction::sum}).item<float>() == 0);
+    CHECK(cross_entropy(x, labels, {.reduction = Reduction::none}).shape() == Shape({0}));
+}
+
+TEST_CASE("what cross entropy refuses") {
+    const Tensor x = zeros({2, 3}), labels = zeros({2}, {.dtype = DType::i64});
+    CHECK_THROWS_WITH_AS(cross_entropy(zeros({2, 3, 4}), labels), "cross_entropy: wants 2 axes (N, C) as logits, got [2, 3, 4]", ShapeError);
+    CHECK_THROWS_WITH_AS(cross_entropy(x, zeros({3}, {.dtype = DType::i64})), "cross_entropy: wants labels of shape [2], got [3]", ShapeError);
+    CHECK_THROWS_WITH_AS(cross_entropy(x, zeros({2})), "cross_entropy: wants labels of i32 or i64, got f32", TypeError);
+    CHECK_THROWS_WITH_AS(cross_entropy(x.to(DType::i32), labels), "cross_entropy: wants f32 or f64 as logits, got i32", TypeError);
+    CHECK_THROWS_WITH_AS(cross_entropy(x, labels, {.label_smoothing = 1}), "cross_entropy: wants label_smoothing in [0, 1), got 1", ValueError);
+    CHECK_THROWS_WITH_AS(cross_entropy(zeros({2, 0}), labels), "cross_entropy: wants at least one class, got logits of shape [2, 0]", ShapeError);
+    CHECK_THROWS_AS(cross_entropy(x, Tensor()), ValueError);
+}
