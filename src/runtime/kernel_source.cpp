@@ -3,9 +3,9 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
-#include <set>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
@@ -48,8 +48,10 @@ std::optional<std::string> included(const std::string& line) {
     return line.substr(open + 1, close - open - 1);
 }
 
+/// `open`: the files whose text is being appended, outermost first.
 void append(std::string& out, const std::string& name, const std::string& text, const std::filesystem::path& beside,
-            std::set<std::string>& seen) {
+            std::vector<std::string>& open) {
+    open.push_back(name);
     out += fmt::format("#line 1 \"{}\"\n", name);
     std::istringstream lines(text);
     std::string line;
@@ -60,16 +62,18 @@ void append(std::string& out, const std::string& name, const std::string& text, 
             out += '\n';
             continue;
         }
-        // Each file once, as if it began with #pragma once.
-        if (!seen.insert(*include).second) {
+        // Once or many times is for the file's own #ifndef to say: nobody here knows which #if is true. Only a file
+        // within itself would never end.
+        if (std::ranges::find(open, *include) != open.end()) {
             out += '\n';
             continue;
         }
         const auto inner = text_of(*include, beside);
         if (!inner) throw DeviceError(fmt::format("kernel file '{}', line {}: includes '{}', which does not exist", name, number, *include));
-        append(out, *include, *inner, beside, seen);
+        append(out, *include, *inner, beside, open);
         out += fmt::format("#line {} \"{}\"\n", number + 1, name);
     }
+    open.pop_back();
 }
 
 }  // namespace
@@ -83,8 +87,8 @@ std::string kernel_source(const std::string& file) {
                               : fmt::format("there is no kernel file '{}' in the library; a file of yours needs a '/' in "
                                             "its name, as in './{}'", file, file));
     std::string out;
-    std::set<std::string> seen;
-    append(out, own ? path.filename().string() : file, *text, own ? path.parent_path() : std::filesystem::path(), seen);
+    std::vector<std::string> open;
+    append(out, own ? path.filename().string() : file, *text, own ? path.parent_path() : std::filesystem::path(), open);
     return out;
 }
 
