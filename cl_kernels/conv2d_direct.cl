@@ -8,28 +8,24 @@
 //
 // n in [0, images), o in [0, filters), c in [0, group_channels), c' = c + group(o) * group_channels, (r, s) in the filter,
 // (p, q) in the output, (h, w) in the input. One work-item computes one element of the result; `count` is their number and
-// the global size is that rounded up to the local size.
+// the global size is that rounded up to the local size. Without has_bias, `bias` is any buffer and not read.
 //
 // REAL, REAL_IS_DOUBLE   element type
-// HAS_BIAS               1: forward adds a bias
 #include "math.clh"
 
 struct Conv2d {
     long channels, filters, group_channels, group_filters;
     long height, width, filter_height, filter_width, out_height, out_width;
     long stride_h, stride_w, padding_h, padding_w, dilation_h, dilation_w;
-    long images;
+    long images, has_bias;
 };
 
 #define SPLIT(rest, size) (rest % size); rest /= size
 
 __kernel void conv2d_direct_forward(const struct Conv2d d, const long count, __global const REAL* restrict x, const long x_offset,
                                     __global const REAL* restrict weight, const long weight_offset,
-                                    __global REAL* restrict out, const long out_offset
-#if HAS_BIAS
-                                    , __global const REAL* restrict bias, const long bias_offset
-#endif
-) {
+                                    __global REAL* restrict out, const long out_offset, __global const REAL* restrict bias,
+                                    const long bias_offset) {
     long rest = get_global_id(0);
     if (rest >= count) return;
     __global REAL* result = out + out_offset + rest;
@@ -50,9 +46,7 @@ __kernel void conv2d_direct_forward(const struct Conv2d d, const long count, __g
             }
         }
     }
-#if HAS_BIAS
-    sum += bias[bias_offset + o];
-#endif
+    if (d.has_bias) sum += bias[bias_offset + o];
     *result = sum;
 }
 

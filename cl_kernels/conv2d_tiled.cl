@@ -1,12 +1,12 @@
-// Convolution by register tiles, and the copies that it works on. Serves forward and backward_input: both are sums
+// Convolution by register tiles. Serves forward and backward_input: both are sums
 //
 //   out[n, o, p, q] = bias[o] + sum over c and taps t of  x[n, c, p + shift_h(t), q + shift_w(t)] * weight[o, c, t]
 //
-// over a copy of the input that is padded with zeros, so that the inner loop has no branch. The copy (conv2d_tiled_pad)
-// has rows of `pitch` elements, and an output position is the flat number f = p * pitch + q, so that vectors of positions
-// run on over the ends of rows: tap t lies at f + offset[t]. The results at q >= columns mean nothing and are not stored.
-// A stride is served by cutting the input into phases, one for each remainder of the position by the stride; offset[t] then
-// includes the phase. For backward_input the input is the gradient of the output, weights are flipped and transposed (by
+// over a copy of the input that is padded with zeros, so that the inner loop has no branch. The copy (conv2d_tiled_pad.cl)
+// has rows of `pitch` elements, and an output position is the flat number f = p * pitch + q, so that vectors of positions run
+// on over the ends of rows: tap t lies at f + offset[t]. The results at q >= columns mean nothing and are not stored. A stride
+// is served by cutting the input into phases, one for each remainder of the position by the stride; offset[t] then includes
+// the phase. For backward_input the input is the gradient of the output, weights are flipped and transposed (by
 // conv2d_tiled_pack), and a stride gives one launch for each phase of x.
 //
 // A work-group computes a tile of OCB output channels times NV * RUN positions, kept in registers; on CPU-like devices it
@@ -14,70 +14,8 @@
 //
 //   OCB     output channels of a tile; NV  vectors of positions of a tile. OCB * NV + NV + 1 vectors must fit in the
 //           registers (src/ops/conv2d_tiled.cpp chooses both by a cost model)
-//   HAS_BIAS, MAX_TAPS, REAL, VW, GROUP (conv2d_tiled.clh)
+//   MAX_TAPS, REAL, VW, GROUP (conv2d_tiled.clh)
 #include "conv2d_tiled.clh"
-
-struct Pad {
-    long planes;       // source planes: images * channels
-    long plane;        // elements from one copied plane to the next, phases and a gap included
-    long total;        // elements of the copy: planes, and the tail that vectors may read beyond
-    int height, width;   // of a source plane
-    int rows, pitch;     // of one phase of the copy
-    int stride_h, stride_w, phases_h, phases_w, step_h, step_w;  // phase k holds the remainder k * step % stride
-    int origin_h, origin_w;  // source row = row * stride + remainder - origin
-};
-
-// One row of a phase: elements `first`, first + stride, ... of a source row, zeros where there are none.
-static void pad_row(__global const REAL* restrict source, __global REAL* restrict to, const int pitch, const int first,
-                    const int stride, const int width) {
-    const int before = first >= 0 ? 0 : min(pitch, (-first + stride - 1) / stride);
-    const int end = first >= width ? before : clamp((width - first + stride - 1) / stride, before, pitch);
-    for (int j = 0; j < before; ++j) to[j] = 0;
-    if (stride == 1)
-        for (int j = before; j < end; ++j) to[j] = source[first + j];
-    else
-        for (int j = before; j < end; ++j) to[j] = source[first + j * stride];
-    for (int j = end; j < pitch; ++j) to[j] = 0;
-}
-
-// CPU-like: a work-item copies one plane; the last one clears the tail.
-__kernel void conv2d_tiled_pad_planes(const struct Pad pad, __global const REAL* restrict source, const long source_offset,
-                                      __global REAL* restrict copy, const long copy_offset) {
-    const long plane = get_global_id(0);
-    __global const REAL* from = source + source_offset + plane * pad.height * pad.width;
-    __global REAL* to = copy + copy_offset + plane * pad.plane;
-    __global REAL* plane_end = plane + 1 == pad.planes ? copy + copy_offset + pad.total : to + pad.plane;
-    for (int phase_h = 0; phase_h < pad.phases_h; ++phase_h)
-        for (int phase_w = 0; phase_w < pad.phases_w; ++phase_w) {
-            const int first_h = phase_h * pad.step_h % pad.stride_h - pad.origin_h;
-            const int first_w = phase_w * pad.step_w % pad.stride_w - pad.origin_w;
-            for (int row = 0; row < pad.rows; ++row, to += pad.pitch) {
-                const int h = first_h + row * pad.stride_h;
-                const bool inside = h >= 0 && h < pad.height;
-                pad_row(from + (inside ? (long)h * pad.width : 0), to, pad.pitch, first_w, pad.stride_w, inside ? pad.width : 0);
-            }
-        }
-    for (; to < plane_end; ++to) *to = 0;
-}
-
-// GPU-like: a work-item copies one element.
-__kernel void conv2d_tiled_pad_elements(const struct Pad pad, __global const REAL* restrict source, const long source_offset,
-                                        __global REAL* restrict copy, const long copy_offset) {
-    const long i = get_global_id(0);
-    if (i >= pad.total) return;
-    const long plane = i / pad.plane;
-    const int rest = (int)(i - plane * pad.plane);
-    const int phase = rest / (pad.rows * pad.pitch);
-    const int in_phase = rest - phase * pad.rows * pad.pitch;
-    const int row = in_phase / pad.pitch;
-    const int phase_h = phase / pad.phases_w;
-    const int h = phase_h * pad.step_h % pad.stride_h - pad.origin_h + row * pad.stride_h;
-    const int w = (phase - phase_h * pad.phases_w) * pad.step_w % pad.stride_w - pad.origin_w + (in_phase - row * pad.pitch) * pad.stride_w;
-    const bool inside = plane < pad.planes && phase_h < pad.phases_h && h >= 0 && h < pad.height && w >= 0 && w < pad.width;
-    copy[copy_offset + i] = inside ? source[source_offset + (plane * pad.height + h) * pad.width + w] : (REAL)0;
-}
-
-#ifdef OCB
 
 struct Pack {
     long group_step, filter_step, channel_step;  // in the weights, between groups, and output and input channels of this sum
@@ -112,6 +50,7 @@ struct Tile {
     int pitch, columns, flat;     // positions are f in [0, flat); those with f % pitch < columns are stored
     int tiles_each, parts;        // parts = tiles of an image / tiles_each, rounded up
     int out_row_step, out_column_step;  // elements between neighbouring positions of the output
+    int has_bias;                 // 0: `bias` is any buffer, and not read
     int offset[MAX_TAPS];
 };
 
@@ -132,11 +71,8 @@ static void store_run(const REAL* from, __global REAL* to, const int count) {
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 void conv2d_tiled(const struct Tile tile, __global const REAL* restrict x, const long x_offset,
-                  __global const REAL* restrict packed, const long packed_offset, __global REAL* restrict out, const long out_offset
-#if HAS_BIAS
-                  , __global const REAL* restrict bias, const long bias_offset
-#endif
-) {
+                  __global const REAL* restrict packed, const long packed_offset, __global REAL* restrict out, const long out_offset,
+                  __global const REAL* restrict bias, const long bias_offset) {
     // All blocks of a part follow one another, so that its input stays in the cache.
     const int all_blocks = tile.groups * tile.blocks;
     const long group_id = get_group_id(0);
@@ -155,14 +91,11 @@ void conv2d_tiled(const struct Tile tile, __global const REAL* restrict x, const
     for (int start = part * tile.tiles_each * (NV * RUN); start < end; start += NV * RUN) {
         VEC sum[OCB][NV];
         #pragma unroll
-        for (int i = 0; i < OCB; ++i)
+        for (int i = 0; i < OCB; ++i) {
+            const VEC begin = (VEC)(tile.has_bias ? bias[bias_offset + group * tile.filters + first + min(i, here - 1)] : (REAL)0);
             #pragma unroll
-            for (int v = 0; v < NV; ++v)
-#if HAS_BIAS
-                sum[i][v] = (VEC)(bias[bias_offset + group * tile.filters + first + min(i, here - 1)]);
-#else
-                sum[i][v] = (VEC)(0);
-#endif
+            for (int v = 0; v < NV; ++v) sum[i][v] = begin;
+        }
         __global const REAL* plane = image + start + get_local_id(0) * VW;
         __global const REAL* w = weights;
         for (int c = 0; c < tile.channels; ++c, plane += tile.x_channel)
@@ -206,5 +139,3 @@ void conv2d_tiled(const struct Tile tile, __global const REAL* restrict x, const
 #endif
     }
 }
-
-#endif  // OCB

@@ -1,8 +1,8 @@
-// The gradient of a convolution's weights by register tiles, and sums of partial results.
+// The gradient of a convolution's weights by register tiles.
 //
 //   dweight[o, c, t] = sum over n and positions f of dout[n, o, f] * x[n, c, f + offset[t]]
 //
-// over copies of x and dout made by conv2d_tiled_pad: rows of x are padded with zeros, those of dout have the same pitch
+// over copies of x and dout made by conv2d_tiled_pad.cl: rows of x are padded with zeros, those of dout have the same pitch
 // with zeros behind their end, so that both run over all positions f in [0, flat) without a branch (see conv2d_tiled.cl).
 // A pair (c, t) is called a stream; stream j = c * taps + t of a filter is its element j.
 //
@@ -14,8 +14,6 @@
 //           (src/ops/conv2d_tiled_weights.cpp chooses both by a cost model)
 //   MAX_TAPS, REAL, VW, GROUP (conv2d_tiled.clh)
 #include "conv2d_tiled.clh"
-
-#ifdef OB
 
 struct Streams {
     long x_image, x_channel;        // elements from one image and channel to the next, in the copy of x
@@ -29,6 +27,7 @@ struct Streams {
     int offset[MAX_TAPS];
 };
 
+#if GROUP == 1
 // Adds the lanes of a vector, halves first.
 static REAL lanes(VEC v) {
     REAL part[VW];
@@ -39,6 +38,7 @@ static REAL lanes(VEC v) {
         for (int i = 0; i < width; ++i) part[i] += part[i + width];
     return part[0];
 }
+#endif
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 void conv2d_tiled_backward_weights(const struct Streams d, __global const REAL* restrict x, const long x_offset,
@@ -89,74 +89,29 @@ void conv2d_tiled_backward_weights(const struct Streams d, __global const REAL* 
     }
 
     __global REAL* result = partials + partials_offset + chunk * d.partial + (long)group * d.filters * streams;
-#if GROUP > 1
-    __local REAL shared[GROUP];
-    const int me = get_local_id(0);
-#endif
+    const int first_filter = filter_block * OB, first_stream = stream_block * TB;
+#if GROUP == 1
     #pragma unroll
     for (int i = 0; i < OB; ++i)
         #pragma unroll
         for (int j = 0; j < TB; ++j) {
-            REAL total = lanes(sum[i][j]);
-#if GROUP > 1
-            shared[me] = total;
-            barrier(CLK_LOCAL_MEM_FENCE);
-            for (int width = GROUP / 2; width > 0; width /= 2) {
-                if (me < width) shared[me] += shared[me + width];
-                barrier(CLK_LOCAL_MEM_FENCE);
-            }
-            total = shared[0];
-            barrier(CLK_LOCAL_MEM_FENCE);
-#endif
-            const int o = filter_block * OB + i, at = stream_block * TB + j;
-            if (get_local_id(0) == 0 && o < d.filters && at < streams) result[(long)o * streams + at] = total;
+            const REAL total = lanes(sum[i][j]);
+            if (first_filter + i < d.filters && first_stream + j < streams)
+                result[(long)(first_filter + i) * streams + first_stream + j] = total;
         }
-}
-
-#endif  // OB
-
-// sum[i] = sum over k in [0, partials) of partial[k][i], for i in [0, count). A work-item adds SUM_RUN neighbours on
-// CPU-like devices, one on GPU-like ones.
-__kernel void conv2d_sum_partials(const long count, const long partials, __global const REAL* restrict partial,
-                                  const long partial_offset, __global REAL* restrict sum, const long sum_offset) {
-    const long first = get_global_id(0) * (long)SUM_RUN;
-    if (first >= count) return;
-    const int here = (int)min((long)SUM_RUN, count - first);
-    REAL total[SUM_RUN];
-    for (int i = 0; i < here; ++i) total[i] = 0;
-    for (long k = 0; k < partials; ++k) {
-        __global const REAL* from = partial + partial_offset + k * count + first;
-        for (int i = 0; i < here; ++i) total[i] += from[i];
-    }
-    for (int i = 0; i < here; ++i) sum[sum_offset + first + i] = total[i];
-}
-
-// partial[plane] = sum of the `size` elements of a plane of dout: the first half of the gradient of a bias. A work-group
-// adds up one plane.
-__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void conv2d_backward_bias(const long size, __global const REAL* restrict dout, const long dout_offset,
-                          __global REAL* restrict partial, const long partial_offset) {
-    __global const REAL* from = dout + dout_offset + get_group_id(0) * size;
-    REAL total = 0;
-#if GROUP == 1
-    VEC sum = (VEC)(0);
-    long i = 0;
-    for (; i + VW <= size; i += VW) sum += VLOAD(from + i);
-    for (; i < size; ++i) total += from[i];
-    REAL part[VW];
-    VSTORE(sum, part);
-    for (int lane = 0; lane < VW; ++lane) total += part[lane];
-    partial[partial_offset + get_group_id(0)] = total;
 #else
-    __local REAL shared[GROUP];
-    const int me = get_local_id(0);
-    for (long i = me; i < size; i += GROUP) total += from[i];
-    shared[me] = total;
+    // One column more than items, so that the items that add up a row each meet different banks.
+    __local REAL shared[OB * TB][GROUP + 1];
+    #pragma unroll
+    for (int i = 0; i < OB; ++i)
+        #pragma unroll
+        for (int j = 0; j < TB; ++j) shared[i * TB + j][get_local_id(0)] = sum[i][j];
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (int width = GROUP / 2; width > 0; width /= 2) {
-        if (me < width) shared[me] += shared[me + width];
-        barrier(CLK_LOCAL_MEM_FENCE);
+    for (int k = get_local_id(0); k < OB * TB; k += GROUP) {
+        REAL total = 0;
+        for (int item = 0; item < GROUP; ++item) total += shared[k][item];
+        const int o = first_filter + k / TB, at = first_stream + k % TB;
+        if (o < d.filters && at < streams) result[(long)o * streams + at] = total;
     }
-    if (me == 0) partial[partial_offset + get_group_id(0)] = shared[0];
 #endif
 }

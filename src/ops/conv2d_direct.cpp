@@ -12,7 +12,7 @@ constexpr std::size_t kGroup = 64;  // work-items
 struct Sizes {
     std::int64_t channels, filters, group_channels, group_filters;
     std::array<std::int64_t, 2> input, filter, output, stride, padding, dilation;
-    std::int64_t images;
+    std::int64_t images, has_bias;
 };
 
 class Conv2dDirect final : public Conv2dStrategy {
@@ -22,21 +22,18 @@ class Conv2dDirect final : public Conv2dStrategy {
 
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands) const override {
         const auto& [x, weight, out, bias] = operands;
-        Defines defines = real_defines(problem.dtype);
-        defines.set("HAS_BIAS", bias ? 1 : 0);
         const auto launch_for = [&](const char* kernel_name, const View& result, auto... buffers) {
-            const Kernel kernel(x.device(), {"conv2d_direct.cl", kernel_name, defines});
+            const Kernel kernel(x.device(), {"conv2d_direct.cl", kernel_name, real_defines(problem.dtype)});
             const Sizes sizes{problem.channels, problem.filters, problem.channels_per_group(), problem.filters_per_group(),
                               problem.input, problem.filter, problem.output, problem.stride, problem.padding, problem.dilation,
-                              problem.images};
+                              problem.images, bias ? 1 : 0};
             const std::size_t group = std::min(kGroup, kernel.max_work_group());
             launch(kernel, {{round_up(static_cast<std::size_t>(result.numel()), group), 1, 1}, {group, 1, 1}},
                    {sizes, result.numel(), buffers...});
         };
         switch (problem.direction) {
             case Conv2dDirection::forward:
-                if (bias) launch_for("conv2d_direct_forward", out, x.argument(), weight.argument(), out.argument(), bias->argument());
-                else launch_for("conv2d_direct_forward", out, x.argument(), weight.argument(), out.argument());
+                launch_for("conv2d_direct_forward", out, x.argument(), weight.argument(), out.argument(), (bias ? *bias : weight).argument());
                 break;
             case Conv2dDirection::backward_input:
                 launch_for("conv2d_direct_backward_input", x, out.argument(), weight.argument(), x.argument());

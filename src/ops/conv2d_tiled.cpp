@@ -1,6 +1,8 @@
 // Convolution by register tiles over padded copies (cl_kernels/conv2d_tiled.cl): forward and backward_input.
 #include <algorithm>
 #include <limits>
+#include <span>
+#include <vector>
 
 #include "conv2d_tiled.hpp"
 
@@ -11,7 +13,16 @@ namespace {
 // A work-item of a CPU-like device goes on over tiles until it did this many vector multiply-adds: some microseconds, so
 // that its start does not count.
 constexpr std::int64_t kCpuWork = 30000;
-constexpr std::int64_t kMostFilters = 12, kMostVectors = 8;
+/// Output channels and vectors of positions of a register tile.
+struct TileSize {
+    std::int64_t filters, vectors;
+};
+// What the cost model may choose from. Few, because each is a kernel to compile: for 32 registers, for 16, for what has few
+// channels, and for small images.
+constexpr std::array kCpuTiles{TileSize{8, 3}, TileSize{6, 4}, TileSize{4, 6}, TileSize{6, 2}, TileSize{4, 3},
+                               TileSize{2, 6}, TileSize{1, 8}, TileSize{8, 1}, TileSize{2, 2}};
+constexpr std::array kGpuTiles{TileSize{8, 4}, TileSize{8, 1}, TileSize{2, 4}, TileSize{1, 1}};
+constexpr std::int64_t kMostVectors = 8;
 
 /// As the structs of the kernels.
 struct Pack {
@@ -21,13 +32,8 @@ struct Pack {
 };
 struct Tile {
     std::int64_t x_image, x_channel, out_image, out_channel, out_first;
-    std::int32_t channels, filters, blocks, groups, taps, pitch, columns, flat, tiles_each, parts, out_row_step, out_column_step;
+    std::int32_t channels, filters, blocks, groups, taps, pitch, columns, flat, tiles_each, parts, out_row_step, out_column_step, has_bias;
     std::array<std::int32_t, kMaxTaps> offset;
-};
-
-/// Output channels and vectors of positions of a register tile.
-struct TileSize {
-    std::int64_t filters, vectors;
 };
 
 std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(value); }
@@ -37,14 +43,14 @@ std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(value
 TileSize choose_tile(const Form& form, std::int64_t filters, std::int64_t flat) {
     TileSize best{1, 1};
     double least = std::numeric_limits<double>::infinity();
-    for (std::int64_t f = 1; f <= std::min(filters, kMostFilters); ++f)
-        for (std::int64_t v = 1; v <= kMostVectors && f * v + v + 1 <= form.registers; ++v) {
-            const double tiles = static_cast<double>(ceil_div(filters, f) * ceil_div(flat, v * form.run()));
-            const double cost = tiles * static_cast<double>(std::max(f * v, f + 2 * v + 3));
-            if (cost >= least) continue;
-            least = cost;
-            best = {f, v};
-        }
+    for (const auto& [f, v] : form.group == 1 ? std::span<const TileSize>(kCpuTiles) : std::span<const TileSize>(kGpuTiles)) {
+        if (f * v + v + 1 > form.registers) continue;
+        const auto tiles = static_cast<double>(ceil_div(filters, f) * ceil_div(flat, v * form.run()));
+        const double cost = tiles * static_cast<double>(std::max(f * v, f + 2 * v + 3));
+        if (cost >= least) continue;
+        least = cost;
+        best = {f, v};
+    }
     return best;
 }
 
@@ -67,7 +73,7 @@ void run(const Sum& sum, const Conv2dProblem& problem, const Form& form, const P
     const TileSize size = choose_tile(form, sum.filters, flat);
     const std::int64_t blocks = ceil_div(sum.filters, size.filters);
     Defines defines = defines_of(form, problem.dtype);
-    defines.set("OCB", size.filters).set("NV", size.vectors).set("HAS_BIAS", bias ? 1 : 0);
+    defines.set("OCB", size.filters).set("NV", size.vectors);
 
     const std::int64_t packs = problem.groups * blocks * sum.channels;
     const View packed = View::make(device, problem.dtype, {std::max<std::int64_t>(1, packs * sum.taps * size.filters)});
@@ -92,12 +98,11 @@ void run(const Sum& sum, const Conv2dProblem& problem, const Form& form, const P
                     .blocks = narrow(blocks), .groups = narrow(problem.groups), .taps = narrow(sum.taps),
                     .pitch = narrow(sum.pitch), .columns = narrow(sum.columns), .flat = narrow(flat),
                     .tiles_each = narrow(tiles_each), .parts = narrow(parts), .out_row_step = narrow(sum.out_row_step),
-                    .out_column_step = narrow(sum.out_column_step), .offset = sum.offset};
+                    .out_column_step = narrow(sum.out_column_step), .has_bias = bias ? 1 : 0, .offset = sum.offset};
     const Kernel kernel(device, {"conv2d_tiled.cl", "conv2d_tiled", defines});
     const auto groups = static_cast<std::size_t>(problem.images * parts * problem.groups * blocks);
-    const Range range{{groups * group, 1, 1}, {group, 1, 1}};
-    if (bias) launch(kernel, range, {tile, input.copy.argument(), packed.argument(), out.argument(), bias->argument()});
-    else launch(kernel, range, {tile, input.copy.argument(), packed.argument(), out.argument()});
+    launch(kernel, {{groups * group, 1, 1}, {group, 1, 1}},
+           {tile, input.copy.argument(), packed.argument(), out.argument(), bias ? bias->argument() : packed.argument()});
 }
 
 /// Elements that the last vectors may read behind the last plane.

@@ -23,8 +23,12 @@ std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(value
 }  // namespace
 
 Form form_of(const Device& device, Family family, DType dtype) {
-    if (family == Family::gpu_like) return {.vector = 1, .group = kGpuGroup, .registers = kGpuRegisters};
     const DeviceInfo& info = device.info();
+    if (family == Family::gpu_like) {
+        Form form{.vector = 1, .group = kGpuGroup, .registers = kGpuRegisters};
+        while (form.group > 1 && static_cast<std::size_t>(form.group) > info.max_work_group) form.group /= 2;
+        return form;
+    }
     const std::int64_t width = dtype == DType::f64 ? info.vector_width_f64 : info.vector_width_f32;
     const std::int64_t most = dtype == DType::f64 ? 8 : 16;
     Form form{.vector = most, .group = 1, .registers = 32};
@@ -58,8 +62,7 @@ Padded pad(const View& source, const std::array<PadAxis, 2>& axes, const Form& f
     Padded padded{.copy = View::make(source.device(), source.dtype, {arguments.total}), .channel = plane,
                   .image = source.shape[1] * plane};
     const bool cpu = family == Family::cpu_like;
-    const Kernel kernel(source.device(), {"conv2d_tiled.cl", cpu ? "conv2d_tiled_pad_planes" : "conv2d_tiled_pad_elements",
-                                          defines_of(form, source.dtype)});
+    const Kernel kernel(source.device(), {"conv2d_tiled_pad.cl", "conv2d_tiled_pad", defines_of(form, source.dtype)});
     const std::size_t group = cpu ? 1 : std::min(kGpuCopyGroup, kernel.max_work_group());
     const auto items = static_cast<std::size_t>(cpu ? planes : arguments.total);
     launch(kernel, {{round_up(items, group), 1, 1}, {group, 1, 1}}, {arguments, source.argument(), padded.copy.argument()});

@@ -1,6 +1,7 @@
 // The gradients of a convolution's weights by register tiles, and of its bias (cl_kernels/conv2d_tiled_weights.cl).
 #include <algorithm>
 #include <limits>
+#include <span>
 
 #include "conv2d_tiled.hpp"
 
@@ -13,8 +14,15 @@ constexpr std::int64_t kCpuCache = 512 * 1024;   // bytes
 constexpr std::int64_t kCpuGroups = 4;           // work-groups wanted for each compute unit
 constexpr std::int64_t kGpuGroups = 32;
 constexpr std::int64_t kMostPartials = 64 << 20;  // bytes
-constexpr std::int64_t kMostFilters = 8, kMostStreams = 25;
 constexpr std::int64_t kCpuSumRun = 256;         // elements
+
+/// Output channels and streams (a channel and an element of the filter) of a register tile.
+struct TileSize {
+    std::int64_t filters, streams;
+};
+// What the cost model may choose from; few, because each is a kernel to compile.
+constexpr std::array kCpuTiles{TileSize{4, 6}, TileSize{3, 9}, TileSize{6, 4}, TileSize{4, 3}, TileSize{2, 6}, TileSize{1, 9}, TileSize{1, 3}};
+constexpr std::array kGpuTiles{TileSize{6, 6}, TileSize{2, 9}, TileSize{4, 2}, TileSize{1, 1}};
 
 /// As the struct of the kernel.
 struct Streams {
@@ -23,34 +31,34 @@ struct Streams {
     std::array<std::int32_t, kMaxTaps> offset;
 };
 
-struct TileSize {
-    std::int64_t filters, streams;
-};
-
 std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(value); }
 
 /// As choose_tile of the forward pass; a load of dout is aligned and counts once.
 TileSize choose_tile(const Form& form, std::int64_t filters, std::int64_t streams) {
     TileSize best{1, 1};
     double least = std::numeric_limits<double>::infinity();
-    for (std::int64_t f = 1; f <= std::min(filters, kMostFilters); ++f)
-        for (std::int64_t s = 1; s <= std::min(streams, kMostStreams) && f * s + f + 1 <= form.registers; ++s) {
-            const double tiles = static_cast<double>(ceil_div(filters, f) * ceil_div(streams, s));
-            const double cost = tiles * static_cast<double>(std::max(f * s, f + 2 * s + 4));
-            if (cost >= least) continue;
-            least = cost;
-            best = {f, s};
-        }
+    for (const auto& [f, s] : form.group == 1 ? std::span<const TileSize>(kCpuTiles) : std::span<const TileSize>(kGpuTiles)) {
+        if (f * s + f + 1 > form.registers) continue;
+        const auto tiles = static_cast<double>(ceil_div(filters, f) * ceil_div(streams, s));
+        const double cost = tiles * static_cast<double>(std::max(f * s, f + 2 * s + 4));
+        if (cost >= least) continue;
+        least = cost;
+        best = {f, s};
+    }
     return best;
+}
+
+/// For conv2d_backward_bias.cl.
+Defines sum_defines(const View& result, Family family) {
+    Defines defines = defines_of(form_of(result.device(), family, result.dtype), result.dtype);
+    return defines.set("SUM_RUN", family == Family::cpu_like ? kCpuSumRun : 1);
 }
 
 /// result[i] = sum over k of partials[k][i].
 void sum_partials(const View& partials, const View& result, Family family) {
     const bool cpu = family == Family::cpu_like;
-    Defines defines = defines_of(form_of(result.device(), family, result.dtype), result.dtype);
     const std::int64_t run = cpu ? kCpuSumRun : 1;
-    defines.set("SUM_RUN", run);
-    const Kernel kernel(result.device(), {"conv2d_tiled_weights.cl", "conv2d_sum_partials", defines});
+    const Kernel kernel(result.device(), {"conv2d_backward_bias.cl", "conv2d_sum_partials", sum_defines(result, family)});
     const std::size_t group = cpu ? 1 : std::min<std::size_t>(64, kernel.max_work_group());
     const auto items = static_cast<std::size_t>(ceil_div(result.numel(), run));
     launch(kernel, {{round_up(items, group), 1, 1}, {group, 1, 1}},
@@ -100,7 +108,7 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
                             .groups = narrow(problem.groups), .taps = narrow(problem.taps()), .flat = narrow(flat),
                             .images = narrow(problem.images), .images_each = narrow(each), .offset = windows.offset};
     Defines defines = defines_of(form, problem.dtype);
-    defines.set("OB", size.filters).set("TB", size.streams).set("SUM_RUN", 1);
+    defines.set("OB", size.filters).set("TB", size.streams);
     const Kernel kernel(device, {"conv2d_tiled_weights.cl", "conv2d_tiled_backward_weights", defines});
     const auto group = static_cast<std::size_t>(form.group);
     launch(kernel, {{static_cast<std::size_t>(groups_each * chunks) * group, 1, 1}, {group, 1, 1}},
@@ -122,10 +130,8 @@ void conv2d_backward_bias(const View& out_gradient, const View& bias_gradient) {
     const Device device = out_gradient.device();
     const Family family = device.family();
     const tiled::Form form = tiled::form_of(device, family, out_gradient.dtype);
-    Defines defines = tiled::defines_of(form, out_gradient.dtype);
-    defines.set("SUM_RUN", 1);
     const View partials = View::make(device, out_gradient.dtype, {out_gradient.shape[0], out_gradient.shape[1]});
-    const Kernel kernel(device, {"conv2d_tiled_weights.cl", "conv2d_backward_bias", defines});
+    const Kernel kernel(device, {"conv2d_backward_bias.cl", "conv2d_backward_bias", tiled::sum_defines(bias_gradient, family)});
     const auto group = static_cast<std::size_t>(form.group);
     launch(kernel, {{static_cast<std::size_t>(partials.numel()) * group, 1, 1}, {group, 1, 1}},
            {out_gradient.shape[2] * out_gradient.shape[3], out_gradient.argument(), partials.argument()});
