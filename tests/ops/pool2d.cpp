@@ -1,0 +1,62 @@
+// Pooling against plain loops in double, and its gradients.
+#include <declivity/ops/pool2d.hpp>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <doctest/doctest.h>
+
+#include "tests/ops/pool2d_cases.hpp"
+#include "tests/support/gradient_check.hpp"
+#include "tests/support/values.hpp"
+
+using namespace declivity;
+
+TEST_CASE("pooling and its gradients equal plain loops") {
+    for (const DType dtype : {DType::f32, DType::f64})
+        for (const test::Pool2dCase& one : test::pool2d_cases()) {
+            if (one.large && test::small_cases()) continue;
+            CAPTURE(one.name());
+            const Tensor x = test::random_tensor(one.x, 1, dtype), g = test::random_tensor(one.out(), 2, dtype);
+            const auto reference = one.reference(test::values(x), test::values(g));
+            const auto tolerance = test::tolerance(dtype, static_cast<double>(one.parameters.window[0] * one.parameters.window[1]));
+            const auto make = [&](const Shape& shape, DType type) { return ops::View::make(x.device(), type, shape); };
+            const ops::View out = make(one.out(), dtype), winners = make(one.out(), DType::i32), gradient = make(one.x, dtype);
+            ops::max_pool2d_forward(x.view(), out, winners, one.parameters);
+            CHECK(test::difference(Tensor(out), reference.max, {}) == "");
+            ops::max_pool2d_backward(g.view(), winners, gradient, one.parameters);
+            CHECK(test::difference(Tensor(gradient), reference.max_gradient, tolerance) == "");
+            ops::avg_pool2d_forward(x.view(), out, one.parameters);
+            CHECK(test::difference(Tensor(out), reference.average, tolerance) == "");
+            ops::avg_pool2d_backward(g.view(), gradient, one.parameters);
+            CHECK(test::difference(Tensor(gradient), reference.average_gradient, tolerance) == "");
+        }
+}
+
+TEST_CASE("the first of equal elements wins, and NaN before all") {
+    const Tensor x = test::tensor({3, 3, 1, 3, 0, NAN, 5, 2, 1}, {1, 1, 3, 3}).set_requires_grad();
+    const Tensor out = max_pool2d(x, {.window = 2, .stride = 1});
+    CHECK(test::difference(out, {3, NAN, 5, NAN}, {}) == "");
+    out.backward(test::tensor({1, 2, 4, 8}, out.shape()));
+    CHECK(test::values(x.grad()) == std::vector<double>{1, 0, 0, 0, 0, 10, 4, 0, 0});
+}
+
+TEST_CASE("gradients of the differentiable functions") {
+    const Tensor x = test::random_tensor({2, 3, 5, 6}, 3, DType::f64);
+    CHECK(test::gradient_difference([](const auto& in) { return max_pool2d(in[0], {.window = {3, 2}, .stride = 2, .padding = 1}); }, {x}) == "");
+    CHECK(test::gradient_difference([](const auto& in) { return avg_pool2d(in[0], {.window = 3, .stride = {1, 2}, .padding = 1}); }, {x}) == "");
+    CHECK(test::gradient_difference([](const auto& in) { return avg_pool2d(in[0], {.window = 3, .padding = 1, .count_padding = false}); }, {x}) == "");
+    CHECK(test::gradient_difference([](const auto& in) { return global_avg_pool2d(in[0]); }, {x}) == "");
+    // A tensor that is not dense.
+    CHECK(test::gradient_difference([](const auto& in) { return max_pool2d(permute(in[0], {1, 0, 3, 2})); }, {x}) == "");
+}
+
+TEST_CASE("what pooling refuses") {
+    const Tensor x = test::random_tensor({1, 2, 4, 4}, 1);
+    CHECK_THROWS_WITH_AS(max_pool2d(reshape(x, {2, 4, 4})), doctest::Contains("max_pool2d: wants x (N, C, H, W), got [2, 4, 4]"), ShapeError);
+    CHECK_THROWS_AS(max_pool2d(x, {.window = 5}), ShapeError);
+    CHECK_THROWS_AS(avg_pool2d(x, {.window = 0}), ValueError);
+    CHECK_THROWS_AS(avg_pool2d(x, {.window = 2, .stride = -1}), ValueError);
+    CHECK_THROWS_AS(max_pool2d(x, {.window = 2, .padding = 2}), ValueError);
+    CHECK_THROWS_AS(max_pool2d(x.to(DType::i32)), TypeError);
+    CHECK_THROWS_AS(global_avg_pool2d(reshape(x, {32})), ShapeError);
+}
