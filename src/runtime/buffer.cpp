@@ -1,7 +1,5 @@
 #include <declivity/runtime/buffer.hpp>
 
-#include <cstring>
-
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
@@ -24,24 +22,17 @@ Event make_event(cl::Event event, const DeviceState& device) {
     return Event(std::make_shared<detail::EventState>(detail::EventState{std::move(event), device.info.name}));
 }
 
-void write_staged(DeviceState& device, cl::CommandQueue& queue, const Block& block, std::size_t offset,
-                  std::span<const std::byte> source, const std::vector<cl::Event>* after, cl::Event& done) {
-    auto staged = device.staging.take(source.size());
-    std::memcpy(staged.host, source.data(), source.size());
-    device.submit(
-        "copy to device", queue,
-        [&](cl::CommandQueue& on, cl::Event* event) {
-            on.enqueueWriteBuffer(block.memory, CL_FALSE, block.offset + offset, source.size(), staged.host, after, event);
-        },
-        &done);
-    device.staging.give_back(std::move(staged), done);
-}
-
 }  // namespace
 
 Buffer::Buffer(const Device& device, std::size_t bytes, BufferUse use) : block_(device.state().pool.allocate(bytes, use)) {}
 
 std::size_t Buffer::size() const noexcept { return block_ ? block_->size : 0; }
+
+std::uint64_t Buffer::version() const noexcept { return block_ ? block_->version.load() : 0; }
+
+void Buffer::mark_written() const noexcept {
+    if (block_) block_->version.fetch_add(1);
+}
 
 Device Buffer::device() const {
     if (!block_) throw ValueError("Buffer::device: wants a buffer, got an empty handle");
@@ -51,9 +42,8 @@ Device Buffer::device() const {
 void upload(const Buffer& destination, std::size_t offset, std::span<const std::byte> source) {
     check_range("upload", destination, offset, source.size());
     if (source.empty()) return;
-    const Block& block = destination.block();
-    cl::Event done;
-    write_staged(block.device, block.device.compute, block, offset, source, nullptr, done);
+    DeviceState& device = destination.block().device;
+    device.staging.send(device.compute, destination.block(), offset, source, nullptr);
 }
 
 Event upload_ahead(const Buffer& destination, std::size_t offset, std::span<const std::byte> source) {
@@ -65,8 +55,7 @@ Event upload_ahead(const Buffer& destination, std::size_t offset, std::span<cons
     DeviceState& device = block.device;
     std::vector<cl::Event> after;
     if (block.readers_done() != nullptr) after.push_back(block.readers_done);
-    cl::Event done;
-    write_staged(device, device.transfer, block, offset, source, after.empty() ? nullptr : &after, done);
+    cl::Event done = device.staging.send(device.transfer, block, offset, source, after.empty() ? nullptr : &after);
     detail::checked("upload_ahead", device.info.name, [&] { device.transfer.flush(); });
     return make_event(std::move(done), device);
 }

@@ -24,10 +24,33 @@ Family family_of(const DeviceInfo& info) {
     return info.type == DeviceType::cpu || !info.dedicated_local_memory ? Family::cpu_like : Family::gpu_like;
 }
 
+/// What a device says of itself; nothing where it does not know the question.
 template <cl_int Name>
-auto query(const cl::Device& device) {
-    cl_int status = CL_SUCCESS;
-    return device.getInfo<Name>(&status);
+auto query(const cl::Device& device) -> decltype(device.getInfo<Name>()) {
+    try {
+        return device.getInfo<Name>();
+    } catch (const cl::Error&) {
+        return {};
+    }
+}
+
+std::vector<cl::Platform> platforms() {
+    // Loaders differ in how they say that there is none: by a status of their own, or by a count of 0.
+    cl_uint count = 0;
+    const cl_int status = clGetPlatformIDs(0, nullptr, &count);
+    if (status == CL_PLATFORM_NOT_FOUND_KHR || (status == CL_SUCCESS && count == 0)) return {};
+    if (status != CL_SUCCESS) throw_status(status, "list of OpenCL platforms", "this machine");
+    std::vector<cl::Platform> found;
+    checked("list of OpenCL platforms", "this machine", [&] { cl::Platform::get(&found); });
+    return found;
+}
+
+std::string name_of(const cl::Platform& platform) {
+    try {
+        return platform.getInfo<CL_PLATFORM_NAME>();
+    } catch (const cl::Error&) {
+        return {};
+    }
 }
 
 }  // namespace
@@ -37,7 +60,7 @@ DeviceInfo describe(const cl::Platform& platform, const cl::Device& device, std:
     info.id = std::move(id);
     info.name = query<CL_DEVICE_NAME>(device);
     info.vendor = query<CL_DEVICE_VENDOR>(device);
-    info.platform = platform.getInfo<CL_PLATFORM_NAME>();
+    info.platform = name_of(platform);
     info.version = query<CL_DEVICE_VERSION>(device);
     info.driver = query<CL_DRIVER_VERSION>(device);
     const cl_device_type type = query<CL_DEVICE_TYPE>(device);
@@ -84,6 +107,14 @@ DeviceState::DeviceState(cl::Device handle, cl::Context with, cl::CommandQueue q
     checked("make the copy queue", info.name, [&] { transfer = cl::CommandQueue(context, device, CL_QUEUE_PROFILING_ENABLE); });
 }
 
+void DeviceState::throw_refused(int status, std::string_view what) const {
+    const MemoryFigures figures = pool.figures();
+    throw_status(status, status == CL_MEM_OBJECT_ALLOCATION_FAILURE || status == CL_OUT_OF_RESOURCES
+                             ? fmt::format("{} (pool: {} bytes in use, {} cached, peak {}, device memory {})", what, figures.in_use,
+                                           figures.cached, figures.peak, info.global_memory)
+                             : std::string(what), info.name);
+}
+
 cl::Event DeviceState::compute_marker() {
     cl::Event event;
     const std::scoped_lock lock(submit_mutex);
@@ -106,21 +137,16 @@ Registry& Registry::instance() {
 const std::vector<Registry::Found>& Registry::devices() {
     const std::scoped_lock lock(mutex_);
     if (searched_) return found_;
-    std::vector<cl::Platform> platforms;
-    try {
-        cl::Platform::get(&platforms);
-    } catch (const cl::Error& error) {
-        if (error.err() != -1001) throw_status(error.err(), "list of OpenCL platforms", "this machine");
-    }
-    for (std::size_t p = 0; p < platforms.size(); ++p) {
+    const std::vector<cl::Platform> all = platforms();
+    for (std::size_t p = 0; p < all.size(); ++p) {
         std::vector<cl::Device> devices;
         try {
-            platforms[p].getDevices(CL_DEVICE_TYPE_ALL, &devices);
+            all[p].getDevices(CL_DEVICE_TYPE_ALL, &devices);
         } catch (const cl::Error&) {
             continue;  // a platform without devices (a driver whose card is missing) says CL_DEVICE_NOT_FOUND
         }
         for (std::size_t d = 0; d < devices.size(); ++d)
-            found_.push_back({devices[d], describe(platforms[p], devices[d], fmt::format("{}:{}", p, d)), nullptr});
+            found_.push_back({devices[d], describe(all[p], devices[d], fmt::format("{}:{}", p, d)), nullptr});
     }
     searched_ = true;
     return found_;
@@ -158,27 +184,8 @@ std::string lower(std::string_view text) {
         "lists what the loader sees, /etc/OpenCL/vendors what it looks for");
 }
 
-}  // namespace
-
-std::vector<Device> Device::all() {
-    auto& registry = detail::Registry::instance();
-    std::vector<Device> devices;
-    for (std::size_t i = 0; i < registry.devices().size(); ++i) devices.emplace_back(&registry.state(i));
-    return devices;
-}
-
-Device Device::best() {
-    if (const char* wanted = std::getenv("DECLIVITY_DEVICE"); wanted != nullptr && *wanted != '\0') return select(wanted);
-    auto& registry = detail::Registry::instance();
-    const auto& found = registry.devices();
-    if (found.empty()) throw_no_device();
-    for (const DeviceType type : {DeviceType::gpu, DeviceType::accelerator, DeviceType::cpu})
-        for (std::size_t i = 0; i < found.size(); ++i)
-            if (found[i].info.type == type) return Device(&registry.state(i));
-    return Device(&registry.state(0));
-}
-
-Device Device::select(std::string_view what) {
+/// @param asked who wants the device, for the message
+Device find(std::string_view asked, std::string_view what) {
     auto& registry = detail::Registry::instance();
     const auto& found = registry.devices();
     if (found.empty()) throw_no_device();
@@ -192,9 +199,32 @@ Device Device::select(std::string_view what) {
         if (matches(found[i].info)) return Device(&registry.state(i));
     std::vector<std::string> names;
     for (const auto& one : found) names.push_back(fmt::format("{} '{}'", one.info.id, one.info.name));
-    throw DeviceError(fmt::format("Device::select: wants \"gpu\", \"cpu\", an id or part of a name, got \"{}\"; there is {}", what,
+    throw DeviceError(fmt::format("{}: wants \"gpu\", \"cpu\", an id or part of a name, got \"{}\"; there is {}", asked, what,
                                   fmt::join(names, ", ")));
 }
+
+}  // namespace
+
+std::vector<Device> Device::all() {
+    auto& registry = detail::Registry::instance();
+    std::vector<Device> devices;
+    for (std::size_t i = 0; i < registry.devices().size(); ++i) devices.emplace_back(&registry.state(i));
+    return devices;
+}
+
+Device Device::best() {
+    if (const char* wanted = std::getenv("DECLIVITY_DEVICE"); wanted != nullptr && *wanted != '\0')
+        return find("DECLIVITY_DEVICE", wanted);
+    auto& registry = detail::Registry::instance();
+    const auto& found = registry.devices();
+    if (found.empty()) throw_no_device();
+    for (const DeviceType type : {DeviceType::gpu, DeviceType::accelerator, DeviceType::cpu})
+        for (std::size_t i = 0; i < found.size(); ++i)
+            if (found[i].info.type == type) return Device(&registry.state(i));
+    return Device(&registry.state(0));
+}
+
+Device Device::select(std::string_view what) { return find("Device::select", what); }
 
 const DeviceInfo& Device::info() const { return state_->info; }
 Family Device::family() const { return state_->family; }

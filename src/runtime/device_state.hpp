@@ -65,10 +65,17 @@ class DeviceState {
             const std::scoped_lock lock(submit_mutex);
             profiler = active_profiler;
             if (profiler && out == nullptr) out = &own;
-            checked(what, info.name, [&] { enqueue(queue, out); });
+            try {
+                enqueue(queue, out);
+            } catch (const cl::Error& error) {
+                throw_refused(error.err(), what);
+            }
         }
         if (profiler) profiler->add(std::string(what), *out);
     }
+
+    /// A command that OpenCL refused; where memory ran out, with the pool's figures.
+    [[noreturn]] void throw_refused(int status, std::string_view what) const;
 
     cl::Device device;
     cl::Context context;

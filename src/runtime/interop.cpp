@@ -43,9 +43,12 @@ Buffer wrap(const Device& device, cl_mem memory, std::size_t offset, std::size_t
     if (offset % 16 != 0) throw ValueError(fmt::format("interop::wrap: wants an offset that is a multiple of 16 bytes, got {}", offset));
     return detail::checked("interop::wrap", device.name(), [&] {
         cl::Buffer own(memory, true);
-        if (own.getInfo<CL_MEM_SIZE>() < offset + bytes)
+        if (own.getInfo<CL_MEM_CONTEXT>()() != device.state().context())
+            throw DeviceError(fmt::format("interop::wrap: wants memory of the context of '{}', got that of another", device.name()));
+        const std::size_t size = own.getInfo<CL_MEM_SIZE>();
+        if (offset > size || bytes > size - offset)
             throw ShapeError(fmt::format("interop::wrap: wants a range inside the memory of {} bytes, got {} bytes at byte {}",
-                                         own.getInfo<CL_MEM_SIZE>(), bytes, offset));
+                                         size, bytes, offset));
         return Buffer(std::make_shared<detail::Block>(device.state(), nullptr, own, offset, bytes));
     });
 }

@@ -17,6 +17,8 @@ namespace declivity::detail {
 namespace {
 
 std::optional<std::string> file_text(const std::filesystem::path& path) {
+    std::error_code ignored;
+    if (std::filesystem::is_directory(path, ignored)) return std::nullopt;  // opens, and reads as empty
     std::ifstream in(path, std::ios::binary);
     if (!in) return std::nullopt;
     std::ostringstream text;
@@ -33,27 +35,41 @@ std::optional<std::string> library_text(const std::string& name) {
     return std::string(found->source);
 }
 
-std::optional<std::string> text_of(const std::string& name, const std::filesystem::path& beside) {
-    if (!beside.empty())
-        if (auto text = file_text(beside / name)) return text;
-    return library_text(name);
+/// One file with what it includes: beside a file of the user's its own folder comes first.
+struct File {
+    std::string name;              // in messages
+    std::filesystem::path folder;  // empty: the library
+    std::string text;
+};
+
+std::optional<File> find_include(const std::string& name, const std::filesystem::path& beside) {
+    if (!beside.empty()) {
+        const std::filesystem::path path = beside / name;
+        if (auto text = file_text(path)) return File{name, path.parent_path(), std::move(*text)};
+    }
+    if (auto text = library_text(name)) return File{name, {}, std::move(*text)};
+    return std::nullopt;
 }
 
 /// The name in a line like `#include "math.clh"`.
 std::optional<std::string> included(const std::string& line) {
-    const std::size_t start = line.find_first_not_of(" \t");
-    if (start == std::string::npos || line.compare(start, 8, "#include") != 0) return std::nullopt;
-    const std::size_t open = line.find('"', start), close = line.find('"', open + 1);
-    if (open == std::string::npos || close == std::string::npos) return std::nullopt;
-    return line.substr(open + 1, close - open - 1);
+    std::size_t at = line.find_first_not_of(" \t");
+    if (at == std::string::npos || line[at] != '#') return std::nullopt;
+    at = line.find_first_not_of(" \t", at + 1);
+    if (at == std::string::npos || line.compare(at, 7, "include") != 0) return std::nullopt;
+    at = line.find_first_not_of(" \t", at + 7);
+    if (at == std::string::npos || line[at] != '"') return std::nullopt;
+    const std::size_t close = line.find('"', at + 1);
+    if (close == std::string::npos) return std::nullopt;
+    return line.substr(at + 1, close - at - 1);
 }
 
-/// `open`: the files whose text is being appended, outermost first.
-void append(std::string& out, const std::string& name, const std::string& text, const std::filesystem::path& beside,
-            std::vector<std::string>& open) {
-    open.push_back(name);
-    out += fmt::format("#line 1 \"{}\"\n", name);
-    std::istringstream lines(text);
+std::string key_of(const File& file) { return (file.folder / std::filesystem::path(file.name).filename()).lexically_normal().string(); }
+
+void append(std::string& out, const File& file, std::vector<std::string>& open) {
+    out += fmt::format("#line 1 \"{}\"\n", file.name);
+    open.push_back(key_of(file));
+    std::istringstream lines(file.text);
     std::string line;
     for (int number = 1; std::getline(lines, line); ++number) {
         const auto include = included(line);
@@ -62,16 +78,12 @@ void append(std::string& out, const std::string& name, const std::string& text, 
             out += '\n';
             continue;
         }
-        // Once or many times is for the file's own #ifndef to say: nobody here knows which #if is true. Only a file
-        // within itself would never end.
-        if (std::ranges::find(open, *include) != open.end()) {
-            out += '\n';
-            continue;
-        }
-        const auto inner = text_of(*include, beside);
-        if (!inner) throw DeviceError(fmt::format("kernel file '{}', line {}: includes '{}', which does not exist", name, number, *include));
-        append(out, *include, *inner, beside, open);
-        out += fmt::format("#line {} \"{}\"\n", number + 1, name);
+        const auto inner = find_include(*include, file.folder);
+        if (!inner)
+            throw DeviceError(fmt::format("kernel file '{}', line {}: includes '{}', which does not exist", file.name, number, *include));
+        // Only the preprocessor sees include guards: a file that is open already would include itself for ever.
+        if (std::ranges::find(open, key_of(*inner)) == open.end()) append(out, *inner, open);
+        out += fmt::format("#line {} \"{}\"\n", number + 1, file.name);
     }
     open.pop_back();
 }
@@ -81,14 +93,14 @@ void append(std::string& out, const std::string& name, const std::string& text, 
 std::string kernel_source(const std::string& file) {
     const bool own = file.find('/') != std::string::npos;
     const std::filesystem::path path(file);
-    const auto text = own ? file_text(path) : library_text(file);
+    auto text = own ? file_text(path) : library_text(file);
     if (!text)
         throw DeviceError(own ? fmt::format("kernel file '{}' cannot be read", file)
                               : fmt::format("there is no kernel file '{}' in the library; a file of yours needs a '/' in "
                                             "its name, as in './{}'", file, file));
     std::string out;
     std::vector<std::string> open;
-    append(out, own ? path.filename().string() : file, *text, own ? path.parent_path() : std::filesystem::path(), open);
+    append(out, own ? File{path.filename().string(), path.parent_path(), std::move(*text)} : File{file, {}, std::move(*text)}, open);
     return out;
 }
 

@@ -25,20 +25,58 @@ std::size_t Kernel::max_work_group() const { return state_->max_work_group; }
 
 namespace {
 
-cl::NDRange ndrange(const std::array<std::size_t, 3>& sizes) { return {sizes[0], sizes[1], sizes[2]}; }
+cl::NDRange ndrange(const Extent& sizes) { return {sizes[0], sizes[1], sizes[2]}; }
 
 void check_range(const detail::KernelState& kernel, const Range& range) {
-    const auto& [local, global] = std::pair(range.local, range.global);
-    if (local[0] == 0) return;
-    const std::size_t group = local[0] * local[1] * local[2];
-    const bool divides = global[0] % local[0] == 0 && global[1] % local[1] == 0 && global[2] % local[2] == 0;
-    if (group > kernel.max_work_group || !divides)
+    const Extent &local = range.local, &global = range.global;
+    if (local == Extent{}) return;
+    bool fits = true;
+    std::size_t group = 1;
+    for (std::size_t i = 0; i < 3; ++i) {
+        fits = fits && local[i] != 0 && local[i] <= kernel.device->info.max_work_items[i] && global[i] % local[i] == 0;
+        group *= local[i];
+    }
+    if (!fits || group > kernel.max_work_group)
         throw DeviceError(fmt::format("launch of '{}' on '{}': wants groups of at most {} work-items that divide the global "
                                       "size, got local {}x{}x{} for global {}x{}x{}", kernel.name, kernel.device->info.name,
                                       kernel.max_work_group, local[0], local[1], local[2], global[0], global[1], global[2]));
 }
 
-/// Sets the arguments; the caller holds the device's lock.
+/// What the device itself may not notice: drivers take any eight bytes for a pointer.
+void check_arguments(const detail::KernelState& kernel, std::span<const Argument> arguments) {
+    std::size_t count = 0;
+    for (const Argument& argument : arguments) count += argument.kind() == Argument::Kind::buffer ? 2 : 1;
+    if (count != kernel.arguments.size())
+        throw DeviceError(fmt::format("launch of '{}': the kernel has {} arguments, got {} (a buffer counts as two: base and "
+                                      "offset)", kernel.name, kernel.arguments.size(), count));
+    using Space = detail::KernelState::Space;
+    const auto check = [&](std::size_t index, Space got, std::string_view what) {
+        static constexpr std::string_view kNames[] = {"anything", "a number or struct", "a pointer to __global memory", "a pointer to __local memory"};
+        const Space wants = kernel.arguments[index];
+        if (wants != Space::unknown && wants != got)
+            throw DeviceError(fmt::format("launch of '{}': argument {} is {} in the kernel, got {}", kernel.name, index,
+                                          kNames[static_cast<std::size_t>(wants)], what));
+    };
+    std::size_t index = 0;
+    for (const Argument& argument : arguments) {
+        switch (argument.kind()) {
+            case Argument::Kind::value: check(index, Space::value, fmt::format("a value of {} bytes", argument.size())); break;
+            case Argument::Kind::local: check(index, Space::local, "local memory"); break;
+            case Argument::Kind::buffer: {
+                const auto& buffer = *static_cast<const BufferArgument*>(argument.data());
+                if (!*buffer.buffer) throw ValueError(fmt::format("launch of '{}': argument {} is an empty buffer", kernel.name, index));
+                if (&buffer.buffer->block().device != kernel.device)
+                    throw DeviceError(fmt::format("launch of '{}' on '{}': argument {} lives on '{}'", kernel.name,
+                                                  kernel.device->info.name, index, buffer.buffer->block().device.info.name));
+                check(index++, Space::global, "a buffer");
+                check(index, Space::value, "the offset that follows a buffer");
+            }
+        }
+        ++index;
+    }
+}
+
+/// Sets the checked arguments; the caller holds the device's lock.
 void set_arguments(detail::KernelState& kernel, std::span<const Argument> arguments) {
     unsigned index = 0;
     const auto check = [&](cl_int status) {
@@ -55,11 +93,7 @@ void set_arguments(detail::KernelState& kernel, std::span<const Argument> argume
                 break;
             case Argument::Kind::buffer: {
                 const auto& buffer = *static_cast<const BufferArgument*>(argument.data());
-                if (!*buffer.buffer) throw ValueError(fmt::format("launch of '{}': argument {} is an empty buffer", kernel.name, index));
                 const detail::Block& block = buffer.buffer->block();
-                if (&block.device != kernel.device)
-                    throw DeviceError(fmt::format("launch of '{}' on '{}': argument {} lives on '{}'", kernel.name,
-                                                  kernel.device->info.name, index, block.device.info.name));
                 const cl_mem memory = block.memory();
                 check(clSetKernelArg(kernel.kernel(), index, sizeof memory, &memory));
                 ++index;
@@ -70,9 +104,6 @@ void set_arguments(detail::KernelState& kernel, std::span<const Argument> argume
         }
         ++index;
     }
-    if (index != kernel.arguments)
-        throw DeviceError(fmt::format("launch of '{}': the kernel has {} arguments, got {} (a buffer counts as two: base and "
-                                      "offset)", kernel.name, kernel.arguments, index));
 }
 
 }  // namespace
@@ -85,10 +116,11 @@ void launch(const Kernel& kernel, const Range& range, std::span<const Argument> 
     detail::KernelState& state = kernel.state();
     if (range.global[0] * range.global[1] * range.global[2] == 0) return;  // OpenCL 1.2 refuses an empty range
     check_range(state, range);
+    check_arguments(state, arguments);
     state.device->submit(state.name, state.device->compute, [&](cl::CommandQueue& queue, cl::Event* event) {
         set_arguments(state, arguments);
         queue.enqueueNDRangeKernel(state.kernel, cl::NullRange, ndrange(range.global),
-                                   range.local[0] == 0 ? cl::NullRange : ndrange(range.local), nullptr, event);
+                                   range.local == Extent{} ? cl::NullRange : ndrange(range.local), nullptr, event);
     });
 }
 

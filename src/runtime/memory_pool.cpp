@@ -1,7 +1,9 @@
 #include "memory_pool.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <string_view>
 
 #include <declivity/runtime/error.hpp>
@@ -21,9 +23,22 @@ bool exact_from_environment() {
     return value != nullptr && std::string_view(value) == "exact";
 }
 
+/// Bytes, or with a K, M or G behind it.
 std::uint64_t limit_from_environment() {
-    const char* value = std::getenv("DECLIVITY_MEMORY_LIMIT");
-    return value == nullptr ? ~std::uint64_t{0} : std::strtoull(value, nullptr, 10);
+    const char* text = std::getenv("DECLIVITY_MEMORY_LIMIT");
+    if (text == nullptr || *text == '\0') return ~std::uint64_t{0};
+    std::uint64_t number = 0;
+    const char* const end = text + std::strlen(text);
+    const auto [rest, error] = std::from_chars(text, end, number);
+    const std::string_view unit(rest, static_cast<std::size_t>(end - rest));
+    const int shift = unit.empty() ? 0 : unit == "K" ? 10 : unit == "M" ? 20 : unit == "G" ? 30 : -1;
+    if (error != std::errc() || shift < 0 || number > (~std::uint64_t{0} >> shift))
+        throw ValueError(fmt::format("DECLIVITY_MEMORY_LIMIT: wants bytes, as in 500000000, 500M or 2G, got \"{}\"", text));
+    return number << shift;
+}
+
+bool ran_out(cl_int status) {
+    return status == CL_MEM_OBJECT_ALLOCATION_FAILURE || status == CL_OUT_OF_RESOURCES || status == CL_OUT_OF_HOST_MEMORY;
 }
 
 }  // namespace
@@ -40,6 +55,7 @@ MemoryPool::MemoryPool(DeviceState& device)
 
 std::shared_ptr<Block> MemoryPool::allocate(std::size_t bytes, BufferUse use) {
     std::unique_lock lock(mutex_);
+    if (bytes > largest()) throw_exhausted(bytes);
     // In exact mode a checker must see the first byte past the end; a cl_mem of no bytes does not exist.
     const std::size_t reserved = exact_ ? std::max<std::size_t>(bytes, 1) : round_up(std::max<std::size_t>(bytes, 1), alignment_);
     std::shared_ptr<Block> block;
@@ -89,18 +105,21 @@ std::shared_ptr<Block> MemoryPool::take_transfer(std::size_t bytes, std::size_t 
     return block;
 }
 
+std::size_t MemoryPool::largest() const {
+    const std::uint64_t said = device_.info.max_allocation == 0 ? kLargestSlab : device_.info.max_allocation;
+    return static_cast<std::size_t>(std::min<std::uint64_t>(said, ~std::size_t{0} - alignment_));
+}
+
 bool MemoryPool::grow(std::size_t reserved) {
-    const std::size_t device_limit = device_.info.max_allocation == 0 ? kLargestSlab : static_cast<std::size_t>(device_.info.max_allocation);
+    const std::size_t device_limit = largest();
     if (reserved > device_limit) return false;
     // Each slab as large as all before together: few slabs, and never more than twice what is needed.
     std::size_t size = std::max(reserved, std::min({kLargestSlab, std::max<std::size_t>(kFirstSlab, static_cast<std::size_t>(total_)),
                                                     device_limit, static_cast<std::size_t>(device_.info.global_memory / 8 + 1)}));
     if (exact_) size = reserved;
     for (;;) {
-        if (total_ + size <= limit_) {
-            cl_int status = CL_SUCCESS;
-            cl::Buffer memory(device_.context, CL_MEM_READ_WRITE, size, nullptr, &status);
-            if (status == CL_SUCCESS) {
+        if (total_ <= limit_ && size <= limit_ - total_) {
+            if (cl::Buffer memory = device_memory(size); memory() != nullptr) {
                 auto slab = std::make_unique<Slab>();
                 slab->memory = std::move(memory);
                 slab->size = size;
@@ -115,6 +134,24 @@ bool MemoryPool::grow(std::size_t reserved) {
         }
         if (size == reserved) return false;
         size = std::max(reserved, size / 2);
+    }
+}
+
+/// Empty when the device has no room.
+cl::Buffer MemoryPool::device_memory(std::size_t bytes) const {
+    try {
+        cl::Buffer memory(device_.context, CL_MEM_READ_WRITE, bytes);
+        // GPU drivers give the memory at its first use. Then it would be a launch that fails, and the pool could not try
+        // again; so it is asked for now. In exact mode every tensor would cost a command.
+        if (!exact_) {
+            const cl_mem raw = memory();
+            const cl_int status = clEnqueueMigrateMemObjects(device_.compute(), 1, &raw, CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED, 0, nullptr, nullptr);
+            if (ran_out(status)) return {};
+        }
+        return memory;
+    } catch (const cl::Error& error) {
+        if (ran_out(error.err())) return {};
+        throw_status(error.err(), fmt::format("allocation of {} bytes", bytes), device_.info.name);
     }
 }
 
@@ -175,14 +212,17 @@ void MemoryPool::reset_peak() {
 }
 
 void MemoryPool::release_cached() {
+    // A batch that was thrown away may still be on its way.
+    checked("wait for the copy queue", device_.info.name, [&] { device_.transfer.finish(); });
     const std::scoped_lock lock(mutex_);
     release_cached_locked();
 }
 
 void MemoryPool::release_cached_locked() {
     for (const TransferPart& part : transfer_cache_) {
-        // The copy queue may still be writing it, or kernels reading: the next owner must not start before them.
-        if (part.readers_done() != nullptr && !exact_) part.readers_done.wait();
+        // Kernels may still be reading it: the next owner must not start before them.
+        if (part.readers_done() != nullptr && !exact_)
+            checked("wait for the readers of a batch", device_.info.name, [&] { part.readers_done.wait(); });
         give_part_back(*part.slab, part.offset);
     }
     transfer_cache_.clear();

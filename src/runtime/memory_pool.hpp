@@ -1,6 +1,8 @@
 // Floor 1, private. The memory pool: few large cl_mem ("slabs"), handed out in parts.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <list>
 #include <map>
@@ -46,6 +48,7 @@ struct Block {
     std::size_t reserved = 0;       // as taken from the slab
     BufferUse use = BufferUse::compute;
     cl::Event readers_done;         // for transfer blocks: what the copy queue must wait for before writing
+    std::atomic<std::uint64_t> version{0};
 };
 
 /// Best fit with merging of free neighbours. Thread-safe.
@@ -74,6 +77,8 @@ class MemoryPool {
     std::shared_ptr<Block> take(std::size_t bytes, std::size_t reserved);
     std::shared_ptr<Block> take_transfer(std::size_t bytes, std::size_t reserved);
     bool grow(std::size_t reserved);
+    cl::Buffer device_memory(std::size_t bytes) const;
+    std::size_t largest() const;
     void give_part_back(Slab& slab, std::size_t offset);
     void release_cached_locked();
     [[noreturn]] void throw_exhausted(std::size_t bytes) const;

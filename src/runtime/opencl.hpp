@@ -20,6 +20,7 @@
 #if defined(__GNUC__)
 #  pragma GCC diagnostic pop
 #endif
+#include <CL/cl_ext.h>
 
 #include <string>
 #include <string_view>

@@ -1,6 +1,8 @@
 #include <declivity/runtime/profiler.hpp>
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
@@ -19,11 +21,11 @@ void ProfilerState::add(const std::string& name, const cl::Event& event) {
 }
 
 void ProfilerState::collect(bool all) {
+    if (all) device->finish();  // before taking the lock: others may go on launching meanwhile
     const std::scoped_lock lock(mutex);
-    std::vector<Entry> rest;
+    std::vector<Entry> rest, entries = std::exchange(pending, {});
     checked("profile", device->info.name, [&] {
-        if (all && !pending.empty()) device->finish();
-        for (Entry& entry : pending) {
+        for (Entry& entry : entries) {
             const cl_int status = entry.event.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>();
             if (status > CL_COMPLETE) {
                 rest.push_back(std::move(entry));
@@ -46,6 +48,10 @@ void ProfilerState::collect(bool all) {
 
 Profiler::Profiler(const Device& device) : state_(std::make_shared<detail::ProfilerState>()) {
     state_->device = &device.state();
+    // The library's own queues always have it; one that a program brought along may not.
+    const auto properties = detail::checked("Profiler", device.name(), [&] { return device.state().compute.getInfo<CL_QUEUE_PROPERTIES>(); });
+    if ((properties & CL_QUEUE_PROFILING_ENABLE) == 0)
+        throw Unsupported(fmt::format("Profiler: wants a queue made with CL_QUEUE_PROFILING_ENABLE, got one on '{}' without", device.name()));
     const std::scoped_lock lock(device.state().submit_mutex);
     if (device.state().active_profiler)
         throw ValueError(fmt::format("Profiler: '{}' is being profiled already; stop that one first", device.name()));
@@ -62,6 +68,7 @@ void Profiler::stop() {
 std::vector<Profiler::Row> Profiler::rows() {
     state_->collect(true);
     std::vector<Row> rows;
+    const std::scoped_lock lock(state_->mutex);
     for (const auto& [name, sum] : state_->sums) rows.push_back({name, sum.calls, sum.seconds, sum.longest});
     std::ranges::sort(rows, [](const Row& a, const Row& b) { return std::tie(b.seconds, a.name) < std::tie(a.seconds, b.name); });
     return rows;

@@ -13,7 +13,34 @@ namespace declivity::detail {
 // Fused multiply-add is allowed, but infinities and NaN keep their meaning: the trainer looks for them.
 // Arithmetic on numbers below 2^-126 runs 20 times slower on CPUs, and the squares of small gradients are such numbers.
 // -cl-mad-enable and -cl-no-signed-zeros bought no speed (a * b + c is fused without), and the latter loses signs.
-const char* const kBuildOptions = "-cl-std=CL1.2 -cl-denorms-are-zero";
+const char* const kBuildOptions = "-cl-std=CL1.2 -cl-denorms-are-zero -cl-kernel-arg-info";
+
+namespace {
+
+/// What argument `index` is, so that a launch can refuse a number where the kernel has a pointer.
+KernelState::Space argument_space(const cl::Kernel& kernel, unsigned index) {
+    cl_kernel_arg_address_qualifier where = 0;
+    // The C interface, because a driver that does not know is no error.
+    if (clGetKernelArgInfo(kernel(), index, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof where, &where, nullptr) != CL_SUCCESS)
+        return KernelState::Space::unknown;
+    switch (where) {
+        case CL_KERNEL_ARG_ADDRESS_PRIVATE: return KernelState::Space::value;
+        case CL_KERNEL_ARG_ADDRESS_GLOBAL:
+        case CL_KERNEL_ARG_ADDRESS_CONSTANT: return KernelState::Space::global;
+        case CL_KERNEL_ARG_ADDRESS_LOCAL: return KernelState::Space::local;
+        default: return KernelState::Space::unknown;
+    }
+}
+
+std::string kernels_in(const cl::Program& program) {
+    try {
+        return program.getInfo<CL_PROGRAM_KERNEL_NAMES>();
+    } catch (const cl::Error&) {
+        return "kernels that the driver does not name";
+    }
+}
+
+}  // namespace
 
 std::shared_ptr<KernelState> ProgramCache::kernel(const KernelSpec& spec) {
     const std::string key = spec.file + '\n' + spec.name + '\n' + spec.defines.text();
@@ -27,9 +54,16 @@ std::shared_ptr<KernelState> ProgramCache::kernel(const KernelSpec& spec) {
     state->name = spec.name;
     state->device = &device_;
     checked(fmt::format("kernel '{}' of '{}'", spec.name, spec.file), device_.info.name, [&] {
-        state->kernel = cl::Kernel(built, spec.name.c_str());
+        try {
+            state->kernel = cl::Kernel(built, spec.name.c_str());
+        } catch (const cl::Error& error) {
+            if (error.err() != CL_INVALID_KERNEL_NAME) throw;
+            throw DeviceError(fmt::format("kernel '{}': there is none of this name in '{}', which has: {}", spec.name, spec.file,
+                                          kernels_in(built)), error.err());
+        }
         state->max_work_group = state->kernel.getWorkGroupInfo<CL_KERNEL_WORK_GROUP_SIZE>(device_.device);
-        state->arguments = state->kernel.getInfo<CL_KERNEL_NUM_ARGS>();
+        const unsigned count = state->kernel.getInfo<CL_KERNEL_NUM_ARGS>();
+        for (unsigned index = 0; index < count; ++index) state->arguments.push_back(argument_space(state->kernel, index));
     });
     const std::scoped_lock lock(mutex_);
     return kernels_.emplace(key, std::move(state)).first->second;
@@ -84,13 +118,20 @@ cl::Program ProgramCache::build(const KernelSpec& spec, const std::string& sourc
     } catch (const cl::Error& error) {
         throw_status(error.err(), fmt::format("build of '{}'", spec.file), device_.info.name);
     }
+    save(program, store);
+    return program;
+}
+
+void ProgramCache::save(const cl::Program& program, const BinaryStore& store) const {
     try {
+        // A program belongs to all devices of its context, and a context of the user's may have several.
+        const auto devices = program.getInfo<CL_PROGRAM_DEVICES>();
         const auto binaries = program.getInfo<CL_PROGRAM_BINARIES>();
-        if (!binaries.empty() && !binaries.front().empty()) store.save(binaries.front());
+        for (std::size_t i = 0; i < devices.size() && i < binaries.size(); ++i)
+            if (devices[i]() == device_.device() && !binaries[i].empty()) store.save(binaries[i]);
     } catch (const cl::Error&) {
         // Not every driver gives binaries out; then each process compiles.
     }
-    return program;
 }
 
 }  // namespace declivity::detail

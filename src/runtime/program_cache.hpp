@@ -6,6 +6,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include <declivity/runtime/launch.hpp>
 
@@ -13,12 +14,16 @@
 
 namespace declivity::detail {
 
+class BinaryStore;
+
 struct KernelState {
     cl::Kernel kernel;
     std::string name;
     DeviceState* device = nullptr;
     std::size_t max_work_group = 0;
-    unsigned arguments = 0;
+    /// What each argument is; unknown where the driver does not tell.
+    enum class Space : std::uint8_t { unknown, value, global, local };
+    std::vector<Space> arguments;
 };
 
 class ProgramCache {
@@ -34,6 +39,7 @@ class ProgramCache {
     };
     cl::Program program(const KernelSpec& spec);
     cl::Program build(const KernelSpec& spec, const std::string& source);
+    void save(const cl::Program& program, const BinaryStore& store) const;
 
     DeviceState& device_;
     std::mutex mutex_;

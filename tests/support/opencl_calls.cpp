@@ -8,6 +8,7 @@
 namespace {
 
 std::atomic<long> create_buffer, finish, wait_for_events, blocking_transfer;
+std::atomic<std::size_t> largest_buffer{~std::size_t{0}};
 
 /// The function of the OpenCL library that this program's own stands before.
 template <class F>
@@ -22,6 +23,10 @@ extern "C" {
 
 __attribute__((visibility("default"))) cl_mem clCreateBuffer(cl_context context, cl_mem_flags flags, size_t size, void* host, cl_int* status) {
     ++create_buffer;
+    if (size > largest_buffer) {
+        if (status != nullptr) *status = CL_MEM_OBJECT_ALLOCATION_FAILURE;
+        return nullptr;
+    }
     static auto* next = real<decltype(clCreateBuffer)>("clCreateBuffer");
     return next(context, flags, size, host, status);
 }
@@ -62,6 +67,9 @@ __attribute__((visibility("default"))) void* clEnqueueMapBuffer(cl_command_queue
 }  // extern "C"
 
 namespace declivity::test {
+
+RefuseBuffers::RefuseBuffers(std::size_t above) { largest_buffer = above; }
+RefuseBuffers::~RefuseBuffers() { largest_buffer = ~std::size_t{0}; }
 
 OpenClCalls opencl_calls() { return {create_buffer, finish, wait_for_events, blocking_transfer}; }
 

@@ -1,5 +1,8 @@
-// Counts OpenCL calls of the whole test program, CLBlast's included, by standing before the real functions.
+// Counts OpenCL calls of the whole test program, CLBlast's included, by standing before the real functions; refuses some
+// on demand.
 #pragma once
+
+#include <cstddef>
 
 namespace declivity::test {
 
@@ -12,5 +15,14 @@ struct OpenClCalls {
 
 /// How often each was called since the program started.
 OpenClCalls opencl_calls();
+
+/// While one lives, clCreateBuffer refuses buffers of more bytes, as a device does that has no more memory.
+class RefuseBuffers {
+  public:
+    explicit RefuseBuffers(std::size_t above);
+    ~RefuseBuffers();
+    RefuseBuffers(const RefuseBuffers&) = delete;
+    RefuseBuffers& operator=(const RefuseBuffers&) = delete;
+};
 
 }  // namespace declivity::test

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 
@@ -32,6 +33,11 @@ class DECLIVITY_API Buffer {
     [[nodiscard]] Device device() const;
     /// How many handles share the block.
     [[nodiscard]] long use_count() const noexcept { return block_.use_count(); }
+
+    /// How often the memory was written in place, for floors that keep values for later and must know whether they
+    /// are stale: a count of mark_written() calls.
+    [[nodiscard]] std::uint64_t version() const noexcept;
+    void mark_written() const noexcept;
 
     explicit Buffer(std::shared_ptr<detail::Block> block) : block_(std::move(block)) {}
     [[nodiscard]] detail::Block& block() const noexcept { return *block_; }

@@ -70,10 +70,17 @@ class DECLIVITY_API Kernel {
     std::shared_ptr<detail::KernelState> state_;
 };
 
+/// Up to three sizes; of {n} and {n, m} those not given are 1.
+struct Extent : std::array<std::size_t, 3> {
+    constexpr Extent() : array{0, 0, 0} {}
+    constexpr Extent(std::size_t x, std::size_t y = 1, std::size_t z = 1) : array{x, y, z} {}  // NOLINT: `.global = n`
+    constexpr Extent(const std::array<std::size_t, 3>& sizes) : array(sizes) {}                            // NOLINT
+};
+
 /// Work-items in up to three dimensions. A local size of {} leaves the choice to the device.
 struct Range {
-    std::array<std::size_t, 3> global{1, 1, 1};
-    std::array<std::size_t, 3> local{0, 0, 0};
+    Extent global{1};
+    Extent local{};
 };
 
 /// Memory shared by a work-group, as a kernel argument `__local T*`.

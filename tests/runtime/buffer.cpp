@@ -1,0 +1,255 @@
+// Bytes between host and device, and within it.
+#include <cstring>
+#include <filesystem>
+#include <numeric>
+#include <vector>
+
+#include <declivity/runtime/buffer.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/runtime/interop.hpp>
+#include <declivity/runtime/launch.hpp>
+#include <doctest/doctest.h>
+#include <tests/support/devices.hpp>
+#include <tests/support/paths.hpp>
+#include <tests/support/values.hpp>
+
+using namespace declivity;
+
+namespace {
+
+const std::string kFile = (test::source_folder() / "runtime/kernels.cl").string();
+
+using Bytes = std::vector<std::byte>;
+
+Bytes random_bytes(std::size_t size, std::uint64_t seed) {
+    Bytes bytes(size);
+    std::uint64_t state = seed * 0x9e3779b97f4a7c15ULL + 1;
+    for (std::byte& byte : bytes) {
+        state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+        byte = static_cast<std::byte>(state >> 56);
+    }
+    return bytes;
+}
+
+Bytes content(const Buffer& buffer) {
+    Bytes bytes(buffer.size());
+    read(buffer, 0, bytes);
+    return bytes;
+}
+
+Bytes part(const Bytes& bytes, std::size_t start, std::size_t size) {
+    return {bytes.begin() + static_cast<std::ptrdiff_t>(start), bytes.begin() + static_cast<std::ptrdiff_t>(start + size)};
+}
+
+void put(Bytes& into, std::size_t at, const Bytes& bytes) { std::ranges::copy(bytes, into.begin() + static_cast<std::ptrdiff_t>(at)); }
+
+}  // namespace
+
+TEST_CASE("buffer: bytes go up and down, whole and in parts") {
+    const Device device = test::device();
+    for (const std::size_t size : {std::size_t{1}, std::size_t{3}, std::size_t{255}, std::size_t{4097}, std::size_t{70001}}) {
+        CAPTURE(size);
+        const Buffer buffer(device, size);
+        Bytes expected = random_bytes(size, size);
+        upload(buffer, 0, expected);
+        CHECK(content(buffer) == expected);
+        const std::size_t start = size / 3, count = size / 2;
+        const Bytes middle = random_bytes(count, size + 1);
+        upload(buffer, start, middle);
+        put(expected, start, middle);
+        CHECK(content(buffer) == expected);
+        Bytes down(count);
+        const Event event = download(buffer, start, down);
+        event.wait();
+        CHECK(event.done());
+        CHECK(down == middle);
+    }
+}
+
+TEST_CASE("buffer: nothing is a fine number of bytes") {
+    const Device device = test::device();
+    const Buffer empty(device, 0), some(device, 8);
+    CHECK(empty);
+    upload(empty, 0, {});
+    upload(some, 8, {});
+    const Event event = download(some, 8, {});
+    event.wait();
+    CHECK(event.done());
+    copy(empty, 0, some, 8, 0);
+    const Bytes pattern(4);
+    fill(some, 8, 0, pattern);
+}
+
+TEST_CASE("buffer: the source of an upload may change at once") {
+    const Device device = test::device();
+    const int rounds = test::small_cases() ? 5 : 100;
+    std::vector<Buffer> buffers;
+    std::vector<Bytes> expected;
+    Bytes source;
+    for (int round = 0; round < rounds; ++round) {
+        source = random_bytes(10007, static_cast<std::uint64_t>(round));
+        buffers.emplace_back(device, source.size());
+        upload(buffers.back(), 0, source);
+        expected.push_back(source);
+        std::ranges::fill(source, std::byte{0xee});
+    }
+    for (std::size_t i = 0; i < buffers.size(); ++i) CHECK_UNARY(content(buffers[i]) == expected[i]);
+}
+
+TEST_CASE("buffer: large uploads travel in pieces") {
+    if (test::small_cases()) return;
+    const Device device = test::fresh_device();
+    const Bytes bytes = random_bytes((std::size_t{36} << 20) + 13, 5);
+    const Buffer buffer(device, bytes.size() + 2);
+    const Bytes zeros(1);
+    fill(buffer, 0, buffer.size(), zeros);
+    upload(buffer, 1, bytes);
+    const Bytes back = content(buffer);
+    CHECK_UNARY(part(back, 1, bytes.size()) == bytes);
+    CHECK(back.front() == std::byte{0});
+    CHECK(back.back() == std::byte{0});
+}
+
+TEST_CASE("buffer: pinned memory is used again instead of growing without end") {
+    if (test::small_cases()) return;
+    // 600 MB go up while little more than 256 MB may be pinned.
+    const Device device = test::fresh_device();
+    const Buffer buffer(device, std::size_t{12} << 20);
+    Bytes bytes;
+    for (std::uint64_t round = 0; round < 50; ++round) {
+        if (round % 10 == 0) bytes = random_bytes(buffer.size(), round);
+        upload(buffer, 0, bytes);
+    }
+    CHECK_UNARY(content(buffer) == bytes);
+}
+
+TEST_CASE("buffer: copies within the device") {
+    const Device device = test::device();
+    const Bytes from = random_bytes(1000, 1);
+    Bytes to = random_bytes(900, 2);
+    const Buffer source(device, from.size()), destination(device, to.size());
+    upload(source, 0, from);
+    upload(destination, 0, to);
+    copy(source, 17, destination, 401, 333);
+    put(to, 401, part(from, 17, 333));
+    CHECK(content(destination) == to);
+    CHECK(content(source) == from);
+    copy(source, 0, source, 600, 400);  // apart, in one buffer
+    CHECK(part(content(source), 600, 400) == part(from, 0, 400));
+}
+
+TEST_CASE("buffer: patterns of every size") {
+    const Device device = test::device();
+    for (const std::size_t unit : {1, 2, 4, 8, 16}) {
+        CAPTURE(unit);
+        Bytes expected = random_bytes(16 * 20, unit);
+        const Buffer buffer(device, expected.size());
+        upload(buffer, 0, expected);
+        const Bytes pattern = random_bytes(unit, 100 + unit);
+        fill(buffer, 3 * unit, 11 * unit, pattern);
+        for (std::size_t i = 0; i < 11; ++i) put(expected, (3 + i) * unit, pattern);
+        CHECK(content(buffer) == expected);
+    }
+}
+
+TEST_CASE("buffer: wrong ranges, patterns and handles are refused") {
+    const Device device = test::device();
+    const Buffer buffer(device, 100), none;
+    Bytes bytes(50);
+    CHECK_THROWS_WITH_AS(upload(buffer, 51, bytes), "upload: wants a range inside the buffer of 100 bytes, got 50 bytes at byte 51", ShapeError);
+    CHECK_THROWS_AS(upload(buffer, ~std::size_t{0}, bytes), ShapeError);
+    CHECK_THROWS_AS(read(buffer, 51, bytes), ShapeError);
+    CHECK_THROWS_AS((void)download(buffer, 101, {}), ShapeError);
+    CHECK_THROWS_AS(copy(buffer, 60, buffer, 0, 50), ShapeError);
+    CHECK_THROWS_AS(copy(buffer, 0, buffer, 60, 50), ShapeError);
+    CHECK_THROWS_WITH_AS(upload(none, 0, bytes), "upload: wants a buffer, got an empty handle", ValueError);
+    CHECK_THROWS_AS(read(none, 0, bytes), ValueError);
+    CHECK_THROWS_AS(copy(none, 0, buffer, 0, 1), ValueError);
+    CHECK_THROWS_AS((void)none.device(), ValueError);
+    CHECK(none.size() == 0);
+    CHECK_THROWS_AS(fill(buffer, 0, 30, Bytes(3)), ValueError);
+    CHECK_THROWS_AS(fill(buffer, 0, 30, Bytes()), ValueError);
+    CHECK_THROWS_AS(fill(buffer, 0, 32, Bytes(32)), ValueError);
+    CHECK_THROWS_AS(fill(buffer, 2, 8, Bytes(4)), ValueError);
+    CHECK_THROWS_AS(fill(buffer, 0, 6, Bytes(4)), ValueError);
+    CHECK_THROWS_AS(fill(buffer, 96, 8, Bytes(4)), ShapeError);
+    CHECK_THROWS_AS((void)upload_ahead(buffer, 0, bytes), ValueError);
+    const Buffer elsewhere(test::fresh_device(), 100);
+    CHECK_THROWS_AS(copy(buffer, 0, elsewhere, 0, 10), DeviceError);
+}
+
+TEST_CASE("buffer: uploads run in the order of the compute queue") {
+    const Device device = test::device();
+    const int n = 64;
+    std::vector<int> first(n, 1), second(n, 2);
+    const Buffer in(device, n * sizeof(int)), out(device, n * sizeof(int));
+    const Kernel kernel(device, {kFile, "slow_copy"});
+    const int steps = test::small_cases() ? 100 : 2000000;
+    upload(in, 0, std::as_bytes(std::span(first)));
+    launch(kernel, {.global = n}, {steps, BufferArgument{&in, 0, 4}, BufferArgument{&out, 0, 4}});
+    upload(in, 0, std::as_bytes(std::span(second)));  // behind the kernel that still reads the first
+    std::vector<int> seen(n);
+    read(out, 0, std::as_writable_bytes(std::span(seen)));
+    CHECK(seen == first);
+    read(in, 0, std::as_writable_bytes(std::span(seen)));
+    CHECK(seen == second);
+}
+
+TEST_CASE("buffer: uploads ahead wait for the kernels that read the block before, and kernels wait for them") {
+    const test::Environment pool("DECLIVITY_POOL", std::nullopt);
+    const Device device = test::fresh_device();
+    const int n = 64, rounds = test::small_cases() ? 2 : 20;
+    const int steps = test::small_cases() ? 100 : 300000;
+    const Kernel kernel(device, {kFile, "slow_copy"});
+    std::vector<Buffer> outputs;
+    cl_mem place = nullptr;
+    for (int round = 0; round < rounds; ++round) {
+        // Each batch gets the block of the one before, which a slow kernel is still reading.
+        const Buffer batch(device, n * sizeof(int), BufferUse::transfer);
+        if (round == 0) place = interop::raw(batch).memory;
+        CHECK(interop::raw(batch).memory == place);
+        const std::vector<int> values(n, round + 1);
+        const Event arrived = upload_ahead(batch, 0, std::as_bytes(std::span(values)));
+        Queue::compute(device).wait_for(arrived);
+        outputs.emplace_back(device, n * sizeof(int));
+        launch(kernel, {.global = n}, {steps, BufferArgument{&batch, 0, 4}, BufferArgument{&outputs.back(), 0, 4}});
+    }
+    for (int round = 0; round < rounds; ++round) {
+        std::vector<int> seen(n);
+        read(outputs[static_cast<std::size_t>(round)], 0, std::as_writable_bytes(std::span(seen)));
+        CHECK(seen == std::vector<int>(n, round + 1));
+    }
+}
+
+TEST_CASE("queues: markers, waiting across queues, finishing") {
+    const Device device = test::fresh_device();
+    const Queue compute = Queue::compute(device), transfer = Queue::transfer(device);
+    CHECK(Event().done());
+    CHECK_NOTHROW(Event().wait());
+    CHECK_NOTHROW(compute.wait_for(Event()));
+    const Buffer in(device, 256), out(device, 256);
+    const Kernel kernel(device, {kFile, "slow_copy"});
+    const Bytes zero(4);
+    fill(in, 0, 256, zero);
+    const int steps = test::small_cases() ? 100 : 2000000;
+    launch(kernel, {.global = 64}, {steps, BufferArgument{&in, 0, 4}, BufferArgument{&out, 0, 4}});
+    const Event computed = compute.marker();
+    transfer.wait_for(computed);
+    const Event both = transfer.marker();
+    both.wait();  // which an event never handed to its device would not end
+    CHECK(computed.done());
+    compute.flush();
+    compute.finish();
+    transfer.finish();
+    device.synchronize();
+}
+
+TEST_CASE("buffer: a count of writes tells stale values") {
+    const Buffer buffer(test::device(), 4), same = buffer, other(test::device(), 4);
+    CHECK(buffer.version() == 0);
+    same.mark_written();
+    CHECK(buffer.version() == 1);
+    CHECK(other.version() == 0);
+    CHECK(Buffer().version() == 0);
+    CHECK_NOTHROW(Buffer().mark_written());
+}

@@ -1,0 +1,172 @@
+// Which devices there are, how one is chosen, and what its errors say.
+#include <algorithm>
+#include <string>
+
+#include <declivity/runtime/buffer.hpp>
+#include <declivity/runtime/device.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
+#include <doctest/doctest.h>
+#include <runtime/opencl.hpp>
+#include <tests/support/devices.hpp>
+
+using namespace declivity;
+using test::Environment;
+
+namespace {
+
+std::string message_of(const auto& call) {
+    try {
+        call();
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return "";
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::string upper(std::string text) {
+    std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+    return text;
+}
+
+}  // namespace
+
+TEST_CASE("devices are found by id, by part of the name and by type") {
+    const auto all = Device::all();
+    REQUIRE(!all.empty());
+    for (const Device& device : all) {
+        CHECK(Device::select(device.info().id) == device);
+        const std::string& name = device.name();
+        const Device by_part = Device::select(upper(name.substr(name.size() / 2)));  // the first that fits
+        CHECK(contains(by_part.name(), name.substr(name.size() / 2)));
+    }
+    const auto of_type = [&](DeviceType type) {
+        return std::ranges::find_if(all, [&](const Device& device) { return device.info().type == type; });
+    };
+    for (const auto& [word, type] : {std::pair{"gpu", DeviceType::gpu}, std::pair{"cpu", DeviceType::cpu}}) {
+        if (const auto found = of_type(type); found != all.end()) CHECK(Device::select(word) == *found);
+        else CHECK_THROWS_AS(Device::select(word), DeviceError);
+    }
+}
+
+TEST_CASE("a device that does not exist is refused with a list of those that do") {
+    const std::string message = message_of([] { Device::select("no such device"); });
+    CHECK(contains(message, "Device::select"));
+    CHECK(contains(message, "\"no such device\""));
+    for (const Device& device : Device::all()) {
+        CHECK(contains(message, device.info().id));
+        CHECK(contains(message, device.name()));
+    }
+    CHECK_THROWS_AS(Device::select("9:9"), DeviceError);
+    CHECK_THROWS_AS(Device::select(""), DeviceError);
+}
+
+TEST_CASE("DECLIVITY_DEVICE names the device; a wrong one is an error that says so") {
+    const auto all = Device::all();
+    for (const Device& device : all) {
+        const Environment wanted("DECLIVITY_DEVICE", device.info().id);
+        CHECK(Device::best() == device);
+    }
+    {
+        const Environment wrong("DECLIVITY_DEVICE", "no such device");
+        const std::string message = message_of([] { Device::best(); });
+        CHECK(contains(message, "DECLIVITY_DEVICE"));
+        CHECK(contains(message, all.front().name()));
+    }
+    const Environment empty("DECLIVITY_DEVICE", "");  // as if it was not set
+    CHECK_NOTHROW(Device::best());
+}
+
+TEST_CASE("a GPU goes before a CPU") {
+    const Environment none("DECLIVITY_DEVICE", std::nullopt);
+    const auto all = Device::all();
+    const bool gpu = std::ranges::any_of(all, [](const Device& device) { return device.info().type == DeviceType::gpu; });
+    if (gpu) CHECK(Device::best().info().type == DeviceType::gpu);
+    else CHECK(Device::best().info().type != DeviceType::gpu);
+}
+
+TEST_CASE("a device says what it can do") {
+    for (const Device& device : Device::all()) {
+        const DeviceInfo& info = device.info();
+        CAPTURE(info.name);
+        CHECK(!info.name.empty());
+        CHECK(!info.platform.empty());
+        CHECK(info.version.starts_with("OpenCL "));
+        CHECK(info.id.find(':') != std::string::npos);
+        CHECK(info.compute_units > 0);
+        CHECK(info.global_memory >= info.max_allocation);
+        CHECK(info.max_allocation > 0);
+        CHECK(info.max_work_group > 0);
+        CHECK(std::ranges::all_of(info.max_work_items, [](std::size_t size) { return size > 0; }));
+        CHECK(info.alignment >= 1);
+        CHECK(std::ranges::none_of(info.extensions, [](const std::string& name) { return name.empty() || contains(name, " "); }));
+        CHECK(info.fp64 == (std::ranges::find(info.extensions, "cl_khr_fp64") != info.extensions.end()));
+    }
+}
+
+TEST_CASE("the kernel family follows the device, and DECLIVITY_FAMILY overrides it") {
+    {
+        const Environment set("DECLIVITY_FAMILY", "cpu");
+        CHECK(test::fresh_device().family() == Family::cpu_like);
+    }
+    {
+        const Environment set("DECLIVITY_FAMILY", "gpu");
+        CHECK(test::fresh_device().family() == Family::gpu_like);
+    }
+    const Environment none("DECLIVITY_FAMILY", std::nullopt);
+    const Device device = test::fresh_device();
+    if (device.info().type == DeviceType::cpu) CHECK(device.family() == Family::cpu_like);
+    if (device.info().type == DeviceType::gpu && device.info().dedicated_local_memory) CHECK(device.family() == Family::gpu_like);
+}
+
+TEST_CASE("handles of one device are equal, of two are not") {
+    CHECK(Device::best() == Device::best());
+    CHECK(!(test::fresh_device() == Device::best()));
+}
+
+TEST_CASE("OpenCL statuses have their names") {
+    CHECK(detail::status_name(0) == "CL_SUCCESS");
+    CHECK(detail::status_name(-5) == "CL_OUT_OF_RESOURCES");
+    CHECK(detail::status_name(-11) == "CL_BUILD_PROGRAM_FAILURE");
+    CHECK(detail::status_name(-52) == "CL_INVALID_KERNEL_ARGS");
+    CHECK(detail::status_name(-54) == "CL_INVALID_WORK_GROUP_SIZE");
+    CHECK(detail::status_name(-69) == "CL_INVALID_PIPE_SIZE");
+    CHECK(detail::status_name(-1001) == "CL_PLATFORM_NOT_FOUND_KHR");
+    CHECK(detail::status_name(-12345) == "unknown OpenCL status");
+}
+
+TEST_CASE("a status becomes the exception that fits it") {
+    CHECK_THROWS_AS(detail::throw_status(CL_MEM_OBJECT_ALLOCATION_FAILURE, "a launch", "x"), OutOfMemory);
+    CHECK_THROWS_AS(detail::throw_status(CL_OUT_OF_HOST_MEMORY, "a launch", "x"), OutOfMemory);
+    try {
+        detail::throw_status(CL_INVALID_KERNEL_ARGS, "a launch", "some device");
+        FAIL("nothing was thrown");
+    } catch (const DeviceError& error) {
+        CHECK(error.code() == CL_INVALID_KERNEL_ARGS);
+        CHECK(std::string(error.what()) == "a launch on 'some device': CL_INVALID_KERNEL_ARGS (-52)");
+    }
+}
+
+TEST_CASE("errors say in which scope they were made") {
+    CHECK(Scope::path() == "");
+    const Scope net("Net");
+    {
+        const Scope layer("conv1");
+        CHECK(Scope::path() == "Net/conv1");
+        CHECK(std::string(ShapeError("conv2d: wants this, got that").what()) == "conv2d: wants this, got that (in Net/conv1)");
+        CHECK(message_of([] { Device::select("no such device"); }).ends_with("(in Net/conv1)"));
+    }
+    CHECK(Scope::path() == "Net");
+    CHECK(std::string(FormatError("a.idx", 7, "wants magic").what()) == "a.idx: at byte 7: wants magic (in Net)");
+}
+
+TEST_CASE("an exception on its way out closes its scopes") {
+    try {
+        const Scope outer("outer");
+        throw ValueError("x");
+    } catch (const ValueError&) {
+    }
+    CHECK(Scope::path() == "");
+}

@@ -1,0 +1,224 @@
+// no-oclgrind: compiled programs, and processes of its own; the kernels are those of other tests
+//
+// Compiled programs on disk: used when whole, replaced when not, and never a reason to fail.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/runtime/launch.hpp>
+#include <doctest/doctest.h>
+#include <runtime/binary_store.hpp>
+#include <runtime/device_state.hpp>
+#include <runtime/program_cache.hpp>
+#include <tests/support/child.hpp>
+#include <tests/support/devices.hpp>
+#include <tests/support/paths.hpp>
+#include <tests/support/temp_folder.hpp>
+
+using namespace declivity;
+using detail::BinaryStore;
+using test::Environment;
+using test::TempFolder;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kFile = (test::source_folder() / "runtime/kernels.cl").string();
+
+/// Compiles and runs a kernel in a device that has compiled nothing yet: true when its results are right.
+bool scales(const std::string& added = "0.25f") {
+    const Device device = test::fresh_device();
+    const std::vector<float> in{1, 2, 3};
+    std::vector<float> out(3);
+    const Buffer x(device, 12), y(device, 12);
+    upload(x, 0, std::as_bytes(std::span(in)));
+    const std::int64_t n = 3;
+    launch(Kernel(device, {kFile, "scale", {{"ADDED", added}}}), {.global = 3},
+           {n, BufferArgument{&x, 0, 4}, BufferArgument{&y, 0, 4}, 2.0f});
+    read(y, 0, std::as_writable_bytes(std::span(out)));
+    const float more = std::stof(added);
+    return out == std::vector<float>{2 * (1 + more), 2 * (2 + more), 2 * (3 + more)};
+}
+
+std::vector<fs::path> files_in(const fs::path& folder) {
+    std::vector<fs::path> files;
+    for (const auto& entry : fs::directory_iterator(folder)) files.push_back(entry.path());
+    return files;
+}
+
+Environment cache_at(const fs::path& folder) { return {"DECLIVITY_CACHE_DIR", folder.string()}; }
+
+/// The store that the kernel of scales() uses.
+BinaryStore store_of_scale(const Device& device, const std::string& added) {
+    return {device.info(), Defines({{"ADDED", added}}).text() + detail::kernel_source(kFile), detail::kBuildOptions};
+}
+
+}  // namespace
+
+TEST_CASE("program cache: a program is written once, and read by the next") {
+    const TempFolder folder;
+    const auto cache = cache_at(folder / "below/deeper");  // made when needed
+    CHECK(scales());
+    const auto files = files_in(folder / "below/deeper");
+    REQUIRE(files.size() == 1);
+    const auto written = fs::last_write_time(files[0]);
+    CHECK(scales());
+    CHECK(files_in(folder / "below/deeper") == files);
+    CHECK(fs::last_write_time(files[0]) == written);  // a compiler at work would have replaced it
+    CHECK(scales("1.0f"));
+    CHECK(files_in(folder / "below/deeper").size() == 2);
+}
+
+TEST_CASE("program cache: what lies on disk is what runs") {
+    // The binary of one program under the name of another shows which of the two, disk or compiler, was asked.
+    const TempFolder folder;
+    const auto cache = cache_at(folder.path());
+    REQUIRE(scales("3.0f"));
+    const Device device = test::fresh_device();
+    const auto other = store_of_scale(device, "3.0f").load();
+    REQUIRE(other.has_value());
+    store_of_scale(device, "0.5f").save(*other);
+    CHECK(!scales("0.5f"));
+}
+
+TEST_CASE("program cache: a damaged file is compiled anew and replaced") {
+    const TempFolder folder;
+    const auto cache = cache_at(folder.path());
+    REQUIRE(scales());
+    const fs::path file = files_in(folder.path()).at(0);
+    const auto whole = test::get_file(file);
+    const Device device = test::fresh_device();
+    REQUIRE(store_of_scale(device, "0.25f").load().has_value());
+    std::vector<test::Bytes> damaged{{}, test::Bytes(whole.begin(), whole.begin() + 5), test::Bytes(64, 0xff)};
+    for (const std::size_t length : {std::size_t{32}, whole.size() / 2, whole.size() - 1})
+        damaged.emplace_back(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
+    damaged.push_back(whole);
+    damaged.back().push_back(0);
+    for (const std::size_t at : {std::size_t{0}, std::size_t{9}, std::size_t{17}, std::size_t{25}, std::size_t{40}, whole.size() / 2, whole.size() - 1}) {
+        damaged.push_back(whole);
+        damaged.back()[at] ^= 0x10;
+    }
+    for (std::size_t i = 0; i < damaged.size(); ++i) {
+        CAPTURE(i);
+        test::put_file(file, damaged[i]);
+        CHECK(!store_of_scale(device, "0.25f").load().has_value());
+        if (i % 4 != 0) continue;  // compiling takes its time
+        CHECK(scales());
+        CHECK_UNARY(store_of_scale(device, "0.25f").load().has_value());
+    }
+}
+
+TEST_CASE("program cache: the driver may refuse a binary; then the source is compiled") {
+    const TempFolder folder;
+    const auto cache = cache_at(folder.path());
+    const Device device = test::fresh_device();
+    store_of_scale(device, "0.25f").save(std::vector<unsigned char>(1000, 0x55));
+    REQUIRE(store_of_scale(device, "0.25f").load().has_value());
+    CHECK(scales());
+}
+
+TEST_CASE("program cache: another device, driver, source or option is another program") {
+    const TempFolder folder;
+    const auto cache = cache_at(folder.path());
+    const DeviceInfo info = test::device().info();
+    const std::vector<unsigned char> binary{1, 2, 3};
+    BinaryStore(info, "source", "options").save(binary);
+    CHECK(BinaryStore(info, "source", "options").load() == binary);
+    CHECK(!BinaryStore(info, "other source", "options").load());
+    CHECK(!BinaryStore(info, "source", "other options").load());
+    for (auto member : {&DeviceInfo::name, &DeviceInfo::platform, &DeviceInfo::version, &DeviceInfo::driver}) {
+        DeviceInfo other = info;
+        other.*member += " 2";
+        CHECK(!BinaryStore(other, "source", "options").load());
+    }
+}
+
+TEST_CASE("program cache: a folder that cannot be written, or is no folder, is no trouble") {
+    const TempFolder folder;
+    test::put_file(folder / "file", test::bytes_of("a file where a folder should be"));
+    {
+        const auto cache = cache_at(folder / "file");
+        CHECK(scales());
+    }
+    {
+        const auto cache = cache_at(folder / "file/below");
+        CHECK(scales());
+    }
+    {
+        const auto cache = cache_at("/proc/no/such/place");
+        CHECK(scales());
+    }
+    const fs::path locked = folder / "locked";
+    fs::create_directory(locked);
+    chmod(locked.c_str(), 0500);  // which does not stop root
+    {
+        const auto cache = cache_at(locked);
+        CHECK(scales());
+    }
+    if (geteuid() != 0) CHECK(files_in(locked).empty());
+    chmod(locked.c_str(), 0700);
+}
+
+TEST_CASE("program cache: a folder in the place of the file is no trouble") {
+    const TempFolder folder;
+    const auto cache = cache_at(folder.path());
+    REQUIRE(scales());
+    const fs::path file = files_in(folder.path()).at(0);
+    fs::remove(file);
+    fs::create_directory(file);
+    CHECK(scales());
+    CHECK(files_in(folder.path()).size() == 1);  // no temporary file was left behind
+}
+
+TEST_CASE("program cache: where it lies, and how it is switched off") {
+    const TempFolder folder;
+    {
+        const Environment own("DECLIVITY_CACHE_DIR", std::nullopt), xdg("XDG_CACHE_HOME", folder.path().string());
+        CHECK(scales());
+        CHECK(files_in(folder / "declivity").size() == 1);
+    }
+    {
+        const Environment own("DECLIVITY_CACHE_DIR", std::nullopt), xdg("XDG_CACHE_HOME", std::nullopt), home("HOME", (folder / "home").string());
+        CHECK(scales());
+        CHECK(files_in(folder / "home/.cache/declivity").size() == 1);
+    }
+    const fs::path before = fs::current_path();
+    fs::create_directory(folder / "here");
+    fs::current_path(folder / "here");
+    {
+        const Environment own("DECLIVITY_CACHE_DIR", std::nullopt), xdg("XDG_CACHE_HOME", std::nullopt), home("HOME", std::nullopt);
+        CHECK(scales());
+    }
+    {
+        const Environment off("DECLIVITY_CACHE_DIR", ""), xdg("XDG_CACHE_HOME", (folder / "xdg").string());
+        CHECK(scales());
+        CHECK(!fs::exists(folder / "xdg"));
+    }
+    fs::current_path(before);
+    CHECK(files_in(folder / "here").empty());
+}
+
+TEST_CASE("program cache: child process" * doctest::skip()) {
+    for (int i = 0; i < 3; ++i) CHECK(scales(std::to_string(i) + ".0f"));
+}
+
+TEST_CASE("program cache: several processes at once") {
+    const TempFolder folder;
+    std::vector<std::unique_ptr<test::Child>> children;
+    for (int i = 0; i < 3; ++i)
+        children.push_back(std::make_unique<test::Child>("program cache: child process",
+                                                         std::map<std::string, std::optional<std::string>>{{"DECLIVITY_CACHE_DIR", folder.path().string()}}));
+    for (const auto& child : children) {
+        const auto result = child->finish();
+        INFO(result.output);
+        CHECK(result.code == 0);
+    }
+    CHECK(files_in(folder.path()).size() == 3);  // three programs, and nothing temporary
+    const auto cache = cache_at(folder.path());
+    for (int i = 0; i < 3; ++i) CHECK(store_of_scale(test::device(), std::to_string(i) + ".0f").load().has_value());
+}

@@ -1,0 +1,47 @@
+#include "tests/support/devices.hpp"
+
+#include <stdexcept>
+
+#include <runtime/opencl.hpp>
+
+namespace declivity::test {
+
+Device device() { return Device::best(); }
+
+Device fresh_device() {
+    const Device like = device();
+    cl_command_queue queue = make_queue(interop::context(like), interop::device_id(like), CL_QUEUE_PROFILING_ENABLE);
+    if (queue == nullptr) throw std::runtime_error("no further command queue");
+    const Device fresh = interop::wrap(interop::context(like), queue);
+    clReleaseCommandQueue(queue);
+    return fresh;
+}
+
+cl_command_queue make_queue(cl_context context, cl_device_id device, cl_command_queue_properties properties) try {
+    // By CLHPP, which chooses the call that fits the device's version of OpenCL.
+    const cl::CommandQueue queue(cl::Context(context, true), cl::Device(device, true), properties);
+    clRetainCommandQueue(queue());
+    return queue();
+} catch (const cl::Error&) {
+    return nullptr;
+}
+
+namespace {
+
+void set(const std::string& name, const std::optional<std::string>& value) {
+    if (value) setenv(name.c_str(), value->c_str(), 1);
+    else unsetenv(name.c_str());
+}
+
+}  // namespace
+
+Environment::Environment(std::string name, const std::optional<std::string>& value) : name_(std::move(name)) {
+    if (const char* old = std::getenv(name_.c_str())) before_ = old;
+    set(name_, value);
+}
+
+Environment::~Environment() { set(name_, before_); }
+
+bool on_oclgrind() { return device().info().name.find("Oclgrind") != std::string::npos; }
+
+}  // namespace declivity::test
