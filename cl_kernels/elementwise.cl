@@ -12,12 +12,13 @@
 //   INPUT_PARAMETERS, INPUT_ROWS, BODY, RESULT   made from the expression (src/ops/elementwise.cpp)
 #include "math.clh"
 
+// Literals by type: C_int(0.5) is 0. By way of float, since without fp64 there are no literals of type double.
 #define C_float(v) v##f
 #define C_double(v) v
-#define C_char(v) ((char)(v))
-#define C_uchar(v) ((uchar)(v))
-#define C_int(v) ((int)(v))
-#define C_long(v) ((long)(v))
+#define C_char(v) ((char)v##f)
+#define C_uchar(v) ((uchar)v##f)
+#define C_int(v) ((int)v##f)
+#define C_long(v) ((long)v##f)
 
 #define MAX_RANK 8
 

@@ -2,12 +2,12 @@
 //
 // A work-item makes `chunk` blocks, neighbouring ones.
 //   REAL   element type
-//   KIND   0: a + b * uniform [0, 1); 1: a + b * standard normal; 2: 1 where uniform < a, otherwise 0
+//   KIND   0: min(a + b * uniform [0, 1), most); 1: a + b * standard normal; 2: 1 where uniform < a, otherwise 0
 #include "philox.clh"
 
 __kernel void random_fill(const long n, const int chunk, __global REAL* restrict out_base, const long out_offset,
                           __global const long* restrict state_base, const long state_offset, const long offset, const REAL a,
-                          const REAL b) {
+                          const REAL b, const REAL most) {
     const ulong key = (ulong)state_base[state_offset];
     const ulong base = (ulong)(state_base[state_offset + 1] + offset);
     __global REAL* out = out_base + out_offset;
@@ -29,6 +29,9 @@ __kernel void random_fill(const long n, const int chunk, __global REAL* restrict
         for (int i = 0; i < count; ++i) {
 #if KIND == 2
             out[block * D_RANDOM_COUNT + i] = values[i] < a ? (REAL)1 : (REAL)0;
+#elif KIND == 0
+            // Rounded, 1 + (1 - 2^-24) is 2.
+            out[block * D_RANDOM_COUNT + i] = min(fma(b, values[i], a), most);
 #else
             // fma on every device alike, so that the bits do not depend on whether the compiler joins the two.
             out[block * D_RANDOM_COUNT + i] = fma(b, values[i], a);

@@ -14,13 +14,13 @@ __kernel void sgd_step(MULTI_TENSOR_PARAMETERS, __global const REAL* restrict pr
     __global REAL* m = MULTI_TENSOR_POINTER(2);
     // In the first step the mean is the gradient itself, whatever the memory holds.
     const int first = progress_base[progress_offset + 1] <= (REAL)1;
-    const REAL keep = first ? (REAL)0 : momentum, take = first ? (REAL)1 : (REAL)1 - dampening;
+    const REAL take = first ? (REAL)1 : (REAL)1 - dampening;
     const REAL of_gradient = nesterov ? (REAL)1 : (REAL)0, of_mean = nesterov ? momentum : (REAL)1;
 #endif
     MULTI_TENSOR_LOOP {
         const REAL gradient = fma(weight_decay, p[i], g[i]);
 #if MOMENTUM
-        const REAL mean = fma(keep, m[i], take * gradient);
+        const REAL mean = fma(momentum, first ? (REAL)0 : m[i], take * gradient);  // 0 * NaN would stay
         m[i] = mean;
         p[i] = fma(-rate, fma(of_mean, mean, of_gradient * gradient), p[i]);
 #else

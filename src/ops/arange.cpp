@@ -4,6 +4,7 @@
 
 #include <declivity/runtime/error.hpp>
 
+#include "expression_node.hpp"
 #include "real_arguments.hpp"
 
 namespace declivity::ops {
@@ -12,6 +13,8 @@ void arange(const View& out, double start, double step) {
     require_rank("arange", "out", out, 1, "n");
     require_dense("arange", "out", out);
     if (out.dtype == DType::boolean) throw TypeError("arange: wants numbers, got bool");
+    if (!is_floating(out.dtype))
+        for (const double number : {start, step, start + static_cast<double>(out.numel() - 1) * step}) require_fits("arange", number, out.dtype);
     if (out.numel() == 0) return;
     const bool floating = is_floating(out.dtype);
     Defines defines = real_defines(out.dtype);

@@ -20,13 +20,15 @@ using Node = Expression::Node;
 constexpr int kMaxInputs = 8;
 constexpr std::int64_t kCpuChunk = 8192;  // elements a work-item loops over on CPU-like devices: long enough to hide its start
 constexpr std::size_t kGpuGroup = 256;
+constexpr std::int64_t kMostGroups = 65535;  // in the second dimension: more, and some GPUs refuse the launch
 
 /// How an operand's innermost axis runs: the kernel is compiled for it.
 enum class Step : char { repeat = '0', next = '1', strided = 's' };
 
 struct Operand {
     View view;
-    Strides strides;  // over the merged axes
+    Strides strides;     // over the merged axes
+    bool is_out = false; // an input that is the output itself
     [[nodiscard]] Step step() const {
         const std::int64_t inner = strides.empty() ? 0 : strides.back();
         return inner == 0 ? Step::repeat : inner == 1 ? Step::next : Step::strided;
@@ -39,16 +41,28 @@ struct Plan {
     std::vector<Operand> operands;
     std::vector<double> numbers;        // constants and parameters, in order of appearance
     std::vector<DType> number_types;
-    bool in_place = false;              // the first input is the output itself
 };
+
+bool same_elements(const View& a, const View& b) {
+    return a.buffer == b.buffer && a.offset == b.offset && a.dtype == b.dtype && a.shape == b.shape && a.strides == b.strides;
+}
+
+View dense_copy(const View& view) {
+    View out = View::make(view.device(), view.dtype, view.shape);
+    copy(view, out);
+    return out;
+}
 
 void collect(const Expression& expression, const View& out, Plan& plan) {
     if (!expression) return;
     const Node& node = *expression.node();
     switch (node.kind) {
         case Node::Kind::view: {
-            const View view = expanded("elementwise", node.view, out.shape);
-            plan.operands.push_back({view, view.strides});
+            View view = expanded("elementwise", node.view, out.shape);
+            const bool is_out = same_elements(view, out);
+            // Elements that another work-item overwrites must be read before.
+            if (!is_out && may_overlap(view, out)) view = expanded("elementwise", dense_copy(node.view), out.shape);
+            plan.operands.push_back({view, view.strides, is_out});
             break;
         }
         case Node::Kind::operator_result:
@@ -61,7 +75,7 @@ void collect(const Expression& expression, const View& out, Plan& plan) {
             for (const Expression& input : node.inputs) collect(input, out, plan);
             for (const double parameter : node.parameters) {
                 plan.numbers.push_back(parameter);
-                plan.number_types.push_back(node.dtype == DType::boolean ? node.inputs.front().dtype() : node.dtype);
+                plan.number_types.push_back(working_type(node));
             }
     }
 }
@@ -112,8 +126,11 @@ std::string generate(const Expression& expression, Generated& code) {
     for (const Expression& input : node.inputs) names.push_back(input ? generate(input, code) : "");
     const int value = code.values++;
     if (node.kind == Node::Kind::cast) {
+        // What C leaves open, numbers that the integer cannot hold, is settled: the nearest it can hold, 0 for NaN.
+        const bool saturates = is_floating(node.inputs[0].dtype()) && !is_floating(node.dtype);
         code.body += node.dtype == DType::boolean ? fmt::format(" const uchar v{} = {} != 0;", value, names[0])
-                                                  : fmt::format(" const {} v{} = ({})({});", type, value, type, names[0]);
+                     : saturates ? fmt::format(" const {0} v{1} = convert_{0}_sat({2});", type, value, names[0])
+                                 : fmt::format(" const {0} v{1} = ({0})({2});", type, value, names[0]);
         return fmt::format("v{}", value);
     }
     const FunctionInfo& row = info(node.function);
@@ -128,9 +145,9 @@ std::string generate(const Expression& expression, Generated& code) {
         local(row.inputs == 1 ? 'x' : static_cast<char>('a' + i), first + i);
     if (gradient) local('y', node.inputs.size() - 1);
     for (std::size_t i = 0; i < node.parameters.size(); ++i)
-        code.body += fmt::format(" const {} {} = n{};", type, static_cast<char>('p' + i), code.numbers++);
+        code.body += fmt::format(" const {} {} = n{};", cl_type(working_type(node)), static_cast<char>('p' + i), code.numbers++);
     const std::string_view text = gradient ? row.gradient[static_cast<std::size_t>(node.input)] : row.value;
-    code.body += fmt::format(" v{} = {}; }}", value, specialise(text, node.dtype));
+    code.body += fmt::format(" v{} = {}; }}", value, specialise(text, working_type(node)));
     return fmt::format("v{}", value);
 }
 
@@ -157,8 +174,8 @@ KernelSpec specification(const Expression& expression, const Plan& plan) {
         const Operand& operand = plan.operands[i];
         const std::size_t input = i - 1;
         defines.set(fmt::format("STEP{}", input), step(operand, i));
-        if (i == 1 && plan.in_place) {
-            rows += " __global const OUT* in0 = out;";  // one restrict pointer, so that the compiler knows they are one
+        if (operand.is_out) {
+            rows += fmt::format(" __global const OUT* in{} = out;", input);  // one restrict pointer: the compiler knows they are one
             continue;
         }
         parameters += fmt::format(", __global const {0}* restrict in{1}_base, const long in{1}_offset", cl_type(operand.view.dtype), input);
@@ -190,9 +207,8 @@ Kernel kernel_for(const Expression& expression, const Plan& plan, const Device& 
     const auto* address = &device.state();
     std::string key(reinterpret_cast<const char*>(&address), sizeof address);
     key += static_cast<char>('0' + plan.sizes.rank());
-    key += plan.in_place ? 'i' : 'o';
     for (const Operand& operand : plan.operands) {
-        key += static_cast<char>(operand.step());
+        key += operand.is_out ? 'o' : static_cast<char>(operand.step());
         key += static_cast<char>('0' + static_cast<int>(operand.view.dtype));
     }
     add_structure(expression, key);
@@ -224,6 +240,7 @@ struct Number {
     std::size_t size;
 };
 
+/// @param value fits the type, see require_fits
 Number number(double value, DType type) {
     Number out{};
     const auto put = [&](auto converted) {
@@ -242,23 +259,22 @@ Number number(double value, DType type) {
     return out;
 }
 
-bool same_elements(const View& a, const View& b) {
-    return a.buffer == b.buffer && a.offset == b.offset && a.dtype == b.dtype && a.shape == b.shape && a.strides == b.strides;
-}
-
 }  // namespace
 
 void evaluate(const Expression& expression, const View& out) {
     if (expression.dtype() != out.dtype)
         throw TypeError(fmt::format("evaluate: wants an output of type {}, got {}", name_of(expression.dtype()), name_of(out.dtype)));
     if (out.numel() == 0) return;
+    for (int axis = 0; axis < out.rank(); ++axis)
+        if (out.shape[axis] != 1 && out.strides[axis] == 0)
+            throw ShapeError(fmt::format("evaluate: wants an output each of whose elements lies in one place, got shape {} with strides {} "
+                                         "(write to a clone() of an expanded tensor)", out.shape.str(), out.strides.str()));
     Plan plan;
     plan.operands.push_back({out, out.strides});
     collect(expression, out, plan);
     if (plan.operands.size() > kMaxInputs + 1)
         throw Unsupported(fmt::format("evaluate: wants an expression of at most {} inputs, got {}", kMaxInputs, plan.operands.size() - 1));
     for (std::size_t i = 1; i < plan.operands.size(); ++i) require_same_device("evaluate", out, plan.operands[i].view);
-    plan.in_place = plan.operands.size() > 1 && same_elements(plan.operands[1].view, out);
     merge(out.shape, plan);
 
     const Device device = out.device();
@@ -267,7 +283,7 @@ void evaluate(const Expression& expression, const View& out) {
     const std::int64_t rows = plan.sizes.numel() / columns;
     const bool cpu = device.family() == Family::cpu_like;
     const std::int64_t chunk = cpu ? std::min(columns, kCpuChunk) : 1;
-    const std::int64_t rows_each = cpu ? std::max<std::int64_t>(1, kCpuChunk / columns) : 1;
+    std::int64_t rows_each = cpu ? std::max<std::int64_t>(1, kCpuChunk / columns) : 1;
     Range range;
     range.global = {static_cast<std::size_t>(ceil_div(columns, chunk)), static_cast<std::size_t>(ceil_div(rows, rows_each)), 1};
     range.local = {1, 1, 1};
@@ -279,19 +295,20 @@ void evaluate(const Expression& expression, const View& out) {
         std::size_t tall = 1;
         while (wide * tall * 2 <= group && tall < static_cast<std::size_t>(rows)) tall *= 2;
         range.local = {wide, tall, 1};
-        range.global = {round_up(range.global[0], wide), round_up(range.global[1], tall), 1};
+        rows_each = ceil_div(rows, static_cast<std::int64_t>(tall) * kMostGroups);
+        range.global = {round_up(range.global[0], wide), round_up(static_cast<std::size_t>(ceil_div(rows, rows_each)), tall), 1};
     }
     const auto layout = layout_of(plan);
-    const std::int64_t rows_each_argument = rows_each;
     const auto chunk_argument = static_cast<std::int32_t>(chunk);
     std::vector<BufferArgument> buffers;
     for (const Operand& operand : plan.operands) buffers.push_back({&operand.view.buffer, operand.view.offset, size_of(operand.view.dtype)});
     std::vector<Number> numbers;
     for (std::size_t i = 0; i < plan.numbers.size(); ++i) numbers.push_back(number(plan.numbers[i], plan.number_types[i]));
 
-    std::vector<Argument> arguments{RawArgument{layout.data(), layout.size() * sizeof(std::int64_t)}, rows, columns, rows_each_argument,
+    std::vector<Argument> arguments{RawArgument{layout.data(), layout.size() * sizeof(std::int64_t)}, rows, columns, rows_each,
                                     chunk_argument, buffers[0]};
-    for (std::size_t i = plan.in_place ? 2 : 1; i < buffers.size(); ++i) arguments.emplace_back(buffers[i]);
+    for (std::size_t i = 1; i < buffers.size(); ++i)
+        if (!plan.operands[i].is_out) arguments.emplace_back(buffers[i]);
     for (const Number& one : numbers) arguments.emplace_back(RawArgument{one.bytes.data(), one.size});
     launch(kernel, range, std::span<const Argument>(arguments));
 }
@@ -305,7 +322,9 @@ View evaluate(const Expression& expression, const Device& device) {
 void copy(const View& from, const View& to) {
     require_shape("copy", "the source", from, to.shape);
     require_alike("copy", "source", from, "destination", to);
+    if (from.numel() == 0 || same_elements(from, to)) return;
     if (from.dense() && to.dense()) {
+        if (may_overlap(from, to)) return copy(dense_copy(from), to);
         const std::size_t unit = size_of(from.dtype);
         declivity::copy(from.buffer, static_cast<std::size_t>(from.offset) * unit, to.buffer, static_cast<std::size_t>(to.offset) * unit, from.bytes());
         return;
@@ -314,13 +333,11 @@ void copy(const View& from, const View& to) {
 }
 
 View dense_copy_if_needed(const View& view) {
-    if (view.dense()) return view;
-    View out = View::make(view.device(), view.dtype, view.shape);
-    copy(view, out);
-    return out;
+    return view.dense() ? view : dense_copy(view);
 }
 
 void fill(const View& view, double value) {
+    require_fits("fill", value, view.dtype);
     const Number pattern = number(value, view.dtype);
     if (view.dense()) {
         declivity::fill(view.buffer, static_cast<std::size_t>(view.offset) * pattern.size, view.bytes(), std::span(pattern.bytes).first(pattern.size));

@@ -1,6 +1,7 @@
 #include <declivity/ops/expression.hpp>
 
 #include <cctype>
+#include <cmath>
 
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
@@ -71,7 +72,21 @@ bool FunctionInfo::gradient_needs_result(int input) const { return mentions(grad
 Expression::Expression(const View& view)
     : node_(std::make_shared<Node>(Node{.kind = Node::Kind::view, .dtype = view.dtype, .shape = view.shape, .view = view})) {}
 
+DType working_type(const Expression::Node& node) {
+    const bool converts = node.kind == Expression::Node::Kind::apply && node.dtype == DType::boolean && !node.inputs.empty();
+    return converts ? node.inputs.back().dtype() : node.dtype;
+}
+
+void require_fits(std::string_view function, double value, DType type) {
+    if (is_floating(type) || type == DType::boolean) return;
+    const int bits = 8 * static_cast<int>(size_of(type));
+    const double low = type == DType::u8 ? 0 : -std::ldexp(1, bits - 1), above = std::ldexp(1, type == DType::u8 ? bits : bits - 1);
+    if (!(value >= low && value < above && value == std::trunc(value)))
+        throw ValueError(fmt::format("{}: wants a whole number that fits into {}, got {}", function, name_of(type), value));
+}
+
 Expression Expression::constant(double value, DType dtype) {
+    require_fits("constant", value, dtype);
     return Expression(std::make_shared<Node>(Node{.kind = Node::Kind::constant, .dtype = dtype, .shape = {}, .value = value}));
 }
 
@@ -92,6 +107,7 @@ Expression Expression::apply(Function function, std::span<const Expression> inpu
         const View* other = any_view(inputs[i]);
         if (first != nullptr && other != nullptr) require_same_device(row.name, *first, *other);
     }
+    for (const double parameter : parameters) require_fits(row.name, parameter, inputs.back().dtype());
     const DType dtype = row.domain == Domain::compare || row.domain == Domain::logic ? DType::boolean : inputs.back().dtype();
     return Expression(std::make_shared<Node>(Node{.kind = Node::Kind::apply, .dtype = dtype, .shape = shape, .function = function,
                                                   .inputs = {inputs.begin(), inputs.end()},

@@ -20,4 +20,10 @@ struct Expression::Node {
     std::vector<double> parameters = {};
 };
 
+/// The type that literals and parameters of a function have; its inputs', where it gives bool.
+DType working_type(const Expression::Node& node);
+
+/// @throws ValueError naming `function` when the type is an integer that cannot hold the value
+void require_fits(std::string_view function, double value, DType type);
+
 }  // namespace declivity::ops

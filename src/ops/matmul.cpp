@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <optional>
+#include <iterator>
 
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
@@ -26,9 +26,11 @@ constexpr Strategy kStrategies[] = {
 /// Heuristics, until a tuner measures: CLBlast's kernels are made for GPUs and for large single products; on CPU-like
 /// devices its built-in parameters run at a small part of what the register tile reaches.
 const Strategy& choose(const MatmulProblem& problem) {
-    if (const char* wanted = std::getenv("DECLIVITY_MATMUL"))
-        for (const Strategy& strategy : kStrategies)
-            if (strategy.name == wanted && strategy.serves(problem)) return strategy;
+    if (const char* wanted = std::getenv("DECLIVITY_MATMUL"); wanted != nullptr && *wanted != '\0') {
+        const auto* named = std::ranges::find(kStrategies, wanted, &Strategy::name);
+        if (named == std::end(kStrategies)) throw ValueError(fmt::format("DECLIVITY_MATMUL: wants clblast or tiled, got \"{}\"", wanted));
+        if (named->serves(problem)) return *named;
+    }
     const bool large = problem.m * problem.n * problem.k >= 64 * 64 * 64;
     const bool clblast = problem.out.device().family() == Family::gpu_like && large && problem.batch <= 4;
     return clblast && matmul_clblast_serves(problem) ? kStrategies[0] : kStrategies[1];
@@ -47,6 +49,8 @@ void matmul(const View& a, const View& b, const View& out, const Epilogue& epilo
     if (b.shape[0] != problem.batch || b.shape[1] != problem.k)
         throw ShapeError(fmt::format("matmul: wants (batch, M, K) x (batch, K, N), got {} x {}", a.shape.str(), b.shape.str()));
     require_shape("matmul", "out", out, {problem.batch, problem.m, problem.n});
+    if (may_overlap(a, out) || may_overlap(b, out))
+        throw ValueError("matmul: wants memory of its own as out, got that of an operand");
     if (out.numel() == 0) return;
     if (problem.k == 0) fill(out, 0);
     else choose(problem).run(problem);

@@ -44,12 +44,16 @@ void gemm(const MatmulProblem& problem, const Layout& a, const Layout& b) {
     const auto start = [](const View& view, std::int64_t batch) {
         return interop::raw(view.buffer).offset / sizeof(T) + static_cast<std::size_t>(view.offset + batch * view.strides[0]);
     };
-    // Without a buffer of ours CLBlast would make one at every call. It asks with the offsets, since its choice of
-    // kernel depends on them.
+    // Without a buffer of ours CLBlast would make one at every call. It asks with the offsets, since an operand that
+    // starts at 0 may need no copy: the first of a batch may need less than the others.
     std::size_t scratch_bytes = 0;
-    check(clblast::GemmTempBufferSize<T>(clblast::Layout::kRowMajor, a.transpose, b.transpose, m, n, k, start(problem.a, 0), a.leading,
-                                         start(problem.b, 0), b.leading, start(problem.out, 0), n, &queue, scratch_bytes),
-          device);
+    for (std::int64_t batch = 0; batch < std::min<std::int64_t>(problem.batch, 2); ++batch) {
+        std::size_t bytes = 0;
+        check(clblast::GemmTempBufferSize<T>(clblast::Layout::kRowMajor, a.transpose, b.transpose, m, n, k, start(problem.a, batch), a.leading,
+                                             start(problem.b, batch), b.leading, start(problem.out, batch), n, &queue, bytes),
+              device);
+        scratch_bytes = std::max(scratch_bytes, bytes);
+    }
     const Buffer scratch(device, scratch_bytes);
     const auto [scratch_memory, scratch_offset, scratch_size] = interop::raw(scratch);
     // CLBlast takes a cl_mem without an offset; a part of the pool is made one by a sub-buffer.

@@ -1,6 +1,7 @@
 #include <declivity/ops/multi_tensor.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <optional>
 
@@ -32,19 +33,29 @@ struct MultiTensor::State {
     std::int64_t pieces = 0;
 };
 
-MultiTensor::MultiTensor(std::size_t roles) : state_(std::make_unique<State>()) { state_->roles = roles; }
+MultiTensor::MultiTensor(std::size_t roles) : state_(std::make_unique<State>()) {
+    if (roles < 1 || roles > 5) throw ValueError(fmt::format("MultiTensor: wants 1 to 5 roles, got {}", roles));
+    state_->roles = roles;
+}
 MultiTensor::~MultiTensor() = default;
 MultiTensor::MultiTensor(MultiTensor&&) noexcept = default;
 MultiTensor& MultiTensor::operator=(MultiTensor&&) noexcept = default;
 void MultiTensor::release() { state_->groups.clear(); }
 std::int64_t MultiTensor::pieces() const { return state_->pieces; }
-Device MultiTensor::device() const { return state_->device.value(); }
+Device MultiTensor::device() const {
+    if (!state_->device) throw ValueError("MultiTensor::device: wants tensors, got none: call set first");
+    return *state_->device;
+}
 DType MultiTensor::dtype() const { return state_->dtype; }
 
 void MultiTensor::set(const std::vector<std::vector<View>>& lists) {
     State& state = *state_;
-    if (lists.size() != state.roles || lists.empty() || lists[0].empty())
+    if (lists.size() != state.roles || lists[0].empty())
         throw ValueError(fmt::format("MultiTensor::set: wants {} non-empty lists, got {}", state.roles, lists.size()));
+    for (const auto& list : lists)
+        if (list.size() != lists[0].size())
+            throw ValueError(fmt::format("MultiTensor::set: wants as many tensors in each role, got {} and {}", lists[0].size(), list.size()));
+    require_floating("MultiTensor::set", "tensors", lists[0][0]);
     state.device = lists[0][0].device();
     state.dtype = lists[0][0].dtype;
     std::map<std::vector<cl_mem>, std::vector<std::size_t>> by_memory;
@@ -52,7 +63,7 @@ void MultiTensor::set(const std::vector<std::vector<View>>& lists) {
     for (std::size_t tensor = 0; tensor < lists[0].size(); ++tensor) {
         std::vector<cl_mem> key;
         for (const auto& list : lists) {
-            const View& view = list.at(tensor);
+            const View& view = list[tensor];
             require_dense("MultiTensor::set", "tensor", view);
             require_alike("MultiTensor::set", "the first tensor", lists[0][0], "another", view);
             if (view.numel() != lists[0][tensor].numel())
@@ -84,18 +95,20 @@ void MultiTensor::set(const std::vector<std::vector<View>>& lists) {
         }
         state.groups.push_back(std::move(group));
     }
-    if (table == state.table && state.table_on_device) return;
+    const bool same_place = state.table_on_device && state.table_on_device.device() == *state.device;
+    if (table == state.table && same_place) return;
     const std::size_t bytes = table.size() * sizeof(std::int64_t);
     // The old table may still be read by a pending kernel: the copy is enqueued behind it.
-    if (state.table_on_device.size() != bytes || !state.table_on_device) state.table_on_device = Buffer(*state.device, bytes);
+    if (!same_place || state.table_on_device.size() != bytes) state.table_on_device = Buffer(*state.device, bytes);
     upload(state.table_on_device, 0, std::as_bytes(std::span(table)));
     state.table = std::move(table);
 }
 
 void MultiTensor::launch(const KernelSpec& spec, std::span<const Argument> further) const {
     const State& state = *state_;
+    if (!state.device) throw ValueError("MultiTensor::launch: wants tensors, got none: call set first");
     const bool cpu = state.device->family() == Family::cpu_like;
-    const std::size_t group_size = cpu ? 1 : std::min(kGpuGroup, state.device->info().max_work_group);
+    const std::size_t group_size = cpu ? 1 : std::min(kGpuGroup, std::bit_floor(state.device->info().max_work_group));
     Defines defines = real_defines(state.dtype);
     defines.set("ROLES", static_cast<std::int64_t>(state.roles)).set("GROUP", static_cast<std::int64_t>(group_size));
     const Kernel kernel(*state.device, {spec.file, spec.name, defines.append(spec.defines)});

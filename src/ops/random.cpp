@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <mutex>
 
@@ -43,7 +44,13 @@ struct Generators {
     }
 };
 
-void fill_random(const View& out, int kind, double a, double b, const RandomCall& random) {
+/// The largest number of this type below `high`.
+double below(DType dtype, double high) {
+    return dtype == DType::f64 ? std::nextafter(high, -INFINITY) : static_cast<double>(std::nextafter(static_cast<float>(high), -INFINITY));
+}
+
+/// @param most no number is larger; what rounding may have made so
+void fill_random(const View& out, int kind, double a, double b, double most, const RandomCall& random) {
     require_floating("random", "out", out);
     require_dense("random", "out", out);
     if (out.numel() == 0) return;
@@ -51,8 +58,8 @@ void fill_random(const View& out, int kind, double a, double b, const RandomCall
     defines.set("KIND", kind);
     const Kernel kernel(out.device(), {"random.cl", "random_fill", defines});
     const RandomLaunch cut(out);
-    const RealArguments reals(out.dtype, {a, b});
-    launch(kernel, cut.range, {out.numel(), cut.chunk, out.argument(), random.state.argument(), random.offset, reals[0], reals[1]});
+    const RealArguments reals(out.dtype, {a, b, most});
+    launch(kernel, cut.range, {out.numel(), cut.chunk, out.argument(), random.state.argument(), random.offset, reals[0], reals[1], reals[2]});
 }
 
 }  // namespace
@@ -98,8 +105,14 @@ void seed_all(std::uint64_t seed) {
     for (auto& [key, generator] : generators.by_device) Generators::set(generator, generator.state.device(), {seed, 0});
 }
 
-void random_uniform(const View& out, double low, double high, const RandomCall& random) { fill_random(out, 0, low, high - low, random); }
-void random_normal(const View& out, double mean, double deviation, const RandomCall& random) { fill_random(out, 1, mean, deviation, random); }
-void random_bernoulli(const View& out, double probability, const RandomCall& random) { fill_random(out, 2, probability, 0, random); }
+void random_uniform(const View& out, double low, double high, const RandomCall& random) {
+    fill_random(out, 0, low, high - low, std::max(low, below(out.dtype, high)), random);
+}
+void random_normal(const View& out, double mean, double deviation, const RandomCall& random) {
+    fill_random(out, 1, mean, deviation, INFINITY, random);
+}
+void random_bernoulli(const View& out, double probability, const RandomCall& random) {
+    fill_random(out, 2, probability, 0, INFINITY, random);
+}
 
 }  // namespace declivity::ops

@@ -1,10 +1,12 @@
 #include <declivity/ops/sgd.hpp>
 
 #include "real_arguments.hpp"
+#include "step_arguments.hpp"
 
 namespace declivity::ops {
 
 void sgd_step(const MultiTensor& tensors, const View& progress, const View& guard, const SgdParameters& parameters) {
+    require_step("sgd_step", tensors, progress, guard);
     const RealArguments reals(tensors.dtype(), {parameters.momentum, parameters.dampening, parameters.weight_decay});
     const BufferArgument progress_argument = progress.argument(), guard_argument = guard.argument();
     const int nesterov = parameters.nesterov ? 1 : 0;

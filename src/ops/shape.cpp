@@ -23,9 +23,9 @@ Dims Dims::filled(int rank, std::int64_t value) {
 }
 
 std::int64_t Dims::numel() const noexcept {
-    std::int64_t count = 1;
-    for (const std::int64_t value : *this) count *= value;
-    return count;
+    std::uint64_t count = 1;  // unsigned, where an overflow is defined: with an axis of size 0 it ends in 0
+    for (const std::int64_t value : *this) count *= static_cast<std::uint64_t>(value);
+    return static_cast<std::int64_t>(count);
 }
 
 void Dims::push_back(std::int64_t value) { insert(rank_, value); }
@@ -46,7 +46,11 @@ std::string Dims::str() const { return fmt::format("[{}]", fmt::join(begin(), en
 
 Strides dense_strides(const Shape& shape) {
     Strides strides = Dims::filled(shape.rank(), 1);
-    for (int axis = shape.rank() - 2; axis >= 0; --axis) strides[axis] = strides[axis + 1] * std::max<std::int64_t>(shape[axis + 1], 1);
+    std::uint64_t stride = 1;
+    for (int axis = shape.rank() - 2; axis >= 0; --axis) {
+        stride *= static_cast<std::uint64_t>(std::max<std::int64_t>(shape[axis + 1], 1));
+        strides[axis] = static_cast<std::int64_t>(stride);
+    }
     return strides;
 }
 

@@ -1,6 +1,8 @@
 #include <declivity/ops/view.hpp>
 
+#include <algorithm>
 #include <array>
+#include <limits>
 
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
@@ -10,10 +12,18 @@ namespace declivity::ops {
 View View::make(const Device& device, DType dtype, const Shape& shape, BufferUse use) {
     if (dtype == DType::f64 && !device.info().fp64)
         throw Unsupported(fmt::format("f64 on '{}': the device has no double precision (cl_khr_fp64)", device.name()));
-    for (const std::int64_t size : shape)
-        if (size < 0) throw ShapeError(fmt::format("a tensor wants sizes of at least 0, got {}", shape.str()));
-    const auto bytes = static_cast<std::size_t>(shape.numel()) * size_of(dtype);
-    return {Buffer(device, bytes, use), 0, dtype, shape, dense_strides(shape)};
+    return {Buffer(device, bytes_of(shape, dtype), use), 0, dtype, shape, dense_strides(shape)};
+}
+
+std::size_t bytes_of(const Shape& shape, DType dtype) {
+    // An axis of size 0 empties the tensor, whatever the others' product would be.
+    if (std::ranges::any_of(shape, [](std::int64_t size) { return size < 0; }))
+        throw ShapeError(fmt::format("a tensor wants sizes of at least 0, got {}", shape.str()));
+    if (std::ranges::find(shape, 0) != shape.end()) return 0;
+    std::int64_t room = std::numeric_limits<std::int64_t>::max() / static_cast<std::int64_t>(size_of(dtype));
+    for (const std::int64_t size : shape) room /= size;
+    if (room == 0) throw ShapeError(fmt::format("a tensor wants sizes whose product fits into 63 bits, got {} of {}", shape.str(), name_of(dtype)));
+    return static_cast<std::size_t>(shape.numel()) * size_of(dtype);
 }
 
 bool View::dense() const noexcept {
@@ -78,6 +88,23 @@ View expanded(std::string_view function, const View& view, const Shape& shape) {
     }
     if (!fits) throw ShapeError(fmt::format("{}: wants a shape that stretches to {}, got {}", function, shape.str(), view.shape.str()));
     return out;
+}
+
+namespace {
+/// Bytes from the first to behind the last element.
+std::pair<std::int64_t, std::int64_t> reach(const View& view) {
+    std::int64_t last = view.offset;
+    for (int axis = 0; axis < view.rank(); ++axis) last += (view.shape[axis] - 1) * view.strides[axis];
+    const auto unit = static_cast<std::int64_t>(size_of(view.dtype));
+    return {view.offset * unit, (last + 1) * unit};
+}
+}  // namespace
+
+bool may_overlap(const View& a, const View& b) {
+    if (!(a.buffer == b.buffer) || a.numel() == 0 || b.numel() == 0) return false;
+    const auto [start_a, end_a] = reach(a);
+    const auto [start_b, end_b] = reach(b);
+    return start_a < end_b && start_b < end_a;
 }
 
 std::string describe(const View& view) { return fmt::format("{} {}", name_of(view.dtype), view.shape.str()); }

@@ -55,13 +55,15 @@ class DECLIVITY_API Expression {
     /// In an Epilogue: the value that the operator before it computed.
     static Expression operator_result(DType dtype, const Shape& shape);
     /// function(inputs...), which broadcast.
-    /// @throws ShapeError, TypeError, DeviceError, ValueError naming the function
+    /// @throws ShapeError, TypeError, DeviceError naming the function; ValueError when an integer type cannot hold a
+    /// parameter
     static Expression apply(Function function, std::span<const Expression> inputs, std::span<const double> parameters = {});
     /// The gradient of function(...) for one input: from the gradient of its result, the inputs, and the result.
     /// Those that the table's rule does not mention may be empty.
     static Expression gradient(Function function, int input, const Expression& result_gradient, std::span<const Expression> inputs,
                                const Expression& result, std::span<const double> parameters);
-    /// Another type: to bool means "is not 0", to integers drops the fraction.
+    /// Another type: to bool means "is not 0". From floating to integers the fraction is dropped, numbers out of range
+    /// become the nearest in range, NaN becomes 0; between integers high bits are dropped.
     static Expression cast(const Expression& from, DType to);
 
     [[nodiscard]] explicit operator bool() const noexcept { return node_ != nullptr; }
@@ -76,7 +78,8 @@ class DECLIVITY_API Expression {
     std::shared_ptr<const Node> node_;
 };
 
-/// Computes an expression into `out`, which may have any strides without zeros and may be one of the inputs itself.
+/// Computes an expression into `out`, which may have any strides without zeros. It may be one of the inputs, or
+/// overlap them: then the result is as if they had been read before.
 DECLIVITY_API void evaluate(const Expression& expression, const View& out);
 /// Computes it into dense memory of its own.
 DECLIVITY_API View evaluate(const Expression& expression, const Device& device);

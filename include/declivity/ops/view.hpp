@@ -36,6 +36,10 @@ struct DECLIVITY_API View {
     [[nodiscard]] std::size_t bytes() const noexcept { return static_cast<std::size_t>(numel()) * size_of(dtype); }
 };
 
+/// Bytes of a dense tensor.
+/// @throws ShapeError when a size is negative, or their product does not fit into 63 bits
+DECLIVITY_API std::size_t bytes_of(const Shape& shape, DType dtype);
+
 /// The same elements under another shape of as many elements; wants a dense view.
 DECLIVITY_API View reshaped(const View& view, const Shape& shape);
 /// Axes in another order: axis i of the result is axis order[i] of `view`. No data moves.
@@ -45,6 +49,9 @@ DECLIVITY_API View sliced(const View& view, int axis, std::int64_t start, std::i
 /// Repeats axes of size 1 to `shape`, and puts missing ones in front. No data moves.
 /// @throws ShapeError naming `function`
 DECLIVITY_API View expanded(std::string_view function, const View& view, const Shape& shape);
+
+/// Whether the bytes from the first to the last element of both have some in common.
+DECLIVITY_API bool may_overlap(const View& a, const View& b);
 
 /// "f32 [2, 3]", for messages.
 DECLIVITY_API std::string describe(const View& view);
