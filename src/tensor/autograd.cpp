@@ -1,5 +1,6 @@
 #include <declivity/tensor/autograd.hpp>
 
+#include <atomic>
 #include <map>
 #include <optional>
 #include <set>
@@ -111,15 +112,15 @@ Tensor differentiable(std::string_view name, const std::vector<Tensor>& inputs, 
 
 // ---- saved values
 
-Saved::Saved(const Tensor& input) : tensor_(input), version_(input.defined() ? input.state()->version->load() : 0) {}
+Saved::Saved(const Tensor& input) : tensor_(input), version_(input.defined() ? input.view().buffer.version() : 0) {}
 
 Saved Saved::result(const ops::View& view) { return Saved(Tensor(view)); }
 
 Tensor Saved::get(std::string_view function) const {
-    if (tensor_.defined() && tensor_.state()->version->load() != version_)
+    if (tensor_.defined() && tensor_.view().buffer.version() != version_)
         throw ValueError(fmt::format("backward of {}: a tensor of shape {} that it needs was written in place after the forward "
                                      "call (version {}, wants {}); write to a clone() instead", function, tensor_.shape().str(),
-                                     tensor_.state()->version->load(), version_));
+                                     tensor_.view().buffer.version(), version_));
     return tensor_;
 }
 
@@ -256,7 +257,8 @@ class Backward {
         add_to(pending.gradients[edge.output], gradient);
     }
 
-    static void apply_hooks(const Hooks& hooks, Tensor& gradient) {
+    /// Takes a copy, since a hook may add or remove hooks.
+    static void apply_hooks(const Hooks hooks, Tensor& gradient) {
         for (const auto& [number, hook] : hooks) {
             const Tensor changed = hook(gradient);
             if (!changed.defined()) continue;

@@ -53,12 +53,13 @@ Tensor elementwise(Function function, const std::vector<Tensor>& inputs, const s
     const ops::View result = ops::evaluate(expression, inputs[0].device());
     if (!has_gradient(row) || !recorded(inputs)) return Tensor(result);
 
-    // Only what some rule mentions is kept.
+    // Only what some rule that will be asked mentions is kept.
     std::vector<Saved> saved(inputs.size());
     Saved saved_result;
     std::vector<Shape> shapes;
     for (int i = 0; i < row.inputs; ++i) {
         shapes.push_back(inputs[static_cast<std::size_t>(i)].shape());
+        if (!inputs[static_cast<std::size_t>(i)].requires_grad()) continue;
         for (int other = 0; other < row.inputs; ++other)
             if (row.gradient_needs_input(i, other)) saved[static_cast<std::size_t>(other)] = Saved(inputs[static_cast<std::size_t>(other)]);
         if (row.gradient_needs_result(i)) saved_result = Saved::result(result);

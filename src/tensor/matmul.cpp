@@ -21,15 +21,15 @@ ops::View as_batch(const ops::View& view, std::int64_t batch) {
         return out;
     }
     std::int64_t inner = 0, reach = 0;  // stride of the innermost batch axis that counts, and how far the axes so far reach
-    bool joins = true;
+    bool joins = true, first = true;
     for (int axis = rank - 3; axis >= 0; --axis) {
         if (view.shape[axis] == 1) continue;
-        if (reach == 0) inner = view.strides[axis];
-        else joins = joins && view.strides[axis] == reach;
+        if (first) inner = view.strides[axis];
+        else joins = joins && view.strides[axis] == reach;  // of repeated axes, which reach nowhere, all must be repeated
+        first = false;
         reach = view.strides[axis] * view.shape[axis];
-        if (reach == 0) reach = -1;  // a repeated axis joins only other repeated ones
     }
-    if (joins && reach != -1) {
+    if (joins) {
         out.strides = {inner, view.strides[rank - 2], view.strides[rank - 1]};
         return out;
     }
@@ -85,7 +85,9 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
         Shape shape = a.shape();
         shape[shape.rank() - 1] = b.size(1);
         if (a.size(-1) != b.size(0)) throw ShapeError(fmt::format("matmul: wants (..., M, K) x (..., K, N), got {} x {}", a.shape().str(), b.shape().str()));
-        return reshape(product(reshape(a, {a.size(-1) == 0 ? 0 : a.numel() / a.size(-1), a.size(-1)}), b), shape);
+        std::int64_t rows = 1;
+        for (int axis = 0; axis + 1 < a.rank(); ++axis) rows *= a.shape()[axis];
+        return reshape(product(reshape(a, {rows, a.size(-1)}), b), shape);
     }
     return product(a, b);
 }

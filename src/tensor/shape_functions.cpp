@@ -15,11 +15,9 @@
 namespace declivity {
 namespace {
 
-/// As `differentiable`, for a result that shares the memory of x, and so its version.
+/// For a result that shares the memory of x.
 Tensor alias(std::string_view name, const Tensor& x, const ops::View& result, GradientRule rule) {
-    Tensor out = differentiable(name, {x}, result, std::move(rule), RuleKind::composed);
-    if (result.buffer == x.view().buffer) out.state()->version = x.state()->version;
-    return out;
+    return differentiable(name, {x}, result, std::move(rule), RuleKind::composed);
 }
 
 Shape completed(const Shape& from, const Shape& to) {
@@ -93,7 +91,7 @@ Tensor slice(const Tensor& x, std::int64_t axis, std::int64_t start, std::int64_
         const Tensor spread = zeros(from, {g.dtype(), g.device()});
         ops::copy(g.view(), ops::sliced(spread.view(), along, first, count, step));
         return std::vector{differentiable("slice", {g}, spread.view(), [=](const GradientContext& second) {
-            return std::vector{slice(second.gradient(), along, first, first + (count - 1) * step + 1, step)};
+            return std::vector{slice(second.gradient(), along, first, count == 0 ? first : first + (count - 1) * step + 1, step)};
         }, RuleKind::composed)};
     });
 }

@@ -1,6 +1,7 @@
 #include <declivity/tensor/tensor.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 
 #include <declivity/ops/expression.hpp>
@@ -34,6 +35,14 @@ ops::View writable(const Tensor& tensor, std::string_view function) {
     return tensor.view();
 }
 
+/// A write in place is not recorded, so what is written must not want to be.
+void require_unrecorded(const Tensor& source, std::string_view function) {
+    checked_state(source.state(), function);
+    if (grad_enabled() && source.requires_grad())
+        throw ValueError(fmt::format("{}: wants a source whose gradient is not being recorded, got one of shape {} that requires a gradient, "
+                                     "which a write in place would lose; detach() it, or compute the sum instead", function, source.shape().str()));
+}
+
 }  // namespace
 
 Device default_device() {
@@ -50,9 +59,7 @@ void set_default_device(const Device& device) {
 Tensor::Tensor(const ops::View& view) : state_(std::make_shared<detail::TensorState>(detail::TensorState{.view = view})) {}
 
 Tensor Tensor::from_bytes(std::span<const std::byte> bytes, DType dtype, const Shape& shape, const std::optional<Device>& device) {
-    for (const std::int64_t size : shape)
-        if (size < 0) throw ShapeError(fmt::format("Tensor::from: wants sizes of at least 0, got {}", shape.str()));
-    if (bytes.size() != static_cast<std::size_t>(shape.numel()) * size_of(dtype))
+    if (bytes.size() != ops::bytes_of(shape, dtype))
         throw ShapeError(fmt::format("Tensor::from: wants {} values for shape {}, got {}", shape.numel(), shape.str(), bytes.size() / size_of(dtype)));
     const ops::View view = ops::View::make(device ? *device : default_device(), dtype, shape);
     upload(view.buffer, 0, bytes);
@@ -71,6 +78,8 @@ void Tensor::read_bytes(std::string_view function, std::span<std::byte> bytes, D
     const ops::View& from = checked_state(state_, function).view;
     const bool same = dtype == from.dtype || (dtype == DType::u8 && from.dtype == DType::boolean);
     if (!same) throw TypeError(fmt::format("{}: wants the tensor's type, {}, got {}", function, name_of(from.dtype), name_of(dtype)));
+    if (function == "item" && from.numel() != 1)
+        throw ShapeError(fmt::format("item: wants a tensor of one element, got shape {}", from.shape.str()));
     if (bytes.size() != from.bytes())
         throw ShapeError(fmt::format("{}: wants room for {} elements (shape {}), got {}", function, from.numel(), from.shape.str(),
                                      bytes.size() / size_of(dtype)));
@@ -143,14 +152,15 @@ void Tensor::backward(const Tensor& gradient, bool retain_graph) const {
 
 Tensor Tensor::detach() const {
     const auto& state = checked_state(state_, "detach");
-    return Tensor(std::make_shared<detail::TensorState>(detail::TensorState{.view = state.view, .version = state.version}));
+    return Tensor(std::make_shared<detail::TensorState>(detail::TensorState{.view = state.view}));
 }
 
 int Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) {
     auto& state = checked_state(state_, "register_hook");
     if (!requires_grad()) throw ValueError("register_hook: wants a tensor that requires a gradient, got one that does not");
     auto& hooks = state.node ? state.node->outputs[state.output].hooks : state.hooks;
-    const int number = hooks.empty() ? 1 : hooks.back().first + 1;
+    static std::atomic<int> last{0};  // no number twice, so that a stale one removes nobody else's hook
+    const int number = ++last;
     hooks.emplace_back(number, std::move(hook));
     return number;
 }
@@ -163,19 +173,19 @@ void Tensor::remove_hook(int number) {
 
 // ---- in place
 
-void Tensor::mark_written() const { checked_state(state_, "mark_written").version->fetch_add(1); }
+void Tensor::mark_written() const { checked_state(state_, "mark_written").view.buffer.mark_written(); }
 
 void Tensor::assign(const Tensor& other) {
     auto& state = checked_state(state_, "assign");
     if (state.node) throw ValueError(fmt::format("assign: wants a leaf, got the result of {}", state.node->name));
     const auto& from = checked_state(other.state_, "assign");
     state.view = from.view;
-    state.version = from.version;
     state.grad = {};
 }
 
 Tensor& Tensor::copy_(const Tensor& source) {
     const ops::View to = writable(*this, "copy_");
+    require_unrecorded(source, "copy_");
     ops::require_shape("copy_", "the source", source.view(), to.shape);
     if (source.dtype() != to.dtype)
         throw TypeError(fmt::format("copy_: wants a source of type {}, got {}", name_of(to.dtype), name_of(source.dtype())));
@@ -193,6 +203,7 @@ Tensor& Tensor::fill_(double value) {
 
 Tensor& Tensor::add_(const Tensor& other) {
     const ops::View to = writable(*this, "add_");
+    require_unrecorded(other, "add_");
     const ops::Expression inputs[] = {to, other.view()};
     const auto sum = ops::Expression::apply(ops::Function::add, inputs);
     if (!(sum.shape() == to.shape))

@@ -1,7 +1,6 @@
 // Floor 3, private. What a Tensor points to, and the nodes of the graph.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -19,12 +18,8 @@ struct GradNode;
 using Hook = std::function<Tensor(const Tensor&)>;
 using Hooks = std::vector<std::pair<int, Hook>>;
 
-/// How often the memory was written; shared by all tensors over it.
-using Version = std::shared_ptr<std::atomic<std::uint64_t>>;
-
 struct TensorState {
     ops::View view;
-    Version version = std::make_shared<std::atomic<std::uint64_t>>(0);
     bool requires_grad = false;      // leaves only
     Tensor grad = {};
     Hooks hooks = {};                // of a leaf; other tensors' stand in their node
