@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <map>
 
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/tensor.hpp>
@@ -32,34 +33,53 @@ ops::Conv2dProblem problem_of(const Conv2dCase& c, DType dtype, Family family, C
             .padding = c.options.padding, .dilation = c.options.dilation};
 }
 
-/// All directions of one case by one strategy, in one form, beside the reference; gives how many directions it served.
-int check(const ops::Conv2dStrategy& strategy, const Conv2dCase& c, DType dtype, Family family) {
+/// Random operands of a case, and what each direction makes of them.
+struct Filled {
+    const Conv2dCase& c;
+    DType dtype;
+    Tensor x = random_tensor(c.x, 1, dtype), weight = random_tensor(c.weight, 2, dtype), bias = random_tensor({c.weight[0]}, 3, dtype);
+    Tensor gradient = random_tensor(c.out(), 4, dtype);
+    std::vector<double> out = conv2d_reference(c, values(x), values(weight), {});
+    std::vector<double> biased_out = conv2d_reference(c, values(x), values(weight), values(bias));
+    std::vector<double> dx = conv2d_backward_input_reference(c, values(gradient), values(weight));
+    std::vector<double> dweight = conv2d_backward_weights_reference(c, values(x), values(gradient));
+    std::vector<double> dbias = conv2d_backward_bias_reference(c, values(gradient));
+};
+
+template <class Visit>
+void for_each_case(Visit visit) {
+    for (const Conv2dCase& c : conv2d_cases())
+        for (const DType dtype : {DType::f32, DType::f64}) {
+            if (!has(dtype) || (!c.small && small_cases())) continue;
+            CAPTURE(c.name);
+            CAPTURE(name_of(dtype));
+            visit(Filled{c, dtype});
+        }
+}
+
+/// All directions of one case by one strategy, in one form; gives how many it served.
+int check(const ops::Conv2dStrategy& strategy, Family family, const Filled& filled) {
     CAPTURE(strategy.name());
-    CAPTURE(c.name);
-    CAPTURE(name_of(dtype));
     CAPTURE(family == Family::cpu_like ? "CPU-like" : "GPU-like");
-    const auto x = random_tensor(c.x, 1, dtype), weight = random_tensor(c.weight, 2, dtype);
-    const auto bias = random_tensor({c.weight[0]}, 3, dtype), gradient = random_tensor(c.out(), 4, dtype);
+    const auto& [c, dtype, x, weight, bias, gradient, out, biased_out, dx, dweight, dbias] = filled;
     int served = 0;
     const auto run = [&](Conv2dDirection direction, const ops::Conv2dOperands& operands) {
-        const auto problem = problem_of(c, dtype, family, direction);
+        const auto problem = problem_of(filled.c, filled.dtype, family, direction);
         if (!strategy.can_serve(problem)) return false;
         strategy.run(problem, operands);
         ++served;
         return true;
     };
-    const Tensor out = unwritten(c.out(), dtype);
-    if (run(Conv2dDirection::forward, {x.view(), weight.view(), out.view(), bias.view()}))
-        CHECK(difference(out, conv2d_reference(c, values(x), values(weight), values(bias)), c.forward_tolerance(dtype)) == "");
-    const Tensor plain = unwritten(c.out(), dtype);
+    const Tensor plain = unwritten(c.out(), dtype), biased = unwritten(c.out(), dtype);
     if (run(Conv2dDirection::forward, {x.view(), weight.view(), plain.view()}))
-        CHECK(difference(plain, conv2d_reference(c, values(x), values(weight), {}), c.forward_tolerance(dtype)) == "");
-    const Tensor dx = unwritten(c.x, dtype);
-    if (run(Conv2dDirection::backward_input, {dx.view(), weight.view(), gradient.view()}))
-        CHECK(difference(dx, conv2d_backward_input_reference(c, values(gradient), values(weight)), c.input_tolerance(dtype)) == "");
-    const Tensor dweight = unwritten(c.weight, dtype);
-    if (run(Conv2dDirection::backward_weights, {x.view(), dweight.view(), gradient.view()}))
-        CHECK(difference(dweight, conv2d_backward_weights_reference(c, values(x), values(gradient)), c.weights_tolerance(dtype)) == "");
+        CHECK(difference(plain, out, c.forward_tolerance(dtype)) == "");
+    if (run(Conv2dDirection::forward, {x.view(), weight.view(), biased.view(), bias.view()}))
+        CHECK(difference(biased, biased_out, c.forward_tolerance(dtype)) == "");
+    const Tensor for_x = unwritten(c.x, dtype), for_weight = unwritten(c.weight, dtype);
+    if (run(Conv2dDirection::backward_input, {for_x.view(), weight.view(), gradient.view()}))
+        CHECK(difference(for_x, dx, c.input_tolerance(dtype)) == "");
+    if (run(Conv2dDirection::backward_weights, {x.view(), for_weight.view(), gradient.view()}))
+        CHECK(difference(for_weight, dweight, c.weights_tolerance(dtype)) == "");
     return served;
 }
 
@@ -68,34 +88,33 @@ Tensor zeros(const Shape& shape, DType dtype = DType::f32) { return random_tenso
 }  // namespace
 
 TEST_CASE("conv2d: each strategy computes each case that it can serve, in both forms") {
-    for (const ops::Conv2dStrategy* strategy : ops::conv2d_strategies()) {
-        int served = 0;
-        for (const Conv2dCase& c : conv2d_cases())
-            for (const DType dtype : {DType::f32, DType::f64})
-                for (const Family family : {Family::cpu_like, Family::gpu_like})
-                    if (has(dtype) && c.x[0] > 0 && (c.small || !small_cases())) served += check(*strategy, c, dtype, family);
-        CHECK(served >= 200);
+    std::map<std::string_view, int> served;
+    for_each_case([&](const Filled& filled) {
+        if (filled.c.x[0] == 0) return;
+        for (const ops::Conv2dStrategy* strategy : ops::conv2d_strategies())
+            for (const Family family : {Family::cpu_like, Family::gpu_like})
+                served[strategy->name()] += check(*strategy, family, filled);
+    });
+    for (const auto& [name, count] : served) {
+        CAPTURE(name);
+        CHECK(count >= 200);
     }
 }
 
-TEST_CASE("conv2d: the public functions compute each case and its bias gradient") {
-    for (const Conv2dCase& c : conv2d_cases())
-        for (const DType dtype : {DType::f32, DType::f64}) {
-            if (!has(dtype) || (!c.small && small_cases())) continue;
-            CAPTURE(c.name);
-            const auto x = random_tensor(c.x, 1, dtype), weight = random_tensor(c.weight, 2, dtype);
-            const auto bias = random_tensor({c.weight[0]}, 3, dtype), gradient = random_tensor(c.out(), 4, dtype);
-            const Tensor out = unwritten(c.out(), dtype), dx = unwritten(c.x, dtype);
-            const Tensor dweight = unwritten(c.weight, dtype), dbias = unwritten({c.weight[0]}, dtype);
-            ops::conv2d_forward(x.view(), weight.view(), bias.view(), out.view(), c.options);
-            ops::conv2d_backward_input(gradient.view(), weight.view(), dx.view(), c.options);
-            ops::conv2d_backward_weights(x.view(), gradient.view(), dweight.view(), c.options);
-            ops::conv2d_backward_bias(gradient.view(), dbias.view());
-            CHECK(difference(out, conv2d_reference(c, values(x), values(weight), values(bias)), c.forward_tolerance(dtype)) == "");
-            CHECK(difference(dx, conv2d_backward_input_reference(c, values(gradient), values(weight)), c.input_tolerance(dtype)) == "");
-            CHECK(difference(dweight, conv2d_backward_weights_reference(c, values(x), values(gradient)), c.weights_tolerance(dtype)) == "");
-            CHECK(difference(dbias, conv2d_backward_bias_reference(c, values(gradient)), c.weights_tolerance(dtype)) == "");
-        }
+TEST_CASE("conv2d: the public functions compute each case, and the gradient of the bias") {
+    for_each_case([](const Filled& filled) {
+        const auto& [c, dtype, x, weight, bias, gradient, out, biased_out, dx, dweight, dbias] = filled;
+        const Tensor forward = unwritten(c.out(), dtype), for_x = unwritten(c.x, dtype);
+        const Tensor for_weight = unwritten(c.weight, dtype), for_bias = unwritten({c.weight[0]}, dtype);
+        ops::conv2d_forward(x.view(), weight.view(), bias.view(), forward.view(), c.options);
+        ops::conv2d_backward_input(gradient.view(), weight.view(), for_x.view(), c.options);
+        ops::conv2d_backward_weights(x.view(), gradient.view(), for_weight.view(), c.options);
+        ops::conv2d_backward_bias(gradient.view(), for_bias.view());
+        CHECK(difference(forward, biased_out, c.forward_tolerance(dtype)) == "");
+        CHECK(difference(for_x, dx, c.input_tolerance(dtype)) == "");
+        CHECK(difference(for_weight, dweight, c.weights_tolerance(dtype)) == "");
+        CHECK(difference(for_bias, dbias, c.weights_tolerance(dtype)) == "");
+    });
 }
 
 TEST_CASE("conv2d: views into larger buffers, and nothing written beside them") {
