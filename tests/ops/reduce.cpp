@@ -171,7 +171,7 @@ TEST_CASE("argmax: ties, NaN, shapes") {
         for (const std::int64_t n : {5, 70, 1500}) {
             auto elements = std::vector<double>(static_cast<std::size_t>(n), 1);
             CHECK(argmax(tensor(elements, {n})).item<std::int64_t>() == 0);
-            CHECK(argmax(tensor(elements, {n, 1})).item<std::int64_t>() == 0);
+            CHECK(argmax(tensor(elements, {n, 1}), 0).item<std::int64_t>() == 0);
             elements[static_cast<std::size_t>(n - 2)] = elements[static_cast<std::size_t>(n - 1)] = 2;
             CHECK(argmax(tensor(elements, {n})).item<std::int64_t>() == n - 2);
             elements[static_cast<std::size_t>(n / 2)] = elements[static_cast<std::size_t>(n / 2 + 1)] = NAN;

@@ -1,0 +1,40 @@
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <doctest/doctest.h>
+
+#include "tests/support/gradient_check.hpp"
+#include "tests/support/values.hpp"
+
+using namespace declivity;
+using namespace declivity::test;
+
+TEST_CASE("mean squared error") {
+    for (const DType dtype : {DType::f32, DType::f64}) {
+        const Tensor x = random_tensor({5, 7}, 1, dtype), t = random_tensor({5, 7}, 2, dtype);
+        const auto a = values(x), b = values(t);
+        std::vector<double> squares;
+        double total = 0;
+        for (std::size_t i = 0; i < a.size(); ++i) {
+            squares.push_back((a[i] - b[i]) * (a[i] - b[i]));
+            total += squares.back();
+        }
+        CHECK(difference(mse_loss(x, t, Reduction::none), squares, tolerance(dtype)) == "");
+        CHECK(difference(mse_loss(x, t, Reduction::sum), {total}, tolerance(dtype, 35)) == "");
+        CHECK(difference(mse_loss(x, t), {total / 35}, tolerance(dtype, 35)) == "");
+    }
+}
+
+TEST_CASE("numeric gradients of mse_loss") {
+    const Tensor x = random_tensor({4, 3}, 3, DType::f64), t = random_tensor({4, 3}, 4, DType::f64);
+    for (const Reduction reduction : {Reduction::mean, Reduction::sum, Reduction::none}) {
+        CHECK(gradient_difference([&](const auto& in) { return mse_loss(in[0], in[1], reduction); }, {x, t}) == "");
+        CHECK(gradient_difference([&](const auto& in) { return mse_loss(transpose(in[0]), transpose(in[1]), reduction); }, {x, t}) == "");
+    }
+}
+
+TEST_CASE("what mse_loss refuses") {
+    CHECK_THROWS_WITH_AS(mse_loss(zeros({4}), zeros({4, 1})), "mse_loss: wants the target of shape [4], got [4, 1]", ShapeError);
+    CHECK_THROWS_AS(mse_loss(zeros({4}), zeros({4}, {.dtype = DType::f64})), TypeError);
+    CHECK_THROWS_AS(mse_loss(zeros({4}), Tensor()), ValueError);
+}
