@@ -89,6 +89,7 @@ Image8 read_png(const std::filesystem::path& path) {
     PngImage png;
     if (png_image_begin_read_from_memory(&png, bytes.data(), bytes.size()) == 0)
         throw FormatError(file, kSignature.size(), fmt::format("libpng says: {}", png.message));
+    png.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;  // or 16 bits would be taken for linear light
     const int channels = (png.format & PNG_FORMAT_FLAG_COLOR) != 0 ? 3 : 1;
     png.format = channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
     constexpr png_uint_32 kLargestSide = 1U << 24;

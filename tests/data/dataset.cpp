@@ -61,7 +61,7 @@ TEST_CASE("dataset: subsets and take") {
     CHECK(picked.size() == 3);
     CHECK(features_of(picked, 0) == std::vector<float>{14});
     CHECK(features_of(picked, 2) == std::vector<float>{11});
-    CHECK(picked.label(1) == 1);
+    CHECK(picked.label(2) == 1);
     CHECK(picked.class_names() == whole->class_names());
 
     const Subset middle(whole, 1, 4);

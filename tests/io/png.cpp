@@ -90,6 +90,8 @@ TEST_CASE("png: files of other kinds") {
     CHECK_UNARY(read_png(path) == Image8{2, 1, 1, {7, 200}});
     put_file(path, png_of(3, 1, 1, 0, {0, 0b10100000}));  // gray of one bit
     CHECK_UNARY(read_png(path) == Image8{3, 1, 1, {255, 0, 255}});
+    put_file(path, png_of(2, 1, 16, 0, {0, 0x40, 0x40, 0xc7, 0xc7}));  // gray of sixteen bits
+    CHECK_UNARY(read_png(path) == Image8{2, 1, 1, {0x40, 0xc7}});
     put_file(path, png_of(2, 1, 8, 3, {0, 1, 0}, {1, 2, 3, 40, 50, 60}));  // palette
     CHECK_UNARY(read_png(path) == Image8{2, 1, 3, {40, 50, 60, 1, 2, 3}});
     put_file(path, png_of(2, 1, 8, 6, {0, 9, 8, 7, 255, 9, 8, 7, 0}));  // colour with opacity

@@ -131,7 +131,7 @@ TEST_CASE("safetensors: headers that are refused, with their place") {
     const Bytes four(4, 0);
     // The place is the byte that '^' marks in the line below the header.
     const auto refuse = [&](const std::string& json, const std::string& mark, const Bytes& data) {
-        INFO(json);
+        CAPTURE(json);
         CHECK(refused_at(path, with_length(json, data)) == 8 + mark.find('^'));
     };
     refuse(R"([])", R"(^)", {});
@@ -146,6 +146,8 @@ TEST_CASE("safetensors: headers that are refused, with their place") {
     refuse(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"more":1}})",
            R"(                                                     ^)", four);
     refuse(R"({"a":{"dtype":"F32","shape":[1]}})", R"( ^)", four);
+    refuse(R"({"a":{"dtype":"F32","data_offsets":[0,4]}})", R"( ^)", four);
+    refuse(R"({"a":{"shape":[1],"data_offsets":[0,4]}})", R"( ^)", four);
     refuse(R"({"a":{"dtype":"F32","shape":["1"],"data_offsets":[0,4]}})", R"(                             ^)", four);
     refuse(R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", R"(                             ^)", four);
     refuse(R"({"a":{"dtype":"F32","shape":[1.0],"data_offsets":[0,4]}})", R"(                             ^)", four);
@@ -189,6 +191,12 @@ TEST_CASE("safetensors: headers that are refused, with their place") {
     CHECK(refused_at(path, {9, 0, 0, 0, 0, 0, 0, 0, '{', '}'}) == 0);
     CHECK(refused_at(path, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, '{', '}'}) == 0);
     CHECK(refused_at(path, {0, 0, 0, 0, 0, 0, 0, 0}) == 8);
+    // A header that is longer than any may be, in a file (of zeros, and of no blocks on the disk) that has room for it.
+    put_file(path, Bytes{1, 0xe1, 0xf5, 0x05, 0, 0, 0, 0});
+    fs::resize_file(path, 100'000'009);
+    CHECK_THROWS_WITH_AS((void)read_safetensors(path),
+                         doctest::Contains("at byte 0: a header of 100000001 bytes, wants at most 100000000"),
+                         FormatError);
     CHECK(
         refusal(path, with_length(R"({"w":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]}})", four)).find("'BF16'") !=
         std::string::npos);
