@@ -74,7 +74,7 @@ class ColouredDigits : public data::Dataset {
         digits_.read(index, grey);
         data::Random random(seed_, 0, static_cast<std::uint64_t>(index), data::Purpose::user);
         for (std::size_t channel = 0; channel < 3; ++channel) {
-            const float paper = random.uniform(), ink = paper < 0.5F ? random.uniform(paper + 0.3F, 1) : random.uniform(0, paper - 0.3F);
+            const float paper = random.uniform(0, 0.4F), ink = random.uniform(paper + 0.3F, 1);
             for (std::size_t y = 0; y < 32; ++y)
                 for (std::size_t x = 0; x < 32; ++x) {
                     const bool inside = y >= 2 && y < 30 && x >= 2 && x < 30;

@@ -17,6 +17,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "tests/support/paths.hpp"
 #include "tests/support/skip.hpp"
 #include "tests/support/values.hpp"
 
@@ -108,7 +109,7 @@ BufferArgument argument(const Buffer& buffer, int vector = 1) {
 }
 
 Kernel kernel(const Device& device, const std::string& name, Defines defines) {
-    const auto file = std::filesystem::path(__FILE__).parent_path() / "math_sweep.cl";
+    const auto file = test::source_folder() / "ops" / "math_sweep.cl";
     return Kernel(device, {.file = file.string(), .name = name, .defines = std::move(defines)});
 }
 
