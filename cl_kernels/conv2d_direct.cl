@@ -20,7 +20,13 @@ struct Conv2d {
     long images, has_bias;
 };
 
-#define SPLIT(rest, size) (rest % size); rest /= size
+// Takes the innermost index of `size` from `rest`. Without %, since a pair of / and % becomes an instruction (freeze) that
+// Oclgrind does not know.
+static long split(long* rest, const long size) {
+    const long outer = *rest / size, inner = *rest - outer * size;
+    *rest = outer;
+    return inner;
+}
 
 __kernel void conv2d_direct_forward(const struct Conv2d d, const long count, __global const REAL* restrict x, const long x_offset,
                                     __global const REAL* restrict weight, const long weight_offset,
@@ -29,9 +35,9 @@ __kernel void conv2d_direct_forward(const struct Conv2d d, const long count, __g
     long rest = get_global_id(0);
     if (rest >= count) return;
     __global REAL* result = out + out_offset + rest;
-    const long q = SPLIT(rest, d.out_width);
-    const long p = SPLIT(rest, d.out_height);
-    const long o = SPLIT(rest, d.filters);
+    const long q = split(&rest, d.out_width);
+    const long p = split(&rest, d.out_height);
+    const long o = split(&rest, d.filters);
     const long n = rest;
     const long first_channel = o / d.group_filters * d.group_channels;
     __global const REAL* filter = weight + weight_offset + o * d.group_channels * d.filter_height * d.filter_width;
@@ -56,12 +62,13 @@ __kernel void conv2d_direct_backward_input(const struct Conv2d d, const long cou
     long rest = get_global_id(0);
     if (rest >= count) return;
     __global REAL* result = dx + dx_offset + rest;
-    const long w = SPLIT(rest, d.width);
-    const long h = SPLIT(rest, d.height);
-    const long channel = SPLIT(rest, d.channels);
+    const long w = split(&rest, d.width);
+    const long h = split(&rest, d.height);
+    const long channel = split(&rest, d.channels);
     const long n = rest;
-    const long c = channel % d.group_channels;
-    const long first_filter = channel / d.group_channels * d.group_filters;
+    const long group = channel / d.group_channels;
+    const long c = channel - group * d.group_channels;
+    const long first_filter = group * d.group_filters;
     REAL sum = 0;
     for (long i = 0; i < d.group_filters; ++i) {
         const long o = first_filter + i;
@@ -88,9 +95,9 @@ __kernel void conv2d_direct_backward_weights(const struct Conv2d d, const long c
     long rest = get_global_id(0);
     if (rest >= count) return;
     __global REAL* result = dweight + dweight_offset + rest;
-    const long s = SPLIT(rest, d.filter_width);
-    const long r = SPLIT(rest, d.filter_height);
-    const long c = SPLIT(rest, d.group_channels);
+    const long s = split(&rest, d.filter_width);
+    const long r = split(&rest, d.filter_height);
+    const long c = split(&rest, d.group_channels);
     const long o = rest;
     const long channel = o / d.group_filters * d.group_channels + c;
     REAL sum = 0;

@@ -45,13 +45,12 @@ void conv2d_tiled_backward_weights(const struct Streams d, __global const REAL* 
                                    __global const REAL* restrict dout, const long dout_offset,
                                    __global REAL* restrict partials, const long partials_offset) {
     // Streams follow one another, so that the chunk of dout stays in the cache.
-    long rest = get_group_id(0);
-    const int stream_block = (int)(rest % d.stream_blocks);
-    rest /= d.stream_blocks;
-    const int filter_block = (int)(rest % d.filter_blocks);
-    rest /= d.filter_blocks;
-    const int group = (int)(rest % d.groups);
-    const int chunk = (int)(rest / d.groups);
+    // No %: a pair of / and % becomes an instruction (freeze) that Oclgrind does not know.
+    const long filter_row = get_group_id(0) / d.stream_blocks, group_row = filter_row / d.filter_blocks;
+    const int stream_block = (int)(get_group_id(0) - filter_row * d.stream_blocks);
+    const int filter_block = (int)(filter_row - group_row * d.filter_blocks);
+    const int chunk = (int)(group_row / d.groups);
+    const int group = (int)(group_row - (long)chunk * d.groups);
     const int streams = d.channels * d.taps;
 
     // Behind the last stream and output channel the last one is computed again, and not stored.
@@ -110,7 +109,8 @@ void conv2d_tiled_backward_weights(const struct Streams d, __global const REAL* 
     for (int k = get_local_id(0); k < OB * TB; k += GROUP) {
         REAL total = 0;
         for (int item = 0; item < GROUP; ++item) total += shared[k][item];
-        const int o = first_filter + k / TB, at = first_stream + k % TB;
+        const int i = k / TB;
+        const int o = first_filter + i, at = first_stream + k - i * TB;
         if (o < d.filters && at < streams) result[(long)o * streams + at] = total;
     }
 #endif

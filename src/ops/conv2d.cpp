@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "conv2d_strategy.hpp"
+#include "work_split.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -31,7 +32,7 @@ Conv2dProblem problem_of(std::string_view function, Conv2dDirection direction, c
         require_shape(function, "bias", *bias, {weight.shape[0]});
         require_dense(function, "bias", *bias);
     }
-    return {.direction = direction, .dtype = x.dtype, .family = x.device().family(), .images = x.shape[0],
+    return {.direction = direction, .dtype = x.dtype, .family = family_of(x.device()), .images = x.shape[0],
             .channels = x.shape[1], .filters = weight.shape[0], .groups = options.groups,
             .input = {x.shape[2], x.shape[3]}, .filter = {weight.shape[2], weight.shape[3]},
             .output = {out.shape[2], out.shape[3]}, .stride = options.stride, .padding = options.padding,

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "conv2d_tiled.hpp"
+#include "work_split.hpp"
 
 namespace declivity::ops {
 namespace tiled {
@@ -128,7 +129,7 @@ void conv2d_backward_bias(const View& out_gradient, const View& bias_gradient) {
     require_dense(function, "bias_gradient", bias_gradient);
     if (out_gradient.numel() == 0) return fill(bias_gradient, 0);
     const Device device = out_gradient.device();
-    const Family family = device.family();
+    const Family family = family_of(device);
     const tiled::Form form = tiled::form_of(device, family, out_gradient.dtype);
     const View partials = View::make(device, out_gradient.dtype, {out_gradient.shape[0], out_gradient.shape[1]});
     const Kernel kernel(device, {"conv2d_backward_bias.cl", "conv2d_backward_bias", tiled::sum_defines(bias_gradient, family)});

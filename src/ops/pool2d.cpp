@@ -5,10 +5,12 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
+#include "work_split.hpp"
+
 namespace declivity::ops {
 namespace {
 
-constexpr std::size_t kGpuGroup = 64;
+constexpr std::size_t kPoolGroup = 64;  // work-items of a group on GPU-like devices
 
 struct Launch {
     Kernel kernel;
@@ -20,7 +22,7 @@ struct Launch {
 /// @param result whose rows and columns the work-items compute
 Launch prepare(const char* name, const Shape& x, const Shape& out, const View& result, const Pool2dParameters& parameters) {
     const Device device = result.device();
-    const bool cpu = device.family() == Family::cpu_like;
+    const bool cpu = family_of(device) == Family::cpu_like;
     const std::int64_t columns = result.shape[3], rows = result.numel() / columns;
     Defines defines = real_defines(result.dtype);
     defines.set("WINDOW_H", parameters.window[0]).set("WINDOW_W", parameters.window[1]);
@@ -33,8 +35,8 @@ Launch prepare(const char* name, const Shape& x, const Shape& out, const View& r
     Range range{.global = {static_cast<std::size_t>(cpu ? ceil_div(columns, 65536) : columns), static_cast<std::size_t>(rows), 1}, .local = {1, 1, 1}};
     if (!cpu) {
         std::size_t wide = 1;
-        while (wide * 2 <= std::min(kGpuGroup, kernel.max_work_group()) && wide < static_cast<std::size_t>(columns)) wide *= 2;
-        const std::size_t tall = std::max<std::size_t>(1, std::min(kGpuGroup, kernel.max_work_group()) / wide);
+        while (wide * 2 <= std::min(kPoolGroup, kernel.max_work_group()) && wide < static_cast<std::size_t>(columns)) wide *= 2;
+        const std::size_t tall = std::max<std::size_t>(1, std::min(kPoolGroup, kernel.max_work_group()) / wide);
         range.local = {wide, tall, 1};
         range.global = {round_up(range.global[0], wide), round_up(range.global[1], tall), 1};
     }
@@ -83,7 +85,7 @@ void max_pool2d_forward(const View& x, const View& out, const View& winners, con
     check("max_pool2d_forward", x, out, parameters);
     check_winners("max_pool2d_forward", winners, out);
     if (out.numel() == 0) return;
-    const auto [kernel, range, rows, h, w, p, q] = prepare("max_forward", x.shape, out.shape, out, parameters);
+    const auto [kernel, range, rows, h, w, p, q] = prepare("max_pool2d_forward", x.shape, out.shape, out, parameters);
     launch(kernel, range, {rows, h, w, p, q, x.argument(), out.argument(), winners.argument()});
 }
 
@@ -91,21 +93,21 @@ void max_pool2d_backward(const View& out_gradient, const View& winners, const Vi
     check("max_pool2d_backward", x_gradient, out_gradient, parameters);
     check_winners("max_pool2d_backward", winners, out_gradient);
     if (x_gradient.numel() == 0) return;
-    const auto [kernel, range, rows, h, w, p, q] = prepare("max_backward", x_gradient.shape, out_gradient.shape, x_gradient, parameters);
+    const auto [kernel, range, rows, h, w, p, q] = prepare("max_pool2d_backward", x_gradient.shape, out_gradient.shape, x_gradient, parameters);
     launch(kernel, range, {rows, h, w, p, q, out_gradient.argument(), winners.argument(), x_gradient.argument()});
 }
 
 void avg_pool2d_forward(const View& x, const View& out, const Pool2dParameters& parameters) {
     check("avg_pool2d_forward", x, out, parameters);
     if (out.numel() == 0) return;
-    const auto [kernel, range, rows, h, w, p, q] = prepare("avg_forward", x.shape, out.shape, out, parameters);
+    const auto [kernel, range, rows, h, w, p, q] = prepare("avg_pool2d_forward", x.shape, out.shape, out, parameters);
     launch(kernel, range, {rows, h, w, p, q, x.argument(), out.argument()});
 }
 
 void avg_pool2d_backward(const View& out_gradient, const View& x_gradient, const Pool2dParameters& parameters) {
     check("avg_pool2d_backward", x_gradient, out_gradient, parameters);
     if (x_gradient.numel() == 0) return;
-    const auto [kernel, range, rows, h, w, p, q] = prepare("avg_backward", x_gradient.shape, out_gradient.shape, x_gradient, parameters);
+    const auto [kernel, range, rows, h, w, p, q] = prepare("avg_pool2d_backward", x_gradient.shape, out_gradient.shape, x_gradient, parameters);
     launch(kernel, range, {rows, h, w, p, q, out_gradient.argument(), x_gradient.argument()});
 }
 

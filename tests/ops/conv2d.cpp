@@ -7,10 +7,12 @@
 #include <map>
 
 #include <declivity/runtime/error.hpp>
-#include <declivity/tensor/tensor.hpp>
+#include <declivity/tensor/functions.hpp>
 #include <doctest/doctest.h>
+#include <tests/support/gradient_check.hpp>
 
 #include "ops/conv2d_strategy.hpp"
+#include "ops/work_split.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
@@ -104,17 +106,40 @@ TEST_CASE("conv2d: each strategy computes each case that it can serve, in both f
 TEST_CASE("conv2d: the public functions compute each case, and the gradient of the bias") {
     for_each_case([](const Filled& filled) {
         const auto& [c, dtype, x, weight, bias, gradient, out, biased_out, dx, dweight, dbias] = filled;
-        const Tensor forward = unwritten(c.out(), dtype), for_x = unwritten(c.x, dtype);
-        const Tensor for_weight = unwritten(c.weight, dtype), for_bias = unwritten({c.weight[0]}, dtype);
-        ops::conv2d_forward(x.view(), weight.view(), bias.view(), forward.view(), c.options);
-        ops::conv2d_backward_input(gradient.view(), weight.view(), for_x.view(), c.options);
-        ops::conv2d_backward_weights(x.view(), gradient.view(), for_weight.view(), c.options);
-        ops::conv2d_backward_bias(gradient.view(), for_bias.view());
-        CHECK(difference(forward, biased_out, c.forward_tolerance(dtype)) == "");
-        CHECK(difference(for_x, dx, c.input_tolerance(dtype)) == "");
-        CHECK(difference(for_weight, dweight, c.weights_tolerance(dtype)) == "");
-        CHECK(difference(for_bias, dbias, c.weights_tolerance(dtype)) == "");
+        for (const Family family : {Family::cpu_like, Family::gpu_like}) {
+            const ops::FamilyScope scope(family);
+            const Tensor forward = unwritten(c.out(), dtype), for_x = unwritten(c.x, dtype);
+            const Tensor for_weight = unwritten(c.weight, dtype), for_bias = unwritten({c.weight[0]}, dtype);
+            ops::conv2d_forward(x.view(), weight.view(), bias.view(), forward.view(), c.options);
+            ops::conv2d_backward_input(gradient.view(), weight.view(), for_x.view(), c.options);
+            ops::conv2d_backward_weights(x.view(), gradient.view(), for_weight.view(), c.options);
+            ops::conv2d_backward_bias(gradient.view(), for_bias.view());
+            CHECK(difference(forward, biased_out, c.forward_tolerance(dtype)) == "");
+            CHECK(difference(for_x, dx, c.input_tolerance(dtype)) == "");
+            CHECK(difference(for_weight, dweight, c.weights_tolerance(dtype)) == "");
+            CHECK(difference(for_bias, dbias, c.weights_tolerance(dtype)) == "");
+        }
     });
+}
+
+TEST_CASE("conv2d: gradients of the differentiable function") {
+    const auto x = random_tensor({2, 4, 5, 6}, 1, DType::f64), weight = random_tensor({6, 2, 3, 2}, 2, DType::f64);
+    const auto bias = random_tensor({6}, 3, DType::f64);
+    const Conv2dOptions options{.stride = {2, 1}, .padding = {1, 2}, .dilation = {1, 2}, .groups = 2};
+    CHECK(gradient_difference([&](const auto& in) { return conv2d(in[0], in[1], in[2], options); }, {x, weight, bias}) == "");
+    CHECK(gradient_difference([&](const auto& in) { return conv2d(in[0], in[1], {}, options); }, {x, weight}) == "");
+    // Tensors that are not dense.
+    CHECK(gradient_difference([&](const auto& in) { return conv2d(permute(in[0], {0, 1, 3, 2}), permute(in[1], {0, 1, 3, 2}), in[2], options); },
+                              {x, weight, bias}) == "");
+}
+
+TEST_CASE("conv2d: gradients that are not wanted stay undefined, and inputs of one value work") {
+    const Tensor x = random_tensor({1, 1, 1, 1}, 1), weight = random_tensor({1, 1, 1, 1}, 2).set_requires_grad();
+    conv2d(x, weight).backward();
+    CHECK(!x.grad().defined());
+    CHECK(difference(weight.grad(), values(x), {}) == "");
+    CHECK_THROWS_WITH_AS(conv2d(x, Tensor()), "conv2d: wants x and weight, got an undefined tensor", ValueError);
+    CHECK_THROWS_WITH_AS(conv2d(reshape(x, {1, 1, 1}), weight), "conv2d: wants x of shape (N, C, H, W), got [1, 1, 1]", ShapeError);
 }
 
 TEST_CASE("conv2d: views into larger buffers, and nothing written beside them") {

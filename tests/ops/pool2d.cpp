@@ -5,6 +5,7 @@
 #include <declivity/tensor/functions.hpp>
 #include <doctest/doctest.h>
 
+#include "ops/work_split.hpp"
 #include "tests/ops/pool2d_cases.hpp"
 #include "tests/support/gradient_check.hpp"
 #include "tests/support/values.hpp"
@@ -20,15 +21,18 @@ TEST_CASE("pooling and its gradients equal plain loops") {
             const auto reference = one.reference(test::values(x), test::values(g));
             const auto tolerance = test::tolerance(dtype, static_cast<double>(one.parameters.window[0] * one.parameters.window[1]));
             const auto make = [&](const Shape& shape, DType type) { return ops::View::make(x.device(), type, shape); };
-            const ops::View out = make(one.out(), dtype), winners = make(one.out(), DType::i32), gradient = make(one.x, dtype);
-            ops::max_pool2d_forward(x.view(), out, winners, one.parameters);
-            CHECK(test::difference(Tensor(out), reference.max, {}) == "");
-            ops::max_pool2d_backward(g.view(), winners, gradient, one.parameters);
-            CHECK(test::difference(Tensor(gradient), reference.max_gradient, tolerance) == "");
-            ops::avg_pool2d_forward(x.view(), out, one.parameters);
-            CHECK(test::difference(Tensor(out), reference.average, tolerance) == "");
-            ops::avg_pool2d_backward(g.view(), gradient, one.parameters);
-            CHECK(test::difference(Tensor(gradient), reference.average_gradient, tolerance) == "");
+            for (const Family family : {Family::cpu_like, Family::gpu_like}) {
+                const ops::FamilyScope scope(family);
+                const ops::View out = make(one.out(), dtype), winners = make(one.out(), DType::i32), gradient = make(one.x, dtype);
+                ops::max_pool2d_forward(x.view(), out, winners, one.parameters);
+                CHECK(test::difference(Tensor(out), reference.max, {}) == "");
+                ops::max_pool2d_backward(g.view(), winners, gradient, one.parameters);
+                CHECK(test::difference(Tensor(gradient), reference.max_gradient, tolerance) == "");
+                ops::avg_pool2d_forward(x.view(), out, one.parameters);
+                CHECK(test::difference(Tensor(out), reference.average, tolerance) == "");
+                ops::avg_pool2d_backward(g.view(), gradient, one.parameters);
+                CHECK(test::difference(Tensor(gradient), reference.average_gradient, tolerance) == "");
+            }
         }
 }
 
