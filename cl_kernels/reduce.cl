@@ -12,9 +12,9 @@
 //   FLOATING_SUM  the sum is divided by `divisor` at the end (1, or the number of elements for a mean), and partial
 //             sums are added with their rounding errors kept (TwoSum: Knuth, The Art of Computer Programming 2, 4.2.2)
 //   CONTIGUOUS  neighbours along the vector's axis (kept in form 1, reduced otherwise) are neighbours in x
-//   BLOCK     forms 0 and 2: positions that go into one partial sum
+//   BLOCK     positions that go into one partial sum
 //   LANES     forms 0 and 1: elements of a vector, 8 or 16
-//   VECTORS   form 1: vectors across that a work-item takes; eight positions of each go into a partial sum
+//   VECTORS, UNROLL  form 1: vectors across, and positions at a time
 #ifdef REAL_IS_DOUBLE
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
@@ -66,9 +66,8 @@ struct Layout {
 static inline long reduced_row(const struct Layout* layout, long row) {
     long at = 0;
     for (int axis = (int)layout->reduced_rank - 2; axis >= 0; --axis) {
-        const long rest = axis > 0 ? row / layout->reduced_size[axis] : 0;
-        at += (row - rest * layout->reduced_size[axis]) * layout->reduced_x[axis];
-        row = rest;
+        at += (axis > 0 ? row % layout->reduced_size[axis] : row) * layout->reduced_x[axis];
+        if (axis > 0) row /= layout->reduced_size[axis];
     }
     return at;
 }
@@ -77,9 +76,8 @@ static inline long reduced_row(const struct Layout* layout, long row) {
 static inline long2 kept_position(const struct Layout* layout, long position, const int rank) {
     long2 at = (long2)(0);
     for (int axis = rank - 1; axis >= 0; --axis) {
-        const long rest = axis > 0 ? position / layout->kept_size[axis] : 0;
-        const long index = position - rest * layout->kept_size[axis];
-        position = rest;
+        const long index = axis > 0 ? position % layout->kept_size[axis] : position;
+        if (axis > 0) position /= layout->kept_size[axis];
         at += index * (long2)(layout->kept_x[axis], layout->kept_out[axis]);
     }
     return at;
@@ -87,27 +85,37 @@ static inline long2 kept_position(const struct Layout* layout, long position, co
 
 #if FORM != 2
 #define VEC JOIN(ACC, LANES)
-#define STORE JOIN(vstore, LANES)
+#define CONVERT(width, v) JOIN(JOIN(convert_, ACC), width)(v)
 #define LIST2(f, i) f(i), f(i + 1)
 #define LIST4(f, i) LIST2(f, i), LIST2(f, i + 2)
 #define LIST8(f, i) LIST4(f, i), LIST4(f, i + 4)
 #define LIST16(f, i) LIST8(f, i), LIST8(f, i + 8)
 #ifdef CONTIGUOUS
-#define LOAD_VEC(p) JOIN(convert_, VEC)(JOIN(vload, LANES)(0, p))
+#define LOAD(width, p) CONVERT(width, JOIN(vload, width)(0, p))
 #else
-#define LOAD_VEC(p) load_strided(p, step)
-#define LOAD_AT(i) (ACC)p[(i) * step]
-static inline VEC load_strided(__global const T* p, const long step) { return (VEC)(JOIN(LIST, LANES)(LOAD_AT, 0)); }
+#define LOAD_AT(i) (ACC)source[(i) * step]
+#define LOAD(width, p) load##width(p, step)
+static inline JOIN(ACC, 2) load2(__global const T* source, const long step) { return (JOIN(ACC, 2))(LIST2(LOAD_AT, 0)); }
+static inline JOIN(ACC, 4) load4(__global const T* source, const long step) { return (JOIN(ACC, 4))(LIST4(LOAD_AT, 0)); }
+static inline JOIN(ACC, 8) load8(__global const T* source, const long step) { return (JOIN(ACC, 8))(LIST8(LOAD_AT, 0)); }
+static inline JOIN(ACC, 16) load16(__global const T* source, const long step) { return (JOIN(ACC, 16))(LIST16(LOAD_AT, 0)); }
 #endif
+#define LOAD_VEC(p) JOIN(LOAD_VEC_, LANES)(p)
+#define LOAD_VEC_8(p) LOAD(8, p)
+#define LOAD_VEC_16(p) LOAD(16, p)
 #endif
 
 #if FORM == 0
 
-// Through memory and without halves of vectors: Oclgrind's shadow memory follows no shuffle that changes a vector's size.
-static inline ACC across(ACC* lanes) {
-    for (int half_lanes = LANES / 2; half_lanes > 0; half_lanes /= 2)
-        for (int i = 0; i < half_lanes; ++i) lanes[i] = JOINED(lanes[i], lanes[i + half_lanes]);
-    return lanes[0];
+static inline ACC across(const VEC v) {
+#if LANES == 16
+    const JOIN(ACC, 8) eight = JOINED(v.lo, v.hi);
+#else
+    const VEC eight = v;
+#endif
+    const JOIN(ACC, 4) quarter = JOINED(eight.lo, eight.hi);
+    const JOIN(ACC, 2) pair = JOINED(quarter.lo, quarter.hi);
+    return JOINED(pair.x, pair.y);
 }
 
 static inline ACC reduce_positions(const struct Layout* layout, __global const T* x, long position, const long end) {
@@ -115,9 +123,7 @@ static inline ACC reduce_positions(const struct Layout* layout, __global const T
     const long length = layout->reduced_size[axis], step = STEP(layout->reduced_x[axis]);
     VEC total = (VEC)(IDENTITY), low = (VEC)(0);
     VEC a = total, b = a, c = a, d = a;
-    ACC tail[LANES], lanes[LANES];  // what is left of each run, beside the vectors
-    STORE(a, 0, tail);
-    long in_block = 0, blocks = 0;
+    long in_block = 0;
     while (position < end) {
         const long row = axis > 0 ? position / length : 0;
         const long column = position - row * length;
@@ -125,44 +131,41 @@ static inline ACC reduce_positions(const struct Layout* layout, __global const T
         __global const T* p = x + reduced_row(layout, row) + column * step;
         long i = 0;
         for (; i + 4 * LANES <= count; i += 4 * LANES) {
-            const VEC e = LOAD_VEC(p + i * step), f = LOAD_VEC(p + (i + LANES) * step);
-            const VEC g = LOAD_VEC(p + (i + 2 * LANES) * step), h = LOAD_VEC(p + (i + 3 * LANES) * step);
-            a = JOINED(a, e);
-            b = JOINED(b, f);
-            c = JOINED(c, g);
-            d = JOINED(d, h);
+            a = JOINED(a, LOAD_VEC(p + i * step));
+            b = JOINED(b, LOAD_VEC(p + (i + LANES) * step));
+            c = JOINED(c, LOAD_VEC(p + (i + 2 * LANES) * step));
+            d = JOINED(d, LOAD_VEC(p + (i + 3 * LANES) * step));
         }
-        for (; i + LANES <= count; i += LANES) {
-            const VEC e = LOAD_VEC(p + i * step);
-            a = JOINED(a, e);
+        for (; i + LANES <= count; i += LANES) a = JOINED(a, LOAD_VEC(p + i * step));
+        const long rest = count - i;
+#if LANES == 16
+        if (rest & 8) {
+            b.lo = JOINED(b.lo, LOAD(8, p + i * step));
+            i += 8;
         }
-        for (int t = 0; t < count - i; ++t) tail[t] = JOINED(tail[t], (ACC)p[(i + t) * step]);
+#endif
+        if (rest & 4) {
+            c.s0123 = JOINED(c.s0123, LOAD(4, p + i * step));
+            i += 4;
+        }
+        if (rest & 2) {
+            d.s01 = JOINED(d.s01, LOAD(2, p + i * step));
+            i += 2;
+        }
+        if (rest & 1) a.s0 = JOINED(a.s0, (ACC)p[i * step]);
         position += count;
         in_block += count;
-        if (in_block == BLOCK && position < end) {
+        if (in_block == BLOCK || position == end) {
             a = JOINED(a, b);
             c = JOINED(c, d);
             a = JOINED(a, c);
             ADD_BLOCK(VEC, total, low, a);
             a = b = c = d = (VEC)(IDENTITY);
             in_block = 0;
-            ++blocks;
         }
     }
-    a = JOINED(a, b);
-    c = JOINED(c, d);
-    a = JOINED(a, c);
-    if (blocks > 0) {
-        ADD_BLOCK(VEC, total, low, a);
-    } else {
-        total = a;
-    }
-    STORE(total, 0, lanes);
-    for (int i = 0; i < LANES; ++i) lanes[i] = JOINED(lanes[i], tail[i]);
-    const ACC value = across(lanes);
-    if (blocks == 0) return value;
-    STORE(low, 0, lanes);
-    return WITH_ERRORS(value, across(lanes));
+    const ACC sum = across(total);
+    return WITH_ERRORS(sum, across(low));
 }
 
 __kernel void reduce_rows(const struct Layout layout, const long outputs, const long outputs_each, const long elements, const long chunk,
@@ -180,6 +183,9 @@ __kernel void reduce_rows(const struct Layout layout, const long outputs, const 
 
 #elif FORM == 1
 
+#define WIDTH (VECTORS * LANES)
+#define STORE JOIN(vstore, LANES)
+
 // The first `valid` elements of a vector; the others repeat the last of them.
 static inline VEC load_first(__global const T* p, const long step, const int valid) {
 #define LOAD_FIRST(i) (ACC)p[min(i, valid - 1) * step]
@@ -193,12 +199,10 @@ __kernel void reduce_columns(const struct Layout layout_in, const long rows, con
                              const long x_offset, __global ACC* restrict out, const long out_offset) {
     const struct Layout* layout = &layout_in;
     __global const T* x = x_base + x_offset;
-    VEC total[VECTORS], low[VECTORS];
     const int kept_axis = (int)layout->kept_rank - 1, reduced_axis = (int)layout->reduced_rank - 1;
     const long columns = layout->kept_size[kept_axis], step = STEP(layout->kept_x[kept_axis]);
-    const long first = get_global_id(0) * (long)(VECTORS * LANES);
-    const int valid = (int)min((long)(VECTORS * LANES), columns - first);
-    const int vectors = (valid + LANES - 1) / LANES;
+    const long first = get_global_id(0) * (long)WIDTH;
+    const int valid = (int)min((long)WIDTH, columns - first);
     const long length = layout->reduced_size[reduced_axis], stride = layout->reduced_x[reduced_axis];
     const long split = get_global_id(2);
     const long end = min(elements, (split + 1) * chunk);
@@ -206,7 +210,8 @@ __kernel void reduce_columns(const struct Layout layout_in, const long rows, con
     for (long kept_row = get_global_id(1) * rows_each; kept_row < last_row; ++kept_row) {
         const long2 at = kept_position(layout, kept_row, kept_axis);
         const long x_at = at.x + first * step;
-        for (int v = 0; v < vectors; ++v) {
+        VEC total[VECTORS], low[VECTORS];
+        for (int v = 0; v < VECTORS; ++v) {
             total[v] = (VEC)(IDENTITY);
             low[v] = (VEC)(0);
         }
@@ -214,43 +219,38 @@ __kernel void reduce_columns(const struct Layout layout_in, const long rows, con
         while (position < end) {
             const long row = reduced_axis > 0 ? position / length : 0;
             const long start = position - row * length;
-            const long count = min(length - start, end - position);
+            const long count = min(length - start, min(end - position, (long)BLOCK));
             const long p_at = x_at + reduced_row(layout, row) + start * stride;
             __global const T* p = x + p_at;
-            const long room = reach - p_at - (vectors * LANES - 1) * step;  // whole vectors start in front of it
-            const long whole = valid == vectors * LANES ? count : room <= 0 ? 0 : stride == 0 ? count : min(count, (room - 1) / stride + 1);
+            VEC part[UNROLL][VECTORS];
+            for (int u = 0; u < UNROLL; ++u)
+                for (int v = 0; v < VECTORS; ++v) part[u][v] = (VEC)(IDENTITY);
+            long whole = count;
+            if (valid < WIDTH) {
+                const long room = reach - p_at - (WIDTH - 1) * step;  // whole vectors start in front of it
+                whole = room <= 0 ? 0 : stride == 0 ? count : min(count, (room - 1) / stride + 1);
+            }
             long r = 0;
-            for (; r + 8 <= whole; r += 8)
-                for (int v = 0; v < vectors; ++v) {
-                    __global const T* q = p + r * stride + v * LANES * step;
-                    VEC a = LOAD_VEC(q), b = LOAD_VEC(q + stride), c = LOAD_VEC(q + 2 * stride), d = LOAD_VEC(q + 3 * stride);
-                    const VEC e = LOAD_VEC(q + 4 * stride), f = LOAD_VEC(q + 5 * stride);
-                    const VEC g = LOAD_VEC(q + 6 * stride), h = LOAD_VEC(q + 7 * stride);
-                    a = JOINED(a, e);
-                    b = JOINED(b, f);
-                    c = JOINED(c, g);
-                    d = JOINED(d, h);
-                    a = JOINED(a, b);
-                    c = JOINED(c, d);
-                    a = JOINED(a, c);
-                    ADD_BLOCK(VEC, total[v], low[v], a);
-                }
+            for (; r + UNROLL <= whole; r += UNROLL)
+                for (int u = 0; u < UNROLL; ++u)
+                    for (int v = 0; v < VECTORS; ++v)
+                        part[u][v] = JOINED(part[u][v], LOAD_VEC(p + (r + u) * stride + v * LANES * step));
+            for (; r < whole; ++r)
+                for (int v = 0; v < VECTORS; ++v) part[0][v] = JOINED(part[0][v], LOAD_VEC(p + r * stride + v * LANES * step));
             for (; r < count; ++r)
-                for (int v = 0; v < vectors; ++v) {
-                    __global const T* q = p + r * stride + v * LANES * step;
-                    VEC a;
-                    if (r < whole) a = LOAD_VEC(q);
-                    else a = load_first(q, step, min(LANES, valid - v * LANES));
-                    ADD_BLOCK(VEC, total[v], low[v], a);
-                }
+                for (int v = 0; v < VECTORS; ++v)
+                    if (v * LANES < valid)
+                        part[0][v] = JOINED(part[0][v], load_first(p + r * stride + v * LANES * step, step, valid - v * LANES));
+            for (int v = 0; v < VECTORS; ++v) {
+                for (int u = 1; u < UNROLL; ++u) part[0][v] = JOINED(part[0][v], part[u][v]);
+                ADD_BLOCK(VEC, total[v], low[v], part[0][v]);
+            }
             position += count;
         }
         const long out_at = out_offset + at.y + split * split_stride, out_step = layout->kept_out[kept_axis];
-        for (int v = 0; v < vectors; ++v) {
-            ACC values[LANES];
-            STORE(WITH_ERRORS(total[v], low[v]), 0, values);
-            for (int i = 0; i < LANES && v * LANES + i < valid; ++i) out[out_at + (first + v * LANES + i) * out_step] = FINISH(values[i]);
-        }
+        ACC values[WIDTH];
+        for (int v = 0; v < VECTORS; ++v) STORE(WITH_ERRORS(total[v], low[v]), v, values);
+        for (int i = 0; i < valid; ++i) out[out_at + (first + i) * out_step] = FINISH(values[i]);
     }
 }
 
@@ -292,7 +292,7 @@ __kernel void reduce_groups(const struct Layout layout_in, const long outputs, c
         }
     } else {
         // Column and offset of the row go along, since a division a step would cost more than the memory.
-        const long rows_on = lanes / length, columns_on = lanes - rows_on * length;
+        const long rows_on = lanes / length, columns_on = lanes % length;
         long row = position / length;
         long column = position - row * length;
         long row_at = reduced_row(layout, row);

@@ -17,8 +17,7 @@ namespace {
 
 // Tunables beside those of work_split.hpp; cl_kernels/reduce.cl says what they mean.
 constexpr std::int64_t kCpuBlock = 2048;         // elements of a partial sum in reduce_rows: 32 in each of 64 lanes
-constexpr std::int64_t kColumnVectors = 64;      // vectors across: 4 KB of sums, and rows read in long stretches
-constexpr std::int64_t kShortRun = 1024;         // contiguous elements that are worth a jump to the next stretch
+constexpr std::int64_t kColumnBlock = 64;        // and in reduce_columns, a column
 constexpr std::int64_t kGpuBlock = 64;           // and in reduce_groups, a work-item
 constexpr std::int64_t kShortRow = 16;           // contiguous rows below it are better taken many at a time, across
 
@@ -126,20 +125,21 @@ void launch_rows(Reduce kind, const View& x, const View& out, const Plan& plan, 
 
 void launch_columns(Reduce kind, const View& x, const View& out, const Plan& plan, const Pass& pass) {
     const std::int64_t lanes = vector_lanes(out.dtype);
+    const std::int64_t vectors = plan.columns() > 2 * lanes ? 4 : plan.columns() > lanes ? 2 : 1;
     Defines defines = defines_of(kind, x, out, plan.column_step() == 1);
-    defines.set("FORM", 1).set("LANES", lanes).set("VECTORS", kColumnVectors);
+    defines.set("FORM", 1).set("LANES", lanes).set("VECTORS", vectors).set("UNROLL", 4 / vectors).set("BLOCK", kColumnBlock);
     const Kernel kernel(x.device(), {"reduce.cl", "reduce_columns", defines});
     const std::int64_t chunk = ceil_div(plan.elements, pass.splits);
-    const std::int64_t blocks = ceil_div(plan.columns(), kColumnVectors * lanes);
+    const std::int64_t blocks = ceil_div(plan.columns(), vectors * lanes);
     const std::int64_t rows = plan.outputs / plan.columns();
-    const std::int64_t each = rows_each(x.device(), rows, chunk * std::min(plan.columns(), kColumnVectors * lanes));
+    const std::int64_t each = rows_each(x.device(), rows, chunk * std::min(plan.columns(), vectors * lanes));
     launch(kernel, {.global = {to_size(blocks), to_size(ceil_div(rows, each)), to_size(pass.splits)}, .local = {1, 1, 1}},
            {layout_of(plan), rows, each, plan.elements, chunk, pass.split_stride, pass.divisor, reach_of(x), x.argument(), out.argument()});
 }
 
 std::int64_t cpu_splits(const Plan& plan, const Device& device, DType type) {
     const std::int64_t wanted = std::int64_t{device.info().compute_units} * kCpuItemsPerUnit;
-    const std::int64_t wide = across_columns(plan) ? std::min(plan.columns(), kColumnVectors * vector_lanes(type)) : 1;
+    const std::int64_t wide = across_columns(plan) ? std::min(plan.columns(), 4 * vector_lanes(type)) : 1;
     const std::int64_t items = plan.outputs / wide;
     if (items >= wanted) return 1;
     return std::max<std::int64_t>(1, std::min(ceil_div(wanted, std::max<std::int64_t>(1, items)), plan.elements * wide / kCpuWork));
@@ -167,38 +167,11 @@ void launch_groups(Reduce kind, const View& x, const View& out, const Plan& plan
 
 // ---- both
 
-void run(Reduce kind, const View& x, const Dims& axes, const View& out, const Pass& pass, bool may_split);
-
-/// Whether the contiguous runs of a reduction are short and far apart.
-bool is_scattered(const Plan& plan) {
-    const int outer = plan.reduced.sizes.rank() - 2;
-    return outer >= 0 && plan.step() == 1 && plan.length() >= kShortRow && plan.length() < kShortRun &&
-           plan.reduced.strides[0][outer] >= 4 * plan.length();
-}
-
-/// Reduces the innermost run of a scattered reduction first, so that memory is read in order: to a CPU a second pass
-/// over what is left costs less than the jumps.
-void run_innermost_first(Reduce kind, const View& x, const Dims& axes, const View& out, const Pass& pass, std::int64_t length) {
-    Dims inner, rest;  // the axes of the run, and where the others stand once these are gone
-    for (const std::int64_t axis : axes) {
-        const std::int64_t stride = x.strides[static_cast<int>(axis)];
-        if (stride > 0 && stride < length) inner.push_back(axis);
-        else rest.push_back(axis - inner.rank());
-    }
-    const View parts = View::make(x.device(), out.dtype, reduced_shape(x.shape, inner, false));
-    run(kind, x, inner, parts, {}, false);
-    run(kind, parts, rest, out, pass, true);
-}
-
 /// `out` has the kept axes only.
 void run(Reduce kind, const View& x, const Dims& axes, const View& out, const Pass& pass, bool may_split) {
     const Plan plan = plan_of(x, axes, out);
     const Device device = x.device();
     const bool cpu = family_of(device) == Family::cpu_like;
-    if (cpu && may_split && is_scattered(plan)) {
-        run_innermost_first(kind, x, axes, out, pass, plan.length());
-        return;
-    }
     const std::int64_t splits = !may_split ? 1 : cpu ? cpu_splits(plan, device, out.dtype) : gpu_splits(plan, device);
     if (splits > 1) {  // the outputs alone would leave parts of the device idle: partial results first
         Shape shape = out.shape;
