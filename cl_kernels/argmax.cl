@@ -75,8 +75,8 @@ __kernel void argmax(const long outer, const long n, const long inner, const int
                      __local long* places, __global const T* restrict x_base, const long x_offset, __global long* restrict out,
                      const long out_offset) {
     const struct RowGroup group = row_group(lanes, lane_stride);
-    const long rows = outer * inner, row = min(group.row, rows - 1), o = row / inner;
-    __global const T* x = x_base + x_offset + o * n * inner + (row - o * inner);
+    const long rows = outer * inner, row = min(group.row, rows - 1);
+    __global const T* x = x_base + x_offset + row / inner * n * inner + row % inner;
     long at = min((long)group.lane, n - 1);
     T best = x[at * inner];
     for (long c = group.lane + lanes; c < n; c += lanes) {

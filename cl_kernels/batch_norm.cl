@@ -162,7 +162,7 @@ ROW_GROUP_COMBINE(group_sum, REAL, ADDED)
     {                                                                                                         \
         const bool planes = sizes.columns == sizes.C && sizes.L > 1;                                          \
         const long run = planes ? sizes.L : sizes.positions, step = planes ? 1 : sizes.columns;               \
-        const long runs_on = group.lanes / run, steps_on = group.lanes - runs_on * run;                                \
+        const long runs_on = group.lanes / run, steps_on = group.lanes % run;                                 \
         long position = first + group.lane, n = position / run, l = position - n * run;                       \
         for (; position < end; position += group.lanes) {                                                     \
             const long at = (planes ? (n * sizes.C + column) * sizes.L : column) + l * step;                  \

@@ -44,8 +44,8 @@ __kernel void elementwise(const struct Layout layout, const long rows, const lon
         for (int operand = 0; operand < OPERANDS; ++operand) row_offset[operand] = 0;
         long rest = row;
         for (int axis = RANK - 2; axis >= 0; --axis) {
-            const long outer = rest / layout.size[axis], index = rest - outer * layout.size[axis];
-            rest = outer;
+            const long index = rest % layout.size[axis];
+            rest /= layout.size[axis];
             for (int operand = 0; operand < OPERANDS; ++operand) row_offset[operand] += index * layout.stride[operand][axis];
         }
 #endif

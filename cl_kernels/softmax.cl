@@ -135,15 +135,12 @@ ROW_GROUP_COMBINE(group_max, REAL, LARGER)
 ROW_GROUP_COMBINE(group_sum, REAL, ADDED)
 
 // Work-items behind the last row go along with it up to the barriers, and write nothing.
-static inline long start_of(const long row, const long n, const long inner) {
-    const long o = row / inner;
-    return o * n * inner + (row - o * inner);
-}
+#define START(g, rows, inner) ((min((g).row, (rows) - 1) / (inner)) * n * (inner) + min((g).row, (rows) - 1) % (inner))
 
 __kernel void softmax(const long outer, const long n, const long inner, const int lanes, const int lane_stride, __local REAL* shared,
                       __global const REAL* restrict x_base, const long x_offset, __global REAL* restrict y_base, const long y_offset) {
     const struct RowGroup group = row_group(lanes, lane_stride);
-    const long rows = outer * inner, start = start_of(min(group.row, rows - 1), n, inner);
+    const long rows = outer * inner, start = START(group, rows, inner);
     __global const REAL* x = x_base + x_offset + start;
     __global REAL* y = y_base + y_offset + start;
     REAL m = -INFINITY;
@@ -167,7 +164,7 @@ __kernel void softmax_backward(const long outer, const long n, const long inner,
                                __global const REAL* restrict g_base, const long g_offset, __global REAL* restrict dx_base,
                                const long dx_offset) {
     const struct RowGroup group = row_group(lanes, lane_stride);
-    const long rows = outer * inner, start = start_of(min(group.row, rows - 1), n, inner);
+    const long rows = outer * inner, start = START(group, rows, inner);
     __global const REAL* y = y_base + y_offset + start;
     __global const REAL* g = g_base + g_offset + start;
     __global REAL* dx = dx_base + dx_offset + start;
