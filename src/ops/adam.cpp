@@ -9,7 +9,7 @@ namespace declivity::ops {
 
 void adam_step(const MultiTensor& tensors, const View& progress, const View& guard, const AdamParameters& parameters) {
     const auto& [beta1, beta2, epsilon, weight_decay, decoupled] = parameters;
-    require_step("adam_step", tensors, progress, guard);
+    require_step("adam_step", tensors, 4, progress, guard);
     require_decay("adam_step", "beta1", beta1);
     require_decay("adam_step", "beta2", beta2);
     const RealArguments reals(tensors.dtype(), {beta1, 1 - beta1, std::log(beta1), beta2, 1 - beta2, std::log(beta2), epsilon, weight_decay});

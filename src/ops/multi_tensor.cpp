@@ -46,6 +46,7 @@ Device MultiTensor::device() const {
     if (!state_->device) throw ValueError("MultiTensor::device: wants tensors, got none: call set first");
     return *state_->device;
 }
+std::size_t MultiTensor::roles() const { return state_->roles; }
 DType MultiTensor::dtype() const { return state_->dtype; }
 
 void MultiTensor::set(const std::vector<std::vector<View>>& lists) {

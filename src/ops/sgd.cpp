@@ -6,7 +6,7 @@
 namespace declivity::ops {
 
 void sgd_step(const MultiTensor& tensors, const View& progress, const View& guard, const SgdParameters& parameters) {
-    require_step("sgd_step", tensors, progress, guard);
+    require_step("sgd_step", tensors, parameters.momentum != 0 ? 3 : 2, progress, guard);
     const RealArguments reals(tensors.dtype(), {parameters.momentum, parameters.dampening, parameters.weight_decay});
     const BufferArgument progress_argument = progress.argument(), guard_argument = guard.argument();
     const int nesterov = parameters.nesterov ? 1 : 0;

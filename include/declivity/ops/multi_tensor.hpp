@@ -34,6 +34,8 @@ class DECLIVITY_API MultiTensor {
     void release();
     /// Pieces into which the tensors are cut; a kernel may write one number for each (a partial sum).
     [[nodiscard]] std::int64_t pieces() const;
+    [[nodiscard]] std::size_t roles() const;
+    /// @throws ValueError before the first set()
     [[nodiscard]] Device device() const;
     [[nodiscard]] DType dtype() const;
 

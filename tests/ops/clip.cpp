@@ -1,0 +1,63 @@
+// Clipping by the common norm, against plain C++.
+#include <cmath>
+
+#include <declivity/ops/clip.hpp>
+#include <declivity/runtime/error.hpp>
+#include <doctest/doctest.h>
+#include <tests/ops/multi_tensor_fixture.hpp>
+
+using namespace declivity;
+using namespace declivity::test;
+
+namespace {
+
+double norm_on_host(const TensorLists& lists) {
+    double sum = 0;
+    for (const auto& tensor_values : lists.host[0])
+        for (const double value : tensor_values) sum += value * value;
+    return std::sqrt(sum);
+}
+
+}  // namespace
+
+TEST_CASE("clip: scales to the largest norm when the norm is larger, and tells the norm") {
+    for (const Device& device : pooled_and_exact())
+        for (const DType dtype : real_types()) {
+            TensorLists lists(device, dtype, 1);
+            lists.set(0, 1, -2, 3);
+            ops::MultiTensor tensors(1);
+            tensors.set(lists.views);
+            const double norm = norm_on_host(lists);
+            const double unit = dtype == DType::f32 ? 1e-6 : 1e-14;
+            // Larger than the norm: nothing changes, not even by a rounding.
+            CHECK(values(Tensor(ops::clip_norm(tensors, 1.5 * norm)))[0] == doctest::Approx(norm).epsilon(unit));
+            CHECK(lists.check(0, {}) == "");
+            CHECK(values(Tensor(ops::clip_norm(tensors, 0.25 * norm)))[0] == doctest::Approx(norm).epsilon(unit));
+            const double factor = 0.25 * norm / (norm + 1e-6);
+            for (auto& tensor_values : lists.host[0])
+                for (double& value : tensor_values) value *= factor;
+            CHECK(lists.check(0, {.absolute = 0, .relative = 4 * unit}) == "");
+            // And again from there.
+            CHECK(values(Tensor(ops::clip_norm(tensors, norm)))[0] == doctest::Approx(0.25 * norm).epsilon(4 * unit));
+        }
+}
+
+TEST_CASE("clip: zeros stay zeros, and what is no number stays visible") {
+    TensorLists lists(device(), DType::f32, 1);
+    ops::MultiTensor tensors(1);
+    lists.set(0, 0, 0, 0);
+    tensors.set(lists.views);
+    CHECK(values(Tensor(ops::clip_norm(tensors, 1)))[0] == 0);
+    CHECK(lists.check(0, {}) == "");
+    ops::fill(ops::sliced(lists.views[0][1], 0, 3, 1), NAN);
+    CHECK(std::isnan(values(Tensor(ops::clip_norm(tensors, 1)))[0]));
+    CHECK(std::isnan(values(Tensor(lists.views[0][1]))[3]));
+    CHECK_THROWS_AS(ops::clip_norm(tensors, 0), ValueError);
+    CHECK_THROWS_AS(ops::clip_norm(tensors, NAN), ValueError);
+}
+
+TEST_CASE("clip: tensors without elements have the norm 0") {
+    ops::MultiTensor tensors(1);
+    tensors.set({{ops::View::make(device(), DType::f32, {0})}});
+    CHECK(values(Tensor(ops::clip_norm(tensors, 1)))[0] == 0);
+}

@@ -1,0 +1,401 @@
+// Every function of the table against plain C++, over all types and all shapes of operands.
+#include <array>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <declivity/ops/expression.hpp>
+#include <declivity/runtime/error.hpp>
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <tests/ops/elementwise_cases.hpp>
+#include <tests/support/devices.hpp>
+#include <tests/support/strided.hpp>
+#include <tests/support/values.hpp>
+
+using namespace declivity;
+using namespace declivity::test;
+using ops::Domain;
+using ops::Expression;
+using ops::Function;
+using ops::View;
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+std::vector<DType> floating_types() {
+    return device().info().fp64 ? std::vector{DType::f32, DType::f64} : std::vector{DType::f32};
+}
+
+std::vector<DType> types_of(Domain domain) {
+    auto types = floating_types();
+    if (domain != Domain::real) types.insert(types.end(), {DType::i8, DType::u8, DType::i32, DType::i64});
+    if (domain == Domain::compare || domain == Domain::choose) types.push_back(DType::boolean);
+    return types;
+}
+
+/// The double as the type holds it: rounded, or with the high bits dropped.
+double as_type(double value, DType dtype) {
+    switch (dtype) {
+        case DType::f32: return static_cast<float>(value);
+        case DType::f64: return value;
+        case DType::i8: return static_cast<std::int8_t>(static_cast<std::int64_t>(value));
+        case DType::u8: return static_cast<std::uint8_t>(static_cast<std::int64_t>(value));
+        case DType::i32: return static_cast<std::int32_t>(static_cast<std::int64_t>(value));
+        case DType::i64: return static_cast<double>(static_cast<std::int64_t>(value));
+        case DType::boolean: return value != 0 ? 1 : 0;
+    }
+    return 0;
+}
+
+/// Values for an input: random ones, whole for integers, with equal ones among them.
+std::vector<double> inputs_for(const ElementwiseCase& one, DType dtype, std::int64_t count, std::uint64_t seed) {
+    if (is_floating(dtype)) {
+        auto values = random_values(count, seed, one.low, one.high);
+        for (double& value : values) value = as_type(value, dtype);
+        return values;
+    }
+    // Products of two must fit into i32 and i64; in the small types they may wrap, as they do on the device.
+    const double reach = dtype == DType::i64 ? 1e6 : dtype == DType::i32 ? 40000 : 127;
+    auto values = random_values(count, seed, dtype == DType::u8 || dtype == DType::boolean ? 0 : -reach, dtype == DType::boolean ? 2 : reach);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = i % 5 == 0 ? static_cast<double>(i % 3) : std::floor(values[i]);
+    for (double& value : values) value = as_type(value, dtype);
+    return values;
+}
+
+std::vector<double> special_values() {
+    return {0.0, -0.0, 1, -1, 0.5, -2.5, 3, -3, 1e-30, -1e-30, 1e30, -1e30, 88, -87, 200, -200, kInfinity, -kInfinity, NAN};
+}
+
+/// What the function gives for each element.
+std::vector<double> expected(const ElementwiseCase& one, DType dtype, const std::vector<std::vector<double>>& in) {
+    const Domain domain = ops::info(one.function).domain;
+    const DType result = domain == Domain::compare ? DType::boolean : dtype;
+    std::vector<double> out;
+    for (std::size_t i = 0; i < in[0].size(); ++i) {
+        Arguments arguments{.a = in[0][i]};
+        if (in.size() > 1) arguments.b = in[1][i];
+        if (in.size() > 2) arguments.c = in[2][i];
+        if (!one.parameters.empty()) arguments.p = as_type(one.parameters[0], dtype);
+        if (one.parameters.size() > 1) arguments.q = as_type(one.parameters[1], dtype);
+        out.push_back(as_type(one.value(arguments), result));
+    }
+    return out;
+}
+
+Tolerance allowed(const ElementwiseCase& one, DType dtype) {
+    if (!is_floating(dtype)) return {};
+    // Results below the smallest normal number may be flushed to zero.
+    if (dtype == DType::f32) return {.absolute = 0x1p-125 + one.absolute, .relative = one.ulps * 0x1p-23};
+    return {.absolute = 0x1p-1021 + one.absolute * 0x1p-29, .relative = 4 * one.ulps * 0x1p-52};
+}
+
+Expression applied(const ElementwiseCase& one, const std::vector<View>& views) {
+    const std::vector<Expression> inputs(views.begin(), views.end());
+    return Expression::apply(one.function, inputs, one.parameters);
+}
+
+std::string check(const ElementwiseCase& one, DType dtype, const std::vector<std::vector<double>>& in) {
+    std::vector<View> views;
+    for (std::size_t i = 0; i < in.size(); ++i) {
+        const bool condition = ops::info(one.function).domain == Domain::choose && i == 0;
+        views.push_back(tensor(in[i], {static_cast<std::int64_t>(in[i].size())}, condition ? DType::boolean : dtype).view());
+    }
+    const View out = ops::evaluate(applied(one, views), device());
+    const std::string text = difference(Tensor(out), expected(one, dtype, in), allowed(one, dtype));
+    return text.empty() ? "" : fmt::format("{} of {}: {}", ops::info(one.function).name, name_of(dtype), text);
+}
+
+}  // namespace
+
+TEST_CASE("elementwise: every row of the table has a case") {
+    for (const Function function : all_functions()) CHECK_MESSAGE(case_of(function) != nullptr, "no case for ", ops::info(function).name);
+    CHECK(elementwise_cases().size() == all_functions().size());
+}
+
+TEST_CASE("elementwise: every function, in every type it takes, on random values") {
+    const std::int64_t count = small_cases() ? 37 : 1009;
+    for (const Function function : all_functions()) {
+        const ElementwiseCase* one = case_of(function);
+        if (one == nullptr) continue;  // reported above
+        const ops::FunctionInfo& row = ops::info(function);
+        for (const DType dtype : types_of(row.domain)) {
+            ElementwiseCase suited = *one;
+            if (!is_floating(dtype))
+                for (double& parameter : suited.parameters) parameter = dtype == DType::u8 ? std::abs(std::trunc(parameter)) : std::trunc(parameter);
+            std::vector<std::vector<double>> in;
+            for (int i = 0; i < row.inputs; ++i)
+                in.push_back(inputs_for(suited, row.domain == Domain::choose && i == 0 ? DType::boolean : dtype, count, static_cast<std::uint64_t>(i) + 1));
+            CHECK(check(suited, dtype, in) == "");
+        }
+    }
+}
+
+TEST_CASE("elementwise: every floating function on zeros, infinities, NaN and numbers far out") {
+    const auto special = special_values();
+    for (const Function function : all_functions()) {
+        const ElementwiseCase* one = case_of(function);
+        const ops::FunctionInfo& row = ops::info(function);
+        if (one == nullptr || row.domain == Domain::choose || function == Function::binary_cross_entropy) continue;  // the last takes targets in [0, 1]
+        for (const DType dtype : floating_types()) {
+            // All pairs.
+            std::vector<std::vector<double>> in(static_cast<std::size_t>(row.inputs));
+            for (const double a : special)
+                for (const double b : row.inputs == 2 ? special : std::vector{0.0}) {
+                    in[0].push_back(as_type(a, dtype));
+                    if (row.inputs == 2) in[1].push_back(as_type(b, dtype));
+                }
+            CHECK(check(*one, dtype, in) == "");
+        }
+    }
+}
+
+TEST_CASE("elementwise: signs of zero survive copies, casts and multiplication") {
+    const Tensor zeros = tensor({0.0, -0.0, 0.0, -0.0}, {4});
+    const Expression factors[] = {zeros.view()};
+    const double minus[] = {-1};
+    const auto signs = [](const View& view) {
+        std::vector<bool> out;
+        for (const double value : values(Tensor(view))) out.push_back(std::signbit(value));
+        return out;
+    };
+    CHECK(signs(ops::evaluate(factors[0], device())) == std::vector{false, true, false, true});
+    CHECK(signs(ops::evaluate(Expression::apply(Function::mul_scalar, factors, minus), device())) == std::vector{true, false, true, false});
+    CHECK(signs(ops::evaluate(Expression::apply(Function::neg, factors), device())) == std::vector{true, false, true, false});
+}
+
+TEST_CASE("elementwise: operands of all shapes, broadcast, permuted and sliced") {
+    // c = a - b, over shapes that neither commute nor merge by chance.
+    const int rounds = small_cases() ? 15 : 120;
+    for (int round = 0; round < rounds; ++round) {
+        Random random(static_cast<std::uint64_t>(round));
+        const int rank = round % 9;
+        Shape shape;
+        for (int axis = 0; axis < rank; ++axis) shape.push_back(random.below(rank > 5 ? 3 : 5) + (random.below(12) == 0 ? 0 : 1));
+        CAPTURE(shape.str());
+        const StridedArray a = random_strided(shape, random, Broadcast::yes), b = random_strided(shape, random, Broadcast::yes);
+        StridedArray out = random_strided(shape, random, Broadcast::no);
+        // Broadcasting works on what the operands themselves are, so that shape may be larger than both.
+        const Expression inputs[] = {a.view(), b.view()};
+        const Expression difference_of = Expression::apply(Function::sub, inputs);
+        if (difference_of.shape() == shape) {
+            CHECK(difference(Tensor(ops::evaluate(difference_of, device())), combined(shape, a, b, [](double x, double y) { return x - y; }), {}) == "");
+        }
+        ops::evaluate(difference_of, out.view());
+        out.expect(shape, [&](const Dims& at) { return a.at(at) - b.at(at); });
+        CHECK(out.check() == "");  // elements beside the view included
+    }
+}
+
+TEST_CASE("elementwise: three operands of different shapes") {
+    for (int round = 0; round < (small_cases() ? 4 : 30); ++round) {
+        Random random(1000 + static_cast<std::uint64_t>(round));
+        Shape shape;
+        for (int axis = 0; axis < 1 + round % 4; ++axis) shape.push_back(1 + random.below(6));
+        CAPTURE(shape.str());
+        const StridedArray condition = random_strided(shape, random, Broadcast::yes, DType::boolean), a = random_strided(shape, random, Broadcast::yes),
+                           b = random_strided(shape, random, Broadcast::yes);
+        StridedArray out = random_strided(shape, random, Broadcast::no);
+        const Expression inputs[] = {condition.view(), a.view(), b.view()};
+        ops::evaluate(Expression::apply(Function::where, inputs), out.view());
+        out.expect(shape, [&](const Dims& at) { return condition.at(at) != 0 ? a.at(at) : b.at(at); });
+        CHECK(out.check() == "");
+    }
+}
+
+TEST_CASE("elementwise: sizes around and above a work-item's share") {
+    std::vector<Shape> shapes{{0}, {1}, {0, 5}, {5, 0, 2}, {255}, {257}, {3, 1}, {1, 3}};
+    if (!small_cases()) shapes.insert(shapes.end(), {{8191}, {8192}, {8193}, {20011}, {3001, 7}, {7, 3001}, {9, 8193}, {2, 3, 8200}, {40000, 1, 3}});
+    for (const Shape& shape : shapes) {
+        CAPTURE(shape.str());
+        const Tensor a = random_tensor(shape, 1), b = random_tensor(shape, 2);
+        const auto x = values(a), y = values(b);
+        std::vector<double> sum;
+        for (std::size_t i = 0; i < x.size(); ++i) sum.push_back(as_type(x[i] + y[i], DType::f32));
+        const Expression inputs[] = {a.view(), b.view()};
+        CHECK(difference(Tensor(ops::evaluate(Expression::apply(Function::add, inputs), device())), sum, {}) == "");
+        if (shape.rank() < 2) continue;
+        // Transposed against dense: nothing merges.
+        Dims order;
+        for (int axis = shape.rank() - 1; axis >= 0; --axis) order.push_back(axis);
+        const View turned = ops::permuted(a.view(), order);
+        const View back = ops::View::make(device(), DType::f32, turned.shape);
+        ops::copy(turned, back);
+        CHECK(difference(Tensor(ops::dense_copy_if_needed(ops::permuted(back, order))), x, {}) == "");
+    }
+}
+
+TEST_CASE("elementwise: the output may be an input, and may overlap inputs") {
+    const auto fresh = [] { return random_tensor({60}, 7).view(); };
+    const auto before = values(random_tensor({60}, 7));
+    const auto other = values(random_tensor({60}, 8));
+    const View b = random_tensor({60}, 8).view();
+    const auto sub = [](const View& x, const View& y) {
+        const Expression inputs[] = {x, y};
+        return Expression::apply(Function::sub, inputs);
+    };
+    const auto check = [](const View& view, const auto& wanted) {
+        std::vector<double> all;
+        for (std::size_t i = 0; i < 60; ++i) all.push_back(as_type(wanted(i), DType::f32));
+        CHECK(difference(Tensor(view), all, {}) == "");
+    };
+    View a = fresh();
+    ops::evaluate(sub(a, b), a);
+    check(a, [&](std::size_t i) { return before[i] - other[i]; });
+    a = fresh();
+    ops::evaluate(sub(b, a), a);
+    check(a, [&](std::size_t i) { return other[i] - before[i]; });
+    a = fresh();
+    ops::evaluate(sub(a, a), a);
+    check(a, [](std::size_t) { return 0.0; });
+    // Shifted by one, upwards and downwards.
+    a = fresh();
+    ops::evaluate(sub(ops::sliced(a, 0, 0, 59), ops::sliced(b, 0, 0, 59)), ops::sliced(a, 0, 1, 59));
+    check(a, [&](std::size_t i) { return i == 0 ? before[0] : before[i - 1] - other[i - 1]; });
+    a = fresh();
+    ops::evaluate(sub(ops::sliced(b, 0, 1, 59), ops::sliced(a, 0, 1, 59)), ops::sliced(a, 0, 0, 59));
+    check(a, [&](std::size_t i) { return i == 59 ? before[59] : other[i + 1] - before[i + 1]; });
+    // One element spread over all, and that element among them.
+    a = fresh();
+    ops::evaluate(sub(b, ops::sliced(a, 0, 30, 1)), a);
+    check(a, [&](std::size_t i) { return other[i] - before[30]; });
+    // A square matrix and its transpose.
+    a = fresh();
+    const View matrix = ops::reshaped(ops::sliced(a, 0, 0, 49), {7, 7});
+    ops::evaluate(sub(matrix, ops::permuted(matrix, {1, 0})), matrix);
+    check(a, [&](std::size_t i) { return i >= 49 ? before[i] : before[i] - before[i % 7 * 7 + i / 7]; });
+    // copy() as well.
+    a = fresh();
+    ops::copy(ops::sliced(a, 0, 0, 50), ops::sliced(a, 0, 10, 50));
+    check(a, [&](std::size_t i) { return i < 10 ? before[i] : before[i - 10]; });
+    a = fresh();
+    ops::copy(ops::sliced(a, 0, 0, 30), ops::sliced(a, 0, 1, 30, 1));
+    ops::copy(a, a);
+    check(a, [&](std::size_t i) { return i == 0 || i > 30 ? before[i] : before[i - 1]; });
+    a = fresh();
+    ops::copy(ops::sliced(a, 0, 0, 30), ops::sliced(a, 0, 0, 30, 2));
+    check(a, [&](std::size_t i) { return i % 2 == 0 ? before[i / 2] : before[i]; });
+}
+
+TEST_CASE("elementwise: trees of functions run as one") {
+    const Tensor a = random_tensor({4, 1, 5}, 1), b = random_tensor({3, 1}, 2), c = random_tensor({4, 3, 5}, 3);
+    // where(a < b, (a * b + 2) as is, exp(c)) - c
+    const Expression x(a.view()), y(b.view()), z(c.view());
+    const double two[] = {2};
+    const Expression product[] = {x, y}, less[] = {x, y}, of_exp[] = {z};
+    const Expression plus[] = {Expression::apply(Function::mul, product)};
+    const Expression choice[] = {Expression::apply(Function::less, less), Expression::apply(Function::add_scalar, plus, two), Expression::apply(Function::exp, of_exp)};
+    const Expression parts[] = {Expression::apply(Function::where, choice), z};
+    const Expression whole = Expression::apply(Function::sub, parts);
+    CHECK(whole.shape() == Shape({4, 3, 5}));
+    const auto va = values(a), vb = values(b), vc = values(c);
+    std::vector<double> wanted;
+    for (std::size_t i = 0; i < 60; ++i) {
+        const double p = va[i / 15 * 5 + i % 5], q = vb[i / 5 % 3];
+        wanted.push_back((p < q ? p * q + 2 : std::exp(vc[i])) - vc[i]);
+    }
+    CHECK(difference(Tensor(ops::evaluate(whole, device())), wanted, tolerance(DType::f32, 4)) == "");
+    // Constants take part, and other constants do not get the kernel of the first.
+    for (const double value : {3.0, 4.0}) {
+        const Expression with[] = {Expression::constant(value, DType::f32), x};
+        std::vector<double> product_with;
+        for (const double one : va) product_with.push_back(as_type(value * one, DType::f32));
+        CHECK(difference(Tensor(ops::evaluate(Expression::apply(Function::mul, with), device())), product_with, {}) == "");
+    }
+    CHECK(values(Tensor(ops::evaluate(Expression::constant(7, DType::i64), device()))) == std::vector{7.0});
+}
+
+TEST_CASE("elementwise: casts between all types") {
+    const std::vector<double> whole{0, 1, -1, 2, 100, -100, 127, -128, 128, 200, 255, 256, 1000, -1000, 65536, 2147483647, -2147483648.0};
+    const std::vector<double> broken{0.5, -0.5, 0.99, -0.99, 1.5, -1.5, 2.5, 126.7, -127.9, 255.9, 1e6, -1e6, 3e9, -3e9, 1e19, -1e19, 1e30, kInfinity, -kInfinity, NAN};
+    const auto saturated = [](double value, double low, double high) {
+        return std::isnan(value) ? 0.0 : std::trunc(std::clamp(value, low, high));
+    };
+    auto types = floating_types();
+    types.insert(types.end(), {DType::i8, DType::u8, DType::i32, DType::i64, DType::boolean});
+    for (const DType from : types)
+        for (const DType to : types) {
+            std::vector<double> in;
+            for (const double value : whole) in.push_back(as_type(value, from));
+            if (is_floating(from))
+                for (const double value : broken) in.push_back(as_type(value, from));
+            std::vector<double> wanted;
+            for (const double value : in) {
+                if (to == DType::boolean) wanted.push_back(value != 0 ? 1 : 0);
+                else if (is_floating(to) || !is_floating(from)) wanted.push_back(as_type(value, to));
+                else if (to == DType::i8) wanted.push_back(saturated(value, -128, 127));
+                else if (to == DType::u8) wanted.push_back(saturated(value, 0, 255));
+                else if (to == DType::i32) wanted.push_back(saturated(value, -2147483648.0, 2147483647.0));
+                else wanted.push_back(saturated(value, -0x1p63, 0x1p63));  // 2^63 - 1, read back as a double
+            }
+            const Tensor x = tensor(in, {static_cast<std::int64_t>(in.size())}, from);
+            INFO(fmt::format("{} to {}", name_of(from), name_of(to)));
+            CHECK(difference(x.to(to), wanted, {}) == "");
+        }
+}
+
+TEST_CASE("elementwise: fill, for every type, dense or not") {
+    for (const DType dtype : types_of(Domain::choose)) {
+        Random random(3);
+        StridedArray array = random_strided({4, 3, 5}, random, Broadcast::no, dtype);
+        ops::fill(array.view(), dtype == DType::boolean ? 1 : 7);
+        array.expect({4, 3, 5}, [&](const Dims&) { return dtype == DType::boolean ? 1 : 7; });
+        CHECK(array.check() == "");
+        const View dense = View::make(device(), dtype, {33});
+        ops::fill(dense, 0);
+        CHECK(values(Tensor(dense)) == std::vector<double>(33, 0));
+    }
+}
+
+TEST_CASE("elementwise: an epilogue is the same expression of a stored result") {
+    const Tensor result = random_tensor({3, 4}, 1), bias = random_tensor({4}, 2);
+    const auto before = values(result), added = values(bias);
+    const Expression sum[] = {Expression::operator_result(DType::f32, {3, 4}), bias.view()};
+    const Expression rectified[] = {Expression::apply(Function::add, sum)};
+    const ops::Epilogue epilogue{Expression::apply(Function::relu, rectified)};
+    ops::apply_epilogue(epilogue, result.view());
+    std::vector<double> wanted;
+    for (std::size_t i = 0; i < 12; ++i) wanted.push_back(std::max(0.0, as_type(before[i] + added[i % 4], DType::f32)));
+    CHECK(difference(result, wanted, {}) == "");
+    ops::apply_epilogue({}, result.view());
+    CHECK(difference(result, wanted, {}) == "");
+    CHECK_THROWS_AS(ops::evaluate(epilogue.tail, device()), ValueError);
+}
+
+TEST_CASE("elementwise: what does not fit is refused, by name") {
+    const View x = random_tensor({2, 3}, 1).view(), y = random_tensor({4}, 2).view(), whole = tensor({1, 2, 3}, {3}, DType::i32).view();
+    const auto apply = [](Function function, std::vector<Expression> inputs, std::vector<double> parameters = {}) {
+        return Expression::apply(function, inputs, parameters);
+    };
+    CHECK_THROWS_WITH_AS(apply(Function::add, {x, y}), "add: wants shapes that broadcast, got [2, 3] and [4]", ShapeError);
+    CHECK_THROWS_WITH_AS(apply(Function::add, {x, whole}), "add: wants tensors of one type (convert with .to(DType)), got f32, i32", TypeError);
+    CHECK_THROWS_WITH_AS(apply(Function::exp, {whole}), "exp: wants f32 or f64, got i32", TypeError);
+    CHECK_THROWS_AS(apply(Function::neg, {Expression::cast(whole, DType::boolean)}), TypeError);
+    CHECK_THROWS_AS(apply(Function::where, {x, x, x}), TypeError);
+    CHECK_THROWS_WITH_AS(apply(Function::add, {x}), "add: wants 2 inputs and 0 parameters, got 1 and 0", ValueError);
+    CHECK_THROWS_AS(apply(Function::clamp, {x}, {1}), ValueError);
+    CHECK_THROWS_WITH_AS(apply(Function::mul_scalar, {whole}, {0.5}), "mul_scalar: wants a whole number that fits into i32, got 0.5", ValueError);
+    CHECK_THROWS_AS(apply(Function::add_scalar, {whole}, {3e9}), ValueError);
+    CHECK_THROWS_AS(apply(Function::add_scalar, {whole}, {NAN}), ValueError);
+    CHECK_THROWS_AS(Expression::constant(256, DType::u8), ValueError);
+    CHECK_THROWS_AS(Expression::constant(-1, DType::u8), ValueError);
+    CHECK_THROWS_AS(Expression::constant(0x1p63, DType::i64), ValueError);
+    CHECK_NOTHROW(Expression::constant(-0x1p63, DType::i64));
+    CHECK_THROWS_AS(ops::fill(whole, 2.5), ValueError);
+    CHECK_THROWS_WITH_AS(ops::evaluate(Expression(x), whole), "evaluate: wants an output of type f32, got i32", TypeError);
+    CHECK_THROWS_AS(ops::evaluate(Expression(x), y), ShapeError);
+    CHECK_THROWS_AS(ops::evaluate(Expression(y), ops::expanded("test", random_tensor({1}, 1).view(), {4})), ShapeError);
+    CHECK_THROWS_AS(ops::copy(x, y), ShapeError);
+    CHECK_THROWS_AS(ops::copy(whole, ops::sliced(y, 0, 0, 3)), TypeError);
+    const Device elsewhere = fresh_device();
+    const View there = View::make(elsewhere, DType::f32, {2, 3});
+    CHECK_THROWS_AS(apply(Function::add, {x, there}), DeviceError);
+    CHECK_THROWS_AS(ops::evaluate(Expression(x), there), DeviceError);
+    CHECK_THROWS_AS(ops::copy(x, there), DeviceError);
+    // Nine different inputs are more than a kernel takes.
+    Expression sum(random_tensor({5}, 0).view());
+    for (std::uint64_t i = 1; i < 9; ++i) sum = apply(Function::add, {sum, random_tensor({5}, i).view()});
+    CHECK_THROWS_AS(ops::evaluate(sum, device()), Unsupported);
+}

@@ -1,0 +1,164 @@
+// Matrix products by every strategy against a plain reference.
+#include <algorithm>
+#include <vector>
+
+#include <declivity/ops/matmul.hpp>
+#include <declivity/runtime/error.hpp>
+#include <doctest/doctest.h>
+#include <tests/ops/matmul_cases.hpp>
+#include <tests/support/devices.hpp>
+#include <tests/support/opencl_calls.hpp>
+
+using namespace declivity;
+using namespace declivity::test;
+using ops::Expression;
+using ops::Function;
+using ops::View;
+
+namespace {
+
+/// A dense view in the middle of a buffer of NaN, which shows whether somebody writes beside it, or reads before writing.
+struct Guarded {
+    View whole, out;
+    explicit Guarded(const Shape& shape, DType dtype) : whole(View::make(device(), dtype, {shape.numel() + 64})), out(whole) {
+        ops::fill(whole, NAN);
+        out.offset = 32;
+        out.shape = shape;
+        out.strides = dense_strides(shape);
+    }
+    [[nodiscard]] bool intact() const {
+        const auto all = values(Tensor(whole));
+        return std::all_of(all.begin(), all.begin() + 32, [](double x) { return std::isnan(x); }) &&
+               std::all_of(all.end() - 32, all.end(), [](double x) { return std::isnan(x); });
+    }
+};
+
+void check(const MatmulCase& one, DType dtype) {
+    CAPTURE(one.name());
+    CAPTURE(name_of(dtype));
+    const auto a = matmul_operand(one.a, one.batch, one.m, one.k, 1, dtype), b = matmul_operand(one.b, one.batch, one.k, one.n, 2, dtype);
+    const Guarded result({one.batch, one.m, one.n}, dtype);
+    ops::matmul(a.view, b.view, result.out);
+    CHECK(difference(Tensor(result.out), matmul_reference(one, a.elements, b.elements), one.allowed(dtype)) == "");
+    CHECK(result.intact());
+}
+
+void check_all(const char* strategy, DType dtype) {
+    const Environment set("DECLIVITY_MATMUL", strategy);
+    for (const MatmulCase& one : matmul_cases())
+        if (!one.large || (!small_cases() && one.flops() < 2e7)) check(one, dtype);
+}
+
+}  // namespace
+
+TEST_CASE("matmul: tiled, f32") { check_all("tiled", DType::f32); }
+
+TEST_CASE("matmul: tiled, f64") {
+    if (device().info().fp64) check_all("tiled", DType::f64);
+}
+
+TEST_CASE("matmul: CLBlast, f32") { check_all("clblast", DType::f32); }
+
+TEST_CASE("matmul: CLBlast, f64") {
+    // Its kernels take long to compile on a simulated device.
+    if (device().info().fp64 && !small_cases()) check_all("clblast", DType::f64);
+}
+
+TEST_CASE("matmul: the strategy chosen by itself") {
+    const Environment none("DECLIVITY_MATMUL", std::nullopt);
+    for (const MatmulCase& one : matmul_cases())
+        if (!one.large || !small_cases()) check(one, DType::f32);
+}
+
+TEST_CASE("matmul: nothing to add up gives zeros, nothing to compute gives nothing") {
+    for (const auto& [batch, m, n, k] : {std::array<std::int64_t, 4>{2, 3, 5, 0}, {0, 3, 5, 2}, {2, 0, 5, 3}, {2, 3, 0, 3}}) {
+        const View a = View::make(device(), DType::f32, {batch, m, k}), b = View::make(device(), DType::f32, {batch, k, n});
+        const Guarded result({batch, m, n}, DType::f32);
+        ops::matmul(a, b, result.out);
+        CHECK(values(Tensor(result.out)) == std::vector<double>(static_cast<std::size_t>(batch * m * n), 0));
+        CHECK(result.intact());
+    }
+}
+
+TEST_CASE("matmul: infinities and NaN stay visible") {
+    for (const char* strategy : {"tiled", "clblast"}) {
+        const Environment set("DECLIVITY_MATMUL", strategy);
+        auto left = random_values(7 * 20, 1);
+        left[3 * 20 + 11] = NAN;
+        left[5 * 20 + 1] = INFINITY;
+        const View a = tensor(left, {1, 7, 20}).view(), b = random_tensor({1, 20, 9}, 2).view();
+        const View out = View::make(device(), DType::f32, {1, 7, 9});
+        ops::matmul(a, b, out);
+        const auto result = values(Tensor(out));
+        for (std::size_t i = 0; i < result.size(); ++i) {
+            CAPTURE(i);
+            CHECK(std::isnan(result[i]) == (i / 9 == 3));
+            CHECK(std::isinf(result[i]) == (i / 9 == 5));
+        }
+    }
+}
+
+TEST_CASE("matmul: an epilogue runs over the product") {
+    for (const char* strategy : {"tiled", "clblast"}) {
+        const Environment set("DECLIVITY_MATMUL", strategy);
+        const MatmulCase one{2, 5, 6, 7};
+        const auto a = matmul_operand(one.a, 2, 5, 7, 1, DType::f32), b = matmul_operand(one.b, 2, 7, 6, 2, DType::f32);
+        const Tensor bias = random_tensor({6}, 3);
+        const Expression sum[] = {Expression::operator_result(DType::f32, {2, 5, 6}), bias.view()};
+        const Expression rectified[] = {Expression::apply(Function::add, sum)};
+        const Guarded result({2, 5, 6}, DType::f32);
+        ops::matmul(a.view, b.view, result.out, {Expression::apply(Function::relu, rectified)});
+        auto wanted = matmul_reference(one, a.elements, b.elements);
+        const auto added = values(bias);
+        for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] = std::max(0.0, wanted[i] + added[i % 6]);
+        CHECK(difference(Tensor(result.out), wanted, tolerance(DType::f32, 8)) == "");
+    }
+}
+
+TEST_CASE("matmul: equal calls give equal bits") {
+    const auto a = random_tensor({1, 50, 77}, 1).view(), b = random_tensor({1, 77, 33}, 2).view();
+    const auto once = [&] {
+        const View out = View::make(device(), DType::f32, {1, 50, 33});
+        ops::matmul(a, b, out);
+        return values(Tensor(out));
+    };
+    CHECK(once() == once());
+}
+
+TEST_CASE("matmul: CLBlast makes no buffers of its own") {
+    const Environment set("DECLIVITY_MATMUL", "clblast"), pool("DECLIVITY_POOL", std::nullopt);
+    const Device fresh = fresh_device();
+    const auto made = [&](const Shape& shape) {
+        const View view = View::make(fresh, DType::f32, shape);
+        ops::fill(view, 0.5);
+        return view;
+    };
+    // Large enough for its indirect kernels, odd enough that these want padded copies; the second of a batch starts
+    // elsewhere than the first, and so may want more.
+    const std::int64_t size = small_cases() ? 65 : 401;
+    const View a = made({2, size, size + 2}), b = ops::permuted(made({2, size + 1, size + 2}), {0, 2, 1}), out = made({2, size, size + 1});
+    ops::matmul(a, b, out);
+    const long before = opencl_calls().create_buffer;
+    ops::matmul(a, b, out);
+    fresh.synchronize();
+    CHECK(opencl_calls().create_buffer == before);
+    const auto result = values(Tensor(out));
+    CHECK(difference({result.front(), result.back()}, {0.25 * static_cast<double>(size + 2), 0.25 * static_cast<double>(size + 2)}, tolerance(DType::f32, 400)) == "");
+}
+
+TEST_CASE("matmul: what does not fit is refused") {
+    const View a = random_tensor({2, 3, 4}, 1).view(), b = random_tensor({2, 4, 5}, 2).view(), out = random_tensor({2, 3, 5}, 3).view();
+    CHECK_THROWS_WITH_AS(ops::matmul(a, a, out), "matmul: wants (batch, M, K) x (batch, K, N), got [2, 3, 4] x [2, 3, 4]", ShapeError);
+    CHECK_THROWS_AS(ops::matmul(a, random_tensor({3, 4, 5}, 2).view(), out), ShapeError);
+    CHECK_THROWS_AS(ops::matmul(ops::reshaped(a, {6, 4}), b, out), ShapeError);
+    CHECK_THROWS_AS(ops::matmul(a, b, random_tensor({2, 5, 3}, 3).view()), ShapeError);
+    CHECK_THROWS_AS(ops::matmul(a, b, ops::permuted(random_tensor({2, 5, 3}, 3).view(), {0, 2, 1})), ShapeError);
+    const View whole = View::make(device(), DType::i32, {2, 3, 4});
+    CHECK_THROWS_AS(ops::matmul(whole, b, out), TypeError);
+    if (device().info().fp64) CHECK_THROWS_AS(ops::matmul(a, View::make(device(), DType::f64, {2, 4, 5}), out), TypeError);
+    CHECK_THROWS_AS(ops::matmul(a, View::make(fresh_device(), DType::f32, {2, 4, 5}), out), DeviceError);
+    const View square = random_tensor({1, 4, 4}, 1).view();
+    CHECK_THROWS_AS(ops::matmul(square, random_tensor({1, 4, 4}, 1).view(), square), ValueError);
+    const Environment wrong("DECLIVITY_MATMUL", "fast");
+    CHECK_THROWS_WITH_AS(ops::matmul(a, b, out), "DECLIVITY_MATMUL: wants clblast or tiled, got \"fast\"", ValueError);
+}

@@ -1,0 +1,88 @@
+// Matrix products: shapes, a plain reference in double, and what they cost. Shared by tests and benchmarks.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <declivity/ops/view.hpp>
+#include <fmt/format.h>
+#include <tests/support/values.hpp>
+
+namespace declivity::test {
+
+/// How an operand (batch, rows, columns) lies in memory.
+enum class Lie : std::uint8_t {
+    dense,
+    transposed,  ///< a permuted view of (batch, columns, rows)
+    repeated,    ///< one matrix for the whole batch, stride 0
+    sliced,      ///< rows of a wider matrix
+    scattered,   ///< every second column of a wider one: no leading dimension describes it
+};
+
+struct MatmulCase {
+    std::int64_t batch = 1, m = 1, n = 1, k = 1;
+    Lie a = Lie::dense, b = Lie::dense;
+    bool large = false;  ///< left out for slow checkers
+
+    [[nodiscard]] double flops() const { return 2.0 * static_cast<double>(batch * m * n * k); }
+    /// Read and written at least.
+    [[nodiscard]] double bytes(DType dtype) const {
+        return static_cast<double>(size_of(dtype)) * static_cast<double>(batch * (m * k + k * n + m * n));
+    }
+    /// For inputs in [-1, 1): the error of a sum of k products.
+    [[nodiscard]] Tolerance allowed(DType dtype) const { return tolerance(dtype, static_cast<double>(k)); }
+    [[nodiscard]] std::string name() const {
+        static constexpr const char* kLies[] = {"dense", "transposed", "repeated", "sliced", "scattered"};
+        return fmt::format("{} x ({} x {} x {}), a {}, b {}", batch, m, k, n, kLies[static_cast<int>(a)], kLies[static_cast<int>(b)]);
+    }
+};
+
+/// An operand on the device, and its elements row-major on the host.
+struct MatmulOperand {
+    ops::View view;
+    std::vector<double> elements;
+};
+
+inline MatmulOperand matmul_operand(Lie lie, std::int64_t batch, std::int64_t rows, std::int64_t columns, std::uint64_t seed, DType dtype) {
+    MatmulOperand operand;
+    switch (lie) {
+        case Lie::dense: operand.view = random_tensor({batch, rows, columns}, seed, dtype).view(); break;
+        case Lie::transposed: operand.view = ops::permuted(random_tensor({batch, columns, rows}, seed, dtype).view(), {0, 2, 1}); break;
+        case Lie::repeated: operand.view = ops::expanded("test", random_tensor({1, rows, columns}, seed, dtype).view(), {batch, rows, columns}); break;
+        case Lie::sliced: operand.view = ops::sliced(random_tensor({batch, rows, columns + 3}, seed, dtype).view(), 2, 2, columns); break;
+        case Lie::scattered: operand.view = ops::sliced(random_tensor({batch, rows, 2 * columns + 1}, seed, dtype).view(), 2, 1, columns, 2); break;
+    }
+    operand.elements = values(Tensor(operand.view));
+    return operand;
+}
+
+inline std::vector<double> matmul_reference(const MatmulCase& one, const std::vector<double>& a, const std::vector<double>& b) {
+    const auto m = static_cast<std::size_t>(one.m), n = static_cast<std::size_t>(one.n), k = static_cast<std::size_t>(one.k);
+    std::vector<double> out(static_cast<std::size_t>(one.batch) * m * n);
+    for (std::size_t z = 0; z < static_cast<std::size_t>(one.batch); ++z)
+        for (std::size_t i = 0; i < m; ++i)
+            for (std::size_t l = 0; l < k; ++l)
+                for (std::size_t j = 0; j < n; ++j) out[(z * m + i) * n + j] += a[(z * m + i) * k + l] * b[(z * k + l) * n + j];
+    return out;
+}
+
+inline const std::vector<MatmulCase>& matmul_cases() {
+    static const std::vector<MatmulCase> cases = {
+        {1, 1, 1, 1}, {1, 1, 1, 7}, {1, 1, 9, 1}, {1, 9, 1, 1}, {2, 3, 5, 7}, {3, 1, 17, 4}, {3, 17, 1, 4},
+        {1, 6, 16, 5}, {1, 7, 17, 5}, {1, 5, 15, 3}, {1, 12, 32, 8}, {1, 13, 33, 9},
+        {2, 7, 18, 5, Lie::transposed, Lie::dense}, {2, 7, 18, 5, Lie::dense, Lie::transposed}, {2, 7, 18, 5, Lie::transposed, Lie::transposed},
+        {3, 4, 19, 6, Lie::repeated, Lie::dense}, {3, 4, 19, 6, Lie::dense, Lie::repeated}, {3, 4, 19, 6, Lie::repeated, Lie::repeated},
+        {2, 8, 21, 5, Lie::sliced, Lie::sliced}, {2, 8, 21, 5, Lie::scattered, Lie::dense}, {2, 8, 21, 5, Lie::dense, Lie::scattered},
+        {1, 1, 6, 5, Lie::transposed, Lie::scattered}, {1, 6, 1, 5, Lie::sliced, Lie::transposed}, {4, 1, 1, 3, Lie::transposed, Lie::sliced},
+        {1, 33, 47, 129, Lie::dense, Lie::dense, true}, {1, 64, 64, 64, Lie::dense, Lie::transposed, true},
+        {1, 128, 10, 3136, Lie::dense, Lie::transposed, true},  // the dense layer behind two pooled convolutions
+        {1, 10, 3136, 128, Lie::transposed, Lie::dense, true},  // and the gradient of its weights
+        {8, 37, 41, 65, Lie::transposed, Lie::dense, true}, {5, 100, 90, 70, Lie::sliced, Lie::transposed, true},
+        {1, 130, 260, 300, Lie::transposed, Lie::transposed, true}, {2, 300, 200, 100, Lie::dense, Lie::dense, true},
+    };
+    return cases;
+}
+
+}  // namespace declivity::test

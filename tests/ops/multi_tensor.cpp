@@ -1,0 +1,90 @@
+// What kernels over many tensors take: lists that change, memory in one place and in many.
+#include <vector>
+
+#include <declivity/ops/clip.hpp>
+#include <declivity/ops/finite.hpp>
+#include <declivity/ops/sgd.hpp>
+#include <declivity/runtime/error.hpp>
+#include <doctest/doctest.h>
+#include <tests/ops/multi_tensor_fixture.hpp>
+
+using namespace declivity;
+using namespace declivity::test;
+using ops::MultiTensor;
+using ops::View;
+
+TEST_CASE("multi tensor: lists may change between launches, and be let go of") {
+    const Device device = fresh_device();
+    MultiTensor tensors(1);
+    const auto norm = [&](const std::vector<View>& list) {
+        tensors.set({list});
+        return values(Tensor(ops::clip_norm(tensors, 1e30)))[0];
+    };
+    const auto constant = [&](std::int64_t size, double value) {
+        const View view = View::make(device, DType::f32, {size});
+        ops::fill(view, value);
+        return view;
+    };
+    const View a = constant(9, 1), b = constant(4, 2), c = constant(16, 3);
+    CHECK(norm({a}) == 3);
+    CHECK(norm({a, b}) == doctest::Approx(5));
+    CHECK(norm({b, a}) == doctest::Approx(5));
+    CHECK(norm({c}) == 12);
+    CHECK(norm({c, a, b}) == doctest::Approx(13));
+    CHECK(tensors.pieces() == 3);
+    // The same shapes in other memory, while earlier launches may still run.
+    for (int i = 0; i < 20; ++i) CHECK(norm({constant(9, i)}) == 3 * i);
+    const long handles = a.buffer.use_count();
+    tensors.set({{a, b}});
+    CHECK(a.buffer.use_count() > handles);
+    tensors.release();
+    CHECK(a.buffer.use_count() == handles);
+    CHECK(norm({a, b}) == doctest::Approx(5));
+}
+
+TEST_CASE("multi tensor: the tensors may move to another device") {
+    MultiTensor tensors(1);
+    for (const Device& device : {fresh_device(), fresh_device()}) {
+        const View view = View::make(device, DType::f32, {100});
+        ops::fill(view, 2);
+        tensors.set({{view}});
+        CHECK(tensors.device() == device);
+        CHECK(values(Tensor(ops::clip_norm(tensors, 1e30)))[0] == 20);
+    }
+}
+
+TEST_CASE("multi tensor: roles may lie in different memory from tensor to tensor") {
+    // Parameters of one pool slab, gradients partly of memory of their own.
+    const Device device = fresh_device();
+    const Environment exact("DECLIVITY_POOL", std::nullopt);
+    std::vector<View> parameters, gradients, keep;
+    for (std::int64_t i = 0; i < 6; ++i) {
+        parameters.push_back(View::make(device, DType::f32, {100 + i}));
+        if (i % 2 == 0) keep.push_back(View::make(device, DType::f32, {std::int64_t{9} << 20}));  // fills slabs, so that the next comes from another
+        gradients.push_back(View::make(device, DType::f32, {100 + i}));
+        ops::fill(parameters.back(), static_cast<double>(i));
+        ops::fill(gradients.back(), 1);
+    }
+    MultiTensor tensors(2);
+    tensors.set({parameters, gradients});
+    ops::sgd_step(tensors, progress_view(device, DType::f32, 0.5, 1), guard_view(device), {});
+    for (std::size_t i = 0; i < 6; ++i) CHECK(values(Tensor(parameters[i])) == std::vector<double>(100 + i, static_cast<double>(i) - 0.5));
+}
+
+TEST_CASE("multi tensor: what does not fit is refused") {
+    const View a = View::make(device(), DType::f32, {10}), b = View::make(device(), DType::f32, {11}), whole = View::make(device(), DType::i32, {10});
+    CHECK_THROWS_AS(MultiTensor(0), ValueError);
+    CHECK_THROWS_AS(MultiTensor(6), ValueError);
+    MultiTensor one(1), two(2);
+    CHECK_THROWS_AS((void)one.device(), ValueError);
+    CHECK_THROWS_AS(one.launch({"clip.cl", "clip_scale"}, {}), ValueError);
+    CHECK_THROWS_AS(one.set({}), ValueError);
+    CHECK_THROWS_AS(one.set({{}}), ValueError);
+    CHECK_THROWS_AS(one.set({{a}, {a}}), ValueError);
+    CHECK_THROWS_AS(two.set({{a, b}, {a}}), ValueError);
+    CHECK_THROWS_AS(two.set({{a}, {b}}), ShapeError);
+    CHECK_THROWS_AS(two.set({{a}, {whole}}), TypeError);
+    CHECK_THROWS_AS(one.set({{whole}}), TypeError);
+    CHECK_THROWS_AS(one.set({{ops::sliced(a, 0, 0, 5, 2)}}), ShapeError);
+    CHECK_THROWS_AS(one.set({{a, View::make(fresh_device(), DType::f32, {10})}}), DeviceError);
+}

@@ -1,0 +1,120 @@
+// Several tensors of odd sizes, each between guard elements, as optimizers see them; with their values on the host.
+#pragma once
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <declivity/ops/expression.hpp>
+#include <declivity/ops/multi_tensor.hpp>
+#include <fmt/format.h>
+#include <tests/support/devices.hpp>
+#include <tests/support/values.hpp>
+
+namespace declivity::test {
+
+inline const std::vector<std::int64_t>& tensor_sizes() {
+    static const std::vector<std::int64_t> small{1, 7, 33, 0, 130}, all{1, 7, 4095, 4096, 4097, 0, 33, 10001, 130};
+    return small_cases() ? small : all;
+}
+
+/// `roles` lists of tensors of tensor_sizes().
+class TensorLists {
+  public:
+    static constexpr std::int64_t kGuard = 8;
+    static constexpr double kCanary = -12345;
+
+    TensorLists(const Device& device, DType dtype, std::size_t roles) : dtype_(dtype) {
+        for (std::size_t role = 0; role < roles; ++role) {
+            std::vector<ops::View> list;
+            for (const std::int64_t size : tensor_sizes()) {
+                whole.push_back(ops::View::make(device, dtype, {size + 2 * kGuard}));
+                ops::fill(whole.back(), kCanary);
+                list.push_back(ops::sliced(whole.back(), 0, kGuard, size));
+            }
+            views.push_back(list);
+            host.emplace_back();
+            set(role, 0, 0, 1);
+        }
+    }
+
+    /// Random values in [low, high) for all tensors of a role, on the device and here.
+    void set(std::size_t role, std::uint64_t seed, double low, double high) {
+        host[role].clear();
+        for (std::size_t i = 0; i < views[role].size(); ++i) {
+            auto values_of_one = random_values(tensor_sizes()[i], seed * 100 + i, low, high);
+            if (dtype_ == DType::f32)
+                for (double& value : values_of_one) value = static_cast<float>(value);
+            put(role, i, values_of_one);
+            host[role].push_back(values_of_one);
+        }
+    }
+
+    /// Fills a role on the device alone.
+    void fill(std::size_t role, double value) {
+        for (const ops::View& view : views[role]) ops::fill(view, value);
+    }
+
+    /// Empty when a role on the device is close to `host`, and the guards of all tensors are whole.
+    [[nodiscard]] std::string check(std::size_t role, const Tolerance& allowed) const {
+        for (std::size_t i = 0; i < views[role].size(); ++i) {
+            const std::string text = difference(Tensor(views[role][i]), host[role][i], allowed);
+            if (!text.empty()) return fmt::format("role {}, tensor {} of {} elements: {}", role, i, tensor_sizes()[i], text);
+        }
+        for (const ops::View& one : whole) {
+            const auto all = values(Tensor(one));
+            for (std::size_t i = 0; i < all.size(); ++i) {
+                const bool guard = i < kGuard || i + kGuard >= all.size();
+                if (guard && all[i] != kCanary) return fmt::format("element {} beside a tensor was overwritten", i);
+            }
+        }
+        return "";
+    }
+
+    std::vector<std::vector<ops::View>> views;
+    std::vector<std::vector<std::vector<double>>> host;  // role, tensor, element
+    std::vector<ops::View> whole;
+
+  private:
+    void put(std::size_t role, std::size_t tensor_number, const std::vector<double>& elements) {
+        const ops::View& to = views[role][tensor_number];
+        const auto upload_as = [&]<class T>(T) {
+            const std::vector<T> converted(elements.begin(), elements.end());
+            upload(to.buffer, static_cast<std::size_t>(to.offset) * sizeof(T), std::as_bytes(std::span(converted)));
+        };
+        if (dtype_ == DType::f64) upload_as(double{});
+        else upload_as(float{});
+    }
+    DType dtype_;
+};
+
+/// Learning rate and number of steps on the device; and the guard against losses that are no numbers.
+inline ops::View progress_view(const Device& device, DType dtype, double rate, double steps) {
+    const ops::View view = ops::View::make(device, dtype, {2});
+    ops::fill(ops::sliced(view, 0, 0, 1), rate);
+    ops::fill(ops::sliced(view, 0, 1, 1), steps);
+    return view;
+}
+
+inline ops::View guard_view(const Device& device, double set_at = 0, double checked = 0) {
+    const ops::View view = ops::View::make(device, DType::i32, {2});
+    ops::fill(ops::sliced(view, 0, 0, 1), set_at);
+    ops::fill(ops::sliced(view, 0, 1, 1), checked);
+    return view;
+}
+
+inline std::vector<DType> real_types() {
+    return device().info().fp64 ? std::vector{DType::f32, DType::f64} : std::vector{DType::f32};
+}
+
+/// The devices on which optimizers run: tensors in one cl_mem, and each in its own.
+inline std::vector<Device> pooled_and_exact() {
+    std::vector<Device> devices;
+    for (const char* mode : {"", "exact"}) {
+        const Environment pool("DECLIVITY_POOL", mode);
+        devices.push_back(fresh_device());
+    }
+    return devices;
+}
+
+}  // namespace declivity::test

@@ -1,0 +1,257 @@
+// Random numbers on the device against the host's Philox, their distribution, and dropout.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include <declivity/ops/dropout.hpp>
+#include <declivity/ops/expression.hpp>
+#include <declivity/ops/philox.hpp>
+#include <declivity/ops/random.hpp>
+#include <declivity/runtime/error.hpp>
+#include <doctest/doctest.h>
+#include <tests/support/devices.hpp>
+#include <tests/support/threads.hpp>
+#include <tests/support/values.hpp>
+
+using namespace declivity;
+using namespace declivity::test;
+using ops::RandomCall;
+using ops::View;
+
+namespace {
+
+std::vector<DType> types() { return device().info().fp64 ? std::vector{DType::f32, DType::f64} : std::vector{DType::f32}; }
+
+/// A view inside a buffer of NaN, which shows whether somebody writes beside it.
+struct Guarded {
+    View whole, out;
+    Guarded(std::int64_t size, DType dtype) : whole(View::make(device(), dtype, {size + 20})) {
+        ops::fill(whole, NAN);
+        out = ops::sliced(whole, 0, 10, size);
+    }
+    [[nodiscard]] std::vector<double> content() const {
+        const auto all = values(Tensor(whole));
+        const auto nan = [](double x) { return std::isnan(x); };
+        CHECK(std::all_of(all.begin(), all.begin() + 10, nan));
+        CHECK(std::all_of(all.end() - 10, all.end(), nan));
+        return {all.begin() + 10, all.end() - 10};
+    }
+};
+
+/// The words that a call takes for block number `block` of its own.
+std::array<std::uint32_t, 4> words(std::uint64_t seed, std::uint64_t block) {
+    return philox4x32_10({static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), 0, 0},
+                         {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
+}
+
+/// Uniform number `i` of a call at `offset`.
+double uniform(DType dtype, std::uint64_t seed, std::uint64_t offset, std::uint64_t i) {
+    if (dtype == DType::f32) return unit_uniform(words(seed, offset + i / 4)[i % 4]);
+    const auto w = words(seed, offset + i / 2);
+    const std::uint64_t bits = std::uint64_t{w[i % 2 * 2 + 1]} << 32 | w[i % 2 * 2];
+    return static_cast<double>(bits >> 11) * 0x1p-53;
+}
+
+/// The generator of `device` for the time of a test.
+struct Position {
+    ops::RandomPosition before = ops::random_position(device());
+    Position(std::uint64_t seed, std::uint64_t offset) { ops::set_random_position(device(), {seed, offset}); }
+    ~Position() { ops::set_random_position(device(), before); }
+    Position(const Position&) = delete;
+    Position& operator=(const Position&) = delete;
+};
+
+std::vector<std::int64_t> sizes() {
+    return small_cases() ? std::vector<std::int64_t>{1, 2, 3, 5, 33} : std::vector<std::int64_t>{1, 2, 3, 4, 5, 7, 1000, 8191, 8193, 16390, 70001};
+}
+
+struct Moments {
+    double mean = 0, variance = 0, skewness = 0, kurtosis = 0;
+};
+
+Moments moments(const std::vector<double>& values) {
+    Moments m;
+    const auto n = static_cast<double>(values.size());
+    for (const double x : values) m.mean += x / n;
+    for (const double x : values) m.variance += (x - m.mean) * (x - m.mean) / n;
+    for (const double x : values) {
+        const double z = (x - m.mean) / std::sqrt(m.variance);
+        m.skewness += z * z * z / n;
+        m.kurtosis += z * z * z * z / n;
+    }
+    return m;
+}
+
+}  // namespace
+
+TEST_CASE("random: uniforms have the bits of the host's Philox, at any seed, offset and size") {
+    for (const DType dtype : types())
+        for (const std::int64_t size : sizes()) {
+            const std::uint64_t seed = 0x123456789abcdefULL + static_cast<std::uint64_t>(size), offset = size % 2 == 0 ? 5 : 0xfffffffdULL;  // crosses 2^32
+            CAPTURE(size);
+            const Position position(seed, offset);
+            const RandomCall call = ops::take_random(device(), dtype, size);
+            CHECK(call.offset == static_cast<std::int64_t>(offset));
+            const Guarded result(size, dtype);
+            ops::random_uniform(result.out, 0, 1, call);
+            const auto seen = result.content();
+            int wrong = 0;
+            for (std::size_t i = 0; i < seen.size(); ++i) wrong += seen[i] != uniform(dtype, seed, offset, i);
+            CHECK(wrong == 0);
+            const std::uint64_t each = dtype == DType::f32 ? 4 : 2;
+            CHECK(ops::random_position(device()).offset == offset + (static_cast<std::uint64_t>(size) + each - 1) / each);
+        }
+}
+
+TEST_CASE("random: uniforms of an interval lie inside it, its upper end left out") {
+    // Here one in sixteen would round up to the end.
+    for (const auto& [low, high] : {std::pair{1048576.0, 1048577.0}, std::pair{-1.0, 0.0}, std::pair{1.0, 2.0}, std::pair{3.0, 3.0}}) {
+        CAPTURE(low);
+        const Guarded result(4000, DType::f32);
+        ops::random_uniform(result.out, low, high, ops::take_random(device(), DType::f32, 4000));
+        const auto seen = result.content();
+        CHECK(*std::ranges::min_element(seen) >= low);
+        if (low < high) CHECK(*std::ranges::max_element(seen) < high);
+        else CHECK(*std::ranges::max_element(seen) == low);
+    }
+    const Position position(9, 0);
+    const Guarded result(1001, DType::f32);
+    ops::random_uniform(result.out, -3, 5, ops::take_random(device(), DType::f32, 1001));
+    const auto seen = result.content();
+    std::vector<double> wanted;
+    for (std::size_t i = 0; i < 1001; ++i) wanted.push_back(-3 + 8 * uniform(DType::f32, 9, 0, i));
+    CHECK(difference(seen, wanted, {.absolute = 4e-7, .relative = 0}) == "");
+}
+
+TEST_CASE("random: the distributions have their moments") {
+    const std::int64_t size = small_cases() ? 1000 : 200000;
+    const double slack = 5 / std::sqrt(static_cast<double>(size));  // five standard errors, times those of each moment
+    for (const DType dtype : types()) {
+        const Position position(2024, 0);
+        const Guarded flat(size, dtype), bell(size, dtype);
+        ops::random_uniform(flat.out, 0, 1, ops::take_random(device(), dtype, size));
+        const auto u = flat.content();
+        const Moments uniform_moments = moments(u);
+        CHECK(std::abs(uniform_moments.mean - 0.5) < slack * 0.29);
+        CHECK(std::abs(uniform_moments.variance - 1.0 / 12) < slack * 0.075);
+        CHECK(std::abs(uniform_moments.kurtosis - 1.8) < slack);
+        double neighbours = 0;
+        for (std::size_t i = 1; i < u.size(); ++i) neighbours += (u[i] - 0.5) * (u[i - 1] - 0.5) * 12 / static_cast<double>(size);
+        CHECK(std::abs(neighbours) < slack);
+
+        ops::random_normal(bell.out, 0, 1, ops::take_random(device(), dtype, size));
+        const Moments normal = moments(bell.content());
+        CHECK(std::abs(normal.mean) < slack);
+        CHECK(std::abs(normal.variance - 1) < slack * 1.42);
+        CHECK(std::abs(normal.skewness) < slack * 2.5);
+        CHECK(std::abs(normal.kurtosis - 3) < slack * 5);
+    }
+    const Position position(2024, 0);
+    const Guarded standard(999, DType::f32), shifted(999, DType::f32);
+    const RandomCall call = ops::take_random(device(), DType::f32, 999);
+    ops::random_normal(standard.out, 0, 1, call);
+    ops::random_normal(shifted.out, 10, 0.5, call);
+    auto wanted = standard.content();
+    for (double& x : wanted) x = 10 + 0.5 * x;
+    CHECK(difference(shifted.content(), wanted, {.absolute = 1e-6, .relative = 0}) == "");
+}
+
+TEST_CASE("random: bernoulli is a comparison of the uniforms") {
+    for (const DType dtype : types())
+        for (const double probability : {0.0, 0.25, 0.9, 1.0}) {
+            const Position position(77, 3);
+            const Guarded result(1003, dtype);
+            ops::random_bernoulli(result.out, probability, ops::take_random(device(), dtype, 1003));
+            std::vector<double> wanted;
+            for (std::size_t i = 0; i < 1003; ++i)
+                wanted.push_back(uniform(dtype, 77, 3, i) < (dtype == DType::f32 ? static_cast<float>(probability) : probability) ? 1 : 0);
+            CHECK(difference(result.content(), wanted, {}) == "");
+        }
+}
+
+TEST_CASE("random: seeds and positions") {
+    const Position position(1, 0);
+    const auto draw = [](std::int64_t size) {
+        const Guarded result(size, DType::f32);
+        ops::random_uniform(result.out, 0, 1, ops::take_random(device(), DType::f32, size));
+        return result.content();
+    };
+    ops::seed_all(11);
+    CHECK(ops::random_position(device()).seed == 11);
+    CHECK(ops::random_position(device()).offset == 0);
+    const auto first = draw(10), second = draw(10);
+    CHECK(first != second);
+    const auto here = ops::random_position(device());
+    CHECK(here.offset == 6);
+    const auto third = draw(10);
+    ops::set_random_position(device(), here);
+    CHECK(draw(10) == third);
+    ops::seed_all(11);
+    CHECK(draw(10) == first);
+    CHECK(draw(10) == second);
+    ops::seed_all(12);
+    CHECK(draw(10) != first);
+    // A device first used later has the seed as well.
+    const Device late = fresh_device();
+    CHECK(ops::random_position(late).seed == 12);
+    // A call keeps the numbers of its own time, whatever is seeded before it is used.
+    ops::seed_all(11);
+    const RandomCall call = ops::take_random(device(), DType::f32, 10);
+    ops::seed_all(99);
+    const Guarded result(10, DType::f32);
+    ops::random_uniform(result.out, 0, 1, call);
+    CHECK(result.content() == first);
+}
+
+TEST_CASE("random: threads that draw at once get different numbers") {
+    const Position position(5, 0);
+    std::vector<std::vector<std::int64_t>> offsets(4);
+    const auto faults = in_threads(4, [&](int number) -> std::string {
+        for (int i = 0; i < 100; ++i) offsets[static_cast<std::size_t>(number)].push_back(ops::take_random(device(), DType::f32, 9).offset);
+        return "";
+    });
+    for (const std::string& fault : faults) CHECK(fault == "");
+    std::vector<std::int64_t> all;
+    for (const auto& list : offsets) all.insert(all.end(), list.begin(), list.end());
+    std::ranges::sort(all);
+    for (std::size_t i = 0; i < all.size(); ++i) CHECK_UNARY(all[i] == static_cast<std::int64_t>(3 * i));
+}
+
+TEST_CASE("dropout: drops by the uniforms, scales the rest, and does the same to the gradient") {
+    for (const DType dtype : types())
+        for (const double probability : {0.0, 0.3, 0.75, 1.0})
+            for (const std::int64_t size : sizes()) {
+                CAPTURE(probability);
+                CAPTURE(size);
+                const Position position(42, 7);
+                const RandomCall call = ops::take_random(device(), dtype, size);
+                const auto in = random_values(size, 1, 1, 2), up = random_values(size, 2, 1, 2);
+                const Guarded out(size, dtype), gradient(size, dtype), in_place(size, dtype);
+                ops::dropout(tensor(in, {size}, dtype).view(), out.out, probability, call);
+                ops::dropout(tensor(up, {size}, dtype).view(), gradient.out, probability, call);
+                ops::copy(tensor(in, {size}, dtype).view(), in_place.out);
+                ops::dropout(in_place.out, in_place.out, probability, call);
+                std::vector<double> wanted, wanted_gradient;
+                for (std::size_t i = 0; i < in.size(); ++i) {
+                    const bool dropped = uniform(dtype, 42, 7, i) < (dtype == DType::f32 ? static_cast<float>(probability) : probability);
+                    wanted.push_back(dropped ? 0 : in[i] / (1 - probability));
+                    wanted_gradient.push_back(dropped ? 0 : up[i] / (1 - probability));
+                }
+                CHECK(difference(out.content(), wanted, tolerance(dtype)) == "");
+                CHECK(difference(gradient.content(), wanted_gradient, tolerance(dtype)) == "");
+                CHECK(in_place.content() == out.content());
+            }
+}
+
+TEST_CASE("random: what does not fit is refused") {
+    const RandomCall call = ops::take_random(device(), DType::f32, 100);
+    const View out = View::make(device(), DType::f32, {10}), whole = View::make(device(), DType::i32, {10});
+    CHECK_THROWS_AS(ops::random_uniform(whole, 0, 1, call), TypeError);
+    CHECK_THROWS_AS(ops::random_normal(ops::sliced(out, 0, 0, 5, 2), 0, 1, call), ShapeError);
+    CHECK_THROWS_AS(ops::dropout(out, whole, 0.5, call), TypeError);
+    CHECK_THROWS_AS(ops::dropout(out, View::make(device(), DType::f32, {11}), 0.5, call), ShapeError);
+    CHECK_THROWS_AS(ops::dropout(out, out, 1.5, call), ValueError);
+    CHECK_THROWS_AS(ops::dropout(out, out, NAN, call), ValueError);
+    CHECK_NOTHROW(ops::random_uniform(View::make(device(), DType::f32, {0}), 0, 1, call));
+}

@@ -1,0 +1,198 @@
+// Gradients of every function of the elementwise table, and the catalogue made of them.
+#include <cmath>
+#include <vector>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <tests/ops/elementwise_cases.hpp>
+#include <tests/support/devices.hpp>
+#include <tests/support/gradient_check.hpp>
+#include <tests/support/strided.hpp>
+#include <tests/support/values.hpp>
+
+using namespace declivity;
+using namespace declivity::test;
+
+namespace {
+
+/// Inputs of a function at places where it has derivatives: a column of each, of equal length.
+std::vector<std::vector<double>> smooth_inputs(const ElementwiseCase& one, std::size_t count, std::uint64_t seed) {
+    const auto inputs = static_cast<std::size_t>(ops::info(one.function).inputs);
+    std::vector<std::vector<double>> columns(inputs);
+    for (std::uint64_t attempt = 0; columns[0].size() < count; ++attempt) {
+        auto drawn = random_values(static_cast<std::int64_t>(inputs), seed * 100000 + attempt, one.low, one.high);
+        Arguments arguments{.a = drawn[0]};
+        if (inputs > 1) arguments.b = drawn[1];
+        if (!one.parameters.empty()) arguments.p = one.parameters[0];
+        if (one.parameters.size() > 1) arguments.q = one.parameters[1];
+        if (one.kink(arguments) < 0.02) continue;
+        for (std::size_t i = 0; i < inputs; ++i) columns[i].push_back(drawn[i]);
+    }
+    return columns;
+}
+
+bool has_gradient(ops::Function function) {
+    for (const auto rule : ops::info(function).gradient)
+        if (!rule.empty()) return true;
+    return false;
+}
+
+/// The gradient of sum(weights * f(inputs)), by one dtype.
+std::vector<std::vector<double>> gradients(const ElementwiseCase& one, const std::vector<std::vector<double>>& in, DType dtype) {
+    const auto count = static_cast<std::int64_t>(in[0].size());
+    std::vector<Tensor> inputs;
+    for (std::size_t i = 0; i < in.size(); ++i) {
+        const bool condition = ops::info(one.function).domain == ops::Domain::choose && i == 0;
+        if (condition) inputs.push_back(greater(tensor(in[i], {count}, dtype), zeros({1}, {dtype})));
+        else inputs.push_back(tensor(in[i], {count}, dtype).set_requires_grad());
+    }
+    elementwise(one.function, inputs, one.parameters).backward(random_tensor({count}, 4, dtype));
+    std::vector<std::vector<double>> out;
+    for (const Tensor& input : inputs) out.push_back(input.grad().defined() ? values(input.grad()) : std::vector<double>{});
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("elementwise gradients: every function against central differences") {
+    if (!device().info().fp64) return;
+    for (const ops::Function function : all_functions()) {
+        const ElementwiseCase* one = case_of(function);
+        if (one == nullptr || !has_gradient(function) || ops::info(function).domain == ops::Domain::choose) continue;
+        CAPTURE(ops::info(function).name);
+        std::vector<Tensor> inputs;
+        for (const auto& column : smooth_inputs(*one, 12, 1)) inputs.push_back(tensor(column, {12}, DType::f64));
+        CHECK(gradient_difference([&](const auto& in) { return elementwise(function, in, one->parameters); }, inputs) == "");
+    }
+}
+
+TEST_CASE("elementwise gradients: where passes on what it chose") {
+    const DType dtype = device().info().fp64 ? DType::f64 : DType::f32;
+    const Tensor condition = greater(random_tensor({4, 1}, 1, dtype), zeros({1}, {dtype}));
+    if (dtype == DType::f64)
+        CHECK(gradient_difference([&](const auto& in) { return where(condition, in[0], in[1]); },
+                                  {random_tensor({4, 3}, 2, dtype), random_tensor({3}, 3, dtype)}) == "");
+    Tensor a = random_tensor({4, 3}, 2, dtype).set_requires_grad();
+    where(condition, a, zeros({1}, {dtype})).backward(ones({4, 3}, {dtype}));
+    const auto chosen = values(condition), gradient = values(a.grad());
+    for (std::size_t i = 0; i < 12; ++i) CHECK(gradient[i] == chosen[i / 3]);
+}
+
+TEST_CASE("elementwise gradients: f32 agrees with f64") {
+    if (!device().info().fp64) return;
+    for (const ops::Function function : all_functions()) {
+        const ElementwiseCase* one = case_of(function);
+        if (one == nullptr || !has_gradient(function)) continue;
+        CAPTURE(ops::info(function).name);
+        auto in = smooth_inputs(*one, small_cases() ? 20 : 300, 2);
+        for (auto& column : in)
+            for (double& value : column) value = static_cast<float>(value);
+        const auto wide = gradients(*one, in, DType::f64), narrow = gradients(*one, in, DType::f32);
+        for (std::size_t i = 0; i < wide.size(); ++i) CHECK(difference(narrow[i], wide[i], {.absolute = 3e-6, .relative = 3e-6}) == "");
+    }
+}
+
+TEST_CASE("elementwise gradients: sums over what was broadcast") {
+    if (!device().info().fp64) return;
+    const auto check = [](const Shape& a, const Shape& b) {
+        CAPTURE(a.str());
+        CAPTURE(b.str());
+        const auto f = [](const auto& in) { return in[0] * in[1] - in[1] / (in[0] + 5); };
+        CHECK(gradient_difference(f, {random_tensor(a, 1, DType::f64), random_tensor(b, 2, DType::f64)}) == "");
+    };
+    check({2, 3}, {2, 3});
+    check({2, 3}, {3});
+    check({2, 3}, {2, 1});
+    check({4, 1, 3}, {2, 1});
+    check({}, {2, 2});
+    check({1, 1}, {3});
+    check({5}, {});
+    check({1, 2, 1, 2}, {3, 1, 2, 1});
+}
+
+TEST_CASE("elementwise gradients: of permuted and sliced operands") {
+    if (!device().info().fp64) return;
+    const auto f = [](const std::vector<Tensor>& in) {
+        const Tensor turned = transpose(in[0]), part = slice(in[1], 1, 1, 7, 2);
+        return exp(turned) * part + silu(part);
+    };
+    CHECK(gradient_difference(f, {random_tensor({3, 4}, 1, DType::f64), random_tensor({4, 7}, 2, DType::f64)}) == "");
+}
+
+TEST_CASE("elementwise gradients: one half each where both are equal, nothing at a kink's flat side") {
+    Tensor a = tensor({1, 2, 3}, {3}).set_requires_grad(), b = tensor({1, 5, 0}, {3}).set_requires_grad();
+    maximum(a, b).backward(ones({3}));
+    CHECK(values(a.grad()) == std::vector<double>{0.5, 0, 1});
+    CHECK(values(b.grad()) == std::vector<double>{0.5, 1, 0});
+    a.zero_grad();
+    minimum(a, b).backward(ones({3}));
+    CHECK(values(a.grad()) == std::vector<double>{0.5, 1, 0});
+    Tensor x = tensor({-1, 0, 2}, {3}).set_requires_grad();
+    const auto gradient = [&](const Tensor& y) {
+        x.zero_grad();
+        y.backward(ones({3}));
+        return values(x.grad());
+    };
+    CHECK(gradient(relu(x)) == std::vector<double>{0, 0, 1});
+    CHECK(gradient(abs(x)) == std::vector<double>{-1, 0, 1});
+    CHECK(gradient(clamp(x, -1, 1)) == std::vector<double>{1, 1, 0});
+    CHECK(gradient(leaky_relu(x, 0.5)) == std::vector<double>{0.5, 0.5, 1});
+}
+
+TEST_CASE("elementwise: the catalogue calls the function it is named after") {
+    const Tensor a = tensor({0.5, -1.5, 2}, {3}), b = tensor({2, -0.5, 2}, {3}), positive = tensor({0.25, 1, 4}, {3});
+    const auto check = [](const Tensor& got, const std::vector<double>& wanted) { CHECK(difference(got, wanted, {.absolute = 1e-6, .relative = 1e-6}) == ""); };
+    check(a + b, {2.5, -2, 4});
+    check(a - b, {-1.5, -1, 0});
+    check(a * b, {1, 0.75, 4});
+    check(a / b, {0.25, 3, 1});
+    check(a + 1.5, {2, 0, 3.5});
+    check(1.5 + a, {2, 0, 3.5});
+    check(a - 1.5, {-1, -3, 0.5});
+    check(1.5 - a, {1, 3, -0.5});
+    check(a * 2, {1, -3, 4});
+    check(2 * a, {1, -3, 4});
+    check(a / 2, {0.25, -0.75, 1});
+    check(3 / a, {6, -2, 1.5});
+    check(-a, {-0.5, 1.5, -2});
+    check(neg(a), {-0.5, 1.5, -2});
+    check(pow(positive, b), {0.0625, 1, 16});
+    check(pow(positive, 0.5), {0.5, 1, 2});
+    check(minimum(a, b), {0.5, -1.5, 2});
+    check(maximum(a, b), {2, -0.5, 2});
+    check(abs(a), {0.5, 1.5, 2});
+    check(square(a), {0.25, 2.25, 4});
+    check(sqrt(positive), {0.5, 1, 2});
+    check(reciprocal(positive), {4, 1, 0.25});
+    check(exp(a), {std::exp(0.5), std::exp(-1.5), std::exp(2)});
+    check(log(positive), {std::log(0.25), 0, std::log(4)});
+    check(tanh(a), {std::tanh(0.5), std::tanh(-1.5), std::tanh(2)});
+    check(sigmoid(a), {1 / (1 + std::exp(-0.5)), 1 / (1 + std::exp(1.5)), 1 / (1 + std::exp(-2))});
+    check(relu(a), {0.5, 0, 2});
+    check(leaky_relu(a), {0.5, -0.015, 2});
+    check(leaky_relu(a, 0.5), {0.5, -0.75, 2});
+    check(gelu(a), {0.5 * normal_distribution(0.5), -1.5 * normal_distribution(-1.5), 2 * normal_distribution(2)});
+    check(silu(a), {0.5 / (1 + std::exp(-0.5)), -1.5 / (1 + std::exp(1.5)), 2 / (1 + std::exp(-2))});
+    check(clamp(a, -1, 1), {0.5, -1, 1});
+    check(equal(a, b), {0, 0, 1});
+    check(not_equal(a, b), {1, 1, 0});
+    check(less(a, b), {1, 1, 0});
+    check(less_equal(a, b), {1, 1, 1});
+    check(greater(b, a), {1, 1, 0});
+    check(greater_equal(a, b), {0, 0, 1});
+    check(where(less(a, b), a, b), {0.5, -1.5, 2});
+}
+
+TEST_CASE("elementwise: undefined tensors and integers by fractions are refused") {
+    const Tensor a = tensor({1, 2}, {2}), whole = tensor({4, 6}, {2}, DType::i32);
+    CHECK_THROWS_WITH_AS(a + Tensor(), "add: wants 2 tensors, got an undefined one", ValueError);
+    CHECK_THROWS_AS(exp(Tensor()), ValueError);
+    CHECK_THROWS_AS(whole / 2, ValueError);  // would multiply by one half, that is 0
+    CHECK(values(whole * 2) == std::vector<double>{8, 12});
+    CHECK_THROWS_AS(a + whole, TypeError);
+    CHECK_THROWS_AS(whole.set_requires_grad(), TypeError);
+}
