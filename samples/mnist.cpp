@@ -1,11 +1,11 @@
-// Handwritten digits: two convolutions and a dense layer, trained with Adam.
+// Handwritten digits: two convolutions and a dense layer, trained with Adam and a cosine schedule.
 #include "common.hpp"
 
 using namespace declivity;
 
 int main(int argc, char** argv) {
     CLI::App app("Trains a small convolutional network on MNIST (IDX files, plain or gzip), or on drawn digits.");
-    samples::Flags flags{.epochs = 3, .batch = 128, .lr = 1e-3};
+    samples::Flags flags{.epochs = 3, .batch = 128, .lr = 2e-3};
     flags.add_to(app);
     CLI11_PARSE(app, argc, argv);
     return samples::guarded([&] {
@@ -22,6 +22,10 @@ int main(int argc, char** argv) {
                              nn::Conv2d(32, 64, 3), nn::ReLU(), nn::MaxPool2d(2),  //
                              nn::Flatten(), nn::Linear(64 * 5 * 5, 10));
         optim::Adam optimizer(model.parameters(), {.lr = flags.lr});
-        return samples::train_and_report(flags, model, optimizer, sets, {}, "mnist");
+        const auto normal = data::normalize({0.1307F}, {0.3081F});
+        const std::int64_t steps = flags.epochs * ((sets.train->size() + flags.batch - 1) / flags.batch);
+        train::FitOptions options{.train_transform = normal, .test_transform = normal};
+        options.callbacks.push_back(std::make_shared<train::LearningRate>(optim::cosine(steps), train::LearningRate::Unit::step));
+        return samples::train_and_report(flags, model, optimizer, sets, options, "mnist");
     });
 }

@@ -102,7 +102,7 @@ DeviceState::DeviceState(cl::Device handle, cl::Context with, cl::CommandQueue q
       family(family_of(info)),
       compute(std::move(queue)),
       pool(*this),
-      staging(*this),
+      staging(*this, info.unified_memory),
       programs(*this) {
     checked("make the copy queue", info.name, [&] { transfer = cl::CommandQueue(context, device, CL_QUEUE_PROFILING_ENABLE); });
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <cstring>
 
 #include "device_state.hpp"
@@ -11,13 +12,31 @@ namespace {
 
 constexpr std::size_t kSmallest = 4096;
 constexpr std::size_t kLargest = std::size_t{16} << 20;       // larger uploads go in pieces
-constexpr std::uint64_t kLimit = std::uint64_t{256} << 20;    // beyond this, wait for a copy rather than pin more
+constexpr std::size_t kPinned = std::size_t{4} << 20;         // of each size, but
+constexpr std::size_t kFewest = 2, kMost = 16;                // blocks
+constexpr std::uint64_t kLimit = std::uint64_t{256} << 20;    // beyond this, wait for a copy rather than hold more
 
 bool done(const cl::Event& event) {
     return event() == nullptr || event.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>() <= CL_COMPLETE;
 }
 
+bool use_pinned(bool unified_memory) {
+    const char* value = std::getenv("DECLIVITY_STAGING");
+    if (value != nullptr && std::string_view(value) == "pinned") return true;
+    if (value != nullptr && std::string_view(value) == "plain") return false;
+    return !unified_memory;
+}
+
 }  // namespace
+
+StagingPool::StagingPool(DeviceState& device, bool unified_memory) : device_(device), pinned_(use_pinned(unified_memory)) {}
+
+StagingPool::~StagingPool() {
+    for (const Staged& staged : blocks_) try {
+            if (staged.done() != nullptr) staged.done.wait();  // the copy still reads the block
+        } catch (const cl::Error&) {                           // a device that is lost reads nothing
+        }
+}
 
 cl::Event StagingPool::send(cl::CommandQueue& queue, const Block& destination, std::size_t offset, std::span<const std::byte> source,
                             const std::vector<cl::Event>* after) {
@@ -35,7 +54,7 @@ cl::Event StagingPool::send(cl::CommandQueue& queue, const Block& destination, s
                 },
                 &event);
             staged.done = last = event;
-            // When pinned memory runs short, take() waits for these copies: they must be under way.
+            // When memory runs short, take() waits for these copies: they must be under way.
             if (source.size() > size) checked("flush", device_.info.name, [&] { queue.flush(); });
         } catch (...) {
             const std::scoped_lock lock(mutex_);
@@ -53,54 +72,49 @@ cl::Event StagingPool::send(cl::CommandQueue& queue, const Block& destination, s
 
 StagingPool::Staged StagingPool::take(std::size_t bytes) {
     const std::size_t size = std::bit_ceil(std::max(bytes, kSmallest));
-    return checked("take pinned host memory", device_.info.name, [&] {
+    return checked("take host memory for an upload", device_.info.name, [&] {
         std::unique_lock lock(mutex_);
+        if (pinned_ && std::ranges::find(sizes_, size) == sizes_.end()) pin(size);
         const auto take_out = [&](auto block) {
             Staged taken = std::move(*block);
             blocks_.erase(block);
             return taken;
         };
-        for (auto block = blocks_.begin(); block != blocks_.end(); ++block)
-            if (block->size >= size && block->size <= 4 * size && done(block->done)) return take_out(block);
-        while (total_ + size > kLimit && !blocks_.empty()) {
+        for (const bool pinned : {true, false})
+            for (auto block = blocks_.begin(); block != blocks_.end(); ++block)
+                if ((block->plain == nullptr) == pinned && block->size >= size && block->size <= 4 * size && done(block->done)) return take_out(block);
+        while (total_ + size > kLimit) {
             // Oldest first: its copy ends soonest.
-            Staged oldest = take_out(blocks_.begin());
+            const auto plain = std::ranges::find_if(blocks_, [](const Staged& block) { return block.plain != nullptr; });
+            if (plain == blocks_.end()) break;
+            Staged oldest = take_out(plain);
             lock.unlock();
             device_.compute.flush();
             device_.transfer.flush();
             if (!done(oldest.done)) oldest.done.wait();
             if (oldest.size >= size && oldest.size <= 4 * size) return oldest;
-            unmap(oldest);
             lock.lock();
             total_ -= oldest.size;
         }
+        Staged staged;
+        staged.plain = std::make_unique_for_overwrite<std::byte[]>(size);
+        staged.host = staged.plain.get();
+        staged.size = size;
         total_ += size;
-        lock.unlock();
-        try {
-            return make(size);
-        } catch (...) {
-            lock.lock();
-            total_ -= size;
-            throw;
-        }
+        return staged;
     });
 }
 
-StagingPool::Staged StagingPool::make(std::size_t size) {
-    {
-        const std::scoped_lock lock(mutex_);
-        if (mapping_() == nullptr) mapping_ = cl::CommandQueue(device_.context, device_.device);
+void StagingPool::pin(std::size_t size) {
+    if (mapping_() == nullptr) mapping_ = cl::CommandQueue(device_.context, device_.device);
+    for (std::size_t left = std::clamp(kPinned / size, kFewest, kMost); left > 0; --left) {
+        Staged staged;
+        staged.size = size;
+        staged.memory = cl::Buffer(device_.context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, size);
+        staged.host = static_cast<std::byte*>(mapping_.enqueueMapBuffer(staged.memory, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, size));
+        blocks_.push_front(std::move(staged));
     }
-    Staged staged;
-    staged.size = size;
-    staged.memory = cl::Buffer(device_.context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, size);
-    staged.host = static_cast<std::byte*>(mapping_.enqueueMapBuffer(staged.memory, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, size));
-    return staged;
-}
-
-void StagingPool::unmap(const Staged& staged) {
-    mapping_.enqueueUnmapMemObject(staged.memory, staged.host);
-    mapping_.flush();
+    sizes_.push_back(size);
 }
 
 }  // namespace declivity::detail

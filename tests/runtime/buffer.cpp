@@ -10,6 +10,7 @@
 #include <declivity/runtime/launch.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
+#include <tests/support/opencl_calls.hpp>
 #include <tests/support/paths.hpp>
 #include <tests/support/values.hpp>
 
@@ -110,9 +111,9 @@ TEST_CASE("buffer: large uploads travel in pieces") {
     CHECK(back.back() == std::byte{0});
 }
 
-TEST_CASE("buffer: pinned memory is used again instead of growing without end") {
+TEST_CASE("buffer: memory that uploads pass through is used again instead of growing without end") {
     if (test::small_cases()) return;
-    // 600 MB go up while little more than 256 MB may be pinned.
+    // 600 MB go up while little more than 256 MB may wait.
     const Device device = test::fresh_device();
     const Buffer buffer(device, std::size_t{12} << 20);
     Bytes bytes;
@@ -218,6 +219,36 @@ TEST_CASE("buffer: uploads ahead wait for the kernels that read the block before
         std::vector<int> seen(n);
         read(outputs[static_cast<std::size_t>(round)], 0, std::as_writable_bytes(std::span(seen)));
         CHECK(seen == std::vector<int>(n, round + 1));
+    }
+}
+
+TEST_CASE("buffer: uploads through either kind of host memory, however far ahead of the device, create no buffer after the first") {
+    for (const char* kind : {"pinned", "plain"}) {
+        CAPTURE(kind);
+        const test::Environment pool("DECLIVITY_POOL", std::nullopt), staging("DECLIVITY_STAGING", kind);
+        const Device device = test::fresh_device();
+        const int n = 300, rounds = 40;
+        const int steps = test::small_cases() ? 10 : 3000000;
+        const Kernel kernel(device, {kFile, "slow_copy"});
+        const Buffer in(device, n * sizeof(int));
+        std::vector<Buffer> outputs;
+        for (int round = 0; round < rounds; ++round) outputs.emplace_back(device, n * sizeof(int));
+        long created = 0;
+        for (int round = 0; round < rounds; ++round) {
+            std::vector<int> values(n);
+            for (int i = 0; i < n; ++i) values[static_cast<std::size_t>(i)] = 1000 * round + i;
+            upload(in, 0, std::as_bytes(std::span(values)));
+            launch(kernel, {.global = n}, {round == 0 ? steps : 1, BufferArgument{&in, 0, 4}, BufferArgument{&outputs[static_cast<std::size_t>(round)], 0, 4}});
+            if (round == 0) created = test::opencl_calls().create_buffer;
+        }
+        CHECK(test::opencl_calls().create_buffer == created);
+        for (int round = 0; round < rounds; ++round) {
+            std::vector<int> seen(n);
+            read(outputs[static_cast<std::size_t>(round)], 0, std::as_writable_bytes(std::span(seen)));
+            bool same = true;
+            for (int i = 0; i < n; ++i) same = same && seen[static_cast<std::size_t>(i)] == 1000 * round + i;
+            CHECK(same);
+        }
     }
 }
 
