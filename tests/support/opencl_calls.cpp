@@ -3,18 +3,17 @@
 #include <atomic>
 
 #include <CL/cl.h>
-#include <dlfcn.h>
+
+#include "tests/support/real_function.hpp"
+#include "tests/support/written_memory.hpp"
+
+using declivity::test::real;
+namespace written_memory = declivity::test::written_memory;
 
 namespace {
 
 std::atomic<long> create_buffer, finish, wait_for_events, blocking_transfer;
 std::atomic<std::size_t> largest_buffer{~std::size_t{0}};
-
-/// The function of the OpenCL library that this program's own stands before.
-template <class F>
-F* real(const char* name) {
-    return reinterpret_cast<F*>(dlsym(RTLD_NEXT, name));
-}
 
 }  // namespace
 
@@ -53,6 +52,7 @@ __attribute__((visibility("default"))) cl_int clEnqueueReadBuffer(cl_command_que
 __attribute__((visibility("default"))) cl_int clEnqueueWriteBuffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking, size_t offset, size_t size,
                                                                    const void* from, cl_uint count, const cl_event* events, cl_event* event) {
     blocking_transfer += blocking == CL_TRUE;
+    if (written_memory::active()) return written_memory::write(queue, buffer, blocking, offset, size, from, count, events, event);
     static auto* next = real<decltype(clEnqueueWriteBuffer)>("clEnqueueWriteBuffer");
     return next(queue, buffer, blocking, offset, size, from, count, events, event);
 }
@@ -62,6 +62,28 @@ __attribute__((visibility("default"))) void* clEnqueueMapBuffer(cl_command_queue
     blocking_transfer += blocking == CL_TRUE;
     static auto* next = real<decltype(clEnqueueMapBuffer)>("clEnqueueMapBuffer");
     return next(queue, buffer, blocking, flags, offset, size, count, events, event, status);
+}
+
+__attribute__((visibility("default"))) cl_int clEnqueueFillBuffer(cl_command_queue queue, cl_mem buffer, const void* pattern, size_t unit, size_t offset,
+                                                                  size_t size, cl_uint count, const cl_event* events, cl_event* event) {
+    if (written_memory::active()) return written_memory::fill(queue, buffer, pattern, unit, offset, size, count, events, event);
+    static auto* next = real<decltype(clEnqueueFillBuffer)>("clEnqueueFillBuffer");
+    return next(queue, buffer, pattern, unit, offset, size, count, events, event);
+}
+
+__attribute__((visibility("default"))) cl_int clEnqueueCopyBuffer(cl_command_queue queue, cl_mem from, cl_mem to, size_t from_offset, size_t to_offset,
+                                                                  size_t size, cl_uint count, const cl_event* events, cl_event* event) {
+    if (written_memory::active()) return written_memory::copy(queue, from, to, from_offset, to_offset, size, count, events, event);
+    static auto* next = real<decltype(clEnqueueCopyBuffer)>("clEnqueueCopyBuffer");
+    return next(queue, from, to, from_offset, to_offset, size, count, events, event);
+}
+
+__attribute__((visibility("default"))) cl_int clReleaseMemObject(cl_mem object) {
+    cl_uint owners = 0;
+    if (written_memory::active() && clGetMemObjectInfo(object, CL_MEM_REFERENCE_COUNT, sizeof owners, &owners, nullptr) == CL_SUCCESS && owners == 1)
+        return CL_SUCCESS;
+    static auto* next = real<decltype(clReleaseMemObject)>("clReleaseMemObject");
+    return next(object);
 }
 
 }  // extern "C"
