@@ -95,7 +95,6 @@ static inline long2 kept_position(const struct Layout* layout, long position, co
 #else
 #define LOAD_AT(i) (ACC)source[(i) * step]
 #define LOAD(width, p) load##width(p, step)
-static inline JOIN(ACC, 2) load2(__global const T* source, const long step) { return (JOIN(ACC, 2))(LIST2(LOAD_AT, 0)); }
 static inline JOIN(ACC, 4) load4(__global const T* source, const long step) { return (JOIN(ACC, 4))(LIST4(LOAD_AT, 0)); }
 static inline JOIN(ACC, 8) load8(__global const T* source, const long step) { return (JOIN(ACC, 8))(LIST8(LOAD_AT, 0)); }
 static inline JOIN(ACC, 16) load16(__global const T* source, const long step) { return (JOIN(ACC, 16))(LIST16(LOAD_AT, 0)); }
@@ -107,15 +106,24 @@ static inline JOIN(ACC, 16) load16(__global const T* source, const long step) { 
 
 #if FORM == 0
 
+static inline ACC across4(const JOIN(ACC, 4) v) {
+    const ACC first = JOINED(v.s0, v.s2), second = JOINED(v.s1, v.s3);
+    return JOINED(first, second);
+}
+
+static inline ACC across8(const JOIN(ACC, 8) v) {
+    const ACC q0 = JOINED(v.s0, v.s4), q1 = JOINED(v.s1, v.s5), q2 = JOINED(v.s2, v.s6), q3 = JOINED(v.s3, v.s7);
+    return across4((JOIN(ACC, 4))(q0, q1, q2, q3));
+}
+
 static inline ACC across(const VEC v) {
 #if LANES == 16
-    const JOIN(ACC, 8) eight = JOINED(v.lo, v.hi);
+    const ACC s0 = JOINED(v.s0, v.s8), s1 = JOINED(v.s1, v.s9), s2 = JOINED(v.s2, v.sa), s3 = JOINED(v.s3, v.sb);
+    const ACC s4 = JOINED(v.s4, v.sc), s5 = JOINED(v.s5, v.sd), s6 = JOINED(v.s6, v.se), s7 = JOINED(v.s7, v.sf);
+    return across8((JOIN(ACC, 8))(s0, s1, s2, s3, s4, s5, s6, s7));
 #else
-    const VEC eight = v;
+    return across8(v);
 #endif
-    const JOIN(ACC, 4) quarter = JOINED(eight.lo, eight.hi);
-    const JOIN(ACC, 2) pair = JOINED(quarter.lo, quarter.hi);
-    return JOINED(pair.x, pair.y);
 }
 
 static inline ACC reduce_positions(const struct Layout* layout, __global const T* x, long position, const long end) {
@@ -123,6 +131,7 @@ static inline ACC reduce_positions(const struct Layout* layout, __global const T
     const long length = layout->reduced_size[axis], step = STEP(layout->reduced_x[axis]);
     VEC total = (VEC)(IDENTITY), low = (VEC)(0);
     VEC a = total, b = a, c = a, d = a;
+    ACC tail = IDENTITY;
     long in_block = 0;
     while (position < end) {
         const long row = axis > 0 ? position / length : 0;
@@ -140,27 +149,30 @@ static inline ACC reduce_positions(const struct Layout* layout, __global const T
         const long rest = count - i;
 #if LANES == 16
         if (rest & 8) {
-            b.lo = JOINED(b.lo, LOAD(8, p + i * step));
+            const ACC part = across8(LOAD(8, p + i * step));
+            tail = JOINED(tail, part);
             i += 8;
         }
 #endif
         if (rest & 4) {
-            c.s0123 = JOINED(c.s0123, LOAD(4, p + i * step));
+            const ACC part = across4(LOAD(4, p + i * step));
+            tail = JOINED(tail, part);
             i += 4;
         }
-        if (rest & 2) {
-            d.s01 = JOINED(d.s01, LOAD(2, p + i * step));
-            i += 2;
+        for (; i < count; ++i) {
+            const ACC element = (ACC)p[i * step];
+            tail = JOINED(tail, element);
         }
-        if (rest & 1) a.s0 = JOINED(a.s0, (ACC)p[i * step]);
         position += count;
         in_block += count;
         if (in_block == BLOCK || position == end) {
             a = JOINED(a, b);
             c = JOINED(c, d);
             a = JOINED(a, c);
+            a.s0 = JOINED(a.s0, tail);
             ADD_BLOCK(VEC, total, low, a);
             a = b = c = d = (VEC)(IDENTITY);
+            tail = IDENTITY;
             in_block = 0;
         }
     }

@@ -33,7 +33,7 @@ log=$folder/log errors=$folder/stderr
 : >"$log" || { echo "oclgrind.sh: cannot write $log" >&2; exit 2; }
 
 DECLIVITY_POOL=exact DECLIVITY_CASES=small DECLIVITY_CACHE_DIR=$folder/cache \
-    "$oclgrind" --log "$log" --data-races --uninitialized --check-api --max-errors 50 --num-threads 1 "$@" 2>"$errors"
+    "$oclgrind" --log "$log" --data-races --uninitialized --check-api --max-errors 50 --num-threads 1 --build-options -cl-opt-disable "$@" 2>"$errors"
 code=$?
 cat "$errors" >&2
 
