@@ -126,10 +126,11 @@ std::string generate(const Expression& expression, Generated& code) {
     for (const Expression& input : node.inputs) names.push_back(input ? generate(input, code) : "");
     const int value = code.values++;
     if (node.kind == Node::Kind::cast) {
-        // What C leaves open, numbers that the integer cannot hold, is settled: the nearest it can hold, 0 for NaN.
+        // What C leaves open, numbers that the integer cannot hold, is settled: the nearest it can hold, 0 for NaN (which
+        // OpenCL asks of convert_sat too, but not every implementation gives).
         const bool saturates = is_floating(node.inputs[0].dtype()) && !is_floating(node.dtype);
         code.body += node.dtype == DType::boolean ? fmt::format(" const uchar v{} = {} != 0;", value, names[0])
-                     : saturates ? fmt::format(" const {0} v{1} = convert_{0}_sat({2});", type, value, names[0])
+                     : saturates ? fmt::format(" const {0} v{1} = {2} == {2} ? convert_{0}_sat({2}) : 0;", type, value, names[0])
                                  : fmt::format(" const {0} v{1} = ({0})({2});", type, value, names[0]);
         return fmt::format("v{}", value);
     }
