@@ -158,6 +158,7 @@ Tensor Tensor::detach() const {
 int Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) {
     auto& state = checked_state(state_, "register_hook");
     if (!requires_grad()) throw ValueError("register_hook: wants a tensor that requires a gradient, got one that does not");
+    if (!hook) throw ValueError("register_hook: wants a function, got an empty one");
     auto& hooks = state.node ? state.node->outputs[state.output].hooks : state.hooks;
     static std::atomic<int> last{0};  // no number twice, so that a stale one removes nobody else's hook
     const int number = ++last;
