@@ -330,6 +330,25 @@ TEST_CASE("grad: goes only where an input lies") {
     CHECK(calls == 2);
 }
 
+TEST_CASE("grad: a rule is told which gradients are wanted") {
+    std::vector<bool> asked;
+    const auto product = [&asked](const Tensor& x, const Tensor& y, const Tensor& z) {
+        const Tensor out = (x * y * z).detach();
+        return differentiable("product", {x, y, z}, out.view(), [&asked, x, y, z](const GradientContext& context) {
+            asked = {context.needs(0), context.needs(1), context.needs(2)};
+            const Tensor& g = context.gradient();
+            return std::vector{g * y * z, g * x * z, g * x * y};
+        });
+    };
+    Tensor a = leaf({2}, {1}), b = leaf({3}, {1});
+    const Tensor constant = tensor({5}, {1});
+    CHECK(values(grad({product(a, b, constant)}, {b})[0]) == Values{10});
+    CHECK(asked == std::vector<bool>{false, true, false});
+    product(a, b, constant).backward();
+    CHECK(asked == std::vector<bool>{true, true, false});
+    CHECK(values(a.grad()) == Values{15});
+}
+
 TEST_CASE("grad: inputs that play no part") {
     Tensor a = leaf({1, 2}, {2}), b = leaf({3, 4}, {2});
     const Tensor y = sum(a * a);
