@@ -105,6 +105,20 @@ TEST_CASE("declivity devices: a line for each, and a star at the best") {
     CHECK(rows.back()[0] == '*');
 }
 
+TEST_CASE("declivity devices: one star among several") {
+    if (!built()) return;
+    // PoCL makes as many devices as it is asked for.
+    const std::string two = "-u DECLIVITY_DEVICE POCL_DEVICES='basic pthread' ";
+    if (nlohmann::json::parse(run("devices --json", two).out).size() != 2) return skip("PoCL is not the only driver here");
+    const auto stars = [](const Run& table) {
+        std::string out;
+        for (const std::string& line : lines(table.out)) out += line[0];
+        return out;
+    };
+    CHECK(stars(run("devices", two)) == " * *");  // title, two devices, what the star means
+    CHECK(stars(run("devices", two + "DECLIVITY_DEVICE=0:1")) == "  **");
+}
+
 TEST_CASE("declivity devices --json: what info() says") {
     if (!built()) return;
     const auto all = Device::all();
