@@ -13,9 +13,11 @@ void arange(const View& out, double start, double step) {
     require_rank("arange", "out", out, 1, "n");
     require_dense("arange", "out", out);
     if (out.dtype == DType::boolean) throw TypeError("arange: wants numbers, got bool");
-    if (!is_floating(out.dtype))
-        for (const double number : {start, step, start + static_cast<double>(out.numel() - 1) * step}) require_fits("arange", number, out.dtype);
     if (out.numel() == 0) return;
+    if (!is_floating(out.dtype)) {
+        require_fits("arange", step, DType::i64);  // downwards in an unsigned type as well
+        for (const double number : {start, start + static_cast<double>(out.numel() - 1) * step}) require_fits("arange", number, out.dtype);
+    }
     const bool floating = is_floating(out.dtype);
     Defines defines = real_defines(out.dtype);
     defines.set("OUT", cl_type(out.dtype)).set("COMPUTE", floating ? cl_type(out.dtype) : "long");

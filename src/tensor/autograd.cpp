@@ -127,6 +127,8 @@ Tensor Saved::get(std::string_view function) const {
 // ---- custom functions
 
 std::vector<Tensor> CustomFunction::operator()(const std::vector<Tensor>& inputs) const {
+    if (!forward || (!backward && recorded(inputs)))
+        throw ValueError(fmt::format("{}: wants the functions forward and backward, got no {}", name, forward ? "backward" : "forward"));
     std::vector<Tensor> outputs;
     {
         const NoGrad no_grad;
@@ -183,6 +185,9 @@ class Backward {
     static std::string_view caller(bool accumulate) { return accumulate ? "backward" : "grad"; }
 
     void start() {
+        if (request_.gradients.size() > request_.outputs.size())
+            throw ValueError(fmt::format("{}: wants at most {} gradients, one for each output, got {}", caller(request_.accumulate),
+                                         request_.outputs.size(), request_.gradients.size()));
         for (std::size_t i = 0; i < request_.outputs.size(); ++i) {
             const Tensor& output = request_.outputs[i];
             const std::string_view name = caller(request_.accumulate);

@@ -8,6 +8,8 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
+#include "tensor_state.hpp"
+
 namespace declivity {
 namespace {
 
@@ -33,13 +35,22 @@ Tensor full(const Shape& shape, double value, const TensorOptions& options) {
     return Tensor(out);
 }
 
-Tensor zeros_like(const Tensor& like) { return zeros(like.shape(), {like.dtype(), like.device()}); }
-Tensor ones_like(const Tensor& like) { return ones(like.shape(), {like.dtype(), like.device()}); }
+Tensor zeros_like(const Tensor& like) {
+    detail::require_defined("zeros_like", like);
+    return zeros(like.shape(), {like.dtype(), like.device()});
+}
+
+Tensor ones_like(const Tensor& like) {
+    detail::require_defined("ones_like", like);
+    return ones(like.shape(), {like.dtype(), like.device()});
+}
 
 Tensor arange(double start, double end, double step, const TensorOptions& options) {
-    if (!(step != 0) || !std::isfinite(start) || !std::isfinite(end))
-        throw ValueError(fmt::format("arange: wants finite bounds and a step other than 0, got {}, {}, {}", start, end, step));
-    const auto count = static_cast<std::int64_t>(std::max(0.0, std::ceil((end - start) / step)));
+    if (step == 0 || !std::isfinite(step) || !std::isfinite(start) || !std::isfinite(end))
+        throw ValueError(fmt::format("arange: wants finite bounds and a finite step other than 0, got {}, {}, {}", start, end, step));
+    const double steps = std::max(0.0, std::ceil((end - start) / step));
+    if (!(steps < 0x1p63)) throw ValueError(fmt::format("arange: wants a number of elements that fits into 63 bits, got {} of them", steps));
+    const auto count = static_cast<std::int64_t>(steps);
     const ops::View out = make({count}, options);
     ops::arange(out, start, step);
     return Tensor(out);
@@ -55,12 +66,14 @@ RandomState random_state(const Device& device) {
 void set_random_state(const Device& device, const RandomState& state) { ops::set_random_position(device, {state.seed, state.offset}); }
 
 Tensor uniform(const Shape& shape, double low, double high, const TensorOptions& options) {
-    if (!(low <= high)) throw ValueError(fmt::format("uniform: wants low <= high, got {} and {}", low, high));
+    if (!(low <= high) || !std::isfinite(low) || !std::isfinite(high))
+        throw ValueError(fmt::format("uniform: wants finite bounds, low <= high, got {} and {}", low, high));
     return random(shape, options, [&](const ops::View& out, const ops::RandomCall& call) { ops::random_uniform(out, low, high, call); });
 }
 
 Tensor normal(const Shape& shape, double mean, double deviation, const TensorOptions& options) {
-    if (!(deviation >= 0)) throw ValueError(fmt::format("normal: wants a deviation of at least 0, got {}", deviation));
+    if (!(deviation >= 0) || !std::isfinite(deviation) || !std::isfinite(mean))
+        throw ValueError(fmt::format("normal: wants a finite mean and a deviation of at least 0, got {} and {}", mean, deviation));
     return random(shape, options, [&](const ops::View& out, const ops::RandomCall& call) { ops::random_normal(out, mean, deviation, call); });
 }
 

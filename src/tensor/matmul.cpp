@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "broadcast.hpp"
+#include "tensor_state.hpp"
 
 namespace declivity {
 namespace {
@@ -93,6 +94,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
 }
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+    detail::require_defined("linear", x);
     if (!weight.defined() || weight.rank() != 2 || x.rank() == 0 || x.size(-1) != weight.size(1))
         throw ShapeError(fmt::format("linear: wants x (..., in) and weight (out, in), got {} and {}", x.shape().str(),
                                      weight.defined() ? weight.shape().str() : "none"));

@@ -4,6 +4,8 @@
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/functions.hpp>
 
+#include "tensor_state.hpp"
+
 namespace declivity {
 namespace {
 
@@ -19,6 +21,7 @@ ops::View make_like(const ops::View& like, const Shape& shape, DType dtype) { re
 }  // namespace
 
 Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options) {
+    detail::require_defined("max_pool2d", x);
     const auto parameters = parameters_of(options);
     const ops::View in = x.dense_view();
     const Shape shape = ops::pool2d_shape("max_pool2d", in.shape, parameters);
@@ -33,6 +36,7 @@ Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options) {
 }
 
 Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options) {
+    detail::require_defined("avg_pool2d", x);
     const auto parameters = parameters_of(options);
     const ops::View in = x.dense_view();
     const ops::View out = make_like(in, ops::pool2d_shape("avg_pool2d", in.shape, parameters), in.dtype);
@@ -46,6 +50,7 @@ Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options) {
 }
 
 Tensor global_avg_pool2d(const Tensor& x) {
+    detail::require_defined("global_avg_pool2d", x);
     ops::require_rank("global_avg_pool2d", "x", x.view(), 4, "N, C, H, W");
     return mean(x, {2, 3}, true);
 }

@@ -89,13 +89,15 @@ struct Printer {
 
 std::string Tensor::str() const {
     if (!defined()) return "Tensor(undefined)";
+    const std::string head = fmt::format("Tensor({}, {}, '{}'{})\n", name_of(dtype()), shape().str(), device().name(), requires_grad() ? ", requires_grad" : "");
+    if (numel() == 0) return head + "[]";  // whatever the other axes are, as NumPy does
     const NoGrad no_grad;
     const Tensor whole = detach();
     const Tensor shown = numel() > kMany ? edges(whole) : whole;
     const auto values = formatted(shown);
     std::size_t width = 0;
     for (const std::string& value : values) width = std::max(width, value.size());
-    std::string out = fmt::format("Tensor({}, {}, '{}'{})\n", name_of(dtype()), shape().str(), device().name(), requires_grad() ? ", requires_grad" : "");
+    std::string out = head;
     std::size_t position = 0;
     Printer{shape(), shown.shape(), values, width}.print(out, 0, position);
     return out;

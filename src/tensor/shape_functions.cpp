@@ -38,6 +38,7 @@ Shape completed(const Shape& from, const Shape& to) {
 }  // namespace
 
 Tensor reshape(const Tensor& x, const Shape& shape) {
+    detail::require_defined("reshape", x);
     const Shape target = completed(x.shape(), shape);
     if (target == x.shape()) return x;
     return alias("reshape", x, ops::reshaped(x.dense_view(), target),
@@ -45,6 +46,7 @@ Tensor reshape(const Tensor& x, const Shape& shape) {
 }
 
 Tensor flatten(const Tensor& x, std::int64_t first) {
+    detail::require_defined("flatten", x);
     const int axis = normalize_axis("flatten", first, x.rank());
     Shape shape;
     std::int64_t rest = 1;
@@ -57,6 +59,7 @@ Tensor flatten(const Tensor& x, std::int64_t first) {
 }
 
 Tensor permute(const Tensor& x, const Dims& order) {
+    detail::require_defined("permute", x);
     Dims axes = order;
     for (int i = 0; i < axes.rank(); ++i) axes[i] = normalize_axis("permute", order[i], x.rank());
     const ops::View result = ops::permuted(x.view(), axes);
@@ -66,6 +69,7 @@ Tensor permute(const Tensor& x, const Dims& order) {
 }
 
 Tensor transpose(const Tensor& x, std::int64_t axis_a, std::int64_t axis_b) {
+    detail::require_defined("transpose", x);
     const int a = normalize_axis("transpose", axis_a, x.rank()), b = normalize_axis("transpose", axis_b, x.rank());
     Dims order;
     for (int i = 0; i < x.rank(); ++i) order.push_back(i == a ? b : i == b ? a : i);
@@ -73,6 +77,7 @@ Tensor transpose(const Tensor& x, std::int64_t axis_a, std::int64_t axis_b) {
 }
 
 Tensor slice(const Tensor& x, std::int64_t axis, std::int64_t start, std::int64_t end, std::int64_t step) {
+    detail::require_defined("slice", x);
     const int along = normalize_axis("slice", axis, x.rank());
     const std::int64_t size = x.shape()[along];
     if (step < 1) throw ShapeError(fmt::format("slice: wants a step of at least 1, got {}", step));
@@ -97,6 +102,7 @@ Tensor slice(const Tensor& x, std::int64_t axis, std::int64_t start, std::int64_
 }
 
 Tensor expand(const Tensor& x, const Shape& shape) {
+    detail::require_defined("expand", x);
     if (shape == x.shape()) return x;
     return alias("expand", x, ops::expanded("expand", x.view(), shape),
                  [from = x.shape()](const GradientContext& context) { return std::vector{detail::sum_to(context.gradient(), from)}; });
@@ -104,6 +110,7 @@ Tensor expand(const Tensor& x, const Shape& shape) {
 
 Tensor concat(const std::vector<Tensor>& parts, std::int64_t axis) {
     if (parts.empty()) throw ValueError("concat: wants at least one tensor, got none");
+    for (const Tensor& part : parts) detail::require_defined("concat", part);
     const int along = normalize_axis("concat", axis, parts[0].rank());
     Shape shape = parts[0].shape();
     std::vector<std::int64_t> sizes;
@@ -133,6 +140,7 @@ Tensor concat(const std::vector<Tensor>& parts, std::int64_t axis) {
 }
 
 Tensor pad(const Tensor& x, const Dims& before, const Dims& after, double value) {
+    detail::require_defined("pad", x);
     const bool fits = before.rank() == x.rank() && after.rank() == x.rank() &&
                       std::ranges::all_of(before, [](auto n) { return n >= 0; }) && std::ranges::all_of(after, [](auto n) { return n >= 0; });
     if (!fits)

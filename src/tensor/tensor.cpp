@@ -59,6 +59,9 @@ void set_default_device(const Device& device) {
 Tensor::Tensor(const ops::View& view) : state_(std::make_shared<detail::TensorState>(detail::TensorState{.view = view})) {}
 
 Tensor Tensor::from_bytes(std::span<const std::byte> bytes, DType dtype, const Shape& shape, const std::optional<Device>& device) {
+    if (bytes.size() % size_of(dtype) != 0)
+        throw ShapeError(fmt::format("Tensor::from_bytes: wants {} bytes for shape {} of {}, got {}", ops::bytes_of(shape, dtype), shape.str(),
+                                     name_of(dtype), bytes.size()));
     if (bytes.size() != ops::bytes_of(shape, dtype))
         throw ShapeError(fmt::format("Tensor::from: wants {} values for shape {}, got {}", shape.numel(), shape.str(), bytes.size() / size_of(dtype)));
     const ops::View view = ops::View::make(device ? *device : default_device(), dtype, shape);
@@ -158,6 +161,7 @@ Tensor Tensor::detach() const {
 int Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) {
     auto& state = checked_state(state_, "register_hook");
     if (!requires_grad()) throw ValueError("register_hook: wants a tensor that requires a gradient, got one that does not");
+    if (!hook) throw ValueError("register_hook: wants a function, got an empty one");
     auto& hooks = state.node ? state.node->outputs[state.output].hooks : state.hooks;
     static std::atomic<int> last{0};  // no number twice, so that a stale one removes nobody else's hook
     const int number = ++last;

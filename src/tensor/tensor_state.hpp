@@ -5,9 +5,11 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include <declivity/runtime/error.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/tensor.hpp>
 
@@ -55,6 +57,11 @@ struct GradNode {
 
     ~GradNode();
 };
+
+/// For functions that take a tensor apart before they do anything else.
+inline void require_defined(std::string_view function, const Tensor& tensor) {
+    if (!tensor.defined()) throw ValueError(std::string(function) + ": wants a tensor, got an undefined one");
+}
 
 Edge edge_of(const Tensor& tensor);
 std::uint64_t next_sequence();

@@ -1,5 +1,5 @@
 # cmake -DHOW=install|subdirectory -DSOURCE=<project> -DBUILD=<its build> -DFOLDER=<scratch> -DVERSION=<wanted>
-#       -DGENERATOR=... -DCOMPILER=... -P run.cmake
+#       -DGENERATOR=... -DCOMPILER=... -DTOOLS=ON|OFF -P run.cmake
 #
 # Builds the consumer program against the installed library or against its sources, and runs it.
 cmake_minimum_required(VERSION 3.25)
@@ -18,6 +18,9 @@ if(HOW STREQUAL "install")
     file(REMOVE_RECURSE ${FOLDER})
     run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${FOLDER}/prefix)
     list(APPEND options -DCMAKE_PREFIX_PATH=${FOLDER}/prefix)
+    if(TOOLS)
+        run(${FOLDER}/prefix/bin/declivity --version)
+    endif()
 else()
     # The build folder stays, so that a second run compiles only what changed.
     list(APPEND options -DDECLIVITY_SOURCE_DIR=${SOURCE})

@@ -1,0 +1,761 @@
+// The graph: what is recorded, what backward and grad() give, how long values and nodes live, and what is refused.
+#include <cmath>
+#include <functional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <doctest/doctest.h>
+#include <tests/support/devices.hpp>
+#include <tests/support/gradient_check.hpp>
+#include <tests/support/values.hpp>
+
+using namespace declivity;
+using namespace declivity::test;
+
+namespace {
+
+std::vector<DType> floating_types() {
+    if (device().info().fp64) return {DType::f32, DType::f64};
+    return {DType::f32};
+}
+
+Tensor leaf(const std::vector<double>& elements, const Shape& shape, DType dtype = DType::f32) {
+    return tensor(elements, shape, dtype).set_requires_grad();
+}
+
+using Values = std::vector<double>;
+
+/// The same elements through a function of one's own that moves no data, and keeps its input.
+CustomFunction same() {
+    return {.name = "same",
+            .forward = [](const std::vector<Tensor>& in) { return std::vector{in[0].detach()}; },
+            .backward = [](const std::vector<Tensor>&, const std::vector<Tensor>&, const std::vector<Tensor>& g) { return g; }};
+}
+
+}  // namespace
+
+// ---- backward
+
+TEST_CASE("backward: of a scalar, and of more elements with a gradient") {
+    for (const DType dtype : floating_types()) {
+        Tensor x = leaf({1, 2, 3}, {3}, dtype);
+        sum(square(x)).backward();
+        CHECK(values(x.grad()) == Values{2, 4, 6});
+        CHECK(x.grad().dtype() == dtype);
+        CHECK(x.grad().shape() == Shape({3}));
+
+        Tensor y = leaf({1, 2, 3}, {3}, dtype);
+        square(y).backward(tensor({1, 10, 100}, {3}, dtype));
+        CHECK(values(y.grad()) == Values{2, 40, 600});
+
+        // One element in any number of axes is a scalar, too.
+        Tensor z = leaf({4}, {1, 1}, dtype);
+        square(z).backward();
+        CHECK(values(z.grad()) == Values{8});
+        CHECK(z.grad().shape() == Shape({1, 1}));
+        Tensor scaled = leaf({4}, {}, dtype);
+        square(scaled).backward(tensor({0.5}, {}, dtype));
+        CHECK(values(scaled.grad()) == Values{4});
+
+        Tensor none = leaf({}, {0, 3}, dtype);
+        square(none).backward(zeros({0, 3}, {dtype}));
+        CHECK(none.grad().shape() == Shape({0, 3}));
+    }
+}
+
+TEST_CASE("backward: of a leaf itself") {
+    Tensor x = leaf({3}, {1});
+    x.backward();
+    CHECK(values(x.grad()) == Values{1});
+    // The grad is written in place by the next backward, so it must not be the tensor that was handed in.
+    Tensor y = leaf({1, 2}, {2});
+    const Tensor given = tensor({5, 6}, {2});
+    y.backward(given);
+    y.backward(given);
+    CHECK(values(y.grad()) == Values{10, 12});
+    CHECK(values(given) == Values{5, 6});
+}
+
+TEST_CASE("backward: gradients of two calls add up until they are forgotten") {
+    for (const DType dtype : floating_types()) {
+        Tensor x = leaf({1, 2}, {2}, dtype);
+        sum(x * 3).backward();
+        const Tensor first = x.grad();
+        sum(x * x).backward();
+        CHECK(values(x.grad()) == Values{5, 7});
+        CHECK(values(first) == Values{5, 7});  // the same tensor
+        x.zero_grad();
+        CHECK_FALSE(x.grad().defined());
+        CHECK(values(first) == Values{5, 7});
+        sum(x).backward();
+        CHECK(values(x.grad()) == Values{1, 1});
+        x.set_grad(tensor({10, 20}, {2}, dtype));
+        sum(x).backward();
+        CHECK(values(x.grad()) == Values{11, 21});
+        x.set_grad({});
+        CHECK_FALSE(x.grad().defined());
+    }
+}
+
+TEST_CASE("backward: leaves that got the same gradient have memory of their own") {
+    Tensor a = leaf({1, 2}, {2}), b = leaf({3, 4}, {2});
+    const Tensor given = tensor({5, 6}, {2});
+    (a + b).backward(given);
+    CHECK(values(a.grad()) == Values{5, 6});
+    a.grad().fill_(0);
+    CHECK(values(b.grad()) == Values{5, 6});
+    CHECK(values(given) == Values{5, 6});
+    // A gradient that is one number repeated becomes as many numbers.
+    Tensor c = leaf({1, 2}, {2});
+    sum(c).backward();
+    c.grad().add_(tensor({1, 2}, {2}));
+    CHECK(values(c.grad()) == Values{2, 3});
+}
+
+TEST_CASE("backward: a value used twice") {
+    for (const DType dtype : floating_types()) {
+        Tensor x = leaf({2, -3}, {2}, dtype);
+        const Tensor shared = x * x;                    // x^2
+        const Tensor left = shared * 3, right = shared * shared;
+        sum(left + right).backward();                   // 3 x^2 + x^4
+        CHECK(values(x.grad()) == Values{6 * 2 + 4 * 8, 6 * -3 + 4 * -27});
+        // As both operands, and through paths of different length.
+        x.zero_grad();
+        sum(x + x).backward();
+        CHECK(values(x.grad()) == Values{2, 2});
+        x.zero_grad();
+        Tensor path = x;
+        for (int i = 0; i < 5; ++i) path = path + x;
+        sum(path).backward();
+        CHECK(values(x.grad()) == Values{6, 6});
+    }
+    if (device().info().fp64)
+        CHECK(gradient_difference([](const auto& in) {
+                  const Tensor h = tanh(in[0]);
+                  return h * in[0] + exp(h) * sum(h * in[1]);
+              }, {random_tensor({3}, 1, DType::f64), random_tensor({3}, 2, DType::f64)}) == "");
+}
+
+TEST_CASE("backward: each node is gone through once, after all that depend on it") {
+    // Twenty-five squares of the value before it as products of a value with itself: 2^25 paths.
+    int calls = 0;
+    CustomFunction counting = same();
+    counting.backward = [&calls](const auto&, const auto&, const std::vector<Tensor>& g) {
+        ++calls;
+        return g;
+    };
+    Tensor x = leaf({1}, {1});
+    Tensor y = x;
+    for (int i = 0; i < 25; ++i) {
+        y = counting({y})[0];
+        y = y * y;
+    }
+    y.backward();
+    CHECK(calls == 25);
+    CHECK(values(x.grad()) == Values{33554432});
+}
+
+TEST_CASE("backward: only leaves that require a gradient get one") {
+    Tensor a = leaf({1, 2}, {2}), b = tensor({3, 4}, {2});
+    const Tensor h = a * b;
+    CHECK(h.requires_grad());
+    CHECK_FALSE(h.is_leaf());
+    CHECK(a.is_leaf());
+    CHECK(b.is_leaf());
+    CHECK_FALSE((b * b).requires_grad());
+    CHECK((b * b).is_leaf());
+    sum(h).backward();
+    CHECK(values(a.grad()) == Values{3, 4});
+    CHECK_FALSE(b.grad().defined());
+    CHECK_FALSE(h.grad().defined());  // grad() of free functions and hooks give those of results
+    a.set_requires_grad(false);
+    CHECK_FALSE((a * b).requires_grad());
+}
+
+TEST_CASE("backward: through a graph again only with retain_graph") {
+    Tensor x = leaf({2, 3}, {2});
+    const Tensor y = sum(x * x * x);
+    y.backward({}, true);
+    y.backward({}, true);
+    CHECK(values(x.grad()) == Values{24, 54});
+    y.backward();
+    CHECK(values(x.grad()) == Values{36, 81});
+    CHECK_THROWS_WITH_AS(y.backward(), "backward of sum: the graph was used up by an earlier backward; pass retain_graph to the first one "
+                                       "to go through it again", ValueError);
+    // What failed changed no gradient, not even where the graph was still whole.
+    const Tensor trunk = exp(x);
+    sum(trunk).backward();
+    const auto before = values(x.grad());
+    CHECK_THROWS_WITH_AS(sum(trunk * x).backward(), "backward of exp: the graph was used up by an earlier backward; pass retain_graph to the "
+                                                    "first one to go through it again", ValueError);
+    CHECK(values(x.grad()) == before);
+}
+
+TEST_CASE("backward: a used up graph lets go of what it kept") {
+    Tensor x = leaf({1, 2}, {2});
+    std::weak_ptr<int> alive;
+    Tensor y;
+    {
+        const auto token = std::make_shared<int>(1);
+        alive = token;
+        CustomFunction holds = same();
+        holds.backward = [token](const auto&, const auto&, const std::vector<Tensor>& g) { return g; };
+        y = sum(holds({x})[0]);
+    }
+    CHECK_FALSE(alive.expired());
+    y.backward({}, true);
+    CHECK_FALSE(alive.expired());
+    y.backward();
+    CHECK(alive.expired());
+}
+
+TEST_CASE("backward: a chain of a hundred thousand calls, backward and to its end") {
+    const int length = small_cases() ? 2000 : 100000;
+    Tensor x = leaf({1, 2, 3, 4, 5, 6}, {2, 3});
+    {
+        // Views, which cost no kernel. Nothing is kept but the nodes.
+        Tensor y = x;
+        for (int i = 0; i < length; ++i) y = transpose(y);
+        y.backward(tensor({1, 2, 3, 4, 5, 6}, y.shape()));
+        CHECK(values(x.grad()) == Values{1, 2, 3, 4, 5, 6});
+    }
+    {
+        // Each node keeps a value that holds the node before it, as that of a product does.
+        const CustomFunction function = same();
+        Tensor y = x;
+        for (int i = 0; i < length; ++i) y = function({y})[0];
+        x.zero_grad();
+        y.backward(ones({2, 3}), true);
+        CHECK(values(x.grad()) == Values(6, 1));
+        CHECK(values(grad({y}, {x}, {.output_gradients = {ones({2, 3})}})[0]) == Values(6, 1));
+    }
+    {
+        // Never gone through, and given up by a thread with little stack of its own.
+        Tensor y = x;
+        const CustomFunction function = same();
+        for (int i = 0; i < length; ++i) y = function({y})[0];
+        std::thread([last = std::move(y)]() mutable { last = Tensor(); }).join();
+    }
+    CHECK(values(x) == Values{1, 2, 3, 4, 5, 6});
+}
+
+TEST_CASE("backward: what it refuses") {
+    Tensor x = leaf({1, 2}, {2});
+    const Tensor y = x * 2, plain = tensor({1, 2}, {2});
+    CHECK_THROWS_WITH_AS(y.backward(), "backward: wants a scalar, or a gradient of the output's shape, got a tensor of shape [2] without one", ValueError);
+    CHECK_THROWS_WITH_AS(y.backward(ones({3})), "backward: wants a gradient of shape [2], got [3]", ShapeError);
+    CHECK_THROWS_WITH_AS(y.backward(ones({2, 1})), "backward: wants a gradient of shape [2], got [2, 1]", ShapeError);
+    CHECK_THROWS_WITH_AS(sum(y).backward(ones({1})), "backward: wants a gradient of shape [], got [1]", ShapeError);
+    CHECK_THROWS_WITH_AS(y.backward(ones({2}, {DType::i32})), "backward: wants a gradient of type f32, got i32", TypeError);
+    if (device().info().fp64)
+        CHECK_THROWS_WITH_AS(y.backward(ones({2}, {DType::f64})), "backward: wants a gradient of type f32, got f64", TypeError);
+    const Device other = fresh_device();
+    CHECK_THROWS_WITH_AS(y.backward(ones({2}, {.device = other})),
+                         ("backward: wants a gradient on '" + device().name() + "', got one on '" + other.name() + "'").c_str(), DeviceError);
+    CHECK_THROWS_WITH_AS(sum(plain).backward(), "backward: wants a tensor that depends on one that requires a gradient, got one of shape [] that "
+                                                "does not (was it made under NoGrad, or detached?)", ValueError);
+    CHECK_THROWS_WITH_AS(Tensor().backward(), "backward: wants a tensor, got an undefined one", ValueError);
+    // None of these used the graph up.
+    CHECK_FALSE(x.grad().defined());
+    y.backward(ones({2}));
+    CHECK(values(x.grad()) == Values{2, 2});
+}
+
+TEST_CASE("requires_grad: leaves of f32 and f64 only") {
+    for (const DType dtype : {DType::i8, DType::u8, DType::i32, DType::i64, DType::boolean}) {
+        Tensor whole = zeros({2}, {dtype});
+        const std::string message = "set_requires_grad: wants f32 or f64, got " + std::string(name_of(dtype));
+        CHECK_THROWS_WITH_AS(whole.set_requires_grad(), message.c_str(), TypeError);
+        CHECK_NOTHROW(whole.set_requires_grad(false));
+        CHECK_FALSE(whole.requires_grad());
+    }
+    Tensor x = leaf({1.5, 2.5}, {2});
+    Tensor y = exp(x);
+    CHECK_THROWS_WITH_AS(y.set_requires_grad(), "set_requires_grad: wants a leaf, got the result of exp; detach() it first", ValueError);
+    CHECK_THROWS_WITH_AS(y.set_requires_grad(false), "set_requires_grad: wants a leaf, got the result of exp; detach() it first", ValueError);
+    CHECK_THROWS_WITH_AS(Tensor().set_requires_grad(), "set_requires_grad: wants a tensor, got an undefined one", ValueError);
+    // What is made of whole numbers ends the graph.
+    CHECK_FALSE(x.to(DType::i32).requires_grad());
+    CHECK_FALSE(greater(x, y).requires_grad());
+    CHECK_FALSE(argmax(x).requires_grad());
+    CHECK_THROWS_WITH_AS(x.set_grad(ones({3})), "set_grad: wants the gradient of shape [2], got [3]", ShapeError);
+    CHECK_THROWS_AS(x.set_grad(ones({2}, {DType::i32})), TypeError);
+    CHECK_THROWS_WITH_AS(Tensor().grad(), "grad: wants a tensor, got an undefined one", ValueError);
+}
+
+// ---- grad()
+
+TEST_CASE("grad: of chosen inputs, leaving every grad alone") {
+    for (const DType dtype : floating_types()) {
+        Tensor a = leaf({1, 2}, {2}, dtype), b = leaf({3, 4}, {2}, dtype);
+        const Tensor h = a * b, y = sum(h * h);
+        const auto found = grad({y}, {b, h, a, b}, {.retain_graph = true});
+        REQUIRE(found.size() == 4);
+        CHECK(values(found[0]) == Values{6, 32});    // 2 a^2 b
+        CHECK(values(found[1]) == Values{6, 16});    // 2 h
+        CHECK(values(found[2]) == Values{18, 64});   // 2 a b^2
+        CHECK(values(found[3]) == Values{6, 32});
+        CHECK_FALSE(a.grad().defined());
+        CHECK_FALSE(b.grad().defined());
+        // Several outputs: the gradients of their sum, with weights where given.
+        const auto of_two = grad({y, h}, {a}, {.output_gradients = {{}, tensor({1, 10}, {2}, dtype)}, .retain_graph = true});
+        CHECK(values(of_two[0]) == Values{18 + 3, 64 + 40});
+        CHECK(values(grad({h}, {h}, {.output_gradients = {tensor({7, 8}, {2}, dtype)}, .retain_graph = true})[0]) == Values{7, 8});
+        CHECK(values(grad({sum(a)}, {a})[0]) == Values{1, 1});
+        CHECK(values(grad({y}, {a})[0]) == Values{18, 64});
+        CHECK_THROWS_WITH_AS(grad({y}, {a}), "backward of sum: the graph was used up by an earlier backward; pass retain_graph to the first one to go "
+                                             "through it again", ValueError);
+    }
+}
+
+TEST_CASE("grad: goes only where an input lies") {
+    int calls = 0;
+    CustomFunction counting = same();
+    counting.backward = [&calls](const auto&, const auto&, const std::vector<Tensor>& g) {
+        ++calls;
+        return g;
+    };
+    Tensor a = leaf({1, 2}, {2}), b = leaf({3, 4}, {2});
+    const Tensor y = sum(counting({a})[0] * b);
+    CHECK(values(grad({y}, {b})[0]) == Values{1, 2});
+    CHECK(calls == 0);
+    const Tensor z = sum(counting({counting({a})[0]})[0] * b);
+    CHECK(values(grad({z}, {a})[0]) == Values{3, 4});
+    CHECK(calls == 2);
+}
+
+TEST_CASE("grad: a rule is told which gradients are wanted") {
+    std::vector<bool> asked;
+    const auto product = [&asked](const Tensor& x, const Tensor& y, const Tensor& z) {
+        const Tensor out = (x * y * z).detach();
+        return differentiable("product", {x, y, z}, out.view(), [&asked, x, y, z](const GradientContext& context) {
+            asked = {context.needs(0), context.needs(1), context.needs(2)};
+            const Tensor& g = context.gradient();
+            return std::vector{g * y * z, g * x * z, g * x * y};
+        });
+    };
+    Tensor a = leaf({2}, {1}), b = leaf({3}, {1});
+    const Tensor constant = tensor({5}, {1});
+    CHECK(values(grad({product(a, b, constant)}, {b})[0]) == Values{10});
+    CHECK(asked == std::vector<bool>{false, true, false});
+    product(a, b, constant).backward();
+    CHECK(asked == std::vector<bool>{true, true, false});
+    CHECK(values(a.grad()) == Values{15});
+}
+
+TEST_CASE("grad: inputs that play no part") {
+    Tensor a = leaf({1, 2}, {2}), b = leaf({3, 4}, {2});
+    const Tensor y = sum(a * a);
+    CHECK_THROWS_WITH_AS(grad({y}, {a, b}, {.retain_graph = true}), "grad: input 1 plays no part in the outputs; allow_unused gives an undefined "
+                                                                    "tensor for it", ValueError);
+    const auto found = grad({y}, {a, b}, {.allow_unused = true});
+    CHECK(values(found[0]) == Values{2, 4});
+    CHECK_FALSE(found[1].defined());
+}
+
+TEST_CASE("grad: what it refuses") {
+    Tensor x = leaf({1, 2}, {2});
+    const Tensor y = square(x), plain = tensor({1, 2}, {2});
+    const GradOptions keep{.retain_graph = true};
+    CHECK_THROWS_WITH_AS(grad({y}, {x}, keep), "grad: wants a scalar, or a gradient of the output's shape, got a tensor of shape [2] without one", ValueError);
+    CHECK_THROWS_WITH_AS(grad({y}, {x}, {.output_gradients = {ones({1, 2})}, .retain_graph = true}), "grad: wants a gradient of shape [2], got [1, 2]",
+                         ShapeError);
+    CHECK_THROWS_WITH_AS(grad({y}, {x}, {.output_gradients = {ones({2}, {DType::i64})}, .retain_graph = true}),
+                         "grad: wants a gradient of type f32, got i64", TypeError);
+    CHECK_THROWS_WITH_AS(grad({sum(y)}, {x, plain}, keep), "grad: wants inputs that require gradients, got input 1 that does not", ValueError);
+    CHECK_THROWS_WITH_AS(grad({sum(y)}, {Tensor()}, keep), "grad: wants inputs that require gradients, got input 0 that does not", ValueError);
+    CHECK_THROWS_WITH_AS(grad({Tensor()}, {x}), "grad: wants a tensor, got an undefined one", ValueError);
+    CHECK_THROWS_WITH_AS(grad({sum(plain)}, {x}), "grad: wants a tensor that depends on one that requires a gradient, got one of shape [] that does "
+                                                  "not (was it made under NoGrad, or detached?)", ValueError);
+    CHECK_THROWS_WITH_AS(grad({sum(y)}, {x}, {.output_gradients = {ones({}), ones({})}, .retain_graph = true}),
+                         "grad: wants at most 1 gradients, one for each output, got 2", ValueError);
+    CHECK(values(grad({sum(y)}, {x})[0]) == Values{2, 4});
+}
+
+TEST_CASE("grad: gradients of gradients, where the rules can be differentiated") {
+    for (const DType dtype : floating_types()) {
+        Tensor x = leaf({2, -1}, {2}, dtype);
+        const Tensor first = grad({sum(x * x * x)}, {x}, {.create_graph = true})[0];
+        CHECK(values(first) == Values{12, 3});
+        CHECK(first.requires_grad());
+        const Tensor second = grad({sum(first)}, {x}, {.create_graph = true})[0];
+        CHECK(values(second) == Values{12, -6});
+        CHECK(values(grad({sum(second)}, {x})[0]) == Values{6, 6});
+        CHECK_FALSE(x.grad().defined());
+    }
+    Tensor x = leaf({2, -1}, {2});
+    const Tensor first = grad({sum(exp(x))}, {x}, {.create_graph = true})[0];
+    CHECK(difference(first, {std::exp(2), std::exp(-1)}, {1e-5, 1e-5}) == "");
+    CHECK_THROWS_WITH_AS(grad({sum(first)}, {x}), "backward: exp has no gradient of its gradient", Unsupported);
+}
+
+// ---- what is recorded
+
+TEST_CASE("no_grad: nothing is recorded while it lives") {
+    Tensor x = leaf({1, 2}, {2});
+    CHECK(grad_enabled());
+    {
+        const NoGrad outer;
+        CHECK_FALSE(grad_enabled());
+        CHECK_FALSE(recorded({x}));
+        const Tensor y = x * x;
+        CHECK_FALSE(y.requires_grad());
+        CHECK(y.is_leaf());
+        {
+            const NoGrad inner;
+            CHECK_FALSE(grad_enabled());
+        }
+        CHECK_FALSE(grad_enabled());
+        CHECK(x.requires_grad());
+        x.mul_(2);  // a leaf may be written now
+        std::thread([] { CHECK(grad_enabled()); }).join();  // other threads are not concerned
+    }
+    CHECK(grad_enabled());
+    CHECK(recorded({Tensor(), x}));
+    CHECK_FALSE(recorded({Tensor(), x.detach()}));
+    try {
+        const NoGrad guard;
+        throw 1;
+    } catch (int) {
+    }
+    CHECK(grad_enabled());
+    // A graph that exists is gone through under it all the same.
+    const Tensor y = sum(x * x);
+    const NoGrad guard;
+    y.backward();
+    CHECK(values(x.grad()) == Values{4, 8});
+}
+
+TEST_CASE("detach: the same memory, outside of the graph") {
+    Tensor x = leaf({1, 2}, {2});
+    const Tensor y = x * 3, cut = y.detach();
+    CHECK(cut.view().buffer == y.view().buffer);
+    CHECK_FALSE(cut.requires_grad());
+    CHECK(cut.is_leaf());
+    sum(y * cut).backward();
+    CHECK(values(x.grad()) == Values{9, 18});  // not twice that
+    CHECK_FALSE(x.detach().requires_grad());
+    CHECK(x.requires_grad());
+    const Tensor copy = y.clone();
+    CHECK_FALSE(copy.requires_grad());
+    CHECK_FALSE(copy.view().buffer == y.view().buffer);
+    CHECK_THROWS_WITH_AS(Tensor().detach(), "detach: wants a tensor, got an undefined one", ValueError);
+}
+
+TEST_CASE("casts: differentiable between f32 and f64") {
+    if (!device().info().fp64) return;
+    Tensor x = leaf({1, 2}, {2});
+    const Tensor y = x.to(DType::f64);
+    CHECK(y.dtype() == DType::f64);
+    sum(y * y).backward();
+    CHECK(x.grad().dtype() == DType::f32);
+    CHECK(values(x.grad()) == Values{2, 4});
+    Tensor wide = leaf({3}, {1}, DType::f64);
+    const Tensor twice = grad({square(wide.to(DType::f32))}, {wide}, {.create_graph = false})[0];
+    CHECK(twice.dtype() == DType::f64);
+    CHECK(values(twice) == Values{6});
+}
+
+TEST_CASE("to another device: the gradient comes back") {
+    Tensor x = leaf({1, 2, 3}, {3});
+    const Device other = fresh_device();
+    const Tensor there = x.to(other);
+    CHECK(there.device() == other);
+    CHECK(values(there) == Values{1, 2, 3});
+    sum(there * there).backward();
+    CHECK(x.grad().device() == device());
+    CHECK(values(x.grad()) == Values{2, 4, 6});
+    CHECK_THROWS_AS(x + there, DeviceError);
+}
+
+// ---- hooks
+
+TEST_CASE("hooks: see each gradient once, whole, and may replace it") {
+    for (const DType dtype : floating_types()) {
+        Tensor x = leaf({1, 2}, {2}, dtype);
+        Tensor h = x * 3;
+        std::vector<Values> seen;
+        const auto note = [&seen](const Tensor& g) {
+            seen.push_back(values(g));
+            return Tensor();
+        };
+        x.register_hook(note);
+        h.register_hook(note);
+        sum(h + h * h).backward();  // dh = 1 + 2 h
+        CHECK(seen == std::vector<Values>{{7, 13}, {21, 39}});
+        CHECK(values(x.grad()) == Values{21, 39});
+
+        x.zero_grad();
+        seen.clear();
+        Tensor k = x * 3;
+        k.register_hook([](const Tensor& g) { return g * 10; });
+        k.register_hook(note);  // sees what the one before it made
+        sum(k).backward();
+        CHECK(seen == std::vector<Values>{{10, 10}, {30, 30}});
+        CHECK(values(x.grad()) == Values{30, 30});
+    }
+}
+
+TEST_CASE("hooks: of a leaf see what one backward gives, not what the grad adds up to") {
+    Tensor x = leaf({1, 2}, {2});
+    const int first = x.register_hook([](const Tensor& g) { return g * 2; });
+    sum(x).backward();
+    sum(x).backward();
+    CHECK(values(x.grad()) == Values{4, 4});
+    CHECK(values(grad({sum(x)}, {x})[0]) == Values{2, 2});
+    const int second = x.register_hook([](const Tensor& g) { return g + 1; });
+    CHECK(first != second);
+    x.zero_grad();
+    sum(x).backward();
+    CHECK(values(x.grad()) == Values{3, 3});
+    x.remove_hook(first);
+    x.remove_hook(first);  // gone already: no trouble
+    x.zero_grad();
+    sum(x).backward();
+    CHECK(values(x.grad()) == Values{2, 2});
+    x.remove_hook(second);
+    x.zero_grad();
+    sum(x).backward();
+    CHECK(values(x.grad()) == Values{1, 1});
+}
+
+TEST_CASE("hooks: may take themselves away, and must fit") {
+    Tensor x = leaf({1, 2}, {2});
+    int number = 0, calls = 0;
+    number = x.register_hook([&](const Tensor&) {
+        ++calls;
+        x.remove_hook(number);
+        return Tensor();
+    });
+    sum(x).backward();
+    sum(x).backward();
+    CHECK(calls == 1);
+    Tensor h = x * 2;
+    h.register_hook([](const Tensor&) { return ones({3}); });
+    CHECK_THROWS_WITH_AS(sum(h).backward(), "hook: wants a gradient of shape [2], got [3]", ShapeError);
+    Tensor k = x * 2;
+    k.register_hook([](const Tensor&) { return ones({2}, {DType::i32}); });
+    CHECK_THROWS_WITH_AS(sum(k).backward(), "hook: wants a gradient of type f32, got i32", TypeError);
+    Tensor plain = tensor({1}, {1});
+    CHECK_THROWS_WITH_AS(plain.register_hook({}), "register_hook: wants a tensor that requires a gradient, got one that does not", ValueError);
+    CHECK_THROWS_WITH_AS(x.register_hook({}), "register_hook: wants a function, got an empty one", ValueError);
+    CHECK_THROWS_WITH_AS(Tensor().register_hook({}), "register_hook: wants a tensor, got an undefined one", ValueError);
+}
+
+// ---- writing in place
+
+TEST_CASE("in place: tensors whose gradient is recorded are not written") {
+    Tensor x = leaf({1, 2}, {2});
+    Tensor y = x * 3, plain = tensor({5, 6}, {2});
+    const std::string rest = ": wants a tensor whose gradient is not being recorded, got one of shape [2] that requires a gradient; write under "
+                             "NoGrad, or to a detach()ed clone";
+    for (Tensor* to : {&x, &y}) {
+        CHECK_THROWS_WITH_AS(to->fill_(1), ("fill_" + rest).c_str(), ValueError);
+        CHECK_THROWS_WITH_AS(to->mul_(2), ("mul_" + rest).c_str(), ValueError);
+        CHECK_THROWS_WITH_AS(to->add_(plain), ("add_" + rest).c_str(), ValueError);
+        CHECK_THROWS_WITH_AS(to->copy_(plain), ("copy_" + rest).c_str(), ValueError);
+    }
+    const std::string source = ": wants a source whose gradient is not being recorded, got one of shape [2] that requires a gradient, which a write "
+                               "in place would lose; detach() it, or compute the sum instead";
+    CHECK_THROWS_WITH_AS(plain.add_(y), ("add_" + source).c_str(), ValueError);
+    CHECK_THROWS_WITH_AS(plain.copy_(x), ("copy_" + source).c_str(), ValueError);
+    CHECK_THROWS_WITH_AS(plain.add_(ones({3, 2})), "add_: wants a shape that stretches to [2], got [3, 2]", ShapeError);
+    CHECK_THROWS_WITH_AS(plain.copy_(ones({1, 2})), "copy_: wants the source of shape [2], got [1, 2]", ShapeError);
+    CHECK_THROWS_WITH_AS(plain.copy_(ones({2}, {DType::i32})), "copy_: wants a source of type f32, got i32", TypeError);
+    CHECK_THROWS_WITH_AS(Tensor().fill_(1), "fill_: wants a tensor, got an undefined one", ValueError);
+    CHECK_THROWS_WITH_AS(plain.add_(Tensor()), "add_: wants a tensor, got an undefined one", ValueError);
+    CHECK(values(plain) == Values{5, 6});
+    plain.add_(ones({1})).mul_(2);
+    CHECK(values(plain) == Values{12, 14});
+    plain.copy_(tensor({1, 2}, {2}, DType::f32));
+    CHECK(values(plain) == Values{1, 2});
+}
+
+TEST_CASE("in place: a value written after a function kept it is noticed") {
+    for (const DType dtype : floating_types()) {
+        // An input, ...
+        Tensor x = leaf({1, 2}, {2}, dtype), w = tensor({3, 4}, {2}, dtype);
+        const Tensor y = sum(x * w);
+        w.fill_(0);
+        try {
+            y.backward();
+            FAIL("a stale value was used");
+        } catch (const ValueError& error) {
+            const std::string message = error.what();
+            CHECK(message.find("backward of mul: a tensor of shape [2] that it needs was written in place after the forward call") == 0);
+            CHECK(message.find("clone()") != std::string::npos);
+        }
+        CHECK_FALSE(x.grad().defined());
+        // ... the leaf itself, ...
+        const Tensor z = sum(square(x));
+        {
+            const NoGrad guard;
+            x.mul_(2);
+        }
+        CHECK_THROWS_AS(z.backward(), ValueError);
+        // ... a result, through another handle to its memory, ...
+        const Tensor e = exp(x);
+        e.detach().fill_(1);
+        CHECK_THROWS_AS(sum(e).backward(), ValueError);
+        // ... and a view of it.
+        const Tensor p = sum(x * slice(w, 0, 0, 1));
+        slice(w, 0, 1, 2).fill_(9);
+        CHECK_THROWS_AS(p.backward(), ValueError);
+        // What needs no value is not troubled.
+        const Tensor s = sum(x + w);
+        w.fill_(5);
+        CHECK_NOTHROW(s.backward());
+        CHECK(values(x.grad()) == Values{1, 1});
+    }
+}
+
+TEST_CASE("in place: an optimizer's step between two forwards is no misuse") {
+    Tensor w = leaf({1, 2}, {2});
+    for (int step = 0; step < 3; ++step) {
+        w.zero_grad();
+        sum(square(w)).backward();
+        const NoGrad guard;
+        w.add_(w.grad() * -0.25);
+    }
+    CHECK(values(w) == Values{0.125, 0.25});
+}
+
+// ---- functions of one's own
+
+namespace {
+
+/// a * b and a + b at once.
+CustomFunction product_and_sum() {
+    return {.name = "product_and_sum",
+            .forward = [](const std::vector<Tensor>& in) { return std::vector{in[0] * in[1], in[0] + in[1]}; },
+            .backward = [](const std::vector<Tensor>& in, const std::vector<Tensor>&, const std::vector<Tensor>& g) {
+                return std::vector{g[0] * in[1] + g[1], g[0] * in[0] + g[1]};
+            }};
+}
+
+/// A function whose backward gives what it is told.
+CustomFunction gives(std::vector<Tensor> gradients) {
+    CustomFunction out = product_and_sum();
+    out.name = "gives";
+    out.backward = [gradients = std::move(gradients)](const auto&, const auto&, const auto&) { return gradients; };
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("custom function: values and gradients, of each output and of all") {
+    for (const DType dtype : floating_types()) {
+        Tensor a = leaf({1, 2, 3}, {3}, dtype), b = leaf({4, 5, 6}, {3}, dtype);
+        const auto out = product_and_sum()({a, b});
+        REQUIRE(out.size() == 2);
+        CHECK(values(out[0]) == Values{4, 10, 18});
+        CHECK(values(out[1]) == Values{5, 7, 9});
+        CHECK(out[0].requires_grad());
+        // The gradient of an output that nothing depends on is zeros.
+        CHECK(values(grad({sum(out[0])}, {a}, {.retain_graph = true})[0]) == Values{4, 5, 6});
+        CHECK(values(grad({sum(out[1])}, {b}, {.retain_graph = true})[0]) == Values{1, 1, 1});
+        sum(out[0] * out[1]).backward();
+        CHECK(values(a.grad()) == Values{4 * 6, 5 * 9, 6 * 12});  // b (2 a + b)
+        CHECK(values(b.grad()) == Values{1 * 9, 2 * 12, 3 * 15});
+    }
+    if (device().info().fp64)
+        CHECK(gradient_difference([](const auto& in) {
+                  const auto out = product_and_sum()({in[0], in[1]});
+                  return tanh(out[0]) * out[1];
+              }, {random_tensor({7}, 1, DType::f64), random_tensor({7}, 2, DType::f64)}) == "");
+}
+
+TEST_CASE("custom function: forward is not recorded, backward gets the outputs") {
+    CustomFunction function{
+        .name = "exponential",
+        .forward = [](const std::vector<Tensor>& in) {
+            CHECK_FALSE(grad_enabled());
+            return std::vector{exp(in[0])};
+        },
+        .backward = [](const std::vector<Tensor>& in, const std::vector<Tensor>& out, const std::vector<Tensor>& g) {
+            CHECK(in.size() == 1);
+            return std::vector{g[0] * out[0]};
+        }};
+    Tensor x = leaf({0, 1}, {2});
+    const Tensor y = function({x})[0];
+    sum(y).backward();
+    CHECK(difference(x.grad(), values(y), {1e-6, 1e-6}) == "");
+    CHECK_FALSE(function({x.detach()})[0].requires_grad());
+    {
+        const NoGrad guard;
+        CHECK_FALSE(function({x})[0].requires_grad());
+    }
+    const Tensor first = grad({sum(function({x})[0])}, {x}, {.create_graph = true})[0];
+    CHECK_THROWS_WITH_AS(sum(first).backward(), "backward: exponential has no gradient of its gradient", Unsupported);
+    const Tensor stale = function({x})[0];
+    stale.detach().fill_(0);
+    CHECK_THROWS_AS(sum(stale).backward(), ValueError);
+}
+
+TEST_CASE("custom function: inputs without gradient, and outputs of whole numbers") {
+    CustomFunction pick{
+        .name = "pick",
+        .forward = [](const std::vector<Tensor>& in) { return std::vector{in[0] * in[1].to(DType::f32), argmax(in[0])}; },
+        .backward = [](const std::vector<Tensor>& in, const std::vector<Tensor>&, const std::vector<Tensor>& g) {
+            return std::vector{g[0] * in[1].to(DType::f32), Tensor()};
+        }};
+    Tensor x = leaf({1, 5, 2}, {3});
+    const auto out = pick({x, tensor({1, 0, 2}, {3}, DType::i32)});
+    CHECK_FALSE(out[1].requires_grad());
+    CHECK(out[1].item<std::int64_t>() == 1);
+    sum(out[0]).backward();
+    CHECK(values(x.grad()) == Values{1, 0, 2});
+    // An undefined gradient is none at all.
+    Tensor a = leaf({1, 2}, {2}), b = leaf({3, 4}, {2});
+    sum(gives({ones({2}), Tensor()})({a, b})[0]).backward();
+    CHECK(values(a.grad()) == Values{1, 1});
+    CHECK_FALSE(b.grad().defined());
+}
+
+TEST_CASE("custom function: what it refuses, by its name") {
+    Tensor a = leaf({1, 2}, {2}), b = leaf({3, 4}, {2});
+    const auto backward_of = [&](std::vector<Tensor> gradients) { sum(gives(std::move(gradients))({a, b})[0]).backward(); };
+    CHECK_THROWS_WITH_AS(backward_of({ones({2})}), "backward of gives: wants 2 gradients, one for each input, got 1", ValueError);
+    CHECK_THROWS_WITH_AS(backward_of({}), "backward of gives: wants 2 gradients, one for each input, got 0", ValueError);
+    CHECK_THROWS_WITH_AS(backward_of({ones({2}), ones({2}), ones({2})}), "backward of gives: wants 2 gradients, one for each input, got 3", ValueError);
+    CHECK_THROWS_WITH_AS(backward_of({ones({2}), ones({3})}), "backward of gives, input 1: wants a gradient of shape [2], got [3]", ShapeError);
+    CHECK_THROWS_WITH_AS(backward_of({ones({}), ones({2})}), "backward of gives, input 0: wants a gradient of shape [2], got []", ShapeError);
+    CHECK_THROWS_WITH_AS(backward_of({ones({2}, {DType::i32}), ones({2})}), "backward of gives, input 0: wants a gradient of type f32, got i32", TypeError);
+    CHECK_FALSE(a.grad().defined());
+    CustomFunction nothing = product_and_sum();
+    nothing.forward = [](const auto& in) { return std::vector{in[0] + 1, Tensor()}; };
+    CHECK_THROWS_WITH_AS(nothing({a, b}), "product_and_sum: forward wants to give tensors, got an undefined one", ValueError);
+    CustomFunction half = product_and_sum();
+    half.forward = {};
+    CHECK_THROWS_WITH_AS(half({a, b}), "product_and_sum: wants the functions forward and backward, got no forward", ValueError);
+    half = product_and_sum();
+    half.backward = {};
+    CHECK_THROWS_WITH_AS(half({a, b}), "product_and_sum: wants the functions forward and backward, got no backward", ValueError);
+    CHECK_NOTHROW((void)half({a.detach(), b.detach()}));  // nobody will ask for it
+    // An error on the way stays what it is.
+    CustomFunction fails = product_and_sum();
+    fails.backward = [](const auto&, const auto&, const auto&) -> std::vector<Tensor> { throw std::out_of_range("mine"); };
+    CHECK_THROWS_AS(sum(fails({a, b})[0]).backward(), std::out_of_range);
+    CHECK(grad_enabled());
+}
+
+TEST_CASE("several threads record and go through graphs of their own over shared leaves") {
+    const Tensor w = leaf({1, 2, 3}, {3});
+    std::vector<Values> found(4);
+    std::vector<std::thread> threads;
+    for (std::size_t number = 0; number < found.size(); ++number)
+        threads.emplace_back([&, number] {
+            for (int round = 0; round < 20; ++round) found[number] = values(grad({sum(w * w * static_cast<double>(number))}, {w})[0]);
+        });
+    for (std::thread& thread : threads) thread.join();
+    for (std::size_t number = 0; number < found.size(); ++number) {
+        const auto times = static_cast<double>(number);
+        CHECK(found[number] == Values{2 * times, 4 * times, 6 * times});
+    }
+}

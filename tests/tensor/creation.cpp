@@ -1,0 +1,339 @@
+// New tensors: constants, ranges, values from the host and back, other types and devices, random numbers.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <doctest/doctest.h>
+#include <tests/support/devices.hpp>
+#include <tests/support/values.hpp>
+
+using namespace declivity;
+using namespace declivity::test;
+
+namespace {
+
+using Values = std::vector<double>;
+
+std::vector<DType> floating_types() {
+    if (device().info().fp64) return {DType::f32, DType::f64};
+    return {DType::f32};
+}
+
+std::vector<DType> all_types() {
+    auto out = floating_types();
+    out.insert(out.end(), {DType::i8, DType::u8, DType::i32, DType::i64, DType::boolean});
+    return out;
+}
+
+/// Puts the random numbers of the device back where they were.
+struct KeepRandom {
+    RandomState before = random_state(device());
+    ~KeepRandom() { set_random_state(device(), before); }
+};
+
+}  // namespace
+
+TEST_CASE("full, zeros, ones: every type and rank") {
+    for (const DType dtype : all_types())
+        for (const Shape& shape : {Shape{}, Shape{1}, Shape{7}, Shape{3, 5}, Shape{2, 0, 3}, Shape{1, 3, 1, 5, 1}}) {
+            CAPTURE(name_of(dtype));
+            CAPTURE(shape.str());
+            const auto count = static_cast<std::size_t>(shape.numel());
+            for (const Tensor& one : {ones(shape, {dtype}), ones_like(zeros(shape, {dtype})), full(shape, 1, {dtype})}) {
+                CHECK(one.dtype() == dtype);
+                CHECK(one.shape() == shape);
+                CHECK(values(one) == Values(count, 1));
+            }
+            CHECK(values(zeros(shape, {dtype})) == Values(count, 0));
+            CHECK(values(zeros_like(ones(shape, {dtype}))) == Values(count, 0));
+            if (dtype != DType::boolean) CHECK(values(full(shape, 99, {dtype})) == Values(count, 99));
+        }
+    CHECK(zeros({2}).dtype() == DType::f32);
+    CHECK(zeros({2}).device() == default_device());
+    CHECK_FALSE(zeros({2}).requires_grad());
+    const Device other = fresh_device();
+    CHECK(zeros({2}, {.device = other}).device() == other);
+    CHECK(ones_like(zeros({2}, {.device = other})).device() == other);
+    CHECK(full({2}, 0.1).to_vector<float>()[1] == 0.1F);
+    CHECK(full({1}, -0x1p63, {DType::i64}).item<std::int64_t>() == std::numeric_limits<std::int64_t>::min());
+    CHECK(std::isnan(full({1}, NAN).item<float>()));
+    CHECK(full({1}, -INFINITY).item<float>() == -INFINITY);
+    // Of a view's own shape, not of the memory behind it.
+    CHECK(zeros_like(transpose(ones({2, 3}))).shape() == Shape({3, 2}));
+}
+
+TEST_CASE("full: what it refuses") {
+    CHECK_THROWS_WITH_AS(full({2}, 0.5, {DType::i32}), "fill: wants a whole number that fits into i32, got 0.5", ValueError);
+    CHECK_THROWS_WITH_AS(full({2}, -1, {DType::u8}), "fill: wants a whole number that fits into u8, got -1", ValueError);
+    CHECK_THROWS_WITH_AS(full({2}, 128, {DType::i8}), "fill: wants a whole number that fits into i8, got 128", ValueError);
+    CHECK_THROWS_AS(full({2}, NAN, {DType::i64}), ValueError);
+    CHECK_THROWS_WITH_AS(zeros({2, -1}), "a tensor wants sizes of at least 0, got [2, -1]", ShapeError);
+    CHECK_THROWS_AS(zeros({std::int64_t{1} << 40, std::int64_t{1} << 40}), ShapeError);
+    CHECK_THROWS_WITH_AS(zeros_like(Tensor()), "zeros_like: wants a tensor, got an undefined one", ValueError);
+    CHECK_THROWS_WITH_AS(ones_like(Tensor()), "ones_like: wants a tensor, got an undefined one", ValueError);
+}
+
+TEST_CASE("default_device: where tensors are made when nothing is said") {
+    const Device before = default_device(), other = fresh_device();
+    CHECK(before == device());
+    set_default_device(other);
+    CHECK(zeros({2}).device() == other);
+    CHECK(Tensor::from<float>({1, 2}, {2}).device() == other);
+    CHECK(arange(0, 3).device() == other);
+    CHECK(uniform({2}).device() == other);
+    CHECK(zeros({2}, {.device = before}).device() == before);
+    set_default_device(before);
+    CHECK(zeros({2}).device() == before);
+}
+
+TEST_CASE("arange: whole, fractional and negative steps") {
+    CHECK(values(arange(0, 5)) == Values{0, 1, 2, 3, 4});
+    CHECK(arange(0, 5).dtype() == DType::f32);
+    CHECK(values(arange(2, 10, 3)) == Values{2, 5, 8});
+    CHECK(values(arange(5, 0, -1)) == Values{5, 4, 3, 2, 1});
+    CHECK(values(arange(5, 0, -2)) == Values{5, 3, 1});
+    CHECK(values(arange(-1, 1, 0.25)) == Values{-1, -0.75, -0.5, -0.25, 0, 0.25, 0.5, 0.75});
+    CHECK(values(arange(1, -1, -0.5)) == Values{1, 0.5, 0, -0.5});
+    CHECK(values(arange(0, 1, 5)) == Values{0});
+    CHECK(arange(3, 3).shape() == Shape({0}));
+    CHECK(arange(3, 0).shape() == Shape({0}));
+    CHECK(arange(0, 3, -1).shape() == Shape({0}));
+    // As many as NumPy gives, however the tenths are rounded.
+    CHECK(arange(0, 1, 0.1).size(0) == 10);
+    CHECK(arange(0, 0.3, 0.1).size(0) == 3);
+    CHECK(arange(1, 1.3, 0.1).size(0) == 4);
+    for (const DType dtype : floating_types()) {
+        const Tensor x = arange(-3, 7, 0.07, {dtype});
+        Values wanted;
+        for (int i = 0; i < 143; ++i) wanted.push_back(-3 + 0.07 * i);
+        CHECK(x.dtype() == dtype);
+        CHECK(difference(x, wanted, tolerance(dtype, 1, 10)) == "");
+    }
+}
+
+TEST_CASE("arange: whole numbers are exact in every type") {
+    CHECK(values(arange(-100, 100, 50, {DType::i8})) == Values{-100, -50, 0, 50});
+    CHECK(values(arange(250, 256, 1, {DType::u8})) == Values{250, 251, 252, 253, 254, 255});
+    CHECK(values(arange(3, -1, -1, {DType::u8})) == Values{3, 2, 1, 0});
+    CHECK(arange(0, 0, 1, {DType::u8}).shape() == Shape({0}));
+    CHECK(arange(2147483640, 2147483648.0, 4, {DType::i32}).to_vector<std::int32_t>() == std::vector<std::int32_t>{2147483640, 2147483644});
+    const auto far = arange(0x1p53, 0x1p53 + 8, 2, {DType::i64}).to_vector<std::int64_t>();
+    const std::int64_t base = std::int64_t{1} << 53;
+    CHECK(far == std::vector<std::int64_t>{base, base + 2, base + 4, base + 6});
+    CHECK(arange(0, 100000, 1, {DType::i64}).to_vector<std::int64_t>()[99999] == 99999);
+}
+
+TEST_CASE("arange: what it refuses") {
+    CHECK_THROWS_WITH_AS(arange(0, 3, 0), "arange: wants finite bounds and a finite step other than 0, got 0, 3, 0", ValueError);
+    CHECK_THROWS_WITH_AS(arange(0, INFINITY), "arange: wants finite bounds and a finite step other than 0, got 0, inf, 1", ValueError);
+    CHECK_THROWS_WITH_AS(arange(NAN, 3), "arange: wants finite bounds and a finite step other than 0, got nan, 3, 1", ValueError);
+    CHECK_THROWS_WITH_AS(arange(0, 3, NAN), "arange: wants finite bounds and a finite step other than 0, got 0, 3, nan", ValueError);
+    CHECK_THROWS_AS(arange(0, 3, INFINITY), ValueError);
+    CHECK_THROWS_WITH_AS(arange(0, 1e300), "arange: wants a number of elements that fits into 63 bits, got 1e+300 of them", ValueError);
+    CHECK_THROWS_WITH_AS(arange(0, 3, 0.5, {DType::i32}), "arange: wants a whole number that fits into i64, got 0.5", ValueError);
+    CHECK_THROWS_WITH_AS(arange(0, 257, 1, {DType::u8}), "arange: wants a whole number that fits into u8, got 256", ValueError);
+    CHECK_THROWS_WITH_AS(arange(1, -2, -1, {DType::u8}), "arange: wants a whole number that fits into u8, got -1", ValueError);
+    CHECK_THROWS_WITH_AS(arange(0, 2, 1, {DType::boolean}), "arange: wants numbers, got bool", TypeError);
+}
+
+TEST_CASE("from the host and back: every type") {
+    CHECK(Tensor::from<float>({1.5F, -2}, {2}).to_vector<float>() == std::vector<float>{1.5F, -2});
+    CHECK(Tensor::from<std::int8_t>({-128, 127}, {2}).to_vector<std::int8_t>() == std::vector<std::int8_t>{-128, 127});
+    CHECK(Tensor::from<std::uint8_t>({0, 255}, {2}).to_vector<std::uint8_t>() == std::vector<std::uint8_t>{0, 255});
+    CHECK(Tensor::from<std::int32_t>({-5, 7}, {2}).to_vector<std::int32_t>() == std::vector<std::int32_t>{-5, 7});
+    CHECK(Tensor::from<std::int64_t>({std::int64_t{1} << 62, -1}, {2}).to_vector<std::int64_t>() == std::vector<std::int64_t>{std::int64_t{1} << 62, -1});
+    if (device().info().fp64) CHECK(Tensor::from<double>({0.1, 1e300}, {2}).to_vector<double>() == std::vector<double>{0.1, 1e300});
+    const Tensor flags = Tensor::from<bool>({true, false, true}, {3});
+    CHECK(flags.dtype() == DType::boolean);
+    CHECK(flags.to_vector<std::uint8_t>() == std::vector<std::uint8_t>{1, 0, 1});
+    std::array<bool, 3> read{};
+    flags.copy_to(std::span<bool>(read));
+    CHECK(read == std::array<bool, 3>{true, false, true});
+
+    const std::array<const float, 4> constant{1, 2, 3, 4};
+    CHECK(values(Tensor::from(std::span<const float>(constant), {2, 2})) == Values{1, 2, 3, 4});
+    // The host's values may change at once.
+    std::vector<float> host(5000, 1);
+    const Tensor taken = Tensor::from(host, {5000});
+    std::ranges::fill(host, 2.0F);
+    CHECK(values(taken) == Values(5000, 1));
+    // Row-major, whatever lies in memory.
+    CHECK(transpose(Tensor::from<float>({1, 2, 3, 4, 5, 6}, {2, 3})).to_vector<float>() == std::vector<float>{1, 4, 2, 5, 3, 6});
+    CHECK(expand(Tensor::from<float>({1, 2}, {2, 1}), {2, 3}).to_vector<float>() == std::vector<float>{1, 1, 1, 2, 2, 2});
+    CHECK(Tensor::from<float>({}, {3, 0}).to_vector<float>().empty());
+    CHECK(Tensor::from<float>({7}, {}).rank() == 0);
+    CHECK(Tensor::from<float>({1, 2, 3, 4, 5, 6}, {2, 3}).size(-1) == 3);
+    CHECK_THROWS_WITH_AS((void)Tensor::from<float>({1, 2, 3, 4, 5, 6}, {2, 3}).size(2), "size: wants an axis in [-2, 1], got 2", ShapeError);
+}
+
+TEST_CASE("from the host and back: wrong sizes and types") {
+    CHECK_THROWS_WITH_AS(Tensor::from<float>({1, 2, 3, 4, 5}, {2, 3}), "Tensor::from: wants 6 values for shape [2, 3], got 5", ShapeError);
+    CHECK_THROWS_WITH_AS(Tensor::from(std::vector<std::int64_t>(7), {2, 3}), "Tensor::from: wants 6 values for shape [2, 3], got 7", ShapeError);
+    CHECK_THROWS_WITH_AS(Tensor::from<float>({}, {}), "Tensor::from: wants 1 values for shape [], got 0", ShapeError);
+    CHECK_THROWS_WITH_AS(Tensor::from<float>({1}, {0}), "Tensor::from: wants 0 values for shape [0], got 1", ShapeError);
+    CHECK_THROWS_AS(Tensor::from<float>({1}, {-1}), ShapeError);
+    const std::array<std::byte, 7> bytes{};
+    CHECK_THROWS_WITH_AS(Tensor::from_bytes(bytes, DType::f32, {1}), "Tensor::from_bytes: wants 4 bytes for shape [1] of f32, got 7", ShapeError);
+
+    const Tensor x = tensor({1, 2, 3, 4, 5, 6}, {2, 3});
+    std::vector<float> five(5), seven(7);
+    CHECK_THROWS_WITH_AS(x.copy_to(std::span<float>(five)), "copy_to: wants room for 6 elements (shape [2, 3]), got 5", ShapeError);
+    CHECK_THROWS_WITH_AS(x.copy_to(std::span<float>(seven)), "copy_to: wants room for 6 elements (shape [2, 3]), got 7", ShapeError);
+    CHECK_THROWS_WITH_AS((void)x.to_vector<double>(), "copy_to: wants the tensor's type, f32, got f64", TypeError);
+    CHECK_THROWS_WITH_AS((void)x.to_vector<std::int32_t>(), "copy_to: wants the tensor's type, f32, got i32", TypeError);
+    CHECK_THROWS_AS((void)tensor({1}, {1}, DType::u8).item<bool>(), TypeError);  // 2 is no bool
+}
+
+TEST_CASE("item: the only element") {
+    CHECK(tensor({2.5}, {}).item<float>() == 2.5F);
+    CHECK(tensor({2.5}, {1, 1}).item<float>() == 2.5F);
+    CHECK(tensor({-7}, {1}, DType::i64).item<std::int64_t>() == -7);
+    CHECK(Tensor::from<bool>({true}, {}).item<bool>());
+    CHECK(Tensor::from<bool>({true}, {}).item<std::uint8_t>() == 1);
+    CHECK(slice(tensor({1, 2, 3}, {3}), 0, 1, 2).item<float>() == 2);
+    CHECK_THROWS_WITH_AS((void)tensor({1, 2}, {2}).item<float>(), "item: wants a tensor of one element, got shape [2]", ShapeError);
+    CHECK_THROWS_WITH_AS((void)zeros({0}).item<float>(), "item: wants a tensor of one element, got shape [0]", ShapeError);
+    CHECK_THROWS_WITH_AS((void)tensor({1}, {1}).item<double>(), "item: wants the tensor's type, f32, got f64", TypeError);
+    CHECK_THROWS_WITH_AS((void)Tensor().item<float>(), "item: wants a tensor, got an undefined one", ValueError);
+}
+
+TEST_CASE("to: another type") {
+    const Tensor x = tensor({-2.75, 0, 3.5, 300}, {2, 2});
+    CHECK(x.to(DType::f32).view().buffer == x.view().buffer);
+    CHECK(values(x.to(DType::i32)) == Values{-2, 0, 3, 300});
+    CHECK(values(x.to(DType::u8)) == Values{0, 0, 3, 255});
+    CHECK(values(x.to(DType::boolean)) == Values{1, 0, 1, 1});
+    CHECK(values(x.to(DType::boolean).to(DType::f32)) == Values{1, 0, 1, 1});
+    CHECK(values(transpose(x).to(DType::i64)) == Values{-2, 3, 0, 300});
+    for (const DType from : all_types())
+        for (const DType to : all_types()) {
+            const Tensor there = tensor({1, 0, 1}, {3}, from).to(to);
+            CHECK(there.dtype() == to);
+            CHECK(values(there) == Values{1, 0, 1});
+            CHECK(zeros({0, 2}, {from}).to(to).shape() == Shape({0, 2}));
+        }
+    CHECK_THROWS_WITH_AS((void)Tensor().to(DType::f32), "to: wants a tensor, got an undefined one", ValueError);
+}
+
+TEST_CASE("to: another device") {
+    const Device other = fresh_device();
+    const Tensor x = transpose(tensor({1, 2, 3, 4, 5, 6}, {2, 3}));
+    CHECK(x.to(device()).view().buffer == x.view().buffer);
+    const Tensor there = x.to(other);
+    CHECK(there.device() == other);
+    CHECK(there.shape() == Shape({3, 2}));
+    CHECK(values(there) == values(x));
+    CHECK(values(there.to(device()) + x) == Values{2, 8, 4, 10, 6, 12});
+    for (const DType dtype : all_types()) CHECK(values(ones({3}, {dtype}).to(other)) == Values{1, 1, 1});
+    CHECK(zeros({0, 2}).to(other).shape() == Shape({0, 2}));
+    Tensor target = zeros({3, 2});
+    target.copy_(there);
+    CHECK(values(target) == values(x));
+    CHECK_THROWS_WITH_AS((void)Tensor().to(other), "to: wants a tensor, got an undefined one", ValueError);
+}
+
+TEST_CASE("clone: memory of its own, dense") {
+    const Tensor x = tensor({1, 2, 3, 4, 5, 6}, {2, 3});
+    Tensor copy = transpose(x).clone();
+    CHECK(copy.view().dense());
+    copy.fill_(0);
+    CHECK(values(x) == Values{1, 2, 3, 4, 5, 6});
+    CHECK(values(expand(tensor({3}, {1}), {4}).clone()) == Values{3, 3, 3, 3});
+    CHECK_THROWS_WITH_AS((void)Tensor().clone(), "clone: wants a tensor, got an undefined one", ValueError);
+}
+
+TEST_CASE("random: the same seed gives the same values, another seed or position others") {
+    const KeepRandom keep;
+    for (const DType dtype : floating_types()) {
+        const auto draw = [&] {
+            return std::array{values(uniform({3, 7}, -1, 1, {dtype})), values(normal({5, 5}, 2, 3, {dtype})), values(bernoulli({101}, 0.5, {dtype}))};
+        };
+        manual_seed(7);
+        CHECK(random_state(device()).seed == 7);
+        CHECK(random_state(device()).offset == 0);
+        const auto first = draw();
+        const RandomState after = random_state(device());
+        const auto second = draw();
+        manual_seed(7);
+        CHECK(draw() == first);
+        CHECK(draw() == second);
+        set_random_state(device(), after);
+        CHECK(draw() == second);
+        manual_seed(8);
+        const auto other = draw();
+        for (std::size_t i = 0; i < 3; ++i) {
+            CHECK(first[i] != second[i]);
+            CHECK(first[i] != other[i]);
+        }
+    }
+    // Every device has the seed and its own position.
+    manual_seed(9);
+    const auto here = values(uniform({10}));
+    const Device late = fresh_device();
+    CHECK(values(uniform({10}, 0, 1, {.device = late})) == here);
+    // What draws nothing moves nothing.
+    const auto offset = random_state(device()).offset;
+    CHECK(uniform({0, 3}).shape() == Shape({0, 3}));
+    CHECK(random_state(device()).offset == offset);
+}
+
+TEST_CASE("random: moments and bounds") {
+    const KeepRandom keep;
+    const std::int64_t size = small_cases() ? 1001 : 100003;
+    const double errors = 5 / std::sqrt(static_cast<double>(size));  // five standard errors of a spread of 1
+    const auto moments = [](const Values& x) {
+        double mean = 0, square = 0;
+        for (const double value : x) mean += value / static_cast<double>(x.size());
+        for (const double value : x) square += (value - mean) * (value - mean) / static_cast<double>(x.size());
+        return std::pair(mean, std::sqrt(square));
+    };
+    for (const DType dtype : floating_types()) {
+        manual_seed(2025);
+        const auto flat = values(uniform({size}, -3, 5, {dtype}));
+        CHECK(std::ranges::all_of(flat, [](double x) { return x >= -3 && x < 5; }));
+        CHECK(std::abs(moments(flat).first - 1) < 2.4 * errors);
+        CHECK(std::abs(moments(flat).second - 8 / std::sqrt(12)) < 2.4 * errors);
+        const auto bell = values(normal({size}, -2, 0.5, {dtype}));
+        CHECK(std::abs(moments(bell).first + 2) < 0.5 * errors);
+        CHECK(std::abs(moments(bell).second - 0.5) < 0.5 * errors);
+        const auto coin = values(bernoulli({size}, 0.3, {dtype}));
+        CHECK(std::ranges::all_of(coin, [](double x) { return x == 0 || x == 1; }));
+        CHECK(std::abs(moments(coin).first - 0.3) < 0.46 * errors);
+        CHECK(values(bernoulli({50}, 0, {dtype})) == Values(50, 0));
+        CHECK(values(bernoulli({50}, 1, {dtype})) == Values(50, 1));
+        CHECK(values(uniform({5}, 2, 2, {dtype})) == Values(5, 2));
+        CHECK(values(normal({5}, 2, 0, {dtype})) == Values(5, 2));
+    }
+    // Other types hold the same numbers, converted.
+    manual_seed(1);
+    const Tensor real = uniform({100}, 0, 10);
+    manual_seed(1);
+    const Tensor whole = uniform({100}, 0, 10, {DType::i32});
+    CHECK(whole.dtype() == DType::i32);
+    CHECK(values(whole) == values(real.to(DType::i32)));
+    CHECK(bernoulli({5}, 0.5, {DType::boolean}).dtype() == DType::boolean);
+    CHECK(uniform({}).rank() == 0);
+}
+
+TEST_CASE("random: what it refuses") {
+    const KeepRandom keep;
+    CHECK_THROWS_WITH_AS(uniform({2}, 1, 0), "uniform: wants finite bounds, low <= high, got 1 and 0", ValueError);
+    CHECK_THROWS_WITH_AS(uniform({2}, NAN, 0), "uniform: wants finite bounds, low <= high, got nan and 0", ValueError);
+    CHECK_THROWS_WITH_AS(uniform({2}, 0, INFINITY), "uniform: wants finite bounds, low <= high, got 0 and inf", ValueError);
+    CHECK_THROWS_WITH_AS(normal({2}, 0, -1), "normal: wants a finite mean and a deviation of at least 0, got 0 and -1", ValueError);
+    CHECK_THROWS_WITH_AS(normal({2}, 0, NAN), "normal: wants a finite mean and a deviation of at least 0, got 0 and nan", ValueError);
+    CHECK_THROWS_WITH_AS(normal({2}, INFINITY, 1), "normal: wants a finite mean and a deviation of at least 0, got inf and 1", ValueError);
+    CHECK_THROWS_WITH_AS(bernoulli({2}, 1.5), "bernoulli: wants a probability in [0, 1], got 1.5", ValueError);
+    CHECK_THROWS_WITH_AS(bernoulli({2}, -0.1), "bernoulli: wants a probability in [0, 1], got -0.1", ValueError);
+    CHECK_THROWS_AS(bernoulli({2}, NAN), ValueError);
+    CHECK_THROWS_AS(uniform({-2}), ShapeError);
+    CHECK(random_state(device()).offset == keep.before.offset);
+}

@@ -1,0 +1,183 @@
+// The program `declivity`, as a user runs it: with the devices at hand, without any, and with one that does not exist.
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <declivity/runtime/device.hpp>
+#include <declivity/version.hpp>
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+#include <tests/support/skip.hpp>
+#include <tests/support/temp_folder.hpp>
+
+using namespace declivity;
+using namespace declivity::test;
+
+namespace {
+
+/// The program beside this one.
+std::filesystem::path program() { return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "declivity"; }
+
+bool built() {
+    if (std::filesystem::exists(program())) return true;
+    skip("the program declivity was not built");
+    return false;
+}
+
+struct Run {
+    int code = 0;
+    std::string out, error;
+};
+
+/// @param environment words of env(1), such as "NAME=value"
+Run run(const std::string& arguments, const std::string& environment = "") {
+    const TempFolder folder;
+    const std::string errors = folder / "errors";
+    std::FILE* pipe = popen(("env " + environment + " '" + program().string() + "' " + arguments + " 2>'" + errors + "'").c_str(), "r");
+    REQUIRE(pipe != nullptr);
+    Run result;
+    std::array<char, 4096> bytes{};
+    for (std::size_t count = 0; (count = std::fread(bytes.data(), 1, bytes.size(), pipe)) > 0;) result.out.append(bytes.data(), count);
+    const int status = pclose(pipe);
+    result.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    const Bytes said = get_file(errors);
+    result.error.assign(said.begin(), said.end());
+    return result;
+}
+
+std::vector<std::string> lines(const std::string& text) {
+    std::vector<std::string> out;
+    std::istringstream stream(text);
+    for (std::string line; std::getline(stream, line);) out.push_back(line);
+    return out;
+}
+
+/// For a process that sees no driver.
+std::string nothing(const TempFolder& empty) { return "-u OCL_ICD_FILENAMES -u DECLIVITY_DEVICE OCL_ICD_VENDORS='" + empty.path().string() + "'"; }
+
+}  // namespace
+
+TEST_CASE("declivity: version and help") {
+    if (!built()) return;
+    const Run version = run("--version");
+    CHECK(version.code == 0);
+    CHECK(version.out == "declivity " + std::string(kVersion) + "\n");
+    const Run help = run("--help");
+    CHECK(help.code == 0);
+    CHECK(help.out.find("devices") != std::string::npos);
+    CHECK(run("devices --help").out.find("--json") != std::string::npos);
+    for (const std::string wrong : {"", "frobnicate", "devices --frobnicate", "devices more"}) {
+        CAPTURE(wrong);
+        const Run refused = run(wrong);
+        CHECK(refused.code != 0);
+        CHECK(refused.out.empty());
+        CHECK_FALSE(refused.error.empty());
+    }
+}
+
+TEST_CASE("declivity devices: a line for each, and a star at the best") {
+    if (!built()) return;
+    const auto all = Device::all();
+    const Device best = Device::best();
+    const Run table = run("devices");
+    CHECK(table.code == 0);
+    CHECK(table.error.empty());
+    const auto rows = lines(table.out);
+    REQUIRE(rows.size() == all.size() + 2);
+    for (const std::string word : {"id", "name", "platform", "driver", "type", "units", "memory", "fp64", "fp16", "subgroups", "command buffers"})
+        CHECK(rows[0].find(word) != std::string::npos);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const DeviceInfo& info = all[i].info();
+        const std::string& row = rows[i + 1];
+        CAPTURE(row);
+        CHECK(row[0] == (all[i] == best ? '*' : ' '));
+        for (const std::string& cell : {info.id, info.name, info.platform, info.driver, std::to_string(info.compute_units)})
+            CHECK(row.find(cell) != std::string::npos);
+        CHECK(row.find(info.name) == rows[0].find("name"));  // below its title
+        const std::size_t fp64 = rows[0].find("fp64");
+        CHECK(row.substr(fp64, info.fp64 ? 3 : 1) == (info.fp64 ? "yes" : "-"));
+    }
+    CHECK(rows.back()[0] == '*');
+}
+
+TEST_CASE("declivity devices: one star among several") {
+    if (!built()) return;
+    // PoCL makes as many devices as it is asked for.
+    const std::string two = "-u DECLIVITY_DEVICE POCL_DEVICES='basic pthread' ";
+    if (nlohmann::json::parse(run("devices --json", two).out).size() != 2) return skip("PoCL is not the only driver here");
+    const auto stars = [](const Run& table) {
+        std::string out;
+        for (const std::string& line : lines(table.out)) out += line[0];
+        return out;
+    };
+    CHECK(stars(run("devices", two)) == " * *");  // title, two devices, what the star means
+    CHECK(stars(run("devices", two + "DECLIVITY_DEVICE=0:1")) == "  **");
+}
+
+TEST_CASE("declivity devices --json: what info() says") {
+    if (!built()) return;
+    const auto all = Device::all();
+    const Run listed = run("devices --json");
+    CHECK(listed.code == 0);
+    CHECK(listed.error.empty());
+    const auto json = nlohmann::json::parse(listed.out);
+    REQUIRE(json.size() == all.size());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const DeviceInfo& info = all[i].info();
+        CHECK(json[i]["id"] == info.id);
+        CHECK(json[i]["name"] == info.name);
+        CHECK(json[i]["vendor"] == info.vendor);
+        CHECK(json[i]["platform"] == info.platform);
+        CHECK(json[i]["version"] == info.version);
+        CHECK(json[i]["driver"] == info.driver);
+        CHECK(json[i]["compute_units"] == info.compute_units);
+        CHECK(json[i]["memory"] == info.global_memory);
+        CHECK(json[i]["max_allocation"] == info.max_allocation);
+        CHECK(json[i]["local_memory"] == info.local_memory);
+        CHECK(json[i]["max_work_group"] == info.max_work_group);
+        CHECK(json[i]["fp64"] == info.fp64);
+        CHECK(json[i]["fp16"] == info.fp16);
+        CHECK(json[i]["subgroups"] == info.subgroups);
+        CHECK(json[i]["int64_atomics"] == info.int64_atomics);
+        CHECK(json[i]["command_buffers"] == info.command_buffers);
+        CHECK(json[i]["extensions"] == info.extensions);
+        CHECK(json[i]["best"] == (all[i] == Device::best()));
+        if (info.type == DeviceType::cpu) CHECK(json[i]["type"] == "cpu");
+        if (info.type == DeviceType::gpu) CHECK(json[i]["type"] == "gpu");
+    }
+}
+
+TEST_CASE("declivity devices: without a driver it says what is wrong and what to do") {
+    if (!built()) return;
+    const TempFolder empty;
+    const Run none = run("devices", nothing(empty));
+    CHECK(none.code == 1);
+    CHECK(none.out.empty());
+    CHECK(lines(none.error).size() == 1);
+    CHECK(none.error.find("declivity: no OpenCL device found") == 0);
+    CHECK(none.error.find("pocl-opencl-icd") != std::string::npos);
+    const Run json = run("devices --json", nothing(empty));
+    CHECK(json.code == 1);
+    CHECK(nlohmann::json::parse(json.out) == nlohmann::json::array());
+    CHECK(json.error == none.error);
+    CHECK(run("--version", nothing(empty)).code == 0);
+}
+
+TEST_CASE("declivity devices: a DECLIVITY_DEVICE that fits none is an error below the list") {
+    if (!built()) return;
+    const Run wrong = run("devices", "DECLIVITY_DEVICE=frobnicator");
+    CHECK(wrong.code == 1);
+    CHECK(lines(wrong.out).size() == Device::all().size() + 1);
+    CHECK(wrong.out.find('*') == std::string::npos);
+    CHECK(wrong.error.find("DECLIVITY_DEVICE") != std::string::npos);
+    CHECK(wrong.error.find("frobnicator") != std::string::npos);
+    const std::string last = Device::all().back().info().id;
+    const Run named = run("devices --json", "DECLIVITY_DEVICE=" + last);
+    CHECK(named.code == 0);
+    CHECK(nlohmann::json::parse(named.out).back()["best"] == true);
+}
