@@ -14,7 +14,7 @@
 namespace declivity::test {
 
 inline const std::vector<std::int64_t>& tensor_sizes() {
-    static const std::vector<std::int64_t> small{1, 7, 33, 0, 130}, all{1, 7, 4095, 4096, 4097, 0, 33, 10001, 130};
+    static const std::vector<std::int64_t> small{1, 0, 33}, all{1, 7, 4095, 4096, 4097, 0, 33, 10001, 130};
     return small_cases() ? small : all;
 }
 
@@ -111,6 +111,7 @@ inline std::vector<DType> real_types() {
 inline std::vector<Device> pooled_and_exact() {
     std::vector<Device> devices;
     for (const char* mode : {"", "exact"}) {
+        if (small_cases() && *mode == '\0') continue;
         const Environment pool("DECLIVITY_POOL", mode);
         devices.push_back(fresh_device());
     }
