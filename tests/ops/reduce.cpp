@@ -104,8 +104,9 @@ TEST_CASE("the same sum has the same bits every time") {
 TEST_CASE("NaN and infinities pass through") {
     for (const Family family : kFamilies) {
     const ops::FamilyScope scope(family);
-    for (const std::int64_t n : {3, 50, 200}) {
+    for (const std::int64_t n : small_cases() ? std::vector<std::int64_t>{50} : std::vector<std::int64_t>{3, 50, 200}) {
         for (const std::int64_t at : {std::int64_t{0}, n / 2, n - 1}) {
+            if (small_cases() && at != n / 2) continue;
             auto elements = random_values(n, 6);
             elements[static_cast<std::size_t>(at)] = NAN;
             for (const Shape& shape : {Shape{1, n}, Shape{n, 1}}) {

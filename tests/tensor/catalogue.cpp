@@ -415,7 +415,7 @@ TEST_CASE("catalogue: values agree with plain C++, dense and strided") {
 }
 
 TEST_CASE("catalogue: gradients agree with central differences, dense and strided") {
-    if (!device().info().fp64) return;
+    if (!device().info().fp64 || small_cases()) return;  // below, the same kernels run once
     const KeepRandom keep;
     for (const Case& one : catalogue()) {
         if (!one.differentiable) continue;
