@@ -13,6 +13,7 @@
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
 #include <tests/support/gradient_check.hpp>
+#include <tests/support/threads.hpp>
 #include <tests/support/values.hpp>
 
 using namespace declivity;
@@ -748,12 +749,11 @@ TEST_CASE("custom function: what it refuses, by its name") {
 TEST_CASE("several threads record and go through graphs of their own over shared leaves") {
     const Tensor w = leaf({1, 2, 3}, {3});
     std::vector<Values> found(4);
-    std::vector<std::thread> threads;
-    for (std::size_t number = 0; number < found.size(); ++number)
-        threads.emplace_back([&, number] {
-            for (int round = 0; round < 20; ++round) found[number] = values(grad({sum(w * w * static_cast<double>(number))}, {w})[0]);
-        });
-    for (std::thread& thread : threads) thread.join();
+    const auto faults = in_threads(4, [&](int number) -> std::string {
+        for (int round = 0; round < 20; ++round) found[static_cast<std::size_t>(number)] = values(grad({sum(w * w * number)}, {w})[0]);
+        return "";
+    });
+    for (const std::string& fault : faults) CHECK(fault == "");
     for (std::size_t number = 0; number < found.size(); ++number) {
         const auto times = static_cast<double>(number);
         CHECK(found[number] == Values{2 * times, 4 * times, 6 * times});
