@@ -4,10 +4,10 @@
 #include <cmath>
 #include <fstream>
 #include <functional>
-#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <declivity/runtime/error.hpp>
@@ -384,9 +384,9 @@ TEST_CASE("catalogue: the table has every function of functions.hpp") {
     std::ifstream file(source_folder().parent_path() / "include/declivity/tensor/functions.hpp");
     REQUIRE(file);
     std::set<std::string> declared, known;
-    const std::regex declaration(R"(^(?:inline|DECLIVITY_API) Tensor (operator.|\w+)\()");
     for (std::string line; std::getline(file, line);)
-        if (std::smatch match; std::regex_search(line, match, declaration)) declared.insert(match[1]);
+        for (const std::string_view start : {"inline Tensor ", "DECLIVITY_API Tensor "})
+            if (line.starts_with(start)) declared.insert(line.substr(start.size(), line.find('(') - start.size()));
     for (const Case& one : catalogue()) known.insert(one.name);
     CHECK(declared.size() > 50);
     for (const std::string& name : declared) {
