@@ -12,9 +12,8 @@ Device fresh_device() {
     const Device like = device();
     cl_command_queue queue = make_queue(interop::context(like), interop::device_id(like), CL_QUEUE_PROFILING_ENABLE);
     if (queue == nullptr) throw std::runtime_error("no further command queue");
-    const Device fresh = interop::wrap(interop::context(like), queue);
-    clReleaseCommandQueue(queue);
-    return fresh;
+    const cl::CommandQueue owned(queue);  // wrap() retains it, and may throw
+    return interop::wrap(interop::context(like), queue);
 }
 
 cl_command_queue make_queue(cl_context context, cl_device_id device, cl_command_queue_properties properties) try {
