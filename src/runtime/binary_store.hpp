@@ -15,6 +15,7 @@ namespace declivity::detail {
 class BinaryStore {
   public:
     BinaryStore(const DeviceInfo& device, const std::string& source, const std::string& options);
+    [[nodiscard]] bool enabled() const { return !file_.empty(); }
     /// The binary, when a whole one for exactly this device, driver, source and options is there.
     [[nodiscard]] std::optional<std::vector<unsigned char>> load() const noexcept;
     /// Writes a temporary file and renames it, so that other processes see a whole file or none.

@@ -1,10 +1,12 @@
 #include "program_cache.hpp"
 
+#include <chrono>
 #include <vector>
 
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
+#include "binary_saver.hpp"
 #include "binary_store.hpp"
 #include "device_state.hpp"
 
@@ -106,6 +108,8 @@ cl::Program ProgramCache::build(const KernelSpec& spec, const std::string& sourc
         }
     }
     cl::Program program;
+    BinarySaver::instance().postpone();
+    const auto begin = std::chrono::steady_clock::now();
     try {
         program = cl::Program(device_.context, source);
         program.build({device_.device}, kBuildOptions);
@@ -118,20 +122,9 @@ cl::Program ProgramCache::build(const KernelSpec& spec, const std::string& sourc
     } catch (const cl::Error& error) {
         throw_status(error.err(), fmt::format("build of '{}'", spec.file), device_.info.name);
     }
-    save(program, store);
+    if (store.enabled())
+        BinarySaver::instance().save(program, device_.device, store, std::chrono::steady_clock::now() - begin, driver_);
     return program;
-}
-
-void ProgramCache::save(const cl::Program& program, const BinaryStore& store) const {
-    try {
-        // A program belongs to all devices of its context, and a context of the user's may have several.
-        const auto devices = program.getInfo<CL_PROGRAM_DEVICES>();
-        const auto binaries = program.getInfo<CL_PROGRAM_BINARIES>();
-        for (std::size_t i = 0; i < devices.size() && i < binaries.size(); ++i)
-            if (devices[i]() == device_.device() && !binaries[i].empty()) store.save(binaries[i]);
-    } catch (const cl::Error&) {
-        // Not every driver gives binaries out; then each process compiles.
-    }
 }
 
 }  // namespace declivity::detail

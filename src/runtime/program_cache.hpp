@@ -1,6 +1,7 @@
 // Floor 1, private. Compiled programs, in memory and on disk.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -10,11 +11,10 @@
 
 #include <declivity/runtime/launch.hpp>
 
+#include "binary_saver.hpp"
 #include "opencl.hpp"
 
 namespace declivity::detail {
-
-class BinaryStore;
 
 struct KernelState {
     cl::Kernel kernel;
@@ -39,9 +39,9 @@ class ProgramCache {
     };
     cl::Program program(const KernelSpec& spec);
     cl::Program build(const KernelSpec& spec, const std::string& source);
-    void save(const cl::Program& program, const BinaryStore& store) const;
 
     DeviceState& device_;
+    std::atomic<BinarySaver::Driver> driver_ = BinarySaver::Driver::unknown;
     std::mutex mutex_;
     std::condition_variable built_;
     std::unordered_map<std::string, std::shared_ptr<KernelState>> kernels_;  // by file, defines, name

@@ -4,13 +4,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/interop.hpp>
 #include <declivity/runtime/launch.hpp>
 #include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <runtime/binary_saver.hpp>
 #include <runtime/binary_store.hpp>
 #include <runtime/device_state.hpp>
 #include <runtime/program_cache.hpp>
@@ -20,6 +25,7 @@
 #include <tests/support/temp_folder.hpp>
 
 using namespace declivity;
+using detail::BinarySaver;
 using detail::BinaryStore;
 using test::Environment;
 using test::TempFolder;
@@ -41,6 +47,7 @@ bool scales(const std::string& added = "0.25f") {
     launch(Kernel(device, {kFile, "scale", {{"ADDED", added}}}), {.global = 3},
            {n, BufferArgument{&x, 0, 4}, BufferArgument{&y, 0, 4}, 2.0f});
     read(y, 0, std::as_writable_bytes(std::span(out)));
+    BinarySaver::instance().finish();
     const float more = std::stof(added);
     return out == std::vector<float>{2 * (1 + more), 2 * (2 + more), 2 * (3 + more)};
 }
@@ -201,6 +208,50 @@ TEST_CASE("program cache: where it lies, and how it is switched off") {
     }
     fs::current_path(before);
     CHECK(files_in(folder / "here").empty());
+}
+
+namespace {
+
+/// Builds a program for a driver that is said to be `driver`, and hands it to the saver.
+BinaryStore hand_to_saver(const Device& device, std::atomic<BinarySaver::Driver>& driver, const std::string& source) {
+    const cl::Device raw(interop::device_id(device), true);
+    const cl::Program program(cl::Context(interop::context(device), true), source, true);
+    const BinaryStore store(device.info(), source, "");
+    BinarySaver::instance().save(program, raw, store, std::chrono::hours(1), driver);
+    return store;
+}
+
+}  // namespace
+
+TEST_CASE("program cache: binaries of a slow driver are stored later, those of a fast one at once") {
+    const TempFolder folder;
+    const auto cache = cache_at(folder.path());
+    const Device device = test::fresh_device();
+    std::atomic<BinarySaver::Driver> unknown = BinarySaver::Driver::unknown, slow = BinarySaver::Driver::slow;
+    CHECK_UNARY(hand_to_saver(device, unknown, "__kernel void first() {}").load().has_value());
+    CHECK(unknown == BinarySaver::Driver::fast);  // compared with a build of an hour
+    for (const char* source : {"__kernel void second() {}", "__kernel void third() {}"}) {
+        const BinaryStore store = hand_to_saver(device, slow, source);
+        CHECK_UNARY(!store.load().has_value());
+        BinarySaver::instance().finish();
+        CHECK_UNARY(store.load().has_value());
+    }
+    BinarySaver::instance().finish();  // with nothing to do
+}
+
+TEST_CASE("program cache: child process that leaves binaries waiting" * doctest::skip()) {
+    static std::atomic<BinarySaver::Driver> slow = BinarySaver::Driver::slow;
+    for (int i = 0; i < 3; ++i)
+        CHECK(!hand_to_saver(test::device(), slow, fmt::format("__kernel void number{}() {{}}", i)).load().has_value());
+}
+
+TEST_CASE("program cache: a process may end while binaries wait") {
+    const TempFolder folder;
+    test::Child child("program cache: child process that leaves binaries waiting",
+                      std::map<std::string, std::optional<std::string>>{{"DECLIVITY_CACHE_DIR", folder.path().string()}});
+    const auto result = child.finish();
+    INFO(result.output);
+    CHECK(result.code == 0);
 }
 
 TEST_CASE("program cache: child process" * doctest::skip()) {
