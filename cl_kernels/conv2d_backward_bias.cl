@@ -3,8 +3,8 @@
 //   dbias[o] = sum over n, p, q of dout[n, o, p, q], in two steps: over each plane (n, o), then over n
 //
 //   SUM_RUN   neighbouring elements that a work-item of conv2d_sum_partials adds: many on CPU-like devices, 1 on GPU-like ones
-//   REAL, VW, GROUP (conv2d_tiled.clh)
-#include "conv2d_tiled.clh"
+//   REAL, VW, GROUP (vectors.clh)
+#include "vectors.clh"
 
 // sum[i] = sum over k in [0, partials) of partial[k][i], for i in [0, count).
 __kernel void conv2d_sum_partials(const long count, const long partials, __global const REAL* restrict partial,

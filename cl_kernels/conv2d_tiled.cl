@@ -14,8 +14,8 @@
 //
 //   OCB     output channels of a tile; NV  vectors of positions of a tile. OCB * NV + NV + 1 vectors must fit in the
 //           registers (src/ops/conv2d_tiled.cpp chooses both by a cost model)
-//   MAX_TAPS, REAL, VW, GROUP (conv2d_tiled.clh)
-#include "conv2d_tiled.clh"
+//   MAX_TAPS, REAL, VW, GROUP (vectors.clh)
+#include "vectors.clh"
 
 struct Pack {
     long group_step, filter_step, channel_step;  // in the weights, between groups, and output and input channels of this sum

@@ -12,8 +12,8 @@
 //
 //   OB      output channels of a tile; TB  streams of a tile. OB * TB + OB + 1 vectors must fit in the registers
 //           (src/ops/conv2d_tiled_weights.cpp chooses both by a cost model)
-//   MAX_TAPS, REAL, VW, GROUP (conv2d_tiled.clh)
-#include "conv2d_tiled.clh"
+//   MAX_TAPS, REAL, VW, GROUP (vectors.clh)
+#include "vectors.clh"
 
 struct Streams {
     long x_image, x_channel;        // elements from one image and channel to the next, in the copy of x

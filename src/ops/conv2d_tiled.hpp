@@ -11,7 +11,7 @@ namespace declivity::ops::tiled {
 /// Filters of more elements are left to the direct strategy: the offsets of a filter's elements travel as an argument.
 constexpr std::int64_t kMaxTaps = 128;
 
-/// How kernels are shaped for a device (conv2d_tiled.clh).
+/// How kernels are shaped for a device (vectors.clh).
 struct Form {
     std::int64_t vector;     ///< VW
     std::int64_t group;      ///< GROUP

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "conv2d_tiled.hpp"
+#include "vector_form.hpp"
 
 namespace declivity::ops::tiled {
 namespace {
@@ -23,19 +24,13 @@ std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(value
 }  // namespace
 
 Form form_of(const Device& device, Family family, DType dtype) {
-    const DeviceInfo& info = device.info();
     if (family == Family::gpu_like) {
         Form form{.vector = 1, .group = kGpuGroup, .registers = kGpuRegisters};
-        while (form.group > 1 && static_cast<std::size_t>(form.group) > info.max_work_group) form.group /= 2;
+        while (form.group > 1 && static_cast<std::size_t>(form.group) > device.info().max_work_group) form.group /= 2;
         return form;
     }
-    const std::int64_t width = dtype == DType::f64 ? info.vector_width_f64 : info.vector_width_f32;
-    const std::int64_t most = dtype == DType::f64 ? 8 : 16;
-    Form form{.vector = most, .group = 1, .registers = 32};
-    while (form.vector > 4 && form.vector > width) form.vector /= 2;
-    // 512-bit vectors come with 32 registers (AVX-512); of narrower ones most processors have 16.
-    if (form.vector < most) form.registers = 16;
-    return form;
+    const VectorForm narrowed = vector_form(device, dtype);
+    return {.vector = narrowed.vector, .group = 1, .registers = narrowed.registers};
 }
 
 Defines defines_of(const Form& form, DType dtype) {

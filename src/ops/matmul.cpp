@@ -20,6 +20,7 @@ struct Strategy {
 
 constexpr Strategy kStrategies[] = {
     {"clblast", matmul_clblast_serves, matmul_clblast},
+    {"packed", matmul_packed_serves, matmul_packed},
     {"tiled", matmul_tiled_serves, matmul_tiled},
 };
 
@@ -28,15 +29,18 @@ constexpr Strategy kStrategies[] = {
 const Strategy& choose(const MatmulProblem& problem) {
     if (const char* wanted = std::getenv("DECLIVITY_MATMUL"); wanted != nullptr && *wanted != '\0') {
         const auto* named = std::ranges::find(kStrategies, wanted, &Strategy::name);
-        if (named == std::end(kStrategies)) throw ValueError(fmt::format("DECLIVITY_MATMUL: wants clblast or tiled, got \"{}\"", wanted));
+        if (named == std::end(kStrategies)) throw ValueError(fmt::format("DECLIVITY_MATMUL: wants clblast, packed or tiled, got \"{}\"", wanted));
         if (named->serves(problem)) return *named;
     }
     const bool large = problem.m * problem.n * problem.k >= 64 * 64 * 64;
-    const bool clblast = problem.out.device().family() == Family::gpu_like && large && problem.batch <= 4;
-    return clblast && matmul_clblast_serves(problem) ? kStrategies[0] : kStrategies[1];
+    if (problem.out.device().family() == Family::cpu_like)
+        return large && problem.m >= 8 && matmul_packed_serves(problem) ? kStrategies[1] : kStrategies[2];
+    return large && problem.batch <= 4 && matmul_clblast_serves(problem) ? kStrategies[0] : kStrategies[2];
 }
 
 }  // namespace
+
+std::string_view matmul_strategy(const MatmulProblem& problem) { return choose(problem).name; }
 
 void matmul(const View& a, const View& b, const View& out, const Epilogue& epilogue) {
     require_floating("matmul", "a", a);

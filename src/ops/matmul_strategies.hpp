@@ -1,6 +1,8 @@
 // Floor 2, private. The strategies behind matmul. Each says whether it can serve a problem, and runs it.
 #pragma once
 
+#include <string_view>
+
 #include <declivity/ops/view.hpp>
 
 namespace declivity::ops {
@@ -13,8 +15,14 @@ struct MatmulProblem {
     std::int64_t batch, m, n, k;
 };
 
+/// Name of the strategy that would serve a problem.
+std::string_view matmul_strategy(const MatmulProblem& problem);
+
 bool matmul_clblast_serves(const MatmulProblem& problem);
 void matmul_clblast(const MatmulProblem& problem);
+
+bool matmul_packed_serves(const MatmulProblem& problem);
+void matmul_packed(const MatmulProblem& problem);
 
 bool matmul_tiled_serves(const MatmulProblem& problem);
 void matmul_tiled(const MatmulProblem& problem);

@@ -57,6 +57,12 @@ TEST_CASE("matmul: tiled, f64") {
     if (device().info().fp64) check_all("tiled", DType::f64);
 }
 
+TEST_CASE("matmul: packed, f32") { check_all("packed", DType::f32); }
+
+TEST_CASE("matmul: packed, f64") {
+    if (device().info().fp64) check_all("packed", DType::f64);
+}
+
 TEST_CASE("matmul: CLBlast, f32") { check_all("clblast", DType::f32); }
 
 TEST_CASE("matmul: CLBlast, f64") {
@@ -81,7 +87,7 @@ TEST_CASE("matmul: nothing to add up gives zeros, nothing to compute gives nothi
 }
 
 TEST_CASE("matmul: infinities and NaN stay visible") {
-    for (const char* strategy : {"tiled", "clblast"}) {
+    for (const char* strategy : {"tiled", "packed", "clblast"}) {
         const Environment set("DECLIVITY_MATMUL", strategy);
         auto left = random_values(7 * 20, 1);
         left[3 * 20 + 11] = NAN;
@@ -99,7 +105,7 @@ TEST_CASE("matmul: infinities and NaN stay visible") {
 }
 
 TEST_CASE("matmul: an epilogue runs over the product") {
-    for (const char* strategy : {"tiled", "clblast"}) {
+    for (const char* strategy : {"tiled", "packed", "clblast"}) {
         const Environment set("DECLIVITY_MATMUL", strategy);
         const MatmulCase one{2, 5, 6, 7};
         const auto a = matmul_operand(one.a, 2, 5, 7, 1, DType::f32), b = matmul_operand(one.b, 2, 7, 6, 2, DType::f32);
@@ -161,5 +167,5 @@ TEST_CASE("matmul: what does not fit is refused") {
     const View square = random_tensor({1, 4, 4}, 1).view();
     CHECK_THROWS_AS(ops::matmul(square, random_tensor({1, 4, 4}, 1).view(), square), ValueError);
     const Environment wrong("DECLIVITY_MATMUL", "fast");
-    CHECK_THROWS_WITH_AS(ops::matmul(a, b, out), "DECLIVITY_MATMUL: wants clblast or tiled, got \"fast\"", ValueError);
+    CHECK_THROWS_WITH_AS(ops::matmul(a, b, out), "DECLIVITY_MATMUL: wants clblast, packed or tiled, got \"fast\"", ValueError);
 }

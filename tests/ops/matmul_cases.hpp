@@ -76,6 +76,7 @@ inline const std::vector<MatmulCase>& matmul_cases() {
         {3, 4, 19, 6, Lie::repeated, Lie::dense}, {3, 4, 19, 6, Lie::dense, Lie::repeated}, {3, 4, 19, 6, Lie::repeated, Lie::repeated},
         {2, 8, 21, 5, Lie::sliced, Lie::sliced}, {2, 8, 21, 5, Lie::scattered, Lie::dense}, {2, 8, 21, 5, Lie::dense, Lie::scattered},
         {1, 1, 6, 5, Lie::transposed, Lie::scattered}, {1, 6, 1, 5, Lie::sliced, Lie::transposed}, {4, 1, 1, 3, Lie::transposed, Lie::sliced},
+        {2, 25, 49, 7, Lie::dense, Lie::repeated}, {3, 24, 80, 133, Lie::repeated, Lie::transposed, true}, {1, 61, 70, 801, Lie::transposed, Lie::dense, true},
         {1, 33, 47, 129, Lie::dense, Lie::dense, true}, {1, 64, 64, 64, Lie::dense, Lie::transposed, true},
         {1, 128, 10, 3136, Lie::dense, Lie::transposed, true},  // the dense layer behind two pooled convolutions
         {1, 10, 3136, 128, Lie::transposed, Lie::dense, true},  // and the gradient of its weights

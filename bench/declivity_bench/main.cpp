@@ -1,0 +1,59 @@
+// declivity_bench: times the operators, checks what they computed, and sets them beside peers.
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <optional>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <declivity/tensor/tensor.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "peers.hpp"
+#include "report.hpp"
+
+using namespace declivity;
+
+int main(int count, char** arguments) try {
+    std::vector<std::string> names;
+    auto suites = bench::Suite::all();
+    std::ranges::sort(suites, {}, &bench::Suite::name);
+    std::string about = "Suites:\n";
+    for (const bench::Suite* suite : suites) {
+        names.push_back(suite->name);
+        about += fmt::format("  {:<10} {}\n", suite->name, suite->about);
+    }
+    CLI::App app("Times Declivity's operators beside peers, each result checked before it is timed.");
+    app.footer(about);
+    std::vector<std::string> wanted;
+    std::string device_name, json, filter;
+    bool peers = false;
+    app.add_option("suite", wanted, "what to run")->required()->check(CLI::IsMember(names));
+    app.add_flag("--peers", peers, fmt::format("time peers in the same process, in turn ({} here)", fmt::join(bench::peer_names(), ", ")));
+    app.add_option("--device", device_name, "gpu, cpu, an id or part of a name");
+    app.add_option("--json", json, "write all figures to this file");
+    app.add_option("--filter", filter, "only cases whose name has this regular expression");
+    CLI11_PARSE(app, count, arguments);
+
+    const Device device = device_name.empty() ? Device::best() : Device::select(device_name);
+    set_default_device(device);
+    fmt::print("{}\n", device.name());
+    bench::Report report(device, peers, filter.empty() ? std::nullopt : std::optional<std::regex>(filter));
+    for (const bench::Suite* suite : suites)
+        if (std::ranges::find(wanted, suite->name) != wanted.end()) suite->run(report);
+    if (!json.empty()) {
+        std::ofstream out(json);
+        out << report.json().dump(1) << '\n';
+        if (!out.flush()) {
+            fmt::print(stderr, "cannot write {}\n", json);
+            return 1;
+        }
+    }
+    return report.failed() ? 1 : 0;
+} catch (const std::exception& error) {
+    fmt::print(stderr, "declivity_bench: {}\n", error.what());
+    return 1;
+}

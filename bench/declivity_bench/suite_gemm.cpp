@@ -1,0 +1,124 @@
+// Matrix products: squares, dense layers, all transpositions, the batches of an attention.
+#include <cmath>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include <declivity/ops/matmul.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <fmt/format.h>
+#include <ops/matmul_strategies.hpp>
+#include <tests/ops/matmul_cases.hpp>
+
+#include "peers.hpp"
+#include "report.hpp"
+
+namespace declivity::bench {
+namespace {
+
+using test::Lie;
+using test::MatmulCase;
+
+struct Named {
+    MatmulCase problem;
+    std::string name, group;
+};
+
+std::string letters(const MatmulCase& one) {
+    return fmt::format("{}{}", one.a == Lie::transposed ? 'T' : 'N', one.b == Lie::transposed ? 'T' : 'N');
+}
+
+Named named(const std::string& prefix, const MatmulCase& one, const std::string& group = {}) {
+    const std::string batch = one.batch > 1 ? fmt::format("{} x ", one.batch) : "";
+    return {one, fmt::format("{} {}{}x{}x{} {}", prefix, batch, one.m, one.n, one.k, letters(one)), group};
+}
+
+std::vector<Named> gemm_cases() {
+    std::vector<Named> cases;
+    for (const std::int64_t size : {64, 128, 256, 512, 768, 1024, 1536, 2304})
+        for (const std::int64_t s : {size - 1, size, size + 1})
+            cases.push_back(named("square", {.m = s, .n = s, .k = s}, size <= 128 ? "launch-bound" : ""));
+    for (const std::int64_t s : {500, 1024})
+        for (const Lie a : {Lie::dense, Lie::transposed})
+            for (const Lie b : {Lie::dense, Lie::transposed})
+                if (a != Lie::dense || b != Lie::dense) cases.push_back(named("transposed", {.m = s, .n = s, .k = s, .a = a, .b = b}));
+    // Dense layers: forward x W^T, and the gradients of x (g W) and of W (g^T x).
+    struct Layer {
+        std::int64_t in, out;
+    };
+    for (const auto& [in, out] : {Layer{784, 512}, Layer{1600, 10}, Layer{4096, 128}, Layer{2048, 1000}, Layer{1280, 1000}, Layer{4096, 4096}})
+        for (const std::int64_t batch : {1, 8, 32, 64, 128, 256}) {
+            const bool tiny = 2.0 * static_cast<double>(batch * in * out) < 4e6;
+            const std::string group = tiny ? "launch-bound" : "";
+            cases.push_back(named("dense forward", {.m = batch, .n = out, .k = in, .b = Lie::transposed}, group));
+            if (batch == 1) continue;
+            cases.push_back(named("dense to input", {.m = batch, .n = in, .k = out}, group));
+            cases.push_back(named("dense to weights", {.m = out, .n = in, .k = batch, .a = Lie::transposed}, group));
+        }
+    for (const std::int64_t length : {128, 512})
+        for (const std::int64_t heads : {12, 96}) {
+            cases.push_back(named("attention scores", {.batch = heads, .m = length, .n = length, .k = 64, .b = Lie::transposed}, "attention"));
+            cases.push_back(named("attention values", {.batch = heads, .m = length, .n = 64, .k = length}, "attention"));
+        }
+    return cases;
+}
+
+/// Some elements of a product against sums in double: corners and random ones.
+std::string wrong_element(const MatmulCase& one, const std::vector<float>& a, const std::vector<float>& b, const std::vector<float>& out) {
+    std::mt19937_64 engine(7);
+    const auto pick = [&](std::int64_t count) { return static_cast<std::int64_t>(engine() % static_cast<std::uint64_t>(count)); };
+    const double allowed = one.allowed(DType::f32).absolute;
+    for (int i = 0; i < 300; ++i) {
+        const std::int64_t z = i < 2 ? 0 : pick(one.batch), row = i == 0 ? 0 : i == 1 ? one.m - 1 : pick(one.m);
+        const std::int64_t column = i == 0 ? 0 : i == 1 ? one.n - 1 : pick(one.n);
+        double sum = 0;
+        for (std::int64_t k = 0; k < one.k; ++k) {
+            const std::int64_t at_a = z * one.m * one.k + (one.a == Lie::transposed ? k * one.m + row : row * one.k + k);
+            const std::int64_t at_b = z * one.k * one.n + (one.b == Lie::transposed ? column * one.k + k : k * one.n + column);
+            sum += double{a[static_cast<std::size_t>(at_a)]} * double{b[static_cast<std::size_t>(at_b)]};
+        }
+        const double got = double{out[static_cast<std::size_t>((z * one.m + row) * one.n + column)]};
+        if (!(std::abs(got - sum) <= allowed)) return fmt::format("element [{}, {}, {}] is {}, wants {}", z, row, column, got, sum);
+    }
+    return {};
+}
+
+void time_case(Report& report, const Named& one) {
+    const MatmulCase& p = one.problem;
+    const Device device = report.device();
+    const bool a_transposed = p.a == Lie::transposed, b_transposed = p.b == Lie::transposed;
+    const auto operand = [&](bool transposed, std::int64_t rows, std::int64_t columns) {
+        return uniform(transposed ? Shape{p.batch, columns, rows} : Shape{p.batch, rows, columns}, -1, 1);
+    };
+    const Tensor a = operand(a_transposed, p.m, p.k), b = operand(b_transposed, p.k, p.n), out = full({p.batch, p.m, p.n}, NAN);
+    const ops::View a_view = a_transposed ? ops::permuted(a.view(), {0, 2, 1}) : a.view();
+    const ops::View b_view = b_transposed ? ops::permuted(b.view(), {0, 2, 1}) : b.view();
+    ops::matmul(a_view, b_view, out.view());
+    const auto host_a = a.to_vector<float>(), host_b = b.to_vector<float>();
+    if (const std::string wrong = wrong_element(p, host_a, host_b, out.to_vector<float>()); !wrong.empty()) return report.fail(one.name, wrong);
+
+    const auto wait = [device] { device.synchronize(); };
+    const ops::MatmulProblem problem{.a = a_view, .b = b_view, .out = out.view(), .batch = p.batch, .m = p.m, .n = p.n, .k = p.k};
+    std::vector<float> host_out(static_cast<std::size_t>(p.batch * p.m * p.n));
+    std::vector<Contender> peers;
+    if (report.with_peers()) {
+        const HostGemm host{p.batch, p.m, p.n, p.k, a_transposed, b_transposed, host_a.data(), host_b.data(), host_out.data()};
+        if (auto peer = openblas_gemm(host)) peers.push_back(*std::move(peer));
+        // Its built-in parameters on a CPU take seconds for the largest.
+        if (p.flops() < 3e9 && ops::matmul_clblast_serves(problem)) peers.push_back({"CLBlast", [&](int) { ops::matmul_clblast(problem); }, wait});
+    }
+    report.measure({.name = one.name, .flops = p.flops(), .strategy = std::string(ops::matmul_strategy(problem)), .group = one.group},
+                   {"ours", [&](int) { ops::matmul(a_view, b_view, out.view()); }, wait}, peers);
+}
+
+void run(Report& report) {
+    report.begin("gemm");
+    for (const Named& one : gemm_cases())
+        if (report.wants(one.name)) time_case(report, one);
+    report.end();
+}
+
+const Suite suite("gemm", "matrix products, beside OpenBLAS and CLBlast with its built-in parameters", run);
+
+}  // namespace
+}  // namespace declivity::bench
