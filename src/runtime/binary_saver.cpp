@@ -10,8 +10,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-/// A program is started up, and its first steps are over, when it has built nothing for so long.
-constexpr std::chrono::seconds kQuiet{5};
+/// A program is started up, and its first steps are over, when it has built nothing for so long. Drivers that are slow to
+/// give binaries out may also compile at a first launch, which nobody hears of.
+constexpr std::chrono::seconds kQuiet{30};
 /// A driver that takes more than this part of the time it built in must be compiling.
 constexpr double kSlow = 0.1;
 

@@ -30,13 +30,18 @@ void check(const ReduceCase& one, Reduce kind, const Tensor& x, const std::vecto
 }  // namespace
 
 TEST_CASE("reductions of floats agree with the reference") {
+    int number = 0;
     for (const ReduceCase& one : reduce_cases()) {
+        ++number;
         if (one.large && small_cases()) continue;
         for (const DType dtype : {DType::f32, DType::f64}) {
             const Tensor x = one.input(dtype);
             const auto elements = values(x);
-            for (const Reduce kind : kKinds)
-                for (const Family family : kFamilies) check(one, kind, x, elements, family);
+            // Each size of a group is a kernel to compile on some drivers, so GPU-like minima and means take turns.
+            for (const Reduce kind : kKinds) {
+                check(one, kind, x, elements, Family::cpu_like);
+                if (kind == Reduce::sum || kind == Reduce::max || number % 5 == 0) check(one, kind, x, elements, Family::gpu_like);
+            }
         }
     }
 }
@@ -51,8 +56,10 @@ TEST_CASE("reductions of integers are exact") {
             const bool is_signed = dtype != DType::u8 && dtype != DType::boolean;
             const Tensor x = one.input(dtype, 2, is_signed ? -120 : 0, dtype == DType::boolean ? 2 : 120);
             const auto elements = values(x);
-            for (const Reduce kind : {Reduce::sum, Reduce::max, Reduce::min})
-                for (const Family family : kFamilies) check(one, kind, x, elements, family);
+            for (const Reduce kind : {Reduce::sum, Reduce::max, Reduce::min}) {
+                check(one, kind, x, elements, Family::cpu_like);
+                if (kind == Reduce::sum || dtype == DType::i32) check(one, kind, x, elements, Family::gpu_like);
+            }
         }
     }
     const Tensor big = Tensor::from<std::int32_t>({2'000'000'000, 2'000'000'000, 2'000'000'000}, {3});

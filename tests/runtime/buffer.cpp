@@ -227,7 +227,7 @@ TEST_CASE("buffer: uploads through either kind of host memory, however far ahead
         CAPTURE(kind);
         const test::Environment pool("DECLIVITY_POOL", std::nullopt), staging("DECLIVITY_STAGING", kind);
         const Device device = test::fresh_device();
-        const int n = 300, rounds = 40;
+        const int n = test::small_cases() ? 30 : 300, rounds = test::small_cases() ? 12 : 40;
         const int steps = test::small_cases() ? 10 : 3000000;
         const Kernel kernel(device, {kFile, "slow_copy"});
         const Buffer in(device, n * sizeof(int));
