@@ -22,8 +22,8 @@ struct Times {
 
 struct Comparison {
     Times ours;
-    std::vector<Times> peers;
-    std::vector<double> ratios;  ///< for each peer: median of its time over ours, round by round; above 1 ours is faster
+    std::vector<Times> peers = {};
+    std::vector<double> ratios = {};  ///< for each peer: median of its time over ours, round by round; above 1 ours is faster
 };
 
 /// Times `ours` and each peer in turn (A B C A B C), for `rounds` rounds. In a round each makes as many calls as take 10 ms

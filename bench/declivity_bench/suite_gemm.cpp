@@ -67,7 +67,7 @@ std::vector<Named> gemm_cases() {
 std::string wrong_element(const MatmulCase& one, const std::vector<float>& a, const std::vector<float>& b, const std::vector<float>& out) {
     std::mt19937_64 engine(7);
     const auto pick = [&](std::int64_t count) { return static_cast<std::int64_t>(engine() % static_cast<std::uint64_t>(count)); };
-    const double allowed = one.allowed(DType::f32).absolute;
+    const test::Tolerance allowed = one.allowed(DType::f32);
     for (int i = 0; i < 300; ++i) {
         const std::int64_t z = i < 2 ? 0 : pick(one.batch), row = i == 0 ? 0 : i == 1 ? one.m - 1 : pick(one.m);
         const std::int64_t column = i == 0 ? 0 : i == 1 ? one.n - 1 : pick(one.n);
@@ -78,7 +78,7 @@ std::string wrong_element(const MatmulCase& one, const std::vector<float>& a, co
             sum += double{a[static_cast<std::size_t>(at_a)]} * double{b[static_cast<std::size_t>(at_b)]};
         }
         const double got = double{out[static_cast<std::size_t>((z * one.m + row) * one.n + column)]};
-        if (!(std::abs(got - sum) <= allowed)) return fmt::format("element [{}, {}, {}] is {}, wants {}", z, row, column, got, sum);
+        if (!(std::abs(got - sum) <= allowed.absolute + allowed.relative * std::abs(sum))) return fmt::format("element [{}, {}, {}] is {}, wants {}", z, row, column, got, sum);
     }
     return {};
 }
