@@ -5,6 +5,7 @@
 #include <optional>
 #include <regex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -14,10 +15,12 @@
 
 #include "peers.hpp"
 #include "report.hpp"
+#include "start.hpp"
 
 using namespace declivity;
 
 int main(int count, char** arguments) try {
+    if (count == 2 && std::string_view(arguments[1]) == "--first-step") return bench::first_step();
     std::vector<std::string> names;
     auto suites = bench::Suite::all();
     std::ranges::sort(suites, {}, &bench::Suite::name);

@@ -1,6 +1,7 @@
 #include "peers.hpp"
 
 #ifdef DECLIVITY_BENCH_ONEDNN
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <unordered_map>
@@ -38,6 +39,52 @@ std::function<void(int)> runner(std::vector<Step> steps) {
 }
 
 const auto kWait = [] { stream().wait(); };
+
+/// A tensor of a primitive: the user's plain memory, and how the primitive with layouts of its own wants it.
+struct Slot {
+    int name;
+    memory plain;
+    memory::desc own;
+    bool written;
+};
+
+/// "oneDNN-NCHW": from plain tensors to plain tensors, by reorders into the library's own layouts or without them, whichever
+/// is faster; "oneDNN-blocked": with everything in its own layouts already.
+std::vector<Contender> contenders(const dnnl::primitive& plain_primitive, const dnnl::primitive& own_primitive, const std::vector<Slot>& slots,
+                                  std::unordered_map<int, memory> plain_arguments = {}, std::unordered_map<int, memory> own_arguments = {}) {
+    const auto reorder = [](const memory& from, const memory& to) {
+        return Step{dnnl::reorder(from, to), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}};
+    };
+    std::vector<Step> into, from;
+    for (const Slot& slot : slots) {
+        const memory inner(slot.own, engine());
+        plain_arguments[slot.name] = slot.plain;
+        own_arguments[slot.name] = inner;
+        Step fill = reorder(slot.plain, inner);  // numbers to compute with, also where no reorder is timed
+        fill.primitive.execute(stream(), fill.arguments);
+        if (slot.plain.get_desc() == slot.own) continue;
+        if (slot.written) from.push_back(reorder(inner, slot.plain));
+        else into.push_back(reorder(slot.plain, inner));
+    }
+    stream().wait();
+    const Step direct{plain_primitive, plain_arguments}, blocked{own_primitive, own_arguments};
+    std::vector<Step> reordered = into;
+    reordered.push_back(into.empty() && from.empty() ? direct : blocked);
+    reordered.insert(reordered.end(), from.begin(), from.end());
+    const Contender by_plain{"oneDNN-NCHW", runner({direct}), kWait}, by_reorders{"oneDNN-NCHW", runner(reordered), kWait};
+    const auto best_of_three = [](const Contender& one) {
+        double best = 1e9;
+        for (int i = 0; i < 4; ++i) {
+            const auto begin = std::chrono::steady_clock::now();
+            one.call(0);
+            one.wait();
+            if (i > 0) best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+        }
+        return best;
+    };
+    const bool reorders_win = best_of_three(by_reorders) < best_of_three(by_plain);
+    return {reorders_win ? by_reorders : by_plain, {"oneDNN-blocked", runner({blocked}), kWait}};
+}
 
 /// The primitive for given layouts of x, weights and output, as DNNL_ARG_* descriptions and itself.
 struct Convolution {
@@ -93,51 +140,114 @@ Convolution convolution(const HostConv2d& conv, Tag x_tag, Tag weight_tag, Tag o
 std::vector<Contender> onednn_conv2d(const HostConv2d& conv) {
     const Tag plain_weight = conv.groups > 1 ? Tag::goihw : Tag::oihw;
     const Convolution plain = convolution(conv, Tag::nchw, plain_weight, Tag::nchw), own = convolution(conv, Tag::any, Tag::any, Tag::any);
-    const memory x(plain.x, engine(), conv.x), weight(plain.weight, engine(), conv.weight), out(plain.out, engine(), conv.out);
-    const memory own_x(own.x, engine()), own_weight(own.weight, engine()), own_out(own.out, engine());
-
     const bool forward = conv.direction == ConvDirection::forward, to_input = conv.direction == ConvDirection::backward_input;
-    const int x_name = to_input ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, out_name = forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST;
-    const int weight_name = forward || to_input ? DNNL_ARG_WEIGHTS : DNNL_ARG_DIFF_WEIGHTS;
-    const auto reorder = [](const memory& from, const memory& to) {
-        return Step{dnnl::reorder(from, to), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}};
-    };
-    const Step direct{plain.primitive, {{x_name, x}, {weight_name, weight}, {out_name, out}}};
-    const Step blocked{own.primitive, {{x_name, own_x}, {weight_name, own_weight}, {out_name, own_out}}};
-    std::vector<Step> into, from;
-    const auto place = [&](const memory& user, const memory& inner, bool written) {
-        if (user.get_desc() == inner.get_desc()) return;
-        if (written) from.push_back(reorder(inner, user));
-        else into.push_back(reorder(user, inner));
-    };
-    place(x, own_x, to_input);
-    place(weight, own_weight, !forward && !to_input);
-    place(out, own_out, forward);
-    // Where a layout is plain, the inner memory must still hold numbers.
-    for (const auto& [user, inner] : {std::pair{x, own_x}, {weight, own_weight}, {out, own_out}}) reorder(user, inner).primitive.execute(stream(), {{DNNL_ARG_FROM, user}, {DNNL_ARG_TO, inner}});
-    stream().wait();
-    std::vector<Step> reordered = into;
-    reordered.push_back(into.empty() && from.empty() ? direct : blocked);
-    reordered.insert(reordered.end(), from.begin(), from.end());
+    return contenders(plain.primitive, own.primitive,
+                      {{to_input ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, {plain.x, engine(), conv.x}, own.x, to_input},
+                       {forward || to_input ? DNNL_ARG_WEIGHTS : DNNL_ARG_DIFF_WEIGHTS, {plain.weight, engine(), conv.weight}, own.weight, !forward && !to_input},
+                       {forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, {plain.out, engine(), conv.out}, own.out, forward}});
+}
 
-    Contender by_plain{"oneDNN-NCHW", runner({direct}), kWait}, by_reorders{"oneDNN-NCHW", runner(reordered), kWait};
-    const auto best_of_three = [](const Contender& one) {
-        double best = 1e9;
-        for (int i = 0; i < 4; ++i) {
-            const auto begin = std::chrono::steady_clock::now();
-            one.call(0);
-            one.wait();
-            if (i > 0) best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-        }
-        return best;
+std::vector<Contender> onednn_pool2d(const HostPool2d& pool) {
+    const auto primitives = [&](Tag tag) {
+        const auto type = memory::data_type::f32;
+        const memory::desc x({pool.n, pool.c, pool.h, pool.w}, type, tag), out({pool.n, pool.c, pool.p, pool.q}, type, tag);
+        const memory::dims window{pool.window_h, pool.window_w}, stride{pool.stride_h, pool.stride_w}, before{pool.padding_h, pool.padding_w};
+        const memory::dims after{(pool.p - 1) * pool.stride_h + pool.window_h - pool.h - pool.padding_h, (pool.q - 1) * pool.stride_w + pool.window_w - pool.w - pool.padding_w};
+        const auto algorithm = pool.largest ? dnnl::algorithm::pooling_max : dnnl::algorithm::pooling_avg_include_padding;
+#if DNNL_VERSION_MAJOR >= 3
+        const memory::dims dense{0, 0};
+        const dnnl::pooling_forward::primitive_desc forward(engine(), dnnl::prop_kind::forward_training, algorithm, x, out, stride, window, dense, before, after);
+        const dnnl::pooling_backward::primitive_desc backward(engine(), algorithm, x, out, stride, window, dense, before, after, forward);
+#else
+        const dnnl::pooling_forward::primitive_desc forward({dnnl::prop_kind::forward_training, algorithm, x, out, stride, window, before, after}, engine());
+        const dnnl::pooling_backward::primitive_desc backward({algorithm, x, out, stride, window, before, after}, engine(), forward);
+#endif
+        struct Pair {
+            dnnl::primitive forward, backward;
+            memory::desc x, out, workspace;
+        };
+        return Pair{dnnl::pooling_forward(forward), dnnl::pooling_backward(backward), x, out, forward.workspace_desc()};
     };
-    const bool reorders_win = best_of_three(by_reorders) < best_of_three(by_plain);
-    return {reorders_win ? by_reorders : by_plain, {"oneDNN-blocked", runner({blocked}), kWait}};
+    const auto plain = primitives(Tag::nchw), own = primitives(Tag::nChw16c);
+    // Who won stays in the library's own form, made by a forward pass.
+    const auto more = [&](const auto& one) {
+        std::unordered_map<int, memory> arguments;
+        if (!pool.largest) return arguments;
+        const memory x(one.x, engine()), out(one.out, engine()), workspace(one.workspace, engine());
+        std::fill_n(static_cast<float*>(x.get_data_handle()), x.get_desc().get_size() / 4, 0.5F);
+        one.forward.execute(stream(), {{DNNL_ARG_SRC, x}, {DNNL_ARG_DST, out}, {DNNL_ARG_WORKSPACE, workspace}});
+        stream().wait();
+        arguments[DNNL_ARG_WORKSPACE] = workspace;
+        return arguments;
+    };
+    return contenders(pool.forward ? plain.forward : plain.backward, pool.forward ? own.forward : own.backward,
+                      {{pool.forward ? DNNL_ARG_SRC : DNNL_ARG_DIFF_SRC, {plain.x, engine(), pool.x}, own.x, !pool.forward},
+                       {pool.forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, {plain.out, engine(), pool.out}, own.out, pool.forward}},
+                      more(plain), more(own));
+}
+
+std::vector<Contender> onednn_batch_norm(const HostBatchNorm& norm) {
+    const auto type = memory::data_type::f32;
+    const memory::dims dims{norm.n, norm.c, norm.h, norm.w};
+    const memory::desc plain(dims, type, Tag::nchw), own(dims, type, Tag::nChw16c), channels({norm.c}, type, Tag::a);
+    const auto flags = dnnl::normalization_flags::use_scale | dnnl::normalization_flags::use_shift;
+    const auto primitive = [&](const memory::desc& layout) -> dnnl::primitive {
+#if DNNL_VERSION_MAJOR >= 3
+        const dnnl::batch_normalization_forward::primitive_desc forward(engine(), dnnl::prop_kind::forward_training, layout, layout, 1e-5F, flags);
+        if (norm.forward) return dnnl::batch_normalization_forward(forward);
+        return dnnl::batch_normalization_backward({engine(), dnnl::prop_kind::backward, layout, layout, layout, 1e-5F, flags, forward});
+#else
+        const dnnl::batch_normalization_forward::primitive_desc forward({dnnl::prop_kind::forward_training, layout, 1e-5F, flags}, engine());
+        if (norm.forward) return dnnl::batch_normalization_forward(forward);
+        return dnnl::batch_normalization_backward({{dnnl::prop_kind::backward, layout, layout, 1e-5F, flags}, engine(), forward});
+#endif
+    };
+    const auto filled = [&](float value) {
+        memory one(channels, engine());
+        std::fill_n(static_cast<float*>(one.get_data_handle()), norm.c, value);
+        return one;
+    };
+    std::unordered_map<int, memory> more{{DNNL_ARG_MEAN, filled(0.1F)}, {DNNL_ARG_VARIANCE, filled(0.3F)}, {DNNL_ARG_SCALE, filled(1)}};
+    if (norm.forward) more[DNNL_ARG_SHIFT] = filled(0);
+    else more[DNNL_ARG_DIFF_SCALE] = filled(0), more[DNNL_ARG_DIFF_SHIFT] = filled(0);
+    std::vector<Slot> slots{{DNNL_ARG_SRC, {plain, engine(), norm.x}, own, false}, {norm.forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, {plain, engine(), norm.out}, own, norm.forward}};
+    if (!norm.forward) slots.push_back({DNNL_ARG_DIFF_SRC, {plain, engine(), norm.x_gradient}, own, true});
+    return contenders(primitive(plain), primitive(own), slots, more, more);
+}
+
+std::vector<Contender> onednn_softmax(const HostSoftmax& softmax) {
+    const memory::desc rows({softmax.rows, softmax.columns}, memory::data_type::f32, Tag::ab);
+    const auto primitive = [&]() -> dnnl::primitive {
+#if DNNL_VERSION_MAJOR >= 3
+        const auto algorithm = softmax.logarithm ? dnnl::algorithm::softmax_log : dnnl::algorithm::softmax_accurate;
+        const dnnl::softmax_forward::primitive_desc forward(engine(), dnnl::prop_kind::forward_training, algorithm, rows, rows, 1);
+        if (softmax.forward) return dnnl::softmax_forward(forward);
+        return dnnl::softmax_backward({engine(), algorithm, rows, rows, rows, 1, forward});
+#else
+        if (softmax.logarithm) {
+            const dnnl::logsoftmax_forward::primitive_desc forward({dnnl::prop_kind::forward_training, rows, 1}, engine());
+            if (softmax.forward) return dnnl::logsoftmax_forward(forward);
+            return dnnl::logsoftmax_backward({{rows, rows, 1}, engine(), forward});
+        }
+        const dnnl::softmax_forward::primitive_desc forward({dnnl::prop_kind::forward_training, rows, 1}, engine());
+        if (softmax.forward) return dnnl::softmax_forward(forward);
+        return dnnl::softmax_backward({{rows, rows, 1}, engine(), forward});
+#endif
+    };
+    const memory x(rows, engine(), softmax.x), y(rows, engine(), softmax.y), out(rows, engine(), softmax.out);
+    std::unordered_map<int, memory> arguments;
+    if (softmax.forward) arguments = {{DNNL_ARG_SRC, x}, {DNNL_ARG_DST, y}};
+    else arguments = {{DNNL_ARG_DST, y}, {DNNL_ARG_DIFF_DST, out}, {DNNL_ARG_DIFF_SRC, x}};
+    // Rows have one layout only.
+    return {{"oneDNN-NCHW", runner({Step{primitive(), arguments}}), kWait}};
 }
 
 #else
 
 std::vector<Contender> onednn_conv2d(const HostConv2d&) { return {}; }
+std::vector<Contender> onednn_pool2d(const HostPool2d&) { return {}; }
+std::vector<Contender> onednn_batch_norm(const HostBatchNorm&) { return {}; }
+std::vector<Contender> onednn_softmax(const HostSoftmax&) { return {}; }
 
 #endif
 

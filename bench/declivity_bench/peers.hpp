@@ -36,4 +36,29 @@ struct HostConv2d {
 /// ("oneDNN-NCHW"), and on tensors that are in its own layouts already ("oneDNN-blocked").
 std::vector<Contender> onednn_conv2d(const HostConv2d& conv);
 
+/// Pooling of plain NCHW host tensors; backward, `x` and `out` are the gradients and `x` is written.
+struct HostPool2d {
+    bool forward, largest;
+    std::int64_t n, c, h, w, p, q, window_h, window_w, stride_h, stride_w, padding_h, padding_w;
+    float *x, *out;
+};
+std::vector<Contender> onednn_pool2d(const HostPool2d& pool);
+
+/// Batch normalisation in training: statistics and result forward; backward, the gradients of x, weight and bias.
+/// Backward, `out` is the gradient of the result, and `x_gradient` is written.
+struct HostBatchNorm {
+    bool forward;
+    std::int64_t n, c, h, w;
+    float *x, *out, *x_gradient;
+};
+std::vector<Contender> onednn_batch_norm(const HostBatchNorm& norm);
+
+/// Softmax or its logarithm of rows; backward from the result `y` and its gradient `out`.
+struct HostSoftmax {
+    bool forward, logarithm;
+    std::int64_t rows, columns;
+    float *x, *y, *out;
+};
+std::vector<Contender> onednn_softmax(const HostSoftmax& softmax);
+
 }  // namespace declivity::bench

@@ -26,8 +26,8 @@ struct Ceilings {
 struct Row {
     std::string name;
     double flops = 0, bytes = 0;  ///< of a call; the one that is not 0 says what the case is limited by
-    std::string strategy;
-    std::string group;            ///< rows of a group are summed up together; empty for the suite's own
+    std::string strategy = {};
+    std::string group = {};       ///< rows of a group are summed up together; empty for the suite's own
 };
 
 class Report {

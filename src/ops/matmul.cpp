@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
+#include <string>
 
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
@@ -12,6 +13,9 @@
 namespace declivity::ops {
 namespace {
 
+/// With fewer rows or columns than these, copying an operand costs more than using it in place.
+constexpr std::int64_t kFewRows = 48;
+
 struct Strategy {
     std::string_view name;
     bool (*serves)(const MatmulProblem&);
@@ -20,22 +24,38 @@ struct Strategy {
 
 constexpr Strategy kStrategies[] = {
     {"clblast", matmul_clblast_serves, matmul_clblast},
+    {"dot", matmul_dot_serves, matmul_dot},
     {"packed", matmul_packed_serves, matmul_packed},
     {"tiled", matmul_tiled_serves, matmul_tiled},
 };
 
-/// Heuristics, until a tuner measures: CLBlast's kernels are made for GPUs and for large single products; on CPU-like
-/// devices its built-in parameters run at a small part of what the register tile reaches.
+const Strategy& strategy(std::string_view name) {
+    const auto* found = std::ranges::find(kStrategies, name, &Strategy::name);
+    if (found == std::end(kStrategies)) {
+        std::string names;
+        for (const Strategy& one : kStrategies) names += fmt::format("{}{}", names.empty() ? "" : ", ", one.name);
+        throw ValueError(fmt::format("DECLIVITY_MATMUL: wants one of {}, got \"{}\"", names, name));
+    }
+    return *found;
+}
+
+/// Heuristics, until a tuner measures. CLBlast's kernels are made for GPUs and for large single products; on CPU-like
+/// devices its built-in parameters run at a small part of what a register tile reaches. There copying the operands pays
+/// when each element is used often enough.
+std::string_view by_heuristics(const MatmulProblem& problem) {
+    const auto& [a, b, out, batch, m, n, k] = problem;
+    const bool large = m * n * k >= 64 * 64 * 64;
+    if (out.device().family() == Family::gpu_like) return large && batch <= 4 && matmul_clblast_serves(problem) ? "clblast" : "tiled";
+    if (matmul_dot_serves(problem) && k >= 32 && (m < kFewRows || n < kFewRows || !large)) return "dot";
+    return large && m >= 8 && matmul_packed_serves(problem) ? "packed" : "tiled";
+}
+
 const Strategy& choose(const MatmulProblem& problem) {
     if (const char* wanted = std::getenv("DECLIVITY_MATMUL"); wanted != nullptr && *wanted != '\0') {
-        const auto* named = std::ranges::find(kStrategies, wanted, &Strategy::name);
-        if (named == std::end(kStrategies)) throw ValueError(fmt::format("DECLIVITY_MATMUL: wants clblast, packed or tiled, got \"{}\"", wanted));
-        if (named->serves(problem)) return *named;
+        const Strategy& named = strategy(wanted);
+        if (named.serves(problem)) return named;
     }
-    const bool large = problem.m * problem.n * problem.k >= 64 * 64 * 64;
-    if (problem.out.device().family() == Family::cpu_like)
-        return large && problem.m >= 8 && matmul_packed_serves(problem) ? kStrategies[1] : kStrategies[2];
-    return large && problem.batch <= 4 && matmul_clblast_serves(problem) ? kStrategies[0] : kStrategies[2];
+    return strategy(by_heuristics(problem));
 }
 
 }  // namespace

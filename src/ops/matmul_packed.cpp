@@ -11,7 +11,8 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::int64_t kPackStep = 128;  // PACK_STEP
+// PACK_STEP and PACK_EACH, where a panel's elements are neighbours, and where those along k are: some kilobytes of a row.
+constexpr std::int64_t kPackStepAcross = 32, kPackEachAcross = 8, kPackStepAlong = 256, kPackEachAlong = 1;
 constexpr std::int64_t kBlockK = 384;    // a panel of each operand then stays in the first two caches
 // Panels of a work-group: few enough to stay in the second cache, many enough to be used again.
 constexpr std::int64_t kMostRowPanels = 8, kMostColumnPanels = 4;
@@ -51,11 +52,12 @@ View pack(const View& operand, int across, int along, std::int64_t width, const 
     const std::int64_t matrices = operand.strides[0] == 0 ? 1 : operand.shape[0];
     const View packed = View::make(operand.device(), operand.dtype, {matrices, panels * k * width});
     Defines own = defines;
-    own.set("PACK", width).set("PACK_STEP", kPackStep);
-    own.set("UNIT", std::int64_t{operand.strides[across] == 1 || count == 1 ? 1 : operand.strides[along] == 1 || k == 1 ? 2 : 0});
+    const std::int64_t unit = operand.strides[across] == 1 || count == 1 ? 1 : operand.strides[along] == 1 || k == 1 ? 2 : 0;
+    const std::int64_t step = unit == 1 ? kPackStepAcross : kPackStepAlong, each = unit == 1 ? kPackEachAcross : kPackEachAlong;
+    own.set("PACK", width).set("PACK_STEP", step).set("PACK_EACH", each).set("UNIT", unit);
     const Kernel kernel(operand.device(), {"matmul_packed.cl", "matmul_pack", own});
     const auto groups = [](std::int64_t value) { return static_cast<std::size_t>(value); };
-    launch(kernel, {{groups(panels), groups(ceil_div(k, kPackStep)), groups(matrices)}, {1, 1, 1}},
+    launch(kernel, {{groups(ceil_div(panels, each)), groups(ceil_div(k, step)), groups(matrices)}, {1, 1, 1}},
            {count, k, operand.argument(), operand.strides[0], operand.strides[across], operand.strides[along], packed.argument()});
     return packed;
 }

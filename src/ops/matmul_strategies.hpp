@@ -21,6 +21,9 @@ std::string_view matmul_strategy(const MatmulProblem& problem);
 bool matmul_clblast_serves(const MatmulProblem& problem);
 void matmul_clblast(const MatmulProblem& problem);
 
+bool matmul_dot_serves(const MatmulProblem& problem);
+void matmul_dot(const MatmulProblem& problem);
+
 bool matmul_packed_serves(const MatmulProblem& problem);
 void matmul_packed(const MatmulProblem& problem);
 

@@ -63,6 +63,12 @@ TEST_CASE("matmul: packed, f64") {
     if (device().info().fp64) check_all("packed", DType::f64);
 }
 
+TEST_CASE("matmul: dot, f32") { check_all("dot", DType::f32); }
+
+TEST_CASE("matmul: dot, f64") {
+    if (device().info().fp64) check_all("dot", DType::f64);
+}
+
 TEST_CASE("matmul: CLBlast, f32") { check_all("clblast", DType::f32); }
 
 TEST_CASE("matmul: CLBlast, f64") {
@@ -87,7 +93,7 @@ TEST_CASE("matmul: nothing to add up gives zeros, nothing to compute gives nothi
 }
 
 TEST_CASE("matmul: infinities and NaN stay visible") {
-    for (const char* strategy : {"tiled", "packed", "clblast"}) {
+    for (const char* strategy : {"tiled", "packed", "dot", "clblast"}) {
         const Environment set("DECLIVITY_MATMUL", strategy);
         auto left = random_values(7 * 20, 1);
         left[3 * 20 + 11] = NAN;
@@ -105,7 +111,7 @@ TEST_CASE("matmul: infinities and NaN stay visible") {
 }
 
 TEST_CASE("matmul: an epilogue runs over the product") {
-    for (const char* strategy : {"tiled", "packed", "clblast"}) {
+    for (const char* strategy : {"tiled", "packed", "dot", "clblast"}) {
         const Environment set("DECLIVITY_MATMUL", strategy);
         const MatmulCase one{2, 5, 6, 7};
         const auto a = matmul_operand(one.a, 2, 5, 7, 1, DType::f32), b = matmul_operand(one.b, 2, 7, 6, 2, DType::f32);
@@ -167,5 +173,5 @@ TEST_CASE("matmul: what does not fit is refused") {
     const View square = random_tensor({1, 4, 4}, 1).view();
     CHECK_THROWS_AS(ops::matmul(square, random_tensor({1, 4, 4}, 1).view(), square), ValueError);
     const Environment wrong("DECLIVITY_MATMUL", "fast");
-    CHECK_THROWS_WITH_AS(ops::matmul(a, b, out), "DECLIVITY_MATMUL: wants clblast, packed or tiled, got \"fast\"", ValueError);
+    CHECK_THROWS_WITH_AS(ops::matmul(a, b, out), "DECLIVITY_MATMUL: wants one of clblast, dot, packed, tiled, got \"fast\"", ValueError);
 }

@@ -77,6 +77,8 @@ inline const std::vector<MatmulCase>& matmul_cases() {
         {2, 8, 21, 5, Lie::sliced, Lie::sliced}, {2, 8, 21, 5, Lie::scattered, Lie::dense}, {2, 8, 21, 5, Lie::dense, Lie::scattered},
         {1, 1, 6, 5, Lie::transposed, Lie::scattered}, {1, 6, 1, 5, Lie::sliced, Lie::transposed}, {4, 1, 1, 3, Lie::transposed, Lie::sliced},
         {2, 25, 49, 7, Lie::dense, Lie::repeated}, {3, 24, 80, 133, Lie::repeated, Lie::transposed, true}, {1, 61, 70, 801, Lie::transposed, Lie::dense, true},
+        {2, 7, 9, 35, Lie::sliced, Lie::transposed}, {1, 1, 17, 50, Lie::dense, Lie::transposed}, {2, 14, 3, 16, Lie::repeated, Lie::transposed},
+        {1, 20, 11, 2050, Lie::dense, Lie::transposed, true}, {1, 3, 50, 1024, Lie::dense, Lie::transposed, true},
         {1, 33, 47, 129, Lie::dense, Lie::dense, true}, {1, 64, 64, 64, Lie::dense, Lie::transposed, true},
         {1, 128, 10, 3136, Lie::dense, Lie::transposed, true},  // the dense layer behind two pooled convolutions
         {1, 10, 3136, 128, Lie::transposed, Lie::dense, true},  // and the gradient of its weights

@@ -1,0 +1,37 @@
+// The networks whose steps are timed; bench/peers/pytorch_train.py has the same.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <declivity/declivity.hpp>
+
+namespace declivity::bench {
+
+struct Net {
+    std::string name;
+    std::int64_t batch;
+    Shape input;  ///< of one image
+    std::unique_ptr<nn::Module> (*make)();
+};
+
+/// mnist and cifar10 as the samples of these names, and ResNet-20 (K. He et al. 2015, section 4.2; shortcuts by 1x1
+/// convolutions where the shape changes).
+const std::vector<Net>& nets();
+
+/// A network, Adam, and a batch of random images and labels.
+class Training {
+  public:
+    Training(const Net& net, std::int64_t batch);
+    void step();
+    void infer();
+
+  private:
+    std::unique_ptr<nn::Module> model_;
+    std::unique_ptr<optim::Adam> optimizer_;
+    Tensor images_, labels_;
+};
+
+}  // namespace declivity::bench

@@ -1,0 +1,48 @@
+// Inputs larger than the caches, several sets of them in turn, and checks of some elements.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <declivity/ops/expression.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <fmt/format.h>
+
+#include "measure.hpp"
+
+namespace declivity::bench {
+
+/// Bytes that the operands of all sets together exceed, so that no call finds its own in a cache.
+constexpr double kBeyondCaches = 400e6;
+
+inline int sets_for(double bytes) { return std::clamp(static_cast<int>(std::ceil(kBeyondCaches / bytes)), 1, 64); }
+
+/// Compares `count` random elements, the first and the last: `wanted(index)` in double.
+inline std::string wrong_element(const std::vector<float>& got, int count, double relative, double absolute,
+                                 const std::function<double(std::size_t)>& wanted) {
+    std::mt19937_64 engine(11);
+    for (int i = 0; i < count + 2; ++i) {
+        const std::size_t at = i == 0 ? 0 : i == 1 ? got.size() - 1 : engine() % got.size();
+        const double want = wanted(at);
+        if (!(std::abs(double{got[at]} - want) <= absolute + relative * std::abs(want))) return fmt::format("element {} is {}, wants {}", at, got[at], want);
+    }
+    return {};
+}
+
+/// A copy that reads and writes as many bytes as an operator does.
+inline Contender copy_of(const Device& device, double bytes) {
+    const auto count = static_cast<std::int64_t>(bytes / 8);
+    std::vector<std::pair<Tensor, Tensor>> sets;
+    for (int i = 0; i < sets_for(bytes); ++i) sets.emplace_back(uniform({count}, -1, 1), full({count}, 0.0));
+    return {"copy", [sets](int call) {
+                const auto& [from, to] = sets[static_cast<std::size_t>(call) % sets.size()];
+                ops::copy(from.view(), to.view());
+            }, [device] { device.synchronize(); }};
+}
+
+}  // namespace declivity::bench

@@ -1,0 +1,109 @@
+// Pooling as ResNet-50, VGG-16 and the sample networks use it, forward and backward.
+#include <algorithm>
+#include <vector>
+
+#include <declivity/ops/pool2d.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <fmt/format.h>
+
+#include "peers.hpp"
+#include "report.hpp"
+#include "sampled.hpp"
+
+namespace declivity::bench {
+namespace {
+
+struct Case {
+    const char* name;
+    Shape x;
+    ops::Pool2dParameters parameters;
+};
+
+const std::vector<Case>& cases() {
+    static const std::vector<Case> all{
+        {"resnet50 16x64x112x112, 3x3 stride 2", {16, 64, 112, 112}, {.window = {3, 3}, .stride = {2, 2}, .padding = {1, 1}}},
+        {"vgg16 16x64x224x224, 2x2", {16, 64, 224, 224}, {}},
+        {"vgg16 16x512x14x14, 2x2", {16, 512, 14, 14}, {}},
+        {"mnist 128x32x26x26, 2x2", {128, 32, 26, 26}, {}},
+        {"mnist 128x64x11x11, 2x2", {128, 64, 11, 11}, {}},
+        {"cifar10 64x32x32x32, 2x2", {64, 32, 32, 32}, {}},
+        {"resnet50 16x2048x7x7, all", {16, 2048, 7, 7}, {.window = {7, 7}, .stride = {7, 7}}},
+    };
+    return all;
+}
+
+void time_case(Report& report, const Case& one, bool largest, bool forward) {
+    const std::string name = fmt::format("{} {} {}", largest ? "max" : "average", forward ? "forward" : "backward", one.name);
+    if (!report.wants(name)) return;
+    const Shape out_shape = ops::pool2d_shape("bench", one.x, one.parameters);
+    const double bytes = 4.0 * static_cast<double>(one.x.numel() + out_shape.numel() * (largest ? 2 : 1));
+    struct Set {
+        Tensor x, out, winners;
+    };
+    std::vector<Set> sets;
+    for (int i = 0; i < sets_for(bytes); ++i) {
+        sets.push_back({uniform(one.x, -1, 1), uniform(out_shape, -1, 1), full(out_shape, 0, {.dtype = DType::i32})});
+        const Set& set = sets.back();
+        if (largest) ops::max_pool2d_forward(set.x.view(), set.out.view(), set.winners.view(), one.parameters);
+    }
+    const auto call = [&](int number) {
+        const Set& set = sets[static_cast<std::size_t>(number) % sets.size()];
+        if (largest && forward) ops::max_pool2d_forward(set.x.view(), set.out.view(), set.winners.view(), one.parameters);
+        else if (largest) ops::max_pool2d_backward(set.out.view(), set.winners.view(), set.x.view(), one.parameters);
+        else if (forward) ops::avg_pool2d_forward(set.x.view(), set.out.view(), one.parameters);
+        else ops::avg_pool2d_backward(set.out.view(), set.x.view(), one.parameters);
+    };
+    std::vector<float> x = sets[0].x.to_vector<float>();
+    call(0);
+    const auto out = sets[0].out.to_vector<float>(), written = sets[0].x.to_vector<float>();
+    const auto winners = sets[0].winners.to_vector<std::int32_t>();
+    const auto& [window, stride, padding, count_padding] = one.parameters;
+    const std::int64_t height = one.x[2], width = one.x[3], rows = out_shape[2], columns = out_shape[3];
+    const auto forward_element = [&](std::size_t at) {
+        const auto i = static_cast<std::int64_t>(at), plane = i / (rows * columns), p = i / columns % rows, q = i % columns;
+        double most = -INFINITY, sum = 0;
+        for (std::int64_t r = 0; r < window[0]; ++r)
+            for (std::int64_t s = 0; s < window[1]; ++s) {
+                const std::int64_t h = p * stride[0] + r - padding[0], w = q * stride[1] + s - padding[1];
+                if (h < 0 || w < 0 || h >= height || w >= width) continue;
+                const double value = double{x[static_cast<std::size_t>((plane * height + h) * width + w)]};
+                most = std::max(most, value), sum += value;
+            }
+        return largest ? most : sum / static_cast<double>(window[0] * window[1]);
+    };
+    const auto backward_element = [&](std::size_t at) {
+        const auto i = static_cast<std::int64_t>(at), plane = i / (height * width), h = i / width % height, w = i % width;
+        double sum = 0;
+        for (std::int64_t p = 0; p < rows; ++p)
+            for (std::int64_t q = 0; q < columns; ++q) {
+                const std::int64_t r = h + padding[0] - p * stride[0], s = w + padding[1] - q * stride[1];
+                if (r < 0 || s < 0 || r >= window[0] || s >= window[1]) continue;
+                const auto place = static_cast<std::size_t>((plane * rows + p) * columns + q);
+                if (!largest) sum += double{out[place]} / static_cast<double>(window[0] * window[1]);
+                else if (winners[place] == h * width + w) sum += double{out[place]};
+            }
+        return sum;
+    };
+    const std::string wrong = forward ? wrong_element(out, 300, 1e-6, 1e-6, forward_element) : wrong_element(written, 100, 1e-6, 1e-6, backward_element);
+    if (!wrong.empty()) return report.fail(name, wrong);
+    const Device device = report.device();
+    std::vector<float> host_out = out;
+    std::vector<Contender> peers;
+    if (report.with_peers())
+        peers = onednn_pool2d({forward, largest, one.x[0], one.x[1], height, width, rows, columns, window[0], window[1], stride[0], stride[1], padding[0],
+                               padding[1], x.data(), host_out.data()});
+    report.measure({.name = name, .bytes = bytes, .strategy = "pool2d", .group = forward ? "forward" : "backward"}, {"ours", call, [device] { device.synchronize(); }}, peers);
+}
+
+void run(Report& report) {
+    report.begin("pool");
+    for (const bool largest : {true, false})
+        for (const bool forward : {true, false})
+            for (const Case& one : cases()) time_case(report, one, largest, forward);
+    report.end();
+}
+
+const Suite suite("pool", "pooling, beside oneDNN", run);
+
+}  // namespace
+}  // namespace declivity::bench

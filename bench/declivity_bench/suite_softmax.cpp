@@ -1,0 +1,80 @@
+// Softmax and its logarithm along rows, forward and backward.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include <declivity/ops/softmax.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <fmt/format.h>
+
+#include "peers.hpp"
+#include "report.hpp"
+#include "sampled.hpp"
+
+namespace declivity::bench {
+namespace {
+
+struct Case {
+    const char* name;
+    std::int64_t rows, columns;
+};
+
+constexpr Case kCases[] = {
+    {"10 classes", 65536, 10}, {"100 classes", 16384, 100}, {"1000 classes", 4096, 1000}, {"attention rows of 128", 12 * 8 * 128, 128},
+    {"attention rows of 512", 12 * 8 * 512, 512}, {"a vocabulary of 32000", 512, 32000},
+};
+
+void time_case(Report& report, const Case& one, bool logarithm, bool forward) {
+    const std::string name = fmt::format("{} {} {}", logarithm ? "log_softmax" : "softmax", forward ? "forward" : "backward", one.name);
+    if (!report.wants(name)) return;
+    const Shape shape{one.rows, one.columns};
+    const auto kind = logarithm ? ops::SoftmaxKind::log_softmax : ops::SoftmaxKind::softmax;
+    const double bytes = 4.0 * static_cast<double>(shape.numel()) * (forward ? 2 : 3);
+    struct Set {
+        Tensor x, y, gradient, x_gradient;
+    };
+    std::vector<Set> sets;
+    for (int i = 0; i < sets_for(bytes); ++i) {
+        sets.push_back({uniform(shape, -3, 3), full(shape, NAN), uniform(shape, -1, 1), full(shape, NAN)});
+        ops::softmax(kind, sets.back().x.view(), 1, sets.back().y.view());
+    }
+    const auto call = [&](int number) {
+        const Set& set = sets[static_cast<std::size_t>(number) % sets.size()];
+        if (forward) ops::softmax(kind, set.x.view(), 1, set.y.view());
+        else ops::softmax_backward(kind, set.y.view(), set.gradient.view(), 1, set.x_gradient.view());
+    };
+    call(0);
+    auto x = sets[0].x.to_vector<float>(), y = sets[0].y.to_vector<float>(), gradient = sets[0].gradient.to_vector<float>();
+    const auto columns = static_cast<std::size_t>(one.columns);
+    const auto written = (forward ? sets[0].y : sets[0].x_gradient).to_vector<float>();
+    const std::string wrong = wrong_element(written, 200, 2e-5, 1e-6, [&](std::size_t at) {
+        const std::size_t first = at / columns * columns;
+        double sum = 0, with_gradient = 0, gradients = 0;
+        for (std::size_t i = first; i < first + columns; ++i) {
+            sum += std::exp(double{x[i]});
+            with_gradient += std::exp(double{x[i]}) * double{gradient[i]};
+            gradients += double{gradient[i]};
+        }
+        const double part = std::exp(double{x[at]}) / sum;
+        if (forward) return logarithm ? std::log(part) : part;
+        return logarithm ? double{gradient[at]} - part * gradients : part * (double{gradient[at]} - with_gradient / sum);
+    });
+    if (!wrong.empty()) return report.fail(name, wrong);
+    const Device device = report.device();
+    std::vector<Contender> peers;
+    if (report.with_peers()) peers = onednn_softmax({forward, logarithm, one.rows, one.columns, x.data(), y.data(), gradient.data()});
+    report.measure({.name = name, .bytes = bytes, .strategy = "softmax", .group = forward ? "forward" : "backward"}, {"ours", call, [device] { device.synchronize(); }}, peers);
+}
+
+void run(Report& report) {
+    report.begin("softmax");
+    for (const bool logarithm : {false, true})
+        for (const bool forward : {true, false})
+            for (const Case& one : kCases) time_case(report, one, logarithm, forward);
+    report.end();
+}
+
+const Suite suite("softmax", "softmax and log_softmax of rows, beside oneDNN", run);
+
+}  // namespace
+}  // namespace declivity::bench

@@ -1,0 +1,89 @@
+// out[z][m][n] = sum over k of a[z][m][k] * b[z][k][n], where the elements of both along k are neighbours in memory, as in a
+// dense layer whose batch is small: nothing is copied, and each weight is read from memory once. For CPU-like devices.
+//
+// A work-item computes tiles of ROWS x COLUMNS dot products at a time, each as a vector of VW partial sums. Its columns go
+// through all of its rows for one block of k after the other, so that they stay in the first cache. Rows and columns behind
+// the edge are computed from the last valid ones, and not stored.
+//
+//   REAL, VW       element type, elements of a vector (vectors.clh)
+//   ROWS, COLUMNS  of a tile; ROWS * COLUMNS + COLUMNS + 1 vectors must fit in the registers (src/ops/matmul_dot.cpp)
+#define GROUP 1
+#include "vectors.clh"
+
+struct Product {
+    long M, N, K;
+    long a_batch, a_row, b_batch, b_column;  // elements from one matrix, row or column to the next
+    long k_block;                            // a multiple of VW
+    int row_tiles_each;                      // of a work-item
+};
+
+// The last elements of a row, and zeros.
+static inline VEC load_part(__global const REAL* from, const int count) {
+    REAL part[VW];
+    for (int i = 0; i < VW; ++i) part[i] = i < count ? from[i] : (REAL)0;
+    return VLOAD(part);
+}
+
+// global size (ceil(N / COLUMNS), ceil(M / (ROWS * row_tiles_each)), batch)
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void matmul_dot(const struct Product product, __global const REAL* restrict a, const long a_offset, __global const REAL* restrict b,
+                const long b_offset, __global REAL* restrict out, const long out_offset) {
+    const long z = get_global_id(2), column = get_global_id(0) * (long)COLUMNS;
+    const long row_first = get_global_id(1) * (long)product.row_tiles_each * ROWS;
+    const long row_end = min(product.M, row_first + (long)product.row_tiles_each * ROWS);
+    const int width = (int)min((long)COLUMNS, product.N - column);
+    a += a_offset + z * product.a_batch;
+    b += b_offset + z * product.b_batch + column * product.b_column;
+    out += out_offset + z * product.M * product.N + column;
+    long b_at[COLUMNS];
+    #pragma unroll
+    for (int j = 0; j < COLUMNS; ++j) b_at[j] = min(j, width - 1) * product.b_column;
+
+    for (long k_first = 0; k_first < product.K; k_first += product.k_block) {
+        const long k_end = min(product.K, k_first + product.k_block);
+        for (long row = row_first; row < row_end; row += ROWS) {
+            const int height = (int)min((long)ROWS, row_end - row);
+            long a_at[ROWS];
+            #pragma unroll
+            for (int i = 0; i < ROWS; ++i) a_at[i] = (row + min(i, height - 1)) * product.a_row;
+            VEC sum[ROWS][COLUMNS];
+            #pragma unroll
+            for (int i = 0; i < ROWS; ++i)
+                #pragma unroll
+                for (int j = 0; j < COLUMNS; ++j) sum[i][j] = (VEC)(0);
+            long k = k_first;
+            for (; k + VW <= k_end; k += VW) {
+                VEC right[COLUMNS];
+                #pragma unroll
+                for (int j = 0; j < COLUMNS; ++j) right[j] = VLOAD(b + b_at[j] + k);
+                #pragma unroll
+                for (int i = 0; i < ROWS; ++i) {
+                    const VEC left = VLOAD(a + a_at[i] + k);
+                    #pragma unroll
+                    for (int j = 0; j < COLUMNS; ++j) sum[i][j] = fma(left, right[j], sum[i][j]);
+                }
+            }
+            if (k < k_end) {
+                const int rest = (int)(k_end - k);
+                VEC right[COLUMNS];
+                #pragma unroll
+                for (int j = 0; j < COLUMNS; ++j) right[j] = load_part(b + b_at[j] + k, rest);
+                #pragma unroll
+                for (int i = 0; i < ROWS; ++i) {
+                    const VEC left = load_part(a + a_at[i] + k, rest);
+                    #pragma unroll
+                    for (int j = 0; j < COLUMNS; ++j) sum[i][j] = fma(left, right[j], sum[i][j]);
+                }
+            }
+            #pragma unroll
+            for (int i = 0; i < ROWS; ++i)
+                #pragma unroll
+                for (int j = 0; j < COLUMNS; ++j)
+                    if (i < height && j < width) {
+                        __global REAL* at = out + (row + i) * product.N + j;
+                        const REAL total = vector_sum(sum[i][j]);
+                        *at = k_first > 0 ? *at + total : total;
+                    }
+        }
+    }
+}
