@@ -61,6 +61,7 @@ void Report::fail(const std::string& name, const std::string& why) {
 
 void Report::note(const std::string& name, double value, const std::string& unit) {
     fmt::print("{:<52} {:>9.4g} {}\n", name, value, unit);
+    std::fflush(stdout);
     rows_.push_back({{"suite", suite_}, {"case", name}, {"value", value}, {"unit", unit}});
 }
 

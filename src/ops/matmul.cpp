@@ -15,6 +15,8 @@ namespace {
 
 /// With fewer rows or columns than these, copying an operand costs more than using it in place.
 constexpr std::int64_t kFewRows = 48;
+/// The same for long rows, of which a work-item uses each element more often in place.
+constexpr std::int64_t kFewLongRows = 160, kLongRow = 512;
 
 struct Strategy {
     std::string_view name;
@@ -46,7 +48,8 @@ std::string_view by_heuristics(const MatmulProblem& problem) {
     const auto& [a, b, out, batch, m, n, k] = problem;
     const bool large = m * n * k >= 64 * 64 * 64;
     if (out.device().family() == Family::gpu_like) return large && batch <= 4 && matmul_clblast_serves(problem) ? "clblast" : "tiled";
-    if (matmul_dot_serves(problem) && k >= 32 && (m < kFewRows || n < kFewRows || !large)) return "dot";
+    const std::int64_t few = k >= kLongRow ? kFewLongRows : kFewRows;
+    if (matmul_dot_serves(problem) && k >= 32 && (m < few || n < kFewRows || !large)) return "dot";
     return large && m >= 8 && matmul_packed_serves(problem) ? "packed" : "tiled";
 }
 
