@@ -1,4 +1,6 @@
 // Convolutions of ResNet-50, VGG-16, MobileNetV2 and the sample networks, in all three directions.
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <random>
 #include <vector>
@@ -130,12 +132,13 @@ std::string wrong_element(const Conv2dCase& c, ops::Conv2dDirection direction, c
 }
 
 void time_case(Report& report, const Conv2dCase& c) {
+    constexpr std::array kNames{"forward", "backward_input", "backward_weights"};
+    if (std::ranges::none_of(kNames, [&](const char* direction) { return report.wants(fmt::format("{} {}", direction, c.name)); })) return;
     const Device device = report.device();
     const Tensor x = uniform(c.x, -1, 1), weight = uniform(c.weight, -1, 1), out = uniform(c.out(), -1, 1);
     Host host{x.to_vector<float>(), weight.to_vector<float>(), out.to_vector<float>()};
     const auto wait = [device] { device.synchronize(); };
     const Shape out_shape = c.out();
-    constexpr std::array kNames{"forward", "backward_input", "backward_weights"};
     for (const auto direction : {ops::Conv2dDirection::forward, ops::Conv2dDirection::backward_input, ops::Conv2dDirection::backward_weights}) {
         const std::string group = kNames[static_cast<std::size_t>(direction)], name = fmt::format("{} {}", group, c.name);
         if (!report.wants(name)) continue;

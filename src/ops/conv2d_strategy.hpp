@@ -55,6 +55,7 @@ class Conv2dStrategy {
 /// All strategies, the preferred first; the last one, `direct`, serves everything.
 std::span<const Conv2dStrategy* const> conv2d_strategies();
 const Conv2dStrategy& conv2d_direct();
+const Conv2dStrategy& conv2d_gemm();
 const Conv2dStrategy& conv2d_tiled();
 
 /// The strategy that DECLIVITY_CONV2D names if it can serve, otherwise the first that can.

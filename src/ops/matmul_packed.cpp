@@ -6,16 +6,15 @@
 #include <declivity/runtime/launch.hpp>
 
 #include "matmul_strategies.hpp"
+#include "panels.hpp"
 #include "vector_form.hpp"
 
 namespace declivity::ops {
 namespace {
 
-// PACK_STEP and PACK_EACH, where a panel's elements are neighbours, and where those along k are: some kilobytes of a row.
-constexpr std::int64_t kPackStepAcross = 32, kPackEachAcross = 8, kPackStepAlong = 256, kPackEachAlong = 1;
-constexpr std::int64_t kBlockK = 384;    // a panel of each operand then stays in the first two caches
+constexpr std::int64_t kBlockK = 128;    // a panel of each operand then stays in the first two caches
 // Panels of a work-group: few enough to stay in the second cache, many enough to be used again.
-constexpr std::int64_t kMostRowPanels = 8, kMostColumnPanels = 4;
+constexpr std::int64_t kMostRowPanels = 24, kMostColumnPanels = 4;
 constexpr std::int64_t kGroupsPerUnit = 4;  // so that all compute units end at about the same time
 
 struct Tile {
@@ -46,22 +45,6 @@ Tile choose_tile(const VectorForm& form, std::int64_t m, std::int64_t n) {
     return best;
 }
 
-/// Copies an operand whose panels are `width` wide along axis `across`; `along` is the axis of k.
-View pack(const View& operand, int across, int along, std::int64_t width, const Defines& defines) {
-    const std::int64_t count = operand.shape[across], k = operand.shape[along], panels = ceil_div(count, width);
-    const std::int64_t matrices = operand.strides[0] == 0 ? 1 : operand.shape[0];
-    const View packed = View::make(operand.device(), operand.dtype, {matrices, panels * k * width});
-    Defines own = defines;
-    const std::int64_t unit = operand.strides[across] == 1 || count == 1 ? 1 : operand.strides[along] == 1 || k == 1 ? 2 : 0;
-    const std::int64_t step = unit == 1 ? kPackStepAcross : kPackStepAlong, each = unit == 1 ? kPackEachAcross : kPackEachAlong;
-    own.set("PACK", width).set("PACK_STEP", step).set("PACK_EACH", each).set("UNIT", unit);
-    const Kernel kernel(operand.device(), {"matmul_packed.cl", "matmul_pack", own});
-    const auto groups = [](std::int64_t value) { return static_cast<std::size_t>(value); };
-    launch(kernel, {{groups(ceil_div(panels, each)), groups(ceil_div(k, step)), groups(matrices)}, {1, 1, 1}},
-           {count, k, operand.argument(), operand.strides[0], operand.strides[across], operand.strides[along], packed.argument()});
-    return packed;
-}
-
 }  // namespace
 
 bool matmul_packed_serves(const MatmulProblem& problem) {
@@ -76,7 +59,7 @@ void matmul_packed(const MatmulProblem& problem) {
     const std::int64_t columns = tile.vectors * form.vector;
     Defines defines = real_defines(problem.out.dtype);
     defines.set("VW", form.vector);
-    const View a = pack(problem.a, 1, 2, tile.rows, defines), b = pack(problem.b, 2, 1, columns, defines);
+    const View a = pack_panels(problem.a, 1, 2, tile.rows), b = pack_panels(problem.b, 2, 1, columns);
 
     const std::int64_t a_panels = ceil_div(problem.m, tile.rows), b_panels = ceil_div(problem.n, columns);
     std::int64_t rows_each = std::min(kMostRowPanels, a_panels), columns_each = std::min(kMostColumnPanels, b_panels);

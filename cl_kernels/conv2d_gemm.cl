@@ -1,0 +1,289 @@
+// Convolution as a matrix product, for CPU-like devices. Serves forward and backward_input: both are sums
+//
+//   out[n, o, p, q] = bias[o] + sum over c, i, j of  weight[o][c, i, j] * x[n, c, p * step_h + first_h + i * hop_h,
+//                                                                          q * step_w + first_w + j * hop_w]
+//
+// with zeros outside of x. In the product, rows are the output channels o of a group, columns the positions (n, p, q) of all
+// images one after the other, and the inner index k is (c, i, j). For backward_input x is the gradient of the output, the
+// weights are flipped and transposed first, and a stride gives one launch for each phase of positions.
+//
+// The matrix of windows is never made as a whole: a work-group copies COLUMNS columns at a time and `k_block` of their k
+// into local memory, in the order in which the inner loop reads them, and multiplies them with all its rows (K. Chellapilla
+// et al., High performance convolutional neural networks, 2006; K. Goto and R. van de Geijn, Anatomy of high-performance
+// matrix multiplication, 2008).
+//
+//   ROWS, COLUMNS  of a register tile, as in matmul_packed.cl
+//   BLOCK, PANELS  elements of local memory for copies of windows, and most panels of a work-group
+//   A_FORM         0: weights are read where they are, those of a row side by side in the order of k; 1: from panels,
+//                  [group][panel][k][ROWS]; 2: where they are, those of k = (c, i, j) at c * a_channel + i * a_h + j * a_w
+//   TAPS_H, TAPS_W, FLIP_CHANNELS, FLIP_PANELS  only for the kernel that makes such panels: elements of the filter that it packs
+//   REAL, VW       (vectors.clh)
+#define GROUP 1
+#include "vectors.clh"
+
+#define VECTORS (COLUMNS / VW)
+// Integers as wide as the elements, for comparisons of vectors.
+#ifdef REAL_IS_DOUBLE
+#define LANES JOIN(long, VW)
+#else
+#define LANES JOIN(int, VW)
+#endif
+#if VW == 16
+#define LANE_NUMBERS ((LANES)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
+#elif VW == 8
+#define LANE_NUMBERS ((LANES)(0, 1, 2, 3, 4, 5, 6, 7))
+#else
+#define LANE_NUMBERS ((LANES)(0, 1, 2, 3))
+#endif
+
+struct Conv {
+    long x_image, x_channel, x_count;                // elements from one image and channel of x to the next; all
+    long out_image, out_channel, out_first;          // the same of out; element of position (0, 0)
+    long a_group, a_row, a_channel, a_first;         // elements from one group of weights, row or panel, and c to the next; first
+    long positions;                                  // columns: images * rows * columns
+    int channels, filters;                           // input and output channels of a group
+    int height, width;                               // of x
+    int rows, columns;                               // positions of an image
+    int step_h, step_w, first_h, first_w, hop_h, hop_w, taps_h, taps_w;
+    int a_h, a_w;
+    int out_row_step, out_column_step;               // elements between neighbouring positions of out
+    int panels, panels_each, row_panels, row_panels_each;  // of COLUMNS columns and ROWS rows: all, and of a work-group
+    int k_block;                                     // a multiple of the taps
+    int has_bias;                                    // 0: `bias` is any buffer, and not read
+};
+
+// A run of at most VW positions of one row of one image, and where it goes in the block of copies.
+struct Piece {
+    long first;  // element of x that tap (0, 0) of channel 0 meets
+    int to, h, w;
+};
+
+// The pieces of `panels` panels from `first` on, each `panel_size` elements long; gives how many.
+static int cut_pieces(const struct Conv d, struct Piece* pieces, const long first, const int panels, const int panel_size) {
+    const int plane = d.rows * d.columns;
+    const int here = (int)min((long)panels * COLUMNS, d.positions - first), in_plane = (int)(first - first / plane * plane);
+    int n = (int)(first / plane), p = in_plane / d.columns, q = in_plane - p * d.columns, count = 0;
+    for (int panel = 0; panel < panels; ++panel)
+        for (int column = 0; column < COLUMNS;) {
+            const int at = panel * COLUMNS + column;
+            const int rest = min(COLUMNS - column, VW), run = at < here ? min(min(d.columns - q, here - at), rest) : rest;
+            const int h = p * d.step_h + d.first_h, w = q * d.step_w + d.first_w;
+            pieces[count].first = n * d.x_image + (long)h * d.width + w;
+            pieces[count].to = panel * panel_size + column;
+            pieces[count].h = at < here ? h : INT_MIN / 2;  // behind the last position: a row that is nowhere
+            pieces[count].w = w;
+            ++count;
+            column += run;
+            q += run;
+            if (q == d.columns) {
+                q = 0;
+                if (++p == d.rows) p = 0, ++n;
+            }
+        }
+    return count;
+}
+
+// The columns of all pieces: to[panel][k][column] for k in [k_first, k_first + steps). `x_end` elements of x may be read.
+// A vector is stored for each piece; what it holds beyond the piece, the next one overwrites, and the next k.
+static void copy_windows(const struct Conv d, __global const REAL* x, const long x_end, __local REAL* to, const struct Piece* pieces,
+                         const int count, const int panel_size, const bool plain, const int k_first,
+                         const int steps) {
+    const int taps = d.taps_h * d.taps_w;
+    if (plain) {
+        for (int k = 0; k < steps; ++k) {
+            __global const REAL* from = x + pieces[0].first + (k_first + k) * d.x_channel;
+            __local REAL* row = to + k * COLUMNS;
+            for (int r = 0; r < count; r += VECTORS, from += COLUMNS, row += panel_size)
+                #pragma unroll
+                for (int v = 0; v < VECTORS; ++v) VSTORE(VLOAD(from + v * VW), row + v * VW);
+        }
+        return;
+    }
+    const LANES lane = LANE_NUMBERS * d.step_w;
+    int c = k_first / taps, i = (k_first - c * taps) / d.taps_w, j = k_first - c * taps - i * d.taps_w;
+    for (int k = 0; k < steps; ++k, to += COLUMNS) {
+        const int h = i * d.hop_h, w = j * d.hop_w;
+        const long from = c * d.x_channel + (long)h * d.width + w;
+        for (int r = 0; r < count; ++r) {
+            VEC value = (VEC)(0);
+            const int row = pieces[r].h + h, column = pieces[r].w + w;
+            if (row >= 0 && row < d.height) {
+                const long at = pieces[r].first + from;
+                __global const REAL* source = x + at;
+                if (at < 0 || at + VW * d.step_w > x_end || d.step_w > 2) {
+                    REAL one[VW];
+                    for (int e = 0; e < VW; ++e) {
+                        const int inside = column + e * d.step_w;
+                        one[e] = inside >= 0 && inside < d.width ? source[e * d.step_w] : (REAL)0;
+                    }
+                    value = VLOAD(one);
+                } else {
+                    if (d.step_w == 1) value = VLOAD(source);
+                    else value = (VEC)(VLOAD(source).even, VLOAD(source + VW).even);
+                    const LANES columns = lane + column;
+                    value = select((VEC)(0), value, columns >= (LANES)(0) && columns < (LANES)(d.width));
+                }
+            }
+            VSTORE(value, to + pieces[r].to);
+        }
+        if (++j == d.taps_w) {
+            j = 0;
+            if (++i == d.taps_h) i = 0, ++c;
+        }
+    }
+}
+
+// Stores a tile, or adds it to what earlier blocks of k left.
+static void store_tile(const struct Conv d, const REAL* tile, __global REAL* out, const int panel, const int height, const int add) {
+    const int plane = d.rows * d.columns;
+    const long first = (long)panel * COLUMNS;
+    const int here = (int)min((long)COLUMNS, d.positions - first);
+    const bool flat = d.out_row_step == d.columns * d.out_column_step;
+    int n = (int)(first / plane), f = (int)(first - (long)n * plane);
+    for (int at = 0; at < here;) {
+        const int p = f / d.columns, q = f - p * d.columns;
+        const int run = min((flat ? plane - f : d.columns - q), here - at);
+        __global REAL* to = out + n * d.out_image + (long)p * d.out_row_step + (long)q * d.out_column_step;
+        for (int i = 0; i < height; ++i, to += d.out_channel) {
+            const REAL* from = tile + i * COLUMNS + at;
+            int e = 0;
+            if (d.out_column_step == 1)
+                for (; e + VW <= run; e += VW) VSTORE(add ? VLOAD(to + e) + VLOAD(from + e) : VLOAD(from + e), to + e);
+            for (; e < run; ++e) {
+                __global REAL* one = to + (long)e * d.out_column_step;
+                *one = add ? *one + from[e] : from[e];
+            }
+        }
+        at += run;
+        f += run;
+        if (f == plane) f = 0, ++n;
+    }
+}
+
+#ifdef TAPS_H
+// packed[group][panel][(o, i, j)][r] = weight[o][panel * ROWS + r][at_h + i * by_h][at_w + j * by_w], 0 behind the last row,
+// for backward_input. A work-item packs FLIP_PANELS panels of FLIP_CHANNELS o: neighbours on both sides.
+struct Flip {
+    int rows, panels;              // of the product, in a group
+    int channels;                  // o, in a group
+    int taps;                      // elements of the filter
+    int first, step_h, step_w;     // of them, those that are packed
+};
+
+// global size (ceil(channels / FLIP_CHANNELS), ceil(panels / FLIP_PANELS), groups)
+__kernel void conv2d_gemm_flip(const struct Flip d, __global const REAL* restrict weight, const long weight_offset,
+                               __global REAL* restrict packed, const long packed_offset) {
+    const long group = get_global_id(2);
+    const int first_o = get_global_id(0) * FLIP_CHANNELS, first_panel = get_global_id(1) * FLIP_PANELS;
+    for (int o = first_o; o < min(d.channels, first_o + FLIP_CHANNELS); ++o)
+        for (int panel = first_panel; panel < min(d.panels, first_panel + FLIP_PANELS); ++panel) {
+            __global const REAL* from = weight + weight_offset + ((group * d.channels + o) * d.rows + panel * ROWS) * d.taps + d.first;
+            __global REAL* to = packed + packed_offset + ((group * d.panels + panel) * d.channels + o) * (TAPS_H * TAPS_W * ROWS);
+            const int here = min(ROWS, d.rows - panel * ROWS);
+            if (here == ROWS)
+                #pragma unroll
+                for (int t = 0; t < TAPS_H * TAPS_W; ++t)
+                    #pragma unroll
+                    for (int r = 0; r < ROWS; ++r) to[t * ROWS + r] = from[r * d.taps + t / TAPS_W * d.step_h + t % TAPS_W * d.step_w];
+            else
+                for (int t = 0; t < TAPS_H * TAPS_W; ++t)
+                    for (int r = 0; r < ROWS; ++r) to[t * ROWS + r] = r < here ? from[r * d.taps + t / TAPS_W * d.step_h + t % TAPS_W * d.step_w] : (REAL)0;
+        }
+}
+#else
+#if A_FORM == 1
+#define FACTOR(i, k) left[(k) * ROWS + (i)]
+#else
+#define FACTOR(i, k) left[i][k]
+#endif
+
+// Adds the product of a column of weights with a row of the copied windows.
+#define MULTIPLY(k)                                                                            \
+    {                                                                                          \
+        const long position = k;                                                               \
+        VEC values[VECTORS];                                                                   \
+        _Pragma("unroll") for (int v = 0; v < VECTORS; ++v) values[v] = VLOAD(right + v * VW); \
+        _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                     \
+            const VEC factor = (VEC)(FACTOR(i, position));                                     \
+            _Pragma("unroll") for (int v = 0; v < VECTORS; ++v) sum[i][v] = fma(factor, values[v], sum[i][v]); \
+        }                                                                                      \
+    }
+
+// global size (ceil(panels / panels_each), ceil(row_panels / row_panels_each), groups)
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void conv2d_gemm(const struct Conv d, __global const REAL* restrict x, const long x_offset,
+                 __global const REAL* restrict a, const long a_offset, __global REAL* restrict out, const long out_offset,
+                 __global const REAL* restrict bias, const long bias_offset) {
+    __local REAL block[BLOCK];
+    struct Piece pieces[PANELS * COLUMNS];
+    const int group = get_group_id(2);
+    const int first_panel = get_group_id(0) * d.panels_each, end_panel = min(first_panel + d.panels_each, d.panels);
+    const int first_row = get_group_id(1) * d.row_panels_each, end_row = min(first_row + d.row_panels_each, d.row_panels);
+    const int taps = d.taps_h * d.taps_w, inner = d.channels * taps;
+    x += x_offset + (long)group * d.channels * d.x_channel;
+    const long x_end = d.x_count - (long)group * d.channels * d.x_channel;
+    a += a_offset + group * d.a_group + d.a_first;
+    out += out_offset + d.out_first + (long)group * d.filters * d.out_channel;
+    const int plane = d.rows * d.columns;
+    const bool flat = d.out_column_step == 1 && d.out_row_step == d.columns;
+    const int panel_size = d.k_block * COLUMNS + VW;
+    const int count = cut_pieces(d, pieces, (long)first_panel * COLUMNS, end_panel - first_panel, panel_size);
+    // Windows are single elements, and those of all panels follow one another.
+    const long first_column = (long)first_panel * COLUMNS;
+    const bool plain = d.height == 1 && d.rows == 1 && d.columns == d.width && d.step_w == 1 && d.first_w == 0 && taps == 1 &&
+                       first_column % plane + (end_panel - first_panel) * COLUMNS <= plane;
+    // At least once: an empty sum is the bias, or 0.
+    for (int k_first = 0; k_first == 0 || k_first < inner; k_first += d.k_block) {
+        const int steps = min(d.k_block, inner - k_first);
+        copy_windows(d, x, x_end, block, pieces, count, panel_size, plain, k_first, steps);
+        for (int r = first_row; r < end_row; ++r) {
+            const int height = min(ROWS, d.filters - r * ROWS);
+#if A_FORM == 1
+            __global const REAL* left = a + r * d.a_row + (long)k_first * ROWS;
+#else
+            // Behind the last row the last one is multiplied again, and not stored.
+            __global const REAL* left[ROWS];
+            #pragma unroll
+            for (int i = 0; i < ROWS; ++i) left[i] = a + (r * ROWS + min(i, height - 1)) * d.a_row + k_first / taps * d.a_channel;
+#endif
+            for (int panel = first_panel; panel < end_panel; ++panel) {
+                __local const REAL* right = block + (panel - first_panel) * panel_size;
+                VEC sum[ROWS][VECTORS];
+                #pragma unroll
+                for (int i = 0; i < ROWS; ++i) {
+                    const VEC begin = (VEC)(d.has_bias && k_first == 0 ? bias[bias_offset + group * d.filters + r * ROWS + min(i, height - 1)] : (REAL)0);
+                    #pragma unroll
+                    for (int v = 0; v < VECTORS; ++v) sum[i][v] = begin;
+                }
+#if A_FORM == 2
+                const int channels = steps / taps;
+                for (int c = 0; c < channels; ++c)
+                    for (int y = 0; y < d.taps_h; ++y)
+                        for (int z = 0; z < d.taps_w; ++z, right += COLUMNS) MULTIPLY(c * d.a_channel + y * d.a_h + z * d.a_w)
+#else
+                for (int k = 0; k < steps; ++k, right += COLUMNS) MULTIPLY(k)
+#endif
+                __global REAL* to = out + (long)r * ROWS * d.out_channel;
+                const long column = (long)panel * COLUMNS, image = column / plane;
+                if (flat && height == ROWS && column - image * plane + COLUMNS <= plane) {
+                    to += image * d.out_image + (column - image * plane);
+                    #pragma unroll
+                    for (int i = 0; i < ROWS; ++i)
+                        #pragma unroll
+                        for (int v = 0; v < VECTORS; ++v) {
+                            __global REAL* at = to + i * d.out_channel + v * VW;
+                            VSTORE(k_first > 0 ? sum[i][v] + VLOAD(at) : sum[i][v], at);
+                        }
+                } else {
+                    REAL tile[ROWS * COLUMNS];
+                    #pragma unroll
+                    for (int i = 0; i < ROWS; ++i)
+                        #pragma unroll
+                        for (int v = 0; v < VECTORS; ++v) VSTORE(sum[i][v], tile + i * COLUMNS + v * VW);
+                    store_tile(d, tile, to, panel, height, k_first > 0);
+                }
+            }
+        }
+    }
+}
+#endif

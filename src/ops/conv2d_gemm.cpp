@@ -1,0 +1,211 @@
+// Convolution as a matrix product over windows that are copied as they are needed (cl_kernels/conv2d_gemm.cl): forward and
+// backward_input, on CPU-like devices.
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <vector>
+
+#include "conv2d_strategy.hpp"
+#include "panels.hpp"
+#include "vector_form.hpp"
+
+namespace declivity::ops {
+namespace {
+
+constexpr std::int64_t kBlockBytes = 256 * 1024;  // of windows, that stay in the second cache
+constexpr std::int64_t kBlockK = 256;             // a panel of windows and one of weights then stay in the first cache
+constexpr std::int64_t kGroupsPerUnit = 4;        // so that all compute units end at about the same time
+constexpr std::int64_t kFlipChannels = 16, kFlipPanels = 4;  // FLIP_CHANNELS, FLIP_PANELS
+constexpr std::int64_t kFewPositions = 1024;      // with so few, packing the weights costs more than their use in place
+constexpr std::int64_t kMostPanels = 16;          // of a work-group
+
+struct TileSize {
+    std::int64_t rows, vectors;
+};
+// Few, because each is a kernel to compile: for 32 registers, and for 16.
+constexpr std::array kTiles{TileSize{6, 4}, TileSize{8, 3}, TileSize{6, 2}, TileSize{4, 3}};
+
+/// As the structs of the kernels.
+struct Conv {
+    std::int64_t x_image, x_channel, x_count, out_image, out_channel, out_first, a_group, a_row, a_channel, a_first, positions;
+    std::int32_t channels, filters, height, width, rows, columns, step_h, step_w, first_h, first_w, hop_h, hop_w, taps_h, taps_w, a_h, a_w;
+    std::int32_t out_row_step, out_column_step, panels, panels_each, row_panels, row_panels_each, k_block, has_bias;
+};
+
+struct Flip {
+    std::int32_t rows, panels, channels, taps, first, step_h, step_w;
+};
+
+std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(value); }
+
+/// Positions along an axis, the elements of the filter that meet them, and where: position p and tap i meet input element
+/// p * step + first + i * hop, and element at + i * by of the filter.
+struct Axis {
+    std::int64_t size = 0, step = 1, first = 0, hop = 1, taps = 0, at = 0, by = 1;
+};
+
+/// The sum that a launch computes.
+struct Sum {
+    std::array<Axis, 2> axes;
+    std::int64_t channels, filters;          // of a group
+    std::array<std::int64_t, 2> input;       // height and width of what is read
+    std::int64_t out_first, out_row_step, out_column_step;
+};
+
+/// The tile of least cost: multiply-adds of vectors, two at a time, and loads of numbers and vectors, two at a time; what a
+/// tile covers beyond the edges is lost.
+TileSize choose_tile(const VectorForm& form, std::int64_t rows, std::int64_t columns) {
+    TileSize best{4, 3};
+    double least = std::numeric_limits<double>::infinity();
+    for (const TileSize& tile : kTiles) {
+        if (tile.rows * tile.vectors + tile.vectors + 1 > form.registers) continue;
+        const auto tiles = static_cast<double>(ceil_div(rows, tile.rows) * ceil_div(columns, tile.vectors * form.vector));
+        const double cost = tiles * static_cast<double>(std::max(tile.rows * tile.vectors, tile.rows + tile.vectors) + tile.rows / 4);
+        if (cost >= least) continue;
+        least = cost;
+        best = tile;
+    }
+    return best;
+}
+
+/// The weights of backward_input in panels: rows are the channels of x.
+View flipped(const Conv2dProblem& problem, const Sum& sum, const View& weight, std::int64_t rows, Defines defines) {
+    if (problem.taps() == 1) return pack_panels(reshaped(weight, {problem.groups, problem.filters_per_group(), sum.filters}), 2, 1, rows);
+    const auto& [vertical, horizontal] = sum.axes;
+    const std::int64_t panels = ceil_div(sum.filters, rows);
+    const View packed = View::make(weight.device(), weight.dtype, {problem.groups, std::max<std::int64_t>(1, panels * sum.channels * vertical.taps * horizontal.taps * rows)});
+    const Flip flip{.rows = narrow(sum.filters), .panels = narrow(panels), .channels = narrow(sum.channels), .taps = narrow(problem.taps()),
+                    .first = narrow(vertical.at * problem.filter[1] + horizontal.at), .step_h = narrow(vertical.by * problem.filter[1]), .step_w = narrow(horizontal.by)};
+    defines.set("TAPS_H", vertical.taps).set("TAPS_W", horizontal.taps).set("FLIP_CHANNELS", kFlipChannels).set("FLIP_PANELS", kFlipPanels);
+    const Kernel kernel(weight.device(), {"conv2d_gemm.cl", "conv2d_gemm_flip", defines});
+    const auto groups = [](std::int64_t value) { return static_cast<std::size_t>(std::max<std::int64_t>(1, value)); };
+    launch(kernel, {{groups(ceil_div(sum.channels, kFlipChannels)), groups(ceil_div(panels, kFlipPanels)), groups(problem.groups)}, {1, 1, 1}},
+           {flip, weight.argument(), packed.argument()});
+    return packed;
+}
+
+void run_sum(Sum sum, const Conv2dProblem& problem, const View& x, const View& weight, const View& out, const std::optional<View>& bias) {
+    const Device device = out.device();
+    const VectorForm form = vector_form(device, problem.dtype);
+    const bool forward = problem.direction == Conv2dDirection::forward;
+    auto& [vertical, horizontal] = sum.axes;
+    // Where windows are single elements, an image is one row.
+    if (problem.taps() == 1 && vertical.step == 1 && horizontal.step == 1 && vertical.first == 0 && horizontal.first == 0 &&
+        sum.input[0] == vertical.size && sum.input[1] == horizontal.size && sum.out_column_step == 1) {
+        horizontal.size *= vertical.size;
+        vertical.size = 1;
+        sum.input = {1, horizontal.size};
+        sum.out_row_step = horizontal.size;
+    }
+    const std::int64_t taps = vertical.taps * horizontal.taps, inner = sum.channels * taps, positions = problem.images * vertical.size * horizontal.size;
+    const bool packed = !forward && (problem.taps() == 1 || positions > kFewPositions || problem.stride[0] * problem.stride[1] > 1);
+    const TileSize tile = choose_tile(form, sum.filters, positions);
+    const std::int64_t columns = tile.vectors * form.vector;
+    const std::int64_t block = std::min<std::int64_t>(kBlockBytes, static_cast<std::int64_t>(device.info().local_memory) - 1024) / static_cast<std::int64_t>(size_of(problem.dtype));
+
+    const std::int64_t most_k = std::max(taps, std::min(kBlockK, block / columns - 1));
+    Defines defines = real_defines(problem.dtype);
+    defines.set("VW", form.vector).set("ROWS", tile.rows).set("COLUMNS", columns).set("BLOCK", block).set("PANELS", kMostPanels).set("A_FORM", forward ? 0 : packed ? 1 : 2);
+    // Blocks of whole channels and of equal length: a short last one would only cost.
+    const std::int64_t most_channels = std::max<std::int64_t>(1, most_k / taps);
+    const std::int64_t k_block = taps * ceil_div(std::max<std::int64_t>(1, sum.channels), ceil_div(std::max<std::int64_t>(1, sum.channels), most_channels));
+    const std::int64_t panels = ceil_div(positions, columns), row_panels = ceil_div(sum.filters, tile.rows);
+    const std::int64_t units = device.info().compute_units, wanted = units * kGroupsPerUnit;
+    std::int64_t panels_each = std::clamp<std::int64_t>(panels * problem.groups / wanted, 1, std::min(kMostPanels, block / (k_block * columns + form.vector)));
+    panels_each = ceil_div(panels, ceil_div(panels, panels_each));
+    const std::int64_t column_groups = ceil_div(panels, panels_each) * problem.groups;
+    // Each group of rows copies the windows again, so there are few.
+    const std::int64_t row_groups = ceil_div(units, column_groups) * (column_groups < units * 2 ? 2 : 1);
+    const std::int64_t row_panels_each = ceil_div(row_panels, std::min(row_groups, row_panels));
+    const Conv arguments{.x_image = x.shape[1] * x.shape[2] * x.shape[3], .x_channel = x.shape[2] * x.shape[3], .x_count = x.numel(),
+                         .out_image = out.shape[1] * out.shape[2] * out.shape[3], .out_channel = out.shape[2] * out.shape[3], .out_first = sum.out_first,
+                         .a_group = packed ? row_panels * tile.rows * inner : weight.numel() / problem.groups,
+                         .a_row = forward ? inner : packed ? inner * tile.rows : problem.taps(),
+                         .a_channel = forward ? taps : sum.filters * problem.taps(), .a_first = packed || forward ? 0 : vertical.at * problem.filter[1] + horizontal.at, .positions = positions,
+                         .channels = narrow(sum.channels), .filters = narrow(sum.filters), .height = narrow(sum.input[0]), .width = narrow(sum.input[1]),
+                         .rows = narrow(vertical.size), .columns = narrow(horizontal.size), .step_h = narrow(vertical.step), .step_w = narrow(horizontal.step),
+                         .first_h = narrow(vertical.first), .first_w = narrow(horizontal.first), .hop_h = narrow(vertical.hop), .hop_w = narrow(horizontal.hop),
+                         .taps_h = narrow(vertical.taps), .taps_w = narrow(horizontal.taps), .a_h = narrow(vertical.by * problem.filter[1]), .a_w = narrow(horizontal.by), .out_row_step = narrow(sum.out_row_step),
+                         .out_column_step = narrow(sum.out_column_step), .panels = narrow(panels), .panels_each = narrow(panels_each),
+                         .row_panels = narrow(row_panels), .row_panels_each = narrow(row_panels_each), .k_block = narrow(k_block), .has_bias = bias ? 1 : 0};
+    const View a = packed ? flipped(problem, sum, weight, tile.rows, defines) : weight;
+    const Kernel kernel(device, {"conv2d_gemm.cl", "conv2d_gemm", defines});
+    const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
+    launch(kernel, {{size(ceil_div(panels, panels_each)), size(ceil_div(row_panels, row_panels_each)), size(problem.groups)}, {1, 1, 1}},
+           {arguments, x.argument(), a.argument(), out.argument(), (bias ? *bias : a).argument()});
+}
+
+void forward(const Conv2dProblem& problem, const Conv2dOperands& operands) {
+    Sum sum{.axes = {}, .channels = problem.channels_per_group(), .filters = problem.filters_per_group(), .input = problem.input,
+            .out_first = 0, .out_row_step = problem.output[1], .out_column_step = 1};
+    for (std::size_t i = 0; i < 2; ++i)
+        sum.axes[i] = {.size = problem.output[i], .step = problem.stride[i], .first = -problem.padding[i], .hop = problem.dilation[i], .taps = problem.filter[i]};
+    run_sum(sum, problem, operands.x, operands.weight, operands.out, operands.bias);
+}
+
+/// backward_input: h = p * stride + r * dilation - padding. Positions h = stride * i + phase of x meet the elements r of the
+/// filter for which stride divides phase + padding - r * dilation, and then p is i plus that quotient.
+std::vector<Axis> phases_of(const Conv2dProblem& problem, std::size_t axis) {
+    const std::int64_t stride = problem.stride[axis];
+    std::vector<Axis> phases;
+    for (std::int64_t phase = 0; phase < std::min(stride, problem.input[axis]); ++phase) {
+        Axis one{.size = ceil_div(problem.input[axis] - phase, stride)};
+        for (std::int64_t r = 0; r < problem.filter[axis]; ++r) {
+            const std::int64_t distance = phase + problem.padding[axis] - r * problem.dilation[axis];
+            if (distance % stride != 0) continue;
+            if (one.taps == 0) one.at = r, one.first = distance / stride;
+            else if (one.taps == 1) one.by = r - one.at, one.hop = distance / stride - one.first;
+            ++one.taps;
+        }
+        phases.push_back(one);
+    }
+    return phases;
+}
+
+void backward_input(const Conv2dProblem& problem, const Conv2dOperands& operands) {
+    const std::array phases{phases_of(problem, 0), phases_of(problem, 1)};
+    for (std::size_t i = 0; i < phases[0].size(); ++i)
+        for (std::size_t j = 0; j < phases[1].size(); ++j) {
+            Sum sum{.axes = {phases[0][i], phases[1][j]}, .channels = problem.filters_per_group(), .filters = problem.channels_per_group(), .input = problem.output,
+                    .out_first = static_cast<std::int64_t>(i) * problem.input[1] + static_cast<std::int64_t>(j),
+                    .out_row_step = problem.stride[0] * problem.input[1], .out_column_step = problem.stride[1]};
+            if (sum.axes[0].taps * sum.axes[1].taps == 0) {  // an empty sum
+                sum.channels = 0;
+                for (Axis& axis : sum.axes) axis.taps = 1;
+            }
+            run_sum(sum, problem, operands.out, operands.weight, operands.x, std::nullopt);
+        }
+}
+
+class Conv2dGemm final : public Conv2dStrategy {
+  public:
+    [[nodiscard]] std::string_view name() const override { return "gemm"; }
+
+    /// Positions within a plane are 32-bit numbers here.
+    [[nodiscard]] bool can_serve(const Conv2dProblem& problem) const override {
+        if (problem.family != Family::cpu_like || problem.direction == Conv2dDirection::backward_weights) return false;
+        std::array<std::int64_t, 2> reach{};
+        for (std::size_t i = 0; i < 2; ++i) {
+            reach[i] = problem.input[i] + 2 * problem.padding[i] + problem.filter[i] * problem.dilation[i] + 2 * problem.stride[i];
+            if (reach[i] > kMost) return false;
+        }
+        return reach[0] * reach[1] <= kMost && std::max(problem.channels, problem.filters) * problem.taps() <= kMost && problem.images * reach[0] * reach[1] <= kMost * 16;
+    }
+
+    void run(const Conv2dProblem& problem, const Conv2dOperands& operands) const override {
+        if (problem.direction == Conv2dDirection::forward) forward(problem, operands);
+        else backward_input(problem, operands);
+    }
+
+  private:
+    static constexpr std::int64_t kMost = std::int64_t{1} << 30;
+};
+
+}  // namespace
+
+const Conv2dStrategy& conv2d_gemm() {
+    static const Conv2dGemm strategy;
+    return strategy;
+}
+
+}  // namespace declivity::ops
