@@ -5,11 +5,12 @@
 #include <limits>
 #include <vector>
 
-#include "conv2d_strategy.hpp"
+#include "conv2d_gemm.hpp"
+#include "conv2d_tiled.hpp"
 #include "panels.hpp"
-#include "vector_form.hpp"
 
 namespace declivity::ops {
+namespace gemm {
 namespace {
 
 constexpr std::int64_t kBlockBytes = 256 * 1024;  // of windows, that stay in the second cache
@@ -19,11 +20,8 @@ constexpr std::int64_t kFlipChannels = 16, kFlipPanels = 4;  // FLIP_CHANNELS, F
 constexpr std::int64_t kFewPositions = 1024;      // with so few, packing the weights costs more than their use in place
 constexpr std::int64_t kMostPanels = 16;          // of a work-group
 
-struct TileSize {
-    std::int64_t rows, vectors;
-};
 // Few, because each is a kernel to compile: for 32 registers, and for 16.
-constexpr std::array kTiles{TileSize{6, 4}, TileSize{8, 3}, TileSize{6, 2}, TileSize{4, 3}};
+constexpr std::array kTiles{TileSize{6, 4}, TileSize{8, 3}, TileSize{12, 2}, TileSize{12, 1}, TileSize{6, 2}, TileSize{4, 3}};
 
 /// As the structs of the kernels.
 struct Conv {
@@ -51,22 +49,6 @@ struct Sum {
     std::array<std::int64_t, 2> input;       // height and width of what is read
     std::int64_t out_first, out_row_step, out_column_step;
 };
-
-/// The tile of least cost: multiply-adds of vectors, two at a time, and loads of numbers and vectors, two at a time; what a
-/// tile covers beyond the edges is lost.
-TileSize choose_tile(const VectorForm& form, std::int64_t rows, std::int64_t columns) {
-    TileSize best{4, 3};
-    double least = std::numeric_limits<double>::infinity();
-    for (const TileSize& tile : kTiles) {
-        if (tile.rows * tile.vectors + tile.vectors + 1 > form.registers) continue;
-        const auto tiles = static_cast<double>(ceil_div(rows, tile.rows) * ceil_div(columns, tile.vectors * form.vector));
-        const double cost = tiles * static_cast<double>(std::max(tile.rows * tile.vectors, tile.rows + tile.vectors) + tile.rows / 4);
-        if (cost >= least) continue;
-        least = cost;
-        best = tile;
-    }
-    return best;
-}
 
 /// The weights of backward_input in panels: rows are the channels of x.
 View flipped(const Conv2dProblem& problem, const Sum& sum, const View& weight, std::int64_t rows, Defines defines) {
@@ -177,13 +159,31 @@ void backward_input(const Conv2dProblem& problem, const Conv2dOperands& operands
         }
 }
 
+}  // namespace
+
+TileSize choose_tile(const VectorForm& form, std::int64_t rows, std::int64_t columns) {
+    TileSize best{4, 3};
+    double least = std::numeric_limits<double>::infinity();
+    for (const TileSize& tile : kTiles) {
+        if (tile.rows * tile.vectors + tile.vectors + 1 > form.registers) continue;
+        const auto tiles = static_cast<double>(ceil_div(rows, tile.rows) * ceil_div(columns, tile.vectors * form.vector));
+        const double cost = tiles * static_cast<double>(std::max(tile.rows * tile.vectors, tile.rows + tile.vectors) + tile.rows / 4);
+        if (cost >= least) continue;
+        least = cost;
+        best = tile;
+    }
+    return best;
+}
+
+namespace {
+
 class Conv2dGemm final : public Conv2dStrategy {
   public:
     [[nodiscard]] std::string_view name() const override { return "gemm"; }
 
     /// Positions within a plane are 32-bit numbers here.
     [[nodiscard]] bool can_serve(const Conv2dProblem& problem) const override {
-        if (problem.family != Family::cpu_like || problem.direction == Conv2dDirection::backward_weights) return false;
+        if (problem.family != Family::cpu_like || (problem.direction == Conv2dDirection::backward_weights && problem.taps() > tiled::kMaxTaps)) return false;
         std::array<std::int64_t, 2> reach{};
         for (std::size_t i = 0; i < 2; ++i) {
             reach[i] = problem.input[i] + 2 * problem.padding[i] + problem.filter[i] * problem.dilation[i] + 2 * problem.stride[i];
@@ -193,8 +193,11 @@ class Conv2dGemm final : public Conv2dStrategy {
     }
 
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands) const override {
-        if (problem.direction == Conv2dDirection::forward) forward(problem, operands);
-        else backward_input(problem, operands);
+        switch (problem.direction) {
+            case Conv2dDirection::forward: return forward(problem, operands);
+            case Conv2dDirection::backward_input: return backward_input(problem, operands);
+            case Conv2dDirection::backward_weights: return backward_weights(problem, operands);
+        }
     }
 
   private:
@@ -202,9 +205,10 @@ class Conv2dGemm final : public Conv2dStrategy {
 };
 
 }  // namespace
+}  // namespace gemm
 
 const Conv2dStrategy& conv2d_gemm() {
-    static const Conv2dGemm strategy;
+    static const gemm::Conv2dGemm strategy;
     return strategy;
 }
 

@@ -50,6 +50,9 @@ Windows windows_of(const Conv2dProblem& problem);
 /// Elements of one plane of a padded copy.
 std::int64_t plane_of(const std::array<PadAxis, 2>& axes);
 
+/// result[i] = sum over k of partials[k][i].
+void sum_partials(const View& partials, const View& result, Family family);
+
 void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operands);
 
 }  // namespace declivity::ops::tiled

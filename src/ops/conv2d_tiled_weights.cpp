@@ -55,17 +55,6 @@ Defines sum_defines(const View& result, Family family) {
     return defines.set("SUM_RUN", family == Family::cpu_like ? kCpuSumRun : 1);
 }
 
-/// result[i] = sum over k of partials[k][i].
-void sum_partials(const View& partials, const View& result, Family family) {
-    const bool cpu = family == Family::cpu_like;
-    const std::int64_t run = cpu ? kCpuSumRun : 1;
-    const Kernel kernel(result.device(), {"conv2d_backward_bias.cl", "conv2d_sum_partials", sum_defines(result, family)});
-    const std::size_t group = cpu ? 1 : std::min<std::size_t>(64, kernel.max_work_group());
-    const auto items = static_cast<std::size_t>(ceil_div(result.numel(), run));
-    launch(kernel, {{round_up(items, group), 1, 1}, {group, 1, 1}},
-           {result.numel(), partials.shape[0], partials.argument(), result.argument()});
-}
-
 /// Into how many chunks the images are cut, at least: enough work-groups for the device.
 std::int64_t images_each(const Conv2dProblem& problem, const Device& device, std::int64_t groups_each, std::int64_t image_bytes) {
     const bool cpu = problem.family == Family::cpu_like;
@@ -79,6 +68,16 @@ std::int64_t images_each(const Conv2dProblem& problem, const Device& device, std
 }
 
 }  // namespace
+
+void sum_partials(const View& partials, const View& result, Family family) {
+    const bool cpu = family == Family::cpu_like;
+    const std::int64_t run = cpu ? kCpuSumRun : 1;
+    const Kernel kernel(result.device(), {"conv2d_backward_bias.cl", "conv2d_sum_partials", sum_defines(result, family)});
+    const std::size_t group = cpu ? 1 : std::min<std::size_t>(64, kernel.max_work_group());
+    const auto items = static_cast<std::size_t>(ceil_div(result.numel(), run));
+    launch(kernel, {{round_up(items, group), 1, 1}, {group, 1, 1}},
+           {result.numel(), partials.shape[0], partials.argument(), result.argument()});
+}
 
 void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operands) {
     const auto& [x, weight, out, bias] = operands;

@@ -1,0 +1,94 @@
+// The gradient of a convolution's weights as a matrix product (cl_kernels/conv2d_gemm_weights.cl).
+#include <algorithm>
+
+#include "conv2d_gemm.hpp"
+#include "conv2d_tiled.hpp"
+
+namespace declivity::ops::gemm {
+namespace {
+
+constexpr std::int64_t kBlockBytes = 256 * 1024, kSumBytes = 256 * 1024;  // that stay in the second cache together
+constexpr std::int64_t kBlockK = 192;        // positions; a panel of dout then mostly stays in the first cache
+constexpr std::int64_t kGroupsPerUnit = 4;   // so that all compute units end at about the same time
+constexpr std::int64_t kLeastRows = 96;      // of a work-group; with fewer, copying dout costs too much
+
+/// As the struct of the kernel.
+struct Gradient {
+    std::int64_t x_image, x_channel, dout_image, dout_channel, partial;
+    std::int32_t channels, filters, taps, width, pitch, flat, images, images_each = 0, positions_each = 0, blocks = 0, blocks_each = 0;
+    std::int32_t panels = 0, panels_each = 0, row_panels = 0, row_panels_each = 0, swapped;
+    std::array<std::int32_t, tiled::kMaxTaps> offset = {};
+};
+
+std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(value); }
+
+/// Parts of equal size: as few as `most` allows, as many as `wanted` if they stay as large as `least`.
+std::int64_t part(std::int64_t all, std::int64_t most, std::int64_t least, std::int64_t wanted) {
+    const std::int64_t parts = std::max(ceil_div(all, std::max<std::int64_t>(1, most)), std::min(wanted, all / std::max<std::int64_t>(1, least)));
+    return ceil_div(all, std::max<std::int64_t>(1, parts));
+}
+
+}  // namespace
+
+void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operands) {
+    const Device device = operands.x.device();
+    const VectorForm form = vector_form(device, problem.dtype);
+    const bool single = problem.taps() == 1 && problem.stride == std::array<std::int64_t, 2>{1, 1} && problem.padding == std::array<std::int64_t, 2>{0, 0};
+    // Each element of the operand that is copied is used once for each row of the product.
+    const bool swapped = single && problem.filters > problem.channels;
+    const std::int64_t channels = swapped ? problem.filters_per_group() : problem.channels_per_group();
+    const std::int64_t filters = swapped ? problem.channels_per_group() : problem.filters_per_group();
+    const View& dout = swapped ? operands.x : operands.out;
+    View x = swapped ? operands.out : operands.x;
+
+    const std::int64_t taps = problem.taps(), plane = problem.output[0] * problem.output[1], streams = channels * taps;
+    Gradient d{.x_image = x.shape[1] * plane, .x_channel = plane, .dout_image = dout.shape[1] * plane, .dout_channel = plane,
+               .partial = operands.weight.numel(), .channels = narrow(channels), .filters = narrow(filters), .taps = narrow(taps),
+               .width = narrow(plane), .pitch = narrow(plane), .flat = narrow(plane), .images = narrow(problem.images), .swapped = swapped ? 1 : 0};
+    if (!single) {
+        const tiled::Windows windows = tiled::windows_of(problem);
+        const tiled::Padded input = tiled::pad(x, windows.axes, tiled::form_of(device, problem.family, problem.dtype), problem.family, 1, 1);
+        x = input.copy;
+        d.x_image = input.image;
+        d.x_channel = input.channel;
+        d.offset = windows.offset;
+        d.width = narrow(problem.output[1]);
+        d.pitch = narrow(windows.axes[1].size);
+        d.flat = narrow((problem.output[0] - 1) * d.pitch + problem.output[1]);
+    }
+    const TileSize tile = choose_tile(form, streams, filters);
+    const std::int64_t columns = tile.vectors * form.vector, panels = ceil_div(filters, columns), row_panels = ceil_div(streams, tile.rows);
+    const auto element = static_cast<std::int64_t>(size_of(problem.dtype));
+    const std::int64_t local = static_cast<std::int64_t>(device.info().local_memory);
+    const std::int64_t block = std::min(kBlockBytes, local / 2) / element, sums = std::min(kSumBytes, local / 2 - 512) / element;
+    // Blocks of k: parts of an image, or several images.
+    const std::int64_t most_k = std::min(kBlockK, block / columns), flat = d.flat;
+    const std::int64_t images_each = std::clamp<std::int64_t>(most_k / flat, 1, problem.images);
+    const std::int64_t positions_each = images_each > 1 ? flat : ceil_div(flat, ceil_div(flat, most_k));
+    const std::int64_t blocks = images_each > 1 ? ceil_div(problem.images, images_each) : problem.images * ceil_div(flat, positions_each);
+    // The work-groups: parts of the columns and rows, then of k.
+    const std::int64_t wanted = std::max<std::int64_t>(1, std::int64_t{device.info().compute_units} * kGroupsPerUnit / problem.groups);
+    const std::int64_t most_panels = std::min(block / (images_each * positions_each * columns), sums / (tile.rows * columns));
+    const std::int64_t panels_each = part(panels, most_panels, 1, 1), column_groups = ceil_div(panels, panels_each);
+    const std::int64_t row_panels_each = part(row_panels, sums / (tile.rows * columns * panels_each), ceil_div(kLeastRows, tile.rows), ceil_div(wanted, column_groups));
+    const std::int64_t tiles = column_groups * ceil_div(row_panels, row_panels_each);
+    const std::int64_t blocks_each = part(blocks, blocks, 1, ceil_div(wanted, tiles)), chunks = ceil_div(blocks, blocks_each);
+    d.images_each = narrow(images_each);
+    d.positions_each = narrow(positions_each);
+    d.blocks = narrow(blocks);
+    d.blocks_each = narrow(blocks_each);
+    d.panels = narrow(panels);
+    d.panels_each = narrow(panels_each);
+    d.row_panels = narrow(row_panels);
+    d.row_panels_each = narrow(row_panels_each);
+
+    const View partials = chunks == 1 ? reshaped(operands.weight, {1, operands.weight.numel()}) : View::make(device, problem.dtype, {chunks, operands.weight.numel()});
+    Defines defines = real_defines(problem.dtype);
+    defines.set("VW", form.vector).set("ROWS", tile.rows).set("COLUMNS", columns).set("BLOCK", block).set("SUMS", sums).set("MAX_TAPS", tiled::kMaxTaps);
+    const Kernel kernel(device, {"conv2d_gemm_weights.cl", "conv2d_gemm_backward_weights", defines});
+    const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
+    launch(kernel, {{size(tiles), size(chunks), size(problem.groups)}, {1, 1, 1}}, {d, x.argument(), dout.argument(), partials.argument()});
+    if (chunks > 1) tiled::sum_partials(partials, operands.weight, problem.family);
+}
+
+}  // namespace declivity::ops::gemm
