@@ -22,19 +22,6 @@
 #include "vectors.clh"
 
 #define VECTORS (COLUMNS / VW)
-// Integers as wide as the elements, for comparisons of vectors.
-#ifdef REAL_IS_DOUBLE
-#define LANES JOIN(long, VW)
-#else
-#define LANES JOIN(int, VW)
-#endif
-#if VW == 16
-#define LANE_NUMBERS ((LANES)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
-#elif VW == 8
-#define LANE_NUMBERS ((LANES)(0, 1, 2, 3, 4, 5, 6, 7))
-#else
-#define LANE_NUMBERS ((LANES)(0, 1, 2, 3))
-#endif
 
 struct Conv {
     long x_image, x_channel, x_count;                // elements from one image and channel of x to the next; all

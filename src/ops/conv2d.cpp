@@ -42,7 +42,7 @@ Conv2dProblem problem_of(std::string_view function, Conv2dDirection direction, c
 }  // namespace
 
 std::span<const Conv2dStrategy* const> conv2d_strategies() {
-    static const std::array<const Conv2dStrategy*, 3> all{&conv2d_gemm(), &conv2d_tiled(), &conv2d_direct()};
+    static const std::array<const Conv2dStrategy*, 4> all{&conv2d_depthwise(), &conv2d_gemm(), &conv2d_tiled(), &conv2d_direct()};
     return all;
 }
 
