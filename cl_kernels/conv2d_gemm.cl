@@ -35,7 +35,7 @@ struct Conv {
     int a_h, a_w;
     int out_row_step, out_column_step;               // elements between neighbouring positions of out
     int panels, panels_each, row_panels, row_panels_each;  // of COLUMNS columns and ROWS rows: all, and of a work-group
-    int k_block;                                     // a multiple of the taps
+    int k_block;                                     // A_FORM 2: a multiple of the taps
     int has_bias;                                    // 0: `bias` is any buffer, and not read
 };
 
@@ -231,7 +231,7 @@ void conv2d_gemm(const struct Conv d, __global const REAL* restrict x, const lon
             // Behind the last row the last one is multiplied again, and not stored.
             __global const REAL* left[ROWS];
             #pragma unroll
-            for (int i = 0; i < ROWS; ++i) left[i] = a + (r * ROWS + min(i, height - 1)) * d.a_row + k_first / taps * d.a_channel;
+            for (int i = 0; i < ROWS; ++i) left[i] = a + (r * ROWS + min(i, height - 1)) * d.a_row + (A_FORM == 2 ? k_first / taps * d.a_channel : k_first);
 #endif
             for (int panel = first_panel; panel < end_panel; ++panel) {
                 __local const REAL* right = block + (panel - first_panel) * panel_size;

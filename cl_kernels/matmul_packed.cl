@@ -17,7 +17,7 @@
 
 struct Product {
     long M, N, K;
-    long a_batch, b_batch;             // elements of the panels of one matrix; 0 where all matrices of a batch are one
+    long a_batch, b_batch, out_batch;  // elements from one matrix to the next; 0 where all matrices of a batch are one
     int a_panels, b_panels;            // of the whole matrices
     int a_panels_each, b_panels_each;  // of a work-group
     int k_block;                       // k is cut into blocks, so that the panels of a work-group stay in the cache
@@ -33,7 +33,7 @@ void matmul_packed(const struct Product product, __global const REAL* restrict a
     const int b_end = min(b_first + product.b_panels_each, product.b_panels);
     a += a_offset + z * product.a_batch;
     b += b_offset + z * product.b_batch;
-    out += out_offset + z * product.M * product.N;
+    out += out_offset + z * product.out_batch;
     for (long k_first = 0; k_first < product.K; k_first += product.k_block) {
         const int steps = (int)min((long)product.k_block, product.K - k_first);
         for (int q = b_first; q < b_end; ++q)

@@ -42,7 +42,7 @@ Conv2dProblem problem_of(std::string_view function, Conv2dDirection direction, c
 }  // namespace
 
 std::span<const Conv2dStrategy* const> conv2d_strategies() {
-    static const std::array<const Conv2dStrategy*, 4> all{&conv2d_depthwise(), &conv2d_gemm(), &conv2d_tiled(), &conv2d_direct()};
+    static const std::array<const Conv2dStrategy*, 6> all{&conv2d_depthwise(), &conv2d_winograd(4), &conv2d_winograd(2), &conv2d_gemm(), &conv2d_tiled(), &conv2d_direct()};
     return all;
 }
 
@@ -61,7 +61,7 @@ const Conv2dStrategy& choose_conv2d_strategy(const Conv2dProblem& problem) {
         if (wanted != nullptr) throw ValueError(fmt::format("DECLIVITY_CONV2D: wants one of {}, got '{}'", names, wanted));
     }
     for (const Conv2dStrategy* strategy : conv2d_strategies())
-        if (strategy->can_serve(problem)) return *strategy;
+        if (strategy->can_serve(problem) && strategy->pays(problem)) return *strategy;
     return conv2d_direct();
 }
 

@@ -80,17 +80,17 @@ void run_sum(Sum sum, const Conv2dProblem& problem, const View& x, const View& w
         sum.out_row_step = horizontal.size;
     }
     const std::int64_t taps = vertical.taps * horizontal.taps, inner = sum.channels * taps, positions = problem.images * vertical.size * horizontal.size;
-    const bool packed = !forward && (problem.taps() == 1 || positions > kFewPositions || problem.stride[0] * problem.stride[1] > 1);
     const TileSize tile = choose_tile(form, sum.filters, positions);
     const std::int64_t columns = tile.vectors * form.vector;
     const std::int64_t block = std::min<std::int64_t>(kBlockBytes, static_cast<std::int64_t>(device.info().local_memory) - 1024) / static_cast<std::int64_t>(size_of(problem.dtype));
 
-    const std::int64_t most_k = std::max(taps, std::min(kBlockK, block / columns - 1));
+    const std::int64_t most_k = std::min(kBlockK, block / columns - 1);
+    const bool packed = !forward && (problem.taps() == 1 || taps > most_k || positions > kFewPositions || problem.stride[0] * problem.stride[1] > 1);
     Defines defines = real_defines(problem.dtype);
     defines.set("VW", form.vector).set("ROWS", tile.rows).set("COLUMNS", columns).set("BLOCK", block).set("PANELS", kMostPanels).set("A_FORM", forward ? 0 : packed ? 1 : 2);
-    // Blocks of whole channels and of equal length: a short last one would only cost.
-    const std::int64_t most_channels = std::max<std::int64_t>(1, most_k / taps);
-    const std::int64_t k_block = taps * ceil_div(std::max<std::int64_t>(1, sum.channels), ceil_div(std::max<std::int64_t>(1, sum.channels), most_channels));
+    // Blocks of equal length, since a short last one would only cost; weights that are read flipped come by whole channels.
+    const std::int64_t unit = forward || packed ? 1 : taps, units_of_k = std::max<std::int64_t>(1, inner / unit);
+    const std::int64_t k_block = unit * ceil_div(units_of_k, ceil_div(units_of_k, std::max<std::int64_t>(1, most_k / unit)));
     const std::int64_t panels = ceil_div(positions, columns), row_panels = ceil_div(sum.filters, tile.rows);
     const std::int64_t units = device.info().compute_units, wanted = units * kGroupsPerUnit;
     std::int64_t panels_each = std::clamp<std::int64_t>(panels * problem.groups / wanted, 1, std::min(kMostPanels, block / (k_block * columns + form.vector)));

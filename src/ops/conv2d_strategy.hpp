@@ -48,6 +48,8 @@ class Conv2dStrategy {
     /// As DECLIVITY_CONV2D names it.
     [[nodiscard]] virtual std::string_view name() const = 0;
     [[nodiscard]] virtual bool can_serve(const Conv2dProblem& problem) const = 0;
+    /// Whether it is worth while where it can serve, by what is known of its costs.
+    [[nodiscard]] virtual bool pays(const Conv2dProblem&) const { return true; }
     /// Launches; operands are checked already.
     virtual void run(const Conv2dProblem& problem, const Conv2dOperands& operands) const = 0;
 };
@@ -58,8 +60,10 @@ const Conv2dStrategy& conv2d_depthwise();
 const Conv2dStrategy& conv2d_direct();
 const Conv2dStrategy& conv2d_gemm();
 const Conv2dStrategy& conv2d_tiled();
+/// @param tile 2 or 4
+const Conv2dStrategy& conv2d_winograd(int tile);
 
-/// The strategy that DECLIVITY_CONV2D names if it can serve, otherwise the first that can.
+/// The strategy that DECLIVITY_CONV2D names if it can serve, otherwise the first that can and pays.
 /// @throws ValueError when DECLIVITY_CONV2D names none
 const Conv2dStrategy& choose_conv2d_strategy(const Conv2dProblem& problem);
 

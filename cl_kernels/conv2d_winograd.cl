@@ -1,0 +1,345 @@
+// Convolution with 3 x 3 filters by Winograd's minimal filtering, F(TILE x TILE, 3 x 3), for CPU-like devices (A. Lavin and
+// S. Gray, Fast algorithms for convolutional neural networks, 2016). Of each tile of TILE x TILE positions of the output,
+//
+//   out = A' [ sum over c of (G w[o, c] G') * (B' x[c] B) ] A      (* element by element, ' transposed)
+//
+// x[c] being the N x N elements of x around it, N = TILE + 2. Three kernels around one matrix product for each of the N * N
+// elements: weights and inputs are transformed into the panels of the product (panels.cl, matmul_packed.cl), whose columns
+// are tiles, numbered (image, row, column), `count` of them at a time; its results are transformed back. backward_input is
+// the same with dout for x and flipped, transposed weights.
+//
+//   TILE           2 or 4
+//   ROWS, COLUMNS  of a register tile of the product
+//   STAGE          which kernel: 0 weights, 1 input, 2 output
+//   REAL, VW       (vectors.clh)
+#define GROUP 1
+#include "vectors.clh"
+
+#define N (TILE + 2)
+
+struct Winograd {
+    long x_image, x_channel, x_count;  // elements from one image and channel of x to the next; all
+    long out_image, out_channel;       // the same of out
+    long element;                      // of what is written or read: from one element of tiles to the next
+    long first;                        // tile of column 0
+    int channels, filters;
+    int height, width;                 // of x
+    int rows, columns;                 // of out
+    int before_h, before_w;            // rows and columns of zeros before x
+    int tiles_h, tiles_w;              // of an image
+    int count, panels;                 // tiles, and panels of them
+    int each;                          // channels, or filters, of a work-item
+    int flip, has_bias;
+};
+
+#if STAGE == 0
+
+// Vectors along the filters of a panel.
+#define LANES_OF_ROWS ((ROWS + VW - 1) / VW)
+
+// G of three vectors.
+static void transform_weights(const VEC* from, const int step, VEC* to, const int to_step) {
+    const VEC a = from[0], b = from[step], c = from[2 * step];
+#if TILE == 2
+    to[0] = a;
+    to[to_step] = (a + b + c) * REAL_C(0.5);
+    to[2 * to_step] = (a - b + c) * REAL_C(0.5);
+    to[3 * to_step] = c;
+#else
+    const VEC even = a + c, wide = a * REAL_C(0.041666666666666666) + c * REAL_C(0.16666666666666666), odd = b * REAL_C(0.083333333333333333);
+    to[0] = a * REAL_C(0.25);
+    to[to_step] = (even + b) * REAL_C(-0.16666666666666666);
+    to[2 * to_step] = (even - b) * REAL_C(-0.16666666666666666);
+    to[3 * to_step] = wide + odd;
+    to[4 * to_step] = wide - odd;
+    to[5 * to_step] = c;
+#endif
+}
+
+// packed[element][panel of ROWS filters][c][ROWS]; `flip`: weights of backward_input, where the filters of the product are the
+// channels of the weights. global size (ceil(channels / each), panels of filters)
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void conv2d_winograd_weights(const struct Winograd d, __global const REAL* restrict weight, const long weight_offset,
+                             __global REAL* restrict packed, const long packed_offset) {
+    const int panel = get_global_id(1), end = min(d.channels, (int)(get_global_id(0) + 1) * d.each);
+    const long element = d.element;
+    REAL rows[9][LANES_OF_ROWS * VW];
+    for (int i = 0; i < 9; ++i)
+        for (int r = 0; r < LANES_OF_ROWS * VW; ++r) rows[i][r] = 0;
+    for (int c = get_global_id(0) * d.each; c < end; ++c) {
+        __global REAL* to = packed + packed_offset + ((long)panel * d.channels + c) * ROWS;
+        #pragma unroll
+        for (int r = 0; r < ROWS; ++r) {
+            const int o = min(panel * ROWS + r, d.filters - 1);  // behind the last filter, that one again
+            __global const REAL* from = weight + weight_offset + (d.flip ? (long)c * d.filters + o : (long)o * d.channels + c) * 9;
+            #pragma unroll
+            for (int i = 0; i < 9; ++i) rows[i][r] = from[i];
+        }
+        for (int v = 0; v < LANES_OF_ROWS; ++v) {
+            VEC w[9], half_way[3 * N], result[N];
+            #pragma unroll
+            for (int i = 0; i < 9; ++i) w[i] = VLOAD(rows[d.flip ? 8 - i : i] + v * VW);
+            #pragma unroll
+            for (int i = 0; i < 3; ++i) transform_weights(w + i, 3, half_way + i, 3);
+            #pragma unroll
+            for (int i = 0; i < N; ++i) {
+                transform_weights(half_way + i * 3, 1, result, 1);
+                #pragma unroll
+                for (int j = 0; j < N; ++j) {
+                    REAL one[VW];
+                    VSTORE(result[j], one);
+                    #pragma unroll
+                    for (int r = 0; r < VW; ++r)
+                        if (v * VW + r < ROWS) to[(i * N + j) * element + v * VW + r] = one[r];
+                }
+            }
+        }
+    }
+}
+
+#else
+
+#define VECTORS (COLUMNS / VW)
+
+// Tiles of one row of tiles of one image that follow one another, at most VW.
+struct Run {
+    int column, length;  // the first one's column in the panel
+    int n, row, tile;    // its image, row and number in the row
+};
+
+static int cut_runs(const struct Winograd* d, const int panel, struct Run* runs) {
+    const int plane = d->tiles_h * d->tiles_w, here = min(COLUMNS, d->count - panel * COLUMNS);
+    const long first = d->first + (long)panel * COLUMNS;
+    int n = (int)(first / plane), rest = (int)(first - (long)n * plane), row = rest / d->tiles_w, tile = rest - row * d->tiles_w, count = 0;
+    for (int column = 0; column < here;) {
+        const int length = min(min(d->tiles_w - tile, here - column), VW);
+        runs[count].column = column;
+        runs[count].length = length;
+        runs[count].n = n;
+        runs[count].row = row;
+        runs[count].tile = tile;
+        ++count;
+        column += length;
+        tile += length;
+        if (tile == d->tiles_w) {
+            tile = 0;
+            if (++row == d->tiles_h) row = 0, ++n;
+        }
+    }
+    return count;
+}
+
+#if STAGE == 1
+
+// VW elements of a row of x from column w on, zeros outside of it; `at` is the place of column w in x.
+static VEC load_row(const struct Winograd* d, __global const REAL* x, const long at, const long x_end, const int w) {
+    if (w >= d->width || w + VW <= 0) return (VEC)(0);
+    if (at < 0 || at + VW > x_end) {
+        REAL one[VW];
+        for (int e = 0; e < VW; ++e) one[e] = w + e >= 0 && w + e < d->width ? x[at + e] : (REAL)0;
+        return VLOAD(one);
+    }
+    const VEC value = VLOAD(x + at);
+    if (w >= 0 && w + VW <= d->width) return value;
+    const LANES columns = LANE_NUMBERS + w;
+    return select((VEC)(0), value, columns >= (LANES)(0) && columns < (LANES)(d->width));
+}
+
+// B' of N vectors.
+static void transform_input(const VEC* from, const int step, VEC* to, const int to_step) {
+#if TILE == 2
+    const VEC a = from[0], b = from[step], c = from[2 * step], e = from[3 * step];
+    to[0] = a - c;
+    to[to_step] = b + c;
+    to[2 * to_step] = c - b;
+    to[3 * to_step] = b - e;
+#else
+    const VEC a = from[0], b = from[step], c = from[2 * step], e = from[3 * step], f = from[4 * step], g = from[5 * step];
+    const VEC p = f - (REAL)4 * c, q = e - (REAL)4 * b, r = f - c, s = (REAL)2 * (e - b);
+    to[0] = (REAL)4 * a - (REAL)5 * c + f;
+    to[to_step] = p + q;
+    to[2 * to_step] = p - q;
+    to[3 * to_step] = r + s;
+    to[4 * to_step] = r - s;
+    to[5 * to_step] = (REAL)4 * b - (REAL)5 * e + g;
+#endif
+}
+
+// packed[element][panel of COLUMNS tiles][c][COLUMNS]. global size (ceil(channels / each), panels)
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void conv2d_winograd_input(const struct Winograd args, __global const REAL* restrict x, const long x_offset,
+                           __global REAL* restrict packed, const long packed_offset) {
+    const struct Winograd d = args;
+    struct Run runs[COLUMNS];
+    // Row i, column j of the elements around each tile. A vector holds neighbouring tiles; what it holds behind a run, the
+    // next run overwrites.
+    __local REAL around[N * N * (COLUMNS + VW)];
+    const int panel = get_global_id(1), count = cut_runs(&d, panel, runs), end = min(d.channels, (int)(get_global_id(0) + 1) * d.each);
+    const long element = d.element;
+    for (int i = 0; i < N * N * (COLUMNS + VW); i += VW) VSTORE((VEC)(0), around + i);
+    for (int c = get_global_id(0) * d.each; c < end; ++c) {
+        for (int k = 0; k < count; ++k) {
+            const int w = runs[k].tile * TILE - d.before_w;
+            #pragma unroll 1
+            for (int i = 0; i < N; ++i) {
+                const int h = runs[k].row * TILE - d.before_h + i;
+                VEC columns[N];
+                if (h < 0 || h >= d.height) {
+                    #pragma unroll
+                    for (int j = 0; j < N; ++j) columns[j] = (VEC)(0);
+                } else {
+                    const long at = runs[k].n * d.x_image + c * d.x_channel + (long)h * d.width + w;
+                    __global const REAL* from = x + x_offset;
+#if TILE == 2
+                    const VEC a = load_row(&d, from, at, d.x_count, w), b = load_row(&d, from, at + VW, d.x_count, w + VW);
+                    columns[0] = (VEC)(a.even, b.even);
+                    columns[1] = (VEC)(a.odd, b.odd);
+                    const VEC e = load_row(&d, from, at + 2, d.x_count, w + 2), f = load_row(&d, from, at + VW + 2, d.x_count, w + VW + 2);
+                    columns[2] = (VEC)(e.even, f.even);
+                    columns[3] = (VEC)(e.odd, f.odd);
+#else
+                    VEC part[4];
+                    #pragma unroll
+                    for (int v = 0; v < 4; ++v)
+                        part[v] = v * VW < runs[k].length * TILE ? load_row(&d, from, at + v * VW, d.x_count, w + v * VW) : (VEC)(0);
+                    const VEC even_low = (VEC)(part[0].even, part[1].even), even_high = (VEC)(part[2].even, part[3].even);
+                    const VEC odd_low = (VEC)(part[0].odd, part[1].odd), odd_high = (VEC)(part[2].odd, part[3].odd);
+                    columns[0] = (VEC)(even_low.even, even_high.even);
+                    columns[1] = (VEC)(odd_low.even, odd_high.even);
+                    columns[2] = (VEC)(even_low.odd, even_high.odd);
+                    columns[3] = (VEC)(odd_low.odd, odd_high.odd);
+                    #pragma unroll
+                    for (int v = 0; v < 4; ++v)
+                        part[v] = v * VW < runs[k].length * TILE ? load_row(&d, from, at + v * VW + 4, d.x_count, w + v * VW + 4) : (VEC)(0);
+                    columns[4] = (VEC)(((VEC)(part[0].even, part[1].even)).even, ((VEC)(part[2].even, part[3].even)).even);
+                    columns[5] = (VEC)(((VEC)(part[0].odd, part[1].odd)).even, ((VEC)(part[2].odd, part[3].odd)).even);
+#endif
+                }
+                #pragma unroll
+                for (int j = 0; j < N; ++j) VSTORE(columns[j], around + (i * N + j) * (COLUMNS + VW) + runs[k].column);
+            }
+        }
+        __global REAL* to = packed + packed_offset + ((long)panel * d.channels + c) * COLUMNS;
+        for (int v = 0; v < COLUMNS; v += VW) {
+            VEC half_way[N * N], result[N];
+            #pragma unroll
+            for (int i = 0; i < N; ++i) {
+                VEC row[N];
+                #pragma unroll
+                for (int j = 0; j < N; ++j) row[j] = VLOAD(around + (i * N + j) * (COLUMNS + VW) + v);
+                transform_input(row, 1, half_way + i * N, 1);
+            }
+            #pragma unroll
+            for (int j = 0; j < N; ++j) {
+                transform_input(half_way + j, N, result, 1);
+                #pragma unroll
+                for (int i = 0; i < N; ++i) VSTORE(result[i], to + (i * N + j) * element + v);
+            }
+        }
+    }
+}
+
+#else
+
+// A' of N vectors.
+static void transform_output(const VEC* from, const int step, VEC* to, const int to_step) {
+#if TILE == 2
+    const VEC a = from[0], b = from[step], c = from[2 * step], e = from[3 * step];
+    to[0] = a + b + c;
+    to[to_step] = b - c - e;
+#else
+    const VEC a = from[0], b = from[step], c = from[2 * step], e = from[3 * step], f = from[4 * step], g = from[5 * step];
+    const VEC p = b + c, q = b - c, r = e + f, s = e - f;
+    to[0] = a + p + r;
+    to[to_step] = q + (REAL)2 * s;
+    to[2 * to_step] = p + (REAL)4 * r;
+    to[3 * to_step] = q + (REAL)8 * s + g;
+#endif
+}
+
+// product[element][o][tile]. global size (ceil(filters / each), panels)
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void conv2d_winograd_output(const struct Winograd args, __global const REAL* restrict product, const long product_offset,
+                            __global REAL* restrict out, const long out_offset, __global const REAL* restrict bias, const long bias_offset) {
+    const struct Winograd d = args;
+    struct Run runs[COLUMNS];
+    __local REAL results[TILE * TILE * (COLUMNS + VW)];
+    const int panel = get_global_id(1), count = cut_runs(&d, panel, runs), end = min(d.filters, (int)(get_global_id(0) + 1) * d.each);
+    const long pitch = (long)d.panels * COLUMNS, element = d.element;
+    for (int o = get_global_id(0) * d.each; o < end; ++o) {
+        __global const REAL* from = product + product_offset + o * pitch + panel * COLUMNS;
+        const VEC begin = (VEC)(d.has_bias ? bias[bias_offset + o] : (REAL)0);
+        for (int v = 0; v < COLUMNS; v += VW) {
+            VEC half_way[TILE * N], result[TILE];
+            #pragma unroll
+            for (int j = 0; j < N; ++j) {
+                VEC column[N];
+                #pragma unroll
+                for (int i = 0; i < N; ++i) column[i] = VLOAD(from + (i * N + j) * element + v);
+                transform_output(column, 1, half_way + j, N);
+            }
+            #pragma unroll
+            for (int i = 0; i < TILE; ++i) {
+                transform_output(half_way + i * N, 1, result, 1);
+                #pragma unroll
+                for (int j = 0; j < TILE; ++j) VSTORE(result[j] + begin, results + (i * TILE + j) * (COLUMNS + VW) + v);
+            }
+        }
+        for (int k = 0; k < count; ++k) {
+            const int q = runs[k].tile * TILE, inside = min(runs[k].length * TILE, d.columns - q);
+            __global REAL* plane = out + out_offset + runs[k].n * d.out_image + o * d.out_channel;
+            for (int i = 0; i < TILE; ++i) {
+                const int p = runs[k].row * TILE + i;
+                if (p >= d.rows) break;
+                __local const REAL* row = results + i * TILE * (COLUMNS + VW) + runs[k].column;
+                VEC part[TILE];
+#if TILE == 2
+                const VEC a = VLOAD(row), b = VLOAD(row + COLUMNS + VW);
+                part[0].even = a.lo;
+                part[0].odd = b.lo;
+                part[1].even = a.hi;
+                part[1].odd = b.hi;
+#else
+                const VEC a = VLOAD(row), b = VLOAD(row + COLUMNS + VW), c = VLOAD(row + 2 * (COLUMNS + VW)), e = VLOAD(row + 3 * (COLUMNS + VW));
+                VEC even_low, even_high, odd_low, odd_high;
+                even_low.even = a.lo;
+                even_low.odd = c.lo;
+                even_high.even = a.hi;
+                even_high.odd = c.hi;
+                odd_low.even = b.lo;
+                odd_low.odd = e.lo;
+                odd_high.even = b.hi;
+                odd_high.odd = e.hi;
+                part[0].even = even_low.lo;
+                part[0].odd = odd_low.lo;
+                part[1].even = even_low.hi;
+                part[1].odd = odd_low.hi;
+                part[2].even = even_high.lo;
+                part[2].odd = odd_high.lo;
+                part[3].even = even_high.hi;
+                part[3].odd = odd_high.hi;
+#endif
+                __global REAL* to = plane + (long)p * d.columns + q;
+                #pragma unroll
+                for (int v = 0; v < TILE; ++v) {
+                    const int rest = inside - v * VW;
+                    if (rest >= VW) VSTORE(part[v], to + v * VW);
+                    else if (rest > 0) {
+                        REAL one[VW];
+                        VSTORE(part[v], one);
+                        int e = 0;
+#if VW > 8
+                        if (rest & 8) vstore8(vload8(0, one), 0, to + v * VW), e = 8;
+#endif
+#if VW > 4
+                        if (rest & 4) vstore4(vload4(0, one + e), 0, to + v * VW + e), e += 4;
+#endif
+                        for (; e < rest; ++e) to[v * VW + e] = one[e];
+                    }
+                }
+            }
+        }
+    }
+}
+#endif
+#endif
