@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <tests/ops/elementwise_cases.hpp>
 
+#include "copies.hpp"
 #include "report.hpp"
 #include "sampled.hpp"
 

@@ -18,6 +18,7 @@ namespace {
 using Node = Expression::Node;
 
 constexpr int kMaxInputs = 8;
+constexpr std::size_t kKernelCopy = 1 << 20;  // bytes of a copy that are worth a kernel on CPU-like devices
 constexpr std::int64_t kCpuChunk = 8192;  // elements a work-item loops over on CPU-like devices: long enough to hide its start
 constexpr std::size_t kGpuGroup = 256;
 constexpr std::int64_t kMostGroups = 65535;  // in the second dimension: more, and some GPUs refuse the launch
@@ -326,6 +327,8 @@ void copy(const View& from, const View& to) {
     if (from.numel() == 0 || same_elements(from, to)) return;
     if (from.dense() && to.dense()) {
         if (may_overlap(from, to)) return copy(dense_copy(from), to);
+        // A CPU driver copies by one core, a kernel by all.
+        if (from.device().family() == Family::cpu_like && from.bytes() >= kKernelCopy) return evaluate(Expression(from), to);
         const std::size_t unit = size_of(from.dtype);
         declivity::copy(from.buffer, static_cast<std::size_t>(from.offset) * unit, to.buffer, static_cast<std::size_t>(to.offset) * unit, from.bytes());
         return;

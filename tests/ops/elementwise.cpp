@@ -279,6 +279,28 @@ TEST_CASE("elementwise: the output may be an input, and may overlap inputs") {
     check(a, [&](std::size_t i) { return i % 2 == 0 ? before[i / 2] : before[i]; });
 }
 
+TEST_CASE("elementwise: long copies, which a kernel makes on CPUs, keep every bit and touch nothing else") {
+    if (small_cases()) return;
+    for (const DType dtype : {DType::f32, DType::i64, DType::boolean}) {
+        const auto count = static_cast<std::int64_t>((std::size_t{1} << 20) / size_of(dtype)) + 5;
+        std::vector<double> numbers;
+        for (std::int64_t i = 0; i < count; ++i) numbers.push_back(static_cast<double>(dtype == DType::boolean ? i % 3 == 0 : i % 4099));
+        if (dtype == DType::f32) numbers[1000] = NAN, numbers[1001] = 1e-42, numbers[1002] = -kInfinity, numbers[1003] = -0.0;
+        const Tensor from = tensor(numbers, {count}, dtype);
+        const Tensor to = tensor(std::vector<double>(numbers.size() + 2, 1), {count + 2}, dtype);
+        ops::copy(from.view(), ops::sliced(to.view(), 0, 1, count));
+        const auto wanted = values(from), got = values(to);
+        int wrong = 0;
+        for (std::size_t i = 0; i < wanted.size(); ++i) {
+            const bool both_nan = std::isnan(wanted[i]) && std::isnan(got[i + 1]);
+            if (!both_nan && (wanted[i] != got[i + 1] || std::signbit(wanted[i]) != std::signbit(got[i + 1]))) ++wrong;
+        }
+        CHECK(wrong == 0);
+        CHECK(got.front() == 1);
+        CHECK(got.back() == 1);
+    }
+}
+
 TEST_CASE("elementwise: trees of functions run as one") {
     const Tensor a = random_tensor({4, 1, 5}, 1), b = random_tensor({3, 1}, 2), c = random_tensor({4, 3, 5}, 3);
     // where(a < b, (a * b + 2) as is, exp(c)) - c
