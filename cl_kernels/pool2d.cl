@@ -157,23 +157,24 @@ __kernel void avg_pool2d_backward(const struct Pool pool, __global const REAL* r
 #define ZIP_HIGH(a, b) ((ROW_VEC)(a.s4, b.s4, a.s5, b.s5, a.s6, b.s6, a.s7, b.s7))
 #endif
 
-// Stores the first `count` elements of v: halves of it while they fit.
-#define STORE_FIRST(NAME, TYPE)                                                                        \
-    static inline void NAME(const ROW_JOIN(TYPE, LANES) v, __global TYPE* to, const int count) {      \
-        if (count >= LANES) {                                                                          \
-            ROW_JOIN(vstore, LANES)(v, 0, to);                                                         \
-            return;                                                                                    \
-        }                                                                                              \
-        TYPE from[LANES];                                                                              \
-        ROW_JOIN(vstore, LANES)(v, 0, from);                                                           \
-        int i = 0;                                                                                     \
-        if (count & 8) vstore8(vload8(0, from), 0, to), i = 8;                                         \
-        if (count & 4) vstore4(vload4(0, from + i), 0, to + i), i += 4;                                \
-        if (count & 2) vstore2(vload2(0, from + i), 0, to + i), i += 2;                                \
-        if (count & 1) to[i] = from[i];                                                                \
+// Stores the first `count` elements of v, or all of them.
+static inline void store_reals(const ROW_VEC v, __global REAL* to, const int count) {
+    if (count >= LANES) ROW_JOIN(vstore, LANES)(v, 0, to);
+    else row_store_rest(v, to, count);
+}
+#define INTS ROW_JOIN(int, LANES)
+static inline void store_ints(const INTS v, __global int* to, const int count) {
+    if (count >= LANES) {
+        ROW_JOIN(vstore, LANES)(v, 0, to);
+        return;
     }
-STORE_FIRST(store_reals, REAL)
-STORE_FIRST(store_ints, int)
+    int from[LANES], i = 0;
+    ROW_JOIN(vstore, LANES)(v, 0, from);
+    if (count & 8) vstore8(vload8(0, from), 0, to), i = 8;
+    if (count & 4) vstore4(vload4(0, from + i), 0, to + i), i += 4;
+    if (count & 2) vstore2(vload2(0, from + i), 0, to + i), i += 2;
+    if (count & 1) to[i] = from[i];
+}
 
 #define THESE_ROWS                                                             \
     const long end = min(pool.rows, ((long)get_global_id(0) + 1) * pool.each); \
@@ -231,7 +232,7 @@ ROW_SUM(row_sum, FIRST)
 __kernel void avg_pool2d_forward_whole(const struct Pool pool, __global const REAL* restrict x, const long x_offset, __global REAL* restrict out,
                                        const long out_offset) {
     const int n = pool.H * pool.W;
-    THESE_ROWS out[out_offset + row] = row_sum(x + x_offset + row * n, x, n, 0) * ((REAL)1 / (REAL)n);
+    THESE_ROWS out[out_offset + row] = row_sum(x + x_offset + row * n, x + x_offset + row * n, n, 0, pool.elements - row * n) * ((REAL)1 / (REAL)n);
 }
 
 __kernel void avg_pool2d_backward_whole(const struct Pool pool, __global const REAL* restrict g, const long g_offset, __global REAL* restrict x_base,

@@ -11,6 +11,7 @@
 
 #include "expression_node.hpp"
 #include "index_space.hpp"
+#include "permute.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -271,6 +272,10 @@ void evaluate(const Expression& expression, const View& out) {
         if (out.shape[axis] != 1 && out.strides[axis] == 0)
             throw ShapeError(fmt::format("evaluate: wants an output each of whose elements lies in one place, got shape {} with strides {} "
                                          "(write to a clone() of an expanded tensor)", out.shape.str(), out.strides.str()));
+    if (const Node& node = *expression.node(); node.kind == Node::Kind::view) {
+        require_same_device("evaluate", out, node.view);
+        if (const View from = expanded("elementwise", node.view, out.shape); !may_overlap(from, out) && permuted_copy(from, out)) return;
+    }
     Plan plan;
     plan.operands.push_back({out, out.strides});
     collect(expression, out, plan);
