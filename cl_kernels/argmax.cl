@@ -30,7 +30,7 @@ __kernel void argmax(const long outer, const long n, const long inner, const lon
         long at = 0;
         for (long start = 0; start < n; start += BLOCK) {
             const long end = min(n, start + BLOCK);
-            const T largest = row_max(x + start, end - start);
+            const T largest = row_max(x + start, end - start, (outer - row) * n - start);
             if (!BEATS(largest, best)) continue;
             best = largest;
             at = start;

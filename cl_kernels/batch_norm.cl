@@ -53,7 +53,7 @@ ROW_SUM(row_products, DEVIATION_PRODUCT)
         const long n = at / sizes.L, l = at - n * sizes.L;                               \
         const long run = min(sizes.L - l, (end) - at);                                   \
         const long start = (n * sizes.C + c) * sizes.L + l;                              \
-        sum += FUNCTION((p) + start, (q) + start, run, m);                               \
+        sum += FUNCTION((p) + start, (q) + start, run, m, room - start);                 \
         at += run;                                                                       \
     }
 
@@ -61,7 +61,7 @@ __kernel void batch_norm_statistics(const struct Sizes sizes, __global const REA
                                     __global REAL* restrict parts, const long parts_offset) {
     __global const REAL* x = x_base + x_offset;
     const long c = get_global_id(0), split = get_global_id(1);
-    const long first = split * sizes.chunk, end = min(sizes.positions, first + sizes.chunk);
+    const long first = split * sizes.chunk, end = min(sizes.positions, first + sizes.chunk), room = sizes.N * sizes.C * sizes.L;
     REAL mean = 0, squares = 0;
     for (long begin = first; begin < end; begin += BLOCK) {
         const long block_end = min(end, begin + BLOCK), count = block_end - begin;
@@ -81,7 +81,7 @@ __kernel void batch_norm_gradient_sums(const struct Sizes sizes, __global const 
     __global const REAL* x = x_base + x_offset;
     __global const REAL* g = g_base + g_offset;
     const long c = get_global_id(0), split = get_global_id(1);
-    const long first = split * sizes.chunk, end = min(sizes.positions, first + sizes.chunk);
+    const long first = split * sizes.chunk, end = min(sizes.positions, first + sizes.chunk), room = sizes.N * sizes.C * sizes.L;
     REAL sum = 0, products = 0;
     for (long begin = first; begin < end; begin += BLOCK) {
         const long block_end = min(end, begin + BLOCK);

@@ -58,11 +58,12 @@ __kernel void cross_entropy(const long N, const long C, const long ignore, const
         __global const REAL* x = x_base + x_offset + row * C;
         __global REAL* statistics = statistics_base + statistics_offset + 2 * row;
         const long label = labels_base[labels_offset + row];
+        const long room = (N - row) * C;
         REAL loss = label == ignore ? 0 : NAN, m = 0, log_sum = 0;
         if (label != ignore && VALID(label)) {
-            m = row_max(x, C);
-            log_sum = d_log(row_sum_exp(x, x, C, m));
-            const REAL mean = smoothing > 0 ? row_sum_differences(x, x, C, m) / (REAL)C : 0;
+            m = row_max(x, C, room);
+            log_sum = d_log(row_sum_exp(x, x, C, m, room));
+            const REAL mean = smoothing > 0 ? row_sum_differences(x, x, C, m, room) / (REAL)C : 0;
             loss = loss_of(log_sum, x[label] - m, mean, smoothing);
         }
         losses[losses_offset + row] = loss;
@@ -85,7 +86,13 @@ __kernel void cross_entropy_backward(const long N, const long C, const long igno
             continue;
         }
         const REAL scale = ROW_GRADIENT(row), base = smoothing / (REAL)C;
-        for (long c = 0; c < C; ++c) dx[c] = scale * (d_exp((x[c] - m) - log_sum) - base);
+        long c = 0;
+        for (; c + LANES <= C; c += LANES) ROW_JOIN(vstore, LANES)(scale * (d_exp((ROW_LOAD(x + c) - m) - log_sum) - base), 0, dx + c);
+        if (c < C && c + LANES <= (N - row) * C) {
+            row_store_rest(scale * (d_exp((ROW_LOAD(x + c) - m) - log_sum) - base), dx + c, (int)(C - c));
+            c = C;
+        }
+        for (; c < C; ++c) dx[c] = scale * (d_exp((x[c] - m) - log_sum) - base);
         dx[label] -= scale * (1 - smoothing);
     }
 }
@@ -143,19 +150,20 @@ __kernel void cross_entropy_total(const long N, const long ignore, const int mea
                                   const long total_offset) {
     __global const REAL* losses = losses_base + losses_offset;
     __global const LABEL* labels = labels_base + labels_offset;
-    const int item = get_local_id(0), items = get_local_size(0);
     long counted = 0;
-    for (long row = item; row < N; row += items) counted += labels[row] != ignore;
 #if FORM == 0
-    const REAL sum = row_sum(losses, losses, N, 0), rows = counted;
+    for (long row = 0; row < N; ++row) counted += labels[row] != ignore;
+    const REAL sum = row_sum(losses, losses, N, 0, N), rows = counted;
 #else
+    const int item = get_local_id(0), items = get_local_size(0);
+    for (long row = item; row < N; row += items) counted += labels[row] != ignore;
     const struct RowGroup group = row_group(items, 1);
     REAL sum = 0;
     for (long row = item; row < N; row += items) sum += losses[row];
     sum = group_sum(shared, group, sum);
     const REAL rows = group_sum(shared, group, (REAL)counted);
-#endif
     if (item > 0) return;
+#endif
     const REAL divisor = mean ? rows : 1;
     total[total_offset] = sum / divisor;
     total[total_offset + 1] = divisor;

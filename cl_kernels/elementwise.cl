@@ -38,22 +38,32 @@ __kernel void elementwise(const struct Layout layout, const long rows, const lon
     const long column = get_global_id(0) * (long)chunk;
     const int count = (int)min((long)chunk, columns - column);  // not positive behind the end
     const long row_end = min(rows, ((long)get_global_id(1) + 1) * rows_each);
-    for (long row = get_global_id(1) * rows_each; row < row_end; ++row) {
+    long row = get_global_id(1) * rows_each;
 #if RANK > 1
-        long row_offset[OPERANDS];
-        for (int operand = 0; operand < OPERANDS; ++operand) row_offset[operand] = 0;
-        long rest = row;
-        for (int axis = RANK - 2; axis >= 0; --axis) {
-            const long index = rest % layout.size[axis];
-            rest /= layout.size[axis];
-            for (int operand = 0; operand < OPERANDS; ++operand) row_offset[operand] += index * layout.stride[operand][axis];
-        }
+    // Divided once; from row to row the indices count on like an odometer.
+    long index[RANK - 1], row_offset[OPERANDS], rest = row;
+    for (int operand = 0; operand < OPERANDS; ++operand) row_offset[operand] = 0;
+    for (int axis = RANK - 2; axis >= 0; --axis) {
+        index[axis] = axis > 0 ? rest % layout.size[axis] : rest;
+        rest /= layout.size[axis];
+        for (int operand = 0; operand < OPERANDS; ++operand) row_offset[operand] += index[axis] * layout.stride[operand][axis];
+    }
 #endif
+    for (; row < row_end; ++row) {
         __global OUT* out = out_base + out_offset + ROW_OFFSET(0);
         INPUT_ROWS
         for (int i = 0; i < count; ++i) {
             BODY
             out[i * STEP_OUT] = RESULT;
         }
+#if RANK > 1
+        for (int axis = RANK - 2; axis >= 0; --axis) {
+            const bool wraps = axis > 0 && index[axis] + 1 == layout.size[axis];
+            const long steps = wraps ? -index[axis] : 1;
+            index[axis] += steps;
+            for (int operand = 0; operand < OPERANDS; ++operand) row_offset[operand] += steps * layout.stride[operand][axis];
+            if (!wraps) break;
+        }
+#endif
     }
 }

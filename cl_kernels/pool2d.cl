@@ -5,60 +5,56 @@
 //   max_pool2d_backward:  x_gradient[i][h][w] = sum of g[i][p][q] over the windows that (h, w) won
 //   avg_pool2d_forward:   out[i][p][q] = sum of x over the window / count
 //   avg_pool2d_backward:  x_gradient[i][h][w] = sum of g[i][p][q] / count over the windows that hold (h, w)
+//   ..._whole:            the same for one window as large as the plane, without padding (P = Q = 1)
 //
-// The gradients gather: each input looks at the windows that cover it, so nothing is added by two work-items.
+// No sum is shared by two work-items, and all add in the order of p, q: results are the same to the bit in every run.
 //
-//   global size  (ceil(columns / CHUNK), rows of all planes), columns and rows those of the result
-//   CHUNK        columns of a work-item: a whole row on CPU-like devices, 1 on GPU-like ones
+//   LANES    elements of a vector on CPU-like devices; 0 on GPU-like ones
+//            CPU-like: a work-item takes `each` rows of the result, or planes (global size (ceil(rows / each))), or, in
+//            max_pool2d_backward, `each` planes and BAND rows of them (ceil(planes / each), ceil(H / BAND)).
+//            GPU-like: an element of the result each, global size (columns, rows), rounded up to the local size
 //   COUNT_PADDING  1: count is the window's area; 0: only what lies inside x
+//   REAL     float or double
 #include "math.clh"
+
+struct Pool {
+    long rows, each;  // rows of the result in all planes, or planes; those of a work-item
+    long elements;    // of what is read, in all planes
+    int H, W, P, Q;
+    int band;         // max_pool2d_backward: rows of x_gradient of a work-item
+};
 
 // Rows are split without %: a pair of / and % becomes an instruction (freeze) that Oclgrind does not know.
 
+#ifndef WHOLE
+
 #define FIRST_WINDOW(at, padding, window, stride) (((at) + (padding) >= (window)) ? ((at) + (padding) - (window)) / (stride) + 1 : 0)
 
-__kernel void max_pool2d_forward(const long rows, const int H, const int W, const int P, const int Q, __global const REAL* restrict x_base,
-                          const long x_offset, __global REAL* restrict out_base, const long out_offset,
-                          __global int* restrict winners_base, const long winners_offset) {
-    const long row = get_global_id(1);
-    if (row >= rows) return;
-    const long plane = row / P;
-    const int p = (int)(row - plane * P);
-    __global const REAL* x = x_base + x_offset + plane * H * W;
-    const int first_h = max(p * STRIDE_H - PADDING_H, 0), last_h = min(p * STRIDE_H - PADDING_H + WINDOW_H, H);
-    for (int q = get_global_id(0) * CHUNK; q < min(Q, ((int)get_global_id(0) + 1) * CHUNK); ++q) {
-        const int first_w = max(q * STRIDE_W - PADDING_W, 0), last_w = min(q * STRIDE_W - PADDING_W + WINDOW_W, W);
-        int winner = first_h * W + first_w;
-        REAL best = x[winner];
-        for (int h = first_h; h < last_h; ++h)
-            for (int w = first_w; w < last_w; ++w) {
-                const REAL value = x[h * W + w];
-                const int better = value > best || (value != value && best == best);
-                best = better ? value : best;
-                winner = better ? h * W + w : winner;
-            }
-        out_base[out_offset + row * Q + q] = best;
-        winners_base[winners_offset + row * Q + q] = winner;
-    }
+struct Best {
+    REAL value;
+    int winner;
+};
+
+// One window of a plane x, rows first_h to last_h of it.
+static inline struct Best max_of_window(__global const REAL* x, const int W, const int first_h, const int last_h, const int q) {
+    const int first_w = max(q * STRIDE_W - PADDING_W, 0), last_w = min(q * STRIDE_W - PADDING_W + WINDOW_W, W);
+    struct Best best = {x[first_h * W + first_w], first_h * W + first_w};
+    for (int h = first_h; h < last_h; ++h)
+        for (int w = first_w; w < last_w; ++w) {
+            const REAL value = x[h * W + w];
+            const int better = value > best.value || (value != value && best.value == best.value);
+            best.value = better ? value : best.value;
+            best.winner = better ? h * W + w : best.winner;
+        }
+    return best;
 }
 
-__kernel void max_pool2d_backward(const long rows, const int H, const int W, const int P, const int Q, __global const REAL* restrict g_base,
-                           const long g_offset, __global const int* restrict winners_base, const long winners_offset,
-                           __global REAL* restrict x_base, const long x_offset) {
-    const long row = get_global_id(1);
-    if (row >= rows) return;
-    const long plane = row / H;
-    const int h = (int)(row - plane * H);
-    __global const REAL* g = g_base + g_offset + plane * P * Q;
-    __global const int* winners = winners_base + winners_offset + plane * P * Q;
-    const int first_p = FIRST_WINDOW(h, PADDING_H, WINDOW_H, STRIDE_H), last_p = min((h + PADDING_H) / STRIDE_H, P - 1);
-    for (int w = get_global_id(0) * CHUNK; w < min(W, ((int)get_global_id(0) + 1) * CHUNK); ++w) {
-        const int first_q = FIRST_WINDOW(w, PADDING_W, WINDOW_W, STRIDE_W), last_q = min((w + PADDING_W) / STRIDE_W, Q - 1);
-        REAL sum = 0;
-        for (int p = first_p; p <= last_p; ++p)
-            for (int q = first_q; q <= last_q; ++q) sum += winners[p * Q + q] == h * W + w ? g[p * Q + q] : (REAL)0;
-        x_base[x_offset + row * W + w] = sum;
-    }
+static inline REAL sum_of_window(__global const REAL* x, const int W, const int first_h, const int last_h, const int q) {
+    const int first_w = max(q * STRIDE_W - PADDING_W, 0), last_w = min(q * STRIDE_W - PADDING_W + WINDOW_W, W);
+    REAL sum = 0;
+    for (int h = first_h; h < last_h; ++h)
+        for (int w = first_w; w < last_w; ++w) sum += x[h * W + w];
+    return sum;
 }
 
 // What a window's sum is divided by.
@@ -72,36 +68,361 @@ static inline REAL share(const int p, const int q, const int H, const int W) {
 #endif
 }
 
-__kernel void avg_pool2d_forward(const long rows, const int H, const int W, const int P, const int Q, __global const REAL* restrict x_base,
-                          const long x_offset, __global REAL* restrict out_base, const long out_offset) {
+// The average's gradient at column w, of the rows first_p to last_p of a plane g that hold its row.
+static inline REAL sum_of_shares(__global const REAL* g, const struct Pool* pool, const int first_p, const int last_p, const int w) {
+    const int first_q = FIRST_WINDOW(w, PADDING_W, WINDOW_W, STRIDE_W), last_q = min((w + PADDING_W) / STRIDE_W, pool->Q - 1);
+    REAL sum = 0;
+    for (int p = first_p; p <= last_p; ++p)
+        for (int q = first_q; q <= last_q; ++q) sum += g[p * pool->Q + q] * share(p, q, pool->H, pool->W);
+    return sum;
+}
+
+#endif
+
+#if LANES == 0
+
+#define THIS_ROW                           \
+    const int column = get_global_id(0);   \
     const long row = get_global_id(1);
-    if (row >= rows) return;
-    const long plane = row / P;
-    const int p = (int)(row - plane * P);
-    __global const REAL* x = x_base + x_offset + plane * H * W;
-    const int first_h = max(p * STRIDE_H - PADDING_H, 0), last_h = min(p * STRIDE_H - PADDING_H + WINDOW_H, H);
-    for (int q = get_global_id(0) * CHUNK; q < min(Q, ((int)get_global_id(0) + 1) * CHUNK); ++q) {
-        const int first_w = max(q * STRIDE_W - PADDING_W, 0), last_w = min(q * STRIDE_W - PADDING_W + WINDOW_W, W);
-        REAL sum = 0;
-        for (int h = first_h; h < last_h; ++h)
-            for (int w = first_w; w < last_w; ++w) sum += x[h * W + w];
-        out_base[out_offset + row * Q + q] = sum * share(p, q, H, W);
+
+__kernel void max_pool2d_forward(const struct Pool pool, __global const REAL* restrict x_base, const long x_offset, __global REAL* restrict out,
+                                 const long out_offset, __global int* restrict winners, const long winners_offset) {
+    THIS_ROW
+    if (row >= pool.rows || column >= pool.Q) return;
+    const long plane = row / pool.P;
+    const int h = (int)(row - plane * pool.P) * STRIDE_H - PADDING_H;
+    const struct Best best = max_of_window(x_base + x_offset + plane * pool.H * pool.W, pool.W, max(h, 0), min(h + WINDOW_H, pool.H), column);
+    out[out_offset + row * pool.Q + column] = best.value;
+    winners[winners_offset + row * pool.Q + column] = best.winner;
+}
+
+__kernel void max_pool2d_backward(const struct Pool pool, __global const REAL* restrict g_base, const long g_offset,
+                                  __global const int* restrict winners_base, const long winners_offset, __global REAL* restrict x,
+                                  const long x_offset) {
+    THIS_ROW
+    if (row >= pool.rows || column >= pool.W) return;
+    const long plane = row / pool.H;
+    const int h = (int)(row - plane * pool.H);
+    __global const REAL* g = g_base + g_offset + plane * pool.P * pool.Q;
+    __global const int* winners = winners_base + winners_offset + plane * pool.P * pool.Q;
+    const int first_p = FIRST_WINDOW(h, PADDING_H, WINDOW_H, STRIDE_H), last_p = min((h + PADDING_H) / STRIDE_H, pool.P - 1);
+    const int first_q = FIRST_WINDOW(column, PADDING_W, WINDOW_W, STRIDE_W), last_q = min((column + PADDING_W) / STRIDE_W, pool.Q - 1);
+    REAL sum = 0;
+    for (int p = first_p; p <= last_p; ++p)
+        for (int q = first_q; q <= last_q; ++q) sum += winners[p * pool.Q + q] == h * pool.W + column ? g[p * pool.Q + q] : (REAL)0;
+    x[x_offset + row * pool.W + column] = sum;
+}
+
+__kernel void avg_pool2d_forward(const struct Pool pool, __global const REAL* restrict x_base, const long x_offset, __global REAL* restrict out,
+                                 const long out_offset) {
+    THIS_ROW
+    if (row >= pool.rows || column >= pool.Q) return;
+    const long plane = row / pool.P;
+    const int p = (int)(row - plane * pool.P), h = p * STRIDE_H - PADDING_H;
+    const REAL sum = sum_of_window(x_base + x_offset + plane * pool.H * pool.W, pool.W, max(h, 0), min(h + WINDOW_H, pool.H), column);
+    out[out_offset + row * pool.Q + column] = sum * share(p, column, pool.H, pool.W);
+}
+
+__kernel void avg_pool2d_backward(const struct Pool pool, __global const REAL* restrict g_base, const long g_offset, __global REAL* restrict x,
+                                  const long x_offset) {
+    THIS_ROW
+    if (row >= pool.rows || column >= pool.W) return;
+    const long plane = row / pool.H;
+    const int h = (int)(row - plane * pool.H);
+    const int first_p = FIRST_WINDOW(h, PADDING_H, WINDOW_H, STRIDE_H), last_p = min((h + PADDING_H) / STRIDE_H, pool.P - 1);
+    x[x_offset + row * pool.W + column] = sum_of_shares(g_base + g_offset + plane * pool.P * pool.Q, &pool, first_p, last_p, column);
+}
+
+#else
+
+#define T REAL
+#include "row.clh"
+
+// A vector may read on over the ends of its row, as long as it stays inside the planes; what it finds there is masked or
+// not stored. Where it would leave them (in the first and last rows of all), elements are computed one by one.
+
+#define IVEC ROW_JOIN(D_INT, LANES)  // as wide as the elements, as comparisons of them are
+#define TO_REALS(v) ROW_JOIN(convert_, ROW_VEC)(v)
+#define INSIDE(at, size) (((at) >= 0) & ((at) < (size)))
+#if LANES == 16
+#define NUMBERS ((IVEC)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
+// Element constructors, which compilers turn into shuffles.
+#define EVEN(a, b) ((ROW_VEC)(a.s0, a.s2, a.s4, a.s6, a.s8, a.sa, a.sc, a.se, b.s0, b.s2, b.s4, b.s6, b.s8, b.sa, b.sc, b.se))
+#define ZIP_LOW(a, b) ((ROW_VEC)(a.s0, b.s0, a.s1, b.s1, a.s2, b.s2, a.s3, b.s3, a.s4, b.s4, a.s5, b.s5, a.s6, b.s6, a.s7, b.s7))
+#define ZIP_HIGH(a, b) ((ROW_VEC)(a.s8, b.s8, a.s9, b.s9, a.sa, b.sa, a.sb, b.sb, a.sc, b.sc, a.sd, b.sd, a.se, b.se, a.sf, b.sf))
+#else
+#define NUMBERS ((IVEC)(0, 1, 2, 3, 4, 5, 6, 7))
+#define EVEN(a, b) ((ROW_VEC)(a.s0, a.s2, a.s4, a.s6, b.s0, b.s2, b.s4, b.s6))
+#define ZIP_LOW(a, b) ((ROW_VEC)(a.s0, b.s0, a.s1, b.s1, a.s2, b.s2, a.s3, b.s3))
+#define ZIP_HIGH(a, b) ((ROW_VEC)(a.s4, b.s4, a.s5, b.s5, a.s6, b.s6, a.s7, b.s7))
+#endif
+
+// Stores the first `count` elements of v, or all of them.
+static inline void store_reals(const ROW_VEC v, __global REAL* to, const int count) {
+    if (count >= LANES) ROW_JOIN(vstore, LANES)(v, 0, to);
+    else row_store_rest(v, to, count);
+}
+#define INTS ROW_JOIN(int, LANES)
+static inline void store_ints(const INTS v, __global int* to, const int count) {
+    if (count >= LANES) {
+        ROW_JOIN(vstore, LANES)(v, 0, to);
+        return;
+    }
+    int from[LANES], i = 0;
+    ROW_JOIN(vstore, LANES)(v, 0, from);
+    if (count & 8) vstore8(vload8(0, from), 0, to), i = 8;
+    if (count & 4) vstore4(vload4(0, from + i), 0, to + i), i += 4;
+    if (count & 2) vstore2(vload2(0, from + i), 0, to + i), i += 2;
+    if (count & 1) to[i] = from[i];
+}
+
+#define THESE_ROWS                                                             \
+    const long end = min(pool.rows, ((long)get_global_id(0) + 1) * pool.each); \
+    for (long row = get_global_id(0) * pool.each; row < end; ++row)
+
+// The same as row `line` of a plane of `height` rows, without a division for each.
+#define THESE_LINES(height)                                                                                       \
+    const long begin = get_global_id(0) * pool.each, end = min(pool.rows, begin + pool.each);                     \
+    long plane = begin / (height);                                                                                \
+    int line = (int)(begin - plane * (height));                                                                   \
+    for (long row = begin; row < end; ++row, line = line + 1 < (height) ? line + 1 : (++plane, 0))
+
+#ifdef WHOLE
+
+#undef T
+#define T D_INT
+ROW_ACROSS(first_of, SMALLER)
+#undef T
+#define T REAL
+
+// Elements compared in LANES columns; then the columns among themselves.
+__kernel void max_pool2d_forward_whole(const struct Pool pool, __global const REAL* restrict x_base, const long x_offset, __global REAL* restrict out,
+                                       const long out_offset, __global int* restrict winners, const long winners_offset) {
+    const int n = pool.H * pool.W;
+    THESE_ROWS {
+        __global const REAL* x = x_base + x_offset + row * n;
+        REAL value = x[0];
+        int winner = 0, i = 1;
+        if (n >= LANES) {
+            ROW_VEC best = ROW_LOAD(x);
+            IVEC at = NUMBERS;
+            for (i = LANES; i + LANES <= n; i += LANES) {
+                const ROW_VEC next = ROW_LOAD(x + i);
+                const IVEC better = ~(next <= best) & (best == best);
+                best = better ? next : best;
+                at = better ? NUMBERS + i : at;
+            }
+            value = row_largest_of(best);
+            at = ((best == value) | (best != best)) ? at : (IVEC)(n);
+            winner = (int)first_of(at);
+        }
+        for (; i < n; ++i) {
+            const int better = !(x[i] <= value) & (value == value);
+            value = better ? x[i] : value;
+            winner = better ? i : winner;
+        }
+        out[out_offset + row] = value;
+        winners[winners_offset + row] = winner;
     }
 }
 
-__kernel void avg_pool2d_backward(const long rows, const int H, const int W, const int P, const int Q, __global const REAL* restrict g_base,
-                           const long g_offset, __global REAL* restrict x_base, const long x_offset) {
-    const long row = get_global_id(1);
-    if (row >= rows) return;
-    const long plane = row / H;
-    const int h = (int)(row - plane * H);
-    __global const REAL* g = g_base + g_offset + plane * P * Q;
-    const int first_p = FIRST_WINDOW(h, PADDING_H, WINDOW_H, STRIDE_H), last_p = min((h + PADDING_H) / STRIDE_H, P - 1);
-    for (int w = get_global_id(0) * CHUNK; w < min(W, ((int)get_global_id(0) + 1) * CHUNK); ++w) {
-        const int first_q = FIRST_WINDOW(w, PADDING_W, WINDOW_W, STRIDE_W), last_q = min((w + PADDING_W) / STRIDE_W, Q - 1);
-        REAL sum = 0;
-        for (int p = first_p; p <= last_p; ++p)
-            for (int q = first_q; q <= last_q; ++q) sum += g[p * Q + q] * share(p, q, H, W);
-        x_base[x_offset + row * W + w] = sum;
+#define FIRST(v, w, m) (v)
+ROW_SUM(row_sum, FIRST)
+
+__kernel void avg_pool2d_forward_whole(const struct Pool pool, __global const REAL* restrict x, const long x_offset, __global REAL* restrict out,
+                                       const long out_offset) {
+    const int n = pool.H * pool.W;
+    THESE_ROWS out[out_offset + row] = row_sum(x + x_offset + row * n, x + x_offset + row * n, n, 0, pool.elements - row * n) * ((REAL)1 / (REAL)n);
+}
+
+__kernel void avg_pool2d_backward_whole(const struct Pool pool, __global const REAL* restrict g, const long g_offset, __global REAL* restrict x_base,
+                                        const long x_offset) {
+    const int n = pool.H * pool.W;
+    THESE_ROWS {
+        __global REAL* x = x_base + x_offset + row * n;
+        const ROW_VEC part = (ROW_VEC)(g[g_offset + row] * ((REAL)1 / (REAL)n));
+        for (int i = 0; i < n; i += LANES) store_reals(part, x + i, n - i);
     }
 }
+
+#else
+
+// LANES elements, STRIDE_W apart.
+#if STRIDE_W == 1
+#define LOAD_STRIDED(p) ROW_LOAD(p)
+#elif STRIDE_W == 2
+static inline ROW_VEC load_even(__global const REAL* p) {
+    const ROW_VEC a = ROW_LOAD(p), b = ROW_LOAD(p + LANES);
+    return EVEN(a, b);
+}
+#define LOAD_STRIDED(p) load_even(p)
+#else
+#define EVERY(p, i) p[(i) * STRIDE_W]
+#define EVERY4(p, i) EVERY(p, i), EVERY(p, i + 1), EVERY(p, i + 2), EVERY(p, i + 3)
+#if LANES == 16
+#define LOAD_STRIDED(p) ((ROW_VEC)(EVERY4((p), 0), EVERY4((p), 4), EVERY4((p), 8), EVERY4((p), 12)))
+#else
+#define LOAD_STRIDED(p) ((ROW_VEC)(EVERY4((p), 0), EVERY4((p), 4)))
+#endif
+#endif
+
+// The windows q to q + LANES of rows first_h to last_h: whether vectors can read what they hold. Elements that are
+// gathered one by one anyway are worth it only in whole vectors.
+#define READABLE(start)                                                                                                             \
+    ((start) + first_h * pool.W + q * STRIDE_W - PADDING_W >= 0 && (STRIDE_W <= 2 || pool.Q - q >= LANES) &&                        \
+     (start) + (last_h - 1) * pool.W + (q + LANES) * STRIDE_W - PADDING_W + WINDOW_W <= pool.elements)
+
+__kernel void max_pool2d_forward(const struct Pool pool, __global const REAL* restrict x_base, const long x_offset, __global REAL* restrict out_base,
+                                 const long out_offset, __global int* restrict winners_base, const long winners_offset) {
+    THESE_LINES(pool.P) {
+        const long start = plane * pool.H * pool.W;
+        const int p = line, first_h = max(p * STRIDE_H - PADDING_H, 0), last_h = min(p * STRIDE_H - PADDING_H + WINDOW_H, pool.H);
+        __global const REAL* x = x_base + x_offset + start;
+        __global REAL* out = out_base + out_offset + row * pool.Q;
+        __global int* winners = winners_base + winners_offset + row * pool.Q;
+        for (int q = 0; q < pool.Q; q += LANES) {
+            if (!READABLE(start)) {
+                for (int k = q; k < min(q + LANES, pool.Q); ++k) {
+                    const struct Best best = max_of_window(x, pool.W, first_h, last_h, k);
+                    out[k] = best.value;
+                    winners[k] = best.winner;
+                }
+                continue;
+            }
+            const IVEC column = NUMBERS * STRIDE_W + (q * STRIDE_W - PADDING_W);
+            ROW_VEC best = (ROW_VEC)(-(REAL)INFINITY);
+            IVEC winner = max(column, (IVEC)(0)) + first_h * pool.W;
+            for (int h = first_h; h < last_h; ++h)
+                #pragma unroll
+                for (int s = 0; s < WINDOW_W; ++s) {
+                    const ROW_VEC value = LOAD_STRIDED(x + h * pool.W + q * STRIDE_W - PADDING_W + s);
+                    IVEC better = ~(value <= best) & (best == best);
+#if PADDING_W > 0
+                    better &= INSIDE(column + s, pool.W);
+#endif
+                    best = better ? value : best;
+                    winner = better ? column + (h * pool.W + s) : winner;
+                }
+            store_reals(best, out + q, pool.Q - q);
+            store_ints(ROW_JOIN(convert_int, LANES)(winner), winners + q, pool.Q - q);
+        }
+    }
+}
+
+__kernel void avg_pool2d_forward(const struct Pool pool, __global const REAL* restrict x_base, const long x_offset, __global REAL* restrict out_base,
+                                 const long out_offset) {
+    THESE_LINES(pool.P) {
+        const long start = plane * pool.H * pool.W;
+        const int p = line, first_h = max(p * STRIDE_H - PADDING_H, 0), last_h = min(p * STRIDE_H - PADDING_H + WINDOW_H, pool.H);
+        __global const REAL* x = x_base + x_offset + start;
+        __global REAL* out = out_base + out_offset + row * pool.Q;
+        for (int q = 0; q < pool.Q; q += LANES) {
+            if (!READABLE(start)) {
+                for (int k = q; k < min(q + LANES, pool.Q); ++k)
+                    out[k] = sum_of_window(x, pool.W, first_h, last_h, k) * share(p, k, pool.H, pool.W);
+                continue;
+            }
+            const IVEC column = NUMBERS * STRIDE_W + (q * STRIDE_W - PADDING_W);
+            ROW_VEC sum = (ROW_VEC)(0);
+            for (int h = first_h; h < last_h; ++h)
+                #pragma unroll
+                for (int s = 0; s < WINDOW_W; ++s) {
+                    const ROW_VEC value = LOAD_STRIDED(x + h * pool.W + q * STRIDE_W - PADDING_W + s);
+#if PADDING_W > 0
+                    sum += INSIDE(column + s, pool.W) ? value : (ROW_VEC)(0);
+#else
+                    sum += value;
+#endif
+                }
+#if COUNT_PADDING
+            sum *= share(p, q, pool.H, pool.W);
+#else
+            sum *= (ROW_VEC)(1) / TO_REALS((min(column + WINDOW_W, (IVEC)(pool.W)) - max(column, (IVEC)(0))) * (last_h - first_h));
+#endif
+            store_reals(sum, out + q, pool.Q - q);
+        }
+    }
+}
+
+// Lane k of phase b is column w + b + STRIDE_W k, which lies at place `rest` of the window `first` + k, and further
+// right in those before it.
+#if STRIDE_W <= 2
+static inline ROW_VEC phase_of_shares(__global const REAL* g, const struct Pool* pool, const int first_p, const int last_p, const int w, const int b) {
+    const int first = w / STRIDE_W + (b + PADDING_W) / STRIDE_W, rest = (b + PADDING_W) % STRIDE_W;
+    ROW_VEC sum = (ROW_VEC)(0);
+    for (int p = first_p; p <= last_p; ++p)
+        #pragma unroll
+        for (int before = (WINDOW_W - 1) / STRIDE_W; before >= 0; --before) {
+            if (rest + before * STRIDE_W >= WINDOW_W) continue;
+            const IVEC q = NUMBERS + (first - before);
+#if COUNT_PADDING
+            const ROW_VEC part = (ROW_VEC)(share(p, 0, pool->H, pool->W));
+#else
+            const IVEC column = q * STRIDE_W - PADDING_W;
+            const int height = min(p * STRIDE_H - PADDING_H + WINDOW_H, pool->H) - max(p * STRIDE_H - PADDING_H, 0);
+            const ROW_VEC part = (ROW_VEC)(1) / TO_REALS((min(column + WINDOW_W, (IVEC)(pool->W)) - max(column, (IVEC)(0))) * height);
+#endif
+            const ROW_VEC more = ROW_LOAD(g + p * pool->Q + first - before) * part;
+            sum += INSIDE(q, pool->Q) ? more : (ROW_VEC)(0);
+        }
+    return sum;
+}
+#endif
+
+__kernel void avg_pool2d_backward(const struct Pool pool, __global const REAL* restrict g_base, const long g_offset, __global REAL* restrict x_base,
+                                  const long x_offset) {
+    THESE_LINES(pool.H) {
+        const long start = plane * pool.P * pool.Q;
+        const int h = line;
+        const int first_p = FIRST_WINDOW(h, PADDING_H, WINDOW_H, STRIDE_H), last_p = min((h + PADDING_H) / STRIDE_H, pool.P - 1);
+        __global const REAL* g = g_base + g_offset + start;
+        __global REAL* x = x_base + x_offset + row * pool.W;
+        for (int w = 0; w < pool.W; w += STRIDE_W * LANES) {
+            const int left = pool.W - w;
+#if STRIDE_W <= 2
+            const long lowest = start + first_p * pool.Q + w / STRIDE_W + (PADDING_W - WINDOW_W + 1) / STRIDE_W;
+            const long highest = start + last_p * pool.Q + w / STRIDE_W + (STRIDE_W - 1 + PADDING_W) / STRIDE_W + LANES;
+            if (lowest > 0 && highest <= pool.elements) {
+                const ROW_VEC a = phase_of_shares(g, &pool, first_p, last_p, w, 0);
+#if STRIDE_W == 1
+                store_reals(a, x + w, left);
+#else
+                const ROW_VEC b = phase_of_shares(g, &pool, first_p, last_p, w, 1);
+                store_reals(ZIP_LOW(a, b), x + w, left);
+                if (left > LANES) store_reals(ZIP_HIGH(a, b), x + w + LANES, left - LANES);
+#endif
+                continue;
+            }
+#endif
+            for (int k = w; k < min(w + STRIDE_W * LANES, pool.W); ++k) x[k] = sum_of_shares(g, &pool, first_p, last_p, k);
+        }
+    }
+}
+
+// A work-item clears the rows of its band and adds each window's gradient where its winner lies. A window at the edge of
+// a band is looked at by two, but its winner is in one.
+__kernel void max_pool2d_backward(const struct Pool pool, __global const REAL* restrict g_base, const long g_offset,
+                                  __global const int* restrict winners_base, const long winners_offset, __global REAL* restrict x_base,
+                                  const long x_offset) {
+    const int first_h = get_global_id(1) * pool.band, last_h = min(pool.H, first_h + pool.band);
+    const int first_p = FIRST_WINDOW(first_h, PADDING_H, WINDOW_H, STRIDE_H), last_p = min((last_h - 1 + PADDING_H) / STRIDE_H, pool.P - 1);
+    const int count = (last_h - first_h) * pool.W;
+    THESE_ROWS {
+        __global REAL* x = x_base + x_offset + (row * pool.H + first_h) * pool.W;
+        __global const REAL* g = g_base + g_offset + row * pool.P * pool.Q;
+        __global const int* winners = winners_base + winners_offset + row * pool.P * pool.Q;
+        for (int i = 0; i < count; i += LANES) store_reals((ROW_VEC)(0), x + i, count - i);
+        for (int i = first_p * pool.Q; i < (last_p + 1) * pool.Q; ++i) {
+            const int at = winners[i] - first_h * pool.W;
+            if (at < 0 || at >= count) continue;
+#if STRIDE_H >= WINDOW_H && STRIDE_W >= WINDOW_W
+            x[at] = g[i];
+#else
+            x[at] += g[i];
+#endif
+        }
+    }
+}
+
+#endif
+#endif

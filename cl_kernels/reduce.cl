@@ -6,6 +6,8 @@
 //
 //   FORM      0 reduce_rows     CPU-like, reduced axis contiguous: vectors along it. global (output groups, chunks)
 //             1 reduce_columns  CPU-like, kept axis contiguous: vectors across outputs. global (column blocks, row groups, chunks)
+//               reduce_wide_columns  the same for many columns, along whole rows of x
+//               reach: elements of x from its first to its last, which vectors may read although they belong to others
 //             2 reduce_groups   GPU-like: several work-items share an output. global (output groups * local size, chunks)
 //   T, ACC    type of x; type of accumulation and result
 //   COMBINE   0 sum, 1 max, 2 min;  IDENTITY its neutral element
@@ -14,7 +16,8 @@
 //   CONTIGUOUS  neighbours along the vector's axis (kept in form 1, reduced otherwise) are neighbours in x
 //   BLOCK     positions that go into one partial sum
 //   LANES     forms 0 and 1: elements of a vector, 8 or 16
-//   VECTORS, UNROLL  form 1: vectors across, and positions at a time
+//   VECTORS, UNROLL  reduce_columns: vectors across, and positions at a time
+//   WIDE      reduce_wide_columns: most columns of a work-item, whose sums wait in the nearest cache
 #ifdef REAL_IS_DOUBLE
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
@@ -106,25 +109,11 @@ static inline JOIN(ACC, 16) load16(__global const T* source, const long step) { 
 
 #if FORM == 0
 
-static inline ACC across4(const JOIN(ACC, 4) v) {
-    const ACC first = JOINED(v.s0, v.s2), second = JOINED(v.s1, v.s3);
-    return JOINED(first, second);
-}
-
-static inline ACC across8(const JOIN(ACC, 8) v) {
-    const ACC q0 = JOINED(v.s0, v.s4), q1 = JOINED(v.s1, v.s5), q2 = JOINED(v.s2, v.s6), q3 = JOINED(v.s3, v.s7);
-    return across4((JOIN(ACC, 4))(q0, q1, q2, q3));
-}
-
-static inline ACC across(const VEC v) {
-#if LANES == 16
-    const ACC s0 = JOINED(v.s0, v.s8), s1 = JOINED(v.s1, v.s9), s2 = JOINED(v.s2, v.sa), s3 = JOINED(v.s3, v.sb);
-    const ACC s4 = JOINED(v.s4, v.sc), s5 = JOINED(v.s5, v.sd), s6 = JOINED(v.s6, v.se), s7 = JOINED(v.s7, v.sf);
-    return across8((JOIN(ACC, 8))(s0, s1, s2, s3, s4, s5, s6, s7));
-#else
-    return across8(v);
-#endif
-}
+#include "across.clh"
+ACROSS(across, ACC, LANES, JOINED)
+ACROSS(across8, ACC, 8, JOINED)
+ACROSS(across4, ACC, 4, JOINED)
+ACROSS_ROWS(across_rows, ACC, LANES, JOINED)
 
 static inline ACC reduce_positions(const struct Layout* layout, __global const T* x, long position, const long end) {
     const int axis = (int)layout->reduced_rank - 1;
@@ -180,13 +169,73 @@ static inline ACC reduce_positions(const struct Layout* layout, __global const T
     return WITH_ERRORS(sum, across(low));
 }
 
+#if LANES == 16
+#define NUMBERS ((VEC)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
+#else
+#define NUMBERS ((VEC)(0, 1, 2, 3, 4, 5, 6, 7))
+#endif
+
+// One row of at most BLOCK / 4 elements.
+static inline ACC reduce_short_row(__global const T* p, const long count, const long step) {
+    VEC a = (VEC)(IDENTITY);
+    long i = 0;
+    for (; i + LANES <= count; i += LANES) a = JOINED(a, LOAD_VEC(p + i * step));
+    ACC joined = across(a);
+    for (; i < count; ++i) {
+        const ACC element = (ACC)p[i * step];
+        joined = JOINED(joined, element);
+    }
+    return joined;
+}
+
+// LANES of them, which may be read up to LANES elements beyond their ends.
+static inline VEC reduce_short_rows(__global const T* p, const long count, const long step, const long row_step) {
+    ACC columns[LANES * LANES];
+    const long whole = count / LANES * LANES;
+    const VEC left = (VEC)(count - whole);
+    for (int r = 0; r < LANES; ++r, p += row_step) {
+        VEC a = NUMBERS < left ? LOAD_VEC(p + whole * step) : (VEC)(IDENTITY);
+        for (long i = 0; i < whole; i += LANES) a = JOINED(a, LOAD_VEC(p + i * step));
+        JOIN(vstore, LANES)(a, r, columns);
+    }
+    return across_rows(columns);
+}
+
 __kernel void reduce_rows(const struct Layout layout, const long outputs, const long outputs_each, const long elements, const long chunk,
-                          const long split_stride, const long divisor, __global const T* restrict x, const long x_offset,
+                          const long split_stride, const long divisor, const long reach, __global const T* restrict x, const long x_offset,
                           __global ACC* restrict out, const long out_offset) {
     const long split = get_global_id(1);
     const long end = min(elements, (split + 1) * chunk);
     const long last = min(outputs, ((long)get_global_id(0) + 1) * outputs_each);
-    for (long output = get_global_id(0) * outputs_each; output < last; ++output) {
+    long output = get_global_id(0) * outputs_each;
+    if (layout.reduced_rank == 1 && end - split * chunk <= BLOCK / 4) {
+        // Short rows, that one vector of sums is accurate enough for. Their places are found for a run of them.
+        const int axis = (int)layout.kept_rank - 1;
+        const long length = layout.kept_size[axis], step = STEP(layout.reduced_x[0]);
+        while (output < last) {
+            const long2 at = kept_position(&layout, output, (int)layout.kept_rank);
+            const long run = min(last - output, axis == 0 ? outputs : length - output % length);
+            const long count = end - split * chunk, first = at.x + split * chunk * step;
+            __global ACC* to = out + out_offset + at.y + split * split_stride;
+            const long x_step = layout.kept_x[axis], out_step = layout.kept_out[axis];
+            long k = 0;
+            for (; k + LANES <= run && first + (k + LANES - 1) * x_step + (count + LANES) * step <= reach; k += LANES) {
+                const VEC values = FINISH(reduce_short_rows(x + x_offset + first + k * x_step, count, step, x_step));
+                ACC each[LANES];
+                JOIN(vstore, LANES)(values, 0, each);
+                if (out_step == 1) JOIN(vstore, LANES)(values, 0, to + k);
+                else
+                    for (int i = 0; i < LANES; ++i) to[(k + i) * out_step] = each[i];
+            }
+            for (; k < run; ++k) {
+                const ACC value = reduce_short_row(x + x_offset + first + k * x_step, count, step);
+                to[k * out_step] = FINISH(value);
+            }
+            output += run;
+        }
+        return;
+    }
+    for (; output < last; ++output) {
         const long2 at = kept_position(&layout, output, (int)layout.kept_rank);
         const ACC value = reduce_positions(&layout, x + x_offset + at.x, split * chunk, end);
         out[out_offset + at.y + split * split_stride] = FINISH(value);
@@ -195,7 +244,6 @@ __kernel void reduce_rows(const struct Layout layout, const long outputs, const 
 
 #elif FORM == 1
 
-#define WIDTH (VECTORS * LANES)
 #define STORE JOIN(vstore, LANES)
 
 // The first `valid` elements of a vector; the others repeat the last of them.
@@ -203,6 +251,59 @@ static inline VEC load_first(__global const T* p, const long step, const int val
 #define LOAD_FIRST(i) (ACC)p[min(i, valid - 1) * step]
     return (VEC)(JOIN(LIST, LANES)(LOAD_FIRST, 0));
 }
+
+#ifdef WIDE
+
+// A row is added to the sums of all before: reading follows the memory, where a work-item that walks down
+// a narrow column would touch a page of it with each step.
+__kernel void reduce_wide_columns(const struct Layout layout_in, const long rows, const long rows_each, const long elements, const long chunk,
+                                  const long split_stride, const long divisor, const long reach, const long width,
+                                  __global const T* restrict x_base, const long x_offset, __global ACC* restrict out, const long out_offset) {
+    const struct Layout* layout = &layout_in;
+    __global const T* x = x_base + x_offset;
+    const int kept_axis = (int)layout->kept_rank - 1, reduced_axis = (int)layout->reduced_rank - 1;
+    const long first = get_global_id(0) * width;
+    const int valid = (int)min(width, layout->kept_size[kept_axis] - first);
+    const int vectors = (valid + LANES - 1) / LANES, full = valid / LANES, rest = valid - full * LANES;
+    const long length = layout->reduced_size[reduced_axis], stride = layout->reduced_x[reduced_axis];
+    const long split = get_global_id(2);
+    const long end = min(elements, (split + 1) * chunk);
+    const long last_row = min(rows, ((long)get_global_id(1) + 1) * rows_each);
+    VEC part[WIDE / LANES], total[WIDE / LANES], low[WIDE / LANES];
+    for (long kept_row = get_global_id(1) * rows_each; kept_row < last_row; ++kept_row) {
+        const long2 at = kept_position(layout, kept_row, kept_axis);
+        for (int v = 0; v < vectors; ++v) {
+            total[v] = (VEC)(IDENTITY);
+            low[v] = (VEC)(0);
+        }
+        long position = split * chunk;
+        while (position < end) {
+            const long row = reduced_axis > 0 ? position / length : 0;
+            const long start = position - row * length;
+            const long count = min(length - start, min(end - position, (long)BLOCK));
+            const long p_at = at.x + first + reduced_row(layout, row) + start * stride;
+            __global const T* p = x + p_at;
+            for (int v = 0; v < vectors; ++v) part[v] = (VEC)(IDENTITY);
+            for (long r = 0; r < count; ++r) {
+                const int n = p_at + r * stride + vectors * LANES <= reach ? vectors : full;
+                for (int v = 0; v < n; ++v) part[v] = JOINED(part[v], LOAD_VEC(p + r * stride + v * LANES));
+                if (n < vectors) part[full] = JOINED(part[full], load_first(p + r * stride + full * LANES, 1, rest));
+            }
+            for (int v = 0; v < vectors; ++v) ADD_BLOCK(VEC, total[v], low[v], part[v]);
+            position += count;
+        }
+        const long out_at = out_offset + at.y + split * split_stride, out_step = layout->kept_out[kept_axis];
+        ACC values[LANES];
+        for (int v = 0; v < vectors; ++v) {
+            STORE(WITH_ERRORS(total[v], low[v]), 0, values);
+            for (int i = 0; i < min(LANES, valid - v * LANES); ++i) out[out_at + (first + v * LANES + i) * out_step] = FINISH(values[i]);
+        }
+    }
+}
+
+#else
+
+#define WIDTH (VECTORS * LANES)
 
 // reach: elements of x from its first to its last. A vector at the right edge reads beyond its columns, into the
 // next row, wherever there is one.
@@ -265,6 +366,8 @@ __kernel void reduce_columns(const struct Layout layout_in, const long rows, con
         for (int i = 0; i < valid; ++i) out[out_at + (first + i) * out_step] = FINISH(values[i]);
     }
 }
+
+#endif
 
 #else
 

@@ -7,6 +7,8 @@
 #include <declivity/ops/view.hpp>
 #include <declivity/runtime/launch.hpp>
 
+#include "copies.hpp"
+
 namespace declivity::bench {
 namespace {
 
@@ -65,10 +67,9 @@ Ceilings measure_ceilings(const Device& device) {
     const auto wait = [&] { device.synchronize(); };
     {
         const std::int64_t count = std::min<std::int64_t>(std::int64_t{1} << 25, static_cast<std::int64_t>(device.info().max_allocation / 16));
-        const ops::View from = ops::View::make(device, DType::f32, {count}), to = ops::View::make(device, DType::f32, {count});
-        ops::fill(from, 1.5);
-        const Times times = compare({"copy", [&](int) { ops::copy(from, to); }, wait}, {}).ours;
-        most.copy = 2 * static_cast<double>(from.bytes()) / times.seconds;
+        const double bytes = 8.0 * static_cast<double>(count);
+        const Times times = compare(copy_of(device, bytes), {}).ours;
+        most.copy = bytes / times.seconds;
     }
     {
         const Kernel kernel(device, {kFile, "nothing", defines_for(DType::f32, 1, 1)});

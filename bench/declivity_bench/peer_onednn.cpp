@@ -190,7 +190,12 @@ std::vector<Contender> onednn_batch_norm(const HostBatchNorm& norm) {
     const auto type = memory::data_type::f32;
     const memory::dims dims{norm.n, norm.c, norm.h, norm.w};
     const memory::desc plain(dims, type, Tag::nchw), own(dims, type, Tag::nChw16c), channels({norm.c}, type, Tag::a);
+#if DNNL_VERSION_MAJOR >= 3
     const auto flags = dnnl::normalization_flags::use_scale | dnnl::normalization_flags::use_shift;
+#else
+    // Version 2 miscounts the arguments of a backward pass with separate scale and shift, and refuses to run it.
+    const auto flags = dnnl::normalization_flags::use_scale_shift;
+#endif
     const auto primitive = [&](const memory::desc& layout) -> dnnl::primitive {
 #if DNNL_VERSION_MAJOR >= 3
         const dnnl::batch_normalization_forward::primitive_desc forward(engine(), dnnl::prop_kind::forward_training, layout, layout, 1e-5F, flags);
@@ -202,14 +207,20 @@ std::vector<Contender> onednn_batch_norm(const HostBatchNorm& norm) {
         return dnnl::batch_normalization_backward({{dnnl::prop_kind::backward, layout, layout, 1e-5F, flags}, engine(), forward});
 #endif
     };
-    const auto filled = [&](float value) {
-        memory one(channels, engine());
-        std::fill_n(static_cast<float*>(one.get_data_handle()), norm.c, value);
+    const auto filled = [&](float value, std::int64_t rows = 1) {
+        memory one(rows == 1 ? channels : memory::desc({rows, norm.c}, type, Tag::ab), engine());
+        std::fill_n(static_cast<float*>(one.get_data_handle()), rows * norm.c, value);
         return one;
     };
-    std::unordered_map<int, memory> more{{DNNL_ARG_MEAN, filled(0.1F)}, {DNNL_ARG_VARIANCE, filled(0.3F)}, {DNNL_ARG_SCALE, filled(1)}};
+    std::unordered_map<int, memory> more{{DNNL_ARG_MEAN, filled(0.1F)}, {DNNL_ARG_VARIANCE, filled(0.3F)}};
+#if DNNL_VERSION_MAJOR >= 3
+    more[DNNL_ARG_SCALE] = filled(1);
     if (norm.forward) more[DNNL_ARG_SHIFT] = filled(0);
     else more[DNNL_ARG_DIFF_SCALE] = filled(0), more[DNNL_ARG_DIFF_SHIFT] = filled(0);
+#else
+    more[DNNL_ARG_SCALE_SHIFT] = filled(1, 2);
+    if (!norm.forward) more[DNNL_ARG_DIFF_SCALE_SHIFT] = filled(0, 2);
+#endif
     std::vector<Slot> slots{{DNNL_ARG_SRC, {plain, engine(), norm.x}, own, false}, {norm.forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, {plain, engine(), norm.out}, own, norm.forward}};
     if (!norm.forward) slots.push_back({DNNL_ARG_DIFF_SRC, {plain, engine(), norm.x_gradient}, own, true});
     return contenders(primitive(plain), primitive(own), slots, more, more);

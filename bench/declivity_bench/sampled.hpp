@@ -34,15 +34,4 @@ inline std::string wrong_element(const std::vector<float>& got, int count, doubl
     return {};
 }
 
-/// A copy that reads and writes as many bytes as an operator does.
-inline Contender copy_of(const Device& device, double bytes) {
-    const auto count = static_cast<std::int64_t>(bytes / 8);
-    std::vector<std::pair<Tensor, Tensor>> sets;
-    for (int i = 0; i < sets_for(bytes); ++i) sets.emplace_back(uniform({count}, -1, 1), full({count}, 0.0));
-    return {"copy", [sets](int call) {
-                const auto& [from, to] = sets[static_cast<std::size_t>(call) % sets.size()];
-                ops::copy(from.view(), to.view());
-            }, [device] { device.synchronize(); }};
-}
-
 }  // namespace declivity::bench

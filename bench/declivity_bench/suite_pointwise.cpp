@@ -1,15 +1,20 @@
 // Elementwise functions on arrays larger than the caches, beside a copy of as many bytes.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include <declivity/ops/adam.hpp>
 #include <declivity/ops/expression.hpp>
+#include <declivity/ops/sgd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <fmt/format.h>
 #include <tests/ops/elementwise_cases.hpp>
 
+#include "copies.hpp"
 #include "report.hpp"
 #include "sampled.hpp"
 
@@ -70,13 +75,91 @@ void time_case(Report& report, const ElementwiseCase& one, std::int64_t count) {
                    {"ours", call, [device] { device.synchronize(); }}, peers);
 }
 
+/// A step over parameters of the sizes of ResNet-50's layers, 16 M in all.
+void time_optimizer(Report& report, bool adam) {
+    const std::string name = adam ? "adam, 16 M in 64 tensors" : "sgd with momentum, 16 M in 64 tensors";
+    if (!report.wants(name)) return;
+    constexpr std::int64_t kTensors = 64, kCount = std::int64_t{1} << 18;
+    const std::size_t roles = adam ? 4 : 3;
+    std::vector<std::vector<Tensor>> tensors(roles);
+    std::vector<std::vector<ops::View>> views(roles);
+    for (std::size_t role = 0; role < roles; ++role)
+        for (std::int64_t i = 0; i < kTensors; ++i) {
+            tensors[role].push_back(uniform({kCount}, role == 3 ? 0 : -1, 1));
+            views[role].push_back(tensors[role].back().view());
+        }
+    const Tensor progress = Tensor::from<float>({0.001F, 5}, {2}), guard = full({2}, 0, {.dtype = DType::i32});
+    ops::MultiTensor all(roles);
+    all.set(views);
+    std::vector<std::vector<float>> before;
+    for (const auto& role : tensors) before.push_back(role[3].to_vector<float>());
+    const auto call = [&](int) {
+        if (adam) ops::adam_step(all, progress.view(), guard.view(), {});
+        else ops::sgd_step(all, progress.view(), guard.view(), {.momentum = 0.9});
+    };
+    call(0);
+    const std::string wrong = wrong_element(tensors[0][3].to_vector<float>(), 200, 1e-5, 1e-6, [&](std::size_t at) {
+        const double p = double{before[0][at]}, g = double{before[1][at]}, m = double{before[2][at]};
+        if (!adam) return p - 0.001 * (0.9 * m + g);
+        const double v = double{before[3][at]};
+        return p - 0.001 * ((0.9 * m + 0.1 * g) / (1 - std::pow(0.9, 5))) / (std::sqrt((0.999 * v + 0.001 * g * g) / (1 - std::pow(0.999, 5))) + 1e-8);
+    });
+    if (!wrong.empty()) return report.fail(name, wrong);
+    // Parameters and moments are read and written, gradients read.
+    const double bytes = 4.0 * static_cast<double>(kTensors * kCount) * (adam ? 7 : 5);
+    const Device device = report.device();
+    std::vector<Contender> peers;
+    if (report.with_peers()) peers.push_back(copy_of(device, bytes));
+    report.measure({.name = name, .bytes = bytes, .strategy = adam ? "adam_step" : "sgd_step", .group = "optimizers"}, {"ours", call, [device] { device.synchronize(); }}, peers);
+}
+
+/// A copy in another order of axes.
+void time_permute(Report& report, const std::string& name, const Shape& shape, const Dims& order) {
+    if (!report.wants(name)) return;
+    const double bytes = 8.0 * static_cast<double>(shape.numel());
+    std::vector<std::pair<Tensor, ops::View>> sets;
+    for (int i = 0; i < sets_for(bytes); ++i) {
+        const Tensor x = uniform(shape, -1, 1);
+        sets.emplace_back(x, ops::View::make(report.device(), DType::f32, ops::permuted(x.view(), order).shape));
+    }
+    const auto call = [&](int number) {
+        const auto& [from, to] = sets[static_cast<std::size_t>(number) % sets.size()];
+        ops::copy(ops::permuted(from.view(), order), to);
+    };
+    call(0);
+    const auto x = sets[0].first.to_vector<float>();
+    const Shape to = sets[0].second.shape;
+    const std::string wrong = wrong_element(Tensor(sets[0].second).to_vector<float>(), 1000, 0, 0, [&](std::size_t at) {
+        const Strides strides = dense_strides(shape);
+        auto rest = static_cast<std::int64_t>(at);
+        std::int64_t from = 0;
+        for (int axis = to.rank() - 1; axis >= 0; --axis) {
+            from += rest % to[axis] * strides[static_cast<int>(order[axis])];
+            rest /= to[axis];
+        }
+        return double{x[static_cast<std::size_t>(from)]};
+    });
+    if (!wrong.empty()) return report.fail(name, wrong);
+    const Device device = report.device();
+    std::vector<Contender> peers;
+    if (report.with_peers()) peers.push_back(copy_of(device, bytes));
+    report.measure({.name = name, .bytes = bytes, .strategy = "elementwise", .group = "permuted"}, {"ours", call, [device] { device.synchronize(); }}, peers);
+}
+
 void run(Report& report) {
     report.begin("pointwise");
     for (const ElementwiseCase& one : test::elementwise_cases()) time_case(report, one, std::int64_t{1} << 24);
+    for (const bool adam : {true, false}) time_optimizer(report, adam);
+    time_permute(report, "transpose 4096 x 4096", {4096, 4096}, {1, 0});
+    time_permute(report, "transpose 64 x 500 x 501, inner axes", {64, 500, 501}, {0, 2, 1});
+    time_permute(report, "NCHW to NHWC 64x64x56x56", {64, 64, 56, 56}, {0, 2, 3, 1});
+    time_permute(report, "NHWC to NCHW 64x56x56x64", {64, 56, 56, 64}, {0, 3, 1, 2});
+    time_permute(report, "NCHW to NHWC 256x3x112x112", {256, 3, 112, 112}, {0, 2, 3, 1});
+    time_permute(report, "axes 1 and 2 swapped, 64x128x32x64", {64, 128, 32, 64}, {0, 2, 1, 3});
     report.end();
 }
 
-const Suite suite("pointwise", "elementwise functions on large arrays, beside a copy", run);
+const Suite suite("pointwise", "elementwise functions, optimizers and permuted copies of large arrays, beside a copy", run);
 
 }  // namespace
 }  // namespace declivity::bench

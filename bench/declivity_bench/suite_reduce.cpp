@@ -9,6 +9,7 @@
 #include <declivity/tensor/creation.hpp>
 #include <fmt/format.h>
 
+#include "copies.hpp"
 #include "report.hpp"
 #include "sampled.hpp"
 

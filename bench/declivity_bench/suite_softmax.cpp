@@ -3,10 +3,12 @@
 #include <cmath>
 #include <vector>
 
+#include <declivity/ops/cross_entropy.hpp>
 #include <declivity/ops/softmax.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <fmt/format.h>
 
+#include "copies.hpp"
 #include "peers.hpp"
 #include "report.hpp"
 #include "sampled.hpp"
@@ -66,15 +68,66 @@ void time_case(Report& report, const Case& one, bool logarithm, bool forward) {
     report.measure({.name = name, .bytes = bytes, .strategy = "softmax", .group = forward ? "forward" : "backward"}, {"ours", call, [device] { device.synchronize(); }}, peers);
 }
 
+/// The losses of all rows and their mean, or the gradient of the mean.
+void time_cross_entropy(Report& report, const Case& one, bool forward) {
+    const std::string name = fmt::format("cross entropy {} {}", forward ? "forward" : "backward", one.name);
+    if (!report.wants(name)) return;
+    const Shape shape{one.rows, one.columns};
+    const double bytes = 4.0 * static_cast<double>(shape.numel()) * (forward ? 1 : 2) + 4.0 * static_cast<double>(one.rows) * (forward ? 4 : 3);
+    struct Set {
+        Tensor x, labels, losses, statistics, total, x_gradient;
+    };
+    std::vector<std::int32_t> labels(static_cast<std::size_t>(one.rows));
+    for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int32_t>(i * 7919 % static_cast<std::size_t>(one.columns));
+    const Tensor gradient = full({}, 1.0);
+    std::vector<Set> sets;
+    const auto run_forward = [](const Set& set) {
+        ops::cross_entropy(set.x.view(), set.labels.view(), {}, set.losses.view(), set.statistics.view());
+        ops::cross_entropy_total(set.losses.view(), set.labels.view(), -100, true, set.total.view());
+    };
+    for (int i = 0; i < sets_for(bytes); ++i) {
+        sets.push_back({uniform(shape, -3, 3), Tensor::from<std::int32_t>(labels, {one.rows}), full({one.rows}, NAN), full({one.rows, 2}, NAN), full({2}, NAN),
+                        full(shape, NAN)});
+        run_forward(sets.back());
+    }
+    const auto call = [&](int number) {
+        const Set& set = sets[static_cast<std::size_t>(number) % sets.size()];
+        if (forward) return run_forward(set);
+        ops::cross_entropy_backward(set.x.view(), set.labels.view(), {}, set.statistics.view(), gradient.view(), set.total.view(), set.x_gradient.view());
+    };
+    call(0);
+    const auto x = sets[0].x.to_vector<float>();
+    const auto columns = static_cast<std::size_t>(one.columns);
+    const auto sum_of_row = [&](std::size_t row) {
+        double sum = 0;
+        for (std::size_t i = row * columns; i < (row + 1) * columns; ++i) sum += std::exp(double{x[i]});
+        return sum;
+    };
+    const auto label_of = [&](std::size_t row) { return static_cast<std::size_t>(labels[row]); };
+    const std::string wrong =
+        forward ? wrong_element(sets[0].losses.to_vector<float>(), 200, 2e-5, 1e-6, [&](std::size_t row) { return std::log(sum_of_row(row)) - double{x[row * columns + label_of(row)]}; })
+                : wrong_element(sets[0].x_gradient.to_vector<float>(), 200, 1e-4, 1e-9, [&](std::size_t at) {
+                      const std::size_t row = at / columns;
+                      return (std::exp(double{x[at]}) / sum_of_row(row) - (at % columns == label_of(row) ? 1 : 0)) / static_cast<double>(one.rows);
+                  });
+    if (!wrong.empty()) return report.fail(name, wrong);
+    const Device device = report.device();
+    std::vector<Contender> peers;
+    if (report.with_peers()) peers.push_back(copy_of(device, bytes));
+    report.measure({.name = name, .bytes = bytes, .strategy = "cross_entropy", .group = "cross entropy"}, {"ours", call, [device] { device.synchronize(); }}, peers);
+}
+
 void run(Report& report) {
     report.begin("softmax");
     for (const bool logarithm : {false, true})
         for (const bool forward : {true, false})
             for (const Case& one : kCases) time_case(report, one, logarithm, forward);
+    for (const bool forward : {true, false})
+        for (const Case& one : kCases) time_cross_entropy(report, one, forward);
     report.end();
 }
 
-const Suite suite("softmax", "softmax and log_softmax of rows, beside oneDNN", run);
+const Suite suite("softmax", "softmax and log_softmax of rows, beside oneDNN; cross entropy, beside a copy", run);
 
 }  // namespace
 }  // namespace declivity::bench

@@ -11,6 +11,7 @@
 
 #include "expression_node.hpp"
 #include "index_space.hpp"
+#include "permute.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -18,6 +19,7 @@ namespace {
 using Node = Expression::Node;
 
 constexpr int kMaxInputs = 8;
+constexpr std::size_t kKernelCopy = 1 << 20;  // bytes of a copy that are worth a kernel on CPU-like devices
 constexpr std::int64_t kCpuChunk = 8192;  // elements a work-item loops over on CPU-like devices: long enough to hide its start
 constexpr std::size_t kGpuGroup = 256;
 constexpr std::int64_t kMostGroups = 65535;  // in the second dimension: more, and some GPUs refuse the launch
@@ -270,6 +272,10 @@ void evaluate(const Expression& expression, const View& out) {
         if (out.shape[axis] != 1 && out.strides[axis] == 0)
             throw ShapeError(fmt::format("evaluate: wants an output each of whose elements lies in one place, got shape {} with strides {} "
                                          "(write to a clone() of an expanded tensor)", out.shape.str(), out.strides.str()));
+    if (const Node& node = *expression.node(); node.kind == Node::Kind::view) {
+        require_same_device("evaluate", out, node.view);
+        if (const View from = expanded("elementwise", node.view, out.shape); !may_overlap(from, out) && permuted_copy(from, out)) return;
+    }
     Plan plan;
     plan.operands.push_back({out, out.strides});
     collect(expression, out, plan);
@@ -326,6 +332,8 @@ void copy(const View& from, const View& to) {
     if (from.numel() == 0 || same_elements(from, to)) return;
     if (from.dense() && to.dense()) {
         if (may_overlap(from, to)) return copy(dense_copy(from), to);
+        // A CPU driver copies by one core, a kernel by all.
+        if (from.device().family() == Family::cpu_like && from.bytes() >= kKernelCopy) return evaluate(Expression(from), to);
         const std::size_t unit = size_of(from.dtype);
         declivity::copy(from.buffer, static_cast<std::size_t>(from.offset) * unit, to.buffer, static_cast<std::size_t>(to.offset) * unit, from.bytes());
         return;

@@ -12,36 +12,60 @@ namespace {
 
 constexpr std::size_t kPoolGroup = 64;  // work-items of a group on GPU-like devices
 
+/// As the kernel's struct.
+struct Sizes {
+    std::int64_t rows, each, elements;
+    std::int32_t h, w, p, q;
+    std::int32_t band;
+};
+
 struct Launch {
     Kernel kernel;
     Range range;
-    std::int64_t rows;
-    std::int32_t h, w, p, q;
+    Sizes sizes;
 };
 
-/// @param result whose rows and columns the work-items compute
-Launch prepare(const char* name, const Shape& x, const Shape& out, const View& result, const Pool2dParameters& parameters) {
-    const Device device = result.device();
-    const bool cpu = family_of(device) == Family::cpu_like;
-    const std::int64_t columns = result.shape[3], rows = result.numel() / columns;
-    Defines defines = real_defines(result.dtype);
+bool whole(const Shape& x, const Shape& out, const Pool2dParameters& parameters) {
+    return out[2] == 1 && out[3] == 1 && parameters.window[0] == x[2] && parameters.window[1] == x[3] && parameters.padding[0] == 0 && parameters.padding[1] == 0;
+}
+
+Defines window_defines(const Pool2dParameters& parameters) {
+    Defines defines;
     defines.set("WINDOW_H", parameters.window[0]).set("WINDOW_W", parameters.window[1]);
     defines.set("STRIDE_H", parameters.stride[0]).set("STRIDE_W", parameters.stride[1]);
     defines.set("PADDING_H", parameters.padding[0]).set("PADDING_W", parameters.padding[1]);
-    defines.set("COUNT_PADDING", parameters.count_padding ? "1" : "0");
-    // A constant far above any width rather than the width: one program for all sizes.
-    defines.set("CHUNK", cpu ? 65536 : 1);
-    Kernel kernel(device, {"pool2d.cl", name, defines});
-    Range range{.global = {static_cast<std::size_t>(cpu ? ceil_div(columns, 65536) : columns), static_cast<std::size_t>(rows), 1}, .local = {1, 1, 1}};
-    if (!cpu) {
-        std::size_t wide = 1;
-        while (wide * 2 <= std::min(kPoolGroup, kernel.max_work_group()) && wide < static_cast<std::size_t>(columns)) wide *= 2;
-        const std::size_t tall = std::max<std::size_t>(1, std::min(kPoolGroup, kernel.max_work_group()) / wide);
-        range.local = {wide, tall, 1};
-        range.global = {round_up(range.global[0], wide), round_up(range.global[1], tall), 1};
-    }
+    return defines.set("COUNT_PADDING", parameters.count_padding ? "1" : "0");
+}
+
+enum class Direction : std::uint8_t { forward, backward };
+
+Launch prepare(std::string name, Direction direction, const Shape& x, const Shape& out, DType dtype, const Device& device, const Pool2dParameters& parameters) {
+    const bool cpu = family_of(device) == Family::cpu_like, forward = direction == Direction::forward;
     const auto narrow = [](std::int64_t size) { return static_cast<std::int32_t>(size); };
-    return {std::move(kernel), range, rows, narrow(x[2]), narrow(x[3]), narrow(out[2]), narrow(out[3])};
+    const std::int64_t planes = x[0] * x[1];
+    Sizes sizes{.rows = planes * (forward ? out[2] : x[2]), .each = 1, .elements = forward ? x.numel() : out.numel(), .h = narrow(x[2]), .w = narrow(x[3]),
+                .p = narrow(out[2]), .q = narrow(out[3]), .band = 0};
+    Defines defines = real_defines(dtype);
+    defines.set("LANES", cpu ? vector_lanes(dtype) : 0);
+    if (!cpu) {
+        const std::int64_t columns = forward ? out[3] : x[3];
+        Kernel kernel(device, {"pool2d.cl", name, defines.append(window_defines(parameters))});
+        const std::size_t group = std::min(kPoolGroup, kernel.max_work_group());
+        std::size_t wide = 1;
+        while (wide * 2 <= group && wide < to_size(columns)) wide *= 2;
+        const std::size_t tall = std::max<std::size_t>(1, group / wide);
+        return {std::move(kernel), {.global = {round_up(to_size(columns), wide), round_up(to_size(sizes.rows), tall), 1}, .local = {wide, tall, 1}}, sizes};
+    }
+    const bool by_winners = name == "max_pool2d_backward";
+    const bool planewise = by_winners || whole(x, out, parameters);
+    if (planewise) sizes.rows = planes;
+    if (by_winners) sizes.band = narrow(std::clamp<std::int64_t>(kCpuWork / x[3], 1, x[2]));
+    if (planewise && !by_winners) defines.set("WHOLE", 1), name += "_whole";
+    else defines.append(window_defines(parameters));
+    const std::int64_t height = by_winners ? sizes.band : planewise ? x[2] : forward ? parameters.window[0] : 1;
+    sizes.each = rows_each(device, sizes.rows, height * x[3]);
+    const std::size_t bands = by_winners ? to_size(ceil_div(x[2], sizes.band)) : 1;
+    return {{device, {"pool2d.cl", name, defines}}, {.global = {to_size(ceil_div(sizes.rows, sizes.each)), bands, 1}, .local = {1, 1, 1}}, sizes};
 }
 
 void check(std::string_view function, const View& x, const View& out, const Pool2dParameters& parameters) {
@@ -85,30 +109,30 @@ void max_pool2d_forward(const View& x, const View& out, const View& winners, con
     check("max_pool2d_forward", x, out, parameters);
     check_winners("max_pool2d_forward", winners, out);
     if (out.numel() == 0) return;
-    const auto [kernel, range, rows, h, w, p, q] = prepare("max_pool2d_forward", x.shape, out.shape, out, parameters);
-    launch(kernel, range, {rows, h, w, p, q, x.argument(), out.argument(), winners.argument()});
+    const auto [kernel, range, sizes] = prepare("max_pool2d_forward", Direction::forward, x.shape, out.shape, x.dtype, x.device(), parameters);
+    launch(kernel, range, {sizes, x.argument(), out.argument(), winners.argument()});
 }
 
 void max_pool2d_backward(const View& out_gradient, const View& winners, const View& x_gradient, const Pool2dParameters& parameters) {
     check("max_pool2d_backward", x_gradient, out_gradient, parameters);
     check_winners("max_pool2d_backward", winners, out_gradient);
     if (x_gradient.numel() == 0) return;
-    const auto [kernel, range, rows, h, w, p, q] = prepare("max_pool2d_backward", x_gradient.shape, out_gradient.shape, x_gradient, parameters);
-    launch(kernel, range, {rows, h, w, p, q, out_gradient.argument(), winners.argument(), x_gradient.argument()});
+    const auto [kernel, range, sizes] = prepare("max_pool2d_backward", Direction::backward, x_gradient.shape, out_gradient.shape, x_gradient.dtype, x_gradient.device(), parameters);
+    launch(kernel, range, {sizes, out_gradient.argument(), winners.argument(), x_gradient.argument()});
 }
 
 void avg_pool2d_forward(const View& x, const View& out, const Pool2dParameters& parameters) {
     check("avg_pool2d_forward", x, out, parameters);
     if (out.numel() == 0) return;
-    const auto [kernel, range, rows, h, w, p, q] = prepare("avg_pool2d_forward", x.shape, out.shape, out, parameters);
-    launch(kernel, range, {rows, h, w, p, q, x.argument(), out.argument()});
+    const auto [kernel, range, sizes] = prepare("avg_pool2d_forward", Direction::forward, x.shape, out.shape, x.dtype, x.device(), parameters);
+    launch(kernel, range, {sizes, x.argument(), out.argument()});
 }
 
 void avg_pool2d_backward(const View& out_gradient, const View& x_gradient, const Pool2dParameters& parameters) {
     check("avg_pool2d_backward", x_gradient, out_gradient, parameters);
     if (x_gradient.numel() == 0) return;
-    const auto [kernel, range, rows, h, w, p, q] = prepare("avg_pool2d_backward", x_gradient.shape, out_gradient.shape, x_gradient, parameters);
-    launch(kernel, range, {rows, h, w, p, q, out_gradient.argument(), x_gradient.argument()});
+    const auto [kernel, range, sizes] = prepare("avg_pool2d_backward", Direction::backward, x_gradient.shape, out_gradient.shape, x_gradient.dtype, x_gradient.device(), parameters);
+    launch(kernel, range, {sizes, out_gradient.argument(), x_gradient.argument()});
 }
 
 }  // namespace declivity::ops

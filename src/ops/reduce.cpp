@@ -19,7 +19,8 @@ namespace {
 constexpr std::int64_t kCpuBlock = 2048;         // elements of a partial sum in reduce_rows: 32 in each of 64 lanes
 constexpr std::int64_t kColumnBlock = 64;        // and in reduce_columns, a column
 constexpr std::int64_t kGpuBlock = 64;           // and in reduce_groups, a work-item
-constexpr std::int64_t kShortRow = 16;           // contiguous rows below it are better taken many at a time, across
+constexpr std::int64_t kWideColumns = 4096;      // columns of a work-item of reduce_wide_columns: 16 KiB of f32 sums
+constexpr std::int64_t kGpuShortRow = 16;        // contiguous rows below it: a work-item each
 
 /// Kept axes (operands x, out) and reduced axes (operand x), merged.
 struct Plan {
@@ -106,9 +107,11 @@ std::int64_t reach_of(const View& view) {
 }
 
 /// Vectors along the reduced axis, or across outputs when these are the contiguous ones.
-bool across_columns(const Plan& plan) {
-    if (plan.outputs == 1) return false;
-    return plan.step() != 1 || (plan.length() < kShortRow && plan.columns() >= kShortRow);
+bool across_columns(const Plan& plan) { return plan.outputs > 1 && plan.step() != 1; }
+
+/// Neighbouring work-items belong to neighbouring outputs.
+bool groups_across_columns(const Plan& plan) {
+    return across_columns(plan) || (plan.outputs > 1 && plan.length() < kGpuShortRow && plan.columns() >= kGpuShortRow);
 }
 
 // ---- CPU-like devices
@@ -120,10 +123,27 @@ void launch_rows(Reduce kind, const View& x, const View& out, const Plan& plan, 
     const std::int64_t chunk = ceil_div(plan.elements, pass.splits);
     const std::int64_t each = rows_each(x.device(), plan.outputs, chunk);
     launch(kernel, {.global = {to_size(ceil_div(plan.outputs, each)), to_size(pass.splits), 1}, .local = {1, 1, 1}},
-           {layout_of(plan), plan.outputs, each, plan.elements, chunk, pass.split_stride, pass.divisor, x.argument(), out.argument()});
+           {layout_of(plan), plan.outputs, each, plan.elements, chunk, pass.split_stride, pass.divisor, reach_of(x), x.argument(), out.argument()});
+}
+
+bool wide_columns(const Plan& plan, DType type) { return plan.column_step() == 1 && plan.columns() > 4 * vector_lanes(type); }
+
+void launch_wide_columns(Reduce kind, const View& x, const View& out, const Plan& plan, const Pass& pass) {
+    const std::int64_t lanes = vector_lanes(out.dtype);
+    Defines defines = defines_of(kind, x, out, true);
+    defines.set("FORM", 1).set("LANES", lanes).set("WIDE", kWideColumns).set("BLOCK", kColumnBlock);
+    const Kernel kernel(x.device(), {"reduce.cl", "reduce_wide_columns", defines});
+    const std::int64_t chunk = ceil_div(plan.elements, pass.splits);
+    const std::int64_t blocks = ceil_div(plan.columns(), kWideColumns);
+    const std::int64_t width = ceil_div(ceil_div(plan.columns(), blocks), lanes) * lanes;
+    const std::int64_t rows = plan.outputs / plan.columns();
+    const std::int64_t each = rows_each(x.device(), rows, chunk * std::min(plan.columns(), width));
+    launch(kernel, {.global = {to_size(blocks), to_size(ceil_div(rows, each)), to_size(pass.splits)}, .local = {1, 1, 1}},
+           {layout_of(plan), rows, each, plan.elements, chunk, pass.split_stride, pass.divisor, reach_of(x), width, x.argument(), out.argument()});
 }
 
 void launch_columns(Reduce kind, const View& x, const View& out, const Plan& plan, const Pass& pass) {
+    if (wide_columns(plan, out.dtype)) return launch_wide_columns(kind, x, out, plan, pass);
     const std::int64_t lanes = vector_lanes(out.dtype);
     const std::int64_t vectors = plan.columns() > 2 * lanes ? 4 : plan.columns() > lanes ? 2 : 1;
     Defines defines = defines_of(kind, x, out, plan.column_step() == 1);
@@ -139,7 +159,8 @@ void launch_columns(Reduce kind, const View& x, const View& out, const Plan& pla
 
 std::int64_t cpu_splits(const Plan& plan, const Device& device, DType type) {
     const std::int64_t wanted = std::int64_t{device.info().compute_units} * kCpuItemsPerUnit;
-    const std::int64_t wide = across_columns(plan) ? std::min(plan.columns(), 4 * vector_lanes(type)) : 1;
+    const std::int64_t most = wide_columns(plan, type) ? kWideColumns : 4 * vector_lanes(type);
+    const std::int64_t wide = across_columns(plan) ? std::min(plan.columns(), most) : 1;
     const std::int64_t items = plan.outputs / wide;
     if (items >= wanted) return 1;
     return std::max<std::int64_t>(1, std::min(ceil_div(wanted, std::max<std::int64_t>(1, items)), plan.elements * wide / kCpuWork));
@@ -148,7 +169,7 @@ std::int64_t cpu_splits(const Plan& plan, const Device& device, DType type) {
 // ---- GPU-like devices
 
 std::int64_t gpu_splits(const Plan& plan, const Device& device) {
-    const RowGroup group = row_group(plan.outputs, plan.elements, across_columns(plan), kGpuGroup);
+    const RowGroup group = row_group(plan.outputs, plan.elements, groups_across_columns(plan), kGpuGroup);
     const std::int64_t wanted = std::int64_t{device.info().compute_units} * kGpuGroupsPerUnit;
     const std::int64_t groups = ceil_div(plan.outputs, group.rows);
     return std::max<std::int64_t>(1, std::min(wanted / groups, plan.elements / (group.lanes * kGpuWork)));
@@ -158,7 +179,7 @@ void launch_groups(Reduce kind, const View& x, const View& out, const Plan& plan
     Defines defines = defines_of(kind, x, out, plan.step() == 1);
     defines.set("FORM", 2).set("BLOCK", kGpuBlock);
     const Kernel kernel(x.device(), {"reduce.cl", "reduce_groups", defines});
-    const RowGroup group = row_group(plan.outputs, plan.elements, across_columns(plan), kernel);
+    const RowGroup group = row_group(plan.outputs, plan.elements, groups_across_columns(plan), kernel);
     const std::int64_t chunk = ceil_div(plan.elements, pass.splits);
     launch(kernel, {.global = {to_size(ceil_div(plan.outputs, group.rows)) * group.items(), to_size(pass.splits), 1}, .local = {group.items(), 1, 1}},
            {layout_of(plan), plan.outputs, plan.elements, chunk, pass.split_stride, pass.divisor, group.lanes_argument(), group.stride_argument(),

@@ -279,6 +279,78 @@ TEST_CASE("elementwise: the output may be an input, and may overlap inputs") {
     check(a, [&](std::size_t i) { return i % 2 == 0 ? before[i / 2] : before[i]; });
 }
 
+TEST_CASE("elementwise: long copies, which a kernel makes on CPUs, keep every bit and touch nothing else") {
+    if (small_cases()) return;
+    for (const DType dtype : {DType::f32, DType::i64, DType::boolean}) {
+        const auto count = static_cast<std::int64_t>((std::size_t{1} << 20) / size_of(dtype)) + 5;
+        std::vector<double> numbers;
+        for (std::int64_t i = 0; i < count; ++i) numbers.push_back(static_cast<double>(dtype == DType::boolean ? i % 3 == 0 : i % 4099));
+        if (dtype == DType::f32) numbers[1000] = NAN, numbers[1001] = 1e-42, numbers[1002] = -kInfinity, numbers[1003] = -0.0;
+        const Tensor from = tensor(numbers, {count}, dtype);
+        const Tensor to = tensor(std::vector<double>(numbers.size() + 2, 1), {count + 2}, dtype);
+        ops::copy(from.view(), ops::sliced(to.view(), 0, 1, count));
+        const auto wanted = values(from), got = values(to);
+        int wrong = 0;
+        for (std::size_t i = 0; i < wanted.size(); ++i) {
+            const bool both_nan = std::isnan(wanted[i]) && std::isnan(got[i + 1]);
+            if (!both_nan && (wanted[i] != got[i + 1] || std::signbit(wanted[i]) != std::signbit(got[i + 1]))) ++wrong;
+        }
+        CHECK(wrong == 0);
+        CHECK(got.front() == 1);
+        CHECK(got.back() == 1);
+    }
+}
+
+TEST_CASE("elementwise: copies in another order of axes, large enough for squares") {
+    struct Case {
+        Shape shape;
+        Dims order;
+    };
+    for (const Case& one : {Case{{70, 83}, {1, 0}}, Case{{3, 37, 50}, {0, 2, 1}}, Case{{2, 5, 21, 33}, {0, 2, 3, 1}}, Case{{2, 21, 33, 3}, {0, 3, 1, 2}},
+                            Case{{5, 33, 34}, {2, 0, 1}}, Case{{4, 18, 5, 17}, {3, 1, 2, 0}}})
+        for (const DType dtype : {DType::f32, DType::i64}) {
+            CAPTURE(one.shape.str());
+            CAPTURE(one.order.str());
+            const std::int64_t count = one.shape.numel();
+            std::vector<double> numbers;
+            for (std::int64_t i = 0; i < count + 8; ++i) numbers.push_back(static_cast<double>(i));
+            const Tensor room = tensor(numbers, {count + 8}, dtype);
+            const View from = ops::permuted(ops::reshaped(ops::sliced(room.view(), 0, 3, count), one.shape), one.order);
+            std::vector<double> wanted;  // of the elements in the new order: where they stood
+            for (std::int64_t i = 0; i < count; ++i) {
+                std::int64_t rest = i, at = 3;
+                for (int axis = from.rank() - 1; axis >= 0; --axis) {
+                    at += rest % from.shape[axis] * from.strides[axis];
+                    rest /= from.shape[axis];
+                }
+                wanted.push_back(static_cast<double>(at));
+            }
+            const Tensor to = tensor(std::vector<double>(numbers.size(), -1), {count + 8}, dtype);
+            ops::copy(from, ops::reshaped(ops::sliced(to.view(), 0, 5, count), from.shape));
+            const auto got = values(to);
+            CHECK(difference({got.begin() + 5, got.end() - 3}, wanted, {}) == "");
+            CHECK(std::vector<double>(got.begin(), got.begin() + 5) == std::vector<double>(5, -1));
+            CHECK(std::vector<double>(got.end() - 3, got.end()) == std::vector<double>(3, -1));
+            // Into a view whose axes are turned, from a dense one and from itself.
+            const View back = ops::permuted(ops::reshaped(ops::sliced(to.view(), 0, 0, count), one.shape), one.order);
+            ops::copy(ops::reshaped(ops::sliced(room.view(), 0, 3, count), from.shape), back);
+            const auto turned = values(Tensor(ops::dense_copy_if_needed(back)));
+            CHECK(turned == std::vector<double>(numbers.begin() + 3, numbers.end() - 5));
+        }
+    // One row for many, and a matrix onto itself.
+    const Tensor row = random_tensor({1, 90}, 7), square = random_tensor({66, 66}, 8);
+    const Tensor columns = Tensor(ops::evaluate(Expression(ops::permuted(ops::expanded("test", row.view(), {80, 90}), {1, 0})), row.device()));
+    CHECK(values(columns)[80 * 89 + 79] == values(row)[89]);
+    CHECK(values(columns)[80 * 17] == values(row)[17]);
+    const auto before = values(square);
+    ops::copy(ops::permuted(square.view(), {1, 0}), square.view());
+    const auto after = values(square);
+    int wrong = 0;
+    for (std::size_t i = 0; i < 66; ++i)
+        for (std::size_t j = 0; j < 66; ++j) wrong += after[i * 66 + j] == before[j * 66 + i] ? 0 : 1;
+    CHECK(wrong == 0);
+}
+
 TEST_CASE("elementwise: trees of functions run as one") {
     const Tensor a = random_tensor({4, 1, 5}, 1), b = random_tensor({3, 1}, 2), c = random_tensor({4, 3, 5}, 3);
     // where(a < b, (a * b + 2) as is, exp(c)) - c

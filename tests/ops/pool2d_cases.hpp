@@ -68,16 +68,32 @@ struct Pool2dCase {
 };
 
 inline std::vector<Pool2dCase> pool2d_cases() {
+    // Each set of parameters is compiled for itself: few of them.
+    const ops::Pool2dParameters mixed{.window = {3, 2}, .stride = {1, 2}, .padding = {1, 1}}, single{.window = {1, 1}, .stride = {2, 2}};
+    const ops::Pool2dParameters inside{.window = {3, 3}, .stride = {2, 2}, .padding = {1, 1}, .count_padding = false};
+    const ops::Pool2dParameters wide{.window = {2, 5}, .stride = {1, 1}, .padding = {0, 2}, .count_padding = false}, gaps{.window = {2, 3}, .stride = {3, 5}};
     return {
         {{1, 1, 2, 2}, {}},
-        {{1, 1, 1, 1}, {.window = {1, 1}, .stride = {1, 1}}},
+        {{1, 1, 1, 1}, single},
         {{2, 3, 7, 5}, {}},
-        {{1, 2, 5, 9}, {.window = {3, 2}, .stride = {1, 2}, .padding = {1, 1}}},
-        {{1, 2, 5, 9}, {.window = {3, 3}, .stride = {2, 2}, .padding = {1, 1}, .count_padding = false}},
-        {{2, 1, 6, 6}, {.window = {3, 3}, .stride = {1, 1}}},
-        {{1, 1, 4, 11}, {.window = {2, 3}, .stride = {3, 5}}},  // windows with gaps between them
+        {{1, 2, 5, 9}, mixed},
+        {{1, 2, 5, 9}, inside},
+        {{1, 1, 4, 11}, gaps},
         {{0, 3, 4, 4}, {}},
+        // Rows of several vectors, and their ends; planes enough that most rows have others before and behind them.
+        {{2, 3, 5, 75}, {}},
+        {{1, 4, 4, 46}, mixed},
+        {{1, 5, 6, 41}, inside},
+        {{1, 5, 6, 40}, inside},
+        {{1, 4, 5, 37}, wide},
+        {{1, 4, 5, 93}, gaps},
+        {{1, 4, 5, 19}, single},
+        // One window as large as the plane.
+        {{2, 3, 7, 7}, {.window = {7, 7}, .stride = {7, 7}}},
+        {{1, 3, 2, 3}, {.window = {2, 3}, .stride = {1, 1}}},
         {{16, 32, 26, 26}, {}, true},
+        {{1, 2, 200, 180}, {}, true},  // planes in bands
+        {{1, 2, 200, 181}, wide, true},
         {{4, 64, 56, 56}, {.window = {3, 3}, .stride = {2, 2}, .padding = {1, 1}}, true},
     };
 }

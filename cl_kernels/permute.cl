@@ -1,0 +1,77 @@
+// to[o, a, b] = from[o, a, b]: a copy between arrays of which one has neighbours along a (from) and the other along b (to).
+//
+// The axes are size[0 .. rank): outer ones o, then a, then b; strides in elements. Squares of LANES x LANES elements are
+// turned round in registers, so that both sides are read and written in whole vectors.
+//
+//   global size  (blocks of a, number of o): a work-item takes BLOCK of a and all b
+//   T       uint or ulong: any type of 4 or 8 bytes;  LANES  elements of a vector, 16 or 8
+//   BLOCK   elements each way of a block of squares: lines of memory that are in use at the same time
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+#define VEC JOIN(T, LANES)
+#define MAX_RANK 8
+
+struct Permutation {
+    long size[MAX_RANK], from[MAX_RANK], to[MAX_RANK];
+    long rank;
+};
+
+// Element constructors, which compilers turn into shuffles.
+#if LANES == 16
+#define STAGES 4
+#define ZIP_LOW(a, b) ((VEC)(a.s0, b.s0, a.s1, b.s1, a.s2, b.s2, a.s3, b.s3, a.s4, b.s4, a.s5, b.s5, a.s6, b.s6, a.s7, b.s7))
+#define ZIP_HIGH(a, b) ((VEC)(a.s8, b.s8, a.s9, b.s9, a.sa, b.sa, a.sb, b.sb, a.sc, b.sc, a.sd, b.sd, a.se, b.se, a.sf, b.sf))
+#else
+#define STAGES 3
+#define ZIP_LOW(a, b) ((VEC)(a.s0, b.s0, a.s1, b.s1, a.s2, b.s2, a.s3, b.s3))
+#define ZIP_HIGH(a, b) ((VEC)(a.s4, b.s4, a.s5, b.s5, a.s6, b.s6, a.s7, b.s7))
+#endif
+
+// Row i and row i + LANES / 2 zipped, for all i, moves each element's row number one bit towards its column number; after
+// as many times as these have bits, they have changed places.
+static inline void turn_square(__global const T* from, const long from_b, __global T* to, const long to_a) {
+    VEC rows[LANES], zipped[LANES];
+    #pragma unroll
+    for (int i = 0; i < LANES; ++i) rows[i] = JOIN(vload, LANES)(0, from + i * from_b);
+    #pragma unroll
+    for (int stage = 0; stage < STAGES; ++stage) {
+        #pragma unroll
+        for (int i = 0; i < LANES / 2; ++i) {
+            zipped[2 * i] = ZIP_LOW(rows[i], rows[i + LANES / 2]);
+            zipped[2 * i + 1] = ZIP_HIGH(rows[i], rows[i + LANES / 2]);
+        }
+        #pragma unroll
+        for (int i = 0; i < LANES; ++i) rows[i] = zipped[i];
+    }
+    #pragma unroll
+    for (int i = 0; i < LANES; ++i) JOIN(vstore, LANES)(rows[i], 0, to + i * to_a);
+}
+
+__kernel void permute(const struct Permutation p, __global const T* restrict from_base, const long from_offset, __global T* restrict to_base,
+                      const long to_offset) {
+    const int a_axis = (int)p.rank - 2, b_axis = (int)p.rank - 1;
+    __global const T* from = from_base + from_offset;
+    __global T* to = to_base + to_offset;
+    long rest = get_global_id(1);
+    for (int axis = a_axis - 1; axis >= 0; --axis) {
+        const long next = rest / p.size[axis], index = rest - next * p.size[axis];
+        from += index * p.from[axis];
+        to += index * p.to[axis];
+        rest = next;
+    }
+    const long from_b = p.from[b_axis], to_a = p.to[a_axis];
+    const long a_begin = get_global_id(0) * (long)BLOCK, a_end = min(p.size[a_axis], a_begin + BLOCK), b_end = p.size[b_axis];
+    for (long block = 0; block < b_end; block += BLOCK) {
+        const long block_end = min(b_end, block + BLOCK);
+        for (long b = block; b < block_end; b += LANES)
+            for (long a = a_begin; a < a_end; a += LANES) {
+                if (a + LANES <= a_end && b + LANES <= block_end) {
+                    turn_square(from + a + b * from_b, from_b, to + b + a * to_a, to_a);
+                    continue;
+                }
+                const long i_end = min(a_end, a + LANES), j_end = min(block_end, b + LANES);
+                for (long i = a; i < i_end; ++i)
+                    for (long j = b; j < j_end; ++j) to[j + i * to_a] = from[i + j * from_b];
+            }
+    }
+}
