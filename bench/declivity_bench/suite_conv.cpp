@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <ops/conv2d_strategy.hpp>
 #include <tests/ops/conv2d_cases.hpp>
+#include <tools/declivity/layers.hpp>
 
 #include "peers.hpp"
 #include "report.hpp"
@@ -20,48 +21,17 @@ namespace {
 using test::Conv2dCase;
 using test::Tolerance;
 
-struct Layer {
-    const char* net;
-    std::int64_t in, size, out, filter, stride = 1, padding = 0, groups = 1;
-};
-
-// Each distinct convolution once: K. He et al. 2015 (strides in the 3x3), K. Simonyan and A. Zisserman 2014, M. Sandler et al. 2018.
-constexpr Layer kLayers[] = {
-    {"resnet50", 3, 224, 64, 7, 2, 3}, {"resnet50", 64, 56, 64, 1}, {"resnet50", 64, 56, 64, 3, 1, 1}, {"resnet50", 64, 56, 256, 1},
-    {"resnet50", 256, 56, 64, 1}, {"resnet50", 256, 56, 128, 1}, {"resnet50", 128, 56, 128, 3, 2, 1}, {"resnet50", 128, 28, 512, 1},
-    {"resnet50", 256, 56, 512, 1, 2}, {"resnet50", 512, 28, 128, 1}, {"resnet50", 128, 28, 128, 3, 1, 1}, {"resnet50", 512, 28, 256, 1},
-    {"resnet50", 256, 28, 256, 3, 2, 1}, {"resnet50", 256, 14, 1024, 1}, {"resnet50", 512, 28, 1024, 1, 2}, {"resnet50", 1024, 14, 256, 1},
-    {"resnet50", 256, 14, 256, 3, 1, 1}, {"resnet50", 1024, 14, 512, 1}, {"resnet50", 512, 14, 512, 3, 2, 1}, {"resnet50", 512, 7, 2048, 1},
-    {"resnet50", 1024, 14, 2048, 1, 2}, {"resnet50", 2048, 7, 512, 1}, {"resnet50", 512, 7, 512, 3, 1, 1},
-    {"vgg16", 3, 224, 64, 3, 1, 1}, {"vgg16", 64, 224, 64, 3, 1, 1}, {"vgg16", 64, 112, 128, 3, 1, 1}, {"vgg16", 128, 112, 128, 3, 1, 1},
-    {"vgg16", 128, 56, 256, 3, 1, 1}, {"vgg16", 256, 56, 256, 3, 1, 1}, {"vgg16", 256, 28, 512, 3, 1, 1}, {"vgg16", 512, 28, 512, 3, 1, 1},
-    {"vgg16", 512, 14, 512, 3, 1, 1},
-    {"mobilenet2", 3, 224, 32, 3, 2, 1}, {"mobilenet2", 32, 112, 32, 3, 1, 1, 32}, {"mobilenet2", 32, 112, 16, 1}, {"mobilenet2", 16, 112, 96, 1},
-    {"mobilenet2", 96, 112, 96, 3, 2, 1, 96}, {"mobilenet2", 96, 56, 24, 1}, {"mobilenet2", 24, 56, 144, 1}, {"mobilenet2", 144, 56, 144, 3, 1, 1, 144},
-    {"mobilenet2", 144, 56, 24, 1}, {"mobilenet2", 144, 56, 144, 3, 2, 1, 144}, {"mobilenet2", 144, 28, 32, 1}, {"mobilenet2", 32, 28, 192, 1},
-    {"mobilenet2", 192, 28, 192, 3, 1, 1, 192}, {"mobilenet2", 192, 28, 32, 1}, {"mobilenet2", 192, 28, 192, 3, 2, 1, 192}, {"mobilenet2", 192, 14, 64, 1},
-    {"mobilenet2", 64, 14, 384, 1}, {"mobilenet2", 384, 14, 384, 3, 1, 1, 384}, {"mobilenet2", 384, 14, 64, 1}, {"mobilenet2", 384, 14, 96, 1},
-    {"mobilenet2", 96, 14, 576, 1}, {"mobilenet2", 576, 14, 576, 3, 1, 1, 576}, {"mobilenet2", 576, 14, 96, 1}, {"mobilenet2", 576, 14, 576, 3, 2, 1, 576},
-    {"mobilenet2", 576, 7, 160, 1}, {"mobilenet2", 160, 7, 960, 1}, {"mobilenet2", 960, 7, 960, 3, 1, 1, 960}, {"mobilenet2", 960, 7, 160, 1},
-    {"mobilenet2", 960, 7, 320, 1}, {"mobilenet2", 320, 7, 1280, 1},
-};
-
 std::vector<Conv2dCase> conv_cases() {
     std::vector<Conv2dCase> cases;
-    const auto add = [&](const Layer& layer, std::int64_t batch) {
+    const auto add = [&](const tools::Layer& layer, std::int64_t batch) {
         cases.push_back({fmt::format("{} {}x{}x{}x{} to {}, {}x{}{}{}", layer.net, batch, layer.in, layer.size, layer.size, layer.out, layer.filter, layer.filter,
                                      layer.stride > 1 ? fmt::format(" stride {}", layer.stride) : "", layer.groups > 1 ? " depthwise" : ""),
                          {batch, layer.in, layer.size, layer.size}, {layer.out, layer.in / layer.groups, layer.filter, layer.filter},
                          {.stride = {layer.stride, layer.stride}, .padding = {layer.padding, layer.padding}, .groups = layer.groups}});
     };
     for (const std::int64_t batch : {1, 16})
-        for (const Layer& layer : kLayers) add(layer, batch);
-    add({"mnist", 1, 28, 32, 3}, 128);
-    add({"mnist", 32, 13, 64, 3}, 128);
-    add({"cifar10", 3, 32, 32, 3, 1, 1}, 64);
-    add({"cifar10", 32, 16, 64, 3, 1, 1}, 64);
-    add({"lenet", 3, 32, 6, 5}, 64);
-    add({"lenet", 6, 14, 16, 5}, 64);
+        for (const tools::Layer& layer : tools::kLayers) add(layer, batch);
+    for (const tools::Layer& layer : tools::kSampleLayers) add(layer, layer.batch);
     return cases;
 }
 
@@ -159,7 +129,7 @@ void time_case(Report& report, const Conv2dCase& c) {
         const ops::Conv2dProblem problem{.direction = direction, .family = device.family(), .images = c.x[0], .channels = c.x[1], .filters = c.weight[0],
                                          .groups = c.options.groups, .input = {c.x[2], c.x[3]}, .filter = {c.weight[2], c.weight[3]},
                                          .output = {out_shape[2], out_shape[3]}, .stride = c.options.stride, .padding = c.options.padding, .dilation = c.options.dilation};
-        const std::string strategy(ops::choose_conv2d_strategy(problem).name());
+        const std::string strategy(ops::choose_conv2d(problem, device).strategy->name());
         call(0);
         const Tolerance allowed = direction == ops::Conv2dDirection::forward ? c.forward_tolerance(DType::f32)
                                   : direction == ops::Conv2dDirection::backward_input ? c.input_tolerance(DType::f32) : c.weights_tolerance(DType::f32);

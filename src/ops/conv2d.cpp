@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "conv2d_strategy.hpp"
+#include "tuning_table.hpp"
 #include "work_split.hpp"
 
 namespace declivity::ops {
@@ -46,24 +47,55 @@ std::span<const Conv2dStrategy* const> conv2d_strategies() {
     return all;
 }
 
-const Conv2dStrategy& choose_conv2d_strategy(const Conv2dProblem& problem) {
+namespace {
+
+/// The strategy that DECLIVITY_CONV2D names, or null.
+const Conv2dStrategy* named_strategy(const Conv2dProblem& problem) {
     const char* wanted = std::getenv("DECLIVITY_CONV2D");
-    if (wanted != nullptr && *wanted != '\0') {
-        std::string names;
-        for (const Conv2dStrategy* strategy : conv2d_strategies()) {
-            if (strategy->name() == wanted) {
-                if (strategy->can_serve(problem)) return *strategy;
-                wanted = nullptr;
-                break;
-            }
-            names += fmt::format("{}{}", names.empty() ? "" : ", ", strategy->name());
-        }
-        if (wanted != nullptr) throw ValueError(fmt::format("DECLIVITY_CONV2D: wants one of {}, got '{}'", names, wanted));
+    if (wanted == nullptr || *wanted == '\0') return nullptr;
+    std::string names;
+    for (const Conv2dStrategy* strategy : conv2d_strategies()) {
+        if (strategy->name() == wanted) return strategy->can_serve(problem) ? strategy : nullptr;
+        names += fmt::format("{}{}", names.empty() ? "" : ", ", strategy->name());
     }
-    for (const Conv2dStrategy* strategy : conv2d_strategies())
-        if (strategy->can_serve(problem) && strategy->pays(problem)) return *strategy;
-    return conv2d_direct();
+    throw ValueError(fmt::format("DECLIVITY_CONV2D: wants one of {}, got '{}'", names, wanted));
 }
+
+/// What an entry names, when it still is one that can serve.
+std::optional<Conv2dChoice> measured(const TuningEntry& entry, const Conv2dProblem& problem) {
+    const std::string name = entry.winner.substr(0, entry.winner.find(' '));
+    for (const Conv2dStrategy* strategy : conv2d_strategies())
+        if (strategy->name() == name && strategy->can_serve(problem))
+            return Conv2dChoice{strategy, name.size() < entry.winner.size() ? entry.winner.substr(name.size() + 1) : "", "measured as the fastest on this device"};
+    return std::nullopt;
+}
+
+Conv2dChoice by_rule(const Conv2dProblem& problem) {
+    for (const Conv2dStrategy* strategy : conv2d_strategies())
+        if (strategy->can_serve(problem) && strategy->pays(problem)) return {strategy, "", "rule of thumb: nothing was measured for this shape on this device"};
+    return {&conv2d_direct(), "", "nothing else can"};
+}
+
+}  // namespace
+
+Conv2dChoice choose_conv2d(const Conv2dProblem& problem, const Device& device) {
+    if (const Conv2dStrategy* named = named_strategy(problem)) return {named, "", "DECLIVITY_CONV2D names it"};
+    const TuningTable& table = TuningTable::of(device);
+    if (tunes_on_use() && !table.find(tuning_key(problem))) measure_conv2d(device, problem);
+    if (table.generation() != 0)
+        if (const auto entry = table.find(tuning_key(problem)))
+            if (auto choice = measured(*entry, problem)) return *choice;
+    return by_rule(problem);
+}
+
+namespace {
+
+void run(const Conv2dProblem& problem, const Conv2dOperands& operands) {
+    const Conv2dChoice choice = choose_conv2d(problem, operands.x.device());
+    choice.strategy->run(problem, operands, choice.variant);
+}
+
+}  // namespace
 
 Shape conv2d_shape(std::string_view function, const Shape& x, const Shape& weight, const Conv2dOptions& options) {
     if (x.rank() != 4) throw ShapeError(fmt::format("{}: wants x of shape (N, C, H, W), got {}", function, x.str()));
@@ -101,7 +133,7 @@ void conv2d_forward(const View& x, const View& weight, const std::optional<View>
     const Conv2dOperands operands{x, weight, out, bias};
     const Conv2dProblem problem = problem_of("conv2d_forward", Conv2dDirection::forward, operands, options);
     if (problem.images == 0) return;
-    choose_conv2d_strategy(problem).run(problem, operands);
+    run(problem, operands);
     apply_epilogue(epilogue, out);
 }
 
@@ -109,14 +141,14 @@ void conv2d_backward_input(const View& out_gradient, const View& weight, const V
     const Conv2dOperands operands{x_gradient, weight, out_gradient};
     const Conv2dProblem problem = problem_of("conv2d_backward_input", Conv2dDirection::backward_input, operands, options);
     if (problem.images == 0) return;
-    choose_conv2d_strategy(problem).run(problem, operands);
+    run(problem, operands);
 }
 
 void conv2d_backward_weights(const View& x, const View& out_gradient, const View& weight_gradient, const Conv2dOptions& options) {
     const Conv2dOperands operands{x, weight_gradient, out_gradient};
     const Conv2dProblem problem = problem_of("conv2d_backward_weights", Conv2dDirection::backward_weights, operands, options);
     if (problem.images == 0) return fill(weight_gradient, 0);
-    choose_conv2d_strategy(problem).run(problem, operands);
+    run(problem, operands);
 }
 
 }  // namespace declivity::ops

@@ -80,7 +80,7 @@ class Conv2dDepthwise final : public Conv2dStrategy {
         return band_of(problem, part_of(problem, vector) * step, block) > 0;
     }
 
-    void run(const Conv2dProblem& problem, const Conv2dOperands& operands) const override {
+    void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
         const auto& [x, weight, out, bias] = operands;
         const Device device = x.device();
         auto [d, defines] = plan_of(problem, device, bias.has_value());

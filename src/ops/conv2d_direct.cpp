@@ -20,7 +20,7 @@ class Conv2dDirect final : public Conv2dStrategy {
     [[nodiscard]] std::string_view name() const override { return "direct"; }
     [[nodiscard]] bool can_serve(const Conv2dProblem&) const override { return true; }
 
-    void run(const Conv2dProblem& problem, const Conv2dOperands& operands) const override {
+    void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
         const auto& [x, weight, out, bias] = operands;
         const auto launch_for = [&](const char* kernel_name, const View& result, auto... buffers) {
             const Kernel kernel(x.device(), {"conv2d_direct.cl", kernel_name, real_defines(problem.dtype)});

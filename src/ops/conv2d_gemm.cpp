@@ -5,6 +5,8 @@
 #include <limits>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "conv2d_gemm.hpp"
 #include "conv2d_tiled.hpp"
 #include "panels.hpp"
@@ -50,6 +52,10 @@ struct Sum {
     std::int64_t out_first, out_row_step, out_column_step;
 };
 
+std::string name_of(const TileSize& tile) { return fmt::format("{}x{}", tile.rows, tile.vectors); }
+
+bool fits(const TileSize& tile, const VectorForm& form) { return tile.rows * tile.vectors + tile.vectors + 1 <= form.registers; }
+
 /// The weights of backward_input in panels: rows are the channels of x.
 View flipped(const Conv2dProblem& problem, const Sum& sum, const View& weight, std::int64_t rows, Defines defines) {
     if (problem.taps() == 1) return pack_panels(reshaped(weight, {problem.groups, problem.filters_per_group(), sum.filters}), 2, 1, rows);
@@ -66,7 +72,7 @@ View flipped(const Conv2dProblem& problem, const Sum& sum, const View& weight, s
     return packed;
 }
 
-void run_sum(Sum sum, const Conv2dProblem& problem, const View& x, const View& weight, const View& out, const std::optional<View>& bias) {
+void run_sum(Sum sum, const Conv2dProblem& problem, const View& x, const View& weight, const View& out, const std::optional<View>& bias, std::string_view variant) {
     const Device device = out.device();
     const VectorForm form = vector_form(device, problem.dtype);
     const bool forward = problem.direction == Conv2dDirection::forward;
@@ -80,7 +86,7 @@ void run_sum(Sum sum, const Conv2dProblem& problem, const View& x, const View& w
         sum.out_row_step = horizontal.size;
     }
     const std::int64_t taps = vertical.taps * horizontal.taps, inner = sum.channels * taps, positions = problem.images * vertical.size * horizontal.size;
-    const TileSize tile = choose_tile(form, sum.filters, positions);
+    const TileSize tile = choose_tile(form, sum.filters, positions, variant);
     const std::int64_t columns = tile.vectors * form.vector;
     const std::int64_t block = std::min<std::int64_t>(kBlockBytes, static_cast<std::int64_t>(device.info().local_memory) - 1024) / static_cast<std::int64_t>(size_of(problem.dtype));
 
@@ -117,12 +123,12 @@ void run_sum(Sum sum, const Conv2dProblem& problem, const View& x, const View& w
            {arguments, x.argument(), a.argument(), out.argument(), (bias ? *bias : a).argument()});
 }
 
-void forward(const Conv2dProblem& problem, const Conv2dOperands& operands) {
+void forward(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) {
     Sum sum{.axes = {}, .channels = problem.channels_per_group(), .filters = problem.filters_per_group(), .input = problem.input,
             .out_first = 0, .out_row_step = problem.output[1], .out_column_step = 1};
     for (std::size_t i = 0; i < 2; ++i)
         sum.axes[i] = {.size = problem.output[i], .step = problem.stride[i], .first = -problem.padding[i], .hop = problem.dilation[i], .taps = problem.filter[i]};
-    run_sum(sum, problem, operands.x, operands.weight, operands.out, operands.bias);
+    run_sum(sum, problem, operands.x, operands.weight, operands.out, operands.bias, variant);
 }
 
 /// backward_input: h = p * stride + r * dilation - padding. Positions h = stride * i + phase of x meet the elements r of the
@@ -144,7 +150,7 @@ std::vector<Axis> phases_of(const Conv2dProblem& problem, std::size_t axis) {
     return phases;
 }
 
-void backward_input(const Conv2dProblem& problem, const Conv2dOperands& operands) {
+void backward_input(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) {
     const std::array phases{phases_of(problem, 0), phases_of(problem, 1)};
     for (std::size_t i = 0; i < phases[0].size(); ++i)
         for (std::size_t j = 0; j < phases[1].size(); ++j) {
@@ -155,17 +161,19 @@ void backward_input(const Conv2dProblem& problem, const Conv2dOperands& operands
                 sum.channels = 0;
                 for (Axis& axis : sum.axes) axis.taps = 1;
             }
-            run_sum(sum, problem, operands.out, operands.weight, operands.x, std::nullopt);
+            run_sum(sum, problem, operands.out, operands.weight, operands.x, std::nullopt, variant);
         }
 }
 
 }  // namespace
 
-TileSize choose_tile(const VectorForm& form, std::int64_t rows, std::int64_t columns) {
+TileSize choose_tile(const VectorForm& form, std::int64_t rows, std::int64_t columns, std::string_view variant) {
+    for (const TileSize& tile : kTiles)
+        if (!variant.empty() && variant == name_of(tile)) return tile;
     TileSize best{4, 3};
     double least = std::numeric_limits<double>::infinity();
     for (const TileSize& tile : kTiles) {
-        if (tile.rows * tile.vectors + tile.vectors + 1 > form.registers) continue;
+        if (!fits(tile, form)) continue;
         const auto tiles = static_cast<double>(ceil_div(rows, tile.rows) * ceil_div(columns, tile.vectors * form.vector));
         const double cost = tiles * static_cast<double>(std::max(tile.rows * tile.vectors, tile.rows + tile.vectors) + tile.rows / 4);
         if (cost >= least) continue;
@@ -192,11 +200,19 @@ class Conv2dGemm final : public Conv2dStrategy {
         return reach[0] * reach[1] <= kMost && std::max(problem.channels, problem.filters) * problem.taps() <= kMost && problem.images * reach[0] * reach[1] <= kMost * 16;
     }
 
-    void run(const Conv2dProblem& problem, const Conv2dOperands& operands) const override {
+    [[nodiscard]] std::vector<std::string> variants(const Device& device, const Conv2dProblem& problem) const override {
+        std::vector<std::string> names;
+        const VectorForm form = vector_form(device, problem.dtype);
+        for (const TileSize& tile : kTiles)  // those that leave most registers unused are for other devices, or for few columns
+            if (fits(tile, form) && (tile.vectors == 1 || tile.rows * tile.vectors * 2 > form.registers - 8)) names.push_back(name_of(tile));
+        return names;
+    }
+
+    void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) const override {
         switch (problem.direction) {
-            case Conv2dDirection::forward: return forward(problem, operands);
-            case Conv2dDirection::backward_input: return backward_input(problem, operands);
-            case Conv2dDirection::backward_weights: return backward_weights(problem, operands);
+            case Conv2dDirection::forward: return forward(problem, operands, variant);
+            case Conv2dDirection::backward_input: return backward_input(problem, operands, variant);
+            case Conv2dDirection::backward_weights: return backward_weights(problem, operands, variant);
         }
     }
 

@@ -30,7 +30,7 @@ std::int64_t part(std::int64_t all, std::int64_t most, std::int64_t least, std::
 
 }  // namespace
 
-void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operands) {
+void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) {
     const Device device = operands.x.device();
     const VectorForm form = vector_form(device, problem.dtype);
     const bool single = problem.taps() == 1 && problem.stride == std::array<std::int64_t, 2>{1, 1} && problem.padding == std::array<std::int64_t, 2>{0, 0};
@@ -56,7 +56,7 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
         d.pitch = narrow(windows.axes[1].size);
         d.flat = narrow((problem.output[0] - 1) * d.pitch + problem.output[1]);
     }
-    const TileSize tile = choose_tile(form, streams, filters);
+    const TileSize tile = choose_tile(form, streams, filters, variant);
     const std::int64_t columns = tile.vectors * form.vector, panels = ceil_div(filters, columns), row_panels = ceil_div(streams, tile.rows);
     const auto element = static_cast<std::int64_t>(size_of(problem.dtype));
     const std::int64_t local = static_cast<std::int64_t>(device.info().local_memory);

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include <declivity/ops/conv2d.hpp>
 #include <declivity/runtime/device.hpp>
@@ -30,6 +32,7 @@ struct Conv2dProblem {
     [[nodiscard]] std::int64_t channels_per_group() const { return channels / groups; }
     [[nodiscard]] std::int64_t filters_per_group() const { return filters / groups; }
     [[nodiscard]] std::int64_t taps() const { return filter[0] * filter[1]; }
+    friend bool operator==(const Conv2dProblem&, const Conv2dProblem&) = default;
 };
 
 /// x is (N, C, H, W), weight (O, C / groups, R, S), out (N, O, P, Q); those that a direction computes are written. For
@@ -50,8 +53,10 @@ class Conv2dStrategy {
     [[nodiscard]] virtual bool can_serve(const Conv2dProblem& problem) const = 0;
     /// Whether it is worth while where it can serve, by what is known of its costs.
     [[nodiscard]] virtual bool pays(const Conv2dProblem&) const { return true; }
+    /// Parameters worth a measurement, by names of the strategy's own; the empty one stands for its own choice.
+    [[nodiscard]] virtual std::vector<std::string> variants(const Device&, const Conv2dProblem&) const { return {""}; }
     /// Launches; operands are checked already.
-    virtual void run(const Conv2dProblem& problem, const Conv2dOperands& operands) const = 0;
+    virtual void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant = {}) const = 0;
 };
 
 /// All strategies, the preferred first; the last one, `direct`, serves everything.
@@ -63,8 +68,19 @@ const Conv2dStrategy& conv2d_tiled();
 /// @param tile 2 or 4
 const Conv2dStrategy& conv2d_winograd(int tile);
 
-/// The strategy that DECLIVITY_CONV2D names if it can serve, otherwise the first that can and pays.
+struct Conv2dChoice {
+    const Conv2dStrategy* strategy;
+    std::string variant, reason;
+};
+/// The strategy that DECLIVITY_CONV2D names if it can serve, otherwise the one that was measured as the fastest, otherwise the
+/// first that can serve and pays.
 /// @throws ValueError when DECLIVITY_CONV2D names none
-const Conv2dStrategy& choose_conv2d_strategy(const Conv2dProblem& problem);
+Conv2dChoice choose_conv2d(const Conv2dProblem& problem, const Device& device);
+
+/// Under which name a problem's measurements are kept.
+std::string tuning_key(const Conv2dProblem& problem);
+struct TuningEntry;
+/// Measures all strategies and keeps the result.
+TuningEntry measure_conv2d(const Device& device, const Conv2dProblem& problem);
 
 }  // namespace declivity::ops

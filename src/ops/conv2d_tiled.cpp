@@ -196,7 +196,7 @@ class Conv2dTiled final : public Conv2dStrategy {
         return reach[0] * reach[1] * problem.stride[0] * problem.stride[1] <= kMostPositions;
     }
 
-    void run(const Conv2dProblem& problem, const Conv2dOperands& operands) const override {
+    void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
         switch (problem.direction) {
             case Conv2dDirection::forward: return forward(problem, operands);
             case Conv2dDirection::backward_input: return backward_input(problem, operands);

@@ -51,7 +51,7 @@ class Conv2dWinograd final : public Conv2dStrategy {
         return own < 0.85 * direct;
     }
 
-    void run(const Conv2dProblem& problem, const Conv2dOperands& operands) const override {
+    void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
         const bool forward = problem.direction == Conv2dDirection::forward;
         const View &x = forward ? operands.x : operands.out, &out = forward ? operands.out : operands.x, &weight = operands.weight;
         const Device device = out.device();

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "matmul_strategies.hpp"
+#include "tuning_table.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -18,24 +19,18 @@ constexpr std::int64_t kFewRows = 48;
 /// The same for long rows, of which a work-item uses each element more often in place.
 constexpr std::int64_t kFewLongRows = 160, kLongRow = 512;
 
-struct Strategy {
-    std::string_view name;
-    bool (*serves)(const MatmulProblem&);
-    void (*run)(const MatmulProblem&);
-};
-
-constexpr Strategy kStrategies[] = {
+constexpr MatmulStrategy kStrategies[] = {
     {"clblast", matmul_clblast_serves, matmul_clblast},
     {"dot", matmul_dot_serves, matmul_dot},
     {"packed", matmul_packed_serves, matmul_packed},
     {"tiled", matmul_tiled_serves, matmul_tiled},
 };
 
-const Strategy& strategy(std::string_view name) {
-    const auto* found = std::ranges::find(kStrategies, name, &Strategy::name);
+const MatmulStrategy& strategy(std::string_view name) {
+    const auto* found = std::ranges::find(kStrategies, name, &MatmulStrategy::name);
     if (found == std::end(kStrategies)) {
         std::string names;
-        for (const Strategy& one : kStrategies) names += fmt::format("{}{}", names.empty() ? "" : ", ", one.name);
+        for (const MatmulStrategy& one : kStrategies) names += fmt::format("{}{}", names.empty() ? "" : ", ", one.name);
         throw ValueError(fmt::format("DECLIVITY_MATMUL: wants one of {}, got \"{}\"", names, name));
     }
     return *found;
@@ -53,17 +48,25 @@ std::string_view by_heuristics(const MatmulProblem& problem) {
     return large && m >= 8 && matmul_packed_serves(problem) ? "packed" : "tiled";
 }
 
-const Strategy& choose(const MatmulProblem& problem) {
-    if (const char* wanted = std::getenv("DECLIVITY_MATMUL"); wanted != nullptr && *wanted != '\0') {
-        const Strategy& named = strategy(wanted);
-        if (named.serves(problem)) return named;
-    }
-    return strategy(by_heuristics(problem));
-}
-
 }  // namespace
 
-std::string_view matmul_strategy(const MatmulProblem& problem) { return choose(problem).name; }
+std::span<const MatmulStrategy> matmul_strategies() { return kStrategies; }
+
+MatmulChoice choose_matmul(const MatmulProblem& problem) {
+    if (const char* wanted = std::getenv("DECLIVITY_MATMUL"); wanted != nullptr && *wanted != '\0') {
+        const MatmulStrategy& named = strategy(wanted);
+        if (named.serves(problem)) return {&named, "DECLIVITY_MATMUL names it"};
+    }
+    const TuningTable& table = TuningTable::of(problem.out.device());
+    if (tunes_on_use() && !table.find(tuning_key(problem))) measure_matmul(problem);
+    if (table.generation() != 0)
+        if (const auto entry = table.find(tuning_key(problem)))
+            for (const MatmulStrategy& one : kStrategies)
+                if (one.name == entry->winner && one.serves(problem)) return {&one, "measured as the fastest on this device"};
+    return {&strategy(by_heuristics(problem)), "rule of thumb: nothing was measured for this shape on this device"};
+}
+
+std::string_view matmul_strategy(const MatmulProblem& problem) { return choose_matmul(problem).strategy->name; }
 
 void matmul(const View& a, const View& b, const View& out, const Epilogue& epilogue) {
     require_floating("matmul", "a", a);
@@ -80,7 +83,7 @@ void matmul(const View& a, const View& b, const View& out, const Epilogue& epilo
         throw ValueError("matmul: wants memory of its own as out, got that of an operand");
     if (out.numel() == 0) return;
     if (problem.k == 0) fill(out, 0);
-    else choose(problem).run(problem);
+    else choose_matmul(problem).strategy->run(problem);
     apply_epilogue(epilogue, out);
 }
 

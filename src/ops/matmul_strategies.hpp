@@ -1,6 +1,8 @@
 // Floor 2, private. The strategies behind matmul. Each says whether it can serve a problem, and runs it.
 #pragma once
 
+#include <span>
+#include <string>
 #include <string_view>
 
 #include <declivity/ops/view.hpp>
@@ -17,6 +19,29 @@ struct MatmulProblem {
 
 /// Name of the strategy that would serve a problem.
 std::string_view matmul_strategy(const MatmulProblem& problem);
+
+struct MatmulStrategy {
+    std::string_view name;
+    bool (*serves)(const MatmulProblem&);
+    void (*run)(const MatmulProblem&);
+};
+/// All strategies; the last one, `tiled`, serves everything.
+std::span<const MatmulStrategy> matmul_strategies();
+
+struct MatmulChoice {
+    const MatmulStrategy* strategy;
+    std::string_view reason;
+};
+/// The strategy that DECLIVITY_MATMUL names if it can serve, otherwise the one that was measured as the fastest, otherwise one
+/// by rule of thumb.
+/// @throws ValueError when DECLIVITY_MATMUL names none
+MatmulChoice choose_matmul(const MatmulProblem& problem);
+
+/// Under which name a problem's measurements are kept.
+std::string tuning_key(const MatmulProblem& problem);
+struct TuningEntry;
+/// Measures all strategies and keeps the result.
+TuningEntry measure_matmul(const MatmulProblem& problem);
 
 bool matmul_clblast_serves(const MatmulProblem& problem);
 void matmul_clblast(const MatmulProblem& problem);

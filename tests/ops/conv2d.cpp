@@ -196,7 +196,7 @@ TEST_CASE("conv2d: the same inputs give the same bits") {
 TEST_CASE("conv2d: DECLIVITY_CONV2D names the strategy") {
     const Conv2dCase served{"", {1, 1, 3, 3}, {1, 1, 2, 2}}, large{"", {1, 1, 13, 12}, {2, 1, 12, 12}};
     const auto choice = [](const Conv2dCase& c) {
-        return ops::choose_conv2d_strategy(problem_of(c, DType::f32, Family::cpu_like, Conv2dDirection::forward)).name();
+        return ops::choose_conv2d(problem_of(c, DType::f32, Family::cpu_like, Conv2dDirection::forward), default_device()).strategy->name();
     };
     const char* before = std::getenv("DECLIVITY_CONV2D");
     const std::string kept = before != nullptr ? before : "";

@@ -1,4 +1,4 @@
-// declivity: says which version is installed and which devices it sees.
+// declivity: says which version is installed and which devices it sees, and tunes for them.
 #include <algorithm>
 #include <cstdio>
 #include <optional>
@@ -12,6 +12,8 @@
 #include <declivity/version.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include "tune.hpp"
 
 using namespace declivity;
 
@@ -92,8 +94,9 @@ int main(int argc, char** argv) try {
     bool json = false;
     CLI::App* list = app.add_subcommand("devices", "lists the OpenCL devices");
     list->add_flag("--json", json, "as a JSON array");
+    const auto tune = tools::add_tune(app);
     CLI11_PARSE(app, argc, argv);
-    return devices(json);
+    return *list ? devices(json) : tune();
 } catch (const std::exception& error) {
     fmt::print(stderr, "declivity: {}\n", error.what());
     return 1;
