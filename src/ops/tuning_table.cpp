@@ -184,6 +184,7 @@ TuningTable& TuningTable::of(const Device& device) {
 void TuningTable::reload() {
     const std::scoped_lock lock(mutex_);
     entries_.clear();
+    own_.clear();
     generation_ = 0;
     const std::filesystem::path path = tuning_file();
     if (path.empty()) return;
@@ -210,13 +211,15 @@ std::uint64_t TuningTable::generation() const {
 void TuningTable::put(const std::string& key, const TuningEntry& entry) {
     const std::scoped_lock lock(mutex_);
     entries_[key] = entry;
+    own_.insert(key);
     ++generation_;
     const std::filesystem::path path = tuning_file();
     if (path.empty()) return;
     try {
-        // Others may have written meanwhile: their entries stay. Of two at the same moment one may lose its entry, no more.
+        // Others may have written meanwhile: their entries stay. Of two at the same moment one loses its entry, until its next.
         Json file = read_or_empty(path);
-        section_of(file, device_, driver_, std::string(kVersion))["entries"][key] = json_of(entry);
+        Json& entries = section_of(file, device_, driver_, std::string(kVersion))["entries"];
+        for (const std::string& one : own_) entries[one] = json_of(entries_[one]);
         write_file(path, file);
     } catch (...) {
         // Not writable: the result serves this process.

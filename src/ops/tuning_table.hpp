@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,6 +42,7 @@ class TuningTable {
     std::string device_, driver_;
     mutable std::mutex mutex_;
     std::map<std::string, TuningEntry, std::less<>> entries_;
+    std::set<std::string> own_;  // keys of what this process measured
     std::uint64_t generation_ = 0;
 };
 
