@@ -37,9 +37,12 @@ struct Sizes {
 
 // ---- sums, first pass
 
+#if FORM != 2
+#include "row.clh"
+#endif
+
 #if FORM == 0
 
-#include "row.clh"
 #define FIRST(v, w, m) (v)
 #define SQUARED_DEVIATION(v, w, m) (((v) - (m)) * ((v) - (m)))
 #define DEVIATION_PRODUCT(v, w, m) ((v) * ((w) - (m)))
@@ -49,12 +52,14 @@ ROW_SUM(row_products, DEVIATION_PRODUCT)
 
 // The sum of FUNCTION over the runs of contiguous positions from `begin` to `end` of channel c.
 #define OVER_RUNS(sum, FUNCTION, p, q, m, begin, end)                                    \
-    for (long at = begin; at < (end);) {                                                 \
-        const long n = at / sizes.L, l = at - n * sizes.L;                               \
-        const long run = min(sizes.L - l, (end) - at);                                   \
-        const long start = (n * sizes.C + c) * sizes.L + l;                              \
-        sum += FUNCTION((p) + start, (q) + start, run, m, room - start);                 \
-        at += run;                                                                       \
+    {                                                                                    \
+        long n = (begin) / sizes.L, l = (begin) - n * sizes.L;                           \
+        for (long at = begin; at < (end); ++n, l = 0) {                                  \
+            const long run = min(sizes.L - l, (end) - at);                               \
+            const long start = (n * sizes.C + c) * sizes.L + l;                          \
+            sum += FUNCTION((p) + start, (q) + start, run, m, room - start);             \
+            at += run;                                                                   \
+        }                                                                                \
     }
 
 __kernel void batch_norm_statistics(const struct Sizes sizes, __global const REAL* restrict x_base, const long x_offset,
@@ -271,37 +276,51 @@ __kernel void batch_norm_scale(const REAL epsilon, __global const REAL* restrict
 // CPU-like: a work-item takes `each` rows, or a chunk of one. global (row groups, chunks)
 // GPU-like: several work-items a row. global (row groups * local size, chunks)
 
+// VALUE(AT) is an element of the result, AT(p) one of an input: a vector of them, or a single one.
+#define ONE(p) (p)[start + i]
 #if FORM != 2
-#define OVER_ELEMENTS(row_value, element)                                                                     \
+#define VECTOR(p) ROW_LOAD((p) + start + i)
+#define OVER_ELEMENTS(row_value, to, VALUE)                                                                   \
     const bool flat = sizes.L == 1;                                                                           \
     const long rows = flat ? sizes.N : sizes.N * sizes.C, length = flat ? sizes.C : sizes.L;                  \
     const long last = min(rows, ((long)get_global_id(0) + 1) * each);                                         \
     const long first = get_global_id(1) * chunk, end = min(length, first + chunk);                            \
+    long channel = get_global_id(0) * each % sizes.C;                                                         \
     for (long row = get_global_id(0) * each; row < last; ++row) {                                             \
         const long start = row * length;                                                                      \
+        long i = first;                                                                                       \
         if (flat) {                                                                                           \
-            for (long i = first; i < end; ++i) {                                                              \
+            for (; i < end; ++i) {                                                                            \
                 const long c = i;                                                                             \
                 row_value;                                                                                    \
-                element;                                                                                      \
+                (to)[start + i] = VALUE(ONE);                                                                 \
             }                                                                                                 \
-        } else {                                                                                              \
-            const long c = row % sizes.C;                                                                     \
-            row_value;                                                                                        \
-            for (long i = first; i < end; ++i) element;                                                       \
+            continue;                                                                                         \
         }                                                                                                     \
+        const long c = channel;                                                                               \
+        row_value;                                                                                            \
+        for (; i + LANES <= end; i += LANES) ROW_JOIN(vstore, LANES)(VALUE(VECTOR), 0, (to) + start + i);     \
+        if (i < end && start + i + LANES <= rows * length) {                                                  \
+            row_store_rest(VALUE(VECTOR), (to) + start + i, (int)(end - i));                                  \
+            i = end;                                                                                          \
+        }                                                                                                     \
+        for (; i < end; ++i) (to)[start + i] = VALUE(ONE);                                                    \
+        channel = channel + 1 < sizes.C ? channel + 1 : 0;                                                    \
     }
 #define SPREAD const long each
 #else
-#define OVER_ELEMENTS(row_value, element)                                                                     \
+#define OVER_ELEMENTS(row_value, to, VALUE)                                                                   \
     const struct RowGroup group = row_group(lanes, 1);                                                        \
     const long first = get_group_id(1) * chunk, end = min(sizes.L, first + chunk);                            \
     if (group.row >= sizes.N * sizes.C) return;                                                               \
     const long c = group.row % sizes.C, start = group.row * sizes.L;                                          \
     row_value;                                                                                                \
-    for (long i = first + group.lane; i < end; i += lanes) element;
+    for (long i = first + group.lane; i < end; i += lanes) (to)[start + i] = VALUE(ONE);
 #define SPREAD const int lanes
 #endif
+
+#define NORMALISED(AT) ((AT(x) - mean) * factor + bias)
+#define GRADIENT(AT) (factor * (AT(g) - shift - (AT(x) - mean) * slope))
 
 // affine: bit 0, there is a weight; bit 1, a bias. The mean stands in for what there is not.
 __kernel void batch_norm(const struct Sizes sizes, SPREAD, const long chunk, const int affine, __global const REAL* restrict x_base,
@@ -315,7 +334,7 @@ __kernel void batch_norm(const struct Sizes sizes, SPREAD, const long chunk, con
         const REAL mean = means[means_offset + c];
         const REAL factor = scales[scales_offset + c] * (affine & 1 ? weights[weights_offset + c] : 1);
         const REAL bias = affine & 2 ? biases[biases_offset + c] : 0,
-        y[start + i] = (x[start + i] - mean) * factor + bias)
+        y, NORMALISED)
 }
 
 // of_batch: mean and scale depend on x; otherwise the sums are not read.
@@ -337,5 +356,5 @@ __kernel void batch_norm_backward_input(const struct Sizes sizes, SPREAD, const 
         const REAL factor = scale * (affine & 1 ? weights[weights_offset + c] : 1);
         const REAL shift = of_batch ? bias_gradient[bias_gradient_offset + c] * share : 0;
         const REAL slope = of_batch ? weight_gradient[weight_gradient_offset + c] * scale * share : 0,
-        dx[start + i] = factor * (g[start + i] - shift - (x[start + i] - mean) * slope))
+        dx, GRADIENT)
 }

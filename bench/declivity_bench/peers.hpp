@@ -36,6 +36,9 @@ struct HostConv2d {
 /// ("oneDNN-NCHW"), and on tensors that are in its own layouts already ("oneDNN-blocked").
 std::vector<Contender> onednn_conv2d(const HostConv2d& conv);
 
+/// Peers made for each of several sets of operands, that take the sets in turn as we do: none finds its own in a cache.
+std::vector<Contender> in_turn(const std::vector<std::vector<Contender>>& of_sets);
+
 /// Pooling of plain NCHW host tensors; backward, `x` and `out` are the gradients and `x` is written.
 struct HostPool2d {
     bool forward, largest;

@@ -88,9 +88,11 @@ void time_case(Report& report, const Case& one, bool forward) {
     });
     if (!wrong.empty()) return report.fail(name, wrong);
     const Device device = report.device();
-    std::vector<Contender> peers;
-    if (report.with_peers()) peers = onednn_batch_norm({forward, one.x[0], one.x[1], one.x[2], one.x[3], x.data(), out.data(), written.data()});
-    report.measure({.name = name, .bytes = bytes, .strategy = "batch_norm", .group = forward ? "forward" : "backward"}, {"ours", call, [device] { device.synchronize(); }}, peers);
+    std::vector<std::vector<float>> host_x(report.with_peers() ? sets.size() : 0, x), host_out(host_x.size(), out), host_gradient(forward ? 0 : host_x.size(), written);
+    std::vector<std::vector<Contender>> peers;
+    for (std::size_t i = 0; i < host_x.size(); ++i)
+        peers.push_back(onednn_batch_norm({forward, one.x[0], one.x[1], one.x[2], one.x[3], host_x[i].data(), host_out[i].data(), forward ? nullptr : host_gradient[i].data()}));
+    report.measure({.name = name, .bytes = bytes, .strategy = "batch_norm", .group = forward ? "forward" : "backward"}, {"ours", call, [device] { device.synchronize(); }}, in_turn(peers));
 }
 
 void run(Report& report) {

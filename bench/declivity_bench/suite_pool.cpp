@@ -87,12 +87,13 @@ void time_case(Report& report, const Case& one, bool largest, bool forward) {
     const std::string wrong = forward ? wrong_element(out, 300, 1e-6, 1e-6, forward_element) : wrong_element(written, 100, 1e-6, 1e-6, backward_element);
     if (!wrong.empty()) return report.fail(name, wrong);
     const Device device = report.device();
-    std::vector<float> host_out = out;
-    std::vector<Contender> peers;
-    if (report.with_peers())
-        peers = onednn_pool2d({forward, largest, one.x[0], one.x[1], height, width, rows, columns, window[0], window[1], stride[0], stride[1], padding[0],
-                               padding[1], x.data(), host_out.data()});
-    report.measure({.name = name, .bytes = bytes, .strategy = "pool2d", .group = forward ? "forward" : "backward"}, {"ours", call, [device] { device.synchronize(); }}, peers);
+    std::vector<std::vector<float>> host_x(report.with_peers() ? sets.size() : 0, x), host_out(host_x.size(), out);
+    std::vector<std::vector<Contender>> peers;
+    for (std::size_t i = 0; i < host_x.size(); ++i)
+        peers.push_back(onednn_pool2d({forward, largest, one.x[0], one.x[1], height, width, rows, columns, window[0], window[1], stride[0], stride[1],
+                                       padding[0], padding[1], host_x[i].data(), host_out[i].data()}));
+    report.measure({.name = name, .bytes = bytes, .strategy = "pool2d", .group = forward ? "forward" : "backward"}, {"ours", call, [device] { device.synchronize(); }},
+                   in_turn(peers));
 }
 
 void run(Report& report) {

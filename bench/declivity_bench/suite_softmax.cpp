@@ -63,9 +63,11 @@ void time_case(Report& report, const Case& one, bool logarithm, bool forward) {
     });
     if (!wrong.empty()) return report.fail(name, wrong);
     const Device device = report.device();
-    std::vector<Contender> peers;
-    if (report.with_peers()) peers = onednn_softmax({forward, logarithm, one.rows, one.columns, x.data(), y.data(), gradient.data()});
-    report.measure({.name = name, .bytes = bytes, .strategy = "softmax", .group = forward ? "forward" : "backward"}, {"ours", call, [device] { device.synchronize(); }}, peers);
+    std::vector<std::vector<float>> host_x(report.with_peers() ? sets.size() : 0, x), host_y(host_x.size(), y), host_gradient(forward ? 0 : host_x.size(), gradient);
+    std::vector<std::vector<Contender>> peers;
+    for (std::size_t i = 0; i < host_x.size(); ++i)
+        peers.push_back(onednn_softmax({forward, logarithm, one.rows, one.columns, host_x[i].data(), host_y[i].data(), forward ? nullptr : host_gradient[i].data()}));
+    report.measure({.name = name, .bytes = bytes, .strategy = "softmax", .group = forward ? "forward" : "backward"}, {"ours", call, [device] { device.synchronize(); }}, in_turn(peers));
 }
 
 /// The losses of all rows and their mean, or the gradient of the mean.

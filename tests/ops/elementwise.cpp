@@ -309,6 +309,7 @@ TEST_CASE("elementwise: copies in another order of axes, large enough for square
     for (const Case& one : {Case{{70, 83}, {1, 0}}, Case{{3, 37, 50}, {0, 2, 1}}, Case{{2, 5, 21, 33}, {0, 2, 3, 1}}, Case{{2, 21, 33, 3}, {0, 3, 1, 2}},
                             Case{{5, 33, 34}, {2, 0, 1}}, Case{{4, 18, 5, 17}, {3, 1, 2, 0}}})
         for (const DType dtype : {DType::f32, DType::i64}) {
+            if (small_cases() && (one.shape.rank() == 3 || (one.shape.rank() == 4 && dtype == DType::i64))) continue;
             CAPTURE(one.shape.str());
             CAPTURE(one.order.str());
             const std::int64_t count = one.shape.numel();
