@@ -52,15 +52,13 @@ static void copy_row(const struct Depthwise* d, __global const REAL* from, const
             const VEC a = whole ? VLOAD(from + w) : load_some(from + w, end - w, there - w);
             const VEC b = whole ? VLOAD(from + w + VW) : load_some(from + w + VW, end - w - VW, there - w - VW);
             const int k = w + d->first_w;
-            VSTORE((VEC)(a.even, b.even), row + (k & 1) * d->part + (k >> 1));
-            VSTORE((VEC)(a.odd, b.odd), row + ((k + 1) & 1) * d->part + ((k + 1) >> 1));
+            VSTORE(EVEN(a, b), row + (k & 1) * d->part + (k >> 1));
+            VSTORE(ODD(a, b), row + ((k + 1) & 1) * d->part + ((k + 1) >> 1));
         }
     } else if (d->up_w == 2 && d->step_w == 1) {
         for (; w < end; w += VW) {
             const VEC a = load_some(from + w, end - w, there - w);
-            VEC low = (VEC)(0), high = (VEC)(0);
-            low.even = a.lo;
-            high.even = a.hi;
+            const VEC none = (VEC)(0), low = ZIP_LOW(a, none), high = ZIP_HIGH(a, none);
             __local REAL* to = row + w * 2 + d->first_w;
             VSTORE(low, to);
             if (end - w > VW / 2) VSTORE(high, to + VW);

@@ -106,7 +106,10 @@ static void copy_windows(const struct Conv d, __global const REAL* x, const long
                     value = VLOAD(one);
                 } else {
                     if (d.step_w == 1) value = VLOAD(source);
-                    else value = (VEC)(VLOAD(source).even, VLOAD(source + VW).even);
+                    else {
+                        const VEC low = VLOAD(source), high = VLOAD(source + VW);
+                        value = EVEN(low, high);
+                    }
                     const LANES columns = lane + column;
                     value = select((VEC)(0), value, columns >= (LANES)(0) && columns < (LANES)(d.width));
                 }

@@ -192,27 +192,29 @@ void conv2d_winograd_input(const struct Winograd args, __global const REAL* rest
                     __global const REAL* from = x + x_offset;
 #if TILE == 2
                     const VEC a = load_row(&d, from, at, d.x_count, w), b = load_row(&d, from, at + VW, d.x_count, w + VW);
-                    columns[0] = (VEC)(a.even, b.even);
-                    columns[1] = (VEC)(a.odd, b.odd);
+                    columns[0] = EVEN(a, b);
+                    columns[1] = ODD(a, b);
                     const VEC e = load_row(&d, from, at + 2, d.x_count, w + 2), f = load_row(&d, from, at + VW + 2, d.x_count, w + VW + 2);
-                    columns[2] = (VEC)(e.even, f.even);
-                    columns[3] = (VEC)(e.odd, f.odd);
+                    columns[2] = EVEN(e, f);
+                    columns[3] = ODD(e, f);
 #else
                     VEC part[4];
                     #pragma unroll
                     for (int v = 0; v < 4; ++v)
                         part[v] = v * VW < runs[k].length * TILE ? load_row(&d, from, at + v * VW, d.x_count, w + v * VW) : (VEC)(0);
-                    const VEC even_low = (VEC)(part[0].even, part[1].even), even_high = (VEC)(part[2].even, part[3].even);
-                    const VEC odd_low = (VEC)(part[0].odd, part[1].odd), odd_high = (VEC)(part[2].odd, part[3].odd);
-                    columns[0] = (VEC)(even_low.even, even_high.even);
-                    columns[1] = (VEC)(odd_low.even, odd_high.even);
-                    columns[2] = (VEC)(even_low.odd, even_high.odd);
-                    columns[3] = (VEC)(odd_low.odd, odd_high.odd);
+                    const VEC even_low = EVEN(part[0], part[1]), even_high = EVEN(part[2], part[3]);
+                    const VEC odd_low = ODD(part[0], part[1]), odd_high = ODD(part[2], part[3]);
+                    columns[0] = EVEN(even_low, even_high);
+                    columns[1] = EVEN(odd_low, odd_high);
+                    columns[2] = ODD(even_low, even_high);
+                    columns[3] = ODD(odd_low, odd_high);
                     #pragma unroll
                     for (int v = 0; v < 4; ++v)
                         part[v] = v * VW < runs[k].length * TILE ? load_row(&d, from, at + v * VW + 4, d.x_count, w + v * VW + 4) : (VEC)(0);
-                    columns[4] = (VEC)(((VEC)(part[0].even, part[1].even)).even, ((VEC)(part[2].even, part[3].even)).even);
-                    columns[5] = (VEC)(((VEC)(part[0].odd, part[1].odd)).even, ((VEC)(part[2].odd, part[3].odd)).even);
+                    const VEC next_even_low = EVEN(part[0], part[1]), next_even_high = EVEN(part[2], part[3]);
+                    const VEC next_odd_low = ODD(part[0], part[1]), next_odd_high = ODD(part[2], part[3]);
+                    columns[4] = EVEN(next_even_low, next_even_high);
+                    columns[5] = EVEN(next_odd_low, next_odd_high);
 #endif
                 }
                 #pragma unroll
@@ -295,29 +297,15 @@ void conv2d_winograd_output(const struct Winograd args, __global const REAL* res
                 VEC part[TILE];
 #if TILE == 2
                 const VEC a = VLOAD(row), b = VLOAD(row + COLUMNS + VW);
-                part[0].even = a.lo;
-                part[0].odd = b.lo;
-                part[1].even = a.hi;
-                part[1].odd = b.hi;
+                part[0] = ZIP_LOW(a, b);
+                part[1] = ZIP_HIGH(a, b);
 #else
                 const VEC a = VLOAD(row), b = VLOAD(row + COLUMNS + VW), c = VLOAD(row + 2 * (COLUMNS + VW)), e = VLOAD(row + 3 * (COLUMNS + VW));
-                VEC even_low, even_high, odd_low, odd_high;
-                even_low.even = a.lo;
-                even_low.odd = c.lo;
-                even_high.even = a.hi;
-                even_high.odd = c.hi;
-                odd_low.even = b.lo;
-                odd_low.odd = e.lo;
-                odd_high.even = b.hi;
-                odd_high.odd = e.hi;
-                part[0].even = even_low.lo;
-                part[0].odd = odd_low.lo;
-                part[1].even = even_low.hi;
-                part[1].odd = odd_low.hi;
-                part[2].even = even_high.lo;
-                part[2].odd = odd_high.lo;
-                part[3].even = even_high.hi;
-                part[3].odd = odd_high.hi;
+                const VEC even_low = ZIP_LOW(a, c), even_high = ZIP_HIGH(a, c), odd_low = ZIP_LOW(b, e), odd_high = ZIP_HIGH(b, e);
+                part[0] = ZIP_LOW(even_low, odd_low);
+                part[1] = ZIP_HIGH(even_low, odd_low);
+                part[2] = ZIP_LOW(even_high, odd_high);
+                part[3] = ZIP_HIGH(even_high, odd_high);
 #endif
                 __global REAL* to = plane + (long)p * d.columns + q;
                 #pragma unroll

@@ -16,15 +16,13 @@ struct Permutation {
     long rank;
 };
 
-// Element constructors, which compilers turn into shuffles.
+#include "shuffles.clh"
+#define ZIP_LOW(a, b) ((VEC)(JOIN(ZIP_LOW_, LANES)(a, b)))
+#define ZIP_HIGH(a, b) ((VEC)(JOIN(ZIP_HIGH_, LANES)(a, b)))
 #if LANES == 16
 #define STAGES 4
-#define ZIP_LOW(a, b) ((VEC)(a.s0, b.s0, a.s1, b.s1, a.s2, b.s2, a.s3, b.s3, a.s4, b.s4, a.s5, b.s5, a.s6, b.s6, a.s7, b.s7))
-#define ZIP_HIGH(a, b) ((VEC)(a.s8, b.s8, a.s9, b.s9, a.sa, b.sa, a.sb, b.sb, a.sc, b.sc, a.sd, b.sd, a.se, b.se, a.sf, b.sf))
 #else
 #define STAGES 3
-#define ZIP_LOW(a, b) ((VEC)(a.s0, b.s0, a.s1, b.s1, a.s2, b.s2, a.s3, b.s3))
-#define ZIP_HIGH(a, b) ((VEC)(a.s4, b.s4, a.s5, b.s5, a.s6, b.s6, a.s7, b.s7))
 #endif
 
 // Row i and row i + LANES / 2 zipped, for all i, moves each element's row number one bit towards its column number; after

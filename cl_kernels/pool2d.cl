@@ -144,17 +144,14 @@ __kernel void avg_pool2d_backward(const struct Pool pool, __global const REAL* r
 #define IVEC ROW_JOIN(D_INT, LANES)  // as wide as the elements, as comparisons of them are
 #define TO_REALS(v) ROW_JOIN(convert_, ROW_VEC)(v)
 #define INSIDE(at, size) (((at) >= 0) & ((at) < (size)))
+#include "shuffles.clh"
+#define EVEN(a, b) ((ROW_VEC)(ROW_JOIN(EVEN_, LANES)(a, b)))
+#define ZIP_LOW(a, b) ((ROW_VEC)(ROW_JOIN(ZIP_LOW_, LANES)(a, b)))
+#define ZIP_HIGH(a, b) ((ROW_VEC)(ROW_JOIN(ZIP_HIGH_, LANES)(a, b)))
 #if LANES == 16
 #define NUMBERS ((IVEC)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
-// Element constructors, which compilers turn into shuffles.
-#define EVEN(a, b) ((ROW_VEC)(a.s0, a.s2, a.s4, a.s6, a.s8, a.sa, a.sc, a.se, b.s0, b.s2, b.s4, b.s6, b.s8, b.sa, b.sc, b.se))
-#define ZIP_LOW(a, b) ((ROW_VEC)(a.s0, b.s0, a.s1, b.s1, a.s2, b.s2, a.s3, b.s3, a.s4, b.s4, a.s5, b.s5, a.s6, b.s6, a.s7, b.s7))
-#define ZIP_HIGH(a, b) ((ROW_VEC)(a.s8, b.s8, a.s9, b.s9, a.sa, b.sa, a.sb, b.sb, a.sc, b.sc, a.sd, b.sd, a.se, b.se, a.sf, b.sf))
 #else
 #define NUMBERS ((IVEC)(0, 1, 2, 3, 4, 5, 6, 7))
-#define EVEN(a, b) ((ROW_VEC)(a.s0, a.s2, a.s4, a.s6, b.s0, b.s2, b.s4, b.s6))
-#define ZIP_LOW(a, b) ((ROW_VEC)(a.s0, b.s0, a.s1, b.s1, a.s2, b.s2, a.s3, b.s3))
-#define ZIP_HIGH(a, b) ((ROW_VEC)(a.s4, b.s4, a.s5, b.s5, a.s6, b.s6, a.s7, b.s7))
 #endif
 
 // Stores the first `count` elements of v, or all of them.
