@@ -25,6 +25,7 @@ struct Depthwise {
     int part;                // elements of a part of a row of z, a multiple of VW
     int band;                // rows of out whose rows of z are copied at once
     int each;                // planes, or for WEIGHTS images, of a work-item
+    int begin, end;          // columns of x whose place lies within a row of z, with a vector to spare behind them
     int flip, has_bias;
 };
 
@@ -40,9 +41,8 @@ static VEC load_some(__global const REAL* from, const int count, const long ther
 static void copy_row(const struct Depthwise* d, __global const REAL* from, const long there, __local REAL* row) {
     const int size = d->part * d->step_w;
     for (int e = 0; e < size; e += VW) VSTORE((VEC)(0), row + e);
-    // Those whose place lies within the row, and a vector behind them too.
-    int w = d->first_w >= 0 ? 0 : (d->up_w - 1 - d->first_w) / d->up_w;
-    const int end = min(d->width, (size - VW - d->first_w + d->up_w - 1) / d->up_w);
+    int w = d->begin;
+    const int end = d->end;
     if (d->up_w == 1 && d->step_w == 1) {
         for (; w + VW <= end; w += VW) VSTORE(VLOAD(from + w), row + d->first_w + w);
         if (w < end) VSTORE(load_some(from + w, end - w, there - w), row + d->first_w + w);
@@ -74,8 +74,8 @@ static void copy_row(const struct Depthwise* d, __global const REAL* from, const
 static void copy_band(const struct Depthwise* d, __global const REAL* plane, const long there, const int first, const int count, __local REAL* block, bool* live) {
     const int size = d->part * d->step_w, all = (count - 1) * d->step_h + (TAPS_H - 1) * d->hop_h + 1;
     for (int row = 0; row < all; ++row) {
-        const int k = first * d->step_h + row - d->first_h, h = k / d->up_h;
-        live[row] = k >= 0 && h * d->up_h == k && h < d->height;
+        const int k = first * d->step_h + row - d->first_h, h = DENSE ? k : k / d->up_h;
+        live[row] = k >= 0 && (DENSE || h * d->up_h == k) && h < d->height;
         if (DENSE && !live[row])
             for (int e = 0; e < size; e += VW) VSTORE((VEC)(0), block + row * size + e);
         if (live[row]) copy_row(d, plane + (long)h * d->width, there - (long)h * d->width, block + row * size);

@@ -17,7 +17,7 @@ constexpr std::int64_t kGroupsPerUnit = 4;       // so that all compute units en
 struct Depthwise {
     std::int64_t planes;
     std::int32_t channels, images, height, width, rows, columns, step_h, step_w, up_h, up_w, first_h, first_w, hop_h, hop_w;
-    std::int32_t part, band = 0, each = 0, flip, has_bias;
+    std::int32_t part, band = 0, each = 0, begin = 0, end = 0, flip, has_bias;
 };
 
 std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(value); }
@@ -59,6 +59,8 @@ Plan plan_of(const Conv2dProblem& problem, const Device& device, bool has_bias) 
                 .first_w = narrow(back ? (problem.filter[1] - 1) * problem.dilation[1] - problem.padding[1] : problem.padding[1]),
                 .hop_h = narrow(problem.dilation[0]), .hop_w = narrow(problem.dilation[1]), .part = narrow(part_of(problem, form.vector)),
                 .flip = back ? 1 : 0, .has_bias = has_bias ? 1 : 0};
+    d.begin = d.first_w >= 0 ? 0 : narrow(ceil_div(-d.first_w, d.up_w));
+    d.end = narrow(std::clamp<std::int64_t>(ceil_div(std::int64_t{d.part} * d.step_w - form.vector - d.first_w, d.up_w), 0, d.width));
     const std::int64_t block = block_of(device, problem.dtype);
     d.band = narrow(std::min<std::int64_t>(d.rows, band_of(problem, std::int64_t{d.part} * d.step_w, block)));
     Defines defines = real_defines(problem.dtype);
