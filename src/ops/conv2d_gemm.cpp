@@ -20,6 +20,7 @@ constexpr std::int64_t kBlockK = 256;             // a panel of windows and one 
 constexpr std::int64_t kGroupsPerUnit = 4;        // so that all compute units end at about the same time
 constexpr std::int64_t kFlipChannels = 16, kFlipPanels = 4;  // FLIP_CHANNELS, FLIP_PANELS
 constexpr std::int64_t kFewPositions = 1024;      // with so few, packing the weights costs more than their use in place
+constexpr double kGain = 0.92;                    // a later tile must promise as much: each is a kernel to compile
 constexpr std::int64_t kMostPanels = 16;          // of a work-group
 
 // Few, because each is a kernel to compile: for 32 registers, and for 16.
@@ -176,7 +177,7 @@ TileSize choose_tile(const VectorForm& form, std::int64_t rows, std::int64_t col
         if (!fits(tile, form)) continue;
         const auto tiles = static_cast<double>(ceil_div(rows, tile.rows) * ceil_div(columns, tile.vectors * form.vector));
         const double cost = tiles * static_cast<double>(std::max(tile.rows * tile.vectors, tile.rows + tile.vectors) + tile.rows / 4);
-        if (cost >= least) continue;
+        if (cost >= kGain * least) continue;
         least = cost;
         best = tile;
     }

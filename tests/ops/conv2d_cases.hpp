@@ -71,6 +71,8 @@ inline std::vector<Conv2dCase> conv2d_cases() {
         {"depthwise, more padding than filter", {1, 2, 3, 4}, {2, 1, 2, 2}, {.stride = {2, 1}, .padding = {3, 2}, .groups = 2}},
         {"depthwise, no padding, stride 2", {1, 2, 8, 37}, {2, 1, 2, 3}, {.stride = {1, 2}, .groups = 2}},
         {"depthwise, in bands", {1, 2, 90, 150}, {2, 1, 5, 3}, {.stride = {1, 2}, .padding = {2, 1}, .groups = 2}, false},
+        {"3x3, one filter", {1, 2, 4, 7}, {1, 2, 3, 3}},
+        {"3x3, few tiles", {1, 1, 5, 6}, {2, 1, 3, 3}, {.padding = {1, 1}}},
         {"3x3, tiles over several rows and images", {3, 2, 9, 13}, {5, 2, 3, 3}, {.padding = {1, 0}}},
         {"3x3, wide tiles", {1, 2, 6, 133}, {3, 2, 3, 3}, {.padding = {2, 2}}},
         {"3x3, more padding than filter", {1, 2, 4, 5}, {3, 2, 3, 3}, {.padding = {3, 4}}},

@@ -1,3 +1,4 @@
+// no-oclgrind: it measures times; the kernels that it runs are those of conv2d and matmul
 #include <declivity/ops/tuning.hpp>
 
 #include <algorithm>
