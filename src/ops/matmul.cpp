@@ -25,6 +25,7 @@ struct Strategy {
 };
 
 constexpr Strategy kStrategies[] = {
+    {"blocked", matmul_blocked_serves, matmul_blocked},
     {"clblast", matmul_clblast_serves, matmul_clblast},
     {"dot", matmul_dot_serves, matmul_dot},
     {"packed", matmul_packed_serves, matmul_packed},

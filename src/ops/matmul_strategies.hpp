@@ -18,6 +18,9 @@ struct MatmulProblem {
 /// Name of the strategy that would serve a problem.
 std::string_view matmul_strategy(const MatmulProblem& problem);
 
+bool matmul_blocked_serves(const MatmulProblem& problem);
+void matmul_blocked(const MatmulProblem& problem);
+
 bool matmul_clblast_serves(const MatmulProblem& problem);
 void matmul_clblast(const MatmulProblem& problem);
 

@@ -63,6 +63,12 @@ TEST_CASE("matmul: packed, f64") {
     if (device().info().fp64) check_all("packed", DType::f64);
 }
 
+TEST_CASE("matmul: blocked, f32") { check_all("blocked", DType::f32); }
+
+TEST_CASE("matmul: blocked, f64") {
+    if (device().info().fp64) check_all("blocked", DType::f64);
+}
+
 TEST_CASE("matmul: dot, f32") { check_all("dot", DType::f32); }
 
 TEST_CASE("matmul: dot, f64") {
