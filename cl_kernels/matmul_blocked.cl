@@ -27,7 +27,7 @@ struct Lie {
 
 struct Product {
     long M, N, K;
-    long k_each;                                   // of one z, where parts of one sum are a batch; otherwise K
+    long last_K;                                   // of the last matrices, where parts of one sum are a batch; otherwise K
     struct Lie a, b;
     long out_batch, matrices;
     int row_panels, column_vectors, column_panels; // of the whole matrices
@@ -224,7 +224,7 @@ void matmul_blocked(const struct Product d, __global const REAL* restrict a_base
     for (long z = (long)get_group_id(2) * d.matrices_each; z < z_end; ++z) {
         __global const REAL* a = a_base + a_offset + z * d.a.batch;
         __global const REAL* b = b_base + b_offset + z * d.b.batch;
-        const long inner = min(d.k_each, d.K - (d.k_each < d.K ? z * d.k_each : 0));
+        const long inner = z + 1 < d.matrices ? d.K : d.last_K;
         for (long k_first = 0; k_first < inner; k_first += d.k_block) {
             const int steps = (int)min((long)d.k_block, inner - k_first);
             const bool last = k_first + steps == inner;

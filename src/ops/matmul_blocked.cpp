@@ -1,8 +1,8 @@
 // Products in blocks that a work-group copies for itself (cl_kernels/matmul_blocked.cl), for CPU-like devices.
 #include <algorithm>
-#include <cstdlib>
 #include <limits>
 
+#include <declivity/ops/reduce.hpp>
 #include <declivity/runtime/launch.hpp>
 
 #include "matmul_strategies.hpp"
@@ -17,6 +17,7 @@ constexpr std::int64_t kMostRows = 1024, kMostColumns = 384;  // of a work-group
 constexpr std::int64_t kRowsCopied = 64;                      // at a time: some cache lines side by side
 constexpr std::int64_t kGroupsPerUnit = 2;                    // so that all compute units end at about the same time
 constexpr std::int64_t kWork = std::int64_t{1} << 20;         // multiply-adds that are worth a work-group
+constexpr std::int64_t kPartOfK = 512;                        // of a sum that is cut into parts
 
 struct Tile {
     std::int64_t rows, vectors;
@@ -26,14 +27,53 @@ struct Lie {
 };
 /// As the struct of the kernel.
 struct Product {
-    std::int64_t m, n, k, k_each;
+    std::int64_t m, n, k, last_k;
     Lie a, b;
     std::int64_t out_batch, matrices;
     std::int32_t row_panels, column_vectors, column_panels, rows_each, columns_each, matrices_each, rows_copied, k_block, has_bias, rectified;
 };
 
 std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(value); }
-std::int64_t env(const char* name, std::int64_t value) { const char* e = std::getenv(name); return e ? std::atoll(e) : value; }
+
+/// How a product is cut: all, and of a work-group.
+struct Plan {
+    Tile tile;
+    std::int64_t vector, block, a_copied, row_panels, column_vectors, column_panels, rows_each, columns_each, matrices_each, rows_copied, k_block;
+    [[nodiscard]] std::int64_t columns() const { return tile.vectors * vector; }
+};
+
+Plan plan_for(const MatmulProblem& problem) {
+    const auto& [a, b, out, batch, m, n, k, last_k, bias, rectified] = problem;
+    const Device device = out.device();
+    const VectorForm form = vector_form(device, out.dtype);
+    Plan plan{};
+    plan.tile = form.registers < 32 ? Tile{4, 3} : Tile{8, 3};
+    plan.vector = form.vector;
+    const std::int64_t rows = plan.tile.rows, columns = plan.columns();
+    plan.block = std::min<std::int64_t>(kBlockBytes, static_cast<std::int64_t>(device.info().local_memory) - 1024) / static_cast<std::int64_t>(size_of(out.dtype));
+    plan.a_copied = k != 1 && a.strides[2] != 1 ? 1 : 0;
+    plan.row_panels = ceil_div(m, rows);
+    plan.column_vectors = ceil_div(n, form.vector);
+    plan.column_panels = ceil_div(plan.column_vectors, plan.tile.vectors);
+
+    const std::int64_t most_k = std::min(kBlockK, plan.block / (columns + plan.a_copied * rows));
+    plan.k_block = ceil_div(k, ceil_div(k, most_k));  // of equal length: a short last one would only cost
+    plan.rows_copied = plan.a_copied * std::min(plan.row_panels, kRowsCopied / rows);
+    plan.rows_each = std::min(plan.row_panels, kMostRows / rows);
+    plan.columns_each = std::min(plan.column_panels, std::max<std::int64_t>(1, kMostColumns / columns));
+    while ((plan.columns_each * columns + plan.rows_copied * rows) * plan.k_block > plan.block)
+        if (plan.rows_copied > 1) plan.rows_copied /= 2;
+        else --plan.columns_each;
+    const std::int64_t units = device.info().compute_units;
+    const auto groups = [&] { return ceil_div(plan.row_panels, plan.rows_each) * ceil_div(plan.column_panels, plan.columns_each) * batch; };
+    while (groups() < units * kGroupsPerUnit && plan.rows_each * rows * plan.columns_each * columns * k > kWork && plan.rows_each + plan.columns_each > 2)
+        if (plan.columns_each > 1 && (plan.rows_each == 1 || plan.columns_each * columns > plan.rows_each * rows)) plan.columns_each = ceil_div(plan.columns_each, 2);
+        else plan.rows_each = ceil_div(plan.rows_each, 2);
+    plan.rows_each = ceil_div(plan.row_panels, ceil_div(plan.row_panels, plan.rows_each));
+    plan.columns_each = ceil_div(plan.column_panels, ceil_div(plan.column_panels, plan.columns_each));
+    plan.matrices_each = std::clamp<std::int64_t>(kWork / (m * n * k), 1, ceil_div(batch, units));
+    return plan;
+}
 
 }  // namespace
 
@@ -42,45 +82,50 @@ bool matmul_blocked_serves(const MatmulProblem& problem) {
     return problem.m <= most && problem.n <= most;
 }
 
+std::int64_t matmul_blocked_groups(const MatmulProblem& problem) {
+    const Plan plan = plan_for(problem);
+    return ceil_div(plan.row_panels, plan.rows_each) * ceil_div(plan.column_panels, plan.columns_each) * ceil_div(problem.batch, plan.matrices_each);
+}
+
 void matmul_blocked(const MatmulProblem& problem) {
-    const auto& [a, b, out, batch, m, n, k] = problem;
-    const Device device = out.device();
-    const VectorForm form = vector_form(device, out.dtype);
-    const std::int64_t bytes = static_cast<std::int64_t>(size_of(out.dtype)), units = device.info().compute_units;
-    const Tile tile = form.registers < 32 ? Tile{4, 3} : Tile{8, 3};
-    const std::int64_t columns = tile.vectors * form.vector;
-    const std::int64_t block = std::min<std::int64_t>(kBlockBytes, static_cast<std::int64_t>(device.info().local_memory) - 1024) / bytes;
-    const std::int64_t row_panels = ceil_div(m, tile.rows), vectors = ceil_div(n, form.vector), column_panels = ceil_div(vectors, tile.vectors);
-
-    const Lie left{.batch = a.strides[0], .across = m == 1 ? 1 : a.strides[1], .along = k == 1 ? 1 : a.strides[2]};
-    const Lie right{.batch = b.strides[0], .across = n == 1 ? 1 : b.strides[2], .along = b.strides[1]};
-    const bool a_copied = left.along != 1;
-    std::int64_t rows_copied = a_copied ? std::min(row_panels, kRowsCopied / tile.rows) : 0;
-
-    const std::int64_t most_k = std::min(env("WB_K", kBlockK), block / (columns + (a_copied ? tile.rows : 0)));
-    const std::int64_t k_block = ceil_div(k, ceil_div(k, most_k));  // of equal length: a short last one would only cost
-    std::int64_t rows_each = std::min(row_panels, env("WB_ROWS", kMostRows) / tile.rows), columns_each = std::min(column_panels, env("WB_COLUMNS", kMostColumns) / columns);
-    while ((columns_each * columns + rows_copied * tile.rows) * k_block > block)
-        if (rows_copied > 1) rows_copied /= 2;
-        else --columns_each;
-    const auto groups = [&] { return ceil_div(row_panels, rows_each) * ceil_div(column_panels, columns_each) * batch; };
-    while (groups() < units * kGroupsPerUnit && rows_each * tile.rows * columns_each * columns * k > kWork && rows_each + columns_each > 2)
-        if (columns_each > 1 && (rows_each == 1 || columns_each * columns > rows_each * tile.rows)) columns_each = ceil_div(columns_each, 2);
-        else rows_each = ceil_div(rows_each, 2);
-    rows_each = ceil_div(row_panels, ceil_div(row_panels, rows_each));
-    columns_each = ceil_div(column_panels, ceil_div(column_panels, columns_each));
-    const std::int64_t matrices_each = std::clamp<std::int64_t>(kWork / (m * n * k), 1, ceil_div(batch, units));
-
-    const Product product{.m = m, .n = n, .k = k, .k_each = k, .a = left, .b = right, .out_batch = out.strides[0], .matrices = batch,
-                          .row_panels = narrow(row_panels), .column_vectors = narrow(vectors), .column_panels = narrow(column_panels),
-                          .rows_each = narrow(rows_each), .columns_each = narrow(columns_each), .matrices_each = narrow(matrices_each),
-                          .rows_copied = narrow(rows_copied), .k_block = narrow(k_block), .has_bias = 0, .rectified = 0};
+    const auto& [a, b, out, batch, m, n, k, last_k, bias, rectified] = problem;
+    const Plan plan = plan_for(problem);
+    const Product product{.m = m, .n = n, .k = k, .last_k = last_k < 0 ? k : last_k,
+                          .a = {.batch = a.strides[0], .across = m == 1 ? 1 : a.strides[1], .along = k == 1 ? 1 : a.strides[2]},
+                          .b = {.batch = b.strides[0], .across = n == 1 ? 1 : b.strides[2], .along = b.strides[1]},
+                          .out_batch = out.strides[0], .matrices = batch, .row_panels = narrow(plan.row_panels),
+                          .column_vectors = narrow(plan.column_vectors), .column_panels = narrow(plan.column_panels), .rows_each = narrow(plan.rows_each),
+                          .columns_each = narrow(plan.columns_each), .matrices_each = narrow(plan.matrices_each), .rows_copied = narrow(plan.rows_copied),
+                          .k_block = narrow(plan.k_block), .has_bias = bias != nullptr ? 1 : 0, .rectified = rectified ? 1 : 0};
     Defines defines = real_defines(out.dtype);
-    defines.set("VW", form.vector).set("ROWS", tile.rows).set("COLUMNS", columns).set("BLOCK", block).set("A_COPIED", a_copied ? 1 : 0);
-    const Kernel kernel(device, {"matmul_blocked.cl", "matmul_blocked", defines});
-    const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
-    launch(kernel, {{size(ceil_div(column_panels, columns_each)), size(ceil_div(row_panels, rows_each)), size(ceil_div(batch, matrices_each))}, {1, 1, 1}},
-           {product, a.argument(), b.argument(), out.argument(), a.argument()});
+    defines.set("VW", plan.vector).set("ROWS", plan.tile.rows).set("COLUMNS", plan.columns()).set("BLOCK", plan.block).set("A_COPIED", plan.a_copied);
+    const Kernel kernel(out.device(), {"matmul_blocked.cl", "matmul_blocked", defines});
+    const auto groups = [](std::int64_t all, std::int64_t each) { return static_cast<std::size_t>(ceil_div(all, each)); };
+    launch(kernel, {{groups(plan.column_panels, plan.columns_each), groups(plan.row_panels, plan.rows_each), groups(batch, plan.matrices_each)}, {1, 1, 1}},
+           {product, a.argument(), b.argument(), out.argument(), (bias != nullptr ? *bias : a).argument()});
+}
+
+// Parts of the sums as a batch, which are then added in their order.
+
+bool matmul_split_serves(const MatmulProblem& problem) {
+    return problem.batch == 1 && problem.k > 1 && matmul_blocked_serves(problem);
+}
+
+void matmul_split(const MatmulProblem& problem) {
+    const auto& [a, b, out, batch, m, n, k, last_k, bias, rectified] = problem;
+    const std::int64_t units = out.device().info().compute_units, most = std::max<std::int64_t>(2, k / kPartOfK);
+    const std::int64_t each = ceil_div(k, std::min(most, std::max<std::int64_t>(2, units * kGroupsPerUnit))), parts = ceil_div(k, each);
+    View left = a, right = b;
+    left.shape = {parts, m, each};
+    left.strides[0] = each * a.strides[2];
+    right.shape = {parts, each, n};
+    right.strides[0] = each * b.strides[1];
+    const View partial = View::make(out.device(), out.dtype, {parts, m, n});
+    matmul_blocked({.a = left, .b = right, .out = partial, .batch = parts, .m = m, .n = n, .k = each, .last_k = k - (parts - 1) * each});
+    View sum = out;
+    sum.shape = {m, n};
+    sum.strides = dense_strides(sum.shape);
+    reduce(Reduce::sum, partial, {0}, sum);
 }
 
 }  // namespace declivity::ops

@@ -13,6 +13,9 @@ struct MatmulProblem {
     const View& b;
     const View& out;
     std::int64_t batch, m, n, k;
+    std::int64_t last_k = -1;     ///< of the last matrices of a batch, where they have fewer: for strategies that say so
+    const View* bias = nullptr;   ///< n numbers side by side that are added to each row, and
+    bool rectified = false;       ///< what is below 0 then becomes 0: for strategies that say so
 };
 
 /// Name of the strategy that would serve a problem.
@@ -20,6 +23,12 @@ std::string_view matmul_strategy(const MatmulProblem& problem);
 
 bool matmul_blocked_serves(const MatmulProblem& problem);
 void matmul_blocked(const MatmulProblem& problem);
+
+/// Work-groups that "blocked" cuts a problem into.
+std::int64_t matmul_blocked_groups(const MatmulProblem& problem);
+
+bool matmul_split_serves(const MatmulProblem& problem);
+void matmul_split(const MatmulProblem& problem);
 
 bool matmul_clblast_serves(const MatmulProblem& problem);
 void matmul_clblast(const MatmulProblem& problem);
