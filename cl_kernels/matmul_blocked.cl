@@ -30,16 +30,17 @@ struct Product {
     long last_K;                                   // of the last matrices, where parts of one sum are a batch; otherwise K
     struct Lie a, b;
     long out_batch, matrices;
-    int row_panels, column_vectors, column_panels; // of the whole matrices
+    int row_panels, column_panels;                 // of the whole matrices
+    int panel_vectors, wider_panels;               // of a panel of b; first panels that have one vector more
     int rows_each, columns_each, matrices_each;    // panels and matrices of a work-group
     int rows_copied;                               // panels of a at a time, where these are copied
     int k_block;
     int has_bias, rectified;                       // has_bias 0: `bias` is any buffer, and not read
 };
 
-// Panels of columns are cut so that their widths differ by a vector at most.
-static int first_vector(const struct Product d, const int panel) {
-    return (int)((long)panel * d.column_vectors / d.column_panels);
+// Panels of b are cut so that their widths differ by a vector at most.
+static inline int first_vector(const struct Product d, const int panel) {
+    return panel * d.panel_vectors + min(panel, d.wider_panels);
 }
 
 // to[k][i] = from[i * across + k * along] for i in [0, width) and k in [0, steps), in rows of `pitch` elements, where only
@@ -90,8 +91,10 @@ static void copy_columns(const struct Product d, __global const REAL* b, __local
             const int end = min(whole, first_vector(d, panel + 1) - (int)first);
             __local REAL* at = row;
             for (; v < end; ++v, at += VW) VSTORE(VLOAD(b + v * VW), at);
-            if (panel == end_panel - 1)
-                for (int i = 0; i < VW && whole * VW < columns; ++i) at[i] = whole * VW + i < columns ? b[whole * VW + i] : (REAL)0;
+            if (panel == end_panel - 1 && whole * VW < columns) {
+                VSTORE((VEC)(0), at);
+                for (int i = whole * VW; i < columns; ++i) at[i - whole * VW] = b[i];
+            }
         }
     }
 }

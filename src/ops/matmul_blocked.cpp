@@ -30,7 +30,7 @@ struct Product {
     std::int64_t m, n, k, last_k;
     Lie a, b;
     std::int64_t out_batch, matrices;
-    std::int32_t row_panels, column_vectors, column_panels, rows_each, columns_each, matrices_each, rows_copied, k_block, has_bias, rectified;
+    std::int32_t row_panels, column_panels, panel_vectors, wider_panels, rows_each, columns_each, matrices_each, rows_copied, k_block, has_bias, rectified;
 };
 
 std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(value); }
@@ -94,7 +94,8 @@ void matmul_blocked(const MatmulProblem& problem) {
                           .a = {.batch = a.strides[0], .across = m == 1 ? 1 : a.strides[1], .along = k == 1 ? 1 : a.strides[2]},
                           .b = {.batch = b.strides[0], .across = n == 1 ? 1 : b.strides[2], .along = b.strides[1]},
                           .out_batch = out.strides[0], .matrices = batch, .row_panels = narrow(plan.row_panels),
-                          .column_vectors = narrow(plan.column_vectors), .column_panels = narrow(plan.column_panels), .rows_each = narrow(plan.rows_each),
+                          .column_panels = narrow(plan.column_panels), .panel_vectors = narrow(plan.column_vectors / plan.column_panels),
+                          .wider_panels = narrow(plan.column_vectors % plan.column_panels), .rows_each = narrow(plan.rows_each),
                           .columns_each = narrow(plan.columns_each), .matrices_each = narrow(plan.matrices_each), .rows_copied = narrow(plan.rows_copied),
                           .k_block = narrow(plan.k_block), .has_bias = bias != nullptr ? 1 : 0, .rectified = rectified ? 1 : 0};
     Defines defines = real_defines(out.dtype);
