@@ -12,7 +12,7 @@ Defines::Defines(std::initializer_list<std::pair<std::string_view, std::string>>
 }
 
 Defines& Defines::set(std::string_view name, std::string_view value) {
-    text_ += fmt::format("#define {} {}\n", name, value);
+    ((((text_ += "#define ") += name) += ' ') += value) += '\n';
     return *this;
 }
 
