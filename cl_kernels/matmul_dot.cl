@@ -1,4 +1,4 @@
-// out[z][m][n] = sum over k of a[z][m][k] * b[z][k][n], where the elements of both along k are neighbours in memory, as in a
+// out[z][m][n] = tail(sum over k of a[z][m][k] * b[z][k][n]), tail as in matmul_blocked.cl, where the elements of both along k are neighbours in memory, as in a
 // dense layer whose batch is small: nothing is copied, and each weight is read from memory once. For CPU-like devices.
 //
 // A work-item computes tiles of ROWS x COLUMNS dot products at a time, each as a vector of VW partial sums. Its columns go
@@ -15,6 +15,7 @@ struct Product {
     long a_batch, a_row, b_batch, b_column;  // elements from one matrix, row or column to the next
     long k_block;                            // a multiple of VW
     int row_tiles_each;                      // of a work-item
+    int has_bias, rectified;                 // has_bias 0: `bias` is any buffer, and not read
 };
 
 // The last elements of a row, and zeros.
@@ -27,7 +28,8 @@ static inline VEC load_part(__global const REAL* from, const int count) {
 // global size (ceil(N / COLUMNS), ceil(M / (ROWS * row_tiles_each)), batch)
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void matmul_dot(const struct Product product, __global const REAL* restrict a, const long a_offset, __global const REAL* restrict b,
-                const long b_offset, __global REAL* restrict out, const long out_offset) {
+                const long b_offset, __global REAL* restrict out, const long out_offset, __global const REAL* restrict bias,
+                const long bias_offset) {
     const long z = get_global_id(2), column = get_global_id(0) * (long)COLUMNS;
     const long row_first = get_global_id(1) * (long)product.row_tiles_each * ROWS;
     const long row_end = min(product.M, row_first + (long)product.row_tiles_each * ROWS);
@@ -81,8 +83,13 @@ void matmul_dot(const struct Product product, __global const REAL* restrict a, c
                 for (int j = 0; j < COLUMNS; ++j)
                     if (i < height && j < width) {
                         __global REAL* at = out + (row + i) * product.N + j;
-                        const REAL total = vector_sum(sum[i][j]);
-                        *at = k_first > 0 ? *at + total : total;
+                        REAL total = vector_sum(sum[i][j]);
+                        if (k_first > 0) total += *at;
+                        if (k_end == product.K) {
+                            if (product.has_bias) total += bias[bias_offset + column + j];
+                            if (product.rectified && total < 0) total = 0;
+                        }
+                        *at = total;
                     }
         }
     }

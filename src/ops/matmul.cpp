@@ -8,21 +8,25 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
+#include "expression_node.hpp"
 #include "matmul_strategies.hpp"
 #include "tuning_table.hpp"
 
 namespace declivity::ops {
 namespace {
 
-/// With fewer rows or columns than these, copying an operand costs more than using it in place.
-constexpr std::int64_t kFewRows = 48;
-/// The same for long rows, of which a work-item uses each element more often in place.
-constexpr std::int64_t kFewLongRows = 160, kLongRow = 512;
+/// With no more rows or columns than these, copying an operand costs more than using it in place.
+constexpr std::int64_t kFewRows = 32;
+
+/// Sums are cut into parts when they are that long, and longer than so many results.
+constexpr std::int64_t kLongSum = 2048, kSplitEach = 16;
 
 constexpr MatmulStrategy kStrategies[] = {
+    {"blocked", matmul_blocked_serves, matmul_blocked, true},
     {"clblast", matmul_clblast_serves, matmul_clblast},
-    {"dot", matmul_dot_serves, matmul_dot},
+    {"dot", matmul_dot_serves, matmul_dot, true},
     {"packed", matmul_packed_serves, matmul_packed},
+    {"split", matmul_split_serves, matmul_split},
     {"tiled", matmul_tiled_serves, matmul_tiled},
 };
 
@@ -37,15 +41,40 @@ const MatmulStrategy& strategy(std::string_view name) {
 }
 
 /// Heuristics, until a tuner measures. CLBlast's kernels are made for GPUs and for large single products; on CPU-like
-/// devices its built-in parameters run at a small part of what a register tile reaches. There copying the operands pays
-/// when each element is used often enough.
+/// devices its built-in parameters run at a small part of what a register tile reaches.
 std::string_view by_heuristics(const MatmulProblem& problem) {
-    const auto& [a, b, out, batch, m, n, k] = problem;
-    const bool large = m * n * k >= 64 * 64 * 64;
-    if (out.device().family() == Family::gpu_like) return large && batch <= 4 && matmul_clblast_serves(problem) ? "clblast" : "tiled";
-    const std::int64_t few = k >= kLongRow ? kFewLongRows : kFewRows;
-    if (matmul_dot_serves(problem) && k >= 32 && (m < few || n < kFewRows || !large)) return "dot";
-    return large && m >= 8 && matmul_packed_serves(problem) ? "packed" : "tiled";
+    const auto& [a, b, out, batch, m, n, k, last_k, bias, rectified] = problem;
+    if (out.device().family() == Family::gpu_like) {
+        const bool large = m * n * k >= 64 * 64 * 64;
+        return large && batch <= 4 && matmul_clblast_serves(problem) ? "clblast" : "tiled";
+    }
+    if (matmul_dot_serves(problem) && k >= 32 && (m <= kFewRows || n <= kFewRows)) return "dot";
+    if (!matmul_blocked_serves(problem)) return "tiled";
+    // Parts of sums, where there are not enough sums for all compute units.
+    const bool split = k >= kLongSum && batch * m * n <= k * kSplitEach && matmul_blocked_groups(problem) < std::int64_t{out.device().info().compute_units};
+    return split && matmul_split_serves(problem) ? "split" : "blocked";
+}
+
+/// Takes from an epilogue what strategies know: a bias for each column, relu, or both. False: it is something else.
+bool take_tail(const Epilogue& epilogue, MatmulProblem& problem) {
+    using Kind = Expression::Node::Kind;
+    const auto is = [](const Expression::Node& node, Function function) { return node.kind == Kind::apply && node.function == function; };
+    const Expression* at = &epilogue.tail;
+    const bool rectified = is(*at->node(), Function::relu);
+    if (rectified) at = &at->node()->inputs[0];
+    const View* bias = nullptr;
+    if (is(*at->node(), Function::add)) {
+        const Expression::Node &left = *at->node()->inputs[0].node(), &right = *at->node()->inputs[1].node();
+        if (left.kind != Kind::operator_result || right.kind != Kind::view) return false;
+        bias = &right.view;
+        if (bias->shape.numel() != problem.n || !bias->dense() || bias->dtype != problem.out.dtype || may_overlap(*bias, problem.out)) return false;
+        if (bias->shape[bias->shape.rank() - 1] != problem.n) return false;
+    } else if (at->node()->kind != Kind::operator_result) {
+        return false;
+    }
+    problem.bias = bias;
+    problem.rectified = rectified;
+    return true;
 }
 
 }  // namespace
@@ -75,16 +104,22 @@ void matmul(const View& a, const View& b, const View& out, const Epilogue& epilo
     require_rank("matmul", "a", a, 3, "batch, M, K");
     require_rank("matmul", "b", b, 3, "batch, K, N");
     require_dense("matmul", "out", out);
-    const MatmulProblem problem{.a = a, .b = b, .out = out, .batch = a.shape[0], .m = a.shape[1], .n = b.shape[2], .k = a.shape[2]};
+    MatmulProblem problem{.a = a, .b = b, .out = out, .batch = a.shape[0], .m = a.shape[1], .n = b.shape[2], .k = a.shape[2]};
     if (b.shape[0] != problem.batch || b.shape[1] != problem.k)
         throw ShapeError(fmt::format("matmul: wants (batch, M, K) x (batch, K, N), got {} x {}", a.shape.str(), b.shape.str()));
     require_shape("matmul", "out", out, {problem.batch, problem.m, problem.n});
     if (may_overlap(a, out) || may_overlap(b, out))
         throw ValueError("matmul: wants memory of its own as out, got that of an operand");
     if (out.numel() == 0) return;
-    if (problem.k == 0) fill(out, 0);
-    else choose_matmul(problem).strategy->run(problem);
-    apply_epilogue(epilogue, out);
+    bool done = !epilogue.tail;
+    if (problem.k == 0) {
+        fill(out, 0);
+    } else {
+        const MatmulStrategy& chosen = *choose_matmul(problem).strategy;
+        if (!done && chosen.tail) done = take_tail(epilogue, problem);
+        chosen.run(problem);
+    }
+    if (!done) apply_epilogue(epilogue, out);
 }
 
 }  // namespace declivity::ops

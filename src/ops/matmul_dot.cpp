@@ -23,7 +23,7 @@ constexpr std::array kTiles{Tile{6, 4}, Tile{3, 6}, Tile{3, 3}, Tile{1, 8}, Tile
 /// As the struct of the kernel.
 struct Product {
     std::int64_t m, n, k, a_batch, a_row, b_batch, b_column, k_block;
-    std::int32_t row_tiles_each;
+    std::int32_t row_tiles_each, has_bias, rectified;
 };
 
 /// The tile of least cost: multiply-adds and loads of vectors, each two at a time; what a tile covers beyond the edges is
@@ -49,7 +49,7 @@ bool matmul_dot_serves(const MatmulProblem& problem) {
 }
 
 void matmul_dot(const MatmulProblem& problem) {
-    const auto& [a, b, out, batch, m, n, k] = problem;
+    const auto& [a, b, out, batch, m, n, k, last_k, bias, rectified] = problem;
     const Device device = out.device();
     const VectorForm form = vector_form(device, out.dtype);
     const Tile tile = choose_tile(form, m, n);
@@ -58,12 +58,13 @@ void matmul_dot(const MatmulProblem& problem) {
     const std::int64_t parts = std::clamp<std::int64_t>(wanted / (column_tiles * batch), 1, row_tiles);
     const std::int64_t each = ceil_div(row_tiles, parts);
     const Product product{.m = m, .n = n, .k = k, .a_batch = a.strides[0], .a_row = a.strides[1], .b_batch = b.strides[0],
-                          .b_column = b.strides[2], .k_block = kBlockK, .row_tiles_each = static_cast<std::int32_t>(each)};
+                          .b_column = b.strides[2], .k_block = kBlockK, .row_tiles_each = static_cast<std::int32_t>(each),
+                          .has_bias = bias != nullptr ? 1 : 0, .rectified = rectified ? 1 : 0};
     Defines defines = real_defines(out.dtype);
     defines.set("VW", form.vector).set("ROWS", tile.rows).set("COLUMNS", tile.columns);
     const Kernel kernel(device, {"matmul_dot.cl", "matmul_dot", defines});
     launch(kernel, {{static_cast<std::size_t>(column_tiles), static_cast<std::size_t>(ceil_div(row_tiles, each)), static_cast<std::size_t>(batch)}, {1, 1, 1}},
-           {product, a.argument(), b.argument(), out.argument()});
+           {product, a.argument(), b.argument(), out.argument(), (bias != nullptr ? *bias : a).argument()});
 }
 
 }  // namespace declivity::ops

@@ -15,6 +15,9 @@ struct MatmulProblem {
     const View& b;
     const View& out;
     std::int64_t batch, m, n, k;
+    std::int64_t last_k = -1;     ///< of the last matrices of a batch, where they have fewer: for strategies that say so
+    const View* bias = nullptr;   ///< n numbers side by side that are added to each row, and
+    bool rectified = false;       ///< what is below 0 then becomes 0: for strategies that say so
 };
 
 /// Name of the strategy that would serve a problem.
@@ -24,6 +27,7 @@ struct MatmulStrategy {
     std::string_view name;
     bool (*serves)(const MatmulProblem&);
     void (*run)(const MatmulProblem&);
+    bool tail = false;  ///< it knows bias and rectified
 };
 /// All strategies; the last one, `tiled`, serves everything.
 std::span<const MatmulStrategy> matmul_strategies();
@@ -42,6 +46,15 @@ std::string tuning_key(const MatmulProblem& problem);
 struct TuningEntry;
 /// Measures all strategies and keeps the result.
 TuningEntry measure_matmul(const MatmulProblem& problem);
+
+bool matmul_blocked_serves(const MatmulProblem& problem);
+void matmul_blocked(const MatmulProblem& problem);
+
+/// Work-groups that "blocked" cuts a problem into.
+std::int64_t matmul_blocked_groups(const MatmulProblem& problem);
+
+bool matmul_split_serves(const MatmulProblem& problem);
+void matmul_split(const MatmulProblem& problem);
 
 bool matmul_clblast_serves(const MatmulProblem& problem);
 void matmul_clblast(const MatmulProblem& problem);

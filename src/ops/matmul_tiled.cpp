@@ -25,7 +25,7 @@ constexpr std::size_t kGpuGroup = 64;
 bool matmul_tiled_serves(const MatmulProblem&) { return true; }
 
 void matmul_tiled(const MatmulProblem& problem) {
-    const auto& [a, b, out, batch, m, n, k] = problem;
+    const auto& [a, b, out, batch, m, n, k, last_k, bias, rectified] = problem;
     const Device device = out.device();
     const Tile tile = tile_for(problem, device.family());
     Defines defines = real_defines(out.dtype);

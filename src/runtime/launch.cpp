@@ -12,7 +12,7 @@ Defines::Defines(std::initializer_list<std::pair<std::string_view, std::string>>
 }
 
 Defines& Defines::set(std::string_view name, std::string_view value) {
-    text_ += fmt::format("#define {} {}\n", name, value);
+    ((((text_ += "#define ") += name) += ' ') += value) += '\n';
     return *this;
 }
 
@@ -50,26 +50,27 @@ void check_arguments(const detail::KernelState& kernel, std::span<const Argument
         throw DeviceError(fmt::format("launch of '{}': the kernel has {} arguments, got {} (a buffer counts as two: base and "
                                       "offset)", kernel.name, kernel.arguments.size(), count));
     using Space = detail::KernelState::Space;
-    const auto check = [&](std::size_t index, Space got, std::string_view what) {
+    // `what` is made into words only for an error: this runs at every launch.
+    const auto check = [&](std::size_t index, Space got, const auto& what) {
         static constexpr std::string_view kNames[] = {"anything", "a number or struct", "a pointer to __global memory", "a pointer to __local memory"};
         const Space wants = kernel.arguments[index];
         if (wants != Space::unknown && wants != got)
             throw DeviceError(fmt::format("launch of '{}': argument {} is {} in the kernel, got {}", kernel.name, index,
-                                          kNames[static_cast<std::size_t>(wants)], what));
+                                          kNames[static_cast<std::size_t>(wants)], what()));
     };
     std::size_t index = 0;
     for (const Argument& argument : arguments) {
         switch (argument.kind()) {
-            case Argument::Kind::value: check(index, Space::value, fmt::format("a value of {} bytes", argument.size())); break;
-            case Argument::Kind::local: check(index, Space::local, "local memory"); break;
+            case Argument::Kind::value: check(index, Space::value, [&] { return fmt::format("a value of {} bytes", argument.size()); }); break;
+            case Argument::Kind::local: check(index, Space::local, [] { return "local memory"; }); break;
             case Argument::Kind::buffer: {
                 const auto& buffer = *static_cast<const BufferArgument*>(argument.data());
                 if (!*buffer.buffer) throw ValueError(fmt::format("launch of '{}': argument {} is an empty buffer", kernel.name, index));
                 if (&buffer.buffer->block().device != kernel.device)
                     throw DeviceError(fmt::format("launch of '{}' on '{}': argument {} lives on '{}'", kernel.name,
                                                   kernel.device->info.name, index, buffer.buffer->block().device.info.name));
-                check(index++, Space::global, "a buffer");
-                check(index, Space::value, "the offset that follows a buffer");
+                check(index++, Space::global, [] { return "a buffer"; });
+                check(index, Space::value, [] { return "the offset that follows a buffer"; });
             }
         }
         ++index;

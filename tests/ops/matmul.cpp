@@ -1,5 +1,6 @@
 // Matrix products by every strategy against a plain reference.
 #include <algorithm>
+#include <string_view>
 #include <vector>
 
 #include <declivity/ops/matmul.hpp>
@@ -63,6 +64,18 @@ TEST_CASE("matmul: packed, f64") {
     if (device().info().fp64) check_all("packed", DType::f64);
 }
 
+TEST_CASE("matmul: blocked, f32") { check_all("blocked", DType::f32); }
+
+TEST_CASE("matmul: blocked, f64") {
+    if (device().info().fp64) check_all("blocked", DType::f64);
+}
+
+TEST_CASE("matmul: split, f32") { check_all("split", DType::f32); }
+
+TEST_CASE("matmul: split, f64") {
+    if (device().info().fp64) check_all("split", DType::f64);
+}
+
 TEST_CASE("matmul: dot, f32") { check_all("dot", DType::f32); }
 
 TEST_CASE("matmul: dot, f64") {
@@ -93,7 +106,7 @@ TEST_CASE("matmul: nothing to add up gives zeros, nothing to compute gives nothi
 }
 
 TEST_CASE("matmul: infinities and NaN stay visible") {
-    for (const char* strategy : {"tiled", "packed", "dot", "clblast"}) {
+    for (const char* strategy : {"tiled", "packed", "blocked", "split", "dot", "clblast"}) {
         const Environment set("DECLIVITY_MATMUL", strategy);
         auto left = random_values(7 * 20, 1);
         left[3 * 20 + 11] = NAN;
@@ -111,30 +124,64 @@ TEST_CASE("matmul: infinities and NaN stay visible") {
 }
 
 TEST_CASE("matmul: an epilogue runs over the product") {
-    for (const char* strategy : {"tiled", "packed", "dot", "clblast"}) {
-        const Environment set("DECLIVITY_MATMUL", strategy);
-        const MatmulCase one{2, 5, 6, 7};
-        const auto a = matmul_operand(one.a, 2, 5, 7, 1, DType::f32), b = matmul_operand(one.b, 2, 7, 6, 2, DType::f32);
-        const Tensor bias = random_tensor({6}, 3);
-        const Expression sum[] = {Expression::operator_result(DType::f32, {2, 5, 6}), bias.view()};
-        const Expression rectified[] = {Expression::apply(Function::add, sum)};
-        const Guarded result({2, 5, 6}, DType::f32);
-        ops::matmul(a.view, b.view, result.out, {Expression::apply(Function::relu, rectified)});
-        auto wanted = matmul_reference(one, a.elements, b.elements);
-        const auto added = values(bias);
-        for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] = std::max(0.0, wanted[i] + added[i % 6]);
-        CHECK(difference(Tensor(result.out), wanted, tolerance(DType::f32, 8)) == "");
-    }
+    // Several blocks of k, edges of panels, operands that each strategy can take.
+    const MatmulCase cases[] = {{2, 5, 6, 7, Lie::dense, Lie::transposed}, {1, 9, 50, small_cases() ? 20 : 1100, Lie::dense, Lie::transposed}, {3, 16, 96, 3}};
+    struct Tail {
+        const char* name;
+        bool rectified, apart;  // apart: something that is more than a bias for each column
+        Shape bias;             // of rank 0: none
+    };
+    const auto tails = [](const MatmulCase& one) {
+        return std::array{Tail{"bias", false, false, {one.n}}, Tail{"bias, relu", true, false, {1, one.n}}, Tail{"relu", true, false, {}},
+                          Tail{"a number for each row", true, false, {one.m, 1}}, Tail{"residual", false, false, {one.batch, one.m, one.n}},
+                          Tail{"relu first", true, true, {one.n}}};
+    };
+    for (const char* strategy : {"tiled", "packed", "blocked", "split", "dot", "clblast"})
+        for (const MatmulCase& one : cases)
+            for (const auto& [name, rectified, apart, shape] : tails(one)) {
+                const std::string_view here = strategy;
+                // Only these apply it themselves.
+                if (small_cases() && here != "blocked" && here != "dot" && (&one != cases || shape.rank() != 2)) continue;
+                CAPTURE(strategy);
+                CAPTURE(one.name());
+                CAPTURE(name);
+                const Environment set("DECLIVITY_MATMUL", strategy);
+                const auto a = matmul_operand(one.a, one.batch, one.m, one.k, 1, DType::f32), b = matmul_operand(one.b, one.batch, one.k, one.n, 2, DType::f32);
+                const Shape result_shape{one.batch, one.m, one.n};
+                const Tensor bias = shape.rank() > 0 ? random_tensor(shape, 3) : Tensor();
+                const auto with_bias = [&](const Expression& x) {
+                    const Expression sum[] = {x, bias.view()};
+                    return Expression::apply(Function::add, sum);
+                };
+                const auto relu = [](const Expression& x) { return Expression::apply(Function::relu, std::span(&x, 1)); };
+                Expression tail = Expression::operator_result(DType::f32, result_shape);
+                if (apart) tail = with_bias(relu(tail));
+                else if (shape.rank() > 0) tail = with_bias(tail);
+                if (rectified && !apart) tail = relu(tail);
+                const Guarded result(result_shape, DType::f32);
+                ops::matmul(a.view, b.view, result.out, {tail});
+                auto wanted = matmul_reference(one, a.elements, b.elements);
+                const auto added = shape.rank() > 0 ? values(Tensor(ops::expanded("test", bias.view(), result_shape))) : std::vector<double>(wanted.size(), 0);
+                for (std::size_t i = 0; i < wanted.size(); ++i)
+                    if (apart) wanted[i] = std::max(0.0, wanted[i]) + added[i];
+                    else wanted[i] = rectified ? std::max(0.0, wanted[i] + added[i]) : wanted[i] + added[i];
+                CHECK(difference(Tensor(result.out), wanted, tolerance(DType::f32, static_cast<double>(one.k + 1))) == "");
+                CHECK(result.intact());
+            }
 }
 
 TEST_CASE("matmul: equal calls give equal bits") {
-    const auto a = random_tensor({1, 50, 77}, 1).view(), b = random_tensor({1, 77, 33}, 2).view();
-    const auto once = [&] {
-        const View out = View::make(device(), DType::f32, {1, 50, 33});
-        ops::matmul(a, b, out);
-        return values(Tensor(out));
-    };
-    CHECK(once() == once());
+    const auto a = random_tensor({1, 50, 77}, 1).view(), b = ops::permuted(random_tensor({1, 33, 77}, 2).view(), {0, 2, 1});
+    for (const char* strategy : {"tiled", "packed", "blocked", "split", "dot"}) {
+        const Environment set("DECLIVITY_MATMUL", strategy);
+        const auto once = [&] {
+            const View out = View::make(device(), DType::f32, {1, 50, 33});
+            ops::matmul(a, b, out);
+            return values(Tensor(out));
+        };
+        CAPTURE(strategy);
+        CHECK(once() == once());
+    }
 }
 
 TEST_CASE("matmul: CLBlast makes no buffers of its own") {
@@ -173,5 +220,5 @@ TEST_CASE("matmul: what does not fit is refused") {
     const View square = random_tensor({1, 4, 4}, 1).view();
     CHECK_THROWS_AS(ops::matmul(square, random_tensor({1, 4, 4}, 1).view(), square), ValueError);
     const Environment wrong("DECLIVITY_MATMUL", "fast");
-    CHECK_THROWS_WITH_AS(ops::matmul(a, b, out), "DECLIVITY_MATMUL: wants one of clblast, dot, packed, tiled, got \"fast\"", ValueError);
+    CHECK_THROWS_WITH_AS(ops::matmul(a, b, out), "DECLIVITY_MATMUL: wants one of blocked, clblast, dot, packed, split, tiled, got \"fast\"", ValueError);
 }

@@ -83,6 +83,9 @@ inline const std::vector<MatmulCase>& matmul_cases() {
         {1, 128, 10, 3136, Lie::dense, Lie::transposed, true},  // the dense layer behind two pooled convolutions
         {1, 10, 3136, 128, Lie::transposed, Lie::dense, true},  // and the gradient of its weights
         {8, 37, 41, 65, Lie::transposed, Lie::dense, true}, {5, 100, 90, 70, Lie::sliced, Lie::transposed, true},
+        {1, 70, 49, 400, Lie::scattered, Lie::scattered, true}, {1, 17, 500, 90, Lie::sliced, Lie::dense, true},
+        {1, 73, 65, 900, Lie::transposed, Lie::dense, true}, {1, 9, 33, 1300, Lie::dense, Lie::dense, true}, {70, 5, 6, 7}, {65, 9, 17, 10, Lie::repeated, Lie::transposed, true},
+        {1, 1, 400, 500, Lie::dense, Lie::dense, true}, {1, 400, 1, 500, Lie::transposed, Lie::dense, true}, {1, 1100, 20, 10, Lie::dense, Lie::dense, true},
         {1, 130, 260, 300, Lie::transposed, Lie::transposed, true}, {2, 300, 200, 100, Lie::dense, Lie::dense, true},
     };
     return cases;

@@ -1,0 +1,132 @@
+// Products in blocks that a work-group copies for itself (cl_kernels/matmul_blocked.cl), for CPU-like devices.
+#include <algorithm>
+#include <limits>
+
+#include <declivity/ops/reduce.hpp>
+#include <declivity/runtime/launch.hpp>
+
+#include "matmul_strategies.hpp"
+#include "vector_form.hpp"
+
+namespace declivity::ops {
+namespace {
+
+constexpr std::int64_t kBlockBytes = std::int64_t{704} << 10;  // of a second cache, beside what passes through it
+constexpr std::int64_t kBlockK = 384;                         // a panel of a then fills half of the first cache
+constexpr std::int64_t kMostRows = 1024, kMostColumns = 384;  // of a work-group
+constexpr std::int64_t kRowsCopied = 64;                      // at a time: some cache lines side by side
+constexpr std::int64_t kGroupsPerUnit = 2;                    // so that all compute units end at about the same time
+constexpr std::int64_t kWork = std::int64_t{1} << 20;         // multiply-adds that are worth a work-group
+constexpr std::int64_t kPartOfK = 512;                        // of a sum that is cut into parts
+
+struct Tile {
+    std::int64_t rows, vectors;
+};
+struct Lie {
+    std::int64_t batch, across, along;
+};
+/// As the struct of the kernel.
+struct Product {
+    std::int64_t m, n, k, last_k;
+    Lie a, b;
+    std::int64_t out_batch, matrices;
+    std::int32_t row_panels, column_panels, panel_vectors, wider_panels, rows_each, columns_each, matrices_each, rows_copied, k_block, has_bias, rectified;
+};
+
+std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(value); }
+
+/// How a product is cut: all, and of a work-group.
+struct Plan {
+    Tile tile;
+    std::int64_t vector, block, a_copied, row_panels, column_vectors, column_panels, rows_each, columns_each, matrices_each, rows_copied, k_block;
+    [[nodiscard]] std::int64_t columns() const { return tile.vectors * vector; }
+};
+
+Plan plan_for(const MatmulProblem& problem) {
+    const auto& [a, b, out, batch, m, n, k, last_k, bias, rectified] = problem;
+    const Device device = out.device();
+    const VectorForm form = vector_form(device, out.dtype);
+    Plan plan{};
+    plan.tile = form.registers < 32 ? Tile{4, 3} : Tile{8, 3};
+    plan.vector = form.vector;
+    const std::int64_t rows = plan.tile.rows, columns = plan.columns();
+    plan.block = std::min<std::int64_t>(kBlockBytes, static_cast<std::int64_t>(device.info().local_memory) - 1024) / static_cast<std::int64_t>(size_of(out.dtype));
+    plan.a_copied = k != 1 && a.strides[2] != 1 ? 1 : 0;
+    plan.row_panels = ceil_div(m, rows);
+    plan.column_vectors = ceil_div(n, form.vector);
+    plan.column_panels = ceil_div(plan.column_vectors, plan.tile.vectors);
+
+    const std::int64_t most_k = std::min(kBlockK, plan.block / (columns + plan.a_copied * rows));
+    plan.k_block = ceil_div(k, ceil_div(k, most_k));  // of equal length: a short last one would only cost
+    plan.rows_copied = plan.a_copied * std::min(plan.row_panels, kRowsCopied / rows);
+    plan.rows_each = std::min(plan.row_panels, kMostRows / rows);
+    plan.columns_each = std::min(plan.column_panels, std::max<std::int64_t>(1, kMostColumns / columns));
+    while ((plan.columns_each * columns + plan.rows_copied * rows) * plan.k_block > plan.block)
+        if (plan.rows_copied > 1) plan.rows_copied /= 2;
+        else --plan.columns_each;
+    const std::int64_t units = device.info().compute_units;
+    const auto groups = [&] { return ceil_div(plan.row_panels, plan.rows_each) * ceil_div(plan.column_panels, plan.columns_each) * batch; };
+    while (groups() < units * kGroupsPerUnit && plan.rows_each * rows * plan.columns_each * columns * k > kWork && plan.rows_each + plan.columns_each > 2)
+        if (plan.columns_each > 1 && (plan.rows_each == 1 || plan.columns_each * columns > plan.rows_each * rows)) plan.columns_each = ceil_div(plan.columns_each, 2);
+        else plan.rows_each = ceil_div(plan.rows_each, 2);
+    plan.rows_each = ceil_div(plan.row_panels, ceil_div(plan.row_panels, plan.rows_each));
+    plan.columns_each = ceil_div(plan.column_panels, ceil_div(plan.column_panels, plan.columns_each));
+    plan.matrices_each = std::clamp<std::int64_t>(kWork / (m * n * k), 1, ceil_div(batch, units));
+    return plan;
+}
+
+}  // namespace
+
+bool matmul_blocked_serves(const MatmulProblem& problem) {
+    constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max() / 2;
+    return problem.m <= most && problem.n <= most;
+}
+
+std::int64_t matmul_blocked_groups(const MatmulProblem& problem) {
+    const Plan plan = plan_for(problem);
+    return ceil_div(plan.row_panels, plan.rows_each) * ceil_div(plan.column_panels, plan.columns_each) * ceil_div(problem.batch, plan.matrices_each);
+}
+
+void matmul_blocked(const MatmulProblem& problem) {
+    const auto& [a, b, out, batch, m, n, k, last_k, bias, rectified] = problem;
+    const Plan plan = plan_for(problem);
+    const Product product{.m = m, .n = n, .k = k, .last_k = last_k < 0 ? k : last_k,
+                          .a = {.batch = a.strides[0], .across = m == 1 ? 1 : a.strides[1], .along = k == 1 ? 1 : a.strides[2]},
+                          .b = {.batch = b.strides[0], .across = n == 1 ? 1 : b.strides[2], .along = b.strides[1]},
+                          .out_batch = out.strides[0], .matrices = batch, .row_panels = narrow(plan.row_panels),
+                          .column_panels = narrow(plan.column_panels), .panel_vectors = narrow(plan.column_vectors / plan.column_panels),
+                          .wider_panels = narrow(plan.column_vectors % plan.column_panels), .rows_each = narrow(plan.rows_each),
+                          .columns_each = narrow(plan.columns_each), .matrices_each = narrow(plan.matrices_each), .rows_copied = narrow(plan.rows_copied),
+                          .k_block = narrow(plan.k_block), .has_bias = bias != nullptr ? 1 : 0, .rectified = rectified ? 1 : 0};
+    Defines defines = real_defines(out.dtype);
+    defines.set("VW", plan.vector).set("ROWS", plan.tile.rows).set("COLUMNS", plan.columns()).set("BLOCK", plan.block).set("A_COPIED", plan.a_copied);
+    const Kernel kernel(out.device(), {"matmul_blocked.cl", "matmul_blocked", defines});
+    const auto groups = [](std::int64_t all, std::int64_t each) { return static_cast<std::size_t>(ceil_div(all, each)); };
+    launch(kernel, {{groups(plan.column_panels, plan.columns_each), groups(plan.row_panels, plan.rows_each), groups(batch, plan.matrices_each)}, {1, 1, 1}},
+           {product, a.argument(), b.argument(), out.argument(), (bias != nullptr ? *bias : a).argument()});
+}
+
+// Parts of the sums as a batch, which are then added in their order.
+
+bool matmul_split_serves(const MatmulProblem& problem) {
+    return problem.batch == 1 && problem.k > 1 && matmul_blocked_serves(problem);
+}
+
+void matmul_split(const MatmulProblem& problem) {
+    const auto& [a, b, out, batch, m, n, k, last_k, bias, rectified] = problem;
+    const std::int64_t units = out.device().info().compute_units, most = std::max<std::int64_t>(2, k / kPartOfK);
+    const std::int64_t each = ceil_div(k, std::min(most, std::max<std::int64_t>(2, units * kGroupsPerUnit))), parts = ceil_div(k, each);
+    View left = a, right = b;
+    left.shape = {parts, m, each};
+    left.strides[0] = each * a.strides[2];
+    right.shape = {parts, each, n};
+    right.strides[0] = each * b.strides[1];
+    const View partial = View::make(out.device(), out.dtype, {parts, m, n});
+    matmul_blocked({.a = left, .b = right, .out = partial, .batch = parts, .m = m, .n = n, .k = each, .last_k = k - (parts - 1) * each});
+    View sum = out;
+    sum.shape = {m, n};
+    sum.strides = dense_strides(sum.shape);
+    reduce(Reduce::sum, partial, {0}, sum);
+}
+
+}  // namespace declivity::ops
