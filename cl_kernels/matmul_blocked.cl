@@ -197,7 +197,7 @@ void multiply(const int vectors, const Left a, __local const REAL* right, const 
         }
     }
     // Not for a single vector, since each such place is 0.1 s of compilation.
-    if ((vectors > 1 || VECTORS == 1) && t.height == ROWS && t.width == vectors * VW && !t.bias && !t.rectified) {
+    if (vectors > 1 && t.height == ROWS && t.width == vectors * VW && !t.bias && !t.rectified) {
         if (t.add) {
             #pragma unroll
             for (int i = 0; i < ROWS; ++i)
