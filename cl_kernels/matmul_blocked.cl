@@ -138,7 +138,7 @@ static inline VEC tail(VEC value, const struct Tile t) {
 }
 
 // Edges, and what is not simply stored or added.
-static void store_tile(const struct Tile t, const REAL* tile, __global REAL* out, __global const REAL* bias) {
+static __attribute__((noinline)) void store_tile(const struct Tile t, const REAL* tile, __global REAL* out, __global const REAL* bias) {
     for (int i = 0; i < t.height; ++i, out += t.pitch, tile += COLUMNS) {
         int j = 0;
         for (; j + VW <= t.width; j += VW) {
@@ -182,6 +182,7 @@ void multiply(const int vectors, const Left a, __local const REAL* right, const 
         #pragma unroll
         for (int v = 0; v < VECTORS; ++v)
             if (v < vectors) sum[i][v] = (VEC)(0);
+    #pragma unroll 1  // or compiling takes twice as long, for nothing
     for (int k = 0; k < steps; ++k, right += COLUMNS) {
         VEC values[VECTORS];
         #pragma unroll
@@ -192,18 +193,23 @@ void multiply(const int vectors, const Left a, __local const REAL* right, const 
             const VEC factor = (VEC)(FACTOR(i, k));
             #pragma unroll
             for (int v = 0; v < VECTORS; ++v)
-            if (v < vectors) sum[i][v] = fma(factor, values[v], sum[i][v]);
+                if (v < vectors) sum[i][v] = fma(factor, values[v], sum[i][v]);
         }
     }
-    if (t.height == ROWS && t.width == vectors * VW && !t.bias && !t.rectified) {
+    // Not for a single vector, since each such place is 0.1 s of compilation.
+    if (vectors > 1 && t.height == ROWS && t.width == vectors * VW && !t.bias && !t.rectified) {
+        if (t.add) {
+            #pragma unroll
+            for (int i = 0; i < ROWS; ++i)
+                #pragma unroll
+                for (int v = 0; v < VECTORS; ++v)
+                    if (v < vectors) sum[i][v] += VLOAD(out + i * t.pitch + v * VW);
+        }
         #pragma unroll
         for (int i = 0; i < ROWS; ++i)
             #pragma unroll
             for (int v = 0; v < VECTORS; ++v)
-                if (v < vectors) {
-                __global REAL* at = out + i * t.pitch + v * VW;
-                VSTORE(t.add ? sum[i][v] + VLOAD(at) : sum[i][v], at);
-            }
+                if (v < vectors) VSTORE(sum[i][v], out + i * t.pitch + v * VW);
     } else {
         REAL tile[ROWS * COLUMNS];
         #pragma unroll
