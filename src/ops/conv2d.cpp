@@ -81,10 +81,13 @@ Conv2dChoice by_rule(const Conv2dProblem& problem) {
 Conv2dChoice choose_conv2d(const Conv2dProblem& problem, const Device& device) {
     if (const Conv2dStrategy* named = named_strategy(problem)) return {named, "", "DECLIVITY_CONV2D names it"};
     const TuningTable& table = TuningTable::of(device);
-    if (tunes_on_use() && !table.find(tuning_key(problem))) measure_conv2d(device, problem);
-    if (table.generation() != 0)
-        if (const auto entry = table.find(tuning_key(problem)))
+    const bool tunes = tunes_on_use();
+    if (tunes || table.generation() != 0) {
+        auto entry = table.find(tuning_key(problem));
+        if (!entry && tunes) entry = measure_conv2d(device, problem);
+        if (entry)
             if (auto choice = measured(*entry, problem)) return *choice;
+    }
     return by_rule(problem);
 }
 

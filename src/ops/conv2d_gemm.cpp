@@ -2,7 +2,6 @@
 // backward_input, on CPU-like devices.
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <vector>
 
 #include <fmt/format.h>
@@ -20,11 +19,11 @@ constexpr std::int64_t kBlockK = 256;             // a panel of windows and one 
 constexpr std::int64_t kGroupsPerUnit = 4;        // so that all compute units end at about the same time
 constexpr std::int64_t kFlipChannels = 16, kFlipPanels = 4;  // FLIP_CHANNELS, FLIP_PANELS
 constexpr std::int64_t kFewPositions = 1024;      // with so few, packing the weights costs more than their use in place
-constexpr double kGain = 0.92;                    // a later tile must promise as much: each is a kernel to compile
+constexpr double kGain = 0.92;                    // that a later tile must promise
 constexpr std::int64_t kMostPanels = 16;          // of a work-group
 
 // Few, because each is a kernel to compile: for 32 registers, and for 16.
-constexpr std::array kTiles{TileSize{6, 4}, TileSize{8, 3}, TileSize{12, 2}, TileSize{12, 1}, TileSize{6, 2}, TileSize{4, 3}};
+constexpr std::array kTiles{RegisterTile{6, 4}, RegisterTile{8, 3}, RegisterTile{12, 2}, RegisterTile{12, 1}, RegisterTile{6, 2}, RegisterTile{4, 3}};
 
 /// As the structs of the kernels.
 struct Conv {
@@ -53,9 +52,7 @@ struct Sum {
     std::int64_t out_first, out_row_step, out_column_step;
 };
 
-std::string name_of(const TileSize& tile) { return fmt::format("{}x{}", tile.rows, tile.vectors); }
-
-bool fits(const TileSize& tile, const VectorForm& form) { return tile.rows * tile.vectors + tile.vectors + 1 <= form.registers; }
+std::string name_of(const RegisterTile& tile) { return fmt::format("{}x{}", tile.rows, tile.vectors); }
 
 /// The weights of backward_input in panels: rows are the channels of x.
 View flipped(const Conv2dProblem& problem, const Sum& sum, const View& weight, std::int64_t rows, Defines defines) {
@@ -87,7 +84,7 @@ void run_sum(Sum sum, const Conv2dProblem& problem, const View& x, const View& w
         sum.out_row_step = horizontal.size;
     }
     const std::int64_t taps = vertical.taps * horizontal.taps, inner = sum.channels * taps, positions = problem.images * vertical.size * horizontal.size;
-    const TileSize tile = choose_tile(form, sum.filters, positions, variant);
+    const RegisterTile tile = choose_tile(form, sum.filters, positions, variant);
     const std::int64_t columns = tile.vectors * form.vector;
     const std::int64_t block = std::min<std::int64_t>(kBlockBytes, static_cast<std::int64_t>(device.info().local_memory) - 1024) / static_cast<std::int64_t>(size_of(problem.dtype));
 
@@ -168,20 +165,10 @@ void backward_input(const Conv2dProblem& problem, const Conv2dOperands& operands
 
 }  // namespace
 
-TileSize choose_tile(const VectorForm& form, std::int64_t rows, std::int64_t columns, std::string_view variant) {
-    for (const TileSize& tile : kTiles)
+RegisterTile choose_tile(const VectorForm& form, std::int64_t rows, std::int64_t columns, std::string_view variant) {
+    for (const RegisterTile& tile : kTiles)
         if (!variant.empty() && variant == name_of(tile)) return tile;
-    TileSize best{4, 3};
-    double least = std::numeric_limits<double>::infinity();
-    for (const TileSize& tile : kTiles) {
-        if (!fits(tile, form)) continue;
-        const auto tiles = static_cast<double>(ceil_div(rows, tile.rows) * ceil_div(columns, tile.vectors * form.vector));
-        const double cost = tiles * static_cast<double>(std::max(tile.rows * tile.vectors, tile.rows + tile.vectors) + tile.rows / 4);
-        if (cost >= kGain * least) continue;
-        least = cost;
-        best = tile;
-    }
-    return best;
+    return cheapest_tile(kTiles, form, rows, columns, kGain);
 }
 
 namespace {
@@ -204,8 +191,8 @@ class Conv2dGemm final : public Conv2dStrategy {
     [[nodiscard]] std::vector<std::string> variants(const Device& device, const Conv2dProblem& problem) const override {
         std::vector<std::string> names;
         const VectorForm form = vector_form(device, problem.dtype);
-        for (const TileSize& tile : kTiles)  // those that leave most registers unused are for other devices, or for few columns
-            if (fits(tile, form) && (tile.vectors == 1 || tile.rows * tile.vectors * 2 > form.registers - 8)) names.push_back(name_of(tile));
+        for (const RegisterTile& tile : kTiles)  // those that leave most registers unused are for other devices, or for few columns
+            if (tile.fits(form) && (tile.vectors == 1 || tile.rows * tile.vectors * 2 > form.registers - 8)) names.push_back(name_of(tile));
         return names;
     }
 

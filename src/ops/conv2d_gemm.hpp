@@ -6,15 +6,8 @@
 
 namespace declivity::ops::gemm {
 
-/// Rows and vectors of columns of a register tile.
-struct TileSize {
-    std::int64_t rows, vectors;
-};
-
-/// The tile of least cost: multiply-adds of vectors, two at a time, and loads of numbers and vectors, two at a time; what a
-/// tile covers beyond the edges is lost.
-/// A variant "8x3" names the tile instead.
-TileSize choose_tile(const VectorForm& form, std::int64_t rows, std::int64_t columns, std::string_view variant);
+/// The tile for a product of so many rows and columns. A variant "8x3" names it instead.
+RegisterTile choose_tile(const VectorForm& form, std::int64_t rows, std::int64_t columns, std::string_view variant);
 
 void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant);
 

@@ -56,7 +56,7 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
         d.pitch = narrow(windows.axes[1].size);
         d.flat = narrow((problem.output[0] - 1) * d.pitch + problem.output[1]);
     }
-    const TileSize tile = choose_tile(form, streams, filters, variant);
+    const RegisterTile tile = choose_tile(form, streams, filters, variant);
     const std::int64_t columns = tile.vectors * form.vector, panels = ceil_div(filters, columns), row_panels = ceil_div(streams, tile.rows);
     const auto element = static_cast<std::int64_t>(size_of(problem.dtype));
     const std::int64_t local = static_cast<std::int64_t>(device.info().local_memory);

@@ -10,7 +10,7 @@ namespace declivity::ops {
 namespace {
 
 constexpr std::int64_t kTransformedBytes = 4 << 20;  // of inputs and products at a time, that stay in the last cache
-constexpr std::int64_t kLeastColumns = 96;             // tiles at a time, so that the weights are used often enough
+constexpr std::int64_t kLeastColumns = 96;           // tiles at a time, so that the weights are used often enough
 constexpr std::int64_t kSpread = 16;                 // elements, about a cache line
 constexpr std::int64_t kWork = 1 << 14;              // transformed elements that are worth a work-item
 
@@ -36,7 +36,7 @@ class Conv2dWinograd final : public Conv2dStrategy {
                std::max({problem.input[0], problem.input[1], problem.channels, problem.filters}) <= most / 4096 && problem.input[0] * problem.input[1] <= most;
     }
 
-    /// In f32 the error is some 1e-6 of the norm (F(2x2)) and 1e-5 (F(4x4)). Costs are those of one core with AVX-512, of which
+    /// Costs are those of one core with AVX-512, of which
     /// only the relations count.
     [[nodiscard]] bool pays(const Conv2dProblem& problem) const override {
         const char* wanted = std::getenv("DECLIVITY_WINOGRAD");
@@ -64,7 +64,7 @@ class Conv2dWinograd final : public Conv2dStrategy {
                    .height = narrow(in[0]), .width = narrow(in[1]), .rows = narrow(to[0]), .columns = narrow(to[1]), .before_h = before(0), .before_w = before(1),
                    .tiles_h = narrow(ceil_div(to[0], tile_)), .tiles_w = narrow(ceil_div(to[1], tile_)), .flip = forward ? 0 : 1, .has_bias = operands.bias ? 1 : 0};
         const std::int64_t tiles = problem.images * d.tiles_h * d.tiles_w, vector = vector_form(device, problem.dtype).vector;
-        const PanelTile tile = choose_panel_tile(device, problem.dtype, d.filters, tiles);
+        const RegisterTile tile = choose_panel_tile(device, problem.dtype, d.filters, tiles);
         const std::int64_t columns = tile.vectors * vector, row_panels = ceil_div(d.filters, tile.rows);
         Defines defines = real_defines(problem.dtype);
         defines.set("VW", vector).set("TILE", tile_).set("ROWS", tile.rows).set("COLUMNS", columns);

@@ -87,11 +87,14 @@ MatmulChoice choose_matmul(const MatmulProblem& problem) {
         if (named.serves(problem)) return {&named, "DECLIVITY_MATMUL names it"};
     }
     const TuningTable& table = TuningTable::of(problem.out.device());
-    if (tunes_on_use() && !table.find(tuning_key(problem))) measure_matmul(problem);
-    if (table.generation() != 0)
-        if (const auto entry = table.find(tuning_key(problem)))
+    const bool tunes = tunes_on_use();
+    if (tunes || table.generation() != 0) {
+        auto entry = table.find(tuning_key(problem));
+        if (!entry && tunes) entry = measure_matmul(problem);
+        if (entry)
             for (const MatmulStrategy& one : kStrategies)
                 if (one.name == entry->winner && one.serves(problem)) return {&one, "measured as the fastest on this device"};
+    }
     return {&strategy(by_heuristics(problem)), "rule of thumb: nothing was measured for this shape on this device"};
 }
 

@@ -18,7 +18,7 @@ constexpr std::int64_t kMostRowPanels = 24, kMostColumnPanels = 4;
 constexpr std::int64_t kGroupsPerUnit = 4;  // so that all compute units end at about the same time
 
 // Few, because each is kernels to compile: for 32 registers, for 16, and for what has few columns.
-constexpr std::array kTiles{PanelTile{12, 2}, PanelTile{8, 3}, PanelTile{24, 1}, PanelTile{6, 2}, PanelTile{12, 1}};
+constexpr std::array kTiles{RegisterTile{12, 2}, RegisterTile{8, 3}, RegisterTile{24, 1}, RegisterTile{6, 2}, RegisterTile{12, 1}};
 
 /// As the struct of the kernel.
 struct Product {
@@ -33,24 +33,11 @@ bool matmul_packed_serves(const MatmulProblem& problem) {
     return problem.m <= most && problem.n <= most;
 }
 
-/// The tile of least cost: multiply-adds of vectors, two at a time, and loads of numbers and vectors, two at a time; what a
-/// tile covers beyond the edges is lost.
-PanelTile choose_panel_tile(const Device& device, DType dtype, std::int64_t m, std::int64_t n) {
-    const VectorForm form = vector_form(device, dtype);
-    PanelTile best = kTiles.back();
-    double least = std::numeric_limits<double>::infinity();
-    for (const PanelTile& tile : kTiles) {
-        if (tile.rows * tile.vectors + tile.vectors + 1 > form.registers) continue;
-        const auto tiles = static_cast<double>(ceil_div(m, tile.rows) * ceil_div(n, tile.vectors * form.vector));
-        const double cost = tiles * static_cast<double>(std::max(tile.rows * tile.vectors, tile.rows + tile.vectors) + tile.rows / 4);
-        if (cost >= least) continue;
-        least = cost;
-        best = tile;
-    }
-    return best;
+RegisterTile choose_panel_tile(const Device& device, DType dtype, std::int64_t m, std::int64_t n) {
+    return cheapest_tile(kTiles, vector_form(device, dtype), m, n);
 }
 
-void multiply_panels(const View& a, const View& b, const View& out, std::int64_t k, const PanelTile& tile) {
+void multiply_panels(const View& a, const View& b, const View& out, std::int64_t k, const RegisterTile& tile) {
     const Device device = out.device();
     const std::int64_t vector = vector_form(device, out.dtype).vector, columns = tile.vectors * vector;
     const std::int64_t batch = out.shape[0], m = out.shape[1], n = out.shape[2];
@@ -76,7 +63,7 @@ void multiply_panels(const View& a, const View& b, const View& out, std::int64_t
 
 void matmul_packed(const MatmulProblem& problem) {
     const Device device = problem.out.device();
-    const PanelTile tile = choose_panel_tile(device, problem.out.dtype, problem.m, problem.n);
+    const RegisterTile tile = choose_panel_tile(device, problem.out.dtype, problem.m, problem.n);
     const View a = pack_panels(problem.a, 1, 2, tile.rows);
     const View b = pack_panels(problem.b, 2, 1, tile.vectors * vector_form(device, problem.out.dtype).vector);
     multiply_panels(a, b, problem.out, problem.k, tile);

@@ -3,6 +3,8 @@
 
 #include <declivity/ops/view.hpp>
 
+#include "vector_form.hpp"
+
 namespace declivity::ops {
 
 /// Copies a matrix for each first index of a view of three axes into panels `width` wide along axis `across`, each
@@ -10,15 +12,11 @@ namespace declivity::ops {
 /// whose first stride is 0 is copied once.
 View pack_panels(const View& operand, int across, int along, std::int64_t width);
 
-/// Rows and vectors of columns of a register tile.
-struct PanelTile {
-    std::int64_t rows, vectors;
-};
 /// The tile for products of m rows and n columns.
-PanelTile choose_panel_tile(const Device& device, DType dtype, std::int64_t m, std::int64_t n);
+RegisterTile choose_panel_tile(const Device& device, DType dtype, std::int64_t m, std::int64_t n);
 
 /// out (batch, m, n) = a * b, of panels as pack_panels makes them: of tile.rows rows of a, of tile.vectors vectors of columns
 /// of b. Of one matrix only, it serves the whole batch. Rows of out are dense.
-void multiply_panels(const View& a, const View& b, const View& out, std::int64_t k, const PanelTile& tile);
+void multiply_panels(const View& a, const View& b, const View& out, std::int64_t k, const RegisterTile& tile);
 
 }  // namespace declivity::ops

@@ -1,8 +1,14 @@
 // Floor 2, private. How vector kernels (cl_kernels/vectors.clh) are shaped for a CPU-like device.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <span>
+
 #include <declivity/ops/dtype.hpp>
 #include <declivity/runtime/device.hpp>
+#include <declivity/runtime/launch.hpp>
 
 namespace declivity::ops {
 
@@ -10,6 +16,30 @@ struct VectorForm {
     std::int64_t vector;     ///< VW: elements of a vector
     std::int64_t registers;  ///< vectors that a work-item may keep
 };
+
+/// Rows and vectors of columns of a product that a work-item keeps in registers.
+struct RegisterTile {
+    std::int64_t rows, vectors;
+    /// Its sums, a row of the right operand, and a number of the left one.
+    [[nodiscard]] bool fits(const VectorForm& form) const { return rows * vectors + vectors + 1 <= form.registers; }
+};
+
+/// The tile of least cost: multiply-adds of vectors, two at a time, and loads of numbers and vectors, two at a time; what a
+/// tile covers beyond the edges is lost. Each tile is a kernel to compile, so a later one must cost no more than `gain` times an
+/// earlier one. The last tile stands in when none fits.
+inline RegisterTile cheapest_tile(std::span<const RegisterTile> tiles, const VectorForm& form, std::int64_t rows, std::int64_t columns, double gain = 1) {
+    RegisterTile best = tiles.back();
+    double least = std::numeric_limits<double>::infinity();
+    for (const RegisterTile& tile : tiles) {
+        if (!tile.fits(form)) continue;
+        const auto count = static_cast<double>(ceil_div(rows, tile.rows) * ceil_div(columns, tile.vectors * form.vector));
+        const double cost = count * static_cast<double>(std::max(tile.rows * tile.vectors, tile.rows + tile.vectors) + tile.rows / 4);
+        if (cost >= gain * least) continue;
+        least = cost;
+        best = tile;
+    }
+    return best;
+}
 
 /// From the device's own vector width. 512-bit vectors come with 32 registers (AVX-512); of narrower ones most processors
 /// have 16.

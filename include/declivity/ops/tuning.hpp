@@ -33,7 +33,7 @@ struct MatmulShape {
 };
 
 /// Measures all strategies for a shape that is not in the file yet, or again when `again` is set, and keeps the result.
-/// Takes as much device memory as the operation, once more the result, and some seconds.
+/// Takes twice as much device memory as the operation, and some seconds.
 /// @return what was found, a line for each strategy; empty when nothing was measured
 /// @throws ShapeError, ValueError for shapes that do not fit; OutOfMemory
 DECLIVITY_API std::string tune(const Device& device, const Conv2dShape& shape, bool again = false);
