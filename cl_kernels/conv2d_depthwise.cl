@@ -8,8 +8,7 @@
 // each phase of the result, whose rows and columns are zipped at the end.
 //
 // Rows are short in the later layers, so a plane is taken as one long row: position p * pitch + q, whole vectors whatever the width.
-// For that a work-item copies a band of rows of x into local memory, with rows of zeros above and below. A stride cuts them
-// into phases, by the remainders of row and column, so that neighbours in out meet neighbours. What a tap meets beyond the
+// For that a work-item copies a band of rows of x into local memory, with rows of zeros above and below (bands.clh). What a tap meets beyond the
 // ends of a row is another row's: those lanes keep their sum.
 //
 //   TAPS_H, TAPS_W   elements of the filter
@@ -18,7 +17,7 @@
 //   WEIGHTS          1: the kernel for backward_weights
 //   REAL, VW         (vectors.clh)
 #define GROUP 1
-#include "vectors.clh"
+#include "bands.clh"
 
 #ifdef REAL_IS_DOUBLE
 #define UNSIGNED_LANES JOIN(ulong, VW)
@@ -50,84 +49,6 @@ struct Depthwise {
     int each;                        // planes, or for WEIGHTS images, of a work-item
     int flip, has_bias;
 };
-
-// `count` elements, at most VW, and zeros behind them; `there` elements may be read.
-static VEC load_some(__global const REAL* from, const int count, const long there) {
-    if (count <= 0) return (VEC)(0);
-    if (there >= VW) return select((VEC)(0), VLOAD(from), LANE_NUMBERS < (LANES)(count));
-    REAL one[VW];
-    for (int e = 0; e < VW; ++e) one[e] = e < count && e < there ? from[e] : (REAL)0;
-    return VLOAD(one);
-}
-
-static void clear(__local REAL* to, const int count) {
-    for (int e = 0; e < count; e += VW) VSTORE((VEC)(0), to + e);
-}
-
-// Rows [first, first + rows) of a plane of `width` columns, of which those before 0 and from `height` on are zeros, one after the other,
-// `pitch` apart; a vector behind the last one is overwritten. `there` elements may be read from the plane's first.
-static void copy_rows(__global const REAL* plane, const int height, const int width, const long there, const int first, const int rows,
-                      __local REAL* to, const int pitch) {
-    const int begin = clamp(-first, 0, rows), end = clamp(height - first, begin, rows);
-    clear(to, begin * pitch);
-    if (pitch == width) {
-        const int size = (end - begin) * pitch;
-        __global const REAL* from = plane + (long)(first + begin) * width;
-        __local REAL* row = to + begin * pitch;
-        int e = 0;
-        for (; e + VW <= size; e += VW) VSTORE(VLOAD(from + e), row + e);
-        if (e < size) VSTORE(load_some(from + e, size - e, there - (long)(first + begin) * width - e), row + e);
-    } else
-        for (int r = begin; r < end; ++r) {
-            const long at = (long)(first + r) * width;
-            for (int w = 0; w < pitch; w += VW) VSTORE(load_some(plane + at + w, width - w, there - at - w), to + r * pitch + w);
-        }
-    clear(to + end * pitch, (rows - end) * pitch);
-}
-
-// A row of x, cut into two phases `apart` from one another; zeros behind its end. A vector behind each is overwritten.
-static void halve_row(__global const REAL* from, const int width, const long there, __local REAL* to, const int pitch, const int apart) {
-    for (int c = 0; c < pitch; c += VW) {
-        const int w = c * 2;
-        VEC low, high;
-        if (there >= w + 2 * VW) {
-            const LANES column = LANE_NUMBERS * 2 + w;
-            low = VLOAD(from + w), high = VLOAD(from + w + VW);
-            VSTORE(select((VEC)(0), EVEN(low, high), column < (LANES)(width)), to + c);
-            VSTORE(select((VEC)(0), ODD(low, high), column + 1 < (LANES)(width)), to + apart + c);
-        } else {
-            low = load_some(from + w, width - w, there - w), high = load_some(from + w + VW, width - w - VW, there - w - VW);
-            VSTORE(EVEN(low, high), to + c);
-            VSTORE(ODD(low, high), to + apart + c);
-        }
-    }
-}
-
-// What rows [first, first + count) of a phase of out meet.
-static void copy_band(const struct Depthwise* d, __global const REAL* plane, const long there, const int first, const int count, __local REAL* block) {
-    const int rows = count + d->reach;
-    if (d->step_h == 1 && d->step_w == 1) {
-        copy_rows(plane, d->height, d->width, there, first - d->above, rows, block, d->pitch);
-        return;
-    }
-    for (int b = 0; b < d->step_h; ++b) {
-        __local REAL* to = block + b * d->step_w * d->phase_size;
-        int h = first * d->step_h + b - d->above;
-        for (int row = 0; row < rows; ++row, h += d->step_h, to += d->pitch) {
-            const long at = (long)h * d->width;
-            __global const REAL* from = plane + at;
-            if (h < 0 || h >= d->height)
-                for (int a = 0; a < d->step_w; ++a) clear(to + a * d->phase_size, d->pitch);
-            else if (d->step_w == 2) halve_row(from, d->width, there - at, to, d->pitch, d->phase_size);
-            else
-                for (int a = 0; a < d->step_w; ++a)
-                    for (int c = 0; c < d->pitch; ++c) {
-                        const int w = c * d->step_w + a;
-                        to[a * d->phase_size + c] = w < d->width ? from[w] : (REAL)0;
-                    }
-        }
-    }
-}
 
 // Where the taps of a phase of out are found: the elements of the filter, those of x from a position's own on, and the columns that lie
 // between.
@@ -198,25 +119,6 @@ static VEC sums_at(const struct Depthwise d, const struct Taps* taps, const REAL
     return sum;
 }
 
-// Rows [0, rows) of out from the sums of its phases; `end` is where out ends.
-static void store_rows(const struct Depthwise d, __local const REAL* made, const int rows, __global REAL* to, __global const REAL* end) {
-    for (int h = 0; h < rows; ++h, to += d.columns) {
-        __local const REAL* from = made + h % UP_H * UP_W * d.made_size + h / UP_H * d.pitch;
-        int w = 0;
-        // What a vector holds behind the end of the row, the next row overwrites.
-#if UP_W == 1
-        for (; w < d.columns && to + w + VW <= end; w += VW) VSTORE(VLOAD(from + w), to + w);
-#elif UP_W == 2
-        for (; w < d.columns && to + w + 2 * VW <= end; w += 2 * VW) {
-            const VEC even = VLOAD(from + w / 2), odd = VLOAD(from + d.made_size + w / 2);
-            VSTORE(ZIP_LOW(even, odd), to + w);
-            VSTORE(ZIP_HIGH(even, odd), to + w + VW);
-        }
-#endif
-        for (; w < d.columns; ++w) to[w] = from[w % UP_W * d.made_size + w / UP_W];
-    }
-}
-
 // global size (ceil(planes / each))
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void conv2d_depthwise(const struct Depthwise args, __global const REAL* restrict x, const long x_offset,
@@ -224,6 +126,7 @@ void conv2d_depthwise(const struct Depthwise args, __global const REAL* restrict
                       __global const REAL* restrict bias, const long bias_offset) {
     const struct Depthwise d = args;
     __local REAL block[BLOCK];
+    const struct Band shape = {d.height, d.width, d.step_h, d.step_w, d.above, 0, d.pitch, d.phase_size};
     clear(block, d.used);  // what no row covers is read, and not used
     struct Taps taps[UP];
     for (int b = 0; b < UP_H; ++b)
@@ -239,8 +142,8 @@ void conv2d_depthwise(const struct Depthwise args, __global const REAL* restrict
         for (int first = 0; first < phase_rows; first += d.band) {
             const int count = min(d.band, phase_rows - first), size = count * d.pitch;
             for (int n = 0; n < lot_size; ++n)
-                copy_band(&d, x + x_offset + (lot + n) * d.height * d.width, (d.planes - lot - n) * d.height * d.width, first, count,
-                          block + d.margin + n * d.copy_size);
+                copy_band(&shape, x + x_offset + (lot + n) * d.height * d.width, (d.planes - lot - n) * d.height * d.width, first,
+                          count + d.reach, block + d.margin + n * d.copy_size);
             if (size != last_size) {
                 last_size = size;
                 last_columns = columns_from(max(0, size - VW), d.pitch);
@@ -278,7 +181,7 @@ void conv2d_depthwise(const struct Depthwise args, __global const REAL* restrict
             }
             if (d.made >= 0)
                 for (int n = 0; n < lot_size; ++n)
-                    store_rows(d, block + d.made + n * UP * d.made_size, min(count * UP_H, d.rows - first * UP_H),
+                    store_rows(block + d.made + n * UP * d.made_size, d.made_size, d.pitch, d.columns, min(count * UP_H, d.rows - first * UP_H),
                                lot_out + ((long)n * d.rows + first * UP_H) * d.columns, lot_out + (long)(n + 1) * d.rows * d.columns);
         }
     }
@@ -302,7 +205,9 @@ void conv2d_depthwise_backward_weights(const struct Depthwise args, __global con
                                        __global REAL* restrict partials, const long partials_offset) {
     const struct Depthwise d = args;
     __local REAL block[BLOCK];
+    const struct Band shape = {d.height, d.width, d.step_h, d.step_w, d.above, 0, d.pitch, d.phase_size};
     clear(block, d.used);
+    const struct Band gradient_shape = {d.rows, d.columns, 1, 1, 0, 0, d.pitch, 0};
     struct Taps taps;
     find_taps(&d, 0, 0, &taps);
     const int columns_on = VW % d.pitch;
@@ -319,10 +224,11 @@ void conv2d_depthwise_backward_weights(const struct Depthwise args, __global con
                 const int count = min(d.band, d.rows - first), size = count * d.pitch;
                 for (int n = 0; n < lot_size; ++n) {
                     const long plane = lot + n, left = d.planes - plane;
-                    copy_band(&d, x + x_offset + plane * d.height * d.width, left * d.height * d.width, first, count, block + d.margin + n * d.copy_size);
+                    copy_band(&shape, x + x_offset + plane * d.height * d.width, left * d.height * d.width, first, count + d.reach,
+                          block + d.margin + n * d.copy_size);
                     if (d.made >= 0)
-                        copy_rows(dout + dout_offset + plane * d.rows * d.columns, d.rows, d.columns, left * d.rows * d.columns, first, count,
-                                  block + d.made + n * d.made_size, d.pitch);
+                        copy_band(&gradient_shape, dout + dout_offset + plane * d.rows * d.columns, left * d.rows * d.columns, first, count,
+                                  block + d.made + n * d.made_size);
                 }
                 for (int n = 0; n < lot_size; ++n) {
                     const long here = ((lot + n) * d.rows + first) * d.columns, there = (d.planes - lot - n) * d.rows * d.columns - first * d.columns;
