@@ -15,6 +15,7 @@ constexpr std::int64_t kBlockBytes = 256 * 1024;  // of local memory, that stay 
 constexpr std::int64_t kGroupsPerUnit = 4;        // so that all compute units end at about the same time
 constexpr std::int64_t kLeastBand = 4;            // rows, for which copying the rows around them is worth while
 constexpr std::int64_t kMostTaps = 49, kMostPhases = 16;
+constexpr std::int64_t kFewFilters = 8, kManyChannels = 64;
 constexpr double kGain = 0.95;                    // that a later tile must promise
 
 // Few, because each is a kernel to compile. The last ones are for few filters.
@@ -110,9 +111,13 @@ class Conv2dBanded final : public Conv2dStrategy {
         return plan_of(problem, layout, form, 1, kBlockBytes / static_cast<std::int64_t>(size_of(problem.dtype)), "").has_value();
     }
 
-    /// Single elements have no neighbours to share; and with narrow bands most of what is copied lies around them.
+    /// Where elements are met by several taps or phases, and what the channels of a tile hold stays in the first cache; forward's strides
+    /// spread it too far, unless the filters are few.
     [[nodiscard]] bool pays(const Conv2dProblem& problem) const override {
-        return problem.taps() > 1;
+        const Layout layout = layout_of(problem);
+        const bool strided = problem.stride[0] * problem.stride[1] > 1;
+        if (problem.direction == Conv2dDirection::forward) return problem.taps() > 1 && (layout.filters <= kFewFilters || (!strided && layout.channels < kManyChannels));
+        return (problem.taps() > 1 || strided) && (layout.filters <= kFewFilters || layout.channels <= (strided ? 2 * kManyChannels : kManyChannels));
     }
 
     [[nodiscard]] std::vector<std::string> variants(const Device& device, const Conv2dProblem& problem) const override {
