@@ -84,7 +84,7 @@ void run_sum(Sum sum, const Conv2dProblem& problem, const View& x, const View& w
         sum.out_row_step = horizontal.size;
     }
     const std::int64_t taps = vertical.taps * horizontal.taps, inner = sum.channels * taps, positions = problem.images * vertical.size * horizontal.size;
-    const RegisterTile tile = choose_tile(form, sum.filters, positions, variant);
+    const RegisterTile tile = choose_tile(form, sum.filters, positions, variant, true);
     const std::int64_t columns = tile.vectors * form.vector;
     const std::int64_t block = std::min<std::int64_t>(kBlockBytes, static_cast<std::int64_t>(device.info().local_memory) - 1024) / static_cast<std::int64_t>(size_of(problem.dtype));
 
@@ -165,10 +165,10 @@ void backward_input(const Conv2dProblem& problem, const Conv2dOperands& operands
 
 }  // namespace
 
-RegisterTile choose_tile(const VectorForm& form, std::int64_t rows, std::int64_t columns, std::string_view variant) {
+RegisterTile choose_tile(const VectorForm& form, std::int64_t rows, std::int64_t columns, std::string_view variant, bool narrow_ends) {
     for (const RegisterTile& tile : kTiles)
         if (!variant.empty() && variant == name_of(tile)) return tile;
-    return cheapest_tile(kTiles, form, rows, columns, kGain);
+    return cheapest_tile(kTiles, form, rows, columns, kGain, narrow_ends);
 }
 
 namespace {
