@@ -1,4 +1,4 @@
-// Matrix products: squares, dense layers, all transpositions, the batches of an attention.
+// Matrix products: squares, dense layers, all transpositions; and the batches of an attention, a suite of their own.
 #include <cmath>
 #include <memory>
 #include <random>
@@ -55,10 +55,16 @@ std::vector<Named> gemm_cases() {
             cases.push_back(named("dense to input", {.m = batch, .n = in, .k = out}, group));
             cases.push_back(named("dense to weights", {.m = out, .n = in, .k = batch, .a = Lie::transposed}, group));
         }
+    return cases;
+}
+
+/// 12 heads of 64 elements, for one sequence and for 8.
+std::vector<Named> attention_cases() {
+    std::vector<Named> cases;
     for (const std::int64_t length : {128, 512})
         for (const std::int64_t heads : {12, 96}) {
-            cases.push_back(named("attention scores", {.batch = heads, .m = length, .n = length, .k = 64, .b = Lie::transposed}, "attention"));
-            cases.push_back(named("attention values", {.batch = heads, .m = length, .n = 64, .k = length}, "attention"));
+            cases.push_back(named("scores", {.batch = heads, .m = length, .n = length, .k = 64, .b = Lie::transposed}));
+            cases.push_back(named("values", {.batch = heads, .m = length, .n = 64, .k = length}));
         }
     return cases;
 }
@@ -111,14 +117,15 @@ void time_case(Report& report, const Named& one) {
                    {"ours", [&](int) { ops::matmul(a_view, b_view, out.view()); }, wait}, peers);
 }
 
-void run(Report& report) {
-    report.begin("gemm");
-    for (const Named& one : gemm_cases())
+void run(Report& report, const char* name, const std::vector<Named>& cases) {
+    report.begin(name);
+    for (const Named& one : cases)
         if (report.wants(one.name)) time_case(report, one);
     report.end();
 }
 
-const Suite suite("gemm", "matrix products, beside OpenBLAS and CLBlast with its built-in parameters", run);
+const Suite gemm("gemm", "matrix products, beside OpenBLAS and CLBlast with its built-in parameters", [](Report& report) { run(report, "gemm", gemm_cases()); });
+const Suite attention("attention", "the batched products of an attention of 12 heads, beside the same", [](Report& report) { run(report, "attention", attention_cases()); });
 
 }  // namespace
 }  // namespace declivity::bench
