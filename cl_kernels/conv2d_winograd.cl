@@ -34,9 +34,6 @@ struct Winograd {
 
 #if STAGE == 0
 
-// Vectors along the filters of a panel.
-#define LANES_OF_ROWS ((ROWS + VW - 1) / VW)
-
 // G of three vectors.
 static void transform_weights(const VEC* from, const int step, VEC* to, const int to_step) {
     const VEC a = from[0], b = from[step], c = from[2 * step];
@@ -57,40 +54,43 @@ static void transform_weights(const VEC* from, const int step, VEC* to, const in
 }
 
 // packed[element][panel of ROWS filters][c][ROWS]; `flip`: weights of backward_input, where the filters of the product are the
-// channels of the weights. global size (ceil(channels / each), panels of filters)
+// channels of the weights. Vectors run along (c, filter of the panel), as they are stored. global size (ceil(channels / each), panels of
+// filters)
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void conv2d_winograd_weights(const struct Winograd d, __global const REAL* restrict weight, const long weight_offset,
                              __global REAL* restrict packed, const long packed_offset) {
-    const int panel = get_global_id(1), end = min(d.channels, (int)(get_global_id(0) + 1) * d.each);
+    const int panel = get_global_id(1), end = min(d.channels, (int)(get_global_id(0) + 1) * d.each) * ROWS;
     const long element = d.element;
-    REAL rows[9][LANES_OF_ROWS * VW];
-    for (int i = 0; i < 9; ++i)
-        for (int r = 0; r < LANES_OF_ROWS * VW; ++r) rows[i][r] = 0;
-    for (int c = get_global_id(0) * d.each; c < end; ++c) {
-        __global REAL* to = packed + packed_offset + ((long)panel * d.channels + c) * ROWS;
-        #pragma unroll
-        for (int r = 0; r < ROWS; ++r) {
-            const int o = min(panel * ROWS + r, d.filters - 1);  // behind the last filter, that one again
+    __global REAL* to = packed + packed_offset + (long)panel * d.channels * ROWS;
+    REAL rows[9][VW];
+    for (int f = get_global_id(0) * d.each * ROWS; f < end; f += VW) {
+        // Gathering instructions are slower than as many loads.
+#ifdef __clang__
+        #pragma clang loop vectorize(disable)
+#endif
+        for (int e = 0; e < VW; ++e) {
+            const int at = min(f + e, end - 1), c = at / ROWS;
+            const int o = min(panel * ROWS + at - c * ROWS, d.filters - 1);  // behind the last filter, that one again
             __global const REAL* from = weight + weight_offset + (d.flip ? (long)c * d.filters + o : (long)o * d.channels + c) * 9;
             #pragma unroll
-            for (int i = 0; i < 9; ++i) rows[i][r] = from[i];
+            for (int i = 0; i < 9; ++i) rows[i][e] = from[i];
         }
-        for (int v = 0; v < LANES_OF_ROWS; ++v) {
-            VEC w[9], half_way[3 * N], result[N];
+        VEC w[9], half_way[3 * N], result[N];
+        #pragma unroll
+        for (int i = 0; i < 9; ++i) w[i] = VLOAD(rows[d.flip ? 8 - i : i]);
+        #pragma unroll
+        for (int i = 0; i < 3; ++i) transform_weights(w + i, 3, half_way + i, 3);
+        #pragma unroll
+        for (int i = 0; i < N; ++i) {
+            transform_weights(half_way + i * 3, 1, result, 1);
             #pragma unroll
-            for (int i = 0; i < 9; ++i) w[i] = VLOAD(rows[d.flip ? 8 - i : i] + v * VW);
-            #pragma unroll
-            for (int i = 0; i < 3; ++i) transform_weights(w + i, 3, half_way + i, 3);
-            #pragma unroll
-            for (int i = 0; i < N; ++i) {
-                transform_weights(half_way + i * 3, 1, result, 1);
-                #pragma unroll
-                for (int j = 0; j < N; ++j) {
+            for (int j = 0; j < N; ++j) {
+                __global REAL* there = to + (i * N + j) * element + f;
+                if (f + VW <= end) VSTORE(result[j], there);
+                else {
                     REAL one[VW];
                     VSTORE(result[j], one);
-                    #pragma unroll
-                    for (int r = 0; r < VW; ++r)
-                        if (v * VW + r < ROWS) to[(i * N + j) * element + v * VW + r] = one[r];
+                    for (int e = 0; e < end - f; ++e) there[e] = one[e];
                 }
             }
         }

@@ -9,6 +9,8 @@
 namespace declivity::ops {
 namespace {
 
+constexpr double kMultiply = 2.0 / 85;  // ns a multiply-add of a product takes, for the rule of thumb
+constexpr std::int64_t kColumns = 32;    // to which products round tiles up
 constexpr std::int64_t kTransformedBytes = 4 << 20;  // of inputs and products at a time, that stay in the last cache
 constexpr std::int64_t kLeastColumns = 96;           // tiles at a time, so that the weights are used often enough
 constexpr std::int64_t kSpread = 16;                 // elements, about a cache line
@@ -41,14 +43,16 @@ class Conv2dWinograd final : public Conv2dStrategy {
     [[nodiscard]] bool pays(const Conv2dProblem& problem) const override {
         const char* wanted = std::getenv("DECLIVITY_WINOGRAD");
         if (problem.dtype != DType::f32 || (wanted != nullptr && std::string_view(wanted) == "0")) return false;
-        const bool forward = problem.direction == Conv2dDirection::forward;
-        const auto& to = forward ? problem.output : problem.input;
-        const auto pairs = static_cast<double>(problem.channels * problem.filters), elements = static_cast<double>((tile_ + 2) * (tile_ + 2));
-        const auto tiles = static_cast<double>(problem.images * ceil_div(to[0], tile_) * ceil_div(to[1], tile_));
-        const double multiply = 2.0 / 85, transformed_weight = 1.5, transformed = 1.3;  // ns
-        const double direct = 9 * multiply * pairs * static_cast<double>(problem.images * to[0] * to[1]);
-        const double own = elements * (multiply * pairs * tiles + transformed_weight * pairs + transformed * tiles * static_cast<double>(problem.channels + problem.filters));
-        return own < 0.85 * direct;
+        const auto& to = problem.direction == Conv2dDirection::forward ? problem.output : problem.input;
+        const auto pairs = static_cast<double>(problem.channels * problem.filters);
+        const auto own = [&](std::int64_t tile) {
+            constexpr double transformed_weight = 3.2, transformed = 1.3;  // ns
+            const std::int64_t tiles = problem.images * ceil_div(to[0], tile) * ceil_div(to[1], tile), computed = ceil_div(tiles, kColumns) * kColumns;
+            const auto elements = static_cast<double>((tile + 2) * (tile + 2));
+            return elements * (kMultiply * pairs * static_cast<double>(computed) + transformed_weight * pairs + transformed * static_cast<double>(tiles * (problem.channels + problem.filters)));
+        };
+        const double direct = 9 * kMultiply * pairs * static_cast<double>(problem.images * to[0] * to[1]);
+        return own(tile_) < 0.9 * direct && own(tile_) <= own(6 - tile_);
     }
 
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
@@ -79,7 +83,7 @@ class Conv2dWinograd final : public Conv2dStrategy {
         const auto spread = [](std::int64_t value) { return ceil_div(value, kSpread) * kSpread + kSpread; };
         const View weights = View::make(device, problem.dtype, {elements, spread(row_panels * d.channels * tile.rows)});
         d.element = weights.shape[1];
-        d.each = narrow(each_of(d.channels, elements * tile.rows));
+        d.each = narrow(ceil_div(each_of(d.channels, elements * tile.rows), vector) * vector);  // so that all but the last store whole vectors
         launch(kernel(0, "conv2d_winograd_weights"), {{size(ceil_div(d.channels, d.each)), size(row_panels), 1}, {1, 1, 1}}, {d, weight.argument(), weights.argument()});
 
         const std::int64_t element_bytes = static_cast<std::int64_t>(size_of(problem.dtype));
