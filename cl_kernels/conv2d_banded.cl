@@ -64,6 +64,20 @@ static void find_taps(const struct Banded* d, const int b, const int a, struct T
 }
 
 // Rows [0, rows) of one filter's out from the sums of its phases, `apart` elements from one another; `end` is where what may be
+// Adds to the first `vectors` vectors of a tile what all channels and taps give.
+#define ADD_CHANNELS(vectors)                                                                          \
+    for (int c = 0; c < d.channels; ++c, plane += d.copy_size)                                         \
+        for (int t = 0; t < taps[phase].count; ++t) {                                                  \
+            __local const REAL* right = plane + taps[phase].offset[t];                                 \
+            const long position = c * d.a_channel + taps[phase].element[t];                            \
+            VEC values[vectors];                                                                       \
+            _Pragma("unroll") for (int v = 0; v < vectors; ++v) values[v] = VLOAD(right + v * VW);     \
+            _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                         \
+                const VEC factor = (VEC)(left[i][position]);                                           \
+                _Pragma("unroll") for (int v = 0; v < vectors; ++v) sum[i][v] = fma(factor, values[v], sum[i][v]); \
+            }                                                                                          \
+        }
+
 // global size (images * bands, ceil(row_panels / row_panels_each), groups)
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void conv2d_banded(const struct Banded args, __global const REAL* restrict x, const long x_offset,
@@ -102,20 +116,8 @@ void conv2d_banded(const struct Banded args, __global const REAL* restrict x, co
                     for (int v = 0; v < VECTORS; ++v) sum[i][v] = begin;
                 }
                 __local const REAL* plane = block + f;
-                for (int c = 0; c < d.channels; ++c, plane += d.copy_size)
-                    for (int t = 0; t < taps[phase].count; ++t) {
-                        __local const REAL* right = plane + taps[phase].offset[t];
-                        const long position = c * d.a_channel + taps[phase].element[t];
-                        VEC values[VECTORS];
-                        #pragma unroll
-                        for (int v = 0; v < VECTORS; ++v) values[v] = VLOAD(right + v * VW);
-                        #pragma unroll
-                        for (int i = 0; i < ROWS; ++i) {
-                            const VEC factor = (VEC)(left[i][position]);
-                            #pragma unroll
-                            for (int v = 0; v < VECTORS; ++v) sum[i][v] = fma(factor, values[v], sum[i][v]);
-                        }
-                    }
+                if (size - f > VW) ADD_CHANNELS(VECTORS)
+                else ADD_CHANNELS(1)  // what is left often fills but one vector
                 #pragma unroll
                 for (int i = 0; i < ROWS; ++i)
                     #pragma unroll

@@ -76,7 +76,7 @@ Plan plan_of(const Layout& layout, const RegisterTile& tile, std::int64_t vector
 RegisterTile choose_tile(const VectorForm& form, const Layout& layout, std::int64_t band, std::string_view variant) {
     for (const RegisterTile& tile : kTiles)
         if (!variant.empty() && variant == name_of(tile)) return tile;
-    return cheapest_tile(kTiles, form, layout.filters, band * layout.pitch, kGain);
+    return cheapest_tile(kTiles, form, layout.filters, band * layout.pitch, kGain, true);
 }
 
 /// The bands of an image: as many as keep all units busy, and as fit into `block` elements; none when not even a row fits.

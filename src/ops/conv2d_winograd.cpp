@@ -46,8 +46,9 @@ class Conv2dWinograd final : public Conv2dStrategy {
         const auto& to = problem.direction == Conv2dDirection::forward ? problem.output : problem.input;
         const auto pairs = static_cast<double>(problem.channels * problem.filters);
         const auto own = [&](std::int64_t tile) {
-            constexpr double transformed_weight = 3.2, transformed = 1.3;  // ns
-            const std::int64_t tiles = problem.images * ceil_div(to[0], tile) * ceil_div(to[1], tile), computed = ceil_div(tiles, kColumns) * kColumns;
+            constexpr double transformed_weight = 3.2;  // ns
+            const std::int64_t in_a_row = ceil_div(to[1], tile), tiles = problem.images * ceil_div(to[0], tile) * in_a_row, computed = ceil_div(tiles, kColumns) * kColumns;
+            const double transformed = tile == 2 ? 0.5 : in_a_row >= 8 ? 0.8 : 1.8;  // ns; vectors run along the tiles of a row
             const auto elements = static_cast<double>((tile + 2) * (tile + 2));
             return elements * (kMultiply * pairs * static_cast<double>(computed) + transformed_weight * pairs + transformed * static_cast<double>(tiles * (problem.channels + problem.filters)));
         };
