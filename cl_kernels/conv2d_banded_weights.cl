@@ -43,6 +43,7 @@ void conv2d_banded_backward_weights(const struct BandedWeights args, __global co
     __local REAL block[BLOCK];
     const struct Band shape = {d.height, d.width, d.step_h, d.step_w, d.above, d.left, d.pitch, d.phase_size};
     const struct Band gradient_shape = {d.rows, d.columns, 1, 1, 0, 0, d.pitch, d.gradient_size};
+    clear(block + d.sums + ROWS * COLUMNS * VW, VW);  // add_lanes reads it
     int offset[TAPS];
     for (int t = 0; t < TAPS; ++t) {
         const int k = t / TAPS_W * d.hop_h, m = t % TAPS_W * d.hop_w, row = k / d.step_h, column = m / d.step_w;
