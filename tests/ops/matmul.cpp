@@ -1,5 +1,6 @@
 // Matrix products by every strategy against a plain reference.
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -9,6 +10,10 @@
 #include <tests/ops/matmul_cases.hpp>
 #include <tests/support/devices.hpp>
 #include <tests/support/opencl_calls.hpp>
+
+#include "ops/local_tile.hpp"
+#include "ops/matmul_strategies.hpp"
+#include "ops/work_split.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
@@ -44,8 +49,15 @@ void check(const MatmulCase& one, DType dtype) {
     CHECK(result.intact());
 }
 
+/// The form that a strategy is made for; those for both are tested as the device is.
+std::optional<ops::FamilyScope> family_for(std::string_view strategy) {
+    if (strategy == "local" || strategy == "gemv") return std::optional<ops::FamilyScope>(std::in_place, Family::gpu_like);
+    return std::nullopt;
+}
+
 void check_all(const char* strategy, DType dtype) {
     const Environment set("DECLIVITY_MATMUL", strategy);
+    const auto family = family_for(strategy);
     for (const MatmulCase& one : matmul_cases())
         if (!one.large || (!small_cases() && one.flops() < 2e7)) check(one, dtype);
 }
@@ -82,6 +94,69 @@ TEST_CASE("matmul: dot, f64") {
     if (device().info().fp64) check_all("dot", DType::f64);
 }
 
+TEST_CASE("matmul: local, f32") { check_all("local", DType::f32); }
+
+TEST_CASE("matmul: local, f64") {
+    if (device().info().fp64) check_all("local", DType::f64);
+}
+
+TEST_CASE("matmul: gemv, f32") { check_all("gemv", DType::f32); }
+
+TEST_CASE("matmul: gemv, f64") {
+    if (device().info().fp64) check_all("gemv", DType::f64);
+}
+
+TEST_CASE("matmul: local, every tile and way to read, with sums as a whole and in parts") {
+    const ops::FamilyScope scope(Family::gpu_like);
+    std::vector<MatmulCase> cases;
+    if (small_cases()) {
+        cases = {{1, 5, 8, 17, Lie::transposed, Lie::dense}};
+    } else {
+        for (const Lie a : {Lie::dense, Lie::transposed, Lie::sliced})
+            for (const Lie b : {Lie::dense, Lie::transposed, Lie::scattered}) {
+                cases.push_back({1, 133, 261, 43, a, b});  // single elements
+                cases.push_back({2, 132, 136, 44, a, b});  // vectors of 4
+            }
+        cases.push_back({3, 64, 128, 128, Lie::repeated, Lie::repeated});
+    }
+    // The tuner's, for a product that all of them suit.
+    std::vector<std::string> variants = ops::local_variants(device(), DType::f32, {.rows = 4096, .columns = 4096, .k = 16});
+    CHECK(variants.size() == 7);
+    for (const char* in_parts : {"128x128x2", "64x64x3", "32x32x1000", "16x64x2"}) variants.emplace_back(in_parts);
+    if (small_cases()) variants = {"128x128", "64x64", "16x64", "32x32x2"};
+    for (const MatmulCase& one : cases)
+        for (const std::string& variant : variants)
+            for (const DType dtype : {DType::f32, DType::f64}) {
+                if (dtype == DType::f64 && (!device().info().fp64 || small_cases() || one.batch > 1)) continue;
+                CAPTURE(one.name());
+                CAPTURE(variant);
+                const auto a = matmul_operand(one.a, one.batch, one.m, one.k, 1, dtype), b = matmul_operand(one.b, one.batch, one.k, one.n, 2, dtype);
+                const Guarded result({one.batch, one.m, one.n}, dtype);
+                ops::matmul_local({.a = a.view, .b = b.view, .out = result.out, .batch = one.batch, .m = one.m, .n = one.n, .k = one.k, .variant = variant});
+                CHECK(difference(Tensor(result.out), matmul_reference(one, a.elements, b.elements), one.allowed(dtype)) == "");
+                CHECK(result.intact());
+            }
+}
+
+TEST_CASE("matmul: how products are cut into tiles") {
+    const auto first = [](const ops::LocalProduct& product, const char* variant = "") { return ops::local_cuts(device(), DType::f32, product, variant).front(); };
+    CHECK(first({.rows = 4096, .columns = 4096, .k = 1024}).tile.name() == "128x128");
+    CHECK(first({.rows = 4096, .columns = 4096, .k = 1024}).parts == 1);
+    CHECK(first({.rows = 10, .columns = 4096, .k = 512}).tile.name() == "16x64");
+    CHECK(first({.rows = 4096, .columns = 10, .k = 512}).tile.name() == "64x16");
+    CHECK(first({.rows = 20, .columns = 20, .k = 64}).parts == 1);
+    const ops::LocalCut few = first({.rows = 20, .columns = 20, .k = 100000});
+    CHECK(few.parts > 1);
+    CHECK(few.each % few.tile.slice == 0);
+    CHECK((few.parts - 1) * few.each < 100000);
+    CHECK(few.parts * few.each >= 100000);
+    CHECK(first({.rows = 20, .columns = 20, .k = 100000, .may_split = false}).parts == 1);
+    CHECK(first({.rows = 20, .columns = 20, .k = 100}, "128x64").tile.name() == "128x64");
+    CHECK(first({.rows = 20, .columns = 20, .k = 100}, "128x128x3").parts == 3);
+    CHECK(first({.rows = 20, .columns = 20, .k = 100}, "no such tile").tile.name() == "32x32");
+    CHECK(first({.rows = 20, .columns = 20, .k = 100}, "32x32xx").parts == 1);
+}
+
 TEST_CASE("matmul: CLBlast, f32") { check_all("clblast", DType::f32); }
 
 TEST_CASE("matmul: CLBlast, f64") {
@@ -91,8 +166,11 @@ TEST_CASE("matmul: CLBlast, f64") {
 
 TEST_CASE("matmul: the strategy chosen by itself") {
     const Environment none("DECLIVITY_MATMUL", std::nullopt);
-    for (const MatmulCase& one : matmul_cases())
-        if (!one.large || !small_cases()) check(one, DType::f32);
+    for (const Family family : {Family::cpu_like, Family::gpu_like}) {
+        const ops::FamilyScope scope(family);
+        for (const MatmulCase& one : matmul_cases())
+            if (!one.large || !small_cases()) check(one, DType::f32);
+    }
 }
 
 TEST_CASE("matmul: nothing to add up gives zeros, nothing to compute gives nothing") {
@@ -106,8 +184,9 @@ TEST_CASE("matmul: nothing to add up gives zeros, nothing to compute gives nothi
 }
 
 TEST_CASE("matmul: infinities and NaN stay visible") {
-    for (const char* strategy : {"tiled", "packed", "blocked", "split", "dot", "clblast"}) {
+    for (const char* strategy : {"tiled", "packed", "blocked", "split", "dot", "local", "clblast"}) {
         const Environment set("DECLIVITY_MATMUL", strategy);
+        const auto family = family_for(strategy);
         auto left = random_values(7 * 20, 1);
         left[3 * 20 + 11] = NAN;
         left[5 * 20 + 1] = INFINITY;
@@ -172,8 +251,9 @@ TEST_CASE("matmul: an epilogue runs over the product") {
 
 TEST_CASE("matmul: equal calls give equal bits") {
     const auto a = random_tensor({1, 50, 77}, 1).view(), b = ops::permuted(random_tensor({1, 33, 77}, 2).view(), {0, 2, 1});
-    for (const char* strategy : {"tiled", "packed", "blocked", "split", "dot"}) {
+    for (const char* strategy : {"tiled", "packed", "blocked", "split", "dot", "local"}) {
         const Environment set("DECLIVITY_MATMUL", strategy);
+        const auto family = family_for(strategy);
         const auto once = [&] {
             const View out = View::make(device(), DType::f32, {1, 50, 33});
             ops::matmul(a, b, out);
@@ -220,5 +300,5 @@ TEST_CASE("matmul: what does not fit is refused") {
     const View square = random_tensor({1, 4, 4}, 1).view();
     CHECK_THROWS_AS(ops::matmul(square, random_tensor({1, 4, 4}, 1).view(), square), ValueError);
     const Environment wrong("DECLIVITY_MATMUL", "fast");
-    CHECK_THROWS_WITH_AS(ops::matmul(a, b, out), "DECLIVITY_MATMUL: wants one of blocked, clblast, dot, packed, split, tiled, got \"fast\"", ValueError);
+    CHECK_THROWS_WITH_AS(ops::matmul(a, b, out), "DECLIVITY_MATMUL: wants one of blocked, clblast, dot, gemv, local, packed, split, tiled, got \"fast\"", ValueError);
 }
