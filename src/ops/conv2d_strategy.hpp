@@ -62,8 +62,10 @@ class Conv2dStrategy {
 /// All strategies, the preferred first; the last one, `direct`, serves everything.
 std::span<const Conv2dStrategy* const> conv2d_strategies();
 const Conv2dStrategy& conv2d_depthwise();
+const Conv2dStrategy& conv2d_depthwise_direct();
 const Conv2dStrategy& conv2d_direct();
 const Conv2dStrategy& conv2d_gemm();
+const Conv2dStrategy& conv2d_local();
 const Conv2dStrategy& conv2d_tiled();
 /// @param tile 2 or 4
 const Conv2dStrategy& conv2d_winograd(int tile);

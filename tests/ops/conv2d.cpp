@@ -61,8 +61,9 @@ void for_each_case(Visit visit) {
 }
 
 /// All directions of one case by one strategy, in one form; gives how many it served.
-int check(const ops::Conv2dStrategy& strategy, Family family, const Filled& filled) {
+int check(const ops::Conv2dStrategy& strategy, Family family, const Filled& filled, std::string_view variant = "") {
     CAPTURE(strategy.name());
+    CAPTURE(variant);
     CAPTURE(family == Family::cpu_like ? "CPU-like" : "GPU-like");
     const auto& [c, dtype, x, weight, bias, gradient, out, biased_out, dx, dweight, dbias] = filled;
     int served = 0;
@@ -82,7 +83,7 @@ int check(const ops::Conv2dStrategy& strategy, Family family, const Filled& fill
     const auto run = [&](Conv2dDirection direction, const ops::Conv2dOperands& operands) {
         const auto problem = problem_of(filled.c, filled.dtype, family, direction);
         if (!strategy.can_serve(problem)) return false;
-        strategy.run(problem, operands);
+        strategy.run(problem, operands, variant);
         ++served;
         return true;
     };
@@ -115,6 +116,25 @@ TEST_CASE("conv2d: each strategy computes each case that it can serve, in both f
         CAPTURE(name);
         CHECK(count >= (small_cases() ? 10 : 60));
     }
+}
+
+TEST_CASE("conv2d: local, every tile, with sums as a whole and in parts") {
+    if (small_cases()) return;  // the same kernels as above
+    const Conv2dCase odd{"odd", {3, 5, 13, 11}, {35, 5, 3, 3}, {.padding = {1, 2}}}, even{"even", {2, 16, 12, 10}, {40, 8, 1, 3}, {.padding = {0, 1}, .groups = 2}};
+    const Conv2dCase strided{"strided", {2, 16, 17, 20}, {24, 16, 3, 2}, {.stride = {2, 2}, .padding = {1, 0}}};
+    const auto problem = problem_of({"", {16, 256, 64, 64}, {256, 256, 3, 3}, {}}, DType::f32, Family::gpu_like, Conv2dDirection::forward);
+    const std::vector<std::string> variants = ops::conv2d_local().variants(default_device(), problem);
+    CHECK(variants.size() == 7);
+    for (const Conv2dCase& c : {odd, even}) {
+        const Filled filled{c, DType::f32};
+        for (const std::string& variant : variants) CHECK(check(ops::conv2d_local(), Family::gpu_like, filled, variant) == 4);
+    }
+    for (const Conv2dCase& c : {odd, even, strided})
+        for (const DType dtype : {DType::f32, DType::f64}) {
+            if (!has(dtype)) continue;
+            const Filled filled{c, dtype};
+            for (const char* variant : {"32x32x2", "32x32x5", "16x64x3"}) CHECK(check(ops::conv2d_local(), Family::gpu_like, filled, variant) == 4);
+        }
 }
 
 TEST_CASE("conv2d: the public functions compute each case, and the gradient of the bias") {
@@ -206,7 +226,7 @@ TEST_CASE("conv2d: DECLIVITY_CONV2D names the strategy") {
     CHECK(choice(served) == "tiled");
     CHECK(choice(large) != "tiled");  // which cannot serve
     setenv("DECLIVITY_CONV2D", "fft", 1);
-    CHECK_THROWS_WITH_AS(choice(served), "DECLIVITY_CONV2D: wants one of depthwise, winograd4, winograd2, gemm, tiled, direct, got 'fft'", ValueError);
+    CHECK_THROWS_WITH_AS(choice(served), "DECLIVITY_CONV2D: wants one of depthwise, depthwise_direct, winograd4, winograd2, gemm, local, tiled, direct, got 'fft'", ValueError);
     setenv("DECLIVITY_CONV2D", kept.c_str(), 1);
 }
 
