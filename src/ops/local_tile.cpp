@@ -9,9 +9,9 @@
 namespace declivity::ops {
 namespace {
 
-// Few, because each is a kernel to compile: for large results, for those with few rows or columns, for small ones.
+// Few, because each is a kernel to compile: for large results, for small ones, for those with few rows or columns.
 constexpr std::array kTiles{LocalTile{16, 16, 2, 2, 8}, LocalTile{16, 8, 2, 2, 8}, LocalTile{8, 16, 2, 2, 8}, LocalTile{8, 16, 2, 1, 8},
-                            LocalTile{4, 16, 1, 1, 16}, LocalTile{16, 4, 1, 1, 16}, LocalTile{8, 8, 1, 1, 8}};
+                            LocalTile{8, 8, 1, 1, 8}, LocalTile{4, 16, 1, 1, 16}, LocalTile{16, 4, 1, 1, 16}};
 
 constexpr std::int64_t kItemsPerUnit = 512;   // work-items that keep a compute unit busy with as many sums each
 constexpr std::int64_t kLeastPart = 128;      // steps of k that are worth a work-group

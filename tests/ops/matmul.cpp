@@ -209,7 +209,8 @@ namespace {
 /// An epilogue, and what is right: of the product's element i.
 struct Tail {
     const char* name;
-    bool fused;  ///< what kernels of products can do on the way
+    bool fused;    ///< what kernels of products can do on the way
+    bool defines;  ///< by being compiled for it
     Expression expression;
     std::function<double(double value, std::size_t i)> wanted;
 };
@@ -226,26 +227,26 @@ std::vector<Tail> tails_for(const MatmulCase& one, const Tensor& bias, const Ten
     const auto relu = [](double v) { return std::max(0.0, v); };
     const auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };
     return {
-        {"bias", true, apply(Function::add, {x, b}), [=](double v, std::size_t i) { return v + added(i); }},
-        {"bias, relu", true, apply(Function::relu, {apply(Function::add, {b, x})}), [=](double v, std::size_t i) { return relu(v + added(i)); }},
-        {"bias, residual, relu", true, apply(Function::relu, {apply(Function::add, {r, apply(Function::add, {x, b})})}),
+        {"bias", true, false, apply(Function::add, {x, b}), [=](double v, std::size_t i) { return v + added(i); }},
+        {"bias, relu", true, false, apply(Function::relu, {apply(Function::add, {b, x})}), [=](double v, std::size_t i) { return relu(v + added(i)); }},
+        {"bias, residual, relu", true, false, apply(Function::relu, {apply(Function::add, {r, apply(Function::add, {x, b})})}),
          [=](double v, std::size_t i) { return relu(v + added(i) + other(i)); }},
-        {"relu", true, apply(Function::relu, {x}), [=](double v, std::size_t) { return relu(v); }},
-        {"residual", true, apply(Function::add, {x, r}), [=](double v, std::size_t i) { return v + other(i); }},
-        {"factors", true, apply(Function::sub, {apply(Function::mul_scalar, {x}, {0.5}), apply(Function::mul_scalar, {r}, {3})}),
+        {"relu", true, false, apply(Function::relu, {x}), [=](double v, std::size_t) { return relu(v); }},
+        {"residual", true, false, apply(Function::add, {x, r}), [=](double v, std::size_t i) { return v + other(i); }},
+        {"factors", true, false, apply(Function::sub, {apply(Function::mul_scalar, {x}, {0.5}), apply(Function::mul_scalar, {r}, {3})}),
          [=](double v, std::size_t i) { return 0.5 * v - 3 * other(i); }},
-        {"negative", true, apply(Function::neg, {apply(Function::sub, {x, r})}), [=](double v, std::size_t i) { return other(i) - v; }},
-        {"bias, gelu", true, apply(Function::gelu, {apply(Function::add, {x, b})}),
+        {"negative", true, false, apply(Function::neg, {apply(Function::sub, {x, r})}), [=](double v, std::size_t i) { return other(i) - v; }},
+        {"bias, gelu", true, true, apply(Function::gelu, {apply(Function::add, {x, b})}),
          [=](double v, std::size_t i) { return 0.5 * (v + added(i)) * (1 + std::erf((v + added(i)) / std::sqrt(2.0))); }},
-        {"sigmoid", true, apply(Function::sigmoid, {x}), [=](double v, std::size_t) { return sigmoid(v); }},
-        {"bias, leaky relu", true, apply(Function::leaky_relu, {apply(Function::add, {x, b})}, {0.25}),
+        {"sigmoid", true, true, apply(Function::sigmoid, {x}), [=](double v, std::size_t) { return sigmoid(v); }},
+        {"bias, leaky relu", true, true, apply(Function::leaky_relu, {apply(Function::add, {x, b})}, {0.25}),
          [=](double v, std::size_t i) { return v + added(i) < 0 ? 0.25 * (v + added(i)) : v + added(i); }},
-        {"clamp", true, apply(Function::clamp, {x}, {-0.5, 0.25}), [](double v, std::size_t) { return std::clamp(v, -0.5, 0.25); }},
-        {"a number for each row", false, apply(Function::add, {x, row_bias.view()}), [=](double v, std::size_t i) { return v + for_row(i); }},
-        {"relu first", false, apply(Function::add, {apply(Function::relu, {x}), b}), [=](double v, std::size_t i) { return relu(v) + added(i); }},
-        {"two residuals", false, apply(Function::add, {apply(Function::add, {x, r}), r}), [=](double v, std::size_t i) { return v + 2 * other(i); }},
-        {"twice the product", false, apply(Function::add, {x, x}), [](double v, std::size_t) { return 2 * v; }},
-        {"tanh of relu", false, apply(Function::tanh, {apply(Function::relu, {x})}), [=](double v, std::size_t) { return std::tanh(relu(v)); }},
+        {"clamp", true, true, apply(Function::clamp, {x}, {-0.5, 0.25}), [](double v, std::size_t) { return std::clamp(v, -0.5, 0.25); }},
+        {"a number for each row", false, false, apply(Function::add, {x, row_bias.view()}), [=](double v, std::size_t i) { return v + for_row(i); }},
+        {"relu first", false, false, apply(Function::add, {apply(Function::relu, {x}), b}), [=](double v, std::size_t i) { return relu(v) + added(i); }},
+        {"two residuals", false, false, apply(Function::add, {apply(Function::add, {x, r}), r}), [=](double v, std::size_t i) { return v + 2 * other(i); }},
+        {"twice the product", false, false, apply(Function::add, {x, x}), [](double v, std::size_t) { return 2 * v; }},
+        {"tanh of relu", false, false, apply(Function::tanh, {apply(Function::relu, {x})}), [=](double v, std::size_t) { return std::tanh(relu(v)); }},
     };
 }
 
@@ -260,6 +261,8 @@ TEST_CASE("matmul: an epilogue runs over the product") {
         const auto product = matmul_reference(one, a.elements, b.elements);
         const Tensor bias = random_tensor({one.n}, 3), row_bias = random_tensor({one.m, 1}, 4), residual = random_tensor(shape, 5);
         for (const Tail& tail : tails_for(one, bias, row_bias, residual, shape)) {
+            // Kernels with an activation of their own take long to compile.
+            if (tail.defines && &one != &cases[1] && &one != &cases[3]) continue;
             CAPTURE(one.name());
             CAPTURE(tail.name);
             CHECK(ops::product_tail({tail.expression}, View::make(device(), DType::f32, shape)).has_value() == tail.fused);
@@ -268,7 +271,7 @@ TEST_CASE("matmul: an epilogue runs over the product") {
             for (const std::string_view strategy : {"tiled", "packed", "blocked", "split", "dot", "local", "gemv", "clblast"}) {
                 // The others do not apply it themselves.
                 const bool knows = strategy == "blocked" || strategy == "dot" || strategy == "local" || strategy == "gemv";
-                if (small_cases() && (&one != cases || (!knows && strategy != "tiled"))) continue;
+                if (small_cases() && (&one != &cases[3] || (!knows && strategy != "tiled"))) continue;
                 CAPTURE(strategy);
                 const Environment set("DECLIVITY_MATMUL", std::string(strategy));
                 const auto family = family_for(strategy);
