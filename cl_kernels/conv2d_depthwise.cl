@@ -1,94 +1,124 @@
 // Depthwise convolution (a filter of its own for each channel), for CPU-like devices.
 //
-//   forward:           out[n, c, p, q]  = bias[c] + sum over i, j of  weight[c, i, j] * z[p * step_h + i * hop_h][q * step_w + j * hop_w]
-//   backward_weights:  dweight[c, i, j] = sum over n, p, q of  dout[n, c, p, q] * z[...]
+//   forward:           out[n, c, p, q]  = bias[c] + sum over i, j of  weight[c, i, j] * x[n, c, p * step_h + i * hop_h - first_h,
+//                                                                                         q * step_w + j * hop_w - first_w]
+//   backward_weights:  dweight[c, i, j] = sum over n, p, q of  dout[n, c, p, q] * x[...]
 //
-// where z is the plane (n, c) of x behind first_h rows and first_w columns of zeros (fewer than none: so many are left out).
-// backward_input is forward of dout with flipped filters, where up_h - 1 rows and up_w - 1 columns of zeros lie between those
-// of dout. A work-item copies the rows of z that a band of rows of out needs into local memory, each cut into step_w
-// parts by the remainder of the column, so that neighbours in out meet neighbours.
+// with zeros outside of x. backward_input is forward of dout with flipped filters; with strides up_h, up_w it is one such sum for
+// each phase of the result, whose rows and columns are zipped at the end.
+//
+// Rows are short in the later layers, so a plane is taken as one long row: position p * pitch + q, whole vectors whatever the width.
+// For that a work-item copies a band of rows of x into local memory, with rows of zeros above and below (bands.clh). What a tap meets beyond the
+// ends of a row is another row's: those lanes keep their sum.
 //
 //   TAPS_H, TAPS_W   elements of the filter
-//   BLOCK, MOST_ROWS elements of local memory for the rows of z, and most rows
-//   DENSE            1: up_h is 1, and rows of zeros are few; 0: they are left out
+//   UP_H, UP_W       phases of the result
+//   BLOCK            elements of local memory
 //   WEIGHTS          1: the kernel for backward_weights
 //   REAL, VW         (vectors.clh)
 #define GROUP 1
-#include "vectors.clh"
+#include "bands.clh"
+
+#ifdef REAL_IS_DOUBLE
+#define UNSIGNED_LANES JOIN(ulong, VW)
+#define AS_UNSIGNED JOIN(as_ulong, VW)
+#define LANE long
+#else
+#define UNSIGNED_LANES JOIN(uint, VW)
+#define AS_UNSIGNED JOIN(as_uint, VW)
+#define LANE int
+#endif
+#define UP (UP_H * UP_W)
 
 struct Depthwise {
-    long planes;             // of x and of out: images * channels
+    long planes;                     // of x and of out: images * channels
     int channels, images;
-    int height, width;       // of a plane of x
-    int rows, columns;       // of a plane of out
-    int step_h, step_w, up_h, up_w, first_h, first_w, hop_h, hop_w;
-    int part;                // elements of a part of a row of z, a multiple of VW
-    int band;                // rows of out whose rows of z are copied at once
-    int each;                // planes, or for WEIGHTS images, of a work-item
-    int begin, end;          // columns of x whose place lies within a row of z, with a vector to spare behind them
+    int height, width;               // of a plane of x
+    int rows, columns;               // of a plane of out
+    int step_h, step_w, first_h, first_w, hop_h, hop_w;  // first_h, first_w with UP > 1: the padding of forward
+    int above;                       // rows of zeros above those of x; fewer than none: so many are left out
+    int pitch;                       // of a phase: columns of x or of out, whichever are more
+    int band;                        // rows of a phase of out for which x is copied at once
+    int reach;                       // rows of a phase of x that the last row of out meets behind its first
+    int phase_size;                  // elements of a copied phase of x, with a vector to spare
+    int lot;                         // planes that are copied before the first is used: what was just stored cannot be loaded yet
+    int copy_size;                   // elements of the phases of a plane of x
+    int margin, used;                // elements of local memory before the first phase, and in all
+    int made, made_size;             // where the sums go before they are stored in rows, and elements of a phase; made < 0: not needed
+    int sums, lots_each;             // for WEIGHTS: where they are kept, and lots of channels of a work-item
+    int each;                        // planes, or for WEIGHTS images, of a work-item
     int flip, has_bias;
 };
 
-// `count` elements, at most VW, and zeros behind them; `there` elements may be read.
-static VEC load_some(__global const REAL* from, const int count, const long there) {
-    if (there >= VW) return select((VEC)(0), VLOAD(from), LANE_NUMBERS < (LANES)(count));
-    REAL one[VW];
-    for (int e = 0; e < VW; ++e) one[e] = e < count && e < there ? from[e] : (REAL)0;
-    return VLOAD(one);
-}
+// Where the taps of a phase of out are found: the elements of the filter, those of x from a position's own on, and the columns that lie
+// between.
+struct Taps {
+    int count_h, count_w;
+    int element_h[TAPS_H], element_w[TAPS_W];
+    int at_h[TAPS_H], at_w[TAPS_W], shift[TAPS_W];
+};
 
-// `there` elements may be read at `from`.
-static void copy_row(const struct Depthwise* d, __global const REAL* from, const long there, __local REAL* row) {
-    const int size = d->part * d->step_w;
-    for (int e = 0; e < size; e += VW) VSTORE((VEC)(0), row + e);
-    int w = d->begin;
-    const int end = d->end;
-    if (d->up_w == 1 && d->step_w == 1) {
-        for (; w + VW <= end; w += VW) VSTORE(VLOAD(from + w), row + d->first_w + w);
-        if (w < end) VSTORE(load_some(from + w, end - w, there - w), row + d->first_w + w);
-    } else if (d->up_w == 1 && d->step_w == 2) {
-        for (; w < end; w += 2 * VW) {
-            const bool whole = w + 2 * VW <= end;
-            const VEC a = whole ? VLOAD(from + w) : load_some(from + w, end - w, there - w);
-            const VEC b = whole ? VLOAD(from + w + VW) : load_some(from + w + VW, end - w - VW, there - w - VW);
-            const int k = w + d->first_w;
-            VSTORE(EVEN(a, b), row + (k & 1) * d->part + (k >> 1));
-            VSTORE(ODD(a, b), row + ((k + 1) & 1) * d->part + ((k + 1) >> 1));
-        }
-    } else if (d->up_w == 2 && d->step_w == 1) {
-        for (; w < end; w += VW) {
-            const VEC a = load_some(from + w, end - w, there - w);
-            const VEC none = (VEC)(0), low = ZIP_LOW(a, none), high = ZIP_HIGH(a, none);
-            __local REAL* to = row + w * 2 + d->first_w;
-            VSTORE(low, to);
-            if (end - w > VW / 2) VSTORE(high, to + VW);
-        }
-    } else
-        for (; w < end; ++w) {
-            const int k = w * d->up_w + d->first_w, at = k / d->step_w;
-            row[(k - at * d->step_w) * d->part + at] = from[w];
-        }
-}
+static int floor_div(const int a, const int b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
 
-// Copies the rows of z that rows [first, first + count) of out need; live[row] says which hold more than zeros.
-static void copy_band(const struct Depthwise* d, __global const REAL* plane, const long there, const int first, const int count, __local REAL* block, bool* live) {
-    const int size = d->part * d->step_w, all = (count - 1) * d->step_h + (TAPS_H - 1) * d->hop_h + 1;
-    for (int row = 0; row < all; ++row) {
-        const int k = first * d->step_h + row - d->first_h, h = DENSE ? k : k / d->up_h;
-        live[row] = k >= 0 && (DENSE || h * d->up_h == k) && h < d->height;
-        if (DENSE && !live[row])
-            for (int e = 0; e < size; e += VW) VSTORE((VEC)(0), block + row * size + e);
-        if (live[row]) copy_row(d, plane + (long)h * d->width, there - (long)h * d->width, block + row * size);
+static void find_taps(const struct Depthwise* d, const int b, const int a, struct Taps* taps) {
+    taps->count_h = taps->count_w = 0;
+    for (int i = 0; i < TAPS_H; ++i) {
+        const int k = UP > 1 ? b + d->first_h - i * d->hop_h : i * d->hop_h, step = UP > 1 ? UP_H : d->step_h, row = floor_div(k, step);
+        if (UP > 1 && row * UP_H != k) continue;
+        taps->element_h[taps->count_h] = i;
+        taps->at_h[taps->count_h++] = UP > 1 ? (row + d->above) * d->pitch : (k - row * step) * d->step_w * d->phase_size + row * d->pitch;
+    }
+    for (int j = 0; j < TAPS_W; ++j) {
+        const int k = UP > 1 ? a + d->first_w - j * d->hop_w : j * d->hop_w - d->first_w, step = UP > 1 ? UP_W : d->step_w, column = floor_div(k, step);
+        if (UP > 1 && column * UP_W != k) continue;
+        taps->element_w[taps->count_w] = j;
+        // A shift beyond a row's length meets nothing.
+        taps->shift[taps->count_w] = clamp(column, -d->pitch, d->pitch);
+        taps->at_w[taps->count_w] = taps->shift[taps->count_w] + (UP > 1 ? 0 : (k - column * step) * d->phase_size);
+        ++taps->count_w;
     }
 }
 
-// Where tap j of column 0 lies in a row of z.
-static int place_of(const struct Depthwise* d, const int j) {
-    const int k = j * d->hop_w, at = k / d->step_w;
-    return (k - at * d->step_w) * d->part + at;
+// The columns of VW positions from `position` on.
+static LANES columns_from(const int position, const int pitch) {
+    LANE columns[VW];
+    for (int e = 0, column = position % pitch; e < VW; ++e) {
+        columns[e] = column;
+        if (++column == pitch) column = 0;
+    }
+    return JOIN(vload, VW)(0, columns);
 }
 
+// Lanes whose tap lies in their own row.
+#define INSIDE(column, shift) (AS_UNSIGNED((column) + (LANES)(shift)) < (UNSIGNED_LANES)(d.pitch))
+
+#define NEXT_COLUMNS(column)                       \
+    column += (LANES)(columns_on);                 \
+    column = select(column, column - (LANES)(d.pitch), column >= (LANES)(d.pitch));
+
 #if !WEIGHTS
+// The sums at VW positions from `f` on; `column` are their columns.
+static VEC sums_at(const struct Depthwise d, const struct Taps* taps, const REAL* w, __local const REAL* z, const LANES column, const VEC begin) {
+    VEC sum = begin;
+#if UP == 1
+    #pragma unroll
+    for (int j = 0; j < TAPS_W; ++j) {
+        VEC part = (VEC)(w[j]) * VLOAD(z + taps->at_h[0] + taps->at_w[j]);
+        #pragma unroll
+        for (int i = 1; i < TAPS_H; ++i) part = fma((VEC)(w[i * TAPS_W + j]), VLOAD(z + taps->at_h[i] + taps->at_w[j]), part);
+        sum = select(sum, sum + part, INSIDE(column, taps->shift[j]));
+    }
+#else
+    for (int j = 0; j < taps->count_w; ++j) {
+        VEC part = (VEC)(0);
+        for (int i = 0; i < taps->count_h; ++i)
+            part = fma((VEC)(w[taps->element_h[i] * TAPS_W + taps->element_w[j]]), VLOAD(z + taps->at_h[i] + taps->at_w[j]), part);
+        sum = select(sum, sum + part, INSIDE(column, taps->shift[j]));
+    }
+#endif
+    return sum;
+}
+
 // global size (ceil(planes / each))
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void conv2d_depthwise(const struct Depthwise args, __global const REAL* restrict x, const long x_offset,
@@ -96,95 +126,146 @@ void conv2d_depthwise(const struct Depthwise args, __global const REAL* restrict
                       __global const REAL* restrict bias, const long bias_offset) {
     const struct Depthwise d = args;
     __local REAL block[BLOCK];
-    bool live[MOST_ROWS];
-    const int size = d.part * d.step_w;
-    int place[TAPS_W];
-    for (int j = 0; j < TAPS_W; ++j) place[j] = place_of(&d, j);
-    const long end_plane = min(d.planes, (long)(get_global_id(0) + 1) * d.each);
-    for (long plane = get_global_id(0) * (long)d.each; plane < end_plane; ++plane) {
-        const int c = (int)(plane - plane / d.channels * d.channels);
-        __global const REAL* filter = weight + weight_offset + c * (TAPS_H * TAPS_W);
-        REAL w[TAPS_H * TAPS_W];
-        for (int t = 0; t < TAPS_H * TAPS_W; ++t) w[t] = filter[d.flip ? TAPS_H * TAPS_W - 1 - t : t];
-        const VEC begin = (VEC)(d.has_bias ? bias[bias_offset + c] : (REAL)0);
-        __global REAL* result = out + out_offset + plane * d.rows * d.columns;
-        for (int first = 0; first < d.rows; first += d.band) {
-            const int count = min(d.band, d.rows - first);
-            copy_band(&d, x + x_offset + plane * d.height * d.width, (d.planes - plane) * d.height * d.width, first, count, block, live);
-            __global REAL* end = result + (long)(first + count) * d.columns;
-            for (int p = 0; p < count; ++p) {
-                __local const REAL* z = block + p * d.step_h * size;
-                __global REAL* to = result + (long)(first + p) * d.columns;
-                for (int q = 0; q < d.columns; q += VW) {
-                    VEC sum = begin;
-                    #pragma unroll
-                    for (int i = 0; i < TAPS_H; ++i)
-                        if (DENSE || live[p * d.step_h + i * d.hop_h])
-                            #pragma unroll
-                            for (int j = 0; j < TAPS_W; ++j)
-                                sum = fma((VEC)(w[i * TAPS_W + j]), VLOAD(z + i * d.hop_h * size + place[j] + q), sum);
-                    // What a vector holds behind the end of the row, the next row overwrites.
-                    if (to + q + VW <= end) VSTORE(sum, to + q);
-                    else {
-                        REAL one[VW];
-                        VSTORE(sum, one);
-                        for (int e = 0; e < min(VW, d.columns - q); ++e) to[q + e] = one[e];
-                    }
+    const struct Band shape = {d.height, d.width, d.step_h, d.step_w, d.above, 0, d.pitch, d.phase_size};
+    clear(block, d.used);  // what no row covers is read, and not used
+    struct Taps taps[UP];
+    for (int b = 0; b < UP_H; ++b)
+        for (int a = 0; a < UP_W; ++a) find_taps(&d, b, a, taps + b * UP_W + a);
+    const int columns_on = VW % d.pitch, phase_rows = (d.rows + UP_H - 1) / UP_H;
+    const LANES first_columns = columns_from(0, d.pitch);
+    LANES last_columns = first_columns;
+    int last_size = 0;
+    const long first_plane = get_global_id(0) * (long)d.each, end_plane = min(d.planes, first_plane + d.each);
+    for (long lot = first_plane; lot < end_plane; lot += d.lot) {
+        const int lot_size = (int)min((long)d.lot, end_plane - lot), first_channel = (int)(lot % d.channels);
+        __global REAL* lot_out = out + out_offset + lot * d.rows * d.columns;
+        for (int first = 0; first < phase_rows; first += d.band) {
+            const int count = min(d.band, phase_rows - first), size = count * d.pitch;
+            for (int n = 0; n < lot_size; ++n)
+                copy_band(&shape, x + x_offset + (lot + n) * d.height * d.width, (d.planes - lot - n) * d.height * d.width, first,
+                          count + d.reach, block + d.margin + n * d.copy_size);
+            if (size != last_size) {
+                last_size = size;
+                last_columns = columns_from(max(0, size - VW), d.pitch);
+            }
+            int c = first_channel;
+            for (int n = 0; n < lot_size; ++n) {
+                __local const REAL* z = block + d.margin + n * d.copy_size;
+                __global const REAL* filter = weight + weight_offset + c * (TAPS_H * TAPS_W);
+                REAL w[TAPS_H * TAPS_W];
+                #pragma unroll
+                for (int t = 0; t < TAPS_H * TAPS_W; ++t) w[t] = filter[UP == 1 && d.flip ? TAPS_H * TAPS_W - 1 - t : t];
+                const VEC begin = (VEC)(d.has_bias ? bias[bias_offset + c] : (REAL)0);
+                if (++c == d.channels) c = 0;
+                LANES column = first_columns;
+                if (d.made >= 0) {
+                    for (int phase = 0; phase < UP; ++phase, column = first_columns)
+                        for (int f = 0; f < size; f += VW) {
+                            VSTORE(sums_at(d, taps + phase, w, z + f, column, begin), block + d.made + (n * UP + phase) * d.made_size + f);
+                            NEXT_COLUMNS(column)
+                        }
+                    continue;
+                }
+                __global REAL* to = lot_out + ((long)n * d.rows + first) * d.pitch;
+                int f = 0;
+                for (; f + VW <= size; f += VW) {
+                    VSTORE(sums_at(d, taps, w, z + f, column, begin), to + f);
+                    NEXT_COLUMNS(column)
+                }
+                if (f < size && size >= VW) VSTORE(sums_at(d, taps, w, z + size - VW, last_columns, begin), to + size - VW);
+                else if (f < size) {
+                    REAL one[VW];
+                    VSTORE(sums_at(d, taps, w, z, column, begin), one);
+                    for (int e = 0; e < size; ++e) to[e] = one[e];
                 }
             }
+            if (d.made >= 0)
+                for (int n = 0; n < lot_size; ++n)
+                    store_rows(block + d.made + n * UP * d.made_size, d.made_size, d.pitch, d.columns, min(count * UP_H, d.rows - first * UP_H),
+                               lot_out + ((long)n * d.rows + first * UP_H) * d.columns, lot_out + (long)(n + 1) * d.rows * d.columns);
         }
     }
 }
 #else
-// global size (channels, ceil(images / each)); partials[chunk][c][i][j]
+// The sums over `count` vectors one after the other, in place: neighbours with neighbours, until one number is left of each. A vector
+// behind them is read, and not used.
+static void add_lanes(__local REAL* sums, const int count) {
+    for (int width = VW / 2; width > 0; width /= 2)
+        for (int e = 0; e < count * width; e += VW) {
+            const VEC low = VLOAD(sums + 2 * e), high = VLOAD(sums + 2 * e + VW);
+            VSTORE(EVEN(low, high) + ODD(low, high), sums + e);
+        }
+}
+
+// A work-item takes `lot` channels at once, since their planes are neighbours in memory, and keeps their sums in local memory.
+// global size (ceil(channels / (lot * lots_each)), ceil(images / each)); partials[chunk][c][i][j]
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void conv2d_depthwise_backward_weights(const struct Depthwise args, __global const REAL* restrict x, const long x_offset,
                                        __global const REAL* restrict dout, const long dout_offset,
                                        __global REAL* restrict partials, const long partials_offset) {
     const struct Depthwise d = args;
     __local REAL block[BLOCK];
-    bool live[MOST_ROWS];
-    const int size = d.part * d.step_w, c = get_global_id(0);
-    const long dout_end = d.planes * d.rows * d.columns;
-    int place[TAPS_W];
-    for (int j = 0; j < TAPS_W; ++j) place[j] = place_of(&d, j);
-    VEC sum[TAPS_H][TAPS_W];
-    #pragma unroll
-    for (int i = 0; i < TAPS_H; ++i)
-        #pragma unroll
-        for (int j = 0; j < TAPS_W; ++j) sum[i][j] = (VEC)(0);
+    const struct Band shape = {d.height, d.width, d.step_h, d.step_w, d.above, 0, d.pitch, d.phase_size};
+    clear(block, d.used);
+    const struct Band gradient_shape = {d.rows, d.columns, 1, 1, 0, 0, d.pitch, 0};
+    struct Taps taps;
+    find_taps(&d, 0, 0, &taps);
+    const int columns_on = VW % d.pitch;
+    const LANES first_columns = columns_from(0, d.pitch);
     const int end_image = min(d.images, (int)(get_global_id(1) + 1) * d.each);
-    for (int n = get_global_id(1) * d.each; n < end_image; ++n) {
-        const long plane = (long)n * d.channels + c;
-        for (int first = 0; first < d.rows; first += d.band) {
-            const int count = min(d.band, d.rows - first);
-            copy_band(&d, x + x_offset + plane * d.height * d.width, (d.planes - plane) * d.height * d.width, first, count, block, live);
-            for (int p = 0; p < count; ++p) {
-                __local const REAL* z = block + p * d.step_h * size;
-                const long row = plane * d.rows * d.columns + (long)(first + p) * d.columns;
-                for (int q = 0; q < d.columns; q += VW) {
-                    VEC gradient;
-                    if (row + q + VW <= dout_end) gradient = VLOAD(dout + dout_offset + row + q);
-                    else {
-                        REAL one[VW];
-                        for (int e = 0; e < VW; ++e) one[e] = row + q + e < dout_end ? dout[dout_offset + row + q + e] : (REAL)0;
-                        gradient = VLOAD(one);
-                    }
-                    gradient = select((VEC)(0), gradient, LANE_NUMBERS < (LANES)(d.columns - q));
+    const int end_channel = min(d.channels, (int)(get_global_id(0) + 1) * d.lot * d.lots_each);
+    __local REAL* sums = block + d.sums;
+    for (int first_channel = get_global_id(0) * d.lot * d.lots_each; first_channel < end_channel; first_channel += d.lot) {
+        const int lot_size = min(d.lot, end_channel - first_channel);
+        clear(sums, d.lot * TAPS_H * TAPS_W * VW);
+        for (int image = get_global_id(1) * d.each; image < end_image; ++image) {
+            const long lot = (long)image * d.channels + first_channel;
+            for (int first = 0; first < d.rows; first += d.band) {
+                const int count = min(d.band, d.rows - first), size = count * d.pitch;
+                for (int n = 0; n < lot_size; ++n) {
+                    const long plane = lot + n, left = d.planes - plane;
+                    copy_band(&shape, x + x_offset + plane * d.height * d.width, left * d.height * d.width, first, count + d.reach,
+                          block + d.margin + n * d.copy_size);
+                    if (d.made >= 0)
+                        copy_band(&gradient_shape, dout + dout_offset + plane * d.rows * d.columns, left * d.rows * d.columns, first, count,
+                                  block + d.made + n * d.made_size);
+                }
+                for (int n = 0; n < lot_size; ++n) {
+                    const long here = ((lot + n) * d.rows + first) * d.columns, there = (d.planes - lot - n) * d.rows * d.columns - first * d.columns;
+                    __global const REAL* gradients = dout + dout_offset + here;
+                    __local const REAL* z = block + d.margin + n * d.copy_size;
+                    __local REAL* kept = sums + n * (TAPS_H * TAPS_W * VW);
+                    VEC sum[TAPS_H][TAPS_W];
                     #pragma unroll
                     for (int i = 0; i < TAPS_H; ++i)
-                        if (DENSE || live[p * d.step_h + i * d.hop_h])
+                        #pragma unroll
+                        for (int j = 0; j < TAPS_W; ++j) sum[i][j] = VLOAD(kept + (i * TAPS_W + j) * VW);
+                    LANES column = first_columns;
+                    for (int f = 0; f < size; f += VW) {
+                        VEC gradient;
+                        if (d.made >= 0) gradient = VLOAD(block + d.made + n * d.made_size + f);
+                        else if (there >= f + VW) gradient = VLOAD(gradients + f);
+                        else gradient = load_some(gradients + f, size - f, there - f);
+                        const LANES valid = LANE_NUMBERS < (LANES)(size - f);
+                        #pragma unroll
+                        for (int j = 0; j < TAPS_W; ++j) {
+                            const LANES inside = INSIDE(column, taps.shift[j]) && valid;
                             #pragma unroll
-                            for (int j = 0; j < TAPS_W; ++j)
-                                sum[i][j] = fma(gradient, VLOAD(z + i * d.hop_h * size + place[j] + q), sum[i][j]);
+                            for (int i = 0; i < TAPS_H; ++i)
+                                sum[i][j] = select(sum[i][j], fma(gradient, VLOAD(z + taps.at_h[i] + taps.at_w[j] + f), sum[i][j]), inside);
+                        }
+                        NEXT_COLUMNS(column)
+                    }
+                    #pragma unroll
+                    for (int i = 0; i < TAPS_H; ++i)
+                        #pragma unroll
+                        for (int j = 0; j < TAPS_W; ++j) VSTORE(sum[i][j], kept + (i * TAPS_W + j) * VW);
                 }
             }
         }
+        add_lanes(sums, lot_size * TAPS_H * TAPS_W);
+        __global REAL* to = partials + partials_offset + (get_global_id(1) * d.channels + first_channel) * (TAPS_H * TAPS_W);
+        for (int t = 0; t < lot_size * TAPS_H * TAPS_W; ++t) to[t] = sums[t];
     }
-    __global REAL* to = partials + partials_offset + (get_global_id(1) * d.channels + c) * (TAPS_H * TAPS_W);
-    #pragma unroll
-    for (int i = 0; i < TAPS_H; ++i)
-        #pragma unroll
-        for (int j = 0; j < TAPS_W; ++j) to[i * TAPS_W + j] = vector_sum(sum[i][j]);
 }
 #endif

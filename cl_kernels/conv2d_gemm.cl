@@ -45,44 +45,56 @@ struct Piece {
     int to, h, w;
 };
 
-// The pieces of `panels` panels from `first` on, each `panel_size` elements long; gives how many.
-static int cut_pieces(const struct Conv d, struct Piece* pieces, const long first, const int panels, const int panel_size) {
-    const int plane = d.rows * d.columns;
-    const int here = (int)min((long)panels * COLUMNS, d.positions - first), in_plane = (int)(first - first / plane * plane);
+// The pieces of `panels` panels from `first` on, each `panel_size` elements long; gives how many. Columns behind the last position are
+// zeros, once and for all.
+static int cut_pieces(const struct Conv d, struct Piece* pieces, const long first, const int panels, const int panel_size, __local REAL* block) {
+    const int plane = d.rows * d.columns, here = (int)min((long)panels * COLUMNS, d.positions - first);
+    const int in_plane = (int)(first - first / plane * plane);
     int n = (int)(first / plane), p = in_plane / d.columns, q = in_plane - p * d.columns, count = 0;
-    for (int panel = 0; panel < panels; ++panel)
-        for (int column = 0; column < COLUMNS;) {
-            const int at = panel * COLUMNS + column;
-            const int rest = min(COLUMNS - column, VW), run = at < here ? min(min(d.columns - q, here - at), rest) : rest;
-            const int h = p * d.step_h + d.first_h, w = q * d.step_w + d.first_w;
-            pieces[count].first = n * d.x_image + (long)h * d.width + w;
-            pieces[count].to = panel * panel_size + column;
-            pieces[count].h = at < here ? h : INT_MIN / 2;  // behind the last position: a row that is nowhere
-            pieces[count].w = w;
-            ++count;
-            column += run;
-            q += run;
-            if (q == d.columns) {
-                q = 0;
-                if (++p == d.rows) p = 0, ++n;
-            }
+    for (int at = 0; at < here;) {
+        const int panel = at / COLUMNS, column = at - panel * COLUMNS;
+        const int run = min(min(d.columns - q, here - at), min(COLUMNS - column, VW));
+        const int h = p * d.step_h + d.first_h, w = q * d.step_w + d.first_w;
+        pieces[count].first = n * d.x_image + (long)h * d.width + w;
+        pieces[count].to = panel * panel_size + column;
+        pieces[count].h = h;
+        pieces[count].w = w;
+        ++count;
+        at += run;
+        q += run;
+        if (q == d.columns) {
+            q = 0;
+            if (++p == d.rows) p = 0, ++n;
         }
+    }
+    if (here < panels * COLUMNS) {
+        __local REAL* last = block + (panels - 1) * panel_size;
+        for (int e = 0; e < panel_size; e += VW) VSTORE((VEC)(0), last + e);
+    }
     return count;
 }
 
 // The columns of all pieces: to[panel][k][column] for k in [k_first, k_first + steps). `x_end` elements of x may be read.
 // A vector is stored for each piece; what it holds beyond the piece, the next one overwrites, and the next k.
 static void copy_windows(const struct Conv d, __global const REAL* x, const long x_end, __local REAL* to, const struct Piece* pieces,
-                         const int count, const int panel_size, const bool plain, const int k_first,
-                         const int steps) {
+                         const int count, const bool plain, const int k_first, const int steps) {
     const int taps = d.taps_h * d.taps_w;
+    if (count == 0) return;
     if (plain) {
         for (int k = 0; k < steps; ++k) {
-            __global const REAL* from = x + pieces[0].first + (k_first + k) * d.x_channel;
+            const long from = (k_first + k) * d.x_channel;
             __local REAL* row = to + k * COLUMNS;
-            for (int r = 0; r < count; r += VECTORS, from += COLUMNS, row += panel_size)
-                #pragma unroll
-                for (int v = 0; v < VECTORS; ++v) VSTORE(VLOAD(from + v * VW), row + v * VW);
+            if (pieces[count - 1].first + from + VW <= x_end)  // the last piece lies behind all others
+                for (int r = 0; r < count; ++r) {
+                    VSTORE(VLOAD(x + pieces[r].first + from), row + pieces[r].to);
+                    PREFETCH(x + pieces[r].first + from + 3 * d.x_channel);  // further rows lie in other pages
+                }
+            else
+                for (int r = 0; r < count; ++r) {
+                    REAL one[VW];
+                    for (int e = 0; e < VW; ++e) one[e] = pieces[r].first + from + e < x_end ? x[pieces[r].first + from + e] : (REAL)0;
+                    VSTORE(VLOAD(one), row + pieces[r].to);
+                }
         }
         return;
     }
@@ -136,13 +148,12 @@ static void store_tile(const struct Conv d, const REAL* tile, __global REAL* out
         __global REAL* to = out + n * d.out_image + (long)p * d.out_row_step + (long)q * d.out_column_step;
         for (int i = 0; i < height; ++i, to += d.out_channel) {
             const REAL* from = tile + i * COLUMNS + at;
-            int e = 0;
-            if (d.out_column_step == 1)
-                for (; e + VW <= run; e += VW) VSTORE(add ? VLOAD(to + e) + VLOAD(from + e) : VLOAD(from + e), to + e);
-            for (; e < run; ++e) {
-                __global REAL* one = to + (long)e * d.out_column_step;
-                *one = add ? *one + from[e] : from[e];
-            }
+            if (d.out_column_step == 1) store_run(from, to, run, add);
+            else
+                for (int e = 0; e < run; ++e) {
+                    __global REAL* one = to + (long)e * d.out_column_step;
+                    *one = add ? *one + from[e] : from[e];
+                }
         }
         at += run;
         f += run;
@@ -217,15 +228,13 @@ void conv2d_gemm(const struct Conv d, __global const REAL* restrict x, const lon
     const int plane = d.rows * d.columns;
     const bool flat = d.out_column_step == 1 && d.out_row_step == d.columns;
     const int panel_size = d.k_block * COLUMNS + VW;
-    const int count = cut_pieces(d, pieces, (long)first_panel * COLUMNS, end_panel - first_panel, panel_size);
-    // Windows are single elements, and those of all panels follow one another.
-    const long first_column = (long)first_panel * COLUMNS;
-    const bool plain = d.height == 1 && d.rows == 1 && d.columns == d.width && d.step_w == 1 && d.first_w == 0 && taps == 1 &&
-                       first_column % plane + (end_panel - first_panel) * COLUMNS <= plane;
+    // Windows are single elements.
+    const bool plain = d.height == 1 && d.rows == 1 && d.columns == d.width && d.step_w == 1 && d.first_w == 0 && taps == 1;
+    const int count = cut_pieces(d, pieces, (long)first_panel * COLUMNS, end_panel - first_panel, panel_size, block);
     // At least once: an empty sum is the bias, or 0.
     for (int k_first = 0; k_first == 0 || k_first < inner; k_first += d.k_block) {
         const int steps = min(d.k_block, inner - k_first);
-        copy_windows(d, x, x_end, block, pieces, count, panel_size, plain, k_first, steps);
+        copy_windows(d, x, x_end, block, pieces, count, plain, k_first, steps);
         for (int r = first_row; r < end_row; ++r) {
             const int height = min(ROWS, d.filters - r * ROWS);
 #if A_FORM == 1
@@ -238,6 +247,14 @@ void conv2d_gemm(const struct Conv d, __global const REAL* restrict x, const lon
 #endif
             for (int panel = first_panel; panel < end_panel; ++panel) {
                 __local const REAL* right = block + (panel - first_panel) * panel_size;
+                __global REAL* to = out + (long)r * ROWS * d.out_channel;
+                const long column = (long)panel * COLUMNS, image = column / plane;
+                const bool whole = flat && height == ROWS && column - image * plane + COLUMNS <= plane;
+                if (whole) {
+                    to += image * d.out_image + (column - image * plane);
+                    for (int i = 0; i < ROWS; ++i)
+                        for (int v = 0; v < VECTORS; ++v) PREFETCH_TO_WRITE(to + i * d.out_channel + v * VW);
+                }
                 VEC sum[ROWS][VECTORS];
                 #pragma unroll
                 for (int i = 0; i < ROWS; ++i) {
@@ -253,10 +270,7 @@ void conv2d_gemm(const struct Conv d, __global const REAL* restrict x, const lon
 #else
                 for (int k = 0; k < steps; ++k, right += COLUMNS) MULTIPLY(k)
 #endif
-                __global REAL* to = out + (long)r * ROWS * d.out_channel;
-                const long column = (long)panel * COLUMNS, image = column / plane;
-                if (flat && height == ROWS && column - image * plane + COLUMNS <= plane) {
-                    to += image * d.out_image + (column - image * plane);
+                if (whole) {
                     #pragma unroll
                     for (int i = 0; i < ROWS; ++i)
                         #pragma unroll

@@ -54,21 +54,6 @@ struct Tile {
     int offset[MAX_TAPS];
 };
 
-#if GROUP == 1
-// Stores `count` neighbouring elements: whole vectors, then the halves that are left.
-static void store_run(const REAL* from, __global REAL* to, const int count) {
-    int i = 0;
-    for (; i + VW <= count; i += VW) VSTORE(VLOAD(from + i), to + i);
-#if VW > 8
-    if (count & 8) vstore8(vload8(0, from + i), 0, to + i), i += 8;
-#endif
-#if VW > 4
-    if (count & 4) vstore4(vload4(0, from + i), 0, to + i), i += 4;
-#endif
-    for (; i < count; ++i) to[i] = from[i];
-}
-#endif
-
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 void conv2d_tiled(const struct Tile tile, __global const REAL* restrict x, const long x_offset,
                   __global const REAL* restrict packed, const long packed_offset, __global REAL* restrict out, const long out_offset,
@@ -121,7 +106,7 @@ void conv2d_tiled(const struct Tile tile, __global const REAL* restrict x, const
             const int count = min(tile.columns - q, stop - f);
             __global REAL* to = result + (long)p * tile.out_row_step + (long)q * tile.out_column_step;
             for (int i = 0; i < here; ++i, to += tile.out_channel)
-                if (tile.out_column_step == 1) store_run(rows[i] + (f - start), to, count);
+                if (tile.out_column_step == 1) store_run(rows[i] + (f - start), to, count, false);
                 else
                     for (int k = 0; k < count; ++k) to[(long)k * tile.out_column_step] = rows[i][f - start + k];
         }

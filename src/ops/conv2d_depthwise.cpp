@@ -1,5 +1,7 @@
 // Depthwise convolution (cl_kernels/conv2d_depthwise.cl), on CPU-like devices.
 #include <algorithm>
+#include <array>
+#include <optional>
 
 #include "conv2d_strategy.hpp"
 #include "conv2d_tiled.hpp"
@@ -8,64 +10,70 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::int64_t kBlockBytes = 32 * 1024;  // rows that stay in the first cache
-constexpr std::int64_t kMostRows = 256, kMostTaps = 49;
+constexpr std::int64_t kBlockBytes = 24 * 1024;  // rows that stay in the first cache
+constexpr std::int64_t kMostTaps = 49, kMostPhases = 16, kMostLot = 16;
 constexpr std::int64_t kWork = 1 << 16;          // multiply-adds that are worth a work-item
 constexpr std::int64_t kGroupsPerUnit = 4;       // so that all compute units end at about the same time
 
 /// As the struct of the kernels.
 struct Depthwise {
     std::int64_t planes;
-    std::int32_t channels, images, height, width, rows, columns, step_h, step_w, up_h, up_w, first_h, first_w, hop_h, hop_w;
-    std::int32_t part, band = 0, each = 0, begin = 0, end = 0, flip, has_bias;
+    std::int32_t channels, images, height, width, rows, columns, step_h, step_w, first_h, first_w, hop_h, hop_w, above, pitch;
+    std::int32_t band, reach, phase_size, lot, copy_size, margin, used, made, made_size, sums, lots_each = 1, each = 0, flip, has_bias;
 };
 
 std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(value); }
 
-/// Elements of a part of a padded row.
-std::int64_t part_of(const Conv2dProblem& problem, std::int64_t vector) {
-    const bool back = problem.direction == Conv2dDirection::backward_input;
-    const std::int64_t columns = back ? problem.input[1] : problem.output[1], step = back ? 1 : problem.stride[1];
-    const std::int64_t reach = ceil_div((problem.filter[1] - 1) * problem.dilation[1], step) + 1;
-    return ceil_div(ceil_div(columns, vector) * vector + reach, vector) * vector + vector;  // and what vectors that hold the last ones may overwrite
-}
-
-struct Plan {
-    Depthwise arguments;
-    Defines defines;
-};
+std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a >= 0 ? a / b : -ceil_div(-a, b); }
 
 std::int64_t block_of(const Device& device, DType dtype) {
     return std::min<std::int64_t>(kBlockBytes, static_cast<std::int64_t>(device.info().local_memory)) / static_cast<std::int64_t>(size_of(dtype));
 }
 
-/// Rows of the result whose rows of the input fit into the local memory; 0 when not even one does.
-std::int64_t band_of(const Conv2dProblem& problem, std::int64_t row_size, std::int64_t block) {
-    const std::int64_t step = problem.direction == Conv2dDirection::backward_input ? 1 : problem.stride[0];
-    const std::int64_t rows = std::min(block / row_size, kMostRows), reach = (problem.filter[0] - 1) * problem.dilation[0] + 1;
-    return rows < reach ? 0 : (rows - reach) / step + 1;
-}
+struct Plan {
+    Depthwise arguments;
+    std::array<std::int64_t, 2> up;  ///< phases of the result
+};
 
-Plan plan_of(const Conv2dProblem& problem, const Device& device, bool has_bias) {
-    const bool back = problem.direction == Conv2dDirection::backward_input;
-    const VectorForm form = vector_form(device, problem.dtype);
+/// How `block` elements of local memory are divided; nothing when not even one row fits.
+std::optional<Plan> plan_of(const Conv2dProblem& problem, std::int64_t vector, std::int64_t block, bool has_bias) {
+    const bool back = problem.direction == Conv2dDirection::backward_input, weights = problem.direction == Conv2dDirection::backward_weights;
     const auto& in = back ? problem.output : problem.input;
     const auto& out = back ? problem.input : problem.output;
-    Depthwise d{.planes = problem.images * problem.channels, .channels = narrow(problem.channels), .images = narrow(problem.images),
-                .height = narrow(in[0]), .width = narrow(in[1]), .rows = narrow(out[0]), .columns = narrow(out[1]),
-                .step_h = narrow(back ? 1 : problem.stride[0]), .step_w = narrow(back ? 1 : problem.stride[1]),
-                .up_h = narrow(back ? problem.stride[0] : 1), .up_w = narrow(back ? problem.stride[1] : 1),
-                .first_h = narrow(back ? (problem.filter[0] - 1) * problem.dilation[0] - problem.padding[0] : problem.padding[0]),
-                .first_w = narrow(back ? (problem.filter[1] - 1) * problem.dilation[1] - problem.padding[1] : problem.padding[1]),
-                .hop_h = narrow(problem.dilation[0]), .hop_w = narrow(problem.dilation[1]), .part = narrow(part_of(problem, form.vector)),
-                .flip = back ? 1 : 0, .has_bias = has_bias ? 1 : 0};
-    d.begin = d.first_w >= 0 ? 0 : narrow(ceil_div(-d.first_w, d.up_w));
-    d.end = narrow(std::clamp<std::int64_t>(ceil_div(std::int64_t{d.part} * d.step_w - form.vector - d.first_w, d.up_w), 0, d.width));
-    const std::int64_t block = block_of(device, problem.dtype);
-    d.band = narrow(std::min<std::int64_t>(d.rows, band_of(problem, std::int64_t{d.part} * d.step_w, block)));
-    Defines defines = real_defines(problem.dtype);
-    defines.set("VW", form.vector).set("TAPS_H", problem.filter[0]).set("TAPS_W", problem.filter[1]).set("BLOCK", block).set("MOST_ROWS", kMostRows).set("DENSE", d.up_h == 1 ? 1 : 0);
-    return {d, defines};
+    constexpr std::array<std::int64_t, 2> one{1, 1};
+    const auto& step = back ? one : problem.stride;
+    const auto& up = back ? problem.stride : one;
+    const bool flip = back && up == one;
+    const auto longest = [&](std::size_t axis) { return (problem.filter[axis] - 1) * problem.dilation[axis]; };
+    const auto first = [&](std::size_t axis) { return flip ? longest(axis) - problem.padding[axis] : problem.padding[axis]; };
+    const bool zipped = back && !flip;
+    const std::int64_t above = zipped ? floor_div(longest(0) - problem.padding[0], up[0]) : first(0);
+    const std::int64_t reach = zipped ? (up[0] - 1 + problem.padding[0]) / up[0] + above : longest(0) / step[0];
+    const std::int64_t pitch = std::max(ceil_div(in[1], step[1]), ceil_div(out[1], up[1]));
+    const std::int64_t left = zipped ? ceil_div(longest(1), up[1]) : first(1), right = zipped ? problem.padding[1] + up[1] : longest(1) - first(1);
+    const std::int64_t margin = ceil_div(std::clamp<std::int64_t>(ceil_div(left, step[1]), 0, pitch), vector) * vector;
+    const std::int64_t behind = ceil_div(std::clamp<std::int64_t>(ceil_div(right, step[1]), 0, pitch), vector) * vector + vector;
+    const bool made = out[1] != pitch || zipped;
+    const std::int64_t phases_in = step[0] * step[1], phases_out = made ? up[0] * up[1] : 0, rows = ceil_div(out[0], up[0]);
+    // Each phase takes its rows, and at most two vectors for a round size and to spare.
+    const std::int64_t sums = weights ? problem.taps() * vector : 0;
+    const std::int64_t fixed = margin + behind + sums + vector + phases_in * (std::max<std::int64_t>(0, reach) * pitch + 2 * vector) + phases_out * 2 * vector;
+    std::int64_t band = (block - fixed) / ((phases_in + phases_out) * pitch);
+    if (block <= fixed || band < 1) return std::nullopt;
+    band = ceil_div(rows, ceil_div(rows, std::min(band, rows)));
+    const auto size_of_phase = [&](std::int64_t count) { return (ceil_div(count * pitch, vector) + 1) * vector; };
+    const std::int64_t phase_size = size_of_phase(band + reach), made_size = size_of_phase(band), copy_size = phases_in * phase_size;
+    // When planes are not cut into bands, there is room for several.
+    const std::int64_t each = copy_size + phases_out * made_size + sums;
+    const std::int64_t lot = band < rows ? 1 : std::clamp<std::int64_t>(std::min((block - margin - behind - vector) / each, weights ? ceil_div(problem.channels, 4) : kMostLot), 1, kMostLot);
+    const std::int64_t before = margin + lot * copy_size + behind, before_sums = before + lot * phases_out * made_size;
+    return Plan{{.planes = problem.images * problem.channels, .channels = narrow(problem.channels), .images = narrow(problem.images),
+                 .height = narrow(in[0]), .width = narrow(in[1]), .rows = narrow(out[0]), .columns = narrow(out[1]),
+                 .step_h = narrow(step[0]), .step_w = narrow(step[1]), .first_h = narrow(first(0)), .first_w = narrow(first(1)),
+                 .hop_h = narrow(problem.dilation[0]), .hop_w = narrow(problem.dilation[1]), .above = narrow(above), .pitch = narrow(pitch),
+                 .band = narrow(band), .reach = narrow(reach), .phase_size = narrow(phase_size), .lot = narrow(lot), .copy_size = narrow(copy_size), .margin = narrow(margin),
+                 .used = narrow(before_sums + lot * sums + (weights ? vector : 0)), .made = narrow(made ? before : -1), .made_size = narrow(made_size), .sums = narrow(before_sums),
+                 .flip = flip ? 1 : 0, .has_bias = has_bias ? 1 : 0}, weights ? one : up};
 }
 
 class Conv2dDepthwise final : public Conv2dStrategy {
@@ -76,24 +84,30 @@ class Conv2dDepthwise final : public Conv2dStrategy {
         if (problem.family != Family::cpu_like || problem.channels_per_group() != 1 || problem.filters_per_group() != 1 || problem.taps() > kMostTaps) return false;
         constexpr std::int64_t most = 1 << 20;
         for (std::size_t i = 0; i < 2; ++i)
-            if (std::max({problem.input[i] * problem.stride[i], problem.output[i] * problem.stride[i], problem.padding[i], problem.dilation[i]}) > most) return false;
-        constexpr std::int64_t vector = 16, block = 4096;  // the least favourable
-        const std::int64_t step = problem.direction == Conv2dDirection::backward_input ? 1 : problem.stride[1];
-        return band_of(problem, part_of(problem, vector) * step, block) > 0;
+            if (std::max({problem.input[i] * problem.stride[i], problem.output[i] * problem.stride[i], problem.padding[i], problem.filter[i] * problem.dilation[i]}) > most) return false;
+        if (problem.direction == Conv2dDirection::backward_input && problem.stride[0] * problem.stride[1] > kMostPhases) return false;
+        constexpr std::int64_t vector = 16, block = kBlockBytes / 8;  // the least favourable
+        return plan_of(problem, vector, block, false).has_value();
     }
 
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
         const auto& [x, weight, out, bias] = operands;
         const Device device = x.device();
-        auto [d, defines] = plan_of(problem, device, bias.has_value());
+        const VectorForm form = vector_form(device, problem.dtype);
+        const std::int64_t block = block_of(device, problem.dtype);
+        auto [d, up] = plan_of(problem, form.vector, block, bias.has_value()).value();
+        Defines defines = real_defines(problem.dtype);
+        defines.set("VW", form.vector).set("TAPS_H", problem.filter[0]).set("TAPS_W", problem.filter[1]).set("UP_H", up[0]).set("UP_W", up[1]).set("BLOCK", block);
         const std::int64_t wanted = std::int64_t{device.info().compute_units} * kGroupsPerUnit;
         if (problem.direction == Conv2dDirection::backward_weights) {
-            const std::int64_t chunks = std::clamp<std::int64_t>(wanted / problem.channels, 1, problem.images);
+            const std::int64_t all_lots = ceil_div(problem.channels, d.lot);
+            d.lots_each = narrow(ceil_div(all_lots, wanted));
+            const std::int64_t lots = ceil_div(all_lots, d.lots_each), chunks = std::clamp<std::int64_t>(wanted / lots, 1, problem.images);
             d.each = narrow(ceil_div(problem.images, chunks));
             const std::int64_t parts = ceil_div(problem.images, d.each);
             const View partials = parts == 1 ? reshaped(weight, {1, weight.numel()}) : View::make(device, problem.dtype, {parts, weight.numel()});
             const Kernel kernel(device, {"conv2d_depthwise.cl", "conv2d_depthwise_backward_weights", defines.set("WEIGHTS", std::int64_t{1})});
-            launch(kernel, {{static_cast<std::size_t>(problem.channels), static_cast<std::size_t>(parts)}, {1, 1}}, {d, x.argument(), out.argument(), partials.argument()});
+            launch(kernel, {{static_cast<std::size_t>(lots), static_cast<std::size_t>(parts)}, {1, 1}}, {d, x.argument(), out.argument(), partials.argument()});
             if (parts > 1) tiled::sum_partials(partials, weight, problem.family);
             return;
         }

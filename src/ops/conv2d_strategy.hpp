@@ -61,6 +61,7 @@ class Conv2dStrategy {
 
 /// All strategies, the preferred first; the last one, `direct`, serves everything.
 std::span<const Conv2dStrategy* const> conv2d_strategies();
+const Conv2dStrategy& conv2d_banded();
 const Conv2dStrategy& conv2d_depthwise();
 const Conv2dStrategy& conv2d_depthwise_direct();
 const Conv2dStrategy& conv2d_direct();
