@@ -1,12 +1,12 @@
 // Depthwise convolution (a filter of its own for each channel), for GPU-like devices.
 //
-//   forward            out[n, c, p, q]  = bias[c] + sum over i, j of weight[c, i, j] * x[n, c, p * STEP_H + first_h + i * HOP_H,
-//                                                                                           q * STEP_W + first_w + j * HOP_W]
+//   forward            out[n, c, p, q]  = tail(bias[c] + sum over i, j of weight[c, i, j] * x[n, c, p * STEP_H + first_h + i * HOP_H,
+//                                                                                                q * STEP_W + first_w + j * HOP_W])
 //   backward_input     dx[n, c, h, w]   = sum over i, j of weight[c, i, j] * dout[n, c, p, q] with h = p * STEP_H + first_h + i * HOP_H,
 //                                         w likewise
 //   backward_weights   dweight[c, i, j] = sum over n, p, q of dout[n, c, p, q] * x[n, c, ...]
 //
-// with zeros outside of x. Neighbouring work-items compute neighbouring elements. Forward, a work-item computes DOWN elements one
+// with zeros outside of x, tail as in product_tail.clh without a bias of its own. Neighbouring work-items compute neighbouring elements. Forward, a work-item computes DOWN elements one
 // below the other, and uses each element of x that it reads for all of them.
 //
 //   STAGE                    which kernel: 0 forward, and backward_input where steps are 1, as forward of dout with flipped filters;
@@ -17,6 +17,7 @@
 //   GROUP                    STAGE 2: work-items of a group, a power of 2
 //   REAL                     element type (math.clh)
 #include "math.clh"
+#include "product_tail.clh"
 
 struct Depthwise {
     int channels, images;
@@ -33,7 +34,8 @@ struct Depthwise {
 // global size images * channels * blocks * columns, rounded up to the local size
 __kernel void conv2d_depthwise_direct(const struct Depthwise d, __global const REAL* restrict x, const long x_offset, __global const REAL* restrict weight,
                                       const long weight_offset, __global REAL* restrict out, const long out_offset, __global const REAL* restrict bias,
-                                      const long bias_offset) {
+                                      const long bias_offset, TAIL_PARAMETERS) {
+    const struct Tail tail = TAIL_OF_PARAMETERS;
     const int id = get_global_id(0), strip = id / d.columns, plane = strip / d.blocks;
     if (plane >= d.images * d.channels) return;
     const int c = plane - plane / d.channels * d.channels, q = id - strip * d.columns, p = (strip - plane * d.blocks) * DOWN;
@@ -57,9 +59,9 @@ __kernel void conv2d_depthwise_direct(const struct Depthwise d, __global const R
             }
         }
     }
-    __global REAL* to = out + out_offset + ((long)plane * d.rows + p) * d.columns + q;
+    const long to = ((long)plane * d.rows + p) * d.columns + q;
     for (int r = 0; r < DOWN; ++r)
-        if (p + r < d.rows) to[r * d.columns] = sum[r];
+        if (p + r < d.rows) out[out_offset + to + r * d.columns] = finished(tail, sum[r], 0, to + r * d.columns);
 }
 #elif STAGE == 1
 // global size images * channels * height * width, rounded up to the local size

@@ -2,10 +2,10 @@
 // they are (implicit GEMM; S. Chetlur et al., cuDNN: efficient primitives for deep learning, 2014). Forward and
 // backward_input are sums
 //
-//   out[n, o, p, q] = bias[o] + sum over c, i, j of  weight[o][c, i, j] * x[n, c, p * step_h + first_h + i * hop_h,
-//                                                                          q * step_w + first_w + j * hop_w]
+//   out[n, o, p, q] = tail(bias[o] + sum over c, i, j of  weight[o][c, i, j] * x[n, c, p * step_h + first_h + i * hop_h,
+//                                                                                q * step_w + first_w + j * hop_w])
 //
-// with zeros outside of x. In the product, rows are the output channels o of a group, columns the positions (n, p, q) of all
+// with zeros outside of x, tail as in product_tail.clh without a bias of its own. In the product, rows are the output channels o of a group, columns the positions (n, p, q) of all
 // images one after the other, and the inner index k is (c, i, j). For backward_input x is the gradient of the output, the
 // weights are flipped first, and a stride gives one launch for each phase of positions. backward_weights is the product
 //
@@ -23,6 +23,7 @@
 #else
 #include "math.clh"
 #endif
+#include "product_tail.clh"
 
 struct Conv {
     long x_image, x_channel;                         // elements from one image and channel of x to the next
@@ -46,7 +47,8 @@ struct Conv {
 // global size ITEMS * row_tiles * column_tiles * groups * parts
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 void conv2d_local(const struct Conv d, __global const REAL* restrict x, const long x_offset, __global const REAL* restrict a, const long a_offset,
-                  __global REAL* restrict out, const long out_offset, __global const REAL* restrict bias, const long bias_offset) {
+                  __global REAL* restrict out, const long out_offset, __global const REAL* restrict bias, const long bias_offset, TAIL_PARAMETERS) {
+    const struct Tail tail = TAIL_OF_PARAMETERS;
     __local REAL4 left[2][SLICE * ROWS_PITCH], right[2][SLICE * COLUMNS_PITCH];
     const int tiles = d.row_tiles * d.column_tiles;
     const int z = get_group_id(0) / tiles, part = z / d.groups, group = z - part * d.groups;
@@ -102,8 +104,10 @@ void conv2d_local(const struct Conv d, __global const REAL* restrict x, const lo
     }
 
     const int first_filter = group * d.filters + row;
-    out += out_offset + part * d.partial + d.out_first + (long)first_filter * d.out_channel;
+    const long out_begin = part * d.partial + d.out_first + (long)first_filter * d.out_channel;
+    out += out_offset;
     bias += bias_offset + first_filter;
+#define FINISHED(value, r, at) finished(tail, d.has_bias ? value + bias[ROW_OF(r)] : value, 0, at)
     #pragma unroll
     for (int t = 0; t < COLUMN_STRIPS; ++t) {
         const int first = COLUMN_OF(t);
@@ -111,15 +115,19 @@ void conv2d_local(const struct Conv d, __global const REAL* restrict x, const lo
         int image_at = (column + first) / plane, p_at = (column + first - image_at * plane) / d.columns;
         int q_at = column + first - image_at * plane - p_at * d.columns;
 #if OUT_4
-        __global REAL* to = out + image_at * d.out_image + p_at * d.columns + q_at;
+        const long to = out_begin + image_at * d.out_image + p_at * d.columns + q_at;
         #pragma unroll
-        for (int r = 0; r < 4 * ROW_STRIPS; ++r)
-            if (ROW_OF(r) < height) *(__global REAL4*)(to + ROW_OF(r) * d.out_channel) = sum[r][t] + (REAL4)(d.has_bias ? bias[ROW_OF(r)] : (REAL)0);
+        for (int r = 0; r < 4 * ROW_STRIPS; ++r) {
+            const long at = to + ROW_OF(r) * d.out_channel;
+            if (ROW_OF(r) < height)
+                *(__global REAL4*)(out + at) = (REAL4)(FINISHED(sum[r][t].x, r, at), FINISHED(sum[r][t].y, r, at + 1), FINISHED(sum[r][t].z, r, at + 2),
+                                                       FINISHED(sum[r][t].w, r, at + 3));
+        }
 #else
         long to[4];
         #pragma unroll
         for (int v = 0; v < 4; ++v) {
-            to[v] = image_at * d.out_image + p_at * (long)d.out_row_step + q_at * (long)d.out_column_step;
+            to[v] = out_begin + image_at * d.out_image + p_at * (long)d.out_row_step + q_at * (long)d.out_column_step;
             if (++q_at == d.columns) {
                 q_at = 0;
                 if (++p_at == d.rows) p_at = 0, ++image_at;
@@ -128,12 +136,11 @@ void conv2d_local(const struct Conv d, __global const REAL* restrict x, const lo
         #pragma unroll
         for (int r = 0; r < 4 * ROW_STRIPS; ++r) {
             if (ROW_OF(r) >= height) continue;
-            const REAL4 total = sum[r][t] + (REAL4)(d.has_bias ? bias[ROW_OF(r)] : (REAL)0);
-            __global REAL* channel = out + ROW_OF(r) * d.out_channel;
-            channel[to[0]] = total.x;
-            if (first + 1 < width) channel[to[1]] = total.y;
-            if (first + 2 < width) channel[to[2]] = total.z;
-            if (first + 3 < width) channel[to[3]] = total.w;
+            const long channel = ROW_OF(r) * d.out_channel;
+            out[channel + to[0]] = FINISHED(sum[r][t].x, r, channel + to[0]);
+            if (first + 1 < width) out[channel + to[1]] = FINISHED(sum[r][t].y, r, channel + to[1]);
+            if (first + 2 < width) out[channel + to[2]] = FINISHED(sum[r][t].z, r, channel + to[2]);
+            if (first + 3 < width) out[channel + to[3]] = FINISHED(sum[r][t].w, r, channel + to[3]);
         }
 #endif
     }
@@ -250,15 +257,17 @@ __kernel void conv2d_local_flip(const struct Flip d, const long count, __global 
     packed[packed_offset + at] = weight[weight_offset + (o * d.channels + c) * d.taps + d.first + i * d.step_h + j * d.step_w];
 }
 #else
-// out[n, o, p, q] = bias[o] + sum over parts of partial, in their order; `plane` elements for each o. A work-item each.
+// out[n, o, p, q] = tail(bias[o] + sum over parts of partial), in their order; `plane` elements for each o. A work-item each.
 __kernel void conv2d_local_join(const long count, const long parts, const long plane, const int filters, const int has_bias, __global const REAL* restrict partial,
                                 const long partial_offset, __global REAL* restrict out, const long out_offset, __global const REAL* restrict bias,
-                                const long bias_offset) {
+                                const long bias_offset, TAIL_PARAMETERS) {
     const long at = get_global_id(0);
     if (at >= count) return;
+    const struct Tail tail = TAIL_OF_PARAMETERS;
     REAL sum = 0;
     for (long k = 0; k < parts; ++k) sum += partial[partial_offset + k * count + at];
     const long channel = at / plane;
-    out[out_offset + at] = has_bias ? sum + bias[bias_offset + channel - channel / filters * filters] : sum;
+    if (has_bias) sum += bias[bias_offset + channel - channel / filters * filters];
+    out[out_offset + at] = finished(tail, sum, 0, at);
 }
 #endif

@@ -37,10 +37,15 @@ class Conv2dDepthwiseDirect final : public Conv2dStrategy {
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
         const auto& [x, weight, out, bias] = operands;
         switch (problem.direction) {
-            case Conv2dDirection::forward: return forward(problem, x, weight, out, bias, problem.input, problem.output, problem.padding, false);
+            case Conv2dDirection::forward: return forward(problem, x, weight, out, bias, problem.input, problem.output, problem.padding, false, {});
             case Conv2dDirection::backward_input: return backward_input(problem, operands);
             case Conv2dDirection::backward_weights: return backward_weights(problem, operands);
         }
+    }
+
+    bool run_with_tail(const Conv2dProblem& problem, const Conv2dOperands& operands, const ProductTail& tail, std::string_view) const override {
+        forward(problem, operands.x, operands.weight, operands.out, operands.bias, problem.input, problem.output, problem.padding, false, tail);
+        return true;
     }
 
   private:
@@ -51,8 +56,10 @@ class Conv2dDepthwiseDirect final : public Conv2dStrategy {
                 .rows = narrow(output[0]), .columns = narrow(output[1]), .first_h = narrow(-padding[0]), .first_w = narrow(-padding[1])};
     }
 
-    static Kernel kernel_of(const Conv2dProblem& problem, const Device& device, const char* name, std::int64_t stage, std::int64_t down, std::int64_t group) {
+    static Kernel kernel_of(const Conv2dProblem& problem, const Device& device, const char* name, std::int64_t stage, std::int64_t down, std::int64_t group,
+                            const ProductTail& tail = {}) {
         Defines defines = real_defines(problem.dtype);
+        set_activation(defines, tail);
         defines.set("STAGE", stage).set("TAPS_H", problem.filter[0]).set("TAPS_W", problem.filter[1]).set("STEP_H", problem.stride[0]).set("STEP_W", problem.stride[1]);
         return {device, {"conv2d_depthwise_direct.cl", name, defines.set("HOP_H", problem.dilation[0]).set("HOP_W", problem.dilation[1]).set("DOWN", down).set("GROUP", group)}};
     }
@@ -64,22 +71,23 @@ class Conv2dDepthwiseDirect final : public Conv2dStrategy {
 
     /// Also backward_input where the stride is 1.
     static void forward(const Conv2dProblem& problem, const View& x, const View& weight, const View& out, const std::optional<View>& bias, const Pair& input,
-                        const Pair& output, const Pair& padding, bool flip) {
+                        const Pair& output, const Pair& padding, bool flip, const ProductTail& tail) {
         const std::int64_t down = problem.dilation[0] == 1 && problem.stride[0] <= 2 ? std::min(kDown, output[0]) : 1;
         Depthwise d = arguments_of(problem, input, output, padding);
         d.blocks = narrow(ceil_div(output[0], down));
         d.flip = flip ? 1 : 0;
         d.has_bias = bias ? 1 : 0;
-        const Kernel kernel = kernel_of(problem, out.device(), "conv2d_depthwise_direct", 0, down, 1);
+        const Kernel kernel = kernel_of(problem, out.device(), "conv2d_depthwise_direct", 0, down, 1, tail);
+        const TailArguments arguments(tail, x);
         launch(kernel, items_of(kernel, problem.images * problem.channels * d.blocks * d.columns),
-               {d, x.argument(), weight.argument(), out.argument(), (bias ? *bias : weight).argument()});
+               arguments.behind({d, x.argument(), weight.argument(), out.argument(), (bias ? *bias : weight).argument()}));
     }
 
     static void backward_input(const Conv2dProblem& problem, const Conv2dOperands& operands) {
         if (problem.stride == Pair{1, 1}) {
             Pair padding{};
             for (std::size_t i = 0; i < 2; ++i) padding[i] = (problem.filter[i] - 1) * problem.dilation[i] - problem.padding[i];
-            return forward(problem, operands.out, operands.weight, operands.x, std::nullopt, problem.output, problem.input, padding, true);
+            return forward(problem, operands.out, operands.weight, operands.x, std::nullopt, problem.output, problem.input, padding, true, {});
         }
         const Kernel kernel = kernel_of(problem, operands.x.device(), "conv2d_depthwise_direct_backward_input", 1, 1, 1);
         launch(kernel, items_of(kernel, operands.x.numel()),

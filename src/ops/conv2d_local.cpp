@@ -85,7 +85,8 @@ LocalProduct product_of(const Conv2dSum& sum, const Conv2dProblem& problem) {
             .may_split = sum.out_column_step == 1 && sum.out_row_step == horizontal.size};
 }
 
-void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, const View& weight, const View& out, const std::optional<View>& bias, std::string_view variant) {
+void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, const View& weight, const View& out, const std::optional<View>& bias, const ProductTail& tail,
+             std::string_view variant) {
     const Device device = out.device();
     const LocalProduct product = product_of(sum, problem);
     Conv d = arguments_of(sum, problem, x, out);
@@ -100,6 +101,7 @@ void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, 
         Defines defines = real_defines(problem.dtype);
         set_tile(defines, cut.tile, device);
         defines.set("A_FORM", (forward ? 2 : 0) + (a_4 ? 1 : 0)).set("OUT_4", out_4 && (cut.parts > 1 || begins_aligned(out)) ? 1 : 0);
+        if (cut.parts == 1) set_activation(defines, tail);
         return kernel_of(device, "conv2d_local", Stage::sum, defines);
     };
     const auto [kernel, cut] = kernel_for(local_cuts(device, problem.dtype, product, variant), make);
@@ -109,10 +111,14 @@ void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, 
     d.partial = out.numel();
     d.has_bias = bias && cut.parts == 1 ? 1 : 0;
     const View& any = bias ? *bias : a;
-    launch(kernel, range_of(d, cut), {d, x.argument(), a.argument(), to.argument(), any.argument()});
+    const TailArguments none({}, a), arguments(tail, a);
+    launch(kernel, range_of(d, cut), (cut.parts == 1 ? arguments : none).behind({d, x.argument(), a.argument(), to.argument(), any.argument()}));
     if (cut.parts == 1) return;
-    const Kernel join = kernel_of(device, "conv2d_local_join", Stage::join, real_defines(problem.dtype));
-    launch(join, items_of(join, out.numel()), {out.numel(), cut.parts, d.out_channel, narrow(out.shape[1]), bias ? 1 : 0, to.argument(), out.argument(), any.argument()});
+    Defines defines = real_defines(problem.dtype);
+    set_activation(defines, tail);
+    const Kernel join = kernel_of(device, "conv2d_local_join", Stage::join, defines);
+    launch(join, items_of(join, out.numel()),
+           arguments.behind({out.numel(), cut.parts, d.out_channel, narrow(out.shape[1]), bias ? 1 : 0, to.argument(), out.argument(), any.argument()}));
 }
 
 /// Of backward_weights: rows are filters, columns are streams, k are positions.
@@ -176,17 +182,25 @@ class Conv2dLocal final : public Conv2dStrategy {
         const auto& [x, weight, out, bias] = operands;
         if (!local_tiles_fit(x.device(), problem.dtype)) return (conv2d_tiled().can_serve(problem) ? conv2d_tiled() : conv2d_direct()).run(problem, operands);
         switch (problem.direction) {
-            case Conv2dDirection::forward:
-                for (const Conv2dSum& sum : conv2d_sums(problem)) run_sum(sum, problem, x, weight, out, bias, variant);
-                return;
+            case Conv2dDirection::forward: return forward(problem, operands, {}, variant);
             case Conv2dDirection::backward_input:
-                for (const Conv2dSum& sum : conv2d_sums(problem)) run_sum(sum, problem, out, weight, x, std::nullopt, variant);
+                for (const Conv2dSum& sum : conv2d_sums(problem)) run_sum(sum, problem, out, weight, x, std::nullopt, {}, variant);
                 return;
             case Conv2dDirection::backward_weights: return backward_weights(problem, operands, variant);
         }
     }
 
+    bool run_with_tail(const Conv2dProblem& problem, const Conv2dOperands& operands, const ProductTail& tail, std::string_view variant) const override {
+        if (!local_tiles_fit(operands.x.device(), problem.dtype)) return false;
+        forward(problem, operands, tail, variant);
+        return true;
+    }
+
   private:
+    static void forward(const Conv2dProblem& problem, const Conv2dOperands& operands, const ProductTail& tail, std::string_view variant) {
+        for (const Conv2dSum& sum : conv2d_sums(problem)) run_sum(sum, problem, operands.x, operands.weight, operands.out, operands.bias, tail, variant);
+    }
+
     static constexpr std::int64_t kMost = std::int64_t{1} << 30, kFewRows = 8;
 };
 

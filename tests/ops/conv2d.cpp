@@ -203,6 +203,44 @@ TEST_CASE("conv2d: an epilogue changes the result on its way") {
     CHECK(difference(out, expected, c.forward_tolerance(DType::f32)) == "");
 }
 
+TEST_CASE("conv2d: epilogues within the kernels, and behind them") {
+    const Conv2dCase plain{"", {2, 3, 6, 7}, {4, 3, 3, 3}}, even{"", {1, 5, 4, 4}, {8, 5, 1, 1}}, depthwise{"", {2, 3, 9, 8}, {3, 1, 3, 3}, {.padding = {1, 1}, .groups = 3}};
+    for (const Conv2dCase& c : {plain, even, depthwise})
+        for (const Family family : {Family::cpu_like, Family::gpu_like}) {
+            if (small_cases() && (family == Family::cpu_like || &c == &even)) continue;
+            const ops::FamilyScope scope(family);
+            const Shape shape = c.out();
+            const auto x = random_tensor(c.x, 1), weight = random_tensor(c.weight, 2), bias = random_tensor({c.weight[0]}, 3), residual = random_tensor(shape, 4);
+            const auto columns = random_tensor({shape[3]}, 5);
+            const auto expected = conv2d_reference(c, values(x), values(weight), values(bias));
+            const auto added = values(residual), by_column = values(columns);
+            const auto apply = [](ops::Function function, std::initializer_list<ops::Expression> inputs) {
+                return ops::Expression::apply(function, std::vector<ops::Expression>(inputs));
+            };
+            const ops::Expression result = ops::Expression::operator_result(DType::f32, shape);
+            const auto check_tail = [&](const ops::Expression& tail, const auto& wanted) {
+                const Tensor out = unwritten(shape, DType::f32);
+                ops::conv2d_forward(x.view(), weight.view(), bias.view(), out.view(), c.options, {tail});
+                auto all = expected;
+                for (std::size_t i = 0; i < all.size(); ++i) all[i] = wanted(all[i], i);
+                CHECK(difference(out, all, c.forward_tolerance(DType::f32)) == "");
+            };
+            check_tail(apply(ops::Function::relu, {apply(ops::Function::add, {result, residual.view()})}), [&](double v, std::size_t i) { return std::max(0.0, v + added[i]); });
+            check_tail(apply(ops::Function::tanh, {result}), [](double v, std::size_t) { return std::tanh(v); });
+            check_tail(apply(ops::Function::add, {result, columns.view()}), [&](double v, std::size_t i) { return v + by_column[i % by_column.size()]; });
+            if (small_cases()) continue;
+            for (const char* variant : {"32x32", "32x32x2"}) {
+                const auto problem = problem_of(c, DType::f32, Family::gpu_like, Conv2dDirection::forward);
+                const Tensor out = unwritten(shape, DType::f32);
+                const ops::ProductTail tail{.alpha = 2, .beta = -1, .residual = residual.view(), .activation = ops::Function::tanh};
+                CHECK(ops::conv2d_local().run_with_tail(problem, {x.view(), weight.view(), out.view(), bias.view()}, tail, variant));
+                auto all = expected;
+                for (std::size_t i = 0; i < all.size(); ++i) all[i] = std::tanh(2 * all[i] - added[i]);
+                CHECK(difference(out, all, c.forward_tolerance(DType::f32)) == "");
+            }
+        }
+}
+
 TEST_CASE("conv2d: the same inputs give the same bits") {
     if (small_cases()) return;
     const Conv2dCase c{"", {9, 3, 12, 11}, {7, 3, 3, 3}, {.padding = {1, 1}}};
