@@ -78,9 +78,13 @@ void conv2d_banded(const struct Banded args, __global const REAL* restrict x, co
     const int phase_rows = (d.rows + UP_H - 1) / UP_H, count = min(d.band, phase_rows - first);
     const int out_rows = min(count * UP_H, d.rows - first * UP_H), size = count * d.pitch;
     const long from = n * d.x_image + (long)group * d.channels * d.x_channel;
-    for (int c = 0; c < d.channels; ++c)
+    const int copied = (count + d.reach) * d.pitch;
+    for (int c = 0; c < d.channels; ++c) {
+        // What lies behind the rows is read, and not stored.
+        for (int e = c * d.copy_size; e < (c + 1) * d.copy_size; e += d.phase_size) clear(block + e + copied, d.phase_size - copied);
         copy_band(&shape, x + x_offset + from + c * d.x_channel, d.x_count - from - c * d.x_channel, first, count + d.reach, block + c * d.copy_size);
-    clear(block + d.channels * d.copy_size, d.made - d.channels * d.copy_size);  // read behind the last row, and not stored
+    }
+    clear(block + d.channels * d.copy_size, d.made - d.channels * d.copy_size);
     const int first_panel = get_global_id(1) * d.row_panels_each, end_panel = min(first_panel + d.row_panels_each, d.row_panels);
     for (int panel = first_panel; panel < end_panel; ++panel) {
         const int height = min(ROWS, d.filters - panel * ROWS);

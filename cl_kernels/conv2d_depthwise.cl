@@ -187,16 +187,6 @@ void conv2d_depthwise(const struct Depthwise args, __global const REAL* restrict
     }
 }
 #else
-// The sums over `count` vectors one after the other, in place: neighbours with neighbours, until one number is left of each. A vector
-// behind them is read, and not used.
-static void add_lanes(__local REAL* sums, const int count) {
-    for (int width = VW / 2; width > 0; width /= 2)
-        for (int e = 0; e < count * width; e += VW) {
-            const VEC low = VLOAD(sums + 2 * e), high = VLOAD(sums + 2 * e + VW);
-            VSTORE(EVEN(low, high) + ODD(low, high), sums + e);
-        }
-}
-
 // A work-item takes `lot` channels at once, since their planes are neighbours in memory, and keeps their sums in local memory.
 // global size (ceil(channels / (lot * lots_each)), ceil(images / each)); partials[chunk][c][i][j]
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))

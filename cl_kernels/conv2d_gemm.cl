@@ -198,15 +198,15 @@ __kernel void conv2d_gemm_flip(const struct Flip d, __global const REAL* restric
 #define FACTOR(i, k) left[i][k]
 #endif
 
-// Adds the product of a column of weights with a row of the copied windows.
-#define MULTIPLY(k)                                                                            \
+// Adds the product of a column of weights with `vectors` vectors of a row of the copied windows.
+#define MULTIPLY(k, vectors)                                                                   \
     {                                                                                          \
         const long position = k;                                                               \
-        VEC values[VECTORS];                                                                   \
-        _Pragma("unroll") for (int v = 0; v < VECTORS; ++v) values[v] = VLOAD(right + v * VW); \
+        VEC values[vectors];                                                                   \
+        _Pragma("unroll") for (int v = 0; v < vectors; ++v) values[v] = VLOAD(right + v * VW); \
         _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                     \
             const VEC factor = (VEC)(FACTOR(i, position));                                     \
-            _Pragma("unroll") for (int v = 0; v < VECTORS; ++v) sum[i][v] = fma(factor, values[v], sum[i][v]); \
+            _Pragma("unroll") for (int v = 0; v < vectors; ++v) sum[i][v] = fma(factor, values[v], sum[i][v]); \
         }                                                                                      \
     }
 
@@ -266,9 +266,12 @@ void conv2d_gemm(const struct Conv d, __global const REAL* restrict x, const lon
                 const int channels = steps / taps;
                 for (int c = 0; c < channels; ++c)
                     for (int y = 0; y < d.taps_h; ++y)
-                        for (int z = 0; z < d.taps_w; ++z, right += COLUMNS) MULTIPLY(c * d.a_channel + y * d.a_h + z * d.a_w)
+                        for (int z = 0; z < d.taps_w; ++z, right += COLUMNS) MULTIPLY(c * d.a_channel + y * d.a_h + z * d.a_w, VECTORS)
 #else
-                for (int k = 0; k < steps; ++k, right += COLUMNS) MULTIPLY(k)
+                if (d.positions - (long)panel * COLUMNS > VW)
+                    for (int k = 0; k < steps; ++k, right += COLUMNS) MULTIPLY(k, VECTORS)
+                else  // what is left of the last image
+                    for (int k = 0; k < steps; ++k, right += COLUMNS) MULTIPLY(k, 1)
 #endif
                 if (whole) {
                     #pragma unroll

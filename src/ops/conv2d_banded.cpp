@@ -1,19 +1,17 @@
-// Convolution by register tiles over bands of rows in local memory (cl_kernels/conv2d_banded.cl): forward and backward_input, on
-// CPU-like devices.
+// Convolution by register tiles over bands of rows in local memory, on CPU-like devices: forward and backward_input
+// (cl_kernels/conv2d_banded.cl); backward_weights is in conv2d_banded_weights.cpp.
 #include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
 
-#include "conv2d_strategy.hpp"
+#include "conv2d_banded.hpp"
 #include "vector_form.hpp"
 
 namespace declivity::ops {
+namespace banded {
 namespace {
 
-constexpr std::int64_t kBlockBytes = 256 * 1024;  // of local memory, that stay in the second cache
-constexpr std::int64_t kGroupsPerUnit = 4;        // so that all compute units end at about the same time
-constexpr std::int64_t kLeastBand = 4;            // rows, for which copying the rows around them is worth while
 constexpr std::int64_t kMostTaps = 49, kMostPhases = 16;
 constexpr std::int64_t kFewFilters = 8, kManyChannels = 64;
 constexpr double kGain = 0.95;                    // that a later tile must promise
@@ -27,8 +25,6 @@ struct Banded {
     std::int32_t channels, filters, height, width, rows, columns, step_h, step_w, above, left, hop_h, hop_w, padding_h, padding_w;
     std::int32_t pitch, band, bands, reach, phase_size, copy_size, made, made_size, used, row_panels, row_panels_each, has_bias;
 };
-
-std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(value); }
 
 std::string name_of(const RegisterTile& tile) { return fmt::format("{}x{}", tile.rows, tile.vectors); }
 
@@ -100,11 +96,12 @@ class Conv2dBanded final : public Conv2dStrategy {
     [[nodiscard]] std::string_view name() const override { return "banded"; }
 
     [[nodiscard]] bool can_serve(const Conv2dProblem& problem) const override {
-        if (problem.family != Family::cpu_like || problem.direction == Conv2dDirection::backward_weights || problem.taps() > kMostTaps) return false;
+        if (problem.family != Family::cpu_like || problem.taps() > kMostTaps) return false;
         constexpr std::int64_t most = 1 << 20;
         for (std::size_t i = 0; i < 2; ++i)
             if (std::max({problem.input[i] * problem.stride[i], problem.output[i] * problem.stride[i], problem.padding[i], problem.filter[i] * problem.dilation[i]}) > most) return false;
         if (std::max(problem.channels, problem.filters) * problem.taps() > most || problem.stride[0] * problem.stride[1] > kMostPhases) return false;
+        if (problem.direction == Conv2dDirection::backward_weights) return can_serve_weights(problem);
         const Layout layout = layout_of(problem);
         if (layout.zeros[0] < 0 || layout.zeros[1] < 0) return false;
         const VectorForm form = problem.dtype == DType::f64 ? VectorForm{8, 32} : VectorForm{16, 32};
@@ -114,6 +111,7 @@ class Conv2dBanded final : public Conv2dStrategy {
     /// Where elements are met by several taps or phases, and what the channels of a tile hold stays in the first cache; forward's strides
     /// spread it too far, unless the filters are few.
     [[nodiscard]] bool pays(const Conv2dProblem& problem) const override {
+        if (problem.direction == Conv2dDirection::backward_weights) return pays_for_weights(problem);
         const Layout layout = layout_of(problem);
         const bool strided = problem.stride[0] * problem.stride[1] > 1;
         if (problem.direction == Conv2dDirection::forward) return problem.taps() > 1 && (layout.filters <= kFewFilters || (!strided && layout.channels < kManyChannels));
@@ -121,6 +119,7 @@ class Conv2dBanded final : public Conv2dStrategy {
     }
 
     [[nodiscard]] std::vector<std::string> variants(const Device& device, const Conv2dProblem& problem) const override {
+        if (problem.direction == Conv2dDirection::backward_weights) return {""};
         std::vector<std::string> names;
         const VectorForm form = vector_form(device, problem.dtype);
         for (const RegisterTile& tile : kTiles)
@@ -130,12 +129,13 @@ class Conv2dBanded final : public Conv2dStrategy {
     }
 
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) const override {
+        if (problem.direction == Conv2dDirection::backward_weights) return backward_weights(problem, operands);
         const bool back = problem.direction == Conv2dDirection::backward_input;
         const View &x = back ? operands.out : operands.x, &out = back ? operands.x : operands.out, &weight = operands.weight;
         const Device device = out.device();
         const VectorForm form = vector_form(device, problem.dtype);
         const Layout layout = layout_of(problem);
-        const std::int64_t block = std::min<std::int64_t>(kBlockBytes, static_cast<std::int64_t>(device.info().local_memory) - 1024) / static_cast<std::int64_t>(size_of(problem.dtype));
+        const std::int64_t block = block_of(device, problem.dtype);
         const std::int64_t units = device.info().compute_units;
         const std::optional<Plan> plan = plan_of(problem, layout, form, units, block, variant);
         if (!plan) return conv2d_direct().run(problem, operands, {});  // less local memory than such devices have
@@ -166,9 +166,10 @@ class Conv2dBanded final : public Conv2dStrategy {
 };
 
 }  // namespace
+}  // namespace banded
 
 const Conv2dStrategy& conv2d_banded() {
-    static const Conv2dBanded strategy;
+    static const banded::Conv2dBanded strategy;
     return strategy;
 }
 

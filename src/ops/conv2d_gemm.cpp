@@ -62,7 +62,7 @@ void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, 
     const bool forward = problem.direction == Conv2dDirection::forward;
     const auto& [vertical, horizontal] = sum.axes;
     const std::int64_t taps = vertical.taps * horizontal.taps, inner = sum.channels * taps, positions = problem.images * vertical.size * horizontal.size;
-    const RegisterTile tile = choose_tile(form, sum.filters, positions, variant);
+    const RegisterTile tile = choose_tile(form, sum.filters, positions, variant, true);
     const std::int64_t columns = tile.vectors * form.vector;
     const std::int64_t block = std::min<std::int64_t>(kBlockBytes, static_cast<std::int64_t>(device.info().local_memory) - 1024) / static_cast<std::int64_t>(size_of(problem.dtype));
 
@@ -101,10 +101,10 @@ void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, 
 
 }  // namespace
 
-RegisterTile choose_tile(const VectorForm& form, std::int64_t rows, std::int64_t columns, std::string_view variant) {
+RegisterTile choose_tile(const VectorForm& form, std::int64_t rows, std::int64_t columns, std::string_view variant, bool narrow_ends) {
     for (const RegisterTile& tile : kTiles)
         if (!variant.empty() && variant == name_of(tile)) return tile;
-    return cheapest_tile(kTiles, form, rows, columns, kGain);
+    return cheapest_tile(kTiles, form, rows, columns, kGain, narrow_ends);
 }
 
 namespace {

@@ -8,9 +8,10 @@ namespace declivity::ops::gemm {
 namespace {
 
 constexpr std::int64_t kBlockBytes = 256 * 1024, kSumBytes = 256 * 1024;  // that stay in the second cache together
-constexpr std::int64_t kBlockK = 192;        // positions; a panel of dout then mostly stays in the first cache
+constexpr std::int64_t kBlockK = 200;        // positions: those of common images, 14 x 14, or a part of larger ones; a panel of dout then mostly stays in the first cache
 constexpr std::int64_t kGroupsPerUnit = 4;   // so that all compute units end at about the same time
 constexpr std::int64_t kLeastRows = 96;      // of a work-group; with fewer, copying dout costs too much
+constexpr std::int64_t kManyRows = 128;      // with so many, copying is cheap
 
 /// As the struct of the kernel.
 struct Gradient {
@@ -34,8 +35,8 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
     const Device device = operands.x.device();
     const VectorForm form = vector_form(device, problem.dtype);
     const bool single = problem.taps() == 1 && problem.stride == std::array<std::int64_t, 2>{1, 1} && problem.padding == std::array<std::int64_t, 2>{0, 0};
-    // Each element of the operand that is copied is used once for each row of the product.
-    const bool swapped = single && problem.filters > problem.channels;
+    // Each element of the operand that is copied is used once for each row of the product; when it is x, the result needs no transposition.
+    const bool swapped = single && (problem.filters > problem.channels || problem.filters_per_group() >= kManyRows);
     const std::int64_t channels = swapped ? problem.filters_per_group() : problem.channels_per_group();
     const std::int64_t filters = swapped ? problem.channels_per_group() : problem.filters_per_group();
     const View& dout = swapped ? operands.x : operands.out;

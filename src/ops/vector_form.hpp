@@ -25,15 +25,19 @@ struct RegisterTile {
 };
 
 /// The tile of least cost: multiply-adds of vectors, two at a time, and loads of numbers and vectors, two at a time; what a
-/// tile covers beyond the edges is lost. Each tile is a kernel to compile, so a later one must cost no more than `gain` times an
-/// earlier one. The last tile stands in when none fits.
-inline RegisterTile cheapest_tile(std::span<const RegisterTile> tiles, const VectorForm& form, std::int64_t rows, std::int64_t columns, double gain = 1) {
+/// tile covers beyond the edges is lost, unless `narrow_ends` says that a last tile whose columns fit into one vector takes no more. Each
+/// tile is a kernel to compile, so a later one must cost no more than `gain` times an earlier one. The last tile stands in when none fits.
+inline RegisterTile cheapest_tile(std::span<const RegisterTile> tiles, const VectorForm& form, std::int64_t rows, std::int64_t columns, double gain = 1, bool narrow_ends = false) {
+    constexpr std::int64_t latency = 8;  // multiply-adds that wait for one another
+    const auto cost_of = [](std::int64_t height, std::int64_t vectors) { return std::max({height * vectors, height + vectors, latency}) + height / 4; };
     RegisterTile best = tiles.back();
     double least = std::numeric_limits<double>::infinity();
     for (const RegisterTile& tile : tiles) {
         if (!tile.fits(form)) continue;
-        const auto count = static_cast<double>(ceil_div(rows, tile.rows) * ceil_div(columns, tile.vectors * form.vector));
-        const double cost = count * static_cast<double>(std::max(tile.rows * tile.vectors, tile.rows + tile.vectors) + tile.rows / 4);
+        const std::int64_t width = tile.vectors * form.vector, rest = columns % width;
+        const bool narrow = narrow_ends && rest > 0 && rest <= form.vector;
+        const std::int64_t row = (narrow ? columns / width : ceil_div(columns, width)) * cost_of(tile.rows, tile.vectors) + (narrow ? cost_of(tile.rows, 1) : 0);
+        const auto cost = static_cast<double>(ceil_div(rows, tile.rows) * row);
         if (cost >= gain * least) continue;
         least = cost;
         best = tile;
