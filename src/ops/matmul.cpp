@@ -42,7 +42,8 @@ const MatmulStrategy& strategy(std::string_view name) {
     return *found;
 }
 
-/// Heuristics, until a tuner measures.
+/// Heuristics, until a tuner measures. CLBlast is left to it: it knows no tails, copies operands for many shapes, and on CPU-like
+/// devices its built-in parameters run at a small part of what a register tile reaches.
 std::string_view by_heuristics(const MatmulProblem& problem) {
     const auto& [a, b, out, batch, m, n, k, last_k, tail, variant] = problem;
     if (family_of(out.device()) == Family::gpu_like) return matmul_gemv_serves(problem) ? "gemv" : matmul_local_serves(problem) ? "local" : "tiled";
