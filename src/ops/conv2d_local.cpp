@@ -100,7 +100,7 @@ void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, 
     const bool flat = product.may_split, out_4 = flat && d.rows * d.columns % 4 == 0;
     const auto make = [&](const LocalCut& cut) {
         Defines defines = real_defines(problem.dtype);
-        set_tile(defines, cut.tile, device);
+        set_tile(defines, cut.tile);
         defines.set("A_FORM", (forward ? 2 : 0) + (a_4 ? 1 : 0)).set("OUT_4", out_4 && (cut.parts > 1 || begins_aligned(out)) ? 1 : 0);
         if (cut.parts == 1) set_activation(defines, tail);
         return kernel_of(device, "conv2d_local", Stage::sum, defines);
@@ -140,7 +140,7 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
     Conv d = arguments_of(conv2d_sums(as_forward(problem)).front(), problem, x, dout);
     const auto make = [&](const LocalCut& cut) {
         Defines defines = real_defines(problem.dtype);
-        set_tile(defines, cut.tile, device);
+        set_tile(defines, cut.tile);
         defines.set("OUT_4", product.columns % 4 == 0 && (cut.parts > 1 || begins_aligned(weight)) ? 1 : 0);
         return kernel_of(device, "conv2d_local_backward_weights", Stage::backward_weights, defines);
     };

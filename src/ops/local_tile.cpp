@@ -109,11 +109,9 @@ std::vector<std::string> local_variants(const Device& device, DType dtype, const
     return names;
 }
 
-void set_tile(Defines& defines, const LocalTile& tile, const Device& device) {
+void set_tile(Defines& defines, const LocalTile& tile) {
     defines.set("ROW_ITEMS", tile.row_items).set("COLUMN_ITEMS", tile.column_items).set("ROW_STRIPS", tile.row_strips);
     defines.set("COLUMN_STRIPS", tile.column_strips).set("SLICE", tile.slice);
-    // On a CPU these kernels run only in tests, which compile many.
-    defines.set("UNROLLED", device.info().type == DeviceType::cpu ? 0 : 1);
 }
 
 bool begins_aligned(const View& view) {

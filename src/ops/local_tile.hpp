@@ -44,8 +44,8 @@ std::vector<LocalCut> local_cuts(const Device& device, DType dtype, const LocalP
 /// The variants that are worth a measurement.
 std::vector<std::string> local_variants(const Device& device, DType dtype, const LocalProduct& product);
 
-/// ROW_ITEMS, ..., UNROLLED.
-void set_tile(Defines& defines, const LocalTile& tile, const Device& device);
+/// ROW_ITEMS, ..., SLICE.
+void set_tile(Defines& defines, const LocalTile& tile);
 
 /// The kernel for the first cut whose work-group the device can run as it was compiled, and that cut.
 template <class Make>

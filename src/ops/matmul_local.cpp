@@ -50,7 +50,7 @@ void matmul_local(const MatmulProblem& problem) {
     const std::int64_t a_form = form_of(a, a_lie, m, k), b_form = form_of(b, b_lie, n, k);
     const auto make = [&](const LocalCut& cut) {
         Defines defines = real_defines(out.dtype);
-        set_tile(defines, cut.tile, device);
+        set_tile(defines, cut.tile);
         defines.set("A_FORM", a_form).set("B_FORM", b_form).set("OUT_4", n % 4 == 0 && (cut.parts > 1 || begins_aligned(out)) ? 1 : 0);
         if (cut.parts == 1) set_activation(defines, tail);
         return Kernel(device, {"matmul_local.cl", "matmul_local", defines});
