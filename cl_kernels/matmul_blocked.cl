@@ -1,5 +1,5 @@
-// out[z][m][n] = tail(sum over k of a[z][m][k] * b[z][k][n]), for CPU-like devices, in one launch: tail adds bias[n] and takes
-// what is below 0 as 0, each where it is asked for.
+// out[z][m][n] = tail(sum over k of a[z][m][k] * b[z][k][n]), for CPU-like devices, in one launch. tail as in
+// product_tail.clh.
 //
 // A work-group multiplies some panels of ROWS rows with some of at most COLUMNS columns, one block of k after the other. For
 // each block it copies its part of b into local memory, in the order in which the inner loop reads it, and then takes one
@@ -17,6 +17,7 @@
 //   A_COPIED     0: a is read where it is, its elements along k are neighbours
 #define GROUP 1
 #include "vectors.clh"
+#include "product_tail.clh"
 
 #define VECTORS (COLUMNS / VW)
 
@@ -35,7 +36,7 @@ struct Product {
     int rows_each, columns_each, matrices_each;    // panels and matrices of a work-group
     int rows_copied;                               // panels of a at a time, where these are copied
     int k_block;
-    int has_bias, rectified;                       // has_bias 0: `bias` is any buffer, and not read
+    int has_tail;                                  // 0: results are stored as they are
 };
 
 // Panels of b are cut so that their widths differ by a vector at most.
@@ -130,28 +131,38 @@ struct Tile {
     long pitch;
     int height, width;   // what of it is there
     int add;             // to what earlier blocks of k left
-    int bias, rectified; // only after the last block of k
+    int finish;          // only after the last block of k
+    long column, at;     // of the first element: its column, and its place in the result
 };
 
-static inline VEC tail(VEC value, const struct Tile t) {
-    return t.rectified ? select(value, (VEC)(0), value < (VEC)(0)) : value;
+// As finished(), for a vector of neighbours.
+static inline VEC finished_vector(const struct Tail tail, const VEC sum, const long column, const long at) {
+    VEC value = (VEC)(tail.alpha) * sum;
+    if (tail.flags & TAIL_BIAS) value += VLOAD(tail.bias + column);
+    if (tail.flags & TAIL_RESIDUAL) value = fma((VEC)(tail.beta), VLOAD(tail.residual + at), value);
+#ifdef ACTIVATION
+    REAL each[VW];
+    VSTORE(value, each);
+    for (int e = 0; e < VW; ++e) each[e] = activation(each[e], tail.p, tail.q);
+    value = VLOAD(each);
+#endif
+    return tail.flags & TAIL_RELU ? select(value, (VEC)(0), value < (VEC)(0)) : value;
 }
 
 // Edges, and what is not simply stored or added.
-static __attribute__((noinline)) void store_tile(const struct Tile t, const REAL* tile, __global REAL* out, __global const REAL* bias) {
-    for (int i = 0; i < t.height; ++i, out += t.pitch, tile += COLUMNS) {
+static __attribute__((noinline)) void store_tile(const struct Tile t, const REAL* tile, __global REAL* out, const struct Tail tail) {
+    long at = t.at;
+    for (int i = 0; i < t.height; ++i, out += t.pitch, at += t.pitch, tile += COLUMNS) {
         int j = 0;
         for (; j + VW <= t.width; j += VW) {
             VEC value = VLOAD(tile + j);
             if (t.add) value += VLOAD(out + j);
-            if (t.bias) value += VLOAD(bias + j);
-            VSTORE(tail(value, t), out + j);
+            VSTORE(t.finish ? finished_vector(tail, value, t.column + j, at + j) : value, out + j);
         }
         for (; j < t.width; ++j) {
             REAL value = tile[j];
             if (t.add) value += out[j];
-            if (t.bias) value += bias[j];
-            out[j] = t.rectified && value < 0 ? (REAL)0 : value;
+            out[j] = t.finish ? finished(tail, value, t.column + j, at + j) : value;
         }
     }
 }
@@ -168,7 +179,7 @@ typedef struct Rows Left;
 // A tile of `vectors` vectors: a constant in each call.
 static inline __attribute__((always_inline))
 void multiply(const int vectors, const Left a, __local const REAL* right, const int steps, const struct Tile t, __global REAL* out,
-              __global const REAL* bias) {
+              const struct Tail tail) {
 #if A_COPIED
     __local const REAL* left = a;
 #else
@@ -197,7 +208,7 @@ void multiply(const int vectors, const Left a, __local const REAL* right, const 
         }
     }
     // Not for a single vector, since each such place is 0.1 s of compilation.
-    if (vectors > 1 && t.height == ROWS && t.width == vectors * VW && !t.bias && !t.rectified) {
+    if (vectors > 1 && t.height == ROWS && t.width == vectors * VW && !t.finish) {
         if (t.add) {
             #pragma unroll
             for (int i = 0; i < ROWS; ++i)
@@ -217,16 +228,16 @@ void multiply(const int vectors, const Left a, __local const REAL* right, const 
             #pragma unroll
             for (int v = 0; v < VECTORS; ++v)
                 if (v < vectors) VSTORE(sum[i][v], tile + i * COLUMNS + v * VW);
-        store_tile(t, tile, out, bias);
+        store_tile(t, tile, out, tail);
     }
 }
 
 // global size (ceil(column_panels / columns_each), ceil(row_panels / rows_each), ceil(matrices / matrices_each))
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void matmul_blocked(const struct Product d, __global const REAL* restrict a_base, const long a_offset, __global const REAL* restrict b_base,
-                    const long b_offset, __global REAL* restrict out_base, const long out_offset, __global const REAL* restrict bias,
-                    const long bias_offset) {
+                    const long b_offset, __global REAL* restrict out_base, const long out_offset, TAIL_PARAMETERS) {
     __local REAL block[BLOCK];
+    const struct Tail tail = TAIL_OF_PARAMETERS;
     const int first_panel = (int)get_group_id(0) * d.columns_each, end_panel = min(first_panel + d.columns_each, d.column_panels);
     const int first_row = (int)get_group_id(1) * d.rows_each, end_row = min(first_row + d.rows_each, d.row_panels);
     const long z_end = min(((long)get_group_id(2) + 1) * d.matrices_each, d.matrices);
@@ -255,16 +266,16 @@ void matmul_blocked(const struct Product d, __global const REAL* restrict a_base
                 for (int q = first_panel; q < end_panel; ++q) {
                     const int vector = first_vector(d, q), vectors = first_vector(d, q + 1) - vector;
                     const long column = (long)vector * VW;
-                    const struct Tile t = {d.N, height, (int)min((long)(vectors * VW), d.N - column), k_first > 0, last && d.has_bias, last && d.rectified};
-                    __global REAL* out = out_base + out_offset + z * d.out_batch + row * d.N + column;
+                    const struct Tile t = {d.N, height, (int)min((long)(vectors * VW), d.N - column), k_first > 0, last && d.has_tail,
+                                           column, z * d.out_batch + row * d.N + column};
+                    __global REAL* out = out_base + out_offset + t.at;
                     __local const REAL* right = block + (q - first_panel) * d.k_block * COLUMNS;
-                    __global const REAL* add = bias + bias_offset + column;
-                    if (vectors == VECTORS) multiply(VECTORS, left, right, steps, t, out, add);
+                    if (vectors == VECTORS) multiply(VECTORS, left, right, steps, t, out, tail);
 #if VECTORS > 2
-                    else if (vectors == VECTORS - 1) multiply(VECTORS - 1, left, right, steps, t, out, add);
+                    else if (vectors == VECTORS - 1) multiply(VECTORS - 1, left, right, steps, t, out, tail);
 #endif
 #if VECTORS > 1
-                    else multiply(1, left, right, steps, t, out, add);
+                    else multiply(1, left, right, steps, t, out, tail);
 #endif
                 }
             }

@@ -1,4 +1,4 @@
-// out[z][m][n] = tail(sum over k of a[z][m][k] * b[z][k][n]), tail as in matmul_blocked.cl, where the elements of both along k are neighbours in memory, as in a
+// out[z][m][n] = tail(sum over k of a[z][m][k] * b[z][k][n]), tail as in product_tail.clh, where the elements of both along k are neighbours in memory, as in a
 // dense layer whose batch is small: nothing is copied, and each weight is read from memory once. For CPU-like devices.
 //
 // A work-item computes tiles of ROWS x COLUMNS dot products at a time, each as a vector of VW partial sums. Its columns go
@@ -9,13 +9,13 @@
 //   ROWS, COLUMNS  of a tile; ROWS * COLUMNS + COLUMNS + 1 vectors must fit in the registers (src/ops/matmul_dot.cpp)
 #define GROUP 1
 #include "vectors.clh"
+#include "product_tail.clh"
 
 struct Product {
     long M, N, K;
     long a_batch, a_row, b_batch, b_column;  // elements from one matrix, row or column to the next
     long k_block;                            // a multiple of VW
     int row_tiles_each;                      // of a work-item
-    int has_bias, rectified;                 // has_bias 0: `bias` is any buffer, and not read
 };
 
 // The last elements of a row, and zeros.
@@ -28,15 +28,15 @@ static inline VEC load_part(__global const REAL* from, const int count) {
 // global size (ceil(N / COLUMNS), ceil(M / (ROWS * row_tiles_each)), batch)
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void matmul_dot(const struct Product product, __global const REAL* restrict a, const long a_offset, __global const REAL* restrict b,
-                const long b_offset, __global REAL* restrict out, const long out_offset, __global const REAL* restrict bias,
-                const long bias_offset) {
+                const long b_offset, __global REAL* restrict out_base, const long out_offset, TAIL_PARAMETERS) {
+    const struct Tail tail = TAIL_OF_PARAMETERS;
     const long z = get_global_id(2), column = get_global_id(0) * (long)COLUMNS;
     const long row_first = get_global_id(1) * (long)product.row_tiles_each * ROWS;
     const long row_end = min(product.M, row_first + (long)product.row_tiles_each * ROWS);
     const int width = (int)min((long)COLUMNS, product.N - column);
     a += a_offset + z * product.a_batch;
     b += b_offset + z * product.b_batch + column * product.b_column;
-    out += out_offset + z * product.M * product.N + column;
+    __global REAL* out = out_base + out_offset;
     long b_at[COLUMNS];
     #pragma unroll
     for (int j = 0; j < COLUMNS; ++j) b_at[j] = min(j, width - 1) * product.b_column;
@@ -82,14 +82,10 @@ void matmul_dot(const struct Product product, __global const REAL* restrict a, c
                 #pragma unroll
                 for (int j = 0; j < COLUMNS; ++j)
                     if (i < height && j < width) {
-                        __global REAL* at = out + (row + i) * product.N + j;
+                        const long at = (z * product.M + row + i) * product.N + column + j;
                         REAL total = vector_sum(sum[i][j]);
-                        if (k_first > 0) total += *at;
-                        if (k_end == product.K) {
-                            if (product.has_bias) total += bias[bias_offset + column + j];
-                            if (product.rectified && total < 0) total = 0;
-                        }
-                        *at = total;
+                        if (k_first > 0) total += out[at];
+                        out[at] = k_end == product.K ? finished(tail, total, column + j, at) : total;
                     }
         }
     }

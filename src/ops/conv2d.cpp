@@ -43,7 +43,8 @@ Conv2dProblem problem_of(std::string_view function, Conv2dDirection direction, c
 }  // namespace
 
 std::span<const Conv2dStrategy* const> conv2d_strategies() {
-    static const std::array<const Conv2dStrategy*, 7> all{&conv2d_depthwise(), &conv2d_winograd(4), &conv2d_winograd(2), &conv2d_banded(), &conv2d_gemm(), &conv2d_tiled(), &conv2d_direct()};
+    static const std::array<const Conv2dStrategy*, 9> all{&conv2d_depthwise(), &conv2d_depthwise_direct(), &conv2d_winograd(4), &conv2d_winograd(2), &conv2d_banded(),
+                                                          &conv2d_gemm(), &conv2d_local(), &conv2d_tiled(), &conv2d_direct()};
     return all;
 }
 
@@ -136,7 +137,11 @@ void conv2d_forward(const View& x, const View& weight, const std::optional<View>
     const Conv2dOperands operands{x, weight, out, bias};
     const Conv2dProblem problem = problem_of("conv2d_forward", Conv2dDirection::forward, operands, options);
     if (problem.images == 0) return;
-    run(problem, operands);
+    const Conv2dChoice choice = choose_conv2d(problem, x.device());
+    // A number for each column is nothing that kernels of convolutions know.
+    if (const auto tail = epilogue.tail ? product_tail(epilogue, out) : std::nullopt; tail && !tail->bias)
+        if (choice.strategy->run_with_tail(problem, operands, *tail, choice.variant)) return;
+    choice.strategy->run(problem, operands, choice.variant);
     apply_epilogue(epilogue, out);
 }
 

@@ -2,11 +2,11 @@
 // backward_input, on CPU-like devices.
 #include <algorithm>
 #include <array>
-#include <vector>
 
 #include <fmt/format.h>
 
 #include "conv2d_gemm.hpp"
+#include "conv2d_sum.hpp"
 #include "conv2d_tiled.hpp"
 #include "panels.hpp"
 
@@ -38,24 +38,10 @@ struct Flip {
 
 std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(value); }
 
-/// Positions along an axis, the elements of the filter that meet them, and where: position p and tap i meet input element
-/// p * step + first + i * hop, and element at + i * by of the filter.
-struct Axis {
-    std::int64_t size = 0, step = 1, first = 0, hop = 1, taps = 0, at = 0, by = 1;
-};
-
-/// The sum that a launch computes.
-struct Sum {
-    std::array<Axis, 2> axes;
-    std::int64_t channels, filters;          // of a group
-    std::array<std::int64_t, 2> input;       // height and width of what is read
-    std::int64_t out_first, out_row_step, out_column_step;
-};
-
 std::string name_of(const RegisterTile& tile) { return fmt::format("{}x{}", tile.rows, tile.vectors); }
 
 /// The weights of backward_input in panels: rows are the channels of x.
-View flipped(const Conv2dProblem& problem, const Sum& sum, const View& weight, std::int64_t rows, Defines defines) {
+View flipped(const Conv2dProblem& problem, const Conv2dSum& sum, const View& weight, std::int64_t rows, Defines defines) {
     if (problem.taps() == 1) return pack_panels(reshaped(weight, {problem.groups, problem.filters_per_group(), sum.filters}), 2, 1, rows);
     const auto& [vertical, horizontal] = sum.axes;
     const std::int64_t panels = ceil_div(sum.filters, rows);
@@ -70,19 +56,11 @@ View flipped(const Conv2dProblem& problem, const Sum& sum, const View& weight, s
     return packed;
 }
 
-void run_sum(Sum sum, const Conv2dProblem& problem, const View& x, const View& weight, const View& out, const std::optional<View>& bias, std::string_view variant) {
+void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, const View& weight, const View& out, const std::optional<View>& bias, std::string_view variant) {
     const Device device = out.device();
     const VectorForm form = vector_form(device, problem.dtype);
     const bool forward = problem.direction == Conv2dDirection::forward;
-    auto& [vertical, horizontal] = sum.axes;
-    // Where windows are single elements, an image is one row.
-    if (problem.taps() == 1 && vertical.step == 1 && horizontal.step == 1 && vertical.first == 0 && horizontal.first == 0 &&
-        sum.input[0] == vertical.size && sum.input[1] == horizontal.size && sum.out_column_step == 1) {
-        horizontal.size *= vertical.size;
-        vertical.size = 1;
-        sum.input = {1, horizontal.size};
-        sum.out_row_step = horizontal.size;
-    }
+    const auto& [vertical, horizontal] = sum.axes;
     const std::int64_t taps = vertical.taps * horizontal.taps, inner = sum.channels * taps, positions = problem.images * vertical.size * horizontal.size;
     const RegisterTile tile = choose_tile(form, sum.filters, positions, variant, true);
     const std::int64_t columns = tile.vectors * form.vector;
@@ -121,48 +99,6 @@ void run_sum(Sum sum, const Conv2dProblem& problem, const View& x, const View& w
            {arguments, x.argument(), a.argument(), out.argument(), (bias ? *bias : a).argument()});
 }
 
-void forward(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) {
-    Sum sum{.axes = {}, .channels = problem.channels_per_group(), .filters = problem.filters_per_group(), .input = problem.input,
-            .out_first = 0, .out_row_step = problem.output[1], .out_column_step = 1};
-    for (std::size_t i = 0; i < 2; ++i)
-        sum.axes[i] = {.size = problem.output[i], .step = problem.stride[i], .first = -problem.padding[i], .hop = problem.dilation[i], .taps = problem.filter[i]};
-    run_sum(sum, problem, operands.x, operands.weight, operands.out, operands.bias, variant);
-}
-
-/// backward_input: h = p * stride + r * dilation - padding. Positions h = stride * i + phase of x meet the elements r of the
-/// filter for which stride divides phase + padding - r * dilation, and then p is i plus that quotient.
-std::vector<Axis> phases_of(const Conv2dProblem& problem, std::size_t axis) {
-    const std::int64_t stride = problem.stride[axis];
-    std::vector<Axis> phases;
-    for (std::int64_t phase = 0; phase < std::min(stride, problem.input[axis]); ++phase) {
-        Axis one{.size = ceil_div(problem.input[axis] - phase, stride)};
-        for (std::int64_t r = 0; r < problem.filter[axis]; ++r) {
-            const std::int64_t distance = phase + problem.padding[axis] - r * problem.dilation[axis];
-            if (distance % stride != 0) continue;
-            if (one.taps == 0) one.at = r, one.first = distance / stride;
-            else if (one.taps == 1) one.by = r - one.at, one.hop = distance / stride - one.first;
-            ++one.taps;
-        }
-        phases.push_back(one);
-    }
-    return phases;
-}
-
-void backward_input(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) {
-    const std::array phases{phases_of(problem, 0), phases_of(problem, 1)};
-    for (std::size_t i = 0; i < phases[0].size(); ++i)
-        for (std::size_t j = 0; j < phases[1].size(); ++j) {
-            Sum sum{.axes = {phases[0][i], phases[1][j]}, .channels = problem.filters_per_group(), .filters = problem.channels_per_group(), .input = problem.output,
-                    .out_first = static_cast<std::int64_t>(i) * problem.input[1] + static_cast<std::int64_t>(j),
-                    .out_row_step = problem.stride[0] * problem.input[1], .out_column_step = problem.stride[1]};
-            if (sum.axes[0].taps * sum.axes[1].taps == 0) {  // an empty sum
-                sum.channels = 0;
-                for (Axis& axis : sum.axes) axis.taps = 1;
-            }
-            run_sum(sum, problem, operands.out, operands.weight, operands.x, std::nullopt, variant);
-        }
-}
-
 }  // namespace
 
 RegisterTile choose_tile(const VectorForm& form, std::int64_t rows, std::int64_t columns, std::string_view variant, bool narrow_ends) {
@@ -198,8 +134,12 @@ class Conv2dGemm final : public Conv2dStrategy {
 
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) const override {
         switch (problem.direction) {
-            case Conv2dDirection::forward: return forward(problem, operands, variant);
-            case Conv2dDirection::backward_input: return backward_input(problem, operands, variant);
+            case Conv2dDirection::forward:
+                for (const Conv2dSum& sum : conv2d_sums(problem)) run_sum(sum, problem, operands.x, operands.weight, operands.out, operands.bias, variant);
+                return;
+            case Conv2dDirection::backward_input:
+                for (const Conv2dSum& sum : conv2d_sums(problem)) run_sum(sum, problem, operands.out, operands.weight, operands.x, std::nullopt, variant);
+                return;
             case Conv2dDirection::backward_weights: return backward_weights(problem, operands, variant);
         }
     }

@@ -12,6 +12,8 @@
 #include <declivity/ops/conv2d.hpp>
 #include <declivity/runtime/device.hpp>
 
+#include "product_tail.hpp"
+
 namespace declivity::ops {
 
 enum class Conv2dDirection : std::uint8_t { forward, backward_input, backward_weights };
@@ -57,14 +59,18 @@ class Conv2dStrategy {
     [[nodiscard]] virtual std::vector<std::string> variants(const Device&, const Conv2dProblem&) const { return {""}; }
     /// Launches; operands are checked already.
     virtual void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant = {}) const = 0;
+    /// The same for forward, with a tail that has no bias. False: it knows no tails, and nothing was launched.
+    virtual bool run_with_tail(const Conv2dProblem&, const Conv2dOperands&, const ProductTail&, std::string_view = {}) const { return false; }
 };
 
 /// All strategies, the preferred first; the last one, `direct`, serves everything.
 std::span<const Conv2dStrategy* const> conv2d_strategies();
 const Conv2dStrategy& conv2d_banded();
 const Conv2dStrategy& conv2d_depthwise();
+const Conv2dStrategy& conv2d_depthwise_direct();
 const Conv2dStrategy& conv2d_direct();
 const Conv2dStrategy& conv2d_gemm();
+const Conv2dStrategy& conv2d_local();
 const Conv2dStrategy& conv2d_tiled();
 /// @param tile 2 or 4
 const Conv2dStrategy& conv2d_winograd(int tile);

@@ -8,9 +8,9 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
-#include "expression_node.hpp"
 #include "matmul_strategies.hpp"
 #include "tuning_table.hpp"
+#include "work_split.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -25,6 +25,8 @@ constexpr MatmulStrategy kStrategies[] = {
     {"blocked", matmul_blocked_serves, matmul_blocked, true},
     {"clblast", matmul_clblast_serves, matmul_clblast},
     {"dot", matmul_dot_serves, matmul_dot, true},
+    {"gemv", matmul_gemv_serves, matmul_gemv, true},
+    {"local", matmul_local_serves, matmul_local, true, matmul_local_variants},
     {"packed", matmul_packed_serves, matmul_packed},
     {"split", matmul_split_serves, matmul_split},
     {"tiled", matmul_tiled_serves, matmul_tiled},
@@ -40,41 +42,16 @@ const MatmulStrategy& strategy(std::string_view name) {
     return *found;
 }
 
-/// Heuristics, until a tuner measures. CLBlast's kernels are made for GPUs and for large single products; on CPU-like
+/// Heuristics, until a tuner measures. CLBlast is left to it: it knows no tails, copies operands for many shapes, and on CPU-like
 /// devices its built-in parameters run at a small part of what a register tile reaches.
 std::string_view by_heuristics(const MatmulProblem& problem) {
-    const auto& [a, b, out, batch, m, n, k, last_k, bias, rectified] = problem;
-    if (out.device().family() == Family::gpu_like) {
-        const bool large = m * n * k >= 64 * 64 * 64;
-        return large && batch <= 4 && matmul_clblast_serves(problem) ? "clblast" : "tiled";
-    }
+    const auto& [a, b, out, batch, m, n, k, last_k, tail, variant] = problem;
+    if (family_of(out.device()) == Family::gpu_like) return matmul_gemv_serves(problem) ? "gemv" : matmul_local_serves(problem) ? "local" : "tiled";
     if (matmul_dot_serves(problem) && k >= 32 && (m <= kFewRows || n <= kFewRows)) return "dot";
     if (!matmul_blocked_serves(problem)) return "tiled";
     // Parts of sums, where there are not enough sums for all compute units.
     const bool split = k >= kLongSum && batch * m * n <= k * kSplitEach && matmul_blocked_groups(problem) < std::int64_t{out.device().info().compute_units};
     return split && matmul_split_serves(problem) ? "split" : "blocked";
-}
-
-/// Takes from an epilogue what strategies know: a bias for each column, relu, or both. False: it is something else.
-bool take_tail(const Epilogue& epilogue, MatmulProblem& problem) {
-    using Kind = Expression::Node::Kind;
-    const auto is = [](const Expression::Node& node, Function function) { return node.kind == Kind::apply && node.function == function; };
-    const Expression* at = &epilogue.tail;
-    const bool rectified = is(*at->node(), Function::relu);
-    if (rectified) at = &at->node()->inputs[0];
-    const View* bias = nullptr;
-    if (is(*at->node(), Function::add)) {
-        const Expression::Node &left = *at->node()->inputs[0].node(), &right = *at->node()->inputs[1].node();
-        if (left.kind != Kind::operator_result || right.kind != Kind::view) return false;
-        bias = &right.view;
-        if (bias->shape.numel() != problem.n || !bias->dense() || bias->dtype != problem.out.dtype || may_overlap(*bias, problem.out)) return false;
-        if (bias->shape[bias->shape.rank() - 1] != problem.n) return false;
-    } else if (at->node()->kind != Kind::operator_result) {
-        return false;
-    }
-    problem.bias = bias;
-    problem.rectified = rectified;
-    return true;
 }
 
 }  // namespace
@@ -84,18 +61,21 @@ std::span<const MatmulStrategy> matmul_strategies() { return kStrategies; }
 MatmulChoice choose_matmul(const MatmulProblem& problem) {
     if (const char* wanted = std::getenv("DECLIVITY_MATMUL"); wanted != nullptr && *wanted != '\0') {
         const MatmulStrategy& named = strategy(wanted);
-        if (named.serves(problem)) return {&named, "DECLIVITY_MATMUL names it"};
+        if (named.serves(problem)) return {&named, "", "DECLIVITY_MATMUL names it"};
     }
     const TuningTable& table = TuningTable::of(problem.out.device());
     const bool tunes = tunes_on_use();
     if (tunes || table.generation() != 0) {
         auto entry = table.find(tuning_key(problem));
         if (!entry && tunes) entry = measure_matmul(problem);
-        if (entry)
+        if (entry) {
+            const std::string name = entry->winner.substr(0, entry->winner.find(' '));
             for (const MatmulStrategy& one : kStrategies)
-                if (one.name == entry->winner && one.serves(problem)) return {&one, "measured as the fastest on this device"};
+                if (one.name == name && one.serves(problem))
+                    return {&one, name.size() < entry->winner.size() ? entry->winner.substr(name.size() + 1) : "", "measured as the fastest on this device"};
+        }
     }
-    return {&strategy(by_heuristics(problem)), "rule of thumb: nothing was measured for this shape on this device"};
+    return {&strategy(by_heuristics(problem)), "", "rule of thumb: nothing was measured for this shape on this device"};
 }
 
 std::string_view matmul_strategy(const MatmulProblem& problem) { return choose_matmul(problem).strategy->name; }
@@ -118,9 +98,13 @@ void matmul(const View& a, const View& b, const View& out, const Epilogue& epilo
     if (problem.k == 0) {
         fill(out, 0);
     } else {
-        const MatmulStrategy& chosen = *choose_matmul(problem).strategy;
-        if (!done && chosen.tail) done = take_tail(epilogue, problem);
-        chosen.run(problem);
+        const MatmulChoice chosen = choose_matmul(problem);
+        problem.variant = chosen.variant;
+        if (auto tail = done || !chosen.strategy->tail ? std::nullopt : product_tail(epilogue, out)) {
+            problem.tail = *std::move(tail);
+            done = true;
+        }
+        chosen.strategy->run(problem);
     }
     if (!done) apply_epilogue(epilogue, out);
 }

@@ -7,6 +7,7 @@
 
 #include "matmul_strategies.hpp"
 #include "vector_form.hpp"
+#include "work_split.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -30,7 +31,7 @@ struct Product {
     std::int64_t m, n, k, last_k;
     Lie a, b;
     std::int64_t out_batch, matrices;
-    std::int32_t row_panels, column_panels, panel_vectors, wider_panels, rows_each, columns_each, matrices_each, rows_copied, k_block, has_bias, rectified;
+    std::int32_t row_panels, column_panels, panel_vectors, wider_panels, rows_each, columns_each, matrices_each, rows_copied, k_block, has_tail;
 };
 
 std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(value); }
@@ -43,7 +44,7 @@ struct Plan {
 };
 
 Plan plan_for(const MatmulProblem& problem) {
-    const auto& [a, b, out, batch, m, n, k, last_k, bias, rectified] = problem;
+    const auto& [a, b, out, batch, m, n, k, last_k, tail, variant] = problem;
     const Device device = out.device();
     const VectorForm form = vector_form(device, out.dtype);
     Plan plan{};
@@ -79,7 +80,7 @@ Plan plan_for(const MatmulProblem& problem) {
 
 bool matmul_blocked_serves(const MatmulProblem& problem) {
     constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max() / 2;
-    return problem.m <= most && problem.n <= most;
+    return family_of(problem.out.device()) == Family::cpu_like && problem.m <= most && problem.n <= most;
 }
 
 std::int64_t matmul_blocked_groups(const MatmulProblem& problem) {
@@ -88,7 +89,7 @@ std::int64_t matmul_blocked_groups(const MatmulProblem& problem) {
 }
 
 void matmul_blocked(const MatmulProblem& problem) {
-    const auto& [a, b, out, batch, m, n, k, last_k, bias, rectified] = problem;
+    const auto& [a, b, out, batch, m, n, k, last_k, tail, variant] = problem;
     const Plan plan = plan_for(problem);
     const Product product{.m = m, .n = n, .k = k, .last_k = last_k < 0 ? k : last_k,
                           .a = {.batch = a.strides[0], .across = m == 1 ? 1 : a.strides[1], .along = k == 1 ? 1 : a.strides[2]},
@@ -97,13 +98,15 @@ void matmul_blocked(const MatmulProblem& problem) {
                           .column_panels = narrow(plan.column_panels), .panel_vectors = narrow(plan.column_vectors / plan.column_panels),
                           .wider_panels = narrow(plan.column_vectors % plan.column_panels), .rows_each = narrow(plan.rows_each),
                           .columns_each = narrow(plan.columns_each), .matrices_each = narrow(plan.matrices_each), .rows_copied = narrow(plan.rows_copied),
-                          .k_block = narrow(plan.k_block), .has_bias = bias != nullptr ? 1 : 0, .rectified = rectified ? 1 : 0};
+                          .k_block = narrow(plan.k_block), .has_tail = tail.empty() ? 0 : 1};
     Defines defines = real_defines(out.dtype);
     defines.set("VW", plan.vector).set("ROWS", plan.tile.rows).set("COLUMNS", plan.columns()).set("BLOCK", plan.block).set("A_COPIED", plan.a_copied);
+    set_activation(defines, tail);
+    const TailArguments arguments(tail, a);
     const Kernel kernel(out.device(), {"matmul_blocked.cl", "matmul_blocked", defines});
     const auto groups = [](std::int64_t all, std::int64_t each) { return static_cast<std::size_t>(ceil_div(all, each)); };
     launch(kernel, {{groups(plan.column_panels, plan.columns_each), groups(plan.row_panels, plan.rows_each), groups(batch, plan.matrices_each)}, {1, 1, 1}},
-           {product, a.argument(), b.argument(), out.argument(), (bias != nullptr ? *bias : a).argument()});
+           arguments.behind({product, a.argument(), b.argument(), out.argument()}));
 }
 
 // Parts of the sums as a batch, which are then added in their order.
@@ -113,7 +116,7 @@ bool matmul_split_serves(const MatmulProblem& problem) {
 }
 
 void matmul_split(const MatmulProblem& problem) {
-    const auto& [a, b, out, batch, m, n, k, last_k, bias, rectified] = problem;
+    const auto& [a, b, out, batch, m, n, k, last_k, tail, variant] = problem;
     const std::int64_t units = out.device().info().compute_units, most = std::max<std::int64_t>(2, k / kPartOfK);
     const std::int64_t each = ceil_div(k, std::min(most, std::max<std::int64_t>(2, units * kGroupsPerUnit))), parts = ceil_div(k, each);
     View left = a, right = b;

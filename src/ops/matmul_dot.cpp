@@ -7,6 +7,7 @@
 
 #include "matmul_strategies.hpp"
 #include "vector_form.hpp"
+#include "work_split.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -23,7 +24,7 @@ constexpr std::array kTiles{Tile{6, 4}, Tile{3, 6}, Tile{3, 3}, Tile{1, 8}, Tile
 /// As the struct of the kernel.
 struct Product {
     std::int64_t m, n, k, a_batch, a_row, b_batch, b_column, k_block;
-    std::int32_t row_tiles_each, has_bias, rectified;
+    std::int32_t row_tiles_each;
 };
 
 /// The tile of least cost: multiply-adds and loads of vectors, each two at a time; what a tile covers beyond the edges is
@@ -45,11 +46,12 @@ Tile choose_tile(const VectorForm& form, std::int64_t m, std::int64_t n) {
 }  // namespace
 
 bool matmul_dot_serves(const MatmulProblem& problem) {
+    if (family_of(problem.out.device()) != Family::cpu_like) return false;
     return problem.k == 1 || (problem.a.strides[2] == 1 && problem.b.strides[1] == 1);
 }
 
 void matmul_dot(const MatmulProblem& problem) {
-    const auto& [a, b, out, batch, m, n, k, last_k, bias, rectified] = problem;
+    const auto& [a, b, out, batch, m, n, k, last_k, tail, variant] = problem;
     const Device device = out.device();
     const VectorForm form = vector_form(device, out.dtype);
     const Tile tile = choose_tile(form, m, n);
@@ -58,13 +60,14 @@ void matmul_dot(const MatmulProblem& problem) {
     const std::int64_t parts = std::clamp<std::int64_t>(wanted / (column_tiles * batch), 1, row_tiles);
     const std::int64_t each = ceil_div(row_tiles, parts);
     const Product product{.m = m, .n = n, .k = k, .a_batch = a.strides[0], .a_row = a.strides[1], .b_batch = b.strides[0],
-                          .b_column = b.strides[2], .k_block = kBlockK, .row_tiles_each = static_cast<std::int32_t>(each),
-                          .has_bias = bias != nullptr ? 1 : 0, .rectified = rectified ? 1 : 0};
+                          .b_column = b.strides[2], .k_block = kBlockK, .row_tiles_each = static_cast<std::int32_t>(each)};
     Defines defines = real_defines(out.dtype);
     defines.set("VW", form.vector).set("ROWS", tile.rows).set("COLUMNS", tile.columns);
+    set_activation(defines, tail);
     const Kernel kernel(device, {"matmul_dot.cl", "matmul_dot", defines});
+    const TailArguments arguments(tail, a);
     launch(kernel, {{static_cast<std::size_t>(column_tiles), static_cast<std::size_t>(ceil_div(row_tiles, each)), static_cast<std::size_t>(batch)}, {1, 1, 1}},
-           {product, a.argument(), b.argument(), out.argument(), (bias != nullptr ? *bias : a).argument()});
+           arguments.behind({product, a.argument(), b.argument(), out.argument()}));
 }
 
 }  // namespace declivity::ops

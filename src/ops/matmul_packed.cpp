@@ -8,6 +8,7 @@
 #include "matmul_strategies.hpp"
 #include "panels.hpp"
 #include "vector_form.hpp"
+#include "work_split.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -30,7 +31,7 @@ struct Product {
 
 bool matmul_packed_serves(const MatmulProblem& problem) {
     constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-    return problem.m <= most && problem.n <= most;
+    return family_of(problem.out.device()) == Family::cpu_like && problem.m <= most && problem.n <= most;
 }
 
 RegisterTile choose_panel_tile(const Device& device, DType dtype, std::int64_t m, std::int64_t n) {

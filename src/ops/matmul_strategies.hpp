@@ -4,8 +4,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <declivity/ops/view.hpp>
+
+#include "product_tail.hpp"
 
 namespace declivity::ops {
 
@@ -16,8 +19,8 @@ struct MatmulProblem {
     const View& out;
     std::int64_t batch, m, n, k;
     std::int64_t last_k = -1;     ///< of the last matrices of a batch, where they have fewer: for strategies that say so
-    const View* bias = nullptr;   ///< n numbers side by side that are added to each row, and
-    bool rectified = false;       ///< what is below 0 then becomes 0: for strategies that say so
+    ProductTail tail = {};        ///< for strategies that say so
+    std::string_view variant = {};  ///< of the strategy; the empty one stands for its own choice
 };
 
 /// Name of the strategy that would serve a problem.
@@ -27,13 +30,16 @@ struct MatmulStrategy {
     std::string_view name;
     bool (*serves)(const MatmulProblem&);
     void (*run)(const MatmulProblem&);
-    bool tail = false;  ///< it knows bias and rectified
+    bool tail = false;  ///< it knows tails
+    /// Parameters worth a measurement, by names of the strategy's own.
+    std::vector<std::string> (*variants)(const MatmulProblem&) = nullptr;
 };
 /// All strategies; the last one, `tiled`, serves everything.
 std::span<const MatmulStrategy> matmul_strategies();
 
 struct MatmulChoice {
     const MatmulStrategy* strategy;
+    std::string variant;
     std::string_view reason;
 };
 /// The strategy that DECLIVITY_MATMUL names if it can serve, otherwise the one that was measured as the fastest, otherwise one
@@ -58,6 +64,16 @@ void matmul_split(const MatmulProblem& problem);
 
 bool matmul_clblast_serves(const MatmulProblem& problem);
 void matmul_clblast(const MatmulProblem& problem);
+
+bool matmul_gemv_serves(const MatmulProblem& problem);
+void matmul_gemv(const MatmulProblem& problem);
+
+bool matmul_local_serves(const MatmulProblem& problem);
+std::vector<std::string> matmul_local_variants(const MatmulProblem& problem);
+void matmul_local(const MatmulProblem& problem);
+
+/// out = the sum of partials (parts, ...) over their first axis, with a tail: for strategies for GPU-like devices.
+void matmul_join(const View& partials, const View& out, const ProductTail& tail);
 
 bool matmul_dot_serves(const MatmulProblem& problem);
 void matmul_dot(const MatmulProblem& problem);

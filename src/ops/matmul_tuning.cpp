@@ -16,6 +16,10 @@ char letter(const View& operand) {
     return operand.strides[0] == 0 && operand.shape[0] > 1 ? static_cast<char>(lies - 'A' + 'a') : lies;
 }
 
+std::string joined(const MatmulStrategy& strategy, const std::string& variant) {
+    return variant.empty() ? std::string(strategy.name) : fmt::format("{} {}", strategy.name, variant);
+}
+
 /// Random numbers that lie as `like` does, as far as a dense operand can.
 View operand_like(const View& like) {
     const std::int64_t batch = like.strides[0] == 0 ? 1 : like.shape[0], rows = like.shape[1], columns = like.shape[2];
@@ -51,8 +55,15 @@ TuningEntry measure_matmul(const MatmulProblem& like) {
     const Operands operands{operand_like(like.a), operand_like(like.b), View::make(like.out.device(), like.out.dtype, like.out.shape)};
     const MatmulProblem problem = operands.problem();
     std::vector<Trial> trials;
-    for (const MatmulStrategy& strategy : matmul_strategies())
-        if (strategy.serves(problem)) trials.push_back({std::string(strategy.name), [&problem, &strategy] { strategy.run(problem); }});
+    for (const MatmulStrategy& strategy : matmul_strategies()) {
+        if (!strategy.serves(problem)) continue;
+        for (const std::string& variant : strategy.variants != nullptr ? strategy.variants(problem) : std::vector<std::string>{""})
+            trials.push_back({joined(strategy, variant), [&problem, &strategy, variant] {
+                                  MatmulProblem one = problem;
+                                  one.variant = variant;
+                                  strategy.run(one);
+                              }});
+    }
     const TuningEntry entry = measure(operands.out, trials);
     if (!entry.winner.empty()) TuningTable::of(like.out.device()).put(tuning_key(like), entry);
     return entry;
@@ -70,7 +81,7 @@ std::string explain(const Device& device, const MatmulShape& shape) {
     const MatmulProblem problem = operands.problem();
     const std::string key = tuning_key(problem);
     const MatmulChoice choice = choose_matmul(problem);
-    std::string text = fmt::format("{}\n  served by {}: {}\n", key, choice.strategy->name, choice.reason);
+    std::string text = fmt::format("{}\n  served by {}: {}\n", key, joined(*choice.strategy, choice.variant), choice.reason);
     const auto entry = TuningTable::of(device).find(key);
     if (entry) text += describe(*entry);
     for (const MatmulStrategy& strategy : matmul_strategies())

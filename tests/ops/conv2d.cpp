@@ -61,8 +61,9 @@ void for_each_case(Visit visit) {
 }
 
 /// All directions of one case by one strategy, in one form; gives how many it served.
-int check(const ops::Conv2dStrategy& strategy, Family family, const Filled& filled) {
+int check(const ops::Conv2dStrategy& strategy, Family family, const Filled& filled, std::string_view variant = "") {
     CAPTURE(strategy.name());
+    CAPTURE(variant);
     CAPTURE(family == Family::cpu_like ? "CPU-like" : "GPU-like");
     const auto& [c, dtype, x, weight, bias, gradient, out, biased_out, dx, dweight, dbias] = filled;
     int served = 0;
@@ -82,7 +83,7 @@ int check(const ops::Conv2dStrategy& strategy, Family family, const Filled& fill
     const auto run = [&](Conv2dDirection direction, const ops::Conv2dOperands& operands) {
         const auto problem = problem_of(filled.c, filled.dtype, family, direction);
         if (!strategy.can_serve(problem)) return false;
-        strategy.run(problem, operands);
+        strategy.run(problem, operands, variant);
         ++served;
         return true;
     };
@@ -107,14 +108,36 @@ TEST_CASE("conv2d: each strategy computes each case that it can serve, in both f
     std::map<std::string_view, int> served;
     for_each_case([&](const Filled& filled) {
         if (filled.c.x[0] == 0) return;
-        for (const ops::Conv2dStrategy* strategy : ops::conv2d_strategies())
+        for (const ops::Conv2dStrategy* strategy : ops::conv2d_strategies()) {
+            // Its larger tiles take long to compile for a CPU.
+            if (strategy == &ops::conv2d_local() && filled.dtype == DType::f64 && !filled.c.small) continue;
             for (const Family family : {Family::cpu_like, Family::gpu_like})
                 served[strategy->name()] += check(*strategy, family, filled);
+        }
     });
     for (const auto& [name, count] : served) {
         CAPTURE(name);
         CHECK(count >= (small_cases() ? 10 : 60));
     }
+}
+
+TEST_CASE("conv2d: local, every tile, with sums as a whole and in parts") {
+    if (small_cases()) return;  // the same kernels as above
+    const Conv2dCase odd{"odd", {3, 5, 13, 11}, {35, 5, 3, 3}, {.padding = {1, 2}}}, even{"even", {2, 16, 12, 10}, {40, 8, 1, 3}, {.padding = {0, 1}, .groups = 2}};
+    const Conv2dCase strided{"strided", {2, 16, 17, 20}, {24, 16, 3, 2}, {.stride = {2, 2}, .padding = {1, 0}}};
+    const auto problem = problem_of({"", {16, 256, 64, 64}, {256, 256, 3, 3}, {}}, DType::f32, Family::gpu_like, Conv2dDirection::forward);
+    const std::vector<std::string> variants = ops::conv2d_local().variants(default_device(), problem);
+    CHECK(variants.size() == 7);
+    for (const Conv2dCase& c : {odd, even}) {
+        const Filled filled{c, DType::f32};
+        for (const std::string& variant : variants) CHECK(check(ops::conv2d_local(), Family::gpu_like, filled, variant) == 4);
+    }
+    for (const Conv2dCase& c : {odd, even, strided})
+        for (const DType dtype : {DType::f32, DType::f64}) {
+            if (!has(dtype)) continue;
+            const Filled filled{c, dtype};
+            for (const char* variant : {"32x32x2", "32x32x5", "16x64x3"}) CHECK(check(ops::conv2d_local(), Family::gpu_like, filled, variant) == 4);
+        }
 }
 
 TEST_CASE("conv2d: the public functions compute each case, and the gradient of the bias") {
@@ -183,6 +206,44 @@ TEST_CASE("conv2d: an epilogue changes the result on its way") {
     CHECK(difference(out, expected, c.forward_tolerance(DType::f32)) == "");
 }
 
+TEST_CASE("conv2d: epilogues within the kernels, and behind them") {
+    const Conv2dCase plain{"", {2, 3, 6, 7}, {4, 3, 3, 3}}, even{"", {1, 5, 4, 4}, {8, 5, 1, 1}}, depthwise{"", {2, 3, 9, 8}, {3, 1, 3, 3}, {.padding = {1, 1}, .groups = 3}};
+    for (const Conv2dCase& c : {plain, even, depthwise})
+        for (const Family family : {Family::cpu_like, Family::gpu_like}) {
+            if (small_cases() && (family == Family::cpu_like || &c == &even)) continue;
+            const ops::FamilyScope scope(family);
+            const Shape shape = c.out();
+            const auto x = random_tensor(c.x, 1), weight = random_tensor(c.weight, 2), bias = random_tensor({c.weight[0]}, 3), residual = random_tensor(shape, 4);
+            const auto columns = random_tensor({shape[3]}, 5);
+            const auto expected = conv2d_reference(c, values(x), values(weight), values(bias));
+            const auto added = values(residual), by_column = values(columns);
+            const auto apply = [](ops::Function function, std::initializer_list<ops::Expression> inputs) {
+                return ops::Expression::apply(function, std::vector<ops::Expression>(inputs));
+            };
+            const ops::Expression result = ops::Expression::operator_result(DType::f32, shape);
+            const auto check_tail = [&](const ops::Expression& tail, const auto& wanted) {
+                const Tensor out = unwritten(shape, DType::f32);
+                ops::conv2d_forward(x.view(), weight.view(), bias.view(), out.view(), c.options, {tail});
+                auto all = expected;
+                for (std::size_t i = 0; i < all.size(); ++i) all[i] = wanted(all[i], i);
+                CHECK(difference(out, all, c.forward_tolerance(DType::f32)) == "");
+            };
+            check_tail(apply(ops::Function::relu, {apply(ops::Function::add, {result, residual.view()})}), [&](double v, std::size_t i) { return std::max(0.0, v + added[i]); });
+            check_tail(apply(ops::Function::tanh, {result}), [](double v, std::size_t) { return std::tanh(v); });
+            check_tail(apply(ops::Function::add, {result, columns.view()}), [&](double v, std::size_t i) { return v + by_column[i % by_column.size()]; });
+            if (small_cases()) continue;
+            for (const char* variant : {"32x32", "32x32x2"}) {
+                const auto problem = problem_of(c, DType::f32, Family::gpu_like, Conv2dDirection::forward);
+                const Tensor out = unwritten(shape, DType::f32);
+                const ops::ProductTail tail{.alpha = 2, .beta = -1, .residual = residual.view(), .activation = ops::Function::tanh};
+                CHECK(ops::conv2d_local().run_with_tail(problem, {x.view(), weight.view(), out.view(), bias.view()}, tail, variant));
+                auto all = expected;
+                for (std::size_t i = 0; i < all.size(); ++i) all[i] = std::tanh(2 * all[i] - added[i]);
+                CHECK(difference(out, all, c.forward_tolerance(DType::f32)) == "");
+            }
+        }
+}
+
 TEST_CASE("conv2d: the same inputs give the same bits") {
     if (small_cases()) return;
     const Conv2dCase c{"", {9, 3, 12, 11}, {7, 3, 3, 3}, {.padding = {1, 1}}};
@@ -206,7 +267,8 @@ TEST_CASE("conv2d: DECLIVITY_CONV2D names the strategy") {
     CHECK(choice(served) == "tiled");
     CHECK(choice(large) != "tiled");  // which cannot serve
     setenv("DECLIVITY_CONV2D", "fft", 1);
-    CHECK_THROWS_WITH_AS(choice(served), "DECLIVITY_CONV2D: wants one of depthwise, winograd4, winograd2, banded, gemm, tiled, direct, got 'fft'", ValueError);
+    CHECK_THROWS_WITH_AS(choice(served), "DECLIVITY_CONV2D: wants one of depthwise, depthwise_direct, winograd4, winograd2, banded, gemm, local, tiled, direct, got 'fft'",
+                         ValueError);
     setenv("DECLIVITY_CONV2D", kept.c_str(), 1);
 }
 

@@ -1,6 +1,10 @@
 // Matrix products by every strategy against a plain reference.
 #include <algorithm>
+#include <cmath>
+#include <functional>
+#include <optional>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include <declivity/ops/matmul.hpp>
@@ -9,6 +13,10 @@
 #include <tests/ops/matmul_cases.hpp>
 #include <tests/support/devices.hpp>
 #include <tests/support/opencl_calls.hpp>
+
+#include "ops/local_tile.hpp"
+#include "ops/matmul_strategies.hpp"
+#include "ops/work_split.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
@@ -44,10 +52,23 @@ void check(const MatmulCase& one, DType dtype) {
     CHECK(result.intact());
 }
 
+/// The form that a strategy is made for; those for both are tested as the device is.
+std::optional<ops::FamilyScope> family_for(std::string_view strategy) {
+    if (strategy == "local" || strategy == "gemv") return std::optional<ops::FamilyScope>(std::in_place, Family::gpu_like);
+    return std::nullopt;
+}
+
 void check_all(const char* strategy, DType dtype) {
     const Environment set("DECLIVITY_MATMUL", strategy);
-    for (const MatmulCase& one : matmul_cases())
-        if (!one.large || (!small_cases() && one.flops() < 2e7)) check(one, dtype);
+    const auto family = family_for(strategy);
+    // Each way to read the operands of "local" is a kernel that takes seconds to compile for a CPU.
+    const bool local = strategy == std::string_view("local"), gemv = strategy == std::string_view("gemv"), few = small_cases() || (local && dtype == DType::f64);
+    for (const MatmulCase& one : matmul_cases()) {
+        // And each of its tiles is much work for a simulated device.
+        if (small_cases() && local && (one.batch > 3 || (dtype == DType::f64 && one.batch > 1))) continue;
+        if (gemv && std::min(one.m, one.n) > 4) continue;  // another strategy serves these
+        if (!one.large || (!few && one.flops() < 2e7)) check(one, dtype);
+    }
 }
 
 }  // namespace
@@ -82,6 +103,66 @@ TEST_CASE("matmul: dot, f64") {
     if (device().info().fp64) check_all("dot", DType::f64);
 }
 
+TEST_CASE("matmul: local, f32") { check_all("local", DType::f32); }
+
+TEST_CASE("matmul: local, f64") {
+    if (device().info().fp64) check_all("local", DType::f64);
+}
+
+TEST_CASE("matmul: gemv, f32") { check_all("gemv", DType::f32); }
+
+TEST_CASE("matmul: gemv, f64") {
+    if (device().info().fp64) check_all("gemv", DType::f64);
+}
+
+TEST_CASE("matmul: local, every tile and way to read, with sums as a whole and in parts") {
+    const ops::FamilyScope scope(Family::gpu_like);
+    std::vector<MatmulCase> cases;
+    if (small_cases()) {
+        cases = {{1, 5, 8, 9, Lie::transposed, Lie::dense}};
+    } else {
+        // Single elements, across the tile and along k, and vectors of 4.
+        cases = {{1, 133, 261, 43, Lie::transposed, Lie::dense}, {1, 133, 261, 43, Lie::dense, Lie::transposed},
+                 {2, 132, 136, 44, Lie::transposed, Lie::dense}, {2, 132, 136, 44, Lie::dense, Lie::transposed}, {3, 64, 128, 128, Lie::repeated, Lie::repeated}};
+    }
+    // The tuner's, for a product that all of them suit.
+    std::vector<std::string> variants = ops::local_variants(device(), DType::f32, {.rows = 4096, .columns = 4096, .k = 16});
+    CHECK(variants.size() == 7);
+    for (const char* in_parts : {"64x64x3", "32x32x1000"}) variants.emplace_back(in_parts);
+    if (small_cases()) variants = {"128x128", "64x64", "16x64", "32x32x2"};
+    for (const MatmulCase& one : cases)
+        for (const std::string& variant : variants)
+            for (const DType dtype : {DType::f32, DType::f64}) {
+                if (dtype == DType::f64 && (!device().info().fp64 || small_cases() || variant != "64x64")) continue;
+                CAPTURE(one.name());
+                CAPTURE(variant);
+                const auto a = matmul_operand(one.a, one.batch, one.m, one.k, 1, dtype), b = matmul_operand(one.b, one.batch, one.k, one.n, 2, dtype);
+                const Guarded result({one.batch, one.m, one.n}, dtype);
+                ops::matmul_local({.a = a.view, .b = b.view, .out = result.out, .batch = one.batch, .m = one.m, .n = one.n, .k = one.k, .variant = variant});
+                CHECK(difference(Tensor(result.out), matmul_reference(one, a.elements, b.elements), one.allowed(dtype)) == "");
+                CHECK(result.intact());
+            }
+}
+
+TEST_CASE("matmul: how products are cut into tiles") {
+    const auto first = [](const ops::LocalProduct& product, const char* variant = "") { return ops::local_cuts(device(), DType::f32, product, variant).front(); };
+    CHECK(first({.rows = 4096, .columns = 4096, .k = 1024}).tile.name() == "128x128");
+    CHECK(first({.rows = 4096, .columns = 4096, .k = 1024}).parts == 1);
+    CHECK(first({.rows = 10, .columns = 4096, .k = 512}).tile.name() == "16x64");
+    CHECK(first({.rows = 4096, .columns = 10, .k = 512}).tile.name() == "64x16");
+    CHECK(first({.rows = 20, .columns = 20, .k = 64}).parts == 1);
+    const ops::LocalCut few = first({.rows = 20, .columns = 20, .k = 100000});
+    CHECK(few.parts > 1);
+    CHECK(few.each % few.tile.slice == 0);
+    CHECK((few.parts - 1) * few.each < 100000);
+    CHECK(few.parts * few.each >= 100000);
+    CHECK(first({.rows = 20, .columns = 20, .k = 100000, .may_split = false}).parts == 1);
+    CHECK(first({.rows = 20, .columns = 20, .k = 100}, "128x64").tile.name() == "128x64");
+    CHECK(first({.rows = 20, .columns = 20, .k = 100}, "128x128x3").parts == 3);
+    CHECK(first({.rows = 20, .columns = 20, .k = 100}, "no such tile").tile.name() == "32x32");
+    CHECK(first({.rows = 20, .columns = 20, .k = 100}, "32x32xx").parts == 1);
+}
+
 TEST_CASE("matmul: CLBlast, f32") { check_all("clblast", DType::f32); }
 
 TEST_CASE("matmul: CLBlast, f64") {
@@ -91,8 +172,11 @@ TEST_CASE("matmul: CLBlast, f64") {
 
 TEST_CASE("matmul: the strategy chosen by itself") {
     const Environment none("DECLIVITY_MATMUL", std::nullopt);
-    for (const MatmulCase& one : matmul_cases())
-        if (!one.large || !small_cases()) check(one, DType::f32);
+    for (const Family family : {Family::cpu_like, Family::gpu_like}) {
+        const ops::FamilyScope scope(family);
+        for (const MatmulCase& one : matmul_cases())
+            if (!small_cases() || (!one.large && (family == Family::cpu_like || one.batch == 1))) check(one, DType::f32);
+    }
 }
 
 TEST_CASE("matmul: nothing to add up gives zeros, nothing to compute gives nothing") {
@@ -106,8 +190,9 @@ TEST_CASE("matmul: nothing to add up gives zeros, nothing to compute gives nothi
 }
 
 TEST_CASE("matmul: infinities and NaN stay visible") {
-    for (const char* strategy : {"tiled", "packed", "blocked", "split", "dot", "clblast"}) {
+    for (const char* strategy : {"tiled", "packed", "blocked", "split", "dot", "local", "clblast"}) {
         const Environment set("DECLIVITY_MATMUL", strategy);
+        const auto family = family_for(strategy);
         auto left = random_values(7 * 20, 1);
         left[3 * 20 + 11] = NAN;
         left[5 * 20 + 1] = INFINITY;
@@ -123,57 +208,113 @@ TEST_CASE("matmul: infinities and NaN stay visible") {
     }
 }
 
+namespace {
+
+/// An epilogue, and what is right: of the product's element i.
+struct Tail {
+    const char* name;
+    bool fused;    ///< what kernels of products can do on the way
+    bool defines;  ///< by being compiled for it
+    Expression expression;
+    std::function<double(double value, std::size_t i)> wanted;
+};
+
+std::vector<Tail> tails_for(const MatmulCase& one, const Tensor& bias, const Tensor& row_bias, const Tensor& residual, const Shape& shape) {
+    const auto apply = [](Function function, std::initializer_list<Expression> inputs, std::initializer_list<double> parameters = {}) {
+        return Expression::apply(function, std::vector<Expression>(inputs), std::vector<double>(parameters));
+    };
+    const Expression x = Expression::operator_result(DType::f32, shape), b = bias.view(), r = residual.view();
+    const auto n = static_cast<std::size_t>(one.n), m = static_cast<std::size_t>(one.m);
+    const auto added = [b = values(bias), n](std::size_t i) { return b[i % n]; };
+    const auto other = [r = values(residual)](std::size_t i) { return r[i]; };
+    const auto for_row = [b = values(row_bias), n, m](std::size_t i) { return b[i / n % m]; };
+    const auto relu = [](double v) { return std::max(0.0, v); };
+    const auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };
+    return {
+        {"bias", true, false, apply(Function::add, {x, b}), [=](double v, std::size_t i) { return v + added(i); }},
+        {"bias, relu", true, false, apply(Function::relu, {apply(Function::add, {b, x})}), [=](double v, std::size_t i) { return relu(v + added(i)); }},
+        {"bias, residual, relu", true, false, apply(Function::relu, {apply(Function::add, {r, apply(Function::add, {x, b})})}),
+         [=](double v, std::size_t i) { return relu(v + added(i) + other(i)); }},
+        {"relu", true, false, apply(Function::relu, {x}), [=](double v, std::size_t) { return relu(v); }},
+        {"residual", true, false, apply(Function::add, {x, r}), [=](double v, std::size_t i) { return v + other(i); }},
+        {"factors", true, false, apply(Function::sub, {apply(Function::mul_scalar, {x}, {0.5}), apply(Function::mul_scalar, {r}, {3})}),
+         [=](double v, std::size_t i) { return 0.5 * v - 3 * other(i); }},
+        {"negative", true, false, apply(Function::neg, {apply(Function::sub, {x, r})}), [=](double v, std::size_t i) { return other(i) - v; }},
+        {"bias, gelu", true, true, apply(Function::gelu, {apply(Function::add, {x, b})}),
+         [=](double v, std::size_t i) { return 0.5 * (v + added(i)) * (1 + std::erf((v + added(i)) / std::sqrt(2.0))); }},
+        {"sigmoid", true, true, apply(Function::sigmoid, {x}), [=](double v, std::size_t) { return sigmoid(v); }},
+        {"bias, leaky relu", true, true, apply(Function::leaky_relu, {apply(Function::add, {x, b})}, {0.25}),
+         [=](double v, std::size_t i) { return v + added(i) < 0 ? 0.25 * (v + added(i)) : v + added(i); }},
+        {"clamp", true, true, apply(Function::clamp, {x}, {-0.5, 0.25}), [](double v, std::size_t) { return std::clamp(v, -0.5, 0.25); }},
+        {"a number for each row", false, false, apply(Function::add, {x, row_bias.view()}), [=](double v, std::size_t i) { return v + for_row(i); }},
+        {"relu first", false, false, apply(Function::add, {apply(Function::relu, {x}), b}), [=](double v, std::size_t i) { return relu(v) + added(i); }},
+        {"two residuals", false, false, apply(Function::add, {apply(Function::add, {x, r}), r}), [=](double v, std::size_t i) { return v + 2 * other(i); }},
+        {"twice the product", false, false, apply(Function::add, {x, x}), [](double v, std::size_t) { return 2 * v; }},
+        {"tanh of relu", false, false, apply(Function::tanh, {apply(Function::relu, {x})}), [=](double v, std::size_t) { return std::tanh(relu(v)); }},
+    };
+}
+
+}  // namespace
+
 TEST_CASE("matmul: an epilogue runs over the product") {
-    // Several blocks of k, edges of panels, operands that each strategy can take.
-    const MatmulCase cases[] = {{2, 5, 6, 7, Lie::dense, Lie::transposed}, {1, 9, 50, small_cases() ? 20 : 1100, Lie::dense, Lie::transposed}, {3, 16, 96, 3}};
-    struct Tail {
-        const char* name;
-        bool rectified, apart;  // apart: something that is more than a bias for each column
-        Shape bias;             // of rank 0: none
-    };
-    const auto tails = [](const MatmulCase& one) {
-        return std::array{Tail{"bias", false, false, {one.n}}, Tail{"bias, relu", true, false, {1, one.n}}, Tail{"relu", true, false, {}},
-                          Tail{"a number for each row", true, false, {one.m, 1}}, Tail{"residual", false, false, {one.batch, one.m, one.n}},
-                          Tail{"relu first", true, true, {one.n}}};
-    };
-    for (const char* strategy : {"tiled", "packed", "blocked", "split", "dot", "clblast"})
-        for (const MatmulCase& one : cases)
-            for (const auto& [name, rectified, apart, shape] : tails(one)) {
-                const std::string_view here = strategy;
-                // Only these apply it themselves.
-                if (small_cases() && here != "blocked" && here != "dot" && (&one != cases || shape.rank() != 2)) continue;
+    // Several blocks of k, edges of panels and tiles, operands that each strategy can take.
+    const MatmulCase cases[] = {{2, 5, 6, 7, Lie::dense, Lie::transposed}, {1, 9, 50, small_cases() ? 20 : 1100, Lie::dense, Lie::transposed}, {3, 16, 96, 3}, {1, 3, 8, 40, Lie::dense, Lie::transposed}};
+    for (const MatmulCase& one : cases) {
+        const auto a = matmul_operand(one.a, one.batch, one.m, one.k, 1, DType::f32), b = matmul_operand(one.b, one.batch, one.k, one.n, 2, DType::f32);
+        const Shape shape{one.batch, one.m, one.n};
+        const auto product = matmul_reference(one, a.elements, b.elements);
+        const Tensor bias = random_tensor({one.n}, 3), row_bias = random_tensor({one.m, 1}, 4), residual = random_tensor(shape, 5);
+        for (const Tail& tail : tails_for(one, bias, row_bias, residual, shape)) {
+            // Kernels with an activation of their own take long to compile.
+            if (tail.defines && &one != &cases[1] && &one != &cases[3]) continue;
+            CAPTURE(one.name());
+            CAPTURE(tail.name);
+            CHECK(ops::product_tail({tail.expression}, View::make(device(), DType::f32, shape)).has_value() == tail.fused);
+            auto wanted = product;
+            for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] = tail.wanted(wanted[i], i);
+            for (const std::string_view strategy : {"tiled", "packed", "blocked", "split", "dot", "local", "gemv", "clblast"}) {
+                // The others do not apply it themselves.
+                const bool knows = strategy == "blocked" || strategy == "dot" || strategy == "local" || strategy == "gemv";
+                if (small_cases() && (&one != &cases[3] || (!knows && strategy != "tiled"))) continue;
                 CAPTURE(strategy);
-                CAPTURE(one.name());
-                CAPTURE(name);
-                const Environment set("DECLIVITY_MATMUL", strategy);
-                const auto a = matmul_operand(one.a, one.batch, one.m, one.k, 1, DType::f32), b = matmul_operand(one.b, one.batch, one.k, one.n, 2, DType::f32);
-                const Shape result_shape{one.batch, one.m, one.n};
-                const Tensor bias = shape.rank() > 0 ? random_tensor(shape, 3) : Tensor();
-                const auto with_bias = [&](const Expression& x) {
-                    const Expression sum[] = {x, bias.view()};
-                    return Expression::apply(Function::add, sum);
-                };
-                const auto relu = [](const Expression& x) { return Expression::apply(Function::relu, std::span(&x, 1)); };
-                Expression tail = Expression::operator_result(DType::f32, result_shape);
-                if (apart) tail = with_bias(relu(tail));
-                else if (shape.rank() > 0) tail = with_bias(tail);
-                if (rectified && !apart) tail = relu(tail);
-                const Guarded result(result_shape, DType::f32);
-                ops::matmul(a.view, b.view, result.out, {tail});
-                auto wanted = matmul_reference(one, a.elements, b.elements);
-                const auto added = shape.rank() > 0 ? values(Tensor(ops::expanded("test", bias.view(), result_shape))) : std::vector<double>(wanted.size(), 0);
-                for (std::size_t i = 0; i < wanted.size(); ++i)
-                    if (apart) wanted[i] = std::max(0.0, wanted[i]) + added[i];
-                    else wanted[i] = rectified ? std::max(0.0, wanted[i] + added[i]) : wanted[i] + added[i];
-                CHECK(difference(Tensor(result.out), wanted, tolerance(DType::f32, static_cast<double>(one.k + 1))) == "");
+                const Environment set("DECLIVITY_MATMUL", std::string(strategy));
+                const auto family = family_for(strategy);
+                const Guarded result(shape, DType::f32);
+                ops::matmul(a.view, b.view, result.out, {tail.expression});
+                CHECK(difference(Tensor(result.out), wanted, tolerance(DType::f32, static_cast<double>(one.k + 2))) == "");
                 CHECK(result.intact());
             }
+        }
+    }
+}
+
+TEST_CASE("matmul: an epilogue runs once over sums in parts") {
+    const ops::FamilyScope scope(Family::gpu_like);
+    const std::int64_t k = small_cases() ? 40 : 700;
+    const MatmulCase one{1, 3, 8, k, Lie::dense, Lie::transposed};
+    const auto a = matmul_operand(one.a, 1, 3, k, 1, DType::f32), b = matmul_operand(one.b, 1, k, 8, 2, DType::f32);
+    const Tensor bias = random_tensor({8}, 3), residual = random_tensor({1, 3, 8}, 4);
+    auto wanted = matmul_reference(one, a.elements, b.elements);
+    for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] = std::tanh(2 * wanted[i] + values(bias)[i % 8] - values(residual)[i]);
+    const View out = View::make(device(), DType::f32, {1, 3, 8});
+    ops::matmul_local({.a = a.view, .b = b.view, .out = out, .batch = 1, .m = 3, .n = 8, .k = k,
+                       .tail = {.alpha = 2, .beta = -1, .bias = bias.view(), .residual = residual.view(), .activation = Function::tanh}, .variant = "32x32x3"});
+    CHECK(difference(Tensor(out), wanted, tolerance(DType::f32, static_cast<double>(k))) == "");
+}
+
+TEST_CASE("matmul: gemv cuts long sums into parts") {
+    if (small_cases()) return;  // the kernels are those of the other cases
+    const Environment set("DECLIVITY_MATMUL", "gemv");
+    const ops::FamilyScope scope(Family::gpu_like);
+    for (const auto& [m, n, k, lie] : {std::tuple<std::int64_t, std::int64_t, std::int64_t, Lie>{1, 1, 100003, Lie::dense}, {1, 3, 65536, Lie::transposed}, {2, 5, 50000, Lie::dense}, {40, 4, 30001, Lie::dense}})
+        check({1, m, n, k, Lie::dense, lie}, DType::f32);
 }
 
 TEST_CASE("matmul: equal calls give equal bits") {
     const auto a = random_tensor({1, 50, 77}, 1).view(), b = ops::permuted(random_tensor({1, 33, 77}, 2).view(), {0, 2, 1});
-    for (const char* strategy : {"tiled", "packed", "blocked", "split", "dot"}) {
+    for (const char* strategy : {"tiled", "packed", "blocked", "split", "dot", "local"}) {
         const Environment set("DECLIVITY_MATMUL", strategy);
+        const auto family = family_for(strategy);
         const auto once = [&] {
             const View out = View::make(device(), DType::f32, {1, 50, 33});
             ops::matmul(a, b, out);
@@ -220,5 +361,5 @@ TEST_CASE("matmul: what does not fit is refused") {
     const View square = random_tensor({1, 4, 4}, 1).view();
     CHECK_THROWS_AS(ops::matmul(square, random_tensor({1, 4, 4}, 1).view(), square), ValueError);
     const Environment wrong("DECLIVITY_MATMUL", "fast");
-    CHECK_THROWS_WITH_AS(ops::matmul(a, b, out), "DECLIVITY_MATMUL: wants one of blocked, clblast, dot, packed, split, tiled, got \"fast\"", ValueError);
+    CHECK_THROWS_WITH_AS(ops::matmul(a, b, out), "DECLIVITY_MATMUL: wants one of blocked, clblast, dot, gemv, local, packed, split, tiled, got \"fast\"", ValueError);
 }

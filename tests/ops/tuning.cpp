@@ -22,6 +22,7 @@
 #include "ops/conv2d_strategy.hpp"
 #include "ops/matmul_strategies.hpp"
 #include "ops/tuning_table.hpp"
+#include "ops/work_split.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
@@ -168,6 +169,11 @@ TEST_CASE("tuning: a choice follows the file, as far as it makes sense") {
     CHECK(product_after("tiled") == "tiled");
     CHECK(product_after("packed") == "packed");
     CHECK(product_after("unheard of") != "unheard of");
+    CHECK(product_after("local 64x64") != "local");  // for GPU-like devices
+    const ops::FamilyScope scope(Family::gpu_like);
+    CHECK(product_after("local 64x64") == "local");
+    CHECK(ops::choose_matmul(product).variant == "64x64");
+    CHECK(product_after("blocked") == "local");  // for CPU-like devices
 }
 
 TEST_CASE("tuning: whatever a variant says, the result is right") {

@@ -1,0 +1,84 @@
+// out[z][m][n] = tail(sum over k of a[z][m][k] * b[z][k][n]), for GPU-like devices: tiles in local memory (local_tile.clh),
+// tail as in product_tail.clh. Where there are too few tiles, k is cut into parts, and out is [part][z][m][n] for
+// matmul_join.cl.
+//
+//   A_FORM, B_FORM   how the operands are read, ACROSS to ALONG_4 (local_tile.clh). With a form of _4 all sizes and strides
+//                    of the operand, and where it begins, are multiples of 4, and its elements that way are neighbours
+//   OUT_4            1: n and where out begins are multiples of 4
+//   for the tile see local_tile.clh, for REAL math.clh
+#include "local_tile.clh"
+#include "product_tail.clh"
+
+// How an operand lies in memory: elements from one matrix to the next, from one row of a or column of b, and along k.
+struct Lie {
+    long batch, across, along;
+};
+
+struct Product {
+    long M, N, K, batch;
+    long each;                    // steps of k of a part
+    struct Lie a, b;
+    int row_tiles, column_tiles;  // of a matrix
+};
+
+// global size ITEMS * row_tiles * column_tiles * batch * parts
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
+void matmul_local(const struct Product d, __global const REAL* restrict a_base, const long a_offset, __global const REAL* restrict b_base,
+                  const long b_offset, __global REAL* restrict out_base, const long out_offset, TAIL_PARAMETERS) {
+    __local REAL4 left[2][SLICE * ROWS_PITCH], right[2][SLICE * COLUMNS_PITCH];
+    const struct Tail tail = TAIL_OF_PARAMETERS;
+    const int tiles = d.row_tiles * d.column_tiles;
+    const long z = get_group_id(0) / tiles, part = z / d.batch, matrix = z - part * d.batch;
+    int row_tile, column_tile;
+    tile_of((int)(get_group_id(0) - z * tiles), d.row_tiles, d.column_tiles, &row_tile, &column_tile);
+    const long row = (long)row_tile * TILE_ROWS, column = (long)column_tile * TILE_COLUMNS, k_first = part * d.each;
+    const int height = (int)min((long)TILE_ROWS, d.M - row), width = (int)min((long)TILE_COLUMNS, d.N - column);
+    long steps = min(d.each, d.K - k_first);
+    __global const REAL* a = a_base + a_offset + matrix * d.a.batch + row * d.a.across + k_first * d.a.along;
+    __global const REAL* b = b_base + b_offset + matrix * d.b.batch + column * d.b.across + k_first * d.b.along;
+
+    REAL4 sum[4 * ROW_STRIPS][COLUMN_STRIPS];
+    clear_sums(sum);
+    REAL a_held[ROWS_HELD], b_held[COLUMNS_HELD];
+    fetch(a_held, A_FORM, TILE_ROWS, a, d.a.across, d.a.along, height, (int)min((long)SLICE, steps));
+    fetch(b_held, B_FORM, TILE_COLUMNS, b, d.b.across, d.b.along, width, (int)min((long)SLICE, steps));
+    put(a_held, A_FORM, TILE_ROWS, left[0]);
+    put(b_held, B_FORM, TILE_COLUMNS, right[0]);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int now = 0; steps > 0; now ^= 1) {
+        steps -= SLICE;
+        a += SLICE * d.a.along;
+        b += SLICE * d.b.along;
+        if (steps > 0) {
+            fetch(a_held, A_FORM, TILE_ROWS, a, d.a.across, d.a.along, height, (int)min((long)SLICE, steps));
+            fetch(b_held, B_FORM, TILE_COLUMNS, b, d.b.across, d.b.along, width, (int)min((long)SLICE, steps));
+        }
+        multiply_slices(sum, left[now], right[now]);
+        if (steps > 0) {
+            put(a_held, A_FORM, TILE_ROWS, left[now ^ 1]);
+            put(b_held, B_FORM, TILE_COLUMNS, right[now ^ 1]);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+
+    #pragma unroll
+    for (int i = 0; i < 4 * ROW_STRIPS; ++i) {
+        if (ROW_OF(i) >= height) continue;
+        #pragma unroll
+        for (int t = 0; t < COLUMN_STRIPS; ++t) {
+            const int first = COLUMN_OF(t);
+            const long at = (z * d.M + row + ROW_OF(i)) * d.N + column + first;
+            __global REAL* to = out_base + out_offset + at;
+#if OUT_4
+            if (first < width)
+                *(__global REAL4*)to = (REAL4)(finished(tail, sum[i][t].x, column + first, at), finished(tail, sum[i][t].y, column + first + 1, at + 1),
+                                               finished(tail, sum[i][t].z, column + first + 2, at + 2), finished(tail, sum[i][t].w, column + first + 3, at + 3));
+#else
+            if (first < width) to[0] = finished(tail, sum[i][t].x, column + first, at);
+            if (first + 1 < width) to[1] = finished(tail, sum[i][t].y, column + first + 1, at + 1);
+            if (first + 2 < width) to[2] = finished(tail, sum[i][t].z, column + first + 2, at + 2);
+            if (first + 3 < width) to[3] = finished(tail, sum[i][t].w, column + first + 3, at + 3);
+#endif
+        }
+    }
+}

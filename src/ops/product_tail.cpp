@@ -1,0 +1,91 @@
+#include "product_tail.hpp"
+
+#include "expression_node.hpp"
+
+namespace declivity::ops {
+namespace {
+
+using Kind = Expression::Node::Kind;
+
+// TAIL_BIAS, TAIL_RESIDUAL, TAIL_RELU
+constexpr std::int32_t kBias = 1, kResidual = 2, kRelu = 4;
+
+bool is_number_for_each_column(const View& view, const View& out) {
+    const std::int64_t columns = out.shape.back();
+    return view.numel() == columns && view.rank() > 0 && view.shape.back() == columns && view.dense();
+}
+
+/// As many elements as the result, in the same order, however many axes of size 1 stand in front.
+bool is_residual(const View& view, const View& out) {
+    if (view.numel() != out.numel() || !view.dense()) return false;
+    for (int i = 1; i <= std::max(view.rank(), out.rank()); ++i)
+        if ((i <= view.rank() ? view.shape[view.rank() - i] : 1) != (i <= out.rank() ? out.shape[out.rank() - i] : 1)) return false;
+    return true;
+}
+
+/// Takes the terms of a sum, each times `factor`. False: something else is among them.
+bool take_sum(const Expression::Node& node, double factor, const View& out, ProductTail& tail, bool& has_result) {
+    switch (node.kind) {
+        case Kind::operator_result:
+            if (has_result) return false;
+            has_result = true;
+            tail.alpha = factor;
+            return true;
+        case Kind::view:
+            if (node.dtype != out.dtype || may_overlap(node.view, out)) return false;
+            if (!tail.bias && factor == 1 && is_number_for_each_column(node.view, out)) tail.bias = node.view;
+            else if (!tail.residual && is_residual(node.view, out)) tail.residual = node.view, tail.beta = factor;
+            else return false;
+            return true;
+        case Kind::apply:
+            switch (node.function) {
+                case Function::add: return take_sum(*node.inputs[0].node(), factor, out, tail, has_result) && take_sum(*node.inputs[1].node(), factor, out, tail, has_result);
+                case Function::sub: return take_sum(*node.inputs[0].node(), factor, out, tail, has_result) && take_sum(*node.inputs[1].node(), -factor, out, tail, has_result);
+                case Function::neg: return take_sum(*node.inputs[0].node(), -factor, out, tail, has_result);
+                case Function::mul_scalar: return take_sum(*node.inputs[0].node(), factor * node.parameters[0], out, tail, has_result);
+                default: return false;
+            }
+        default: return false;
+    }
+}
+
+bool take(const Expression::Node& node, const View& out, ProductTail& tail) {
+    bool has_result = false;
+    return take_sum(node, 1, out, tail, has_result) && has_result;
+}
+
+}  // namespace
+
+std::optional<ProductTail> product_tail(const Epilogue& epilogue, const View& out) {
+    if (!epilogue.tail) return ProductTail{};
+    const Expression::Node& node = *epilogue.tail.node();
+    if (node.dtype != out.dtype) return std::nullopt;
+    if (ProductTail sum; take(node, out, sum)) return sum;
+    if (node.kind != Kind::apply || info(node.function).inputs != 1) return std::nullopt;
+    ProductTail tail{.activation = node.function};
+    std::copy(node.parameters.begin(), node.parameters.end(), tail.parameters.begin());
+    if (!take(*node.inputs[0].node(), out, tail)) return std::nullopt;
+    return tail;
+}
+
+void set_activation(Defines& defines, const ProductTail& tail) {
+    // The commonest one is a flag, since each definition is a kernel to compile.
+    if (tail.activation && *tail.activation != Function::relu) defines.set("ACTIVATION", info(*tail.activation).value);
+}
+
+TailArguments::TailArguments(const ProductTail& tail, const View& any)
+    : flags_((tail.bias ? kBias : 0) | (tail.residual ? kResidual : 0) | (tail.activation == Function::relu ? kRelu : 0)),
+      numbers_(any.dtype, {tail.alpha, tail.beta, tail.parameters[0], tail.parameters[1]}),
+      bias_(tail.bias ? *tail.bias : any),
+      residual_(tail.residual ? *tail.residual : any),
+      buffers_{bias_.argument(), residual_.argument()} {}
+
+std::vector<Argument> TailArguments::behind(std::initializer_list<Argument> first) const {
+    std::vector<Argument> all(first);
+    all.emplace_back(flags_);
+    for (std::size_t i = 0; i < 4; ++i) all.push_back(numbers_[i]);
+    for (const BufferArgument& buffer : buffers_) all.emplace_back(buffer);
+    return all;
+}
+
+}  // namespace declivity::ops

@@ -1,0 +1,52 @@
+// Floor 2, private. What kernels of products do to each element of their result before it is stored
+// (cl_kernels/product_tail.clh).
+#pragma once
+
+#include <array>
+#include <optional>
+#include <vector>
+
+#include <declivity/ops/expression.hpp>
+
+#include "real_arguments.hpp"
+
+namespace declivity::ops {
+
+/// activation(alpha * element + bias[column] + beta * residual).
+struct ProductTail {
+    double alpha = 1, beta = 1;
+    std::optional<View> bias = {};      ///< numbers side by side, one for each column
+    std::optional<View> residual = {};  ///< dense, of the shape of the result
+    std::optional<Function> activation = {};
+    std::array<double, 2> parameters{};  ///< of the activation
+
+    [[nodiscard]] bool empty() const { return alpha == 1 && !bias && !residual && !activation; }
+};
+
+/// An epilogue as a tail; nothing when it is something else. `columns` is the innermost size of `out`.
+std::optional<ProductTail> product_tail(const Epilogue& epilogue, const View& out);
+
+/// ACTIVATION, for kernels that include product_tail.clh.
+void set_activation(Defines& defines, const ProductTail& tail);
+
+/// The arguments of such kernels, TAIL_PARAMETERS. Alive as long as the launch that takes them.
+class TailArguments {
+  public:
+    /// @param any a view that stands where there is nothing
+    TailArguments(const ProductTail& tail, const View& any);
+    TailArguments(const TailArguments&) = delete;
+    TailArguments& operator=(const TailArguments&) = delete;
+
+    /// Flags, as the kernels name them.
+    [[nodiscard]] std::int32_t flags() const { return flags_; }
+    /// `first`, then these.
+    [[nodiscard]] std::vector<Argument> behind(std::initializer_list<Argument> first) const;
+
+  private:
+    std::int32_t flags_;
+    RealArguments numbers_;
+    View bias_, residual_;
+    std::array<BufferArgument, 2> buffers_;
+};
+
+}  // namespace declivity::ops
