@@ -18,8 +18,28 @@ struct Product {
     int has_bias, rectified;                 // has_bias 0: `bias` is any buffer, and not read
 };
 
+// Where a tile goes and what is done to it there.
+struct Tile {
+    long pitch;
+    int height, width;   // what of it is there
+    int add;             // to what earlier blocks of k left
+    int bias, rectified; // only after the last block of k
+};
+
+// Functions of their own, since inlined they double the time of compilation.
+
+static __attribute__((noinline)) void store_tile(const struct Tile t, const REAL* parts, __global REAL* out, __global const REAL* bias) {
+    for (int i = 0; i < t.height; ++i, out += t.pitch, parts += COLUMNS * VW)
+        for (int j = 0; j < t.width; ++j) {
+            REAL total = vector_sum(VLOAD(parts + j * VW));
+            if (t.add) total += out[j];
+            if (t.bias) total += bias[j];
+            out[j] = t.rectified && total < 0 ? (REAL)0 : total;
+        }
+}
+
 // The last elements of a row, and zeros.
-static inline VEC load_part(__global const REAL* from, const int count) {
+static __attribute__((noinline)) VEC load_part(__global const REAL* from, const int count) {
     REAL part[VW];
     for (int i = 0; i < VW; ++i) part[i] = i < count ? from[i] : (REAL)0;
     return VLOAD(part);
@@ -77,20 +97,13 @@ void matmul_dot(const struct Product product, __global const REAL* restrict a, c
                     for (int j = 0; j < COLUMNS; ++j) sum[i][j] = fma(left, right[j], sum[i][j]);
                 }
             }
+            REAL parts[ROWS * COLUMNS * VW];
             #pragma unroll
             for (int i = 0; i < ROWS; ++i)
                 #pragma unroll
-                for (int j = 0; j < COLUMNS; ++j)
-                    if (i < height && j < width) {
-                        __global REAL* at = out + (row + i) * product.N + j;
-                        REAL total = vector_sum(sum[i][j]);
-                        if (k_first > 0) total += *at;
-                        if (k_end == product.K) {
-                            if (product.has_bias) total += bias[bias_offset + column + j];
-                            if (product.rectified && total < 0) total = 0;
-                        }
-                        *at = total;
-                    }
+                for (int j = 0; j < COLUMNS; ++j) VSTORE(sum[i][j], parts + (i * COLUMNS + j) * VW);
+            const struct Tile tile = {product.N, height, width, k_first > 0, k_end == product.K && product.has_bias, k_end == product.K && product.rectified};
+            store_tile(tile, parts, out + row * product.N, bias + bias_offset + column);
         }
     }
 }

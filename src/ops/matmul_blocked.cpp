@@ -99,11 +99,11 @@ void matmul_blocked(const MatmulProblem& problem) {
                           .columns_each = narrow(plan.columns_each), .matrices_each = narrow(plan.matrices_each), .rows_copied = narrow(plan.rows_copied),
                           .k_block = narrow(plan.k_block), .has_bias = bias != nullptr ? 1 : 0, .rectified = rectified ? 1 : 0};
     Defines defines = real_defines(out.dtype);
-    defines.set("VW", plan.vector).set("ROWS", plan.tile.rows).set("COLUMNS", plan.columns()).set("BLOCK", plan.block).set("A_COPIED", plan.a_copied);
+    defines.set("VW", plan.vector).set("ROWS", plan.tile.rows).set("COLUMNS", plan.columns()).set("A_COPIED", plan.a_copied);
     const Kernel kernel(out.device(), {"matmul_blocked.cl", "matmul_blocked", defines});
     const auto groups = [](std::int64_t all, std::int64_t each) { return static_cast<std::size_t>(ceil_div(all, each)); };
     launch(kernel, {{groups(plan.column_panels, plan.columns_each), groups(plan.row_panels, plan.rows_each), groups(batch, plan.matrices_each)}, {1, 1, 1}},
-           {product, a.argument(), b.argument(), out.argument(), (bias != nullptr ? *bias : a).argument()});
+           {product, LocalMemory{static_cast<std::size_t>(plan.block) * size_of(out.dtype)}, a.argument(), b.argument(), out.argument(), (bias != nullptr ? *bias : a).argument()});
 }
 
 // Parts of the sums as a batch, which are then added in their order.
