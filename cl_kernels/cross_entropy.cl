@@ -67,18 +67,18 @@ void few_classes(__global const REAL* x, const int C, const REAL smoothing, __gl
             const ROW_VEC next = ROW_FIRST(ROW_LOAD(x + r * C + c), C - c, least);
             v = LARGER(v, next);
         }
-        ROW_JOIN(vstore, LANES)(v, r, rows);
+        row_store(v, rows + r * LANES);
     }
-    ROW_JOIN(vstore, LANES)(each_largest(rows), 0, most);
+    row_store(each_largest(rows), most);
     for (int r = 0; r < LANES; ++r) {
         ROW_VEC v = zero;
         for (int c = 0; c < C; c += LANES) {
             const ROW_VEC e = d_exp(ROW_LOAD(x + r * C + c) - most[r]);
             v += ROW_FIRST(e, C - c, zero);
         }
-        ROW_JOIN(vstore, LANES)(v, r, rows);
+        row_store(v, rows + r * LANES);
     }
-    ROW_JOIN(vstore, LANES)(d_log(each_sum(rows)), 0, log_sums);
+    row_store(d_log(each_sum(rows)), log_sums);
     for (int r = 0; r < LANES; ++r) {
         statistics[2 * r] = most[r];
         statistics[2 * r + 1] = log_sums[r];
@@ -87,9 +87,9 @@ void few_classes(__global const REAL* x, const int C, const REAL smoothing, __gl
     for (int r = 0; r < LANES; ++r) {
         ROW_VEC v = zero;
         for (int c = 0; c < C; c += LANES) v += ROW_FIRST(ROW_LOAD(x + r * C + c) - most[r], C - c, zero);
-        ROW_JOIN(vstore, LANES)(v, r, rows);
+        row_store(v, rows + r * LANES);
     }
-    ROW_JOIN(vstore, LANES)(each_sum(rows) / (REAL)C, 0, means);
+    row_store(each_sum(rows) / (REAL)C, means);
 }
 
 __kernel void cross_entropy(const long N, const long C, const long ignore, const REAL smoothing, const long each, FORWARD_BUFFERS) {
@@ -144,7 +144,7 @@ __kernel void cross_entropy_backward(const long N, const long C, const long igno
         const REAL scale = per_row ? g[g_offset + row] : shared;
         long c = 0;
         // What is written beyond the row belongs to the next ones of this work-item.
-        for (; c < C && c + LANES <= (last - row) * C; c += LANES) ROW_JOIN(vstore, LANES)(scale * (d_exp((ROW_LOAD(x + c) - m) - log_sum) - base), 0, dx + c);
+        for (; c < C && c + LANES <= (last - row) * C; c += LANES) row_store(scale * (d_exp((ROW_LOAD(x + c) - m) - log_sum) - base), dx + c);
         if (c < C && c + LANES <= (N - row) * C) {
             row_store_rest(scale * (d_exp((ROW_LOAD(x + c) - m) - log_sum) - base), dx + c, (int)(C - c));
             c = C;

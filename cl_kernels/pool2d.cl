@@ -162,7 +162,7 @@ __kernel void avg_pool2d_backward(const struct Pool pool, __global const REAL* r
 
 // Stores the first `count` elements of v, or all of them.
 static inline void store_reals(const ROW_VEC v, __global REAL* to, const int count) {
-    if (count >= LANES) ROW_JOIN(vstore, LANES)(v, 0, to);
+    if (count >= LANES) row_store(v, to);
     else row_store_rest(v, to, count);
 }
 #define INTS ROW_JOIN(int, LANES)

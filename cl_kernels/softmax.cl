@@ -25,7 +25,7 @@ ROW_SUM(row_dot, PRODUCT)
 #define EXPONENTIAL(v, w, m) d_exp((v) - (m))
 ROW_SUM(row_sum_exp, EXPONENTIAL)
 
-#define STORE(v, p) ROW_JOIN(vstore, LANES)(v, 0, p)
+#define STORE(v, p) row_store(v, p)
 
 // Code for each vector of a row, at c. The last `rest` elements of it: a whole vector too, where what it writes beyond the
 // row belongs to the next ones of this work-item, which come later; the first elements of a vector where LANES of them can be
