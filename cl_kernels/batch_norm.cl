@@ -299,7 +299,7 @@ __kernel void batch_norm_scale(const REAL epsilon, __global const REAL* restrict
         }                                                                                                     \
         const long c = channel;                                                                               \
         row_value;                                                                                            \
-        for (; i + LANES <= end; i += LANES) ROW_JOIN(vstore, LANES)(VALUE(VECTOR), 0, (to) + start + i);     \
+        for (; i + LANES <= end; i += LANES) row_store(VALUE(VECTOR), (to) + start + i);          \
         if (i < end && start + i + LANES <= rows * length) {                                                  \
             row_store_rest(VALUE(VECTOR), (to) + start + i, (int)(end - i));                                  \
             i = end;                                                                                          \

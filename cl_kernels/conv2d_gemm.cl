@@ -13,7 +13,7 @@
 // matrix multiplication, 2008).
 //
 //   ROWS, COLUMNS  of a register tile, as in matmul_packed.cl
-//   BLOCK, PANELS  elements of local memory for copies of windows, and most panels of a work-group
+//   PANELS         most panels of a work-group
 //   A_FORM         0: weights are read where they are, those of a row side by side in the order of k; 1: from panels,
 //                  [group][panel][k][ROWS]; 2: where they are, those of k = (c, i, j) at c * a_channel + i * a_h + j * a_w
 //   TAPS_H, TAPS_W, FLIP_CHANNELS, FLIP_PANELS  only for the kernel that makes such panels: elements of the filter that it packs
@@ -47,7 +47,7 @@ struct Piece {
 
 // The pieces of `panels` panels from `first` on, each `panel_size` elements long; gives how many. Columns behind the last position are
 // zeros, once and for all.
-static int cut_pieces(const struct Conv d, struct Piece* pieces, const long first, const int panels, const int panel_size, __local REAL* block) {
+static __attribute__((noinline)) int cut_pieces(const struct Conv d, struct Piece* pieces, const long first, const int panels, const int panel_size, __local REAL* block) {
     const int plane = d.rows * d.columns, here = (int)min((long)panels * COLUMNS, d.positions - first);
     const int in_plane = (int)(first - first / plane * plane);
     int n = (int)(first / plane), p = in_plane / d.columns, q = in_plane - p * d.columns, count = 0;
@@ -76,7 +76,7 @@ static int cut_pieces(const struct Conv d, struct Piece* pieces, const long firs
 
 // The columns of all pieces: to[panel][k][column] for k in [k_first, k_first + steps). `x_end` elements of x may be read.
 // A vector is stored for each piece; what it holds beyond the piece, the next one overwrites, and the next k.
-static void copy_windows(const struct Conv d, __global const REAL* x, const long x_end, __local REAL* to, const struct Piece* pieces,
+static __attribute__((noinline)) void copy_windows(const struct Conv d, __global const REAL* x, const long x_end, __local REAL* to, const struct Piece* pieces,
                          const int count, const bool plain, const int k_first, const int steps) {
     const int taps = d.taps_h * d.taps_w;
     if (count == 0) return;
@@ -136,22 +136,22 @@ static void copy_windows(const struct Conv d, __global const REAL* x, const long
 }
 
 // Stores a tile, or adds it to what earlier blocks of k left.
-static void store_tile(const struct Conv d, const REAL* tile, __global REAL* out, const int panel, const int height, const int add) {
-    const int plane = d.rows * d.columns;
+static __attribute__((noinline)) void store_tile(const struct Conv* d, const REAL* tile, __global REAL* out, const int panel, const int height, const int add) {
+    const int plane = d->rows * d->columns;
     const long first = (long)panel * COLUMNS;
-    const int here = (int)min((long)COLUMNS, d.positions - first);
-    const bool flat = d.out_row_step == d.columns * d.out_column_step;
+    const int here = (int)min((long)COLUMNS, d->positions - first);
+    const bool flat = d->out_row_step == d->columns * d->out_column_step;
     int n = (int)(first / plane), f = (int)(first - (long)n * plane);
     for (int at = 0; at < here;) {
-        const int p = f / d.columns, q = f - p * d.columns;
-        const int run = min((flat ? plane - f : d.columns - q), here - at);
-        __global REAL* to = out + n * d.out_image + (long)p * d.out_row_step + (long)q * d.out_column_step;
-        for (int i = 0; i < height; ++i, to += d.out_channel) {
+        const int p = f / d->columns, q = f - p * d->columns;
+        const int run = min((flat ? plane - f : d->columns - q), here - at);
+        __global REAL* to = out + n * d->out_image + (long)p * d->out_row_step + (long)q * d->out_column_step;
+        for (int i = 0; i < height; ++i, to += d->out_channel) {
             const REAL* from = tile + i * COLUMNS + at;
-            if (d.out_column_step == 1) store_run(from, to, run, add);
+            if (d->out_column_step == 1) store_run(from, to, run, add);
             else
                 for (int e = 0; e < run; ++e) {
-                    __global REAL* one = to + (long)e * d.out_column_step;
+                    __global REAL* one = to + (long)e * d->out_column_step;
                     *one = add ? *one + from[e] : from[e];
                 }
         }
@@ -181,14 +181,16 @@ __kernel void conv2d_gemm_flip(const struct Flip d, __global const REAL* restric
             __global const REAL* from = weight + weight_offset + ((group * d.channels + o) * d.rows + panel * ROWS) * d.taps + d.first;
             __global REAL* to = packed + packed_offset + ((group * d.panels + panel) * d.channels + o) * (TAPS_H * TAPS_W * ROWS);
             const int here = min(ROWS, d.rows - panel * ROWS);
-            if (here == ROWS)
-                #pragma unroll
-                for (int t = 0; t < TAPS_H * TAPS_W; ++t)
-                    #pragma unroll
-                    for (int r = 0; r < ROWS; ++r) to[t * ROWS + r] = from[r * d.taps + t / TAPS_W * d.step_h + t % TAPS_W * d.step_w];
-            else
-                for (int t = 0; t < TAPS_H * TAPS_W; ++t)
-                    for (int r = 0; r < ROWS; ++r) to[t * ROWS + r] = r < here ? from[r * d.taps + t / TAPS_W * d.step_h + t % TAPS_W * d.step_w] : (REAL)0;
+            // The first loops are not unrolled, since that takes longer to compile than it saves.
+            for (int i = 0; i < TAPS_H; ++i)
+                for (int j = 0; j < TAPS_W; ++j, to += ROWS) {
+                    __global const REAL* tap = from + i * d.step_h + j * d.step_w;
+                    if (here == ROWS)
+                        #pragma unroll
+                        for (int r = 0; r < ROWS; ++r) to[r] = tap[r * d.taps];
+                    else
+                        for (int r = 0; r < ROWS; ++r) to[r] = r < here ? tap[r * d.taps] : (REAL)0;
+                }
         }
 }
 #else
@@ -210,12 +212,83 @@ __kernel void conv2d_gemm_flip(const struct Flip d, __global const REAL* restric
         }                                                                                      \
     }
 
+#if A_FORM == 1
+typedef __global const REAL* Left;
+#else
+struct Rows {
+    __global const REAL* row[ROWS];
+};
+typedef struct Rows Left;
+#endif
+
+// Where a tile goes.
+struct Tile {
+    int panel, height;
+    int first;           // block of k: it begins with the bias, others add to what earlier blocks left
+    int image, column;   // of the first position
+    int whole;           // all of it is there, its columns side by side
+    int narrow;          // what is left of the last image's columns fills but one vector
+};
+
+// A tile: rows of weights times `steps` rows of copied windows. A function of its own, since inlined into the kernel it takes
+// twice as long to compile; so do those above.
+static __attribute__((noinline))
+void multiply(const struct Conv* d, const Left a, __local const REAL* right, const int steps, const struct Tile t, __global REAL* out, __global const REAL* bias) {
+#if A_FORM == 1
+    __global const REAL* left = a;
+#else
+    __global const REAL* left[ROWS];
+    #pragma unroll
+    for (int i = 0; i < ROWS; ++i) left[i] = a.row[i];
+#endif
+    if (t.whole) {
+        out += t.image * d->out_image + t.column;
+        for (int i = 0; i < ROWS; ++i)
+            for (int v = 0; v < VECTORS; ++v) PREFETCH_TO_WRITE(out + i * d->out_channel + v * VW);
+    }
+    VEC sum[ROWS][VECTORS];
+    #pragma unroll
+    for (int i = 0; i < ROWS; ++i) {
+        const VEC begin = (VEC)(d->has_bias && t.first ? bias[min(i, t.height - 1)] : (REAL)0);
+        #pragma unroll
+        for (int v = 0; v < VECTORS; ++v) sum[i][v] = begin;
+    }
+#if A_FORM == 2
+    const int channels = steps / (d->taps_h * d->taps_w);
+    for (int c = 0; c < channels; ++c)
+        for (int y = 0; y < d->taps_h; ++y)
+            for (int z = 0; z < d->taps_w; ++z, right += COLUMNS) MULTIPLY(c * d->a_channel + y * d->a_h + z * d->a_w, VECTORS)
+#else
+    if (!t.narrow)
+        for (int k = 0; k < steps; ++k, right += COLUMNS) MULTIPLY(k, VECTORS)
+    else
+        for (int k = 0; k < steps; ++k, right += COLUMNS) MULTIPLY(k, 1)
+#endif
+    if (t.whole) {
+        #pragma unroll
+        for (int i = 0; i < ROWS; ++i)
+            #pragma unroll
+            for (int v = 0; v < VECTORS; ++v) {
+                __global REAL* at = out + i * d->out_channel + v * VW;
+                VSTORE(t.first ? sum[i][v] : sum[i][v] + VLOAD(at), at);
+            }
+    } else {
+        REAL tile[ROWS * COLUMNS];
+        #pragma unroll
+        for (int i = 0; i < ROWS; ++i)
+            #pragma unroll
+            for (int v = 0; v < VECTORS; ++v) VSTORE(sum[i][v], tile + i * COLUMNS + v * VW);
+        store_tile(d, tile, out, t.panel, t.height, !t.first);
+    }
+}
+
 // global size (ceil(panels / panels_each), ceil(row_panels / row_panels_each), groups)
+// Local memory is an argument: an array of the kernel's own, given to a function, would become a constant there, of which PoCL
+// makes memory that all work-groups share.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void conv2d_gemm(const struct Conv d, __global const REAL* restrict x, const long x_offset,
+void conv2d_gemm(const struct Conv d, __local REAL* restrict block, __global const REAL* restrict x, const long x_offset,
                  __global const REAL* restrict a, const long a_offset, __global REAL* restrict out, const long out_offset,
                  __global const REAL* restrict bias, const long bias_offset) {
-    __local REAL block[BLOCK];
     struct Piece pieces[PANELS * COLUMNS];
     const int group = get_group_id(2);
     const int first_panel = get_group_id(0) * d.panels_each, end_panel = min(first_panel + d.panels_each, d.panels);
@@ -238,57 +311,19 @@ void conv2d_gemm(const struct Conv d, __global const REAL* restrict x, const lon
         for (int r = first_row; r < end_row; ++r) {
             const int height = min(ROWS, d.filters - r * ROWS);
 #if A_FORM == 1
-            __global const REAL* left = a + r * d.a_row + (long)k_first * ROWS;
+            const Left left = a + r * d.a_row + (long)k_first * ROWS;
 #else
             // Behind the last row the last one is multiplied again, and not stored.
-            __global const REAL* left[ROWS];
+            Left left;
             #pragma unroll
-            for (int i = 0; i < ROWS; ++i) left[i] = a + (r * ROWS + min(i, height - 1)) * d.a_row + (A_FORM == 2 ? k_first / taps * d.a_channel : k_first);
+            for (int i = 0; i < ROWS; ++i) left.row[i] = a + (r * ROWS + min(i, height - 1)) * d.a_row + (A_FORM == 2 ? k_first / taps * d.a_channel : k_first);
 #endif
             for (int panel = first_panel; panel < end_panel; ++panel) {
-                __local const REAL* right = block + (panel - first_panel) * panel_size;
-                __global REAL* to = out + (long)r * ROWS * d.out_channel;
                 const long column = (long)panel * COLUMNS, image = column / plane;
-                const bool whole = flat && height == ROWS && column - image * plane + COLUMNS <= plane;
-                if (whole) {
-                    to += image * d.out_image + (column - image * plane);
-                    for (int i = 0; i < ROWS; ++i)
-                        for (int v = 0; v < VECTORS; ++v) PREFETCH_TO_WRITE(to + i * d.out_channel + v * VW);
-                }
-                VEC sum[ROWS][VECTORS];
-                #pragma unroll
-                for (int i = 0; i < ROWS; ++i) {
-                    const VEC begin = (VEC)(d.has_bias && k_first == 0 ? bias[bias_offset + group * d.filters + r * ROWS + min(i, height - 1)] : (REAL)0);
-                    #pragma unroll
-                    for (int v = 0; v < VECTORS; ++v) sum[i][v] = begin;
-                }
-#if A_FORM == 2
-                const int channels = steps / taps;
-                for (int c = 0; c < channels; ++c)
-                    for (int y = 0; y < d.taps_h; ++y)
-                        for (int z = 0; z < d.taps_w; ++z, right += COLUMNS) MULTIPLY(c * d.a_channel + y * d.a_h + z * d.a_w, VECTORS)
-#else
-                if (d.positions - (long)panel * COLUMNS > VW)
-                    for (int k = 0; k < steps; ++k, right += COLUMNS) MULTIPLY(k, VECTORS)
-                else  // what is left of the last image
-                    for (int k = 0; k < steps; ++k, right += COLUMNS) MULTIPLY(k, 1)
-#endif
-                if (whole) {
-                    #pragma unroll
-                    for (int i = 0; i < ROWS; ++i)
-                        #pragma unroll
-                        for (int v = 0; v < VECTORS; ++v) {
-                            __global REAL* at = to + i * d.out_channel + v * VW;
-                            VSTORE(k_first > 0 ? sum[i][v] + VLOAD(at) : sum[i][v], at);
-                        }
-                } else {
-                    REAL tile[ROWS * COLUMNS];
-                    #pragma unroll
-                    for (int i = 0; i < ROWS; ++i)
-                        #pragma unroll
-                        for (int v = 0; v < VECTORS; ++v) VSTORE(sum[i][v], tile + i * COLUMNS + v * VW);
-                    store_tile(d, tile, to, panel, height, k_first > 0);
-                }
+                const struct Tile tile = {panel, height, k_first == 0, (int)image, (int)(column - image * plane),
+                                          flat && height == ROWS && column - image * plane + COLUMNS <= plane, d.positions - column <= VW};
+                multiply(&d, left, block + (panel - first_panel) * panel_size, steps, tile, out + (long)r * ROWS * d.out_channel,
+                         bias + bias_offset + group * d.filters + r * ROWS);
             }
         }
     }

@@ -10,7 +10,6 @@
 // their order. Where filters are single elements, x and dout may change places.
 //
 //   ROWS, COLUMNS  of a register tile, as in matmul_packed.cl
-//   BLOCK, SUMS    elements of local memory for the copies of dout, and for the sums
 //   MAX_TAPS, REAL, VW (vectors.clh)
 #define GROUP 1
 #include "vectors.clh"
@@ -33,7 +32,7 @@ struct Gradient {
 };
 
 // to[k][o] = from[o][k] for COLUMNS rows o, `stride` apart, of which `here` are there, and k in [0, count).
-static void copy_transposed(__global const REAL* from, const long stride, const int here, __local REAL* to, const int count) {
+static __attribute__((noinline)) void copy_transposed(__global const REAL* from, const long stride, const int here, __local REAL* to, const int count) {
     for (int o = 0; o < COLUMNS; o += 4) {
         __global const REAL* r0 = from + min(o, here - 1) * stride;
         __global const REAL* r1 = from + min(o + 1, here - 1) * stride;
@@ -52,13 +51,70 @@ static void copy_transposed(__global const REAL* from, const long stride, const 
     }
 }
 
+// to[i][o] = sum over n and k of x[n][stream[i] + k] * right[(n, k)][o], or that much more. Functions of their own, this one and
+// the next, since inlined into the kernel they take twice as long to compile.
+static __attribute__((noinline))
+void multiply(__global const REAL* x, const long x_image, const long* stream, const int images, const int count, __local const REAL* right,
+              __local REAL* to, const int pitch, const int add) {
+    VEC sum[ROWS][VECTORS];
+    #pragma unroll
+    for (int i = 0; i < ROWS; ++i)
+        #pragma unroll
+        for (int v = 0; v < VECTORS; ++v) sum[i][v] = (VEC)(0);
+    for (int n = 0; n < images; ++n, x += x_image) {
+        __global const REAL* left[ROWS];
+        #pragma unroll
+        for (int i = 0; i < ROWS; ++i) left[i] = x + stream[i];
+        for (int k = 0; k < count; ++k, right += COLUMNS) {
+            VEC values[VECTORS];
+            #pragma unroll
+            for (int v = 0; v < VECTORS; ++v) values[v] = VLOAD(right + v * VW);
+            #pragma unroll
+            for (int i = 0; i < ROWS; ++i) {
+                const VEC factor = (VEC)(left[i][k]);
+                #pragma unroll
+                for (int v = 0; v < VECTORS; ++v) sum[i][v] = fma(factor, values[v], sum[i][v]);
+            }
+        }
+    }
+    #pragma unroll
+    for (int i = 0; i < ROWS; ++i)
+        #pragma unroll
+        for (int v = 0; v < VECTORS; ++v) {
+            __local REAL* at = to + i * pitch + v * VW;
+            VSTORE(add ? sum[i][v] + VLOAD(at) : sum[i][v], at);
+        }
+}
+
+// result[o][s] = sums[s][o] for `height` streams and `width` output channels.
+static __attribute__((noinline))
+void store_transposed(__local const REAL* sums, const int pitch, const int height, const int width, __global REAL* result, const int streams) {
+    int o = 0;
+    for (; o + 4 <= width; o += 4) {
+        __global REAL* to = result + (long)o * streams;
+        __local const REAL* from = sums + o;
+        int s = 0;
+        for (; s + 4 <= height; s += 4, to += 4, from += 4 * pitch) {
+            const REAL4 e = vload4(0, from), f = vload4(0, from + pitch), g = vload4(0, from + 2 * pitch), h = vload4(0, from + 3 * pitch);
+            vstore4((REAL4)(e.x, f.x, g.x, h.x), 0, to);
+            vstore4((REAL4)(e.y, f.y, g.y, h.y), 0, to + streams);
+            vstore4((REAL4)(e.z, f.z, g.z, h.z), 0, to + 2 * streams);
+            vstore4((REAL4)(e.w, f.w, g.w, h.w), 0, to + 3 * streams);
+        }
+        for (; s < height; ++s, ++to, from += pitch)
+            for (int i = 0; i < 4; ++i) to[i * streams] = from[i];
+    }
+    for (; o < width; ++o)
+        for (int s = 0; s < height; ++s) result[(long)o * streams + s] = sums[s * pitch + o];
+}
+
 // global size (ceil(panels / panels_each) * ceil(row_panels / row_panels_each), chunks, groups)
+// Local memory is an argument: an array of the kernel's own, given to a function, would become a constant there, of which PoCL
+// makes memory that all work-groups share.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void conv2d_gemm_backward_weights(const struct Gradient d, __global const REAL* restrict x, const long x_offset,
+void conv2d_gemm_backward_weights(const struct Gradient d, __local REAL* restrict block, __local REAL* restrict sums, __global const REAL* restrict x, const long x_offset,
                                   __global const REAL* restrict dout, const long dout_offset,
                                   __global REAL* restrict partials, const long partials_offset) {
-    __local REAL block[BLOCK];
-    __local REAL sums[SUMS];
     const int group = get_global_id(2), column_groups = (d.panels + d.panels_each - 1) / d.panels_each;
     const int row_group = (int)get_global_id(0) / column_groups, column_group = (int)get_global_id(0) - row_group * column_groups;
     const int first_panel = column_group * d.panels_each, panels = min(d.panels_each, d.panels - first_panel);
@@ -99,38 +155,9 @@ void conv2d_gemm_backward_weights(const struct Gradient d, __global const REAL* 
                 const int at = min((first_row + r) * ROWS + i, streams - 1), c = at / d.taps;
                 stream[i] = c * d.x_channel + d.offset[at - c * d.taps] + f_first;
             }
-            for (int panel = 0; panel < panels; ++panel) {
-                __local const REAL* right = block + panel * panel_size;
-                VEC sum[ROWS][VECTORS];
-                #pragma unroll
-                for (int i = 0; i < ROWS; ++i)
-                    #pragma unroll
-                    for (int v = 0; v < VECTORS; ++v) sum[i][v] = (VEC)(0);
-                for (int n = n_first; n < n_end; ++n) {
-                    __global const REAL* left[ROWS];
-                    #pragma unroll
-                    for (int i = 0; i < ROWS; ++i) left[i] = x + n * d.x_image + stream[i];
-                    for (int k = 0; k < f_count; ++k, right += COLUMNS) {
-                        VEC values[VECTORS];
-                        #pragma unroll
-                        for (int v = 0; v < VECTORS; ++v) values[v] = VLOAD(right + v * VW);
-                        #pragma unroll
-                        for (int i = 0; i < ROWS; ++i) {
-                            const VEC factor = (VEC)(left[i][k]);
-                            #pragma unroll
-                            for (int v = 0; v < VECTORS; ++v) sum[i][v] = fma(factor, values[v], sum[i][v]);
-                        }
-                    }
-                }
-                __local REAL* to = sums + (r * ROWS * panels + panel) * COLUMNS;
-                #pragma unroll
-                for (int i = 0; i < ROWS; ++i)
-                    #pragma unroll
-                    for (int v = 0; v < VECTORS; ++v) {
-                        __local REAL* at = to + i * panels * COLUMNS + v * VW;
-                        VSTORE(b > first_block ? sum[i][v] + VLOAD(at) : sum[i][v], at);
-                    }
-            }
+            for (int panel = 0; panel < panels; ++panel)
+                multiply(x + n_first * d.x_image, d.x_image, stream, n_end - n_first, f_count, block + panel * panel_size,
+                         sums + (r * ROWS * panels + panel) * COLUMNS, panels * COLUMNS, b > first_block);
         }
     }
     // sums[stream][o] to result[o][stream].
@@ -143,21 +170,5 @@ void conv2d_gemm_backward_weights(const struct Gradient d, __global const REAL* 
         return;
     }
     result += (long)first_panel * COLUMNS * streams + first_row * ROWS;
-    int o = 0;
-    for (; o + 4 <= width; o += 4) {
-        __global REAL* to = result + (long)o * streams;
-        __local const REAL* from = sums + o;
-        int s = 0;
-        for (; s + 4 <= height; s += 4, to += 4, from += 4 * pitch) {
-            const REAL4 e = vload4(0, from), f = vload4(0, from + pitch), g = vload4(0, from + 2 * pitch), h = vload4(0, from + 3 * pitch);
-            vstore4((REAL4)(e.x, f.x, g.x, h.x), 0, to);
-            vstore4((REAL4)(e.y, f.y, g.y, h.y), 0, to + streams);
-            vstore4((REAL4)(e.z, f.z, g.z, h.z), 0, to + 2 * streams);
-            vstore4((REAL4)(e.w, f.w, g.w, h.w), 0, to + 3 * streams);
-        }
-        for (; s < height; ++s, ++to, from += pitch)
-            for (int i = 0; i < 4; ++i) to[i * streams] = from[i];
-    }
-    for (; o < width; ++o)
-        for (int s = 0; s < height; ++s) result[(long)o * streams + s] = sums[s * pitch + o];
+    store_transposed(sums, pitch, height, width, result, streams);
 }

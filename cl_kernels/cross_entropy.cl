@@ -23,6 +23,9 @@
 ROW_SUM(row_sum, FIRST)
 ROW_SUM(row_sum_exp, EXPONENTIAL)
 ROW_SUM(row_sum_differences, DIFFERENCE)
+ACROSS_ROWS(each_largest, T, LANES, LARGER)
+ACROSS_ROWS(each_sum, T, LANES, ADDED)
+#define MOST_CLASSES (4 * LANES)  // of rows that are taken LANES at a time
 #else
 #include "row_group.clh"
 
@@ -52,9 +55,61 @@ static inline REAL loss_of(const REAL log_sum, const REAL chosen, const REAL mea
 
 #if FORM == 0
 
+// LANES rows of few classes: bringing the elements of a row together takes longer than all else, and for LANES rows at once
+// hardly longer than for one. m and log s of row i go to statistics[2 i] and [2 i + 1], the means of x - m to `means`.
+static __attribute__((noinline))
+void few_classes(__global const REAL* x, const int C, const REAL smoothing, __global REAL* statistics, REAL* means) {
+    REAL rows[LANES * LANES], most[LANES], log_sums[LANES];
+    const ROW_VEC least = (ROW_VEC)(-INFINITY), zero = (ROW_VEC)(0);
+    for (int r = 0; r < LANES; ++r) {
+        ROW_VEC v = ROW_FIRST(ROW_LOAD(x + r * C), C, least);
+        for (int c = LANES; c < C; c += LANES) {
+            const ROW_VEC next = ROW_FIRST(ROW_LOAD(x + r * C + c), C - c, least);
+            v = LARGER(v, next);
+        }
+        row_store(v, rows + r * LANES);
+    }
+    row_store(each_largest(rows), most);
+    for (int r = 0; r < LANES; ++r) {
+        ROW_VEC v = zero;
+        for (int c = 0; c < C; c += LANES) {
+            const ROW_VEC e = d_exp(ROW_LOAD(x + r * C + c) - most[r]);
+            v += ROW_FIRST(e, C - c, zero);
+        }
+        row_store(v, rows + r * LANES);
+    }
+    row_store(d_log(each_sum(rows)), log_sums);
+    for (int r = 0; r < LANES; ++r) {
+        statistics[2 * r] = most[r];
+        statistics[2 * r + 1] = log_sums[r];
+    }
+    if (smoothing == 0) return;
+    for (int r = 0; r < LANES; ++r) {
+        ROW_VEC v = zero;
+        for (int c = 0; c < C; c += LANES) v += ROW_FIRST(ROW_LOAD(x + r * C + c) - most[r], C - c, zero);
+        row_store(v, rows + r * LANES);
+    }
+    row_store(each_sum(rows) / (REAL)C, means);
+}
+
 __kernel void cross_entropy(const long N, const long C, const long ignore, const REAL smoothing, const long each, FORWARD_BUFFERS) {
     const long last = min(N, ((long)get_global_id(0) + 1) * each);
-    for (long row = get_global_id(0) * each; row < last; ++row) {
+    long row = get_global_id(0) * each;
+    // As long as whole vectors can be read.
+    for (; C <= MOST_CLASSES && row + LANES <= last && (row + LANES - 1) * C + (C + LANES - 1) / LANES * LANES <= N * C; row += LANES) {
+        __global const REAL* x = x_base + x_offset + row * C;
+        __global const LABEL* labels = labels_base + labels_offset + row;
+        __global REAL* statistics = statistics_base + statistics_offset + 2 * row;
+        REAL means[LANES];
+        few_classes(x, (int)C, smoothing, statistics, means);
+        for (int r = 0; r < LANES; ++r) {
+            const long label = labels[r];
+            const bool counts = label != ignore && VALID(label);
+            const REAL loss = loss_of(statistics[2 * r + 1], x[r * C + (counts ? label : 0)] - statistics[2 * r], smoothing > 0 ? means[r] : 0, smoothing);
+            losses[losses_offset + row + r] = counts ? loss : label == ignore ? 0 : NAN;
+        }
+    }
+    for (; row < last; ++row) {
         __global const REAL* x = x_base + x_offset + row * C;
         __global REAL* statistics = statistics_base + statistics_offset + 2 * row;
         const long label = labels_base[labels_offset + row];
@@ -75,6 +130,7 @@ __kernel void cross_entropy(const long N, const long C, const long ignore, const
 __kernel void cross_entropy_backward(const long N, const long C, const long ignore, const REAL smoothing, const int per_row, const long each,
                                      BACKWARD_BUFFERS) {
     const long last = min(N, ((long)get_global_id(0) + 1) * each);
+    const REAL shared = per_row ? 0 : g[g_offset] / total[total_offset + 1], base = smoothing / (REAL)C;
     for (long row = get_global_id(0) * each; row < last; ++row) {
         __global const REAL* x = x_base + x_offset + row * C;
         __global REAL* dx = dx_base + dx_offset + row * C;
@@ -85,9 +141,10 @@ __kernel void cross_entropy_backward(const long N, const long C, const long igno
             for (long c = 0; c < C; ++c) dx[c] = value;
             continue;
         }
-        const REAL scale = ROW_GRADIENT(row), base = smoothing / (REAL)C;
+        const REAL scale = per_row ? g[g_offset + row] : shared;
         long c = 0;
-        for (; c + LANES <= C; c += LANES) ROW_JOIN(vstore, LANES)(scale * (d_exp((ROW_LOAD(x + c) - m) - log_sum) - base), 0, dx + c);
+        // What is written beyond the row belongs to the next ones of this work-item.
+        for (; c < C && c + LANES <= (last - row) * C; c += LANES) row_store(scale * (d_exp((ROW_LOAD(x + c) - m) - log_sum) - base), dx + c);
         if (c < C && c + LANES <= (N - row) * C) {
             row_store_rest(scale * (d_exp((ROW_LOAD(x + c) - m) - log_sum) - base), dx + c, (int)(C - c));
             c = C;

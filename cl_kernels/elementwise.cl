@@ -9,6 +9,7 @@
 //   OPERANDS      output and inputs
 //   OUT           type of the output
 //   STEP_OUT, STEPk   distance between columns: 0, 1, or a stride read from the layout
+//   VECTORISE     a pragma for the loop over columns, or nothing
 //   INPUT_PARAMETERS, INPUT_ROWS, BODY, RESULT   made from the expression (src/ops/elementwise.cpp)
 #include "math.clh"
 
@@ -52,6 +53,7 @@ __kernel void elementwise(const struct Layout layout, const long rows, const lon
     for (; row < row_end; ++row) {
         __global OUT* out = out_base + out_offset + ROW_OFFSET(0);
         INPUT_ROWS
+        VECTORISE
         for (int i = 0; i < count; ++i) {
             BODY
             out[i * STEP_OUT] = RESULT;

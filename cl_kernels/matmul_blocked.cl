@@ -13,7 +13,6 @@
 //   COLUMNS      columns of a register tile, a multiple of VW. ROWS * COLUMNS / VW + COLUMNS / VW + 1 vectors must fit in
 //                the registers (src/ops/matmul_blocked.cpp chooses them). Panels of b have VW columns less where that makes
 //                them equal.
-//   BLOCK        elements of local memory
 //   A_COPIED     0: a is read where it is, its elements along k are neighbours
 #define GROUP 1
 #include "vectors.clh"
@@ -72,7 +71,7 @@ void copy_panel(__global const REAL* from, const struct Lie lie, const int here,
 }
 
 // The panels of b of a work-group, [panel][k][COLUMNS].
-static void copy_columns(const struct Product d, __global const REAL* b, __local REAL* to, const int first_panel, const int end_panel, const int steps) {
+static __attribute__((noinline)) void copy_columns(const struct Product d, __global const REAL* b, __local REAL* to, const int first_panel, const int end_panel, const int steps) {
     const int panel_size = d.k_block * COLUMNS;
     if (d.b.across != 1) {
         for (int panel = first_panel; panel < end_panel; ++panel, to += panel_size) {
@@ -102,7 +101,7 @@ static void copy_columns(const struct Product d, __global const REAL* b, __local
 
 #if A_COPIED
 // Some panels of a, [panel][k][ROWS].
-static void copy_rows(const struct Product d, __global const REAL* a, __local REAL* to, const int first_panel, const int end_panel, const int steps) {
+static __attribute__((noinline)) void copy_rows(const struct Product d, __global const REAL* a, __local REAL* to, const int first_panel, const int end_panel, const int steps) {
     const int panel_size = d.k_block * ROWS;
     a += (long)first_panel * ROWS * d.a.across;
     const int count = (int)(min((long)end_panel * ROWS, d.M) - (long)first_panel * ROWS);
@@ -232,11 +231,27 @@ void multiply(const int vectors, const Left a, __local const REAL* right, const 
     }
 }
 
+// Functions of their own, since inlined into one they take twice as long to compile.
+#define MULTIPLY(NAME, VECTORS_HERE)                                                                                            \
+    static __attribute__((noinline)) void NAME(const Left left, __local const REAL* right, const int steps, const struct Tile t, \
+                                               __global REAL* out, const struct Tail tail) {                                     \
+        multiply(VECTORS_HERE, left, right, steps, t, out, tail);                                                                \
+    }
+MULTIPLY(multiply_most, VECTORS)
+#if VECTORS > 2
+MULTIPLY(multiply_less, VECTORS - 1)
+#endif
+#if VECTORS > 1
+MULTIPLY(multiply_one, 1)
+#endif
+
 // global size (ceil(column_panels / columns_each), ceil(row_panels / rows_each), ceil(matrices / matrices_each))
+// Local memory is an argument: an array of the kernel's own, given to a function, would become a constant there, of which PoCL
+// makes memory that all work-groups share.
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void matmul_blocked(const struct Product d, __global const REAL* restrict a_base, const long a_offset, __global const REAL* restrict b_base,
-                    const long b_offset, __global REAL* restrict out_base, const long out_offset, TAIL_PARAMETERS) {
-    __local REAL block[BLOCK];
+void matmul_blocked(const struct Product d, __local REAL* restrict block, __global const REAL* restrict a_base, const long a_offset,
+                    __global const REAL* restrict b_base, const long b_offset, __global REAL* restrict out_base, const long out_offset,
+                    TAIL_PARAMETERS) {
     const struct Tail tail = TAIL_OF_PARAMETERS;
     const int first_panel = (int)get_group_id(0) * d.columns_each, end_panel = min(first_panel + d.columns_each, d.column_panels);
     const int first_row = (int)get_group_id(1) * d.rows_each, end_row = min(first_row + d.rows_each, d.row_panels);
@@ -270,12 +285,12 @@ void matmul_blocked(const struct Product d, __global const REAL* restrict a_base
                                            column, z * d.out_batch + row * d.N + column};
                     __global REAL* out = out_base + out_offset + t.at;
                     __local const REAL* right = block + (q - first_panel) * d.k_block * COLUMNS;
-                    if (vectors == VECTORS) multiply(VECTORS, left, right, steps, t, out, tail);
+                    if (vectors == VECTORS) multiply_most(left, right, steps, t, out, tail);
 #if VECTORS > 2
-                    else if (vectors == VECTORS - 1) multiply(VECTORS - 1, left, right, steps, t, out, tail);
+                    else if (vectors == VECTORS - 1) multiply_less(left, right, steps, t, out, tail);
 #endif
 #if VECTORS > 1
-                    else multiply(1, left, right, steps, t, out, tail);
+                    else multiply_one(left, right, steps, t, out, tail);
 #endif
                 }
             }

@@ -18,8 +18,28 @@ struct Product {
     int row_tiles_each;                      // of a work-item
 };
 
+// Where a tile goes and what is done to it there.
+struct Tile {
+    long pitch;
+    int height, width;   // what of it is there
+    int add, finish;     // to what earlier blocks of k left; the last block of k
+    long column, at;     // of the first element: its column, and its place in the result
+};
+
+// Functions of their own, since inlined they double the time of compilation.
+
+static __attribute__((noinline)) void store_tile(const struct Tile t, const REAL* parts, __global REAL* out, const struct Tail tail) {
+    long at = t.at;
+    for (int i = 0; i < t.height; ++i, at += t.pitch, parts += COLUMNS * VW)
+        for (int j = 0; j < t.width; ++j) {
+            REAL total = vector_sum(VLOAD(parts + j * VW));
+            if (t.add) total += out[at + j];
+            out[at + j] = t.finish ? finished(tail, total, t.column + j, at + j) : total;
+        }
+}
+
 // The last elements of a row, and zeros.
-static inline VEC load_part(__global const REAL* from, const int count) {
+static __attribute__((noinline)) VEC load_part(__global const REAL* from, const int count) {
     REAL part[VW];
     for (int i = 0; i < VW; ++i) part[i] = i < count ? from[i] : (REAL)0;
     return VLOAD(part);
@@ -77,16 +97,13 @@ void matmul_dot(const struct Product product, __global const REAL* restrict a, c
                     for (int j = 0; j < COLUMNS; ++j) sum[i][j] = fma(left, right[j], sum[i][j]);
                 }
             }
+            REAL parts[ROWS * COLUMNS * VW];
             #pragma unroll
             for (int i = 0; i < ROWS; ++i)
                 #pragma unroll
-                for (int j = 0; j < COLUMNS; ++j)
-                    if (i < height && j < width) {
-                        const long at = (z * product.M + row + i) * product.N + column + j;
-                        REAL total = vector_sum(sum[i][j]);
-                        if (k_first > 0) total += out[at];
-                        out[at] = k_end == product.K ? finished(tail, total, column + j, at) : total;
-                    }
+                for (int j = 0; j < COLUMNS; ++j) VSTORE(sum[i][j], parts + (i * COLUMNS + j) * VW);
+            const struct Tile tile = {product.N, height, width, k_first > 0, k_end == product.K, column, (z * product.M + row) * product.N + column};
+            store_tile(tile, parts, out, tail);
         }
     }
 }

@@ -35,8 +35,14 @@ struct Best {
     int winner;
 };
 
+#if LANES == 0
+#define EDGE inline
+#else
+#define EDGE __attribute__((noinline))  // vectors do most of the work, and the rest is not worth its time of compilation twice
+#endif
+
 // One window of a plane x, rows first_h to last_h of it.
-static inline struct Best max_of_window(__global const REAL* x, const int W, const int first_h, const int last_h, const int q) {
+static EDGE struct Best max_of_window(__global const REAL* x, const int W, const int first_h, const int last_h, const int q) {
     const int first_w = max(q * STRIDE_W - PADDING_W, 0), last_w = min(q * STRIDE_W - PADDING_W + WINDOW_W, W);
     struct Best best = {x[first_h * W + first_w], first_h * W + first_w};
     for (int h = first_h; h < last_h; ++h)
@@ -49,7 +55,7 @@ static inline struct Best max_of_window(__global const REAL* x, const int W, con
     return best;
 }
 
-static inline REAL sum_of_window(__global const REAL* x, const int W, const int first_h, const int last_h, const int q) {
+static EDGE REAL sum_of_window(__global const REAL* x, const int W, const int first_h, const int last_h, const int q) {
     const int first_w = max(q * STRIDE_W - PADDING_W, 0), last_w = min(q * STRIDE_W - PADDING_W + WINDOW_W, W);
     REAL sum = 0;
     for (int h = first_h; h < last_h; ++h)
@@ -69,7 +75,7 @@ static inline REAL share(const int p, const int q, const int H, const int W) {
 }
 
 // The average's gradient at column w, of the rows first_p to last_p of a plane g that hold its row.
-static inline REAL sum_of_shares(__global const REAL* g, const struct Pool* pool, const int first_p, const int last_p, const int w) {
+static EDGE REAL sum_of_shares(__global const REAL* g, const struct Pool* pool, const int first_p, const int last_p, const int w) {
     const int first_q = FIRST_WINDOW(w, PADDING_W, WINDOW_W, STRIDE_W), last_q = min((w + PADDING_W) / STRIDE_W, pool->Q - 1);
     REAL sum = 0;
     for (int p = first_p; p <= last_p; ++p)
@@ -156,7 +162,7 @@ __kernel void avg_pool2d_backward(const struct Pool pool, __global const REAL* r
 
 // Stores the first `count` elements of v, or all of them.
 static inline void store_reals(const ROW_VEC v, __global REAL* to, const int count) {
-    if (count >= LANES) ROW_JOIN(vstore, LANES)(v, 0, to);
+    if (count >= LANES) row_store(v, to);
     else row_store_rest(v, to, count);
 }
 #define INTS ROW_JOIN(int, LANES)

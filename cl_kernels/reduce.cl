@@ -23,6 +23,7 @@
 #endif
 
 #include "join.clh"
+#include "unaligned.clh"
 
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
@@ -95,6 +96,7 @@ static inline long2 kept_position(const struct Layout* layout, long position, co
 #define LIST16(f, i) LIST8(f, i), LIST8(f, i + 8)
 #ifdef CONTIGUOUS
 #define LOAD(width, p) CONVERT(width, JOIN(vload, width)(0, p))
+UNALIGNED(x, T, LANES)
 #else
 #define LOAD_AT(i) (ACC)source[(i) * step]
 #define LOAD(width, p) load##width(p, step)
@@ -102,7 +104,11 @@ static inline JOIN(ACC, 4) load4(__global const T* source, const long step) { re
 static inline JOIN(ACC, 8) load8(__global const T* source, const long step) { return (JOIN(ACC, 8))(LIST8(LOAD_AT, 0)); }
 static inline JOIN(ACC, 16) load16(__global const T* source, const long step) { return (JOIN(ACC, 16))(LIST16(LOAD_AT, 0)); }
 #endif
+#ifdef CONTIGUOUS
+#define LOAD_VEC(p) CONVERT(LANES, x_load(p))
+#else
 #define LOAD_VEC(p) JOIN(LOAD_VEC_, LANES)(p)
+#endif
 #define LOAD_VEC_8(p) LOAD(8, p)
 #define LOAD_VEC_16(p) LOAD(16, p)
 #endif
@@ -196,7 +202,7 @@ static inline VEC reduce_short_rows(__global const T* p, const long count, const
     for (int r = 0; r < LANES; ++r, p += row_step) {
         VEC a = NUMBERS < left ? LOAD_VEC(p + whole * step) : (VEC)(IDENTITY);
         for (long i = 0; i < whole; i += LANES) a = JOINED(a, LOAD_VEC(p + i * step));
-        JOIN(vstore, LANES)(a, r, columns);
+        across_rows_rows_store(a, columns + r * LANES);
     }
     return across_rows(columns);
 }
@@ -223,7 +229,7 @@ __kernel void reduce_rows(const struct Layout layout, const long outputs, const 
                 const VEC values = FINISH(reduce_short_rows(x + x_offset + first + k * x_step, count, step, x_step));
                 ACC each[LANES];
                 JOIN(vstore, LANES)(values, 0, each);
-                if (out_step == 1) JOIN(vstore, LANES)(values, 0, to + k);
+                if (out_step == 1) across_rows_rows_store(values, to + k);
                 else
                     for (int i = 0; i < LANES; ++i) to[(k + i) * out_step] = each[i];
             }

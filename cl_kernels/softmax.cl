@@ -25,16 +25,19 @@ ROW_SUM(row_dot, PRODUCT)
 #define EXPONENTIAL(v, w, m) d_exp((v) - (m))
 ROW_SUM(row_sum_exp, EXPONENTIAL)
 
-#define STORE(v, p) ROW_JOIN(vstore, LANES)(v, 0, p)
+#define STORE(v, p) row_store(v, p)
 
-// code(LOAD, STORED) for each vector of a row, at c: the last ones as the first `rest` elements of a vector where LANES of
-// them can be read, one by one otherwise.
-#define OVER_ROW(VECTOR, REST, ONE)                              \
+// Code for each vector of a row, at c. The last `rest` elements of it: a whole vector too, where what it writes beyond the
+// row belongs to the next ones of this work-item, which come later; the first elements of a vector where LANES of them can be
+// read; one by one otherwise.
+#define OVER_ROW(VECTOR, WHOLE, REST, ONE)                       \
     {                                                            \
         long c = 0;                                              \
         for (; c + LANES <= n; c += LANES) { VECTOR; }           \
         const int rest = (int)(n - c);                           \
-        if (rest > 0 && c + LANES <= room) {                     \
+        if (rest > 0 && c + LANES <= own) {                      \
+            WHOLE;                                               \
+        } else if (rest > 0 && c + LANES <= room) {              \
             REST;                                                \
         } else {                                                 \
             for (; c < n; ++c) { ONE; }                          \
@@ -47,22 +50,23 @@ __kernel void softmax(const long outer, const long n, const long inner, const lo
     for (long row = get_global_id(0) * each; row < last; ++row) {
         __global const REAL* x = x_base + x_offset + row * n;
         __global REAL* y = y_base + y_offset + row * n;
-        const long room = (outer - row) * n;
+        const long room = (outer - row) * n, own = (last - row) * n;
         const REAL m = row_max(x, n, room);
 #if LOG
         const REAL log_sum = d_log(row_sum_exp(x, x, n, m, room));
-        OVER_ROW(STORE((ROW_LOAD(x + c) - m) - log_sum, y + c), row_store_rest((ROW_LOAD(x + c) - m) - log_sum, y + c, rest),
+        OVER_ROW(STORE((ROW_LOAD(x + c) - m) - log_sum, y + c), STORE((ROW_LOAD(x + c) - m) - log_sum, y + c), row_store_rest((ROW_LOAD(x + c) - m) - log_sum, y + c, rest),
                  y[c] = (x[c] - m) - log_sum)
 #else
         ROW_VEC sums = (ROW_VEC)(0);
         REAL sum = 0;
         OVER_ROW(const ROW_VEC e = d_exp(ROW_LOAD(x + c) - m); sums += e; STORE(e, y + c),
+                 const ROW_VEC e = d_exp(ROW_LOAD(x + c) - m); sums += ROW_FIRST(e, rest, 0); STORE(e, y + c),
                  const ROW_VEC e = d_exp(ROW_LOAD(x + c) - m); sums += ROW_FIRST(e, rest, 0); row_store_rest(e, y + c, rest),
                  const REAL e = d_exp(x[c] - m); sum += e; y[c] = e)
         const REAL scale = 1 / (sum + row_sum_of(sums));
-        // Of what was just stored the last elements are read one by one: a vector would not find them together.
+        // Of what was just stored in parts the last elements are read one by one: a vector would not find them together.
         long c = 0;
-        for (; c + LANES <= n; c += LANES) STORE(ROW_LOAD(y + c) * scale, y + c);
+        for (; c < n && c + LANES <= own; c += LANES) STORE(ROW_LOAD(y + c) * scale, y + c);
         for (; c < n; ++c) y[c] *= scale;
 #endif
     }
@@ -76,15 +80,15 @@ __kernel void softmax_backward(const long outer, const long n, const long inner,
         __global const REAL* y = y_base + y_offset + row * n;
         __global const REAL* g = g_base + g_offset + row * n;
         __global REAL* dx = dx_base + dx_offset + row * n;
-        const long room = (outer - row) * n;
+        const long room = (outer - row) * n, own = (last - row) * n;
 #if LOG
         const REAL sum = row_sum(g, g, n, 0, room);
 #define GRADIENT ROW_LOAD(g + c) - d_exp(ROW_LOAD(y + c)) * sum
-        OVER_ROW(STORE(GRADIENT, dx + c), row_store_rest(GRADIENT, dx + c, rest), dx[c] = g[c] - d_exp(y[c]) * sum)
+        OVER_ROW(STORE(GRADIENT, dx + c), STORE(GRADIENT, dx + c), row_store_rest(GRADIENT, dx + c, rest), dx[c] = g[c] - d_exp(y[c]) * sum)
 #else
         const REAL sum = row_dot(g, y, n, 0, room);
 #define GRADIENT ROW_LOAD(y + c) * (ROW_LOAD(g + c) - sum)
-        OVER_ROW(STORE(GRADIENT, dx + c), row_store_rest(GRADIENT, dx + c, rest), dx[c] = y[c] * (g[c] - sum))
+        OVER_ROW(STORE(GRADIENT, dx + c), STORE(GRADIENT, dx + c), row_store_rest(GRADIENT, dx + c, rest), dx[c] = y[c] * (g[c] - sum))
 #endif
     }
 }

@@ -69,7 +69,7 @@ void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, 
     const std::int64_t most_k = std::min(kBlockK, block / columns - 1);
     const bool packed = !forward && (problem.taps() == 1 || taps > most_k || positions > kFewPositions || problem.stride[0] * problem.stride[1] > 1);
     Defines defines = real_defines(problem.dtype);
-    defines.set("VW", form.vector).set("ROWS", tile.rows).set("COLUMNS", columns).set("BLOCK", block).set("PANELS", kMostPanels).set("A_FORM", forward ? 0 : packed ? 1 : 2);
+    defines.set("VW", form.vector).set("ROWS", tile.rows).set("COLUMNS", columns).set("PANELS", kMostPanels).set("A_FORM", forward ? 0 : packed ? 1 : 2);
     // Blocks of equal length, since a short last one would only cost; weights that are read flipped come by whole channels.
     const std::int64_t unit = forward || packed ? 1 : taps, units_of_k = std::max<std::int64_t>(1, inner / unit);
     const std::int64_t k_block = unit * ceil_div(units_of_k, ceil_div(units_of_k, std::max<std::int64_t>(1, most_k / unit)));
@@ -96,7 +96,7 @@ void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, 
     const Kernel kernel(device, {"conv2d_gemm.cl", "conv2d_gemm", defines});
     const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
     launch(kernel, {{size(ceil_div(panels, panels_each)), size(ceil_div(row_panels, row_panels_each)), size(problem.groups)}, {1, 1, 1}},
-           {arguments, x.argument(), a.argument(), out.argument(), (bias ? *bias : a).argument()});
+           {arguments, LocalMemory{size(block) * size_of(problem.dtype)}, x.argument(), a.argument(), out.argument(), (bias ? *bias : a).argument()});
 }
 
 }  // namespace

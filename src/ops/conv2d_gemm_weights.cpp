@@ -85,10 +85,10 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
 
     const View partials = chunks == 1 ? reshaped(operands.weight, {1, operands.weight.numel()}) : View::make(device, problem.dtype, {chunks, operands.weight.numel()});
     Defines defines = real_defines(problem.dtype);
-    defines.set("VW", form.vector).set("ROWS", tile.rows).set("COLUMNS", columns).set("BLOCK", block).set("SUMS", sums).set("MAX_TAPS", tiled::kMaxTaps);
+    defines.set("VW", form.vector).set("ROWS", tile.rows).set("COLUMNS", columns).set("MAX_TAPS", tiled::kMaxTaps);
     const Kernel kernel(device, {"conv2d_gemm_weights.cl", "conv2d_gemm_backward_weights", defines});
     const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
-    launch(kernel, {{size(tiles), size(chunks), size(problem.groups)}, {1, 1, 1}}, {d, x.argument(), dout.argument(), partials.argument()});
+    launch(kernel, {{size(tiles), size(chunks), size(problem.groups)}, {1, 1, 1}}, {d, LocalMemory{size(block * element)}, LocalMemory{size(sums * element)}, x.argument(), dout.argument(), partials.argument()});
     if (chunks > 1) tiled::sum_partials(partials, operands.weight, problem.family);
 }
 

@@ -91,6 +91,7 @@ void cross_entropy_backward(const View& logits, const View& labels, const CrossE
     const bool per_row = gradient.rank() > 0;
     check_result(function, "the gradient", logits, gradient, per_row ? Shape{n} : Shape{});
     if (!per_row) check_result(function, "the total", logits, total, {2});
+    if (may_overlap(logits, logits_gradient)) throw ValueError(fmt::format("{}: wants memory of its own as the logits' gradient, got that of the logits", function));
     const BufferArgument divisor = per_row ? statistics.argument() : total.argument();  // not read for single rows
     if (n == 0) return;
     const Kernel kernel = kernel_for("cross_entropy_backward", logits.dtype, labels.dtype, logits.device());

@@ -12,6 +12,7 @@
 #include "expression_node.hpp"
 #include "index_space.hpp"
 #include "permute.hpp"
+#include "vector_form.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -161,7 +162,15 @@ DType real_of(const Plan& plan) {
     return DType::f32;
 }
 
-KernelSpec specification(const Expression& expression, const Plan& plan) {
+/// Compilers choose half of the device's vectors for loops, which suits loops that wait for memory, not maths.
+std::string vectorise(const Generated& code, const Plan& plan, const Device& device) {
+    // f64 maths are calls, of which no compiler makes vectors.
+    const bool maths = code.body.find("d_") != std::string::npos && real_of(plan) == DType::f32;
+    if (!maths || device.family() != Family::cpu_like) return {};
+    return fmt::format("_Pragma(\"clang loop vectorize_width({})\")", vector_form(device, DType::f32).vector);
+}
+
+KernelSpec specification(const Expression& expression, const Plan& plan, const Device& device) {
     Generated code;
     const std::string result = generate(expression, code);
     const View& out = plan.operands[0].view;
@@ -185,6 +194,7 @@ KernelSpec specification(const Expression& expression, const Plan& plan) {
         rows += fmt::format(" __global const {0}* in{1} = in{1}_base + in{1}_offset + ROW_OFFSET({2});", cl_type(operand.view.dtype), input, i);
     }
     for (std::size_t i = 0; i < plan.numbers.size(); ++i) parameters += fmt::format(", const {} n{}", cl_type(plan.number_types[i]), i);
+    defines.set("VECTORISE", vectorise(code, plan, device));
     defines.set("INPUT_PARAMETERS", parameters).set("INPUT_ROWS", rows).set("BODY", code.body);
     defines.set("RESULT", out.dtype == DType::boolean && expression.dtype() == DType::boolean ? fmt::format("({}) != 0", result) : result);
     return {"elementwise.cl", "elementwise", std::move(defines)};
@@ -219,7 +229,7 @@ Kernel kernel_for(const Expression& expression, const Plan& plan, const Device& 
         const std::scoped_lock lock(*mutex);
         if (const auto found = kernels->find(key); found != kernels->end()) return found->second;
     }
-    Kernel kernel(device, specification(expression, plan));
+    Kernel kernel(device, specification(expression, plan, device));
     const std::scoped_lock lock(*mutex);
     return kernels->emplace(std::move(key), std::move(kernel)).first->second;
 }

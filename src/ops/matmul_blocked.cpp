@@ -100,13 +100,14 @@ void matmul_blocked(const MatmulProblem& problem) {
                           .columns_each = narrow(plan.columns_each), .matrices_each = narrow(plan.matrices_each), .rows_copied = narrow(plan.rows_copied),
                           .k_block = narrow(plan.k_block), .has_tail = tail.empty() ? 0 : 1};
     Defines defines = real_defines(out.dtype);
-    defines.set("VW", plan.vector).set("ROWS", plan.tile.rows).set("COLUMNS", plan.columns()).set("BLOCK", plan.block).set("A_COPIED", plan.a_copied);
+    defines.set("VW", plan.vector).set("ROWS", plan.tile.rows).set("COLUMNS", plan.columns()).set("A_COPIED", plan.a_copied);
     set_activation(defines, tail);
     const TailArguments arguments(tail, a);
     const Kernel kernel(out.device(), {"matmul_blocked.cl", "matmul_blocked", defines});
     const auto groups = [](std::int64_t all, std::int64_t each) { return static_cast<std::size_t>(ceil_div(all, each)); };
+    const LocalMemory block{static_cast<std::size_t>(plan.block) * size_of(out.dtype)};
     launch(kernel, {{groups(plan.column_panels, plan.columns_each), groups(plan.row_panels, plan.rows_each), groups(batch, plan.matrices_each)}, {1, 1, 1}},
-           arguments.behind({product, a.argument(), b.argument(), out.argument()}));
+           arguments.behind({product, block, a.argument(), b.argument(), out.argument()}));
 }
 
 // Parts of the sums as a batch, which are then added in their order.

@@ -1,5 +1,8 @@
 #include <declivity/ops/softmax.hpp>
 
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
 #include "axis_rows.hpp"
 #include "work_split.hpp"
 
@@ -7,6 +10,11 @@ namespace declivity::ops {
 namespace {
 
 std::string_view name_of(SoftmaxKind kind) { return kind == SoftmaxKind::softmax ? "softmax" : "log_softmax"; }
+
+/// The kernels write some elements twice, and read others meanwhile.
+void require_own(std::string_view function, const View& operand, const View& out) {
+    if (may_overlap(operand, out)) throw ValueError(fmt::format("{}: wants memory of its own as out, got that of an operand", function));
+}
 
 /// Forward takes x, out; backward result, gradient, x_gradient.
 void run(SoftmaxKind kind, std::string_view kernel_name, const AxisRows& rows, const View& like, std::initializer_list<BufferArgument> buffers) {
@@ -44,6 +52,7 @@ void softmax(SoftmaxKind kind, const View& x, int axis, const View& out) {
     require_dense(function, "x", x);
     require_dense(function, "out", out);
     require_shape(function, "out", out, x.shape);
+    require_own(function, x, out);
     const AxisRows rows(x.shape, normalize_axis(function, axis, x.rank()));
     if (x.numel() > 0) run(kind, "softmax", rows, x, {x.argument(), out.argument()});
 }
@@ -57,6 +66,8 @@ void softmax_backward(SoftmaxKind kind, const View& result, const View& result_g
         require_dense(function, "a gradient", *view);
     }
     require_dense(function, "the result", result);
+    require_own(function, result, x_gradient);
+    require_own(function, result_gradient, x_gradient);
     const AxisRows rows(result.shape, normalize_axis(function, axis, result.rank()));
     if (result.numel() > 0) run(kind, "softmax_backward", rows, result, {result.argument(), result_gradient.argument(), x_gradient.argument()});
 }

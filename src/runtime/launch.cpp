@@ -12,6 +12,7 @@ Defines::Defines(std::initializer_list<std::pair<std::string_view, std::string>>
 }
 
 Defines& Defines::set(std::string_view name, std::string_view value) {
+    if (text_.empty()) text_.reserve(256);  // lists are made at every launch, and seldom longer
     ((((text_ += "#define ") += name) += ' ') += value) += '\n';
     return *this;
 }
@@ -77,6 +78,16 @@ void check_arguments(const detail::KernelState& kernel, std::span<const Argument
     }
 }
 
+/// Whether the kernel's argument has this value since an earlier launch: setting one costs a driver more than looking.
+/// Buffers are set each time, as another one may lie where one was released.
+bool is_set(detail::KernelState& kernel, unsigned index, const Argument& argument) {
+    std::string& last = kernel.values[index];
+    const std::string_view now(static_cast<const char*>(argument.data()), argument.size());
+    if (last == now) return true;
+    last.clear();  // also when setting it should fail
+    return false;
+}
+
 /// Sets the checked arguments; the caller holds the device's lock.
 void set_arguments(detail::KernelState& kernel, std::span<const Argument> arguments) {
     unsigned index = 0;
@@ -84,14 +95,21 @@ void set_arguments(detail::KernelState& kernel, std::span<const Argument> argume
         if (status != CL_SUCCESS)
             detail::throw_status(status, fmt::format("argument {} of kernel '{}'", index, kernel.name), kernel.device->info.name);
     };
+    const auto set = [&](const Argument& value, std::size_t size, const void* data) {
+        if (is_set(kernel, index, value)) return;
+        check(clSetKernelArg(kernel.kernel(), index, size, data));
+        kernel.values[index].assign(static_cast<const char*>(value.data()), value.size());
+    };
     for (const Argument& argument : arguments) {
         switch (argument.kind()) {
             case Argument::Kind::value:
-                check(clSetKernelArg(kernel.kernel(), index, argument.size(), argument.data()));
+                set(argument, argument.size(), argument.data());
                 break;
-            case Argument::Kind::local:
-                check(clSetKernelArg(kernel.kernel(), index, argument.size(), nullptr));
+            case Argument::Kind::local: {
+                const std::size_t size = argument.size();
+                set(Argument(size), size, nullptr);
                 break;
+            }
             case Argument::Kind::buffer: {
                 const auto& buffer = *static_cast<const BufferArgument*>(argument.data());
                 const detail::Block& block = buffer.buffer->block();
@@ -99,7 +117,7 @@ void set_arguments(detail::KernelState& kernel, std::span<const Argument> argume
                 check(clSetKernelArg(kernel.kernel(), index, sizeof memory, &memory));
                 ++index;
                 const cl_long offset = static_cast<cl_long>(block.offset / buffer.element_size) + buffer.offset;
-                check(clSetKernelArg(kernel.kernel(), index, sizeof offset, &offset));
+                set(Argument(offset), sizeof offset, &offset);
                 break;
             }
         }

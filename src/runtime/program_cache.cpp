@@ -34,6 +34,10 @@ KernelState::Space argument_space(const cl::Kernel& kernel, unsigned index) {
     }
 }
 
+/// PoCL compiles for one caller at a time, with declarations of all built-in functions in front of each program, and compiles
+/// once more to give a binary out.
+bool is_pocl(const DeviceInfo& device) { return device.platform == "Portable Computing Language"; }
+
 std::string kernels_in(const cl::Program& program) {
     try {
         return program.getInfo<CL_PROGRAM_KERNEL_NAMES>();
@@ -44,11 +48,16 @@ std::string kernels_in(const cl::Program& program) {
 
 }  // namespace
 
+ProgramCache::ProgramCache(DeviceState& device)
+    : device_(device), driver_(is_pocl(device.info) ? BinarySaver::Driver::slow : BinarySaver::Driver::unknown) {}
+
 std::shared_ptr<KernelState> ProgramCache::kernel(const KernelSpec& spec) {
-    const std::string key = spec.file + '\n' + spec.name + '\n' + spec.defines.text();
+    struct View {
+        std::string_view file, name, defines;
+    };
     {
         const std::scoped_lock lock(mutex_);
-        const auto found = kernels_.find(key);
+        const auto found = kernels_.find(View{spec.file, spec.name, spec.defines.text()});
         if (found != kernels_.end()) return found->second;
     }
     const cl::Program built = program(spec);
@@ -66,9 +75,10 @@ std::shared_ptr<KernelState> ProgramCache::kernel(const KernelSpec& spec) {
         state->max_work_group = state->kernel.getWorkGroupInfo<CL_KERNEL_WORK_GROUP_SIZE>(device_.device);
         const unsigned count = state->kernel.getInfo<CL_KERNEL_NUM_ARGS>();
         for (unsigned index = 0; index < count; ++index) state->arguments.push_back(argument_space(state->kernel, index));
+        state->values.resize(count);
     });
     const std::scoped_lock lock(mutex_);
-    return kernels_.emplace(key, std::move(state)).first->second;
+    return kernels_.emplace(Key{spec.file, spec.name, spec.defines.text()}, std::move(state)).first->second;
 }
 
 cl::Program ProgramCache::program(const KernelSpec& spec) {
@@ -111,8 +121,10 @@ cl::Program ProgramCache::build(const KernelSpec& spec, const std::string& sourc
     BinarySaver::instance().postpone();
     const auto begin = std::chrono::steady_clock::now();
     try {
-        program = cl::Program(device_.context, source);
-        program.build({device_.device}, kBuildOptions);
+        if (!build_with_own_builtins(spec, source, program)) {
+            program = cl::Program(device_.context, source);
+            program.build({device_.device}, kBuildOptions);
+        }
     } catch (const cl::BuildError& error) {
         std::string log;
         for (const auto& [device, text] : error.getBuildLog()) log += text;
@@ -125,6 +137,18 @@ cl::Program ProgramCache::build(const KernelSpec& spec, const std::string& sourc
     if (store.enabled())
         BinarySaver::instance().save(program, device_.device, store, std::chrono::steady_clock::now() - begin, driver_);
     return program;
+}
+
+bool ProgramCache::build_with_own_builtins(const KernelSpec& spec, const std::string& source, cl::Program& program) {
+    // Files of the user's may need any built-in function, and their warnings are of use. Those of the library would be counted aloud.
+    if (!is_pocl(device_.info) || spec.file.find('/') != std::string::npos) return false;
+    try {
+        program = cl::Program(device_.context, kernel_source("builtins.clh") + source);
+        program.build({device_.device}, (std::string(kBuildOptions) + " -w -D _OPENCL_H_").c_str());
+        return true;
+    } catch (const cl::Error&) {
+        return false;
+    }
 }
 
 }  // namespace declivity::detail

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -24,28 +25,47 @@ struct KernelState {
     /// What each argument is; unknown where the driver does not tell.
     enum class Space : std::uint8_t { unknown, value, global, local };
     std::vector<Space> arguments;
+    /// Bytes of the arguments that are numbers or structs, as the last launch set them; guarded by the device's lock.
+    std::vector<std::string> values;
 };
 
 class ProgramCache {
   public:
-    explicit ProgramCache(DeviceState& device) : device_(device) {}
+    explicit ProgramCache(DeviceState& device);
     /// The kernel of a spec; compiled by the first caller, awaited by others that want the same program meanwhile.
     std::shared_ptr<KernelState> kernel(const KernelSpec& spec);
 
   private:
+    /// What a kernel is found by at each launch, without copies of the text.
+    struct Key {
+        std::string file, name, defines;
+    };
+    struct KeyHash {
+        using is_transparent = void;
+        std::size_t operator()(const auto& key) const {
+            const auto hash = [](std::string_view text) { return std::hash<std::string_view>()(text); };
+            return (hash(key.defines) * 31 + hash(key.name)) * 31 + hash(key.file);
+        }
+    };
+    struct KeyEqual {
+        using is_transparent = void;
+        bool operator()(const auto& a, const auto& b) const { return a.defines == b.defines && a.name == b.name && a.file == b.file; }
+    };
     struct Entry {
         bool building = true;
         cl::Program program;
     };
     cl::Program program(const KernelSpec& spec);
     cl::Program build(const KernelSpec& spec, const std::string& source);
+    /// Builds a file of the library's behind cl_kernels/builtins.clh, where that saves time; false where it does not build so.
+    bool build_with_own_builtins(const KernelSpec& spec, const std::string& source, cl::Program& program);
 
     DeviceState& device_;
-    std::atomic<BinarySaver::Driver> driver_ = BinarySaver::Driver::unknown;
+    std::atomic<BinarySaver::Driver> driver_;
     std::mutex mutex_;
     std::condition_variable built_;
-    std::unordered_map<std::string, std::shared_ptr<KernelState>> kernels_;  // by file, defines, name
-    std::unordered_map<std::string, Entry> programs_;                        // by file, defines
+    std::unordered_map<Key, std::shared_ptr<KernelState>, KeyHash, KeyEqual> kernels_;
+    std::unordered_map<std::string, Entry> programs_;  // by file, defines
 };
 
 /// The whole text of a kernel file, #include lines replaced by what they name.

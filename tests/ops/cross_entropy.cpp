@@ -51,6 +51,26 @@ TEST_CASE("numeric gradients of cross entropy") {
     }
 }
 
+TEST_CASE("labels outside the classes give NaN in their rows alone") {
+    for (const Family family : kFamilies) {
+        const ops::FamilyScope scope(family);
+        std::vector<std::int32_t> labels(50, 1);
+        labels[3] = 7;
+        labels[20] = -1;
+        labels[49] = 6;
+        Tensor x = random_tensor({50, 6}, 4).set_requires_grad();
+        const Tensor losses = cross_entropy(x, Tensor::from(labels, {50}), {.reduction = Reduction::none});
+        losses.backward(ones_like(losses));
+        const auto loss = losses.to_vector<float>(), gradient = x.grad().to_vector<float>();
+        for (std::size_t row = 0; row < labels.size(); ++row) {
+            CAPTURE(row);
+            const bool valid = labels[row] == 1;
+            CHECK(std::isnan(loss[row]) == !valid);
+            for (std::size_t c = 0; c < 6; ++c) CHECK(std::isnan(gradient[row * 6 + c]) == !valid);
+        }
+    }
+}
+
 TEST_CASE("labels that count for nothing, and labels outside the classes") {
     for (const Family family : kFamilies) {
         const ops::FamilyScope scope(family);

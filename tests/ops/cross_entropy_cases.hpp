@@ -39,6 +39,11 @@ inline const std::vector<CrossEntropyCase>& cross_entropy_cases() {
         {.name = "smoothed", .rows = 11, .classes = 75, .options = {.label_smoothing = 0.1}},
         {.name = "smoothed rows, 0 ignored", .rows = 11, .classes = 19,
          .options = {.reduction = Reduction::none, .label_smoothing = 0.3, .ignore_label = 0}},
+        // Rows of few classes are taken together, as many as a vector has elements; some are left.
+        {.name = "smoothed digits, 3 ignored", .rows = 53, .classes = 10,
+         .options = {.reduction = Reduction::none, .label_smoothing = 0.2, .ignore_label = 3}},
+        {.name = "rows of several vectors", .rows = 41, .classes = 37, .options = {.reduction = Reduction::none, .label_smoothing = 0.1}},
+        {.name = "rows of whole vectors", .rows = 35, .classes = 32},
         {.name = "images", .rows = 256, .classes = 1000, .large = true},
         {.name = "images, smoothed", .rows = 256, .classes = 1000, .options = {.label_smoothing = 0.1}, .large = true},
         {.name = "many digits", .rows = 60'000, .classes = 10, .large = true},

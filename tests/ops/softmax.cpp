@@ -92,5 +92,6 @@ TEST_CASE("what softmax refuses") {
     CHECK_THROWS_WITH_AS(softmax(Tensor()), "softmax: wants a tensor, got an undefined one", ValueError);
     const Tensor x = zeros({2, 3});
     CHECK_THROWS_AS(ops::softmax(ops::SoftmaxKind::softmax, x.view(), 1, zeros({3, 2}).view()), ShapeError);
+    CHECK_THROWS_AS(ops::softmax(ops::SoftmaxKind::softmax, x.view(), 1, x.view()), ValueError);
     CHECK_THROWS_AS(ops::softmax(ops::SoftmaxKind::softmax, transpose(x).view(), 1, zeros({3, 2}).view()), ShapeError);
 }
