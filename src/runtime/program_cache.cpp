@@ -34,9 +34,16 @@ KernelState::Space argument_space(const cl::Kernel& kernel, unsigned index) {
     }
 }
 
-/// PoCL compiles for one caller at a time, with declarations of all built-in functions in front of each program, and compiles
-/// once more to give a binary out.
-bool is_pocl(const DeviceInfo& device) { return device.platform == "Portable Computing Language"; }
+/// Whether the driver puts clang's own header of declarations in front of each program: asked by its guard.
+bool has_declarations_in_front(const DeviceState& device) {
+    try {
+        cl::Program program(device.context, std::string("#ifndef _OPENCL_H_\n#error no header\n#endif\n__kernel void asked(void) {}\n"));
+        program.build({device.device});
+        return true;
+    } catch (const cl::Error&) {
+        return false;
+    }
+}
 
 std::string kernels_in(const cl::Program& program) {
     try {
@@ -47,9 +54,6 @@ std::string kernels_in(const cl::Program& program) {
 }
 
 }  // namespace
-
-ProgramCache::ProgramCache(DeviceState& device)
-    : device_(device), driver_(is_pocl(device.info) ? BinarySaver::Driver::slow : BinarySaver::Driver::unknown) {}
 
 std::shared_ptr<KernelState> ProgramCache::kernel(const KernelSpec& spec) {
     struct View {
@@ -141,7 +145,9 @@ cl::Program ProgramCache::build(const KernelSpec& spec, const std::string& sourc
 
 bool ProgramCache::build_with_own_builtins(const KernelSpec& spec, const std::string& source, cl::Program& program) {
     // Files of the user's may need any built-in function, and their warnings are of use. Those of the library would be counted aloud.
-    if (!is_pocl(device_.info) || spec.file.find('/') != std::string::npos) return false;
+    if (spec.file.find('/') != std::string::npos) return false;
+    std::call_once(asked_, [this] { declarations_in_front_ = has_declarations_in_front(device_); });
+    if (!declarations_in_front_) return false;
     try {
         program = cl::Program(device_.context, kernel_source("builtins.clh") + source);
         program.build({device_.device}, (std::string(kBuildOptions) + " -w -D _OPENCL_H_").c_str());

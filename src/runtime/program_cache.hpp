@@ -31,7 +31,7 @@ struct KernelState {
 
 class ProgramCache {
   public:
-    explicit ProgramCache(DeviceState& device);
+    explicit ProgramCache(DeviceState& device) : device_(device) {}
     /// The kernel of a spec; compiled by the first caller, awaited by others that want the same program meanwhile.
     std::shared_ptr<KernelState> kernel(const KernelSpec& spec);
 
@@ -61,7 +61,9 @@ class ProgramCache {
     bool build_with_own_builtins(const KernelSpec& spec, const std::string& source, cl::Program& program);
 
     DeviceState& device_;
-    std::atomic<BinarySaver::Driver> driver_;
+    std::atomic<BinarySaver::Driver> driver_ = BinarySaver::Driver::unknown;
+    std::once_flag asked_;
+    bool declarations_in_front_ = false;
     std::mutex mutex_;
     std::condition_variable built_;
     std::unordered_map<Key, std::shared_ptr<KernelState>, KeyHash, KeyEqual> kernels_;
