@@ -37,7 +37,7 @@ KernelState::Space argument_space(const cl::Kernel& kernel, unsigned index) {
 /// Whether the driver puts clang's own header of declarations in front of each program: asked by its guard.
 bool has_declarations_in_front(const DeviceState& device) {
     try {
-        cl::Program program(device.context, std::string("#ifndef _OPENCL_H_\n#error no header\n#endif\n__kernel void asked(void) {}\n"));
+        cl::Program program(device.context, kernel_source("builtins_probe.cl"));
         program.build({device.device});
         return true;
     } catch (const cl::Error&) {
