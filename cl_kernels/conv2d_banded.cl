@@ -34,7 +34,6 @@ struct Banded {
     int reach;                             // rows of a phase of x that the last row of out meets behind its first
     int phase_size, copy_size;             // elements of a copied phase of x, and of a channel
     int made, made_size;                   // where the sums of a panel of filters go, and elements of a row of them
-    int used;                              // elements of local memory
     int row_panels, row_panels_each;       // panels of ROWS filters: all, and of a work-group
     int has_bias;                          // 0: `bias` is any buffer, and not read
 };

@@ -23,7 +23,7 @@ constexpr std::array kTiles{RegisterTile{6, 4}, RegisterTile{8, 3}, RegisterTile
 struct Banded {
     std::int64_t x_image, x_channel, x_count, out_image, out_channel, a_group, a_row, a_channel;
     std::int32_t channels, filters, height, width, rows, columns, step_h, step_w, above, left, hop_h, hop_w, padding_h, padding_w;
-    std::int32_t pitch, band, bands, reach, phase_size, copy_size, made, made_size, used, row_panels, row_panels_each, has_bias;
+    std::int32_t pitch, band, bands, reach, phase_size, copy_size, made, made_size, row_panels, row_panels_each, has_bias;
 };
 
 std::string name_of(const RegisterTile& tile) { return fmt::format("{}x{}", tile.rows, tile.vectors); }
@@ -154,7 +154,7 @@ class Conv2dBanded final : public Conv2dStrategy {
                                .padding_h = narrow(problem.padding[0]), .padding_w = narrow(problem.padding[1]), .pitch = narrow(layout.pitch), .band = narrow(plan->band),
                                .bands = narrow(bands), .reach = narrow(layout.reach), .phase_size = narrow(plan->phase_size),
                                .copy_size = narrow(layout.phases_in() * plan->phase_size), .made = narrow(plan->made), .made_size = narrow(plan->made_size),
-                               .used = narrow(plan->used), .row_panels = narrow(row_panels), .row_panels_each = narrow(row_panels_each), .has_bias = operands.bias ? 1 : 0};
+                               .row_panels = narrow(row_panels), .row_panels_each = narrow(row_panels_each), .has_bias = operands.bias ? 1 : 0};
         Defines defines = real_defines(problem.dtype);
         defines.set("VW", form.vector).set("ROWS", plan->tile.rows).set("COLUMNS", plan->tile.vectors * form.vector).set("TAPS_H", problem.filter[0]).set("TAPS_W", problem.filter[1]);
         defines.set("UP_H", layout.up[0]).set("UP_W", layout.up[1]).set("BACK", back ? std::int64_t{1} : std::int64_t{0}).set("BLOCK", block);
