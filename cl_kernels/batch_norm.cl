@@ -19,6 +19,7 @@
 //   LANES    form 0: elements of a vector
 //   BLOCK    forms 0 and 1: positions whose mean is taken before their deviations from it, still in the cache
 //   COLUMNS  form 1: columns of a work-item
+#include "alone.clh"
 #include "math.clh"
 
 struct Sizes {
@@ -62,10 +63,10 @@ ROW_SUM(row_products, DEVIATION_PRODUCT)
         }                                                                                \
     }
 
-__kernel void batch_norm_statistics(const struct Sizes sizes, __global const REAL* restrict x_base, const long x_offset,
-                                    __global REAL* restrict parts, const long parts_offset) {
+ALONE void batch_norm_statistics_part(const size_t id0, const size_t id1, const struct Sizes sizes, __global const REAL* restrict x_base,
+                                      const long x_offset, __global REAL* restrict parts, const long parts_offset) {
     __global const REAL* x = x_base + x_offset;
-    const long c = get_global_id(0), split = get_global_id(1);
+    const long c = id0, split = id1;
     const long first = split * sizes.chunk, end = min(sizes.positions, first + sizes.chunk), room = sizes.N * sizes.C * sizes.L;
     REAL mean = 0, squares = 0;
     for (long begin = first; begin < end; begin += BLOCK) {
@@ -80,12 +81,18 @@ __kernel void batch_norm_statistics(const struct Sizes sizes, __global const REA
     parts[parts_offset + 2 * (split * sizes.columns + c) + 1] = squares;
 }
 
-__kernel void batch_norm_gradient_sums(const struct Sizes sizes, __global const REAL* restrict x_base, const long x_offset,
-                                       __global const REAL* restrict g_base, const long g_offset, __global const REAL* restrict mean,
-                                       const long mean_offset, __global REAL* restrict parts, const long parts_offset) {
+__kernel void batch_norm_statistics(const struct Sizes sizes, __global const REAL* restrict x_base, const long x_offset,
+                                    __global REAL* restrict parts, const long parts_offset) {
+    batch_norm_statistics_part(get_global_id(0), get_global_id(1), sizes, x_base, x_offset, parts, parts_offset);
+}
+
+ALONE void batch_norm_gradient_sums_part(const size_t id0, const size_t id1, const struct Sizes sizes, __global const REAL* restrict x_base,
+                                         const long x_offset, __global const REAL* restrict g_base, const long g_offset,
+                                         __global const REAL* restrict mean, const long mean_offset, __global REAL* restrict parts,
+                                         const long parts_offset) {
     __global const REAL* x = x_base + x_offset;
     __global const REAL* g = g_base + g_offset;
-    const long c = get_global_id(0), split = get_global_id(1);
+    const long c = id0, split = id1;
     const long first = split * sizes.chunk, end = min(sizes.positions, first + sizes.chunk), room = sizes.N * sizes.C * sizes.L;
     REAL sum = 0, products = 0;
     for (long begin = first; begin < end; begin += BLOCK) {
@@ -100,12 +107,19 @@ __kernel void batch_norm_gradient_sums(const struct Sizes sizes, __global const 
     parts[parts_offset + 2 * (split * sizes.columns + c) + 1] = products;
 }
 
+__kernel void batch_norm_gradient_sums(const struct Sizes sizes, __global const REAL* restrict x_base, const long x_offset,
+                                       __global const REAL* restrict g_base, const long g_offset, __global const REAL* restrict mean,
+                                       const long mean_offset, __global REAL* restrict parts, const long parts_offset) {
+    batch_norm_gradient_sums_part(get_global_id(0), get_global_id(1), sizes, x_base, x_offset, g_base, g_offset, mean, mean_offset, parts,
+                                  parts_offset);
+}
+
 #elif FORM == 1
 
-__kernel void batch_norm_statistics(const struct Sizes sizes, __global const REAL* restrict x_base, const long x_offset,
-                                    __global REAL* restrict parts_base, const long parts_offset) {
+ALONE void batch_norm_statistics_part(const size_t id0, const size_t id1, const struct Sizes sizes, __global const REAL* restrict x_base,
+                                      const long x_offset, __global REAL* restrict parts_base, const long parts_offset) {
     REAL mean[COLUMNS], squares[COLUMNS], block_mean[COLUMNS], block_squares[COLUMNS];
-    const long column = get_global_id(0) * (long)COLUMNS, split = get_global_id(1);
+    const long column = id0 * (long)COLUMNS, split = id1;
     const int count = (int)min((long)COLUMNS, sizes.columns - column);
     __global const REAL* x = x_base + x_offset + column;
     const long first = split * sizes.chunk, end = min(sizes.positions, first + sizes.chunk);
@@ -130,11 +144,17 @@ __kernel void batch_norm_statistics(const struct Sizes sizes, __global const REA
     }
 }
 
-__kernel void batch_norm_gradient_sums(const struct Sizes sizes, __global const REAL* restrict x_base, const long x_offset,
-                                       __global const REAL* restrict g_base, const long g_offset, __global const REAL* restrict mean_base,
-                                       const long mean_offset, __global REAL* restrict parts_base, const long parts_offset) {
+__kernel void batch_norm_statistics(const struct Sizes sizes, __global const REAL* restrict x_base, const long x_offset,
+                                    __global REAL* restrict parts_base, const long parts_offset) {
+    batch_norm_statistics_part(get_global_id(0), get_global_id(1), sizes, x_base, x_offset, parts_base, parts_offset);
+}
+
+ALONE void batch_norm_gradient_sums_part(const size_t id0, const size_t id1, const struct Sizes sizes, __global const REAL* restrict x_base,
+                                         const long x_offset, __global const REAL* restrict g_base, const long g_offset,
+                                         __global const REAL* restrict mean_base, const long mean_offset, __global REAL* restrict parts_base,
+                                         const long parts_offset) {
     REAL mean[COLUMNS], sum[COLUMNS], products[COLUMNS];
-    const long column = get_global_id(0) * (long)COLUMNS, split = get_global_id(1);
+    const long column = id0 * (long)COLUMNS, split = id1;
     const int count = (int)min((long)COLUMNS, sizes.columns - column);
     __global const REAL* x = x_base + x_offset + column;
     __global const REAL* g = g_base + g_offset + column;
@@ -154,6 +174,13 @@ __kernel void batch_norm_gradient_sums(const struct Sizes sizes, __global const 
         parts[2 * k] = sum[k];
         parts[2 * k + 1] = products[k];
     }
+}
+
+__kernel void batch_norm_gradient_sums(const struct Sizes sizes, __global const REAL* restrict x_base, const long x_offset,
+                                       __global const REAL* restrict g_base, const long g_offset, __global const REAL* restrict mean_base,
+                                       const long mean_offset, __global REAL* restrict parts_base, const long parts_offset) {
+    batch_norm_gradient_sums_part(get_global_id(0), get_global_id(1), sizes, x_base, x_offset, g_base, g_offset, mean_base, mean_offset, parts_base,
+                                  parts_offset);
 }
 
 #else

@@ -12,8 +12,7 @@
 //
 //   ROWS, COLUMNS  of a register tile: filters, and positions
 //   TAPS_H, TAPS_W elements of the filter
-//   UP_H, UP_W     phases of the result; BACK  1: backward_input
-//   BLOCK          elements of local memory
+//   UP_H, UP_W     phases of the result
 //   REAL, VW       (vectors.clh)
 #define GROUP 1
 #include "bands.clh"
@@ -36,58 +35,92 @@ struct Banded {
     int made, made_size;                   // where the sums of a panel of filters go, and elements of a row of them
     int row_panels, row_panels_each;       // panels of ROWS filters: all, and of a work-group
     int has_bias;                          // 0: `bias` is any buffer, and not read
+    int back;                              // 1: backward_input
 };
 
-// The taps of a phase of out: how many, their elements of the filter, and where in the copies they lie.
+// The taps of a phase of out: how many; x, their elements of the filter, and y, where in the copies they lie.
 struct Taps {
     int count;
-    int element[TAPS], offset[TAPS];
+    int2 at[TAPS + 1];  // and one more, which is read, and not used
 };
 
-static void find_taps(const struct Banded* d, const int b, const int a, struct Taps* taps) {
+ALONE void find_taps(const struct Banded* d, const int b, const int a, struct Taps* taps) {
     taps->count = 0;
     for (int i = 0; i < TAPS_H; ++i) {
         // Positions p of forward meet row p * step + i * hop - padding: of backward, where a stride divides, p = (h + padding - i * hop) / step.
-        const int k = BACK ? b + d->padding_h - i * d->hop_h : i * d->hop_h, step_h = BACK ? UP_H : d->step_h;
-        const int row = BACK ? (k + step_h * d->above) / step_h : k / step_h;
-        if (BACK && (row - d->above) * step_h != k) continue;
+        const int k = d->back ? b + d->padding_h - i * d->hop_h : i * d->hop_h, step_h = d->back ? UP_H : d->step_h;
+        const int row = d->back ? (k + step_h * d->above) / step_h : k / step_h;
+        if (d->back && (row - d->above) * step_h != k) continue;
         for (int j = 0; j < TAPS_W; ++j) {
-            const int m = BACK ? a + d->padding_w - j * d->hop_w : j * d->hop_w, step_w = BACK ? UP_W : d->step_w;
-            const int column = BACK ? (m + step_w * d->left) / step_w : m / step_w;
-            if (BACK && (column - d->left) * step_w != m) continue;
-            const int phase = BACK ? 0 : (k - row * step_h) * step_w + (m - column * step_w);
-            taps->element[taps->count] = i * TAPS_W + j;
-            taps->offset[taps->count++] = phase * d->phase_size + row * d->pitch + column;
+            const int m = d->back ? a + d->padding_w - j * d->hop_w : j * d->hop_w, step_w = d->back ? UP_W : d->step_w;
+            const int column = d->back ? (m + step_w * d->left) / step_w : m / step_w;
+            if (d->back && (column - d->left) * step_w != m) continue;
+            const int phase = d->back ? 0 : (k - row * step_h) * step_w + (m - column * step_w);
+            taps->at[taps->count++] = (int2)(i * TAPS_W + j, phase * d->phase_size + row * d->pitch + column);
         }
     }
+    taps->at[taps->count] = (int2)(0);
 }
 
 // Rows [0, rows) of one filter's out from the sums of its phases, `apart` elements from one another; `end` is where what may be
-// Adds to the first `vectors` vectors of a tile what all channels and taps give.
-#define ADD_CHANNELS(vectors)                                                                          \
-    for (int c = 0; c < d.channels; ++c, plane += d.copy_size)                                         \
-        for (int t = 0; t < taps[phase].count; ++t) {                                                  \
-            __local const REAL* right = plane + taps[phase].offset[t];                                 \
-            const long position = c * d.a_channel + taps[phase].element[t];                            \
-            VEC values[vectors];                                                                       \
-            _Pragma("unroll") for (int v = 0; v < vectors; ++v) values[v] = VLOAD(right + v * VW);     \
-            _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                         \
-                const VEC factor = (VEC)(left[i][position]);                                           \
+// Where a tile goes: the first vector of its first row of sums, and elements from one row to the next.
+struct Tile {
+    __global const REAL* left[ROWS];  // the filters
+    __global const REAL* bias;
+    int height;                       // rows that are filters: the others are multiplied again, and not stored
+    int narrow;                       // what is left of the positions fills but one vector
+};
+
+// Adds to the first `vectors` vectors of a tile what all channels and taps give. Where the next tap lies is looked up one step ahead:
+// otherwise the compiler loads all factors first, to hide that latency, and has no registers left for the sums.
+#define ADD_CHANNELS(vectors)                                                                              \
+    for (int c = 0; c < d->channels; ++c, plane += d->copy_size) {                                         \
+        const int2 *tap = taps->at, *end = tap + taps->count;                                              \
+        long position = c * d->a_channel + tap->x;                                                         \
+        __local const REAL* right = plane + tap->y;                                                        \
+        while (tap != end) {                                                                               \
+            VEC values[vectors];                                                                           \
+            _Pragma("unroll") for (int v = 0; v < vectors; ++v) values[v] = VLOAD(right + v * VW);         \
+            _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                             \
+                const VEC factor = (VEC)(left[i][position]);                                               \
                 _Pragma("unroll") for (int v = 0; v < vectors; ++v) sum[i][v] = fma(factor, values[v], sum[i][v]); \
-            }                                                                                          \
-        }
+            }                                                                                              \
+            ++tap;                                                                                         \
+            position = c * d->a_channel + tap->x;                                                          \
+            right = plane + tap->y;                                                                        \
+        }                                                                                                  \
+    }
+
+ALONE void multiply(const struct Banded* d, const struct Taps* taps, const struct Tile* t, __local const REAL* plane, __local REAL* to, const int to_row) {
+    __global const REAL* left[ROWS];
+    VEC sum[ROWS][VECTORS];
+    #pragma unroll
+    for (int i = 0; i < ROWS; ++i) {
+        left[i] = t->left[i];
+        const VEC begin = (VEC)(d->has_bias ? t->bias[min(i, t->height - 1)] : (REAL)0);
+        #pragma unroll
+        for (int v = 0; v < VECTORS; ++v) sum[i][v] = begin;
+    }
+    if (t->narrow) {
+        ADD_CHANNELS(1)
+    } else {
+        ADD_CHANNELS(VECTORS)
+    }
+    #pragma unroll
+    for (int i = 0; i < ROWS; ++i)
+        #pragma unroll
+        for (int v = 0; v < VECTORS; ++v) VSTORE(sum[i][v], to + i * to_row + v * VW);
+}
 
 // global size (images * bands, ceil(row_panels / row_panels_each), groups)
-__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void conv2d_banded(const struct Banded args, __global const REAL* restrict x, const long x_offset,
-                   __global const REAL* restrict a, const long a_offset, __global REAL* restrict out, const long out_offset,
-                   __global const REAL* restrict bias, const long bias_offset) {
+ALONE void conv2d_banded_part(const size_t id0, const size_t id1, const size_t id2, const struct Banded args, __local REAL* restrict block,
+                              __global const REAL* restrict x, const long x_offset, __global const REAL* restrict a, const long a_offset,
+                              __global REAL* restrict out, const long out_offset, __global const REAL* restrict bias, const long bias_offset) {
     const struct Banded d = args;
-    __local REAL block[BLOCK];
     struct Taps taps[UP];
     for (int phase = 0; phase < UP; ++phase) find_taps(&d, phase / UP_W, phase % UP_W, taps + phase);
     const struct Band shape = {d.height, d.width, d.step_h, d.step_w, d.above, d.left, d.pitch, d.phase_size};
-    const int group = get_global_id(2), n = get_global_id(0) / d.bands, first = (get_global_id(0) - n * d.bands) * d.band;
+    const int group = id2, n = id0 / d.bands, first = (id0 - n * d.bands) * d.band;
     const int phase_rows = (d.rows + UP_H - 1) / UP_H, count = min(d.band, phase_rows - first);
     const int out_rows = min(count * UP_H, d.rows - first * UP_H), size = count * d.pitch;
     const long from = n * d.x_image + (long)group * d.channels * d.x_channel;
@@ -98,32 +131,27 @@ void conv2d_banded(const struct Banded args, __global const REAL* restrict x, co
         copy_band(&shape, x + x_offset + from + c * d.x_channel, d.x_count - from - c * d.x_channel, first, count + d.reach, block + c * d.copy_size);
     }
     clear(block + d.channels * d.copy_size, d.made - d.channels * d.copy_size);
-    const int first_panel = get_global_id(1) * d.row_panels_each, end_panel = min(first_panel + d.row_panels_each, d.row_panels);
+    const int first_panel = id1 * d.row_panels_each, end_panel = min(first_panel + d.row_panels_each, d.row_panels);
     for (int panel = first_panel; panel < end_panel; ++panel) {
         const int height = min(ROWS, d.filters - panel * ROWS);
-        __global const REAL* left[ROWS];
+        struct Tile tile = {.bias = bias + bias_offset + group * d.filters + panel * ROWS, .height = height};
         // Behind the last filter the last one is multiplied again, and not stored.
-        #pragma unroll
-        for (int i = 0; i < ROWS; ++i) left[i] = a + a_offset + group * d.a_group + (panel * ROWS + min(i, height - 1)) * d.a_row;
+        for (int i = 0; i < ROWS; ++i) tile.left[i] = a + a_offset + group * d.a_group + (panel * ROWS + min(i, height - 1)) * d.a_row;
         for (int phase = 0; phase < UP; ++phase)
             for (int f = 0; f < size; f += COLUMNS) {
-                VEC sum[ROWS][VECTORS];
-                #pragma unroll
-                for (int i = 0; i < ROWS; ++i) {
-                    const VEC begin = (VEC)(d.has_bias ? bias[bias_offset + group * d.filters + panel * ROWS + min(i, height - 1)] : (REAL)0);
-                    #pragma unroll
-                    for (int v = 0; v < VECTORS; ++v) sum[i][v] = begin;
-                }
-                __local const REAL* plane = block + f;
-                if (size - f > VW) ADD_CHANNELS(VECTORS)
-                else ADD_CHANNELS(1)  // what is left often fills but one vector
-                #pragma unroll
-                for (int i = 0; i < ROWS; ++i)
-                    #pragma unroll
-                    for (int v = 0; v < VECTORS; ++v) VSTORE(sum[i][v], block + d.made + (i * UP + phase) * d.made_size + f + v * VW);
+                tile.narrow = size - f <= VW;  // what is left often fills but one vector
+                multiply(&d, taps + phase, &tile, block + f, block + d.made + phase * d.made_size + f, UP * d.made_size);
             }
         __global REAL* to = out + out_offset + n * d.out_image + (long)(group * d.filters + panel * ROWS) * d.out_channel + (long)first * UP_H * d.columns;
         for (int i = 0; i < height; ++i, to += d.out_channel)
             store_rows(block + d.made + i * UP * d.made_size, d.made_size, d.pitch, d.columns, out_rows, to, to + (long)out_rows * d.columns);
     }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void conv2d_banded(const struct Banded args, __local REAL* restrict block, __global const REAL* restrict x, const long x_offset,
+                   __global const REAL* restrict a, const long a_offset, __global REAL* restrict out, const long out_offset,
+                   __global const REAL* restrict bias, const long bias_offset) {
+    conv2d_banded_part(get_global_id(0), get_global_id(1), get_global_id(2), args, block, x, x_offset, a, a_offset, out, out_offset, bias,
+                       bias_offset);
 }

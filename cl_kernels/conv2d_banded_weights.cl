@@ -10,7 +10,6 @@
 //
 //   ROWS, COLUMNS  of a register tile: streams, and filters
 //   TAPS_H, TAPS_W elements of the filter
-//   BLOCK          elements of local memory
 //   REAL, VW       (vectors.clh)
 #define GROUP 1
 #define UP_H 1
@@ -35,12 +34,10 @@ struct BandedWeights {
 };
 
 // global size (chunks, 1, groups)
-__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void conv2d_banded_backward_weights(const struct BandedWeights args, __global const REAL* restrict x, const long x_offset,
-                                    __global const REAL* restrict dout, const long dout_offset,
-                                    __global REAL* restrict partials, const long partials_offset) {
+ALONE void conv2d_banded_backward_weights_part(const size_t id0, const size_t id2, const struct BandedWeights args, __local REAL* restrict block,
+                                               __global const REAL* restrict x, const long x_offset, __global const REAL* restrict dout,
+                                               const long dout_offset, __global REAL* restrict partials, const long partials_offset) {
     const struct BandedWeights d = args;
-    __local REAL block[BLOCK];
     const struct Band shape = {d.height, d.width, d.step_h, d.step_w, d.above, d.left, d.pitch, d.phase_size};
     const struct Band gradient_shape = {d.rows, d.columns, 1, 1, 0, 0, d.pitch, d.gradient_size};
     clear(block + d.sums + ROWS * COLUMNS * VW, VW);  // add_lanes reads it
@@ -49,9 +46,9 @@ void conv2d_banded_backward_weights(const struct BandedWeights args, __global co
         const int k = t / TAPS_W * d.hop_h, m = t % TAPS_W * d.hop_w, row = k / d.step_h, column = m / d.step_w;
         offset[t] = ((k - row * d.step_h) * d.step_w + m - column * d.step_w) * d.phase_size + row * d.pitch + column;
     }
-    const int group = get_global_id(2), streams = d.channels * TAPS;
-    const int first_block = get_global_id(0) * d.blocks_each, end_block = min(d.blocks, first_block + d.blocks_each);
-    __global REAL* result = partials + partials_offset + get_global_id(0) * d.partial + (long)group * d.filters * streams;
+    const int group = id2, streams = d.channels * TAPS;
+    const int first_block = id0 * d.blocks_each, end_block = min(d.blocks, first_block + d.blocks_each);
+    __global REAL* result = partials + partials_offset + id0 * d.partial + (long)group * d.filters * streams;
     for (int b = first_block; b < end_block; ++b) {
         const int first_image = b / d.bands * d.lot, images = min(d.lot, d.images - first_image);
         const int first = (b - b / d.bands * d.bands) * d.band, count = min(d.band, d.rows - first), size = count * d.pitch;
@@ -117,4 +114,11 @@ void conv2d_banded_backward_weights(const struct BandedWeights args, __global co
                     }
             }
     }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void conv2d_banded_backward_weights(const struct BandedWeights args, __local REAL* restrict block, __global const REAL* restrict x,
+                                    const long x_offset, __global const REAL* restrict dout, const long dout_offset, __global REAL* restrict partials,
+                                    const long partials_offset) {
+    conv2d_banded_backward_weights_part(get_global_id(0), get_global_id(2), args, block, x, x_offset, dout, dout_offset, partials, partials_offset);
 }

@@ -13,10 +13,10 @@
 //
 //   TAPS_H, TAPS_W   elements of the filter
 //   UP_H, UP_W       phases of the result
-//   BLOCK            elements of local memory
 //   WEIGHTS          1: the kernel for backward_weights
 //   REAL, VW         (vectors.clh)
 #define GROUP 1
+#define COPY_BAND static  // planes are small, and there are many
 #include "bands.clh"
 
 #ifdef REAL_IS_DOUBLE
@@ -60,7 +60,7 @@ struct Taps {
 
 static int floor_div(const int a, const int b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
 
-static void find_taps(const struct Depthwise* d, const int b, const int a, struct Taps* taps) {
+ALONE void find_taps(const struct Depthwise* d, const int b, const int a, struct Taps* taps) {
     taps->count_h = taps->count_w = 0;
     for (int i = 0; i < TAPS_H; ++i) {
         const int k = UP > 1 ? b + d->first_h - i * d->hop_h : i * d->hop_h, step = UP > 1 ? UP_H : d->step_h, row = floor_div(k, step);
@@ -80,7 +80,7 @@ static void find_taps(const struct Depthwise* d, const int b, const int a, struc
 }
 
 // The columns of VW positions from `position` on.
-static LANES columns_from(const int position, const int pitch) {
+ALONE LANES columns_from(const int position, const int pitch) {
     LANE columns[VW];
     for (int e = 0, column = position % pitch; e < VW; ++e) {
         columns[e] = column;
@@ -120,12 +120,10 @@ static VEC sums_at(const struct Depthwise d, const struct Taps* taps, const REAL
 }
 
 // global size (ceil(planes / each))
-__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void conv2d_depthwise(const struct Depthwise args, __global const REAL* restrict x, const long x_offset,
-                      __global const REAL* restrict weight, const long weight_offset, __global REAL* restrict out, const long out_offset,
-                      __global const REAL* restrict bias, const long bias_offset) {
+ALONE void conv2d_depthwise_part(const size_t id0, const struct Depthwise args, __local REAL* restrict block, __global const REAL* restrict x,
+                                 const long x_offset, __global const REAL* restrict weight, const long weight_offset, __global REAL* restrict out,
+                                 const long out_offset, __global const REAL* restrict bias, const long bias_offset) {
     const struct Depthwise d = args;
-    __local REAL block[BLOCK];
     const struct Band shape = {d.height, d.width, d.step_h, d.step_w, d.above, 0, d.pitch, d.phase_size};
     clear(block, d.used);  // what no row covers is read, and not used
     struct Taps taps[UP];
@@ -135,7 +133,7 @@ void conv2d_depthwise(const struct Depthwise args, __global const REAL* restrict
     const LANES first_columns = columns_from(0, d.pitch);
     LANES last_columns = first_columns;
     int last_size = 0;
-    const long first_plane = get_global_id(0) * (long)d.each, end_plane = min(d.planes, first_plane + d.each);
+    const long first_plane = id0 * (long)d.each, end_plane = min(d.planes, first_plane + d.each);
     for (long lot = first_plane; lot < end_plane; lot += d.lot) {
         const int lot_size = (int)min((long)d.lot, end_plane - lot), first_channel = (int)(lot % d.channels);
         __global REAL* lot_out = out + out_offset + lot * d.rows * d.columns;
@@ -186,15 +184,20 @@ void conv2d_depthwise(const struct Depthwise args, __global const REAL* restrict
         }
     }
 }
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void conv2d_depthwise(const struct Depthwise args, __local REAL* restrict block, __global const REAL* restrict x, const long x_offset,
+                      __global const REAL* restrict weight, const long weight_offset, __global REAL* restrict out, const long out_offset,
+                      __global const REAL* restrict bias, const long bias_offset) {
+    conv2d_depthwise_part(get_global_id(0), args, block, x, x_offset, weight, weight_offset, out, out_offset, bias, bias_offset);
+}
 #else
 // A work-item takes `lot` channels at once, since their planes are neighbours in memory, and keeps their sums in local memory.
 // global size (ceil(channels / (lot * lots_each)), ceil(images / each)); partials[chunk][c][i][j]
-__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void conv2d_depthwise_backward_weights(const struct Depthwise args, __global const REAL* restrict x, const long x_offset,
-                                       __global const REAL* restrict dout, const long dout_offset,
-                                       __global REAL* restrict partials, const long partials_offset) {
+ALONE void conv2d_depthwise_backward_weights_part(const size_t id0, const size_t id1, const struct Depthwise args, __local REAL* restrict block,
+                                                  __global const REAL* restrict x, const long x_offset, __global const REAL* restrict dout,
+                                                  const long dout_offset, __global REAL* restrict partials, const long partials_offset) {
     const struct Depthwise d = args;
-    __local REAL block[BLOCK];
     const struct Band shape = {d.height, d.width, d.step_h, d.step_w, d.above, 0, d.pitch, d.phase_size};
     clear(block, d.used);
     const struct Band gradient_shape = {d.rows, d.columns, 1, 1, 0, 0, d.pitch, 0};
@@ -202,13 +205,13 @@ void conv2d_depthwise_backward_weights(const struct Depthwise args, __global con
     find_taps(&d, 0, 0, &taps);
     const int columns_on = VW % d.pitch;
     const LANES first_columns = columns_from(0, d.pitch);
-    const int end_image = min(d.images, (int)(get_global_id(1) + 1) * d.each);
-    const int end_channel = min(d.channels, (int)(get_global_id(0) + 1) * d.lot * d.lots_each);
+    const int end_image = min(d.images, (int)(id1 + 1) * d.each);
+    const int end_channel = min(d.channels, (int)(id0 + 1) * d.lot * d.lots_each);
     __local REAL* sums = block + d.sums;
-    for (int first_channel = get_global_id(0) * d.lot * d.lots_each; first_channel < end_channel; first_channel += d.lot) {
+    for (int first_channel = id0 * d.lot * d.lots_each; first_channel < end_channel; first_channel += d.lot) {
         const int lot_size = min(d.lot, end_channel - first_channel);
         clear(sums, d.lot * TAPS_H * TAPS_W * VW);
-        for (int image = get_global_id(1) * d.each; image < end_image; ++image) {
+        for (int image = id1 * d.each; image < end_image; ++image) {
             const long lot = (long)image * d.channels + first_channel;
             for (int first = 0; first < d.rows; first += d.band) {
                 const int count = min(d.band, d.rows - first), size = count * d.pitch;
@@ -254,8 +257,16 @@ void conv2d_depthwise_backward_weights(const struct Depthwise args, __global con
             }
         }
         add_lanes(sums, lot_size * TAPS_H * TAPS_W);
-        __global REAL* to = partials + partials_offset + (get_global_id(1) * d.channels + first_channel) * (TAPS_H * TAPS_W);
+        __global REAL* to = partials + partials_offset + (id1 * d.channels + first_channel) * (TAPS_H * TAPS_W);
         for (int t = 0; t < lot_size * TAPS_H * TAPS_W; ++t) to[t] = sums[t];
     }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void conv2d_depthwise_backward_weights(const struct Depthwise args, __local REAL* restrict block, __global const REAL* restrict x,
+                                       const long x_offset, __global const REAL* restrict dout, const long dout_offset,
+                                       __global REAL* restrict partials, const long partials_offset) {
+    conv2d_depthwise_backward_weights_part(get_global_id(0), get_global_id(1), args, block, x, x_offset, dout, dout_offset, partials,
+                                           partials_offset);
 }
 #endif

@@ -19,6 +19,7 @@
 //   TAPS_H, TAPS_W, FLIP_CHANNELS, FLIP_PANELS  only for the kernel that makes such panels: elements of the filter that it packs
 //   REAL, VW       (vectors.clh)
 #define GROUP 1
+#include "alone.clh"
 #include "vectors.clh"
 
 #define VECTORS (COLUMNS / VW)
@@ -47,7 +48,7 @@ struct Piece {
 
 // The pieces of `panels` panels from `first` on, each `panel_size` elements long; gives how many. Columns behind the last position are
 // zeros, once and for all.
-static __attribute__((noinline)) int cut_pieces(const struct Conv d, struct Piece* pieces, const long first, const int panels, const int panel_size, __local REAL* block) {
+ALONE int cut_pieces(const struct Conv d, struct Piece* pieces, const long first, const int panels, const int panel_size, __local REAL* block) {
     const int plane = d.rows * d.columns, here = (int)min((long)panels * COLUMNS, d.positions - first);
     const int in_plane = (int)(first - first / plane * plane);
     int n = (int)(first / plane), p = in_plane / d.columns, q = in_plane - p * d.columns, count = 0;
@@ -76,7 +77,7 @@ static __attribute__((noinline)) int cut_pieces(const struct Conv d, struct Piec
 
 // The columns of all pieces: to[panel][k][column] for k in [k_first, k_first + steps). `x_end` elements of x may be read.
 // A vector is stored for each piece; what it holds beyond the piece, the next one overwrites, and the next k.
-static __attribute__((noinline)) void copy_windows(const struct Conv d, __global const REAL* x, const long x_end, __local REAL* to, const struct Piece* pieces,
+ALONE void copy_windows(const struct Conv d, __global const REAL* x, const long x_end, __local REAL* to, const struct Piece* pieces,
                          const int count, const bool plain, const int k_first, const int steps) {
     const int taps = d.taps_h * d.taps_w;
     if (count == 0) return;
@@ -136,7 +137,7 @@ static __attribute__((noinline)) void copy_windows(const struct Conv d, __global
 }
 
 // Stores a tile, or adds it to what earlier blocks of k left.
-static __attribute__((noinline)) void store_tile(const struct Conv* d, const REAL* tile, __global REAL* out, const int panel, const int height, const int add) {
+ALONE void store_tile(const struct Conv* d, const REAL* tile, __global REAL* out, const int panel, const int height, const int add) {
     const int plane = d->rows * d->columns;
     const long first = (long)panel * COLUMNS;
     const int here = (int)min((long)COLUMNS, d->positions - first);
@@ -232,8 +233,7 @@ struct Tile {
 
 // A tile: rows of weights times `steps` rows of copied windows. A function of its own, since inlined into the kernel it takes
 // twice as long to compile; so do those above.
-static __attribute__((noinline))
-void multiply(const struct Conv* d, const Left a, __local const REAL* right, const int steps, const struct Tile t, __global REAL* out, __global const REAL* bias) {
+ALONE void multiply(const struct Conv* d, const Left a, __local const REAL* right, const int steps, const struct Tile t, __global REAL* out, __global const REAL* bias) {
 #if A_FORM == 1
     __global const REAL* left = a;
 #else
@@ -283,16 +283,13 @@ void multiply(const struct Conv* d, const Left a, __local const REAL* right, con
 }
 
 // global size (ceil(panels / panels_each), ceil(row_panels / row_panels_each), groups)
-// Local memory is an argument: an array of the kernel's own, given to a function, would become a constant there, of which PoCL
-// makes memory that all work-groups share.
-__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void conv2d_gemm(const struct Conv d, __local REAL* restrict block, __global const REAL* restrict x, const long x_offset,
-                 __global const REAL* restrict a, const long a_offset, __global REAL* restrict out, const long out_offset,
-                 __global const REAL* restrict bias, const long bias_offset) {
+ALONE void conv2d_gemm_part(const size_t id0, const size_t id1, const size_t id2, const struct Conv d, __local REAL* restrict block,
+                            __global const REAL* restrict x, const long x_offset, __global const REAL* restrict a, const long a_offset,
+                            __global REAL* restrict out, const long out_offset, __global const REAL* restrict bias, const long bias_offset) {
     struct Piece pieces[PANELS * COLUMNS];
-    const int group = get_group_id(2);
-    const int first_panel = get_group_id(0) * d.panels_each, end_panel = min(first_panel + d.panels_each, d.panels);
-    const int first_row = get_group_id(1) * d.row_panels_each, end_row = min(first_row + d.row_panels_each, d.row_panels);
+    const int group = id2;
+    const int first_panel = id0 * d.panels_each, end_panel = min(first_panel + d.panels_each, d.panels);
+    const int first_row = id1 * d.row_panels_each, end_row = min(first_row + d.row_panels_each, d.row_panels);
     const int taps = d.taps_h * d.taps_w, inner = d.channels * taps;
     x += x_offset + (long)group * d.channels * d.x_channel;
     const long x_end = d.x_count - (long)group * d.channels * d.x_channel;
@@ -327,5 +324,12 @@ void conv2d_gemm(const struct Conv d, __local REAL* restrict block, __global con
             }
         }
     }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void conv2d_gemm(const struct Conv d, __local REAL* restrict block, __global const REAL* restrict x, const long x_offset,
+                 __global const REAL* restrict a, const long a_offset, __global REAL* restrict out, const long out_offset,
+                 __global const REAL* restrict bias, const long bias_offset) {
+    conv2d_gemm_part(get_group_id(0), get_group_id(1), get_group_id(2), d, block, x, x_offset, a, a_offset, out, out_offset, bias, bias_offset);
 }
 #endif

@@ -12,6 +12,7 @@
 //   ROWS, COLUMNS  of a register tile, as in matmul_packed.cl
 //   MAX_TAPS, REAL, VW (vectors.clh)
 #define GROUP 1
+#include "alone.clh"
 #include "vectors.clh"
 
 #define VECTORS (COLUMNS / VW)
@@ -32,7 +33,7 @@ struct Gradient {
 };
 
 // to[k][o] = from[o][k] for COLUMNS rows o, `stride` apart, of which `here` are there, and k in [0, count).
-static __attribute__((noinline)) void copy_transposed(__global const REAL* from, const long stride, const int here, __local REAL* to, const int count) {
+ALONE void copy_transposed(__global const REAL* from, const long stride, const int here, __local REAL* to, const int count) {
     for (int o = 0; o < COLUMNS; o += 4) {
         __global const REAL* r0 = from + min(o, here - 1) * stride;
         __global const REAL* r1 = from + min(o + 1, here - 1) * stride;
@@ -53,8 +54,7 @@ static __attribute__((noinline)) void copy_transposed(__global const REAL* from,
 
 // to[i][o] = sum over n and k of x[n][stream[i] + k] * right[(n, k)][o], or that much more. Functions of their own, this one and
 // the next, since inlined into the kernel they take twice as long to compile.
-static __attribute__((noinline))
-void multiply(__global const REAL* x, const long x_image, const long* stream, const int images, const int count, __local const REAL* right,
+ALONE void multiply(__global const REAL* x, const long x_image, const long* stream, const int images, const int count, __local const REAL* right,
               __local REAL* to, const int pitch, const int add) {
     VEC sum[ROWS][VECTORS];
     #pragma unroll
@@ -87,8 +87,7 @@ void multiply(__global const REAL* x, const long x_image, const long* stream, co
 }
 
 // result[o][s] = sums[s][o] for `height` streams and `width` output channels.
-static __attribute__((noinline))
-void store_transposed(__local const REAL* sums, const int pitch, const int height, const int width, __global REAL* result, const int streams) {
+ALONE void store_transposed(__local const REAL* sums, const int pitch, const int height, const int width, __global REAL* result, const int streams) {
     int o = 0;
     for (; o + 4 <= width; o += 4) {
         __global REAL* to = result + (long)o * streams;
@@ -109,18 +108,16 @@ void store_transposed(__local const REAL* sums, const int pitch, const int heigh
 }
 
 // global size (ceil(panels / panels_each) * ceil(row_panels / row_panels_each), chunks, groups)
-// Local memory is an argument: an array of the kernel's own, given to a function, would become a constant there, of which PoCL
-// makes memory that all work-groups share.
-__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void conv2d_gemm_backward_weights(const struct Gradient d, __local REAL* restrict block, __local REAL* restrict sums, __global const REAL* restrict x, const long x_offset,
-                                  __global const REAL* restrict dout, const long dout_offset,
-                                  __global REAL* restrict partials, const long partials_offset) {
-    const int group = get_global_id(2), column_groups = (d.panels + d.panels_each - 1) / d.panels_each;
-    const int row_group = (int)get_global_id(0) / column_groups, column_group = (int)get_global_id(0) - row_group * column_groups;
+ALONE void conv2d_gemm_backward_weights_part(const size_t id0, const size_t id1, const size_t id2, const struct Gradient d,
+                                             __local REAL* restrict block, __local REAL* restrict sums, __global const REAL* restrict x,
+                                             const long x_offset, __global const REAL* restrict dout, const long dout_offset,
+                                             __global REAL* restrict partials, const long partials_offset) {
+    const int group = id2, column_groups = (d.panels + d.panels_each - 1) / d.panels_each;
+    const int row_group = (int)id0 / column_groups, column_group = (int)id0 - row_group * column_groups;
     const int first_panel = column_group * d.panels_each, panels = min(d.panels_each, d.panels - first_panel);
     const int first_row = row_group * d.row_panels_each, row_panels = min(d.row_panels_each, d.row_panels - first_row);
     const int streams = d.channels * d.taps, blocks_of_image = (d.flat + d.positions_each - 1) / d.positions_each;
-    const int first_block = get_global_id(1) * d.blocks_each, end_block = min(d.blocks, first_block + d.blocks_each);
+    const int first_block = id1 * d.blocks_each, end_block = min(d.blocks, first_block + d.blocks_each);
     x += x_offset + (long)group * d.channels * d.x_channel;
     dout += dout_offset + ((long)group * d.filters + first_panel * COLUMNS) * d.dout_channel;
     for (int b = first_block; b < end_block; ++b) {
@@ -161,7 +158,7 @@ void conv2d_gemm_backward_weights(const struct Gradient d, __local REAL* restric
         }
     }
     // sums[stream][o] to result[o][stream].
-    __global REAL* result = partials + partials_offset + get_global_id(1) * d.partial + (long)group * d.filters * streams;
+    __global REAL* result = partials + partials_offset + id1 * d.partial + (long)group * d.filters * streams;
     const int height = min(row_panels * ROWS, streams - first_row * ROWS), width = min(panels * COLUMNS, d.filters - first_panel * COLUMNS), pitch = panels * COLUMNS;
     if (d.swapped) {
         result += (long)first_row * ROWS * d.filters + first_panel * COLUMNS;
@@ -171,4 +168,12 @@ void conv2d_gemm_backward_weights(const struct Gradient d, __local REAL* restric
     }
     result += (long)first_panel * COLUMNS * streams + first_row * ROWS;
     store_transposed(sums, pitch, height, width, result, streams);
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void conv2d_gemm_backward_weights(const struct Gradient d, __local REAL* restrict block, __local REAL* restrict sums, __global const REAL* restrict x,
+                                  const long x_offset, __global const REAL* restrict dout, const long dout_offset, __global REAL* restrict partials,
+                                  const long partials_offset) {
+    conv2d_gemm_backward_weights_part(get_global_id(0), get_global_id(1), get_global_id(2), d, block, sums, x, x_offset, dout, dout_offset, partials,
+                                      partials_offset);
 }

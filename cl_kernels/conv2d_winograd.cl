@@ -13,6 +13,7 @@
 //   STAGE          which kernel: 0 weights, 1 input, 2 output
 //   REAL, VW       (vectors.clh)
 #define GROUP 1
+#include "alone.clh"
 #include "vectors.clh"
 
 #define N (TILE + 2)
@@ -56,14 +57,13 @@ static void transform_weights(const VEC* from, const int step, VEC* to, const in
 // packed[element][panel of ROWS filters][c][ROWS]; `flip`: weights of backward_input, where the filters of the product are the
 // channels of the weights. Vectors run along (c, filter of the panel), as they are stored. global size (ceil(channels / each), panels of
 // filters)
-__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void conv2d_winograd_weights(const struct Winograd d, __global const REAL* restrict weight, const long weight_offset,
-                             __global REAL* restrict packed, const long packed_offset) {
-    const int panel = get_global_id(1), end = min(d.channels, (int)(get_global_id(0) + 1) * d.each) * ROWS;
+ALONE void conv2d_winograd_weights_part(const size_t id0, const size_t id1, const struct Winograd d, __global const REAL* restrict weight,
+                                        const long weight_offset, __global REAL* restrict packed, const long packed_offset) {
+    const int panel = id1, end = min(d.channels, (int)(id0 + 1) * d.each) * ROWS;
     const long element = d.element;
     __global REAL* to = packed + packed_offset + (long)panel * d.channels * ROWS;
     REAL rows[9][VW];
-    for (int f = get_global_id(0) * d.each * ROWS; f < end; f += VW) {
+    for (int f = id0 * d.each * ROWS; f < end; f += VW) {
         // Gathering instructions are slower than as many loads.
 #ifdef __clang__
         #pragma clang loop vectorize(disable)
@@ -95,6 +95,12 @@ void conv2d_winograd_weights(const struct Winograd d, __global const REAL* restr
             }
         }
     }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void conv2d_winograd_weights(const struct Winograd d, __global const REAL* restrict weight, const long weight_offset, __global REAL* restrict packed,
+                             const long packed_offset) {
+    conv2d_winograd_weights_part(get_global_id(0), get_global_id(1), d, weight, weight_offset, packed, packed_offset);
 }
 
 #else
@@ -166,18 +172,16 @@ static void transform_input(const VEC* from, const int step, VEC* to, const int 
 }
 
 // packed[element][panel of COLUMNS tiles][c][COLUMNS]. global size (ceil(channels / each), panels)
-__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void conv2d_winograd_input(const struct Winograd args, __global const REAL* restrict x, const long x_offset,
-                           __global REAL* restrict packed, const long packed_offset) {
+ALONE void conv2d_winograd_input_part(const size_t id0, const size_t id1, const struct Winograd args, __local REAL* restrict around,
+                                      __global const REAL* restrict x, const long x_offset, __global REAL* restrict packed, const long packed_offset) {
     const struct Winograd d = args;
     struct Run runs[COLUMNS];
     // Row i, column j of the elements around each tile. A vector holds neighbouring tiles; what it holds behind a run, the
     // next run overwrites.
-    __local REAL around[N * N * (COLUMNS + VW)];
-    const int panel = get_global_id(1), count = cut_runs(&d, panel, runs), end = min(d.channels, (int)(get_global_id(0) + 1) * d.each);
+    const int panel = id1, count = cut_runs(&d, panel, runs), end = min(d.channels, (int)(id0 + 1) * d.each);
     const long element = d.element;
     for (int i = 0; i < N * N * (COLUMNS + VW); i += VW) VSTORE((VEC)(0), around + i);
-    for (int c = get_global_id(0) * d.each; c < end; ++c) {
+    for (int c = id0 * d.each; c < end; ++c) {
         for (int k = 0; k < count; ++k) {
             const int w = runs[k].tile * TILE - d.before_w;
             #pragma unroll 1
@@ -241,6 +245,12 @@ void conv2d_winograd_input(const struct Winograd args, __global const REAL* rest
     }
 }
 
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void conv2d_winograd_input(const struct Winograd args, __local REAL* restrict around, __global const REAL* restrict x, const long x_offset, __global REAL* restrict packed,
+                           const long packed_offset) {
+    conv2d_winograd_input_part(get_global_id(0), get_global_id(1), args, around, x, x_offset, packed, packed_offset);
+}
+
 #else
 
 // A' of N vectors.
@@ -260,15 +270,14 @@ static void transform_output(const VEC* from, const int step, VEC* to, const int
 }
 
 // product[element][o][tile]. global size (ceil(filters / each), panels)
-__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void conv2d_winograd_output(const struct Winograd args, __global const REAL* restrict product, const long product_offset,
-                            __global REAL* restrict out, const long out_offset, __global const REAL* restrict bias, const long bias_offset) {
+ALONE void conv2d_winograd_output_part(const size_t id0, const size_t id1, const struct Winograd args, __local REAL* restrict results,
+                                       __global const REAL* restrict product, const long product_offset, __global REAL* restrict out, const long out_offset,
+                                       __global const REAL* restrict bias, const long bias_offset) {
     const struct Winograd d = args;
     struct Run runs[COLUMNS];
-    __local REAL results[TILE * TILE * (COLUMNS + VW)];
-    const int panel = get_global_id(1), count = cut_runs(&d, panel, runs), end = min(d.filters, (int)(get_global_id(0) + 1) * d.each);
+    const int panel = id1, count = cut_runs(&d, panel, runs), end = min(d.filters, (int)(id0 + 1) * d.each);
     const long pitch = (long)d.panels * COLUMNS, element = d.element;
-    for (int o = get_global_id(0) * d.each; o < end; ++o) {
+    for (int o = id0 * d.each; o < end; ++o) {
         __global const REAL* from = product + product_offset + o * pitch + panel * COLUMNS;
         const VEC begin = (VEC)(d.has_bias ? bias[bias_offset + o] : (REAL)0);
         for (int v = 0; v < COLUMNS; v += VW) {
@@ -328,6 +337,12 @@ void conv2d_winograd_output(const struct Winograd args, __global const REAL* res
             }
         }
     }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void conv2d_winograd_output(const struct Winograd args, __local REAL* restrict results, __global const REAL* restrict product, const long product_offset, __global REAL* restrict out,
+                            const long out_offset, __global const REAL* restrict bias, const long bias_offset) {
+    conv2d_winograd_output_part(get_global_id(0), get_global_id(1), args, results, product, product_offset, out, out_offset, bias, bias_offset);
 }
 #endif
 #endif

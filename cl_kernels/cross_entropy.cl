@@ -9,6 +9,7 @@
 //            cross_entropy_total is one group (one work-item in form 0)
 //   REAL, T  float or double;  LABEL  int or long
 //   LANES    form 0: elements of a vector
+#include "alone.clh"
 #include "math.clh"
 
 #if FORM == 0
@@ -44,11 +45,15 @@ static inline REAL loss_of(const REAL log_sum, const REAL chosen, const REAL mea
 #define FORWARD_BUFFERS                                                                                                           \
     __global const REAL *restrict x_base, const long x_offset, __global const LABEL *restrict labels_base, const long labels_offset, \
         __global REAL *restrict losses, const long losses_offset, __global REAL *restrict statistics_base, const long statistics_offset
+#define FORWARD_ARGUMENTS x_base, x_offset, labels_base, labels_offset, losses, losses_offset, statistics_base, statistics_offset
 #define BACKWARD_BUFFERS                                                                                                          \
     __global const REAL *restrict x_base, const long x_offset, __global const LABEL *restrict labels_base, const long labels_offset, \
         __global const REAL *restrict statistics_base, const long statistics_offset, __global const REAL *restrict g,             \
         const long g_offset, __global const REAL *restrict total, const long total_offset, __global REAL *restrict dx_base,       \
         const long dx_offset
+
+#define BACKWARD_ARGUMENTS \
+    x_base, x_offset, labels_base, labels_offset, statistics_base, statistics_offset, g, g_offset, total, total_offset, dx_base, dx_offset
 
 // per_row: each row has a gradient of its own; otherwise there is one, and a divisor beside the total.
 #define ROW_GRADIENT(row) (per_row ? g[g_offset + (row)] : g[g_offset] / total[total_offset + 1])
@@ -57,8 +62,7 @@ static inline REAL loss_of(const REAL log_sum, const REAL chosen, const REAL mea
 
 // LANES rows of few classes: bringing the elements of a row together takes longer than all else, and for LANES rows at once
 // hardly longer than for one. m and log s of row i go to statistics[2 i] and [2 i + 1], the means of x - m to `means`.
-static __attribute__((noinline))
-void few_classes(__global const REAL* x, const int C, const REAL smoothing, __global REAL* statistics, REAL* means) {
+ALONE void few_classes(__global const REAL* x, const int C, const REAL smoothing, __global REAL* statistics, REAL* means) {
     REAL rows[LANES * LANES], most[LANES], log_sums[LANES];
     const ROW_VEC least = (ROW_VEC)(-INFINITY), zero = (ROW_VEC)(0);
     for (int r = 0; r < LANES; ++r) {
@@ -92,9 +96,9 @@ void few_classes(__global const REAL* x, const int C, const REAL smoothing, __gl
     row_store(each_sum(rows) / (REAL)C, means);
 }
 
-__kernel void cross_entropy(const long N, const long C, const long ignore, const REAL smoothing, const long each, FORWARD_BUFFERS) {
-    const long last = min(N, ((long)get_global_id(0) + 1) * each);
-    long row = get_global_id(0) * each;
+ALONE void cross_entropy_part(const size_t id0, const long N, const long C, const long ignore, const REAL smoothing, const long each, FORWARD_BUFFERS) {
+    const long last = min(N, ((long)id0 + 1) * each);
+    long row = id0 * each;
     // As long as whole vectors can be read.
     for (; C <= MOST_CLASSES && row + LANES <= last && (row + LANES - 1) * C + (C + LANES - 1) / LANES * LANES <= N * C; row += LANES) {
         __global const REAL* x = x_base + x_offset + row * C;
@@ -127,11 +131,15 @@ __kernel void cross_entropy(const long N, const long C, const long ignore, const
     }
 }
 
-__kernel void cross_entropy_backward(const long N, const long C, const long ignore, const REAL smoothing, const int per_row, const long each,
-                                     BACKWARD_BUFFERS) {
-    const long last = min(N, ((long)get_global_id(0) + 1) * each);
+__kernel void cross_entropy(const long N, const long C, const long ignore, const REAL smoothing, const long each, FORWARD_BUFFERS) {
+    cross_entropy_part(get_global_id(0), N, C, ignore, smoothing, each, FORWARD_ARGUMENTS);
+}
+
+ALONE void cross_entropy_backward_part(const size_t id0, const long N, const long C, const long ignore, const REAL smoothing, const int per_row,
+                                       const long each, BACKWARD_BUFFERS) {
+    const long last = min(N, ((long)id0 + 1) * each);
     const REAL shared = per_row ? 0 : g[g_offset] / total[total_offset + 1], base = smoothing / (REAL)C;
-    for (long row = get_global_id(0) * each; row < last; ++row) {
+    for (long row = id0 * each; row < last; ++row) {
         __global const REAL* x = x_base + x_offset + row * C;
         __global REAL* dx = dx_base + dx_offset + row * C;
         const REAL m = statistics_base[statistics_offset + 2 * row], log_sum = statistics_base[statistics_offset + 2 * row + 1];
@@ -152,6 +160,11 @@ __kernel void cross_entropy_backward(const long N, const long C, const long igno
         for (; c < C; ++c) dx[c] = scale * (d_exp((x[c] - m) - log_sum) - base);
         dx[label] -= scale * (1 - smoothing);
     }
+}
+
+__kernel void cross_entropy_backward(const long N, const long C, const long ignore, const REAL smoothing, const int per_row, const long each,
+                                     BACKWARD_BUFFERS) {
+    cross_entropy_backward_part(get_global_id(0), N, C, ignore, smoothing, per_row, each, BACKWARD_ARGUMENTS);
 }
 
 #else

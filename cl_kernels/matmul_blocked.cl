@@ -15,6 +15,7 @@
 //                them equal.
 //   A_COPIED     0: a is read where it is, its elements along k are neighbours
 #define GROUP 1
+#include "alone.clh"
 #include "vectors.clh"
 #include "product_tail.clh"
 
@@ -71,7 +72,7 @@ void copy_panel(__global const REAL* from, const struct Lie lie, const int here,
 }
 
 // The panels of b of a work-group, [panel][k][COLUMNS].
-static __attribute__((noinline)) void copy_columns(const struct Product d, __global const REAL* b, __local REAL* to, const int first_panel, const int end_panel, const int steps) {
+ALONE void copy_columns(const struct Product d, __global const REAL* b, __local REAL* to, const int first_panel, const int end_panel, const int steps) {
     const int panel_size = d.k_block * COLUMNS;
     if (d.b.across != 1) {
         for (int panel = first_panel; panel < end_panel; ++panel, to += panel_size) {
@@ -101,7 +102,7 @@ static __attribute__((noinline)) void copy_columns(const struct Product d, __glo
 
 #if A_COPIED
 // Some panels of a, [panel][k][ROWS].
-static __attribute__((noinline)) void copy_rows(const struct Product d, __global const REAL* a, __local REAL* to, const int first_panel, const int end_panel, const int steps) {
+ALONE void copy_rows(const struct Product d, __global const REAL* a, __local REAL* to, const int first_panel, const int end_panel, const int steps) {
     const int panel_size = d.k_block * ROWS;
     a += (long)first_panel * ROWS * d.a.across;
     const int count = (int)(min((long)end_panel * ROWS, d.M) - (long)first_panel * ROWS);
@@ -149,7 +150,7 @@ static inline VEC finished_vector(const struct Tail tail, const VEC sum, const l
 }
 
 // Edges, and what is not simply stored or added.
-static __attribute__((noinline)) void store_tile(const struct Tile t, const REAL* tile, __global REAL* out, const struct Tail tail) {
+ALONE void store_tile(const struct Tile t, const REAL* tile, __global REAL* out, const struct Tail tail) {
     long at = t.at;
     for (int i = 0; i < t.height; ++i, out += t.pitch, at += t.pitch, tile += COLUMNS) {
         int j = 0;
@@ -233,7 +234,7 @@ void multiply(const int vectors, const Left a, __local const REAL* right, const 
 
 // Functions of their own, since inlined into one they take twice as long to compile.
 #define MULTIPLY(NAME, VECTORS_HERE)                                                                                            \
-    static __attribute__((noinline)) void NAME(const Left left, __local const REAL* right, const int steps, const struct Tile t, \
+    ALONE void NAME(const Left left, __local const REAL* right, const int steps, const struct Tile t, \
                                                __global REAL* out, const struct Tail tail) {                                     \
         multiply(VECTORS_HERE, left, right, steps, t, out, tail);                                                                \
     }
@@ -246,17 +247,14 @@ MULTIPLY(multiply_one, 1)
 #endif
 
 // global size (ceil(column_panels / columns_each), ceil(row_panels / rows_each), ceil(matrices / matrices_each))
-// Local memory is an argument: an array of the kernel's own, given to a function, would become a constant there, of which PoCL
-// makes memory that all work-groups share.
-__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void matmul_blocked(const struct Product d, __local REAL* restrict block, __global const REAL* restrict a_base, const long a_offset,
-                    __global const REAL* restrict b_base, const long b_offset, __global REAL* restrict out_base, const long out_offset,
-                    TAIL_PARAMETERS) {
+ALONE void matmul_blocked_part(const size_t id0, const size_t id1, const size_t id2, const struct Product d, __local REAL* restrict block,
+                               __global const REAL* restrict a_base, const long a_offset, __global const REAL* restrict b_base, const long b_offset,
+                               __global REAL* restrict out_base, const long out_offset, TAIL_PARAMETERS) {
     const struct Tail tail = TAIL_OF_PARAMETERS;
-    const int first_panel = (int)get_group_id(0) * d.columns_each, end_panel = min(first_panel + d.columns_each, d.column_panels);
-    const int first_row = (int)get_group_id(1) * d.rows_each, end_row = min(first_row + d.rows_each, d.row_panels);
-    const long z_end = min(((long)get_group_id(2) + 1) * d.matrices_each, d.matrices);
-    for (long z = (long)get_group_id(2) * d.matrices_each; z < z_end; ++z) {
+    const int first_panel = (int)id0 * d.columns_each, end_panel = min(first_panel + d.columns_each, d.column_panels);
+    const int first_row = (int)id1 * d.rows_each, end_row = min(first_row + d.rows_each, d.row_panels);
+    const long z_end = min(((long)id2 + 1) * d.matrices_each, d.matrices);
+    for (long z = (long)id2 * d.matrices_each; z < z_end; ++z) {
         __global const REAL* a = a_base + a_offset + z * d.a.batch;
         __global const REAL* b = b_base + b_offset + z * d.b.batch;
         const long inner = z + 1 < d.matrices ? d.K : d.last_K;
@@ -296,4 +294,12 @@ void matmul_blocked(const struct Product d, __local REAL* restrict block, __glob
             }
         }
     }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void matmul_blocked(const struct Product d, __local REAL* restrict block, __global const REAL* restrict a_base, const long a_offset,
+                    __global const REAL* restrict b_base, const long b_offset, __global REAL* restrict out_base, const long out_offset,
+                    TAIL_PARAMETERS) {
+    matmul_blocked_part(get_group_id(0), get_group_id(1), get_group_id(2), d, block, a_base, a_offset, b_base, b_offset, out_base, out_offset,
+                        TAIL_ARGUMENTS);
 }

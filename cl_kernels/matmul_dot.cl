@@ -8,6 +8,7 @@
 //   REAL, VW       element type, elements of a vector (vectors.clh)
 //   ROWS, COLUMNS  of a tile; ROWS * COLUMNS + COLUMNS + 1 vectors must fit in the registers (src/ops/matmul_dot.cpp)
 #define GROUP 1
+#include "alone.clh"
 #include "vectors.clh"
 #include "product_tail.clh"
 
@@ -28,7 +29,7 @@ struct Tile {
 
 // Functions of their own, since inlined they double the time of compilation.
 
-static __attribute__((noinline)) void store_tile(const struct Tile t, const REAL* parts, __global REAL* out, const struct Tail tail) {
+ALONE void store_tile(const struct Tile t, const REAL* parts, __global REAL* out, const struct Tail tail) {
     long at = t.at;
     for (int i = 0; i < t.height; ++i, at += t.pitch, parts += COLUMNS * VW)
         for (int j = 0; j < t.width; ++j) {
@@ -39,19 +40,19 @@ static __attribute__((noinline)) void store_tile(const struct Tile t, const REAL
 }
 
 // The last elements of a row, and zeros.
-static __attribute__((noinline)) VEC load_part(__global const REAL* from, const int count) {
+ALONE VEC load_part(__global const REAL* from, const int count) {
     REAL part[VW];
     for (int i = 0; i < VW; ++i) part[i] = i < count ? from[i] : (REAL)0;
     return VLOAD(part);
 }
 
 // global size (ceil(N / COLUMNS), ceil(M / (ROWS * row_tiles_each)), batch)
-__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void matmul_dot(const struct Product product, __global const REAL* restrict a, const long a_offset, __global const REAL* restrict b,
-                const long b_offset, __global REAL* restrict out_base, const long out_offset, TAIL_PARAMETERS) {
+ALONE void matmul_dot_part(const size_t id0, const size_t id1, const size_t id2, const struct Product product, __global const REAL* restrict a,
+                           const long a_offset, __global const REAL* restrict b, const long b_offset, __global REAL* restrict out_base,
+                           const long out_offset, TAIL_PARAMETERS) {
     const struct Tail tail = TAIL_OF_PARAMETERS;
-    const long z = get_global_id(2), column = get_global_id(0) * (long)COLUMNS;
-    const long row_first = get_global_id(1) * (long)product.row_tiles_each * ROWS;
+    const long z = id2, column = id0 * (long)COLUMNS;
+    const long row_first = id1 * (long)product.row_tiles_each * ROWS;
     const long row_end = min(product.M, row_first + (long)product.row_tiles_each * ROWS);
     const int width = (int)min((long)COLUMNS, product.N - column);
     a += a_offset + z * product.a_batch;
@@ -106,4 +107,10 @@ void matmul_dot(const struct Product product, __global const REAL* restrict a, c
             store_tile(tile, parts, out, tail);
         }
     }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1)))
+void matmul_dot(const struct Product product, __global const REAL* restrict a, const long a_offset, __global const REAL* restrict b,
+                const long b_offset, __global REAL* restrict out_base, const long out_offset, TAIL_PARAMETERS) {
+    matmul_dot_part(get_global_id(0), get_global_id(1), get_global_id(2), product, a, a_offset, b, b_offset, out_base, out_offset, TAIL_ARGUMENTS);
 }

@@ -16,6 +16,7 @@ struct Permutation {
     long rank;
 };
 
+#include "alone.clh"
 #include "shuffles.clh"
 #define ZIP_LOW(a, b) ((VEC)(JOIN(ZIP_LOW_, LANES)(a, b)))
 #define ZIP_HIGH(a, b) ((VEC)(JOIN(ZIP_HIGH_, LANES)(a, b)))
@@ -27,7 +28,7 @@ struct Permutation {
 
 // Row i and row i + LANES / 2 zipped, for all i, moves each element's row number one bit towards its column number; after
 // as many times as these have bits, they have changed places.
-static __attribute__((noinline)) void turn_square(__global const T* from, const long from_b, __global T* to, const long to_a) {
+ALONE void turn_square(__global const T* from, const long from_b, __global T* to, const long to_a) {
     VEC rows[LANES], zipped[LANES];
     #pragma unroll
     for (int i = 0; i < LANES; ++i) rows[i] = JOIN(vload, LANES)(0, from + i * from_b);

@@ -13,8 +13,10 @@
 //            CPU-like: a work-item takes `each` rows of the result, or planes (global size (ceil(rows / each))), or, in
 //            max_pool2d_backward, `each` planes and BAND rows of them (ceil(planes / each), ceil(H / BAND)).
 //            GPU-like: an element of the result each, global size (columns, rows), rounded up to the local size
+//   MAX      1: max_pool2d, 0: avg_pool2d
 //   COUNT_PADDING  1: count is the window's area; 0: only what lies inside x
 //   REAL     float or double
+#include "alone.clh"
 #include "math.clh"
 
 struct Pool {
@@ -36,13 +38,13 @@ struct Best {
 };
 
 #if LANES == 0
-#define EDGE inline
+#define EDGE static inline
 #else
-#define EDGE __attribute__((noinline))  // vectors do most of the work, and the rest is not worth its time of compilation twice
+#define EDGE ALONE  // vectors do most of the work
 #endif
 
 // One window of a plane x, rows first_h to last_h of it.
-static EDGE struct Best max_of_window(__global const REAL* x, const int W, const int first_h, const int last_h, const int q) {
+EDGE struct Best max_of_window(__global const REAL* x, const int W, const int first_h, const int last_h, const int q) {
     const int first_w = max(q * STRIDE_W - PADDING_W, 0), last_w = min(q * STRIDE_W - PADDING_W + WINDOW_W, W);
     struct Best best = {x[first_h * W + first_w], first_h * W + first_w};
     for (int h = first_h; h < last_h; ++h)
@@ -55,7 +57,7 @@ static EDGE struct Best max_of_window(__global const REAL* x, const int W, const
     return best;
 }
 
-static EDGE REAL sum_of_window(__global const REAL* x, const int W, const int first_h, const int last_h, const int q) {
+EDGE REAL sum_of_window(__global const REAL* x, const int W, const int first_h, const int last_h, const int q) {
     const int first_w = max(q * STRIDE_W - PADDING_W, 0), last_w = min(q * STRIDE_W - PADDING_W + WINDOW_W, W);
     REAL sum = 0;
     for (int h = first_h; h < last_h; ++h)
@@ -75,7 +77,7 @@ static inline REAL share(const int p, const int q, const int H, const int W) {
 }
 
 // The average's gradient at column w, of the rows first_p to last_p of a plane g that hold its row.
-static EDGE REAL sum_of_shares(__global const REAL* g, const struct Pool* pool, const int first_p, const int last_p, const int w) {
+EDGE REAL sum_of_shares(__global const REAL* g, const struct Pool* pool, const int first_p, const int last_p, const int w) {
     const int first_q = FIRST_WINDOW(w, PADDING_W, WINDOW_W, STRIDE_W), last_q = min((w + PADDING_W) / STRIDE_W, pool->Q - 1);
     REAL sum = 0;
     for (int p = first_p; p <= last_p; ++p)
@@ -179,13 +181,13 @@ static inline void store_ints(const INTS v, __global int* to, const int count) {
     if (count & 1) to[i] = from[i];
 }
 
-#define THESE_ROWS                                                             \
-    const long end = min(pool.rows, ((long)get_global_id(0) + 1) * pool.each); \
-    for (long row = get_global_id(0) * pool.each; row < end; ++row)
+#define THESE_ROWS                                                 \
+    const long end = min(pool.rows, ((long)id0 + 1) * pool.each); \
+    for (long row = id0 * pool.each; row < end; ++row)
 
 // The same as row `line` of a plane of `height` rows, without a division for each.
 #define THESE_LINES(height)                                                                                       \
-    const long begin = get_global_id(0) * pool.each, end = min(pool.rows, begin + pool.each);                     \
+    const long begin = id0 * pool.each, end = min(pool.rows, begin + pool.each);                                  \
     long plane = begin / (height);                                                                                \
     int line = (int)(begin - plane * (height));                                                                   \
     for (long row = begin; row < end; ++row, line = line + 1 < (height) ? line + 1 : (++plane, 0))
@@ -201,6 +203,7 @@ ROW_ACROSS(first_of, SMALLER)
 // Elements compared in LANES columns; then the columns among themselves.
 __kernel void max_pool2d_forward_whole(const struct Pool pool, __global const REAL* restrict x_base, const long x_offset, __global REAL* restrict out,
                                        const long out_offset, __global int* restrict winners, const long winners_offset) {
+    const size_t id0 = get_global_id(0);
     const int n = pool.H * pool.W;
     THESE_ROWS {
         __global const REAL* x = x_base + x_offset + row * n;
@@ -234,12 +237,14 @@ ROW_SUM(row_sum, FIRST)
 
 __kernel void avg_pool2d_forward_whole(const struct Pool pool, __global const REAL* restrict x, const long x_offset, __global REAL* restrict out,
                                        const long out_offset) {
+    const size_t id0 = get_global_id(0);
     const int n = pool.H * pool.W;
     THESE_ROWS out[out_offset + row] = row_sum(x + x_offset + row * n, x + x_offset + row * n, n, 0, pool.elements - row * n) * ((REAL)1 / (REAL)n);
 }
 
 __kernel void avg_pool2d_backward_whole(const struct Pool pool, __global const REAL* restrict g, const long g_offset, __global REAL* restrict x_base,
                                         const long x_offset) {
+    const size_t id0 = get_global_id(0);
     const int n = pool.H * pool.W;
     THESE_ROWS {
         __global REAL* x = x_base + x_offset + row * n;
@@ -275,8 +280,11 @@ static inline ROW_VEC load_even(__global const REAL* p) {
     ((start) + first_h * pool.W + q * STRIDE_W - PADDING_W >= 0 && (STRIDE_W <= 2 || pool.Q - q >= LANES) &&                        \
      (start) + (last_h - 1) * pool.W + (q + LANES) * STRIDE_W - PADDING_W + WINDOW_W <= pool.elements)
 
-__kernel void max_pool2d_forward(const struct Pool pool, __global const REAL* restrict x_base, const long x_offset, __global REAL* restrict out_base,
-                                 const long out_offset, __global int* restrict winners_base, const long winners_offset) {
+#if MAX
+
+ALONE void max_pool2d_forward_part(const size_t id0, const struct Pool pool, __global const REAL* restrict x_base, const long x_offset,
+                                   __global REAL* restrict out_base, const long out_offset, __global int* restrict winners_base,
+                                   const long winners_offset) {
     THESE_LINES(pool.P) {
         const long start = plane * pool.H * pool.W;
         const int p = line, first_h = max(p * STRIDE_H - PADDING_H, 0), last_h = min(p * STRIDE_H - PADDING_H + WINDOW_H, pool.H);
@@ -312,8 +320,46 @@ __kernel void max_pool2d_forward(const struct Pool pool, __global const REAL* re
     }
 }
 
-__kernel void avg_pool2d_forward(const struct Pool pool, __global const REAL* restrict x_base, const long x_offset, __global REAL* restrict out_base,
-                                 const long out_offset) {
+__kernel void max_pool2d_forward(const struct Pool pool, __global const REAL* restrict x_base, const long x_offset, __global REAL* restrict out_base,
+                                 const long out_offset, __global int* restrict winners_base, const long winners_offset) {
+    max_pool2d_forward_part(get_global_id(0), pool, x_base, x_offset, out_base, out_offset, winners_base, winners_offset);
+}
+
+// A work-item clears the rows of its band and adds each window's gradient where its winner lies. A window at the edge of
+// a band is looked at by two, but its winner is in one.
+ALONE void max_pool2d_backward_part(const size_t id0, const size_t id1, const struct Pool pool, __global const REAL* restrict g_base, const long g_offset,
+                                    __global const int* restrict winners_base, const long winners_offset, __global REAL* restrict x_base,
+                                    const long x_offset) {
+    const int first_h = id1 * pool.band, last_h = min(pool.H, first_h + pool.band);
+    const int first_p = FIRST_WINDOW(first_h, PADDING_H, WINDOW_H, STRIDE_H), last_p = min((last_h - 1 + PADDING_H) / STRIDE_H, pool.P - 1);
+    const int count = (last_h - first_h) * pool.W;
+    THESE_ROWS {
+        __global REAL* x = x_base + x_offset + (row * pool.H + first_h) * pool.W;
+        __global const REAL* g = g_base + g_offset + row * pool.P * pool.Q;
+        __global const int* winners = winners_base + winners_offset + row * pool.P * pool.Q;
+        for (int i = 0; i < count; i += LANES) store_reals((ROW_VEC)(0), x + i, count - i);
+        for (int i = first_p * pool.Q; i < (last_p + 1) * pool.Q; ++i) {
+            const int at = winners[i] - first_h * pool.W;
+            if (at < 0 || at >= count) continue;
+#if STRIDE_H >= WINDOW_H && STRIDE_W >= WINDOW_W
+            x[at] = g[i];
+#else
+            x[at] += g[i];
+#endif
+        }
+    }
+}
+
+__kernel void max_pool2d_backward(const struct Pool pool, __global const REAL* restrict g_base, const long g_offset,
+                                  __global const int* restrict winners_base, const long winners_offset, __global REAL* restrict x_base,
+                                  const long x_offset) {
+    max_pool2d_backward_part(get_global_id(0), get_global_id(1), pool, g_base, g_offset, winners_base, winners_offset, x_base, x_offset);
+}
+
+#else
+
+ALONE void avg_pool2d_forward_part(const size_t id0, const struct Pool pool, __global const REAL* restrict x_base, const long x_offset,
+                                   __global REAL* restrict out_base, const long out_offset) {
     THESE_LINES(pool.P) {
         const long start = plane * pool.H * pool.W;
         const int p = line, first_h = max(p * STRIDE_H - PADDING_H, 0), last_h = min(p * STRIDE_H - PADDING_H + WINDOW_H, pool.H);
@@ -347,6 +393,11 @@ __kernel void avg_pool2d_forward(const struct Pool pool, __global const REAL* re
     }
 }
 
+__kernel void avg_pool2d_forward(const struct Pool pool, __global const REAL* restrict x_base, const long x_offset, __global REAL* restrict out_base,
+                                 const long out_offset) {
+    avg_pool2d_forward_part(get_global_id(0), pool, x_base, x_offset, out_base, out_offset);
+}
+
 // Lane k of phase b is column w + b + STRIDE_W k, which lies at place `rest` of the window `first` + k, and further
 // right in those before it.
 #if STRIDE_W <= 2
@@ -372,8 +423,8 @@ static inline ROW_VEC phase_of_shares(__global const REAL* g, const struct Pool*
 }
 #endif
 
-__kernel void avg_pool2d_backward(const struct Pool pool, __global const REAL* restrict g_base, const long g_offset, __global REAL* restrict x_base,
-                                  const long x_offset) {
+ALONE void avg_pool2d_backward_part(const size_t id0, const struct Pool pool, __global const REAL* restrict g_base, const long g_offset, __global REAL* restrict x_base,
+                                    const long x_offset) {
     THESE_LINES(pool.H) {
         const long start = plane * pool.P * pool.Q;
         const int h = line;
@@ -402,30 +453,11 @@ __kernel void avg_pool2d_backward(const struct Pool pool, __global const REAL* r
     }
 }
 
-// A work-item clears the rows of its band and adds each window's gradient where its winner lies. A window at the edge of
-// a band is looked at by two, but its winner is in one.
-__kernel void max_pool2d_backward(const struct Pool pool, __global const REAL* restrict g_base, const long g_offset,
-                                  __global const int* restrict winners_base, const long winners_offset, __global REAL* restrict x_base,
+__kernel void avg_pool2d_backward(const struct Pool pool, __global const REAL* restrict g_base, const long g_offset, __global REAL* restrict x_base,
                                   const long x_offset) {
-    const int first_h = get_global_id(1) * pool.band, last_h = min(pool.H, first_h + pool.band);
-    const int first_p = FIRST_WINDOW(first_h, PADDING_H, WINDOW_H, STRIDE_H), last_p = min((last_h - 1 + PADDING_H) / STRIDE_H, pool.P - 1);
-    const int count = (last_h - first_h) * pool.W;
-    THESE_ROWS {
-        __global REAL* x = x_base + x_offset + (row * pool.H + first_h) * pool.W;
-        __global const REAL* g = g_base + g_offset + row * pool.P * pool.Q;
-        __global const int* winners = winners_base + winners_offset + row * pool.P * pool.Q;
-        for (int i = 0; i < count; i += LANES) store_reals((ROW_VEC)(0), x + i, count - i);
-        for (int i = first_p * pool.Q; i < (last_p + 1) * pool.Q; ++i) {
-            const int at = winners[i] - first_h * pool.W;
-            if (at < 0 || at >= count) continue;
-#if STRIDE_H >= WINDOW_H && STRIDE_W >= WINDOW_W
-            x[at] = g[i];
-#else
-            x[at] += g[i];
-#endif
-        }
-    }
+    avg_pool2d_backward_part(get_global_id(0), pool, g_base, g_offset, x_base, x_offset);
 }
 
+#endif
 #endif
 #endif

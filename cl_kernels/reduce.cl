@@ -22,6 +22,7 @@
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
 
+#include "alone.clh"
 #include "join.clh"
 #include "unaligned.clh"
 
@@ -207,13 +208,13 @@ static inline VEC reduce_short_rows(__global const T* p, const long count, const
     return across_rows(columns);
 }
 
-__kernel void reduce_rows(const struct Layout layout, const long outputs, const long outputs_each, const long elements, const long chunk,
-                          const long split_stride, const long divisor, const long reach, __global const T* restrict x, const long x_offset,
-                          __global ACC* restrict out, const long out_offset) {
-    const long split = get_global_id(1);
+ALONE void reduce_rows_part(const size_t id0, const size_t id1, const struct Layout layout, const long outputs, const long outputs_each,
+                            const long elements, const long chunk, const long split_stride, const long divisor, const long reach,
+                            __global const T* restrict x, const long x_offset, __global ACC* restrict out, const long out_offset) {
+    const long split = id1;
     const long end = min(elements, (split + 1) * chunk);
-    const long last = min(outputs, ((long)get_global_id(0) + 1) * outputs_each);
-    long output = get_global_id(0) * outputs_each;
+    const long last = min(outputs, ((long)id0 + 1) * outputs_each);
+    long output = id0 * outputs_each;
     if (layout.reduced_rank == 1 && end - split * chunk <= BLOCK / 4) {
         // Short rows, that one vector of sums is accurate enough for. Their places are found for a run of them.
         const int axis = (int)layout.kept_rank - 1;
@@ -248,6 +249,13 @@ __kernel void reduce_rows(const struct Layout layout, const long outputs, const 
     }
 }
 
+__kernel void reduce_rows(const struct Layout layout, const long outputs, const long outputs_each, const long elements, const long chunk,
+                          const long split_stride, const long divisor, const long reach, __global const T* restrict x, const long x_offset,
+                          __global ACC* restrict out, const long out_offset) {
+    reduce_rows_part(get_global_id(0), get_global_id(1), layout, outputs, outputs_each, elements, chunk, split_stride, divisor, reach, x, x_offset,
+                     out, out_offset);
+}
+
 #elif FORM == 1
 
 #define STORE JOIN(vstore, LANES)
@@ -262,21 +270,22 @@ static inline VEC load_first(__global const T* p, const long step, const int val
 
 // A row is added to the sums of all before: reading follows the memory, where a work-item that walks down
 // a narrow column would touch a page of it with each step.
-__kernel void reduce_wide_columns(const struct Layout layout_in, const long rows, const long rows_each, const long elements, const long chunk,
-                                  const long split_stride, const long divisor, const long reach, const long width,
-                                  __global const T* restrict x_base, const long x_offset, __global ACC* restrict out, const long out_offset) {
+ALONE void reduce_wide_columns_part(const size_t id0, const size_t id1, const size_t id2, const struct Layout layout_in, const long rows,
+                                    const long rows_each, const long elements, const long chunk, const long split_stride, const long divisor,
+                                    const long reach, const long width, __global const T* restrict x_base, const long x_offset,
+                                    __global ACC* restrict out, const long out_offset) {
     const struct Layout* layout = &layout_in;
     __global const T* x = x_base + x_offset;
     const int kept_axis = (int)layout->kept_rank - 1, reduced_axis = (int)layout->reduced_rank - 1;
-    const long first = get_global_id(0) * width;
+    const long first = id0 * width;
     const int valid = (int)min(width, layout->kept_size[kept_axis] - first);
     const int vectors = (valid + LANES - 1) / LANES, full = valid / LANES, rest = valid - full * LANES;
     const long length = layout->reduced_size[reduced_axis], stride = layout->reduced_x[reduced_axis];
-    const long split = get_global_id(2);
+    const long split = id2;
     const long end = min(elements, (split + 1) * chunk);
-    const long last_row = min(rows, ((long)get_global_id(1) + 1) * rows_each);
+    const long last_row = min(rows, ((long)id1 + 1) * rows_each);
     VEC part[WIDE / LANES], total[WIDE / LANES], low[WIDE / LANES];
-    for (long kept_row = get_global_id(1) * rows_each; kept_row < last_row; ++kept_row) {
+    for (long kept_row = id1 * rows_each; kept_row < last_row; ++kept_row) {
         const long2 at = kept_position(layout, kept_row, kept_axis);
         for (int v = 0; v < vectors; ++v) {
             total[v] = (VEC)(IDENTITY);
@@ -307,26 +316,34 @@ __kernel void reduce_wide_columns(const struct Layout layout_in, const long rows
     }
 }
 
+__kernel void reduce_wide_columns(const struct Layout layout_in, const long rows, const long rows_each, const long elements, const long chunk,
+                                  const long split_stride, const long divisor, const long reach, const long width, __global const T* restrict x_base,
+                                  const long x_offset, __global ACC* restrict out, const long out_offset) {
+    reduce_wide_columns_part(get_global_id(0), get_global_id(1), get_global_id(2), layout_in, rows, rows_each, elements, chunk, split_stride, divisor,
+                             reach, width, x_base, x_offset, out, out_offset);
+}
+
 #else
 
 #define WIDTH (VECTORS * LANES)
 
 // reach: elements of x from its first to its last. A vector at the right edge reads beyond its columns, into the
 // next row, wherever there is one.
-__kernel void reduce_columns(const struct Layout layout_in, const long rows, const long rows_each, const long elements, const long chunk,
-                             const long split_stride, const long divisor, const long reach, __global const T* restrict x_base,
-                             const long x_offset, __global ACC* restrict out, const long out_offset) {
+ALONE void reduce_columns_part(const size_t id0, const size_t id1, const size_t id2, const struct Layout layout_in, const long rows,
+                               const long rows_each, const long elements, const long chunk, const long split_stride, const long divisor,
+                               const long reach, __global const T* restrict x_base, const long x_offset, __global ACC* restrict out,
+                               const long out_offset) {
     const struct Layout* layout = &layout_in;
     __global const T* x = x_base + x_offset;
     const int kept_axis = (int)layout->kept_rank - 1, reduced_axis = (int)layout->reduced_rank - 1;
     const long columns = layout->kept_size[kept_axis], step = STEP(layout->kept_x[kept_axis]);
-    const long first = get_global_id(0) * (long)WIDTH;
+    const long first = id0 * (long)WIDTH;
     const int valid = (int)min((long)WIDTH, columns - first);
     const long length = layout->reduced_size[reduced_axis], stride = layout->reduced_x[reduced_axis];
-    const long split = get_global_id(2);
+    const long split = id2;
     const long end = min(elements, (split + 1) * chunk);
-    const long last_row = min(rows, ((long)get_global_id(1) + 1) * rows_each);
-    for (long kept_row = get_global_id(1) * rows_each; kept_row < last_row; ++kept_row) {
+    const long last_row = min(rows, ((long)id1 + 1) * rows_each);
+    for (long kept_row = id1 * rows_each; kept_row < last_row; ++kept_row) {
         const long2 at = kept_position(layout, kept_row, kept_axis);
         const long x_at = at.x + first * step;
         VEC total[VECTORS], low[VECTORS];
@@ -371,6 +388,13 @@ __kernel void reduce_columns(const struct Layout layout_in, const long rows, con
         for (int v = 0; v < VECTORS; ++v) STORE(WITH_ERRORS(total[v], low[v]), v, values);
         for (int i = 0; i < valid; ++i) out[out_at + (first + i) * out_step] = FINISH(values[i]);
     }
+}
+
+__kernel void reduce_columns(const struct Layout layout_in, const long rows, const long rows_each, const long elements, const long chunk,
+                             const long split_stride, const long divisor, const long reach, __global const T* restrict x_base, const long x_offset,
+                             __global ACC* restrict out, const long out_offset) {
+    reduce_columns_part(get_global_id(0), get_global_id(1), get_global_id(2), layout_in, rows, rows_each, elements, chunk, split_stride, divisor,
+                        reach, x_base, x_offset, out, out_offset);
 }
 
 #endif

@@ -10,6 +10,7 @@
 //   REAL, T  float or double
 //   LANES    form 0: elements of a vector
 //   COLUMNS  form 1
+#include "alone.clh"
 #include "math.clh"
 
 #if FORM == 0
@@ -44,10 +45,10 @@ ROW_SUM(row_sum_exp, EXPONENTIAL)
         }                                                        \
     }
 
-__kernel void softmax(const long outer, const long n, const long inner, const long each, __global const REAL* restrict x_base,
-                      const long x_offset, __global REAL* restrict y_base, const long y_offset) {
-    const long last = min(outer, ((long)get_global_id(0) + 1) * each);
-    for (long row = get_global_id(0) * each; row < last; ++row) {
+ALONE void softmax_part(const size_t id0, const long outer, const long n, const long inner, const long each, __global const REAL* restrict x_base,
+                        const long x_offset, __global REAL* restrict y_base, const long y_offset) {
+    const long last = min(outer, ((long)id0 + 1) * each);
+    for (long row = id0 * each; row < last; ++row) {
         __global const REAL* x = x_base + x_offset + row * n;
         __global REAL* y = y_base + y_offset + row * n;
         const long room = (outer - row) * n, own = (last - row) * n;
@@ -72,11 +73,16 @@ __kernel void softmax(const long outer, const long n, const long inner, const lo
     }
 }
 
-__kernel void softmax_backward(const long outer, const long n, const long inner, const long each, __global const REAL* restrict y_base,
-                               const long y_offset, __global const REAL* restrict g_base, const long g_offset,
-                               __global REAL* restrict dx_base, const long dx_offset) {
-    const long last = min(outer, ((long)get_global_id(0) + 1) * each);
-    for (long row = get_global_id(0) * each; row < last; ++row) {
+__kernel void softmax(const long outer, const long n, const long inner, const long each, __global const REAL* restrict x_base, const long x_offset,
+                      __global REAL* restrict y_base, const long y_offset) {
+    softmax_part(get_global_id(0), outer, n, inner, each, x_base, x_offset, y_base, y_offset);
+}
+
+ALONE void softmax_backward_part(const size_t id0, const long outer, const long n, const long inner, const long each,
+                                 __global const REAL* restrict y_base, const long y_offset, __global const REAL* restrict g_base, const long g_offset,
+                                 __global REAL* restrict dx_base, const long dx_offset) {
+    const long last = min(outer, ((long)id0 + 1) * each);
+    for (long row = id0 * each; row < last; ++row) {
         __global const REAL* y = y_base + y_offset + row * n;
         __global const REAL* g = g_base + g_offset + row * n;
         __global REAL* dx = dx_base + dx_offset + row * n;
@@ -93,17 +99,23 @@ __kernel void softmax_backward(const long outer, const long n, const long inner,
     }
 }
 
+__kernel void softmax_backward(const long outer, const long n, const long inner, const long each, __global const REAL* restrict y_base,
+                               const long y_offset, __global const REAL* restrict g_base, const long g_offset, __global REAL* restrict dx_base,
+                               const long dx_offset) {
+    softmax_backward_part(get_global_id(0), outer, n, inner, each, y_base, y_offset, g_base, g_offset, dx_base, dx_offset);
+}
+
 #elif FORM == 1
 
 #include "join.clh"
 
-__kernel void softmax(const long outer, const long n, const long inner, const long each, __global const REAL* restrict x_base,
-                      const long x_offset, __global REAL* restrict y_base, const long y_offset) {
+ALONE void softmax_part(const size_t id0, const size_t id1, const long outer, const long n, const long inner, const long each,
+                        __global const REAL* restrict x_base, const long x_offset, __global REAL* restrict y_base, const long y_offset) {
     REAL m[COLUMNS], sum[COLUMNS];
-    const long first = get_global_id(0) * (long)COLUMNS;
+    const long first = id0 * (long)COLUMNS;
     const int count = (int)min((long)COLUMNS, inner - first);
-    const long last = min(outer, ((long)get_global_id(1) + 1) * each);
-    for (long o = get_global_id(1) * each; o < last; ++o) {
+    const long last = min(outer, ((long)id1 + 1) * each);
+    for (long o = id1 * each; o < last; ++o) {
         __global const REAL* x = x_base + x_offset + o * n * inner + first;
         __global REAL* y = y_base + y_offset + o * n * inner + first;
         for (int k = 0; k < count; ++k) {
@@ -132,14 +144,19 @@ __kernel void softmax(const long outer, const long n, const long inner, const lo
     }
 }
 
-__kernel void softmax_backward(const long outer, const long n, const long inner, const long each, __global const REAL* restrict y_base,
-                               const long y_offset, __global const REAL* restrict g_base, const long g_offset,
-                               __global REAL* restrict dx_base, const long dx_offset) {
+__kernel void softmax(const long outer, const long n, const long inner, const long each, __global const REAL* restrict x_base, const long x_offset,
+                      __global REAL* restrict y_base, const long y_offset) {
+    softmax_part(get_global_id(0), get_global_id(1), outer, n, inner, each, x_base, x_offset, y_base, y_offset);
+}
+
+ALONE void softmax_backward_part(const size_t id0, const size_t id1, const long outer, const long n, const long inner, const long each,
+                                 __global const REAL* restrict y_base, const long y_offset, __global const REAL* restrict g_base, const long g_offset,
+                                 __global REAL* restrict dx_base, const long dx_offset) {
     REAL sum[COLUMNS];
-    const long first = get_global_id(0) * (long)COLUMNS;
+    const long first = id0 * (long)COLUMNS;
     const int count = (int)min((long)COLUMNS, inner - first);
-    const long last = min(outer, ((long)get_global_id(1) + 1) * each);
-    for (long o = get_global_id(1) * each; o < last; ++o) {
+    const long last = min(outer, ((long)id1 + 1) * each);
+    for (long o = id1 * each; o < last; ++o) {
         const long at = o * n * inner + first;
         __global const REAL* y = y_base + y_offset + at;
         __global const REAL* g = g_base + g_offset + at;
@@ -162,6 +179,12 @@ __kernel void softmax_backward(const long outer, const long n, const long inner,
 #endif
             }
     }
+}
+
+__kernel void softmax_backward(const long outer, const long n, const long inner, const long each, __global const REAL* restrict y_base,
+                               const long y_offset, __global const REAL* restrict g_base, const long g_offset, __global REAL* restrict dx_base,
+                               const long dx_offset) {
+    softmax_backward_part(get_global_id(0), get_global_id(1), outer, n, inner, each, y_base, y_offset, g_base, g_offset, dx_base, dx_offset);
 }
 
 #else

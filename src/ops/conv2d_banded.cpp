@@ -17,13 +17,13 @@ constexpr std::int64_t kFewFilters = 8, kManyChannels = 64;
 constexpr double kGain = 0.95;                    // that a later tile must promise
 
 // Few, because each is a kernel to compile. The last ones are for few filters.
-constexpr std::array kTiles{RegisterTile{6, 4}, RegisterTile{8, 3}, RegisterTile{3, 7}, RegisterTile{1, 12}, RegisterTile{4, 2}};
+constexpr std::array kTiles{RegisterTile{8, 3}, RegisterTile{6, 4}, RegisterTile{3, 7}, RegisterTile{1, 12}, RegisterTile{4, 2}};
 
 /// As the struct of the kernel.
 struct Banded {
     std::int64_t x_image, x_channel, x_count, out_image, out_channel, a_group, a_row, a_channel;
     std::int32_t channels, filters, height, width, rows, columns, step_h, step_w, above, left, hop_h, hop_w, padding_h, padding_w;
-    std::int32_t pitch, band, bands, reach, phase_size, copy_size, made, made_size, row_panels, row_panels_each, has_bias;
+    std::int32_t pitch, band, bands, reach, phase_size, copy_size, made, made_size, row_panels, row_panels_each, has_bias, back;
 };
 
 std::string name_of(const RegisterTile& tile) { return fmt::format("{}x{}", tile.rows, tile.vectors); }
@@ -135,7 +135,7 @@ class Conv2dBanded final : public Conv2dStrategy {
         const Device device = out.device();
         const VectorForm form = vector_form(device, problem.dtype);
         const Layout layout = layout_of(problem);
-        const std::int64_t block = block_of(device, problem.dtype);
+        const std::int64_t block = block_elements(device, problem.dtype, kBlockBytes);
         const std::int64_t units = device.info().compute_units;
         const std::optional<Plan> plan = plan_of(problem, layout, form, units, block, variant);
         if (!plan) return conv2d_direct().run(problem, operands, {});  // less local memory than such devices have
@@ -154,14 +154,14 @@ class Conv2dBanded final : public Conv2dStrategy {
                                .padding_h = narrow(problem.padding[0]), .padding_w = narrow(problem.padding[1]), .pitch = narrow(layout.pitch), .band = narrow(plan->band),
                                .bands = narrow(bands), .reach = narrow(layout.reach), .phase_size = narrow(plan->phase_size),
                                .copy_size = narrow(layout.phases_in() * plan->phase_size), .made = narrow(plan->made), .made_size = narrow(plan->made_size),
-                               .row_panels = narrow(row_panels), .row_panels_each = narrow(row_panels_each), .has_bias = operands.bias ? 1 : 0};
+                               .row_panels = narrow(row_panels), .row_panels_each = narrow(row_panels_each), .has_bias = operands.bias ? 1 : 0, .back = back ? 1 : 0};
         Defines defines = real_defines(problem.dtype);
         defines.set("VW", form.vector).set("ROWS", plan->tile.rows).set("COLUMNS", plan->tile.vectors * form.vector).set("TAPS_H", problem.filter[0]).set("TAPS_W", problem.filter[1]);
-        defines.set("UP_H", layout.up[0]).set("UP_W", layout.up[1]).set("BACK", back ? std::int64_t{1} : std::int64_t{0}).set("BLOCK", block);
+        defines.set("UP_H", layout.up[0]).set("UP_W", layout.up[1]);
         const Kernel kernel(device, {"conv2d_banded.cl", "conv2d_banded", defines});
         const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
         launch(kernel, {{size(problem.images * bands), size(ceil_div(row_panels, row_panels_each)), size(problem.groups)}, {1, 1, 1}},
-               {arguments, x.argument(), weight.argument(), out.argument(), (operands.bias ? *operands.bias : weight).argument()});
+               {arguments, local_memory(plan->used, problem.dtype), x.argument(), weight.argument(), out.argument(), (operands.bias ? *operands.bias : weight).argument()});
     }
 };
 

@@ -70,7 +70,8 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
     const Device device = x.device();
     const VectorForm form = vector_form(device, problem.dtype);
     const std::int64_t wanted = std::int64_t{device.info().compute_units} * kGroupsPerUnit;
-    const std::optional<Plan> plan = plan_of(problem, form, block_of(device, problem.dtype), wanted);
+    const std::int64_t block = block_elements(device, problem.dtype, kBlockBytes);
+    const std::optional<Plan> plan = plan_of(problem, form, block, wanted);
     if (!plan) return conv2d_direct().run(problem, operands, {});  // less local memory than such devices have
     const auto [streams, filters] = tile_of(form);
     const std::int64_t bands = ceil_div(problem.output[0], plan->band), blocks = ceil_div(problem.images, plan->lot) * bands;
@@ -85,9 +86,9 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
                                   .reach = narrow(plan->reach), .phase_size = narrow(plan->phase_size), .copy_size = narrow(plan->copy_size), .gradient_size = narrow(plan->gradient_size),
                                   .lot = narrow(plan->lot), .blocks = narrow(blocks), .blocks_each = narrow(blocks_each), .gradients = narrow(plan->gradients), .sums = narrow(plan->sums)};
     Defines defines = real_defines(problem.dtype);
-    defines.set("VW", form.vector).set("ROWS", streams).set("COLUMNS", filters).set("TAPS_H", problem.filter[0]).set("TAPS_W", problem.filter[1]).set("BLOCK", block_of(device, problem.dtype));
+    defines.set("VW", form.vector).set("ROWS", streams).set("COLUMNS", filters).set("TAPS_H", problem.filter[0]).set("TAPS_W", problem.filter[1]);
     const Kernel kernel(device, {"conv2d_banded_weights.cl", "conv2d_banded_backward_weights", defines});
-    launch(kernel, {{static_cast<std::size_t>(chunks), 1, static_cast<std::size_t>(problem.groups)}, {1, 1, 1}}, {arguments, x.argument(), dout.argument(), partials.argument()});
+    launch(kernel, {{static_cast<std::size_t>(chunks), 1, static_cast<std::size_t>(problem.groups)}, {1, 1, 1}}, {arguments, local_memory(block, problem.dtype), x.argument(), dout.argument(), partials.argument()});
     if (chunks > 1) tiled::sum_partials(partials, weight, problem.family);
 }
 

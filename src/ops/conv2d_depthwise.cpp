@@ -5,6 +5,7 @@
 
 #include "conv2d_strategy.hpp"
 #include "conv2d_tiled.hpp"
+#include "local_block.hpp"
 #include "vector_form.hpp"
 
 namespace declivity::ops {
@@ -22,13 +23,7 @@ struct Depthwise {
     std::int32_t band, reach, phase_size, lot, copy_size, margin, used, made, made_size, sums, lots_each = 1, each = 0, flip, has_bias;
 };
 
-std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(value); }
-
 std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a >= 0 ? a / b : -ceil_div(-a, b); }
-
-std::int64_t block_of(const Device& device, DType dtype) {
-    return std::min<std::int64_t>(kBlockBytes, static_cast<std::int64_t>(device.info().local_memory)) / static_cast<std::int64_t>(size_of(dtype));
-}
 
 struct Plan {
     Depthwise arguments;
@@ -94,10 +89,10 @@ class Conv2dDepthwise final : public Conv2dStrategy {
         const auto& [x, weight, out, bias] = operands;
         const Device device = x.device();
         const VectorForm form = vector_form(device, problem.dtype);
-        const std::int64_t block = block_of(device, problem.dtype);
+        const std::int64_t block = block_elements(device, problem.dtype, kBlockBytes);
         auto [d, up] = plan_of(problem, form.vector, block, bias.has_value()).value();
         Defines defines = real_defines(problem.dtype);
-        defines.set("VW", form.vector).set("TAPS_H", problem.filter[0]).set("TAPS_W", problem.filter[1]).set("UP_H", up[0]).set("UP_W", up[1]).set("BLOCK", block);
+        defines.set("VW", form.vector).set("TAPS_H", problem.filter[0]).set("TAPS_W", problem.filter[1]).set("UP_H", up[0]).set("UP_W", up[1]);
         const std::int64_t wanted = std::int64_t{device.info().compute_units} * kGroupsPerUnit;
         if (problem.direction == Conv2dDirection::backward_weights) {
             const std::int64_t all_lots = ceil_div(problem.channels, d.lot);
@@ -107,7 +102,7 @@ class Conv2dDepthwise final : public Conv2dStrategy {
             const std::int64_t parts = ceil_div(problem.images, d.each);
             const View partials = parts == 1 ? reshaped(weight, {1, weight.numel()}) : View::make(device, problem.dtype, {parts, weight.numel()});
             const Kernel kernel(device, {"conv2d_depthwise.cl", "conv2d_depthwise_backward_weights", defines.set("WEIGHTS", std::int64_t{1})});
-            launch(kernel, {{static_cast<std::size_t>(lots), static_cast<std::size_t>(parts)}, {1, 1}}, {d, x.argument(), out.argument(), partials.argument()});
+            launch(kernel, {{static_cast<std::size_t>(lots), static_cast<std::size_t>(parts)}, {1, 1}}, {d, local_memory(d.used, problem.dtype), x.argument(), out.argument(), partials.argument()});
             if (parts > 1) tiled::sum_partials(partials, weight, problem.family);
             return;
         }
@@ -116,7 +111,7 @@ class Conv2dDepthwise final : public Conv2dStrategy {
         const std::int64_t work = std::max<std::int64_t>(1, std::int64_t{d.rows} * d.columns * problem.taps());
         d.each = narrow(std::clamp<std::int64_t>(std::min(kWork / work, d.planes / wanted), 1, d.planes));
         const Kernel kernel(device, {"conv2d_depthwise.cl", "conv2d_depthwise", defines.set("WEIGHTS", std::int64_t{0})});
-        launch(kernel, {{static_cast<std::size_t>(ceil_div(d.planes, d.each))}, {1}}, {d, from.argument(), weight.argument(), to.argument(), (bias ? *bias : weight).argument()});
+        launch(kernel, {{static_cast<std::size_t>(ceil_div(d.planes, d.each))}, {1}}, {d, local_memory(d.used, problem.dtype), from.argument(), weight.argument(), to.argument(), (bias ? *bias : weight).argument()});
     }
 };
 

@@ -3,6 +3,7 @@
 
 #include "conv2d_strategy.hpp"
 #include "conv2d_tiled.hpp"
+#include "local_block.hpp"
 #include "work_split.hpp"
 
 namespace declivity::ops {
@@ -15,8 +16,6 @@ constexpr std::int64_t kDown = 4;       // DOWN
 struct Depthwise {
     std::int32_t channels, images, height, width, rows, columns, first_h, first_w, blocks = 0, each = 0, jump_n = 0, jump_p = 0, jump_q = 0, flip = 0, has_bias = 0;
 };
-
-std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(value); }
 
 class Conv2dDepthwiseDirect final : public Conv2dStrategy {
   public:

@@ -8,6 +8,7 @@
 #include "conv2d_gemm.hpp"
 #include "conv2d_sum.hpp"
 #include "conv2d_tiled.hpp"
+#include "local_block.hpp"
 #include "panels.hpp"
 
 namespace declivity::ops {
@@ -36,8 +37,6 @@ struct Flip {
     std::int32_t rows, panels, channels, taps, first, step_h, step_w;
 };
 
-std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(value); }
-
 std::string name_of(const RegisterTile& tile) { return fmt::format("{}x{}", tile.rows, tile.vectors); }
 
 /// The weights of backward_input in panels: rows are the channels of x.
@@ -64,7 +63,7 @@ void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, 
     const std::int64_t taps = vertical.taps * horizontal.taps, inner = sum.channels * taps, positions = problem.images * vertical.size * horizontal.size;
     const RegisterTile tile = choose_tile(form, sum.filters, positions, variant, true);
     const std::int64_t columns = tile.vectors * form.vector;
-    const std::int64_t block = std::min<std::int64_t>(kBlockBytes, static_cast<std::int64_t>(device.info().local_memory) - 1024) / static_cast<std::int64_t>(size_of(problem.dtype));
+    const std::int64_t block = block_elements(device, problem.dtype, kBlockBytes);
 
     const std::int64_t most_k = std::min(kBlockK, block / columns - 1);
     const bool packed = !forward && (problem.taps() == 1 || taps > most_k || positions > kFewPositions || problem.stride[0] * problem.stride[1] > 1);
@@ -96,7 +95,7 @@ void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, 
     const Kernel kernel(device, {"conv2d_gemm.cl", "conv2d_gemm", defines});
     const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
     launch(kernel, {{size(ceil_div(panels, panels_each)), size(ceil_div(row_panels, row_panels_each)), size(problem.groups)}, {1, 1, 1}},
-           {arguments, LocalMemory{size(block) * size_of(problem.dtype)}, x.argument(), a.argument(), out.argument(), (bias ? *bias : a).argument()});
+           {arguments, local_memory(block, problem.dtype), x.argument(), a.argument(), out.argument(), (bias ? *bias : a).argument()});
 }
 
 }  // namespace

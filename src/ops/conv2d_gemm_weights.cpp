@@ -3,6 +3,7 @@
 
 #include "conv2d_gemm.hpp"
 #include "conv2d_tiled.hpp"
+#include "local_block.hpp"
 
 namespace declivity::ops::gemm {
 namespace {
@@ -20,8 +21,6 @@ struct Gradient {
     std::int32_t panels = 0, panels_each = 0, row_panels = 0, row_panels_each = 0, swapped;
     std::array<std::int32_t, tiled::kMaxTaps> offset = {};
 };
-
-std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(value); }
 
 /// Parts of equal size: as few as `most` allows, as many as `wanted` if they stay as large as `least`.
 std::int64_t part(std::int64_t all, std::int64_t most, std::int64_t least, std::int64_t wanted) {
@@ -88,7 +87,7 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
     defines.set("VW", form.vector).set("ROWS", tile.rows).set("COLUMNS", columns).set("MAX_TAPS", tiled::kMaxTaps);
     const Kernel kernel(device, {"conv2d_gemm_weights.cl", "conv2d_gemm_backward_weights", defines});
     const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
-    launch(kernel, {{size(tiles), size(chunks), size(problem.groups)}, {1, 1, 1}}, {d, LocalMemory{size(block * element)}, LocalMemory{size(sums * element)}, x.argument(), dout.argument(), partials.argument()});
+    launch(kernel, {{size(tiles), size(chunks), size(problem.groups)}, {1, 1, 1}}, {d, local_memory(block, problem.dtype), local_memory(sums, problem.dtype), x.argument(), dout.argument(), partials.argument()});
     if (chunks > 1) tiled::sum_partials(partials, operands.weight, problem.family);
 }
 

@@ -4,6 +4,7 @@
 #include "conv2d_strategy.hpp"
 #include "conv2d_sum.hpp"
 #include "conv2d_tiled.hpp"
+#include "local_block.hpp"
 #include "local_tile.hpp"
 #include "work_split.hpp"
 
@@ -23,8 +24,6 @@ struct Conv {
 struct Flip {
     std::int32_t channels, filters, taps, taps_h, taps_w, first, step_h, step_w;
 };
-
-std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(value); }
 
 Kernel kernel_of(const Device& device, const char* name, Stage stage, Defines defines) {
     return {device, {"conv2d_local.cl", name, defines.set("STAGE", static_cast<std::int64_t>(stage))}};

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "conv2d_tiled.hpp"
+#include "local_block.hpp"
 
 namespace declivity::ops {
 namespace tiled {
@@ -35,8 +36,6 @@ struct Tile {
     std::int32_t channels, filters, blocks, groups, taps, pitch, columns, flat, tiles_each, parts, out_row_step, out_column_step, has_bias;
     std::array<std::int32_t, kMaxTaps> offset;
 };
-
-std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(value); }
 
 /// The tile of least cost, by counting multiply-adds and loads (a load of x mostly crosses a cache line, so it counts
 /// twice), of which a processor core does as many at once; what a tile covers beyond the edges is lost.

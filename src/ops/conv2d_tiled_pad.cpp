@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "conv2d_tiled.hpp"
+#include "local_block.hpp"
 #include "vector_form.hpp"
 
 namespace declivity::ops::tiled {
@@ -18,8 +19,6 @@ struct PadArguments {
     std::int32_t height, width, rows, pitch;
     std::int32_t stride_h, stride_w, phases_h, phases_w, step_h, step_w, origin_h, origin_w;
 };
-
-std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(value); }
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "conv2d_tiled.hpp"
+#include "local_block.hpp"
 #include "work_split.hpp"
 
 namespace declivity::ops {
@@ -31,8 +32,6 @@ struct Streams {
     std::int32_t channels, filters, filter_blocks, stream_blocks, groups, taps, flat, images, images_each;
     std::array<std::int32_t, kMaxTaps> offset;
 };
-
-std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(value); }
 
 /// As choose_tile of the forward pass; a load of dout is aligned and counts once.
 TileSize choose_tile(const Form& form, std::int64_t filters, std::int64_t streams) {

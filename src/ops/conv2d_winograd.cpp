@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "conv2d_strategy.hpp"
+#include "local_block.hpp"
 #include "panels.hpp"
 #include "vector_form.hpp"
 
@@ -21,8 +22,6 @@ struct Winograd {
     std::int64_t x_image, x_channel, x_count, out_image, out_channel, element = 0, first = 0;
     std::int32_t channels, filters, height, width, rows, columns, before_h, before_w, tiles_h, tiles_w, count = 0, panels = 0, each = 0, flip, has_bias;
 };
-
-std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(value); }
 
 class Conv2dWinograd final : public Conv2dStrategy {
   public:
@@ -93,13 +92,14 @@ class Conv2dWinograd final : public Conv2dStrategy {
         const std::int64_t panels = ceil_div(all_panels, ceil_div(all_panels, most_panels));
         const std::int64_t input_element = spread(panels * d.channels * columns), product_element = spread(d.filters * panels * columns);
         const View inputs = View::make(device, problem.dtype, {elements, input_element}), products = View::make(device, problem.dtype, {elements * product_element});
+        const auto around = [&](std::int64_t side) { return local_memory(side * side * (columns + vector), problem.dtype); };
         const Kernel input_kernel = kernel(1, "conv2d_winograd_input"), output_kernel = kernel(2, "conv2d_winograd_output");
         for (; d.first < tiles; d.first += panels * columns) {
             d.count = narrow(std::min(tiles - d.first, panels * columns));
             d.panels = narrow(ceil_div(d.count, columns));
             d.element = input_element;
             d.each = narrow(each_of(d.channels, elements * columns));
-            launch(input_kernel, {{size(ceil_div(d.channels, d.each)), size(d.panels), 1}, {1, 1, 1}}, {d, x.argument(), inputs.argument()});
+            launch(input_kernel, {{size(ceil_div(d.channels, d.each)), size(d.panels), 1}, {1, 1, 1}}, {d, around(tile_ + 2), x.argument(), inputs.argument()});
             View product = products;
             product.shape = {elements, d.filters, d.panels * columns};
             product.strides = {product_element, d.panels * columns, 1};
@@ -107,7 +107,7 @@ class Conv2dWinograd final : public Conv2dStrategy {
             d.element = product_element;
             d.each = narrow(each_of(d.filters, elements * columns));
             launch(output_kernel, {{size(ceil_div(d.filters, d.each)), size(d.panels), 1}, {1, 1, 1}},
-                   {d, products.argument(), out.argument(), (operands.bias ? *operands.bias : weight).argument()});
+                   {d, around(tile_), products.argument(), out.argument(), (operands.bias ? *operands.bias : weight).argument()});
         }
     }
 

@@ -5,6 +5,7 @@
 #include <declivity/ops/reduce.hpp>
 #include <declivity/runtime/launch.hpp>
 
+#include "local_block.hpp"
 #include "matmul_strategies.hpp"
 #include "vector_form.hpp"
 #include "work_split.hpp"
@@ -34,8 +35,6 @@ struct Product {
     std::int32_t row_panels, column_panels, panel_vectors, wider_panels, rows_each, columns_each, matrices_each, rows_copied, k_block, has_tail;
 };
 
-std::int32_t narrow(std::int64_t value) { return static_cast<std::int32_t>(value); }
-
 /// How a product is cut: all, and of a work-group.
 struct Plan {
     Tile tile;
@@ -51,7 +50,7 @@ Plan plan_for(const MatmulProblem& problem) {
     plan.tile = form.registers < 32 ? Tile{4, 3} : Tile{8, 3};
     plan.vector = form.vector;
     const std::int64_t rows = plan.tile.rows, columns = plan.columns();
-    plan.block = std::min<std::int64_t>(kBlockBytes, static_cast<std::int64_t>(device.info().local_memory) - 1024) / static_cast<std::int64_t>(size_of(out.dtype));
+    plan.block = block_elements(device, out.dtype, kBlockBytes);
     plan.a_copied = k != 1 && a.strides[2] != 1 ? 1 : 0;
     plan.row_panels = ceil_div(m, rows);
     plan.column_vectors = ceil_div(n, form.vector);

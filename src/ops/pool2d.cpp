@@ -61,7 +61,7 @@ Launch prepare(std::string name, Direction direction, const Shape& x, const Shap
     if (planewise) sizes.rows = planes;
     if (by_winners) sizes.band = narrow(std::clamp<std::int64_t>(kCpuWork / x[3], 1, x[2]));
     if (planewise && !by_winners) defines.set("WHOLE", 1), name += "_whole";
-    else defines.append(window_defines(parameters));
+    else defines.set("MAX", name.starts_with("max") ? 1 : 0).append(window_defines(parameters));
     const std::int64_t height = by_winners ? sizes.band : planewise ? x[2] : forward ? parameters.window[0] : 1;
     sizes.each = rows_each(device, sizes.rows, height * x[3]);
     const std::size_t bands = by_winners ? to_size(ceil_div(x[2], sizes.band)) : 1;
