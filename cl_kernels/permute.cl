@@ -17,31 +17,13 @@ struct Permutation {
 };
 
 #include "alone.clh"
-#include "shuffles.clh"
-#define ZIP_LOW(a, b) ((VEC)(JOIN(ZIP_LOW_, LANES)(a, b)))
-#define ZIP_HIGH(a, b) ((VEC)(JOIN(ZIP_HIGH_, LANES)(a, b)))
-#if LANES == 16
-#define STAGES 4
-#else
-#define STAGES 3
-#endif
+#include "square.clh"
 
-// Row i and row i + LANES / 2 zipped, for all i, moves each element's row number one bit towards its column number; after
-// as many times as these have bits, they have changed places.
 ALONE void turn_square(__global const T* from, const long from_b, __global T* to, const long to_a) {
-    VEC rows[LANES], zipped[LANES];
+    VEC rows[LANES];
     #pragma unroll
     for (int i = 0; i < LANES; ++i) rows[i] = JOIN(vload, LANES)(0, from + i * from_b);
-    #pragma unroll
-    for (int stage = 0; stage < STAGES; ++stage) {
-        #pragma unroll
-        for (int i = 0; i < LANES / 2; ++i) {
-            zipped[2 * i] = ZIP_LOW(rows[i], rows[i + LANES / 2]);
-            zipped[2 * i + 1] = ZIP_HIGH(rows[i], rows[i + LANES / 2]);
-        }
-        #pragma unroll
-        for (int i = 0; i < LANES; ++i) rows[i] = zipped[i];
-    }
+    TURN_SQUARE(VEC, LANES, rows)
     #pragma unroll
     for (int i = 0; i < LANES; ++i) JOIN(vstore, LANES)(rows[i], 0, to + i * to_a);
 }

@@ -9,7 +9,7 @@ namespace declivity::ops::banded {
 namespace {
 
 constexpr std::int64_t kMostLot = 16;  // images that are copied at once
-constexpr std::int64_t kFewChannels = 16;  // with more, adding the lanes of all sums and copies that leave the first cache cost too much
+constexpr std::int64_t kFewChannels = 16, kFewStrided = 8;  // with more, adding the lanes of all sums and copies that leave the first cache cost too much
 
 /// As the struct of the kernel.
 struct BandedWeights {
@@ -62,7 +62,8 @@ bool can_serve_weights(const Conv2dProblem& problem) {
 }
 
 bool pays_for_weights(const Conv2dProblem& problem) {
-    return (problem.taps() > 1 || problem.stride[0] * problem.stride[1] > 1) && problem.channels_per_group() <= kFewChannels;
+    const bool strided = problem.stride[0] * problem.stride[1] > 1;
+    return (problem.taps() > 1 || strided) && problem.channels_per_group() <= (strided ? kFewStrided : kFewChannels);
 }
 
 void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operands) {

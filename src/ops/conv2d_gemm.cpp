@@ -2,6 +2,7 @@
 // backward_input, on CPU-like devices.
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -25,6 +26,12 @@ constexpr std::int64_t kMostPanels = 16;          // of a work-group
 
 // Few, because each is a kernel to compile: for 32 registers, and for 16.
 constexpr std::array kTiles{RegisterTile{6, 4}, RegisterTile{8, 3}, RegisterTile{12, 2}, RegisterTile{12, 1}, RegisterTile{6, 2}, RegisterTile{4, 3}};
+// For backward_weights: each row has a pointer, and processors have 16.
+constexpr std::array kWeightTiles{RegisterTile{8, 3}, RegisterTile{6, 4}, RegisterTile{8, 2}, RegisterTile{8, 1}, RegisterTile{4, 3}, RegisterTile{4, 2}};
+
+std::span<const RegisterTile> tiles_for(Conv2dDirection direction) {
+    return direction == Conv2dDirection::backward_weights ? std::span<const RegisterTile>(kWeightTiles) : std::span<const RegisterTile>(kTiles);
+}
 
 /// As the structs of the kernels.
 struct Conv {
@@ -61,7 +68,7 @@ void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, 
     const bool forward = problem.direction == Conv2dDirection::forward;
     const auto& [vertical, horizontal] = sum.axes;
     const std::int64_t taps = vertical.taps * horizontal.taps, inner = sum.channels * taps, positions = problem.images * vertical.size * horizontal.size;
-    const RegisterTile tile = choose_tile(form, sum.filters, positions, variant, true);
+    const RegisterTile tile = choose_tile(problem.direction, form, sum.filters, positions, variant);
     const std::int64_t columns = tile.vectors * form.vector;
     const std::int64_t block = block_elements(device, problem.dtype, kBlockBytes);
 
@@ -100,10 +107,10 @@ void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, 
 
 }  // namespace
 
-RegisterTile choose_tile(const VectorForm& form, std::int64_t rows, std::int64_t columns, std::string_view variant, bool narrow_ends) {
-    for (const RegisterTile& tile : kTiles)
+RegisterTile choose_tile(Conv2dDirection direction, const VectorForm& form, std::int64_t rows, std::int64_t columns, std::string_view variant) {
+    for (const RegisterTile& tile : tiles_for(direction))
         if (!variant.empty() && variant == name_of(tile)) return tile;
-    return cheapest_tile(kTiles, form, rows, columns, kGain, narrow_ends);
+    return cheapest_tile(tiles_for(direction), form, rows, columns, kGain, direction != Conv2dDirection::backward_weights);
 }
 
 namespace {
@@ -126,7 +133,7 @@ class Conv2dGemm final : public Conv2dStrategy {
     [[nodiscard]] std::vector<std::string> variants(const Device& device, const Conv2dProblem& problem) const override {
         std::vector<std::string> names;
         const VectorForm form = vector_form(device, problem.dtype);
-        for (const RegisterTile& tile : kTiles)  // those that leave most registers unused are for other devices, or for few columns
+        for (const RegisterTile& tile : tiles_for(problem.direction))  // those that leave most registers unused are for other devices, or for few columns
             if (tile.fits(form) && (tile.vectors == 1 || tile.rows * tile.vectors * 2 > form.registers - 8)) names.push_back(name_of(tile));
         return names;
     }

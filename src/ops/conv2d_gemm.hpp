@@ -6,8 +6,8 @@
 
 namespace declivity::ops::gemm {
 
-/// The tile for a product of so many rows and columns. A variant "8x3" names it instead. `narrow_ends`: see cheapest_tile.
-RegisterTile choose_tile(const VectorForm& form, std::int64_t rows, std::int64_t columns, std::string_view variant, bool narrow_ends = false);
+/// The tile for a product of so many rows and columns. A variant "8x3" names it instead.
+RegisterTile choose_tile(Conv2dDirection direction, const VectorForm& form, std::int64_t rows, std::int64_t columns, std::string_view variant);
 
 void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant);
 

@@ -17,9 +17,9 @@ constexpr std::int64_t kManyRows = 128;      // with so many, copying is cheap
 /// As the struct of the kernel.
 struct Gradient {
     std::int64_t x_image, x_channel, dout_image, dout_channel, partial;
-    std::int32_t channels, filters, taps, width, pitch, flat, images, images_each = 0, positions_each = 0, blocks = 0, blocks_each = 0;
+    std::int32_t channels, filters, taps_h, taps_w, height, width, rows, columns, step_h, step_w, above, left, hop_h, hop_w;
+    std::int32_t images, images_each = 0, positions_each = 0, blocks = 0, blocks_each = 0;
     std::int32_t panels = 0, panels_each = 0, row_panels = 0, row_panels_each = 0, swapped;
-    std::array<std::int32_t, tiled::kMaxTaps> offset = {};
 };
 
 /// Parts of equal size: as few as `most` allows, as many as `wanted` if they stay as large as `least`.
@@ -38,39 +38,30 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
     const bool swapped = single && (problem.filters > problem.channels || problem.filters_per_group() >= kManyRows);
     const std::int64_t channels = swapped ? problem.filters_per_group() : problem.channels_per_group();
     const std::int64_t filters = swapped ? problem.channels_per_group() : problem.filters_per_group();
-    const View& dout = swapped ? operands.x : operands.out;
-    View x = swapped ? operands.out : operands.x;
+    const View &x = swapped ? operands.out : operands.x, &dout = swapped ? operands.x : operands.out;
 
-    const std::int64_t taps = problem.taps(), plane = problem.output[0] * problem.output[1], streams = channels * taps;
-    Gradient d{.x_image = x.shape[1] * plane, .x_channel = plane, .dout_image = dout.shape[1] * plane, .dout_channel = plane,
-               .partial = operands.weight.numel(), .channels = narrow(channels), .filters = narrow(filters), .taps = narrow(taps),
-               .width = narrow(plane), .pitch = narrow(plane), .flat = narrow(plane), .images = narrow(problem.images), .swapped = swapped ? 1 : 0};
-    if (!single) {
-        const tiled::Windows windows = tiled::windows_of(problem);
-        const tiled::Padded input = tiled::pad(x, windows.axes, tiled::form_of(device, problem.family, problem.dtype), problem.family, 1, 1);
-        x = input.copy;
-        d.x_image = input.image;
-        d.x_channel = input.channel;
-        d.offset = windows.offset;
-        d.width = narrow(problem.output[1]);
-        d.pitch = narrow(windows.axes[1].size);
-        d.flat = narrow((problem.output[0] - 1) * d.pitch + problem.output[1]);
-    }
-    const RegisterTile tile = choose_tile(form, streams, filters, variant);
-    const std::int64_t columns = tile.vectors * form.vector, panels = ceil_div(filters, columns), row_panels = ceil_div(streams, tile.rows);
+    const std::int64_t taps = problem.taps(), x_plane = problem.input[0] * problem.input[1], plane = problem.output[0] * problem.output[1];
+    Gradient d{.x_image = x.shape[1] * x_plane, .x_channel = x_plane, .dout_image = dout.shape[1] * plane, .dout_channel = plane,
+               .partial = operands.weight.numel(), .channels = narrow(channels), .filters = narrow(filters), .taps_h = narrow(problem.filter[0]), .taps_w = narrow(problem.filter[1]),
+               .height = narrow(problem.input[0]), .width = narrow(problem.input[1]), .rows = narrow(problem.output[0]), .columns = narrow(problem.output[1]),
+               .step_h = narrow(problem.stride[0]), .step_w = narrow(problem.stride[1]), .above = narrow(problem.padding[0]), .left = narrow(problem.padding[1]),
+               .hop_h = narrow(problem.dilation[0]), .hop_w = narrow(problem.dilation[1]), .images = narrow(problem.images), .swapped = swapped ? 1 : 0};
+    const RegisterTile tile = choose_tile(problem.direction, form, channels, filters, variant);
+    const std::int64_t columns = tile.vectors * form.vector, panels = ceil_div(filters, columns), row_panels = ceil_div(channels, tile.rows);
     const auto element = static_cast<std::int64_t>(size_of(problem.dtype));
     const std::int64_t local = static_cast<std::int64_t>(device.info().local_memory);
     const std::int64_t block = std::min(kBlockBytes, local / 2) / element, sums = std::min(kSumBytes, local / 2 - 512) / element;
-    // Blocks of k: parts of an image, or several images.
-    const std::int64_t most_k = std::min(kBlockK, block / columns), flat = d.flat;
-    const std::int64_t images_each = std::clamp<std::int64_t>(most_k / flat, 1, problem.images);
-    const std::int64_t positions_each = images_each > 1 ? flat : ceil_div(flat, ceil_div(flat, most_k));
-    const std::int64_t blocks = images_each > 1 ? ceil_div(problem.images, images_each) : problem.images * ceil_div(flat, positions_each);
+    if (sums < tile.rows * columns * taps) return conv2d_direct().run(problem, operands, {});  // less local memory than such devices have
+    // Blocks of k: parts of an image, whole rows if they are short, or several images.
+    const std::int64_t most_k = std::min(kBlockK, block / columns), row = problem.output[1] <= most_k ? problem.output[1] : 1, most_rows = most_k / row;
+    const std::int64_t images_each = std::clamp<std::int64_t>(most_k / plane, 1, problem.images);
+    const std::int64_t positions_each = images_each > 1 ? plane : ceil_div(plane / row, ceil_div(plane / row, most_rows)) * row;
+    const std::int64_t blocks = images_each > 1 ? ceil_div(problem.images, images_each) : problem.images * ceil_div(plane, positions_each);
     // The work-groups: parts of the columns and rows, then of k.
     const std::int64_t wanted = std::max<std::int64_t>(1, std::int64_t{device.info().compute_units} * kGroupsPerUnit / problem.groups);
-    const std::int64_t most_panels = std::min(block / (images_each * positions_each * columns), sums / (tile.rows * columns));
+    const std::int64_t most_panels = std::min(block / (images_each * positions_each * columns), sums / (tile.rows * columns * taps));
     const std::int64_t panels_each = part(panels, most_panels, 1, 1), column_groups = ceil_div(panels, panels_each);
-    const std::int64_t row_panels_each = part(row_panels, sums / (tile.rows * columns * panels_each), ceil_div(kLeastRows, tile.rows), ceil_div(wanted, column_groups));
+    const std::int64_t row_panels_each = part(row_panels, sums / (tile.rows * columns * taps * panels_each), ceil_div(kLeastRows, tile.rows * taps), ceil_div(wanted, column_groups));
     const std::int64_t tiles = column_groups * ceil_div(row_panels, row_panels_each);
     const std::int64_t blocks_each = part(blocks, blocks, 1, ceil_div(wanted, tiles)), chunks = ceil_div(blocks, blocks_each);
     d.images_each = narrow(images_each);
@@ -84,7 +75,7 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
 
     const View partials = chunks == 1 ? reshaped(operands.weight, {1, operands.weight.numel()}) : View::make(device, problem.dtype, {chunks, operands.weight.numel()});
     Defines defines = real_defines(problem.dtype);
-    defines.set("VW", form.vector).set("ROWS", tile.rows).set("COLUMNS", columns).set("MAX_TAPS", tiled::kMaxTaps);
+    defines.set("VW", form.vector).set("ROWS", tile.rows).set("COLUMNS", columns);
     const Kernel kernel(device, {"conv2d_gemm_weights.cl", "conv2d_gemm_backward_weights", defines});
     const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
     launch(kernel, {{size(tiles), size(chunks), size(problem.groups)}, {1, 1, 1}}, {d, local_memory(block, problem.dtype), local_memory(sums, problem.dtype), x.argument(), dout.argument(), partials.argument()});
