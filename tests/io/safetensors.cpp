@@ -32,12 +32,12 @@ Bytes with_length(const std::string& json, const Bytes& data = {}) {
 // Some arrays of random types and shapes.
 Safetensors random_content(unsigned seed) {
     std::mt19937 random(seed);
-    const DType types[] = {DType::f32, DType::f64, DType::i8, DType::u8, DType::i32, DType::i64, DType::boolean};
+    const DType types[] = {DType::f32, DType::f64, DType::i8, DType::u8, DType::i32, DType::i64, DType::boolean, DType::f16, DType::bf16};
     Safetensors content;
     const unsigned count = static_cast<unsigned>(random()) % 6;
     for (unsigned i = 0; i < count; ++i) {
         HostArray array;
-        array.dtype = types[random() % 7];
+        array.dtype = types[random() % 9];
         const int rank = static_cast<int>(random() % 5);
         for (int axis = 0; axis < rank; ++axis) array.shape.push_back(static_cast<std::int64_t>(random() % 5));
         array.bytes.resize(static_cast<std::size_t>(array.shape.numel()) * size_of(array.dtype));
