@@ -99,14 +99,21 @@ struct Generated {
     std::string body;
     int values = 0, inputs = 0, numbers = 0;
     bool copies = false;  // elements go from memory to memory, with all their bits
+    bool halves = false;  // cl_kernels/storage.clh is needed
+
+    /// An element of a half type as the float to compute with, and a float as such an element.
+    std::string loaded(DType type, const std::string& element) { return is_half(type) ? called("from", type, element) : element; }
+    std::string stored(DType type, const std::string& value) { return is_half(type) ? called("to", type, value) : value; }
+
+  private:
+    std::string called(std::string_view way, DType type, const std::string& value) {
+        halves = true;
+        return fmt::format("{}_{}({})", way, name_of(type), value);
+    }
 };
 
 /// What values of a type are called in arithmetic.
 std::string_view arithmetic_type(DType type) { return cl_type(compute_type(type)); }
-
-/// An element of a half type as the float to compute with, and a float as such an element (cl_kernels/storage.clh).
-std::string loaded(DType type, const std::string& element) { return is_half(type) ? fmt::format("from_{}({})", name_of(type), element) : element; }
-std::string stored(DType type, const std::string& value) { return is_half(type) ? fmt::format("to_{}({})", name_of(type), value) : value; }
 
 /// Table text with the literals C(...) and the type T of this node filled in.
 std::string specialise(std::string_view text, DType type) {
@@ -143,7 +150,7 @@ std::string generate(const Expression& expression, Generated& code, bool root = 
     if (node.kind == Node::Kind::view) {
         code.copies = root;
         const std::string element = fmt::format("in{0}[i * STEP{0}]", code.inputs++);
-        return root ? element : loaded(node.dtype, element);
+        return root ? element : code.loaded(node.dtype, element);
     }
     if (node.kind == Node::Kind::constant) return fmt::format("n{}", code.numbers++);
     std::vector<std::string> names;
@@ -152,7 +159,7 @@ std::string generate(const Expression& expression, Generated& code, bool root = 
     if (node.kind == Node::Kind::cast) {
         // The result is rounded when it is stored, anything between as if it were.
         const std::string text = converted(names[0], node.inputs[0].dtype(), node.dtype);
-        code.body += fmt::format(" const {} v{} = {};", type, value, root ? text : loaded(node.dtype, stored(node.dtype, text)));
+        code.body += fmt::format(" const {} v{} = {};", type, value, root ? text : code.loaded(node.dtype, code.stored(node.dtype, text)));
         return fmt::format("v{}", value);
     }
     const FunctionInfo& row = info(node.function);
@@ -190,11 +197,12 @@ std::string vectorise(const Generated& code, const Plan& plan, const Device& dev
 
 KernelSpec specification(const Expression& expression, const Plan& plan, const Device& device) {
     Generated code;
-    const std::string result = generate(expression, code, true);
+    std::string result = generate(expression, code, true);
     const View& out = plan.operands[0].view;
+    if (out.dtype == DType::boolean) result = fmt::format("({}) != 0", result);
+    else if (!code.copies) result = code.stored(out.dtype, result);
     Defines defines = real_defines(real_of(plan));
-    const auto half = [](const Operand& operand) { return is_half(operand.view.dtype); };
-    if (!code.copies && std::ranges::any_of(plan.operands, half)) defines.set("HALVES", 1);
+    if (code.halves) defines.set("HALVES", 1);
     defines.set("RANK", plan.sizes.rank()).set("OPERANDS", static_cast<std::int64_t>(plan.operands.size()));
     defines.set("OUT", cl_type(out.dtype));
     std::string parameters, rows;
@@ -216,7 +224,7 @@ KernelSpec specification(const Expression& expression, const Plan& plan, const D
     for (std::size_t i = 0; i < plan.numbers.size(); ++i) parameters += fmt::format(", const {} n{}", arithmetic_type(plan.number_types[i]), i);
     defines.set("VECTORISE", vectorise(code, plan, device));
     defines.set("INPUT_PARAMETERS", parameters).set("INPUT_ROWS", rows).set("BODY", code.body);
-    defines.set("RESULT", out.dtype == DType::boolean ? fmt::format("({}) != 0", result) : code.copies ? result : stored(out.dtype, result));
+    defines.set("RESULT", result);
     return {"elementwise.cl", "elementwise", std::move(defines)};
 }
 
