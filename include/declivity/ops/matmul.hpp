@@ -13,7 +13,7 @@ namespace declivity::ops {
 /// over parts of long sums, which are then added), "packed" (register tiles over operands that are copied as a whole first) and
 /// "dot" (dot products in place, where the elements along K are neighbours in both); for GPU-like ones: "local" (tiles in local
 /// memory) and "gemv" (a matrix and up to 4 vectors); for both "clblast" (the CLBlast library) and "tiled" (register tiles in
-/// place, serves everything). f16 and bf16, which all but "dot" and "clblast" serve, are added up in f32 and rounded once. DECLIVITY_MATMUL names one to use wherever it can serve.
+/// place, serves everything). "dot" and "clblast" serve no f16 and bf16, whose products are added up in f32. DECLIVITY_MATMUL names one to use wherever it can serve.
 ///
 /// Epilogues of the form activation(alpha * result + bias + beta * residual) are applied on the way by "blocked", "dot",
 /// "local" and "gemv": bias is a number for each column, residual has the shape of the result, activation is any elementwise
