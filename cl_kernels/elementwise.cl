@@ -11,7 +11,11 @@
 //   STEP_OUT, STEPk   distance between columns: 0, 1, or a stride read from the layout
 //   VECTORISE     a pragma for the loop over columns, or nothing
 //   INPUT_PARAMETERS, INPUT_ROWS, BODY, RESULT   made from the expression (src/ops/elementwise.cpp)
+//   HALVES        operands are f16 or bf16
 #include "math.clh"
+#ifdef HALVES
+#include "storage.clh"
+#endif
 
 // Literals by type: C_int(0.5) is 0. By way of float, since without fp64 there are no literals of type double.
 #define C_float(v) v##f

@@ -6,25 +6,26 @@
 // that the inner loops have no branch.
 //
 //   global size  (ceil(N / COLUMNS), ceil(M / ROWS), batch), rounded up to the local size
-//   REAL         element type
+//   REAL         type of the arithmetic; STORED, OUTPUT those of memory (storage.clh)
 //   ROWS         rows of a work-item (CPU 6, GPU 4)
 //   COLUMNS      columns of a work-item (CPU 32 for f32, 16 for f64; GPU 1)
 //   B_STEP       distance of neighbouring columns of b: 1, or a stride given as an argument
 #ifdef REAL_IS_DOUBLE
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
+#include "storage.clh"
 
-__kernel void matmul(const long M, const long N, const long K, __global const REAL* restrict a_base, const long a_offset,
-                     const long a_batch, const long a_row, const long a_column, __global const REAL* restrict b_base,
+__kernel void matmul(const long M, const long N, const long K, __global const STORED* restrict a_base, const long a_offset,
+                     const long a_batch, const long a_row, const long a_column, __global const STORED* restrict b_base,
                      const long b_offset, const long b_batch, const long b_row, const long b_column,
-                     __global REAL* restrict out_base, const long out_offset) {
+                     __global OUTPUT* restrict out_base, const long out_offset) {
     const long column = get_global_id(0) * (long)COLUMNS;
     const long row = get_global_id(1) * (long)ROWS;
     const long z = get_global_id(2);
     if (column >= N || row >= M) return;
-    __global const REAL* a = a_base + a_offset + z * a_batch;
-    __global const REAL* b = b_base + b_offset + z * b_batch;
-    __global REAL* out = out_base + out_offset + z * M * N + row * N + column;
+    __global const STORED* a = a_base + a_offset + z * a_batch;
+    __global const STORED* b = b_base + b_offset + z * b_batch;
+    __global OUTPUT* out = out_base + out_offset + z * M * N + row * N + column;
 
     long a_at[ROWS];
     for (int i = 0; i < ROWS; ++i) a_at[i] = min(row + i, M - 1) * a_row;
@@ -36,22 +37,22 @@ __kernel void matmul(const long M, const long N, const long K, __global const RE
         b += column * b_column;
         for (long k = 0; k < K; ++k) {
             REAL right[COLUMNS];
-            for (int j = 0; j < COLUMNS; ++j) right[j] = b[k * b_row + j * B_STEP];
+            for (int j = 0; j < COLUMNS; ++j) right[j] = LOADED(b[k * b_row + j * B_STEP]);
 #pragma unroll
             for (int i = 0; i < ROWS; ++i) {
-                const REAL left = a[a_at[i] + k * a_column];
+                const REAL left = LOADED(a[a_at[i] + k * a_column]);
                 for (int j = 0; j < COLUMNS; ++j) sum[i][j] = fma(left, right[j], sum[i][j]);
             }
         }
     } else {
         for (long k = 0; k < K; ++k)
             for (int i = 0; i < ROWS; ++i) {
-                const REAL left = a[a_at[i] + k * a_column];
+                const REAL left = LOADED(a[a_at[i] + k * a_column]);
                 for (int j = 0; j < COLUMNS; ++j)
-                    sum[i][j] = fma(left, b[k * b_row + min(column + j, N - 1) * b_column], sum[i][j]);
+                    sum[i][j] = fma(left, LOADED(b[k * b_row + min(column + j, N - 1) * b_column]), sum[i][j]);
             }
     }
     for (int i = 0; i < ROWS; ++i)
         for (int j = 0; j < COLUMNS; ++j)
-            if (row + i < M && column + j < N) out[i * N + j] = sum[i][j];
+            if (row + i < M && column + j < N) out[i * N + j] = ROUNDED(sum[i][j]);
 }

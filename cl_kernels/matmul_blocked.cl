@@ -8,16 +8,18 @@
 // matrix multiplication, 2008). Rows whose elements are neighbours are read where they are; others are copied, some panels
 // at a time.
 //
-//   REAL, VW     element type, elements of a vector (vectors.clh)
+//   REAL, VW     type of the arithmetic, elements of a vector (vectors.clh); STORED and OUTPUT are those of memory (storage.clh).
+//                Copies are REAL. Where OUTPUT is another type, there is one block of k
 //   ROWS         rows of a register tile, a multiple of 4
 //   COLUMNS      columns of a register tile, a multiple of VW. ROWS * COLUMNS / VW + COLUMNS / VW + 1 vectors must fit in
 //                the registers (src/ops/matmul_blocked.cpp chooses them). Panels of b have VW columns less where that makes
 //                them equal.
-//   A_COPIED     0: a is read where it is, its elements along k are neighbours
+//   A_COPIED     0: a is read where it is, and REAL
 #define GROUP 1
 #include "alone.clh"
 #include "vectors.clh"
 #include "product_tail.clh"
+#include "stored_vectors.clh"
 
 #define VECTORS (COLUMNS / VW)
 
@@ -47,32 +49,32 @@ static inline int first_vector(const struct Product d, const int panel) {
 // to[k][i] = from[i * across + k * along] for i in [0, width) and k in [0, steps), in rows of `pitch` elements, where only
 // `here` of the `width` are there: behind them anything that is not beyond the operand's end.
 static inline __attribute__((always_inline))
-void copy_panel(__global const REAL* from, const struct Lie lie, const int here, __local REAL* to, const int width, const int pitch, const int steps) {
+void copy_panel(__global const STORED* from, const struct Lie lie, const int here, __local REAL* to, const int width, const int pitch, const int steps) {
     if (lie.along == 1) {
         for (int i = 0; i < width; i += 4) {
-            __global const REAL* r0 = from + min(i, here - 1) * lie.across;
-            __global const REAL* r1 = from + min(i + 1, here - 1) * lie.across;
-            __global const REAL* r2 = from + min(i + 2, here - 1) * lie.across;
-            __global const REAL* r3 = from + min(i + 3, here - 1) * lie.across;
+            __global const STORED* r0 = from + min(i, here - 1) * lie.across;
+            __global const STORED* r1 = from + min(i + 1, here - 1) * lie.across;
+            __global const STORED* r2 = from + min(i + 2, here - 1) * lie.across;
+            __global const STORED* r3 = from + min(i + 3, here - 1) * lie.across;
             __local REAL* corner = to + i;
             int k = 0;
             for (; k + 4 <= steps; k += 4, corner += 4 * pitch) {
-                const REAL4 p = vload4(0, r0 + k), q = vload4(0, r1 + k), r = vload4(0, r2 + k), s = vload4(0, r3 + k);
+                const REAL4 p = LOADED(vload4(0, r0 + k)), q = LOADED(vload4(0, r1 + k)), r = LOADED(vload4(0, r2 + k)), s = LOADED(vload4(0, r3 + k));
                 vstore4((REAL4)(p.x, q.x, r.x, s.x), 0, corner);
                 vstore4((REAL4)(p.y, q.y, r.y, s.y), 0, corner + pitch);
                 vstore4((REAL4)(p.z, q.z, r.z, s.z), 0, corner + 2 * pitch);
                 vstore4((REAL4)(p.w, q.w, r.w, s.w), 0, corner + 3 * pitch);
             }
-            for (; k < steps; ++k, corner += pitch) vstore4((REAL4)(r0[k], r1[k], r2[k], r3[k]), 0, corner);
+            for (; k < steps; ++k, corner += pitch) vstore4((REAL4)(LOADED(r0[k]), LOADED(r1[k]), LOADED(r2[k]), LOADED(r3[k])), 0, corner);
         }
     } else {
         for (int k = 0; k < steps; ++k, from += lie.along, to += pitch)
-            for (int i = 0; i < width; ++i) to[i] = from[min(i, here - 1) * lie.across];
+            for (int i = 0; i < width; ++i) to[i] = LOADED(from[min(i, here - 1) * lie.across]);
     }
 }
 
 // The panels of b of a work-group, [panel][k][COLUMNS].
-ALONE void copy_columns(const struct Product d, __global const REAL* b, __local REAL* to, const int first_panel, const int end_panel, const int steps) {
+ALONE void copy_columns(const struct Product d, __global const STORED* b, __local REAL* to, const int first_panel, const int end_panel, const int steps) {
     const int panel_size = d.k_block * COLUMNS;
     if (d.b.across != 1) {
         for (int panel = first_panel; panel < end_panel; ++panel, to += panel_size) {
@@ -91,10 +93,10 @@ ALONE void copy_columns(const struct Product d, __global const REAL* b, __local 
         for (int panel = first_panel; panel < end_panel; ++panel, row += panel_size) {
             const int end = min(whole, first_vector(d, panel + 1) - (int)first);
             __local REAL* at = row;
-            for (; v < end; ++v, at += VW) VSTORE(VLOAD(b + v * VW), at);
+            for (; v < end; ++v, at += VW) VSTORE(STORED_VLOAD(b + v * VW), at);
             if (panel == end_panel - 1 && whole * VW < columns) {
                 VSTORE((VEC)(0), at);
-                for (int i = whole * VW; i < columns; ++i) at[i - whole * VW] = b[i];
+                for (int i = whole * VW; i < columns; ++i) at[i - whole * VW] = LOADED(b[i]);
             }
         }
     }
@@ -102,7 +104,7 @@ ALONE void copy_columns(const struct Product d, __global const REAL* b, __local 
 
 #if A_COPIED
 // Some panels of a, [panel][k][ROWS].
-ALONE void copy_rows(const struct Product d, __global const REAL* a, __local REAL* to, const int first_panel, const int end_panel, const int steps) {
+ALONE void copy_rows(const struct Product d, __global const STORED* a, __local REAL* to, const int first_panel, const int end_panel, const int steps) {
     const int panel_size = d.k_block * ROWS;
     a += (long)first_panel * ROWS * d.a.across;
     const int count = (int)(min((long)end_panel * ROWS, d.M) - (long)first_panel * ROWS);
@@ -116,14 +118,11 @@ ALONE void copy_rows(const struct Product d, __global const REAL* a, __local REA
         int first = 0;
         for (; first + ROWS <= count; first += ROWS, at += panel_size)
             #pragma unroll
-            for (int i = 0; i < ROWS; i += 4) vstore4(vload4(0, a + first + i), 0, at + i);
+            for (int i = 0; i < ROWS; i += 4) vstore4(LOADED(vload4(0, a + first + i)), 0, at + i);
         if (first < count)
-            for (int i = 0; i < ROWS; ++i) at[i] = a[min(first + i, count - 1)];
+            for (int i = 0; i < ROWS; ++i) at[i] = LOADED(a[min(first + i, count - 1)]);
     }
 }
-#define FACTOR(i, k) left[(k) * ROWS + (i)]
-#else
-#define FACTOR(i, k) left[i][k]
 #endif
 
 // Where a tile goes and what is done to it there.
@@ -138,8 +137,8 @@ struct Tile {
 // As finished(), for a vector of neighbours.
 static inline VEC finished_vector(const struct Tail tail, const VEC sum, const long column, const long at) {
     VEC value = (VEC)(tail.alpha) * sum;
-    if (tail.flags & TAIL_BIAS) value += VLOAD(tail.bias + column);
-    if (tail.flags & TAIL_RESIDUAL) value = fma((VEC)(tail.beta), VLOAD(tail.residual + at), value);
+    if (tail.flags & TAIL_BIAS) value += STORED_VLOAD(tail.bias + column);
+    if (tail.flags & TAIL_RESIDUAL) value = fma((VEC)(tail.beta), STORED_VLOAD(tail.residual + at), value);
 #ifdef ACTIVATION
     REAL each[VW];
     VSTORE(value, each);
@@ -150,19 +149,23 @@ static inline VEC finished_vector(const struct Tail tail, const VEC sum, const l
 }
 
 // Edges, and what is not simply stored or added.
-ALONE void store_tile(const struct Tile t, const REAL* tile, __global REAL* out, const struct Tail tail) {
+ALONE void store_tile(const struct Tile t, const REAL* tile, __global OUTPUT* out, const struct Tail tail) {
     long at = t.at;
     for (int i = 0; i < t.height; ++i, out += t.pitch, at += t.pitch, tile += COLUMNS) {
         int j = 0;
         for (; j + VW <= t.width; j += VW) {
             VEC value = VLOAD(tile + j);
+#if OUTPUT_AS == 0
             if (t.add) value += VLOAD(out + j);
-            VSTORE(t.finish ? finished_vector(tail, value, t.column + j, at + j) : value, out + j);
+#endif
+            OUTPUT_VSTORE(t.finish ? finished_vector(tail, value, t.column + j, at + j) : value, out + j);
         }
         for (; j < t.width; ++j) {
             REAL value = tile[j];
+#if OUTPUT_AS == 0
             if (t.add) value += out[j];
-            out[j] = t.finish ? finished(tail, value, t.column + j, at + j) : value;
+#endif
+            out[j] = ROUNDED(t.finish ? finished(tail, value, t.column + j, at + j) : value);
         }
     }
 }
@@ -172,13 +175,14 @@ typedef __local const REAL* Left;
 #else
 struct Rows {
     __global const REAL* row[ROWS];
+    long along;
 };
 typedef struct Rows Left;
 #endif
 
 // A tile of `vectors` vectors: a constant in each call.
 static inline __attribute__((always_inline))
-void multiply(const int vectors, const Left a, __local const REAL* right, const int steps, const struct Tile t, __global REAL* out,
+void multiply(const int vectors, const Left a, __local const REAL* right, const int steps, const struct Tile t, __global OUTPUT* out,
               const struct Tail tail) {
 #if A_COPIED
     __local const REAL* left = a;
@@ -186,6 +190,7 @@ void multiply(const int vectors, const Left a, __local const REAL* right, const 
     __global const REAL* left[ROWS];
     #pragma unroll
     for (int i = 0; i < ROWS; ++i) left[i] = a.row[i];
+    long at = 0;
 #endif
     VEC sum[ROWS][VECTORS];
     #pragma unroll
@@ -201,14 +206,22 @@ void multiply(const int vectors, const Left a, __local const REAL* right, const 
             if (v < vectors) values[v] = VLOAD(right + v * VW);
         #pragma unroll
         for (int i = 0; i < ROWS; ++i) {
-            const VEC factor = (VEC)(FACTOR(i, k));
+#if A_COPIED
+            const VEC factor = (VEC)(left[k * ROWS + i]);
+#else
+            const VEC factor = (VEC)(left[i][at]);
+#endif
             #pragma unroll
             for (int v = 0; v < VECTORS; ++v)
                 if (v < vectors) sum[i][v] = fma(factor, values[v], sum[i][v]);
         }
+#if !A_COPIED
+        at += a.along;
+#endif
     }
     // Not for a single vector, since each such place is 0.1 s of compilation.
     if (vectors > 1 && t.height == ROWS && t.width == vectors * VW && !t.finish) {
+#if OUTPUT_AS == 0
         if (t.add) {
             #pragma unroll
             for (int i = 0; i < ROWS; ++i)
@@ -216,11 +229,12 @@ void multiply(const int vectors, const Left a, __local const REAL* right, const 
                 for (int v = 0; v < VECTORS; ++v)
                     if (v < vectors) sum[i][v] += VLOAD(out + i * t.pitch + v * VW);
         }
+#endif
         #pragma unroll
         for (int i = 0; i < ROWS; ++i)
             #pragma unroll
             for (int v = 0; v < VECTORS; ++v)
-                if (v < vectors) VSTORE(sum[i][v], out + i * t.pitch + v * VW);
+                if (v < vectors) OUTPUT_VSTORE(sum[i][v], out + i * t.pitch + v * VW);
     } else {
         REAL tile[ROWS * COLUMNS];
         #pragma unroll
@@ -235,7 +249,7 @@ void multiply(const int vectors, const Left a, __local const REAL* right, const 
 // Functions of their own, since inlined into one they take twice as long to compile.
 #define MULTIPLY(NAME, VECTORS_HERE)                                                                                            \
     ALONE void NAME(const Left left, __local const REAL* right, const int steps, const struct Tile t, \
-                                               __global REAL* out, const struct Tail tail) {                                     \
+                                               __global OUTPUT* out, const struct Tail tail) {                                   \
         multiply(VECTORS_HERE, left, right, steps, t, out, tail);                                                                \
     }
 MULTIPLY(multiply_most, VECTORS)
@@ -248,15 +262,15 @@ MULTIPLY(multiply_one, 1)
 
 // global size (ceil(column_panels / columns_each), ceil(row_panels / rows_each), ceil(matrices / matrices_each))
 ALONE void matmul_blocked_part(const size_t id0, const size_t id1, const size_t id2, const struct Product d, __local REAL* restrict block,
-                               __global const REAL* restrict a_base, const long a_offset, __global const REAL* restrict b_base, const long b_offset,
-                               __global REAL* restrict out_base, const long out_offset, TAIL_PARAMETERS) {
+                               __global const STORED* restrict a_base, const long a_offset, __global const STORED* restrict b_base,
+                               const long b_offset, __global OUTPUT* restrict out_base, const long out_offset, TAIL_PARAMETERS) {
     const struct Tail tail = TAIL_OF_PARAMETERS;
     const int first_panel = (int)id0 * d.columns_each, end_panel = min(first_panel + d.columns_each, d.column_panels);
     const int first_row = (int)id1 * d.rows_each, end_row = min(first_row + d.rows_each, d.row_panels);
     const long z_end = min(((long)id2 + 1) * d.matrices_each, d.matrices);
     for (long z = (long)id2 * d.matrices_each; z < z_end; ++z) {
-        __global const REAL* a = a_base + a_offset + z * d.a.batch;
-        __global const REAL* b = b_base + b_offset + z * d.b.batch;
+        __global const STORED* a = a_base + a_offset + z * d.a.batch;
+        __global const STORED* b = b_base + b_offset + z * d.b.batch;
         const long inner = z + 1 < d.matrices ? d.K : d.last_K;
         for (long k_first = 0; k_first < inner; k_first += d.k_block) {
             const int steps = (int)min((long)d.k_block, inner - k_first);
@@ -273,15 +287,16 @@ ALONE void matmul_blocked_part(const size_t id0, const size_t id1, const size_t 
 #else
                 // Behind the last row that one is multiplied again, and not stored.
                 Left left;
+                left.along = d.a.along;
                 #pragma unroll
-                for (int i = 0; i < ROWS; ++i) left.row[i] = a + (row + min(i, height - 1)) * d.a.across + k_first;
+                for (int i = 0; i < ROWS; ++i) left.row[i] = a + (row + min(i, height - 1)) * d.a.across + k_first * d.a.along;
 #endif
                 for (int q = first_panel; q < end_panel; ++q) {
                     const int vector = first_vector(d, q), vectors = first_vector(d, q + 1) - vector;
                     const long column = (long)vector * VW;
                     const struct Tile t = {d.N, height, (int)min((long)(vectors * VW), d.N - column), k_first > 0, last && d.has_tail,
                                            column, z * d.out_batch + row * d.N + column};
-                    __global REAL* out = out_base + out_offset + t.at;
+                    __global OUTPUT* out = out_base + out_offset + t.at;
                     __local const REAL* right = block + (q - first_panel) * d.k_block * COLUMNS;
                     if (vectors == VECTORS) multiply_most(left, right, steps, t, out, tail);
 #if VECTORS > 2
@@ -297,8 +312,8 @@ ALONE void matmul_blocked_part(const size_t id0, const size_t id1, const size_t 
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void matmul_blocked(const struct Product d, __local REAL* restrict block, __global const REAL* restrict a_base, const long a_offset,
-                    __global const REAL* restrict b_base, const long b_offset, __global REAL* restrict out_base, const long out_offset,
+void matmul_blocked(const struct Product d, __local REAL* restrict block, __global const STORED* restrict a_base, const long a_offset,
+                    __global const STORED* restrict b_base, const long b_offset, __global OUTPUT* restrict out_base, const long out_offset,
                     TAIL_PARAMETERS) {
     matmul_blocked_part(get_group_id(0), get_group_id(1), get_group_id(2), d, block, a_base, a_offset, b_base, b_offset, out_base, out_offset,
                         TAIL_ARGUMENTS);

@@ -8,7 +8,7 @@
 //   FEW     vectors, the sums of a work-item
 //   WIDTH   4: elements along k are neighbours in matrix and vectors, and all sizes, strides and beginnings multiples of 4;
 //           1: anything
-//   REAL    element type (math.clh)
+//   REAL    type of the arithmetic (math.clh); STORED and OUTPUT those of memory (storage.clh)
 #include "product_tail.clh"
 #include "row_group.clh"
 
@@ -29,8 +29,8 @@ struct Gemv {
 ROW_GROUP_COMBINE(added, REAL, ADDED)
 
 // global size: work-items of a group * blocks * batch * parts
-__kernel void matmul_gemv(const struct Gemv d, __local REAL* shared, __global const REAL* restrict matrix_base, const long matrix_offset,
-                          __global const REAL* restrict vectors_base, const long vectors_offset, __global REAL* restrict out_base,
+__kernel void matmul_gemv(const struct Gemv d, __local REAL* shared, __global const STORED* restrict matrix_base, const long matrix_offset,
+                          __global const STORED* restrict vectors_base, const long vectors_offset, __global OUTPUT* restrict out_base,
                           const long out_offset, TAIL_PARAMETERS) {
     const struct Tail tail = TAIL_OF_PARAMETERS;
     const struct RowGroup g = row_group(d.lanes, d.lane_stride);
@@ -40,31 +40,32 @@ __kernel void matmul_gemv(const struct Gemv d, __local REAL* shared, __global co
     REAL sum[FEW];
     for (int f = 0; f < FEW; ++f) sum[f] = 0;
     if (line < d.lines) {
-        __global const REAL* matrix = matrix_base + matrix_offset + at * d.matrix.batch + line * d.matrix.across;
-        __global const REAL* vectors = vectors_base + vectors_offset + at * d.vectors.batch;
+        __global const STORED* matrix = matrix_base + matrix_offset + at * d.matrix.batch + line * d.matrix.across;
+        __global const STORED* vectors = vectors_base + vectors_offset + at * d.vectors.batch;
 #if WIDTH == 4
         typedef D_JOIN(REAL, 4) Vector;
+        typedef D_JOIN(STORED, 4) Stored;
         Vector total[FEW];
         for (int f = 0; f < FEW; ++f) total[f] = (Vector)(0);
         #pragma unroll 4
         for (long k = k_first + 4 * g.lane; k < k_end; k += 4 * d.lanes) {
-            const Vector element = *(__global const Vector*)(matrix + k);
+            const Vector element = LOADED(*(__global const Stored*)(matrix + k));
             #pragma unroll
-            for (int f = 0; f < FEW; ++f) total[f] = fma(element, *(__global const Vector*)(vectors + f * d.vectors.across + k), total[f]);
+            for (int f = 0; f < FEW; ++f) total[f] = fma(element, LOADED(*(__global const Stored*)(vectors + f * d.vectors.across + k)), total[f]);
         }
         for (int f = 0; f < FEW; ++f) sum[f] = (total[f].x + total[f].y) + (total[f].z + total[f].w);
 #else
         #pragma unroll 4
         for (long k = k_first + g.lane; k < k_end; k += d.lanes) {
-            const REAL element = matrix[k * d.matrix.along];
+            const REAL element = LOADED(matrix[k * d.matrix.along]);
             #pragma unroll
-            for (int f = 0; f < FEW; ++f) sum[f] = fma(element, vectors[f * d.vectors.across + k * d.vectors.along], sum[f]);
+            for (int f = 0; f < FEW; ++f) sum[f] = fma(element, LOADED(vectors[f * d.vectors.across + k * d.vectors.along]), sum[f]);
         }
 #endif
     }
     for (int f = 0; f < FEW; ++f) {
         const REAL total = added(shared, g, sum[f]);
         const long place = z * d.out_matrix + line * d.out_line + f * d.out_vector;
-        if (g.lane == 0 && line < d.lines) out_base[out_offset + place] = finished(tail, total, d.lines_are_columns ? line : f, place);
+        if (g.lane == 0 && line < d.lines) out_base[out_offset + place] = ROUNDED(finished(tail, total, d.lines_are_columns ? line : f, place));
     }
 }

@@ -5,9 +5,11 @@
 //   A_FORM, B_FORM   how the operands are read, ACROSS to ALONG_4 (local_tile.clh). With a form of _4 all sizes and strides
 //                    of the operand, and where it begins, are multiples of 4, and its elements that way are neighbours
 //   OUT_4            1: n and where out begins are multiples of 4
-//   for the tile see local_tile.clh, for REAL math.clh
+//   for the tile see local_tile.clh, for REAL math.clh, for STORED and OUTPUT storage.clh
 #include "local_tile.clh"
 #include "product_tail.clh"
+
+#define OUTPUT4 D_JOIN(OUTPUT, 4)
 
 // How an operand lies in memory: elements from one matrix to the next, from one row of a or column of b, and along k.
 struct Lie {
@@ -23,8 +25,8 @@ struct Product {
 
 // global size ITEMS * row_tiles * column_tiles * batch * parts
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
-void matmul_local(const struct Product d, __global const REAL* restrict a_base, const long a_offset, __global const REAL* restrict b_base,
-                  const long b_offset, __global REAL* restrict out_base, const long out_offset, TAIL_PARAMETERS) {
+void matmul_local(const struct Product d, __global const STORED* restrict a_base, const long a_offset, __global const STORED* restrict b_base,
+                  const long b_offset, __global OUTPUT* restrict out_base, const long out_offset, TAIL_PARAMETERS) {
     __local REAL4 left[2][SLICE * ROWS_PITCH], right[2][SLICE * COLUMNS_PITCH];
     const struct Tail tail = TAIL_OF_PARAMETERS;
     const int tiles = d.row_tiles * d.column_tiles;
@@ -34,8 +36,8 @@ void matmul_local(const struct Product d, __global const REAL* restrict a_base, 
     const long row = (long)row_tile * TILE_ROWS, column = (long)column_tile * TILE_COLUMNS, k_first = part * d.each;
     const int height = (int)min((long)TILE_ROWS, d.M - row), width = (int)min((long)TILE_COLUMNS, d.N - column);
     long steps = min(d.each, d.K - k_first);
-    __global const REAL* a = a_base + a_offset + matrix * d.a.batch + row * d.a.across + k_first * d.a.along;
-    __global const REAL* b = b_base + b_offset + matrix * d.b.batch + column * d.b.across + k_first * d.b.along;
+    __global const STORED* a = a_base + a_offset + matrix * d.a.batch + row * d.a.across + k_first * d.a.along;
+    __global const STORED* b = b_base + b_offset + matrix * d.b.batch + column * d.b.across + k_first * d.b.along;
 
     REAL4 sum[4 * ROW_STRIPS][COLUMN_STRIPS];
     clear_sums(sum);
@@ -68,16 +70,16 @@ void matmul_local(const struct Product d, __global const REAL* restrict a_base, 
         for (int t = 0; t < COLUMN_STRIPS; ++t) {
             const int first = COLUMN_OF(t);
             const long at = (z * d.M + row + ROW_OF(i)) * d.N + column + first;
-            __global REAL* to = out_base + out_offset + at;
+            __global OUTPUT* to = out_base + out_offset + at;
 #if OUT_4
             if (first < width)
-                *(__global REAL4*)to = (REAL4)(finished(tail, sum[i][t].x, column + first, at), finished(tail, sum[i][t].y, column + first + 1, at + 1),
-                                               finished(tail, sum[i][t].z, column + first + 2, at + 2), finished(tail, sum[i][t].w, column + first + 3, at + 3));
+                *(__global OUTPUT4*)to = ROUNDED((REAL4)(finished(tail, sum[i][t].x, column + first, at), finished(tail, sum[i][t].y, column + first + 1, at + 1),
+                                               finished(tail, sum[i][t].z, column + first + 2, at + 2), finished(tail, sum[i][t].w, column + first + 3, at + 3)));
 #else
-            if (first < width) to[0] = finished(tail, sum[i][t].x, column + first, at);
-            if (first + 1 < width) to[1] = finished(tail, sum[i][t].y, column + first + 1, at + 1);
-            if (first + 2 < width) to[2] = finished(tail, sum[i][t].z, column + first + 2, at + 2);
-            if (first + 3 < width) to[3] = finished(tail, sum[i][t].w, column + first + 3, at + 3);
+            if (first < width) to[0] = ROUNDED(finished(tail, sum[i][t].x, column + first, at));
+            if (first + 1 < width) to[1] = ROUNDED(finished(tail, sum[i][t].y, column + first + 1, at + 1));
+            if (first + 2 < width) to[2] = ROUNDED(finished(tail, sum[i][t].z, column + first + 2, at + 2));
+            if (first + 3 < width) to[3] = ROUNDED(finished(tail, sum[i][t].w, column + first + 3, at + 3));
 #endif
         }
     }

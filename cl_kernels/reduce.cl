@@ -10,6 +10,7 @@
 //               reach: elements of x from its first to its last, which vectors may read although they belong to others
 //             2 reduce_groups   GPU-like: several work-items share an output. global (output groups * local size, chunks)
 //   T, ACC    type of x; type of accumulation and result
+//   STORED_AS  x is f16 or bf16 (storage.clh)
 //   COMBINE   0 sum, 1 max, 2 min;  IDENTITY its neutral element
 //   FLOATING_SUM  the sum is divided by `divisor` at the end (1, or the number of elements for a mean), and partial
 //             sums are added with their rounding errors kept (TwoSum: Knuth, The Art of Computer Programming 2, 4.2.2)
@@ -25,6 +26,12 @@
 #include "alone.clh"
 #include "join.clh"
 #include "unaligned.clh"
+#ifdef STORED_AS
+#include "storage.clh"
+#define TAKEN(v) LOADED(v)
+#else
+#define TAKEN(v) (ACC)(v)
+#endif
 
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
@@ -90,7 +97,11 @@ static inline long2 kept_position(const struct Layout* layout, long position, co
 
 #if FORM != 2
 #define VEC JOIN(ACC, LANES)
+#ifdef STORED_AS
+#define CONVERT(width, v) LOADED(v)
+#else
 #define CONVERT(width, v) JOIN(JOIN(convert_, ACC), width)(v)
+#endif
 #define LIST2(f, i) f(i), f(i + 1)
 #define LIST4(f, i) LIST2(f, i), LIST2(f, i + 2)
 #define LIST8(f, i) LIST4(f, i), LIST4(f, i + 4)
@@ -99,7 +110,7 @@ static inline long2 kept_position(const struct Layout* layout, long position, co
 #define LOAD(width, p) CONVERT(width, JOIN(vload, width)(0, p))
 UNALIGNED(x, T, LANES)
 #else
-#define LOAD_AT(i) (ACC)source[(i) * step]
+#define LOAD_AT(i) TAKEN(source[(i) * step])
 #define LOAD(width, p) load##width(p, step)
 static inline JOIN(ACC, 4) load4(__global const T* source, const long step) { return (JOIN(ACC, 4))(LIST4(LOAD_AT, 0)); }
 static inline JOIN(ACC, 8) load8(__global const T* source, const long step) { return (JOIN(ACC, 8))(LIST8(LOAD_AT, 0)); }
@@ -156,7 +167,7 @@ static inline ACC reduce_positions(const struct Layout* layout, __global const T
             i += 4;
         }
         for (; i < count; ++i) {
-            const ACC element = (ACC)p[i * step];
+            const ACC element = TAKEN(p[i * step]);
             tail = JOINED(tail, element);
         }
         position += count;
@@ -189,7 +200,7 @@ static inline ACC reduce_short_row(__global const T* p, const long count, const 
     for (; i + LANES <= count; i += LANES) a = JOINED(a, LOAD_VEC(p + i * step));
     ACC joined = across(a);
     for (; i < count; ++i) {
-        const ACC element = (ACC)p[i * step];
+        const ACC element = TAKEN(p[i * step]);
         joined = JOINED(joined, element);
     }
     return joined;
@@ -262,7 +273,7 @@ __kernel void reduce_rows(const struct Layout layout, const long outputs, const 
 
 // The first `valid` elements of a vector; the others repeat the last of them.
 static inline VEC load_first(__global const T* p, const long step, const int valid) {
-#define LOAD_FIRST(i) (ACC)p[min(i, valid - 1) * step]
+#define LOAD_FIRST(i) TAKEN(p[min(i, valid - 1) * step])
     return (VEC)(JOIN(LIST, LANES)(LOAD_FIRST, 0));
 }
 
@@ -424,12 +435,12 @@ __kernel void reduce_groups(const struct Layout layout_in, const long outputs, c
             ACC a = IDENTITY, b = a, c = a, d = a;
             int k = 0;
             for (; k < BLOCK && position + 3 * lanes < end; k += 4, position += 4 * lanes) {
-                a = JOINED(a, (ACC)x[position * step]);
-                b = JOINED(b, (ACC)x[(position + lanes) * step]);
-                c = JOINED(c, (ACC)x[(position + 2 * lanes) * step]);
-                d = JOINED(d, (ACC)x[(position + 3 * lanes) * step]);
+                a = JOINED(a, TAKEN(x[position * step]));
+                b = JOINED(b, TAKEN(x[(position + lanes) * step]));
+                c = JOINED(c, TAKEN(x[(position + 2 * lanes) * step]));
+                d = JOINED(d, TAKEN(x[(position + 3 * lanes) * step]));
             }
-            for (; k < BLOCK && position < end; ++k, position += lanes) a = JOINED(a, (ACC)x[position * step]);
+            for (; k < BLOCK && position < end; ++k, position += lanes) a = JOINED(a, TAKEN(x[position * step]));
             a = JOINED(a, b);
             c = JOINED(c, d);
             a = JOINED(a, c);
@@ -444,7 +455,7 @@ __kernel void reduce_groups(const struct Layout layout_in, const long outputs, c
         while (position < end) {
             ACC part = IDENTITY;
             for (int k = 0; k < BLOCK && position < end; ++k, position += lanes) {
-                part = JOINED(part, (ACC)x[row_at + column * step]);
+                part = JOINED(part, TAKEN(x[row_at + column * step]));
                 column += columns_on;
                 long rows = rows_on;
                 if (column >= length) {

@@ -14,13 +14,15 @@
 namespace declivity::io {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, DType>, 7> kTypes{{{"F32", DType::f32},
+constexpr std::array<std::pair<std::string_view, DType>, 9> kTypes{{{"F32", DType::f32},
                                                                     {"F64", DType::f64},
                                                                     {"I8", DType::i8},
                                                                     {"U8", DType::u8},
                                                                     {"I32", DType::i32},
                                                                     {"I64", DType::i64},
-                                                                    {"BOOL", DType::boolean}}};
+                                                                    {"BOOL", DType::boolean},
+                                                                    {"F16", DType::f16},
+                                                                    {"BF16", DType::bf16}}};
 
 // Walks over the header and remembers how far the JSON reader has come, so that errors can tell the place.
 class Cursor {
@@ -97,7 +99,7 @@ class Handler {
         } else if (place_ == Place::entry && field_ == "dtype") {
             const auto* type = std::ranges::find(kTypes, value, &std::pair<std::string_view, DType>::first);
             if (type == kTypes.end())
-                fail(fmt::format("array '{}' has type '{}', wants F32, F64, I8, U8, I32, I64 or BOOL", entry_.name,
+                fail(fmt::format("array '{}' has type '{}', wants F32, F64, I8, U8, I32, I64, BOOL, F16 or BF16", entry_.name,
                                  value));
             entry_.dtype = type->second;
         } else {

@@ -53,7 +53,7 @@ Tensor truncated_normal_(Tensor tensor, double mean, double deviation, double cu
     }
     set_random_state(tensor.device(), {state.seed, state.offset + block});
     if (tensor.dtype() == DType::f64) return tensor.copy_(Tensor::from(values, tensor.shape(), tensor.device()));
-    return tensor.copy_(Tensor::from(std::vector<float>(values.begin(), values.end()), tensor.shape(), tensor.device()));
+    return tensor.copy_(Tensor::from(std::vector<float>(values.begin(), values.end()), tensor.shape(), tensor.device()).to(tensor.dtype()));
 }
 
 Tensor kaiming_uniform_(Tensor weight, double a) {

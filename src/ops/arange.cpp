@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
 
 #include "expression_node.hpp"
 #include "real_arguments.hpp"
@@ -12,7 +13,7 @@ namespace declivity::ops {
 void arange(const View& out, double start, double step) {
     require_rank("arange", "out", out, 1, "n");
     require_dense("arange", "out", out);
-    if (out.dtype == DType::boolean) throw TypeError("arange: wants numbers, got bool");
+    if (out.dtype == DType::boolean || is_half(out.dtype)) throw TypeError(fmt::format("arange: wants {}, got {}", is_half(out.dtype) ? "f32, f64 or integers" : "numbers", name_of(out.dtype)));
     if (out.numel() == 0) return;
     if (!is_floating(out.dtype)) {
         require_fits("arange", step, DType::i64);  // downwards in an unsigned type as well

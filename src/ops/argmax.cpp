@@ -1,5 +1,6 @@
 #include <declivity/ops/argmax.hpp>
 
+#include <declivity/ops/expression.hpp>
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
@@ -33,6 +34,9 @@ void argmax(const View& x, int given_axis, const View& out) {
     if (out.numel() == 0) return;
     const AxisRows rows(x.shape, axis);
     if (rows.n == 0) throw ShapeError(fmt::format("argmax: wants at least one element to choose from, got {} along axis {}", x.shape.str(), axis));
+
+    // Halves in f32, where they keep their order.
+    if (is_half(x.dtype)) return argmax(evaluate(Expression::cast(x, compute_type(x.dtype)), x.device()), axis, out);
 
     const bool cpu = family_of(x.device()) == Family::cpu_like, columns = rows.inner > 1;
     const Kernel kernel = kernel_for(x, cpu, columns);

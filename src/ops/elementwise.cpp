@@ -78,7 +78,7 @@ void collect(const Expression& expression, const View& out, Plan& plan) {
             for (const Expression& input : node.inputs) collect(input, out, plan);
             for (const double parameter : node.parameters) {
                 plan.numbers.push_back(parameter);
-                plan.number_types.push_back(working_type(node));
+                plan.number_types.push_back(compute_type(working_type(node)));
             }
     }
 }
@@ -98,12 +98,27 @@ void merge(const Shape& shape, Plan& plan) {
 struct Generated {
     std::string body;
     int values = 0, inputs = 0, numbers = 0;
+    bool copies = false;  // elements go from memory to memory, with all their bits
+    bool halves = false;  // cl_kernels/storage.clh is needed
+
+    /// An element of a half type as the float to compute with, and a float as such an element.
+    std::string loaded(DType type, const std::string& element) { return is_half(type) ? called("from", type, element) : element; }
+    std::string stored(DType type, const std::string& value) { return is_half(type) ? called("to", type, value) : value; }
+
+  private:
+    std::string called(std::string_view way, DType type, const std::string& value) {
+        halves = true;
+        return fmt::format("{}_{}({})", way, name_of(type), value);
+    }
 };
+
+/// What values of a type are called in arithmetic.
+std::string_view arithmetic_type(DType type) { return cl_type(compute_type(type)); }
 
 /// Table text with the literals C(...) and the type T of this node filled in.
 std::string specialise(std::string_view text, DType type) {
     std::string out;
-    const std::string literal = fmt::format("C_{}(", cl_type(type));
+    const std::string literal = fmt::format("C_{}(", arithmetic_type(type));
     for (std::size_t i = 0; i < text.size(); ++i) {
         const bool starts_word = i == 0 || (std::isalnum(static_cast<unsigned char>(text[i - 1])) == 0 && text[i - 1] != '_');
         if (starts_word && text.substr(i, 2) == "C(") {
@@ -116,32 +131,42 @@ std::string specialise(std::string_view text, DType type) {
     return out;
 }
 
+/// A value of another type, named `from`, converted.
+std::string converted(const std::string& from, DType from_type, DType to) {
+    const std::string_view type = arithmetic_type(to);
+    if (to == DType::boolean) return fmt::format("{} != 0", from);
+    // What C leaves open, numbers that the integer cannot hold, is settled: the nearest it can hold, 0 for NaN (which
+    // OpenCL asks of convert_sat too, but not every implementation gives).
+    if (is_floating(from_type) && !is_floating(to)) return fmt::format("{1} == {1} ? convert_{0}_sat({1}) : 0", type, from);
+    // Rounding to f32 first could end on the wrong side of a tie.
+    if (from_type == DType::f64 && is_half(to)) return fmt::format("narrow_to_odd({})", from);
+    return fmt::format("({})({})", type, from);
+}
+
 /// Emits the statements of a node and gives the name of its value.
-std::string generate(const Expression& expression, Generated& code) {
+std::string generate(const Expression& expression, Generated& code, bool root = false) {
     const Node& node = *expression.node();
-    const std::string_view type = cl_type(node.dtype);
+    const std::string_view type = arithmetic_type(node.dtype);
     if (node.kind == Node::Kind::view) {
-        const int input = code.inputs++;
-        return fmt::format("in{0}[i * STEP{0}]", input);
+        code.copies = root;
+        const std::string element = fmt::format("in{0}[i * STEP{0}]", code.inputs++);
+        return root ? element : code.loaded(node.dtype, element);
     }
     if (node.kind == Node::Kind::constant) return fmt::format("n{}", code.numbers++);
     std::vector<std::string> names;
     for (const Expression& input : node.inputs) names.push_back(input ? generate(input, code) : "");
     const int value = code.values++;
     if (node.kind == Node::Kind::cast) {
-        // What C leaves open, numbers that the integer cannot hold, is settled: the nearest it can hold, 0 for NaN (which
-        // OpenCL asks of convert_sat too, but not every implementation gives).
-        const bool saturates = is_floating(node.inputs[0].dtype()) && !is_floating(node.dtype);
-        code.body += node.dtype == DType::boolean ? fmt::format(" const uchar v{} = {} != 0;", value, names[0])
-                     : saturates ? fmt::format(" const {0} v{1} = {2} == {2} ? convert_{0}_sat({2}) : 0;", type, value, names[0])
-                                 : fmt::format(" const {0} v{1} = ({0})({2});", type, value, names[0]);
+        // The result is rounded when it is stored, anything between as if it were.
+        const std::string text = converted(names[0], node.inputs[0].dtype(), node.dtype);
+        code.body += fmt::format(" const {} v{} = {};", type, value, root ? text : code.loaded(node.dtype, code.stored(node.dtype, text)));
         return fmt::format("v{}", value);
     }
     const FunctionInfo& row = info(node.function);
     const bool gradient = node.kind == Node::Kind::gradient;
     code.body += fmt::format(" {} v{}; {{", type, value);
     const auto local = [&](char name, std::size_t index) {
-        if (node.inputs[index]) code.body += fmt::format(" const {} {} = {};", cl_type(node.inputs[index].dtype()), name, names[index]);
+        if (node.inputs[index]) code.body += fmt::format(" const {} {} = {};", arithmetic_type(node.inputs[index].dtype()), name, names[index]);
     };
     const std::size_t first = gradient ? 1 : 0;
     if (gradient) local('g', 0);
@@ -149,7 +174,7 @@ std::string generate(const Expression& expression, Generated& code) {
         local(row.inputs == 1 ? 'x' : static_cast<char>('a' + i), first + i);
     if (gradient) local('y', node.inputs.size() - 1);
     for (std::size_t i = 0; i < node.parameters.size(); ++i)
-        code.body += fmt::format(" const {} {} = n{};", cl_type(working_type(node)), static_cast<char>('p' + i), code.numbers++);
+        code.body += fmt::format(" const {} {} = n{};", arithmetic_type(working_type(node)), static_cast<char>('p' + i), code.numbers++);
     const std::string_view text = gradient ? row.gradient[static_cast<std::size_t>(node.input)] : row.value;
     code.body += fmt::format(" v{} = {}; }}", value, specialise(text, working_type(node)));
     return fmt::format("v{}", value);
@@ -172,9 +197,12 @@ std::string vectorise(const Generated& code, const Plan& plan, const Device& dev
 
 KernelSpec specification(const Expression& expression, const Plan& plan, const Device& device) {
     Generated code;
-    const std::string result = generate(expression, code);
+    std::string result = generate(expression, code, true);
     const View& out = plan.operands[0].view;
+    if (out.dtype == DType::boolean) result = fmt::format("({}) != 0", result);
+    else if (!code.copies) result = code.stored(out.dtype, result);
     Defines defines = real_defines(real_of(plan));
+    if (code.halves) defines.set("HALVES", 1);
     defines.set("RANK", plan.sizes.rank()).set("OPERANDS", static_cast<std::int64_t>(plan.operands.size()));
     defines.set("OUT", cl_type(out.dtype));
     std::string parameters, rows;
@@ -193,10 +221,10 @@ KernelSpec specification(const Expression& expression, const Plan& plan, const D
         parameters += fmt::format(", __global const {0}* restrict in{1}_base, const long in{1}_offset", cl_type(operand.view.dtype), input);
         rows += fmt::format(" __global const {0}* in{1} = in{1}_base + in{1}_offset + ROW_OFFSET({2});", cl_type(operand.view.dtype), input, i);
     }
-    for (std::size_t i = 0; i < plan.numbers.size(); ++i) parameters += fmt::format(", const {} n{}", cl_type(plan.number_types[i]), i);
+    for (std::size_t i = 0; i < plan.numbers.size(); ++i) parameters += fmt::format(", const {} n{}", arithmetic_type(plan.number_types[i]), i);
     defines.set("VECTORISE", vectorise(code, plan, device));
     defines.set("INPUT_PARAMETERS", parameters).set("INPUT_ROWS", rows).set("BODY", code.body);
-    defines.set("RESULT", out.dtype == DType::boolean && expression.dtype() == DType::boolean ? fmt::format("({}) != 0", result) : result);
+    defines.set("RESULT", result);
     return {"elementwise.cl", "elementwise", std::move(defines)};
 }
 
@@ -253,8 +281,8 @@ struct Number {
     std::size_t size;
 };
 
-/// @param value fits the type, see require_fits
-Number number(double value, DType type) {
+/// As it lies in memory. @param value fits the type, see require_fits
+Number element(double value, DType type) {
     Number out{};
     const auto put = [&](auto converted) {
         std::copy_n(reinterpret_cast<const std::byte*>(&converted), sizeof converted, out.bytes.begin());
@@ -268,8 +296,17 @@ Number number(double value, DType type) {
         case DType::boolean: put(static_cast<std::uint8_t>(value != 0)); break;
         case DType::i32: put(static_cast<std::int32_t>(value)); break;
         case DType::i64: put(static_cast<std::int64_t>(value)); break;
+        case DType::f16: put(float16(value)); break;
+        case DType::bf16: put(bfloat16(value)); break;
     }
     return out;
+}
+
+/// The same number as a kernel's argument.
+Number number(double value, DType type) {
+    if (type == DType::f16) return element(float16(value), DType::f32);
+    if (type == DType::bf16) return element(bfloat16(value), DType::f32);
+    return element(value, type);
 }
 
 }  // namespace
@@ -357,7 +394,7 @@ View dense_copy_if_needed(const View& view) {
 
 void fill(const View& view, double value) {
     require_fits("fill", value, view.dtype);
-    const Number pattern = number(value, view.dtype);
+    const Number pattern = element(value, view.dtype);
     if (view.dense()) {
         declivity::fill(view.buffer, static_cast<std::size_t>(view.offset) * pattern.size, view.bytes(), std::span(pattern.bytes).first(pattern.size));
         return;

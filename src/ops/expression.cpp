@@ -45,7 +45,7 @@ void check_types(const FunctionInfo& function, std::span<const Expression> input
         if (inputs[i].dtype() != inputs[first].dtype()) wrong("tensors of one type (convert with .to(DType))");
     switch (function.domain) {
         case Domain::real:
-            if (!is_floating(inputs[0].dtype())) wrong("f32 or f64");
+            if (!is_floating(inputs[0].dtype())) wrong("f32, f64, f16 or bf16");
             break;
         case Domain::number:
         case Domain::compare:

@@ -81,7 +81,7 @@ MatmulChoice choose_matmul(const MatmulProblem& problem) {
 std::string_view matmul_strategy(const MatmulProblem& problem) { return choose_matmul(problem).strategy->name; }
 
 void matmul(const View& a, const View& b, const View& out, const Epilogue& epilogue) {
-    require_floating("matmul", "a", a);
+    if (!is_half(a.dtype)) require_floating("matmul", "a", a);
     require_alike("matmul", "a", a, "b", b);
     require_alike("matmul", "a", a, "out", out);
     require_rank("matmul", "a", a, 3, "batch, M, K");

@@ -14,6 +14,7 @@ namespace declivity::ops {
 namespace {
 
 constexpr std::int64_t kBlockBytes = std::int64_t{704} << 10;  // of a second cache, beside what passes through it
+constexpr std::int64_t kSmallBytes = 16 * 1024;               // of a, that stay in the first cache
 constexpr std::int64_t kBlockK = 384;                         // a panel of a then fills half of the first cache
 constexpr std::int64_t kMostRows = 1024, kMostColumns = 384;  // of a work-group
 constexpr std::int64_t kRowsCopied = 64;                      // at a time: some cache lines side by side
@@ -50,8 +51,10 @@ Plan plan_for(const MatmulProblem& problem) {
     plan.tile = form.registers < 32 ? Tile{4, 3} : Tile{8, 3};
     plan.vector = form.vector;
     const std::int64_t rows = plan.tile.rows, columns = plan.columns();
-    plan.block = block_elements(device, out.dtype, kBlockBytes);
-    plan.a_copied = k != 1 && a.strides[2] != 1 ? 1 : 0;
+    plan.block = block_elements(device, compute_type(out.dtype), kBlockBytes);
+    // A small one is read where it is, whichever way it lies.
+    const bool small = m * k * static_cast<std::int64_t>(size_of(a.dtype)) <= kSmallBytes;
+    plan.a_copied = (k != 1 && a.strides[2] != 1 && !small) || is_half(a.dtype) ? 1 : 0;
     plan.row_panels = ceil_div(m, rows);
     plan.column_vectors = ceil_div(n, form.vector);
     plan.column_panels = ceil_div(plan.column_vectors, plan.tile.vectors);
@@ -98,15 +101,18 @@ void matmul_blocked(const MatmulProblem& problem) {
                           .wider_panels = narrow(plan.column_vectors % plan.column_panels), .rows_each = narrow(plan.rows_each),
                           .columns_each = narrow(plan.columns_each), .matrices_each = narrow(plan.matrices_each), .rows_copied = narrow(plan.rows_copied),
                           .k_block = narrow(plan.k_block), .has_tail = tail.empty() ? 0 : 1};
-    Defines defines = real_defines(out.dtype);
+    // Sums of several blocks of k pass through the output.
+    const RoundedOutput rounded(out, plan.k_block < k);
+    Defines defines = storage_defines(a.dtype, rounded.exact().dtype);
     defines.set("VW", plan.vector).set("ROWS", plan.tile.rows).set("COLUMNS", plan.columns()).set("A_COPIED", plan.a_copied);
     set_activation(defines, tail);
     const TailArguments arguments(tail, a);
     const Kernel kernel(out.device(), {"matmul_blocked.cl", "matmul_blocked", defines});
     const auto groups = [](std::int64_t all, std::int64_t each) { return static_cast<std::size_t>(ceil_div(all, each)); };
-    const LocalMemory block{static_cast<std::size_t>(plan.block) * size_of(out.dtype)};
+    const LocalMemory block{static_cast<std::size_t>(plan.block) * size_of(compute_type(out.dtype))};
     launch(kernel, {{groups(plan.column_panels, plan.columns_each), groups(plan.row_panels, plan.rows_each), groups(batch, plan.matrices_each)}, {1, 1, 1}},
-           arguments.behind({product, block, a.argument(), b.argument(), out.argument()}));
+           arguments.behind({product, block, a.argument(), b.argument(), rounded.exact().argument()}));
+    rounded.round();
 }
 
 // Parts of the sums as a batch, which are then added in their order.
@@ -124,12 +130,14 @@ void matmul_split(const MatmulProblem& problem) {
     left.strides[0] = each * a.strides[2];
     right.shape = {parts, each, n};
     right.strides[0] = each * b.strides[1];
-    const View partial = View::make(out.device(), out.dtype, {parts, m, n});
+    const View partial = View::make(out.device(), compute_type(out.dtype), {parts, m, n});
     matmul_blocked({.a = left, .b = right, .out = partial, .batch = parts, .m = m, .n = n, .k = each, .last_k = k - (parts - 1) * each});
-    View sum = out;
+    const RoundedOutput rounded(out);
+    View sum = rounded.exact();
     sum.shape = {m, n};
     sum.strides = dense_strides(sum.shape);
     reduce(Reduce::sum, partial, {0}, sum);
+    rounded.round();
 }
 
 }  // namespace declivity::ops

@@ -83,7 +83,7 @@ void gemm(const MatmulProblem& problem, const Layout& a, const Layout& b) {
 
 bool matmul_clblast_serves(const MatmulProblem& problem) {
     Layout layout;
-    return layout_of(problem.a, layout) && layout_of(problem.b, layout);
+    return !is_half(problem.a.dtype) && layout_of(problem.a, layout) && layout_of(problem.b, layout);
 }
 
 void matmul_clblast(const MatmulProblem& problem) {

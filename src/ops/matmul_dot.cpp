@@ -46,7 +46,8 @@ Tile choose_tile(const VectorForm& form, std::int64_t m, std::int64_t n) {
 }  // namespace
 
 bool matmul_dot_serves(const MatmulProblem& problem) {
-    if (family_of(problem.out.device()) != Family::cpu_like) return false;
+    // Halves would be converted again for each tile.
+    if (family_of(problem.out.device()) != Family::cpu_like || is_half(problem.a.dtype)) return false;
     return problem.k == 1 || (problem.a.strides[2] == 1 && problem.b.strides[1] == 1);
 }
 

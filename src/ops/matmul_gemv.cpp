@@ -45,9 +45,12 @@ void matmul_gemv(const MatmulProblem& problem) {
     const auto by_four = [](const Lie& lie) { return lie.along == 1 && lie.across % 4 == 0 && lie.batch % 4 == 0; };
     const bool wide = k % 4 == 0 && by_four(d.matrix) && by_four(d.vectors) && begins_aligned(a) && begins_aligned(b);
 
-    Defines defines = real_defines(out.dtype);
-    defines.set("FEW", few).set("WIDTH", wide ? 4 : 1);
-    Defines with_activation = defines;
+    const auto defines_for = [&](const View& to) {
+        Defines defines = storage_defines(a.dtype, to.dtype);
+        defines.set("FEW", few).set("WIDTH", wide ? 4 : 1);
+        return defines;
+    };
+    Defines with_activation = defines_for(out);
     set_activation(with_activation, tail);
     const auto kernel_of = [&](const Defines& chosen) { return Kernel(device, {"matmul_gemv.cl", "matmul_gemv", chosen}); };
     Kernel kernel = kernel_of(with_activation);
@@ -60,11 +63,11 @@ void matmul_gemv(const MatmulProblem& problem) {
     const std::int64_t most = std::clamp<std::int64_t>(wanted / (d.blocks * batch), 1, std::max<std::int64_t>(1, k / (step * kGpuWork)));
     d.each = ceil_div(ceil_div(k, most), step) * step;
     const std::int64_t parts = ceil_div(k, d.each);
-    if (parts > 1) kernel = kernel_of(defines);
-    const View to = parts == 1 ? out : View::make(device, out.dtype, {parts, batch, m, n});
+    const View to = parts == 1 ? out : View::make(device, compute_type(out.dtype), {parts, batch, m, n});
+    if (parts > 1) kernel = kernel_of(defines_for(to));
     const TailArguments arguments(parts == 1 ? tail : ProductTail{}, a);
     launch(kernel, {to_size(d.blocks * batch * parts) * group.items(), group.items()},
-           arguments.behind({d, LocalMemory{group.items() * size_of(out.dtype)}, matrix.argument(), vectors.argument(), to.argument()}));
+           arguments.behind({d, LocalMemory{group.items() * size_of(compute_type(out.dtype))}, matrix.argument(), vectors.argument(), to.argument()}));
     if (parts > 1) matmul_join(to, out, tail);
 }
 

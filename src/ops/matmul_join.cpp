@@ -9,7 +9,7 @@
 namespace declivity::ops {
 
 void matmul_join(const View& partials, const View& out, const ProductTail& tail) {
-    Defines defines = real_defines(out.dtype);
+    Defines defines = storage_defines(out.dtype, out.dtype);
     set_activation(defines, tail);
     const Kernel kernel(out.device(), {"matmul_join.cl", "matmul_join", defines});
     const std::size_t group = std::min(to_size(kGpuGroup), kernel.max_work_group());

@@ -33,11 +33,11 @@ LocalProduct sizes_of(const MatmulProblem& problem) { return {.rows = problem.m,
 bool matmul_local_serves(const MatmulProblem& problem) {
     constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max() / 2;
     const Device device = problem.out.device();
-    return family_of(device) == Family::gpu_like && local_tiles_fit(device, problem.out.dtype) && ceil_div(problem.m, 16) * ceil_div(problem.n, 16) <= most;
+    return family_of(device) == Family::gpu_like && local_tiles_fit(device, compute_type(problem.out.dtype)) && ceil_div(problem.m, 16) * ceil_div(problem.n, 16) <= most;
 }
 
 std::vector<std::string> matmul_local_variants(const MatmulProblem& problem) {
-    return local_variants(problem.out.device(), problem.out.dtype, sizes_of(problem));
+    return local_variants(problem.out.device(), compute_type(problem.out.dtype), sizes_of(problem));
 }
 
 void matmul_local(const MatmulProblem& problem) {
@@ -48,19 +48,20 @@ void matmul_local(const MatmulProblem& problem) {
     const Lie a_lie{.batch = stride(batch, a.strides[0]), .across = stride(m, a.strides[1]), .along = stride(k, a.strides[2])};
     const Lie b_lie{.batch = stride(batch, b.strides[0]), .across = stride(n, b.strides[2]), .along = stride(k, b.strides[1])};
     const std::int64_t a_form = form_of(a, a_lie, m, k), b_form = form_of(b, b_lie, n, k);
+    const DType compute = compute_type(out.dtype);
     const auto make = [&](const LocalCut& cut) {
-        Defines defines = real_defines(out.dtype);
+        Defines defines = storage_defines(a.dtype, cut.parts > 1 ? compute : out.dtype);
         set_tile(defines, cut.tile);
         defines.set("A_FORM", a_form).set("B_FORM", b_form).set("OUT_4", n % 4 == 0 && (cut.parts > 1 || begins_aligned(out)) ? 1 : 0);
         if (cut.parts == 1) set_activation(defines, tail);
         return Kernel(device, {"matmul_local.cl", "matmul_local", defines});
     };
-    const auto [kernel, cut] = kernel_for(local_cuts(device, out.dtype, sizes_of(problem), variant), make);
+    const auto [kernel, cut] = kernel_for(local_cuts(device, compute, sizes_of(problem), variant), make);
     const Product product{.m = m, .n = n, .k = k, .batch = batch, .each = cut.each, .a = a_lie, .b = b_lie,
                           .row_tiles = static_cast<std::int32_t>(ceil_div(m, cut.tile.rows())), .column_tiles = static_cast<std::int32_t>(ceil_div(n, cut.tile.columns()))};
     const std::size_t items = to_size(cut.tile.items());
     const Range range{to_size(batch * cut.parts * product.row_tiles * product.column_tiles) * items, items};
-    const View to = cut.parts == 1 ? out : View::make(device, out.dtype, {cut.parts, batch, m, n});
+    const View to = cut.parts == 1 ? out : View::make(device, compute, {cut.parts, batch, m, n});
     const TailArguments arguments(cut.parts == 1 ? tail : ProductTail{}, a);
     launch(kernel, range, arguments.behind({product, a.argument(), b.argument(), to.argument()}));
     if (cut.parts > 1) matmul_join(to, out, tail);

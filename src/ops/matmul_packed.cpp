@@ -67,7 +67,9 @@ void matmul_packed(const MatmulProblem& problem) {
     const RegisterTile tile = choose_panel_tile(device, problem.out.dtype, problem.m, problem.n);
     const View a = pack_panels(problem.a, 1, 2, tile.rows);
     const View b = pack_panels(problem.b, 2, 1, tile.vectors * vector_form(device, problem.out.dtype).vector);
-    multiply_panels(a, b, problem.out, problem.k, tile);
+    const RoundedOutput out(problem.out);
+    multiply_panels(a, b, out.exact(), problem.k, tile);
+    out.round();
 }
 
 }  // namespace declivity::ops

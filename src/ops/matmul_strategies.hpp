@@ -23,6 +23,23 @@ struct MatmulProblem {
     std::string_view variant = {};  ///< of the strategy; the empty one stands for its own choice
 };
 
+/// For strategies that add sums in parts: of f16 and bf16 in f32, rounded once at the end.
+class RoundedOutput {
+  public:
+    /// @param in_parts false: the strategy rounds by itself, and `exact` is `out`
+    explicit RoundedOutput(const View& out, bool in_parts = true)
+        : out_(out), exact_(in_parts && is_half(out.dtype) ? View::make(out.device(), compute_type(out.dtype), out.shape) : out) {}
+    /// Where the sums go.
+    [[nodiscard]] const View& exact() const { return exact_; }
+    void round() const {
+        if (exact_.dtype != out_.dtype) evaluate(Expression::cast(exact_, out_.dtype), out_);
+    }
+
+  private:
+    const View& out_;
+    View exact_;
+};
+
 /// Name of the strategy that would serve a problem.
 std::string_view matmul_strategy(const MatmulProblem& problem);
 

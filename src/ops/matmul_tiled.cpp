@@ -29,7 +29,7 @@ void matmul_tiled(const MatmulProblem& problem) {
     const auto& [a, b, out, batch, m, n, k, last_k, tail, variant] = problem;
     const Device device = out.device();
     const Tile tile = tile_for(problem, family_of(device));
-    Defines defines = real_defines(out.dtype);
+    Defines defines = storage_defines(a.dtype, out.dtype);
     defines.set("ROWS", tile.rows).set("COLUMNS", tile.columns).set("B_STEP", b.strides[2] == 1 ? "1" : "b_column");
     const Kernel kernel(device, {"matmul.cl", "matmul", defines});
     Range range{.global = {static_cast<std::size_t>(ceil_div(n, tile.columns)), static_cast<std::size_t>(ceil_div(m, tile.rows)),

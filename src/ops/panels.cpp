@@ -15,10 +15,10 @@ constexpr std::int64_t kPackStepAcross = 32, kPackEachAcross = 8, kPackStepAlong
 View pack_panels(const View& operand, int across, int along, std::int64_t width) {
     const std::int64_t count = operand.shape[across], k = operand.shape[along], panels = ceil_div(count, width);
     const std::int64_t matrices = operand.strides[0] == 0 ? 1 : operand.shape[0];
-    const View packed = View::make(operand.device(), operand.dtype, {matrices, panels * k * width});
+    const View packed = View::make(operand.device(), compute_type(operand.dtype), {matrices, panels * k * width});
     const std::int64_t unit = operand.strides[across] == 1 || count == 1 ? 1 : operand.strides[along] == 1 || k == 1 ? 2 : 0;
     const std::int64_t step = unit == 1 ? kPackStepAcross : kPackStepAlong, each = unit == 1 ? kPackEachAcross : kPackEachAlong;
-    Defines defines = real_defines(operand.dtype);
+    Defines defines = storage_defines(operand.dtype, packed.dtype);
     defines.set("VW", vector_form(operand.device(), operand.dtype).vector);
     defines.set("PACK", width).set("PACK_STEP", step).set("PACK_EACH", each).set("UNIT", unit);
     const Kernel kernel(operand.device(), {"panels.cl", "pack_panels", defines});

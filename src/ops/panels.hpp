@@ -8,8 +8,8 @@
 namespace declivity::ops {
 
 /// Copies a matrix for each first index of a view of three axes into panels `width` wide along axis `across`, each
-/// [k][width] for the index k of axis `along`, with zeros behind the edge. Gives (matrices, elements of one matrix); a view
-/// whose first stride is 0 is copied once.
+/// [k][width] for the index k of axis `along`, with zeros behind the edge. Gives (matrices, elements of one matrix), of f16 and
+/// bf16 in f32; a view whose first stride is 0 is copied once.
 View pack_panels(const View& operand, int across, int along, std::int64_t width);
 
 /// The tile for products of m rows and n columns.

@@ -11,7 +11,7 @@
 
 namespace declivity::ops {
 
-/// Doubles converted to f32 or f64, alive as long as the launch that takes them.
+/// Doubles in the type that numbers of another are computed with, f32 or f64; alive as long as the launch that takes them.
 class RealArguments {
   public:
     RealArguments(DType dtype, std::initializer_list<double> values) {
@@ -25,7 +25,7 @@ class RealArguments {
             }
             values_.push_back(bytes);
         }
-        size_ = size_of(dtype);
+        size_ = size_of(compute_type(dtype));
     }
     [[nodiscard]] Argument operator[](std::size_t i) const { return {RawArgument{values_[i].data(), size_}}; }
 

@@ -83,6 +83,7 @@ Layout layout_of(const Plan& plan) {
             axis_array(plan.reduced.sizes), axis_array(plan.reduced.strides[0]), plan.kept.sizes.rank(), plan.reduced.sizes.rank()};
 }
 
+/// @param type of accumulation
 std::string_view identity(Reduce kind, DType type) {
     if (kind == Reduce::sum || kind == Reduce::mean) return "0";
     static constexpr std::array<std::array<std::string_view, 2>, 7> kLimits{{{"-INFINITY", "INFINITY"}, {"-INFINITY", "INFINITY"},
@@ -91,7 +92,7 @@ std::string_view identity(Reduce kind, DType type) {
 }
 
 Defines defines_of(Reduce kind, const View& x, const View& out, bool contiguous) {
-    Defines defines = x.dtype == DType::f64 ? real_defines(x.dtype) : Defines();
+    Defines defines = x.dtype == DType::f64 ? real_defines(x.dtype) : is_half(x.dtype) ? storage_defines(x.dtype, out.dtype) : Defines();
     defines.set("T", cl_type(x.dtype)).set("ACC", cl_type(out.dtype)).set("IDENTITY", identity(kind, out.dtype));
     defines.set("COMBINE", kind == Reduce::max ? 1 : kind == Reduce::min ? 2 : 0);
     if (is_floating(out.dtype) && (kind == Reduce::sum || kind == Reduce::mean)) defines.set("FLOATING_SUM", 1);
@@ -231,7 +232,7 @@ std::string_view name_of(Reduce kind) noexcept {
 
 DType reduced_dtype(Reduce kind, DType x) {
     if (kind == Reduce::mean && !is_floating(x))
-        throw TypeError(fmt::format("mean: wants f32 or f64 (convert with .to(DType)), got {}", name_of(x)));
+        throw TypeError(fmt::format("mean: wants f32, f64, f16 or bf16 (convert with .to(DType)), got {}", name_of(x)));
     return kind != Reduce::sum || is_floating(x) ? x : DType::i64;
 }
 
@@ -279,7 +280,12 @@ void reduce(Reduce kind, const View& x, const Dims& given_axes, const View& out)
     } else if (elements == 1) {
         evaluate(Expression::cast(without(x, axes), out.dtype), result);
     } else {
-        run(kind, x, axes, result, {.divisor = kind == Reduce::mean ? elements : 1}, true);
+        const Pass pass{.divisor = kind == Reduce::mean ? elements : 1};
+        const DType compute = compute_type(out.dtype);
+        if (compute == out.dtype) return run(kind, x, axes, result, pass, true);
+        const View exact = View::make(out.device(), compute, result.shape);
+        run(kind, x, axes, exact, pass, true);
+        evaluate(Expression::cast(exact, out.dtype), result);
     }
 }
 

@@ -258,7 +258,12 @@ bool tunes_on_use() {
 }
 
 TuningEntry measure(const View& out, std::span<const Trial> trials) {
-    return out.dtype == DType::f64 ? measure_as<double>(out, trials, 1e-10) : measure_as<float>(out, trials, 1e-4);
+    switch (out.dtype) {
+        case DType::f64: return measure_as<double>(out, trials, 1e-10);
+        case DType::f16: return measure_as<float16>(out, trials, 1e-3);
+        case DType::bf16: return measure_as<bfloat16>(out, trials, 1e-2);
+        default: return measure_as<float>(out, trials, 1e-4);
+    }
 }
 
 std::string describe(const TuningEntry& entry) {
@@ -281,10 +286,10 @@ std::int64_t bucket(std::int64_t value) {
 }
 
 View random_operand(const Device& device, DType dtype, const Shape& shape) {
-    const View state = View::make(device, DType::i64, {2}), operand = View::make(device, dtype, shape);
+    const View state = View::make(device, DType::i64, {2}), operand = View::make(device, compute_type(dtype), shape);
     fill(state, 20);
     random_uniform(operand, -1, 1, {state, 0});
-    return operand;
+    return evaluate(Expression::cast(operand, dtype), device);
 }
 
 }  // namespace declivity::ops

@@ -126,8 +126,9 @@ void require_shape(std::string_view function, std::string_view name, const View&
 }
 
 void require_floating(std::string_view function, std::string_view name, const View& view) {
-    if (!is_floating(view.dtype))
-        throw TypeError(fmt::format("{}: wants f32 or f64 as {}, got {}", function, name, name_of(view.dtype)));
+    if (view.dtype != DType::f32 && view.dtype != DType::f64)
+        throw TypeError(fmt::format("{}: wants f32 or f64 as {}, got {}{}", function, name, name_of(view.dtype),
+                                    is_half(view.dtype) ? " (convert with .to(DType::f32))" : ""));
 }
 
 void require_same_device(std::string_view function, const View& a, const View& b) {
@@ -142,14 +143,22 @@ void require_alike(std::string_view function, std::string_view name_a, const Vie
 }
 
 std::string_view cl_type(DType type) {
-    static constexpr std::array<std::string_view, 7> kNames{"float", "double", "char", "uchar", "int", "long", "uchar"};
+    static constexpr std::array<std::string_view, 9> kNames{"float", "double", "char", "uchar", "int", "long", "uchar", "ushort", "ushort"};
     return kNames[static_cast<std::size_t>(type)];
 }
 
 Defines real_defines(DType type) {
     Defines defines;
     if (type == DType::f64) defines.set("REAL_IS_DOUBLE", "1");
-    defines.set("REAL", cl_type(type));
+    defines.set("REAL", cl_type(compute_type(type)));
+    return defines;
+}
+
+Defines storage_defines(DType stored, DType output) {
+    const auto number = [](DType type) { return type == DType::f16 ? 1 : 2; };
+    Defines defines = real_defines(stored);
+    if (is_half(stored)) defines.set("STORED_AS", number(stored));
+    if (is_half(output)) defines.set("OUTPUT_AS", number(output));
     return defines;
 }
 

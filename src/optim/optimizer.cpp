@@ -65,6 +65,7 @@ void Optimizer::add(const std::vector<Tensor>& parameters, double learning_rate,
     for (const Tensor& parameter : parameters) {
         if (!parameter.defined() || !parameter.requires_grad() || !parameter.is_leaf())
             throw ValueError("Optimizer: wants leaf tensors that require a gradient, got another one");
+        ops::require_floating("Optimizer", "a parameter", parameter.view());
         ops::require_alike("Optimizer", "the first parameter", parameters[0].view(), "another", parameter.view());
         ops::require_dense("Optimizer", "parameter", parameter.view());
         if (!seen.insert(parameter.state().get()).second)

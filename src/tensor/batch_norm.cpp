@@ -5,6 +5,8 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
+#include "halves.hpp"
+
 namespace declivity {
 namespace {
 
@@ -17,12 +19,26 @@ void check_options(const BatchNormOptions& options) {
         throw ValueError(fmt::format("batch_norm: wants a momentum in [0, 1], got {}", options.momentum));
 }
 
+/// x of f16 or bf16; what belongs to the channels may be of its type or f32.
+Tensor batch_norm_of_half(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean, const Tensor& running_variance,
+                          const BatchNormOptions& options) {
+    const Tensor mean = detail::widened(running_mean), variance = detail::widened(running_variance);
+    const Tensor result = batch_norm(detail::widened(x), detail::widened(weight), detail::widened(bias), mean, variance, options).to(x.dtype());
+    const auto update = [&](Tensor running, const Tensor& updated) {
+        if (options.training && running.defined() && is_half(running.dtype())) running.copy_(updated.to(running.dtype()));
+    };
+    update(running_mean, mean);
+    update(running_variance, variance);
+    return result;
+}
+
 }  // namespace
 
 Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean, const Tensor& running_variance,
                   const BatchNormOptions& options) {
     if (!x.defined()) throw ValueError("batch_norm: wants a tensor, got an undefined one");
     check_options(options);
+    if (is_half(x.dtype())) return batch_norm_of_half(x, weight, bias, running_mean, running_variance, options);
     const ops::View in = x.dense_view();
     if (in.rank() < 2) throw ShapeError(fmt::format("batch_norm: wants at least 2 axes (N, C, ...) as x, got {}", in.shape.str()));
     const Device device = in.device();

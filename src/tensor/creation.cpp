@@ -21,7 +21,7 @@ ops::View make(const Shape& shape, const TensorOptions& options) {
 template <class Fill>
 Tensor random(const Shape& shape, const TensorOptions& options, Fill&& fill) {
     TensorOptions floating = options;
-    if (!is_floating(options.dtype)) floating.dtype = DType::f32;
+    if (options.dtype != DType::f64) floating.dtype = DType::f32;
     const ops::View out = make(shape, floating);
     fill(out, ops::take_random(out.device(), out.dtype, out.numel()));
     return Tensor(out).to(options.dtype);
@@ -51,9 +51,11 @@ Tensor arange(double start, double end, double step, const TensorOptions& option
     const double steps = std::max(0.0, std::ceil((end - start) / step));
     if (!(steps < 0x1p63)) throw ValueError(fmt::format("arange: wants a number of elements that fits into 63 bits, got {} of them", steps));
     const auto count = static_cast<std::int64_t>(steps);
-    const ops::View out = make({count}, options);
+    TensorOptions computed = options;
+    computed.dtype = compute_type(options.dtype);
+    const ops::View out = make({count}, computed);
     ops::arange(out, start, step);
-    return Tensor(out);
+    return Tensor(out).to(options.dtype);
 }
 
 void manual_seed(std::uint64_t seed) { ops::seed_all(seed); }

@@ -4,12 +4,14 @@
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/functions.hpp>
 
+#include "halves.hpp"
 #include "tensor_state.hpp"
 
 namespace declivity {
 
 Tensor dropout(const Tensor& x, double probability) {
     detail::require_defined("dropout", x);
+    if (is_half(x.dtype())) return dropout(detail::widened(x), probability).to(x.dtype());
     const ops::View in = x.dense_view();
     const ops::RandomCall random = ops::take_random(x.device(), x.dtype(), x.numel());
     const ops::View out = ops::View::make(x.device(), x.dtype(), x.shape());

@@ -1,6 +1,7 @@
 #include <declivity/ops/view.hpp>
 #include <declivity/tensor/functions.hpp>
 
+#include "halves.hpp"
 #include "reduction.hpp"
 #include "tensor_state.hpp"
 
@@ -11,6 +12,8 @@ Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
     detail::require_defined("mse_loss", target);
     // A target that broadcasts is nearly always a mistake: (N) against (N, 1) would compare every pair.
     ops::require_shape("mse_loss", "the target", target.view(), x.shape());
+    // Squares of f16 soon are too large for it, where their mean is not.
+    if (detail::both_half(x, target)) return mse_loss(detail::widened(x), detail::widened(target), reduction).to(x.dtype());
     return detail::reduced(elementwise(Function::squared_difference, {x, target}), reduction);
 }
 

@@ -43,7 +43,7 @@ std::vector<std::string> formatted(const Tensor& x) {
             return out;
         default: break;
     }
-    const auto values = x.dtype() == DType::f32 ? widened<float>(x) : widened<double>(x);
+    const auto values = x.dtype() == DType::f64 ? widened<double>(x) : widened<float>(x.to(DType::f32));
     double largest = 0, smallest = INFINITY;
     for (const double value : values)
         if (std::isfinite(value) && value != 0) {

@@ -5,6 +5,8 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
+#include "halves.hpp"
+
 namespace declivity {
 namespace {
 
@@ -13,6 +15,7 @@ using ops::SoftmaxKind;
 Tensor apply(SoftmaxKind kind, const char* name, const Tensor& x, std::int64_t axis) {
     if (!x.defined()) throw ValueError(fmt::format("{}: wants a tensor, got an undefined one", name));
     const int along = normalize_axis(name, axis, x.rank());
+    if (is_half(x.dtype())) return apply(kind, name, detail::widened(x), along).to(x.dtype());
     const ops::View out = ops::View::make(x.device(), x.dtype(), x.shape());
     ops::softmax(kind, x.dense_view(), along, out);
     return differentiable(name, {x}, out, [kind, name, along, result = Saved::result(out)](const GradientContext& context) {

@@ -130,7 +130,7 @@ Tensor& Tensor::set_requires_grad(bool wanted) {
     auto& state = checked_state(state_, "set_requires_grad");
     if (state.node) throw ValueError(fmt::format("set_requires_grad: wants a leaf, got the result of {}; detach() it first", state.node->name));
     if (wanted && !is_floating(state.view.dtype))
-        throw TypeError(fmt::format("set_requires_grad: wants f32 or f64, got {}", name_of(state.view.dtype)));
+        throw TypeError(fmt::format("set_requires_grad: wants f32, f64, f16 or bf16, got {}", name_of(state.view.dtype)));
     state.requires_grad = wanted;
     return *this;
 }

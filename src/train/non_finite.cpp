@@ -10,7 +10,7 @@ namespace {
 
 bool finite(const Tensor& tensor) {
     const Tensor guard = zeros({2}, {DType::i32, tensor.device()});
-    ops::check_finite(tensor.dense_view(), guard.view());
+    ops::check_finite(tensor.to(compute_type(tensor.dtype())).dense_view(), guard.view());
     return guard.to_vector<std::int32_t>()[0] == 0;
 }
 

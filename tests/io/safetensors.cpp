@@ -32,12 +32,12 @@ Bytes with_length(const std::string& json, const Bytes& data = {}) {
 // Some arrays of random types and shapes.
 Safetensors random_content(unsigned seed) {
     std::mt19937 random(seed);
-    const DType types[] = {DType::f32, DType::f64, DType::i8, DType::u8, DType::i32, DType::i64, DType::boolean};
+    const DType types[] = {DType::f32, DType::f64, DType::i8, DType::u8, DType::i32, DType::i64, DType::boolean, DType::f16, DType::bf16};
     Safetensors content;
     const unsigned count = static_cast<unsigned>(random()) % 6;
     for (unsigned i = 0; i < count; ++i) {
         HostArray array;
-        array.dtype = types[random() % 7];
+        array.dtype = types[random() % 9];
         const int rank = static_cast<int>(random() % 5);
         for (int axis = 0; axis < rank; ++axis) array.shape.push_back(static_cast<std::int64_t>(random() % 5));
         array.bytes.resize(static_cast<std::size_t>(array.shape.numel()) * size_of(array.dtype));
@@ -123,6 +123,14 @@ TEST_CASE("safetensors: the file, byte by byte") {
     CHECK(read.arrays.at("b").shape == Shape{3, 1, 1});
     put_file(path, with_length("{}"));
     CHECK(read_safetensors(path).arrays.empty());
+    put_file(path, with_length(R"({"h":{"dtype":"F16","shape":[2],"data_offsets":[0,4]},"b":{"dtype":"BF16","shape":[1],"data_offsets":[4,6]}})", {0x00, 0x3e, 0x00, 0xc0, 0x20, 0x40}));
+    const Safetensors halves = read_safetensors(path);
+    CHECK(static_cast<float>(halves.arrays.at("h").as<float16>()[0]) == 1.5F);
+    CHECK(static_cast<float>(halves.arrays.at("h").as<float16>()[1]) == -2.0F);
+    CHECK(static_cast<float>(halves.arrays.at("b").as<bfloat16>()[0]) == 2.5F);
+    CHECK_THROWS_WITH_AS((void)halves.arrays.at("b").as<float16>(), "HostArray::as: wants f16, got an array of bf16", TypeError);
+    write_safetensors(path, halves);
+    check_same(read_safetensors(path), halves);
 }
 
 TEST_CASE("safetensors: headers that are refused, with their place") {
@@ -142,7 +150,7 @@ TEST_CASE("safetensors: headers that are refused, with their place") {
         R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}})",
         R"(                                                      ^)", four);
     refuse(R"({"a":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}})", R"(                    ^)", four);
-    refuse(R"({"a":{"dtype":"F16","shape":[2],"data_offsets":[0,4]}})", R"(              ^)", four);
+    refuse(R"({"a":{"dtype":"I16","shape":[2],"data_offsets":[0,4]}})", R"(              ^)", four);
     refuse(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"more":1}})",
            R"(                                                     ^)", four);
     refuse(R"({"a":{"dtype":"F32","shape":[1]}})", R"( ^)", four);
@@ -198,7 +206,7 @@ TEST_CASE("safetensors: headers that are refused, with their place") {
                          doctest::Contains("at byte 0: a header of 100000001 bytes, wants at most 100000000"),
                          FormatError);
     CHECK(
-        refusal(path, with_length(R"({"w":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]}})", four)).find("'BF16'") !=
+        refusal(path, with_length(R"({"w":{"dtype":"U16","shape":[2],"data_offsets":[0,4]}})", four)).find("'U16'") !=
         std::string::npos);
     // A hundred thousand opening brackets must not use up the stack.
     CHECK(refused_at(path, with_length("{\"a\":" + std::string(100000, '['))) == 13);

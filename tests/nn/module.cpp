@@ -79,6 +79,15 @@ TEST_CASE("to another type moves the parameters under the handles that exist") {
     layer.to(DType::f64);
     CHECK(handle.dtype() == DType::f64);
     CHECK(layer(uniform({4, 3}, 0, 1, {.dtype = DType::f64})).dtype() == DType::f64);
+    layer.to(DType::f32);
+    const Tensor x = uniform({4, 3});
+    const auto exact = test::values(layer(x));
+    layer.to(DType::bf16);
+    CHECK(handle.dtype() == DType::bf16);
+    const Tensor narrow = layer(x.to(DType::bf16));
+    CHECK(narrow.dtype() == DType::bf16);
+    CHECK(test::difference(narrow, exact, {.absolute = 0.02, .relative = 0.01}) == "");
+    CHECK(test::values(nn::truncated_normal_(zeros({5}, {DType::f16}), 3, 0.1))[4] == doctest::Approx(3).epsilon(0.1));
     CHECK(handle.requires_grad());
 }
 

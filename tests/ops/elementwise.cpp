@@ -1,5 +1,6 @@
 // Every function of the table against plain C++, over all types and all shapes of operands.
 #include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -29,25 +30,15 @@ std::vector<DType> floating_types() {
     return device().info().fp64 ? std::vector{DType::f32, DType::f64} : std::vector{DType::f32};
 }
 
-std::vector<DType> types_of(Domain domain) {
+constexpr DType kHalves[] = {DType::f16, DType::bf16};
+
+/// All types that a function takes; under slow checkers halves with some functions of each form.
+std::vector<DType> types_of(Domain domain, bool halves = true) {
     auto types = floating_types();
+    if (halves) types.insert(types.end(), std::begin(kHalves), std::end(kHalves));
     if (domain != Domain::real) types.insert(types.end(), {DType::i8, DType::u8, DType::i32, DType::i64});
     if (domain == Domain::compare || domain == Domain::choose) types.push_back(DType::boolean);
     return types;
-}
-
-/// The double as the type holds it: rounded, or with the high bits dropped.
-double as_type(double value, DType dtype) {
-    switch (dtype) {
-        case DType::f32: return static_cast<float>(value);
-        case DType::f64: return value;
-        case DType::i8: return static_cast<std::int8_t>(static_cast<std::int64_t>(value));
-        case DType::u8: return static_cast<std::uint8_t>(static_cast<std::int64_t>(value));
-        case DType::i32: return static_cast<std::int32_t>(static_cast<std::int64_t>(value));
-        case DType::i64: return static_cast<double>(static_cast<std::int64_t>(value));
-        case DType::boolean: return value != 0 ? 1 : 0;
-    }
-    return 0;
 }
 
 /// Values for an input: random ones, whole for integers, with equal ones among them.
@@ -78,15 +69,20 @@ std::vector<double> expected(const ElementwiseCase& one, DType dtype, const std:
         Arguments arguments{.a = in[0][i]};
         if (in.size() > 1) arguments.b = in[1][i];
         if (in.size() > 2) arguments.c = in[2][i];
-        if (!one.parameters.empty()) arguments.p = as_type(one.parameters[0], dtype);
-        if (one.parameters.size() > 1) arguments.q = as_type(one.parameters[1], dtype);
-        out.push_back(as_type(one.value(arguments), result));
+        if (!one.parameters.empty()) arguments.p = as_type(one.parameters[0], compute_type(dtype));
+        if (one.parameters.size() > 1) arguments.q = as_type(one.parameters[1], compute_type(dtype));
+        const double exact = one.value(arguments), rounded = as_type(exact, result);
+        // Of halves the exact value, since an error of f32 on the way may tip the rounding; but infinity where it rounds to that.
+        out.push_back(is_half(result) && std::isfinite(rounded) ? exact : rounded);
     }
     return out;
 }
 
 Tolerance allowed(const ElementwiseCase& one, DType dtype) {
     if (!is_floating(dtype)) return {};
+    // Half a unit of the last place beside the error of f32, and of the smallest numbers half their distance.
+    if (dtype == DType::f16) return {.absolute = 0x1p-25 + one.absolute, .relative = 0x1.01p-11 + one.ulps * 0x1p-23};
+    if (dtype == DType::bf16) return {.absolute = 0x1p-125 + one.absolute, .relative = 0x1.01p-8 + one.ulps * 0x1p-23};
     // Results below the smallest normal number may be flushed to zero.
     if (dtype == DType::f32) return {.absolute = 0x1p-125 + one.absolute, .relative = one.ulps * 0x1p-23};
     return {.absolute = 0x1p-1021 + one.absolute * 0x1p-29, .relative = 4 * one.ulps * 0x1p-52};
@@ -121,7 +117,10 @@ TEST_CASE("elementwise: every function, in every type it takes, on random values
         const ElementwiseCase* one = case_of(function);
         if (one == nullptr) continue;  // reported above
         const ops::FunctionInfo& row = ops::info(function);
-        for (const DType dtype : types_of(row.domain)) {
+        const bool common = function == Function::add || function == Function::where || function == Function::clamp || function == Function::gelu || function == Function::less;
+        for (const DType dtype : types_of(row.domain, common || !small_cases())) {
+            // Elsewhere the two take turns: what differs between them are loads and stores.
+            if (is_half(dtype) && !common && (dtype == DType::f16) != (static_cast<int>(function) % 2 == 0)) continue;
             ElementwiseCase suited = *one;
             if (!is_floating(dtype))
                 for (double& parameter : suited.parameters) parameter = dtype == DType::u8 ? std::abs(std::trunc(parameter)) : std::trunc(parameter);
@@ -139,7 +138,8 @@ TEST_CASE("elementwise: every floating function on zeros, infinities, NaN and nu
         const ElementwiseCase* one = case_of(function);
         const ops::FunctionInfo& row = ops::info(function);
         if (one == nullptr || row.domain == Domain::choose || function == Function::binary_cross_entropy) continue;  // the last takes targets in [0, 1]
-        for (const DType dtype : floating_types()) {
+        for (const DType dtype : types_of(Domain::real, !small_cases())) {
+            if (is_half(dtype) && (dtype == DType::f16) != (static_cast<int>(function) % 2 == 0)) continue;
             // All pairs.
             std::vector<std::vector<double>> in(static_cast<std::size_t>(row.inputs));
             for (const double a : special)
@@ -187,6 +187,89 @@ TEST_CASE("elementwise: operands of all shapes, broadcast, permuted and sliced")
         out.expect(shape, [&](const Dims& at) { return a.at(at) - b.at(at); });
         CHECK(out.check() == "");  // elements beside the view included
     }
+}
+
+TEST_CASE("elementwise: halves of all shapes, broadcast, permuted and sliced") {
+    for (int round = 0; round < (small_cases() ? 4 : 30); ++round) {
+        Random random(2000 + static_cast<std::uint64_t>(round));
+        const DType dtype = kHalves[round % 2];
+        Shape shape;
+        for (int axis = 0; axis < round % 5; ++axis) shape.push_back(1 + random.below(6));
+        CAPTURE(shape.str());
+        CAPTURE(name_of(dtype));
+        const StridedArray a = random_strided(shape, random, Broadcast::yes, dtype), b = random_strided(shape, random, Broadcast::yes, dtype);
+        StridedArray out = random_strided(shape, random, Broadcast::no, dtype);
+        const Expression inputs[] = {a.view(), b.view()};
+        ops::evaluate(Expression::apply(Function::sub, inputs), out.view());
+        // A difference of two halves of like size is exact in f32, or rounded so that a second rounding does no harm.
+        out.expect(shape, [&](const Dims& at) { return a.at(at) - b.at(at); });
+        CHECK(out.check() == "");
+    }
+}
+
+TEST_CASE("elementwise: halves, every pattern to f32 and back, and every tie") {
+    const int each = small_cases() ? 61 : 1;
+    const auto check = [&]<class T>(T, DType dtype) {
+        CAPTURE(name_of(dtype));
+        std::vector<T> patterns;
+        for (int i = 0; i < 0x10000; i += each) patterns.emplace_back().bits = static_cast<std::uint16_t>(i);
+        const Tensor x = Tensor::from(patterns, {static_cast<std::int64_t>(patterns.size())});
+        const auto wide = x.to(DType::f32).template to_vector<float>();
+        const auto back = x.to(DType::f32).to(dtype).template to_vector<T>(), copied = x.clone().template to_vector<T>();
+        // Strided, so that no driver copies them.
+        const View every_second = ops::sliced(x.view(), 0, 1, static_cast<std::int64_t>(patterns.size()) / 2, 2);
+        const auto sliced = Tensor(ops::evaluate(Expression(every_second), device())).template to_vector<T>();
+        int wrong = 0, copied_wrong = 0;
+        std::vector<double> between;
+        for (std::size_t i = 0; i < patterns.size(); ++i) {
+            const float value = patterns[i];
+            // Denormal floats, which are bf16 as well, may count as zeros.
+            const bool tiny = std::abs(value) < 0x1p-126F;
+            const auto same = [&](float got) { return std::isnan(value) ? std::isnan(got) : (got == value || (tiny && got == 0)) && std::signbit(got) == std::signbit(value); };
+            if (!same(wide[i]) || !same(back[i])) ++wrong;
+            if (copied[i].bits != patterns[i].bits || (i % 2 == 1 && sliced[i / 2].bits != patterns[i].bits)) ++copied_wrong;
+            T next = patterns[i];
+            ++next.bits;
+            if (std::isnan(value) || std::isinf(value) || std::isnan(static_cast<float>(next)) || tiny) continue;
+            const double step = std::isinf(static_cast<float>(next)) ? (dtype == DType::f16 ? 32 : 0x1p120) : std::abs(static_cast<double>(next) - static_cast<double>(value));
+            const auto tie = std::copysign(std::abs(static_cast<double>(value)) + step / 2, value);
+            between.insert(between.end(), {tie, static_cast<double>(std::nextafter(static_cast<float>(tie), 0.0F)), static_cast<double>(std::nextafter(static_cast<float>(tie), 2 * static_cast<float>(tie)))});
+        }
+        CHECK(wrong == 0);
+        CHECK(copied_wrong == 0);
+        // NaNs whose digits would round to those of infinity, or to nothing.
+        std::vector<float> nans;
+        for (const std::uint32_t bits : {0x7f800001U, 0x7fffffffU, 0xff800001U, 0xffffffffU, 0x7fc00000U}) nans.push_back(std::bit_cast<float>(bits));
+        for (const double value : values(Tensor::from(nans, {5}).to(dtype))) CHECK(std::isnan(value));
+        std::vector<DType> from{DType::f32};
+        if (device().info().fp64) from.push_back(DType::f64);
+        for (const DType source : from) {
+            if (source == DType::f64)  // just beside the ties, where f32 is too coarse
+                for (std::size_t i = 0; i < between.size(); i += 3) between[i + 1] = between[i] * (1 - 0x1p-50), between[i + 2] = between[i] * (1 + 0x1p-50);
+            const auto got = tensor(between, {static_cast<std::int64_t>(between.size())}, source).to(dtype).template to_vector<T>();
+            int astray = 0;
+            for (std::size_t i = 0; i < between.size(); ++i) astray += got[i].bits == T(between[i]).bits ? 0 : 1;
+            CHECK(astray == 0);
+        }
+    };
+    check(float16(), DType::f16);
+    check(bfloat16(), DType::bf16);
+}
+
+TEST_CASE("elementwise: trees over halves are computed in f32, but what is cast on the way is rounded") {
+    const Tensor x = tensor({2049, 1, 0.1}, {3}, DType::f32);
+    const double one[] = {1}, less[] = {-2048};
+    const Expression narrow[] = {Expression::cast(x.view(), DType::f16)};
+    const Expression back = Expression::cast(narrow[0], DType::f32);
+    CHECK(values(Tensor(ops::evaluate(back, device()))) == std::vector<double>{2048, 1, as_type(0.1, DType::f16)});
+    // 2048 + 1 is no f16, the sum minus 2048 is.
+    const Expression sum[] = {Expression::apply(Function::add_scalar, narrow, one)};
+    CHECK(values(Tensor(ops::evaluate(Expression::apply(Function::add_scalar, sum, less), device())))[0] == 1);
+    CHECK(values(Tensor(ops::evaluate(Expression::constant(0.1, DType::bf16), device())))[0] == as_type(0.1, DType::bf16));
+    CHECK(values(Tensor(ops::evaluate(Expression::cast(Expression::constant(0.1, DType::bf16), DType::f32), device())))[0] == as_type(0.1, DType::bf16));
+    const Expression f16_and_bf16[] = {narrow[0], Expression::cast(x.view(), DType::bf16)}, f16_and_f32[] = {narrow[0], x.view()};
+    CHECK_THROWS_WITH_AS(Expression::apply(Function::add, f16_and_bf16), "add: wants tensors of one type (convert with .to(DType)), got f16, bf16", TypeError);
+    CHECK_THROWS_WITH_AS(Expression::apply(Function::mul, f16_and_f32), "mul: wants tensors of one type (convert with .to(DType)), got f16, f32", TypeError);
 }
 
 TEST_CASE("elementwise: three operands of different shapes") {
@@ -281,11 +364,11 @@ TEST_CASE("elementwise: the output may be an input, and may overlap inputs") {
 
 TEST_CASE("elementwise: long copies, which a kernel makes on CPUs, keep every bit and touch nothing else") {
     if (small_cases()) return;
-    for (const DType dtype : {DType::f32, DType::i64, DType::boolean}) {
+    for (const DType dtype : {DType::f32, DType::i64, DType::boolean, DType::f16}) {
         const auto count = static_cast<std::int64_t>((std::size_t{1} << 20) / size_of(dtype)) + 5;
         std::vector<double> numbers;
         for (std::int64_t i = 0; i < count; ++i) numbers.push_back(static_cast<double>(dtype == DType::boolean ? i % 3 == 0 : i % 4099));
-        if (dtype == DType::f32) numbers[1000] = NAN, numbers[1001] = 1e-42, numbers[1002] = -kInfinity, numbers[1003] = -0.0;
+        if (is_floating(dtype)) numbers[1000] = NAN, numbers[1001] = 1e-42, numbers[1002] = -kInfinity, numbers[1003] = -0.0;
         const Tensor from = tensor(numbers, {count}, dtype);
         const Tensor to = tensor(std::vector<double>(numbers.size() + 2, 1), {count + 2}, dtype);
         ops::copy(from.view(), ops::sliced(to.view(), 0, 1, count));
@@ -308,7 +391,9 @@ TEST_CASE("elementwise: copies in another order of axes, large enough for square
     };
     for (const Case& one : {Case{{70, 83}, {1, 0}}, Case{{3, 37, 50}, {0, 2, 1}}, Case{{2, 5, 21, 33}, {0, 2, 3, 1}}, Case{{2, 21, 33, 3}, {0, 3, 1, 2}},
                             Case{{5, 33, 34}, {2, 0, 1}}, Case{{4, 18, 5, 17}, {3, 1, 2, 0}}})
-        for (const DType dtype : {DType::f32, DType::i64}) {
+        for (const DType dtype : {DType::f32, DType::i64, DType::f16}) {
+            // Halves have too few digits to number the elements of large ones, and no kernel of their own for this.
+            if (dtype == DType::f16 && (small_cases() || one.shape.numel() > 2000)) continue;
             if (small_cases() && (one.shape.rank() == 3 || (one.shape.rank() == 4 && dtype == DType::i64))) continue;
             CAPTURE(one.shape.str());
             CAPTURE(one.order.str());
@@ -387,7 +472,7 @@ TEST_CASE("elementwise: casts between all types") {
         return std::isnan(value) ? 0.0 : std::trunc(std::clamp(value, low, high));
     };
     auto types = floating_types();
-    types.insert(types.end(), {DType::i8, DType::u8, DType::i32, DType::i64, DType::boolean});
+    types.insert(types.end(), {DType::f16, DType::bf16, DType::i8, DType::u8, DType::i32, DType::i64, DType::boolean});
     for (const DType from : types)
         for (const DType to : types) {
             std::vector<double> in;
@@ -444,7 +529,7 @@ TEST_CASE("elementwise: what does not fit is refused, by name") {
     };
     CHECK_THROWS_WITH_AS(apply(Function::add, {x, y}), "add: wants shapes that broadcast, got [2, 3] and [4]", ShapeError);
     CHECK_THROWS_WITH_AS(apply(Function::add, {x, whole}), "add: wants tensors of one type (convert with .to(DType)), got f32, i32", TypeError);
-    CHECK_THROWS_WITH_AS(apply(Function::exp, {whole}), "exp: wants f32 or f64, got i32", TypeError);
+    CHECK_THROWS_WITH_AS(apply(Function::exp, {whole}), "exp: wants f32, f64, f16 or bf16, got i32", TypeError);
     CHECK_THROWS_AS(apply(Function::neg, {Expression::cast(whole, DType::boolean)}), TypeError);
     CHECK_THROWS_AS(apply(Function::where, {x, x, x}), TypeError);
     CHECK_THROWS_WITH_AS(apply(Function::add, {x}), "add: wants 2 inputs and 0 parameters, got 1 and 0", ValueError);

@@ -115,6 +115,67 @@ TEST_CASE("matmul: gemv, f64") {
     if (device().info().fp64) check_all("gemv", DType::f64);
 }
 
+TEST_CASE("matmul: f16 and bf16, added up in f32 and rounded once") {
+    for (const std::string_view strategy : {"tiled", "packed", "blocked", "split", "local", "gemv"}) {
+        const Environment set("DECLIVITY_MATMUL", std::string(strategy));
+        const auto family = family_for(strategy);
+        const bool local = strategy == "local", gemv = strategy == "gemv";
+        CAPTURE(strategy);
+        // Dense and transposed, edges of tiles, vectors of 4, several blocks of k, one row.
+        std::vector<MatmulCase> cases{{2, 7, 18, 5, Lie::transposed, Lie::dense}, {2, 8, 12, 20, Lie::dense, Lie::transposed}, {1, 3, 50, 1024, Lie::dense, Lie::transposed, true},
+                                      {1, 61, 70, 801, Lie::transposed, Lie::dense, true}, {3, 24, 80, 133, Lie::repeated, Lie::transposed, true}, {1, 1, 400, 500, Lie::dense, Lie::dense, true}};
+        if (!local) cases.insert(cases.end(), {{1, 33, 47, 1290, Lie::sliced, Lie::scattered, true}, {3, 17, 1, 4}, {1, 1, 1, 1}, {1, 1, 6, 5, Lie::transposed, Lie::scattered}, {4, 130, 260, 100, Lie::dense, Lie::sliced, true}});
+        if (gemv) cases.insert(cases.end(), {{2, 1, 20, 16, Lie::dense, Lie::transposed}, {1, 2, 5, 50000, Lie::dense, Lie::dense, true}});
+        // A few for slow checkers.
+        if (small_cases()) cases = gemv ? std::vector<MatmulCase>{{1, 1, 20, 16, Lie::dense, Lie::transposed}} : std::vector<MatmulCase>{{1, 5, 18, 8, Lie::transposed, Lie::dense}};
+        for (const MatmulCase& one : cases) {
+            if (gemv && std::min(one.m, one.n) > 4) continue;
+            for (const DType dtype : {DType::f16, DType::bf16}) {
+                if ((small_cases() || local) && (dtype == DType::bf16) != (one.m % 2 == 0)) continue;
+                check(one, dtype);
+            }
+        }
+    }
+    // Both would have to convert again and again, or do not know them.
+    const View a = random_tensor({1, 4, 40}, 1, DType::f16).view(), b = ops::permuted(random_tensor({1, 5, 40}, 2, DType::f16).view(), {0, 2, 1}), out = View::make(device(), DType::f16, {1, 4, 5});
+    const ops::MatmulProblem problem{.a = a, .b = b, .out = out, .batch = 1, .m = 4, .n = 5, .k = 40};
+    CHECK_FALSE(ops::matmul_dot_serves(problem));
+    CHECK_FALSE(ops::matmul_clblast_serves(problem));
+    for (const Family family : {Family::cpu_like, Family::gpu_like}) {
+        const ops::FamilyScope scope(family);
+        const Environment none("DECLIVITY_MATMUL", std::nullopt);
+        check({1, 4, 5, 40, Lie::dense, Lie::transposed}, DType::f16);
+    }
+    CHECK_THROWS_WITH_AS(ops::matmul(a, random_tensor({1, 40, 5}, 2, DType::bf16).view(), out), "matmul: wants a and b of one type, got f16 and bf16", TypeError);
+    CHECK_THROWS_WITH_AS(ops::matmul(a, b, View::make(device(), DType::f32, {1, 4, 5})), "matmul: wants a and out of one type, got f16 and f32", TypeError);
+}
+
+TEST_CASE("matmul: an epilogue over halves is part of the one rounding") {
+    for (const DType dtype : {DType::f16, DType::bf16})
+        for (const std::int64_t k : {std::int64_t{12}, std::int64_t{small_cases() ? 20 : 1200}}) {
+            if (small_cases() && (dtype == DType::bf16 || k > 12)) continue;
+            const MatmulCase one{1, 4, 24, k, Lie::dense, Lie::transposed};
+            const auto a = matmul_operand(one.a, 1, one.m, k, 1, dtype), b = matmul_operand(one.b, 1, k, one.n, 2, dtype);
+            const Tensor bias = random_tensor({one.n}, 3, dtype), residual = random_tensor({1, one.m, one.n}, 4, dtype);
+            const Shape shape{1, one.m, one.n};
+            const auto apply = [](Function function, std::initializer_list<Expression> inputs) { return Expression::apply(function, std::vector<Expression>(inputs)); };
+            const Expression tail = apply(Function::relu, {apply(Function::add, {apply(Function::add, {Expression::operator_result(dtype, shape), bias.view()}), residual.view()})});
+            auto wanted = matmul_reference(one, a.elements, b.elements);
+            for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] = std::max(0.0, wanted[i] + values(bias)[i % 24] + values(residual)[i]);
+            for (const std::string_view strategy : {"blocked", "local", "gemv"}) {
+                CAPTURE(strategy);
+                CAPTURE(name_of(dtype));
+                CAPTURE(k);
+                const Environment set("DECLIVITY_MATMUL", std::string(strategy));
+                const auto family = family_for(strategy);
+                const Guarded result(shape, dtype);
+                ops::matmul(a.view, b.view, result.out, {tail});
+                CHECK(difference(Tensor(result.out), wanted, one.allowed(dtype)) == "");
+                CHECK(result.intact());
+            }
+        }
+}
+
 TEST_CASE("matmul: local, every tile and way to read, with sums as a whole and in parts") {
     const ops::FamilyScope scope(Family::gpu_like);
     std::vector<MatmulCase> cases;

@@ -31,8 +31,13 @@ struct MatmulCase {
     [[nodiscard]] double bytes(DType dtype) const {
         return static_cast<double>(size_of(dtype)) * static_cast<double>(batch * (m * k + k * n + m * n));
     }
-    /// For inputs in [-1, 1): the error of a sum of k products.
-    [[nodiscard]] Tolerance allowed(DType dtype) const { return tolerance(dtype, static_cast<double>(k)); }
+    /// For inputs in [-1, 1): the error of a sum of k products, and of halves half a unit of the last place, once.
+    [[nodiscard]] Tolerance allowed(DType dtype) const {
+        Tolerance out = tolerance(compute_type(dtype), static_cast<double>(k));
+        if (dtype == DType::f16) out.absolute += 0x1p-25;
+        if (is_half(dtype)) out.relative += dtype == DType::f16 ? 0x1p-11 : 0x1p-8;
+        return out;
+    }
     [[nodiscard]] std::string name() const {
         static constexpr const char* kLies[] = {"dense", "transposed", "repeated", "sliced", "scattered"};
         return fmt::format("{} x ({} x {} x {}), a {}, b {}", batch, m, k, n, kLies[static_cast<int>(a)], kLies[static_cast<int>(b)]);

@@ -46,6 +46,37 @@ TEST_CASE("reductions of floats agree with the reference") {
     }
 }
 
+TEST_CASE("reductions of halves are those of f32, rounded once") {
+    int number = 0;
+    for (const ReduceCase& one : reduce_cases()) {
+        if (one.large && (small_cases() || one.shape.numel() > 1'000'000)) continue;
+        if (one.shape.numel() == 0 || (small_cases() && number++ % 6 != 0)) continue;
+        const DType dtype = one.shape.numel() % 2 == 0 ? DType::f16 : DType::bf16;
+        const Tensor x = one.input(dtype, 3, -1, 2);
+        const auto elements = values(x);
+        for (const Family family : kFamilies)
+            for (const Reduce kind : {Reduce::sum, Reduce::mean, Reduce::max}) {
+                if (small_cases() && kind == Reduce::mean) continue;
+                const ops::FamilyScope scope(family);
+                CAPTURE(family == Family::cpu_like ? "CPU-like" : "GPU-like");
+                CAPTURE(one.name);
+                CAPTURE(ops::name_of(kind));
+                CAPTURE(name_of(dtype));
+                Tolerance allowed = one.tolerance(kind, DType::f32);
+                // Half a unit of the last place.
+                if (kind != Reduce::max) allowed.relative += dtype == DType::f16 ? 0x1.01p-11 : 0x1.01p-8, allowed.absolute += 0x1p-25;
+                const Tensor result(ops::reduce(kind, x.view(), one.axes, false));
+                CHECK(result.dtype() == dtype);
+                CHECK(difference(result, reference_reduce(kind, elements, one.shape, one.axes), allowed) == "");
+            }
+    }
+    // Far more than f16 could count in steps of one, and a mean whose sum is too large for it.
+    CHECK(static_cast<float>(sum(ones({5000}, {DType::f16})).item<float16>()) == 5000);
+    CHECK(static_cast<float>(mean(full({3000}, 60000, {DType::f16})).item<float16>()) == 60000);
+    const ops::View whole = zeros({2, 3}, {DType::bf16}).view(), wide = zeros({3}).view();
+    CHECK_THROWS_WITH_AS(ops::reduce(Reduce::sum, whole, {0}, wide), "sum: wants an output of type bf16, got f32", TypeError);
+}
+
 TEST_CASE("reductions of integers are exact") {
     // Each type is a kernel of its own, so a few shapes that go through all of its parts.
     const ReduceCase rows{.name = "rows", .shape = {5, 95}, .axes = {1}}, columns{.name = "columns", .shape = {9, 5}, .axes = {0}};
@@ -158,8 +189,9 @@ TEST_CASE("gradients of reductions") {
 TEST_CASE("argmax agrees with the reference") {
     for (const ArgmaxCase& one : argmax_cases()) {
         if (one.large && small_cases()) continue;
-        for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64, DType::i8, DType::u8, DType::boolean}) {
+        for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64, DType::i8, DType::u8, DType::boolean, DType::f16, DType::bf16}) {
             if (!is_floating(dtype) && one.shape.rank() != 2) continue;  // each type is a kernel of its own
+            if (is_half(dtype) && (one.shape.numel() > 10000 || one.shape.rank() != 2)) continue;  // they are cast first
             const Tensor x = random_tensor(one.shape, 9, dtype, is_floating(dtype) ? -1 : 0, is_floating(dtype) ? 1 : dtype == DType::boolean ? 2 : 120);
             const auto expected = reference_argmax(values(x), one.shape, one.axis);
             for (const Family family : kFamilies) {
@@ -218,7 +250,7 @@ TEST_CASE("what reductions refuse") {
     CHECK_THROWS_WITH_AS(sum(x, {2}), "sum: wants an axis in [-2, 1], got 2", ShapeError);
     CHECK_THROWS_WITH_AS(sum(x, {1, -1}), "sum: wants each axis once, got [1, -1] for 2 axes", ShapeError);
     CHECK_THROWS_AS(sum(zeros({}), {0}), ShapeError);
-    CHECK_THROWS_WITH_AS(mean(x.to(DType::i32)), "mean: wants f32 or f64 (convert with .to(DType)), got i32", TypeError);
+    CHECK_THROWS_WITH_AS(mean(x.to(DType::i32)), "mean: wants f32, f64, f16 or bf16 (convert with .to(DType)), got i32", TypeError);
     CHECK_THROWS_WITH_AS(max(Tensor()), "max: wants a tensor, got an undefined one", ValueError);
     CHECK_THROWS_WITH_AS(ops::reduce(Reduce::sum, x.view(), {0}, zeros({2}).view()), "sum: wants an output of shape [3], got [2]", ShapeError);
     CHECK_THROWS_WITH_AS(ops::reduce(Reduce::sum, x.view(), {0}, zeros({3}, {.dtype = DType::f64}).view()),

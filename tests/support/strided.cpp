@@ -40,8 +40,8 @@ std::string StridedArray::check() const {
     whole.shape = {static_cast<std::int64_t>(memory_.size())};
     whole.strides = {1};
     std::vector<double> wanted = memory_;
-    if (view_.dtype == DType::f32)
-        for (double& value : wanted) value = static_cast<float>(value);
+    if (is_floating(view_.dtype))
+        for (double& value : wanted) value = as_type(value, view_.dtype);
     return difference(Tensor(whole), wanted, {});
 }
 
@@ -68,7 +68,7 @@ StridedArray random_strided(const Shape& shape, Random& random, Broadcast broadc
     }
     const std::int64_t total = offset + stride + 3;
     auto memory = random_values(total, static_cast<std::uint64_t>(random.below(1 << 30)), -100, 100);
-    for (double& value : memory) value = dtype == DType::boolean ? (value > 0 ? 1 : 0) : is_floating(dtype) ? static_cast<float>(value) : static_cast<double>(static_cast<int>(std::abs(value)));
+    for (double& value : memory) value = dtype == DType::boolean ? (value > 0 ? 1 : 0) : is_floating(dtype) ? as_type(as_type(value, dtype), DType::f32) : static_cast<double>(static_cast<int>(std::abs(value)));
     return {memory, dtype, offset, own, strides};
 }
 

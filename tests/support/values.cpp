@@ -42,6 +42,8 @@ Tensor tensor(const std::vector<double>& values, const Shape& shape, DType dtype
         case DType::u8: return converted<std::uint8_t>(values, shape);
         case DType::i32: return converted<std::int32_t>(values, shape);
         case DType::i64: return converted<std::int64_t>(values, shape);
+        case DType::f16: return converted<float16>(values, shape);
+        case DType::bf16: return converted<bfloat16>(values, shape);
         case DType::boolean: break;
     }
     return converted<std::uint8_t>(values, shape).to(DType::boolean);
@@ -58,10 +60,27 @@ std::vector<double> values(const Tensor& tensor) {
         case DType::i8: return widened<std::int8_t>(tensor);
         case DType::i32: return widened<std::int32_t>(tensor);
         case DType::i64: return widened<std::int64_t>(tensor);
+        case DType::f16: return widened<float16>(tensor);
+        case DType::bf16: return widened<bfloat16>(tensor);
         case DType::u8:
         case DType::boolean: return widened<std::uint8_t>(tensor);
     }
     return {};
+}
+
+double as_type(double value, DType dtype) {
+    switch (dtype) {
+        case DType::f32: return static_cast<float>(value);
+        case DType::f64: return value;
+        case DType::i8: return static_cast<std::int8_t>(static_cast<std::int64_t>(value));
+        case DType::u8: return static_cast<std::uint8_t>(static_cast<std::int64_t>(value));
+        case DType::i32: return static_cast<std::int32_t>(static_cast<std::int64_t>(value));
+        case DType::i64: return static_cast<double>(static_cast<std::int64_t>(value));
+        case DType::boolean: return value != 0 ? 1 : 0;
+        case DType::f16: return float16(value);
+        case DType::bf16: return bfloat16(value);
+    }
+    return 0;
 }
 
 Tolerance tolerance(DType dtype, double terms, double scale) {

@@ -18,6 +18,9 @@ Tensor random_tensor(const Shape& shape, std::uint64_t seed, DType dtype = DType
 /// The elements of a tensor of any type as doubles.
 std::vector<double> values(const Tensor& tensor);
 
+/// The double as the type holds it: rounded to the nearest, or with the high bits dropped.
+double as_type(double value, DType dtype);
+
 /// Largest |actual - expected| allowed: absolute + relative * |expected|.
 struct Tolerance {
     double absolute = 0;

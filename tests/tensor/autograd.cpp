@@ -271,7 +271,7 @@ TEST_CASE("backward: what it refuses") {
 TEST_CASE("requires_grad: leaves of f32 and f64 only") {
     for (const DType dtype : {DType::i8, DType::u8, DType::i32, DType::i64, DType::boolean}) {
         Tensor whole = zeros({2}, {dtype});
-        const std::string message = "set_requires_grad: wants f32 or f64, got " + std::string(name_of(dtype));
+        const std::string message = "set_requires_grad: wants f32, f64, f16 or bf16, got " + std::string(name_of(dtype));
         CHECK_THROWS_WITH_AS(whole.set_requires_grad(), message.c_str(), TypeError);
         CHECK_NOTHROW(whole.set_requires_grad(false));
         CHECK_FALSE(whole.requires_grad());

@@ -20,7 +20,7 @@ namespace {
 using Task = std::variant<ops::Conv2dShape, ops::MatmulShape>;
 
 constexpr const char* kGrammar =
-    "wants 'conv2d N C H W K R S [stride A[,B]] [padding A[,B]] [dilation A[,B]] [groups G] [f64]' or 'matmul BATCH M N K [NN|NT|TN|TT] [f64]'";
+    "wants 'conv2d N C H W K R S [stride A[,B]] [padding A[,B]] [dilation A[,B]] [groups G] [f64]' or 'matmul BATCH M N K [NN|NT|TN|TT] [f64|f16|bf16]'";
 
 [[noreturn]] void refuse(const std::vector<std::string>& words) { throw ValueError(fmt::format("tune: {}, got '{}'", kGrammar, fmt::join(words, " "))); }
 
@@ -53,6 +53,8 @@ Task task_of(const std::vector<std::string>& words) {
         for (std::size_t i = 5; i < words.size(); ++i) {
             const std::string& word = words[i];
             if (word == "f64") shape.dtype = DType::f64;
+            else if (word == "f16") shape.dtype = DType::f16;
+            else if (word == "bf16") shape.dtype = DType::bf16;
             else if (word == "NN" || word == "NT" || word == "TN" || word == "TT") shape.a_transposed = word[0] == 'T', shape.b_transposed = word[1] == 'T';
             else refuse(words);
         }

@@ -63,7 +63,8 @@ class DECLIVITY_API Expression {
     static Expression gradient(Function function, int input, const Expression& result_gradient, std::span<const Expression> inputs,
                                const Expression& result, std::span<const double> parameters);
     /// Another type: to bool means "is not 0". From floating to integers the fraction is dropped, numbers out of range
-    /// become the nearest in range, NaN becomes 0; between integers high bits are dropped.
+    /// become the nearest in range, NaN becomes 0; between integers high bits are dropped. To f16 and bf16 to nearest, ties to
+    /// even, once; from integers by way of f32.
     static Expression cast(const Expression& from, DType to);
 
     [[nodiscard]] explicit operator bool() const noexcept { return node_ != nullptr; }

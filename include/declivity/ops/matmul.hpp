@@ -6,14 +6,14 @@
 
 namespace declivity::ops {
 
-/// out[b] = a[b] x b[b] for matrices a (batch, M, K), b (batch, K, N), out (batch, M, N, dense), f32 or f64. The
+/// out[b] = a[b] x b[b] for matrices a (batch, M, K), b (batch, K, N), out (batch, M, N, dense), all f32, f64, f16 or bf16. The
 /// matrices may have any strides, so a transposed operand is a permuted view and a broadcast one has stride 0.
 ///
 /// Strategies for CPU-like devices: "blocked" (register tiles over blocks that a work-group copies for itself), "split" (the same
 /// over parts of long sums, which are then added), "packed" (register tiles over operands that are copied as a whole first) and
 /// "dot" (dot products in place, where the elements along K are neighbours in both); for GPU-like ones: "local" (tiles in local
 /// memory) and "gemv" (a matrix and up to 4 vectors); for both "clblast" (the CLBlast library) and "tiled" (register tiles in
-/// place, serves everything). DECLIVITY_MATMUL names one to use wherever it can serve.
+/// place, serves everything). "dot" and "clblast" serve no f16 and bf16, whose products are added up in f32. DECLIVITY_MATMUL names one to use wherever it can serve.
 ///
 /// Epilogues of the form activation(alpha * result + bias + beta * residual) are applied on the way by "blocked", "dot",
 /// "local" and "gemv": bias is a number for each column, residual has the shape of the result, activation is any elementwise

@@ -9,8 +9,8 @@
 namespace declivity::ops {
 
 enum class Reduce : std::uint8_t {
-    sum,   ///< f32 and f64 in their own type, every integer type and bool in i64; 0 for no elements
-    mean,  ///< f32 and f64; NaN for no elements
+    sum,   ///< floating numbers in their own type, f16 and bf16 added up in f32, every integer type and bool in i64; 0 for no elements
+    mean,  ///< floating numbers; NaN for no elements
     max,   ///< any type; a NaN among the elements is the result
     min,
 };

@@ -62,16 +62,19 @@ DECLIVITY_API void require_dense(std::string_view function, std::string_view nam
 DECLIVITY_API void require_rank(std::string_view function, std::string_view name, const View& view, int rank, std::string_view axes);
 /// @throws ShapeError unless the view has this shape
 DECLIVITY_API void require_shape(std::string_view function, std::string_view name, const View& view, const Shape& shape);
-/// @throws TypeError unless the view is f32 or f64
+/// @throws TypeError unless the view is f32 or f64, the types that all kernels for floating numbers serve
 DECLIVITY_API void require_floating(std::string_view function, std::string_view name, const View& view);
 /// @throws TypeError or DeviceError unless both have one type and live on one device
 DECLIVITY_API void require_alike(std::string_view function, std::string_view name_a, const View& a, std::string_view name_b, const View& b);
 /// @throws DeviceError unless both live on one device
 DECLIVITY_API void require_same_device(std::string_view function, const View& a, const View& b);
 
-/// What a type is called in OpenCL C: "float", "uchar" for bool, ...
+/// What an element in memory is called in OpenCL C: "float", "uchar" for bool, "ushort" for f16 and bf16, ...
 DECLIVITY_API std::string_view cl_type(DType type);
-/// The defines that math.clh and the kernels want for a floating type: REAL and, for f64, REAL_IS_DOUBLE.
+/// The defines that math.clh and the kernels want for a floating type: REAL, that of its arithmetic, and, for f64, REAL_IS_DOUBLE.
 DECLIVITY_API Defines real_defines(DType type);
+/// And those of kernels that read and write halves (cl_kernels/storage.clh): STORED_AS for operands, OUTPUT_AS for results. Both
+/// are computed with as the same type.
+DECLIVITY_API Defines storage_defines(DType stored, DType output);
 
 }  // namespace declivity::ops

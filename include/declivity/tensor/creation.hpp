@@ -34,7 +34,7 @@ struct RandomState {
 DECLIVITY_API RandomState random_state(const Device& device);
 DECLIVITY_API void set_random_state(const Device& device, const RandomState& state);
 
-/// Evenly distributed in [low, high).
+/// Evenly distributed in [low, high); f16 and bf16 are rounded from f32, and so may be `high`.
 DECLIVITY_API Tensor uniform(const Shape& shape, double low = 0, double high = 1, const TensorOptions& options = {});
 /// Normally distributed.
 DECLIVITY_API Tensor normal(const Shape& shape, double mean = 0, double deviation = 1, const TensorOptions& options = {});

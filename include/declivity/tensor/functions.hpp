@@ -1,7 +1,7 @@
 // Floor 3. The catalogue of differentiable functions.
 //
 // Elementwise functions broadcast as NumPy does. Every function checks shapes, types and devices at once and throws
-// ShapeError, TypeError, DeviceError or ValueError with its own name in front.
+// ShapeError, TypeError, DeviceError or ValueError with its own name in front. All but convolution and pooling take f16 and bf16: in f32 arithmetic.
 #pragma once
 
 #include <cstdint>

@@ -83,7 +83,7 @@ class DECLIVITY_API Tensor {
 
     /// This tensor on another device, or itself when it is there already. Differentiable.
     [[nodiscard]] Tensor to(const Device& device) const;
-    /// This tensor in another type, or itself. Differentiable between f32 and f64.
+    /// This tensor in another type, or itself. Differentiable between floating types.
     [[nodiscard]] Tensor to(DType dtype) const;
     /// A dense copy with memory of its own, outside of any graph.
     [[nodiscard]] Tensor clone() const;
