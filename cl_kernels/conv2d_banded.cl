@@ -62,8 +62,7 @@ ALONE void find_taps(const struct Banded* d, const int b, const int a, struct Ta
     taps->at[taps->count] = (int2)(0);
 }
 
-// Rows [0, rows) of one filter's out from the sums of its phases, `apart` elements from one another; `end` is where what may be
-// Where a tile goes: the first vector of its first row of sums, and elements from one row to the next.
+// What a tile is made of.
 struct Tile {
     __global const REAL* left[ROWS];  // the filters
     __global const REAL* bias;

@@ -231,8 +231,7 @@ struct Tile {
     int narrow;          // what is left of the last image's columns fills but one vector
 };
 
-// A tile: rows of weights times `steps` rows of copied windows. A function of its own, since inlined into the kernel it takes
-// twice as long to compile; so do those above.
+// A tile: rows of weights times `steps` rows of copied windows.
 ALONE void multiply(const struct Conv* d, const Left a, __local const REAL* right, const int steps, const struct Tile t, __global REAL* out, __global const REAL* bias) {
 #if A_FORM == 1
     __global const REAL* left = a;

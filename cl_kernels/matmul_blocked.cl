@@ -246,7 +246,6 @@ void multiply(const int vectors, const Left a, __local const REAL* right, const 
     }
 }
 
-// Functions of their own, since inlined into one they take twice as long to compile.
 #define MULTIPLY(NAME, VECTORS_HERE)                                                                                            \
     ALONE void NAME(const Left left, __local const REAL* right, const int steps, const struct Tile t, \
                                                __global OUTPUT* out, const struct Tail tail) {                                   \

@@ -27,8 +27,6 @@ struct Tile {
     long column, at;     // of the first element: its column, and its place in the result
 };
 
-// Functions of their own, since inlined they double the time of compilation.
-
 ALONE void store_tile(const struct Tile t, const REAL* parts, __global REAL* out, const struct Tail tail) {
     long at = t.at;
     for (int i = 0; i < t.height; ++i, at += t.pitch, parts += COLUMNS * VW)
