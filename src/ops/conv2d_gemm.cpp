@@ -2,6 +2,7 @@
 // backward_input, on CPU-like devices.
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <span>
 
 #include <fmt/format.h>
@@ -18,7 +19,6 @@ namespace {
 
 constexpr std::int64_t kBlockBytes = 256 * 1024;  // of windows, that stay in the second cache
 constexpr std::int64_t kBlockK = 256;             // a panel of windows and one of weights then stay in the first cache
-constexpr std::int64_t kGroupsPerUnit = 4;        // so that all compute units end at about the same time
 constexpr std::int64_t kFlipChannels = 16, kFlipPanels = 4;  // FLIP_CHANNELS, FLIP_PANELS
 constexpr std::int64_t kFewPositions = 1024;      // with so few, packing the weights costs more than their use in place
 constexpr double kGain = 0.92;                    // that a later tile must promise
@@ -62,6 +62,26 @@ View flipped(const Conv2dProblem& problem, const Conv2dSum& sum, const View& wei
     return packed;
 }
 
+struct Split {
+    std::int64_t panels_each, row_panels_each;
+};
+
+/// The work-groups, cut so that the unit with the most of them ends first: in cycles for each k, a group copies the windows of its panels,
+/// reads its weights, and multiplies each with each.
+Split choose_split(std::int64_t panels, std::int64_t row_panels, std::int64_t groups, const RegisterTile& tile, std::int64_t most_panels, std::int64_t units) {
+    constexpr double copied_vector = 4, read_weight = 0.4, multiplied_vector = 0.5;
+    Split best{.panels_each = 1, .row_panels_each = row_panels};
+    double least = std::numeric_limits<double>::infinity();
+    for (std::int64_t cut = 1; cut <= std::min(row_panels, units * 2); ++cut)
+        for (std::int64_t each = 1; each <= std::min(panels, most_panels); ++each) {
+            const std::int64_t rows_each = ceil_div(row_panels, cut), all = ceil_div(panels, each) * ceil_div(row_panels, rows_each) * groups;
+            const auto vectors = static_cast<double>(each * tile.vectors), rows = static_cast<double>(rows_each * tile.rows);
+            const double cost = static_cast<double>(ceil_div(all, units)) * (vectors * copied_vector + rows * (vectors * multiplied_vector + read_weight));
+            if (cost < least) least = cost, best = {.panels_each = each, .row_panels_each = rows_each};
+        }
+    return best;
+}
+
 void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, const View& weight, const View& out, const std::optional<View>& bias, std::string_view variant) {
     const Device device = out.device();
     const VectorForm form = vector_form(device, problem.dtype);
@@ -80,13 +100,7 @@ void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, 
     const std::int64_t unit = forward || packed ? 1 : taps, units_of_k = std::max<std::int64_t>(1, inner / unit);
     const std::int64_t k_block = unit * ceil_div(units_of_k, ceil_div(units_of_k, std::max<std::int64_t>(1, most_k / unit)));
     const std::int64_t panels = ceil_div(positions, columns), row_panels = ceil_div(sum.filters, tile.rows);
-    const std::int64_t units = device.info().compute_units, wanted = units * kGroupsPerUnit;
-    std::int64_t panels_each = std::clamp<std::int64_t>(panels * problem.groups / wanted, 1, std::min(kMostPanels, block / (k_block * columns + form.vector)));
-    panels_each = ceil_div(panels, ceil_div(panels, panels_each));
-    const std::int64_t column_groups = ceil_div(panels, panels_each) * problem.groups;
-    // Each group of rows copies the windows again, so there are few.
-    const std::int64_t row_groups = ceil_div(units, column_groups) * (column_groups < units * 2 ? 2 : 1);
-    const std::int64_t row_panels_each = ceil_div(row_panels, std::min(row_groups, row_panels));
+    const auto [panels_each, row_panels_each] = choose_split(panels, row_panels, problem.groups, tile, std::min(kMostPanels, block / (k_block * columns + form.vector)), device.info().compute_units);
     const Conv arguments{.x_image = x.shape[1] * x.shape[2] * x.shape[3], .x_channel = x.shape[2] * x.shape[3], .x_count = x.numel(),
                          .out_image = out.shape[1] * out.shape[2] * out.shape[3], .out_channel = out.shape[2] * out.shape[3], .out_first = sum.out_first,
                          .a_group = packed ? row_panels * tile.rows * inner : weight.numel() / problem.groups,
