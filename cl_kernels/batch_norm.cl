@@ -81,11 +81,6 @@ ALONE void batch_norm_statistics_part(const size_t id0, const size_t id1, const 
     parts[parts_offset + 2 * (split * sizes.columns + c) + 1] = squares;
 }
 
-__kernel void batch_norm_statistics(const struct Sizes sizes, __global const REAL* restrict x_base, const long x_offset,
-                                    __global REAL* restrict parts, const long parts_offset) {
-    batch_norm_statistics_part(get_global_id(0), get_global_id(1), sizes, x_base, x_offset, parts, parts_offset);
-}
-
 ALONE void batch_norm_gradient_sums_part(const size_t id0, const size_t id1, const struct Sizes sizes, __global const REAL* restrict x_base,
                                          const long x_offset, __global const REAL* restrict g_base, const long g_offset,
                                          __global const REAL* restrict mean, const long mean_offset, __global REAL* restrict parts,
@@ -105,13 +100,6 @@ ALONE void batch_norm_gradient_sums_part(const size_t id0, const size_t id1, con
     }
     parts[parts_offset + 2 * (split * sizes.columns + c)] = sum;
     parts[parts_offset + 2 * (split * sizes.columns + c) + 1] = products;
-}
-
-__kernel void batch_norm_gradient_sums(const struct Sizes sizes, __global const REAL* restrict x_base, const long x_offset,
-                                       __global const REAL* restrict g_base, const long g_offset, __global const REAL* restrict mean,
-                                       const long mean_offset, __global REAL* restrict parts, const long parts_offset) {
-    batch_norm_gradient_sums_part(get_global_id(0), get_global_id(1), sizes, x_base, x_offset, g_base, g_offset, mean, mean_offset, parts,
-                                  parts_offset);
 }
 
 #elif FORM == 1
@@ -144,11 +132,6 @@ ALONE void batch_norm_statistics_part(const size_t id0, const size_t id1, const 
     }
 }
 
-__kernel void batch_norm_statistics(const struct Sizes sizes, __global const REAL* restrict x_base, const long x_offset,
-                                    __global REAL* restrict parts_base, const long parts_offset) {
-    batch_norm_statistics_part(get_global_id(0), get_global_id(1), sizes, x_base, x_offset, parts_base, parts_offset);
-}
-
 ALONE void batch_norm_gradient_sums_part(const size_t id0, const size_t id1, const struct Sizes sizes, __global const REAL* restrict x_base,
                                          const long x_offset, __global const REAL* restrict g_base, const long g_offset,
                                          __global const REAL* restrict mean_base, const long mean_offset, __global REAL* restrict parts_base,
@@ -174,13 +157,6 @@ ALONE void batch_norm_gradient_sums_part(const size_t id0, const size_t id1, con
         parts[2 * k] = sum[k];
         parts[2 * k + 1] = products[k];
     }
-}
-
-__kernel void batch_norm_gradient_sums(const struct Sizes sizes, __global const REAL* restrict x_base, const long x_offset,
-                                       __global const REAL* restrict g_base, const long g_offset, __global const REAL* restrict mean_base,
-                                       const long mean_offset, __global REAL* restrict parts_base, const long parts_offset) {
-    batch_norm_gradient_sums_part(get_global_id(0), get_global_id(1), sizes, x_base, x_offset, g_base, g_offset, mean_base, mean_offset, parts_base,
-                                  parts_offset);
 }
 
 #else
@@ -242,6 +218,22 @@ __kernel void batch_norm_gradient_sums(const struct Sizes sizes, const int lanes
     if (group.lane != 0 || group.row >= sizes.columns) return;
     parts[parts_offset + 2 * (split * sizes.columns + column)] = sum;
     parts[parts_offset + 2 * (split * sizes.columns + column) + 1] = products;
+}
+
+#endif
+
+#if FORM != 2
+
+__kernel void batch_norm_statistics(const struct Sizes sizes, __global const REAL* restrict x_base, const long x_offset,
+                                    __global REAL* restrict parts_base, const long parts_offset) {
+    batch_norm_statistics_part(get_global_id(0), get_global_id(1), sizes, x_base, x_offset, parts_base, parts_offset);
+}
+
+__kernel void batch_norm_gradient_sums(const struct Sizes sizes, __global const REAL* restrict x_base, const long x_offset,
+                                       __global const REAL* restrict g_base, const long g_offset, __global const REAL* restrict mean_base,
+                                       const long mean_offset, __global REAL* restrict parts_base, const long parts_offset) {
+    batch_norm_gradient_sums_part(get_global_id(0), get_global_id(1), sizes, x_base, x_offset, g_base, g_offset, mean_base, mean_offset, parts_base,
+                                  parts_offset);
 }
 
 #endif

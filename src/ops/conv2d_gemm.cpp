@@ -9,7 +9,6 @@
 
 #include "conv2d_gemm.hpp"
 #include "conv2d_sum.hpp"
-#include "conv2d_tiled.hpp"
 #include "local_block.hpp"
 #include "panels.hpp"
 
@@ -22,6 +21,7 @@ constexpr std::int64_t kBlockK = 256;             // a panel of windows and one 
 constexpr std::int64_t kFlipChannels = 16, kFlipPanels = 4;  // FLIP_CHANNELS, FLIP_PANELS
 constexpr std::int64_t kFewPositions = 1024;      // with so few, packing the weights costs more than their use in place
 constexpr double kGain = 0.92;                    // that a later tile must promise
+constexpr std::int64_t kMostTaps = 128;            // of backward_weights: the sums of a tile lie in local memory for each
 constexpr std::int64_t kMostPanels = 16;          // of a work-group
 
 // Few, because each is a kernel to compile: for 32 registers, and for 16.
@@ -135,7 +135,7 @@ class Conv2dGemm final : public Conv2dStrategy {
 
     /// Positions within a plane are 32-bit numbers here.
     [[nodiscard]] bool can_serve(const Conv2dProblem& problem) const override {
-        if (problem.family != Family::cpu_like || (problem.direction == Conv2dDirection::backward_weights && problem.taps() > tiled::kMaxTaps)) return false;
+        if (problem.family != Family::cpu_like || (problem.direction == Conv2dDirection::backward_weights && problem.taps() > kMostTaps)) return false;
         std::array<std::int64_t, 2> reach{};
         for (std::size_t i = 0; i < 2; ++i) {
             reach[i] = problem.input[i] + 2 * problem.padding[i] + problem.filter[i] * problem.dilation[i] + 2 * problem.stride[i];

@@ -109,9 +109,8 @@ void matmul_blocked(const MatmulProblem& problem) {
     const TailArguments arguments(tail, a);
     const Kernel kernel(out.device(), {"matmul_blocked.cl", "matmul_blocked", defines});
     const auto groups = [](std::int64_t all, std::int64_t each) { return static_cast<std::size_t>(ceil_div(all, each)); };
-    const LocalMemory block{static_cast<std::size_t>(plan.block) * size_of(compute_type(out.dtype))};
     launch(kernel, {{groups(plan.column_panels, plan.columns_each), groups(plan.row_panels, plan.rows_each), groups(batch, plan.matrices_each)}, {1, 1, 1}},
-           arguments.behind({product, block, a.argument(), b.argument(), rounded.exact().argument()}));
+           arguments.behind({product, local_memory(plan.block, compute_type(out.dtype)), a.argument(), b.argument(), rounded.exact().argument()}));
     rounded.round();
 }
 

@@ -5,6 +5,7 @@
 
 #include <declivity/runtime/launch.hpp>
 
+#include "local_block.hpp"
 #include "matmul_strategies.hpp"
 #include "panels.hpp"
 #include "vector_form.hpp"
@@ -49,7 +50,6 @@ void multiply_panels(const View& a, const View& b, const View& out, std::int64_t
     while (groups() < wanted && rows_each + columns_each > 2)
         if (rows_each >= columns_each) rows_each = ceil_div(rows_each, 2);
         else columns_each = ceil_div(columns_each, 2);
-    const auto narrow = [](std::int64_t value) { return static_cast<std::int32_t>(value); };
     const Product product{.m = m, .n = n, .k = k, .a_batch = a.shape[0] == 1 ? 0 : a.shape[1], .b_batch = b.shape[0] == 1 ? 0 : b.shape[1], .out_batch = out.strides[0],
                           .a_panels = narrow(a_panels), .b_panels = narrow(b_panels), .a_panels_each = narrow(rows_each), .b_panels_each = narrow(columns_each),
                           // Blocks of equal length: a short last one would only cost.

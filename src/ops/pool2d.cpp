@@ -5,6 +5,7 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
+#include "local_block.hpp"
 #include "work_split.hpp"
 
 namespace declivity::ops {
@@ -41,7 +42,6 @@ enum class Direction : std::uint8_t { forward, backward };
 
 Launch prepare(std::string name, Direction direction, const Shape& x, const Shape& out, DType dtype, const Device& device, const Pool2dParameters& parameters) {
     const bool cpu = family_of(device) == Family::cpu_like, forward = direction == Direction::forward;
-    const auto narrow = [](std::int64_t size) { return static_cast<std::int32_t>(size); };
     const std::int64_t planes = x[0] * x[1];
     Sizes sizes{.rows = planes * (forward ? out[2] : x[2]), .each = 1, .elements = forward ? x.numel() : out.numel(), .h = narrow(x[2]), .w = narrow(x[3]),
                 .p = narrow(out[2]), .q = narrow(out[3]), .band = 0};
