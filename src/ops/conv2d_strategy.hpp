@@ -68,6 +68,7 @@ std::span<const Conv2dStrategy* const> conv2d_strategies();
 const Conv2dStrategy& conv2d_banded();
 const Conv2dStrategy& conv2d_depthwise();
 const Conv2dStrategy& conv2d_depthwise_direct();
+const Conv2dStrategy& conv2d_depthwise_turned();
 const Conv2dStrategy& conv2d_direct();
 const Conv2dStrategy& conv2d_gemm();
 const Conv2dStrategy& conv2d_local();
