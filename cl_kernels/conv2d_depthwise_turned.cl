@@ -8,9 +8,8 @@
 // with zeros outside of the grid. forward gathers; backward_input without strides gathers from the gradient with flipped filters, and with
 // strides it scatters: the grid is what is made.
 //
-// Rows of small planes fill no vectors, and a stride leaves gaps in them. So the planes of VW channels are turned, a square of VW channels
-// and VW positions at a time (square.clh), and a band of the grid lies in local memory as [row][column][VW], with margins that keep zeros
-// for what is outside, or take what nobody asks for. Then neither strides nor edges are a case of their own.
+// Rows of small planes fill no vectors, and a stride leaves gaps in them. So the planes of VW channels are turned (turned.clh), and a band
+// of the grid lies in local memory as [row][column][VW], with margins that keep zeros for what is outside, or take what nobody asks for.
 //
 //   MODE            GATHER, SCATTER or WEIGHTS
 //   TAPS_H, TAPS_W  elements of the filter
@@ -19,9 +18,7 @@
 #define SCATTER 2
 #define WEIGHTS 3
 #define GROUP 1
-#include "alone.clh"
-#include "square.clh"
-#include "vectors.clh"
+#include "turned.clh"
 
 #define TAPS (TAPS_H * TAPS_W)
 
@@ -38,26 +35,7 @@ struct Turned {
     int filter, lot;                                     // where the filters and a turned square lie in the block
 };
 
-// Positions `from` to `from + count` (at most VW) of `here` (at most VW) planes that lie `stride` apart: position e goes to
-// to + place[e], channel c into lane c; those behind the last channel repeat it.
-ALONE void turn_in(__global const REAL* from, const long stride, const int here, const int count, __local REAL* to, __local const int* place) {
-    if (count == VW) {
-        VEC square[VW];
-        if (here == VW)
-            #pragma unroll
-            for (int c = 0; c < VW; ++c) square[c] = VLOAD(from + c * stride);
-        else
-            #pragma unroll
-            for (int c = 0; c < VW; ++c) square[c] = VLOAD(from + min(c, here - 1) * stride);
-        TURN_SQUARE(VEC, VW, square)
-        #pragma unroll
-        for (int e = 0; e < VW; ++e) VSTORE(square[e], to + place[e]);
-    } else
-        for (int e = 0; e < count; ++e)
-            for (int c = 0; c < VW; ++c) to[place[e] + c] = from[min(c, here - 1) * stride + e];
-}
-
-// The way back; lanes behind the last channel are not stored.
+// The way back of turn_in; lanes behind the last channel are not stored.
 ALONE void turn_out(__local const REAL* from, __local const int* place, __global REAL* to, const long stride, const int here, const int count) {
     if (count == VW) {
         VEC square[VW];
@@ -74,10 +52,6 @@ ALONE void turn_out(__local const REAL* from, __local const int* place, __global
     } else
         for (int e = 0; e < count; ++e)
             for (int c = 0; c < here; ++c) to[c * stride + e] = from[place[e] + c];
-}
-
-ALONE void clear(__local REAL* to, const int vectors) {
-    for (int e = 0; e < vectors; ++e) VSTORE((VEC)(0), to + e * VW);
 }
 
 // What does not depend on the unit: grid_table[h * width + w] for rows h of a band from its first row of the grid on, point_table[p *

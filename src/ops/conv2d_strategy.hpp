@@ -73,8 +73,8 @@ const Conv2dStrategy& conv2d_direct();
 const Conv2dStrategy& conv2d_gemm();
 const Conv2dStrategy& conv2d_local();
 const Conv2dStrategy& conv2d_tiled();
-/// @param tile 2 or 4
-const Conv2dStrategy& conv2d_winograd(int tile);
+const Conv2dStrategy& conv2d_winograd2();
+const Conv2dStrategy& conv2d_winograd4();
 
 struct Conv2dChoice {
     const Conv2dStrategy* strategy;

@@ -1,125 +1,44 @@
-// Convolution with 3 x 3 filters by Winograd's minimal filtering (cl_kernels/conv2d_winograd.cl), on CPU-like devices.
+// Which convolutions Winograd's minimal filtering serves, and what it costs.
+#include "conv2d_winograd.hpp"
+
 #include <algorithm>
 #include <cstdlib>
 
-#include "conv2d_strategy.hpp"
-#include "local_block.hpp"
-#include "panels.hpp"
-#include "vector_form.hpp"
-
-namespace declivity::ops {
+namespace declivity::ops::winograd {
 namespace {
 
-constexpr double kMultiply = 2.0 / 85;  // ns a multiply-add of a product takes, for the rule of thumb
-constexpr std::int64_t kColumns = 32;    // to which products round tiles up
-constexpr std::int64_t kTransformedBytes = 4 << 20;  // of inputs and products at a time, that stay in the last cache
-constexpr std::int64_t kLeastColumns = 96;           // tiles at a time, so that the weights are used often enough
-constexpr std::int64_t kSpread = 16;                 // elements, about a cache line
-constexpr std::int64_t kWork = 1 << 14;              // transformed elements that are worth a work-item
-
-/// As the struct of the kernels.
-struct Winograd {
-    std::int64_t x_image, x_channel, x_count, out_image, out_channel, element = 0, first = 0;
-    std::int32_t channels, filters, height, width, rows, columns, before_h, before_w, tiles_h, tiles_w, count = 0, panels = 0, each = 0, flip, has_bias;
-};
-
-class Conv2dWinograd final : public Conv2dStrategy {
-  public:
-    explicit Conv2dWinograd(std::int64_t tile) : tile_(tile) {}
-
-    [[nodiscard]] std::string_view name() const override { return tile_ == 2 ? "winograd2" : "winograd4"; }
-
-    [[nodiscard]] bool can_serve(const Conv2dProblem& problem) const override {
-        constexpr std::array<std::int64_t, 2> three{3, 3}, one{1, 1};
-        constexpr std::int64_t most = std::int64_t{1} << 28;
-        return problem.family == Family::cpu_like && problem.direction != Conv2dDirection::backward_weights && problem.groups == 1 && problem.filter == three &&
-               problem.stride == one && problem.dilation == one && problem.padding[0] <= 1024 && problem.padding[1] <= 1024 &&
-               std::max({problem.input[0], problem.input[1], problem.channels, problem.filters}) <= most / 4096 && problem.input[0] * problem.input[1] <= most;
-    }
-
-    /// Costs are those of one core with AVX-512, of which
-    /// only the relations count.
-    [[nodiscard]] bool pays(const Conv2dProblem& problem) const override {
-        const char* wanted = std::getenv("DECLIVITY_WINOGRAD");
-        if (problem.dtype != DType::f32 || (wanted != nullptr && std::string_view(wanted) == "0")) return false;
-        const auto& to = problem.direction == Conv2dDirection::forward ? problem.output : problem.input;
-        const auto pairs = static_cast<double>(problem.channels * problem.filters);
-        const auto own = [&](std::int64_t tile) {
-            constexpr double transformed_weight = 3.2;  // ns
-            const std::int64_t in_a_row = ceil_div(to[1], tile), tiles = problem.images * ceil_div(to[0], tile) * in_a_row, computed = ceil_div(tiles, kColumns) * kColumns;
-            const double transformed = tile == 2 ? 0.5 : in_a_row >= 8 ? 0.8 : 1.8;  // ns; vectors run along the tiles of a row
-            const auto elements = static_cast<double>((tile + 2) * (tile + 2));
-            return elements * (kMultiply * pairs * static_cast<double>(computed) + transformed_weight * pairs + transformed * static_cast<double>(tiles * (problem.channels + problem.filters)));
-        };
-        const double direct = 9 * kMultiply * pairs * static_cast<double>(problem.images * to[0] * to[1]);
-        return own(tile_) < 0.9 * direct && own(tile_) <= own(6 - tile_);
-    }
-
-    void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
-        const bool forward = problem.direction == Conv2dDirection::forward;
-        const View &x = forward ? operands.x : operands.out, &out = forward ? operands.out : operands.x, &weight = operands.weight;
-        const Device device = out.device();
-        const std::int64_t elements = (tile_ + 2) * (tile_ + 2);
-        const auto& in = forward ? problem.input : problem.output;
-        const auto& to = forward ? problem.output : problem.input;
-        const auto before = [&](std::size_t i) { return narrow(forward ? problem.padding[i] : 2 - problem.padding[i]); };
-        Winograd d{.x_image = x.shape[1] * in[0] * in[1], .x_channel = in[0] * in[1], .x_count = x.numel(),
-                   .out_image = out.shape[1] * to[0] * to[1], .out_channel = to[0] * to[1], .channels = narrow(x.shape[1]), .filters = narrow(out.shape[1]),
-                   .height = narrow(in[0]), .width = narrow(in[1]), .rows = narrow(to[0]), .columns = narrow(to[1]), .before_h = before(0), .before_w = before(1),
-                   .tiles_h = narrow(ceil_div(to[0], tile_)), .tiles_w = narrow(ceil_div(to[1], tile_)), .flip = forward ? 0 : 1, .has_bias = operands.bias ? 1 : 0};
-        const std::int64_t tiles = problem.images * d.tiles_h * d.tiles_w, vector = vector_form(device, problem.dtype).vector;
-        const RegisterTile tile = choose_panel_tile(device, problem.dtype, d.filters, tiles);
-        const std::int64_t columns = tile.vectors * vector, row_panels = ceil_div(d.filters, tile.rows);
-        Defines defines = real_defines(problem.dtype);
-        defines.set("VW", vector).set("TILE", tile_).set("ROWS", tile.rows).set("COLUMNS", columns);
-        const auto kernel = [&](int stage, const char* name) {
-            Defines own = defines;
-            return Kernel(device, {"conv2d_winograd.cl", name, own.set("STAGE", std::int64_t{stage})});
-        };
-        const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
-        const auto each_of = [&](std::int64_t all, std::int64_t work) { return std::clamp<std::int64_t>(kWork / work, 1, all); };
-
-        // Not a multiple of the page, or all that is written at once would meet in the same sets of the caches.
-        const auto spread = [](std::int64_t value) { return ceil_div(value, kSpread) * kSpread + kSpread; };
-        const View weights = View::make(device, problem.dtype, {elements, spread(row_panels * d.channels * tile.rows)});
-        d.element = weights.shape[1];
-        d.each = narrow(ceil_div(each_of(d.channels, elements * tile.rows), vector) * vector);  // so that all but the last store whole vectors
-        launch(kernel(0, "conv2d_winograd_weights"), {{size(ceil_div(d.channels, d.each)), size(row_panels), 1}, {1, 1, 1}}, {d, weight.argument(), weights.argument()});
-
-        const std::int64_t element_bytes = static_cast<std::int64_t>(size_of(problem.dtype));
-        const std::int64_t fitting = std::max(kLeastColumns, kTransformedBytes / ((d.channels + d.filters) * elements * element_bytes));
-        const std::int64_t all_panels = ceil_div(tiles, columns), most_panels = std::clamp<std::int64_t>(fitting / columns, 1, all_panels);
-        const std::int64_t panels = ceil_div(all_panels, ceil_div(all_panels, most_panels));
-        const std::int64_t input_element = spread(panels * d.channels * columns), product_element = spread(d.filters * panels * columns);
-        const View inputs = View::make(device, problem.dtype, {elements, input_element}), products = View::make(device, problem.dtype, {elements * product_element});
-        const auto around = [&](std::int64_t side) { return local_memory(side * side * (columns + vector), problem.dtype); };
-        const Kernel input_kernel = kernel(1, "conv2d_winograd_input"), output_kernel = kernel(2, "conv2d_winograd_output");
-        for (; d.first < tiles; d.first += panels * columns) {
-            d.count = narrow(std::min(tiles - d.first, panels * columns));
-            d.panels = narrow(ceil_div(d.count, columns));
-            d.element = input_element;
-            d.each = narrow(each_of(d.channels, elements * columns));
-            launch(input_kernel, {{size(ceil_div(d.channels, d.each)), size(d.panels), 1}, {1, 1, 1}}, {d, around(tile_ + 2), x.argument(), inputs.argument()});
-            View product = products;
-            product.shape = {elements, d.filters, d.panels * columns};
-            product.strides = {product_element, d.panels * columns, 1};
-            multiply_panels(weights, inputs, product, d.channels, tile);
-            d.element = product_element;
-            d.each = narrow(each_of(d.filters, elements * columns));
-            launch(output_kernel, {{size(ceil_div(d.filters, d.each)), size(d.panels), 1}, {1, 1, 1}},
-                   {d, around(tile_), products.argument(), out.argument(), (operands.bias ? *operands.bias : weight).argument()});
-        }
-    }
-
-  private:
-    std::int64_t tile_;
-};
+// Costs in ns of one core with AVX-512, of which only the relations count.
+constexpr double kMultiply = 2.0 / 85, kMultiplyDirectly = 2.0 / 70;  // a multiply-add of a product, and of a convolution without transforms
+constexpr double kTransform = 0.8;                                   // an element of inputs or products
+constexpr std::int64_t kFar = 1 << 20;                               // weights, transformed, that leave the caches
+constexpr double kTransformWeight = 0.7, kTransformFarWeight = 1.9, kReadFarWeight = 0.6;
+constexpr std::int64_t kTiles = 48;                                  // for which weights are read once
 
 }  // namespace
 
-const Conv2dStrategy& conv2d_winograd(int tile) {
-    static const Conv2dWinograd two(2), four(4);
-    return tile == 2 ? two : four;
+bool can_serve(const Conv2dProblem& problem) {
+    constexpr std::array<std::int64_t, 2> three{3, 3}, one{1, 1};
+    constexpr std::int64_t most = std::int64_t{1} << 28;
+    return problem.family == Family::cpu_like && problem.direction != Conv2dDirection::backward_weights && problem.groups == 1 && problem.filter == three &&
+           problem.stride == one && problem.dilation == one && problem.padding[0] <= 1024 && problem.padding[1] <= 1024 &&
+           std::max({problem.input[0], problem.input[1], problem.channels, problem.filters}) <= most / 4096 && problem.input[0] * problem.input[1] <= most &&
+           problem.channels * problem.filters <= most;
 }
 
-}  // namespace declivity::ops
+std::int64_t cheapest(const Conv2dProblem& problem) {
+    const char* wanted = std::getenv("DECLIVITY_WINOGRAD");
+    if (problem.dtype != DType::f32 || (wanted != nullptr && std::string_view(wanted) == "0")) return 0;
+    const auto& to = problem.direction == Conv2dDirection::forward ? problem.output : problem.input;
+    const std::int64_t pairs = problem.channels * problem.filters;
+    const auto cost = [&](std::int64_t tile) {
+        const std::int64_t elements = (tile + 2) * (tile + 2), tiles = problem.images * ceil_div(to[0], tile) * ceil_div(to[1], tile);
+        const bool far = elements * pairs > kFar;
+        const double weight = far ? kTransformFarWeight + kReadFarWeight * static_cast<double>(ceil_div(tiles, kTiles)) : kTransformWeight;
+        return static_cast<double>(elements) * (kMultiply * static_cast<double>(pairs * tiles) + weight * static_cast<double>(pairs) +
+                                                kTransform * static_cast<double>(tiles * (problem.channels + problem.filters)));
+    };
+    const double direct = 9 * kMultiplyDirectly * static_cast<double>(pairs * problem.images * to[0] * to[1]), two = cost(2), four = cost(4);
+    return std::min(two, four) >= 0.9 * direct ? 0 : two < four ? 2 : 4;
+}
+
+}  // namespace declivity::ops::winograd

@@ -281,7 +281,7 @@ TEST_CASE("conv2d: Winograd's error stays small over many channels, and it can b
     for (const int tile : {2, 4}) {
         CAPTURE(tile);
         const Tensor out = unwritten(c.out(), DType::f32);
-        ops::conv2d_winograd(tile).run(problem_of(c, DType::f32, Family::cpu_like, Conv2dDirection::forward), {x.view(), weight.view(), out.view()});
+        (tile == 2 ? ops::conv2d_winograd2() : ops::conv2d_winograd4()).run(problem_of(c, DType::f32, Family::cpu_like, Conv2dDirection::forward), {x.view(), weight.view(), out.view()});
         double error = 0, norm = 0;
         const std::vector<double> got = values(out);
         for (std::size_t i = 0; i < got.size(); ++i) {
@@ -292,11 +292,11 @@ TEST_CASE("conv2d: Winograd's error stays small over many channels, and it can b
     }
     const Conv2dCase large{"", {16, 128, 28, 28}, {128, 128, 3, 3}, {.padding = {1, 1}}};
     const ops::Conv2dProblem problem = problem_of(large, DType::f32, Family::cpu_like, Conv2dDirection::forward);
-    CHECK(ops::conv2d_winograd(4).pays(problem));
-    CHECK(!ops::conv2d_winograd(4).pays(problem_of(large, DType::f64, Family::cpu_like, Conv2dDirection::forward)));
-    CHECK(!ops::conv2d_winograd(4).pays(problem_of(c, DType::f32, Family::cpu_like, Conv2dDirection::backward_input)));
+    CHECK(ops::conv2d_winograd4().pays(problem));
+    CHECK(!ops::conv2d_winograd4().pays(problem_of(large, DType::f64, Family::cpu_like, Conv2dDirection::forward)));
+    CHECK(!ops::conv2d_winograd4().pays(problem_of(c, DType::f32, Family::cpu_like, Conv2dDirection::backward_input)));
     setenv("DECLIVITY_WINOGRAD", "0", 1);
-    CHECK(!ops::conv2d_winograd(4).pays(problem));
+    CHECK(!ops::conv2d_winograd4().pays(problem));
     unsetenv("DECLIVITY_WINOGRAD");
 }
 

@@ -1,14 +1,13 @@
-// Convolution with 3 x 3 filters by Winograd's minimal filtering, F(TILE x TILE, 3 x 3), for CPU-like devices (A. Lavin and
-// S. Gray, Fast algorithms for convolutional neural networks, 2016). Of each tile of TILE x TILE positions of the output,
+// Convolution with 3 x 3 filters by Winograd's minimal filtering, F(2 x 2, 3 x 3), for CPU-like devices (A. Lavin and
+// S. Gray, Fast algorithms for convolutional neural networks, 2016). Of each tile of 2 x 2 positions of the output,
 //
 //   out = A' [ sum over c of (G w[o, c] G') * (B' x[c] B) ] A      (* element by element, ' transposed)
 //
-// x[c] being the N x N elements of x around it, N = TILE + 2. Three kernels around one matrix product for each of the N * N
+// x[c] being the 4 x 4 elements of x around it. Three kernels around one matrix product for each of the 16
 // elements: weights and inputs are transformed into the panels of the product (panels.cl, matmul_packed.cl), whose columns
 // are tiles, numbered (image, row, column), `count` of them at a time; its results are transformed back. backward_input is
 // the same with dout for x and flipped, transposed weights.
 //
-//   TILE           2 or 4
 //   ROWS, COLUMNS  of a register tile of the product
 //   STAGE          which kernel: 0 weights, 1 input, 2 output
 //   REAL, VW       (vectors.clh)
@@ -16,6 +15,7 @@
 #include "alone.clh"
 #include "vectors.clh"
 
+#define TILE 2
 #define N (TILE + 2)
 
 struct Winograd {
@@ -38,26 +38,16 @@ struct Winograd {
 // G of three vectors.
 static void transform_weights(const VEC* from, const int step, VEC* to, const int to_step) {
     const VEC a = from[0], b = from[step], c = from[2 * step];
-#if TILE == 2
     to[0] = a;
     to[to_step] = (a + b + c) * REAL_C(0.5);
     to[2 * to_step] = (a - b + c) * REAL_C(0.5);
     to[3 * to_step] = c;
-#else
-    const VEC even = a + c, wide = a * REAL_C(0.041666666666666666) + c * REAL_C(0.16666666666666666), odd = b * REAL_C(0.083333333333333333);
-    to[0] = a * REAL_C(0.25);
-    to[to_step] = (even + b) * REAL_C(-0.16666666666666666);
-    to[2 * to_step] = (even - b) * REAL_C(-0.16666666666666666);
-    to[3 * to_step] = wide + odd;
-    to[4 * to_step] = wide - odd;
-    to[5 * to_step] = c;
-#endif
 }
 
 // packed[element][panel of ROWS filters][c][ROWS]; `flip`: weights of backward_input, where the filters of the product are the
 // channels of the weights. Vectors run along (c, filter of the panel), as they are stored. global size (ceil(channels / each), panels of
 // filters)
-ALONE void conv2d_winograd_weights_part(const size_t id0, const size_t id1, const struct Winograd d, __global const REAL* restrict weight,
+ALONE void conv2d_winograd2_weights_part(const size_t id0, const size_t id1, const struct Winograd d, __global const REAL* restrict weight,
                                         const long weight_offset, __global REAL* restrict packed, const long packed_offset) {
     const int panel = id1, end = min(d.channels, (int)(id0 + 1) * d.each) * ROWS;
     const long element = d.element;
@@ -98,9 +88,9 @@ ALONE void conv2d_winograd_weights_part(const size_t id0, const size_t id1, cons
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void conv2d_winograd_weights(const struct Winograd d, __global const REAL* restrict weight, const long weight_offset, __global REAL* restrict packed,
+void conv2d_winograd2_weights(const struct Winograd d, __global const REAL* restrict weight, const long weight_offset, __global REAL* restrict packed,
                              const long packed_offset) {
-    conv2d_winograd_weights_part(get_global_id(0), get_global_id(1), d, weight, weight_offset, packed, packed_offset);
+    conv2d_winograd2_weights_part(get_global_id(0), get_global_id(1), d, weight, weight_offset, packed, packed_offset);
 }
 
 #else
@@ -153,26 +143,15 @@ static VEC load_row(const struct Winograd* d, __global const REAL* x, const long
 
 // B' of N vectors.
 static void transform_input(const VEC* from, const int step, VEC* to, const int to_step) {
-#if TILE == 2
     const VEC a = from[0], b = from[step], c = from[2 * step], e = from[3 * step];
     to[0] = a - c;
     to[to_step] = b + c;
     to[2 * to_step] = c - b;
     to[3 * to_step] = b - e;
-#else
-    const VEC a = from[0], b = from[step], c = from[2 * step], e = from[3 * step], f = from[4 * step], g = from[5 * step];
-    const VEC p = f - (REAL)4 * c, q = e - (REAL)4 * b, r = f - c, s = (REAL)2 * (e - b);
-    to[0] = (REAL)4 * a - (REAL)5 * c + f;
-    to[to_step] = p + q;
-    to[2 * to_step] = p - q;
-    to[3 * to_step] = r + s;
-    to[4 * to_step] = r - s;
-    to[5 * to_step] = (REAL)4 * b - (REAL)5 * e + g;
-#endif
 }
 
 // packed[element][panel of COLUMNS tiles][c][COLUMNS]. global size (ceil(channels / each), panels)
-ALONE void conv2d_winograd_input_part(const size_t id0, const size_t id1, const struct Winograd args, __local REAL* restrict around,
+ALONE void conv2d_winograd2_input_part(const size_t id0, const size_t id1, const struct Winograd args, __local REAL* restrict around,
                                       __global const REAL* restrict x, const long x_offset, __global REAL* restrict packed, const long packed_offset) {
     const struct Winograd d = args;
     struct Run runs[COLUMNS];
@@ -194,32 +173,12 @@ ALONE void conv2d_winograd_input_part(const size_t id0, const size_t id1, const 
                 } else {
                     const long at = runs[k].n * d.x_image + c * d.x_channel + (long)h * d.width + w;
                     __global const REAL* from = x + x_offset;
-#if TILE == 2
                     const VEC a = load_row(&d, from, at, d.x_count, w), b = load_row(&d, from, at + VW, d.x_count, w + VW);
                     columns[0] = EVEN(a, b);
                     columns[1] = ODD(a, b);
                     const VEC e = load_row(&d, from, at + 2, d.x_count, w + 2), f = load_row(&d, from, at + VW + 2, d.x_count, w + VW + 2);
                     columns[2] = EVEN(e, f);
                     columns[3] = ODD(e, f);
-#else
-                    VEC part[4];
-                    #pragma unroll
-                    for (int v = 0; v < 4; ++v)
-                        part[v] = v * VW < runs[k].length * TILE ? load_row(&d, from, at + v * VW, d.x_count, w + v * VW) : (VEC)(0);
-                    const VEC even_low = EVEN(part[0], part[1]), even_high = EVEN(part[2], part[3]);
-                    const VEC odd_low = ODD(part[0], part[1]), odd_high = ODD(part[2], part[3]);
-                    columns[0] = EVEN(even_low, even_high);
-                    columns[1] = EVEN(odd_low, odd_high);
-                    columns[2] = ODD(even_low, even_high);
-                    columns[3] = ODD(odd_low, odd_high);
-                    #pragma unroll
-                    for (int v = 0; v < 4; ++v)
-                        part[v] = v * VW < runs[k].length * TILE ? load_row(&d, from, at + v * VW + 4, d.x_count, w + v * VW + 4) : (VEC)(0);
-                    const VEC next_even_low = EVEN(part[0], part[1]), next_even_high = EVEN(part[2], part[3]);
-                    const VEC next_odd_low = ODD(part[0], part[1]), next_odd_high = ODD(part[2], part[3]);
-                    columns[4] = EVEN(next_even_low, next_even_high);
-                    columns[5] = EVEN(next_odd_low, next_odd_high);
-#endif
                 }
                 #pragma unroll
                 for (int j = 0; j < N; ++j) VSTORE(columns[j], around + (i * N + j) * (COLUMNS + VW) + runs[k].column);
@@ -246,31 +205,22 @@ ALONE void conv2d_winograd_input_part(const size_t id0, const size_t id1, const 
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void conv2d_winograd_input(const struct Winograd args, __local REAL* restrict around, __global const REAL* restrict x, const long x_offset, __global REAL* restrict packed,
+void conv2d_winograd2_input(const struct Winograd args, __local REAL* restrict around, __global const REAL* restrict x, const long x_offset, __global REAL* restrict packed,
                            const long packed_offset) {
-    conv2d_winograd_input_part(get_global_id(0), get_global_id(1), args, around, x, x_offset, packed, packed_offset);
+    conv2d_winograd2_input_part(get_global_id(0), get_global_id(1), args, around, x, x_offset, packed, packed_offset);
 }
 
 #else
 
 // A' of N vectors.
 static void transform_output(const VEC* from, const int step, VEC* to, const int to_step) {
-#if TILE == 2
     const VEC a = from[0], b = from[step], c = from[2 * step], e = from[3 * step];
     to[0] = a + b + c;
     to[to_step] = b - c - e;
-#else
-    const VEC a = from[0], b = from[step], c = from[2 * step], e = from[3 * step], f = from[4 * step], g = from[5 * step];
-    const VEC p = b + c, q = b - c, r = e + f, s = e - f;
-    to[0] = a + p + r;
-    to[to_step] = q + (REAL)2 * s;
-    to[2 * to_step] = p + (REAL)4 * r;
-    to[3 * to_step] = q + (REAL)8 * s + g;
-#endif
 }
 
 // product[element][o][tile]. global size (ceil(filters / each), panels)
-ALONE void conv2d_winograd_output_part(const size_t id0, const size_t id1, const struct Winograd args, __local REAL* restrict results,
+ALONE void conv2d_winograd2_output_part(const size_t id0, const size_t id1, const struct Winograd args, __local REAL* restrict results,
                                        __global const REAL* restrict product, const long product_offset, __global REAL* restrict out, const long out_offset,
                                        __global const REAL* restrict bias, const long bias_offset) {
     const struct Winograd d = args;
@@ -304,18 +254,9 @@ ALONE void conv2d_winograd_output_part(const size_t id0, const size_t id1, const
                 if (p >= d.rows) break;
                 __local const REAL* row = results + i * TILE * (COLUMNS + VW) + runs[k].column;
                 VEC part[TILE];
-#if TILE == 2
                 const VEC a = VLOAD(row), b = VLOAD(row + COLUMNS + VW);
                 part[0] = ZIP_LOW(a, b);
                 part[1] = ZIP_HIGH(a, b);
-#else
-                const VEC a = VLOAD(row), b = VLOAD(row + COLUMNS + VW), c = VLOAD(row + 2 * (COLUMNS + VW)), e = VLOAD(row + 3 * (COLUMNS + VW));
-                const VEC even_low = ZIP_LOW(a, c), even_high = ZIP_HIGH(a, c), odd_low = ZIP_LOW(b, e), odd_high = ZIP_HIGH(b, e);
-                part[0] = ZIP_LOW(even_low, odd_low);
-                part[1] = ZIP_HIGH(even_low, odd_low);
-                part[2] = ZIP_LOW(even_high, odd_high);
-                part[3] = ZIP_HIGH(even_high, odd_high);
-#endif
                 __global REAL* to = plane + (long)p * d.columns + q;
                 #pragma unroll
                 for (int v = 0; v < TILE; ++v) {
@@ -340,9 +281,9 @@ ALONE void conv2d_winograd_output_part(const size_t id0, const size_t id1, const
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void conv2d_winograd_output(const struct Winograd args, __local REAL* restrict results, __global const REAL* restrict product, const long product_offset, __global REAL* restrict out,
+void conv2d_winograd2_output(const struct Winograd args, __local REAL* restrict results, __global const REAL* restrict product, const long product_offset, __global REAL* restrict out,
                             const long out_offset, __global const REAL* restrict bias, const long bias_offset) {
-    conv2d_winograd_output_part(get_global_id(0), get_global_id(1), args, results, product, product_offset, out, out_offset, bias, bias_offset);
+    conv2d_winograd2_output_part(get_global_id(0), get_global_id(1), args, results, product, product_offset, out, out_offset, bias, bias_offset);
 }
 #endif
 #endif

@@ -1,0 +1,96 @@
+// Convolution with 3 x 3 filters by Winograd's minimal filtering, F(4 x 4, 3 x 3) (cl_kernels/conv2d_winograd4.cl), on CPU-like devices.
+#include <algorithm>
+#include <array>
+
+#include "conv2d_winograd.hpp"
+#include "local_block.hpp"
+#include "vector_form.hpp"
+
+namespace declivity::ops {
+namespace {
+
+constexpr std::int64_t kTile = 4, kElements = 36;
+constexpr std::int64_t kScratchBytes = 768 * 1024;  // of a unit, that stay in the second cache
+constexpr std::int64_t kLeastTilesNear = 16, kLeastTiles = 48, kMostTiles = 48;  // of a unit: all weights are read for each
+constexpr std::int64_t kNear = 1 << 18;             // elements of weights that stay in the second cache
+constexpr std::int64_t kMostWide = 14;              // tiles of a unit side by side
+constexpr std::int64_t kGridBytes = 96 * 1024;      // of local memory
+constexpr std::int64_t kGroupsPerUnit = 2;          // so that all compute units end at about the same time; each has a slice of memory
+constexpr std::int64_t kChannels = 7;               // CHANNELS
+constexpr std::int64_t kSpread = 16;                // elements, about a cache line
+
+// Few, because each is a kernel to compile: for 32 registers, and for 16.
+constexpr std::array kTiles{RegisterTile{6, 4}, RegisterTile{8, 3}, RegisterTile{12, 2}, RegisterTile{6, 2}, RegisterTile{4, 3}};
+
+/// As the struct of the kernels.
+struct Winograd {
+    std::int64_t weight_channel, weight_filter, weight_count;
+    std::int32_t images, channels, filters, height, width, rows, columns, before_h, before_w, images_each, tile_rows, tile_columns;
+    std::int32_t units_h, units_w, units, pitch, held, padded_channels, weight_element, input_element, product_element, slice, parts, flip, has_bias;
+};
+
+class Conv2dWinograd4 final : public Conv2dStrategy {
+  public:
+    [[nodiscard]] std::string_view name() const override { return "winograd4"; }
+    [[nodiscard]] bool can_serve(const Conv2dProblem& problem) const override { return winograd::can_serve(problem); }
+    [[nodiscard]] bool pays(const Conv2dProblem& problem) const override { return winograd::cheapest(problem) == kTile; }
+
+    void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
+        const bool forward = problem.direction == Conv2dDirection::forward;
+        const View &x = forward ? operands.x : operands.out, &out = forward ? operands.out : operands.x, &weight = operands.weight;
+        const Device device = out.device();
+        const VectorForm form = vector_form(device, problem.dtype);
+        const auto& in = forward ? problem.input : problem.output;
+        const auto& to = forward ? problem.output : problem.input;
+        const std::int64_t channels = x.shape[1], filters = out.shape[1], bytes = static_cast<std::int64_t>(size_of(problem.dtype)), units = device.info().compute_units;
+        const RegisterTile tile = cheapest_tile(kTiles, form, kMostTiles, filters);
+        const std::int64_t block = tile.vectors * form.vector, blocks = ceil_div(filters, block), padded = ceil_div(channels, form.vector) * form.vector;
+
+        const std::int64_t tiles_h = ceil_div(to[0], kTile), tiles_w = ceil_div(to[1], kTile);
+        const std::int64_t least = kElements * blocks * block * channels > kNear ? kLeastTiles : kLeastTilesNear;
+        const std::int64_t fitting = std::clamp(kScratchBytes / (bytes * kElements * (padded + block)), least, kMostTiles);
+        const std::int64_t grid = block_elements(device, problem.dtype, kGridBytes) / form.vector;
+        const auto held = [](std::int64_t tiles) { return tiles * kTile + 2; };
+        const std::int64_t wide = ceil_div(tiles_w, ceil_div(tiles_w, std::min({tiles_w, kMostWide, std::max<std::int64_t>(1, (grid / held(1) - 2) / kTile)})));
+        const std::int64_t most_high = std::clamp<std::int64_t>(std::min(fitting / wide, (grid / held(wide) - 3) / kTile), 1, tiles_h);
+        const std::int64_t high = ceil_div(tiles_h, ceil_div(tiles_h, most_high)), units_h = ceil_div(tiles_h, high), units_w = ceil_div(tiles_w, wide);
+        const std::int64_t images_each = units_h * units_w > 1 ? 1 : std::clamp<std::int64_t>(std::min(fitting / (high * wide), ceil_div(problem.images, units * 2)), 1, problem.images);
+        const std::int64_t all = ceil_div(problem.images, images_each) * units_h * units_w, parts = std::clamp<std::int64_t>(ceil_div(units, all), 1, blocks);
+        const std::int64_t groups = std::min(all * parts, units * kGroupsPerUnit), tiles = images_each * high * wide;
+        // Not a multiple of the page, or all that is written at once would meet in the same sets of the caches.
+        const auto spread = [](std::int64_t value) { return ceil_div(value, kSpread) * kSpread + kSpread; };
+        const std::int64_t weight_element = spread(blocks * channels * block), input_element = spread(tiles * padded), product_element = spread(tiles * block), slice = kElements * (input_element + product_element);
+        const auto before = [&](std::size_t i) { return narrow(forward ? problem.padding[i] : 2 - problem.padding[i]); };
+        const Winograd d{.weight_channel = forward ? 9 : filters * 9, .weight_filter = forward ? channels * 9 : 9, .weight_count = weight.numel(),
+                         .images = narrow(problem.images), .channels = narrow(channels), .filters = narrow(filters), .height = narrow(in[0]), .width = narrow(in[1]),
+                         .rows = narrow(to[0]), .columns = narrow(to[1]), .before_h = before(0), .before_w = before(1), .images_each = narrow(images_each),
+                         .tile_rows = narrow(high), .tile_columns = narrow(wide), .units_h = narrow(units_h), .units_w = narrow(units_w), .units = narrow(all),
+                         .pitch = narrow(held(wide)), .held = narrow(held(high)), .padded_channels = narrow(padded), .weight_element = narrow(weight_element),
+                         .input_element = narrow(input_element), .product_element = narrow(product_element), .slice = narrow(slice), .parts = narrow(parts), .flip = forward ? 0 : 1, .has_bias = operands.bias ? 1 : 0};
+
+        Defines defines = real_defines(problem.dtype);
+        defines.set("VW", form.vector).set("ROWS", tile.rows).set("COLUMNS", block);
+        const auto kernel = [&](int stage, const char* name) {
+            Defines own = defines;
+            return Kernel(device, {"conv2d_winograd4.cl", name, own.set("STAGE", std::int64_t{stage})});
+        };
+        const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
+        const auto integers = [](std::int64_t count) { return LocalMemory{static_cast<std::size_t>(count) * sizeof(std::int32_t)}; };
+        const View packed = View::make(device, problem.dtype, {kElements * weight_element}), scratch = View::make(device, problem.dtype, {groups * slice});
+        const std::int64_t each = ceil_div(ceil_div(channels, ceil_div(units * kGroupsPerUnit * 2, blocks)), kChannels) * kChannels;
+        launch(kernel(0, "conv2d_winograd4_weights"), {{size(blocks), size(ceil_div(channels, each))}, {1, 1}},
+               {d, narrow(each), local_memory((kChannels * 9 + form.vector) * form.vector, problem.dtype), integers(form.vector), weight.argument(), packed.argument()});
+        launch(kernel(1, "conv2d_winograd4"), {{size(groups)}, {1}},
+               {d, local_memory((held(high) * held(wide) + 1) * form.vector, problem.dtype), integers(units_w == 1 ? held(high) * in[1] : held(wide)), x.argument(),
+                packed.argument(), scratch.argument(), out.argument(), (operands.bias ? *operands.bias : weight).argument()});
+    }
+};
+
+}  // namespace
+
+const Conv2dStrategy& conv2d_winograd4() {
+    static const Conv2dWinograd4 strategy;
+    return strategy;
+}
+
+}  // namespace declivity::ops
