@@ -93,7 +93,7 @@ void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, 
     const std::int64_t block = block_elements(device, problem.dtype, kBlockBytes);
 
     const std::int64_t most_k = std::min(kBlockK, block / columns - 1);
-    const bool packed = !forward && (problem.taps() == 1 || taps > most_k || positions > kFewPositions || problem.stride[0] * problem.stride[1] > 1);
+    const bool packed = !forward && sum.channels > 0 && (problem.taps() == 1 || taps > most_k || positions > kFewPositions || problem.stride[0] * problem.stride[1] > 1);
     Defines defines = real_defines(problem.dtype);
     defines.set("VW", form.vector).set("ROWS", tile.rows).set("COLUMNS", columns).set("PANELS", kMostPanels).set("A_FORM", forward ? 0 : packed ? 1 : 2);
     // Blocks of equal length, since a short last one would only cost; weights that are read flipped come by whole channels.
