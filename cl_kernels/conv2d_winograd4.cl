@@ -10,7 +10,7 @@
 // a time, into products[element][tile][COLUMNS], and transforms these back, so that all of it stays in the second cache.
 //
 //   STAGE          which kernel: 0 weights, 1 all else
-//   ROWS, COLUMNS  of a register tile of the product: tiles, and filters
+//   ROWS, COLUMNS  of a register tile of the product: tiles, and filters; only for STAGE 1
 //   REAL, VW       (vectors.clh)
 #define GROUP 1
 #include "turned.clh"
@@ -31,6 +31,7 @@ struct Winograd {
     int weight_element, input_element, product_element;  // from one element to the next
     int slice;                            // inputs and products of a work-item
     int parts;                            // of the filters: a unit is taken so many times
+    int block;                            // COLUMNS
     int flip, has_bias;
 };
 
@@ -83,20 +84,20 @@ ALONE void transform_filters(__local const REAL* taps, const int flip, __global 
     }
 }
 
-// packed[element][block of COLUMNS filters][channel][COLUMNS]. global size (blocks, ceil(channels / each))
+// packed[element][block of filters][channel][block]. global size (blocks, ceil(channels / each))
 ALONE void conv2d_winograd4_weights_part(const size_t id0, const size_t id1, const struct Winograd args, const int each, __local REAL* restrict taps,
                                          __local int* restrict places, __global const REAL* restrict weight, __global REAL* restrict packed) {
     const struct Winograd d = args;
     for (int t = 0; t < VW; ++t) places[t] = t * VW;
     const int end = min(d.channels, (int)(id1 + 1) * each);
-    packed += id0 * (long)d.channels * COLUMNS;
-    for (int v = 0; v < COLUMNS; v += VW) {
-        const int f = id0 * COLUMNS + v;
+    packed += id0 * (long)d.channels * d.block;
+    for (int v = 0; v < d.block; v += VW) {
+        const int f = id0 * d.block + v;
         for (int c = id1 * each; c < end; c += CHANNELS) {
             const int count = min(CHANNELS, end - c);
             if (f < d.filters) filters_in(&d, weight, c, count, f, taps, places);
             else clear(taps, count * 9);  // read, and not stored
-            for (int k = 0; k < count; ++k) transform_filters(taps + k * 9 * VW, d.flip, packed + (long)(c + k) * COLUMNS + v, d.weight_element);
+            for (int k = 0; k < count; ++k) transform_filters(taps + k * 9 * VW, d.flip, packed + (long)(c + k) * d.block + v, d.weight_element);
         }
     }
 }

@@ -20,13 +20,14 @@ constexpr std::int64_t kChannels = 7;               // CHANNELS
 constexpr std::int64_t kSpread = 16;                // elements, about a cache line
 
 // Few, because each is a kernel to compile: for 32 registers, and for 16.
-constexpr std::array kTiles{RegisterTile{6, 4}, RegisterTile{8, 3}, RegisterTile{12, 2}, RegisterTile{6, 2}, RegisterTile{4, 3}};
+constexpr std::array kTiles{RegisterTile{12, 2}, RegisterTile{8, 3}, RegisterTile{6, 2}, RegisterTile{4, 3}};
+constexpr double kGain = 0.9;  // that a later tile must promise
 
 /// As the struct of the kernels.
 struct Winograd {
     std::int64_t weight_channel, weight_filter, weight_count;
     std::int32_t images, channels, filters, height, width, rows, columns, before_h, before_w, images_each, tile_rows, tile_columns;
-    std::int32_t units_h, units_w, units, pitch, held, padded_channels, weight_element, input_element, product_element, slice, parts, flip, has_bias;
+    std::int32_t units_h, units_w, units, pitch, held, padded_channels, weight_element, input_element, product_element, slice, parts, block, flip, has_bias;
 };
 
 class Conv2dWinograd4 final : public Conv2dStrategy {
@@ -43,7 +44,7 @@ class Conv2dWinograd4 final : public Conv2dStrategy {
         const auto& in = forward ? problem.input : problem.output;
         const auto& to = forward ? problem.output : problem.input;
         const std::int64_t channels = x.shape[1], filters = out.shape[1], bytes = static_cast<std::int64_t>(size_of(problem.dtype)), units = device.info().compute_units;
-        const RegisterTile tile = cheapest_tile(kTiles, form, kMostTiles, filters);
+        const RegisterTile tile = cheapest_tile(kTiles, form, kMostTiles, filters, kGain);
         const std::int64_t block = tile.vectors * form.vector, blocks = ceil_div(filters, block), padded = ceil_div(channels, form.vector) * form.vector;
 
         const std::int64_t tiles_h = ceil_div(to[0], kTile), tiles_w = ceil_div(to[1], kTile);
@@ -66,13 +67,15 @@ class Conv2dWinograd4 final : public Conv2dStrategy {
                          .rows = narrow(to[0]), .columns = narrow(to[1]), .before_h = before(0), .before_w = before(1), .images_each = narrow(images_each),
                          .tile_rows = narrow(high), .tile_columns = narrow(wide), .units_h = narrow(units_h), .units_w = narrow(units_w), .units = narrow(all),
                          .pitch = narrow(held(wide)), .held = narrow(held(high)), .padded_channels = narrow(padded), .weight_element = narrow(weight_element),
-                         .input_element = narrow(input_element), .product_element = narrow(product_element), .slice = narrow(slice), .parts = narrow(parts), .flip = forward ? 0 : 1, .has_bias = operands.bias ? 1 : 0};
+                         .input_element = narrow(input_element), .product_element = narrow(product_element), .slice = narrow(slice), .parts = narrow(parts), .block = narrow(block), .flip = forward ? 0 : 1, .has_bias = operands.bias ? 1 : 0};
 
         Defines defines = real_defines(problem.dtype);
-        defines.set("VW", form.vector).set("ROWS", tile.rows).set("COLUMNS", block);
+        defines.set("VW", form.vector);
         const auto kernel = [&](int stage, const char* name) {
             Defines own = defines;
-            return Kernel(device, {"conv2d_winograd4.cl", name, own.set("STAGE", std::int64_t{stage})});
+            own.set("STAGE", std::int64_t{stage});
+            if (stage == 1) own.set("ROWS", tile.rows).set("COLUMNS", block);  // one program transforms weights for all tiles
+            return Kernel(device, {"conv2d_winograd4.cl", name, own});
         };
         const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
         const auto integers = [](std::int64_t count) { return LocalMemory{static_cast<std::size_t>(count) * sizeof(std::int32_t)}; };
