@@ -10,8 +10,8 @@ namespace {
 // Costs in ns of one core with AVX-512, of which only the relations count.
 constexpr double kMultiply = 2.0 / 85, kMultiplyDirectly = 2.0 / 70;  // a multiply-add of a product, and of a convolution without transforms
 constexpr std::int64_t kFar = 1 << 20;                               // weights, transformed, that leave the caches
-constexpr double kTransform = 0.8, kTransformWeight = 0.7, kTransformFarWeight = 1.9, kReadFarWeight = 0.6;  // an element, by F(4 x 4)
-constexpr double kTransformTwo = 0.5, kTransformWeightTwo = 3.2;     // by F(2 x 2)
+constexpr double kTransform = 0.8, kTransformWeight = 0.7, kTransformFarWeight = 2.5, kReadFarWeight = 0.15;  // an element, by F(4 x 4)
+constexpr double kMultiplyTwo = 2.0 / 45, kTransformTwo = 0.5, kTransformWeightTwo = 3.2;  // by F(2 x 2)
 constexpr std::int64_t kTiles = 48;                                  // for which weights are read once
 
 }  // namespace
@@ -33,9 +33,9 @@ std::int64_t cheapest(const Conv2dProblem& problem) {
     const auto cost = [&](std::int64_t tile) {
         const std::int64_t elements = (tile + 2) * (tile + 2), tiles = problem.images * ceil_div(to[0], tile) * ceil_div(to[1], tile);
         const bool far = elements * pairs > kFar;
-        const double transform = tile == 2 ? kTransformTwo : kTransform;
+        const double transform = tile == 2 ? kTransformTwo : kTransform, multiply = tile == 2 ? kMultiplyTwo : kMultiply;
         const double weight = tile == 2 ? kTransformWeightTwo : far ? kTransformFarWeight + kReadFarWeight * static_cast<double>(ceil_div(tiles, kTiles)) : kTransformWeight;
-        return static_cast<double>(elements) * (kMultiply * static_cast<double>(pairs * tiles) + weight * static_cast<double>(pairs) +
+        return static_cast<double>(elements) * (multiply * static_cast<double>(pairs * tiles) + weight * static_cast<double>(pairs) +
                                                 transform * static_cast<double>(tiles * (problem.channels + problem.filters)));
     };
     const double direct = 9 * kMultiplyDirectly * static_cast<double>(pairs * problem.images * to[0] * to[1]), two = cost(2), four = cost(4);
