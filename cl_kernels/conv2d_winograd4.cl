@@ -32,6 +32,7 @@ struct Winograd {
     int slice;                            // inputs and products of a work-item
     int parts;                            // of the filters: a unit is taken so many times
     int block;                            // COLUMNS
+    int flat;                             // rows of x are read one after the other, since a unit sees them whole
     int flip, has_bias;
 };
 
@@ -154,7 +155,7 @@ ALONE void grid_in(const struct Winograd* d, __global const REAL* x, const int h
     const long plane = (long)d->height * d->width;
     clear(grid, d->held * d->pitch);
     const int begin = clamp(-h, 0, d->held), end = clamp(d->height - h, begin, d->held);
-    if (d->units_w == 1) {  // rows one after the other
+    if (d->flat) {
         const int count = (end - begin) * d->width;
         for (int f = 0; f < count; f += VW) {
             const int at = min(f, max(0, count - VW));
@@ -241,7 +242,7 @@ ALONE void conv2d_winograd4_part(const size_t id0, const size_t groups, const st
                                  __global const REAL* restrict bias, const long bias_offset) {
     const struct Winograd d = args;
     const int spare = d.held * d.pitch * VW;
-    if (d.units_w == 1)
+    if (d.flat)
         for (int h = 0, f = 0; h < d.held; ++h)
             for (int w = 0; w < d.width; ++w, ++f) places[f] = w + d.before_w >= 0 && w + d.before_w < d.pitch ? (h * d.pitch + w + d.before_w) * VW : spare;
     else

@@ -27,7 +27,7 @@ constexpr double kGain = 0.9;  // that a later tile must promise
 struct Winograd {
     std::int64_t weight_channel, weight_filter, weight_count;
     std::int32_t images, channels, filters, height, width, rows, columns, before_h, before_w, images_each, tile_rows, tile_columns;
-    std::int32_t units_h, units_w, units, pitch, held, padded_channels, weight_element, input_element, product_element, slice, parts, block, flip, has_bias;
+    std::int32_t units_h, units_w, units, pitch, held, padded_channels, weight_element, input_element, product_element, slice, parts, block, flat, flip, has_bias;
 };
 
 class Conv2dWinograd4 final : public Conv2dStrategy {
@@ -61,13 +61,15 @@ class Conv2dWinograd4 final : public Conv2dStrategy {
         // Not a multiple of the page, or all that is written at once would meet in the same sets of the caches.
         const auto spread = [](std::int64_t value) { return ceil_div(value, kSpread) * kSpread + kSpread; };
         const std::int64_t weight_element = spread(blocks * channels * block), input_element = spread(tiles * padded), product_element = spread(tiles * block), slice = kElements * (input_element + product_element);
+        const bool flat = units_w == 1 && in[1] <= held(wide);
         const auto before = [&](std::size_t i) { return narrow(forward ? problem.padding[i] : 2 - problem.padding[i]); };
         const Winograd d{.weight_channel = forward ? 9 : filters * 9, .weight_filter = forward ? channels * 9 : 9, .weight_count = weight.numel(),
                          .images = narrow(problem.images), .channels = narrow(channels), .filters = narrow(filters), .height = narrow(in[0]), .width = narrow(in[1]),
                          .rows = narrow(to[0]), .columns = narrow(to[1]), .before_h = before(0), .before_w = before(1), .images_each = narrow(images_each),
                          .tile_rows = narrow(high), .tile_columns = narrow(wide), .units_h = narrow(units_h), .units_w = narrow(units_w), .units = narrow(all),
                          .pitch = narrow(held(wide)), .held = narrow(held(high)), .padded_channels = narrow(padded), .weight_element = narrow(weight_element),
-                         .input_element = narrow(input_element), .product_element = narrow(product_element), .slice = narrow(slice), .parts = narrow(parts), .block = narrow(block), .flip = forward ? 0 : 1, .has_bias = operands.bias ? 1 : 0};
+                         .input_element = narrow(input_element), .product_element = narrow(product_element), .slice = narrow(slice), .parts = narrow(parts), .block = narrow(block),
+                         .flat = flat ? 1 : 0, .flip = forward ? 0 : 1, .has_bias = operands.bias ? 1 : 0};
 
         Defines defines = real_defines(problem.dtype);
         defines.set("VW", form.vector);
@@ -84,7 +86,7 @@ class Conv2dWinograd4 final : public Conv2dStrategy {
         launch(kernel(0, "conv2d_winograd4_weights"), {{size(blocks), size(ceil_div(channels, each))}, {1, 1}},
                {d, narrow(each), local_memory((kChannels * 9 + form.vector) * form.vector, problem.dtype), integers(form.vector), weight.argument(), packed.argument()});
         launch(kernel(1, "conv2d_winograd4"), {{size(groups)}, {1}},
-               {d, local_memory((held(high) * held(wide) + 1) * form.vector, problem.dtype), integers(units_w == 1 ? held(high) * in[1] : held(wide)), x.argument(),
+               {d, local_memory((held(high) * held(wide) + 1) * form.vector, problem.dtype), integers(flat ? held(high) * in[1] : held(wide)), x.argument(),
                 packed.argument(), scratch.argument(), out.argument(), (operands.bias ? *operands.bias : weight).argument()});
     }
 };

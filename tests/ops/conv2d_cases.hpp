@@ -71,6 +71,7 @@ inline std::vector<Conv2dCase> conv2d_cases() {
         {"depthwise, more padding than filter", {1, 2, 3, 4}, {2, 1, 2, 2}, {.stride = {2, 1}, .padding = {3, 2}, .groups = 2}},
         {"depthwise, no padding, stride 2", {1, 2, 8, 37}, {2, 1, 2, 3}, {.stride = {1, 2}, .groups = 2}},
         {"3x3, more columns than one unit of tiles", {1, 18, 11, 121}, {70, 18, 3, 3}, {.padding = {1, 2}}, false},
+        {"3x3, little of x seen by any tile", {2, 3, 4, 5}, {18, 3, 3, 3}, {.padding = {20, 90}}, false},
         {"3x3, small images, several in a unit", {13, 5, 6, 7}, {21, 5, 3, 3}, {.padding = {1, 1}}, false},
         {"3x3, more padding than filter, 17 filters", {2, 3, 5, 9}, {17, 3, 3, 3}, {.padding = {3, 4}}, false},
         {"depthwise, 35 channels", {2, 35, 6, 5}, {35, 1, 3, 3}, {.padding = {1, 1}, .groups = 35}},
