@@ -31,7 +31,7 @@ struct Turned {
     int band;                                            // rows that are made, or for WEIGHTS summed, at once
     int each;                                            // units of a work-item: images of a vector of channels; for WEIGHTS images
     int flip, has_bias;
-    int grid_table, point_table, filter_table;           // where each position of a band lies, in elements of the block
+    int point_table, filter_table;                       // behind that of the grid: where each position of a band lies, in elements of the block
     int filter, lot;                                     // where the filters and a turned square lie in the block
 };
 
@@ -54,11 +54,11 @@ ALONE void turn_out(__local const REAL* from, __local const int* place, __global
             for (int c = 0; c < here; ++c) to[c * stride + e] = from[place[e] + c];
 }
 
-// What does not depend on the unit: grid_table[h * width + w] for rows h of a band from its first row of the grid on, point_table[p *
+// What does not depend on the unit: tables[h * width + w] for rows h of a band from its first row of the grid on, point_table[p *
 // columns + q] for rows p of a band, and filter_table[t]. Columns that no tap meets go to the vector behind the grid.
 ALONE void make_tables(const struct Turned* d, const int grid_rows, const int point_rows, __local int* tables) {
     const int spare = d->held * d->pitch * VW;
-    __local int* table = tables + d->grid_table;
+    __local int* table = tables;
     for (int h = 0; h < grid_rows; ++h)
         for (int w = 0; w < d->width; ++w) {
             const int column = w + d->first_w;
@@ -77,11 +77,9 @@ ALONE void make_tables(const struct Turned* d, const int grid_rows, const int po
 // filters[t][VW] of channels from c on.
 ALONE void filters_in(const struct Turned* d, __global const REAL* weight, const int c, const int here, __local REAL* to, __local const int* table) {
     weight += c * TAPS;
-    for (int t = 0; t < TAPS; t += VW) {
-        const int at = min(t, max(0, TAPS - VW));
-        const bool whole = TAPS >= VW || (c + here - 1) * TAPS + VW <= d->channels * TAPS;
-        turn_in(weight + at, TAPS, here, whole ? VW : TAPS, to, table + at);
-    }
+    // What is read behind the last tap of few goes to where nobody looks.
+    const bool more = TAPS < VW && (c + here - 1) * TAPS + VW <= d->channels * TAPS;
+    turn_run_in(weight, TAPS, here, more ? VW : TAPS, to, table);
 }
 #endif
 
@@ -170,12 +168,7 @@ static void band_in(const struct Turned* d, __global const REAL* x, const int fi
     const int begin = clamp(-above, 0, d->held), end = clamp(d->height - above, begin, d->held);
     clear(block, begin * d->pitch);
     clear(block + end * d->pitch * VW, (d->held - end) * d->pitch);
-    const int count = (end - begin) * d->width;
-    for (int f = 0; f < count; f += VW) {
-        const int at = min(f, max(0, count - VW));
-        turn_in(x + (long)(above + begin) * d->width + at, (long)d->height * d->width, here, min(VW, count), block,
-                tables + d->grid_table + begin * d->width + at);
-    }
+    turn_run_in(x + (long)(above + begin) * d->width, (long)d->height * d->width, here, (end - begin) * d->width, block, tables + begin * d->width);
 }
 #endif
 
@@ -249,7 +242,7 @@ ALONE void conv2d_depthwise_scatter_part(const size_t id0, const struct Turned a
             const int made = d.band * d.width;
             for (int f = 0; f < made; f += VW) {
                 const int at = min(f, max(0, made - VW));
-                turn_out(block + margin * d.pitch * VW, tables + d.grid_table + at, to + (long)first * d.width + at, (long)d.height * d.width, here,
+                turn_out(block + margin * d.pitch * VW, tables + at, to + (long)first * d.width + at, (long)d.height * d.width, here,
                          min(VW, made));
             }
         }

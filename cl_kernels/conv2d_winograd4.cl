@@ -56,18 +56,13 @@ ALONE void filters_in(const struct Winograd* d, __global const REAL* weight, con
     const int here = min(VW, d->filters - f);
     long from = c * d->weight_channel + f * d->weight_filter;
     if (d->weight_channel == 9) {  // one after the other
-        for (int t = 0; t < count * 9; t += VW) {
-            const int at = min(t, max(0, count * 9 - VW));
-            turn_in(weight + from + at, d->weight_filter, here, min(VW, count * 9), taps + at * VW, places);
-        }
+        turn_run_in(weight + from, d->weight_filter, here, count * 9, taps, places);
         return;
     }
-    for (int k = 0; k < count; ++k, from += d->weight_channel, taps += 9 * VW)
-        for (int t = 0; t < 9; t += VW) {
-            const int at = VW < 9 ? min(t, 9 - VW) : 0;  // what is read behind the ninth, the next channel overwrites
-            const bool whole = VW < 9 || from + (here - 1) * d->weight_filter + VW <= d->weight_count;
-            turn_in(weight + from + at, d->weight_filter, here, whole ? VW : 9, taps + at * VW, places);
-        }
+    for (int k = 0; k < count; ++k, from += d->weight_channel, taps += 9 * VW) {
+        const bool more = VW > 9 && from + (here - 1) * d->weight_filter + VW <= d->weight_count;  // what is read behind the ninth, the next channel overwrites
+        turn_run_in(weight + from, d->weight_filter, here, more ? VW : 9, taps, places);
+    }
 }
 
 ALONE void transform_filters(__local const REAL* taps, const int flip, __global REAL* to, const long element) {
@@ -89,7 +84,7 @@ ALONE void transform_filters(__local const REAL* taps, const int flip, __global 
 ALONE void conv2d_winograd4_weights_part(const size_t id0, const size_t id1, const struct Winograd args, const int each, __local REAL* restrict taps,
                                          __local int* restrict places, __global const REAL* restrict weight, __global REAL* restrict packed) {
     const struct Winograd d = args;
-    for (int t = 0; t < VW; ++t) places[t] = t * VW;
+    for (int t = 0; t < CHANNELS * 9 + VW; ++t) places[t] = t * VW;
     const int end = min(d.channels, (int)(id1 + 1) * each);
     packed += id0 * (long)d.channels * d.block;
     for (int v = 0; v < d.block; v += VW) {
@@ -156,19 +151,12 @@ ALONE void grid_in(const struct Winograd* d, __global const REAL* x, const int h
     clear(grid, d->held * d->pitch);
     const int begin = clamp(-h, 0, d->held), end = clamp(d->height - h, begin, d->held);
     if (d->flat) {
-        const int count = (end - begin) * d->width;
-        for (int f = 0; f < count; f += VW) {
-            const int at = min(f, max(0, count - VW));
-            turn_in(x + (long)(h + begin) * d->width + at, plane, here, min(VW, count), grid, places + begin * d->width + at);
-        }
+        turn_run_in(x + (long)(h + begin) * d->width, plane, here, (end - begin) * d->width, grid, places + begin * d->width);
         return;
     }
     const int left = clamp(w, 0, d->width), count = clamp(w + d->pitch, left, d->width) - left;
     for (int i = begin; i < end; ++i)
-        for (int f = 0; f < count; f += VW) {
-            const int at = min(f, max(0, count - VW));
-            turn_in(x + (long)(h + i) * d->width + left + at, plane, here, min(VW, count), grid + (i * d->pitch + left - w) * VW, places + at);
-        }
+        turn_run_in(x + (long)(h + i) * d->width + left, plane, here, count, grid + (i * d->pitch + left - w) * VW, places);
 }
 
 // products[tile][COLUMNS] of `height` tiles.

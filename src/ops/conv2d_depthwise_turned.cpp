@@ -19,7 +19,7 @@ constexpr std::int64_t kMostWidth = 1 << 15;     // numbers are 32 bits wide
 /// As the struct of the kernels.
 struct Turned {
     std::int32_t images, channels, height, width, rows, columns, step_h, step_w, first_h, first_w, hop_h, hop_w;
-    std::int32_t pitch, held, band, each = 1, flip, has_bias, grid_table, point_table, filter_table, filter, lot;
+    std::int32_t pitch, held, band, each = 1, flip, has_bias, point_table, filter_table, filter, lot;
 };
 
 enum class Mode : std::int64_t { gather = 1, scatter, correlate };
@@ -55,7 +55,7 @@ std::optional<Plan> plan_of(const Conv2dProblem& problem, std::int64_t vector, s
         return Plan{{.images = narrow(problem.images), .channels = narrow(problem.channels), .height = narrow(grid[0]), .width = narrow(grid[1]),
                      .rows = narrow(points[0]), .columns = narrow(points[1]), .step_h = narrow(step_h), .step_w = narrow(step_w), .first_h = narrow(first(0)),
                      .first_w = narrow(first(1)), .hop_h = narrow(problem.dilation[0]), .hop_w = narrow(problem.dilation[1]), .pitch = narrow(pitch),
-                     .held = narrow(held), .band = narrow(band), .flip = flip ? 1 : 0, .has_bias = has_bias ? 1 : 0, .grid_table = 0,
+                     .held = narrow(held), .band = narrow(band), .flip = flip ? 1 : 0, .has_bias = has_bias ? 1 : 0,
                      .point_table = narrow(point_table), .filter_table = narrow(filter_table), .filter = narrow(filter), .lot = narrow(lot)},
                     lot + vector * vector, filter_table + filter_table_size};
     };

@@ -84,7 +84,7 @@ class Conv2dWinograd4 final : public Conv2dStrategy {
         const View packed = View::make(device, problem.dtype, {kElements * weight_element}), scratch = View::make(device, problem.dtype, {groups * slice});
         const std::int64_t each = ceil_div(ceil_div(channels, ceil_div(units * kGroupsPerUnit * 2, blocks)), kChannels) * kChannels;
         launch(kernel(0, "conv2d_winograd4_weights"), {{size(blocks), size(ceil_div(channels, each))}, {1, 1}},
-               {d, narrow(each), local_memory((kChannels * 9 + form.vector) * form.vector, problem.dtype), integers(form.vector), weight.argument(), packed.argument()});
+               {d, narrow(each), local_memory((kChannels * 9 + form.vector) * form.vector, problem.dtype), integers(kChannels * 9 + form.vector), weight.argument(), packed.argument()});
         launch(kernel(1, "conv2d_winograd4"), {{size(groups)}, {1}},
                {d, local_memory((held(high) * held(wide) + 1) * form.vector, problem.dtype), integers(flat ? held(high) * in[1] : held(wide)), x.argument(),
                 packed.argument(), scratch.argument(), out.argument(), (operands.bias ? *operands.bias : weight).argument()});
