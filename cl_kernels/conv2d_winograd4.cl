@@ -13,10 +13,9 @@
 //   ROWS, COLUMNS  of a register tile of the product: tiles, and filters; only for STAGE 1
 //   REAL, VW       (vectors.clh)
 #define GROUP 1
-#include "turned.clh"
+#include "winograd4.clh"
 
 #define VECTORS (COLUMNS / VW)
-#define ELEMENTS 36
 
 struct Winograd {
     long weight_channel, weight_filter, weight_count;  // elements from one channel and filter of the product to the next; all
@@ -105,18 +104,6 @@ void conv2d_winograd4_weights(const struct Winograd args, const int each, __loca
 }
 #else
 
-// B' of six vectors.
-static void transform_input(const VEC* from, const int step, VEC* to, const int to_step) {
-    const VEC a = from[0], b = from[step], c = from[2 * step], e = from[3 * step], f = from[4 * step], g = from[5 * step];
-    const VEC p = f - (REAL)4 * c, q = e - (REAL)4 * b, r = f - c, s = (REAL)2 * (e - b);
-    to[0] = (REAL)4 * a - (REAL)5 * c + f;
-    to[to_step] = p + q;
-    to[2 * to_step] = p - q;
-    to[3 * to_step] = r + s;
-    to[4 * to_step] = r - s;
-    to[5 * to_step] = (REAL)4 * b - (REAL)5 * e + g;
-}
-
 // A' of six vectors.
 static void transform_output(const VEC* from, const int step, VEC* to, const int to_step) {
     const VEC a = from[0], b = from[step], c = from[2 * step], e = from[3 * step], f = from[4 * step], g = from[5 * step];
@@ -125,38 +112,6 @@ static void transform_output(const VEC* from, const int step, VEC* to, const int
     to[to_step] = q + (REAL)2 * s;
     to[2 * to_step] = p + (REAL)4 * r;
     to[3 * to_step] = q + (REAL)8 * s + g;
-}
-
-// The 6 x 6 positions from `grid` on, of VW channels, to inputs of one tile.
-ALONE void transform_tile(__local const REAL* grid, const int pitch, __global REAL* to, const long element) {
-    VEC half_way[36], result[6];
-    #pragma unroll
-    for (int i = 0; i < 6; ++i) {
-        VEC row[6];
-        #pragma unroll
-        for (int j = 0; j < 6; ++j) row[j] = VLOAD(grid + (i * pitch + j) * VW);
-        transform_input(row, 1, half_way + i * 6, 1);
-    }
-    #pragma unroll
-    for (int j = 0; j < 6; ++j) {
-        transform_input(half_way + j, 6, result, 1);
-        #pragma unroll
-        for (int i = 0; i < 6; ++i) VSTORE(result[i], to + (i * 6 + j) * element);
-    }
-}
-
-// VW channels of what the tiles of a unit within one image see, from row h and column w of x on, into local memory.
-ALONE void grid_in(const struct Winograd* d, __global const REAL* x, const int h, const int w, const int here, __local REAL* grid, __local const int* places) {
-    const long plane = (long)d->height * d->width;
-    clear(grid, d->held * d->pitch);
-    const int begin = clamp(-h, 0, d->held), end = clamp(d->height - h, begin, d->held);
-    if (d->flat) {
-        turn_run_in(x + (long)(h + begin) * d->width, plane, here, (end - begin) * d->width, grid, places + begin * d->width);
-        return;
-    }
-    const int left = clamp(w, 0, d->width), count = clamp(w + d->pitch, left, d->width) - left;
-    for (int i = begin; i < end; ++i)
-        turn_run_in(x + (long)(h + i) * d->width + left, plane, here, count, grid + (i * d->pitch + left - w) * VW, places);
 }
 
 // products[tile][COLUMNS] of `height` tiles.
@@ -229,12 +184,8 @@ ALONE void conv2d_winograd4_part(const size_t id0, const size_t groups, const st
                                  __global REAL* restrict scratch, const long scratch_offset, __global REAL* restrict out, const long out_offset,
                                  __global const REAL* restrict bias, const long bias_offset) {
     const struct Winograd d = args;
-    const int spare = d.held * d.pitch * VW;
-    if (d.flat)
-        for (int h = 0, f = 0; h < d.held; ++h)
-            for (int w = 0; w < d.width; ++w, ++f) places[f] = w + d.before_w >= 0 && w + d.before_w < d.pitch ? (h * d.pitch + w + d.before_w) * VW : spare;
-    else
-        for (int w = 0; w < d.pitch; ++w) places[w] = w * VW;
+    const struct Grid seen = {d.height, d.width, d.held, d.pitch, d.flat};
+    make_places(seen, d.before_w, places);
     const int blocks = (d.filters + COLUMNS - 1) / COLUMNS;
     const long in_plane = (long)d.height * d.width, out_plane = (long)d.rows * d.columns;
     __global REAL* inputs = scratch + scratch_offset + id0 * (long)d.slice;
@@ -248,7 +199,7 @@ ALONE void conv2d_winograd4_part(const size_t id0, const size_t groups, const st
         const int images = min(d.images_each, d.images - image), tiles = images * high * wide;
         for (int n = 0; n < images; ++n)
             for (int c = 0; c < d.channels; c += VW) {
-                grid_in(&d, x + x_offset + ((long)(image + n) * d.channels + c) * in_plane, first_row * 4 - d.before_h, first_column * 4 - d.before_w,
+                grid_in(seen, x + x_offset + ((long)(image + n) * d.channels + c) * in_plane, first_row * 4 - d.before_h, first_column * 4 - d.before_w,
                         min(VW, d.channels - c), grid, places);
                 for (int p = 0; p < high; ++p)
                     for (int q = 0; q < wide; ++q)

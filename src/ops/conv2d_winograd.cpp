@@ -2,6 +2,7 @@
 #include "conv2d_winograd.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 namespace declivity::ops::winograd {
@@ -12,6 +13,8 @@ constexpr double kMultiply = 2.0 / 85, kMultiplyDirectly = 2.0 / 70;  // a multi
 constexpr std::int64_t kFar = 1 << 20;                               // weights, transformed, that leave the caches
 constexpr double kTransform = 0.8, kTransformWeight = 0.7, kTransformFarWeight = 2.5, kReadFarWeight = 0.15;  // an element, by F(4 x 4)
 constexpr double kMultiplyTwo = 2.0 / 45, kTransformTwo = 0.5, kTransformWeightTwo = 3.2;  // by F(2 x 2)
+constexpr double kTransformGradient = 13, kStoreGradient = 10;        // of a filter and a channel: from sums, and where they are sums
+constexpr std::int64_t kLanes = 16;                                  // channels, and filters, that are transformed at a time
 constexpr std::int64_t kTiles = 48;                                  // for which weights are read once
 
 }  // namespace
@@ -19,7 +22,7 @@ constexpr std::int64_t kTiles = 48;                                  // for whic
 bool can_serve(const Conv2dProblem& problem) {
     constexpr std::array<std::int64_t, 2> three{3, 3}, one{1, 1};
     constexpr std::int64_t most = std::int64_t{1} << 28;
-    return problem.family == Family::cpu_like && problem.direction != Conv2dDirection::backward_weights && problem.groups == 1 && problem.filter == three &&
+    return problem.family == Family::cpu_like && problem.groups == 1 && problem.filter == three &&
            problem.stride == one && problem.dilation == one && problem.padding[0] <= 1024 && problem.padding[1] <= 1024 &&
            std::max({problem.input[0], problem.input[1], problem.channels, problem.filters}) <= most / 4096 && problem.input[0] * problem.input[1] <= most &&
            problem.channels * problem.filters <= most;
@@ -28,7 +31,7 @@ bool can_serve(const Conv2dProblem& problem) {
 std::int64_t cheapest(const Conv2dProblem& problem) {
     const char* wanted = std::getenv("DECLIVITY_WINOGRAD");
     if (problem.dtype != DType::f32 || (wanted != nullptr && std::string_view(wanted) == "0")) return 0;
-    const auto& to = problem.direction == Conv2dDirection::forward ? problem.output : problem.input;
+    const auto& to = problem.direction == Conv2dDirection::backward_input ? problem.input : problem.output;
     const std::int64_t pairs = problem.channels * problem.filters;
     const auto cost = [&](std::int64_t tile) {
         const std::int64_t elements = (tile + 2) * (tile + 2), tiles = problem.images * ceil_div(to[0], tile) * ceil_div(to[1], tile);
@@ -38,6 +41,14 @@ std::int64_t cheapest(const Conv2dProblem& problem) {
         return static_cast<double>(elements) * (multiply * static_cast<double>(pairs * tiles) + weight * static_cast<double>(pairs) +
                                                 transform * static_cast<double>(tiles * (problem.channels + problem.filters)));
     };
+    if (problem.direction == Conv2dDirection::backward_weights) {
+        const auto padded = [](std::int64_t value) { return ceil_div(value, kLanes) * kLanes; };
+        const std::int64_t channels = padded(problem.channels), filters = padded(problem.filters), tiles = problem.images * ceil_div(to[0], 4) * ceil_div(to[1], 4);
+        // Each part of the filters transforms the channels anew, and each part of the channels the filters.
+        const double parts = std::max(1.0, std::sqrt(static_cast<double>(channels * filters) / static_cast<double>(kMostPairs)));
+        const double four = 36 * static_cast<double>(tiles) * (kMultiply * static_cast<double>(channels * filters) + kTransform * parts * static_cast<double>(channels + filters)) + kTransformGradient * static_cast<double>(pairs);
+        return four < 0.9 * static_cast<double>(pairs) * (9 * kMultiplyDirectly * static_cast<double>(problem.images * to[0] * to[1]) + kStoreGradient) ? 4 : 0;
+    }
     const double direct = 9 * kMultiplyDirectly * static_cast<double>(pairs * problem.images * to[0] * to[1]), two = cost(2), four = cost(4);
     return std::min(two, four) >= 0.9 * direct ? 0 : two < four ? 2 : 4;
 }

@@ -24,7 +24,7 @@ struct Winograd {
 class Conv2dWinograd2 final : public Conv2dStrategy {
   public:
     [[nodiscard]] std::string_view name() const override { return "winograd2"; }
-    [[nodiscard]] bool can_serve(const Conv2dProblem& problem) const override { return winograd::can_serve(problem); }
+    [[nodiscard]] bool can_serve(const Conv2dProblem& problem) const override { return problem.direction != Conv2dDirection::backward_weights && winograd::can_serve(problem); }
     [[nodiscard]] bool pays(const Conv2dProblem& problem) const override { return winograd::cheapest(problem) == kTile; }
 
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {

@@ -37,6 +37,7 @@ class Conv2dWinograd4 final : public Conv2dStrategy {
     [[nodiscard]] bool pays(const Conv2dProblem& problem) const override { return winograd::cheapest(problem) == kTile; }
 
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
+        if (problem.direction == Conv2dDirection::backward_weights) return winograd::backward_weights(problem, operands);
         const bool forward = problem.direction == Conv2dDirection::forward;
         const View &x = forward ? operands.x : operands.out, &out = forward ? operands.out : operands.x, &weight = operands.weight;
         const Device device = out.device();

@@ -29,10 +29,10 @@ struct Conv2dCase {
     }
     /// For values in [-1, 1).
     [[nodiscard]] Tolerance forward_tolerance(DType dtype) const {
-        return tolerance(dtype, static_cast<double>(weight[1] * weight[2] * weight[3]));
+        return sum_tolerance(dtype, static_cast<double>(weight[1] * weight[2] * weight[3]));
     }
     [[nodiscard]] Tolerance input_tolerance(DType dtype) const {
-        return tolerance(dtype, static_cast<double>(weight[0] / options.groups * weight[2] * weight[3]));
+        return sum_tolerance(dtype, static_cast<double>(weight[0] / options.groups * weight[2] * weight[3]));
     }
     [[nodiscard]] Tolerance weights_tolerance(DType dtype) const {
         return tolerance(dtype, static_cast<double>(x[0] * out()[2] * out()[3]), 4);
@@ -73,6 +73,8 @@ inline std::vector<Conv2dCase> conv2d_cases() {
         {"3x3, more columns than one unit of tiles", {1, 18, 11, 121}, {70, 18, 3, 3}, {.padding = {1, 2}}, false},
         {"3x3, little of x seen by any tile", {2, 3, 4, 5}, {18, 3, 3, 3}, {.padding = {20, 90}}, false},
         {"3x3, small images, several in a unit", {13, 5, 6, 7}, {21, 5, 3, 3}, {.padding = {1, 1}}, false},
+        {"3x3, more filters and channels than sums kept at a time, both ways", {2, 83, 6, 9}, {71, 83, 3, 3}, {.padding = {1, 0}}, false},
+        {"3x3, units of tiles one after the other", {5, 18, 30, 61}, {19, 18, 3, 3}, {.padding = {1, 1}}, false},
         {"3x3, more padding than filter, 17 filters", {2, 3, 5, 9}, {17, 3, 3, 3}, {.padding = {3, 4}}, false},
         {"depthwise, 35 channels", {2, 35, 6, 5}, {35, 1, 3, 3}, {.padding = {1, 1}, .groups = 35}},
         {"depthwise, 16 channels, strides", {3, 16, 9, 8}, {16, 1, 3, 2}, {.stride = {2, 3}, .padding = {1, 0}, .dilation = {1, 2}, .groups = 16}},

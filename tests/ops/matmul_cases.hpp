@@ -31,12 +31,9 @@ struct MatmulCase {
     [[nodiscard]] double bytes(DType dtype) const {
         return static_cast<double>(size_of(dtype)) * static_cast<double>(batch * (m * k + k * n + m * n));
     }
-    /// For inputs in [-1, 1): the error of a sum of k products, and of halves half a unit of the last place, once. Sums on
-    /// the way grow like sqrt(k) and are rounded k times, so that the largest error of many sums, which may end near 0,
-    /// grows like k: 0.05 k units of the last place of 1 are its standard deviation, if they are added one after the other.
+    /// For inputs in [-1, 1): the error of a sum of k products, and of halves half a unit of the last place, once.
     [[nodiscard]] Tolerance allowed(DType dtype) const {
-        Tolerance out = tolerance(compute_type(dtype), static_cast<double>(k));
-        out.absolute += static_cast<double>(k) * (compute_type(dtype) == DType::f64 ? 0x1p-53 : 0x1p-24);
+        Tolerance out = sum_tolerance(compute_type(dtype), static_cast<double>(k));
         if (dtype == DType::f16) out.absolute += 0x1p-25;
         if (is_half(dtype)) out.relative += dtype == DType::f16 ? 0x1p-11 : 0x1p-8;
         return out;

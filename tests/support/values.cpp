@@ -88,6 +88,12 @@ Tolerance tolerance(DType dtype, double terms, double scale) {
     return {.absolute = 4 * unit * std::sqrt(terms + 1) * scale, .relative = 8 * unit * std::sqrt(terms + 1)};
 }
 
+Tolerance sum_tolerance(DType dtype, double terms) {
+    Tolerance out = tolerance(dtype, terms);
+    out.absolute += terms * (dtype == DType::f64 ? 0x1p-53 : 0x1p-24);
+    return out;
+}
+
 std::string difference(const std::vector<double>& actual, const std::vector<double>& expected, const Tolerance& allowed) {
     if (actual.size() != expected.size()) return fmt::format("{} elements instead of {}", actual.size(), expected.size());
     double worst = 1;

@@ -28,6 +28,10 @@ struct Tolerance {
 };
 /// What f32 arithmetic of sums of about `terms` products may cost; for f64 next to nothing.
 Tolerance tolerance(DType dtype, double terms = 1, double scale = 1);
+/// And what sums of many products of numbers in [-1, 1) may cost, added one after the other: sums on the way grow like sqrt(terms) and
+/// are rounded as many times, so that the largest error of many sums, which may end near 0, grows like `terms`: 0.05 of them, in units
+/// of the last place of 1, are its standard deviation.
+Tolerance sum_tolerance(DType dtype, double terms);
 
 /// Empty when all are close (NaN equals NaN), otherwise a sentence about the worst element.
 /// Use: CHECK(difference(actual, expected, tolerance) == "");
