@@ -16,6 +16,7 @@
 //   REAL, VW       (vectors.clh)
 #define GROUP 1
 #include "bands.clh"
+#include "finish.clh"
 
 #define VECTORS (COLUMNS / VW)
 #define UP (UP_H * UP_W)
@@ -114,7 +115,7 @@ ALONE void multiply(const struct Banded* d, const struct Taps* taps, const struc
 // global size (images * bands, ceil(row_panels / row_panels_each), groups)
 ALONE void conv2d_banded_part(const size_t id0, const size_t id1, const size_t id2, const struct Banded args, __local REAL* restrict block,
                               __global const REAL* restrict x, const long x_offset, __global const REAL* restrict a, const long a_offset,
-                              __global REAL* restrict out, const long out_offset, __global const REAL* restrict bias, const long bias_offset) {
+                              __global REAL* restrict out, const long out_offset, __global const REAL* restrict bias, const long bias_offset FINISH_PARAMETERS) {
     const struct Banded d = args;
     struct Taps taps[UP];
     for (int phase = 0; phase < UP; ++phase) find_taps(&d, phase / UP_W, phase % UP_W, taps + phase);
@@ -141,16 +142,21 @@ ALONE void conv2d_banded_part(const size_t id0, const size_t id1, const size_t i
                 tile.narrow = size - f <= VW;  // what is left often fills but one vector
                 multiply(&d, taps + phase, &tile, block + f, block + d.made + phase * d.made_size + f, UP * d.made_size);
             }
-        __global REAL* to = out + out_offset + n * d.out_image + (long)(group * d.filters + panel * ROWS) * d.out_channel + (long)first * UP_H * d.columns;
-        for (int i = 0; i < height; ++i, to += d.out_channel)
+        long at = n * d.out_image + (long)(group * d.filters + panel * ROWS) * d.out_channel + (long)first * UP_H * d.columns;
+        for (int i = 0; i < height; ++i, at += d.out_channel) {
+            __global REAL* to = out + out_offset + at;
             store_rows(block + d.made + i * UP * d.made_size, d.made_size, d.pitch, d.columns, out_rows, to, to + (long)out_rows * d.columns);
+#ifdef TAIL
+            FINISH(out + out_offset, at, (long)out_rows * d.columns)
+#endif
+        }
     }
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void conv2d_banded(const struct Banded args, __local REAL* restrict block, __global const REAL* restrict x, const long x_offset,
                    __global const REAL* restrict a, const long a_offset, __global REAL* restrict out, const long out_offset,
-                   __global const REAL* restrict bias, const long bias_offset) {
+                   __global const REAL* restrict bias, const long bias_offset FINISH_PARAMETERS) {
     conv2d_banded_part(get_global_id(0), get_global_id(1), get_global_id(2), args, block, x, x_offset, a, a_offset, out, out_offset, bias,
-                       bias_offset);
+                       bias_offset FINISH_ARGUMENTS);
 }

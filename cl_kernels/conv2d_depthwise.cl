@@ -18,6 +18,7 @@
 #define GROUP 1
 #define COPY_BAND static  // planes are small, and there are many
 #include "bands.clh"
+#include "finish.clh"
 
 #ifdef REAL_IS_DOUBLE
 #define UNSIGNED_LANES JOIN(ulong, VW)
@@ -122,7 +123,7 @@ static VEC sums_at(const struct Depthwise d, const struct Taps* taps, const REAL
 // global size (ceil(planes / each))
 ALONE void conv2d_depthwise_part(const size_t id0, const struct Depthwise args, __local REAL* restrict block, __global const REAL* restrict x,
                                  const long x_offset, __global const REAL* restrict weight, const long weight_offset, __global REAL* restrict out,
-                                 const long out_offset, __global const REAL* restrict bias, const long bias_offset) {
+                                 const long out_offset, __global const REAL* restrict bias, const long bias_offset FINISH_PARAMETERS) {
     const struct Depthwise d = args;
     const struct Band shape = {d.height, d.width, d.step_h, d.step_w, d.above, 0, d.pitch, d.phase_size};
     clear(block, d.used);  // what no row covers is read, and not used
@@ -181,6 +182,9 @@ ALONE void conv2d_depthwise_part(const size_t id0, const struct Depthwise args, 
                 for (int n = 0; n < lot_size; ++n)
                     store_rows(block + d.made + n * UP * d.made_size, d.made_size, d.pitch, d.columns, min(count * UP_H, d.rows - first * UP_H),
                                lot_out + ((long)n * d.rows + first * UP_H) * d.columns, lot_out + (long)(n + 1) * d.rows * d.columns);
+#ifdef TAIL
+            for (int n = 0; n < lot_size; ++n) FINISH(out + out_offset, ((lot + n) * d.rows + first * UP_H) * d.columns, (long)min(count * UP_H, d.rows - first * UP_H) * d.columns)
+#endif
         }
     }
 }
@@ -188,8 +192,8 @@ ALONE void conv2d_depthwise_part(const size_t id0, const struct Depthwise args, 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void conv2d_depthwise(const struct Depthwise args, __local REAL* restrict block, __global const REAL* restrict x, const long x_offset,
                       __global const REAL* restrict weight, const long weight_offset, __global REAL* restrict out, const long out_offset,
-                      __global const REAL* restrict bias, const long bias_offset) {
-    conv2d_depthwise_part(get_global_id(0), args, block, x, x_offset, weight, weight_offset, out, out_offset, bias, bias_offset);
+                      __global const REAL* restrict bias, const long bias_offset FINISH_PARAMETERS) {
+    conv2d_depthwise_part(get_global_id(0), args, block, x, x_offset, weight, weight_offset, out, out_offset, bias, bias_offset FINISH_ARGUMENTS);
 }
 #else
 // A work-item takes `lot` channels at once, since their planes are neighbours in memory, and keeps their sums in local memory.

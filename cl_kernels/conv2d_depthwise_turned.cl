@@ -19,6 +19,7 @@
 #define WEIGHTS 3
 #define GROUP 1
 #include "turned.clh"
+#include "finish.clh"
 
 #define TAPS (TAPS_H * TAPS_W)
 
@@ -177,7 +178,7 @@ static void band_in(const struct Turned* d, __global const REAL* x, const int fi
 ALONE void conv2d_depthwise_gather_part(const size_t id0, const struct Turned args, __local REAL* restrict block, __local int* restrict tables,
                                         __global const REAL* restrict x, const long x_offset, __global const REAL* restrict weight,
                                         const long weight_offset, __global REAL* restrict out, const long out_offset,
-                                        __global const REAL* restrict bias, const long bias_offset) {
+                                        __global const REAL* restrict bias, const long bias_offset FINISH_PARAMETERS) {
     const struct Turned d = args;
     make_tables(&d, d.held, d.band, tables);
     clear(block, d.held * d.pitch);
@@ -191,7 +192,8 @@ ALONE void conv2d_depthwise_gather_part(const size_t id0, const struct Turned ar
         for (int e = 0; e < VW; ++e) biases[e] = d.has_bias ? bias[bias_offset + c + min(e, here - 1)] : (REAL)0;
         const VEC begin = VLOAD(biases);
         __global const REAL* from = x + x_offset + ((long)n * d.channels + c) * d.height * d.width;
-        __global REAL* to = out + out_offset + ((long)n * d.channels + c) * plane;
+        const long begins = ((long)n * d.channels + c) * plane;
+        __global REAL* to = out + out_offset + begins;
         for (int p = 0; p < d.rows; p += d.band) {
             const int first = min(p, d.rows - d.band), count = d.band * d.columns;  // the last band overlaps the one before
             band_in(&d, from, first, here, block, tables);
@@ -200,6 +202,9 @@ ALONE void conv2d_depthwise_gather_part(const size_t id0, const struct Turned ar
                 gather(&d, block, tables + d.point_table + at, size, block + d.filter, begin, block + d.lot);
                 turn_out(block + d.lot, tables + d.filter_table + max(TAPS, VW), to + (long)first * d.columns + at, plane, here, size);
             }
+#ifdef TAIL
+            for (int e = 0; e < here; ++e) FINISH(out + out_offset, begins + e * plane + (long)first * d.columns, count)
+#endif
         }
     }
 }
@@ -207,8 +212,8 @@ ALONE void conv2d_depthwise_gather_part(const size_t id0, const struct Turned ar
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void conv2d_depthwise_gather(const struct Turned args, __local REAL* restrict block, __local int* restrict tables, __global const REAL* restrict x,
                              const long x_offset, __global const REAL* restrict weight, const long weight_offset, __global REAL* restrict out,
-                             const long out_offset, __global const REAL* restrict bias, const long bias_offset) {
-    conv2d_depthwise_gather_part(get_global_id(0), args, block, tables, x, x_offset, weight, weight_offset, out, out_offset, bias, bias_offset);
+                             const long out_offset, __global const REAL* restrict bias, const long bias_offset FINISH_PARAMETERS) {
+    conv2d_depthwise_gather_part(get_global_id(0), args, block, tables, x, x_offset, weight, weight_offset, out, out_offset, bias, bias_offset FINISH_ARGUMENTS);
 }
 #elif MODE == SCATTER
 // A band of the grid has margins of (TAPS_H - 1) * hop_h rows above and below, that take what belongs to other bands.

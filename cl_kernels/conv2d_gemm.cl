@@ -21,6 +21,7 @@
 #define GROUP 1
 #include "alone.clh"
 #include "vectors.clh"
+#include "finish.clh"
 
 #define VECTORS (COLUMNS / VW)
 
@@ -284,7 +285,7 @@ ALONE void multiply(const struct Conv* d, const Left a, __local const REAL* righ
 // global size (ceil(panels / panels_each), ceil(row_panels / row_panels_each), groups)
 ALONE void conv2d_gemm_part(const size_t id0, const size_t id1, const size_t id2, const struct Conv d, __local REAL* restrict block,
                             __global const REAL* restrict x, const long x_offset, __global const REAL* restrict a, const long a_offset,
-                            __global REAL* restrict out, const long out_offset, __global const REAL* restrict bias, const long bias_offset) {
+                            __global REAL* restrict out, const long out_offset, __global const REAL* restrict bias, const long bias_offset FINISH_PARAMETERS) {
     struct Piece pieces[PANELS * COLUMNS];
     const int group = id2;
     const int first_panel = id0 * d.panels_each, end_panel = min(first_panel + d.panels_each, d.panels);
@@ -293,7 +294,8 @@ ALONE void conv2d_gemm_part(const size_t id0, const size_t id1, const size_t id2
     x += x_offset + (long)group * d.channels * d.x_channel;
     const long x_end = d.x_count - (long)group * d.channels * d.x_channel;
     a += a_offset + group * d.a_group + d.a_first;
-    out += out_offset + d.out_first + (long)group * d.filters * d.out_channel;
+    const long out_group = d.out_first + (long)group * d.filters * d.out_channel;
+    out += out_offset + out_group;
     const int plane = d.rows * d.columns;
     const bool flat = d.out_column_step == 1 && d.out_row_step == d.columns;
     const int panel_size = d.k_block * COLUMNS + VW;
@@ -323,12 +325,20 @@ ALONE void conv2d_gemm_part(const size_t id0, const size_t id1, const size_t id2
             }
         }
     }
+#ifdef TAIL
+    const long end = min(d.positions, (long)end_panel * COLUMNS);
+    for (long at = (long)first_panel * COLUMNS, run; at < end; at += run) {
+        const long image = at / plane, column = at - image * plane;
+        run = min(plane - column, end - at);
+        for (int r = first_row * ROWS; r < min(d.filters, end_row * ROWS); ++r) FINISH(out - out_group, out_group + image * d.out_image + r * d.out_channel + column, run)
+    }
+#endif
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void conv2d_gemm(const struct Conv d, __local REAL* restrict block, __global const REAL* restrict x, const long x_offset,
                  __global const REAL* restrict a, const long a_offset, __global REAL* restrict out, const long out_offset,
-                 __global const REAL* restrict bias, const long bias_offset) {
-    conv2d_gemm_part(get_group_id(0), get_group_id(1), get_group_id(2), d, block, x, x_offset, a, a_offset, out, out_offset, bias, bias_offset);
+                 __global const REAL* restrict bias, const long bias_offset FINISH_PARAMETERS) {
+    conv2d_gemm_part(get_group_id(0), get_group_id(1), get_group_id(2), d, block, x, x_offset, a, a_offset, out, out_offset, bias, bias_offset FINISH_ARGUMENTS);
 }
 #endif

@@ -14,6 +14,7 @@
 //   REAL, VW       (vectors.clh)
 #define GROUP 1
 #include "winograd4.clh"
+#include "finish.clh"
 
 #define VECTORS (COLUMNS / VW)
 
@@ -182,7 +183,7 @@ ALONE void tile_out(__global const REAL* products, const long element, const VEC
 ALONE void conv2d_winograd4_part(const size_t id0, const size_t groups, const struct Winograd args, __local REAL* restrict grid, __local int* restrict places,
                                  __global const REAL* restrict x, const long x_offset, __global const REAL* restrict packed, const long packed_offset,
                                  __global REAL* restrict scratch, const long scratch_offset, __global REAL* restrict out, const long out_offset,
-                                 __global const REAL* restrict bias, const long bias_offset) {
+                                 __global const REAL* restrict bias, const long bias_offset FINISH_PARAMETERS) {
     const struct Winograd d = args;
     const struct Grid seen = {d.height, d.width, d.held, d.pitch, d.flat};
     make_places(seen, d.before_w, places);
@@ -222,6 +223,16 @@ ALONE void conv2d_winograd4_part(const size_t id0, const size_t groups, const st
                              min(4, d.columns - q));
                 }
             }
+#ifdef TAIL
+            const int row = first_row * 4, column = first_column * 4, rows = min(high * 4, d.rows - row), columns = min(wide * 4, d.columns - column);
+            for (int n = 0; n < images; ++n)
+                for (int f = block * COLUMNS; f < min(d.filters, (block + 1) * COLUMNS); ++f) {
+                    const long at = ((long)(image + n) * d.filters + f) * out_plane + (long)row * d.columns + column;
+                    if (columns == d.columns) FINISH(out + out_offset, at, rows * columns)
+                    else
+                        for (int h = 0; h < rows; ++h) FINISH(out + out_offset, at + (long)h * d.columns, columns)
+                }
+#endif
         }
     }
 }
@@ -229,7 +240,7 @@ ALONE void conv2d_winograd4_part(const size_t id0, const size_t groups, const st
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void conv2d_winograd4(const struct Winograd args, __local REAL* restrict grid, __local int* restrict places, __global const REAL* restrict x, const long x_offset,
                       __global const REAL* restrict packed, const long packed_offset, __global REAL* restrict scratch, const long scratch_offset,
-                      __global REAL* restrict out, const long out_offset, __global const REAL* restrict bias, const long bias_offset) {
-    conv2d_winograd4_part(get_global_id(0), get_global_size(0), args, grid, places, x, x_offset, packed, packed_offset, scratch, scratch_offset, out, out_offset, bias, bias_offset);
+                      __global REAL* restrict out, const long out_offset, __global const REAL* restrict bias, const long bias_offset FINISH_PARAMETERS) {
+    conv2d_winograd4_part(get_global_id(0), get_global_size(0), args, grid, places, x, x_offset, packed, packed_offset, scratch, scratch_offset, out, out_offset, bias, bias_offset FINISH_ARGUMENTS);
 }
 #endif

@@ -18,7 +18,7 @@
 #define GROUP 1
 #include "alone.clh"
 #include "vectors.clh"
-#include "product_tail.clh"
+#include "tail_vectors.clh"
 #include "stored_vectors.clh"
 
 #define VECTORS (COLUMNS / VW)
@@ -133,20 +133,6 @@ struct Tile {
     int finish;          // only after the last block of k
     long column, at;     // of the first element: its column, and its place in the result
 };
-
-// As finished(), for a vector of neighbours.
-static inline VEC finished_vector(const struct Tail tail, const VEC sum, const long column, const long at) {
-    VEC value = (VEC)(tail.alpha) * sum;
-    if (tail.flags & TAIL_BIAS) value += STORED_VLOAD(tail.bias + column);
-    if (tail.flags & TAIL_RESIDUAL) value = fma((VEC)(tail.beta), STORED_VLOAD(tail.residual + at), value);
-#ifdef ACTIVATION
-    REAL each[VW];
-    VSTORE(value, each);
-    for (int e = 0; e < VW; ++e) each[e] = activation(each[e], tail.p, tail.q);
-    value = VLOAD(each);
-#endif
-    return tail.flags & TAIL_RELU ? select(value, (VEC)(0), value < (VEC)(0)) : value;
-}
 
 // Edges, and what is not simply stored or added.
 ALONE void store_tile(const struct Tile t, const REAL* tile, __global OUTPUT* out, const struct Tail tail) {

@@ -82,7 +82,7 @@ Split choose_split(std::int64_t panels, std::int64_t row_panels, std::int64_t gr
     return best;
 }
 
-void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, const View& weight, const View& out, const std::optional<View>& bias, std::string_view variant) {
+void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, const View& weight, const View& out, const std::optional<View>& bias, const ProductTail& tail, std::string_view variant) {
     const Device device = out.device();
     const VectorForm form = vector_form(device, problem.dtype);
     const bool forward = problem.direction == Conv2dDirection::forward;
@@ -113,10 +113,12 @@ void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, 
                          .out_column_step = narrow(sum.out_column_step), .panels = narrow(panels), .panels_each = narrow(panels_each),
                          .row_panels = narrow(row_panels), .row_panels_each = narrow(row_panels_each), .k_block = narrow(k_block), .has_bias = bias ? 1 : 0};
     const View a = packed ? flipped(problem, sum, weight, tile.rows, defines) : weight;
+    set_finish(defines, tail);
     const Kernel kernel(device, {"conv2d_gemm.cl", "conv2d_gemm", defines});
+    const TailArguments finish(tail, a);
     const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
     launch(kernel, {{size(ceil_div(panels, panels_each)), size(ceil_div(row_panels, row_panels_each)), size(problem.groups)}, {1, 1, 1}},
-           {arguments, local_memory(block, problem.dtype), x.argument(), a.argument(), out.argument(), (bias ? *bias : a).argument()});
+           finish.if_any_behind({arguments, local_memory(block, problem.dtype), x.argument(), a.argument(), out.argument(), (bias ? *bias : a).argument()}));
 }
 
 }  // namespace
@@ -155,13 +157,18 @@ class Conv2dGemm final : public Conv2dStrategy {
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) const override {
         switch (problem.direction) {
             case Conv2dDirection::forward:
-                for (const Conv2dSum& sum : conv2d_sums(problem)) run_sum(sum, problem, operands.x, operands.weight, operands.out, operands.bias, variant);
+                run_with_tail(problem, operands, {}, variant);
                 return;
             case Conv2dDirection::backward_input:
-                for (const Conv2dSum& sum : conv2d_sums(problem)) run_sum(sum, problem, operands.out, operands.weight, operands.x, std::nullopt, variant);
+                for (const Conv2dSum& sum : conv2d_sums(problem)) run_sum(sum, problem, operands.out, operands.weight, operands.x, std::nullopt, {}, variant);
                 return;
             case Conv2dDirection::backward_weights: return backward_weights(problem, operands, variant);
         }
+    }
+
+    bool run_with_tail(const Conv2dProblem& problem, const Conv2dOperands& operands, const ProductTail& tail, std::string_view variant) const override {
+        for (const Conv2dSum& sum : conv2d_sums(problem)) run_sum(sum, problem, operands.x, operands.weight, operands.out, operands.bias, tail, variant);
+        return true;
     }
 
   private:

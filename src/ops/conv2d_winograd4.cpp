@@ -36,8 +36,12 @@ class Conv2dWinograd4 final : public Conv2dStrategy {
     [[nodiscard]] bool can_serve(const Conv2dProblem& problem) const override { return winograd::can_serve(problem); }
     [[nodiscard]] bool pays(const Conv2dProblem& problem) const override { return winograd::cheapest(problem) == kTile; }
 
-    void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
+    void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) const override {
         if (problem.direction == Conv2dDirection::backward_weights) return winograd::backward_weights(problem, operands);
+        run_with_tail(problem, operands, {}, variant);
+    }
+
+    bool run_with_tail(const Conv2dProblem& problem, const Conv2dOperands& operands, const ProductTail& tail, std::string_view) const override {
         const bool forward = problem.direction == Conv2dDirection::forward;
         const View &x = forward ? operands.x : operands.out, &out = forward ? operands.out : operands.x, &weight = operands.weight;
         const Device device = out.device();
@@ -77,7 +81,7 @@ class Conv2dWinograd4 final : public Conv2dStrategy {
         const auto kernel = [&](int stage, const char* name) {
             Defines own = defines;
             own.set("STAGE", std::int64_t{stage});
-            if (stage == 1) own.set("ROWS", tile.rows).set("COLUMNS", block);  // one program transforms weights for all tiles
+            if (stage == 1) set_finish(own.set("ROWS", tile.rows).set("COLUMNS", block), tail);  // one program transforms weights for all tiles
             return Kernel(device, {"conv2d_winograd4.cl", name, own});
         };
         const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
@@ -86,9 +90,11 @@ class Conv2dWinograd4 final : public Conv2dStrategy {
         const std::int64_t each = ceil_div(ceil_div(channels, ceil_div(units * kGroupsPerUnit * 2, blocks)), kChannels) * kChannels;
         launch(kernel(0, "conv2d_winograd4_weights"), {{size(blocks), size(ceil_div(channels, each))}, {1, 1}},
                {d, narrow(each), local_memory((kChannels * 9 + form.vector) * form.vector, problem.dtype), integers(kChannels * 9 + form.vector), weight.argument(), packed.argument()});
+        const TailArguments finish(tail, weight);
         launch(kernel(1, "conv2d_winograd4"), {{size(groups)}, {1}},
-               {d, local_memory((held(high) * held(wide) + 1) * form.vector, problem.dtype), integers(flat ? held(high) * in[1] : held(wide)), x.argument(),
-                packed.argument(), scratch.argument(), out.argument(), (operands.bias ? *operands.bias : weight).argument()});
+               finish.if_any_behind({d, local_memory((held(high) * held(wide) + 1) * form.vector, problem.dtype), integers(flat ? held(high) * in[1] : held(wide)), x.argument(),
+                packed.argument(), scratch.argument(), out.argument(), (operands.bias ? *operands.bias : weight).argument()}));
+        return true;
     }
 };
 

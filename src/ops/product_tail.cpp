@@ -73,8 +73,15 @@ void set_activation(Defines& defines, const ProductTail& tail) {
     if (tail.activation && *tail.activation != Function::relu) defines.set("ACTIVATION", info(*tail.activation).value);
 }
 
+void set_finish(Defines& defines, const ProductTail& tail) {
+    if (tail.empty()) return;
+    defines.set("TAIL", std::int64_t{1});
+    set_activation(defines, tail);
+}
+
 TailArguments::TailArguments(const ProductTail& tail, const View& any)
-    : flags_((tail.bias ? kBias : 0) | (tail.residual ? kResidual : 0) | (tail.activation == Function::relu ? kRelu : 0)),
+    : empty_(tail.empty()),
+      flags_((tail.bias ? kBias : 0) | (tail.residual ? kResidual : 0) | (tail.activation == Function::relu ? kRelu : 0)),
       numbers_(any.dtype, {tail.alpha, tail.beta, tail.parameters[0], tail.parameters[1]}),
       bias_(tail.bias ? *tail.bias : any),
       residual_(tail.residual ? *tail.residual : any),
@@ -87,5 +94,7 @@ std::vector<Argument> TailArguments::behind(std::initializer_list<Argument> firs
     for (const BufferArgument& buffer : buffers_) all.emplace_back(buffer);
     return all;
 }
+
+std::vector<Argument> TailArguments::if_any_behind(std::initializer_list<Argument> first) const { return empty_ ? std::vector<Argument>(first) : behind(first); }
 
 }  // namespace declivity::ops

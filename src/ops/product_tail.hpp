@@ -29,6 +29,9 @@ std::optional<ProductTail> product_tail(const Epilogue& epilogue, const View& ou
 /// ACTIVATION, for kernels that include product_tail.clh.
 void set_activation(Defines& defines, const ProductTail& tail);
 
+/// TAIL and ACTIVATION, for kernels that include finish.clh: nothing for an empty tail.
+void set_finish(Defines& defines, const ProductTail& tail);
+
 /// The arguments of such kernels, TAIL_PARAMETERS. Alive as long as the launch that takes them.
 class TailArguments {
   public:
@@ -41,8 +44,11 @@ class TailArguments {
     [[nodiscard]] std::int32_t flags() const { return flags_; }
     /// `first`, then these.
     [[nodiscard]] std::vector<Argument> behind(std::initializer_list<Argument> first) const;
+    /// The same, but only `first` of an empty tail: for kernels that include finish.clh.
+    [[nodiscard]] std::vector<Argument> if_any_behind(std::initializer_list<Argument> first) const;
 
   private:
+    bool empty_;
     std::int32_t flags_;
     RealArguments numbers_;
     View bias_, residual_;

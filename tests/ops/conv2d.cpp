@@ -249,6 +249,43 @@ TEST_CASE("conv2d: epilogues within the kernels, and behind them") {
         }
 }
 
+TEST_CASE("conv2d: tails within each kernel that knows them") {
+    const std::vector<Conv2dCase> cases{{"small", {2, 3, 6, 7}, {5, 3, 3, 3}, {.padding = {1, 0}}},
+                                        {"wide", {1, 18, 23, 61}, {35, 18, 3, 3}, {.padding = {1, 1}}},
+                                        {"small images", {13, 5, 6, 7}, {21, 5, 3, 3}, {.padding = {1, 1}}},
+                                        {"strided, groups", {3, 6, 15, 18}, {14, 3, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}, .groups = 2}},
+                                        {"1x1", {5, 20, 7, 7}, {33, 20, 1, 1}},
+                                        {"depthwise", {2, 19, 9, 8}, {19, 1, 3, 3}, {.padding = {1, 1}, .groups = 19}},
+                                        {"depthwise, strided", {2, 37, 40, 44}, {37, 1, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}, .groups = 37}}};
+    std::map<std::string_view, int> served;
+    for (const Conv2dCase& c : cases) {
+        if (small_cases() && c.name != "small" && c.name != "depthwise") continue;
+        CAPTURE(c.name);
+        const auto x = random_tensor(c.x, 1), weight = random_tensor(c.weight, 2), bias = random_tensor({c.weight[0]}, 3), residual = random_tensor(c.out(), 4);
+        const auto plain = conv2d_reference(c, values(x), values(weight), values(bias)), added = values(residual);
+        for (const Family family : {Family::cpu_like, Family::gpu_like})
+            for (const ops::Conv2dStrategy* strategy : ops::conv2d_strategies()) {
+                CAPTURE(strategy->name());
+                const auto problem = problem_of(c, DType::f32, family, Conv2dDirection::forward);
+                if (!strategy->can_serve(problem)) continue;
+                const auto check_tail = [&](const ops::ProductTail& tail, const auto& wanted) {
+                    const Tensor out = unwritten(c.out(), DType::f32);
+                    if (!strategy->run_with_tail(problem, {x.view(), weight.view(), out.view(), bias.view()}, tail)) return;
+                    ++served[strategy->name()];
+                    auto all = plain;
+                    for (std::size_t i = 0; i < all.size(); ++i) all[i] = wanted(all[i], i);
+                    CHECK(wrong_by(*strategy, DType::f32, out, all, c.forward_tolerance(DType::f32)) == "");
+                };
+                check_tail({.alpha = 0.5, .beta = -1.5, .residual = residual.view(), .activation = ops::Function::relu}, [&](double v, std::size_t i) { return std::max(0.0, 0.5 * v - 1.5 * added[i]); });
+                if (!small_cases()) check_tail({.activation = ops::Function::tanh}, [](double v, std::size_t) { return std::tanh(v); });
+            }
+    }
+    for (const std::string_view name : {"depthwise_turned", "depthwise", "depthwise_direct", "winograd4", "banded", "gemm", "local"}) {
+        CAPTURE(name);
+        CHECK(served[name] >= (small_cases() ? 1 : 4));
+    }
+}
+
 TEST_CASE("conv2d: the same inputs give the same bits") {
     if (small_cases()) return;
     const Conv2dCase c{"", {9, 3, 12, 11}, {7, 3, 3, 3}, {.padding = {1, 1}}};
