@@ -102,6 +102,13 @@ ALONE void weights_out(__global const REAL* sums, const long element, __global R
 #endif
 }
 
+// Zeros behind the last of `count` channels or filters, which fill whole vectors: register tiles read them.
+static void pad_rows(__global REAL* rows, const long element, const int tiles, const int row, const int count) {
+    for (int e = 0; e < ELEMENTS; ++e)
+        for (int t = 0; t < tiles; ++t)
+            for (int c = (count + VW - 1) / VW * VW; c < row; c += VW) VSTORE((VEC)(0), rows + e * element + t * row + c);
+}
+
 // A register tile of sums, from or plus `tiles` products.
 ALONE void multiply(__global const REAL* dout, const int dout_row, __global const REAL* x, const int x_row, const int tiles, __global REAL* sums, const int sum_row, const bool add) {
     VEC sum[ROWS][VECTORS];
@@ -145,6 +152,8 @@ ALONE void conv2d_winograd4_backward_weights_part(const size_t id0, const size_t
         const int chunk = id / d.parts, part = id - chunk * d.parts;
         const int first_o = part / d.channel_parts * d.filters_each, first_c = part % d.channel_parts * d.channels_each;
         const int filters = min(d.filters_each, d.filters - first_o), channels = min(d.channels_each, d.channels - first_c);
+        pad_rows(xs, d.x_element, d.images_each * d.tile_rows * d.tile_columns, d.x_row, channels);
+        pad_rows(douts, d.dout_element, d.images_each * d.tile_rows * d.tile_columns, d.dout_row, filters);
         const int first_unit = chunk * d.units_each, end_unit = min(d.units, first_unit + d.units_each);
         for (int unit = first_unit; unit < end_unit; ++unit) {
             const int image = unit / (d.units_h * d.units_w) * d.images_each, in_image = unit % (d.units_h * d.units_w);

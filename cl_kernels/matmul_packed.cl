@@ -1,4 +1,4 @@
-// out[z][m][n] = sum over k of a[z][m][k] * b[z][k][n], for CPU-like devices and products that are large enough to copy
+// out[z][m][n] = tail(sum over k of a[z][m][k] * b[z][k][n]) (finish.clh), for CPU-like devices and products that are large enough to copy
 // both operands first.
 //
 // Both are copied into panels (panels.cl), [z][panel][k][i]: of ROWS rows of a, of COLUMNS columns of b, with zeros behind
@@ -12,6 +12,7 @@
 //                the registers (src/ops/matmul_packed.cpp chooses them)
 #define GROUP 1
 #include "vectors.clh"
+#include "finish.clh"
 
 #define VECTORS (COLUMNS / VW)
 
@@ -26,7 +27,7 @@ struct Product {
 // global size (ceil(b_panels / b_panels_each), ceil(a_panels / a_panels_each), batch)
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void matmul_packed(const struct Product product, __global const REAL* restrict a, const long a_offset,
-                   __global const REAL* restrict b, const long b_offset, __global REAL* restrict out, const long out_offset) {
+                   __global const REAL* restrict b, const long b_offset, __global REAL* restrict out, const long out_offset FINISH_PARAMETERS) {
     const long z = get_global_id(2);
     const int a_first = (int)get_global_id(1) * product.a_panels_each, b_first = (int)get_global_id(0) * product.b_panels_each;
     const int a_end = min(a_first + product.a_panels_each, product.a_panels);
@@ -77,6 +78,11 @@ void matmul_packed(const struct Product product, __global const REAL* restrict a
                             *at = k_first > 0 ? *at + rows[i][j] : rows[i][j];
                         }
                 }
+#ifdef TAIL
+                if (k_first + steps == product.K)
+                    for (int i = 0; i < (int)min((long)ROWS, product.M - row); ++i)
+                        FINISH(out - z * product.out_batch, column, z * product.out_batch + (row + i) * product.N + column, min((long)COLUMNS, product.N - column))
+#endif
             }
     }
 }

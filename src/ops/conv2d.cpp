@@ -133,10 +133,11 @@ Shape conv2d_shape(std::string_view function, const Shape& x, const Shape& weigh
 }
 
 void conv2d_forward(const View& x, const View& weight, const std::optional<View>& bias, const View& out,
-                    const Conv2dOptions& options, const Epilogue& epilogue) {
+                    const Conv2dOptions& options, const Epilogue& epilogue, OperandUse weights) {
     const Conv2dOperands operands{x, weight, out, bias};
-    const Conv2dProblem problem = problem_of("conv2d_forward", Conv2dDirection::forward, operands, options);
+    Conv2dProblem problem = problem_of("conv2d_forward", Conv2dDirection::forward, operands, options);
     if (problem.images == 0) return;
+    problem.constant_weight = weights == OperandUse::constant;
     const Conv2dChoice choice = choose_conv2d(problem, x.device());
     // A number for each column is nothing that kernels of convolutions know.
     if (const auto tail = epilogue.tail ? product_tail(epilogue, out) : std::nullopt; tail && !tail->bias)

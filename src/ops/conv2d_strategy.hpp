@@ -30,6 +30,7 @@ struct Conv2dProblem {
     std::array<std::int64_t, 2> filter{1, 1};  ///< R, S
     std::array<std::int64_t, 2> output{1, 1};  ///< P, Q
     std::array<std::int64_t, 2> stride{1, 1}, padding{0, 0}, dilation{1, 1};
+    bool constant_weight = false;              ///< what is made of it may be kept
 
     [[nodiscard]] std::int64_t channels_per_group() const { return channels / groups; }
     [[nodiscard]] std::int64_t filters_per_group() const { return filters / groups; }

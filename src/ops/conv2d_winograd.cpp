@@ -37,7 +37,7 @@ std::int64_t cheapest(const Conv2dProblem& problem) {
         const std::int64_t elements = (tile + 2) * (tile + 2), tiles = problem.images * ceil_div(to[0], tile) * ceil_div(to[1], tile);
         const bool far = elements * pairs > kFar;
         const double transform = tile == 2 ? kTransformTwo : kTransform, multiply = tile == 2 ? kMultiplyTwo : kMultiply;
-        const double weight = tile == 2 ? kTransformWeightTwo : far ? kTransformFarWeight + kReadFarWeight * static_cast<double>(ceil_div(tiles, kTiles)) : kTransformWeight;
+        const double weight = tile == 4 && problem.constant_weight ? (far ? kReadFarWeight * static_cast<double>(ceil_div(tiles, kTiles)) : 0) : tile == 2 ? kTransformWeightTwo : far ? kTransformFarWeight + kReadFarWeight * static_cast<double>(ceil_div(tiles, kTiles)) : kTransformWeight;
         return static_cast<double>(elements) * (multiply * static_cast<double>(pairs * tiles) + weight * static_cast<double>(pairs) +
                                                 transform * static_cast<double>(tiles * (problem.channels + problem.filters)));
     };

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "constant.hpp"
 #include "conv2d_winograd.hpp"
 #include "local_block.hpp"
 #include "vector_form.hpp"
@@ -86,10 +87,14 @@ class Conv2dWinograd4 final : public Conv2dStrategy {
         };
         const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
         const auto integers = [](std::int64_t count) { return LocalMemory{static_cast<std::size_t>(count) * sizeof(std::int32_t)}; };
-        const View packed = View::make(device, problem.dtype, {kElements * weight_element}), scratch = View::make(device, problem.dtype, {groups * slice});
-        const std::int64_t each = ceil_div(ceil_div(channels, ceil_div(units * kGroupsPerUnit * 2, blocks)), kChannels) * kChannels;
-        launch(kernel(0, "conv2d_winograd4_weights"), {{size(blocks), size(ceil_div(channels, each))}, {1, 1}},
-               {d, narrow(each), local_memory((kChannels * 9 + form.vector) * form.vector, problem.dtype), integers(kChannels * 9 + form.vector), weight.argument(), packed.argument()});
+        const View scratch = View::make(device, problem.dtype, {groups * slice});
+        const View packed = made_once(weight, problem.constant_weight, fmt::format("winograd4 {} {}", block, d.flip), [&] {
+            const View made = View::make(device, problem.dtype, {kElements * weight_element});
+            const std::int64_t each = ceil_div(ceil_div(channels, ceil_div(units * kGroupsPerUnit * 2, blocks)), kChannels) * kChannels;
+            launch(kernel(0, "conv2d_winograd4_weights"), {{size(blocks), size(ceil_div(channels, each))}, {1, 1}},
+                   {d, narrow(each), local_memory((kChannels * 9 + form.vector) * form.vector, problem.dtype), integers(kChannels * 9 + form.vector), weight.argument(), made.argument()});
+            return made;
+        });
         const TailArguments finish(tail, weight);
         launch(kernel(1, "conv2d_winograd4"), {{size(groups)}, {1}},
                finish.if_any_behind({d, local_memory((held(high) * held(wide) + 1) * form.vector, problem.dtype), integers(flat ? held(high) * in[1] : held(wide)), x.argument(),

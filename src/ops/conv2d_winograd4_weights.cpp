@@ -62,7 +62,7 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
     const std::int64_t groups = std::min(parts * chunks, compute_units * kGroupsPerUnit);
     // Not a multiple of the page, or all that is written at once would meet in the same sets of the caches.
     const auto spread = [](std::int64_t value) { return ceil_div(value, kSpread) * kSpread + kSpread; };
-    const std::int64_t sum_element = spread(part_filters * part_channels), x_element = spread(tiles * x_row), dout_element = spread(tiles * dout_row + tile.rows);
+    const std::int64_t sum_element = spread(part_filters * part_channels), x_element = spread(tiles * x_row), dout_element = spread(tiles * dout_row);
     const bool flat = units_w == 1 && problem.input[1] <= held(wide);
     const std::int64_t weights = operands.weight.numel();
     const Gradient d{.partial = weights, .images = narrow(problem.images), .channels = narrow(problem.channels), .filters = narrow(problem.filters),

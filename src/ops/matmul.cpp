@@ -18,6 +18,9 @@ namespace {
 /// With no more rows or columns than these, copying an operand costs more than using it in place.
 constexpr std::int64_t kFewRows = 32;
 
+/// For so many rows, and elements of b, a constant b is packed.
+constexpr std::int64_t kLeastPackedRows = 4, kMostPackedRows = 192, kLeastPackedElements = 1 << 14;
+
 /// Sums are cut into parts when they are that long, and longer than so many results.
 constexpr std::int64_t kLongSum = 2048, kSplitEach = 16;
 
@@ -27,7 +30,7 @@ constexpr MatmulStrategy kStrategies[] = {
     {"dot", matmul_dot_serves, matmul_dot, true},
     {"gemv", matmul_gemv_serves, matmul_gemv, true},
     {"local", matmul_local_serves, matmul_local, true, matmul_local_variants},
-    {"packed", matmul_packed_serves, matmul_packed},
+    {"packed", matmul_packed_serves, matmul_packed, true},
     {"split", matmul_split_serves, matmul_split},
     {"tiled", matmul_tiled_serves, matmul_tiled},
 };
@@ -45,7 +48,7 @@ const MatmulStrategy& strategy(std::string_view name) {
 /// Heuristics, until a tuner measures. CLBlast is left to it: it knows no tails, copies operands for many shapes, and on CPU-like
 /// devices its built-in parameters run at a small part of what a register tile reaches.
 std::string_view by_heuristics(const MatmulProblem& problem) {
-    const auto& [a, b, out, batch, m, n, k, last_k, tail, variant] = problem;
+    const auto& [a, b, out, batch, m, n, k, last_k, tail, variant, constant_b] = problem;
     if (family_of(out.device()) == Family::gpu_like) return matmul_gemv_serves(problem) ? "gemv" : matmul_local_serves(problem) ? "local" : "tiled";
     if (matmul_dot_serves(problem) && k >= 32 && (m <= kFewRows || n <= kFewRows)) return "dot";
     if (!matmul_blocked_serves(problem)) return "tiled";
@@ -63,6 +66,8 @@ MatmulChoice choose_matmul(const MatmulProblem& problem) {
         const MatmulStrategy& named = strategy(wanted);
         if (named.serves(problem)) return {&named, "", "DECLIVITY_MATMUL names it"};
     }
+    if (problem.constant_b && problem.batch == 1 && problem.m >= kLeastPackedRows && problem.m <= kMostPackedRows && problem.n * problem.k >= kLeastPackedElements && matmul_packed_serves(problem))
+        return {&strategy("packed"), "", "the right operand is constant, and copied once"};
     const TuningTable& table = TuningTable::of(problem.out.device());
     const bool tunes = tunes_on_use();
     if (tunes || table.generation() != 0) {
@@ -80,7 +85,7 @@ MatmulChoice choose_matmul(const MatmulProblem& problem) {
 
 std::string_view matmul_strategy(const MatmulProblem& problem) { return choose_matmul(problem).strategy->name; }
 
-void matmul(const View& a, const View& b, const View& out, const Epilogue& epilogue) {
+void matmul(const View& a, const View& b, const View& out, const Epilogue& epilogue, OperandUse right) {
     if (!is_half(a.dtype)) require_floating("matmul", "a", a);
     require_alike("matmul", "a", a, "b", b);
     require_alike("matmul", "a", a, "out", out);
@@ -94,6 +99,7 @@ void matmul(const View& a, const View& b, const View& out, const Epilogue& epilo
     if (may_overlap(a, out) || may_overlap(b, out))
         throw ValueError("matmul: wants memory of its own as out, got that of an operand");
     if (out.numel() == 0) return;
+    problem.constant_b = right == OperandUse::constant;
     bool done = !epilogue.tail;
     if (problem.k == 0) {
         fill(out, 0);

@@ -44,7 +44,7 @@ struct Plan {
 };
 
 Plan plan_for(const MatmulProblem& problem) {
-    const auto& [a, b, out, batch, m, n, k, last_k, tail, variant] = problem;
+    const auto& [a, b, out, batch, m, n, k, last_k, tail, variant, constant_b] = problem;
     const Device device = out.device();
     const VectorForm form = vector_form(device, out.dtype);
     Plan plan{};
@@ -91,7 +91,7 @@ std::int64_t matmul_blocked_groups(const MatmulProblem& problem) {
 }
 
 void matmul_blocked(const MatmulProblem& problem) {
-    const auto& [a, b, out, batch, m, n, k, last_k, tail, variant] = problem;
+    const auto& [a, b, out, batch, m, n, k, last_k, tail, variant, constant_b] = problem;
     const Plan plan = plan_for(problem);
     const Product product{.m = m, .n = n, .k = k, .last_k = last_k < 0 ? k : last_k,
                           .a = {.batch = a.strides[0], .across = m == 1 ? 1 : a.strides[1], .along = k == 1 ? 1 : a.strides[2]},
@@ -121,7 +121,7 @@ bool matmul_split_serves(const MatmulProblem& problem) {
 }
 
 void matmul_split(const MatmulProblem& problem) {
-    const auto& [a, b, out, batch, m, n, k, last_k, tail, variant] = problem;
+    const auto& [a, b, out, batch, m, n, k, last_k, tail, variant, constant_b] = problem;
     const std::int64_t units = out.device().info().compute_units, most = std::max<std::int64_t>(2, k / kPartOfK);
     const std::int64_t each = ceil_div(k, std::min(most, std::max<std::int64_t>(2, units * kGroupsPerUnit))), parts = ceil_div(k, each);
     View left = a, right = b;

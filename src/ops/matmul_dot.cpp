@@ -52,7 +52,7 @@ bool matmul_dot_serves(const MatmulProblem& problem) {
 }
 
 void matmul_dot(const MatmulProblem& problem) {
-    const auto& [a, b, out, batch, m, n, k, last_k, tail, variant] = problem;
+    const auto& [a, b, out, batch, m, n, k, last_k, tail, variant, constant_b] = problem;
     const Device device = out.device();
     const VectorForm form = vector_form(device, out.dtype);
     const Tile tile = choose_tile(form, m, n);

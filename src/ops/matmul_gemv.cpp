@@ -30,7 +30,7 @@ bool matmul_gemv_serves(const MatmulProblem& problem) {
 }
 
 void matmul_gemv(const MatmulProblem& problem) {
-    const auto& [a, b, out, batch, m, n, k, last_k, tail, variant] = problem;
+    const auto& [a, b, out, batch, m, n, k, last_k, tail, variant, constant_b] = problem;
     const Device device = out.device();
     const bool few_rows = m <= n;
     const View &matrix = few_rows ? b : a, &vectors = few_rows ? a : b;

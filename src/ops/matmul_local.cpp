@@ -41,7 +41,7 @@ std::vector<std::string> matmul_local_variants(const MatmulProblem& problem) {
 }
 
 void matmul_local(const MatmulProblem& problem) {
-    const auto& [a, b, out, batch, m, n, k, last_k, tail, variant] = problem;
+    const auto& [a, b, out, batch, m, n, k, last_k, tail, variant, constant_b] = problem;
     const Device device = out.device();
     // The stride of an axis of one element may be anything.
     const auto stride = [](std::int64_t size, std::int64_t said) { return size == 1 ? 0 : said; };

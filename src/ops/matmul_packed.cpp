@@ -5,6 +5,7 @@
 
 #include <declivity/runtime/launch.hpp>
 
+#include "constant.hpp"
 #include "local_block.hpp"
 #include "matmul_strategies.hpp"
 #include "panels.hpp"
@@ -39,7 +40,7 @@ RegisterTile choose_panel_tile(const Device& device, DType dtype, std::int64_t m
     return cheapest_tile(kTiles, vector_form(device, dtype), m, n);
 }
 
-void multiply_panels(const View& a, const View& b, const View& out, std::int64_t k, const RegisterTile& tile) {
+void multiply_panels(const View& a, const View& b, const View& out, std::int64_t k, const RegisterTile& tile, const ProductTail& tail, std::optional<DType> stored) {
     const Device device = out.device();
     const std::int64_t vector = vector_form(device, out.dtype).vector, columns = tile.vectors * vector;
     const std::int64_t batch = out.shape[0], m = out.shape[1], n = out.shape[2];
@@ -54,21 +55,24 @@ void multiply_panels(const View& a, const View& b, const View& out, std::int64_t
                           .a_panels = narrow(a_panels), .b_panels = narrow(b_panels), .a_panels_each = narrow(rows_each), .b_panels_each = narrow(columns_each),
                           // Blocks of equal length: a short last one would only cost.
                           .k_block = narrow(ceil_div(k, ceil_div(k, kBlockK)))};
-    Defines defines = real_defines(out.dtype);
+    Defines defines = tail.empty() ? real_defines(out.dtype) : storage_defines(stored.value_or(out.dtype), out.dtype);
     defines.set("VW", vector).set("ROWS", tile.rows).set("COLUMNS", columns);
+    set_finish(defines, tail);
+    const TailArguments finish(tail, b);
     const Kernel kernel(device, {"matmul_packed.cl", "matmul_packed", defines});
     const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
     launch(kernel, {{size(ceil_div(b_panels, columns_each)), size(ceil_div(a_panels, rows_each)), size(batch)}, {1, 1, 1}},
-           {product, a.argument(), b.argument(), out.argument()});
+           finish.if_any_behind({product, a.argument(), b.argument(), out.argument()}));
 }
 
 void matmul_packed(const MatmulProblem& problem) {
     const Device device = problem.out.device();
     const RegisterTile tile = choose_panel_tile(device, problem.out.dtype, problem.m, problem.n);
     const View a = pack_panels(problem.a, 1, 2, tile.rows);
-    const View b = pack_panels(problem.b, 2, 1, tile.vectors * vector_form(device, problem.out.dtype).vector);
+    const std::int64_t columns = tile.vectors * vector_form(device, problem.out.dtype).vector;
+    const View b = made_once(problem.b, problem.constant_b, fmt::format("panels {}", columns), [&] { return pack_panels(problem.b, 2, 1, columns); });
     const RoundedOutput out(problem.out);
-    multiply_panels(a, b, out.exact(), problem.k, tile);
+    multiply_panels(a, b, out.exact(), problem.k, tile, problem.tail, problem.out.dtype);
     out.round();
 }
 

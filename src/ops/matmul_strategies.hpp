@@ -21,6 +21,7 @@ struct MatmulProblem {
     std::int64_t last_k = -1;     ///< of the last matrices of a batch, where they have fewer: for strategies that say so
     ProductTail tail = {};        ///< for strategies that say so
     std::string_view variant = {};  ///< of the strategy; the empty one stands for its own choice
+    bool constant_b = false;        ///< what is made of b may be kept
 };
 
 /// For strategies that add sums in parts: of f16 and bf16 in f32, rounded once at the end.

@@ -26,7 +26,7 @@ constexpr std::size_t kGroup = 64;
 bool matmul_tiled_serves(const MatmulProblem&) { return true; }
 
 void matmul_tiled(const MatmulProblem& problem) {
-    const auto& [a, b, out, batch, m, n, k, last_k, tail, variant] = problem;
+    const auto& [a, b, out, batch, m, n, k, last_k, tail, variant, constant_b] = problem;
     const Device device = out.device();
     const Tile tile = tile_for(problem, family_of(device));
     Defines defines = storage_defines(a.dtype, out.dtype);

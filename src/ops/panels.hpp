@@ -1,8 +1,11 @@
 // Floor 2, private. Operands of matrix products, copied into panels (cl_kernels/panels.cl) for CPU-like devices.
 #pragma once
 
+#include <optional>
+
 #include <declivity/ops/view.hpp>
 
+#include "product_tail.hpp"
 #include "vector_form.hpp"
 
 namespace declivity::ops {
@@ -16,7 +19,8 @@ View pack_panels(const View& operand, int across, int along, std::int64_t width)
 RegisterTile choose_panel_tile(const Device& device, DType dtype, std::int64_t m, std::int64_t n);
 
 /// out (batch, m, n) = a * b, of panels as pack_panels makes them: of tile.rows rows of a, of tile.vectors vectors of columns
-/// of b. Of one matrix only, it serves the whole batch. Rows of out are dense.
-void multiply_panels(const View& a, const View& b, const View& out, std::int64_t k, const RegisterTile& tile);
+/// of b. Of one matrix only, it serves the whole batch. Rows of out are dense. Operands of the tail are of type `stored`, or of
+/// that of out.
+void multiply_panels(const View& a, const View& b, const View& out, std::int64_t k, const RegisterTile& tile, const ProductTail& tail = {}, std::optional<DType> stored = {});
 
 }  // namespace declivity::ops

@@ -31,7 +31,24 @@ std::size_t Buffer::size() const noexcept { return block_ ? block_->size : 0; }
 std::uint64_t Buffer::version() const noexcept { return block_ ? block_->version.load() : 0; }
 
 void Buffer::mark_written() const noexcept {
-    if (block_) block_->version.fetch_add(1);
+    if (!block_) return;
+    block_->version.fetch_add(1);
+    std::map<std::string, std::shared_ptr<const void>> stale;  // freed behind the lock
+    const std::lock_guard lock(block_->kept_mutex);
+    stale.swap(block_->kept);
+}
+
+std::shared_ptr<const void> Buffer::kept(const std::string& name) const {
+    if (!block_) return nullptr;
+    const std::lock_guard lock(block_->kept_mutex);
+    const auto found = block_->kept.find(name);
+    return found == block_->kept.end() ? nullptr : found->second;
+}
+
+void Buffer::keep(const std::string& name, std::shared_ptr<const void> value) const {
+    if (!block_ || block_->slab == nullptr) return;
+    const std::lock_guard lock(block_->kept_mutex);
+    block_->kept[name] = std::move(value);
 }
 
 Device Buffer::device() const {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -49,6 +50,8 @@ struct Block {
     BufferUse use = BufferUse::compute;
     cl::Event readers_done;         // for transfer blocks: what the copy queue must wait for before writing
     std::atomic<std::uint64_t> version{0};
+    std::mutex kept_mutex;
+    std::map<std::string, std::shared_ptr<const void>> kept;  // made from the contents
 };
 
 /// Best fit with merging of free neighbours. Thread-safe.

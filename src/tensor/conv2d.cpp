@@ -6,6 +6,8 @@
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/functions.hpp>
 
+#include "tensor_state.hpp"
+
 namespace declivity {
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dOptions& options) {
@@ -14,7 +16,7 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
     const ops::View in = x.dense_view(), filter = weight.dense_view();
     const std::optional<ops::View> offset = bias.defined() ? std::optional(bias.dense_view()) : std::nullopt;
     const ops::View out = ops::View::make(x.device(), x.dtype(), ops::conv2d_shape("conv2d", in.shape, filter.shape, parameters));
-    ops::conv2d_forward(in, filter, offset, out, parameters);
+    ops::conv2d_forward(in, filter, offset, out, parameters, {}, detail::use_of(weight));
     if (!recorded({x, weight, bias})) return Tensor(out);
     return differentiable("conv2d", {x, weight, bias}, out, [x = Saved(x), weight = Saved(weight), parameters](const GradientContext& context) {
         const ops::View g = context.gradient().dense_view();

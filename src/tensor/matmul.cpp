@@ -69,14 +69,18 @@ Tensor product(const Tensor& a, const Tensor& b) {
     }, RuleKind::composed);
 }
 
-/// x (rows, in) times a transposed weight (out, in), and the bias on its way.
-Tensor biased_product(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+/// x (rows, in) times a transposed weight (out, in), and the bias, if there is one, on its way.
+Tensor linear_rows(const Tensor& x, const Tensor& weight, const Tensor& bias) {
     const std::int64_t rows = x.size(0), columns = weight.size(0);
     ops::require_alike("linear", "x", x.view(), "weight", weight.view());
-    ops::require_alike("linear", "x", x.view(), "bias", bias.view());
     const ops::View out = ops::View::make(x.device(), x.dtype(), {1, rows, columns});
-    const std::array<ops::Expression, 2> biased{ops::Expression::operator_result(x.dtype(), out.shape), bias.view()};
-    ops::matmul(as_batch(x.view(), 1), as_batch(ops::permuted(weight.view(), {1, 0}), 1), out, {ops::Expression::apply(ops::Function::add, biased)});
+    ops::Epilogue epilogue;
+    if (bias.defined()) {
+        ops::require_alike("linear", "x", x.view(), "bias", bias.view());
+        const std::array<ops::Expression, 2> biased{ops::Expression::operator_result(x.dtype(), out.shape), bias.view()};
+        epilogue.tail = ops::Expression::apply(ops::Function::add, biased);
+    }
+    ops::matmul(as_batch(x.view(), 1), as_batch(ops::permuted(weight.view(), {1, 0}), 1), out, epilogue, detail::use_of(weight));
     return differentiable("linear", {x, weight, bias}, ops::reshaped(out, {rows, columns}), [x = Saved(x), weight = Saved(weight)](const GradientContext& context) {
         const Tensor& g = context.gradient();
         return std::vector{context.needs(0) ? matmul(g, weight.get("linear")) : Tensor(),
@@ -117,13 +121,12 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
                                      weight.defined() ? weight.shape().str() : "none"));
     if (bias.defined() && !(bias.shape() == Shape{weight.size(0)}))
         throw ShapeError(fmt::format("linear: wants bias ({}), got {}", weight.size(0), bias.shape().str()));
-    if (!bias.defined()) return matmul(x, transpose(weight));
-    if (x.rank() == 2) return biased_product(x, weight, bias);
+    if (x.rank() == 2) return linear_rows(x, weight, bias);
     Shape shape = x.shape();
     shape[shape.rank() - 1] = weight.size(0);
     std::int64_t rows = 1;
     for (int axis = 0; axis + 1 < x.rank(); ++axis) rows *= x.shape()[axis];
-    return reshape(biased_product(reshape(x, {rows, x.size(-1)}), weight, bias), shape);
+    return reshape(linear_rows(reshape(x, {rows, x.size(-1)}), weight, bias), shape);
 }
 
 }  // namespace declivity

@@ -31,6 +31,9 @@ struct TensorState {
     ~TensorState();
 };
 
+/// A parameter that is used where nothing is recorded is used as it is again: operators may keep what they make of it.
+inline ops::OperandUse use_of(const Tensor& weight) { return !grad_enabled() && weight.requires_grad() && weight.is_leaf() ? ops::OperandUse::constant : ops::OperandUse::variable; }
+
 /// Where a gradient goes: to a result of another node, to a leaf, or nowhere.
 struct Edge {
     std::shared_ptr<GradNode> node = {};

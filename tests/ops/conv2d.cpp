@@ -249,6 +249,26 @@ TEST_CASE("conv2d: epilogues within the kernels, and behind them") {
         }
 }
 
+TEST_CASE("conv2d: what is made of constant weights is kept until they are marked as written") {
+    const Conv2dCase c{"", {2, 20, 14, 13}, {35, 20, 3, 3}, {.padding = {1, 1}}};
+    const ops::FamilyScope scope(Family::cpu_like);
+    const auto x = random_tensor(c.x, 1), weight = random_tensor(c.weight, 2), other = random_tensor(c.weight, 3), out = unwritten(c.out(), DType::f32);
+    const auto before = conv2d_reference(c, values(x), values(weight), {}), after = conv2d_reference(c, values(x), values(other), {});
+    setenv("DECLIVITY_CONV2D", "winograd4", 1);
+    const auto wrong = [&](const std::vector<double>& wanted, ops::OperandUse use) {
+        ops::conv2d_forward(x.view(), weight.view(), std::nullopt, out.view(), c.options, {}, use);
+        return wrong_by(ops::conv2d_winograd4(), DType::f32, out, wanted, {});
+    };
+    CHECK(wrong(before, ops::OperandUse::constant) == "");
+    ops::copy(other.view(), weight.view());  // and nobody was told
+    CHECK(wrong(before, ops::OperandUse::constant) == "");
+    CHECK(wrong(after, ops::OperandUse::variable) == "");
+    weight.mark_written();
+    CHECK(wrong(after, ops::OperandUse::constant) == "");
+    CHECK(wrong(after, ops::OperandUse::constant) == "");
+    unsetenv("DECLIVITY_CONV2D");
+}
+
 TEST_CASE("conv2d: tails within each kernel that knows them") {
     const std::vector<Conv2dCase> cases{{"small", {2, 3, 6, 7}, {5, 3, 3, 3}, {.padding = {1, 0}}},
                                         {"wide", {1, 18, 23, 61}, {35, 18, 3, 3}, {.padding = {1, 1}}},

@@ -335,7 +335,7 @@ TEST_CASE("matmul: an epilogue runs over the product") {
             for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] = tail.wanted(wanted[i], i);
             for (const std::string_view strategy : {"tiled", "packed", "blocked", "split", "dot", "local", "gemv", "clblast"}) {
                 // The others do not apply it themselves.
-                const bool knows = strategy == "blocked" || strategy == "dot" || strategy == "local" || strategy == "gemv";
+                const bool knows = strategy == "blocked" || strategy == "dot" || strategy == "local" || strategy == "gemv" || strategy == "packed";
                 if (small_cases() && (&one != &cases[3] || (!knows && strategy != "tiled"))) continue;
                 CAPTURE(strategy);
                 const Environment set("DECLIVITY_MATMUL", std::string(strategy));
@@ -346,6 +346,34 @@ TEST_CASE("matmul: an epilogue runs over the product") {
                 CHECK(result.intact());
             }
         }
+    }
+}
+
+TEST_CASE("matmul: what is made of a constant operand is kept until it is marked as written") {
+    const ops::FamilyScope scope(Family::cpu_like);
+    const MatmulCase one{1, 7, 70, 300, Lie::dense, Lie::transposed};
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+        if (small_cases() && dtype != DType::f32) continue;
+        CAPTURE(name_of(dtype));
+        const auto a = matmul_operand(one.a, 1, one.m, one.k, 1, dtype), b = matmul_operand(one.b, 1, one.k, one.n, 2, dtype), other = matmul_operand(one.b, 1, one.k, one.n, 3, dtype);
+        const Shape shape{1, one.m, one.n};
+        const Tensor bias = random_tensor({one.n}, 4, dtype);
+        const std::array<ops::Expression, 2> sum{ops::Expression::operator_result(dtype, shape), bias.view()};
+        const ops::Epilogue biased{ops::Expression::apply(Function::add, sum)};
+        const auto wrong = [&](const MatmulOperand& right, ops::OperandUse use) {
+            const View out = View::make(device(), dtype, shape);
+            ops::matmul(a.view, b.view, out, biased, use);
+            auto wanted = matmul_reference(one, a.elements, right.elements);
+            for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] += values(bias)[i % static_cast<std::size_t>(one.n)];
+            return difference(Tensor(out), wanted, one.allowed(dtype));
+        };
+        CHECK(wrong(b, ops::OperandUse::constant) == "");
+        CHECK(wrong(b, ops::OperandUse::constant) == "");
+        ops::copy(other.view, b.view);  // and nobody was told
+        CHECK(wrong(b, ops::OperandUse::constant) == "");
+        CHECK(wrong(other, ops::OperandUse::variable) == "");
+        b.view.buffer.mark_written();
+        CHECK(wrong(other, ops::OperandUse::constant) == "");
     }
 }
 

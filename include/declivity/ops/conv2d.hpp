@@ -34,7 +34,7 @@ DECLIVITY_API Shape conv2d_shape(std::string_view function, const Shape& x, cons
 /// out = epilogue(conv2d(x, weight) + bias); bias (O).
 /// @throws ShapeError, TypeError, DeviceError, ValueError before anything is launched
 DECLIVITY_API void conv2d_forward(const View& x, const View& weight, const std::optional<View>& bias, const View& out,
-                                  const Conv2dOptions& options, const Epilogue& epilogue = {});
+                                  const Conv2dOptions& options, const Epilogue& epilogue = {}, OperandUse weights = OperandUse::variable);
 
 /// The gradient for x, from that of the output and the weights. Overwrites `x_gradient`.
 DECLIVITY_API void conv2d_backward_input(const View& out_gradient, const View& weight, const View& x_gradient,

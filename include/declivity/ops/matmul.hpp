@@ -16,9 +16,10 @@ namespace declivity::ops {
 /// place, serves everything). "dot" and "clblast" serve no f16 and bf16, whose products are added up in f32. DECLIVITY_MATMUL names one to use wherever it can serve.
 ///
 /// Epilogues of the form activation(alpha * result + bias + beta * residual) are applied on the way by "blocked", "dot",
-/// "local" and "gemv": bias is a number for each column, residual has the shape of the result, activation is any elementwise
+/// "local", "gemv" and "packed": bias is a number for each column, residual has the shape of the result, activation is any elementwise
 /// function of one input, and each may be missing. All others run behind the product.
+/// @param right whether b stays constant: then "packed" copies it once, and serves from a few rows of a on
 /// @throws ShapeError, TypeError, DeviceError
-DECLIVITY_API void matmul(const View& a, const View& b, const View& out, const Epilogue& epilogue = {});
+DECLIVITY_API void matmul(const View& a, const View& b, const View& out, const Epilogue& epilogue = {}, OperandUse right = OperandUse::variable);
 
 }  // namespace declivity::ops

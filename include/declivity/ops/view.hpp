@@ -36,6 +36,10 @@ struct DECLIVITY_API View {
     [[nodiscard]] std::size_t bytes() const noexcept { return static_cast<std::size_t>(numel()) * size_of(dtype); }
 };
 
+/// Whether an operand may change between calls. Of one that stays constant, operators keep what they make of it, such as transformed
+/// weights, with its memory: until that is marked as written (Buffer::mark_written) or freed.
+enum class OperandUse : bool { variable, constant };
+
 /// Bytes of a dense tensor.
 /// @throws ShapeError when a size is negative, or their product does not fit into 63 bits
 DECLIVITY_API std::size_t bytes_of(const Shape& shape, DType dtype);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <span>
 
 #include <declivity/runtime/device.hpp>
@@ -38,6 +39,11 @@ class DECLIVITY_API Buffer {
     /// are stale: a count of mark_written() calls.
     [[nodiscard]] std::uint64_t version() const noexcept;
     void mark_written() const noexcept;
+
+    /// What a floor above made from the memory's contents, such as a copy in another order: kept under a name until the contents are
+    /// marked as written or the memory is freed. Null when there is none, and for memory of others, who may write it unseen.
+    [[nodiscard]] std::shared_ptr<const void> kept(const std::string& name) const;
+    void keep(const std::string& name, std::shared_ptr<const void> value) const;
 
     explicit Buffer(std::shared_ptr<detail::Block> block) : block_(std::move(block)) {}
     [[nodiscard]] detail::Block& block() const noexcept { return *block_; }
