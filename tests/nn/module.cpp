@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include <declivity/optim/sgd.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
@@ -120,6 +121,35 @@ TEST_CASE("dropout only works while training") {
     CHECK(zeros_count > 400);
     CHECK(zeros_count < 600);
     CHECK(std::count(dropped.begin(), dropped.end(), 2.0) == 1000 - zeros_count);
+}
+
+TEST_CASE("modules outside of training see each step of an optimizer") {
+    manual_seed(4);
+    nn::Sequential model(nn::Conv2d(18, 33, 3, {.padding = 1}), nn::ReLU(), nn::Flatten(), nn::Linear(33 * 12 * 12, 10));
+    optim::SGD optimizer(model.parameters(), {.lr = 0.1});
+    const Tensor x = uniform({16, 18, 12, 12}, -1, 1);
+    const auto outside = [&] {
+        const NoGrad no_grad;
+        return test::values(model(x));
+    };
+    std::vector<double> before;
+    for (int step = 0; step < 3; ++step) {
+        const auto wanted = test::values(model(x));
+        for (int again = 0; again < 2; ++again) {
+            const auto got = outside();
+            double error = 0, norm = 0;
+            for (std::size_t i = 0; i < got.size(); ++i) {
+                error += (got[i] - wanted[i]) * (got[i] - wanted[i]);
+                norm += wanted[i] * wanted[i];
+            }
+            CHECK(std::sqrt(error / norm) < 1e-5);
+        }
+        CHECK(outside() != before);
+        before = outside();
+        optimizer.zero_grad();
+        sum(model(x)).backward();
+        optimizer.step();
+    }
 }
 
 TEST_CASE("initial values have the spread that their formulas say") {

@@ -46,6 +46,24 @@ void put(Bytes& into, std::size_t at, const Bytes& bytes) { std::ranges::copy(by
 
 }  // namespace
 
+TEST_CASE("buffer: what is kept with a buffer goes when it is written or freed") {
+    const auto value = std::make_shared<const int>(7);
+    {
+        const Buffer buffer(test::device(), 16), same = buffer;
+        CHECK(buffer.kept("a") == nullptr);
+        buffer.keep("a", value);
+        CHECK(same.kept("a") == value);
+        CHECK(buffer.kept("b") == nullptr);
+        same.mark_written();
+        CHECK(buffer.kept("a") == nullptr);
+        CHECK(value.use_count() == 1);
+        buffer.keep("a", value);
+        CHECK(value.use_count() == 2);
+    }
+    CHECK(value.use_count() == 1);
+    CHECK(Buffer().kept("a") == nullptr);
+}
+
 TEST_CASE("buffer: bytes go up and down, whole and in parts") {
     const Device device = test::device();
     for (const std::size_t size : {std::size_t{1}, std::size_t{3}, std::size_t{255}, std::size_t{4097}, std::size_t{70001}}) {
