@@ -71,6 +71,7 @@ const Conv2dStrategy& conv2d_depthwise();
 const Conv2dStrategy& conv2d_depthwise_direct();
 const Conv2dStrategy& conv2d_depthwise_turned();
 const Conv2dStrategy& conv2d_direct();
+const Conv2dStrategy& conv2d_fold();
 const Conv2dStrategy& conv2d_gemm();
 const Conv2dStrategy& conv2d_local();
 const Conv2dStrategy& conv2d_tiled();
