@@ -31,12 +31,14 @@ struct BandedWeights {
     int lot;                                     // images that are copied at once; several only when they are not cut into bands
     int blocks, blocks_each;                     // lots or bands: all, and of a chunk
     int gradients, sums;                         // where dout and the sums of a tile lie in local memory
+    int has_bias;                                // 0: `bias` is any buffer, and not written
 };
 
 // global size (chunks, 1, groups)
 ALONE void conv2d_banded_backward_weights_part(const size_t id0, const size_t id2, const struct BandedWeights args, __local REAL* restrict block,
                                                __global const REAL* restrict x, const long x_offset, __global const REAL* restrict dout,
-                                               const long dout_offset, __global REAL* restrict partials, const long partials_offset) {
+                                               const long dout_offset, __global REAL* restrict partials, const long partials_offset,
+                                               __global REAL* restrict bias, const long bias_offset) {
     const struct BandedWeights d = args;
     const struct Band shape = {d.height, d.width, d.step_h, d.step_w, d.above, d.left, d.pitch, d.phase_size};
     const struct Band gradient_shape = {d.rows, d.columns, 1, 1, 0, 0, d.pitch, d.gradient_size};
@@ -61,13 +63,21 @@ ALONE void conv2d_banded_backward_weights_part(const size_t id0, const size_t id
                 for (int e = 0; e < d.copy_size; e += d.phase_size) clear(to + e + copied, d.phase_size - copied);
                 copy_band(&shape, x + x_offset + from, d.x_count - from, first, count + d.reach, to);
             }
-        for (int o = 0; o < d.filters; ++o)
+        for (int o = 0; o < d.filters; ++o) {
+            VEC sum = (VEC)(0);
             for (int n = 0; n < images; ++n) {
                 const long from = (first_image + n) * d.dout_image + (group * d.filters + o) * d.dout_channel;
                 __local REAL* to = block + d.gradients + (o * d.lot + n) * d.gradient_size;
                 clear(to + size, d.gradient_size - size);
                 copy_band(&gradient_shape, dout + dout_offset + from, d.dout_count - from, first, count, to);
+                if (d.has_bias)
+                    for (int e = 0; e < size; e += VW) sum += VLOAD(to + e);
             }
+            if (d.has_bias) {
+                __global REAL* to = bias + bias_offset + ((long)id0 * get_global_size(2) + group) * d.filters + o;
+                *to = (b > first_block ? *to : (REAL)0) + vector_sum(sum);
+            }
+        }
         for (int first_filter = 0; first_filter < d.filters; first_filter += COLUMNS)
             for (int first_stream = 0; first_stream < streams; first_stream += ROWS) {
                 // Behind the last ones those are multiplied again, and not stored.
@@ -119,6 +129,6 @@ ALONE void conv2d_banded_backward_weights_part(const size_t id0, const size_t id
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void conv2d_banded_backward_weights(const struct BandedWeights args, __local REAL* restrict block, __global const REAL* restrict x,
                                     const long x_offset, __global const REAL* restrict dout, const long dout_offset, __global REAL* restrict partials,
-                                    const long partials_offset) {
-    conv2d_banded_backward_weights_part(get_global_id(0), get_global_id(2), args, block, x, x_offset, dout, dout_offset, partials, partials_offset);
+                                    const long partials_offset, __global REAL* restrict bias, const long bias_offset) {
+    conv2d_banded_backward_weights_part(get_global_id(0), get_global_id(2), args, block, x, x_offset, dout, dout_offset, partials, partials_offset, bias, bias_offset);
 }

@@ -31,6 +31,7 @@ struct Gradient {
     int x_row, dout_row, sum_row;              // from one tile to the next, and from one filter
     int x_element, dout_element, sum_element;  // from one element of the transforms to the next
     int slice;                                 // scratch of a work-item
+    int has_bias;                              // 0: `bias` is any buffer, and not written
 };
 
 // G of four vectors, without its fractions.
@@ -109,6 +110,17 @@ static void pad_rows(__global REAL* rows, const long element, const int tiles, c
             for (int c = (count + VW - 1) / VW * VW; c < row; c += VW) VSTORE((VEC)(0), rows + e * element + t * row + c);
 }
 
+// The sums of dout's positions, for the gradient of the bias: of a tile they are what the transform has at point 1 both ways.
+static void add_up(__global const REAL* douts, const int tiles, const int row, const int filters, __global REAL* bias, const bool add) {
+    for (int o = 0; o < filters; o += VW) {
+        VEC sum = (VEC)(0);
+        for (int t = 0; t < tiles; ++t) sum += VLOAD(douts + t * row + o);
+        REAL each[VW];
+        VSTORE(sum, each);
+        store_run(each, bias + o, min(VW, filters - o), add);
+    }
+}
+
 // A register tile of sums, from or plus `tiles` products.
 ALONE void multiply(__global const REAL* dout, const int dout_row, __global const REAL* x, const int x_row, const int tiles, __global REAL* sums, const int sum_row, const bool add) {
     VEC sum[ROWS][VECTORS];
@@ -139,7 +151,7 @@ ALONE void multiply(__global const REAL* dout, const int dout_row, __global cons
 // global size (groups): a work-item takes every groups-th pair of part and chunk
 ALONE void conv2d_winograd4_backward_weights_part(const size_t id0, const size_t groups, const struct Gradient args, __local REAL* restrict grid,
                                                   __local int* restrict x_places, __local int* restrict dout_places, __global const REAL* restrict x,
-                                                  __global const REAL* restrict dout, __global REAL* restrict scratch, __global REAL* restrict partial) {
+                                                  __global const REAL* restrict dout, __global REAL* restrict scratch, __global REAL* restrict partial, __global REAL* restrict bias) {
     const struct Gradient d = args;
     const struct Grid seen = {d.height, d.width, d.tile_rows * 4 + 2, d.tile_columns * 4 + 2, d.flat}, met = {d.rows, d.columns, d.tile_rows * 4, d.tile_columns * 4, d.flat};
     make_places(seen, d.left, x_places);
@@ -175,6 +187,8 @@ ALONE void conv2d_winograd4_backward_weights_part(const size_t id0, const size_t
                             transform_gradient_tile(grid + (p * met.pitch + q) * 4 * VW, met.pitch, douts + ((n * high + p) * wide + q) * d.dout_row + o, d.dout_element);
                 }
             }
+            if (d.has_bias && first_c == 0)
+                add_up(douts + (long)7 * d.dout_element, tiles, d.dout_row, filters, bias + (long)chunk * d.filters + first_o, unit > first_unit);
             for (int e = 0; e < ELEMENTS; ++e)
                 for (int c = 0; c < channels; c += COLUMNS)
                     for (int o = 0; o < filters; o += ROWS)
@@ -190,7 +204,8 @@ ALONE void conv2d_winograd4_backward_weights_part(const size_t id0, const size_t
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void conv2d_winograd4_backward_weights(const struct Gradient args, __local REAL* restrict grid, __local int* restrict x_places, __local int* restrict dout_places,
                                        __global const REAL* restrict x, const long x_offset, __global const REAL* restrict dout, const long dout_offset,
-                                       __global REAL* restrict scratch, const long scratch_offset, __global REAL* restrict partial, const long partial_offset) {
+                                       __global REAL* restrict scratch, const long scratch_offset, __global REAL* restrict partial, const long partial_offset,
+                                       __global REAL* restrict bias, const long bias_offset) {
     conv2d_winograd4_backward_weights_part(get_global_id(0), get_global_size(0), args, grid, x_places, dout_places, x + x_offset, dout + dout_offset,
-                                           scratch + scratch_offset, partial + partial_offset);
+                                           scratch + scratch_offset, partial + partial_offset, bias + bias_offset);
 }

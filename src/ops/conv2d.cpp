@@ -29,9 +29,10 @@ Conv2dProblem problem_of(std::string_view function, Conv2dDirection direction, c
     require_dense(function, weight_name, weight);
     require_dense(function, out_name, out);
     if (bias) {
-        require_alike(function, x_name, x, "bias", *bias);
-        require_shape(function, "bias", *bias, {weight.shape[0]});
-        require_dense(function, "bias", *bias);
+        const std::string_view bias_name = forward ? "bias" : "bias_gradient";
+        require_alike(function, x_name, x, bias_name, *bias);
+        require_shape(function, bias_name, *bias, {weight.shape[0]});
+        require_dense(function, bias_name, *bias);
     }
     return {.direction = direction, .dtype = x.dtype, .family = family_of(x.device()), .images = x.shape[0],
             .channels = x.shape[1], .filters = weight.shape[0], .groups = options.groups,
@@ -153,11 +154,19 @@ void conv2d_backward_input(const View& out_gradient, const View& weight, const V
     run(problem, operands);
 }
 
-void conv2d_backward_weights(const View& x, const View& out_gradient, const View& weight_gradient, const Conv2dOptions& options) {
-    const Conv2dOperands operands{x, weight_gradient, out_gradient};
+void conv2d_backward_weights(const View& x, const View& out_gradient, const View& weight_gradient, const Conv2dOptions& options, const std::optional<View>& bias_gradient) {
+    Conv2dOperands operands{x, weight_gradient, out_gradient, bias_gradient};
     const Conv2dProblem problem = problem_of("conv2d_backward_weights", Conv2dDirection::backward_weights, operands, options);
-    if (problem.images == 0) return fill(weight_gradient, 0);
-    run(problem, operands);
+    if (problem.images == 0) {
+        fill(weight_gradient, 0);
+        if (bias_gradient) fill(*bias_gradient, 0);
+        return;
+    }
+    const Conv2dChoice choice = choose_conv2d(problem, x.device());
+    const bool behind = bias_gradient && !choice.strategy->gives_bias_gradient();
+    if (behind) operands.bias.reset();
+    choice.strategy->run(problem, operands, choice.variant);
+    if (behind) conv2d_backward_bias(out_gradient, *bias_gradient);
 }
 
 }  // namespace declivity::ops

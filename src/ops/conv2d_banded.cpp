@@ -133,6 +133,8 @@ class Conv2dBanded final : public Conv2dStrategy {
         if (!run_with_tail(problem, operands, {}, variant)) conv2d_direct().run(problem, operands, {});  // less local memory than such devices have
     }
 
+    [[nodiscard]] bool gives_bias_gradient() const override { return true; }
+
     bool run_with_tail(const Conv2dProblem& problem, const Conv2dOperands& operands, const ProductTail& tail, std::string_view variant) const override {
         const bool back = problem.direction == Conv2dDirection::backward_input;
         const View &x = back ? operands.out : operands.x, &out = back ? operands.x : operands.out, &weight = operands.weight;

@@ -15,7 +15,7 @@ constexpr std::int64_t kFewChannels = 16, kFewStrided = 8;  // with more, adding
 struct BandedWeights {
     std::int64_t x_image, x_channel, x_count, dout_image, dout_channel, dout_count, partial;
     std::int32_t channels, filters, images, height, width, rows, columns, step_h, step_w, above, left, hop_h, hop_w;
-    std::int32_t pitch, band, bands, reach, phase_size, copy_size, gradient_size, lot, blocks, blocks_each, gradients, sums;
+    std::int32_t pitch, band, bands, reach, phase_size, copy_size, gradient_size, lot, blocks, blocks_each, gradients, sums, has_bias;
 };
 
 /// Streams and filters of a register tile: their product in sums, and one vector of each filter.
@@ -73,11 +73,16 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
     const std::int64_t wanted = std::int64_t{device.info().compute_units} * kGroupsPerUnit;
     const std::int64_t block = block_elements(device, problem.dtype, kBlockBytes);
     const std::optional<Plan> plan = plan_of(problem, form, block, wanted);
-    if (!plan) return conv2d_direct().run(problem, operands, {});  // less local memory than such devices have
+    if (!plan) {  // less local memory than such devices have
+        conv2d_direct().run(problem, operands, {});
+        if (bias) conv2d_backward_bias(dout, *bias);
+        return;
+    }
     const auto [streams, filters] = tile_of(form);
     const std::int64_t bands = ceil_div(problem.output[0], plan->band), blocks = ceil_div(problem.images, plan->lot) * bands;
     const std::int64_t blocks_each = ceil_div(blocks, std::min(blocks, std::max<std::int64_t>(1, wanted / problem.groups))), chunks = ceil_div(blocks, blocks_each);
     const View partials = chunks == 1 ? reshaped(weight, {1, weight.numel()}) : View::make(device, problem.dtype, {chunks, weight.numel()});
+    const View biases = tiled::bias_partials(operands, chunks);
     const BandedWeights arguments{.x_image = x.shape[1] * x.shape[2] * x.shape[3], .x_channel = x.shape[2] * x.shape[3], .x_count = x.numel(),
                                   .dout_image = dout.shape[1] * dout.shape[2] * dout.shape[3], .dout_channel = dout.shape[2] * dout.shape[3], .dout_count = dout.numel(), .partial = weight.numel(),
                                   .channels = narrow(problem.channels_per_group()), .filters = narrow(problem.filters_per_group()), .images = narrow(problem.images),
@@ -85,12 +90,14 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
                                   .step_h = narrow(problem.stride[0]), .step_w = narrow(problem.stride[1]), .above = narrow(problem.padding[0]), .left = narrow(problem.padding[1]),
                                   .hop_h = narrow(problem.dilation[0]), .hop_w = narrow(problem.dilation[1]), .pitch = narrow(plan->pitch), .band = narrow(plan->band), .bands = narrow(bands),
                                   .reach = narrow(plan->reach), .phase_size = narrow(plan->phase_size), .copy_size = narrow(plan->copy_size), .gradient_size = narrow(plan->gradient_size),
-                                  .lot = narrow(plan->lot), .blocks = narrow(blocks), .blocks_each = narrow(blocks_each), .gradients = narrow(plan->gradients), .sums = narrow(plan->sums)};
+                                  .lot = narrow(plan->lot), .blocks = narrow(blocks), .blocks_each = narrow(blocks_each), .gradients = narrow(plan->gradients), .sums = narrow(plan->sums), .has_bias = bias ? 1 : 0};
     Defines defines = real_defines(problem.dtype);
     defines.set("VW", form.vector).set("ROWS", streams).set("COLUMNS", filters).set("TAPS_H", problem.filter[0]).set("TAPS_W", problem.filter[1]);
     const Kernel kernel(device, {"conv2d_banded_weights.cl", "conv2d_banded_backward_weights", defines});
-    launch(kernel, {{static_cast<std::size_t>(chunks), 1, static_cast<std::size_t>(problem.groups)}, {1, 1, 1}}, {arguments, local_memory(block, problem.dtype), x.argument(), dout.argument(), partials.argument()});
-    if (chunks > 1) tiled::sum_partials(partials, weight, problem.family);
+    launch(kernel, {{static_cast<std::size_t>(chunks), 1, static_cast<std::size_t>(problem.groups)}, {1, 1, 1}}, {arguments, local_memory(block, problem.dtype), x.argument(), dout.argument(), partials.argument(), biases.argument()});
+    if (chunks == 1) return;
+    tiled::sum_partials(partials, weight, problem.family);
+    if (bias) tiled::sum_partials(biases, *bias, problem.family);
 }
 
 }  // namespace declivity::ops::banded

@@ -42,7 +42,7 @@ struct Conv2dProblem {
 /// the backward directions `out` and the written one are gradients.
 struct Conv2dOperands {
     View x, weight, out;
-    std::optional<View> bias = {};  ///< forward only
+    std::optional<View> bias = {};  ///< of forward; of backward_weights its gradient, for strategies that say so
 };
 
 class Conv2dStrategy {
@@ -60,6 +60,8 @@ class Conv2dStrategy {
     [[nodiscard]] virtual std::vector<std::string> variants(const Device&, const Conv2dProblem&) const { return {""}; }
     /// Launches; operands are checked already.
     virtual void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant = {}) const = 0;
+    /// Whether backward_weights gives the gradient of the bias, too.
+    [[nodiscard]] virtual bool gives_bias_gradient() const { return false; }
     /// The same for forward, with a tail that has no bias. False: it knows no tails, and nothing was launched.
     virtual bool run_with_tail(const Conv2dProblem&, const Conv2dOperands&, const ProductTail&, std::string_view = {}) const { return false; }
 };

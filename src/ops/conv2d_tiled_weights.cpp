@@ -78,6 +78,11 @@ void sum_partials(const View& partials, const View& result, Family family) {
            {result.numel(), partials.shape[0], partials.argument(), result.argument()});
 }
 
+View bias_partials(const Conv2dOperands& operands, std::int64_t chunks) {
+    if (!operands.bias) return operands.weight;
+    return chunks == 1 ? *operands.bias : View::make(operands.weight.device(), operands.weight.dtype, {chunks, operands.bias->numel()});
+}
+
 void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operands) {
     const auto& [x, weight, out, bias] = operands;
     const Device device = x.device();

@@ -42,6 +42,8 @@ class Conv2dWinograd4 final : public Conv2dStrategy {
         run_with_tail(problem, operands, {}, variant);
     }
 
+    [[nodiscard]] bool gives_bias_gradient() const override { return true; }
+
     bool run_with_tail(const Conv2dProblem& problem, const Conv2dOperands& operands, const ProductTail& tail, std::string_view) const override {
         const bool forward = problem.direction == Conv2dDirection::forward;
         const View &x = forward ? operands.x : operands.out, &out = forward ? operands.out : operands.x, &weight = operands.weight;

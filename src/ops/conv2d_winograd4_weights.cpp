@@ -26,7 +26,7 @@ constexpr double kGain = 0.9;  // that a later tile must promise
 struct Gradient {
     std::int64_t partial;
     std::int32_t images, channels, filters, height, width, rows, columns, above, left, images_each, tile_rows, tile_columns, units_h, units_w, units, units_each, chunks;
-    std::int32_t filters_each, channels_each, channel_parts, parts, flat, x_row, dout_row, sum_row, x_element, dout_element, sum_element, slice;
+    std::int32_t filters_each, channels_each, channel_parts, parts, flat, x_row, dout_row, sum_row, x_element, dout_element, sum_element, slice, has_bias;
 };
 
 }  // namespace
@@ -72,10 +72,11 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
                      .chunks = narrow(chunks), .filters_each = narrow(part_filters), .channels_each = narrow(part_channels), .channel_parts = narrow(channel_parts),
                      .parts = narrow(parts), .flat = flat ? 1 : 0, .x_row = narrow(x_row), .dout_row = narrow(dout_row), .sum_row = narrow(part_channels),
                      .x_element = narrow(x_element), .dout_element = narrow(dout_element), .sum_element = narrow(sum_element),
-                     .slice = narrow(kElements * (sum_element + x_element + dout_element))};
+                     .slice = narrow(kElements * (sum_element + x_element + dout_element)), .has_bias = operands.bias ? 1 : 0};
 
     const View partials = chunks == 1 ? reshaped(operands.weight, {1, weights}) : View::make(device, problem.dtype, {chunks, weights});
     const View scratch = View::make(device, problem.dtype, {groups * d.slice});
+    const View biases = tiled::bias_partials(operands, chunks);
     Defines defines = real_defines(problem.dtype);
     defines.set("VW", form.vector).set("ROWS", tile.rows).set("COLUMNS", columns);
     const Kernel kernel(device, {"conv2d_winograd4_weights.cl", "conv2d_winograd4_backward_weights", defines});
@@ -83,8 +84,10 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
     const auto places = [&](std::int64_t held_rows, std::int64_t row, std::int64_t pitch) { return LocalMemory{size(flat ? held_rows * row : pitch) * sizeof(std::int32_t)}; };
     launch(kernel, {{size(groups)}, {1}},
            {d, local_memory((held(high) * held(wide) + 1) * form.vector, problem.dtype), places(held(high), problem.input[1], held(wide)),
-            places(high * kTile, problem.output[1], wide * kTile), operands.x.argument(), operands.out.argument(), scratch.argument(), partials.argument()});
-    if (chunks > 1) tiled::sum_partials(partials, operands.weight, problem.family);
+            places(high * kTile, problem.output[1], wide * kTile), operands.x.argument(), operands.out.argument(), scratch.argument(), partials.argument(), biases.argument()});
+    if (chunks == 1) return;
+    tiled::sum_partials(partials, operands.weight, problem.family);
+    if (operands.bias) tiled::sum_partials(biases, *operands.bias, problem.family);
 }
 
 }  // namespace declivity::ops::winograd

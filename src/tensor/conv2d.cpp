@@ -30,10 +30,11 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
         }
         if (context.needs(1)) {
             const ops::View gradient = make(weights.shape);
-            ops::conv2d_backward_weights(input, g, gradient, parameters);
+            const std::optional<ops::View> for_bias = context.needs(2) ? std::optional(make({weights.shape[0]})) : std::nullopt;
+            ops::conv2d_backward_weights(input, g, gradient, parameters, for_bias);
             gradients[1] = Tensor(gradient);
-        }
-        if (context.needs(2)) {
+            if (for_bias) gradients[2] = Tensor(*for_bias);
+        } else if (context.needs(2)) {
             const ops::View gradient = make({weights.shape[0]});
             ops::conv2d_backward_bias(g, gradient);
             gradients[2] = Tensor(gradient);

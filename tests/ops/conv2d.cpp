@@ -96,8 +96,18 @@ int check(const ops::Conv2dStrategy& strategy, Family family, const Filled& fill
     const Tensor for_x = unwritten(c.x, dtype), for_weight = unwritten(c.weight, dtype);
     if (run(Conv2dDirection::backward_input, {for_x.view(), weight.view(), gradient.view()}))
         CHECK(wrong(for_x, dx, c.input_tolerance(dtype)) == "");
-    if (run(Conv2dDirection::backward_weights, {x.view(), for_weight.view(), gradient.view()}))
+    const bool gives_bias = strategy.gives_bias_gradient();
+    const Tensor for_bias = unwritten({c.weight[0]}, dtype);
+    if (run(Conv2dDirection::backward_weights, {x.view(), for_weight.view(), gradient.view(), gives_bias ? std::optional(for_bias.view()) : std::nullopt})) {
         CHECK(wrong(for_weight, dweight, c.weights_tolerance(dtype)) == "");
+        if (gives_bias) CHECK(difference(for_bias, dbias, c.weights_tolerance(dtype)) == "");
+        // Without it the same.
+        const Tensor alone = unwritten(c.weight, dtype);
+        if (gives_bias) {
+            strategy.run(problem_of(c, dtype, family, Conv2dDirection::backward_weights), {x.view(), alone.view(), gradient.view()}, variant);
+            CHECK(values(alone) == values(for_weight));
+        }
+    }
     return served;
 }
 
@@ -151,8 +161,10 @@ TEST_CASE("conv2d: the public functions compute each case, and the gradient of t
             const Tensor for_weight = unwritten(c.weight, dtype), for_bias = unwritten({c.weight[0]}, dtype);
             ops::conv2d_forward(x.view(), weight.view(), bias.view(), forward.view(), c.options);
             ops::conv2d_backward_input(gradient.view(), weight.view(), for_x.view(), c.options);
-            ops::conv2d_backward_weights(x.view(), gradient.view(), for_weight.view(), c.options);
-            ops::conv2d_backward_bias(gradient.view(), for_bias.view());
+            const Tensor bias_by_itself = unwritten({c.weight[0]}, dtype);
+            ops::conv2d_backward_weights(x.view(), gradient.view(), for_weight.view(), c.options, for_bias.view());
+            ops::conv2d_backward_bias(gradient.view(), bias_by_itself.view());
+            CHECK(difference(bias_by_itself, dbias, c.weights_tolerance(dtype)) == "");
             const auto wrong = [&](Conv2dDirection direction, const Tensor& result, const std::vector<double>& wanted, const Tolerance& allowed) {
                 if (c.x[0] == 0) return difference(result, wanted, allowed);  // there is nothing to choose a strategy for
                 return wrong_by(*ops::choose_conv2d(problem_of(c, dtype, family, direction), x.device()).strategy, dtype, result, wanted, allowed);

@@ -40,10 +40,11 @@ DECLIVITY_API void conv2d_forward(const View& x, const View& weight, const std::
 DECLIVITY_API void conv2d_backward_input(const View& out_gradient, const View& weight, const View& x_gradient,
                                          const Conv2dOptions& options);
 
-/// The gradient for the weights, from x and that of the output. Overwrites `weight_gradient`. An infinity or NaN in x
-/// may spread to every weight of its channel.
-DECLIVITY_API void conv2d_backward_weights(const View& x, const View& out_gradient, const View& weight_gradient,
-                                           const Conv2dOptions& options);
+/// The gradient for the weights, from x and that of the output, and with it that for the bias (O), if it is wanted: on the way where
+/// the strategy can, otherwise as conv2d_backward_bias. Overwrites both. An infinity or NaN in x may spread to every weight of its
+/// channel.
+DECLIVITY_API void conv2d_backward_weights(const View& x, const View& out_gradient, const View& weight_gradient, const Conv2dOptions& options,
+                                           const std::optional<View>& bias_gradient = std::nullopt);
 
 /// The gradient for the bias: the sum of the output's over N, P and Q. Overwrites `bias_gradient` (O).
 DECLIVITY_API void conv2d_backward_bias(const View& out_gradient, const View& bias_gradient);
