@@ -44,7 +44,7 @@ Conv2dProblem problem_of(std::string_view function, Conv2dDirection direction, c
 }  // namespace
 
 std::span<const Conv2dStrategy* const> conv2d_strategies() {
-    static const std::array<const Conv2dStrategy*, 11> all{&conv2d_depthwise_turned(), &conv2d_depthwise(), &conv2d_depthwise_direct(), &conv2d_winograd4(), &conv2d_winograd2(), &conv2d_fold(), &conv2d_banded(),
+    static const std::array<const Conv2dStrategy*, 12> all{&conv2d_depthwise_turned(), &conv2d_depthwise(), &conv2d_depthwise_direct(), &conv2d_winograd4(), &conv2d_winograd2(), &conv2d_fold(), &conv2d_matmul(), &conv2d_banded(),
                                                           &conv2d_gemm(), &conv2d_local(), &conv2d_tiled(), &conv2d_direct()};
     return all;
 }

@@ -76,6 +76,7 @@ const Conv2dStrategy& conv2d_direct();
 const Conv2dStrategy& conv2d_fold();
 const Conv2dStrategy& conv2d_gemm();
 const Conv2dStrategy& conv2d_local();
+const Conv2dStrategy& conv2d_matmul();
 const Conv2dStrategy& conv2d_tiled();
 const Conv2dStrategy& conv2d_winograd2();
 const Conv2dStrategy& conv2d_winograd4();

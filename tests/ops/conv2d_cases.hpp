@@ -74,6 +74,8 @@ inline std::vector<Conv2dCase> conv2d_cases() {
         {"3x3, little of x seen by any tile", {2, 3, 4, 5}, {18, 3, 3, 3}, {.padding = {20, 90}}, false},
         {"3x3, small images, several in a unit", {13, 5, 6, 7}, {21, 5, 3, 3}, {.padding = {1, 1}}, false},
         {"3x3, more filters and channels than sums kept at a time, both ways", {2, 83, 6, 9}, {71, 83, 3, 3}, {.padding = {1, 0}}, false},
+        {"1x1, one image", {1, 70, 7, 9}, {41, 70, 1, 1}, {}, false},
+        {"1x1, many weights", {1, 131, 5, 7}, {140, 131, 1, 1}, {}, false},
         {"3x3, units of tiles one after the other", {5, 18, 30, 61}, {19, 18, 3, 3}, {.padding = {1, 1}}, false},
         {"3x3, more padding than filter, 17 filters", {2, 3, 5, 9}, {17, 3, 3, 3}, {.padding = {3, 4}}, false},
         {"depthwise, 35 channels", {2, 35, 6, 5}, {35, 1, 3, 3}, {.padding = {1, 1}, .groups = 35}},
