@@ -34,6 +34,16 @@ struct BandedWeights {
     int has_bias;                                // 0: `bias` is any buffer, and not written
 };
 
+// The sums of all positions of dout, for the gradient of the bias.
+ALONE void add_up(__local const REAL* gradients, const int filter, const int image, const int images, const int size, const int filters, __global REAL* bias, const int add) {
+    for (int o = 0; o < filters; ++o) {
+        VEC sum = (VEC)(0);
+        for (int n = 0; n < images; ++n)
+            for (int e = 0; e < size; e += VW) sum += VLOAD(gradients + o * filter + n * image + e);
+        bias[o] = (add ? bias[o] : (REAL)0) + vector_sum(sum);
+    }
+}
+
 // global size (chunks, 1, groups)
 ALONE void conv2d_banded_backward_weights_part(const size_t id0, const size_t id2, const struct BandedWeights args, __local REAL* restrict block,
                                                __global const REAL* restrict x, const long x_offset, __global const REAL* restrict dout,
@@ -63,21 +73,16 @@ ALONE void conv2d_banded_backward_weights_part(const size_t id0, const size_t id
                 for (int e = 0; e < d.copy_size; e += d.phase_size) clear(to + e + copied, d.phase_size - copied);
                 copy_band(&shape, x + x_offset + from, d.x_count - from, first, count + d.reach, to);
             }
-        for (int o = 0; o < d.filters; ++o) {
-            VEC sum = (VEC)(0);
+        for (int o = 0; o < d.filters; ++o)
             for (int n = 0; n < images; ++n) {
                 const long from = (first_image + n) * d.dout_image + (group * d.filters + o) * d.dout_channel;
                 __local REAL* to = block + d.gradients + (o * d.lot + n) * d.gradient_size;
                 clear(to + size, d.gradient_size - size);
                 copy_band(&gradient_shape, dout + dout_offset + from, d.dout_count - from, first, count, to);
-                if (d.has_bias)
-                    for (int e = 0; e < size; e += VW) sum += VLOAD(to + e);
             }
-            if (d.has_bias) {
-                __global REAL* to = bias + bias_offset + ((long)id0 * get_global_size(2) + group) * d.filters + o;
-                *to = (b > first_block ? *to : (REAL)0) + vector_sum(sum);
-            }
-        }
+        if (d.has_bias)
+            add_up(block + d.gradients, d.lot * d.gradient_size, d.gradient_size, images, size, d.filters,
+                   bias + bias_offset + ((long)id0 * get_global_size(2) + group) * d.filters, b > first_block);
         for (int first_filter = 0; first_filter < d.filters; first_filter += COLUMNS)
             for (int first_stream = 0; first_stream < streams; first_stream += ROWS) {
                 // Behind the last ones those are multiplied again, and not stored.
