@@ -19,6 +19,25 @@ constexpr std::int64_t kTiles = 48;                                  // for whic
 
 }  // namespace
 
+Units cut_units(const std::array<std::int64_t, 2>& size, std::int64_t images, std::int64_t most_images, std::int64_t fitting, std::int64_t grid) {
+    constexpr std::int64_t most_wide = 14;
+    const std::int64_t tiles_h = ceil_div(size[0], 4), tiles_w = ceil_div(size[1], 4);
+    Units units{};
+    units.wide = ceil_div(tiles_w, ceil_div(tiles_w, std::min({tiles_w, most_wide, fitting, std::max<std::int64_t>(1, (grid / Units::held(1) - 2) / 4)})));
+    const std::int64_t most_high = std::clamp<std::int64_t>(std::min(fitting / units.wide, (grid / Units::held(units.wide) - 3) / 4), 1, tiles_h);
+    units.high = ceil_div(tiles_h, ceil_div(tiles_h, most_high));
+    units.units_h = ceil_div(tiles_h, units.high);
+    units.units_w = ceil_div(tiles_w, units.wide);
+    units.images_each = units.units_h * units.units_w > 1 ? 1 : std::clamp<std::int64_t>(std::min(fitting / (units.high * units.wide), most_images), 1, images);
+    units.count = ceil_div(images, units.images_each) * units.units_h * units.units_w;
+    return units;
+}
+
+std::int64_t spread(std::int64_t elements) {
+    constexpr std::int64_t line = 16;
+    return ceil_div(elements, line) * line + line;
+}
+
 bool can_serve(const Conv2dProblem& problem) {
     constexpr std::array<std::int64_t, 2> three{3, 3}, one{1, 1};
     constexpr std::int64_t most = std::int64_t{1} << 28;

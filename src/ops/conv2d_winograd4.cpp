@@ -10,19 +10,12 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::int64_t kTile = 4, kElements = 36;
-constexpr std::int64_t kScratchBytes = 768 * 1024;  // of a unit, that stay in the second cache
-constexpr std::int64_t kLeastTilesNear = 16, kLeastTiles = 48, kMostTiles = 48;  // of a unit: all weights are read for each
-constexpr std::int64_t kNear = 1 << 18;             // elements of weights that stay in the second cache
-constexpr std::int64_t kMostWide = 14;              // tiles of a unit side by side
-constexpr std::int64_t kGridBytes = 96 * 1024;      // of local memory
-constexpr std::int64_t kGroupsPerUnit = 2;          // so that all compute units end at about the same time; each has a slice of memory
-constexpr std::int64_t kChannels = 7;               // CHANNELS
-constexpr std::int64_t kSpread = 16;                // elements, about a cache line
+using namespace winograd;
 
-// Few, because each is a kernel to compile: for 32 registers, and for 16.
-constexpr std::array kTiles{RegisterTile{12, 2}, RegisterTile{8, 3}, RegisterTile{6, 2}, RegisterTile{4, 3}};
-constexpr double kGain = 0.9;  // that a later tile must promise
+constexpr std::int64_t kScratchBytes = 768 * 1024;  // of a unit, that stay in the second cache
+constexpr std::int64_t kLeastTilesNear = 16, kLeastTiles = 48;  // of a unit: all weights are read for each
+constexpr std::int64_t kNear = 1 << 18;             // elements of weights that stay in the second cache
+constexpr std::int64_t kChannels = 7;               // CHANNELS
 
 /// As the struct of the kernels.
 struct Winograd {
@@ -35,7 +28,7 @@ class Conv2dWinograd4 final : public Conv2dStrategy {
   public:
     [[nodiscard]] std::string_view name() const override { return "winograd4"; }
     [[nodiscard]] bool can_serve(const Conv2dProblem& problem) const override { return winograd::can_serve(problem); }
-    [[nodiscard]] bool pays(const Conv2dProblem& problem) const override { return winograd::cheapest(problem) == kTile; }
+    [[nodiscard]] bool pays(const Conv2dProblem& problem) const override { return cheapest(problem) == 4; }
 
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) const override {
         if (problem.direction == Conv2dDirection::backward_weights) return winograd::backward_weights(problem, operands);
@@ -52,22 +45,16 @@ class Conv2dWinograd4 final : public Conv2dStrategy {
         const auto& in = forward ? problem.input : problem.output;
         const auto& to = forward ? problem.output : problem.input;
         const std::int64_t channels = x.shape[1], filters = out.shape[1], bytes = static_cast<std::int64_t>(size_of(problem.dtype)), units = device.info().compute_units;
-        const RegisterTile tile = cheapest_tile(kTiles, form, kMostTiles, filters, kGain);
+        const RegisterTile tile = cheapest_tile(kRegisterTiles, form, kMostTiles, filters, kGain);
         const std::int64_t block = tile.vectors * form.vector, blocks = ceil_div(filters, block), padded = ceil_div(channels, form.vector) * form.vector;
 
-        const std::int64_t tiles_h = ceil_div(to[0], kTile), tiles_w = ceil_div(to[1], kTile);
         const std::int64_t least = kElements * blocks * block * channels > kNear ? kLeastTiles : kLeastTilesNear;
         const std::int64_t fitting = std::clamp(kScratchBytes / (bytes * kElements * (padded + block)), least, kMostTiles);
         const std::int64_t grid = block_elements(device, problem.dtype, kGridBytes) / form.vector;
-        const auto held = [](std::int64_t tiles) { return tiles * kTile + 2; };
-        const std::int64_t wide = ceil_div(tiles_w, ceil_div(tiles_w, std::min({tiles_w, kMostWide, std::max<std::int64_t>(1, (grid / held(1) - 2) / kTile)})));
-        const std::int64_t most_high = std::clamp<std::int64_t>(std::min(fitting / wide, (grid / held(wide) - 3) / kTile), 1, tiles_h);
-        const std::int64_t high = ceil_div(tiles_h, ceil_div(tiles_h, most_high)), units_h = ceil_div(tiles_h, high), units_w = ceil_div(tiles_w, wide);
-        const std::int64_t images_each = units_h * units_w > 1 ? 1 : std::clamp<std::int64_t>(std::min(fitting / (high * wide), ceil_div(problem.images, units * 2)), 1, problem.images);
-        const std::int64_t all = ceil_div(problem.images, images_each) * units_h * units_w, parts = std::clamp<std::int64_t>(ceil_div(units, all), 1, blocks);
-        const std::int64_t groups = std::min(all * parts, units * kGroupsPerUnit), tiles = images_each * high * wide;
-        // Not a multiple of the page, or all that is written at once would meet in the same sets of the caches.
-        const auto spread = [](std::int64_t value) { return ceil_div(value, kSpread) * kSpread + kSpread; };
+        const auto held = Units::held;
+        const Units cut = cut_units(to, problem.images, ceil_div(problem.images, units * 2), fitting, grid);
+        const auto& [wide, high, units_w, units_h, images_each, all] = cut;
+        const std::int64_t parts = std::clamp<std::int64_t>(ceil_div(units, all), 1, blocks), groups = std::min(all * parts, units * kGroupsPerUnit), tiles = cut.tiles();
         const std::int64_t weight_element = spread(blocks * channels * block), input_element = spread(tiles * padded), product_element = spread(tiles * block), slice = kElements * (input_element + product_element);
         const bool flat = units_w == 1 && in[1] <= held(wide);
         const auto before = [&](std::size_t i) { return narrow(forward ? problem.padding[i] : 2 - problem.padding[i]); };

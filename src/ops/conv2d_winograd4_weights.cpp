@@ -10,17 +10,8 @@
 namespace declivity::ops::winograd {
 namespace {
 
-constexpr std::int64_t kTile = 4, kElements = 36;
-constexpr std::int64_t kScratchBytes = 960 * 1024;               // of a work-item, that stay in the second cache
-constexpr std::int64_t kLeastTiles = 12, kMostTiles = 48;        // of a unit: all sums are read and written for each
-constexpr std::int64_t kMostWide = 14;                           // tiles of a unit side by side
-constexpr std::int64_t kGridBytes = 96 * 1024;                   // of local memory
-constexpr std::int64_t kGroupsPerUnit = 2;                       // so that all compute units end at about the same time
-constexpr std::int64_t kSpread = 16;                             // elements, about a cache line
-
-// Few, because each is a kernel to compile: for 32 registers, and for 16.
-constexpr std::array kTiles{RegisterTile{12, 2}, RegisterTile{8, 3}, RegisterTile{6, 2}, RegisterTile{4, 3}};
-constexpr double kGain = 0.9;  // that a later tile must promise
+constexpr std::int64_t kScratchBytes = 960 * 1024;  // of a work-item, that stay in the second cache
+constexpr std::int64_t kLeastTiles = 12;           // of a unit: all sums are read and written for each
 
 /// As the struct of the kernel.
 struct Gradient {
@@ -35,7 +26,7 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
     const Device device = operands.x.device();
     const VectorForm form = vector_form(device, problem.dtype);
     const std::int64_t bytes = static_cast<std::int64_t>(size_of(problem.dtype)), compute_units = device.info().compute_units;
-    const RegisterTile tile = cheapest_tile(kTiles, form, problem.filters, problem.channels, kGain);
+    const RegisterTile tile = cheapest_tile(kRegisterTiles, form, problem.filters, problem.channels, kGain);
     const std::int64_t columns = tile.vectors * form.vector;
 
     // Parts of the filters and channels, the longer side halved until their sums fit.
@@ -49,19 +40,14 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
     channel_parts = ceil_div(problem.channels, part_channels);
     const std::int64_t x_row = part_channels, dout_row = ceil_div(part_filters, form.vector) * form.vector, parts = filter_parts * channel_parts;
 
-    const std::int64_t tiles_h = ceil_div(problem.output[0], kTile), tiles_w = ceil_div(problem.output[1], kTile);
     const std::int64_t fitting = std::clamp((kScratchBytes / (bytes * kElements) - part_filters * part_channels) / (x_row + dout_row), kLeastTiles, kMostTiles);
     const std::int64_t grid = block_elements(device, problem.dtype, kGridBytes) / form.vector;
-    const auto held = [](std::int64_t tiles) { return tiles * kTile + 2; };
-    const std::int64_t wide = ceil_div(tiles_w, ceil_div(tiles_w, std::min({tiles_w, kMostWide, fitting, std::max<std::int64_t>(1, (grid / held(1) - 2) / kTile)})));
-    const std::int64_t most_high = std::clamp<std::int64_t>(std::min(fitting / wide, (grid / held(wide) - 3) / kTile), 1, tiles_h);
-    const std::int64_t high = ceil_div(tiles_h, ceil_div(tiles_h, most_high)), units_h = ceil_div(tiles_h, high), units_w = ceil_div(tiles_w, wide);
-    const std::int64_t images_each = units_h * units_w > 1 ? 1 : std::clamp<std::int64_t>(fitting / (high * wide), 1, problem.images);
-    const std::int64_t units = ceil_div(problem.images, images_each) * units_h * units_w, tiles = images_each * high * wide;
+    const auto held = Units::held;
+    const Units cut = cut_units(problem.output, problem.images, problem.images, fitting, grid);
+    const auto& [wide, high, units_w, units_h, images_each, units] = cut;
+    const std::int64_t tiles = cut.tiles();
     const std::int64_t units_each = ceil_div(units, std::clamp<std::int64_t>(ceil_div(compute_units * kGroupsPerUnit, parts), 1, units)), chunks = ceil_div(units, units_each);
     const std::int64_t groups = std::min(parts * chunks, compute_units * kGroupsPerUnit);
-    // Not a multiple of the page, or all that is written at once would meet in the same sets of the caches.
-    const auto spread = [](std::int64_t value) { return ceil_div(value, kSpread) * kSpread + kSpread; };
     const std::int64_t sum_element = spread(part_filters * part_channels), x_element = spread(tiles * x_row), dout_element = spread(tiles * dout_row);
     const bool flat = units_w == 1 && problem.input[1] <= held(wide);
     const std::int64_t weights = operands.weight.numel();
@@ -84,7 +70,7 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
     const auto places = [&](std::int64_t held_rows, std::int64_t row, std::int64_t pitch) { return LocalMemory{size(flat ? held_rows * row : pitch) * sizeof(std::int32_t)}; };
     launch(kernel, {{size(groups)}, {1}},
            {d, local_memory((held(high) * held(wide) + 1) * form.vector, problem.dtype), places(held(high), problem.input[1], held(wide)),
-            places(high * kTile, problem.output[1], wide * kTile), operands.x.argument(), operands.out.argument(), scratch.argument(), partials.argument(), biases.argument()});
+            places(high * 4, problem.output[1], wide * 4), operands.x.argument(), operands.out.argument(), scratch.argument(), partials.argument(), biases.argument()});
     if (chunks == 1) return;
     tiled::sum_partials(partials, operands.weight, problem.family);
     if (operands.bias) tiled::sum_partials(biases, *operands.bias, problem.family);

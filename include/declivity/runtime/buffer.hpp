@@ -36,7 +36,7 @@ class DECLIVITY_API Buffer {
     [[nodiscard]] long use_count() const noexcept { return block_.use_count(); }
 
     /// How often the memory was written in place, for floors that keep values for later and must know whether they
-    /// are stale: a count of mark_written() calls.
+    /// are stale: a count of mark_written() calls. Who writes memory by a kernel or copy of his own, that others have read before, calls it.
     [[nodiscard]] std::uint64_t version() const noexcept;
     void mark_written() const noexcept;
 

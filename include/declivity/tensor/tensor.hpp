@@ -127,7 +127,8 @@ class DECLIVITY_API Tensor {
     /// Makes this handle, and all that share it, stand for the elements of `other` from now on; the gradient is dropped.
     /// How a module moves its parameters to another device without invalidating handles to them.
     void assign(const Tensor& other);
-    /// For operators that write the memory themselves: tells the graph that saved values of it are stale.
+    /// For operators that write the memory themselves: what the graph saved of it, and what operators made of it as a constant (a parameter
+    /// used under NoGrad), is stale.
     void mark_written() const;
 
     /// Shape, type, device and the values, shortened as NumPy does. Waits for the device.
