@@ -8,7 +8,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <runtime/binary_saver.hpp>
 
 #include "nets.hpp"
 #include "report.hpp"
@@ -60,7 +59,6 @@ int first_step() {
     default_device().synchronize();
     std::puts("done");
     std::fflush(stdout);
-    detail::BinarySaver::instance().finish();
     return 0;
 }
 

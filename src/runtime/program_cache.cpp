@@ -6,7 +6,6 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
-#include "binary_saver.hpp"
 #include "binary_store.hpp"
 #include "device_state.hpp"
 
@@ -122,7 +121,6 @@ cl::Program ProgramCache::build(const KernelSpec& spec, const std::string& sourc
         }
     }
     cl::Program program;
-    BinarySaver::instance().postpone();
     const auto begin = std::chrono::steady_clock::now();
     try {
         if (!build_with_own_builtins(spec, source, program)) {
@@ -139,7 +137,7 @@ cl::Program ProgramCache::build(const KernelSpec& spec, const std::string& sourc
         throw_status(error.err(), fmt::format("build of '{}'", spec.file), device_.info.name);
     }
     if (store.enabled())
-        BinarySaver::instance().save(program, device_.device, store, std::chrono::steady_clock::now() - begin, driver_);
+        binaries_.save(program, device_.device, device_.info, store, std::chrono::steady_clock::now() - begin);
     return program;
 }
 

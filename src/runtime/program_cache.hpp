@@ -1,7 +1,6 @@
 // Floor 1, private. Compiled programs, in memory and on disk.
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -12,7 +11,7 @@
 
 #include <declivity/runtime/launch.hpp>
 
-#include "binary_saver.hpp"
+#include "binary_source.hpp"
 #include "opencl.hpp"
 
 namespace declivity::detail {
@@ -34,6 +33,7 @@ class ProgramCache {
     explicit ProgramCache(DeviceState& device) : device_(device) {}
     /// The kernel of a spec; compiled by the first caller, awaited by others that want the same program meanwhile.
     std::shared_ptr<KernelState> kernel(const KernelSpec& spec);
+    [[nodiscard]] BinarySource& binaries() { return binaries_; }
 
   private:
     /// What a kernel is found by at each launch, without copies of the text.
@@ -61,7 +61,7 @@ class ProgramCache {
     bool build_with_own_builtins(const KernelSpec& spec, const std::string& source, cl::Program& program);
 
     DeviceState& device_;
-    std::atomic<BinarySaver::Driver> driver_ = BinarySaver::Driver::unknown;
+    BinarySource binaries_;
     std::once_flag asked_;
     bool declarations_in_front_ = false;
     std::mutex mutex_;

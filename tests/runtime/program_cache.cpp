@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <string>
@@ -15,7 +14,7 @@
 #include <declivity/runtime/launch.hpp>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-#include <runtime/binary_saver.hpp>
+#include <runtime/binary_source.hpp>
 #include <runtime/binary_store.hpp>
 #include <runtime/device_state.hpp>
 #include <runtime/program_cache.hpp>
@@ -25,7 +24,7 @@
 #include <tests/support/temp_folder.hpp>
 
 using namespace declivity;
-using detail::BinarySaver;
+using detail::BinarySource;
 using detail::BinaryStore;
 using test::Environment;
 using test::TempFolder;
@@ -39,6 +38,7 @@ const std::string kFile = (test::source_folder() / "runtime/kernels.cl").string(
 /// Compiles and runs a kernel in a device that has compiled nothing yet: true when its results are right.
 bool scales(const std::string& added = "0.25f") {
     const Device device = test::fresh_device();
+    device.state().programs.binaries().set_kind(BinarySource::Kind::at_hand);
     const std::vector<float> in{1, 2, 3};
     std::vector<float> out(3);
     const Buffer x(device, 12), y(device, 12);
@@ -47,7 +47,6 @@ bool scales(const std::string& added = "0.25f") {
     launch(Kernel(device, {kFile, "scale", {{"ADDED", added}}}), {.global = 3},
            {n, BufferArgument{&x, 0, 4}, BufferArgument{&y, 0, 4}, 2.0f});
     read(y, 0, std::as_writable_bytes(std::span(out)));
-    BinarySaver::instance().finish();
     const float more = std::stof(added);
     return out == std::vector<float>{2 * (1 + more), 2 * (2 + more), 2 * (3 + more)};
 }
@@ -212,46 +211,36 @@ TEST_CASE("program cache: where it lies, and how it is switched off") {
 
 namespace {
 
-/// Builds a program for a driver that is said to be `driver`, and hands it to the saver.
-BinaryStore hand_to_saver(const Device& device, std::atomic<BinarySaver::Driver>& driver, const std::string& source) {
+/// Builds a program, and has its binary saved as if that had taken `build_time`.
+BinaryStore saved(const Device& device, BinarySource& binaries, std::chrono::seconds build_time, const std::string& source) {
     const cl::Device raw(interop::device_id(device), true);
     const cl::Program program(cl::Context(interop::context(device), true), source, true);
     const BinaryStore store(device.info(), source, "");
-    BinarySaver::instance().save(program, raw, store, std::chrono::hours(1), driver);
+    binaries.save(program, raw, device.info(), store, build_time);
     return store;
 }
 
 }  // namespace
 
-TEST_CASE("program cache: binaries of a slow driver are stored later, those of a fast one at once") {
+TEST_CASE("program cache: binaries are stored of drivers that have them at hand, and others are asked once") {
+    using Kind = BinarySource::Kind;
+    constexpr std::chrono::seconds hour = std::chrono::hours(1), nothing{0};
     const TempFolder folder;
     const auto cache = cache_at(folder.path());
     const Device device = test::fresh_device();
-    std::atomic<BinarySaver::Driver> unknown = BinarySaver::Driver::unknown, slow = BinarySaver::Driver::slow;
-    CHECK_UNARY(hand_to_saver(device, unknown, "__kernel void first() {}").load().has_value());
-    CHECK(unknown == BinarySaver::Driver::fast);  // compared with a build of an hour
-    for (const char* source : {"__kernel void second() {}", "__kernel void third() {}"}) {
-        const BinaryStore store = hand_to_saver(device, slow, source);
-        CHECK_UNARY(!store.load().has_value());
-        BinarySaver::instance().finish();
-        CHECK_UNARY(store.load().has_value());
-    }
-    BinarySaver::instance().finish();  // with nothing to do
-}
-
-TEST_CASE("program cache: child process that leaves binaries waiting" * doctest::skip()) {
-    static std::atomic<BinarySaver::Driver> slow = BinarySaver::Driver::slow;
-    for (int i = 0; i < 3; ++i)
-        CHECK(!hand_to_saver(test::device(), slow, fmt::format("__kernel void number{}() {{}}", i)).load().has_value());
-}
-
-TEST_CASE("program cache: a process may end while binaries wait") {
-    const TempFolder folder;
-    test::Child child("program cache: child process that leaves binaries waiting",
-                      std::map<std::string, std::optional<std::string>>{{"DECLIVITY_CACHE_DIR", folder.path().string()}});
-    const auto result = child.finish();
-    INFO(result.output);
-    CHECK(result.code == 0);
+    BinarySource fast;
+    CHECK_UNARY(saved(device, fast, hour, "__kernel void first() {}").load().has_value());
+    CHECK(fast.kind() == Kind::at_hand);
+    CHECK_UNARY(saved(device, fast, nothing, "__kernel void second() {}").load().has_value());
+    CHECK(files_in(folder.path()).size() == 2);
+    BinarySource slow;
+    CHECK_UNARY(!saved(device, slow, nothing, "__kernel void third() {}").load().has_value());
+    CHECK(slow.kind() == Kind::compiled);
+    CHECK_UNARY(!saved(device, slow, hour, "__kernel void fourth() {}").load().has_value());
+    CHECK(files_in(folder.path()).size() == 3);  // the note
+    BinarySource next;                           // of another process, as it were
+    CHECK_UNARY(!saved(device, next, hour, "__kernel void fifth() {}").load().has_value());
+    CHECK(next.kind() == Kind::compiled);
 }
 
 TEST_CASE("program cache: child process" * doctest::skip()) {
