@@ -17,8 +17,9 @@ View made_once(const View& operand, bool constant, const std::string& name, Make
     std::string key = fmt::format("{} {} {} {}", name, name_of(operand.dtype), operand.offset, operand.shape.str());
     for (int i = 0; i < operand.rank(); ++i) key += fmt::format(" {}", operand.strides[i]);
     if (const auto kept = operand.buffer.kept(key)) return *std::static_pointer_cast<const View>(kept);
+    const std::uint64_t version = operand.buffer.version();
     const View made = make();
-    operand.buffer.keep(key, std::make_shared<const View>(made));
+    operand.buffer.keep(key, std::make_shared<const View>(made), version);
     return made;
 }
 

@@ -1,5 +1,7 @@
 #include <declivity/runtime/buffer.hpp>
 
+#include <utility>
+
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
@@ -32,9 +34,9 @@ std::uint64_t Buffer::version() const noexcept { return block_ ? block_->version
 
 void Buffer::mark_written() const noexcept {
     if (!block_) return;
-    block_->version.fetch_add(1);
     std::map<std::string, std::shared_ptr<const void>> stale;  // freed behind the lock
     const std::lock_guard lock(block_->kept_mutex);
+    block_->version.fetch_add(1);
     stale.swap(block_->kept);
 }
 
@@ -45,10 +47,12 @@ std::shared_ptr<const void> Buffer::kept(const std::string& name) const {
     return found == block_->kept.end() ? nullptr : found->second;
 }
 
-void Buffer::keep(const std::string& name, std::shared_ptr<const void> value) const {
+void Buffer::keep(const std::string& name, std::shared_ptr<const void> value, std::uint64_t made_from) const {
     if (!block_ || block_->slab == nullptr) return;
+    std::shared_ptr<const void> replaced;  // freed behind the lock
     const std::lock_guard lock(block_->kept_mutex);
-    block_->kept[name] = std::move(value);
+    if (block_->version.load() != made_from) return;
+    replaced = std::exchange(block_->kept[name], std::move(value));
 }
 
 Device Buffer::device() const {

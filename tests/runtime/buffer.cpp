@@ -51,13 +51,16 @@ TEST_CASE("buffer: what is kept with a buffer goes when it is written or freed")
     {
         const Buffer buffer(test::device(), 16), same = buffer;
         CHECK(buffer.kept("a") == nullptr);
-        buffer.keep("a", value);
+        const std::uint64_t version = buffer.version();
+        buffer.keep("a", value, version);
         CHECK(same.kept("a") == value);
         CHECK(buffer.kept("b") == nullptr);
         same.mark_written();
         CHECK(buffer.kept("a") == nullptr);
         CHECK(value.use_count() == 1);
-        buffer.keep("a", value);
+        buffer.keep("a", value, version);  // made before the memory was written
+        CHECK(buffer.kept("a") == nullptr);
+        buffer.keep("a", value, buffer.version());
         CHECK(value.use_count() == 2);
     }
     CHECK(value.use_count() == 1);

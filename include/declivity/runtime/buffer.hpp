@@ -43,7 +43,8 @@ class DECLIVITY_API Buffer {
     /// What a floor above made from the memory's contents, such as a copy in another order: kept under a name until the contents are
     /// marked as written or the memory is freed. Null when there is none, and for memory of others, who may write it unseen.
     [[nodiscard]] std::shared_ptr<const void> kept(const std::string& name) const;
-    void keep(const std::string& name, std::shared_ptr<const void> value) const;
+    /// @param made_from version() before the value was made; if the contents were marked as written since, nothing is kept
+    void keep(const std::string& name, std::shared_ptr<const void> value, std::uint64_t made_from) const;
 
     explicit Buffer(std::shared_ptr<detail::Block> block) : block_(std::move(block)) {}
     [[nodiscard]] detail::Block& block() const noexcept { return *block_; }
