@@ -16,7 +16,7 @@ namespace {
 
 Conv2dProblem problem_of(std::string_view function, Conv2dDirection direction, const Conv2dOperands& operands,
                          const Conv2dOptions& options) {
-    const auto& [x, weight, out, bias] = operands;
+    const auto& [x, weight, out, bias, tail] = operands;
     const bool forward = direction == Conv2dDirection::forward;
     const std::string_view x_name = direction == Conv2dDirection::backward_input ? "x_gradient" : "x";
     const std::string_view weight_name = direction == Conv2dDirection::backward_weights ? "weight_gradient" : "weight";
@@ -135,16 +135,17 @@ Shape conv2d_shape(std::string_view function, const Shape& x, const Shape& weigh
 
 void conv2d_forward(const View& x, const View& weight, const std::optional<View>& bias, const View& out,
                     const Conv2dOptions& options, const Epilogue& epilogue, OperandUse weights) {
-    const Conv2dOperands operands{x, weight, out, bias};
+    Conv2dOperands operands{x, weight, out, bias};
     Conv2dProblem problem = problem_of("conv2d_forward", Conv2dDirection::forward, operands, options);
     if (problem.images == 0) return;
     problem.constant_weight = weights == OperandUse::constant;
     const Conv2dChoice choice = choose_conv2d(problem, x.device());
     // A number for each column is nothing that kernels of convolutions know.
-    if (const auto tail = epilogue.tail ? product_tail(epilogue, out) : std::nullopt; tail && !tail->bias)
-        if (choice.strategy->run_with_tail(problem, operands, *tail, choice.variant)) return;
+    const auto tail = epilogue.tail ? product_tail(epilogue, out) : std::nullopt;
+    const bool within = tail && !tail->bias && choice.strategy->takes_tail(problem, x.device(), choice.variant);
+    if (within) operands.tail = *tail;
     choice.strategy->run(problem, operands, choice.variant);
-    apply_epilogue(epilogue, out);
+    if (!within) apply_epilogue(epilogue, out);
 }
 
 void conv2d_backward_input(const View& out_gradient, const View& weight, const View& x_gradient, const Conv2dOptions& options) {

@@ -128,14 +128,14 @@ class Conv2dBanded final : public Conv2dStrategy {
         return names;
     }
 
-    void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) const override {
-        if (problem.direction == Conv2dDirection::backward_weights) return backward_weights(problem, operands);
-        if (!run_with_tail(problem, operands, {}, variant)) conv2d_direct().run(problem, operands, {});  // less local memory than such devices have
+    [[nodiscard]] bool gives_bias_gradient() const override { return true; }
+    [[nodiscard]] bool takes_tail(const Conv2dProblem& problem, const Device& device, std::string_view variant) const override {
+        const std::int64_t block = block_elements(device, problem.dtype, kBlockBytes);
+        return plan_of(problem, layout_of(problem), vector_form(device, problem.dtype), device.info().compute_units, block, variant).has_value();
     }
 
-    [[nodiscard]] bool gives_bias_gradient() const override { return true; }
-
-    bool run_with_tail(const Conv2dProblem& problem, const Conv2dOperands& operands, const ProductTail& tail, std::string_view variant) const override {
+    void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) const override {
+        if (problem.direction == Conv2dDirection::backward_weights) return backward_weights(problem, operands);
         const bool back = problem.direction == Conv2dDirection::backward_input;
         const View &x = back ? operands.out : operands.x, &out = back ? operands.x : operands.out, &weight = operands.weight;
         const Device device = out.device();
@@ -144,7 +144,7 @@ class Conv2dBanded final : public Conv2dStrategy {
         const std::int64_t block = block_elements(device, problem.dtype, kBlockBytes);
         const std::int64_t units = device.info().compute_units;
         const std::optional<Plan> plan = plan_of(problem, layout, form, units, block, variant);
-        if (!plan) return false;
+        if (!plan) return conv2d_direct().run(problem, operands);  // less local memory than such devices have
         const std::int64_t bands = ceil_div(layout.phase_rows(), plan->band), row_panels = ceil_div(layout.filters, plan->tile.rows);
         const std::int64_t column_groups = problem.images * bands * problem.groups;
         // Each group of filters copies the bands again, so there are few.
@@ -164,13 +164,12 @@ class Conv2dBanded final : public Conv2dStrategy {
         Defines defines = real_defines(problem.dtype);
         defines.set("VW", form.vector).set("ROWS", plan->tile.rows).set("COLUMNS", plan->tile.vectors * form.vector).set("TAPS_H", problem.filter[0]).set("TAPS_W", problem.filter[1]);
         defines.set("UP_H", layout.up[0]).set("UP_W", layout.up[1]);
-        set_finish(defines, tail);
+        set_finish(defines, operands.tail);
         const Kernel kernel(device, {"conv2d_banded.cl", "conv2d_banded", defines});
-        const TailArguments finish(tail, weight);
+        const TailArguments finish(operands.tail, weight);
         const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
         launch(kernel, {{size(problem.images * bands), size(ceil_div(row_panels, row_panels_each)), size(problem.groups)}, {1, 1, 1}},
                finish.if_any_behind({arguments, local_memory(plan->used, problem.dtype), x.argument(), weight.argument(), out.argument(), (operands.bias ? *operands.bias : weight).argument()}));
-        return true;
     }
 };
 

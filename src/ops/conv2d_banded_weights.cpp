@@ -67,7 +67,7 @@ bool pays_for_weights(const Conv2dProblem& problem) {
 }
 
 void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operands) {
-    const auto& [x, weight, dout, bias] = operands;
+    const auto& [x, weight, dout, bias, tail] = operands;
     const Device device = x.device();
     const VectorForm form = vector_form(device, problem.dtype);
     const std::int64_t wanted = std::int64_t{device.info().compute_units} * kGroupsPerUnit;

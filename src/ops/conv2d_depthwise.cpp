@@ -85,10 +85,10 @@ class Conv2dDepthwise final : public Conv2dStrategy {
         return plan_of(problem, vector, block, false).has_value();
     }
 
-    void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) const override { run_with_tail(problem, operands, {}, variant); }
+    [[nodiscard]] bool takes_tail(const Conv2dProblem&, const Device&, std::string_view) const override { return true; }
 
-    bool run_with_tail(const Conv2dProblem& problem, const Conv2dOperands& operands, const ProductTail& tail, std::string_view) const override {
-        const auto& [x, weight, out, bias] = operands;
+    void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
+        const auto& [x, weight, out, bias, tail] = operands;
         const Device device = x.device();
         const VectorForm form = vector_form(device, problem.dtype);
         const std::int64_t block = block_elements(device, problem.dtype, kBlockBytes);
@@ -106,7 +106,7 @@ class Conv2dDepthwise final : public Conv2dStrategy {
             const Kernel kernel(device, {"conv2d_depthwise.cl", "conv2d_depthwise_backward_weights", defines.set("WEIGHTS", std::int64_t{1})});
             launch(kernel, {{static_cast<std::size_t>(lots), static_cast<std::size_t>(parts)}, {1, 1}}, {d, local_memory(d.used, problem.dtype), x.argument(), out.argument(), partials.argument()});
             if (parts > 1) tiled::sum_partials(partials, weight, problem.family);
-            return true;
+            return;
         }
         const bool forward = problem.direction == Conv2dDirection::forward;
         const View &from = forward ? x : out, &to = forward ? out : x;
@@ -116,7 +116,6 @@ class Conv2dDepthwise final : public Conv2dStrategy {
         const Kernel kernel(device, {"conv2d_depthwise.cl", "conv2d_depthwise", defines.set("WEIGHTS", std::int64_t{0})});
         const TailArguments finish(tail, weight);
         launch(kernel, {{static_cast<std::size_t>(ceil_div(d.planes, d.each))}, {1}}, finish.if_any_behind({d, local_memory(d.used, problem.dtype), from.argument(), weight.argument(), to.argument(), (bias ? *bias : weight).argument()}));
-        return true;
     }
 };
 

@@ -33,18 +33,15 @@ class Conv2dDepthwiseDirect final : public Conv2dStrategy {
         return problem.images <= most && problem.channels <= most / problem.images;
     }
 
+    [[nodiscard]] bool takes_tail(const Conv2dProblem&, const Device&, std::string_view) const override { return true; }
+
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
-        const auto& [x, weight, out, bias] = operands;
+        const auto& [x, weight, out, bias, tail] = operands;
         switch (problem.direction) {
-            case Conv2dDirection::forward: return forward(problem, x, weight, out, bias, problem.input, problem.output, problem.padding, false, {});
+            case Conv2dDirection::forward: return forward(problem, x, weight, out, bias, problem.input, problem.output, problem.padding, false, tail);
             case Conv2dDirection::backward_input: return backward_input(problem, operands);
             case Conv2dDirection::backward_weights: return backward_weights(problem, operands);
         }
-    }
-
-    bool run_with_tail(const Conv2dProblem& problem, const Conv2dOperands& operands, const ProductTail& tail, std::string_view) const override {
-        forward(problem, operands.x, operands.weight, operands.out, operands.bias, problem.input, problem.output, problem.padding, false, tail);
-        return true;
     }
 
   private:
@@ -94,7 +91,7 @@ class Conv2dDepthwiseDirect final : public Conv2dStrategy {
     }
 
     static void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operands) {
-        const auto& [x, weight, dout, bias] = operands;
+        const auto& [x, weight, dout, bias, tail] = operands;
         const Device device = x.device();
         const std::int64_t group = power_of_two_up_to(std::min<std::int64_t>(kGpuGroup, static_cast<std::int64_t>(device.info().max_work_group)));
         const std::int64_t plane = problem.output[0] * problem.output[1], wanted = std::int64_t{device.info().compute_units} * kGpuGroupsPerUnit;

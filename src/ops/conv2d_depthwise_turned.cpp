@@ -93,10 +93,10 @@ class Conv2dDepthwiseTurned final : public Conv2dStrategy {
         return filled && (problem.stride[0] * problem.stride[1] > 1 || problem.output[0] * problem.output[1] <= short_plane);
     }
 
-    void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) const override { run_with_tail(problem, operands, {}, variant); }
+    [[nodiscard]] bool takes_tail(const Conv2dProblem&, const Device&, std::string_view) const override { return true; }
 
-    bool run_with_tail(const Conv2dProblem& problem, const Conv2dOperands& operands, const ProductTail& tail, std::string_view) const override {
-        const auto& [x, weight, out, bias] = operands;
+    void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
+        const auto& [x, weight, out, bias, tail] = operands;
         const Device device = x.device();
         const VectorForm form = vector_form(device, problem.dtype);
         auto [d, elements, integers] = plan_of(problem, form.vector, block_elements(device, problem.dtype, kBlockBytes) * static_cast<std::int64_t>(size_of(problem.dtype)), bias.has_value()).value();
@@ -113,21 +113,20 @@ class Conv2dDepthwiseTurned final : public Conv2dStrategy {
             const Kernel kernel(device, {"conv2d_depthwise_turned.cl", "conv2d_depthwise_correlate", defines});
             launch(kernel, {{size(vectors), size(parts)}, {1, 1}}, {d, block, tables, x.argument(), out.argument(), partials.argument()});
             if (parts > 1) tiled::sum_partials(partials, weight, problem.family);
-            return true;
+            return;
         }
         d.each = narrow(ceil_div(vectors * problem.images, wanted));
         const Range items{{size(ceil_div(vectors * problem.images, d.each))}, {1}};
         if (mode == Mode::scatter) {
             const Kernel kernel(device, {"conv2d_depthwise_turned.cl", "conv2d_depthwise_scatter", defines});
             launch(kernel, items, {d, block, tables, out.argument(), weight.argument(), x.argument()});
-            return true;
+            return;
         }
         const bool forward = problem.direction == Conv2dDirection::forward;
         set_finish(defines, tail);
         const Kernel kernel(device, {"conv2d_depthwise_turned.cl", "conv2d_depthwise_gather", defines});
         const TailArguments finish(tail, weight);
         launch(kernel, items, finish.if_any_behind({d, block, tables, (forward ? x : out).argument(), weight.argument(), (forward ? out : x).argument(), (bias ? *bias : weight).argument()}));
-        return true;
     }
 };
 

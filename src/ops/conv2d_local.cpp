@@ -133,7 +133,7 @@ Conv2dProblem as_forward(Conv2dProblem problem) {
 }
 
 void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) {
-    const auto& [x, weight, dout, bias] = operands;
+    const auto& [x, weight, dout, bias, tail] = operands;
     const Device device = x.device();
     const LocalProduct product = weights_product(problem);
     Conv d = arguments_of(conv2d_sums(as_forward(problem)).front(), problem, x, dout);
@@ -178,11 +178,15 @@ class Conv2dLocal final : public Conv2dStrategy {
         return local_variants(device, problem.dtype, weights ? weights_product(problem) : product_of(conv2d_sums(problem).front(), problem));
     }
 
+    [[nodiscard]] bool takes_tail(const Conv2dProblem& problem, const Device& device, std::string_view) const override { return local_tiles_fit(device, problem.dtype); }
+
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) const override {
-        const auto& [x, weight, out, bias] = operands;
+        const auto& [x, weight, out, bias, tail] = operands;
         if (!local_tiles_fit(x.device(), problem.dtype)) return (conv2d_tiled().can_serve(problem) ? conv2d_tiled() : conv2d_direct()).run(problem, operands);
         switch (problem.direction) {
-            case Conv2dDirection::forward: return forward(problem, operands, {}, variant);
+            case Conv2dDirection::forward:
+                for (const Conv2dSum& sum : conv2d_sums(problem)) run_sum(sum, problem, x, weight, out, bias, tail, variant);
+                return;
             case Conv2dDirection::backward_input:
                 for (const Conv2dSum& sum : conv2d_sums(problem)) run_sum(sum, problem, out, weight, x, std::nullopt, {}, variant);
                 return;
@@ -190,17 +194,7 @@ class Conv2dLocal final : public Conv2dStrategy {
         }
     }
 
-    bool run_with_tail(const Conv2dProblem& problem, const Conv2dOperands& operands, const ProductTail& tail, std::string_view variant) const override {
-        if (!local_tiles_fit(operands.x.device(), problem.dtype)) return false;
-        forward(problem, operands, tail, variant);
-        return true;
-    }
-
   private:
-    static void forward(const Conv2dProblem& problem, const Conv2dOperands& operands, const ProductTail& tail, std::string_view variant) {
-        for (const Conv2dSum& sum : conv2d_sums(problem)) run_sum(sum, problem, operands.x, operands.weight, operands.out, operands.bias, tail, variant);
-    }
-
     static constexpr std::int64_t kMost = std::int64_t{1} << 30, kFewRows = 8;
 };
 

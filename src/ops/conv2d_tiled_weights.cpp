@@ -84,7 +84,7 @@ View bias_partials(const Conv2dOperands& operands, std::int64_t chunks) {
 }
 
 void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operands) {
-    const auto& [x, weight, out, bias] = operands;
+    const auto& [x, weight, out, bias, tail] = operands;
     const Device device = x.device();
     const Form form = form_of(device, problem.family, problem.dtype);
     const Windows windows = windows_of(problem);

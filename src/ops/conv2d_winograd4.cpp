@@ -30,14 +30,11 @@ class Conv2dWinograd4 final : public Conv2dStrategy {
     [[nodiscard]] bool can_serve(const Conv2dProblem& problem) const override { return winograd::can_serve(problem); }
     [[nodiscard]] bool pays(const Conv2dProblem& problem) const override { return cheapest(problem) == 4; }
 
-    void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) const override {
-        if (problem.direction == Conv2dDirection::backward_weights) return winograd::backward_weights(problem, operands);
-        run_with_tail(problem, operands, {}, variant);
-    }
-
     [[nodiscard]] bool gives_bias_gradient() const override { return true; }
+    [[nodiscard]] bool takes_tail(const Conv2dProblem&, const Device&, std::string_view) const override { return true; }
 
-    bool run_with_tail(const Conv2dProblem& problem, const Conv2dOperands& operands, const ProductTail& tail, std::string_view) const override {
+    void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
+        if (problem.direction == Conv2dDirection::backward_weights) return winograd::backward_weights(problem, operands);
         const bool forward = problem.direction == Conv2dDirection::forward;
         const View &x = forward ? operands.x : operands.out, &out = forward ? operands.out : operands.x, &weight = operands.weight;
         const Device device = out.device();
@@ -71,7 +68,7 @@ class Conv2dWinograd4 final : public Conv2dStrategy {
         const auto kernel = [&](int stage, const char* name) {
             Defines own = defines;
             own.set("STAGE", std::int64_t{stage});
-            if (stage == 1) set_finish(own.set("ROWS", tile.rows).set("COLUMNS", block), tail);  // one program transforms weights for all tiles
+            if (stage == 1) set_finish(own.set("ROWS", tile.rows).set("COLUMNS", block), operands.tail);  // one program transforms weights for all tiles
             return Kernel(device, {"conv2d_winograd4.cl", name, own});
         };
         const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
@@ -84,11 +81,10 @@ class Conv2dWinograd4 final : public Conv2dStrategy {
                    {d, narrow(each), local_memory((kChannels * 9 + form.vector) * form.vector, problem.dtype), integers(kChannels * 9 + form.vector), weight.argument(), made.argument()});
             return made;
         });
-        const TailArguments finish(tail, weight);
+        const TailArguments finish(operands.tail, weight);
         launch(kernel(1, "conv2d_winograd4"), {{size(groups)}, {1}},
                finish.if_any_behind({d, local_memory((held(high) * held(wide) + 1) * form.vector, problem.dtype), integers(flat ? held(high) * in[1] : held(wide)), x.argument(),
                 packed.argument(), scratch.argument(), out.argument(), (operands.bias ? *operands.bias : weight).argument()}));
-        return true;
     }
 };
 

@@ -253,7 +253,8 @@ TEST_CASE("conv2d: epilogues within the kernels, and behind them") {
                 const auto problem = problem_of(c, DType::f32, Family::gpu_like, Conv2dDirection::forward);
                 const Tensor out = unwritten(shape, DType::f32);
                 const ops::ProductTail tail{.alpha = 2, .beta = -1, .residual = residual.view(), .activation = ops::Function::tanh};
-                CHECK(ops::conv2d_local().run_with_tail(problem, {x.view(), weight.view(), out.view(), bias.view()}, tail, variant));
+                REQUIRE(ops::conv2d_local().takes_tail(problem, x.device(), variant));
+                ops::conv2d_local().run(problem, {x.view(), weight.view(), out.view(), bias.view(), tail}, variant);
                 auto all = expected;
                 for (std::size_t i = 0; i < all.size(); ++i) all[i] = std::tanh(2 * all[i] - added[i]);
                 CHECK(difference(out, all, c.forward_tolerance(DType::f32)) == "");
@@ -302,7 +303,8 @@ TEST_CASE("conv2d: tails within each kernel that knows them") {
                 if (!strategy->can_serve(problem)) continue;
                 const auto check_tail = [&](const ops::ProductTail& tail, const auto& wanted) {
                     const Tensor out = unwritten(c.out(), DType::f32);
-                    if (!strategy->run_with_tail(problem, {x.view(), weight.view(), out.view(), bias.view()}, tail)) return;
+                    if (!strategy->takes_tail(problem, x.device(), {})) return;
+                    strategy->run(problem, {x.view(), weight.view(), out.view(), bias.view(), tail});
                     ++served[strategy->name()];
                     auto all = plain;
                     for (std::size_t i = 0; i < all.size(); ++i) all[i] = wanted(all[i], i);
