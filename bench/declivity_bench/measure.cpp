@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <ctime>
+#include <thread>
 
 namespace declivity::bench {
 namespace {
@@ -14,6 +16,19 @@ double seconds_of(const Contender& contender, int calls) {
     for (int i = 0; i < calls; ++i) contender.call(i);
     contender.wait();
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// Returns when no thread of this process runs any more: the workers of a peer turn in circles for some milliseconds behind its last
+/// call, for the next one's sake, and would take their cores from whoever comes next.
+void settle() {
+    using namespace std::chrono_literals;
+    constexpr auto step = 1ms, longest = 200ms;
+    constexpr std::clock_t idle = CLOCKS_PER_SEC / 5000;  // a fifth of a step
+    for (auto waited = 0ms; waited < longest; waited += step) {
+        const std::clock_t before = std::clock();  // of all threads
+        std::this_thread::sleep_for(step);
+        if (std::clock() - before < idle) return;
+    }
 }
 
 int calls_for_a_round(const Contender& contender) {
@@ -53,7 +68,11 @@ Comparison compare(const Contender& ours, const std::vector<Contender>& peers, i
     for (const Contender* one : all) calls.push_back(calls_for_a_round(*one));
     std::vector<std::vector<double>> times(all.size());
     for (int round = 0; round < rounds; ++round)
-        for (std::size_t i = 0; i < all.size(); ++i) times[i].push_back(seconds_of(*all[i], calls[i]) / calls[i]);
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            settle();
+            seconds_of(*all[i], calls[i]);  // its threads wake, and find cores of their own
+            times[i].push_back(seconds_of(*all[i], calls[i]) / calls[i]);
+        }
     Comparison result{.ours = {median(times[0]), waited_seconds(ours)}};
     for (std::size_t i = 1; i < all.size(); ++i) {
         result.peers.push_back({median(times[i]), waited_seconds(*all[i])});
