@@ -11,6 +11,7 @@
 #include "conv2d_sum.hpp"
 #include "local_block.hpp"
 #include "panels.hpp"
+#include "work_split.hpp"
 
 namespace declivity::ops {
 namespace gemm {
@@ -68,15 +69,18 @@ struct Split {
 
 /// The work-groups, cut so that the unit with the most of them ends first: in cycles for each k, a group copies the windows of its panels,
 /// reads its weights, and multiplies each with each.
-Split choose_split(std::int64_t panels, std::int64_t row_panels, std::int64_t groups, const RegisterTile& tile, std::int64_t most_panels, std::int64_t units) {
+Split choose_split(std::int64_t positions, std::int64_t filters, std::int64_t groups, const RegisterTile& tile, std::int64_t lanes, std::int64_t most_panels, std::int64_t units) {
     constexpr double copied_vector = 4, read_weight = 0.4, multiplied_vector = 0.5;
+    const std::int64_t vectors = ceil_div(positions, lanes), panels = ceil_div(vectors, tile.vectors), row_panels = ceil_div(filters, tile.rows);
     Split best{.panels_each = 1, .row_panels_each = row_panels};
     double least = std::numeric_limits<double>::infinity();
     for (std::int64_t cut = 1; cut <= std::min(row_panels, units * 2); ++cut)
         for (std::int64_t each = 1; each <= std::min(panels, most_panels); ++each) {
-            const std::int64_t rows_each = ceil_div(row_panels, cut), all = ceil_div(panels, each) * ceil_div(row_panels, rows_each) * groups;
-            const auto vectors = static_cast<double>(each * tile.vectors), rows = static_cast<double>(rows_each * tile.rows);
-            const double cost = static_cast<double>(ceil_div(all, units)) * (vectors * copied_vector + rows * (vectors * multiplied_vector + read_weight));
+            const std::int64_t rows_each = ceil_div(row_panels, cut), row_groups = ceil_div(row_panels, rows_each) * groups;
+            const auto rows = static_cast<double>(std::min(rows_each * tile.rows, filters));
+            const auto copied = static_cast<double>(most_of_a_unit(vectors, each * tile.vectors, row_groups, units));
+            const auto groups_of_unit = static_cast<double>(ceil_div(ceil_div(panels, each) * row_groups, units));
+            const double cost = copied * (copied_vector + rows * multiplied_vector) + groups_of_unit * rows * read_weight;
             if (cost < least) least = cost, best = {.panels_each = each, .row_panels_each = rows_each};
         }
     return best;
@@ -100,7 +104,7 @@ void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, 
     const std::int64_t unit = forward || packed ? 1 : taps, units_of_k = std::max<std::int64_t>(1, inner / unit);
     const std::int64_t k_block = unit * ceil_div(units_of_k, ceil_div(units_of_k, std::max<std::int64_t>(1, most_k / unit)));
     const std::int64_t panels = ceil_div(positions, columns), row_panels = ceil_div(sum.filters, tile.rows);
-    const auto [panels_each, row_panels_each] = choose_split(panels, row_panels, problem.groups, tile, std::min(kMostPanels, block / (k_block * columns + form.vector)), device.info().compute_units);
+    const auto [panels_each, row_panels_each] = choose_split(positions, sum.filters, problem.groups, tile, form.vector, std::min(kMostPanels, block / (k_block * columns + form.vector)), device.info().compute_units);
     const Conv arguments{.x_image = x.shape[1] * x.shape[2] * x.shape[3], .x_channel = x.shape[2] * x.shape[3], .x_count = x.numel(),
                          .out_image = out.shape[1] * out.shape[2] * out.shape[3], .out_channel = out.shape[2] * out.shape[3], .out_first = sum.out_first,
                          .a_group = packed ? row_panels * tile.rows * inner : weight.numel() / problem.groups,
@@ -154,21 +158,18 @@ class Conv2dGemm final : public Conv2dStrategy {
         return names;
     }
 
+    [[nodiscard]] bool takes_tail(const Conv2dProblem&, const Device&, std::string_view) const override { return true; }
+
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) const override {
         switch (problem.direction) {
             case Conv2dDirection::forward:
-                run_with_tail(problem, operands, {}, variant);
+                for (const Conv2dSum& sum : conv2d_sums(problem)) run_sum(sum, problem, operands.x, operands.weight, operands.out, operands.bias, operands.tail, variant);
                 return;
             case Conv2dDirection::backward_input:
                 for (const Conv2dSum& sum : conv2d_sums(problem)) run_sum(sum, problem, operands.out, operands.weight, operands.x, std::nullopt, {}, variant);
                 return;
             case Conv2dDirection::backward_weights: return backward_weights(problem, operands, variant);
         }
-    }
-
-    bool run_with_tail(const Conv2dProblem& problem, const Conv2dOperands& operands, const ProductTail& tail, std::string_view variant) const override {
-        for (const Conv2dSum& sum : conv2d_sums(problem)) run_sum(sum, problem, operands.x, operands.weight, operands.out, operands.bias, tail, variant);
-        return true;
     }
 
   private:

@@ -18,7 +18,8 @@ constexpr std::int64_t kSmallBytes = 16 * 1024;               // of a, that stay
 constexpr std::int64_t kBlockK = 384;                         // a panel of a then fills half of the first cache
 constexpr std::int64_t kMostRows = 1024, kMostColumns = 384;  // of a work-group
 constexpr std::int64_t kRowsCopied = 64;                      // at a time: some cache lines side by side
-constexpr std::int64_t kGroupsPerUnit = 2;                    // so that all compute units end at about the same time
+constexpr std::int64_t kGroupsPerUnit = 2;                    // of sums that are cut into parts, so that all compute units end at about the same time
+constexpr std::int64_t kMostGroupsPerUnit = 8;
 constexpr std::int64_t kWork = std::int64_t{1} << 20;         // multiply-adds that are worth a work-group
 constexpr std::int64_t kPartOfK = 512;                        // of a sum that is cut into parts
 
@@ -43,6 +44,32 @@ struct Plan {
     [[nodiscard]] std::int64_t columns() const { return tile.vectors * vector; }
 };
 
+/// The next larger number of groups with less than `each` of `total` things in a group; more than `total` if there is none.
+std::int64_t more_groups(std::int64_t total, std::int64_t each) { return each == 1 ? total + 1 : ceil_div(total, each - 1); }
+
+/// Work-groups, cut so that the unit with the most of them ends first: in cycles for each k, a group copies its columns of b, reads its
+/// rows of a, and multiplies each with each.
+void cut(Plan& plan, const MatmulProblem& problem, std::int64_t most_columns, std::int64_t units) {
+    constexpr double copied_vector = 3, multiplied_vector = 0.5, started = 4000;
+    const double read_row = plan.a_copied != 0 ? 1 : 0.4;
+    const std::int64_t rows = plan.tile.rows, most_groups = units * kMostGroupsPerUnit;
+    double least = std::numeric_limits<double>::infinity();
+    for (std::int64_t row_groups = ceil_div(plan.row_panels, kMostRows / rows), first = row_groups; row_groups <= std::max(first, std::min(plan.row_panels, most_groups));) {
+        const std::int64_t rows_each = ceil_div(plan.row_panels, row_groups);
+        for (std::int64_t column_groups = ceil_div(plan.column_panels, most_columns), first_of_row = column_groups;
+             column_groups <= std::max(first_of_row, std::min(plan.column_panels, most_groups / row_groups));) {
+            const std::int64_t columns_each = ceil_div(plan.column_panels, column_groups), all_rows = ceil_div(plan.row_panels, rows_each) * problem.batch;
+            // Panels are of about the same width.
+            const double vectors = static_cast<double>(most_of_a_unit(plan.column_panels, columns_each, all_rows, units) * plan.column_vectors) / static_cast<double>(plan.column_panels);
+            const auto rows_held = static_cast<double>(std::min(rows_each * rows, problem.m)), groups = static_cast<double>(ceil_div(ceil_div(plan.column_panels, columns_each) * all_rows, units));
+            const double cost = vectors * (copied_vector + rows_held * multiplied_vector) + groups * (rows_held * read_row + started / static_cast<double>(std::max<std::int64_t>(1, problem.k)));
+            if (cost < least) least = cost, plan.rows_each = rows_each, plan.columns_each = columns_each;
+            column_groups = more_groups(plan.column_panels, columns_each);
+        }
+        row_groups = more_groups(plan.row_panels, rows_each);
+    }
+}
+
 Plan plan_for(const MatmulProblem& problem) {
     const auto& [a, b, out, batch, m, n, k, last_k, tail, variant, constant_b] = problem;
     const Device device = out.device();
@@ -62,18 +89,12 @@ Plan plan_for(const MatmulProblem& problem) {
     const std::int64_t most_k = std::min(kBlockK, plan.block / (columns + plan.a_copied * rows));
     plan.k_block = ceil_div(k, ceil_div(k, most_k));  // of equal length: a short last one would only cost
     plan.rows_copied = plan.a_copied * std::min(plan.row_panels, kRowsCopied / rows);
-    plan.rows_each = std::min(plan.row_panels, kMostRows / rows);
-    plan.columns_each = std::min(plan.column_panels, std::max<std::int64_t>(1, kMostColumns / columns));
-    while ((plan.columns_each * columns + plan.rows_copied * rows) * plan.k_block > plan.block)
+    std::int64_t most_columns = std::min(plan.column_panels, std::max<std::int64_t>(1, kMostColumns / columns));
+    while ((most_columns * columns + plan.rows_copied * rows) * plan.k_block > plan.block)
         if (plan.rows_copied > 1) plan.rows_copied /= 2;
-        else --plan.columns_each;
+        else --most_columns;
     const std::int64_t units = device.info().compute_units;
-    const auto groups = [&] { return ceil_div(plan.row_panels, plan.rows_each) * ceil_div(plan.column_panels, plan.columns_each) * batch; };
-    while (groups() < units * kGroupsPerUnit && plan.rows_each * rows * plan.columns_each * columns * k > kWork && plan.rows_each + plan.columns_each > 2)
-        if (plan.columns_each > 1 && (plan.rows_each == 1 || plan.columns_each * columns > plan.rows_each * rows)) plan.columns_each = ceil_div(plan.columns_each, 2);
-        else plan.rows_each = ceil_div(plan.rows_each, 2);
-    plan.rows_each = ceil_div(plan.row_panels, ceil_div(plan.row_panels, plan.rows_each));
-    plan.columns_each = ceil_div(plan.column_panels, ceil_div(plan.column_panels, plan.columns_each));
+    cut(plan, problem, most_columns, units);
     plan.matrices_each = std::clamp<std::int64_t>(kWork / (m * n * k), 1, ceil_div(batch, units));
     return plan;
 }

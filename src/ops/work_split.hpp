@@ -46,6 +46,13 @@ inline std::int64_t rows_each(const Device& device, std::int64_t rows, std::int6
     return std::max<std::int64_t>(1, std::min(kCpuWork / std::max<std::int64_t>(1, work), rows / items));
 }
 
+/// CPU-like devices: a row of `total` things cut into groups of `each`, `rows` times. How many things the compute unit with the most of them
+/// gets, as drivers give neighbouring groups, those of a row first, to one unit; the last group of a row may be short.
+inline std::int64_t most_of_a_unit(std::int64_t total, std::int64_t each, std::int64_t rows, std::int64_t units) {
+    const std::int64_t across = (total + each - 1) / each, groups = (across * rows + units - 1) / units;
+    return groups * std::min(each, total) - groups / across * (across * std::min(each, total) - total);
+}
+
 /// GPU-like devices: the work-items of a group are `lanes` for each of `rows` rows. When neighbouring rows, and not the
 /// elements of a row, are neighbours in memory (`columns`), neighbouring work-items belong to neighbouring rows.
 struct RowGroup {
