@@ -67,23 +67,29 @@ struct Split {
     std::int64_t panels_each, row_panels_each;
 };
 
-/// The work-groups, cut so that the unit with the most of them ends first: in cycles for each k, a group copies the windows of its panels,
-/// reads its weights, and multiplies each with each.
-Split choose_split(std::int64_t positions, std::int64_t filters, std::int64_t groups, const RegisterTile& tile, std::int64_t lanes, std::int64_t most_panels, std::int64_t units) {
-    constexpr double copied_vector = 4, read_weight = 0.4, multiplied_vector = 0.5;
+/// The work-groups, cut so that the last unit ends first: in cycles for each k, a group copies the windows of its panels, reads its
+/// weights, and multiplies each with each.
+Split search_split(std::int64_t positions, std::int64_t filters, std::int64_t k, std::int64_t groups, const RegisterTile& tile, std::int64_t lanes, std::int64_t most_panels, std::int64_t units) {
+    constexpr double copied_vector = 4, read_weight = 0.4;
     const std::int64_t vectors = ceil_div(positions, lanes), panels = ceil_div(vectors, tile.vectors), row_panels = ceil_div(filters, tile.rows);
+    const auto cycles = [&](std::int64_t columns, std::int64_t rows) {
+        return static_cast<double>(k) * (static_cast<double>(columns) * (copied_vector + static_cast<double>(rows)) + static_cast<double>(rows) * read_weight);
+    };
     Split best{.panels_each = 1, .row_panels_each = row_panels};
     double least = std::numeric_limits<double>::infinity();
     for (std::int64_t cut = 1; cut <= std::min(row_panels, units * 2); ++cut)
         for (std::int64_t each = 1; each <= std::min(panels, most_panels); ++each) {
-            const std::int64_t rows_each = ceil_div(row_panels, cut), row_groups = ceil_div(row_panels, rows_each) * groups;
-            const auto rows = static_cast<double>(std::min(rows_each * tile.rows, filters));
-            const auto copied = static_cast<double>(most_of_a_unit(vectors, each * tile.vectors, row_groups, units));
-            const auto groups_of_unit = static_cast<double>(ceil_div(ceil_div(panels, each) * row_groups, units));
-            const double cost = copied * (copied_vector + rows * multiplied_vector) + groups_of_unit * rows * read_weight;
+            const std::int64_t rows_each = ceil_div(row_panels, cut), across = ceil_div(panels, each), down = ceil_div(row_panels, rows_each);
+            const std::int64_t wide = std::min(each * tile.vectors, vectors), high = std::min(rows_each * tile.rows, filters), narrow = vectors - (across - 1) * wide, low = filters - (down - 1) * high;
+            const double cost = GroupGrid{across, down * groups, cycles(wide, high), cycles(narrow, high), cycles(wide, low), cycles(narrow, low)}.cycles(units);
             if (cost < least) least = cost, best = {.panels_each = each, .row_panels_each = rows_each};
         }
     return best;
+}
+
+Split choose_split(std::int64_t positions, std::int64_t filters, std::int64_t k, std::int64_t groups, const RegisterTile& tile, std::int64_t lanes, std::int64_t most_panels, std::int64_t units) {
+    const std::array key{positions, filters, k, groups, std::int64_t{tile.rows}, std::int64_t{tile.vectors}, lanes, most_panels, units};
+    return remembered<Split>(key, [&] { return search_split(positions, filters, k, groups, tile, lanes, most_panels, units); });
 }
 
 void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, const View& weight, const View& out, const std::optional<View>& bias, const ProductTail& tail, std::string_view variant) {
@@ -104,7 +110,7 @@ void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, 
     const std::int64_t unit = forward || packed ? 1 : taps, units_of_k = std::max<std::int64_t>(1, inner / unit);
     const std::int64_t k_block = unit * ceil_div(units_of_k, ceil_div(units_of_k, std::max<std::int64_t>(1, most_k / unit)));
     const std::int64_t panels = ceil_div(positions, columns), row_panels = ceil_div(sum.filters, tile.rows);
-    const auto [panels_each, row_panels_each] = choose_split(positions, sum.filters, problem.groups, tile, form.vector, std::min(kMostPanels, block / (k_block * columns + form.vector)), device.info().compute_units);
+    const auto [panels_each, row_panels_each] = choose_split(positions, sum.filters, std::max<std::int64_t>(1, inner), problem.groups, tile, form.vector, std::min(kMostPanels, block / (k_block * columns + form.vector)), device.info().compute_units);
     const Conv arguments{.x_image = x.shape[1] * x.shape[2] * x.shape[3], .x_channel = x.shape[2] * x.shape[3], .x_count = x.numel(),
                          .out_image = out.shape[1] * out.shape[2] * out.shape[3], .out_channel = out.shape[2] * out.shape[3], .out_first = sum.out_first,
                          .a_group = packed ? row_panels * tile.rows * inner : weight.numel() / problem.groups,

@@ -1,5 +1,6 @@
 // Products in blocks that a work-group copies for itself (cl_kernels/matmul_blocked.cl), for CPU-like devices.
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include <declivity/ops/reduce.hpp>
@@ -47,27 +48,33 @@ struct Plan {
 /// The next larger number of groups with less than `each` of `total` things in a group; more than `total` if there is none.
 std::int64_t more_groups(std::int64_t total, std::int64_t each) { return each == 1 ? total + 1 : ceil_div(total, each - 1); }
 
-/// Work-groups, cut so that the unit with the most of them ends first: in cycles for each k, a group copies its columns of b, reads its
-/// rows of a, and multiplies each with each.
-void cut(Plan& plan, const MatmulProblem& problem, std::int64_t most_columns, std::int64_t units) {
-    constexpr double copied_vector = 3, multiplied_vector = 0.5, started = 4000;
-    const double read_row = plan.a_copied != 0 ? 1 : 0.4;
+struct Cut {
+    std::int64_t rows_each = 1, columns_each = 1;
+};
+
+/// Work-groups, cut so that the last unit ends first: in cycles for each k, a group copies its columns of b, reads its rows of a, and
+/// multiplies each with each.
+Cut search_cut(const Plan& plan, std::int64_t m, std::int64_t k, std::int64_t batch, std::int64_t most_columns, std::int64_t units) {
+    constexpr double copied_vector = 3, started = 4000;
+    const double read_row = plan.a_copied != 0 ? 1 : 0.4, panel_vectors = static_cast<double>(plan.column_vectors) / static_cast<double>(plan.column_panels);
     const std::int64_t rows = plan.tile.rows, most_groups = units * kMostGroupsPerUnit;
+    const auto cycles = [&](std::int64_t panels, std::int64_t high) {
+        return static_cast<double>(k) * (static_cast<double>(panels) * panel_vectors * (copied_vector + static_cast<double>(high)) + static_cast<double>(high) * read_row) + started;
+    };
+    Cut best;
     double least = std::numeric_limits<double>::infinity();
-    for (std::int64_t row_groups = ceil_div(plan.row_panels, kMostRows / rows), first = row_groups; row_groups <= std::max(first, std::min(plan.row_panels, most_groups));) {
-        const std::int64_t rows_each = ceil_div(plan.row_panels, row_groups);
-        for (std::int64_t column_groups = ceil_div(plan.column_panels, most_columns), first_of_row = column_groups;
-             column_groups <= std::max(first_of_row, std::min(plan.column_panels, most_groups / row_groups));) {
-            const std::int64_t columns_each = ceil_div(plan.column_panels, column_groups), all_rows = ceil_div(plan.row_panels, rows_each) * problem.batch;
-            // Panels are of about the same width.
-            const double vectors = static_cast<double>(most_of_a_unit(plan.column_panels, columns_each, all_rows, units) * plan.column_vectors) / static_cast<double>(plan.column_panels);
-            const auto rows_held = static_cast<double>(std::min(rows_each * rows, problem.m)), groups = static_cast<double>(ceil_div(ceil_div(plan.column_panels, columns_each) * all_rows, units));
-            const double cost = vectors * (copied_vector + rows_held * multiplied_vector) + groups * (rows_held * read_row + started / static_cast<double>(std::max<std::int64_t>(1, problem.k)));
-            if (cost < least) least = cost, plan.rows_each = rows_each, plan.columns_each = columns_each;
-            column_groups = more_groups(plan.column_panels, columns_each);
+    for (std::int64_t row_groups = ceil_div(plan.row_panels, kMostRows / rows), fewest = row_groups; row_groups <= std::max(fewest, std::min(plan.row_panels, most_groups));) {
+        const std::int64_t rows_each = ceil_div(plan.row_panels, row_groups), down = ceil_div(plan.row_panels, rows_each), high = std::min(rows_each * rows, m), low = m - (down - 1) * high;
+        for (std::int64_t column_groups = ceil_div(plan.column_panels, most_columns), narrowest = column_groups;
+             column_groups <= std::max(narrowest, std::min(plan.column_panels, most_groups / row_groups));) {
+            const std::int64_t wide = ceil_div(plan.column_panels, column_groups), across = ceil_div(plan.column_panels, wide), narrow = plan.column_panels - (across - 1) * wide;
+            const double cost = GroupGrid{across, down * batch, cycles(wide, high), cycles(narrow, high), cycles(wide, low), cycles(narrow, low)}.cycles(units);
+            if (cost < least) least = cost, best = {.rows_each = rows_each, .columns_each = wide};
+            column_groups = more_groups(plan.column_panels, wide);
         }
         row_groups = more_groups(plan.row_panels, rows_each);
     }
+    return best;
 }
 
 Plan plan_for(const MatmulProblem& problem) {
@@ -94,7 +101,9 @@ Plan plan_for(const MatmulProblem& problem) {
         if (plan.rows_copied > 1) plan.rows_copied /= 2;
         else --most_columns;
     const std::int64_t units = device.info().compute_units;
-    cut(plan, problem, most_columns, units);
+    const std::array key{m, n, k, batch, plan.columns(), plan.a_copied, most_columns, units};
+    const Cut cut = remembered<Cut>(key, [&] { return search_cut(plan, m, k, batch, most_columns, units); });
+    plan.rows_each = cut.rows_each, plan.columns_each = cut.columns_each;
     plan.matrices_each = std::clamp<std::int64_t>(kWork / (m * n * k), 1, ceil_div(batch, units));
     return plan;
 }

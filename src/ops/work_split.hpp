@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 
 #include <declivity/ops/view.hpp>
 
@@ -16,6 +17,16 @@ constexpr std::int64_t kGpuGroup = 256;        // work-items of a group
 constexpr std::int64_t kGpuGroupsPerUnit = 8;  // groups for each compute unit, to hide latency
 constexpr std::int64_t kGpuWork = 8;           // elements that are worth a work-item of a group
 constexpr std::int64_t kGpuColumns = 32;       // neighbouring rows of a group when these are contiguous
+
+/// What `make` gives for a key, which is made once in each thread. For choices that take longer than to find them again.
+template <class Value, class Key, class Make>
+Value remembered(const Key& key, Make make) {
+    constexpr std::size_t most = 4096;
+    thread_local std::map<Key, Value> known;
+    if (const auto found = known.find(key); found != known.end()) return found->second;
+    if (known.size() >= most) known.clear();
+    return known[key] = make();
+}
 
 inline std::size_t to_size(std::int64_t value) { return static_cast<std::size_t>(value); }
 
@@ -46,12 +57,14 @@ inline std::int64_t rows_each(const Device& device, std::int64_t rows, std::int6
     return std::max<std::int64_t>(1, std::min(kCpuWork / std::max<std::int64_t>(1, work), rows / items));
 }
 
-/// CPU-like devices: a row of `total` things cut into groups of `each`, `rows` times. How many things the compute unit with the most of them
-/// gets, as drivers give neighbouring groups, those of a row first, to one unit; the last group of a row may be short.
-inline std::int64_t most_of_a_unit(std::int64_t total, std::int64_t each, std::int64_t rows, std::int64_t units) {
-    const std::int64_t across = (total + each - 1) / each, groups = (across * rows + units - 1) / units;
-    return groups * std::min(each, total) - groups / across * (across * std::min(each, total) - total);
-}
+/// CPU-like devices: work-groups in a grid of rows and columns, of equal cost but for the last ones of each row and column.
+struct GroupGrid {
+    std::int64_t across, down;
+    double inner, last_column, last_row, corner;  ///< in cycles
+    /// Cycles until the last of `units` compute units ends, with drivers that give units neighbouring groups, those of a row first: a part of
+    /// those left each time (PoCL), the units that have to be woken a little later.
+    [[nodiscard]] double cycles(std::int64_t units) const;
+};
 
 /// GPU-like devices: the work-items of a group are `lanes` for each of `rows` rows. When neighbouring rows, and not the
 /// elements of a row, are neighbours in memory (`columns`), neighbouring work-items belong to neighbouring rows.
