@@ -11,7 +11,7 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::int64_t kMostPositions = 256, kMostImages = 4;    // with more, weights are packed for many uses
+constexpr std::int64_t kMostPositions = 256, kMostStrided = 1024, kMostOfOne = 64, kMostImages = 4;  // with more, weights are packed for many uses
 constexpr std::int64_t kLeastFilters = 128, kLeastChannels = 64;  // each product is written and read once for so many multiply-adds
 constexpr std::int64_t kMostTaps = 128;
 constexpr std::int64_t kGroupsPerUnit = 4;                        // so that all compute units end at about the same time
@@ -36,8 +36,12 @@ class Conv2dFold final : public Conv2dStrategy {
 
     /// For few positions copying the weights in another order takes longer than their product.
     [[nodiscard]] bool pays(const Conv2dProblem& problem) const override {
-        return problem.taps() > 1 && problem.images <= kMostImages && problem.images * problem.output[0] * problem.output[1] <= kMostPositions &&
-               problem.filters >= kLeastFilters && problem.channels >= kLeastChannels;
+        // With filters of one element nothing is added up afterwards, and packed weights do as well from fewer positions on; but strides
+        // leave most of the gradient zero.
+        const bool strided = problem.stride[0] * problem.stride[1] > 1;
+        const std::int64_t most = problem.taps() > 1 ? kMostPositions : strided ? kMostStrided : kMostOfOne;
+        return problem.images <= kMostImages && problem.images * problem.output[0] * problem.output[1] <= most && problem.filters >= kLeastFilters &&
+               problem.channels >= kLeastChannels;
     }
 
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
