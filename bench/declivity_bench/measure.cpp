@@ -41,6 +41,7 @@ int calls_for_a_round(const Contender& contender) {
 }
 
 double waited_seconds(const Contender& contender) {
+    settle();
     std::vector<double> times;
     for (int i = 0; i < 5; ++i) times.push_back(seconds_of(contender, 1));
     return median(times);

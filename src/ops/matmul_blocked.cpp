@@ -20,7 +20,7 @@ constexpr std::int64_t kBlockK = 384;                         // a panel of a th
 constexpr std::int64_t kMostRows = 1024, kMostColumns = 384;  // of a work-group
 constexpr std::int64_t kRowsCopied = 64;                      // at a time: some cache lines side by side
 constexpr std::int64_t kGroupsPerUnit = 2;                    // of sums that are cut into parts, so that all compute units end at about the same time
-constexpr std::int64_t kMostGroupsPerUnit = 8;
+constexpr std::int64_t kMostGroupsPerUnit = 8;                // among which the cut is searched
 constexpr std::int64_t kWork = std::int64_t{1} << 20;         // multiply-adds that are worth a work-group
 constexpr std::int64_t kPartOfK = 512;                        // of a sum that is cut into parts
 
@@ -101,7 +101,7 @@ Plan plan_for(const MatmulProblem& problem) {
         if (plan.rows_copied > 1) plan.rows_copied /= 2;
         else --most_columns;
     const std::int64_t units = device.info().compute_units;
-    const std::array key{m, n, k, batch, plan.columns(), plan.a_copied, most_columns, units};
+    const std::array key{m, n, k, batch, rows, plan.columns(), plan.a_copied, most_columns, units};
     const Cut cut = remembered<Cut>(key, [&] { return search_cut(plan, m, k, batch, most_columns, units); });
     plan.rows_each = cut.rows_each, plan.columns_each = cut.columns_each;
     plan.matrices_each = std::clamp<std::int64_t>(kWork / (m * n * k), 1, ceil_div(batch, units));

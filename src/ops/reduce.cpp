@@ -16,7 +16,8 @@ namespace declivity::ops {
 namespace {
 
 // Tunables beside those of work_split.hpp; cl_kernels/reduce.cl says what they mean.
-constexpr std::int64_t kLeastInner = 256;        // elements that are worth a result between two passes
+constexpr std::int64_t kBeyondCaches = std::int64_t{1} << 22;  // elements, from which on the order of memory counts
+constexpr std::int64_t kLeastInner = 384;        // elements that are then worth a result between two passes
 constexpr std::int64_t kCpuBlock = 2048;         // elements of a partial sum in reduce_rows: 32 in each of 64 lanes
 constexpr std::int64_t kColumnBlock = 64;        // and in reduce_columns, a column
 constexpr std::int64_t kGpuBlock = 64;           // and in reduce_groups, a work-item
@@ -160,11 +161,11 @@ void launch_columns(Reduce kind, const View& x, const View& out, const Plan& pla
 }
 
 std::int64_t cpu_splits(const Plan& plan, const Device& device, DType type) {
-    // Where an axis outside of the outputs is reduced too, such as images around channels, one part for each of its places: parts are
+    // Where an axis outside of the outputs is reduced too, such as images around channels, and the caches do not hold all, one part for each of its places: parts are
     // then taken in the order of memory, and not from all over it for each output.
     if (!across_columns(plan) && plan.reduced.sizes.rank() > 1 && plan.outputs > 1) {
-        const std::int64_t places = plan.reduced.sizes[0], inner = plan.elements / places;
-        if (plan.reduced.strides[0][0] > plan.kept.strides[0][0] && inner >= kLeastInner) return places;
+        const std::int64_t places = plan.reduced.sizes[0];
+        if (plan.reduced.strides[0][0] > plan.kept.strides[0][0] && plan.elements / places >= kLeastInner && plan.outputs * plan.elements >= kBeyondCaches) return places;
     }
     const std::int64_t wanted = std::int64_t{device.info().compute_units} * kCpuItemsPerUnit;
     const std::int64_t most = wide_columns(plan, type) ? kWideColumns : 4 * vector_lanes(type);

@@ -18,13 +18,12 @@ void BinarySource::save(const cl::Program& program, const cl::Device& device, co
                         std::chrono::duration<double> build_time) {
     if (kind_ == Kind::unknown && note_of(info).load()) kind_ = Kind::compiled;
     if (kind_ == Kind::compiled) return;
-    const bool asked_before = kind_ == Kind::at_hand;
     const auto begin = Clock::now();
     try {
         // A program belongs to all devices of its context, and a context of the user's may have several.
         const auto devices = program.getInfo<CL_PROGRAM_DEVICES>();
         const auto binaries = program.getInfo<CL_PROGRAM_BINARIES>();
-        if (!asked_before) kind_ = Clock::now() - begin > kSlow * build_time ? Kind::compiled : Kind::at_hand;
+        if (kind_ == Kind::unknown) kind_ = Clock::now() - begin > kSlow * build_time ? Kind::compiled : Kind::at_hand;
         if (kind_ == Kind::compiled) return note_of(info).save({1});
         for (std::size_t i = 0; i < devices.size() && i < binaries.size(); ++i)
             if (devices[i]() == device() && !binaries[i].empty()) store.save(binaries[i]);

@@ -89,6 +89,7 @@ inline const std::vector<ReduceCase>& reduce_cases() {
         {.name = "long rows", .shape = {10, 100'001}, .axes = {1}, .large = true},
         {.name = "long columns", .shape = {3'001, 513}, .axes = {0}, .large = true},
         {.name = "channels of a batch", .shape = {64, 32, 28, 28}, .axes = {0, 2, 3}, .large = true},
+        {.name = "channels of a batch beyond the caches", .shape = {1'301, 5, 27, 25}, .axes = {0, 2, 3}, .large = true},
         {.name = "few channels of a batch", .shape = {100, 3, 5, 5}, .axes = {0, 2, 3}, .large = true},
         {.name = "planes of a batch", .shape = {64, 32, 7, 7}, .axes = {2, 3}, .large = true},
         {.name = "a permuted batch", .shape = {64, 32, 14, 14}, .axes = {0, 2}, .memory = {0, 2, 3, 1}, .large = true},
