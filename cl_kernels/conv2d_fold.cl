@@ -6,9 +6,11 @@
 // (K. Chellapilla et al., High performance convolutional neural networks, 2006, the other way round).
 //
 //   TAPS_H, TAPS_W  elements of the filter
-//   REAL            (math.clh)
+//   VW              elements of a vector
+//   REAL            (math.clh), TAIL (finish.clh)
 #include "alone.clh"
-#include "math.clh"
+#include "vectors.clh"
+#include "finish.clh"
 
 #define TAPS (TAPS_H * TAPS_W)
 
@@ -20,9 +22,11 @@ struct Fold {
 };
 
 // global size (ceil(channels / each), images)
-ALONE void conv2d_fold_part(const size_t id0, const size_t id1, const struct Fold d, __global const REAL* restrict products, __global REAL* restrict dx) {
+ALONE void conv2d_fold_part(const size_t id0, const size_t id1, const struct Fold d, __global const REAL* restrict products, __global REAL* restrict dx_base,
+                            const long dx_offset FINISH_PARAMETERS) {
     const int first = id0 * d.each, here = min(d.each, d.channels - first), plane = d.height * d.width;
-    dx += ((long)id1 * d.channels + first) * plane;
+    const long begin = ((long)id1 * d.channels + first) * plane;
+    __global REAL* dx = dx_base + dx_offset + begin;
     products += (long)id1 * d.rows * d.columns * d.channels * TAPS + first * TAPS;
     for (long e = 0; e < (long)here * plane; ++e) dx[e] = 0;
     for (int p = 0; p < d.rows; ++p)
@@ -44,9 +48,12 @@ ALONE void conv2d_fold_part(const size_t id0, const size_t id1, const struct Fol
                         }
             }
         }
+#ifdef TAIL
+    FINISH(dx_base + dx_offset, 0, begin, (long)here * plane)
+#endif
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
-void conv2d_fold(const struct Fold d, __global const REAL* restrict products, const long products_offset, __global REAL* restrict dx, const long dx_offset) {
-    conv2d_fold_part(get_global_id(0), get_global_id(1), d, products + products_offset, dx + dx_offset);
+void conv2d_fold(const struct Fold d, __global const REAL* restrict products, const long products_offset, __global REAL* restrict dx, const long dx_offset FINISH_PARAMETERS) {
+    conv2d_fold_part(get_global_id(0), get_global_id(1), d, products + products_offset, dx, dx_offset FINISH_ARGUMENTS);
 }

@@ -95,9 +95,15 @@ Conv2dChoice choose_conv2d(const Conv2dProblem& problem, const Device& device) {
 
 namespace {
 
-void run(const Conv2dProblem& problem, const Conv2dOperands& operands) {
-    const Conv2dChoice choice = choose_conv2d(problem, operands.x.device());
+/// @param result of the operands, that which is written
+void run(const Conv2dProblem& problem, Conv2dOperands operands, const View& result, const Epilogue& epilogue) {
+    const Conv2dChoice choice = choose_conv2d(problem, result.device());
+    // A number for each column is nothing that kernels of convolutions know.
+    const auto tail = epilogue.tail ? product_tail(epilogue, result) : std::nullopt;
+    const bool within = tail && !tail->bias && choice.strategy->takes_tail(problem, result.device(), choice.variant);
+    if (within) operands.tail = *tail;
     choice.strategy->run(problem, operands, choice.variant);
+    if (!within) apply_epilogue(epilogue, result);
 }
 
 }  // namespace
@@ -135,24 +141,18 @@ Shape conv2d_shape(std::string_view function, const Shape& x, const Shape& weigh
 
 void conv2d_forward(const View& x, const View& weight, const std::optional<View>& bias, const View& out,
                     const Conv2dOptions& options, const Epilogue& epilogue, OperandUse weights) {
-    Conv2dOperands operands{x, weight, out, bias};
+    const Conv2dOperands operands{x, weight, out, bias};
     Conv2dProblem problem = problem_of("conv2d_forward", Conv2dDirection::forward, operands, options);
     if (problem.images == 0) return;
     problem.constant_weight = weights == OperandUse::constant;
-    const Conv2dChoice choice = choose_conv2d(problem, x.device());
-    // A number for each column is nothing that kernels of convolutions know.
-    const auto tail = epilogue.tail ? product_tail(epilogue, out) : std::nullopt;
-    const bool within = tail && !tail->bias && choice.strategy->takes_tail(problem, x.device(), choice.variant);
-    if (within) operands.tail = *tail;
-    choice.strategy->run(problem, operands, choice.variant);
-    if (!within) apply_epilogue(epilogue, out);
+    run(problem, operands, out, epilogue);
 }
 
-void conv2d_backward_input(const View& out_gradient, const View& weight, const View& x_gradient, const Conv2dOptions& options) {
+void conv2d_backward_input(const View& out_gradient, const View& weight, const View& x_gradient, const Conv2dOptions& options, const Epilogue& epilogue) {
     const Conv2dOperands operands{x_gradient, weight, out_gradient};
     const Conv2dProblem problem = problem_of("conv2d_backward_input", Conv2dDirection::backward_input, operands, options);
     if (problem.images == 0) return;
-    run(problem, operands);
+    run(problem, operands, x_gradient, epilogue);
 }
 
 void conv2d_backward_weights(const View& x, const View& out_gradient, const View& weight_gradient, const Conv2dOptions& options, const std::optional<View>& bias_gradient) {

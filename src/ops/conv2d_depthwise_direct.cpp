@@ -33,7 +33,9 @@ class Conv2dDepthwiseDirect final : public Conv2dStrategy {
         return problem.images <= most && problem.channels <= most / problem.images;
     }
 
-    [[nodiscard]] bool takes_tail(const Conv2dProblem&, const Device&, std::string_view) const override { return true; }
+    [[nodiscard]] bool takes_tail(const Conv2dProblem& problem, const Device&, std::string_view) const override {
+        return problem.direction == Conv2dDirection::forward || problem.stride == Pair{1, 1};
+    }
 
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
         const auto& [x, weight, out, bias, tail] = operands;
@@ -83,7 +85,7 @@ class Conv2dDepthwiseDirect final : public Conv2dStrategy {
         if (problem.stride == Pair{1, 1}) {
             Pair padding{};
             for (std::size_t i = 0; i < 2; ++i) padding[i] = (problem.filter[i] - 1) * problem.dilation[i] - problem.padding[i];
-            return forward(problem, operands.out, operands.weight, operands.x, std::nullopt, problem.output, problem.input, padding, true, {});
+            return forward(problem, operands.out, operands.weight, operands.x, std::nullopt, problem.output, problem.input, padding, true, operands.tail);
         }
         const Kernel kernel = kernel_of(problem, operands.x.device(), "conv2d_depthwise_direct_backward_input", 1, 1, 1);
         launch(kernel, items_of(kernel, operands.x.numel()),

@@ -93,7 +93,7 @@ class Conv2dDepthwiseTurned final : public Conv2dStrategy {
         return filled && (problem.stride[0] * problem.stride[1] > 1 || problem.output[0] * problem.output[1] <= short_plane);
     }
 
-    [[nodiscard]] bool takes_tail(const Conv2dProblem&, const Device&, std::string_view) const override { return true; }
+    [[nodiscard]] bool takes_tail(const Conv2dProblem& problem, const Device&, std::string_view) const override { return mode_of(problem) == Mode::gather; }
 
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
         const auto& [x, weight, out, bias, tail] = operands;

@@ -7,6 +7,7 @@
 
 #include "conv2d_strategy.hpp"
 #include "local_block.hpp"
+#include "vector_form.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -44,6 +45,8 @@ class Conv2dFold final : public Conv2dStrategy {
                problem.channels >= kLeastChannels;
     }
 
+    [[nodiscard]] bool takes_tail(const Conv2dProblem&, const Device&, std::string_view) const override { return true; }
+
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
         const View& dout = operands.out;
         const Device device = dout.device();
@@ -56,10 +59,12 @@ class Conv2dFold final : public Conv2dStrategy {
                      .rows = narrow(problem.output[0]), .columns = narrow(problem.output[1]), .step_h = narrow(problem.stride[0]), .step_w = narrow(problem.stride[1]),
                      .above = narrow(problem.padding[0]), .left = narrow(problem.padding[1]), .hop_h = narrow(problem.dilation[0]), .hop_w = narrow(problem.dilation[1])};
         Defines defines = real_defines(problem.dtype);
-        defines.set("TAPS_H", problem.filter[0]).set("TAPS_W", problem.filter[1]);
+        defines.set("TAPS_H", problem.filter[0]).set("TAPS_W", problem.filter[1]).set("VW", vector_form(device, problem.dtype).vector);
+        set_finish(defines, operands.tail);
         const Kernel kernel(device, {"conv2d_fold.cl", "conv2d_fold", defines});
+        const TailArguments finish(operands.tail, operands.weight);
         launch(kernel, {{static_cast<std::size_t>(ceil_div(problem.channels, d.each)), static_cast<std::size_t>(problem.images)}, {1, 1}},
-               {d, products.argument(), operands.x.argument()});
+               finish.if_any_behind({d, products.argument(), operands.x.argument()}));
     }
 };
 

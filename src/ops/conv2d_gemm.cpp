@@ -164,7 +164,10 @@ class Conv2dGemm final : public Conv2dStrategy {
         return names;
     }
 
-    [[nodiscard]] bool takes_tail(const Conv2dProblem&, const Device&, std::string_view) const override { return true; }
+    [[nodiscard]] bool takes_tail(const Conv2dProblem& problem, const Device&, std::string_view) const override {
+        // Strided gradients are several sums, whose elements lie apart.
+        return problem.direction == Conv2dDirection::forward || problem.stride[0] * problem.stride[1] == 1;
+    }
 
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) const override {
         switch (problem.direction) {
@@ -172,7 +175,7 @@ class Conv2dGemm final : public Conv2dStrategy {
                 for (const Conv2dSum& sum : conv2d_sums(problem)) run_sum(sum, problem, operands.x, operands.weight, operands.out, operands.bias, operands.tail, variant);
                 return;
             case Conv2dDirection::backward_input:
-                for (const Conv2dSum& sum : conv2d_sums(problem)) run_sum(sum, problem, operands.out, operands.weight, operands.x, std::nullopt, {}, variant);
+                for (const Conv2dSum& sum : conv2d_sums(problem)) run_sum(sum, problem, operands.out, operands.weight, operands.x, std::nullopt, operands.tail, variant);
                 return;
             case Conv2dDirection::backward_weights: return backward_weights(problem, operands, variant);
         }

@@ -188,7 +188,7 @@ class Conv2dLocal final : public Conv2dStrategy {
                 for (const Conv2dSum& sum : conv2d_sums(problem)) run_sum(sum, problem, x, weight, out, bias, tail, variant);
                 return;
             case Conv2dDirection::backward_input:
-                for (const Conv2dSum& sum : conv2d_sums(problem)) run_sum(sum, problem, out, weight, x, std::nullopt, {}, variant);
+                for (const Conv2dSum& sum : conv2d_sums(problem)) run_sum(sum, problem, out, weight, x, std::nullopt, tail, variant);
                 return;
             case Conv2dDirection::backward_weights: return backward_weights(problem, operands, variant);
         }

@@ -43,7 +43,7 @@ struct Conv2dProblem {
 struct Conv2dOperands {
     View x, weight, out;
     std::optional<View> bias = {};  ///< of forward; of backward_weights its gradient, for strategies that say so
-    ProductTail tail = {};          ///< of forward, without a bias of its own, for strategies that say so
+    ProductTail tail = {};          ///< of forward and backward_input, without a bias of its own, for strategies that say so
 };
 
 class Conv2dStrategy {
@@ -63,7 +63,7 @@ class Conv2dStrategy {
     virtual void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant = {}) const = 0;
     /// Whether backward_weights gives the gradient of the bias, too.
     [[nodiscard]] virtual bool gives_bias_gradient() const { return false; }
-    /// Whether forward takes a tail, with the parameters of `variant`.
+    /// Whether forward, or backward_input, takes a tail, with the parameters of `variant`.
     [[nodiscard]] virtual bool takes_tail(const Conv2dProblem&, const Device&, std::string_view) const { return false; }
 };
 

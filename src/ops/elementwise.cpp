@@ -408,9 +408,11 @@ Expression with_result(const Expression& expression, const View& result) {
     const Node& node = *expression.node();
     if (node.kind == Node::Kind::operator_result) return Expression(result);
     if (node.kind == Node::Kind::cast) return Expression::cast(with_result(node.inputs[0], result), node.dtype);
-    if (node.kind != Node::Kind::apply) return expression;
     std::vector<Expression> inputs;
     for (const Expression& input : node.inputs) inputs.push_back(with_result(input, result));
+    if (node.kind == Node::Kind::gradient)
+        return Expression::gradient(node.function, node.input, inputs.front(), std::span(inputs).subspan(1, inputs.size() - 2), inputs.back(), node.parameters);
+    if (node.kind != Node::Kind::apply) return expression;
     return Expression::apply(node.function, inputs, node.parameters);
 }
 }  // namespace

@@ -7,8 +7,8 @@ namespace {
 
 using Kind = Expression::Node::Kind;
 
-// TAIL_BIAS, TAIL_RESIDUAL, TAIL_RELU
-constexpr std::int32_t kBias = 1, kResidual = 2, kRelu = 4;
+// TAIL_BIAS, TAIL_RESIDUAL, TAIL_RELU, TAIL_RELU_GRADIENT
+constexpr std::int32_t kBias = 1, kResidual = 2, kRelu = 4, kReluGradient = 8;
 
 bool is_number_for_each_column(const View& view, const View& out) {
     const std::int64_t columns = out.shape.back();
@@ -54,6 +54,16 @@ bool take(const Expression::Node& node, const View& out, ProductTail& tail) {
     return take_sum(node, 1, out, tail, has_result) && has_result;
 }
 
+/// What a gradient is made from besides that of the result, when it is one view.
+std::optional<View> saved_of(const Expression::Node& gradient, const View& out) {
+    const Expression &x = gradient.inputs[1], &y = gradient.inputs[2];
+    const Expression& only = x ? x : y;
+    if (!only || (x && y) || only.node()->kind != Kind::view) return std::nullopt;
+    const View& saved = only.node()->view;
+    if (saved.dtype != out.dtype || may_overlap(saved, out) || !is_residual(saved, out)) return std::nullopt;
+    return saved;
+}
+
 }  // namespace
 
 std::optional<ProductTail> product_tail(const Epilogue& epilogue, const View& out) {
@@ -61,16 +71,20 @@ std::optional<ProductTail> product_tail(const Epilogue& epilogue, const View& ou
     const Expression::Node& node = *epilogue.tail.node();
     if (node.dtype != out.dtype) return std::nullopt;
     if (ProductTail sum; take(node, out, sum)) return sum;
-    if (node.kind != Kind::apply || info(node.function).inputs != 1) return std::nullopt;
+    const bool gradient = node.kind == Kind::gradient;
+    if ((!gradient && node.kind != Kind::apply) || info(node.function).inputs != 1) return std::nullopt;
     ProductTail tail{.activation = node.function};
     std::copy(node.parameters.begin(), node.parameters.end(), tail.parameters.begin());
+    if (gradient && !(tail.saved = saved_of(node, out))) return std::nullopt;
     if (!take(*node.inputs[0].node(), out, tail)) return std::nullopt;
     return tail;
 }
 
 void set_activation(Defines& defines, const ProductTail& tail) {
     // The commonest one is a flag, since each definition is a kernel to compile.
-    if (tail.activation && *tail.activation != Function::relu) defines.set("ACTIVATION", info(*tail.activation).value);
+    if (!tail.activation || *tail.activation == Function::relu) return;
+    if (tail.saved) defines.set("ACTIVATION_GRADIENT", info(*tail.activation).gradient[0]);
+    else defines.set("ACTIVATION", info(*tail.activation).value);
 }
 
 void set_finish(Defines& defines, const ProductTail& tail) {
@@ -81,11 +95,12 @@ void set_finish(Defines& defines, const ProductTail& tail) {
 
 TailArguments::TailArguments(const ProductTail& tail, const View& any)
     : empty_(tail.empty()),
-      flags_((tail.bias ? kBias : 0) | (tail.residual ? kResidual : 0) | (tail.activation == Function::relu ? kRelu : 0)),
+      flags_((tail.bias ? kBias : 0) | (tail.residual ? kResidual : 0) | (tail.activation == Function::relu ? tail.saved ? kReluGradient : kRelu : 0)),
       numbers_(any.dtype, {tail.alpha, tail.beta, tail.parameters[0], tail.parameters[1]}),
       bias_(tail.bias ? *tail.bias : any),
       residual_(tail.residual ? *tail.residual : any),
-      buffers_{bias_.argument(), residual_.argument()} {}
+      saved_(tail.saved ? *tail.saved : any),
+      buffers_{bias_.argument(), residual_.argument(), saved_.argument()} {}
 
 std::vector<Argument> TailArguments::behind(std::initializer_list<Argument> first) const {
     std::vector<Argument> all(first);

@@ -12,13 +12,15 @@
 
 namespace declivity::ops {
 
-/// activation(alpha * element + bias[column] + beta * residual).
+/// activation(alpha * element + bias[column] + beta * residual), or its gradient there.
 struct ProductTail {
     double alpha = 1, beta = 1;
     std::optional<View> bias = {};      ///< numbers side by side, one for each column
     std::optional<View> residual = {};  ///< dense, of the shape of the result
     std::optional<Function> activation = {};
     std::array<double, 2> parameters{};  ///< of the activation
+    std::optional<View> saved = {};      ///< what the activation's gradient is made from besides, x or y, dense, of the shape of the
+                                         ///< result: then the sum is that of the activation's result, and what comes out that of its input
 
     [[nodiscard]] bool empty() const { return alpha == 1 && !bias && !residual && !activation; }
 };
@@ -26,10 +28,10 @@ struct ProductTail {
 /// An epilogue as a tail; nothing when it is something else. `columns` is the innermost size of `out`.
 std::optional<ProductTail> product_tail(const Epilogue& epilogue, const View& out);
 
-/// ACTIVATION, for kernels that include product_tail.clh.
+/// ACTIVATION or ACTIVATION_GRADIENT, for kernels that include product_tail.clh.
 void set_activation(Defines& defines, const ProductTail& tail);
 
-/// TAIL and ACTIVATION, for kernels that include finish.clh: nothing for an empty tail.
+/// TAIL and these, for kernels that include finish.clh: nothing for an empty tail.
 void set_finish(Defines& defines, const ProductTail& tail);
 
 /// The arguments of such kernels, TAIL_PARAMETERS. Alive as long as the launch that takes them.
@@ -51,8 +53,8 @@ class TailArguments {
     bool empty_;
     std::int32_t flags_;
     RealArguments numbers_;
-    View bias_, residual_;
-    std::array<BufferArgument, 2> buffers_;
+    View bias_, residual_, saved_;
+    std::array<BufferArgument, 3> buffers_;
 };
 
 }  // namespace declivity::ops

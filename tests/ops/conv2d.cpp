@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <limits>
 #include <map>
+#include <numbers>
 
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/functions.hpp>
@@ -223,6 +224,31 @@ TEST_CASE("conv2d: an epilogue changes the result on its way") {
     CHECK(difference(out, expected, c.forward_tolerance(DType::f32)) == "");
 }
 
+TEST_CASE("conv2d: the gradient for x goes on through what made x, within the kernels and behind them") {
+    const Conv2dCase c{"", {2, 3, 7, 6}, {4, 3, 3, 3}, {.padding = {1, 1}}};
+    const auto dout = random_tensor(c.out(), 1), weight = random_tensor(c.weight, 2), x = random_tensor(c.x, 3), residual = random_tensor(c.x, 4);
+    const auto plain = conv2d_backward_input_reference(c, values(dout), values(weight)), made = values(x), added = values(residual);
+    const auto result = ops::Expression::operator_result(DType::f32, c.x);
+    const auto sum = ops::Expression::apply(ops::Function::add, std::array{result, ops::Expression(residual.view())});
+    for (const char* strategy : {"gemm", "direct"})
+        for (const ops::Function function : {ops::Function::relu, ops::Function::gelu}) {
+            CAPTURE(strategy);
+            const ops::FamilyScope scope(Family::cpu_like);
+            setenv("DECLIVITY_CONV2D", strategy, 1);
+            const Tensor out = unwritten(c.x, DType::f32);
+            const std::array<ops::Expression, 1> input{x.view()};
+            ops::conv2d_backward_input(dout.view(), weight.view(), out.view(), c.options, {ops::Expression::gradient(function, 0, sum, input, x.view(), {})});
+            unsetenv("DECLIVITY_CONV2D");
+            auto expected = plain;
+            for (std::size_t i = 0; i < expected.size(); ++i) {
+                const double v = made[i], cumulative = 0.5 * (1 + std::erf(v / std::sqrt(2.0)));
+                const double slope = function == ops::Function::relu ? v > 0 ? 1 : 0 : cumulative + v * std::exp(-v * v / 2) / std::sqrt(2 * std::numbers::pi);
+                expected[i] = (expected[i] + added[i]) * slope;
+            }
+            CHECK(difference(out, expected, c.input_tolerance(DType::f32)) == "");
+        }
+}
+
 TEST_CASE("conv2d: epilogues within the kernels, and behind them") {
     const Conv2dCase plain{"", {2, 3, 6, 7}, {4, 3, 3, 3}}, even{"", {1, 5, 4, 4}, {8, 5, 1, 1}}, depthwise{"", {2, 3, 9, 8}, {3, 1, 3, 3}, {.padding = {1, 1}, .groups = 3}};
     for (const Conv2dCase& c : {plain, even, depthwise})
@@ -287,36 +313,52 @@ TEST_CASE("conv2d: tails within each kernel that knows them") {
                                         {"wide", {1, 18, 23, 61}, {35, 18, 3, 3}, {.padding = {1, 1}}},
                                         {"small images", {13, 5, 6, 7}, {21, 5, 3, 3}, {.padding = {1, 1}}},
                                         {"strided, groups", {3, 6, 15, 18}, {14, 3, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}, .groups = 2}},
+                                        {"strided", {2, 7, 14, 13}, {9, 7, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}}},
                                         {"1x1", {5, 20, 7, 7}, {33, 20, 1, 1}},
                                         {"depthwise", {2, 19, 9, 8}, {19, 1, 3, 3}, {.padding = {1, 1}, .groups = 19}},
                                         {"depthwise, strided", {2, 37, 40, 44}, {37, 1, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}, .groups = 37}}};
-    std::map<std::string_view, int> served;
-    for (const Conv2dCase& c : cases) {
-        if (small_cases() && c.name != "small" && c.name != "depthwise") continue;
-        CAPTURE(c.name);
-        const auto x = random_tensor(c.x, 1), weight = random_tensor(c.weight, 2), bias = random_tensor({c.weight[0]}, 3), residual = random_tensor(c.out(), 4);
-        const auto plain = conv2d_reference(c, values(x), values(weight), values(bias)), added = values(residual);
-        for (const Family family : {Family::cpu_like, Family::gpu_like})
-            for (const ops::Conv2dStrategy* strategy : ops::conv2d_strategies()) {
-                CAPTURE(strategy->name());
-                const auto problem = problem_of(c, DType::f32, family, Conv2dDirection::forward);
-                if (!strategy->can_serve(problem)) continue;
-                const auto check_tail = [&](const ops::ProductTail& tail, const auto& wanted) {
-                    const Tensor out = unwritten(c.out(), DType::f32);
-                    if (!strategy->takes_tail(problem, x.device(), {})) return;
-                    strategy->run(problem, {x.view(), weight.view(), out.view(), bias.view(), tail});
-                    ++served[strategy->name()];
-                    auto all = plain;
-                    for (std::size_t i = 0; i < all.size(); ++i) all[i] = wanted(all[i], i);
-                    CHECK(wrong_by(*strategy, DType::f32, out, all, c.forward_tolerance(DType::f32)) == "");
-                };
-                check_tail({.alpha = 0.5, .beta = -1.5, .residual = residual.view(), .activation = ops::Function::relu}, [&](double v, std::size_t i) { return std::max(0.0, 0.5 * v - 1.5 * added[i]); });
-                if (!small_cases()) check_tail({.activation = ops::Function::tanh}, [](double v, std::size_t) { return std::tanh(v); });
-            }
-    }
-    for (const std::string_view name : {"depthwise_turned", "depthwise", "depthwise_direct", "winograd4", "banded", "gemm", "local"}) {
-        CAPTURE(name);
-        CHECK(served[name] >= (small_cases() ? 1 : 4));
+    for (const Conv2dDirection direction : {Conv2dDirection::forward, Conv2dDirection::backward_input}) {
+        const bool forward = direction == Conv2dDirection::forward;
+        CAPTURE(forward);
+        std::map<std::string_view, int> served;
+        for (const Conv2dCase& c : cases) {
+            if (small_cases() && c.name != "small" && c.name != "depthwise") continue;
+            CAPTURE(c.name);
+            const Shape shape = forward ? c.out() : c.x;
+            const auto x = random_tensor(c.x, 1), weight = random_tensor(c.weight, 2), bias = random_tensor({c.weight[0]}, 3), dout = random_tensor(c.out(), 6);
+            const auto residual = random_tensor(shape, 4), saved = random_tensor(shape, 5);
+            const auto plain = forward ? conv2d_reference(c, values(x), values(weight), values(bias)) : conv2d_backward_input_reference(c, values(dout), values(weight));
+            const auto added = values(residual), kept = values(saved);
+            for (const Family family : {Family::cpu_like, Family::gpu_like})
+                for (const ops::Conv2dStrategy* strategy : ops::conv2d_strategies()) {
+                    CAPTURE(strategy->name());
+                    const auto problem = problem_of(c, DType::f32, family, direction);
+                    if (!strategy->can_serve(problem) || !strategy->takes_tail(problem, x.device(), {})) continue;
+                    const auto check_tail = [&](const ops::ProductTail& tail, const auto& wanted) {
+                        const Tensor result = unwritten(shape, DType::f32);
+                        if (forward) strategy->run(problem, {x.view(), weight.view(), result.view(), bias.view(), tail});
+                        else strategy->run(problem, {result.view(), weight.view(), dout.view(), std::nullopt, tail});
+                        ++served[strategy->name()];
+                        auto all = plain;
+                        for (std::size_t i = 0; i < all.size(); ++i) all[i] = wanted(all[i], i);
+                        CHECK(wrong_by(*strategy, DType::f32, result, all, forward ? c.forward_tolerance(DType::f32) : c.input_tolerance(DType::f32)) == "");
+                    };
+                    const ops::ProductTail sum{.alpha = 0.5, .beta = -1.5, .residual = residual.view(), .activation = ops::Function::relu};
+                    const auto sum_of = [&](double v, std::size_t i) { return 0.5 * v - 1.5 * added[i]; };
+                    if (forward || !small_cases()) check_tail(sum, [&](double v, std::size_t i) { return std::max(0.0, sum_of(v, i)); });
+                    ops::ProductTail back = sum;
+                    back.saved = saved.view();
+                    if (!forward || !small_cases()) check_tail(back, [&](double v, std::size_t i) { return kept[i] > 0 ? sum_of(v, i) : 0.0; });
+                    if (small_cases()) continue;
+                    check_tail({.activation = ops::Function::tanh}, [](double v, std::size_t) { return std::tanh(v); });
+                    check_tail({.activation = ops::Function::tanh, .saved = saved.view()}, [&](double v, std::size_t i) { return v * (1 - kept[i] * kept[i]); });
+                }
+        }
+        for (const std::string_view name : {"depthwise_turned", "depthwise", "depthwise_direct", "winograd4", "banded", "gemm", "local", "fold"}) {
+            if (forward && name == "fold") continue;
+            CAPTURE(name);
+            CHECK(served[name] >= (small_cases() ? 1 : 4));
+        }
     }
 }
 
