@@ -116,12 +116,27 @@ Saved::Saved(const Tensor& input) : tensor_(input), version_(input.defined() ? i
 
 Saved Saved::result(const ops::View& view) { return Saved(Tensor(view)); }
 
+bool Saved::intact() const { return tensor_.defined() && tensor_.view().buffer.version() == version_; }
+
 Tensor Saved::get(std::string_view function) const {
-    if (tensor_.defined() && tensor_.view().buffer.version() != version_)
+    if (tensor_.defined() && !intact())
         throw ValueError(fmt::format("backward of {}: a tensor of shape {} that it needs was written in place after the forward "
                                      "call (version {}, wants {}); write to a clone() instead", function, tensor_.shape().str(),
                                      tensor_.view().buffer.version(), version_));
     return tensor_;
+}
+
+// ---- rules
+
+ops::Expression GradientContext::through_activation(std::size_t input, const ops::Expression& g, const ops::Expression& result) const {
+    const detail::Activation* activation = activations_[input];
+    if (activation == nullptr) return {};
+    const std::string_view name = ops::info(activation->function).name;
+    const Tensor x = activation->input.get(name), y = activation->result.get(name);
+    if (result && x.defined()) return {};
+    const std::array<ops::Expression, 1> inputs{x.defined() ? ops::Expression(x.view()) : ops::Expression()};
+    passed_[input] = true;
+    return ops::Expression::gradient(activation->function, 0, g, inputs, result || !y.defined() ? result : ops::Expression(y.view()), activation->parameters);
 }
 
 // ---- custom functions
@@ -288,19 +303,30 @@ class Backward {
                 pending.gradients[i] = zeros(node.outputs[i].shape, {node.outputs[i].dtype, node.outputs[i].device});
         std::vector<bool> needs;
         for (const Edge& edge : node.edges) needs.push_back(wanted(edge));
-        std::vector<Tensor> gradients = call(node, pending.gradients, needs);
+        std::vector<const Activation*> activations;
+        for (const Edge& edge : node.edges) activations.push_back(passable(edge));
+        const GradientContext context(pending.gradients, needs, std::move(activations));
+        std::vector<Tensor> gradients = call(node, pending.gradients, needs, context);
         if (!request_.retain_graph) node.rule = nullptr;
         for (std::size_t i = 0; i < node.edges.size(); ++i)
-            if (needs[i] && gradients[i].defined()) send(node.edges[i], gradients[i]);
+            if (needs[i] && gradients[i].defined()) send(context.passed(i) ? node.edges[i].node->edges.front() : node.edges[i], gradients[i]);
     }
 
-    std::vector<Tensor> call(GradNode& node, const std::vector<Tensor>& incoming, const std::vector<bool>& needs) {
+    /// The activation at the other end of an edge, if nobody sees the gradient for its result. Whatever else contributes to that
+    /// gradient may go another way, since an activation's gradient is linear in it.
+    [[nodiscard]] const Activation* passable(const Edge& edge) const {
+        if (!edge.node || request_.create_graph || !edge.node->activation || !edge.node->rule) return nullptr;
+        if (!edge.node->outputs[edge.output].hooks.empty() || captured_nodes_.contains({edge.node.get(), edge.output})) return nullptr;
+        return &*edge.node->activation;
+    }
+
+    std::vector<Tensor> call(GradNode& node, const std::vector<Tensor>& incoming, const std::vector<bool>& needs, const GradientContext& context) {
         const bool opaque = request_.create_graph && node.kind == RuleKind::opaque;
         std::vector<Tensor> gradients;
         {
             std::optional<NoGrad> no_grad;
             if (opaque) no_grad.emplace();
-            gradients = node.rule(GradientContext(incoming, needs));
+            gradients = node.rule(context);
         }
         if (gradients.size() != node.edges.size())
             throw ValueError(fmt::format("backward of {}: wants {} gradients, one for each input, got {}", node.name, node.edges.size(), gradients.size()));

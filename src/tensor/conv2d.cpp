@@ -25,7 +25,7 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
         std::vector<Tensor> gradients(3);
         if (context.needs(0)) {
             const ops::View gradient = make(input.shape);
-            ops::conv2d_backward_input(g, weights, gradient, parameters);
+            ops::conv2d_backward_input(g, weights, gradient, parameters, {context.through_activation(0, ops::Expression::operator_result(g.dtype, input.shape))});
             gradients[0] = Tensor(gradient);
         }
         if (context.needs(1)) {

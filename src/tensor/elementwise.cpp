@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "broadcast.hpp"
+#include "tensor_state.hpp"
 
 namespace declivity {
 namespace {
@@ -82,7 +83,9 @@ Tensor elementwise(Function function, const std::vector<Tensor>& inputs, const s
         }
         return gradients;
     };
-    return differentiable(row.name, inputs, result, rule, is_composed(row) ? RuleKind::composed : RuleKind::opaque);
+    const Tensor out = differentiable(row.name, inputs, result, rule, is_composed(row) ? RuleKind::composed : RuleKind::opaque);
+    if (row.inputs == 1) out.state()->node->activation = detail::Activation{.function = function, .parameters = parameters, .input = saved[0], .result = saved_result};
+    return out;
 }
 
 }  // namespace declivity

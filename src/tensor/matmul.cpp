@@ -69,6 +69,16 @@ Tensor product(const Tensor& a, const Tensor& b) {
     }, RuleKind::composed);
 }
 
+/// g (rows, out) times the weight (out, in), and on through what made x.
+Tensor linear_input_gradient(const Tensor& g, const Tensor& weight, const GradientContext& context) {
+    const Shape shape{g.size(0), weight.size(1)};
+    const ops::Expression tail = context.through_activation(0, ops::Expression::operator_result(g.dtype(), shape));
+    if (!tail) return matmul(g, weight);
+    const ops::View out = ops::View::make(g.device(), g.dtype(), shape);
+    ops::matmul(as_batch(g.view(), 1), as_batch(weight.view(), 1), as_batch(out, 1), {tail});
+    return Tensor(out);
+}
+
 /// x (rows, in) times a transposed weight (out, in), and the bias, if there is one, on its way.
 Tensor linear_rows(const Tensor& x, const Tensor& weight, const Tensor& bias) {
     const std::int64_t rows = x.size(0), columns = weight.size(0);
@@ -83,7 +93,7 @@ Tensor linear_rows(const Tensor& x, const Tensor& weight, const Tensor& bias) {
     ops::matmul(as_batch(x.view(), 1), as_batch(ops::permuted(weight.view(), {1, 0}), 1), out, epilogue, detail::use_of(weight));
     return differentiable("linear", {x, weight, bias}, ops::reshaped(out, {rows, columns}), [x = Saved(x), weight = Saved(weight)](const GradientContext& context) {
         const Tensor& g = context.gradient();
-        return std::vector{context.needs(0) ? matmul(g, weight.get("linear")) : Tensor(),
+        return std::vector{context.needs(0) ? linear_input_gradient(g, weight.get("linear"), context) : Tensor(),
                            context.needs(1) ? matmul(transpose(g), x.get("linear")) : Tensor(), context.needs(2) ? sum(g, {0}) : Tensor()};
     }, RuleKind::composed);
 }

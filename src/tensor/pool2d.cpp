@@ -27,8 +27,13 @@ Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options) {
     const Shape shape = ops::pool2d_shape("max_pool2d", in.shape, parameters);
     const ops::View out = make_like(in, shape, in.dtype), winners = make_like(in, shape, DType::i32);
     ops::max_pool2d_forward(in, out, winners, parameters);
-    return differentiable("max_pool2d", {x}, out, [winners, parameters, from = in.shape](const GradientContext& context) {
-        const ops::View g = context.gradient().dense_view();
+    // The gradient for an activation's maxima goes on to what went into the activation: there are fewer of them than elements.
+    const auto& made_by = x.state()->node;
+    const Saved maxima = made_by && made_by->activation ? Saved::result(out) : Saved();
+    return differentiable("max_pool2d", {x}, out, [winners, parameters, from = in.shape, maxima](const GradientContext& context) {
+        ops::View g = context.gradient().dense_view();
+        if (maxima.intact())
+            if (const auto before = context.through_activation(0, g, maxima.get("max_pool2d").view())) g = ops::evaluate(before, g.device());
         const ops::View gradient = make_like(g, from, g.dtype);
         ops::max_pool2d_backward(g, winners, gradient, parameters);
         return std::vector{Tensor(gradient)};

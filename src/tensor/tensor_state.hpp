@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -49,6 +50,13 @@ struct OutputInfo {
     Hooks hooks = {};
 };
 
+/// A call of an elementwise function of one tensor.
+struct Activation {
+    ops::Function function;
+    std::vector<double> parameters;
+    Saved input, result;  // those that the gradient mentions
+};
+
 /// One call of a differentiable function.
 struct GradNode {
     std::string name;
@@ -57,6 +65,7 @@ struct GradNode {
     std::vector<OutputInfo> outputs;
     GradientRule rule;           // empty once it was used up
     RuleKind kind = RuleKind::opaque;
+    std::optional<Activation> activation;
 
     ~GradNode();
 };

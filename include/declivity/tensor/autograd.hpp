@@ -7,9 +7,14 @@
 #include <string_view>
 #include <vector>
 
+#include <declivity/ops/expression.hpp>
 #include <declivity/tensor/tensor.hpp>
 
 namespace declivity {
+
+namespace detail {
+struct Activation;
+}
 
 /// While one lives, functions of this thread record no graph.
 class DECLIVITY_API NoGrad {
@@ -48,11 +53,21 @@ class DECLIVITY_API GradientContext {
     /// Whether the gradient for this input is wanted; if not, the rule may leave it undefined.
     [[nodiscard]] bool needs(std::size_t input) const { return needs_[input]; }
 
-    GradientContext(std::vector<Tensor> gradients, std::vector<bool> needs) : gradients_(std::move(gradients)), needs_(std::move(needs)) {}
+    /// Where an activation made this input and nobody watches it, a rule may go on through it on its way: from `g`, the gradient for
+    /// the input, this gives that for what went into the activation, and the rule must return it instead. Empty where there is nothing
+    /// to go through. With `result`, that stands for the result of the activation: of maxima, for one, each is an element of it.
+    [[nodiscard]] ops::Expression through_activation(std::size_t input, const ops::Expression& g, const ops::Expression& result = {}) const;
+
+    GradientContext(std::vector<Tensor> gradients, std::vector<bool> needs, std::vector<const detail::Activation*> activations)
+        : gradients_(std::move(gradients)), needs_(std::move(needs)), activations_(std::move(activations)), passed_(activations_.size()) {}
+    /// Whether the rule went through the activation before this input.
+    [[nodiscard]] bool passed(std::size_t input) const { return passed_[input]; }
 
   private:
     std::vector<Tensor> gradients_;
     std::vector<bool> needs_;
+    std::vector<const detail::Activation*> activations_;
+    mutable std::vector<bool> passed_;
 };
 
 /// From the gradients of the outputs to those of the inputs, in their order; undefined where none flows.
@@ -83,6 +98,8 @@ class DECLIVITY_API Saved {
     static Saved result(const ops::View& view);
     /// @throws ValueError naming `function` when the elements were written after they were saved
     [[nodiscard]] Tensor get(std::string_view function) const;
+    /// Whether there is a value, and it was not written since.
+    [[nodiscard]] bool intact() const;
 
   private:
     Tensor tensor_;
