@@ -3,6 +3,7 @@
 Prints PyTorch's build, then lines as the suite does: "mnist batch 128 training   1234 images/s".
 Usage: pytorch_train.py [NAME...]     with NAME such as "mnist batch 128"
 """
+import os
 import statistics
 import sys
 import time
@@ -67,6 +68,8 @@ def images_per_second(batch, call):
 
 
 def main():
+    if "OMP_NUM_THREADS" not in os.environ:  # left alone it takes one thread a physical core, and we take all logical ones
+        torch.set_num_threads(len(os.sched_getaffinity(0)))
     print("PyTorch", torch.__version__, "with", torch.get_num_threads(), "threads")
     print(torch.__config__.show())
     torch.manual_seed(0)
