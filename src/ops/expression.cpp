@@ -2,6 +2,7 @@
 
 #include <cctype>
 #include <cmath>
+#include <optional>
 
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
@@ -25,13 +26,15 @@ bool mentions(std::string_view text, char name) {
     return false;
 }
 
-/// First view in a tree, or null.
-const View* any_view(const Expression& expression) {
-    if (!expression) return nullptr;
-    if (expression.node()->kind == Expression::Node::Kind::view) return &expression.node()->view;
-    for (const Expression& input : expression.node()->inputs)
-        if (const View* view = any_view(input)) return view;
-    return nullptr;
+/// Of the first view or value in a tree.
+std::optional<Device> device_of(const Expression& expression) {
+    if (!expression) return std::nullopt;
+    const Expression::Node& node = *expression.node();
+    if (node.kind == Expression::Node::Kind::view) return node.view.device();
+    if (node.kind == Expression::Node::Kind::value) return node.source.device();
+    for (const Expression& input : node.inputs)
+        if (const auto device = device_of(input)) return device;
+    return std::nullopt;
 }
 
 void check_types(const FunctionInfo& function, std::span<const Expression> inputs) {
@@ -85,6 +88,16 @@ void require_fits(std::string_view function, double value, DType type) {
         throw ValueError(fmt::format("{}: wants a whole number that fits into {}, got {}", function, name_of(type), value));
 }
 
+Expression::Expression(const Value& value)
+    : node_(std::make_shared<Node>(value.computed() ? Node{.kind = Node::Kind::view, .dtype = value.dtype(), .shape = value.shape(), .view = value.view()}
+                                                    : Node{.kind = Node::Kind::value, .dtype = value.dtype(), .shape = value.shape(), .source = value})) {}
+
+Expression with_inputs(const Expression::Node& node, std::vector<Expression> inputs) {
+    Expression::Node other = node;
+    other.inputs = std::move(inputs);
+    return Expression(std::make_shared<Expression::Node>(std::move(other)));
+}
+
 Expression Expression::constant(double value, DType dtype) {
     require_fits("constant", value, dtype);
     return Expression(std::make_shared<Node>(Node{.kind = Node::Kind::constant, .dtype = dtype, .shape = {}, .value = value}));
@@ -101,11 +114,10 @@ Expression Expression::apply(Function function, std::span<const Expression> inpu
                                      inputs.size(), parameters.size()));
     check_types(row, inputs);
     Shape shape = inputs[0].shape();
-    const View* first = any_view(inputs[0]);
+    const auto first = device_of(inputs[0]);
     for (std::size_t i = 1; i < inputs.size(); ++i) {
         shape = broadcast_shapes(row.name, shape, inputs[i].shape());
-        const View* other = any_view(inputs[i]);
-        if (first != nullptr && other != nullptr) require_same_device(row.name, *first, *other);
+        if (const auto other = device_of(inputs[i]); first && other) require_same_device(row.name, *first, *other);
     }
     for (const double parameter : parameters) require_fits(row.name, parameter, inputs.back().dtype());
     const DType dtype = row.domain == Domain::compare || row.domain == Domain::logic ? DType::boolean : inputs.back().dtype();

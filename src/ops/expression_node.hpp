@@ -4,21 +4,29 @@
 #include <vector>
 
 #include <declivity/ops/expression.hpp>
+#include <declivity/ops/value.hpp>
 
 namespace declivity::ops {
 
 struct Expression::Node {
-    enum class Kind : std::uint8_t { view, constant, operator_result, apply, gradient, cast };
+    enum class Kind : std::uint8_t { view, value, constant, operator_result, apply, gradient, cast };
     Kind kind;
     DType dtype;
     Shape shape;
     View view = {};                       // kind view
+    Value source = {};                    // kind value
     double value = 0;                     // kind constant
     Function function = {};               // kinds apply, gradient
     int input = 0;                        // kind gradient: with respect to which input
     std::vector<Expression> inputs = {};  // apply: the function's; gradient: g, then the function's, then y (empty if unused); cast: one
     std::vector<double> parameters = {};
 };
+
+/// Another node of the same kind over other inputs.
+Expression with_inputs(const Expression::Node& node, std::vector<Expression> inputs);
+
+/// An expression over views alone: values that are not computed are taken up into it, or computed first.
+Expression over_views(const Expression& expression);
 
 /// The type that literals and parameters of a function have; its inputs', where it gives bool.
 DType working_type(const Expression::Node& node);

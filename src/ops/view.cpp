@@ -131,9 +131,10 @@ void require_floating(std::string_view function, std::string_view name, const Vi
                                     is_half(view.dtype) ? " (convert with .to(DType::f32))" : ""));
 }
 
-void require_same_device(std::string_view function, const View& a, const View& b) {
-    if (!(a.device() == b.device()))
-        throw DeviceError(fmt::format("{}: wants all tensors on one device, got '{}' and '{}'", function, a.device().name(), b.device().name()));
+void require_same_device(std::string_view function, const View& a, const View& b) { require_same_device(function, a.device(), b.device()); }
+
+void require_same_device(std::string_view function, const Device& a, const Device& b) {
+    if (!(a == b)) throw DeviceError(fmt::format("{}: wants all tensors on one device, got '{}' and '{}'", function, a.name(), b.name()));
 }
 
 void require_alike(std::string_view function, std::string_view name_a, const View& a, std::string_view name_b, const View& b) {

@@ -1,5 +1,6 @@
 #include <declivity/runtime/buffer.hpp>
 
+#include <algorithm>
 #include <utility>
 
 #include <declivity/runtime/error.hpp>
@@ -53,6 +54,39 @@ void Buffer::keep(const std::string& name, std::shared_ptr<const void> value, st
     const std::lock_guard lock(block_->kept_mutex);
     if (block_->version.load() != made_from) return;
     replaced = std::exchange(block_->kept[name], std::move(value));
+}
+
+void Buffer::add_reader(const std::weak_ptr<PendingReader>& reader) const {
+    if (!block_) return;
+    const std::lock_guard lock(block_->readers_mutex);
+    auto& readers = block_->readers;
+    if (readers.size() >= block_->many_readers) {
+        std::erase_if(readers, [](const auto& one) { return one.expired(); });
+        block_->many_readers = std::max<std::size_t>(8, readers.size() * 2);
+    }
+    readers.push_back(reader);
+    block_->has_readers.store(true, std::memory_order_release);
+}
+
+void Buffer::launch_readers() const {
+    if (!block_ || !block_->has_readers.load(std::memory_order_acquire)) return;
+    std::vector<std::weak_ptr<PendingReader>> readers;
+    {
+        const std::lock_guard lock(block_->readers_mutex);
+        readers.swap(block_->readers);
+        block_->has_readers.store(false, std::memory_order_release);
+    }
+    // A launch that fails stays pending, and so do those behind it.
+    for (std::size_t i = 0; i < readers.size(); ++i) {
+        const auto reader = readers[i].lock();
+        if (!reader) continue;
+        try {
+            reader->launch();
+        } catch (...) {
+            for (; i < readers.size(); ++i) add_reader(readers[i]);
+            throw;
+        }
+    }
 }
 
 Device Buffer::device() const {

@@ -52,6 +52,10 @@ struct Block {
     std::atomic<std::uint64_t> version{0};
     std::mutex kept_mutex;
     std::map<std::string, std::shared_ptr<const void>> kept;  // made from the contents
+    std::mutex readers_mutex;
+    std::vector<std::weak_ptr<PendingReader>> readers;
+    std::size_t many_readers = 8;  // from so many on, those that are gone are looked for
+    std::atomic<bool> has_readers{false};
 };
 
 /// Best fit with merging of free neighbours. Thread-safe.

@@ -84,11 +84,11 @@ bool recorded(const std::vector<Tensor>& inputs) {
     return false;
 }
 
-std::vector<Tensor> differentiable(std::string_view name, const std::vector<Tensor>& inputs, const std::vector<ops::View>& results,
+std::vector<Tensor> differentiable(std::string_view name, const std::vector<Tensor>& inputs, const std::vector<ops::Value>& results,
                                    GradientRule rule, RuleKind kind) {
     std::vector<Tensor> tensors;
     tensors.reserve(results.size());
-    for (const ops::View& result : results) tensors.emplace_back(result);
+    for (const ops::Value& result : results) tensors.emplace_back(result);
     if (!recorded(inputs)) return tensors;
     auto node = std::make_shared<GradNode>();
     node->name = name;
@@ -106,23 +106,28 @@ std::vector<Tensor> differentiable(std::string_view name, const std::vector<Tens
     return tensors;
 }
 
-Tensor differentiable(std::string_view name, const std::vector<Tensor>& inputs, const ops::View& result, GradientRule rule, RuleKind kind) {
-    return differentiable(name, inputs, std::vector<ops::View>{result}, std::move(rule), kind).front();
+Tensor differentiable(std::string_view name, const std::vector<Tensor>& inputs, const ops::Value& result, GradientRule rule, RuleKind kind) {
+    return differentiable(name, inputs, std::vector<ops::Value>{result}, std::move(rule), kind).front();
 }
 
 // ---- saved values
 
-Saved::Saved(const Tensor& input) : tensor_(input), version_(input.defined() ? input.view().buffer.version() : 0) {}
+Saved::Saved(const Tensor& input) : tensor_(input) {
+    // Nobody can have written elements that are not there yet.
+    if (input.defined() && input.value().computed()) version_ = input.value().view().buffer.version();
+}
 
-Saved Saved::result(const ops::View& view) { return Saved(Tensor(view)); }
+Saved Saved::result(const ops::Value& value) { return Saved(Tensor(value)); }
 
-bool Saved::intact() const { return tensor_.defined() && tensor_.view().buffer.version() == version_; }
+std::uint64_t Saved::wanted_version() const { return version_ ? *version_ : tensor_.value().first_version(); }
+
+bool Saved::intact() const { return tensor_.defined() && (!tensor_.value().computed() || tensor_.value().view().buffer.version() == wanted_version()); }
 
 Tensor Saved::get(std::string_view function) const {
     if (tensor_.defined() && !intact())
         throw ValueError(fmt::format("backward of {}: a tensor of shape {} that it needs was written in place after the forward "
                                      "call (version {}, wants {}); write to a clone() instead", function, tensor_.shape().str(),
-                                     tensor_.view().buffer.version(), version_));
+                                     tensor_.value().view().buffer.version(), wanted_version()));
     return tensor_;
 }
 
@@ -134,9 +139,9 @@ ops::Expression GradientContext::through_activation(std::size_t input, const ops
     const std::string_view name = ops::info(activation->function).name;
     const Tensor x = activation->input.get(name), y = activation->result.get(name);
     if (result && x.defined()) return {};
-    const std::array<ops::Expression, 1> inputs{x.defined() ? ops::Expression(x.view()) : ops::Expression()};
+    const std::array<ops::Expression, 1> inputs{x.defined() ? ops::Expression(x.value()) : ops::Expression()};
     passed_[input] = true;
-    return ops::Expression::gradient(activation->function, 0, g, inputs, result || !y.defined() ? result : ops::Expression(y.view()), activation->parameters);
+    return ops::Expression::gradient(activation->function, 0, g, inputs, result || !y.defined() ? result : ops::Expression(y.value()), activation->parameters);
 }
 
 // ---- custom functions
@@ -149,17 +154,17 @@ std::vector<Tensor> CustomFunction::operator()(const std::vector<Tensor>& inputs
         const NoGrad no_grad;
         outputs = forward(inputs);
     }
-    std::vector<ops::View> views;
+    std::vector<ops::Value> values;
     for (const Tensor& output : outputs) {
         if (!output.defined()) throw ValueError(fmt::format("{}: forward wants to give tensors, got an undefined one", name));
-        views.push_back(output.view());
+        values.push_back(output.value());
     }
     if (!recorded(inputs)) return outputs;
     std::vector<Saved> saved_inputs, saved_outputs;
     for (const Tensor& input : inputs) saved_inputs.emplace_back(input);
-    for (const ops::View& view : views) saved_outputs.push_back(Saved::result(view));
+    for (const ops::Value& value : values) saved_outputs.push_back(Saved::result(value));
     const std::size_t count = outputs.size();
-    return differentiable(name, inputs, views, [name = name, backward = backward, saved_inputs, saved_outputs, count](const GradientContext& context) {
+    return differentiable(name, inputs, values, [name = name, backward = backward, saved_inputs, saved_outputs, count](const GradientContext& context) {
         std::vector<Tensor> in, out, gradients;
         for (const Saved& saved : saved_inputs) in.push_back(saved.get(name));
         for (const Saved& saved : saved_outputs) out.push_back(saved.get(name));
@@ -342,13 +347,13 @@ class Backward {
         const Edge& edge = node.edges[input];
         const std::string name = fmt::format("backward of {}, input {}", node.name, input);
         if (edge.node) check_gradient(name, gradient, edge.node->outputs[edge.output]);
-        else check_gradient(name, gradient, {edge.leaf->view.shape, edge.leaf->view.dtype, edge.leaf->view.device()});
+        else check_gradient(name, gradient, {edge.leaf->value.shape(), edge.leaf->value.dtype(), edge.leaf->value.device()});
     }
 
     /// The gradient that an opaque rule gave, joined to the graph so that a later backward through it is refused
     /// rather than silently wrong.
     static Tensor not_differentiable(const GradNode& node, const std::vector<Tensor>& incoming, const Tensor& gradient) {
-        Tensor out(gradient.view());
+        Tensor out(gradient.value());
         auto refusal = std::make_shared<GradNode>();
         refusal->name = fmt::format("gradient of {}", node.name);
         refusal->sequence = next_sequence();
@@ -383,8 +388,9 @@ class Backward {
             return;
         }
         // The grad will be written in place (accumulation, clipping), so it must be nobody else's memory.
+        const bool alone = gradient.state().use_count() == 1 && gradient.value().use_count() == 1;
         const ops::View& view = gradient.view();
-        const bool own = gradient.state().use_count() == 1 && view.buffer.use_count() == 1 && view.dense();
+        const bool own = alone && view.buffer.use_count() == 1 && view.dense();
         leaf.grad = request_.create_graph ? gradient : own ? std::move(gradient) : gradient.clone();
     }
 

@@ -38,7 +38,7 @@ bool has_gradient(const FunctionInfo& row) {
 
 Expression expression_of(const Saved& saved, std::string_view function) {
     const Tensor tensor = saved.get(function);
-    return tensor.defined() ? Expression(tensor.view()) : Expression();
+    return tensor.defined() ? Expression(tensor.value()) : Expression();
 }
 
 }  // namespace
@@ -48,10 +48,10 @@ Tensor elementwise(Function function, const std::vector<Tensor>& inputs, const s
     std::vector<Expression> expressions;
     for (const Tensor& input : inputs) {
         if (!input.defined()) throw ValueError(fmt::format("{}: wants {} tensors, got an undefined one", row.name, row.inputs));
-        expressions.emplace_back(input.view());
+        expressions.emplace_back(input.value());
     }
     const Expression expression = Expression::apply(function, expressions, parameters);
-    const ops::View result = ops::evaluate(expression, inputs[0].device());
+    const ops::Value result(expression, inputs[0].device());
     if (!has_gradient(row) || !recorded(inputs)) return Tensor(result);
 
     // Only what some rule that will be asked mentions is kept.
@@ -75,9 +75,9 @@ Tensor elementwise(Function function, const std::vector<Tensor>& inputs, const s
             if (!gradient.defined()) {
                 std::vector<Expression> kept;
                 for (const Saved& one : saved) kept.push_back(expression_of(one, of.name));
-                const auto expression_of_gradient = Expression::gradient(function, static_cast<int>(i), g.view(), kept,
+                const auto expression_of_gradient = Expression::gradient(function, static_cast<int>(i), g.value(), kept,
                                                                          expression_of(saved_result, of.name), parameters);
-                gradient = Tensor(ops::evaluate(expression_of_gradient, g.device()));
+                gradient = Tensor(ops::Value(expression_of_gradient, g.device()));
             }
             gradients[i] = detail::sum_to(gradient, shapes[i]);
         }

@@ -56,7 +56,7 @@ void set_default_device(const Device& device) {
     default_slot() = device;
 }
 
-Tensor::Tensor(const ops::View& view) : state_(std::make_shared<detail::TensorState>(detail::TensorState{.view = view})) {}
+Tensor::Tensor(const ops::Value& value) : state_(std::make_shared<detail::TensorState>(detail::TensorState{.value = value})) {}
 
 Tensor Tensor::from_bytes(std::span<const std::byte> bytes, DType dtype, const Shape& shape, const std::optional<Device>& device) {
     if (bytes.size() % size_of(dtype) != 0)
@@ -69,51 +69,55 @@ Tensor Tensor::from_bytes(std::span<const std::byte> bytes, DType dtype, const S
     return Tensor(view);
 }
 
-const Shape& Tensor::shape() const { return checked_state(state_, "shape").view.shape; }
-DType Tensor::dtype() const { return checked_state(state_, "dtype").view.dtype; }
-Device Tensor::device() const { return checked_state(state_, "device").view.device(); }
+const Shape& Tensor::shape() const { return checked_state(state_, "shape").value.shape(); }
+DType Tensor::dtype() const { return checked_state(state_, "dtype").value.dtype(); }
+Device Tensor::device() const { return checked_state(state_, "device").value.device(); }
 std::int64_t Tensor::size(std::int64_t axis) const { return shape()[normalize_axis("size", axis, rank())]; }
 
-const ops::View& Tensor::view() const { return checked_state(state_, "view").view; }
-ops::View Tensor::dense_view() const { return ops::dense_copy_if_needed(view()); }
+const ops::View& Tensor::view() const {
+    const ops::View& view = checked_state(state_, "view").value.view();
+    view.buffer.launch_readers();
+    return view;
+}
+ops::View Tensor::dense_view() const { return ops::dense_copy_if_needed(checked_state(state_, "dense_view").value.view()); }
+const ops::Value& Tensor::value() const { return checked_state(state_, "value").value; }
 
 void Tensor::read_bytes(std::string_view function, std::span<std::byte> bytes, DType dtype) const {
-    const ops::View& from = checked_state(state_, function).view;
-    const bool same = dtype == from.dtype || (dtype == DType::u8 && from.dtype == DType::boolean);
-    if (!same) throw TypeError(fmt::format("{}: wants the tensor's type, {}, got {}", function, name_of(from.dtype), name_of(dtype)));
-    if (function == "item" && from.numel() != 1)
-        throw ShapeError(fmt::format("item: wants a tensor of one element, got shape {}", from.shape.str()));
-    if (bytes.size() != from.bytes())
-        throw ShapeError(fmt::format("{}: wants room for {} elements (shape {}), got {}", function, from.numel(), from.shape.str(),
+    const ops::Value& from = checked_state(state_, function).value;
+    const bool same = dtype == from.dtype() || (dtype == DType::u8 && from.dtype() == DType::boolean);
+    if (!same) throw TypeError(fmt::format("{}: wants the tensor's type, {}, got {}", function, name_of(from.dtype()), name_of(dtype)));
+    if (function == "item" && from.shape().numel() != 1)
+        throw ShapeError(fmt::format("item: wants a tensor of one element, got shape {}", from.shape().str()));
+    if (bytes.size() != ops::bytes_of(from.shape(), from.dtype()))
+        throw ShapeError(fmt::format("{}: wants room for {} elements (shape {}), got {}", function, from.shape().numel(), from.shape().str(),
                                      bytes.size() / size_of(dtype)));
     const ops::View dense = dense_view();
     read(dense.buffer, static_cast<std::size_t>(dense.offset) * size_of(dense.dtype), bytes);
 }
 
 Tensor Tensor::to(const Device& target) const {
-    const ops::View& from = checked_state(state_, "to").view;
-    const Device origin = from.device();
+    const Device origin = device();
     if (origin == target) return *this;
     // Contexts of different platforms share no memory: by way of the host.
-    std::vector<std::byte> bytes(from.bytes());
-    read_bytes("to", bytes, from.dtype);
-    const Tensor there = from_bytes(bytes, from.dtype, from.shape, target);
-    return differentiable("to", {*this}, there.view(),
+    std::vector<std::byte> bytes(ops::bytes_of(shape(), dtype()));
+    read_bytes("to", bytes, dtype());
+    const Tensor there = from_bytes(bytes, dtype(), shape(), target);
+    return differentiable("to", {*this}, there.value(),
                           [origin](const GradientContext& context) { return std::vector{context.gradient().to(origin)}; }, RuleKind::composed);
 }
 
 Tensor Tensor::to(DType target) const {
-    const ops::View& from = checked_state(state_, "to").view;
-    if (from.dtype == target) return *this;
-    const ops::View converted = ops::evaluate(ops::Expression::cast(from, target), from.device());
+    const ops::Value& from = checked_state(state_, "to").value;
+    if (from.dtype() == target) return *this;
+    const ops::Value converted(ops::Expression::cast(from, target), from.device());
     if (!is_floating(target)) return Tensor(converted);
     return differentiable("to", {*this}, converted,
-                          [origin = from.dtype](const GradientContext& context) { return std::vector{context.gradient().to(origin)}; },
+                          [origin = from.dtype()](const GradientContext& context) { return std::vector{context.gradient().to(origin)}; },
                           RuleKind::composed);
 }
 
 Tensor Tensor::clone() const {
-    const ops::View& from = checked_state(state_, "clone").view;
+    const ops::View& from = checked_state(state_, "clone").value.view();
     const ops::View out = ops::View::make(from.device(), from.dtype, from.shape);
     ops::copy(from, out);
     return Tensor(out);
@@ -129,8 +133,8 @@ bool Tensor::requires_grad() const {
 Tensor& Tensor::set_requires_grad(bool wanted) {
     auto& state = checked_state(state_, "set_requires_grad");
     if (state.node) throw ValueError(fmt::format("set_requires_grad: wants a leaf, got the result of {}; detach() it first", state.node->name));
-    if (wanted && !is_floating(state.view.dtype))
-        throw TypeError(fmt::format("set_requires_grad: wants f32, f64, f16 or bf16, got {}", name_of(state.view.dtype)));
+    if (wanted && !is_floating(state.value.dtype()))
+        throw TypeError(fmt::format("set_requires_grad: wants f32, f64, f16 or bf16, got {}", name_of(state.value.dtype())));
     state.requires_grad = wanted;
     return *this;
 }
@@ -141,8 +145,8 @@ Tensor Tensor::grad() const { return checked_state(state_, "grad").grad; }
 void Tensor::set_grad(const Tensor& gradient) {
     auto& state = checked_state(state_, "set_grad");
     if (gradient.defined()) {
-        ops::require_shape("set_grad", "the gradient", gradient.view(), state.view.shape);
-        ops::require_alike("set_grad", "gradient", gradient.view(), "tensor", state.view);
+        ops::require_shape("set_grad", "the gradient", gradient.view(), shape());
+        ops::require_alike("set_grad", "gradient", gradient.view(), "tensor", view());
     }
     state.grad = gradient;
 }
@@ -155,7 +159,7 @@ void Tensor::backward(const Tensor& gradient, bool retain_graph) const {
 
 Tensor Tensor::detach() const {
     const auto& state = checked_state(state_, "detach");
-    return Tensor(std::make_shared<detail::TensorState>(detail::TensorState{.view = state.view}));
+    return Tensor(std::make_shared<detail::TensorState>(detail::TensorState{.value = state.value}));
 }
 
 int Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) {
@@ -177,13 +181,13 @@ void Tensor::remove_hook(int number) {
 
 // ---- in place
 
-void Tensor::mark_written() const { checked_state(state_, "mark_written").view.buffer.mark_written(); }
+void Tensor::mark_written() const { checked_state(state_, "mark_written").value.view().buffer.mark_written(); }
 
 void Tensor::assign(const Tensor& other) {
     auto& state = checked_state(state_, "assign");
     if (state.node) throw ValueError(fmt::format("assign: wants a leaf, got the result of {}", state.node->name));
     const auto& from = checked_state(other.state_, "assign");
-    state.view = from.view;
+    state.value = from.value;
     state.grad = {};
 }
 

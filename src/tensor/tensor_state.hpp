@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <declivity/ops/value.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/tensor.hpp>
@@ -22,7 +23,7 @@ using Hook = std::function<Tensor(const Tensor&)>;
 using Hooks = std::vector<std::pair<int, Hook>>;
 
 struct TensorState {
-    ops::View view;
+    ops::Value value;
     bool requires_grad = false;      // leaves only
     Tensor grad = {};
     Hooks hooks = {};                // of a leaf; other tensors' stand in their node

@@ -44,12 +44,16 @@ struct FunctionInfo {
 };
 DECLIVITY_API const FunctionInfo& info(Function function);
 
+class Value;
+
 /// A value for each element of a shape, not computed yet. Cheap to copy.
 class DECLIVITY_API Expression {
   public:
     Expression() = default;
     /// The elements of a view.
     Expression(const View& view);  // NOLINT: a view is an expression
+    /// Those of a value, computed or not.
+    Expression(const Value& value);  // NOLINT: and so is a value
     /// The same number everywhere; it takes the type of what it is combined with.
     static Expression constant(double value, DType dtype);
     /// In an Epilogue: the value that the operator before it computed.
@@ -74,8 +78,10 @@ class DECLIVITY_API Expression {
     struct Node;
     [[nodiscard]] const std::shared_ptr<const Node>& node() const noexcept { return node_; }
 
-  private:
+    /// For floor 2 itself.
     explicit Expression(std::shared_ptr<const Node> node) : node_(std::move(node)) {}
+
+  private:
     std::shared_ptr<const Node> node_;
 };
 

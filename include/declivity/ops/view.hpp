@@ -72,6 +72,7 @@ DECLIVITY_API void require_floating(std::string_view function, std::string_view 
 DECLIVITY_API void require_alike(std::string_view function, std::string_view name_a, const View& a, std::string_view name_b, const View& b);
 /// @throws DeviceError unless both live on one device
 DECLIVITY_API void require_same_device(std::string_view function, const View& a, const View& b);
+DECLIVITY_API void require_same_device(std::string_view function, const Device& a, const Device& b);
 
 /// What an element in memory is called in OpenCL C: "float", "uchar" for bool, "ushort" for f16 and bf16, ...
 DECLIVITY_API std::string_view cl_type(DType type);

@@ -20,6 +20,17 @@ struct Block;
 /// because they run in order; one that the copy queue will write must wait for those readers.
 enum class BufferUse : std::uint8_t { compute, transfer };
 
+/// Who still has to read a block, by a launch that is not enqueued yet: floors above that defer launches.
+class DECLIVITY_API PendingReader {
+  public:
+    PendingReader() = default;
+    PendingReader(const PendingReader&) = delete;
+    PendingReader& operator=(const PendingReader&) = delete;
+    virtual ~PendingReader() = default;
+    /// Enqueues it, if it still is pending.
+    virtual void launch() = 0;
+};
+
 /// A shared handle to a block of device memory; the last handle gives the block back to the pool. That is safe as
 /// soon as the last launch that uses it is enqueued: nothing needs to be waited for.
 class DECLIVITY_API Buffer {
@@ -45,6 +56,10 @@ class DECLIVITY_API Buffer {
     [[nodiscard]] std::shared_ptr<const void> kept(const std::string& name) const;
     /// @param made_from version() before the value was made; if the contents were marked as written since, nothing is kept
     void keep(const std::string& name, std::shared_ptr<const void> value, std::uint64_t made_from) const;
+
+    void add_reader(const std::weak_ptr<PendingReader>& reader) const;
+    /// Launches all that still have to read the memory. Who writes in place calls it before.
+    void launch_readers() const;
 
     explicit Buffer(std::shared_ptr<detail::Block> block) : block_(std::move(block)) {}
     [[nodiscard]] detail::Block& block() const noexcept { return *block_; }

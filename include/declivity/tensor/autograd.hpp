@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -78,32 +79,33 @@ enum class RuleKind : std::uint8_t { opaque, composed };
 
 /// Joins a result to the graph: the way every differentiable function ends. `inputs` may hold undefined tensors.
 /// When no input requires a gradient, or recording is off, the rule is dropped.
-DECLIVITY_API Tensor differentiable(std::string_view name, const std::vector<Tensor>& inputs, const ops::View& result,
+DECLIVITY_API Tensor differentiable(std::string_view name, const std::vector<Tensor>& inputs, const ops::Value& result,
                                     GradientRule rule, RuleKind kind = RuleKind::opaque);
 /// The same for several results.
 DECLIVITY_API std::vector<Tensor> differentiable(std::string_view name, const std::vector<Tensor>& inputs,
-                                                 const std::vector<ops::View>& results, GradientRule rule,
+                                                 const std::vector<ops::Value>& results, GradientRule rule,
                                                  RuleKind kind = RuleKind::opaque);
 
 /// Whether a function of these inputs would be recorded: only then a rule's values need to be kept.
 DECLIVITY_API bool recorded(const std::vector<Tensor>& inputs);
 
-/// A value that a gradient rule keeps. An input is kept whole; of a result only the memory is kept, since the result
+/// A value that a gradient rule keeps. An input is kept whole; of a result only the elements are kept, since the result
 /// owns the rule. Knows when the value was overwritten meanwhile.
 class DECLIVITY_API Saved {
   public:
     Saved() = default;
     Saved(const Tensor& input);  // NOLINT: a rule's capture list reads better with it
     /// For a result that is not a Tensor yet, or is the function's own.
-    static Saved result(const ops::View& view);
+    static Saved result(const ops::Value& value);
     /// @throws ValueError naming `function` when the elements were written after they were saved
     [[nodiscard]] Tensor get(std::string_view function) const;
     /// Whether there is a value, and it was not written since.
     [[nodiscard]] bool intact() const;
 
   private:
+    [[nodiscard]] std::uint64_t wanted_version() const;
     Tensor tensor_;
-    std::uint64_t version_ = 0;
+    std::optional<std::uint64_t> version_;  // none: of elements that were not computed then
 };
 
 /// A differentiable function of a user's own. The inputs and outputs are kept for `backward`.

@@ -12,6 +12,7 @@
 
 #include <declivity/ops/dtype.hpp>
 #include <declivity/ops/shape.hpp>
+#include <declivity/ops/value.hpp>
 #include <declivity/ops/view.hpp>
 #include <declivity/runtime/device.hpp>
 
@@ -31,8 +32,8 @@ class DECLIVITY_API Tensor {
   public:
     /// No tensor. Functions take it where an argument is optional.
     Tensor() = default;
-    /// Over memory that is there already.
-    explicit Tensor(const ops::View& view);
+    /// Over memory that is there already, or elements that will be computed when they are needed.
+    explicit Tensor(const ops::Value& value);
 
     /// Copies `values`, row-major, to a device.
     /// @throws ShapeError when their number is not shape.numel()
@@ -119,10 +120,13 @@ class DECLIVITY_API Tensor {
     Tensor& add_(const Tensor& other);
     Tensor& mul_(double factor);
 
-    /// The memory. Launches what is pending first, so that later commands of the compute queue see the values.
+    /// The memory, to read or to write. Launches what is pending first, so that later commands of the compute queue see the values, and
+    /// whatever still has to read it: take it anew before each write.
     [[nodiscard]] const ops::View& view() const;
-    /// The memory as a dense view; a copy when the tensor is not dense.
+    /// The memory as a dense view, to read; a copy when the tensor is not dense.
     [[nodiscard]] ops::View dense_view() const;
+    /// The elements, which may not be computed yet, to build on.
+    [[nodiscard]] const ops::Value& value() const;
 
     /// Makes this handle, and all that share it, stand for the elements of `other` from now on; the gradient is dropped.
     /// How a module moves its parameters to another device without invalidating handles to them.

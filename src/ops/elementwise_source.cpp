@@ -1,0 +1,220 @@
+// The text of kernels made from expressions. Their frame is cl_kernels/elementwise.cl; what stands here is the signature and one block
+// of arithmetic a node.
+#include "elementwise_source.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include <fmt/format.h>
+
+#include "vector_form.hpp"
+
+namespace declivity::ops {
+namespace {
+
+using Node = Expression::Node;
+
+/// Adds what an expression is made from, then itself.
+void add(const Expression& expression, Steps& steps) {
+    if (!expression || std::ranges::find(steps.nodes, expression.node().get()) != steps.nodes.end()) return;
+    for (const Expression& input : expression.node()->inputs) add(input, steps);
+    steps.nodes.push_back(expression.node().get());
+}
+
+}  // namespace
+
+int Steps::find(const Expression& expression) const {
+    return static_cast<int>(std::ranges::find(nodes, expression.node().get()) - nodes.begin());
+}
+
+Steps steps_of(const Expression& expression) {
+    Steps steps;
+    add(expression, steps);
+    std::vector<const View*> inputs;
+    for (const Node* node : steps.nodes) {
+        if (node->kind != Node::Kind::view) {
+            steps.operand.push_back(-1);
+            continue;
+        }
+        const auto same = std::ranges::find_if(inputs, [&](const View* one) { return same_elements(*one, node->view); });
+        steps.operand.push_back(static_cast<int>(same - inputs.begin()));
+        if (same == inputs.end()) inputs.push_back(&node->view);
+    }
+    return steps;
+}
+
+bool same_elements(const View& a, const View& b) {
+    return a.buffer == b.buffer && a.offset == b.offset && a.dtype == b.dtype && a.shape == b.shape && a.strides == b.strides;
+}
+
+namespace {
+
+struct Generated {
+    std::string body;
+    int numbers = 0;
+    bool copies = false;  // elements go from memory to memory, with all their bits
+    bool halves = false;  // cl_kernels/storage.clh is needed
+
+    /// An element of a half type as the float to compute with, and a float as such an element.
+    std::string loaded(DType type, const std::string& element) { return is_half(type) ? called("from", type, element) : element; }
+    std::string stored(DType type, const std::string& value) { return is_half(type) ? called("to", type, value) : value; }
+
+  private:
+    std::string called(std::string_view way, DType type, const std::string& value) {
+        halves = true;
+        return fmt::format("{}_{}({})", way, name_of(type), value);
+    }
+};
+
+/// What values of a type are called in arithmetic.
+std::string_view arithmetic_type(DType type) { return cl_type(compute_type(type)); }
+
+/// Table text with the literals C(...) and the type T of this node filled in.
+std::string specialise(std::string_view text, DType type) {
+    std::string out;
+    const std::string literal = fmt::format("C_{}(", arithmetic_type(type));
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const bool starts_word = i == 0 || (std::isalnum(static_cast<unsigned char>(text[i - 1])) == 0 && text[i - 1] != '_');
+        if (starts_word && text.substr(i, 2) == "C(") {
+            out += literal;
+            ++i;
+        } else {
+            out += text[i];
+        }
+    }
+    return out;
+}
+
+/// A value of another type, named `from`, converted.
+std::string converted(const std::string& from, DType from_type, DType to) {
+    const std::string_view type = arithmetic_type(to);
+    if (to == DType::boolean) return fmt::format("{} != 0", from);
+    // What C leaves open, numbers that the integer cannot hold, is settled: the nearest it can hold, 0 for NaN (which
+    // OpenCL asks of convert_sat too, but not every implementation gives).
+    if (is_floating(from_type) && !is_floating(to)) return fmt::format("{1} == {1} ? convert_{0}_sat({1}) : 0", type, from);
+    // Rounding to f32 first could end on the wrong side of a tie.
+    if (from_type == DType::f64 && is_half(to)) return fmt::format("narrow_to_odd({})", from);
+    return fmt::format("({})({})", type, from);
+}
+
+/// Emits the statements of a node. @param names of the values of all nodes, filled as they come
+void generate(const Steps& steps, std::size_t at, std::vector<std::string>& names, Generated& code) {
+    const Node& node = *steps.nodes[at];
+    const bool root = at + 1 == steps.nodes.size();
+    const std::string_view type = arithmetic_type(node.dtype);
+    if (node.kind == Node::Kind::view) {
+        code.copies = root;
+        const std::string element = fmt::format("in{0}[i * STEP{0}]", steps.operand[at]);
+        if (root) {
+            names[at] = element;
+            return;
+        }
+        names[at] = fmt::format("x{}", at);
+        code.body += fmt::format(" const {} {} = {};", type, names[at], code.loaded(node.dtype, element));
+        return;
+    }
+    if (node.kind == Node::Kind::constant) {
+        names[at] = fmt::format("n{}", code.numbers++);
+        return;
+    }
+    names[at] = fmt::format("v{}", at);
+    const auto name_of_input = [&](std::size_t i) -> const std::string& { return names[static_cast<std::size_t>(steps.find(node.inputs[i]))]; };
+    if (node.kind == Node::Kind::cast) {
+        // The result is rounded when it is stored, anything between as if it were.
+        const std::string text = converted(name_of_input(0), node.inputs[0].dtype(), node.dtype);
+        code.body += fmt::format(" const {} {} = {};", type, names[at], root ? text : code.loaded(node.dtype, code.stored(node.dtype, text)));
+        return;
+    }
+    const FunctionInfo& row = info(node.function);
+    const bool gradient = node.kind == Node::Kind::gradient;
+    code.body += fmt::format(" {} {}; {{", type, names[at]);
+    const auto local = [&](char name, std::size_t index) {
+        if (node.inputs[index]) code.body += fmt::format(" const {} {} = {};", arithmetic_type(node.inputs[index].dtype()), name, name_of_input(index));
+    };
+    const std::size_t first = gradient ? 1 : 0;
+    if (gradient) local('g', 0);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(row.inputs); ++i)
+        local(row.inputs == 1 ? 'x' : static_cast<char>('a' + i), first + i);
+    if (gradient) local('y', node.inputs.size() - 1);
+    for (std::size_t i = 0; i < node.parameters.size(); ++i)
+        code.body += fmt::format(" const {} {} = n{};", arithmetic_type(working_type(node)), static_cast<char>('p' + i), code.numbers++);
+    const std::string_view text = gradient ? row.gradient[static_cast<std::size_t>(node.input)] : row.value;
+    code.body += fmt::format(" {} = {}; }}", names[at], specialise(text, working_type(node)));
+}
+
+/// The floating type whose vector maths the kernel uses; float when there is none.
+DType real_of(const Plan& plan) {
+    for (const Operand& operand : plan.operands)
+        if (operand.view.dtype == DType::f64) return DType::f64;
+    return DType::f32;
+}
+
+/// Compilers choose half of the device's vectors for loops, which suits loops that wait for memory, not maths.
+std::string vectorise(const Generated& code, const Plan& plan, const Device& device) {
+    // f64 maths are calls, of which no compiler makes vectors.
+    const bool maths = code.body.find("d_") != std::string::npos && real_of(plan) == DType::f32;
+    if (!maths || device.family() != Family::cpu_like) return {};
+    return fmt::format("_Pragma(\"clang loop vectorize_width({})\")", vector_form(device, DType::f32).vector);
+}
+
+}  // namespace
+
+KernelSpec elementwise_specification(const Steps& steps, const Plan& plan, const Device& device) {
+    Generated code;
+    std::vector<std::string> names(steps.nodes.size());
+    for (std::size_t at = 0; at < steps.nodes.size(); ++at) generate(steps, at, names, code);
+    std::string result = names.back();
+    const View& out = plan.operands[0].view;
+    if (out.dtype == DType::boolean) result = fmt::format("({}) != 0", result);
+    else if (!code.copies) result = code.stored(out.dtype, result);
+    Defines defines = real_defines(real_of(plan));
+    if (code.halves) defines.set("HALVES", 1);
+    defines.set("RANK", plan.sizes.rank()).set("OPERANDS", static_cast<std::int64_t>(plan.operands.size()));
+    defines.set("OUT", cl_type(out.dtype));
+    std::string parameters, rows;
+    const auto step = [](const Operand& operand, std::size_t index) {
+        return operand.step() == Step::strided ? fmt::format("layout.stride[{}][RANK - 1]", index) : std::string(1, static_cast<char>(operand.step()));
+    };
+    defines.set("STEP_OUT", step(plan.operands[0], 0));
+    for (std::size_t i = 1; i < plan.operands.size(); ++i) {
+        const Operand& operand = plan.operands[i];
+        const std::size_t input = i - 1;
+        defines.set(fmt::format("STEP{}", input), step(operand, i));
+        if (operand.is_out) {
+            rows += fmt::format(" __global const OUT* in{} = out;", input);  // one restrict pointer: the compiler knows they are one
+            continue;
+        }
+        parameters += fmt::format(", __global const {0}* restrict in{1}_base, const long in{1}_offset", cl_type(operand.view.dtype), input);
+        rows += fmt::format(" __global const {0}* in{1} = in{1}_base + in{1}_offset + ROW_OFFSET({2});", cl_type(operand.view.dtype), input, i);
+    }
+    for (std::size_t i = 0; i < plan.numbers.size(); ++i) parameters += fmt::format(", const {} n{}", arithmetic_type(plan.number_types[i]), i);
+    defines.set("VECTORISE", vectorise(code, plan, device));
+    defines.set("INPUT_PARAMETERS", parameters).set("INPUT_ROWS", rows).set("BODY", code.body);
+    defines.set("RESULT", result);
+    return {"elementwise.cl", "elementwise", std::move(defines)};
+}
+
+std::string structure_of(const Steps& steps, const Plan& plan) {
+    std::string key;
+    key += static_cast<char>('0' + plan.sizes.rank());
+    for (const Operand& operand : plan.operands) {
+        key += operand.is_out ? 'o' : static_cast<char>(operand.step());
+        key += static_cast<char>('0' + static_cast<int>(operand.view.dtype));
+    }
+    for (std::size_t at = 0; at < steps.nodes.size(); ++at) {
+        const Node& node = *steps.nodes[at];
+        key += static_cast<char>('a' + static_cast<int>(node.kind));
+        key += static_cast<char>('0' + static_cast<int>(node.dtype));
+        if (node.kind == Node::Kind::view) key += static_cast<char>('0' + steps.operand[at]);
+        if (node.kind == Node::Kind::apply || node.kind == Node::Kind::gradient) {
+            key += static_cast<char>(static_cast<int>(node.function) + 1);
+            key += static_cast<char>('0' + node.input);
+        }
+        for (const Expression& input : node.inputs) key += input ? static_cast<char>('0' + steps.find(input)) : '-';
+        key += ';';
+    }
+    return key;
+}
+
+}  // namespace declivity::ops

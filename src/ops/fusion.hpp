@@ -1,0 +1,20 @@
+// Floor 2, private. Whether values wait until they are needed (value.hpp), for tests.
+#pragma once
+
+#include <declivity/ops/value.hpp>
+
+namespace declivity::ops {
+
+/// As DECLIVITY_FUSION, for all threads, until its end.
+class DECLIVITY_API FusionScope {
+  public:
+    explicit FusionScope(bool on);
+    ~FusionScope();
+    FusionScope(const FusionScope&) = delete;
+    FusionScope& operator=(const FusionScope&) = delete;
+
+  private:
+    bool before_;
+};
+
+}  // namespace declivity::ops

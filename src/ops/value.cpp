@@ -1,0 +1,364 @@
+// When values are computed, and how many of them by one kernel.
+#include <declivity/ops/value.hpp>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <declivity/runtime/error.hpp>
+
+#include "expression_node.hpp"
+#include "fusion.hpp"
+
+namespace declivity::ops {
+
+using Node = Expression::Node;
+using Kind = Node::Kind;
+
+namespace {
+
+/// What an expression costs, values within it that are not computed included. Counted as if nothing were shared.
+struct Measure {
+    int inputs = 0, nodes = 0, numbers = 0;
+    bool costly = false;  // functions such as exp, that are dearer than to store their result
+
+    Measure& operator+=(const Measure& other) {
+        inputs += other.inputs;
+        nodes += other.nodes;
+        numbers += other.numbers;
+        costly = costly || other.costly;
+        return *this;
+    }
+};
+
+// What a kernel may grow to. All its arguments together have 1024 bytes (the least that OpenCL grants): 9 operands of 80, numbers of 8.
+constexpr int kMostInputs = 8, kMostNodes = 24, kMostNumbers = 16;
+
+/// Held while values are looked at to be computed. One for all: a value may be taken up by another while a thread asks for it.
+std::recursive_mutex& values_mutex() {
+    static auto* mutex = new std::recursive_mutex;
+    return *mutex;
+}
+
+}  // namespace
+
+struct Value::State final : PendingReader, std::enable_shared_from_this<Value::State> {
+    State(const Device& on, DType type, const Shape& size) : device(on), dtype(type), shape(size) {}
+
+    const Device device;
+    const DType dtype;
+    const Shape shape;
+    std::atomic<bool> computed{false};
+    View view = {};                        // when computed
+    std::uint64_t version = 0;             // of its memory, then
+    Expression expression = {};            // until then
+    OperatorLaunch operator_launch = {};   // or this
+    Measure measure = {};                  // of the expression
+    bool taken_up = false;                 // a kernel computed it without storing it
+    std::vector<std::weak_ptr<PendingReader>> readers = {};  // values to be made from it, until it has memory that knows them
+
+    [[nodiscard]] bool is_operator() const { return operator_launch != nullptr; }
+    void launch() override { compute(); }
+    void compute();
+
+  private:
+    void computed_as(const View& result) {
+        view = result;
+        version = view.buffer.version();
+        for (const auto& reader : readers)
+            if (!reader.expired()) view.buffer.add_reader(reader);
+        readers.clear();
+        computed.store(true, std::memory_order_release);
+        // Destroyed last: they may be all that is left of other values.
+        const Expression done = std::exchange(expression, {});
+        const OperatorLaunch launched = std::exchange(operator_launch, {});
+    }
+};
+
+namespace {
+
+Measure measure(const Expression& expression) {
+    if (!expression) return {};
+    const Node& node = *expression.node();
+    switch (node.kind) {
+        case Kind::view: return {.inputs = 1};
+        case Kind::value: {
+            const Value::State& state = *node.source.state();
+            return state.computed.load(std::memory_order_acquire) || state.is_operator() ? Measure{.inputs = 1} : state.measure;
+        }
+        case Kind::constant: return {.numbers = 1};
+        case Kind::operator_result: return {.inputs = 1};
+        default: break;
+    }
+    Measure all{.nodes = 1, .numbers = static_cast<int>(node.parameters.size())};
+    for (const Expression& input : node.inputs) all += measure(input);
+    const auto costs = [](std::string_view text) { return text.find("d_") != std::string_view::npos; };
+    if (node.kind == Kind::apply) all.costly = all.costly || costs(info(node.function).value);
+    if (node.kind == Kind::gradient) all.costly = all.costly || costs(info(node.function).gradient[static_cast<std::size_t>(node.input)]);
+    return all;
+}
+
+bool fits(const Measure& measure) { return measure.inputs <= kMostInputs && measure.nodes <= kMostNodes && measure.numbers <= kMostNumbers; }
+
+/// Calls visit(state) for each leaf of the expression itself that is a value.
+template <class Visit>
+void for_each_value(const Expression& expression, Visit&& visit) {
+    if (!expression) return;
+    const Node& node = *expression.node();
+    if (node.kind == Kind::value) visit(*node.source.state());
+    for (const Expression& input : node.inputs) for_each_value(input, visit);
+}
+
+template <class Visit>
+void for_each_view(const Expression& expression, Visit&& visit) {
+    if (!expression) return;
+    const Node& node = *expression.node();
+    if (node.kind == Kind::view) visit(node.view);
+    if (node.kind == Kind::value && node.source.computed()) visit(node.source.view());
+    for (const Expression& input : node.inputs) for_each_view(input, visit);
+}
+
+/// Makes an expression one over views, and perhaps the result of one operator that is not launched yet.
+class Lowering {
+  public:
+    /// @param result as what the whole is stored: an operator may take the rest as its epilogue. Null: none may
+    Expression run(const Expression& expression, const Value::State* result) {
+        while (!settle_operators(expression, result)) references_.clear(), seen_.clear();
+        return lower(expression);
+    }
+
+    /// The operator whose result the expression mentions, or null.
+    [[nodiscard]] Value::State* operator_within() const { return operator_; }
+
+  private:
+    /// Of a value that is not computed: how often what is to become one kernel refers to it.
+    struct Reference {
+        Value::State* state;
+        long count;
+        bool below_operator;  // it is made from the result of an operator
+    };
+
+    Reference* find(const Value::State* state) {
+        const auto found = std::ranges::find(references_, state, &Reference::state);
+        return found == references_.end() ? nullptr : &*found;
+    }
+
+    /// Somebody beside this kernel refers to it.
+    bool held(const Reference& reference) const { return reference.state->weak_from_this().use_count() > reference.count; }
+
+    /// Counts references, of what is below first. @return whether the result of an operator is among them
+    bool gather(const Expression& expression) {
+        if (!expression) return false;
+        const Node& node = *expression.node();
+        for (const auto& [seen, below] : seen_)
+            if (seen == &node) return below;
+        bool below = false;
+        if (node.kind == Kind::value && !node.source.computed()) {
+            Value::State& state = *node.source.state();
+            if (Reference* known = find(&state)) {
+                ++known->count;
+                below = known->below_operator;
+            } else {
+                below = state.is_operator() || gather(state.expression);
+                references_.push_back({&state, 1, below});
+            }
+        }
+        for (const Expression& input : node.inputs) below = gather(input) || below;
+        seen_.emplace_back(&node, below);
+        return below;
+    }
+
+    /// Launches operators that cannot take what follows as their epilogue. False: something was computed, so that all is to be looked at anew.
+    bool settle_operators(const Expression& expression, const Value::State* result) {
+        gather(expression);
+        Value::State* first = nullptr;
+        int operators = 0;
+        for (const Reference& reference : references_) {
+            if (!reference.below_operator) continue;
+            const Value::State& state = *reference.state;
+            const bool fits = result != nullptr && state.shape == result->shape && state.dtype == result->dtype;
+            // Where others want what lies between the operator and here, that is where its epilogue ends.
+            if (held(reference) || (state.is_operator() && !fits)) {
+                reference.state->compute();
+                return false;
+            }
+            if (!state.is_operator()) continue;
+            if (++operators == 1) first = reference.state;
+        }
+        if (operators > 1) {
+            first->compute();
+            return false;
+        }
+        operator_ = first;
+        return true;
+    }
+
+    static Expression computed(Value::State& state) {
+        state.compute();
+        return Expression(state.view);
+    }
+
+    Expression lower(const Expression& expression) {
+        if (!expression) return {};
+        for (const auto& [from, to] : nodes_)
+            if (from == expression.node().get()) return to;
+        const Node& node = *expression.node();
+        const Expression made = node.kind == Kind::value ? lower(*node.source.state()) : lower(expression, node);
+        nodes_.emplace_back(&node, made);
+        return made;
+    }
+
+    Expression lower(const Expression& expression, const Node& node) {
+        std::vector<Expression> inputs;
+        bool changed = false;
+        for (const Expression& input : node.inputs) {
+            // Small values that stretch would be computed over and over.
+            const bool stretches = input && input.node()->kind == Kind::value && !(input.shape() == node.shape);
+            inputs.push_back(stretches ? computed(*input.node()->source.state()) : lower(input));
+            changed = changed || inputs.back().node() != input.node();
+        }
+        return changed ? with_inputs(node, std::move(inputs)) : expression;
+    }
+
+    Expression lower(Value::State& state) {
+        for (const auto& [from, to] : values_)
+            if (from == &state) return to;
+        const Expression made = taken_up(state);
+        values_.emplace_back(&state, made);
+        return made;
+    }
+
+    Expression taken_up(Value::State& state) {
+        if (state.computed.load(std::memory_order_acquire)) return Expression(state.view);
+        if (&state == operator_) return Expression::operator_result(state.dtype, state.shape);
+        // Who else refers to it will perhaps never ask for it: then it need not be stored. But two kernels that compute it are one too many.
+        if (held(*find(&state)) && (state.taken_up || state.measure.costly)) return computed(state);
+        state.taken_up = true;
+        return lower(state.expression);
+    }
+
+    std::vector<Reference> references_;
+    std::vector<std::pair<const Node*, bool>> seen_;  // with whether the result of an operator is below
+    std::vector<std::pair<const Node*, Expression>> nodes_;
+    std::vector<std::pair<const Value::State*, Expression>> values_;
+    Value::State* operator_ = nullptr;
+};
+
+}  // namespace
+
+void Value::State::compute() {
+    if (computed.load(std::memory_order_acquire)) return;
+    const std::scoped_lock lock(values_mutex());
+    if (computed.load(std::memory_order_acquire)) return;
+    if (is_operator()) {
+        const View out = View::make(device, dtype, shape);
+        operator_launch(out, {});
+        return computed_as(out);
+    }
+    Lowering lowering;
+    const Expression lowered = lowering.run(expression, this);
+    const View out = View::make(device, dtype, shape);
+    if (const State* with = lowering.operator_within()) with->operator_launch(out, {lowered});
+    else evaluate(lowered, out);
+    computed_as(out);
+}
+
+Expression over_views(const Expression& expression) {
+    const std::scoped_lock lock(values_mutex());
+    return Lowering().run(expression, nullptr);
+}
+
+// ---- Value
+
+namespace {
+
+std::atomic<bool>& fusion() {
+    static std::atomic<bool> on{[] {
+        const char* wanted = std::getenv("DECLIVITY_FUSION");
+        return wanted == nullptr || std::string_view(wanted) != "0";
+    }()};
+    return on;
+}
+
+/// The value that makes an expression largest, or null.
+Value::State* largest_within(const Expression& expression) {
+    Value::State* largest = nullptr;
+    for_each_value(expression, [&](Value::State& state) {
+        if (state.computed.load(std::memory_order_acquire) || state.is_operator()) return;
+        if (largest == nullptr || state.measure.nodes > largest->measure.nodes) largest = &state;
+    });
+    return largest;
+}
+
+/// The operator of this thread that is not launched, since something may follow it.
+std::weak_ptr<Value::State>& waiting_operator() {
+    thread_local std::weak_ptr<Value::State> waiting;
+    return waiting;
+}
+
+}  // namespace
+
+bool fuses() { return fusion().load(std::memory_order_relaxed); }
+
+FusionScope::FusionScope(bool on) : before_(fusion().exchange(on)) {}
+FusionScope::~FusionScope() { fusion().store(before_); }
+
+Value::Value(const View& view) : state_(std::make_shared<State>(view.device(), view.dtype, view.shape)) {
+    state_->view = view;
+    state_->version = view.buffer.version();
+    state_->computed.store(true, std::memory_order_release);
+}
+
+Value::Value(const Expression& expression, const Device& device) : state_(std::make_shared<State>(device, expression.dtype(), expression.shape())) {
+    const std::scoped_lock lock(values_mutex());
+    Measure whole = measure(expression);
+    for (State* largest; !fits(whole) && (largest = largest_within(expression)) != nullptr; whole = measure(expression)) largest->compute();
+    state_->expression = expression;
+    state_->measure = whole;
+    if (!fuses() || !fits(whole)) {
+        state_->compute();
+        return;
+    }
+    for_each_view(expression, [&](const View& view) { view.buffer.add_reader(state_); });
+    for_each_value(expression, [&](State& state) {
+        if (!state.computed.load(std::memory_order_acquire)) state.readers.push_back(state_);
+    });
+}
+
+Value Value::of_operator(const Device& device, DType dtype, const Shape& shape, std::span<const View> operands, OperatorLaunch launch) {
+    Value made;
+    made.state_ = std::make_shared<State>(device, dtype, shape);
+    made.state_->operator_launch = std::move(launch);
+    // One at a time waits, so that the device has work, and memory is not held for long.
+    if (const auto waiting = waiting_operator().lock()) waiting->compute();
+    if (!fuses()) {
+        made.state_->compute();
+        return made;
+    }
+    for (const View& operand : operands) operand.buffer.add_reader(made.state_);
+    waiting_operator() = made.state_;
+    return made;
+}
+
+const Shape& Value::shape() const { return state_->shape; }
+DType Value::dtype() const { return state_->dtype; }
+Device Value::device() const { return state_->device; }
+bool Value::computed() const { return state_->computed.load(std::memory_order_acquire); }
+
+const View& Value::view() const {
+    state_->compute();
+    return state_->view;
+}
+
+std::uint64_t Value::first_version() const {
+    state_->compute();
+    return state_->version;
+}
+
+}  // namespace declivity::ops
