@@ -148,6 +148,34 @@ void conv2d_forward(const View& x, const View& weight, const std::optional<View>
     run(problem, operands, out, epilogue);
 }
 
+Value conv2d(const View& x, const View& weight, const std::optional<View>& bias, const Conv2dOptions& options, OperandUse weights) {
+    constexpr std::string_view function = "conv2d_forward";
+    require_floating(function, "x", x);
+    require_alike(function, "x", x, "weight", weight);
+    require_dense(function, "x", x);
+    require_dense(function, "weight", weight);
+    const Shape shape = conv2d_shape(function, x.shape, weight.shape, options);
+    std::vector<View> operands{x, weight};
+    if (bias) {
+        require_alike(function, "x", x, "bias", *bias);
+        require_shape(function, "bias", *bias, {weight.shape[0]});
+        operands.push_back(*bias);
+    }
+    return Value::of_operator(x.device(), x.dtype, shape, operands,
+                              [=](const View& out, const Epilogue& epilogue) { conv2d_forward(x, weight, bias, out, options, epilogue, weights); });
+}
+
+Value conv2d_input_gradient(const View& out_gradient, const View& weight, const Shape& x, const Conv2dOptions& options) {
+    constexpr std::string_view function = "conv2d_backward_input";
+    require_floating(function, "out_gradient", out_gradient);
+    require_alike(function, "out_gradient", out_gradient, "weight", weight);
+    require_dense(function, "out_gradient", out_gradient);
+    require_dense(function, "weight", weight);
+    require_shape(function, "out_gradient", out_gradient, conv2d_shape(function, x, weight.shape, options));
+    return Value::of_operator(weight.device(), weight.dtype, x, std::array{out_gradient, weight},
+                              [=](const View& out, const Epilogue& epilogue) { conv2d_backward_input(out_gradient, weight, out, options, epilogue); });
+}
+
 void conv2d_backward_input(const View& out_gradient, const View& weight, const View& x_gradient, const Conv2dOptions& options, const Epilogue& epilogue) {
     const Conv2dOperands operands{x_gradient, weight, out_gradient};
     const Conv2dProblem problem = problem_of("conv2d_backward_input", Conv2dDirection::backward_input, operands, options);

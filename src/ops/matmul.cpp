@@ -1,5 +1,7 @@
 #include <declivity/ops/matmul.hpp>
 
+#include <array>
+
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
@@ -85,34 +87,54 @@ MatmulChoice choose_matmul(const MatmulProblem& problem) {
 
 std::string_view matmul_strategy(const MatmulProblem& problem) { return choose_matmul(problem).strategy->name; }
 
-void matmul(const View& a, const View& b, const View& out, const Epilogue& epilogue, OperandUse right) {
+namespace {
+
+void check(const View& a, const View& b) {
     if (!is_half(a.dtype)) require_floating("matmul", "a", a);
     require_alike("matmul", "a", a, "b", b);
-    require_alike("matmul", "a", a, "out", out);
     require_rank("matmul", "a", a, 3, "batch, M, K");
     require_rank("matmul", "b", b, 3, "batch, K, N");
-    require_dense("matmul", "out", out);
-    MatmulProblem problem{.a = a, .b = b, .out = out, .batch = a.shape[0], .m = a.shape[1], .n = b.shape[2], .k = a.shape[2]};
-    if (b.shape[0] != problem.batch || b.shape[1] != problem.k)
+    if (b.shape[0] != a.shape[0] || b.shape[1] != a.shape[2])
         throw ShapeError(fmt::format("matmul: wants (batch, M, K) x (batch, K, N), got {} x {}", a.shape.str(), b.shape.str()));
-    require_shape("matmul", "out", out, {problem.batch, problem.m, problem.n});
-    if (may_overlap(a, out) || may_overlap(b, out))
-        throw ValueError("matmul: wants memory of its own as out, got that of an operand");
-    if (out.numel() == 0) return;
+}
+
+/// @param result (batch, M, N) under the axes that the epilogue speaks of
+void multiply(const View& a, const View& b, const View& result, const Epilogue& epilogue, OperandUse right) {
+    MatmulProblem problem{.a = a, .b = b, .out = reshaped(result, {a.shape[0], a.shape[1], b.shape[2]}), .batch = a.shape[0], .m = a.shape[1], .n = b.shape[2], .k = a.shape[2]};
+    if (result.numel() == 0) return;
     problem.constant_b = right == OperandUse::constant;
     bool done = !epilogue.tail;
     if (problem.k == 0) {
-        fill(out, 0);
+        fill(result, 0);
     } else {
         const MatmulChoice chosen = choose_matmul(problem);
         problem.variant = chosen.variant;
-        if (auto tail = done || !chosen.strategy->tail ? std::nullopt : product_tail(epilogue, out)) {
+        if (auto tail = done || !chosen.strategy->tail ? std::nullopt : product_tail(epilogue, result)) {
             problem.tail = *std::move(tail);
             done = true;
         }
         chosen.strategy->run(problem);
     }
-    if (!done) apply_epilogue(epilogue, out);
+    if (!done) apply_epilogue(epilogue, result);
+}
+
+}  // namespace
+
+void matmul(const View& a, const View& b, const View& out, const Epilogue& epilogue, OperandUse right) {
+    check(a, b);
+    require_alike("matmul", "a", a, "out", out);
+    require_dense("matmul", "out", out);
+    require_shape("matmul", "out", out, {a.shape[0], a.shape[1], b.shape[2]});
+    if (may_overlap(a, out) || may_overlap(b, out))
+        throw ValueError("matmul: wants memory of its own as out, got that of an operand");
+    multiply(a, b, out, epilogue, right);
+}
+
+Value matmul(const View& a, const View& b, const Shape& shape, OperandUse right) {
+    check(a, b);
+    if (shape.numel() != a.shape[0] * a.shape[1] * b.shape[2])
+        throw ShapeError(fmt::format("matmul: wants a shape of {} x {} x {} elements, got {}", a.shape[0], a.shape[1], b.shape[2], shape.str()));
+    return Value::of_operator(a.device(), a.dtype, shape, std::array{a, b}, [a, b, right](const View& out, const Epilogue& epilogue) { multiply(a, b, out, epilogue, right); });
 }
 
 }  // namespace declivity::ops

@@ -15,19 +15,14 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
     const ops::Conv2dOptions parameters{.stride = options.stride, .padding = options.padding, .dilation = options.dilation, .groups = options.groups};
     const ops::View in = x.dense_view(), filter = weight.dense_view();
     const std::optional<ops::View> offset = bias.defined() ? std::optional(bias.dense_view()) : std::nullopt;
-    const ops::View out = ops::View::make(x.device(), x.dtype(), ops::conv2d_shape("conv2d", in.shape, filter.shape, parameters));
-    ops::conv2d_forward(in, filter, offset, out, parameters, {}, detail::use_of(weight));
+    const ops::Value out = ops::conv2d(in, filter, offset, parameters, detail::use_of(weight));
     if (!recorded({x, weight, bias})) return Tensor(out);
     return differentiable("conv2d", {x, weight, bias}, out, [x = Saved(x), weight = Saved(weight), parameters](const GradientContext& context) {
         const ops::View g = context.gradient().dense_view();
         const ops::View input = x.get("conv2d").dense_view(), weights = weight.get("conv2d").dense_view();
         const auto make = [&](const Shape& shape) { return ops::View::make(g.device(), g.dtype, shape); };
         std::vector<Tensor> gradients(3);
-        if (context.needs(0)) {
-            const ops::View gradient = make(input.shape);
-            ops::conv2d_backward_input(g, weights, gradient, parameters, {context.through_activation(0, ops::Expression::operator_result(g.dtype, input.shape))});
-            gradients[0] = Tensor(gradient);
-        }
+        if (context.needs(0)) gradients[0] = Tensor(ops::conv2d_input_gradient(g, weights, input.shape, parameters));
         if (context.needs(1)) {
             const ops::View gradient = make(weights.shape);
             const std::optional<ops::View> for_bias = context.needs(2) ? std::optional(make({weights.shape[0]})) : std::nullopt;

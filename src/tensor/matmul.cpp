@@ -55,13 +55,12 @@ Tensor product(const Tensor& a, const Tensor& b) {
         shape.push_back(columns);
         return shape;
     };
-    ops::require_alike("matmul", "a", a.view(), "b", b.view());
+    const ops::View &in_a = a.value().view(), &in_b = b.value().view();
+    ops::require_alike("matmul", "a", in_a, "b", in_b);
     const std::int64_t batch = front.numel();
-    const ops::View left = as_batch(ops::expanded("matmul", a.view(), with(m, k)), batch);
-    const ops::View right = as_batch(ops::expanded("matmul", b.view(), with(k, n)), batch);
-    const ops::View out = ops::View::make(a.device(), a.dtype(), {batch, m, n});
-    ops::matmul(left, right, out);
-    return differentiable("matmul", {a, b}, ops::reshaped(out, with(m, n)), [a = Saved(a), b = Saved(b)](const GradientContext& context) {
+    const ops::View left = as_batch(ops::expanded("matmul", in_a, with(m, k)), batch);
+    const ops::View right = as_batch(ops::expanded("matmul", in_b, with(k, n)), batch);
+    return differentiable("matmul", {a, b}, ops::matmul(left, right, with(m, n)), [a = Saved(a), b = Saved(b)](const GradientContext& context) {
         const Tensor& g = context.gradient();
         const Tensor left_in = a.get("matmul"), right_in = b.get("matmul");
         return std::vector{context.needs(0) ? detail::sum_to(matmul(g, transpose(right_in)), left_in.shape()) : Tensor(),
@@ -69,31 +68,19 @@ Tensor product(const Tensor& a, const Tensor& b) {
     }, RuleKind::composed);
 }
 
-/// g (rows, out) times the weight (out, in), and on through what made x.
-Tensor linear_input_gradient(const Tensor& g, const Tensor& weight, const GradientContext& context) {
-    const Shape shape{g.size(0), weight.size(1)};
-    const ops::Expression tail = context.through_activation(0, ops::Expression::operator_result(g.dtype(), shape));
-    if (!tail) return matmul(g, weight);
-    const ops::View out = ops::View::make(g.device(), g.dtype(), shape);
-    ops::matmul(as_batch(g.view(), 1), as_batch(weight.view(), 1), as_batch(out, 1), {tail});
-    return Tensor(out);
-}
-
 /// x (rows, in) times a transposed weight (out, in), and the bias, if there is one, on its way.
 Tensor linear_rows(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-    const std::int64_t rows = x.size(0), columns = weight.size(0);
-    ops::require_alike("linear", "x", x.view(), "weight", weight.view());
-    const ops::View out = ops::View::make(x.device(), x.dtype(), {1, rows, columns});
-    ops::Epilogue epilogue;
+    const ops::View &in = x.value().view(), &factor = weight.value().view();
+    ops::require_alike("linear", "x", in, "weight", factor);
+    ops::Value out = ops::matmul(as_batch(in, 1), as_batch(ops::permuted(factor, {1, 0}), 1), {x.size(0), weight.size(0)}, detail::use_of(weight));
     if (bias.defined()) {
-        ops::require_alike("linear", "x", x.view(), "bias", bias.view());
-        const std::array<ops::Expression, 2> biased{ops::Expression::operator_result(x.dtype(), out.shape), bias.view()};
-        epilogue.tail = ops::Expression::apply(ops::Function::add, biased);
+        const std::array<ops::Expression, 2> biased{out, bias.value()};
+        ops::require_alike("linear", "x", in, "bias", bias.value().view());
+        out = ops::Value(ops::Expression::apply(ops::Function::add, biased), x.device());
     }
-    ops::matmul(as_batch(x.view(), 1), as_batch(ops::permuted(weight.view(), {1, 0}), 1), out, epilogue, detail::use_of(weight));
-    return differentiable("linear", {x, weight, bias}, ops::reshaped(out, {rows, columns}), [x = Saved(x), weight = Saved(weight)](const GradientContext& context) {
+    return differentiable("linear", {x, weight, bias}, out, [x = Saved(x), weight = Saved(weight)](const GradientContext& context) {
         const Tensor& g = context.gradient();
-        return std::vector{context.needs(0) ? linear_input_gradient(g, weight.get("linear"), context) : Tensor(),
+        return std::vector{context.needs(0) ? matmul(g, weight.get("linear")) : Tensor(),
                            context.needs(1) ? matmul(transpose(g), x.get("linear")) : Tensor(), context.needs(2) ? sum(g, {0}) : Tensor()};
     }, RuleKind::composed);
 }

@@ -96,7 +96,7 @@ void Tensor::read_bytes(std::string_view function, std::span<std::byte> bytes, D
 }
 
 Tensor Tensor::to(const Device& target) const {
-    const Device origin = device();
+    const Device origin = checked_state(state_, "to").value.device();
     if (origin == target) return *this;
     // Contexts of different platforms share no memory: by way of the host.
     std::vector<std::byte> bytes(ops::bytes_of(shape(), dtype()));

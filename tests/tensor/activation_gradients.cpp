@@ -69,7 +69,8 @@ std::vector<double> gradient_of(const Tensor& x, const Activation& activation, c
     Tensor middle = activation(leaf);
     if (watched)
         middle.register_hook([seen](const Tensor& g) {
-            if (seen != nullptr) *seen = values(g);
+            const std::vector<double> there = values(g);
+            if (seen != nullptr) *seen = there;
             return Tensor();
         });
     sum(layer(middle) * weights).backward();

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include <declivity/ops/expression.hpp>
+#include <declivity/ops/value.hpp>
 #include <declivity/ops/view.hpp>
 
 namespace declivity::ops {
@@ -36,10 +37,16 @@ DECLIVITY_API Shape conv2d_shape(std::string_view function, const Shape& x, cons
 DECLIVITY_API void conv2d_forward(const View& x, const View& weight, const std::optional<View>& bias, const View& out,
                                   const Conv2dOptions& options, const Epilogue& epilogue = {}, OperandUse weights = OperandUse::variable);
 
+/// The same as a value, launched when it is needed: elementwise functions that follow become its epilogue.
+DECLIVITY_API Value conv2d(const View& x, const View& weight, const std::optional<View>& bias, const Conv2dOptions& options, OperandUse weights = OperandUse::variable);
+
 /// The gradient for x, from that of the output and the weights, changed by `epilogue`: so it may go on to what x was made of by an
 /// activation (Expression::gradient of operator_result()). Overwrites `x_gradient`.
 DECLIVITY_API void conv2d_backward_input(const View& out_gradient, const View& weight, const View& x_gradient,
                                          const Conv2dOptions& options, const Epilogue& epilogue = {});
+
+/// The same as a value, of the shape of x.
+DECLIVITY_API Value conv2d_input_gradient(const View& out_gradient, const View& weight, const Shape& x, const Conv2dOptions& options);
 
 /// The gradient for the weights, from x and that of the output, and with it that for the bias (O), if it is wanted: on the way where
 /// the strategy can, otherwise as conv2d_backward_bias. Overwrites both. An infinity or NaN in x may spread to every weight of its

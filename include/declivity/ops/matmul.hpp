@@ -2,6 +2,7 @@
 #pragma once
 
 #include <declivity/ops/expression.hpp>
+#include <declivity/ops/value.hpp>
 #include <declivity/ops/view.hpp>
 
 namespace declivity::ops {
@@ -21,5 +22,9 @@ namespace declivity::ops {
 /// @param right whether b stays constant: then "packed" copies it once, and serves from a few rows of a on
 /// @throws ShapeError, TypeError, DeviceError
 DECLIVITY_API void matmul(const View& a, const View& b, const View& out, const Epilogue& epilogue = {}, OperandUse right = OperandUse::variable);
+
+/// The same as a value, launched when it is needed: elementwise functions that follow become its epilogue.
+/// @param shape of the result: (M, N) behind any axes that make up the batch
+DECLIVITY_API Value matmul(const View& a, const View& b, const Shape& shape, OperandUse right = OperandUse::variable);
 
 }  // namespace declivity::ops
