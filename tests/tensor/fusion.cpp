@@ -1,0 +1,351 @@
+// Values that are computed when they are needed: what becomes one kernel, and that nobody can tell by the numbers.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/runtime/profiler.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <doctest/doctest.h>
+#include <tests/support/devices.hpp>
+#include <tests/support/threads.hpp>
+#include <tests/support/values.hpp>
+
+#include "ops/fusion.hpp"
+#include "ops/work_split.hpp"
+
+using namespace declivity;
+using namespace declivity::test;
+using ops::FusionScope;
+using ops::Value;
+
+namespace {
+
+/// Launches of all kernels, or of one, during a call.
+int launches(const std::function<void()>& call, const std::string& kernel = "") {
+    Profiler profiler(default_device());
+    call();
+    int count = 0;
+    for (const Profiler::Row& row : profiler.rows())
+        if (kernel.empty() || row.name == kernel) count += static_cast<int>(row.calls);
+    return count;
+}
+
+void need(const Tensor& tensor) { (void)tensor.dense_view(); }
+
+}  // namespace
+
+TEST_CASE("fusion: a chain of functions is one kernel") {
+    const FusionScope on(true);
+    const Tensor a = random_tensor({3, 5, 7}, 1), b = random_tensor({7}, 2), c = random_tensor({3, 1, 1}, 3);
+    Tensor y;
+    CHECK(launches([&] {
+              y = clamp(relu(a * b + c) - 0.25, -0.1, 0.4);
+              need(y);
+          }) == 1);
+    const auto in_a = values(a), in_b = values(b), in_c = values(c);
+    std::vector<double> wanted(in_a.size());
+    for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] = std::clamp(std::max(0.0, in_a[i] * in_b[i % 7] + in_c[i / 35]) - 0.25, -0.1, 0.4);
+    CHECK(difference(y, wanted, tolerance(DType::f32, 4)) == "");
+    const FusionScope off(false);
+    CHECK(launches([&] { y = clamp(relu(a * b + c) - 0.25, -0.1, 0.4); }) == 5);
+    CHECK(difference(y, wanted, tolerance(DType::f32, 4)) == "");
+}
+
+TEST_CASE("fusion: nothing is launched before somebody needs it, and what nobody needs never") {
+    const FusionScope on(true);
+    const Tensor a = random_tensor({9}, 1);
+    CHECK(launches([&] { (void)(relu(a) + 1.0); }) == 0);
+    Tensor y;
+    CHECK(launches([&] { y = relu(a) + 1.0; }) == 0);
+    CHECK(launches([&] { need(y); }) == 1);
+    CHECK(launches([&] { need(y); }) == 0);
+}
+
+TEST_CASE("fusion: a value that is used twice is computed once, or where it is used") {
+    const FusionScope on(true);
+    const Tensor a = random_tensor({40}, 1), b = random_tensor({40}, 2);
+    const Tensor h = a + b;
+    Tensor y, z, again;
+    CHECK(launches([&] { need(y = h * h); }) == 1);  // takes h up
+    CHECK(launches([&] { need(z = h - a); }) == 2);  // a second time h is stored
+    CHECK(launches([&] { need(again = relu(h)); }) == 1);
+    const auto in_a = values(a), in_b = values(b);
+    std::vector<double> square, rest, positive;
+    for (std::size_t i = 0; i < in_a.size(); ++i) {
+        const double sum = in_a[i] + in_b[i];
+        square.push_back(sum * sum);
+        rest.push_back(sum - in_a[i]);
+        positive.push_back(std::max(0.0, sum));
+    }
+    CHECK(difference(y, square, tolerance(DType::f32, 4)) == "");
+    CHECK(difference(z, rest, tolerance(DType::f32, 4)) == "");
+    CHECK(difference(again, positive, tolerance(DType::f32, 4)) == "");
+    // Dear functions are not computed twice.
+    const Tensor e = exp(a);
+    CHECK(launches([&] { need(e + 1.0); }) == 2);
+    CHECK(launches([&] { need(exp(a) + 1.0); }) == 2);  // the temporary lives as long as the sum
+    Tensor f = exp(a);
+    f = f + 1.0;
+    CHECK(launches([&] { need(f); }) == 1);
+}
+
+TEST_CASE("fusion: small values that stretch are computed once") {
+    const FusionScope on(true);
+    const Tensor a = random_tensor({50, 30}, 1), b = random_tensor({30}, 2), c = random_tensor({30}, 3);
+    Tensor y;
+    CHECK(launches([&] { need(y = a * (b + c)); }) == 2);
+    const auto in_a = values(a), in_b = values(b), in_c = values(c);
+    std::vector<double> wanted(in_a.size());
+    for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] = in_a[i] * (in_b[i % 30] + in_c[i % 30]);
+    CHECK(difference(y, wanted, tolerance(DType::f32, 4)) == "");
+}
+
+TEST_CASE("fusion: expressions end where kernels would grow too large") {
+    const FusionScope on(true);
+    const Tensor a = random_tensor({33}, 1);
+    const auto in = values(a);
+    SUBCASE("many functions") {
+        Tensor y = a;
+        std::vector<double> wanted = in;
+        CHECK(launches([&] {
+                  for (int i = 0; i < 100; ++i) y = y * 0.5 + 0.25;
+                  need(y);
+              }) < 30);
+        for (double& v : wanted)
+            for (int i = 0; i < 100; ++i) v = v * 0.5 + 0.25;
+        CHECK(difference(y, wanted, tolerance(DType::f32, 100)) == "");
+    }
+    SUBCASE("many inputs") {
+        std::vector<Tensor> parts;
+        Tensor y = a;
+        std::vector<double> wanted = in;
+        for (std::uint64_t i = 0; i < 20; ++i) {
+            parts.push_back(random_tensor({33}, 10 + i));
+            y = y + parts.back();
+            const auto added = values(parts.back());
+            for (std::size_t k = 0; k < wanted.size(); ++k) wanted[k] += added[k];
+        }
+        CHECK(difference(y, wanted, tolerance(DType::f32, 40)) == "");
+    }
+    SUBCASE("a value that doubles") {
+        Tensor y = a;
+        for (int i = 0; i < 40; ++i) y = (y + y) * 0.5;
+        CHECK(difference(y, in, tolerance(DType::f32, 4)) == "");
+    }
+}
+
+TEST_CASE("fusion: what follows a product or a convolution runs within it") {
+    const FusionScope on(true);
+    const ops::FamilyScope cpu(Family::cpu_like);
+    const Tensor x = random_tensor({2, 3, 6, 7}, 1), filter = random_tensor({4, 3, 3, 3}, 2), residual = random_tensor({2, 4, 6, 7}, 3);
+    const Tensor rows = random_tensor({6, 9}, 4), weight = random_tensor({5, 9}, 5), bias = random_tensor({5}, 6);
+    const auto convolved = [&] {
+        Tensor y = conv2d(x, filter, {}, {.padding = 1});
+        y = y + residual;
+        return relu(y);
+    };
+    const auto mapped = [&] {
+        Tensor y = linear(rows, weight, bias);
+        return gelu(y);
+    };
+    const auto held = [&] {
+        const Tensor h = linear(rows, weight, bias);
+        Tensor y = relu(h);
+        need(y);
+        return y + h;
+    };
+    const auto both = [&] {
+        Tensor y = matmul(rows, transpose(weight));
+        y = relu(y) + y;
+        return y;
+    };
+    const auto two = [&] {
+        Tensor y = matmul(rows, transpose(weight)), z = linear(rows, weight);
+        y = y * z;
+        return y;
+    };
+    for (const auto& [function, most] : std::vector<std::pair<std::function<Tensor()>, int>>{{convolved, 0}, {mapped, 0}, {held, 3}, {both, 1}, {two, 1}}) {
+        std::vector<double> apart;
+        {
+            const FusionScope off(false);
+            apart = values(function());
+        }
+        std::vector<double> fused;
+        CHECK(launches([&] { need(function()); }, "elementwise") <= most);
+        CHECK(difference(function(), apart, tolerance(DType::f32, 40)) == "");
+    }
+}
+
+TEST_CASE("fusion: writing in place waits for no reader, and changes none") {
+    const FusionScope on(true);
+    Tensor x = random_tensor({12}, 1), w = random_tensor({5, 12}, 2);
+    const auto before = values(x);
+    std::vector<double> twice = before;
+    for (double& v : twice) v *= 2;
+    SUBCASE("elementwise") {
+        const Tensor y = x * 2;
+        x.fill_(0);
+        CHECK(values(y) == twice);
+    }
+    SUBCASE("of an alias") {
+        const Tensor y = x * 2;
+        Tensor same = reshape(x, {3, 4});
+        same.fill_(0);
+        CHECK(values(y) == twice);
+    }
+    SUBCASE("below another value") {
+        const Tensor y = x * 2, z = y + 1.0;
+        x.fill_(0);
+        for (double& v : twice) v += 1;
+        CHECK(difference(z, twice, tolerance(DType::f32, 2)) == "");
+    }
+    SUBCASE("of a value that was computed meanwhile") {
+        Tensor y = x * 2;
+        const Tensor z = y + 1.0;
+        need(y);
+        y.fill_(0);
+        for (double& v : twice) v += 1;
+        CHECK(difference(z, twice, tolerance(DType::f32, 2)) == "");
+    }
+    SUBCASE("operators") {
+        std::vector<double> wanted;
+        {
+            const FusionScope off(false);
+            wanted = values(linear(reshape(x, {1, 12}), w));
+        }
+        const Tensor y = linear(reshape(x, {1, 12}), w);
+        SUBCASE("the weight") { w.fill_(0); }
+        SUBCASE("the input") { x.add_(x); }
+        CHECK(values(y) == wanted);
+    }
+    SUBCASE("by a kernel of one's own") {
+        const Tensor y = x * 2;
+        ops::fill(x.view(), 7);
+        x.mark_written();
+        CHECK(values(y) == twice);
+        CHECK(values(x) == std::vector<double>(12, 7));
+    }
+}
+
+TEST_CASE("fusion: what backward needs is noticed when it was overwritten, computed or not") {
+    const FusionScope on(true);
+    for (const bool computed : {false, true}) {
+        CAPTURE(computed);
+        Tensor x = random_tensor({6}, 1);
+        x.set_requires_grad();
+        Tensor y = exp(x);
+        if (computed) need(y);
+        const Tensor loss = sum(y);
+        y.detach().fill_(1);
+        CHECK_THROWS_AS(loss.backward(), ValueError);
+    }
+    // Written before it was saved is no misuse.
+    Tensor x = random_tensor({6}, 1);
+    x.mul_(2);
+    const auto in = values(x);
+    x.set_requires_grad();
+    sum(exp(x)).backward();
+    for (std::size_t i = 0; i < in.size(); ++i) CHECK(values(x.grad())[i] == doctest::Approx(std::exp(in[i])));
+}
+
+TEST_CASE("fusion: a launch that fails can be tried again") {
+    const FusionScope on(true);
+    const Tensor x = random_tensor({6}, 1);
+    int calls = 0;
+    const Value failing = Value::of_operator(default_device(), DType::f32, {6}, std::array{x.view()}, [&, in = x.view()](const ops::View& out, const ops::Epilogue& epilogue) {
+        if (++calls == 1) throw OutOfMemory("no memory, this once");
+        ops::copy(in, out);
+        ops::apply_epilogue(epilogue, out);
+    });
+    const Tensor y = Tensor(failing) * 2;
+    CHECK_THROWS_AS((void)values(y), OutOfMemory);
+    std::vector<double> twice = values(x);
+    for (double& v : twice) v *= 2;
+    CHECK(values(y) == twice);
+    CHECK(calls == 2);
+}
+
+TEST_CASE("fusion: several threads need the same values") {
+    const FusionScope on(true);
+    const Tensor x = random_tensor({1000}, 1);
+    const auto in = values(x);
+    for (int round = 0; round < (small_cases() ? 1 : 20); ++round) {
+        const Tensor h = x * 2, y = h + 1.0;
+        for (const std::string& fault : in_threads(4, [&](int thread) -> std::string {
+                 const Tensor mine = y + static_cast<double>(thread);
+                 const auto got = values(mine), shared = values(h);
+                 for (std::size_t i = 0; i < in.size(); ++i)
+                     if (std::abs(got[i] - (in[i] * 2 + 1 + thread)) > 1e-5 || shared[i] != in[i] * 2) return "a wrong value";
+                 return "";
+             }))
+            CHECK(fault == "");
+    }
+}
+
+namespace {
+
+/// A random program over tensors: functions, reads, values let go, writes in place. Gives all that is left.
+std::vector<std::vector<double>> random_program(unsigned seed, int steps) {
+    std::mt19937 random(seed);
+    const auto pick = [&](std::size_t count) { return static_cast<std::size_t>(random() % count); };
+    const std::array<Shape, 4> shapes{Shape{4, 6}, Shape{6}, Shape{4, 1}, Shape{4, 6}};
+    std::vector<Tensor> all;
+    for (std::uint64_t i = 0; i < 5; ++i) all.push_back(random_tensor(shapes[i % 4], seed + i));
+    const Tensor square = random_tensor({6, 6}, seed + 9);
+    for (int step = 0; step < steps; ++step) {
+        const Tensor a = all[pick(all.size())], b = all[pick(all.size())];
+        Tensor& slot = all[pick(all.size())];
+        switch (pick(14)) {
+            case 0: all.push_back(a + b); break;
+            case 1: all.push_back(a * b); break;
+            case 2: slot = relu(a) - b; break;
+            case 3: slot = tanh(a); break;
+            case 4: all.push_back(maximum(a, b * 0.5)); break;
+            case 5: slot = where(less(a, b), a, b); break;
+            case 6: slot = (clamp(a, -2, 2) * 0.0 + 3.5).to(DType::i32).to(DType::f32) + a; break;  // far from where rounding would tell
+            case 7: (void)values(a); break;
+            case 8: slot = slot.clone().mul_(0.75); break;
+            case 9: {
+                Tensor same = slot.detach();
+                same.fill_(0.125 * static_cast<double>(pick(9)));
+                break;
+            }
+            case 10: all.push_back(a.rank() == 2 && a.size(1) == 6 ? relu(matmul(a, square) * 0.25) : -a); break;
+            case 11: all.push_back(clamp(sum(a) * 0.05, -1, 1) + a); break;
+            case 12:
+                if (all.size() > 4) all.erase(all.begin() + static_cast<std::ptrdiff_t>(pick(all.size())));
+                break;
+            default: all.push_back(sigmoid(a) + b.detach()); break;
+        }
+        if (all.size() > 12) all.erase(all.begin(), all.begin() + 4);
+    }
+    std::vector<std::vector<double>> out;
+    for (const Tensor& one : all) out.push_back(values(one));
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("fusion: random programs give the same numbers with and without it") {
+    for (unsigned seed = 1; seed <= (small_cases() ? 2 : 60); ++seed) {
+        CAPTURE(seed);
+        std::vector<std::vector<double>> fused, apart;
+        {
+            const FusionScope on(true);
+            fused = random_program(seed, small_cases() ? 12 : 40);
+        }
+        {
+            const FusionScope off(false);
+            apart = random_program(seed, small_cases() ? 12 : 40);
+        }
+        REQUIRE(fused.size() == apart.size());
+        for (std::size_t i = 0; i < fused.size(); ++i) CHECK(difference(fused[i], apart[i], tolerance(DType::f32, 1000)) == "");
+    }
+}
