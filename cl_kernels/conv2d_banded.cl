@@ -147,7 +147,7 @@ ALONE void conv2d_banded_part(const size_t id0, const size_t id1, const size_t i
             __global REAL* to = out + out_offset + at;
             store_rows(block + d.made + i * UP * d.made_size, d.made_size, d.pitch, d.columns, out_rows, to, to + (long)out_rows * d.columns);
 #ifdef TAIL
-            FINISH(out + out_offset, 0, at, (long)out_rows * d.columns)
+            FINISH(out + out_offset, group * d.filters + panel * ROWS + i, at, (long)out_rows * d.columns)
 #endif
         }
     }

@@ -183,7 +183,7 @@ ALONE void conv2d_depthwise_part(const size_t id0, const struct Depthwise args, 
                     store_rows(block + d.made + n * UP * d.made_size, d.made_size, d.pitch, d.columns, min(count * UP_H, d.rows - first * UP_H),
                                lot_out + ((long)n * d.rows + first * UP_H) * d.columns, lot_out + (long)(n + 1) * d.rows * d.columns);
 #ifdef TAIL
-            for (int n = 0; n < lot_size; ++n) FINISH(out + out_offset, 0, ((lot + n) * d.rows + first * UP_H) * d.columns, (long)min(count * UP_H, d.rows - first * UP_H) * d.columns)
+            for (int n = 0; n < lot_size; ++n) FINISH(out + out_offset, (lot + n) % d.channels, ((lot + n) * d.rows + first * UP_H) * d.columns, (long)min(count * UP_H, d.rows - first * UP_H) * d.columns)
 #endif
         }
     }

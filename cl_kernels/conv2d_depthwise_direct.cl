@@ -61,7 +61,7 @@ __kernel void conv2d_depthwise_direct(const struct Depthwise d, __global const R
     }
     const long to = ((long)plane * d.rows + p) * d.columns + q;
     for (int r = 0; r < DOWN; ++r)
-        if (p + r < d.rows) out[out_offset + to + r * d.columns] = finished(tail, sum[r], 0, to + r * d.columns);
+        if (p + r < d.rows) out[out_offset + to + r * d.columns] = finished(tail, sum[r], c, to + r * d.columns);
 }
 #elif STAGE == 1
 // global size images * channels * height * width, rounded up to the local size

@@ -203,7 +203,7 @@ ALONE void conv2d_depthwise_gather_part(const size_t id0, const struct Turned ar
                 turn_out(block + d.lot, tables + d.filter_table + max(TAPS, VW), to + (long)first * d.columns + at, plane, here, size);
             }
 #ifdef TAIL
-            for (int e = 0; e < here; ++e) FINISH(out + out_offset, 0, begins + e * plane + (long)first * d.columns, count)
+            for (int e = 0; e < here; ++e) FINISH(out + out_offset, c + e, begins + e * plane + (long)first * d.columns, count)
 #endif
         }
     }

@@ -49,7 +49,7 @@ ALONE void conv2d_fold_part(const size_t id0, const size_t id1, const struct Fol
             }
         }
 #ifdef TAIL
-    FINISH(dx_base + dx_offset, 0, begin, (long)here * plane)
+    for (int c = 0; c < here; ++c) FINISH(dx_base + dx_offset, first + c, begin + (long)c * plane, plane)
 #endif
 }
 

@@ -330,7 +330,7 @@ ALONE void conv2d_gemm_part(const size_t id0, const size_t id1, const size_t id2
     for (long at = (long)first_panel * COLUMNS, run; at < end; at += run) {
         const long image = at / plane, column = at - image * plane;
         run = min(plane - column, end - at);
-        for (int r = first_row * ROWS; r < min(d.filters, end_row * ROWS); ++r) FINISH(out - out_group, 0, out_group + image * d.out_image + r * d.out_channel + column, run)
+        for (int r = first_row * ROWS; r < min(d.filters, end_row * ROWS); ++r) FINISH(out - out_group, group * d.filters + r, out_group + image * d.out_image + r * d.out_channel + column, run)
     }
 #endif
 }

@@ -107,7 +107,7 @@ void conv2d_local(const struct Conv d, __global const REAL* restrict x, const lo
     const long out_begin = part * d.partial + d.out_first + (long)first_filter * d.out_channel;
     out += out_offset;
     bias += bias_offset + first_filter;
-#define FINISHED(value, r, at) finished(tail, d.has_bias ? value + bias[ROW_OF(r)] : value, 0, at)
+#define FINISHED(value, r, at) finished(tail, d.has_bias ? value + bias[ROW_OF(r)] : value, first_filter + ROW_OF(r), at)
     #pragma unroll
     for (int t = 0; t < COLUMN_STRIPS; ++t) {
         const int first = COLUMN_OF(t);
@@ -266,8 +266,8 @@ __kernel void conv2d_local_join(const long count, const long parts, const long p
     const struct Tail tail = TAIL_OF_PARAMETERS;
     REAL sum = 0;
     for (long k = 0; k < parts; ++k) sum += partial[partial_offset + k * count + at];
-    const long channel = at / plane;
-    if (has_bias) sum += bias[bias_offset + channel - channel / filters * filters];
-    out[out_offset + at] = finished(tail, sum, 0, at);
+    const long channel = at / plane - at / plane / filters * filters;
+    if (has_bias) sum += bias[bias_offset + channel];
+    out[out_offset + at] = finished(tail, sum, channel, at);
 }
 #endif

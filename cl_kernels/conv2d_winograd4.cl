@@ -228,9 +228,9 @@ ALONE void conv2d_winograd4_part(const size_t id0, const size_t groups, const st
             for (int n = 0; n < images; ++n)
                 for (int f = block * COLUMNS; f < min(d.filters, (block + 1) * COLUMNS); ++f) {
                     const long at = ((long)(image + n) * d.filters + f) * out_plane + (long)row * d.columns + column;
-                    if (columns == d.columns) FINISH(out + out_offset, 0, at, rows * columns)
+                    if (columns == d.columns) FINISH(out + out_offset, f, at, rows * columns)
                     else
-                        for (int h = 0; h < rows; ++h) FINISH(out + out_offset, 0, at + (long)h * d.columns, columns)
+                        for (int h = 0; h < rows; ++h) FINISH(out + out_offset, f, at + (long)h * d.columns, columns)
                 }
 #endif
         }

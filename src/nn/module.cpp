@@ -32,8 +32,9 @@ Module::~Module() = default;
 ObserveCalls::ObserveCalls(Observer function) : observer_(std::move(function)), before_(std::exchange(observer, &observer_)) {}
 ObserveCalls::~ObserveCalls() { observer = before_; }
 
-Tensor Module::operator()(const Tensor& x) {
+Tensor Module::operator()(Tensor of) {
     const Scope scope(name_.empty() ? type_name() : name_);
+    const Tensor x = std::move(of);  // let go of at the end of this call, not of the caller's expression
     if (!x.defined()) throw ValueError(fmt::format("{}: wants a tensor, got an undefined one", type_name()));
     Tensor out = forward(x);
     if (observer != nullptr) (*observer)(Scope::path(), *this, x, out);

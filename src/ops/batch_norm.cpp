@@ -1,5 +1,8 @@
 #include <declivity/ops/batch_norm.hpp>
 
+#include <algorithm>
+#include <array>
+
 #include <declivity/ops/expression.hpp>
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
@@ -165,6 +168,51 @@ void batch_norm_scale(const View& variance, double epsilon, const View& scale) {
     defines.set("LANES", vector_lanes(variance.dtype)).set("BLOCK", kPlaneBlock).set("COLUMNS", kCpuColumns);
     launch(Kernel(variance.device(), {"batch_norm.cl", "batch_norm_scale", defines}), one_each(variance.shape[0]),
            {reals[0], variance.argument(), scale.argument()});
+}
+
+namespace {
+
+/// Mean, weight and bias: keep() looks after the variance.
+using FoldedBeside = std::array<View, 3>;
+
+std::array<std::uint64_t, 3> versions_of(const FoldedBeside& operands) { return {operands[0].buffer.version(), operands[1].buffer.version(), operands[2].buffer.version()}; }
+
+/// A fold, and what it was made from.
+struct KeptFold {
+    BatchNormFold fold;
+    FoldedBeside from;
+    std::array<std::uint64_t, 3> versions;
+
+    [[nodiscard]] bool serves(const FoldedBeside& operands) const {
+        return versions == versions_of(operands) && std::ranges::equal(from, operands, [](const View& a, const View& b) { return a.buffer == b.buffer && a.offset == b.offset; });
+    }
+};
+
+BatchNormFold make_fold(const View& mean, const View& variance, const View& weight, const View& bias, double epsilon) {
+    const Device device = variance.device();
+    const auto apply = [](Function function, const Expression& a, const Expression& b) { return Expression::apply(function, std::array{a, b}); };
+    View factor = View::make(device, variance.dtype, variance.shape);
+    batch_norm_scale(variance, epsilon, factor);
+    if (weight.buffer) factor = evaluate(apply(Function::mul, factor, weight), device);
+    const Expression moved = apply(Function::mul, mean, factor);
+    const View offset = evaluate(bias.buffer ? apply(Function::sub, bias, moved) : Expression::apply(Function::neg, std::array{moved}), device);
+    return {factor, offset};
+}
+
+}  // namespace
+
+BatchNormFold batch_norm_fold(const View& mean, const View& variance, const View& weight, const View& bias, double epsilon, OperandUse use) {
+    if (use == OperandUse::variable) return make_fold(mean, variance, weight, bias, epsilon);
+    const FoldedBeside operands{mean, weight, bias};
+    const std::string name = fmt::format("batch_norm_fold {} {}", variance.offset, epsilon);
+    if (const auto kept = std::static_pointer_cast<const KeptFold>(variance.buffer.kept(name)); kept && kept->serves(operands)) return kept->fold;
+    const std::uint64_t version = variance.buffer.version();
+    const auto versions = versions_of(operands);
+    const BatchNormFold made = make_fold(mean, variance, weight, bias, epsilon);
+    // Memory does not keep itself alive.
+    if (std::ranges::find(operands, variance.buffer, &View::buffer) == operands.end())
+        variance.buffer.keep(name, std::make_shared<const KeptFold>(KeptFold{made, operands, versions}), version);
+    return made;
 }
 
 void batch_norm(const View& x, const View& mean, const View& scale, const View& weight, const View& bias, const View& out) {

@@ -98,9 +98,8 @@ namespace {
 /// @param result of the operands, that which is written
 void run(const Conv2dProblem& problem, Conv2dOperands operands, const View& result, const Epilogue& epilogue) {
     const Conv2dChoice choice = choose_conv2d(problem, result.device());
-    // A number for each column is nothing that kernels of convolutions know.
-    const auto tail = epilogue.tail ? product_tail(epilogue, result) : std::nullopt;
-    const bool within = tail && !tail->bias && choice.strategy->takes_tail(problem, result.device(), choice.variant);
+    const auto tail = epilogue.tail ? product_tail(epilogue, result, TailOf::convolution) : std::nullopt;
+    const bool within = tail && choice.strategy->takes_tail(problem, result.device(), choice.variant);
     if (within) operands.tail = *tail;
     choice.strategy->run(problem, operands, choice.variant);
     if (!within) apply_epilogue(epilogue, result);
@@ -149,7 +148,7 @@ void conv2d_forward(const View& x, const View& weight, const std::optional<View>
 }
 
 Value conv2d(const View& x, const View& weight, const std::optional<View>& bias, const Conv2dOptions& options, OperandUse weights) {
-    constexpr std::string_view function = "conv2d_forward";
+    constexpr std::string_view function = "conv2d";
     require_floating(function, "x", x);
     require_alike(function, "x", x, "weight", weight);
     require_dense(function, "x", x);

@@ -7,12 +7,18 @@ namespace {
 
 using Kind = Expression::Node::Kind;
 
-// TAIL_BIAS, TAIL_RESIDUAL, TAIL_RELU, TAIL_RELU_GRADIENT
-constexpr std::int32_t kBias = 1, kResidual = 2, kRelu = 4, kReluGradient = 8;
+// TAIL_BIAS, TAIL_RESIDUAL, TAIL_RELU, TAIL_RELU_GRADIENT, TAIL_SCALE, TAIL_SHIFT
+constexpr std::int32_t kBias = 1, kResidual = 2, kRelu = 4, kReluGradient = 8, kScale = 16, kShift = 32;
 
 bool is_number_for_each_column(const View& view, const View& out) {
     const std::int64_t columns = out.shape.back();
     return view.numel() == columns && view.rank() > 0 && view.shape.back() == columns && view.dense();
+}
+
+/// (C, 1, 1) beside (N, C, H, W), or as many ones in front.
+bool is_number_for_each_channel(const View& view, const View& out) {
+    const int axis = view.rank() - out.rank() + 1;
+    return out.rank() == 4 && axis >= 0 && view.numel() == out.shape[1] && view.shape[axis] == out.shape[1] && view.dense();
 }
 
 /// As many elements as the result, in the same order, however many axes of size 1 stand in front.
@@ -23,8 +29,14 @@ bool is_residual(const View& view, const View& out) {
     return true;
 }
 
+/// A factor for each channel, where it is one; the other input is what it scales.
+const View* channel_factor(const Expression& a, const View& out) {
+    const Expression::Node& node = *a.node();
+    return node.kind == Kind::view && node.dtype == out.dtype && is_number_for_each_channel(node.view, out) && !may_overlap(node.view, out) ? &node.view : nullptr;
+}
+
 /// Takes the terms of a sum, each times `factor`. False: something else is among them.
-bool take_sum(const Expression::Node& node, double factor, const View& out, ProductTail& tail, bool& has_result) {
+bool take_sum(const Expression::Node& node, double factor, const View& out, TailOf of, ProductTail& tail, bool& has_result) {
     switch (node.kind) {
         case Kind::operator_result:
             if (has_result) return false;
@@ -33,25 +45,36 @@ bool take_sum(const Expression::Node& node, double factor, const View& out, Prod
             return true;
         case Kind::view:
             if (node.dtype != out.dtype || may_overlap(node.view, out)) return false;
-            if (!tail.bias && factor == 1 && is_number_for_each_column(node.view, out)) tail.bias = node.view;
+            if (of == TailOf::convolution && !tail.shift && factor == 1 && is_number_for_each_channel(node.view, out)) tail.shift = node.view;
+            else if (of == TailOf::product && !tail.bias && factor == 1 && is_number_for_each_column(node.view, out)) tail.bias = node.view;
             else if (!tail.residual && is_residual(node.view, out)) tail.residual = node.view, tail.beta = factor;
             else return false;
             return true;
         case Kind::apply:
             switch (node.function) {
-                case Function::add: return take_sum(*node.inputs[0].node(), factor, out, tail, has_result) && take_sum(*node.inputs[1].node(), factor, out, tail, has_result);
-                case Function::sub: return take_sum(*node.inputs[0].node(), factor, out, tail, has_result) && take_sum(*node.inputs[1].node(), -factor, out, tail, has_result);
-                case Function::neg: return take_sum(*node.inputs[0].node(), -factor, out, tail, has_result);
-                case Function::mul_scalar: return take_sum(*node.inputs[0].node(), factor * node.parameters[0], out, tail, has_result);
+                case Function::add: return take_sum(*node.inputs[0].node(), factor, out, of, tail, has_result) && take_sum(*node.inputs[1].node(), factor, out, of, tail, has_result);
+                case Function::sub: return take_sum(*node.inputs[0].node(), factor, out, of, tail, has_result) && take_sum(*node.inputs[1].node(), -factor, out, of, tail, has_result);
+                case Function::neg: return take_sum(*node.inputs[0].node(), -factor, out, of, tail, has_result);
+                case Function::mul_scalar: return take_sum(*node.inputs[0].node(), factor * node.parameters[0], out, of, tail, has_result);
+                case Function::mul: {
+                    if (of != TailOf::convolution || tail.scale || has_result) return false;
+                    const std::size_t at = channel_factor(node.inputs[1], out) != nullptr ? 1 : 0;
+                    const View* scale = channel_factor(node.inputs[at], out);
+                    ProductTail scaled;  // the result alone
+                    if (scale == nullptr || !take_sum(*node.inputs[1 - at].node(), factor, out, of, scaled, has_result) || scaled.scale || scaled.shift || scaled.residual) return false;
+                    tail.alpha = scaled.alpha;
+                    tail.scale = *scale;
+                    return has_result;
+                }
                 default: return false;
             }
         default: return false;
     }
 }
 
-bool take(const Expression::Node& node, const View& out, ProductTail& tail) {
+bool take(const Expression::Node& node, const View& out, TailOf of, ProductTail& tail) {
     bool has_result = false;
-    return take_sum(node, 1, out, tail, has_result) && has_result;
+    return take_sum(node, 1, out, of, tail, has_result) && has_result;
 }
 
 /// What a gradient is made from besides that of the result, when it is one view.
@@ -66,17 +89,17 @@ std::optional<View> saved_of(const Expression::Node& gradient, const View& out) 
 
 }  // namespace
 
-std::optional<ProductTail> product_tail(const Epilogue& epilogue, const View& out) {
+std::optional<ProductTail> product_tail(const Epilogue& epilogue, const View& out, TailOf of) {
     if (!epilogue.tail) return ProductTail{};
     const Expression::Node& node = *epilogue.tail.node();
     if (node.dtype != out.dtype) return std::nullopt;
-    if (ProductTail sum; take(node, out, sum)) return sum;
+    if (ProductTail sum; take(node, out, of, sum)) return sum;
     const bool gradient = node.kind == Kind::gradient;
     if ((!gradient && node.kind != Kind::apply) || info(node.function).inputs != 1) return std::nullopt;
     ProductTail tail{.activation = node.function};
     std::copy(node.parameters.begin(), node.parameters.end(), tail.parameters.begin());
     if (gradient && !(tail.saved = saved_of(node, out))) return std::nullopt;
-    if (!take(*node.inputs[0].node(), out, tail)) return std::nullopt;
+    if (!take(*node.inputs[0].node(), out, of, tail)) return std::nullopt;
     return tail;
 }
 
@@ -95,12 +118,14 @@ void set_finish(Defines& defines, const ProductTail& tail) {
 
 TailArguments::TailArguments(const ProductTail& tail, const View& any)
     : empty_(tail.empty()),
-      flags_((tail.bias ? kBias : 0) | (tail.residual ? kResidual : 0) | (tail.activation == Function::relu ? tail.saved ? kReluGradient : kRelu : 0)),
+      flags_((tail.bias ? kBias : 0) | (tail.scale ? kScale : 0) | (tail.shift ? kShift : 0) | (tail.residual ? kResidual : 0) | (tail.activation == Function::relu ? tail.saved ? kReluGradient : kRelu : 0)),
       numbers_(any.dtype, {tail.alpha, tail.beta, tail.parameters[0], tail.parameters[1]}),
       bias_(tail.bias ? *tail.bias : any),
       residual_(tail.residual ? *tail.residual : any),
       saved_(tail.saved ? *tail.saved : any),
-      buffers_{bias_.argument(), residual_.argument(), saved_.argument()} {}
+      scale_(tail.scale ? *tail.scale : any),
+      shift_(tail.shift ? *tail.shift : any),
+      buffers_{bias_.argument(), residual_.argument(), saved_.argument(), scale_.argument(), shift_.argument()} {}
 
 std::vector<Argument> TailArguments::behind(std::initializer_list<Argument> first) const {
     std::vector<Argument> all(first);

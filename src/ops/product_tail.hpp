@@ -12,21 +12,26 @@
 
 namespace declivity::ops {
 
-/// activation(alpha * element + bias[column] + beta * residual), or its gradient there.
+/// activation(alpha * element + bias[column] + beta * residual), or its gradient there; of a convolution activation(alpha * element *
+/// scale[channel] + shift[channel] + beta * residual).
 struct ProductTail {
     double alpha = 1, beta = 1;
     std::optional<View> bias = {};      ///< numbers side by side, one for each column
+    std::optional<View> scale = {}, shift = {};  ///< numbers side by side, one for each channel
     std::optional<View> residual = {};  ///< dense, of the shape of the result
     std::optional<Function> activation = {};
     std::array<double, 2> parameters{};  ///< of the activation
     std::optional<View> saved = {};      ///< what the activation's gradient is made from besides, x or y, dense, of the shape of the
                                          ///< result: then the sum is that of the activation's result, and what comes out that of its input
 
-    [[nodiscard]] bool empty() const { return alpha == 1 && !bias && !residual && !activation; }
+    [[nodiscard]] bool empty() const { return alpha == 1 && !bias && !scale && !shift && !residual && !activation; }
 };
 
-/// An epilogue as a tail; nothing when it is something else. `columns` is the innermost size of `out`.
-std::optional<ProductTail> product_tail(const Epilogue& epilogue, const View& out);
+/// What is between a product and its tail's residual.
+enum class TailOf : bool { product, convolution };
+
+/// An epilogue as a tail; nothing when it is something else.
+std::optional<ProductTail> product_tail(const Epilogue& epilogue, const View& out, TailOf of = TailOf::product);
 
 /// ACTIVATION or ACTIVATION_GRADIENT, for kernels that include product_tail.clh.
 void set_activation(Defines& defines, const ProductTail& tail);
@@ -53,8 +58,8 @@ class TailArguments {
     bool empty_;
     std::int32_t flags_;
     RealArguments numbers_;
-    View bias_, residual_, saved_;
-    std::array<BufferArgument, 3> buffers_;
+    View bias_, residual_, saved_, scale_, shift_;
+    std::array<BufferArgument, 5> buffers_;
 };
 
 }  // namespace declivity::ops

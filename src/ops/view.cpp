@@ -138,9 +138,13 @@ void require_same_device(std::string_view function, const Device& a, const Devic
 }
 
 void require_alike(std::string_view function, std::string_view name_a, const View& a, std::string_view name_b, const View& b) {
-    if (a.dtype != b.dtype)
-        throw TypeError(fmt::format("{}: wants {} and {} of one type, got {} and {}", function, name_a, name_b, name_of(a.dtype), name_of(b.dtype)));
-    require_same_device(function, a, b);
+    require_alike(function, name_a, a.dtype, a.device(), name_b, b.dtype, b.device());
+}
+
+void require_alike(std::string_view function, std::string_view name_a, DType type_a, const Device& device_a, std::string_view name_b, DType type_b, const Device& device_b) {
+    if (type_a != type_b)
+        throw TypeError(fmt::format("{}: wants {} and {} of one type, got {} and {}", function, name_a, name_b, name_of(type_a), name_of(type_b)));
+    require_same_device(function, device_a, device_b);
 }
 
 std::string_view cl_type(DType type) {

@@ -1,5 +1,7 @@
 #include <declivity/ops/batch_norm.hpp>
 
+#include <array>
+
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/functions.hpp>
@@ -9,6 +11,8 @@
 
 namespace declivity {
 namespace {
+
+using ops::Expression;
 
 ops::View dense_or_none(const Tensor& tensor) { return tensor.defined() ? tensor.dense_view() : ops::View(); }
 ops::View view_or_none(const Tensor& tensor) { return tensor.defined() ? tensor.view() : ops::View(); }
@@ -32,17 +36,60 @@ Tensor batch_norm_of_half(const Tensor& x, const Tensor& weight, const Tensor& b
     return result;
 }
 
+/// A number for each channel, beside x of (N, C, ...).
+ops::View beside(const Tensor& x, std::string_view name, const Tensor& channels) {
+    const ops::View view = channels.dense_view();
+    ops::require_alike("batch_norm", "x", x.dtype(), x.device(), name, view.dtype, view.device());
+    ops::require_shape("batch_norm", name, view, {x.size(1)});
+    return view;
+}
+
+/// (C) as (C, 1, ...), which stretches over x.
+ops::View stretching(const ops::View& channels, int rank) {
+    Shape shape{channels.shape[0]};
+    for (int axis = 2; axis < rank; ++axis) shape.push_back(1);
+    return ops::reshaped(channels, shape);
+}
+
+Expression apply(Function function, const Expression& a, const Expression& b) { return Expression::apply(function, std::array{a, b}); }
+
+/// (x - mean) * scale * weight + bias, which what follows may take up.
+ops::Value normalised(const Tensor& x, const ops::View& in, const ops::View& mean, const ops::View& scale, const Tensor& weight, const Tensor& bias) {
+    Expression all = apply(Function::mul, apply(Function::sub, in, stretching(mean, in.rank())), stretching(scale, in.rank()));
+    if (weight.defined()) all = apply(Function::mul, all, stretching(beside(x, "weight", weight), in.rank()));
+    if (bias.defined()) all = apply(Function::add, all, stretching(beside(x, "bias", bias), in.rank()));
+    return {all, x.device()};
+}
+
+void check_running(const Tensor& x, const Tensor& mean, const Tensor& variance) {
+    if (!mean.defined() || !variance.defined())
+        throw ValueError("batch_norm: wants running statistics to evaluate with, got an undefined tensor");
+    (void)beside(x, "a running mean", mean);
+    (void)beside(x, "a running variance", variance);
+}
+
+/// Evaluation of which no gradient is wanted: a factor and an offset for each channel, which a convolution before it takes up.
+Tensor evaluated(Tensor x, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& variance, double epsilon) {
+    check_running(x, mean, variance);
+    const auto or_none = [&](std::string_view name, const Tensor& tensor) { return tensor.defined() ? beside(x, name, tensor) : ops::View(); };
+    const auto use = grad_enabled() ? ops::OperandUse::variable : ops::OperandUse::constant;
+    const auto [factor, offset] = ops::batch_norm_fold(mean.dense_view(), variance.dense_view(), or_none("weight", weight), or_none("bias", bias), epsilon, use);
+    const Expression scaled = apply(Function::mul, x.value(), stretching(factor, x.rank()));
+    return Tensor(ops::Value(apply(Function::add, scaled, stretching(offset, x.rank())), x.device()));
+}
+
 }  // namespace
 
-Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean, const Tensor& running_variance,
+Tensor batch_norm(Tensor x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean, const Tensor& running_variance,
                   const BatchNormOptions& options) {
     if (!x.defined()) throw ValueError("batch_norm: wants a tensor, got an undefined one");
     check_options(options);
     if (is_half(x.dtype())) return batch_norm_of_half(x, weight, bias, running_mean, running_variance, options);
+    if (x.rank() < 2) throw ShapeError(fmt::format("batch_norm: wants at least 2 axes (N, C, ...) as x, got {}", x.shape().str()));
+    if (!options.training && !recorded({x, weight, bias})) return evaluated(std::move(x), weight, bias, running_mean, running_variance, options.epsilon);
     const ops::View in = x.dense_view();
-    if (in.rank() < 2) throw ShapeError(fmt::format("batch_norm: wants at least 2 axes (N, C, ...) as x, got {}", in.shape.str()));
     const Device device = in.device();
-    const ops::View out = ops::View::make(device, in.dtype, in.shape), scale = ops::View::make(device, in.dtype, {in.shape[1]});
+    const ops::View scale = ops::View::make(device, in.dtype, {in.shape[1]});
     ops::View mean;
     Saved running;  // of evaluation: knows when training has written it meanwhile
     if (options.training) {
@@ -51,14 +98,12 @@ Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, con
         if (running_mean.defined()) running_mean.mark_written();
         if (running_variance.defined()) running_variance.mark_written();
     } else {
-        if (!running_mean.defined() || !running_variance.defined())
-            throw ValueError("batch_norm: wants running statistics to evaluate with, got an undefined tensor");
-        ops::require_shape("batch_norm", "a running variance", running_variance.view(), {in.shape[1]});
+        check_running(x, running_mean, running_variance);
         mean = running_mean.dense_view();
         running = Saved(running_mean);
         ops::batch_norm_scale(running_variance.dense_view(), options.epsilon, scale);
     }
-    ops::batch_norm(in, mean, scale, dense_or_none(weight), dense_or_none(bias), out);
+    const ops::Value out = normalised(x, in, mean, scale, weight, bias);
     if (!recorded({x, weight, bias})) return Tensor(out);
     return differentiable("batch_norm", {x, weight, bias}, out,
                           [x = Saved(x), weight = Saved(weight), has_bias = bias.defined(), mean, scale, running,

@@ -349,6 +349,11 @@ TEST_CASE("conv2d: tails within each kernel that knows them") {
                     ops::ProductTail back = sum;
                     back.saved = saved.view();
                     if (!forward || !small_cases()) check_tail(back, [&](double v, std::size_t i) { return kept[i] > 0 ? sum_of(v, i) : 0.0; });
+                    const Tensor scale = random_tensor({shape[1]}, 7), shift = random_tensor({shape[1]}, 8);
+                    const auto scales = values(scale), shifts = values(shift);
+                    const auto channel = [&](std::size_t i) { return i / static_cast<std::size_t>(shape[2] * shape[3]) % scales.size(); };
+                    check_tail({.alpha = 2, .scale = scale.view(), .shift = shift.view(), .residual = residual.view(), .activation = ops::Function::relu},
+                               [&](double v, std::size_t i) { return std::max(0.0, 2 * v * scales[channel(i)] + shifts[channel(i)] + added[i]); });
                     if (small_cases()) continue;
                     check_tail({.activation = ops::Function::tanh}, [](double v, std::size_t) { return std::tanh(v); });
                     check_tail({.activation = ops::Function::tanh, .saved = saved.view()}, [&](double v, std::size_t i) { return v * (1 - kept[i] * kept[i]); });

@@ -74,7 +74,7 @@ Case unary(const std::string& name, std::function<Tensor(const Tensor&)> call, d
 }
 
 /// The second operand is stretched over the first.
-Case binary(const std::string& name, Tensor (*call)(const Tensor&, const Tensor&), double (*reference)(double, double), const std::string& says = {},
+Case binary(const std::string& name, std::function<Tensor(const Tensor&, const Tensor&)> call, double (*reference)(double, double), const std::string& says = {},
             double low = -2, double high = 2, Kind kind = Kind::real) {
     return {.name = name, .inputs = {{{3, 5, 7}, low, high, kind}, {{5, 1}, low, high, kind}},
             .call = [call](const Tensors& in) { return call(in[0], in[1]); },

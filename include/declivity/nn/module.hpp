@@ -40,7 +40,7 @@ class DECLIVITY_API Module {
     Module& operator=(Module&&) noexcept = default;
 
     /// Runs `forward` in a scope of the module's name.
-    Tensor operator()(const Tensor& x);
+    Tensor operator()(Tensor x);
 
     /// Parameters of this module and all below it, in order of registration.
     [[nodiscard]] std::vector<Tensor> parameters() const;

@@ -23,6 +23,14 @@ DECLIVITY_API void batch_norm_statistics(const View& x, double epsilon, const Ba
 /// scale = 1 / sqrt(variance + epsilon).
 DECLIVITY_API void batch_norm_scale(const View& variance, double epsilon, const View& scale);
 
+/// What evaluation does to each element of a channel: x * factor + offset.
+struct BatchNormFold {
+    View factor, offset;  ///< (C)
+};
+/// From running statistics; weight and bias may be none. With OperandUse::constant it is made once, and kept with the memory of the variance until
+/// one of the four is marked as written.
+DECLIVITY_API BatchNormFold batch_norm_fold(const View& mean, const View& variance, const View& weight, const View& bias, double epsilon, OperandUse use);
+
 /// out = (x - mean) * scale * weight + bias; weight and bias may be none.
 DECLIVITY_API void batch_norm(const View& x, const View& mean, const View& scale, const View& weight, const View& bias, const View& out);
 

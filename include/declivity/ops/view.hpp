@@ -70,6 +70,9 @@ DECLIVITY_API void require_shape(std::string_view function, std::string_view nam
 DECLIVITY_API void require_floating(std::string_view function, std::string_view name, const View& view);
 /// @throws TypeError or DeviceError unless both have one type and live on one device
 DECLIVITY_API void require_alike(std::string_view function, std::string_view name_a, const View& a, std::string_view name_b, const View& b);
+/// The same for values that are not computed yet.
+DECLIVITY_API void require_alike(std::string_view function, std::string_view name_a, DType type_a, const Device& device_a, std::string_view name_b,
+                                 DType type_b, const Device& device_b);
 /// @throws DeviceError unless both live on one device
 DECLIVITY_API void require_same_device(std::string_view function, const View& a, const View& b);
 DECLIVITY_API void require_same_device(std::string_view function, const Device& a, const Device& b);

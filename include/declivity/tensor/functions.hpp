@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <utility>
 #include <vector>
 
 #include <declivity/ops/expression.hpp>
@@ -15,56 +16,57 @@ namespace declivity {
 
 using ops::Function;
 
-// ---- elementwise: one line each, all of them made from ops/elementwise_table.def
+// ---- elementwise: one line each, all of them made from ops/elementwise_table.def. They take handles by value and let go of them, so that what
+// a chain such as relu(conv2d(x, w)) has only on its way need not be stored.
 
 /// Any function of the table, with its inputs and parameters. How the functions below are made, and how to reach a
 /// new row of the table.
 DECLIVITY_API Tensor elementwise(Function function, const std::vector<Tensor>& inputs, const std::vector<double>& parameters = {});
 
-inline Tensor operator+(const Tensor& a, const Tensor& b) { return elementwise(Function::add, {a, b}); }
-inline Tensor operator-(const Tensor& a, const Tensor& b) { return elementwise(Function::sub, {a, b}); }
-inline Tensor operator*(const Tensor& a, const Tensor& b) { return elementwise(Function::mul, {a, b}); }
-inline Tensor operator/(const Tensor& a, const Tensor& b) { return elementwise(Function::div, {a, b}); }
-inline Tensor operator+(const Tensor& x, double p) { return elementwise(Function::add_scalar, {x}, {p}); }
-inline Tensor operator+(double p, const Tensor& x) { return elementwise(Function::add_scalar, {x}, {p}); }
-inline Tensor operator-(const Tensor& x, double p) { return elementwise(Function::add_scalar, {x}, {-p}); }
-inline Tensor operator*(const Tensor& x, double p) { return elementwise(Function::mul_scalar, {x}, {p}); }
-inline Tensor operator*(double p, const Tensor& x) { return elementwise(Function::mul_scalar, {x}, {p}); }
-inline Tensor operator/(const Tensor& x, double p) { return elementwise(Function::mul_scalar, {x}, {1.0 / p}); }
-inline Tensor operator-(const Tensor& x) { return elementwise(Function::neg, {x}); }
-inline Tensor operator-(double p, const Tensor& x) { return -x + p; }
-inline Tensor operator/(double p, const Tensor& x) { return elementwise(Function::reciprocal, {x}) * p; }
+inline Tensor operator+(Tensor a, Tensor b) { return elementwise(Function::add, {std::move(a), std::move(b)}); }
+inline Tensor operator-(Tensor a, Tensor b) { return elementwise(Function::sub, {std::move(a), std::move(b)}); }
+inline Tensor operator*(Tensor a, Tensor b) { return elementwise(Function::mul, {std::move(a), std::move(b)}); }
+inline Tensor operator/(Tensor a, Tensor b) { return elementwise(Function::div, {std::move(a), std::move(b)}); }
+inline Tensor operator+(Tensor x, double p) { return elementwise(Function::add_scalar, {std::move(x)}, {p}); }
+inline Tensor operator+(double p, Tensor x) { return elementwise(Function::add_scalar, {std::move(x)}, {p}); }
+inline Tensor operator-(Tensor x, double p) { return elementwise(Function::add_scalar, {std::move(x)}, {-p}); }
+inline Tensor operator*(Tensor x, double p) { return elementwise(Function::mul_scalar, {std::move(x)}, {p}); }
+inline Tensor operator*(double p, Tensor x) { return elementwise(Function::mul_scalar, {std::move(x)}, {p}); }
+inline Tensor operator/(Tensor x, double p) { return elementwise(Function::mul_scalar, {std::move(x)}, {1.0 / p}); }
+inline Tensor operator-(Tensor x) { return elementwise(Function::neg, {std::move(x)}); }
+inline Tensor operator-(double p, Tensor x) { return -std::move(x) + p; }
+inline Tensor operator/(double p, Tensor x) { return elementwise(Function::reciprocal, {std::move(x)}) * p; }
 
-inline Tensor pow(const Tensor& a, const Tensor& b) { return elementwise(Function::pow, {a, b}); }
-inline Tensor pow(const Tensor& x, double exponent) { return elementwise(Function::pow_scalar, {x}, {exponent}); }
+inline Tensor pow(Tensor a, Tensor b) { return elementwise(Function::pow, {std::move(a), std::move(b)}); }
+inline Tensor pow(Tensor x, double exponent) { return elementwise(Function::pow_scalar, {std::move(x)}, {exponent}); }
 /// NaN wins; where both are equal, each gets half the gradient.
-inline Tensor minimum(const Tensor& a, const Tensor& b) { return elementwise(Function::min, {a, b}); }
-inline Tensor maximum(const Tensor& a, const Tensor& b) { return elementwise(Function::max, {a, b}); }
-inline Tensor neg(const Tensor& x) { return elementwise(Function::neg, {x}); }
-inline Tensor abs(const Tensor& x) { return elementwise(Function::abs, {x}); }
-inline Tensor square(const Tensor& x) { return elementwise(Function::square, {x}); }
-inline Tensor sqrt(const Tensor& x) { return elementwise(Function::sqrt, {x}); }
-inline Tensor reciprocal(const Tensor& x) { return elementwise(Function::reciprocal, {x}); }
-inline Tensor exp(const Tensor& x) { return elementwise(Function::exp, {x}); }
-inline Tensor log(const Tensor& x) { return elementwise(Function::log, {x}); }
-inline Tensor tanh(const Tensor& x) { return elementwise(Function::tanh, {x}); }
-inline Tensor sigmoid(const Tensor& x) { return elementwise(Function::sigmoid, {x}); }
-inline Tensor relu(const Tensor& x) { return elementwise(Function::relu, {x}); }
-inline Tensor leaky_relu(const Tensor& x, double negative_slope = 0.01) { return elementwise(Function::leaky_relu, {x}, {negative_slope}); }
+inline Tensor minimum(Tensor a, Tensor b) { return elementwise(Function::min, {std::move(a), std::move(b)}); }
+inline Tensor maximum(Tensor a, Tensor b) { return elementwise(Function::max, {std::move(a), std::move(b)}); }
+inline Tensor neg(Tensor x) { return elementwise(Function::neg, {std::move(x)}); }
+inline Tensor abs(Tensor x) { return elementwise(Function::abs, {std::move(x)}); }
+inline Tensor square(Tensor x) { return elementwise(Function::square, {std::move(x)}); }
+inline Tensor sqrt(Tensor x) { return elementwise(Function::sqrt, {std::move(x)}); }
+inline Tensor reciprocal(Tensor x) { return elementwise(Function::reciprocal, {std::move(x)}); }
+inline Tensor exp(Tensor x) { return elementwise(Function::exp, {std::move(x)}); }
+inline Tensor log(Tensor x) { return elementwise(Function::log, {std::move(x)}); }
+inline Tensor tanh(Tensor x) { return elementwise(Function::tanh, {std::move(x)}); }
+inline Tensor sigmoid(Tensor x) { return elementwise(Function::sigmoid, {std::move(x)}); }
+inline Tensor relu(Tensor x) { return elementwise(Function::relu, {std::move(x)}); }
+inline Tensor leaky_relu(Tensor x, double negative_slope = 0.01) { return elementwise(Function::leaky_relu, {std::move(x)}, {negative_slope}); }
 /// x * Phi(x) with the normal distribution function Phi (Hendrycks, Gimpel 2016), not the tanh approximation.
-inline Tensor gelu(const Tensor& x) { return elementwise(Function::gelu, {x}); }
+inline Tensor gelu(Tensor x) { return elementwise(Function::gelu, {std::move(x)}); }
 /// x * sigmoid(x), also called swish.
-inline Tensor silu(const Tensor& x) { return elementwise(Function::silu, {x}); }
+inline Tensor silu(Tensor x) { return elementwise(Function::silu, {std::move(x)}); }
 /// min(max(x, low), high).
-inline Tensor clamp(const Tensor& x, double low, double high) { return elementwise(Function::clamp, {x}, {low, high}); }
-inline Tensor equal(const Tensor& a, const Tensor& b) { return elementwise(Function::equal, {a, b}); }
-inline Tensor not_equal(const Tensor& a, const Tensor& b) { return elementwise(Function::not_equal, {a, b}); }
-inline Tensor less(const Tensor& a, const Tensor& b) { return elementwise(Function::less, {a, b}); }
-inline Tensor less_equal(const Tensor& a, const Tensor& b) { return elementwise(Function::less_equal, {a, b}); }
-inline Tensor greater(const Tensor& a, const Tensor& b) { return elementwise(Function::greater, {a, b}); }
-inline Tensor greater_equal(const Tensor& a, const Tensor& b) { return elementwise(Function::greater_equal, {a, b}); }
+inline Tensor clamp(Tensor x, double low, double high) { return elementwise(Function::clamp, {std::move(x)}, {low, high}); }
+inline Tensor equal(Tensor a, Tensor b) { return elementwise(Function::equal, {std::move(a), std::move(b)}); }
+inline Tensor not_equal(Tensor a, Tensor b) { return elementwise(Function::not_equal, {std::move(a), std::move(b)}); }
+inline Tensor less(Tensor a, Tensor b) { return elementwise(Function::less, {std::move(a), std::move(b)}); }
+inline Tensor less_equal(Tensor a, Tensor b) { return elementwise(Function::less_equal, {std::move(a), std::move(b)}); }
+inline Tensor greater(Tensor a, Tensor b) { return elementwise(Function::greater, {std::move(a), std::move(b)}); }
+inline Tensor greater_equal(Tensor a, Tensor b) { return elementwise(Function::greater_equal, {std::move(a), std::move(b)}); }
 /// Where `condition` (bool) holds the element of a, elsewhere that of b.
-inline Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) { return elementwise(Function::where, {condition, a, b}); }
+inline Tensor where(Tensor condition, Tensor a, Tensor b) { return elementwise(Function::where, {std::move(condition), std::move(a), std::move(b)}); }
 
 // ---- shape: no data moves, except where a dense copy is needed
 
@@ -156,7 +158,7 @@ struct BatchNormOptions {
 };
 /// Normalises each channel (axis 1) of x (N, C, ...) and applies weight and bias (C) (Ioffe, Szegedy 2015). The
 /// running statistics (C), variance with Bessel's correction, are updated in place.
-DECLIVITY_API Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+DECLIVITY_API Tensor batch_norm(Tensor x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                                 const Tensor& running_variance, const BatchNormOptions& options = {});
 /// Sets elements to 0 with this probability and divides the others by 1 - probability (Srivastava et al. 2014).
 DECLIVITY_API Tensor dropout(const Tensor& x, double probability = 0.5);
