@@ -1,7 +1,10 @@
 // Launches kernels made from expressions (elementwise_source.cpp): how the index space is cut.
 #include <algorithm>
 #include <array>
+#include <cstdio>
+#include <cstdlib>
 #include <mutex>
+#include <string_view>
 #include <unordered_map>
 
 #include <declivity/ops/expression.hpp>
@@ -72,6 +75,18 @@ void merge(const Shape& shape, Plan& plan) {
     if (plan.operands[0].strides.back() == 0) plan.operands[0].strides[plan.sizes.rank() - 1] = 1;
 }
 
+/// DECLIVITY_LOG=kernels: says what was made, to be read by people.
+void log_kernel(const KernelSpec& spec, const Plan& plan) {
+    const char* wanted = std::getenv("DECLIVITY_LOG");
+    if (wanted == nullptr || std::string_view(wanted).find("kernels") == std::string_view::npos) return;
+    std::string text = fmt::format("kernel of {} inputs over {} axes, in {}:\n", plan.operands.size() - 1, plan.sizes.rank(), spec.file);
+    for (const char c : spec.defines.text()) {
+        text += c;
+        if (c == ';' || c == '{' || c == ',') text += "\n       ";
+    }
+    std::fputs(text.c_str(), stderr);
+}
+
 /// Kernels by structure: text is generated once, later calls find the kernel by a short key.
 Kernel kernel_for(const Steps& steps, const Plan& plan, const Device& device) {
     static auto* mutex = new std::mutex;
@@ -83,7 +98,9 @@ Kernel kernel_for(const Steps& steps, const Plan& plan, const Device& device) {
         const std::scoped_lock lock(*mutex);
         if (const auto found = kernels->find(key); found != kernels->end()) return found->second;
     }
-    Kernel kernel(device, elementwise_specification(steps, plan, device));
+    const KernelSpec specification = elementwise_specification(steps, plan, device);
+    log_kernel(specification, plan);
+    Kernel kernel(device, specification);
     const std::scoped_lock lock(*mutex);
     return kernels->emplace(std::move(key), std::move(kernel)).first->second;
 }

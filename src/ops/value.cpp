@@ -336,7 +336,8 @@ Value Value::of_operator(const Device& device, DType dtype, const Shape& shape, 
     made.state_ = std::make_shared<State>(device, dtype, shape);
     made.state_->operator_launch = std::move(launch);
     // One at a time waits, so that the device has work, and memory is not held for long.
-    if (const auto waiting = waiting_operator().lock()) waiting->compute();
+    // If that fails, it is tried again when somebody needs it.
+    if (const auto waiting = std::exchange(waiting_operator(), {}).lock()) waiting->compute();
     if (!fuses()) {
         made.state_->compute();
         return made;

@@ -56,16 +56,16 @@ Expression apply(Function function, const Expression& a, const Expression& b) { 
 /// (x - mean) * scale * weight + bias, which what follows may take up.
 ops::Value normalised(const Tensor& x, const ops::View& in, const ops::View& mean, const ops::View& scale, const Tensor& weight, const Tensor& bias) {
     Expression all = apply(Function::mul, apply(Function::sub, in, stretching(mean, in.rank())), stretching(scale, in.rank()));
-    if (weight.defined()) all = apply(Function::mul, all, stretching(beside(x, "weight", weight), in.rank()));
-    if (bias.defined()) all = apply(Function::add, all, stretching(beside(x, "bias", bias), in.rank()));
+    if (weight.defined()) all = apply(Function::mul, all, stretching(beside(x, "the weight", weight), in.rank()));
+    if (bias.defined()) all = apply(Function::add, all, stretching(beside(x, "the bias", bias), in.rank()));
     return {all, x.device()};
 }
 
 void check_running(const Tensor& x, const Tensor& mean, const Tensor& variance) {
     if (!mean.defined() || !variance.defined())
         throw ValueError("batch_norm: wants running statistics to evaluate with, got an undefined tensor");
-    (void)beside(x, "a running mean", mean);
-    (void)beside(x, "a running variance", variance);
+    (void)beside(x, "the running mean", mean);
+    (void)beside(x, "the running variance", variance);
 }
 
 /// Evaluation of which no gradient is wanted: a factor and an offset for each channel, which a convolution before it takes up.
@@ -73,7 +73,7 @@ Tensor evaluated(Tensor x, const Tensor& weight, const Tensor& bias, const Tenso
     check_running(x, mean, variance);
     const auto or_none = [&](std::string_view name, const Tensor& tensor) { return tensor.defined() ? beside(x, name, tensor) : ops::View(); };
     const auto use = grad_enabled() ? ops::OperandUse::variable : ops::OperandUse::constant;
-    const auto [factor, offset] = ops::batch_norm_fold(mean.dense_view(), variance.dense_view(), or_none("weight", weight), or_none("bias", bias), epsilon, use);
+    const auto [factor, offset] = ops::batch_norm_fold(mean.dense_view(), variance.dense_view(), or_none("the weight", weight), or_none("the bias", bias), epsilon, use);
     const Expression scaled = apply(Function::mul, x.value(), stretching(factor, x.rank()));
     return Tensor(ops::Value(apply(Function::add, scaled, stretching(offset, x.rank())), x.device()));
 }

@@ -182,7 +182,7 @@ TEST_CASE("halves: products and their gradients") {
 
 TEST_CASE("halves: what does not serve them says so, and what helps") {
     const Tensor x = zeros({1, 1, 4, 4}, {DType::f16}), weight = zeros({1, 1, 2, 2}, {DType::f16});
-    CHECK_THROWS_WITH_AS(conv2d(x, weight), "conv2d_forward: wants f32 or f64 as x, got f16 (convert with .to(DType::f32))", TypeError);
+    CHECK_THROWS_WITH_AS(conv2d(x, weight), "conv2d: wants f32 or f64 as x, got f16 (convert with .to(DType::f32))", TypeError);
     CHECK_THROWS_WITH_AS(max_pool2d(x), "max_pool2d_forward: wants f32 or f64 as x, got f16 (convert with .to(DType::f32))", TypeError);
     CHECK_THROWS_WITH_AS(avg_pool2d(x.to(DType::bf16)), "avg_pool2d_forward: wants f32 or f64 as x, got bf16 (convert with .to(DType::f32))", TypeError);
     CHECK(conv2d(x.to(DType::f32), weight.to(DType::f32)).shape() == Shape({1, 1, 3, 3}));
