@@ -245,30 +245,8 @@ void fill(const View& view, double value) {
     evaluate(Expression::constant(value, view.dtype), view);
 }
 
-namespace {
-
-/// The expression with a view in place of operator_result(). @param made nodes that were replaced already
-Expression with_result(const Expression& expression, const View& result, std::unordered_map<const Node*, Expression>& made) {
-    if (!expression) return expression;
-    const Node& node = *expression.node();
-    if (const auto found = made.find(&node); found != made.end()) return found->second;
-    Expression replaced = expression;
-    if (node.kind == Node::Kind::operator_result) {
-        replaced = Expression(result);
-    } else if (!node.inputs.empty()) {
-        std::vector<Expression> inputs;
-        for (const Expression& input : node.inputs) inputs.push_back(with_result(input, result, made));
-        replaced = with_inputs(node, std::move(inputs));
-    }
-    return made.emplace(&node, replaced).first->second;
-}
-
-}  // namespace
-
 void apply_epilogue(const Epilogue& epilogue, const View& out) {
-    if (!epilogue.tail) return;
-    std::unordered_map<const Node*, Expression> made;
-    evaluate(with_result(epilogue.tail, out, made), out);
+    if (epilogue.tail) evaluate(with_result(epilogue.tail, out), out);
 }
 
 }  // namespace declivity::ops

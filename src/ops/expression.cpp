@@ -3,6 +3,7 @@
 #include <cctype>
 #include <cmath>
 #include <optional>
+#include <unordered_map>
 
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
@@ -96,6 +97,31 @@ Expression with_inputs(const Expression::Node& node, std::vector<Expression> inp
     Expression::Node other = node;
     other.inputs = std::move(inputs);
     return Expression(std::make_shared<Expression::Node>(std::move(other)));
+}
+
+namespace {
+
+/// @param made nodes that were replaced already
+Expression replaced(const Expression& expression, const Expression& result, std::unordered_map<const Expression::Node*, Expression>& made) {
+    if (!expression) return expression;
+    const Expression::Node& node = *expression.node();
+    if (const auto found = made.find(&node); found != made.end()) return found->second;
+    Expression out = expression;
+    if (node.kind == Expression::Node::Kind::operator_result) {
+        out = result;
+    } else if (!node.inputs.empty()) {
+        std::vector<Expression> inputs;
+        for (const Expression& input : node.inputs) inputs.push_back(replaced(input, result, made));
+        out = with_inputs(node, std::move(inputs));
+    }
+    return made.emplace(&node, out).first->second;
+}
+
+}  // namespace
+
+Expression with_result(const Expression& expression, const Expression& result) {
+    std::unordered_map<const Expression::Node*, Expression> made;
+    return replaced(expression, result, made);
 }
 
 Expression Expression::constant(double value, DType dtype) {

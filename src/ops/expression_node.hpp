@@ -25,6 +25,9 @@ struct Expression::Node {
 /// Another node of the same kind over other inputs.
 Expression with_inputs(const Expression::Node& node, std::vector<Expression> inputs);
 
+/// The expression with another one in place of operator_result().
+Expression with_result(const Expression& expression, const Expression& result);
+
 /// An expression over views alone: values that are not computed are taken up into it, or computed first.
 Expression over_views(const Expression& expression);
 

@@ -1,15 +1,16 @@
 #include <declivity/ops/matmul.hpp>
 
-#include <array>
-
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <iterator>
 #include <string>
+#include <vector>
 
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
+#include "expression_node.hpp"
 #include "matmul_strategies.hpp"
 #include "tuning_table.hpp"
 #include "work_split.hpp"
@@ -130,11 +131,21 @@ void matmul(const View& a, const View& b, const View& out, const Epilogue& epilo
     multiply(a, b, out, epilogue, right);
 }
 
-Value matmul(const View& a, const View& b, const Shape& shape, OperandUse right) {
+Value matmul(const View& a, const View& b, const Shape& shape, const std::optional<View>& bias, OperandUse right) {
     check(a, b);
     if (shape.numel() != a.shape[0] * a.shape[1] * b.shape[2])
         throw ShapeError(fmt::format("matmul: wants a shape of {} x {} x {} elements, got {}", a.shape[0], a.shape[1], b.shape[2], shape.str()));
-    return Value::of_operator(a.device(), a.dtype, shape, std::array{a, b}, [a, b, right](const View& out, const Epilogue& epilogue) { multiply(a, b, out, epilogue, right); });
+    std::vector<View> operands{a, b};
+    Expression result = Expression::operator_result(a.dtype, shape);
+    if (bias) {
+        require_alike("matmul", "a", a, "bias", *bias);
+        operands.push_back(*bias);
+        result = Expression::apply(Function::add, std::array{result, Expression(*bias)});
+    }
+    return Value::of_operator(a.device(), a.dtype, shape, operands, [=](const View& out, const Epilogue& epilogue) {
+        const Expression biased = bias ? result : Expression();
+        multiply(a, b, out, {epilogue.tail ? with_result(epilogue.tail, result) : biased}, right);
+    });
 }
 
 }  // namespace declivity::ops

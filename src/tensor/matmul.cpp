@@ -1,6 +1,6 @@
 #include <declivity/ops/matmul.hpp>
 
-#include <array>
+#include <optional>
 
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/autograd.hpp>
@@ -72,12 +72,12 @@ Tensor product(const Tensor& a, const Tensor& b) {
 Tensor linear_rows(const Tensor& x, const Tensor& weight, const Tensor& bias) {
     const ops::View &in = x.value().view(), &factor = weight.value().view();
     ops::require_alike("linear", "x", in, "weight", factor);
-    ops::Value out = ops::matmul(as_batch(in, 1), as_batch(ops::permuted(factor, {1, 0}), 1), {x.size(0), weight.size(0)}, detail::use_of(weight));
+    std::optional<ops::View> offset;
     if (bias.defined()) {
-        const std::array<ops::Expression, 2> biased{out, bias.value()};
-        ops::require_alike("linear", "x", in, "bias", bias.value().view());
-        out = ops::Value(ops::Expression::apply(ops::Function::add, biased), x.device());
+        offset = bias.value().view();
+        ops::require_alike("linear", "x", in, "bias", *offset);
     }
+    const ops::Value out = ops::matmul(as_batch(in, 1), as_batch(ops::permuted(factor, {1, 0}), 1), {x.size(0), weight.size(0)}, offset, detail::use_of(weight));
     return differentiable("linear", {x, weight, bias}, out, [x = Saved(x), weight = Saved(weight)](const GradientContext& context) {
         const Tensor& g = context.gradient();
         return std::vector{context.needs(0) ? matmul(g, weight.get("linear")) : Tensor(),

@@ -1,6 +1,8 @@
 // Floor 2. Matrix products.
 #pragma once
 
+#include <optional>
+
 #include <declivity/ops/expression.hpp>
 #include <declivity/ops/value.hpp>
 #include <declivity/ops/view.hpp>
@@ -25,6 +27,7 @@ DECLIVITY_API void matmul(const View& a, const View& b, const View& out, const E
 
 /// The same as a value, launched when it is needed: elementwise functions that follow become its epilogue.
 /// @param shape of the result: (M, N) behind any axes that make up the batch
-DECLIVITY_API Value matmul(const View& a, const View& b, const Shape& shape, OperandUse right = OperandUse::variable);
+/// @param bias a number for each column (N)
+DECLIVITY_API Value matmul(const View& a, const View& b, const Shape& shape, const std::optional<View>& bias = std::nullopt, OperandUse right = OperandUse::variable);
 
 }  // namespace declivity::ops
