@@ -7,11 +7,13 @@
 #include <cstdlib>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
 
 #include "expression_node.hpp"
 #include "fusion.hpp"
@@ -54,6 +56,7 @@ struct Value::State final : PendingReader, std::enable_shared_from_this<Value::S
     const Device device;
     const DType dtype;
     const Shape shape;
+    const std::string scope = Scope::path();  // of the call, for errors
     std::atomic<bool> computed{false};
     View view = {};                        // when computed
     std::uint64_t version = 0;             // of its memory, then
@@ -256,6 +259,7 @@ void Value::State::compute() {
     if (computed.load(std::memory_order_acquire)) return;
     const std::scoped_lock lock(values_mutex());
     if (computed.load(std::memory_order_acquire)) return;
+    const ResumedScope resumed(scope);
     if (is_operator()) {
         const View out = View::make(device, dtype, shape);
         operator_launch(out, {});
@@ -264,8 +268,12 @@ void Value::State::compute() {
     Lowering lowering;
     const Expression lowered = lowering.run(expression, this);
     const View out = View::make(device, dtype, shape);
-    if (const State* with = lowering.operator_within()) with->operator_launch(out, {lowered});
-    else evaluate(lowered, out);
+    if (const State* with = lowering.operator_within()) {
+        const ResumedScope of_operator(with->scope);
+        with->operator_launch(out, {lowered});
+    } else {
+        evaluate(lowered, out);
+    }
     computed_as(out);
 }
 

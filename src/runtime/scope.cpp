@@ -19,4 +19,7 @@ Scope::~Scope() { current().resize(length_before_); }
 
 std::string Scope::path() { return current(); }
 
+ResumedScope::ResumedScope(const std::string& path) : before_(current()) { current() = path; }
+ResumedScope::~ResumedScope() { current().swap(before_); }
+
 }  // namespace declivity

@@ -9,6 +9,7 @@
 
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/profiler.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
@@ -294,6 +295,24 @@ TEST_CASE("fusion: a launch that fails can be tried again") {
     for (double& v : twice) v *= 2;
     CHECK(values(y) == twice);
     CHECK(calls == 2);
+}
+
+TEST_CASE("fusion: an error says where the function was called") {
+    const FusionScope on(true);
+    const Tensor x = random_tensor({6}, 1);
+    const auto failing = [&] {
+        const Scope scope("layer");
+        return Tensor(Value::of_operator(default_device(), DType::f32, {6}, std::array{x.view()}, [](const ops::View&, const ops::Epilogue&) { throw DeviceError("it broke", -5); }));
+    };
+    const Scope elsewhere("elsewhere");
+    std::string said;
+    try {
+        (void)values(failing() + 1.0);
+    } catch (const DeviceError& error) {
+        said = error.what();
+    }
+    CHECK(said.find("(in elsewhere/layer)") != std::string::npos);
+    CHECK(Scope::path() == "elsewhere");
 }
 
 TEST_CASE("fusion: several threads need the same values") {

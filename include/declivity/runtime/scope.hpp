@@ -23,4 +23,16 @@ class DECLIVITY_API Scope {
     std::size_t length_before_;
 };
 
+/// While one lives, the scopes of this thread are those of `path`, as Scope::path() gave it: for what was put off.
+class DECLIVITY_API ResumedScope {
+  public:
+    explicit ResumedScope(const std::string& path);
+    ~ResumedScope();
+    ResumedScope(const ResumedScope&) = delete;
+    ResumedScope& operator=(const ResumedScope&) = delete;
+
+  private:
+    std::string before_;
+};
+
 }  // namespace declivity
