@@ -57,7 +57,7 @@ bool take_sum(const Expression::Node& node, double factor, const View& out, Tail
                 case Function::neg: return take_sum(*node.inputs[0].node(), -factor, out, of, tail, has_result);
                 case Function::mul_scalar: return take_sum(*node.inputs[0].node(), factor * node.parameters[0], out, of, tail, has_result);
                 case Function::mul: {
-                    if (of != TailOf::convolution || tail.scale || has_result) return false;
+                    if (of != TailOf::convolution || has_result) return false;
                     const std::size_t at = channel_factor(node.inputs[1], out) != nullptr ? 1 : 0;
                     const View* scale = channel_factor(node.inputs[at], out);
                     ProductTail scaled;  // the result alone

@@ -59,6 +59,24 @@ TEST_CASE("fusion: a chain of functions is one kernel") {
     CHECK(difference(y, wanted, tolerance(DType::f32, 4)) == "");
 }
 
+TEST_CASE("fusion: expressions of the same functions over other values are other kernels") {
+    const FusionScope on(true);
+    const Tensor a = random_tensor({11}, 1), b = random_tensor({11}, 2);
+    const auto in_a = values(a), in_b = values(b);
+    const auto check = [&](const Tensor& got, const std::function<double(double, double)>& wanted) {
+        std::vector<double> all;
+        for (std::size_t i = 0; i < in_a.size(); ++i) all.push_back(wanted(in_a[i], in_b[i]));
+        CHECK(difference(got, all, tolerance(DType::f32, 4)) == "");
+    };
+    check(a * b - a, [](double x, double y) { return x * y - x; });
+    check(a * b - b, [](double x, double y) { return x * y - y; });
+    check(b - a * b, [](double x, double y) { return y - x * y; });
+    check((a - b) * (a - b), [](double x, double y) { return (x - y) * (x - y); });
+    check((a - b) * (b - a), [](double x, double y) { return (x - y) * (y - x); });
+    check(a * 2 - b * 3, [](double x, double y) { return x * 2 - y * 3; });
+    check(a * 5 - b * 7, [](double x, double y) { return x * 5 - y * 7; });
+}
+
 TEST_CASE("fusion: nothing is launched before somebody needs it, and what nobody needs never") {
     const FusionScope on(true);
     const Tensor a = random_tensor({9}, 1);
