@@ -73,6 +73,12 @@ TEST_CASE("fusion: expressions of the same functions over other values are other
     check(b - a * b, [](double x, double y) { return y - x * y; });
     check((a - b) * (a - b), [](double x, double y) { return (x - y) * (x - y); });
     check((a - b) * (b - a), [](double x, double y) { return (x - y) * (y - x); });
+    const auto wired = [&](bool first) {
+        const Tensor h = a * b, k = a + b;
+        return (h - k) * (first ? h : k);
+    };
+    check(wired(true), [](double x, double y) { return (x * y - x - y) * x * y; });
+    check(wired(false), [](double x, double y) { return (x * y - x - y) * (x + y); });
     check(a * 2 - b * 3, [](double x, double y) { return x * 2 - y * 3; });
     check(a * 5 - b * 7, [](double x, double y) { return x * 5 - y * 7; });
 }
