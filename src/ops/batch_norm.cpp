@@ -7,6 +7,7 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
+#include "expression_node.hpp"
 #include "real_arguments.hpp"
 #include "work_split.hpp"
 
@@ -215,17 +216,57 @@ BatchNormFold batch_norm_fold(const View& mean, const View& variance, const View
     return made;
 }
 
-void batch_norm(const View& x, const View& mean, const View& scale, const View& weight, const View& bias, const View& out) {
+namespace {
+
+void check_operands(const View& x, const View& mean, const View& scale, const View& weight, const View& bias) {
     constexpr auto* function = "batch_norm";
     check_x(function, x);
     check_channels(function, "the mean", x, mean);
     check_channels(function, "the scale", x, scale);
     check_channels(function, "the weight", x, weight);
     check_channels(function, "the bias", x, bias);
-    check_like(function, "the output", x, out);
+}
+
+}  // namespace
+
+void batch_norm(const View& x, const View& mean, const View& scale, const View& weight, const View& bias, const View& out) {
+    check_operands(x, mean, scale, weight, bias);
+    check_like("batch_norm", "the output", x, out);
     if (x.numel() == 0) return;
     launch_elements(plan_of(x), "batch_norm", {(weight.buffer ? 1 : 0) | (bias.buffer ? 2 : 0)},
                     {x.argument(), mean.argument(), scale.argument(), or_else(weight, mean), or_else(bias, mean), out.argument()});
+}
+
+namespace {
+
+/// (C) as (C, 1, ...), which stretches over x.
+View stretching(const View& channels, const View& x) {
+    Shape shape{x.shape[1]};
+    for (int axis = 2; axis < x.rank(); ++axis) shape.push_back(1);
+    return reshaped(channels, shape);
+}
+
+}  // namespace
+
+Value batch_norm(const View& x, const View& mean, const View& scale, const View& weight, const View& bias) {
+    check_operands(x, mean, scale, weight, bias);
+    std::vector<View> operands{x, mean, scale};
+    const auto apply = [](Function function, const Expression& a, const Expression& b) { return Expression::apply(function, std::array{a, b}); };
+    Expression result = apply(Function::mul, apply(Function::sub, x, stretching(mean, x)), stretching(scale, x));
+    if (weight.buffer) {
+        operands.push_back(weight);
+        result = apply(Function::mul, result, stretching(weight, x));
+    }
+    if (bias.buffer) {
+        operands.push_back(bias);
+        result = apply(Function::add, result, stretching(bias, x));
+    }
+    return Value::of_operator(x.device(), x.dtype, x.shape, operands, [=](const View& out, const Epilogue& epilogue) {
+        if (epilogue.tail)
+            if (const Expression all = with_result(epilogue.tail, result); fits_one_kernel(all)) return evaluate(all, out);
+        batch_norm(x, mean, scale, weight, bias, out);  // which knows short planes
+        apply_epilogue(epilogue, out);
+    });
 }
 
 void batch_norm_backward(const View& x, const View& mean, const View& scale, const View& weight, bool of_batch, const View& result_gradient,

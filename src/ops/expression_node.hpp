@@ -28,6 +28,9 @@ Expression with_inputs(const Expression::Node& node, std::vector<Expression> inp
 /// The expression with another one in place of operator_result().
 Expression with_result(const Expression& expression, const Expression& result);
 
+/// Whether a kernel of its own can compute it.
+bool fits_one_kernel(const Expression& expression);
+
 /// An expression over views alone: values that are not computed are taken up into it, or computed first.
 Expression over_views(const Expression& expression);
 

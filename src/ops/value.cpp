@@ -277,6 +277,8 @@ void Value::State::compute() {
     computed_as(out);
 }
 
+bool fits_one_kernel(const Expression& expression) { return fits(measure(expression)); }
+
 Expression over_views(const Expression& expression) {
     const std::scoped_lock lock(values_mutex());
     return Lowering().run(expression, nullptr);

@@ -53,14 +53,6 @@ ops::View stretching(const ops::View& channels, int rank) {
 
 Expression apply(Function function, const Expression& a, const Expression& b) { return Expression::apply(function, std::array{a, b}); }
 
-/// (x - mean) * scale * weight + bias, which what follows may take up.
-ops::Value normalised(const Tensor& x, const ops::View& in, const ops::View& mean, const ops::View& scale, const Tensor& weight, const Tensor& bias) {
-    Expression all = apply(Function::mul, apply(Function::sub, in, stretching(mean, in.rank())), stretching(scale, in.rank()));
-    if (weight.defined()) all = apply(Function::mul, all, stretching(beside(x, "the weight", weight), in.rank()));
-    if (bias.defined()) all = apply(Function::add, all, stretching(beside(x, "the bias", bias), in.rank()));
-    return {all, x.device()};
-}
-
 void check_running(const Tensor& x, const Tensor& mean, const Tensor& variance) {
     if (!mean.defined() || !variance.defined())
         throw ValueError("batch_norm: wants running statistics to evaluate with, got an undefined tensor");
@@ -103,7 +95,7 @@ Tensor batch_norm(Tensor x, const Tensor& weight, const Tensor& bias, const Tens
         running = Saved(running_mean);
         ops::batch_norm_scale(running_variance.dense_view(), options.epsilon, scale);
     }
-    const ops::Value out = normalised(x, in, mean, scale, weight, bias);
+    const ops::Value out = ops::batch_norm(in, mean, scale, dense_or_none(weight), dense_or_none(bias));
     if (!recorded({x, weight, bias})) return Tensor(out);
     return differentiable("batch_norm", {x, weight, bias}, out,
                           [x = Saved(x), weight = Saved(weight), has_bias = bias.defined(), mean, scale, running,

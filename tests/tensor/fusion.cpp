@@ -232,6 +232,37 @@ TEST_CASE("fusion: batch normalisation at inference becomes the scale and shift 
     CHECK(weight.grad().defined());
 }
 
+TEST_CASE("fusion: batch normalisation in training, and what follows, are one kernel") {
+    const FusionScope on(true);
+    const Tensor x = random_tensor({3, 4, 5, 6}, 1), weight = random_tensor({4}, 2), bias = random_tensor({4}, 3);
+    std::vector<Tensor> others;
+    for (std::uint64_t i = 0; i < 6; ++i) others.push_back(random_tensor({3, 4, 5, 6}, 10 + i));
+    const auto plain = [&] { return batch_norm(x, weight, bias, {}, {}); };
+    const auto followed = [&] { return relu(batch_norm(x, weight, bias, {}, {}) + others[0]); };
+    const auto too_many = [&] {  // inputs for one kernel
+        Tensor y = plain();
+        for (const Tensor& other : others) y = y + other;
+        return y;
+    };
+    const auto held = [&] {
+        const Tensor h = plain();
+        Tensor y = relu(h);
+        need(y);
+        return y - h;
+    };
+    struct Wanted {
+        std::function<Tensor()> function;
+        int alone, elementwise;
+    };
+    for (const auto& [function, alone, elementwise] : std::vector<Wanted>{{plain, 1, 0}, {followed, 0, 1}, {too_many, 1, 1}, {held, 1, 2}}) {
+        CHECK(launches([&] { need(function()); }, "batch_norm") == alone);
+        CHECK(launches([&] { need(function()); }, "elementwise") == elementwise);
+        const Tensor fused = function();
+        const FusionScope off(false);
+        CHECK(difference(fused, values(function()), tolerance(DType::f32, 20)) == "");
+    }
+}
+
 TEST_CASE("fusion: writing in place waits for no reader, and changes none") {
     const FusionScope on(true);
     Tensor x = random_tensor({12}, 1), w = random_tensor({5, 12}, 2);

@@ -4,6 +4,7 @@
 // View without a buffer stands for "none" where a parameter says so.
 #pragma once
 
+#include <declivity/ops/value.hpp>
 #include <declivity/ops/view.hpp>
 
 namespace declivity::ops {
@@ -33,6 +34,9 @@ DECLIVITY_API BatchNormFold batch_norm_fold(const View& mean, const View& varian
 
 /// out = (x - mean) * scale * weight + bias; weight and bias may be none.
 DECLIVITY_API void batch_norm(const View& x, const View& mean, const View& scale, const View& weight, const View& bias, const View& out);
+
+/// The same as a value, launched when it is needed: with elementwise functions that follow it becomes one kernel.
+DECLIVITY_API Value batch_norm(const View& x, const View& mean, const View& scale, const View& weight, const View& bias);
 
 /// Gradients from that of the result. `of_batch`: mean and scale come from x itself, and its gradient goes through them.
 /// `weight` and `x_gradient` may be none. weight_gradient = sum of g (x - mean) scale, bias_gradient = sum of g.
