@@ -6,7 +6,7 @@
 namespace declivity::ops {
 
 /// As DECLIVITY_FUSION, for all threads, until its end.
-class DECLIVITY_API FusionScope {
+class FusionScope {
   public:
     explicit FusionScope(bool on);
     ~FusionScope();

@@ -27,7 +27,7 @@ struct ProductTail {
     [[nodiscard]] bool empty() const { return alpha == 1 && !bias && !scale && !shift && !residual && !activation; }
 };
 
-/// What is between a product and its tail's residual.
+/// Whose result a tail follows: that of a convolution has channels, that of a product columns.
 enum class TailOf : bool { product, convolution };
 
 /// An epilogue as a tail; nothing when it is something else.

@@ -25,7 +25,8 @@ class DECLIVITY_API Value {
     Value() = default;
     /// Elements that are there.
     Value(const View& view);  // NOLINT: a view is a value
-    /// Those of an expression of fewer elements than a kernel takes inputs, over views and other values of one device.
+    /// Those of an expression over views and other values of one device.
+    /// @throws Unsupported when it has more views than a kernel takes inputs
     Value(const Expression& expression, const Device& device);
     /// The result of an operator over `operands`, which are checked already. Until it is launched nobody else may write them
     /// without Buffer::launch_readers().
