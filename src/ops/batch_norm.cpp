@@ -185,7 +185,7 @@ struct KeptFold {
     std::array<std::uint64_t, 3> versions;
 
     [[nodiscard]] bool serves(const FoldedBeside& operands) const {
-        return versions == versions_of(operands) && std::ranges::equal(from, operands, [](const View& a, const View& b) { return a.buffer == b.buffer && a.offset == b.offset; });
+        return versions == versions_of(operands) && std::ranges::equal(from, operands, [](const View& a, const View& b) { return a.buffer == b.buffer && a.offset == b.offset && a.shape == b.shape && a.dtype == b.dtype; });
     }
 };
 
@@ -205,7 +205,7 @@ BatchNormFold make_fold(const View& mean, const View& variance, const View& weig
 BatchNormFold batch_norm_fold(const View& mean, const View& variance, const View& weight, const View& bias, double epsilon, OperandUse use) {
     if (use == OperandUse::variable) return make_fold(mean, variance, weight, bias, epsilon);
     const FoldedBeside operands{mean, weight, bias};
-    const std::string name = fmt::format("batch_norm_fold {} {}", variance.offset, epsilon);
+    const std::string name = fmt::format("batch_norm_fold {} {} {} {}", name_of(variance.dtype), variance.offset, variance.numel(), epsilon);
     if (const auto kept = std::static_pointer_cast<const KeptFold>(variance.buffer.kept(name)); kept && kept->serves(operands)) return kept->fold;
     const std::uint64_t version = variance.buffer.version();
     const auto versions = versions_of(operands);

@@ -133,8 +133,8 @@ void matmul(const View& a, const View& b, const View& out, const Epilogue& epilo
 
 Value matmul(const View& a, const View& b, const Shape& shape, const std::optional<View>& bias, OperandUse right) {
     check(a, b);
-    if (shape.numel() != a.shape[0] * a.shape[1] * b.shape[2])
-        throw ShapeError(fmt::format("matmul: wants a shape of {} x {} x {} elements, got {}", a.shape[0], a.shape[1], b.shape[2], shape.str()));
+    if (shape.numel() != a.shape[0] * a.shape[1] * b.shape[2] || shape.rank() < 1 || shape.back() != b.shape[2])
+        throw ShapeError(fmt::format("matmul: wants a shape of {} x {} x {} elements, the last being the columns, got {}", a.shape[0], a.shape[1], b.shape[2], shape.str()));
     std::vector<View> operands{a, b};
     Expression result = Expression::operator_result(a.dtype, shape);
     if (bias) {
@@ -144,7 +144,10 @@ Value matmul(const View& a, const View& b, const Shape& shape, const std::option
     }
     return Value::of_operator(a.device(), a.dtype, shape, operands, [=](const View& out, const Epilogue& epilogue) {
         const Expression biased = bias ? result : Expression();
-        multiply(a, b, out, {epilogue.tail ? with_result(epilogue.tail, result) : biased}, right);
+        if (!epilogue.tail || !bias) return multiply(a, b, out, {epilogue.tail ? epilogue.tail : biased}, right);
+        if (const Expression all = with_result(epilogue.tail, result); fits_one_kernel(all)) return multiply(a, b, out, {all}, right);
+        multiply(a, b, out, {biased}, right);
+        apply_epilogue(epilogue, out);
     });
 }
 

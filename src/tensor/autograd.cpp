@@ -113,22 +113,28 @@ Tensor differentiable(std::string_view name, const std::vector<Tensor>& inputs, 
 // ---- saved values
 
 Saved::Saved(const Tensor& input) : tensor_(input) {
+    if (!input.defined()) return;
+    value_ = input.value();
     // Nobody can have written elements that are not there yet.
-    if (input.defined() && input.value().computed()) version_ = input.value().view().buffer.version();
+    if (value_.computed()) version_ = value_.view().buffer.version();
 }
 
 Saved Saved::result(const ops::Value& value) { return Saved(Tensor(value)); }
 
-std::uint64_t Saved::wanted_version() const { return version_ ? *version_ : tensor_.value().first_version(); }
+std::uint64_t Saved::wanted_version() const { return version_ ? *version_ : value_.first_version(); }
 
-bool Saved::intact() const { return tensor_.defined() && (!tensor_.value().computed() || tensor_.value().view().buffer.version() == wanted_version()); }
+bool Saved::intact() const { return tensor_.defined() && (!value_.computed() || value_.view().buffer.version() == wanted_version()); }
 
 Tensor Saved::get(std::string_view function) const {
     if (tensor_.defined() && !intact())
         throw ValueError(fmt::format("backward of {}: a tensor of shape {} that it needs was written in place after the forward "
                                      "call (version {}, wants {}); write to a clone() instead", function, tensor_.shape().str(),
-                                     tensor_.value().view().buffer.version(), wanted_version()));
-    return tensor_;
+                                     value_.view().buffer.version(), wanted_version()));
+    if (!tensor_.defined() || tensor_.value().state() == value_.state()) return tensor_;
+    if (grad_enabled())
+        throw ValueError(fmt::format("backward of {}: a tensor of shape {} that it needs was given other elements by assign() after the forward call, so "
+                                     "that gradients of gradients are not known", function, tensor_.shape().str()));
+    return Tensor(value_);
 }
 
 // ---- rules

@@ -616,6 +616,18 @@ TEST_CASE("in place: a value written after a function kept it is noticed") {
     }
 }
 
+TEST_CASE("in place: a tensor that was given other elements after the forward call") {
+    Tensor x = leaf({1, 2, 3}, {3}), w = leaf({4, 5, 6}, {3});
+    const Tensor product = sum(x * w);
+    w.assign(leaf({100, 100, 100}, {3}));
+    product.backward();
+    CHECK(values(x.grad()) == Values{4, 5, 6});
+    w = leaf({4, 5, 6}, {3});
+    const Tensor again = sum(x * w);
+    w.assign(leaf({100, 100, 100}, {3}));
+    CHECK_THROWS_AS((void)grad({again}, {x}, {.create_graph = true}), ValueError);
+}
+
 TEST_CASE("in place: an optimizer's step between two forwards is no misuse") {
     Tensor w = leaf({1, 2}, {2});
     for (int step = 0; step < 3; ++step) {

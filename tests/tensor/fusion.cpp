@@ -172,6 +172,11 @@ TEST_CASE("fusion: what follows a product or a convolution runs within it") {
     const auto mapped = [&] { return gelu(linear(rows, weight, bias)); };
     const Tensor second = random_tensor({3, 4, 1, 1}, 7);
     const auto nested = [&] { return conv2d(relu(conv2d(x, filter, {}, {.padding = 1}) + residual), second); };
+    const auto many = [&] {  // inputs, one too many with the bias
+        Tensor y = linear(rows, weight, bias);
+        for (std::uint64_t i = 0; i < 7; ++i) y = y + random_tensor({6, 5}, 20 + i);
+        return y;
+    };
     const auto held = [&] {
         const Tensor h = linear(rows, weight, bias);
         Tensor y = relu(h);
@@ -188,7 +193,7 @@ TEST_CASE("fusion: what follows a product or a convolution runs within it") {
         y = y * z;
         return y;
     };
-    for (const auto& [function, most] : std::vector<std::pair<std::function<Tensor()>, int>>{{convolved, 0}, {nested, 0}, {mapped, 0}, {held, 3}, {both, 1}, {two, 1}}) {
+    for (const auto& [function, most] : std::vector<std::pair<std::function<Tensor()>, int>>{{convolved, 0}, {nested, 0}, {mapped, 0}, {many, 2}, {held, 3}, {both, 1}, {two, 1}}) {
         std::vector<double> apart;
         {
             const FusionScope off(false);
@@ -223,6 +228,16 @@ TEST_CASE("fusion: batch normalisation at inference becomes the scale and shift 
         for (Tensor* one : {&weight, &bias, &mean, &variance}) {
             one->mul_(1.25);
             CHECK(difference(net(), by_hand(), tolerance(DType::f32, 60)) == "");
+        }
+    }
+    {
+        // Parts of the same statistics are other ones.
+        const NoGrad no_grad;
+        const Tensor m = random_tensor({8}, 11), v = random_tensor({8}, 12, DType::f32, 0.5, 2), in = random_tensor({2, 8}, 13);
+        for (const std::int64_t channels : {1, 4, 8}) {
+            const Tensor part = slice(in, 1, 0, channels), mean_part = slice(m, 0, 0, channels), variance_part = slice(v, 0, 0, channels);
+            const Tensor wanted = (part - mean_part) / sqrt(variance_part + 1e-5);
+            CHECK(difference(batch_norm(part, {}, {}, mean_part, variance_part, {.training = false}), values(wanted), tolerance(DType::f32, 10)) == "");
         }
     }
     Tensor affine = batch_norm(x, {}, {}, random_tensor({3}, 9), random_tensor({3}, 10, DType::f32, 0.5, 1), {.training = false});

@@ -105,6 +105,7 @@ class DECLIVITY_API Saved {
   private:
     [[nodiscard]] std::uint64_t wanted_version() const;
     Tensor tensor_;
+    ops::Value value_;  // its elements then: assign() may give the tensor others
     std::optional<std::uint64_t> version_;  // none: of elements that were not computed then
 };
 
