@@ -68,7 +68,7 @@ def images_per_second(batch, call):
 
 
 def main():
-    if "OMP_NUM_THREADS" not in os.environ:  # left alone it takes one thread a physical core, and we take all logical ones
+    if "OMP_NUM_THREADS" not in os.environ:  # left alone it was seen to take one thread where there are two processors
         torch.set_num_threads(len(os.sched_getaffinity(0)))
     print("PyTorch", torch.__version__, "with", torch.get_num_threads(), "threads")
     print(torch.__config__.show())

@@ -173,6 +173,15 @@ void batch_norm_scale(const View& variance, double epsilon, const View& scale) {
 
 namespace {
 
+/// (C) as (C, 1, ...), which stretches over x.
+View stretching(const View& channels, const Shape& x) {
+    Shape shape{x[1]};
+    for (int axis = 2; axis < x.rank(); ++axis) shape.push_back(1);
+    return reshaped(channels, shape);
+}
+
+Expression apply(Function function, const Expression& a, const Expression& b) { return Expression::apply(function, std::array{a, b}); }
+
 /// Mean, weight and bias: keep() looks after the variance.
 using FoldedBeside = std::array<View, 3>;
 
@@ -191,7 +200,6 @@ struct KeptFold {
 
 BatchNormFold make_fold(const View& mean, const View& variance, const View& weight, const View& bias, double epsilon) {
     const Device device = variance.device();
-    const auto apply = [](Function function, const Expression& a, const Expression& b) { return Expression::apply(function, std::array{a, b}); };
     View factor = View::make(device, variance.dtype, variance.shape);
     batch_norm_scale(variance, epsilon, factor);
     if (weight.buffer) factor = evaluate(apply(Function::mul, factor, weight), device);
@@ -237,29 +245,22 @@ void batch_norm(const View& x, const View& mean, const View& scale, const View& 
                     {x.argument(), mean.argument(), scale.argument(), or_else(weight, mean), or_else(bias, mean), out.argument()});
 }
 
-namespace {
-
-/// (C) as (C, 1, ...), which stretches over x.
-View stretching(const View& channels, const View& x) {
-    Shape shape{x.shape[1]};
-    for (int axis = 2; axis < x.rank(); ++axis) shape.push_back(1);
-    return reshaped(channels, shape);
+Value batch_norm(const Value& x, const BatchNormFold& fold) {
+    const Expression scaled = apply(Function::mul, x, stretching(fold.factor, x.shape()));
+    return {apply(Function::add, scaled, stretching(fold.offset, x.shape())), x.device()};
 }
-
-}  // namespace
 
 Value batch_norm(const View& x, const View& mean, const View& scale, const View& weight, const View& bias) {
     check_operands(x, mean, scale, weight, bias);
     std::vector<View> operands{x, mean, scale};
-    const auto apply = [](Function function, const Expression& a, const Expression& b) { return Expression::apply(function, std::array{a, b}); };
-    Expression result = apply(Function::mul, apply(Function::sub, x, stretching(mean, x)), stretching(scale, x));
+    Expression result = apply(Function::mul, apply(Function::sub, x, stretching(mean, x.shape)), stretching(scale, x.shape));
     if (weight.buffer) {
         operands.push_back(weight);
-        result = apply(Function::mul, result, stretching(weight, x));
+        result = apply(Function::mul, result, stretching(weight, x.shape));
     }
     if (bias.buffer) {
         operands.push_back(bias);
-        result = apply(Function::add, result, stretching(bias, x));
+        result = apply(Function::add, result, stretching(bias, x.shape));
     }
     return Value::of_operator(x.device(), x.dtype, x.shape, operands, [=](const View& out, const Epilogue& epilogue) {
         if (epilogue.tail)

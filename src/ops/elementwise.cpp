@@ -20,7 +20,6 @@ namespace {
 
 using Node = Expression::Node;
 
-constexpr int kMaxInputs = 8;
 constexpr std::size_t kKernelCopy = 1 << 20;  // bytes of a copy that are worth a kernel on CPU-like devices
 constexpr std::int64_t kCpuChunk = 8192;  // elements a work-item loops over on CPU-like devices: long enough to hide its start
 constexpr std::size_t kGpuGroup = 256;
@@ -169,8 +168,8 @@ void evaluate(const Expression& of, const View& out) {
     }
     const Steps steps = steps_of(expression);
     Plan plan = plan_of(steps, out);
-    if (plan.operands.size() > kMaxInputs + 1)
-        throw Unsupported(fmt::format("evaluate: wants an expression of at most {} inputs, got {}", kMaxInputs, plan.operands.size() - 1));
+    if (plan.operands.size() > kMostInputs + 1)
+        throw Unsupported(fmt::format("evaluate: wants an expression of at most {} inputs, got {}", kMostInputs, plan.operands.size() - 1));
     for (std::size_t i = 1; i < plan.operands.size(); ++i) require_same_device("evaluate", out, plan.operands[i].view);
     merge(out.shape, plan);
 

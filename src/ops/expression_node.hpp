@@ -22,6 +22,9 @@ struct Expression::Node {
     std::vector<double> parameters = {};
 };
 
+// What a kernel may grow to. All its arguments together have 1024 bytes (the least that OpenCL grants): 9 operands of 80, numbers of 8.
+constexpr int kMostInputs = 8, kMostNodes = 24, kMostNumbers = 16;
+
 /// Another node of the same kind over other inputs.
 Expression with_inputs(const Expression::Node& node, std::vector<Expression> inputs);
 

@@ -143,10 +143,10 @@ Value matmul(const View& a, const View& b, const Shape& shape, const std::option
         result = Expression::apply(Function::add, std::array{result, Expression(*bias)});
     }
     return Value::of_operator(a.device(), a.dtype, shape, operands, [=](const View& out, const Epilogue& epilogue) {
-        const Expression biased = bias ? result : Expression();
-        if (!epilogue.tail || !bias) return multiply(a, b, out, {epilogue.tail ? epilogue.tail : biased}, right);
-        if (const Expression all = with_result(epilogue.tail, result); fits_one_kernel(all)) return multiply(a, b, out, {all}, right);
-        multiply(a, b, out, {biased}, right);
+        if (!bias) return multiply(a, b, out, epilogue, right);
+        const Expression all = epilogue.tail ? with_result(epilogue.tail, result) : result;
+        if (fits_one_kernel(all)) return multiply(a, b, out, {all}, right);
+        multiply(a, b, out, {result}, right);
         apply_epilogue(epilogue, out);
     });
 }

@@ -39,9 +39,6 @@ struct Measure {
     }
 };
 
-// What a kernel may grow to. All its arguments together have 1024 bytes (the least that OpenCL grants): 9 operands of 80, numbers of 8.
-constexpr int kMostInputs = 8, kMostNodes = 24, kMostNumbers = 16;
-
 /// Held while values are looked at to be computed. One for all: a value may be taken up by another while a thread asks for it.
 std::recursive_mutex& values_mutex() {
     static auto* mutex = new std::recursive_mutex;
@@ -280,6 +277,9 @@ void Value::State::compute() {
 bool fits_one_kernel(const Expression& expression) { return fits(measure(expression)); }
 
 Expression over_views(const Expression& expression) {
+    bool has_values = false;
+    for_each_value(expression, [&](Value::State&) { has_values = true; });
+    if (!has_values) return expression;
     const std::scoped_lock lock(values_mutex());
     return Lowering().run(expression, nullptr);
 }

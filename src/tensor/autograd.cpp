@@ -139,15 +139,11 @@ Tensor Saved::get(std::string_view function) const {
 
 // ---- rules
 
-ops::Expression GradientContext::through_activation(std::size_t input, const ops::Expression& g, const ops::Expression& result) const {
+ops::Expression GradientContext::through_activation(std::size_t input, const ops::Expression& g, const ops::Expression& elements) const {
     const detail::Activation* activation = activations_[input];
-    if (activation == nullptr) return {};
-    const std::string_view name = ops::info(activation->function).name;
-    const Tensor x = activation->input.get(name), y = activation->result.get(name);
-    if (result && x.defined()) return {};
-    const std::array<ops::Expression, 1> inputs{x.defined() ? ops::Expression(x.value()) : ops::Expression()};
+    if (activation == nullptr || ops::info(activation->function).gradient_needs_input(0, 0)) return {};
     passed_[input] = true;
-    return ops::Expression::gradient(activation->function, 0, g, inputs, result || !y.defined() ? result : ops::Expression(y.value()), activation->parameters);
+    return ops::Expression::gradient(activation->function, 0, g, std::array{ops::Expression()}, elements, activation->parameters);
 }
 
 // ---- custom functions

@@ -1,7 +1,5 @@
 #include <declivity/ops/batch_norm.hpp>
 
-#include <array>
-
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/functions.hpp>
@@ -11,8 +9,6 @@
 
 namespace declivity {
 namespace {
-
-using ops::Expression;
 
 ops::View dense_or_none(const Tensor& tensor) { return tensor.defined() ? tensor.dense_view() : ops::View(); }
 ops::View view_or_none(const Tensor& tensor) { return tensor.defined() ? tensor.view() : ops::View(); }
@@ -44,15 +40,6 @@ ops::View beside(const Tensor& x, std::string_view name, const Tensor& channels)
     return view;
 }
 
-/// (C) as (C, 1, ...), which stretches over x.
-ops::View stretching(const ops::View& channels, int rank) {
-    Shape shape{channels.shape[0]};
-    for (int axis = 2; axis < rank; ++axis) shape.push_back(1);
-    return ops::reshaped(channels, shape);
-}
-
-Expression apply(Function function, const Expression& a, const Expression& b) { return Expression::apply(function, std::array{a, b}); }
-
 void check_running(const Tensor& x, const Tensor& mean, const Tensor& variance) {
     if (!mean.defined() || !variance.defined())
         throw ValueError("batch_norm: wants running statistics to evaluate with, got an undefined tensor");
@@ -65,9 +52,7 @@ Tensor evaluated(Tensor x, const Tensor& weight, const Tensor& bias, const Tenso
     check_running(x, mean, variance);
     const auto or_none = [&](std::string_view name, const Tensor& tensor) { return tensor.defined() ? beside(x, name, tensor) : ops::View(); };
     const auto use = grad_enabled() ? ops::OperandUse::variable : ops::OperandUse::constant;
-    const auto [factor, offset] = ops::batch_norm_fold(mean.dense_view(), variance.dense_view(), or_none("the weight", weight), or_none("the bias", bias), epsilon, use);
-    const Expression scaled = apply(Function::mul, x.value(), stretching(factor, x.rank()));
-    return Tensor(ops::Value(apply(Function::add, scaled, stretching(offset, x.rank())), x.device()));
+    return Tensor(ops::batch_norm(x.value(), ops::batch_norm_fold(mean.dense_view(), variance.dense_view(), or_none("the weight", weight), or_none("the bias", bias), epsilon, use)));
 }
 
 }  // namespace

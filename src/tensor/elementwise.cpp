@@ -84,7 +84,7 @@ Tensor elementwise(Function function, const std::vector<Tensor>& inputs, const s
         return gradients;
     };
     const Tensor out = differentiable(row.name, inputs, result, rule, is_composed(row) ? RuleKind::composed : RuleKind::opaque);
-    if (row.inputs == 1) out.state()->node->activation = detail::Activation{.function = function, .parameters = parameters, .input = saved[0], .result = saved_result};
+    if (row.inputs == 1) out.state()->node->activation = detail::Activation{.function = function, .parameters = parameters};
     return out;
 }
 

@@ -55,7 +55,6 @@ struct OutputInfo {
 struct Activation {
     ops::Function function;
     std::vector<double> parameters;
-    Saved input, result;  // those that the gradient mentions
 };
 
 /// One call of a differentiable function.

@@ -31,6 +31,8 @@ struct BatchNormFold {
 /// From running statistics; weight and bias may be none. With OperandUse::constant it is made once, and kept with the memory of the variance until
 /// one of the four is marked as written.
 DECLIVITY_API BatchNormFold batch_norm_fold(const View& mean, const View& variance, const View& weight, const View& bias, double epsilon, OperandUse use);
+/// x * factor + offset, an expression that a convolution before it takes up.
+DECLIVITY_API Value batch_norm(const Value& x, const BatchNormFold& fold);
 
 /// out = (x - mean) * scale * weight + bias; weight and bias may be none.
 DECLIVITY_API void batch_norm(const View& x, const View& mean, const View& scale, const View& weight, const View& bias, const View& out);

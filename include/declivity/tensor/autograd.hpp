@@ -54,10 +54,10 @@ class DECLIVITY_API GradientContext {
     /// Whether the gradient for this input is wanted; if not, the rule may leave it undefined.
     [[nodiscard]] bool needs(std::size_t input) const { return needs_[input]; }
 
-    /// Where an activation made this input and nobody watches it, a rule may go on through it on its way: from `g`, the gradient for
-    /// the input, this gives that for what went into the activation, and the rule must return it instead. Empty where there is nothing
-    /// to go through. With `result`, that stands for the result of the activation: of maxima, for one, each is an element of it.
-    [[nodiscard]] ops::Expression through_activation(std::size_t input, const ops::Expression& g, const ops::Expression& result = {}) const;
+    /// Where an activation made this input and nobody watches it, a rule that took some elements of it (maxima) may go on through the
+    /// activation by these alone: from `g`, their gradient, and themselves this gives that for what went into the activation there, and
+    /// the rule must return the gradient for all that went in. Empty where there is nothing to go through.
+    [[nodiscard]] ops::Expression through_activation(std::size_t input, const ops::Expression& g, const ops::Expression& elements) const;
 
     GradientContext(std::vector<Tensor> gradients, std::vector<bool> needs, std::vector<const detail::Activation*> activations)
         : gradients_(std::move(gradients)), needs_(std::move(needs)), activations_(std::move(activations)), passed_(activations_.size()) {}
