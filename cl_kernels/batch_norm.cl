@@ -7,7 +7,8 @@
 // x[n, c, l] with n in [0, N), c in [0, C), l in [0, L), dense.
 //
 // Sums over n and l run over the `positions` of a column, in two passes: chunk number s of `chunk` positions gives the
-// pair of parts parts[2 (s columns + column)], and one work-item a channel joins these.
+// pair of parts parts[2 (s columns + column)], and one work-item a channel joins these. Where a column is a channel and one chunk takes all its
+// positions, kernels named _whole do both, and what follows from the sums while the channel is still in the cache.
 //
 //   FORM     how columns lie:
 //            0 CPU-like, long planes: a column is a channel, its positions are (n, l), vectors along l.
@@ -184,40 +185,52 @@ ROW_GROUP_COMBINE(group_sum, REAL, ADDED)
         }                                                                                                     \
     }
 
+// Mean and sum of squared deviations of this work-item's column, for each of its lanes.
+static inline void group_statistics(const struct Sizes sizes, const struct RowGroup group, __local REAL* shared, __global const REAL* x, REAL* mean, REAL* squares) {
+    const long column = min(group.row, sizes.columns - 1), split = get_group_id(1);
+    const long first = split * sizes.chunk, end = min(sizes.positions, first + sizes.chunk);
+    REAL sum = 0, deviations = 0;
+    OVER_POSITIONS(sum += x[at])
+    const REAL m = group_sum(shared, group, sum) / (REAL)(end - first);
+    OVER_POSITIONS(deviations += (x[at] - m) * (x[at] - m))
+    *mean = m;
+    *squares = group_sum(shared, group, deviations);
+}
+
+// The sums of g and of g (x - mean), for each of its lanes.
+static inline void group_gradient_sums(const struct Sizes sizes, const struct RowGroup group, __local REAL* shared, __global const REAL* x,
+                                       __global const REAL* g, const REAL mean, REAL* sum, REAL* products) {
+    const long column = min(group.row, sizes.columns - 1), split = get_group_id(1);
+    const long first = split * sizes.chunk, end = min(sizes.positions, first + sizes.chunk);
+    REAL one = 0, two = 0;
+    OVER_POSITIONS(one += g[at]; two += g[at] * (x[at] - mean))
+    *sum = group_sum(shared, group, one);
+    *products = group_sum(shared, group, two);
+}
+
 __kernel void batch_norm_statistics(const struct Sizes sizes, const int lanes, const int lane_stride, __local REAL* shared,
                                     __global const REAL* restrict x_base, const long x_offset, __global REAL* restrict parts,
                                     const long parts_offset) {
-    __global const REAL* x = x_base + x_offset;
     const struct RowGroup group = row_group(lanes, lane_stride);
-    const long column = min(group.row, sizes.columns - 1), split = get_group_id(1);
-    const long first = split * sizes.chunk, end = min(sizes.positions, first + sizes.chunk);
-    REAL sum = 0, squares = 0;
-    OVER_POSITIONS(sum += x[at])
-    const REAL mean = group_sum(shared, group, sum) / (REAL)(end - first);
-    OVER_POSITIONS(squares += (x[at] - mean) * (x[at] - mean))
-    squares = group_sum(shared, group, squares);
+    REAL mean, squares;
+    group_statistics(sizes, group, shared, x_base + x_offset, &mean, &squares);
     if (group.lane != 0 || group.row >= sizes.columns) return;
-    parts[parts_offset + 2 * (split * sizes.columns + column)] = mean;
-    parts[parts_offset + 2 * (split * sizes.columns + column) + 1] = squares;
+    parts[parts_offset + 2 * (get_group_id(1) * sizes.columns + group.row)] = mean;
+    parts[parts_offset + 2 * (get_group_id(1) * sizes.columns + group.row) + 1] = squares;
 }
 
 __kernel void batch_norm_gradient_sums(const struct Sizes sizes, const int lanes, const int lane_stride, __local REAL* shared,
                                        __global const REAL* restrict x_base, const long x_offset, __global const REAL* restrict g_base,
                                        const long g_offset, __global const REAL* restrict mean_base, const long mean_offset,
                                        __global REAL* restrict parts, const long parts_offset) {
-    __global const REAL* x = x_base + x_offset;
-    __global const REAL* g = g_base + g_offset;
     const struct RowGroup group = row_group(lanes, lane_stride);
-    const long column = min(group.row, sizes.columns - 1), split = get_group_id(1);
-    const long first = split * sizes.chunk, end = min(sizes.positions, first + sizes.chunk);
-    const REAL mean = mean_base[mean_offset + column / (sizes.columns / sizes.C)];
-    REAL sum = 0, products = 0;
-    OVER_POSITIONS(sum += g[at]; products += g[at] * (x[at] - mean))
-    sum = group_sum(shared, group, sum);
-    products = group_sum(shared, group, products);
+    const long column = min(group.row, sizes.columns - 1);
+    REAL sum, products;
+    group_gradient_sums(sizes, group, shared, x_base + x_offset, g_base + g_offset, mean_base[mean_offset + column / (sizes.columns / sizes.C)],
+                        &sum, &products);
     if (group.lane != 0 || group.row >= sizes.columns) return;
-    parts[parts_offset + 2 * (split * sizes.columns + column)] = sum;
-    parts[parts_offset + 2 * (split * sizes.columns + column) + 1] = products;
+    parts[parts_offset + 2 * (get_group_id(1) * sizes.columns + column)] = sum;
+    parts[parts_offset + 2 * (get_group_id(1) * sizes.columns + column) + 1] = products;
 }
 
 #endif
@@ -240,13 +253,28 @@ __kernel void batch_norm_gradient_sums(const struct Sizes sizes, __global const 
 
 // ---- sums, second pass: global (C)
 
+#define STATISTICS_PARAMETERS                                                                                                     \
+    const REAL epsilon, const REAL momentum, const int running, __global REAL* restrict parts_base, const long parts_offset,      \
+        __global REAL* restrict means, const long means_offset, __global REAL* restrict scales, const long scales_offset,         \
+        __global REAL* restrict running_mean, const long running_mean_offset, __global REAL* restrict running_variance,           \
+        const long running_variance_offset
+#define STATISTICS_ARGUMENTS                                                                                              \
+    epsilon, momentum, running, parts_base, parts_offset, means, means_offset, scales, scales_offset, running_mean,       \
+        running_mean_offset, running_variance, running_variance_offset
+
 // running: bit 0, there is a running mean; bit 1, a running variance.
-__kernel void batch_norm_join_statistics(const struct Sizes sizes, const long splits, const REAL epsilon, const REAL momentum,
-                                         const int running, __global const REAL* restrict parts_base, const long parts_offset,
-                                         __global REAL* restrict means, const long means_offset, __global REAL* restrict scales,
-                                         const long scales_offset, __global REAL* restrict running_mean, const long running_mean_offset,
-                                         __global REAL* restrict running_variance, const long running_variance_offset) {
-    const long c = get_global_id(0), width = sizes.columns / sizes.C;
+static inline void finish_statistics(const long c, const REAL mean, const REAL squares, const long count, STATISTICS_PARAMETERS) {
+    means[means_offset + c] = mean;
+    scales[scales_offset + c] = d_rsqrt(squares / (REAL)count + epsilon);
+    if (running & 1) running_mean[running_mean_offset + c] += momentum * (mean - running_mean[running_mean_offset + c]);
+    if (running & 2) {
+        const REAL variance = squares / (REAL)(count - 1);
+        running_variance[running_variance_offset + c] += momentum * (variance - running_variance[running_variance_offset + c]);
+    }
+}
+
+static inline void join_statistics(const long c, const struct Sizes sizes, const long splits, STATISTICS_PARAMETERS) {
+    const long width = sizes.columns / sizes.C;
     REAL mean = 0, squares = 0;
     long count = 0;
     for (long split = 0; split < splits; ++split) {
@@ -257,20 +285,18 @@ __kernel void batch_norm_join_statistics(const struct Sizes sizes, const long sp
             count += more;
         }
     }
-    means[means_offset + c] = mean;
-    scales[scales_offset + c] = d_rsqrt(squares / (REAL)count + epsilon);
-    if (running & 1) running_mean[running_mean_offset + c] += momentum * (mean - running_mean[running_mean_offset + c]);
-    if (running & 2) {
-        const REAL variance = squares / (REAL)(count - 1);
-        running_variance[running_variance_offset + c] += momentum * (variance - running_variance[running_variance_offset + c]);
-    }
+    finish_statistics(c, mean, squares, count, STATISTICS_ARGUMENTS);
 }
 
-__kernel void batch_norm_join_gradient_sums(const struct Sizes sizes, const long splits, __global const REAL* restrict parts_base,
-                                            const long parts_offset, __global const REAL* restrict scales, const long scales_offset,
-                                            __global REAL* restrict weight_gradient, const long weight_gradient_offset,
-                                            __global REAL* restrict bias_gradient, const long bias_gradient_offset) {
-    const long c = get_global_id(0), width = sizes.columns / sizes.C;
+__kernel void batch_norm_join_statistics(const struct Sizes sizes, const long splits, STATISTICS_PARAMETERS) {
+    join_statistics(get_global_id(0), sizes, splits, STATISTICS_ARGUMENTS);
+}
+
+static inline void join_gradient_sums(const long c, const struct Sizes sizes, const long splits, __global const REAL* restrict parts_base,
+                                      const long parts_offset, __global const REAL* restrict scales, const long scales_offset,
+                                      __global REAL* restrict weight_gradient, const long weight_gradient_offset,
+                                      __global REAL* restrict bias_gradient, const long bias_gradient_offset) {
+    const long width = sizes.columns / sizes.C;
     REAL sum = 0, products = 0;
     for (long split = 0; split < splits; ++split) {
         __global const REAL* parts = parts_base + parts_offset + 2 * (split * sizes.columns + c * width);
@@ -281,6 +307,14 @@ __kernel void batch_norm_join_gradient_sums(const struct Sizes sizes, const long
     }
     bias_gradient[bias_gradient_offset + c] = sum;
     weight_gradient[weight_gradient_offset + c] = products * scales[scales_offset + c];
+}
+
+__kernel void batch_norm_join_gradient_sums(const struct Sizes sizes, const long splits, __global const REAL* restrict parts_base,
+                                            const long parts_offset, __global const REAL* restrict scales, const long scales_offset,
+                                            __global REAL* restrict weight_gradient, const long weight_gradient_offset,
+                                            __global REAL* restrict bias_gradient, const long bias_gradient_offset) {
+    join_gradient_sums(get_global_id(0), sizes, splits, parts_base, parts_offset, scales, scales_offset, weight_gradient,
+                       weight_gradient_offset, bias_gradient, bias_gradient_offset);
 }
 
 __kernel void batch_norm_scale(const REAL epsilon, __global const REAL* restrict variance, const long variance_offset,
@@ -299,6 +333,14 @@ __kernel void batch_norm_scale(const REAL epsilon, __global const REAL* restrict
 #define ONE(p) (p)[start + i]
 #if FORM != 2
 #define VECTOR(p) ROW_LOAD((p) + start + i)
+// From element i of the row to its end, by vectors that may reach as far as element `room`.
+#define REST_OF_ROW(to, VALUE, room)                                                                          \
+    for (; i + LANES <= end; i += LANES) row_store(VALUE(VECTOR), (to) + start + i);                          \
+    if (i < end && start + i + LANES <= (room)) {                                                             \
+        row_store_rest(VALUE(VECTOR), (to) + start + i, (int)(end - i));                                      \
+        i = end;                                                                                              \
+    }                                                                                                         \
+    for (; i < end; ++i) (to)[start + i] = VALUE(ONE);
 #define OVER_ELEMENTS(row_value, to, VALUE)                                                                   \
     const bool flat = sizes.L == 1;                                                                           \
     const long rows = flat ? sizes.N : sizes.N * sizes.C, length = flat ? sizes.C : sizes.L;                  \
@@ -318,12 +360,7 @@ __kernel void batch_norm_scale(const REAL epsilon, __global const REAL* restrict
         }                                                                                                     \
         const long c = channel;                                                                               \
         row_value;                                                                                            \
-        for (; i + LANES <= end; i += LANES) row_store(VALUE(VECTOR), (to) + start + i);          \
-        if (i < end && start + i + LANES <= rows * length) {                                                  \
-            row_store_rest(VALUE(VECTOR), (to) + start + i, (int)(end - i));                                  \
-            i = end;                                                                                          \
-        }                                                                                                     \
-        for (; i < end; ++i) (to)[start + i] = VALUE(ONE);                                                    \
+        REST_OF_ROW(to, VALUE, rows * length)                                                                 \
         channel = channel + 1 < sizes.C ? channel + 1 : 0;                                                    \
     }
 #define SPREAD const long each
@@ -377,3 +414,91 @@ __kernel void batch_norm_backward_input(const struct Sizes sizes, SPREAD, const 
         const REAL slope = of_batch ? weight_gradient[weight_gradient_offset + c] * scale * share : 0,
         dx, GRADIENT)
 }
+
+// ---- whole: columns are channels, one chunk. The parts are what a column's own work-items keep there between the two passes.
+
+// flags: bit 0, there is a weight; bit 1, of_batch; bit 2, dx is computed too (forms 0 and 2).
+#define BACKWARD_PARAMETERS                                                                                                           \
+    const int flags, __global const REAL *restrict x_base, const long x_offset, __global const REAL *restrict g_base,                 \
+        const long g_offset, __global const REAL *restrict means, const long means_offset, __global const REAL *restrict scales,      \
+        const long scales_offset, __global const REAL *restrict weights, const long weights_offset,                                   \
+        __global REAL *restrict weight_gradient, const long weight_gradient_offset, __global REAL *restrict bias_gradient,            \
+        const long bias_gradient_offset, __global REAL *restrict dx_base, const long dx_offset, __global REAL *restrict parts,        \
+        const long parts_offset
+
+#if FORM != 2
+
+ALONE void batch_norm_statistics_channels(const size_t id, const struct Sizes sizes, __global const REAL* restrict x_base, const long x_offset,
+                                          STATISTICS_PARAMETERS) {
+    batch_norm_statistics_part(id, 0, sizes, x_base, x_offset, parts_base, parts_offset);
+    const long first = FORM == 1 ? id * (long)COLUMNS : (long)id, end = FORM == 1 ? min(sizes.C, first + COLUMNS) : first + 1;
+    for (long c = first; c < end; ++c) join_statistics(c, sizes, 1, STATISTICS_ARGUMENTS);
+}
+
+// global (C) or (column blocks)
+__kernel void batch_norm_statistics_whole(const struct Sizes sizes, __global const REAL* restrict x_base, const long x_offset, STATISTICS_PARAMETERS) {
+    batch_norm_statistics_channels(get_global_id(0), sizes, x_base, x_offset, STATISTICS_ARGUMENTS);
+}
+
+ALONE void batch_norm_backward_channels(const size_t id, const struct Sizes sizes, BACKWARD_PARAMETERS) {
+    batch_norm_gradient_sums_part(id, 0, sizes, x_base, x_offset, g_base, g_offset, means, means_offset, parts, parts_offset);
+    const long first = FORM == 1 ? id * (long)COLUMNS : (long)id, last = FORM == 1 ? min(sizes.C, first + COLUMNS) : first + 1;
+    for (long c = first; c < last; ++c)
+        join_gradient_sums(c, sizes, 1, parts, parts_offset, scales, scales_offset, weight_gradient, weight_gradient_offset, bias_gradient,
+                           bias_gradient_offset);
+    if ((flags & 4) == 0) return;
+    __global const REAL* x = x_base + x_offset;
+    __global const REAL* g = g_base + g_offset;
+    __global REAL* dx = dx_base + dx_offset;
+#if FORM == 0
+    const REAL mean = means[means_offset + first], scale = scales[scales_offset + first];
+    const REAL factor = scale * (flags & 1 ? weights[weights_offset + first] : 1), share = flags & 2 ? 1 / (REAL)(sizes.N * sizes.L) : 0;
+    const REAL shift = bias_gradient[bias_gradient_offset + first] * share, slope = weight_gradient[weight_gradient_offset + first] * scale * share;
+    for (long n = 0; n < sizes.N; ++n) {
+        const long start = (n * sizes.C + first) * sizes.L, end = sizes.L;
+        long i = 0;
+        REST_OF_ROW(dx, GRADIENT, sizes.N * sizes.C * sizes.L)
+    }
+#endif
+}
+
+// global (C) or (column blocks)
+__kernel void batch_norm_backward_whole(const struct Sizes sizes, BACKWARD_PARAMETERS) {
+    batch_norm_backward_channels(get_global_id(0), sizes, flags, x_base, x_offset, g_base, g_offset, means, means_offset, scales, scales_offset, weights,
+                                 weights_offset, weight_gradient, weight_gradient_offset, bias_gradient, bias_gradient_offset, dx_base, dx_offset,
+                                 parts, parts_offset);
+}
+
+#else
+
+// global (column groups * local size)
+__kernel void batch_norm_statistics_whole(const struct Sizes sizes, const int lanes, const int lane_stride, __local REAL* shared,
+                                          __global const REAL* restrict x_base, const long x_offset, STATISTICS_PARAMETERS) {
+    const struct RowGroup group = row_group(lanes, lane_stride);
+    REAL mean, squares;
+    group_statistics(sizes, group, shared, x_base + x_offset, &mean, &squares);
+    if (group.lane != 0 || group.row >= sizes.C) return;
+    finish_statistics(group.row, mean, squares, sizes.positions, STATISTICS_ARGUMENTS);
+}
+
+__kernel void batch_norm_backward_whole(const struct Sizes sizes, const int lanes, const int lane_stride, __local REAL* shared, BACKWARD_PARAMETERS) {
+    __global const REAL* x = x_base + x_offset;
+    __global const REAL* g = g_base + g_offset;
+    __global REAL* dx = dx_base + dx_offset;
+    const struct RowGroup group = row_group(lanes, lane_stride);
+    const long column = min(group.row, sizes.C - 1), first = 0, end = sizes.positions;
+    REAL sum, products;
+    group_gradient_sums(sizes, group, shared, x, g, means[means_offset + column], &sum, &products);
+    if (group.row >= sizes.C) return;
+    const REAL scale = scales[scales_offset + column], mean = means[means_offset + column];
+    if (group.lane == 0) {
+        bias_gradient[bias_gradient_offset + column] = sum;
+        weight_gradient[weight_gradient_offset + column] = products * scale;
+    }
+    if ((flags & 4) == 0) return;
+    const REAL share = flags & 2 ? 1 / (REAL)(sizes.N * sizes.L) : 0;
+    const REAL factor = scale * (flags & 1 ? weights[weights_offset + column] : 1), shift = sum * share, slope = products * scale * scale * share;
+    OVER_POSITIONS(dx[at] = factor * (g[at] - shift - (x[at] - mean) * slope))
+}
+
+#endif

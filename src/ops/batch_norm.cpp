@@ -20,6 +20,7 @@ constexpr std::int64_t kColumnBlock = 64;
 constexpr std::int64_t kColumnChunk = 4096;   // most positions of a chunk of single columns, for the accuracy of plain sums
 constexpr std::int64_t kCpuShortPlane = 16;   // elements of a plane below which vectors run across columns
 constexpr std::int64_t kGpuShortPlane = 8;    // and neighbouring work-items
+constexpr std::int64_t kWholePlane = 256;     // elements of a plane from which a channel is worth going through alone, in strides of all channels
 constexpr std::int64_t kMostChunks = 65535;   // groups along the second axis that every driver takes
 
 /// As the kernel's struct.
@@ -35,6 +36,9 @@ struct Plan {
     bool cpu, short_planes;
     Sizes sizes;
     std::int64_t splits;
+
+    /// Whether one work-item or group has all of a channel, and one kernel does what otherwise takes several.
+    [[nodiscard]] bool whole() const { return splits == 1 && sizes.columns == sizes.c; }
 
     [[nodiscard]] Kernel kernel(const char* name) const {
         Defines defines = real_defines(dtype);
@@ -67,27 +71,26 @@ Plan plan_of(const View& x) {
     return plan;
 }
 
-/// The first pass of a sum: `buffers` of the inputs, then the parts.
-View launch_parts(const Plan& plan, const char* name, std::initializer_list<BufferArgument> buffers) {
+/// Two numbers for each column and chunk.
+View parts_of(const Plan& plan) { return View::make(plan.device, plan.dtype, {plan.splits, plan.sizes.columns, 2}); }
+
+/// A kernel that takes columns, or chunks of them: `arguments` are what follows the sizes.
+void launch_columns(const Plan& plan, const char* name, std::initializer_list<Argument> arguments) {
     const Kernel kernel = plan.kernel(name);
-    const View parts = View::make(plan.device, plan.dtype, {plan.splits, plan.sizes.columns, 2});
-    const BufferArgument out = parts.argument();
     const RowGroup group = row_group(plan.sizes.columns, plan.sizes.chunk, plan.short_planes, kernel);
     const std::int32_t lanes = group.lanes_argument(), stride = group.stride_argument();
     const LocalMemory shared{group.items() * size_of(plan.dtype)};
-    std::vector<Argument> arguments{plan.sizes};
+    std::vector<Argument> all{plan.sizes};
     Range range{.global = {0, to_size(plan.splits), 1}, .local = {1, 1, 1}};
     if (plan.cpu) {
         range.global[0] = to_size(plan.short_planes ? ceil_div(plan.sizes.columns, kCpuColumns) : plan.sizes.columns);
     } else {
         range.global[0] = to_size(ceil_div(plan.sizes.columns, group.rows)) * group.items();
         range.local[0] = group.items();
-        arguments.insert(arguments.end(), {Argument(lanes), Argument(stride), Argument(shared)});
+        all.insert(all.end(), {Argument(lanes), Argument(stride), Argument(shared)});
     }
-    arguments.insert(arguments.end(), buffers.begin(), buffers.end());
-    arguments.emplace_back(out);
-    launch(kernel, range, arguments);
-    return parts;
+    all.insert(all.end(), arguments);
+    launch(kernel, range, all);
 }
 
 /// An elementwise kernel: `flags` and `buffers` are what follows the chunk in its arguments.
@@ -149,12 +152,18 @@ void batch_norm_statistics(const View& x, double epsilon, const BatchNormRunning
     if (x.numel() / x.shape[1] < 2)
         throw ShapeError(fmt::format("{}: wants at least two elements a channel to train on, got {}", function, x.shape.str()));
     const Plan plan = plan_of(x);
-    const View parts = launch_parts(plan, "batch_norm_statistics", {x.argument()});
+    const View parts = parts_of(plan);
     const RealArguments reals(x.dtype, {epsilon, running.momentum});
     const std::int32_t has_running = (running.mean.buffer ? 1 : 0) | (running.variance.buffer ? 2 : 0);
+    const BufferArgument in = x.argument(), sums = parts.argument(), means = mean.argument(), scales = scale.argument();
+    const BufferArgument running_mean = or_else(running.mean, mean), running_variance = or_else(running.variance, scale);
+    if (plan.whole()) {
+        launch_columns(plan, "batch_norm_statistics_whole", {in, reals[0], reals[1], has_running, sums, means, scales, running_mean, running_variance});
+        return;
+    }
+    launch_columns(plan, "batch_norm_statistics", {in, sums});
     launch(plan.kernel("batch_norm_join_statistics"), one_each(plan.sizes.c),
-           {plan.sizes, plan.splits, reals[0], reals[1], has_running, parts.argument(), mean.argument(), scale.argument(),
-            or_else(running.mean, mean), or_else(running.variance, scale)});
+           {plan.sizes, plan.splits, reals[0], reals[1], has_running, sums, means, scales, running_mean, running_variance});
 }
 
 void batch_norm_scale(const View& variance, double epsilon, const View& scale) {
@@ -285,13 +294,20 @@ void batch_norm_backward(const View& x, const View& mean, const View& scale, con
         return;
     }
     const Plan plan = plan_of(x);
-    const View parts = launch_parts(plan, "batch_norm_gradient_sums", {x.argument(), result_gradient.argument(), mean.argument()});
-    launch(plan.kernel("batch_norm_join_gradient_sums"), one_each(plan.sizes.c),
-           {plan.sizes, plan.splits, parts.argument(), scale.argument(), weight_gradient.argument(), bias_gradient.argument()});
-    if (x_gradient.buffer)
-        launch_elements(plan, "batch_norm_backward_input", {weight.buffer ? 1 : 0, of_batch ? 1 : 0},
-                        {x.argument(), result_gradient.argument(), mean.argument(), scale.argument(), or_else(weight, mean),
-                         weight_gradient.argument(), bias_gradient.argument(), x_gradient.argument()});
+    const View parts = parts_of(plan);
+    const BufferArgument in = x.argument(), g = result_gradient.argument(), means = mean.argument(), scales = scale.argument();
+    const BufferArgument weights = or_else(weight, mean), sums = parts.argument(), dweight = weight_gradient.argument(), dbias = bias_gradient.argument();
+    const std::int32_t affine = weight.buffer ? 1 : 0, through_statistics = of_batch ? 1 : 0;
+    const bool with_elements = plan.whole() && x_gradient.buffer && plan.sizes.l >= kWholePlane;
+    if (plan.whole()) {
+        const std::int32_t flags = affine | through_statistics << 1 | (with_elements ? 4 : 0);
+        launch_columns(plan, "batch_norm_backward_whole", {flags, in, g, means, scales, weights, dweight, dbias, or_else(x_gradient, parts), sums});
+    } else {
+        launch_columns(plan, "batch_norm_gradient_sums", {in, g, means, sums});
+        launch(plan.kernel("batch_norm_join_gradient_sums"), one_each(plan.sizes.c), {plan.sizes, plan.splits, sums, scales, dweight, dbias});
+    }
+    if (x_gradient.buffer && !with_elements)
+        launch_elements(plan, "batch_norm_backward_input", {affine, through_statistics}, {in, g, means, scales, weights, dweight, dbias, x_gradient.argument()});
 }
 
 }  // namespace declivity::ops

@@ -36,6 +36,7 @@ inline const std::vector<BatchNormCase>& batch_norm_cases() {
         {.name = "planes", .shape = {3, 4, 5, 7}},
         {.name = "signals", .shape = {4, 2, 33}},
         {.name = "volumes", .shape = {2, 3, 2, 3, 5}},
+        {.name = "planes worth going through alone", .shape = {3, 5, 17, 19}},
         {.name = "many rows", .shape = {20'000, 37}, .large = true},
         {.name = "one channel", .shape = {100, 1, 50, 50}, .large = true},
         {.name = "early layer", .shape = {64, 32, 32, 32}, .large = true},
