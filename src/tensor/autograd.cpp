@@ -140,10 +140,13 @@ Tensor Saved::get(std::string_view function) const {
 // ---- rules
 
 ops::Expression GradientContext::through_activation(std::size_t input, const ops::Expression& g, const ops::Expression& elements) const {
-    const detail::Activation* activation = activations_[input];
-    if (activation == nullptr || ops::info(activation->function).gradient_needs_input(0, 0)) return {};
+    if (activations_[input] == nullptr) return {};
+    const std::shared_ptr<GradNode>& node = *activations_[input];
+    const detail::Activation& activation = *node->activation;
+    if (ops::info(activation.function).gradient_needs_input(0, 0)) return {};
     passed_[input] = true;
-    return ops::Expression::gradient(activation->function, 0, g, std::array{ops::Expression()}, elements, activation->parameters);
+    if (!retain_graph_ && node.use_count() == 1) node->rule = nullptr;
+    return ops::Expression::gradient(activation.function, 0, g, std::array{ops::Expression()}, elements, activation.parameters);
 }
 
 // ---- custom functions
@@ -310,21 +313,22 @@ class Backward {
                 pending.gradients[i] = zeros(node.outputs[i].shape, {node.outputs[i].dtype, node.outputs[i].device});
         std::vector<bool> needs;
         for (const Edge& edge : node.edges) needs.push_back(wanted(edge));
-        std::vector<const Activation*> activations;
-        for (const Edge& edge : node.edges) activations.push_back(passable(edge));
-        const GradientContext context(pending.gradients, needs, std::move(activations));
-        std::vector<Tensor> gradients = call(node, pending.gradients, needs, context);
+        std::vector<const std::shared_ptr<GradNode>*> activations;
+        for (const Edge& edge : node.edges) activations.push_back(passable(edge) ? &edge.node : nullptr);
+        // Given away, so that the rule may let go of them, unless gradients of gradients want to know them.
+        const std::vector<Tensor> incoming = request_.create_graph ? pending.gradients : std::vector<Tensor>();
+        const GradientContext context(std::move(pending.gradients), needs, std::move(activations), request_.retain_graph);
+        std::vector<Tensor> gradients = call(node, incoming, needs, context);
         if (!request_.retain_graph) node.rule = nullptr;
         for (std::size_t i = 0; i < node.edges.size(); ++i)
             if (needs[i] && gradients[i].defined()) send(context.passed(i) ? node.edges[i].node->edges.front() : node.edges[i], gradients[i]);
     }
 
-    /// The activation at the other end of an edge, if nobody sees the gradient for its result. Whatever else contributes to that
+    /// Whether there is an activation at the other end of an edge, and nobody sees the gradient for its result. Whatever else contributes to that
     /// gradient may go another way, since an activation's gradient is linear in it.
-    [[nodiscard]] const Activation* passable(const Edge& edge) const {
-        if (!edge.node || request_.create_graph || !edge.node->activation || !edge.node->rule) return nullptr;
-        if (!edge.node->outputs[edge.output].hooks.empty() || captured_nodes_.contains({edge.node.get(), edge.output})) return nullptr;
-        return &*edge.node->activation;
+    [[nodiscard]] bool passable(const Edge& edge) const {
+        if (!edge.node || request_.create_graph || !edge.node->activation || !edge.node->rule) return false;
+        return edge.node->outputs[edge.output].hooks.empty() && !captured_nodes_.contains({edge.node.get(), edge.output});
     }
 
     std::vector<Tensor> call(GradNode& node, const std::vector<Tensor>& incoming, const std::vector<bool>& needs, const GradientContext& context) {

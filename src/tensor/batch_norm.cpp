@@ -85,13 +85,14 @@ Tensor batch_norm(Tensor x, const Tensor& weight, const Tensor& bias, const Tens
     return differentiable("batch_norm", {x, weight, bias}, out,
                           [x = Saved(x), weight = Saved(weight), has_bias = bias.defined(), mean, scale, running,
                            training = options.training](const GradientContext& context) {
+        const ops::View g = context.take_gradient().dense_view();  // first: what it waits for needs memory of its own
         const ops::View input = x.get("batch_norm").dense_view();
         (void)running.get("batch_norm");
         const Tensor factor = weight.get("batch_norm");
         const ops::View dx = context.needs(0) ? ops::View::make(input.device(), input.dtype, input.shape) : ops::View();
         const ops::View dweight = ops::View::make(input.device(), input.dtype, scale.shape);
         const ops::View dbias = ops::View::make(input.device(), input.dtype, scale.shape);
-        ops::batch_norm_backward(input, mean, scale, dense_or_none(factor), training, context.gradient().dense_view(), dx, dweight, dbias);
+        ops::batch_norm_backward(input, mean, scale, dense_or_none(factor), training, g, dx, dweight, dbias);
         return std::vector{context.needs(0) ? Tensor(dx) : Tensor(), factor.defined() && context.needs(1) ? Tensor(dweight) : Tensor(),
                            has_bias && context.needs(2) ? Tensor(dbias) : Tensor()};
     });

@@ -31,9 +31,11 @@ Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options) {
     const auto& made_by = x.state()->node;
     const Saved maxima = made_by && made_by->activation ? Saved::result(out) : Saved();
     return differentiable("max_pool2d", {x}, out, [winners, parameters, from = in.shape, maxima](const GradientContext& context) {
-        ops::View g = context.gradient().dense_view();
+        Tensor incoming = context.take_gradient();
         if (maxima.intact())
-            if (const auto before = context.through_activation(0, g, maxima.get("max_pool2d").view())) g = ops::evaluate(before, g.device());
+            if (const auto before = context.through_activation(0, incoming.value(), maxima.get("max_pool2d").view()))
+                incoming = Tensor(ops::Value(before, incoming.device()));
+        const ops::View g = incoming.dense_view();
         const ops::View gradient = make_like(g, from, g.dtype);
         ops::max_pool2d_backward(g, winners, gradient, parameters);
         return std::vector{Tensor(gradient)};

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <declivity/ops/expression.hpp>
@@ -14,7 +15,7 @@
 namespace declivity {
 
 namespace detail {
-struct Activation;
+struct GradNode;
 }
 
 /// While one lives, functions of this thread record no graph.
@@ -51,24 +52,30 @@ class DECLIVITY_API GradientContext {
   public:
     /// The gradient of output `index`; zeros when nothing depended on it.
     [[nodiscard]] const Tensor& gradient(std::size_t index = 0) const { return gradients_[index]; }
+    /// The same, given away: where nobody else keeps it, its memory goes back as soon as the rule lets go, and an operator that it still waits for may
+    /// take up what the rule does with it.
+    [[nodiscard]] Tensor take_gradient(std::size_t index = 0) const { return std::exchange(gradients_[index], {}); }
     /// Whether the gradient for this input is wanted; if not, the rule may leave it undefined.
     [[nodiscard]] bool needs(std::size_t input) const { return needs_[input]; }
 
     /// Where an activation made this input and nobody watches it, a rule that took some elements of it (maxima) may go on through the
     /// activation by these alone: from `g`, their gradient, and themselves this gives that for what went into the activation there, and
-    /// the rule must return the gradient for all that went in. Empty where there is nothing to go through.
+    /// the rule must return the gradient for all that went in. What the activation had kept for its own rule is let go, where no other way leads
+    /// there. Empty where there is nothing to go through.
     [[nodiscard]] ops::Expression through_activation(std::size_t input, const ops::Expression& g, const ops::Expression& elements) const;
 
-    GradientContext(std::vector<Tensor> gradients, std::vector<bool> needs, std::vector<const detail::Activation*> activations)
-        : gradients_(std::move(gradients)), needs_(std::move(needs)), activations_(std::move(activations)), passed_(activations_.size()) {}
+    /// @param activations nodes that may be passed, null for other inputs
+    GradientContext(std::vector<Tensor> gradients, std::vector<bool> needs, std::vector<const std::shared_ptr<detail::GradNode>*> activations, bool retain_graph)
+        : gradients_(std::move(gradients)), needs_(std::move(needs)), activations_(std::move(activations)), passed_(activations_.size()), retain_graph_(retain_graph) {}
     /// Whether the rule went through the activation before this input.
     [[nodiscard]] bool passed(std::size_t input) const { return passed_[input]; }
 
   private:
-    std::vector<Tensor> gradients_;
+    mutable std::vector<Tensor> gradients_;
     std::vector<bool> needs_;
-    std::vector<const detail::Activation*> activations_;
+    std::vector<const std::shared_ptr<detail::GradNode>*> activations_;
     mutable std::vector<bool> passed_;
+    bool retain_graph_;
 };
 
 /// From the gradients of the outputs to those of the inputs, in their order; undefined where none flows.
