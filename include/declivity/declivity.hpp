@@ -18,6 +18,7 @@
 #include <declivity/runtime/launch.hpp>
 #include <declivity/runtime/profiler.hpp>
 #include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/checkpoint.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <declivity/tensor/tensor.hpp>

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
@@ -20,29 +21,51 @@ struct Generator {
     View state;  // seed and base, on the device
 };
 
-struct Generators {
-    std::mutex mutex;
+/// New memory each time: calls made before keep the old seed, whenever they are launched.
+void set(Generator& generator, const Device& device, const RandomPosition& position) {
+    generator.position = position;
+    generator.state = View::make(device, DType::i64, {2});
+    const std::array<std::uint64_t, 2> values{position.seed, 0};
+    upload(generator.state.buffer, 0, std::as_bytes(std::span(values)));
+}
+
+}  // namespace
+
+struct RandomSnapshot::Streams {
     std::uint64_t seed = 0;
     std::map<const void*, Generator> by_device;
 
-    static Generators& instance() {
-        static auto* generators = new Generators;  // never destroyed, as the devices
-        return *generators;
-    }
-    /// The caller holds the mutex.
     Generator& of(const Device& device) {
         Generator& generator = by_device[&device.state()];
         if (!generator.state.buffer) set(generator, device, {seed, 0});
         return generator;
     }
-    /// New memory each time: calls made before keep the old seed, whenever they are launched.
-    static void set(Generator& generator, const Device& device, const RandomPosition& position) {
-        generator.position = position;
-        generator.state = View::make(device, DType::i64, {2});
-        const std::array<std::uint64_t, 2> values{position.seed, 0};
-        upload(generator.state.buffer, 0, std::as_bytes(std::span(values)));
+    RandomCall take(const Device& device, std::int64_t blocks) {
+        Generator& generator = of(device);
+        const RandomCall call{generator.state, static_cast<std::int64_t>(generator.position.offset)};
+        generator.position.offset += static_cast<std::uint64_t>(blocks);
+        return call;
     }
 };
+
+namespace {
+
+/// Those of the process.
+struct Generators {
+    std::mutex mutex;
+    RandomSnapshot::Streams streams;
+
+    static Generators& instance() {
+        static auto* generators = new Generators;  // never destroyed, as the devices
+        return *generators;
+    }
+};
+
+/// Those that this thread draws from instead, or null.
+RandomSnapshot::Streams*& replayed() {
+    thread_local RandomSnapshot::Streams* streams = nullptr;
+    return streams;
+}
 
 /// The largest number of this type below `high`.
 double below(DType dtype, double high) {
@@ -78,32 +101,45 @@ RandomLaunch::RandomLaunch(const View& out) {
 std::int64_t numbers_per_block(DType dtype) { return dtype == DType::f64 ? 2 : 4; }
 
 RandomCall take_random(const Device& device, DType dtype, std::int64_t count) {
+    const std::int64_t blocks = ceil_div(count, numbers_per_block(dtype));
+    if (replayed() != nullptr) return replayed()->take(device, blocks);
     auto& generators = Generators::instance();
     const std::scoped_lock lock(generators.mutex);
-    Generator& generator = generators.of(device);
-    const RandomCall call{generator.state, static_cast<std::int64_t>(generator.position.offset)};
-    generator.position.offset += static_cast<std::uint64_t>(ceil_div(count, numbers_per_block(dtype)));
-    return call;
+    return generators.streams.take(device, blocks);
 }
 
 RandomPosition random_position(const Device& device) {
     auto& generators = Generators::instance();
     const std::scoped_lock lock(generators.mutex);
-    return generators.of(device).position;
+    return generators.streams.of(device).position;
 }
 
 void set_random_position(const Device& device, const RandomPosition& position) {
     auto& generators = Generators::instance();
     const std::scoped_lock lock(generators.mutex);
-    Generators::set(generators.of(device), device, position);
+    set(generators.streams.of(device), device, position);
 }
 
 void seed_all(std::uint64_t seed) {
     auto& generators = Generators::instance();
     const std::scoped_lock lock(generators.mutex);
-    generators.seed = seed;
-    for (auto& [key, generator] : generators.by_device) Generators::set(generator, generator.state.device(), {seed, 0});
+    generators.streams.seed = seed;
+    for (auto& [key, generator] : generators.streams.by_device) set(generator, generator.state.device(), {seed, 0});
 }
+
+RandomSnapshot::RandomSnapshot() {
+    if (replayed() != nullptr) {
+        streams_ = std::make_shared<const Streams>(*replayed());
+        return;
+    }
+    auto& generators = Generators::instance();
+    const std::scoped_lock lock(generators.mutex);
+    streams_ = std::make_shared<const Streams>(generators.streams);
+}
+
+RandomReplay::RandomReplay(const RandomSnapshot& snapshot)
+    : streams_(std::make_unique<RandomSnapshot::Streams>(snapshot.streams())), before_(std::exchange(replayed(), streams_.get())) {}
+RandomReplay::~RandomReplay() { replayed() = before_; }
 
 void random_uniform(const View& out, double low, double high, const RandomCall& random) {
     fill_random(out, 0, low, high - low, std::max(low, below(out.dtype, high)), random);

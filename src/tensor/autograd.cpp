@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
@@ -47,6 +48,7 @@ GradNode::~GradNode() {
         for (Edge& edge : edges)
             if (edge.node) list.push_back(std::move(edge.node));
         rule = nullptr;
+        again = nullptr;
     });
 }
 
@@ -95,6 +97,7 @@ std::vector<Tensor> differentiable(std::string_view name, const std::vector<Tens
     node->sequence = detail::next_sequence();
     node->kind = kind;
     node->rule = std::move(rule);
+    node->scope = Scope::path();
     for (const Tensor& input : inputs) node->edges.push_back(detail::edge_of(input));
     for (std::size_t i = 0; i < tensors.size(); ++i) {
         node->outputs.push_back({tensors[i].shape(), tensors[i].dtype(), tensors[i].device()});
@@ -183,6 +186,18 @@ std::vector<Tensor> CustomFunction::operator()(const std::vector<Tensor>& inputs
 namespace detail {
 namespace {
 
+/// While one lives, functions of this thread record a graph.
+class Recording {
+  public:
+    Recording() : before_(std::exchange(recording, true)) {}
+    ~Recording() { recording = before_; }
+    Recording(const Recording&) = delete;
+    Recording& operator=(const Recording&) = delete;
+
+  private:
+    bool before_;
+};
+
 /// Gradients on their way to one node.
 struct Pending {
     std::shared_ptr<GradNode> node;
@@ -198,7 +213,11 @@ class Backward {
         std::optional<NoGrad> no_grad;
         if (!request_.create_graph) no_grad.emplace();
         start();
-        if (!request_.accumulate) mark_needed();
+        if (!request_.accumulate) {
+            std::vector<GradNode*> first;
+            for (const auto& [sequence, pending] : ready_) first.push_back(pending.node.get());
+            mark_needed(std::move(first));
+        }
         while (!ready_.empty()) {
             Pending pending = std::move(ready_.extract(ready_.begin()).mapped());
             visit(*pending.node, pending);
@@ -250,10 +269,8 @@ class Backward {
     }
 
     /// Finds the nodes from which a path leads to an input of grad(): only these are visited.
-    void mark_needed() {
+    void mark_needed(std::vector<GradNode*> stack) {
         std::map<std::uint64_t, GradNode*> reachable;  // by age: all that a node leads to is older
-        std::vector<GradNode*> stack;
-        for (const auto& [sequence, pending] : ready_) stack.push_back(pending.node.get());
         while (!stack.empty()) {
             GradNode* node = stack.back();
             stack.pop_back();
@@ -305,9 +322,11 @@ class Backward {
                 for (const std::size_t input : found->second) captured_[input] = gradient;
         }
         if (!request_.accumulate && !needed_.contains(&node)) return;
-        if (!node.rule)
+        if (!node.rule && !node.again)
             throw ValueError(fmt::format("backward of {}: the graph was used up by an earlier backward; pass retain_graph to the "
                                          "first one to go through it again", node.name));
+        const ResumedScope resumed(node.scope);
+        if (node.again) return visit_again(node, pending.gradients);
         for (std::size_t i = 0; i < node.outputs.size(); ++i)
             if (!pending.gradients[i].defined())
                 pending.gradients[i] = zeros(node.outputs[i].shape, {node.outputs[i].dtype, node.outputs[i].device});
@@ -322,6 +341,27 @@ class Backward {
         if (!request_.retain_graph) node.rule = nullptr;
         for (std::size_t i = 0; i < node.edges.size(); ++i)
             if (needs[i] && gradients[i].defined()) send(context.passed(i) ? node.edges[i].node->edges.front() : node.edges[i], gradients[i]);
+    }
+
+    /// Calls a checkpointed function once more and goes on through what that recorded, which is younger than all that is left: contributions come
+    /// in the order in which they would have come without a checkpoint.
+    void visit_again(GradNode& node, const std::vector<Tensor>& gradients) {
+        std::vector<Tensor> outputs;
+        {
+            const Recording on;
+            outputs = node.again();
+        }
+        if (!request_.retain_graph) node.again = nullptr;
+        std::vector<Edge> edges;
+        for (const Tensor& output : outputs) edges.push_back(edge_of(output));
+        if (!request_.accumulate) {
+            std::vector<GradNode*> first;
+            for (const Edge& edge : edges)
+                if (edge.node) first.push_back(edge.node.get());
+            mark_needed(std::move(first));
+        }
+        for (std::size_t i = 0; i < edges.size(); ++i)
+            if (gradients[i].defined() && wanted(edges[i])) send(edges[i], gradients[i]);
     }
 
     /// Whether there is an activation at the other end of an edge, and nobody sees the gradient for its result. Whatever else contributes to that

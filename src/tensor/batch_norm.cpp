@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "halves.hpp"
+#include "tensor_state.hpp"
 
 namespace declivity {
 namespace {
@@ -61,6 +62,7 @@ Tensor batch_norm(Tensor x, const Tensor& weight, const Tensor& bias, const Tens
                   const BatchNormOptions& options) {
     if (!x.defined()) throw ValueError("batch_norm: wants a tensor, got an undefined one");
     check_options(options);
+    if (options.training && detail::running_again() && (running_mean.defined() || running_variance.defined())) return batch_norm(std::move(x), weight, bias, {}, {}, options);
     if (is_half(x.dtype())) return batch_norm_of_half(x, weight, bias, running_mean, running_variance, options);
     if (x.rank() < 2) throw ShapeError(fmt::format("batch_norm: wants at least 2 axes (N, C, ...) as x, got {}", x.shape().str()));
     if (!options.training && !recorded({x, weight, bias})) return evaluated(std::move(x), weight, bias, running_mean, running_variance, options.epsilon);

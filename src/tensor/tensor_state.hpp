@@ -66,9 +66,14 @@ struct GradNode {
     GradientRule rule;           // empty once it was used up
     RuleKind kind = RuleKind::opaque;
     std::optional<Activation> activation;
+    std::function<std::vector<Tensor>()> again;  // in place of a rule: calls the function once more, recorded in full
+    std::string scope;           // of the call
 
     ~GradNode();
 };
+
+/// Whether a checkpointed function is called again for its gradients: what it did beside its results it must not do twice.
+bool running_again();
 
 /// For functions that take a tensor apart before they do anything else.
 inline void require_defined(std::string_view function, const Tensor& tensor) {

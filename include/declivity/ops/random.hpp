@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include <declivity/ops/view.hpp>
 
@@ -26,6 +27,31 @@ DECLIVITY_API RandomPosition random_position(const Device& device);
 DECLIVITY_API void set_random_position(const Device& device, const RandomPosition& position);
 /// The seed of devices that had none set, and of all that have: their positions start at 0 again.
 DECLIVITY_API void seed_all(std::uint64_t seed);
+
+/// Where the generators of all devices stood when it was made, to draw the same numbers again.
+class DECLIVITY_API RandomSnapshot {
+  public:
+    RandomSnapshot();
+
+    struct Streams;
+    [[nodiscard]] const Streams& streams() const { return *streams_; }
+
+  private:
+    std::shared_ptr<const Streams> streams_;
+};
+
+/// While one lives, calls of this thread draw the numbers that follow a snapshot, and leave the devices' generators alone.
+class DECLIVITY_API RandomReplay {
+  public:
+    explicit RandomReplay(const RandomSnapshot& snapshot);
+    ~RandomReplay();
+    RandomReplay(const RandomReplay&) = delete;
+    RandomReplay& operator=(const RandomReplay&) = delete;
+
+  private:
+    std::unique_ptr<RandomSnapshot::Streams> streams_;
+    RandomSnapshot::Streams* before_;
+};
 
 /// out = low + (high - low) u, u uniform in [0, 1). Dense, f32 or f64.
 DECLIVITY_API void random_uniform(const View& out, double low, double high, const RandomCall& random);
