@@ -36,9 +36,16 @@ Tensor Module::operator()(Tensor of) {
     const Scope scope(name_.empty() ? type_name() : name_);
     const Tensor x = std::move(of);  // let go of at the end of this call, not of the caller's expression
     if (!x.defined()) throw ValueError(fmt::format("{}: wants a tensor, got an undefined one", type_name()));
+    if (!placed_) place();
     Tensor out = forward(x);
     if (observer != nullptr) (*observer)(Scope::path(), *this, x, out);
     return out;
+}
+
+void Module::place() {
+    for (const auto* tensors : {&parameters_, &buffers_})
+        for (const NamedTensor& one : *tensors) one.tensor.value().view().buffer.move_to_scope(Scope::path());
+    placed_ = true;
 }
 
 std::int64_t Module::multiply_adds(const Shape&, const Shape&) const { return 0; }
@@ -106,13 +113,20 @@ std::vector<std::pair<std::string, Module*>> Module::children() const {
     return out;
 }
 
+void Module::forget_places() {
+    placed_ = false;
+    for (const auto& [name, child] : children_) child->forget_places();
+}
+
 void Module::to(const Device& device) {
     const NoGrad no_grad;
+    forget_places();
     for (NamedTensor& one : state_dict()) one.tensor.assign(one.tensor.to(device));
 }
 
 void Module::to(DType dtype) {
     const NoGrad no_grad;
+    forget_places();
     for (NamedTensor& one : state_dict())
         if (is_floating(one.tensor.dtype())) one.tensor.assign(one.tensor.to(dtype));
 }

@@ -71,6 +71,7 @@ void Optimizer::add(const std::vector<Tensor>& parameters, double learning_rate,
         if (!seen.insert(parameter.state().get()).second)
             throw ValueError(fmt::format("Optimizer: wants each parameter once, got one of shape {} twice", parameter.shape().str()));
     }
+    const Scope scope("optimizer");  // whose memory it is
     Group group;
     group.parameters = parameters;
     group.slot_names = std::move(slots);

@@ -56,6 +56,10 @@ void Buffer::keep(const std::string& name, std::shared_ptr<const void> value, st
     replaced = std::exchange(block_->kept[name], std::move(value));
 }
 
+void Buffer::move_to_scope(std::string_view scope) const {
+    if (block_->slab != nullptr) block_->device.pool.move_to_scope(*block_, scope);
+}
+
 void Buffer::add_reader(const std::weak_ptr<PendingReader>& reader) const {
     if (!block_) return;
     const std::lock_guard lock(block_->readers_mutex);

@@ -229,8 +229,23 @@ Device Device::select(std::string_view what) { return find("Device::select", wha
 const DeviceInfo& Device::info() const { return state_->info; }
 Family Device::family() const { return state_->family; }
 MemoryFigures Device::memory() const { return state_->pool.figures(); }
+std::vector<ScopeMemory> Device::memory_by_scope() const { return state_->pool.by_scope(); }
 void Device::reset_peak_memory() const { state_->pool.reset_peak(); }
 void Device::release_cached_memory() const { state_->pool.release_cached(); }
 void Device::synchronize() const { state_->finish(); }
+
+std::string memory_summary(const Device& device) {
+    const MemoryFigures figures = device.memory();
+    std::string out = fmt::format("memory of '{}': {} in use, {} cached, {} at most\n", device.name(), detail::readable_bytes(figures.in_use),
+                                  detail::readable_bytes(figures.cached), detail::readable_bytes(figures.peak));
+    const auto scopes = device.memory_by_scope();
+    std::size_t width = 6;
+    for (const ScopeMemory& one : scopes) width = std::max(width, one.scope.empty() ? std::string_view("outside of modules").size() : one.scope.size());
+    out += fmt::format("{:<{}}  {:>10}  {:>7}  {:>5}\n", "module", width, "in use", "blocks", "%");
+    for (const ScopeMemory& one : scopes)
+        out += fmt::format("{:<{}}  {:>10}  {:>7}  {:>5.1f}\n", one.scope.empty() ? "outside of modules" : one.scope, width, detail::readable_bytes(one.bytes), one.blocks,
+                           100 * static_cast<double>(one.bytes) / static_cast<double>(figures.in_use));
+    return out;
+}
 
 }  // namespace declivity

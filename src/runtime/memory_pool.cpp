@@ -4,9 +4,11 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <string_view>
 
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 
 #include "device_state.hpp"
@@ -42,6 +44,13 @@ bool ran_out(cl_int status) {
 }
 
 }  // namespace
+
+std::string readable_bytes(std::uint64_t bytes) {
+    const auto number = static_cast<double>(bytes);
+    if (bytes < 1024) return fmt::format("{} B", bytes);
+    if (number < 0x1p20) return fmt::format("{:.1f} KiB", number / 0x1p10);
+    return number < 0x1p30 ? fmt::format("{:.1f} MiB", number / 0x1p20) : fmt::format("{:.2f} GiB", number / 0x1p30);
+}
 
 Block::~Block() {
     if (slab != nullptr) device.pool.release(*this);
@@ -89,7 +98,7 @@ std::shared_ptr<Block> MemoryPool::take(std::size_t bytes, std::size_t reserved)
         slab.parts[part.offset + reserved] = {part.size - reserved, true};
         free_.insert({part.size - reserved, &slab, part.offset + reserved, part.slab_number});
     }
-    slab.parts[part.offset] = {reserved, false};
+    slab.parts[part.offset] = {reserved, false, Scope::path()};
     auto block = std::make_shared<Block>(device_, &slab, slab.memory, part.offset, bytes);
     block->reserved = reserved;
     return block;
@@ -101,6 +110,7 @@ std::shared_ptr<Block> MemoryPool::take_transfer(std::size_t bytes, std::size_t 
     auto block = std::make_shared<Block>(device_, found->slab, found->slab->memory, found->offset, bytes);
     block->reserved = reserved;
     block->readers_done = found->readers_done;
+    found->slab->parts.at(found->offset).scope = Scope::path();
     transfer_cache_.erase(found);
     return block;
 }
@@ -199,6 +209,40 @@ void MemoryPool::give_part_back(Slab& slab, std::size_t offset) {
     free_.insert({part->second.size, &slab, part->first, number});
 }
 
+std::vector<ScopeMemory> MemoryPool::by_scope_locked() const {
+    std::map<std::string_view, ScopeMemory> sums;
+    for (const auto& [key, slab] : slabs_)
+        for (const auto& [offset, part] : slab.second->parts) {
+            if (part.free) continue;
+            ScopeMemory& sum = sums[part.scope];
+            sum.bytes += part.size;
+            ++sum.blocks;
+        }
+    // Parts that wait for the next batch are cached, not in use.
+    for (const TransferPart& part : transfer_cache_) {
+        ScopeMemory& sum = sums[part.slab->parts.at(part.offset).scope];
+        sum.bytes -= part.reserved;
+        --sum.blocks;
+    }
+    std::vector<ScopeMemory> out;
+    for (auto& [scope, sum] : sums) {
+        sum.scope = scope;
+        if (sum.blocks > 0) out.push_back(std::move(sum));
+    }
+    std::ranges::stable_sort(out, std::greater<>(), &ScopeMemory::bytes);
+    return out;
+}
+
+std::vector<ScopeMemory> MemoryPool::by_scope() const {
+    const std::scoped_lock lock(mutex_);
+    return by_scope_locked();
+}
+
+void MemoryPool::move_to_scope(const Block& block, std::string_view scope) {
+    const std::scoped_lock lock(mutex_);
+    block.slab->parts.at(block.offset).scope = scope;
+}
+
 MemoryFigures MemoryPool::figures() const {
     const std::scoped_lock lock(mutex_);
     MemoryFigures figures = figures_;
@@ -239,11 +283,17 @@ void MemoryPool::release_cached_locked() {
 }
 
 void MemoryPool::throw_exhausted(std::size_t bytes) const {
+    constexpr std::size_t named = 5;
+    std::string holders;
+    const auto scopes = by_scope_locked();
+    for (std::size_t i = 0; i < std::min(named, scopes.size()); ++i)
+        holders += fmt::format("{}{} {}", i == 0 ? "" : ", ", scopes[i].scope.empty() ? "outside of modules" : scopes[i].scope, readable_bytes(scopes[i].bytes));
+    if (scopes.size() > named) holders += " and others";
     throw OutOfMemory(fmt::format(
-        "memory pool of '{}': wants {} bytes, and the device gives no more; in use {} bytes, cached {} bytes, peak {} "
-        "bytes, device memory {} bytes, largest single buffer {} bytes. A smaller batch needs less",
-        device_.info.name, bytes, figures_.in_use, total_ - figures_.in_use, figures_.peak, device_.info.global_memory,
-        device_.info.max_allocation));
+        "memory pool of '{}': wants {} bytes, and the device gives no more; in use {} bytes, cached {} bytes, peak {} bytes, device memory {} bytes, "
+        "largest single buffer {} bytes. {}{}{}A smaller batch needs less, and so do checkpoint() around parts of the network and storage as f16 or bf16",
+        device_.info.name, bytes, figures_.in_use, total_ - figures_.in_use, figures_.peak, device_.info.global_memory, device_.info.max_allocation,
+        holders.empty() ? "" : "Most is held by: ", holders, holders.empty() ? "" : ". "));
 }
 
 }  // namespace declivity::detail

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -29,6 +30,7 @@ struct Slab {
     struct Part {
         std::size_t size = 0;
         bool free = true;
+        std::string scope = {};  // in which it was handed out
     };
     std::map<std::size_t, Part> parts;  // by offset
 };
@@ -58,6 +60,9 @@ struct Block {
     std::atomic<bool> has_readers{false};
 };
 
+/// As "1.5 GiB" or "800 B".
+std::string readable_bytes(std::uint64_t bytes);
+
 /// Best fit with merging of free neighbours. Thread-safe.
 class MemoryPool {
   public:
@@ -66,6 +71,9 @@ class MemoryPool {
     std::shared_ptr<Block> allocate(std::size_t bytes, BufferUse use);
     void release(Block& block) noexcept;
     MemoryFigures figures() const;
+    std::vector<ScopeMemory> by_scope() const;
+    /// Counts the block among those of another scope.
+    void move_to_scope(const Block& block, std::string_view scope);
     void reset_peak();
     void release_cached();
 
@@ -88,6 +96,7 @@ class MemoryPool {
     std::size_t largest() const;
     void give_part_back(Slab& slab, std::size_t offset);
     void release_cached_locked();
+    std::vector<ScopeMemory> by_scope_locked() const;
     [[noreturn]] void throw_exhausted(std::size_t bytes) const;
     void count(std::size_t reserved);
 

@@ -2,11 +2,14 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <declivity/runtime/buffer.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/interop.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <tests/support/devices.hpp>
@@ -158,6 +161,56 @@ TEST_CASE("pool: an exhausted device is reported with the pool's figures, and go
     upload(fits, 0, bytes);
     read(fits, 0, back);
     CHECK(back == bytes);
+}
+
+TEST_CASE("pool: memory in use is known by scope, and named when it runs out") {
+    const Device device = pooled("64M");
+    const auto bytes_of = [&](std::string_view scope) {
+        for (const ScopeMemory& one : device.memory_by_scope())
+            if (one.scope == scope) return std::pair(one.bytes, one.blocks);
+        return std::pair(std::uint64_t{0}, std::int64_t{0});
+    };
+    const Buffer outside(device, 3 * kMega);
+    std::optional<Buffer> first, second, ahead;
+    {
+        const Scope net("Net");
+        {
+            const Scope layer("conv1");
+            first.emplace(device, 20 * kMega);
+            second.emplace(device, 10 * kMega);
+        }
+        ahead.emplace(device, 1 * kMega, BufferUse::transfer);
+    }
+    CHECK(bytes_of("Net/conv1") == std::pair(std::uint64_t{30 * kMega}, std::int64_t{2}));
+    CHECK(bytes_of("Net") == std::pair(std::uint64_t{1 * kMega}, std::int64_t{1}));
+    CHECK(bytes_of("") == std::pair(std::uint64_t{3 * kMega}, std::int64_t{1}));
+    CHECK(device.memory_by_scope().front().scope == "Net/conv1");
+    const std::string summary = memory_summary(device);
+    CAPTURE(summary);
+    CHECK(summary.find("34.0 MiB in use, 30.0 MiB cached, 34.0 MiB at most") != std::string::npos);
+    CHECK(summary.find("Net/conv1             30.0 MiB        2   88.2\n") != std::string::npos);
+    CHECK(summary.find("outside of modules     3.0 MiB        1    8.8\n") != std::string::npos);
+    try {
+        const Buffer more(device, 40 * kMega);
+        FAIL("nothing was thrown");
+    } catch (const OutOfMemory& error) {
+        const std::string message = error.what();
+        CAPTURE(message);
+        CHECK(message.find("Most is held by: Net/conv1 30.0 MiB, outside of modules 3.0 MiB, Net 1.0 MiB. ") != std::string::npos);
+        CHECK(message.find("checkpoint()") != std::string::npos);
+    }
+    second->move_to_scope("Net/conv2");
+    CHECK(bytes_of("Net/conv1").first == 20 * kMega);
+    CHECK(bytes_of("Net/conv2").first == 10 * kMega);
+    first.reset();
+    ahead.reset();  // kept for the next batch, not in use
+    CHECK(bytes_of("Net/conv1").first == 0);
+    CHECK(bytes_of("Net").first == 0);
+    {
+        const Scope other("other");
+        ahead.emplace(device, 1 * kMega, BufferUse::transfer);
+    }
+    CHECK(bytes_of("other").first == 1 * kMega);
 }
 
 TEST_CASE("pool: a device that refuses memory is asked for less, then reported") {

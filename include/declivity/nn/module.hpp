@@ -92,6 +92,8 @@ class DECLIVITY_API Module {
     void add_child(std::string_view name, std::unique_ptr<Module> module);
 
   private:
+    void place();
+    void forget_places();
     void check_name(std::string_view name) const;
     void collect(std::string_view prefix, std::vector<NamedTensor>* parameters, std::vector<NamedTensor>* buffers) const;
 
@@ -100,6 +102,7 @@ class DECLIVITY_API Module {
     std::vector<NamedTensor> buffers_;
     std::vector<std::pair<std::string, std::unique_ptr<Module>>> children_;
     bool training_ = true;
+    bool placed_ = false;  // its tensors count as memory of its scope
 };
 
 /// While one lives, it is told of every module call of this thread, after the call: the path of scopes, the module, what

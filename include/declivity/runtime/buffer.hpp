@@ -4,8 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <span>
+#include <string>
+#include <string_view>
 
 #include <declivity/runtime/device.hpp>
 #include <declivity/runtime/event.hpp>
@@ -56,6 +57,9 @@ class DECLIVITY_API Buffer {
     [[nodiscard]] std::shared_ptr<const void> kept(const std::string& name) const;
     /// @param made_from version() before the value was made; if the contents were marked as written since, nothing is kept
     void keep(const std::string& name, std::shared_ptr<const void> value, std::uint64_t made_from) const;
+
+    /// Counts the memory among that of a scope, see Device::memory_by_scope().
+    void move_to_scope(std::string_view scope) const;
 
     void add_reader(const std::weak_ptr<PendingReader>& reader) const;
     /// Launches all that still have to read the memory. Who writes in place calls it before.

@@ -44,6 +44,13 @@ struct MemoryFigures {
     std::uint64_t peak = 0;    ///< largest `in_use` so far
 };
 
+/// Bytes in use that were asked for within a scope: the path of a module, "optimizer", or "" for what is outside of all.
+struct ScopeMemory {
+    std::string scope = {};
+    std::uint64_t bytes = 0;
+    std::int64_t blocks = 0;
+};
+
 /// How kernels are shaped for a device: `cpu_like` ones want few work-items that loop over contiguous memory,
 /// `gpu_like` ones want many work-items and local memory.
 enum class Family : std::uint8_t { cpu_like, gpu_like };
@@ -67,6 +74,8 @@ class DECLIVITY_API Device {
     /// By what the device says of itself (type, local memory); DECLIVITY_FAMILY=cpu or gpu overrides it.
     [[nodiscard]] Family family() const;
     [[nodiscard]] MemoryFigures memory() const;
+    /// What is in use, by scope, the most first. What a layer's gradients need counts as the layer's.
+    [[nodiscard]] std::vector<ScopeMemory> memory_by_scope() const;
     /// Sets `peak` back to what is in use now.
     void reset_peak_memory() const;
     /// Gives cached memory back to the device.
@@ -83,5 +92,8 @@ class DECLIVITY_API Device {
   private:
     detail::DeviceState* state_;
 };
+
+/// The figures of memory() and the rows of memory_by_scope() as a table. Parameters belong to a module once it was called.
+DECLIVITY_API std::string memory_summary(const Device& device);
 
 }  // namespace declivity

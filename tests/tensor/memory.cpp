@@ -1,0 +1,99 @@
+// How much memory training takes: what backward lets go of, and to whom memory is counted.
+#include <algorithm>
+
+#include <declivity/nn/nn.hpp>
+#include <declivity/optim/adam.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <doctest/doctest.h>
+
+#include "tests/support/values.hpp"
+
+using namespace declivity;
+using namespace declivity::test;
+
+namespace {
+
+/// Bytes that a call takes at most beyond what is in use before it.
+template <class Call>
+std::uint64_t peak_of(const Device& device, Call&& call) {
+    const auto before = device.memory().in_use;
+    device.reset_peak_memory();
+    call();
+    return device.memory().peak - before;
+}
+
+std::uint64_t in_scope(const Device& device, std::string_view scope) {
+    const auto rows = device.memory_by_scope();
+    const auto found = std::ranges::find(rows, scope, &ScopeMemory::scope);
+    return found == rows.end() ? 0 : found->bytes;
+}
+
+}  // namespace
+
+TEST_CASE("backward through a chain needs two gradients at a time, not all") {
+    const Tensor x = random_tensor({256, 256}, 1).set_requires_grad();
+    constexpr std::uint64_t one = 256 * 256 * 4;
+    Tensor y = x;
+    for (int i = 0; i < 12; ++i) y = softmax(y);  // keeps its result, and is no function to fuse
+    const auto before = x.device().memory().in_use;
+    const auto peak = peak_of(x.device(), [&] { y.backward(ones_like(y)); });
+    CHECK(peak <= 3 * one);
+    y = Tensor();
+    CHECK(x.device().memory().in_use == before - 11 * one);  // the results are gone, the gradient is there
+}
+
+TEST_CASE("a maximum pool behind a convolution and relu: the gradient takes the place of what relu kept") {
+    if (small_cases()) return;
+    const Tensor x = random_tensor({8, 3, 128, 128}, 1), weight = random_tensor({16, 3, 3, 3}, 2).set_requires_grad();
+    constexpr std::uint64_t plane = 8 * 16 * 128 * 128 * 4;
+    const auto step = [&] {
+        const Tensor loss = sum(max_pool2d(relu(conv2d(x, weight, {}, {.padding = 1}))));
+        loss.backward();
+    };
+    step();
+    // The result of relu and the gradient would be two; beside one of them there is room for the pooled ones and the convolution's own.
+    CHECK(peak_of(x.device(), step) < 2 * plane);
+}
+
+TEST_CASE("where relu's result is still looked at, its gradient is right") {
+    const Tensor x = random_tensor({2, 3, 8, 8}, 1).set_requires_grad();
+    const auto gradient = [&](bool held, bool twice) {
+        const Tensor h = relu(x * 2.0);
+        Tensor y = sum(max_pool2d(h)) * 3.0;
+        if (twice) y = y + sum(h * h);
+        const Tensor kept = held ? h : Tensor();
+        if (!held && !twice) return grad({sum(max_pool2d(relu(x * 2.0))) * 3.0}, {x})[0].to_vector<float>();
+        return grad({y}, {x})[0].to_vector<float>();
+    };
+    CHECK(gradient(true, false) == gradient(false, false));
+    const auto in = values(x);
+    const auto both = gradient(false, true), alone = gradient(false, false);
+    for (std::size_t i = 0; i < in.size(); ++i) {
+        const double more = in[i] > 0 ? 8 * in[i] : 0;  // d(sum of (2x)^2)/dx
+        CHECK(both[i] == doctest::Approx(alone[i] + more).epsilon(1e-5));
+    }
+}
+
+TEST_CASE("memory counts for the layer that holds it") {
+    const Device device = default_device();
+    const auto weights_before = in_scope(device, "Sequential/0");
+    nn::Sequential net(nn::Linear(300, 200), nn::Tanh(), nn::Linear(200, 10));
+    optim::Adam adam(net.parameters());
+    const auto state = in_scope(device, "optimizer");
+    CHECK(state >= 2 * 4 * (300 * 200 + 200 * 10));
+    CHECK(in_scope(device, "Sequential/0") == weights_before);  // not called yet
+    const Tensor x = random_tensor({50, 300}, 1);
+    const Tensor loss = mean(square(net(x)));
+    CHECK(in_scope(device, "Sequential/0") - weights_before >= 4 * (300 * 200 + 200));
+    CHECK(in_scope(device, "Sequential/1") >= 4 * 50 * 200);  // what tanh's gradient needs
+    const auto without_gradients = in_scope(device, "Sequential/0");
+    loss.backward();
+    CHECK(in_scope(device, "Sequential/0") >= without_gradients + 4 * 300 * 200);
+    CHECK(in_scope(device, "Sequential/1") == 0);
+    net.to(DType::f16);
+    (void)net(x.to(DType::f16));
+    CHECK(in_scope(device, "Sequential/0") < without_gradients);
+    CHECK(in_scope(device, "Sequential/0") >= 2 * 300 * 200);
+}
