@@ -24,7 +24,6 @@
 #endif
 
 #include "alone.clh"
-#include "join.clh"
 #include "unaligned.clh"
 #ifdef STORED_AS
 #include "storage.clh"
@@ -43,30 +42,7 @@ struct Layout {
     long kept_rank, reduced_rank;
 };
 
-#if COMBINE == 0
-#define JOINED ADDED
-#elif COMBINE == 1
-#define JOINED LARGER
-#else
-#define JOINED SMALLER
-#endif
-// Adds a partial result to a total; `low` collects the errors.
-#ifdef FLOATING_SUM
-#define ADD_BLOCK(TYPE, total, low, block)                           \
-    {                                                                \
-        const TYPE grown = total + block;                            \
-        const TYPE taken = grown - total;                            \
-        low += (total - (grown - taken)) + (block - taken);          \
-        total = grown;                                               \
-    }
-// The errors of an infinite sum are NaN.
-#define WITH_ERRORS(total, low) ((low) - (low) == 0 ? (total) + (low) : (total))
-#define FINISH(v) ((v) / (ACC)divisor)
-#else
-#define ADD_BLOCK(TYPE, total, low, block) total = JOINED(total, block), (void)low
-#define WITH_ERRORS(total, low) (total)
-#define FINISH(v) (v)
-#endif
+#include "reduced.clh"
 
 #ifdef CONTIGUOUS
 #define STEP(stride) 1

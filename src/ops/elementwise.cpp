@@ -1,17 +1,12 @@
 // Launches kernels made from expressions (elementwise_source.cpp): how the index space is cut.
 #include <algorithm>
 #include <array>
-#include <cstdio>
-#include <cstdlib>
-#include <mutex>
-#include <string_view>
-#include <unordered_map>
 
 #include <declivity/ops/expression.hpp>
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
-#include "elementwise_source.hpp"
+#include "elementwise_plan.hpp"
 #include "index_space.hpp"
 #include "permute.hpp"
 
@@ -25,45 +20,6 @@ constexpr std::int64_t kCpuChunk = 8192;  // elements a work-item loops over on 
 constexpr std::size_t kGpuGroup = 256;
 constexpr std::int64_t kMostGroups = 65535;  // in the second dimension: more, and some GPUs refuse the launch
 
-View dense_copy(const View& view) {
-    View out = View::make(view.device(), view.dtype, view.shape);
-    copy(view, out);
-    return out;
-}
-
-/// Operands and numbers.
-Plan plan_of(const Steps& steps, const View& out) {
-    Plan plan;
-    plan.operands.push_back({out, out.strides});
-    for (std::size_t at = 0; at < steps.nodes.size(); ++at) {
-        const Node& node = *steps.nodes[at];
-        switch (node.kind) {
-            case Node::Kind::view: {
-                if (steps.operand[at] + 1 < static_cast<int>(plan.operands.size())) break;  // once is enough
-                View view = expanded("elementwise", node.view, out.shape);
-                const bool is_out = same_elements(view, out);
-                // Elements that another work-item overwrites must be read before.
-                if (!is_out && may_overlap(view, out)) view = expanded("elementwise", dense_copy(node.view), out.shape);
-                plan.operands.push_back({view, view.strides, is_out});
-                break;
-            }
-            case Node::Kind::value: break;  // over_views() left none
-            case Node::Kind::operator_result:
-                throw ValueError("evaluate: an expression with operator_result() serves only as an Epilogue");
-            case Node::Kind::constant:
-                plan.numbers.push_back(node.value);
-                plan.number_types.push_back(node.dtype);
-                break;
-            default:
-                for (const double parameter : node.parameters) {
-                    plan.numbers.push_back(parameter);
-                    plan.number_types.push_back(compute_type(working_type(node)));
-                }
-        }
-    }
-    return plan;
-}
-
 void merge(const Shape& shape, Plan& plan) {
     IndexSpace space{shape, {}};
     for (const Operand& operand : plan.operands) space.strides.push_back(operand.strides);
@@ -74,84 +30,13 @@ void merge(const Shape& shape, Plan& plan) {
     if (plan.operands[0].strides.back() == 0) plan.operands[0].strides[plan.sizes.rank() - 1] = 1;
 }
 
-/// DECLIVITY_LOG=kernels: says what was made, to be read by people.
-void log_kernel(const KernelSpec& spec, const Plan& plan) {
-    const char* wanted = std::getenv("DECLIVITY_LOG");
-    if (wanted == nullptr || std::string_view(wanted).find("kernels") == std::string_view::npos) return;
-    std::string text = fmt::format("kernel of {} inputs over {} axes, in {}:\n", plan.operands.size() - 1, plan.sizes.rank(), spec.file);
-    for (const char c : spec.defines.text()) {
-        text += c;
-        if (c == ';' || c == '{' || c == ',') text += "\n       ";
-    }
-    std::fputs(text.c_str(), stderr);
-}
+}  // namespace
 
-/// Kernels by structure: text is generated once, later calls find the kernel by a short key.
-Kernel kernel_for(const Steps& steps, const Plan& plan, const Device& device) {
-    static auto* mutex = new std::mutex;
-    static auto* kernels = new std::unordered_map<std::string, Kernel>;
-    const auto* address = &device.state();
-    std::string key(reinterpret_cast<const char*>(&address), sizeof address);
-    key += structure_of(steps, plan);
-    {
-        const std::scoped_lock lock(*mutex);
-        if (const auto found = kernels->find(key); found != kernels->end()) return found->second;
-    }
-    const KernelSpec specification = elementwise_specification(steps, plan, device);
-    log_kernel(specification, plan);
-    Kernel kernel(device, specification);
-    const std::scoped_lock lock(*mutex);
-    return kernels->emplace(std::move(key), std::move(kernel)).first->second;
-}
-
-// ---- launch
-
-/// As the struct Layout of the kernel: sizes, then strides of each operand.
-std::vector<std::int64_t> layout_of(const Plan& plan) {
-    std::vector<std::int64_t> layout(static_cast<std::size_t>(Dims::kMaxRank) * (1 + plan.operands.size()), 0);
-    for (int axis = 0; axis < plan.sizes.rank(); ++axis) {
-        const auto at = static_cast<std::size_t>(axis);
-        layout[at] = plan.sizes[axis];
-        for (std::size_t i = 0; i < plan.operands.size(); ++i)
-            layout[(i + 1) * Dims::kMaxRank + at] = plan.operands[i].strides[axis];
-    }
-    return layout;
-}
-
-struct Number {
-    alignas(8) std::array<std::byte, 8> bytes;
-    std::size_t size;
-};
-
-/// As it lies in memory. @param value fits the type, see require_fits
-Number element(double value, DType type) {
-    Number out{};
-    const auto put = [&](auto converted) {
-        std::copy_n(reinterpret_cast<const std::byte*>(&converted), sizeof converted, out.bytes.begin());
-        out.size = sizeof converted;
-    };
-    switch (type) {
-        case DType::f32: put(static_cast<float>(value)); break;
-        case DType::f64: put(value); break;
-        case DType::i8: put(static_cast<std::int8_t>(value)); break;
-        case DType::u8: put(static_cast<std::uint8_t>(value)); break;
-        case DType::boolean: put(static_cast<std::uint8_t>(value != 0)); break;
-        case DType::i32: put(static_cast<std::int32_t>(value)); break;
-        case DType::i64: put(static_cast<std::int64_t>(value)); break;
-        case DType::f16: put(float16(value)); break;
-        case DType::bf16: put(bfloat16(value)); break;
-    }
+View dense_copy(const View& view) {
+    View out = View::make(view.device(), view.dtype, view.shape);
+    copy(view, out);
     return out;
 }
-
-/// The same number as a kernel's argument.
-Number number(double value, DType type) {
-    if (type == DType::f16) return element(float16(value), DType::f32);
-    if (type == DType::bf16) return element(bfloat16(value), DType::f32);
-    return element(value, type);
-}
-
-}  // namespace
 
 void evaluate(const Expression& of, const View& out) {
     const Expression expression = over_views(of);
@@ -167,14 +52,12 @@ void evaluate(const Expression& of, const View& out) {
         if (const View from = expanded("elementwise", node.view, out.shape); !may_overlap(from, out) && permuted_copy(from, out)) return;
     }
     const Steps steps = steps_of(expression);
-    Plan plan = plan_of(steps, out);
-    if (plan.operands.size() > kMostInputs + 1)
-        throw Unsupported(fmt::format("evaluate: wants an expression of at most {} inputs, got {}", kMostInputs, plan.operands.size() - 1));
+    Plan plan = plan_of(steps, out.shape, &out);
     for (std::size_t i = 1; i < plan.operands.size(); ++i) require_same_device("evaluate", out, plan.operands[i].view);
     merge(out.shape, plan);
 
     const Device device = out.device();
-    const Kernel kernel = kernel_for(steps, plan, device);
+    const Kernel kernel = kernel_of_structure(structure_of(steps, plan), plan, device, [&] { return elementwise_specification(steps, plan, device); });
     const std::int64_t columns = plan.sizes.back();
     const std::int64_t rows = plan.sizes.numel() / columns;
     const bool cpu = device.family() == Family::cpu_like;
@@ -198,8 +81,7 @@ void evaluate(const Expression& of, const View& out) {
     const auto chunk_argument = static_cast<std::int32_t>(chunk);
     std::vector<BufferArgument> buffers;
     for (const Operand& operand : plan.operands) buffers.push_back({&operand.view.buffer, operand.view.offset, size_of(operand.view.dtype)});
-    std::vector<Number> numbers;
-    for (std::size_t i = 0; i < plan.numbers.size(); ++i) numbers.push_back(number(plan.numbers[i], plan.number_types[i]));
+    const std::vector<Number> numbers = numbers_of(plan);
 
     std::vector<Argument> arguments{RawArgument{layout.data(), layout.size() * sizeof(std::int64_t)}, rows, columns, rows_each,
                                     chunk_argument, buffers[0]};

@@ -150,6 +150,11 @@ DType real_of(const Plan& plan) {
     return DType::f32;
 }
 
+/// From column to column.
+std::string step_of(const Operand& operand, std::size_t index) {
+    return operand.step() == Step::strided ? fmt::format("layout.stride[{}][RANK - 1]", index) : std::string(1, static_cast<char>(operand.step()));
+}
+
 /// Compilers choose half of the device's vectors for loops, which suits loops that wait for memory, not maths.
 std::string vectorise(const Generated& code, const Plan& plan, const Device& device) {
     // f64 maths are calls, of which no compiler makes vectors.
@@ -160,27 +165,25 @@ std::string vectorise(const Generated& code, const Plan& plan, const Device& dev
 
 }  // namespace
 
-KernelSpec elementwise_specification(const Steps& steps, const Plan& plan, const Device& device) {
+namespace {
+
+struct Kernels {
+    Generated code;
+    std::string result;  // name of the root's value
+    Defines defines;     // but for what happens to the result
+};
+
+Kernels generate(const Steps& steps, const Plan& plan, const Device& device) {
     Generated code;
     std::vector<std::string> names(steps.nodes.size());
     for (std::size_t at = 0; at < steps.nodes.size(); ++at) generate(steps, at, names, code);
-    std::string result = names.back();
-    const View& out = plan.operands[0].view;
-    if (out.dtype == DType::boolean) result = fmt::format("({}) != 0", result);
-    else if (!code.copies) result = code.stored(out.dtype, result);
     Defines defines = real_defines(real_of(plan));
-    if (code.halves) defines.set("HALVES", 1);
     defines.set("RANK", plan.sizes.rank()).set("OPERANDS", static_cast<std::int64_t>(plan.operands.size()));
-    defines.set("OUT", cl_type(out.dtype));
     std::string parameters, rows;
-    const auto step = [](const Operand& operand, std::size_t index) {
-        return operand.step() == Step::strided ? fmt::format("layout.stride[{}][RANK - 1]", index) : std::string(1, static_cast<char>(operand.step()));
-    };
-    defines.set("STEP_OUT", step(plan.operands[0], 0));
     for (std::size_t i = 1; i < plan.operands.size(); ++i) {
         const Operand& operand = plan.operands[i];
         const std::size_t input = i - 1;
-        defines.set(fmt::format("STEP{}", input), step(operand, i));
+        defines.set(fmt::format("STEP{}", input), step_of(operand, i));
         if (operand.is_out) {
             rows += fmt::format(" __global const OUT* in{} = out;", input);  // one restrict pointer: the compiler knows they are one
             continue;
@@ -191,8 +194,27 @@ KernelSpec elementwise_specification(const Steps& steps, const Plan& plan, const
     for (std::size_t i = 0; i < plan.numbers.size(); ++i) parameters += fmt::format(", const {} n{}", arithmetic_type(plan.number_types[i]), i);
     defines.set("VECTORISE", vectorise(code, plan, device));
     defines.set("INPUT_PARAMETERS", parameters).set("INPUT_ROWS", rows).set("BODY", code.body);
-    defines.set("RESULT", result);
+    return {std::move(code), names.back(), std::move(defines)};
+}
+
+}  // namespace
+
+KernelSpec elementwise_specification(const Steps& steps, const Plan& plan, const Device& device) {
+    auto [code, result, defines] = generate(steps, plan, device);
+    const View& out = plan.operands[0].view;
+    if (out.dtype == DType::boolean) result = fmt::format("({}) != 0", result);
+    else if (!code.copies) result = code.stored(out.dtype, result);
+    if (code.halves) defines.set("HALVES", 1);
+    defines.set("OUT", cl_type(out.dtype)).set("STEP_OUT", step_of(plan.operands[0], 0)).set("RESULT", result);
     return {"elementwise.cl", "elementwise", std::move(defines)};
+}
+
+KernelSpec elementwise_reduce_specification(const Steps& steps, const Plan& plan, const Device& device, const Defines& reduction) {
+    auto [code, result, defines] = generate(steps, plan, device);
+    if (steps.nodes.back()->dtype == DType::boolean) result = fmt::format("({}) != 0", result);
+    if (code.halves) defines.set("HALVES", 1);
+    defines.set("RESULT", fmt::format("({})({})", cl_type(plan.operands[0].view.dtype), result)).append(reduction);
+    return {"elementwise_reduce.cl", "elementwise_reduce", std::move(defines)};
 }
 
 std::string structure_of(const Steps& steps, const Plan& plan) {

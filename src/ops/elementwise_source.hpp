@@ -45,6 +45,9 @@ struct Plan {
 /// What kernels of cl_kernels/elementwise.cl are compiled with.
 KernelSpec elementwise_specification(const Steps& steps, const Plan& plan, const Device& device);
 
+/// Of cl_kernels/elementwise_reduce.cl, besides what the reduction itself defines. Results have the type of operand 0.
+KernelSpec elementwise_reduce_specification(const Steps& steps, const Plan& plan, const Device& device, const Defines& reduction);
+
 /// Equal for expressions of one structure, whatever the shapes.
 std::string structure_of(const Steps& steps, const Plan& plan);
 

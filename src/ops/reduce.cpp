@@ -9,7 +9,10 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
+#include "elementwise_reduce.hpp"
+#include "expression_node.hpp"
 #include "index_space.hpp"
+#include "reduce_defines.hpp"
 #include "work_split.hpp"
 
 namespace declivity::ops {
@@ -93,11 +96,21 @@ std::string_view identity(Reduce kind, DType type) {
     return kLimits[static_cast<std::size_t>(type)][kind == Reduce::max ? 0 : 1];
 }
 
+}  // namespace
+
+Defines reduce_defines(Reduce kind, DType accumulate) {
+    Defines defines;
+    defines.set("ACC", cl_type(accumulate)).set("IDENTITY", identity(kind, accumulate));
+    defines.set("COMBINE", kind == Reduce::max ? 1 : kind == Reduce::min ? 2 : 0);
+    if (is_floating(accumulate) && (kind == Reduce::sum || kind == Reduce::mean)) defines.set("FLOATING_SUM", 1);
+    return defines;
+}
+
+namespace {
+
 Defines defines_of(Reduce kind, const View& x, const View& out, bool contiguous) {
     Defines defines = x.dtype == DType::f64 ? real_defines(x.dtype) : is_half(x.dtype) ? storage_defines(x.dtype, out.dtype) : Defines();
-    defines.set("T", cl_type(x.dtype)).set("ACC", cl_type(out.dtype)).set("IDENTITY", identity(kind, out.dtype));
-    defines.set("COMBINE", kind == Reduce::max ? 1 : kind == Reduce::min ? 2 : 0);
-    if (is_floating(out.dtype) && (kind == Reduce::sum || kind == Reduce::mean)) defines.set("FLOATING_SUM", 1);
+    defines.set("T", cl_type(x.dtype)).append(reduce_defines(kind, out.dtype));
     if (contiguous) defines.set("CONTIGUOUS", 1);
     return defines;
 }
@@ -295,6 +308,25 @@ void reduce(Reduce kind, const View& x, const Dims& given_axes, const View& out)
         run(kind, x, axes, exact, pass, true);
         evaluate(Expression::cast(exact, out.dtype), result);
     }
+}
+
+View reduce(Reduce kind, const Value& x, const Dims& given_axes, bool keep_axes) {
+    const Dims axes = normalize_axes(name_of(kind), given_axes, x.shape().rank());
+    const DType type = reduced_dtype(kind, x.dtype());
+    const Shape shape = reduced_shape(x.shape(), axes, keep_axes);
+    const std::int64_t outputs = shape.numel(), elements = outputs == 0 ? 0 : x.shape().numel() / outputs;
+    if (elements < 2) return reduce(kind, x.view(), axes, keep_axes);
+    const auto chain = chain_to_end(x);
+    if (!chain) return reduce(kind, x.view(), axes, keep_axes);
+    const DType accumulate = compute_type(type);
+    const auto reduced = elementwise_reduce(kind, *chain, axes, accumulate, x.device());
+    if (!reduced) return reduce(kind, x.view(), axes, keep_axes);
+    View exact = reduced->parts;
+    if (!reduced->done) {
+        exact = View::make(x.device(), accumulate, reduced_shape(x.shape(), axes, false));
+        run(kind, reduced->parts, reduced->axes, exact, {.divisor = kind == Reduce::mean ? elements : 1}, true);
+    }
+    return reshaped(type == accumulate ? exact : evaluate(Expression::cast(exact, type), x.device()), shape);
 }
 
 View reduce(Reduce kind, const View& x, const Dims& given_axes, bool keep_axes) {

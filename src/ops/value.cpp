@@ -133,6 +133,9 @@ class Lowering {
         return lower(expression);
     }
 
+    /// Whether the result of an operator that is not launched is below.
+    bool above_operator(const Expression& expression) { return gather(expression); }
+
     /// The operator whose result the expression mentions, or null.
     [[nodiscard]] Value::State* operator_within() const { return operator_; }
 
@@ -275,6 +278,16 @@ void Value::State::compute() {
 }
 
 bool fits_one_kernel(const Expression& expression) { return fits(measure(expression)); }
+
+std::optional<Expression> chain_to_end(const Value& value) {
+    if (value.computed()) return std::nullopt;
+    const std::scoped_lock lock(values_mutex());
+    const Expression whole(value);
+    if (value.computed() || value.state()->is_operator() || Lowering().above_operator(whole)) return std::nullopt;
+    const Expression lowered = Lowering().run(whole, nullptr);
+    if (lowered.node()->kind == Kind::view) return std::nullopt;
+    return lowered;
+}
 
 Expression over_views(const Expression& expression) {
     bool has_values = false;

@@ -19,7 +19,7 @@ struct Reduced {
 Reduced reduced(Reduce kind, const Tensor& x, const Dims& axes, bool keep_axes) {
     if (!x.defined()) throw ValueError(fmt::format("{}: wants a tensor, got an undefined one", ops::name_of(kind)));
     const Dims over = ops::normalize_axes(ops::name_of(kind), axes, x.rank());
-    return {ops::reduce(kind, x.view(), over, keep_axes), ops::reduced_shape(x.shape(), over, true)};
+    return {ops::reduce(kind, x.value(), over, keep_axes), ops::reduced_shape(x.shape(), over, true)};
 }
 
 Tensor extreme(Reduce kind, const Tensor& x, const Dims& axes, bool keep_axes) {

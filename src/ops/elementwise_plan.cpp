@@ -1,0 +1,130 @@
+#include "elementwise_plan.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <string_view>
+#include <unordered_map>
+
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+namespace declivity::ops {
+
+using Node = Expression::Node;
+
+Plan plan_of(const Steps& steps, const Shape& shape, const View* out) {
+    Plan plan;
+    plan.operands.push_back(out != nullptr ? Operand{*out, out->strides} : Operand{});
+    for (std::size_t at = 0; at < steps.nodes.size(); ++at) {
+        const Node& node = *steps.nodes[at];
+        switch (node.kind) {
+            case Node::Kind::view: {
+                if (steps.operand[at] + 1 < static_cast<int>(plan.operands.size())) break;  // once is enough
+                View view = expanded("elementwise", node.view, shape);
+                const bool is_out = out != nullptr && same_elements(view, *out);
+                // Elements that another work-item overwrites must be read before.
+                if (!is_out && out != nullptr && may_overlap(view, *out)) view = expanded("elementwise", dense_copy(node.view), shape);
+                plan.operands.push_back({view, view.strides, is_out});
+                break;
+            }
+            case Node::Kind::value: break;  // over_views() left none
+            case Node::Kind::operator_result:
+                throw ValueError("evaluate: an expression with operator_result() serves only as an Epilogue");
+            case Node::Kind::constant:
+                plan.numbers.push_back(node.value);
+                plan.number_types.push_back(node.dtype);
+                break;
+            default:
+                for (const double parameter : node.parameters) {
+                    plan.numbers.push_back(parameter);
+                    plan.number_types.push_back(compute_type(working_type(node)));
+                }
+        }
+    }
+    if (plan.operands.size() > kMostInputs + 1)
+        throw Unsupported(fmt::format("evaluate: wants an expression of at most {} inputs, got {}", kMostInputs, plan.operands.size() - 1));
+    return plan;
+}
+
+std::vector<std::int64_t> layout_of(const Plan& plan) {
+    std::vector<std::int64_t> layout(static_cast<std::size_t>(Dims::kMaxRank) * (1 + plan.operands.size()), 0);
+    for (int axis = 0; axis < plan.sizes.rank(); ++axis) {
+        const auto at = static_cast<std::size_t>(axis);
+        layout[at] = plan.sizes[axis];
+        for (std::size_t i = 0; i < plan.operands.size(); ++i)
+            layout[(i + 1) * Dims::kMaxRank + at] = plan.operands[i].strides[axis];
+    }
+    return layout;
+}
+
+Number element(double value, DType type) {
+    Number out{};
+    const auto put = [&](auto converted) {
+        std::copy_n(reinterpret_cast<const std::byte*>(&converted), sizeof converted, out.bytes.begin());
+        out.size = sizeof converted;
+    };
+    switch (type) {
+        case DType::f32: put(static_cast<float>(value)); break;
+        case DType::f64: put(value); break;
+        case DType::i8: put(static_cast<std::int8_t>(value)); break;
+        case DType::u8: put(static_cast<std::uint8_t>(value)); break;
+        case DType::boolean: put(static_cast<std::uint8_t>(value != 0)); break;
+        case DType::i32: put(static_cast<std::int32_t>(value)); break;
+        case DType::i64: put(static_cast<std::int64_t>(value)); break;
+        case DType::f16: put(float16(value)); break;
+        case DType::bf16: put(bfloat16(value)); break;
+    }
+    return out;
+}
+
+namespace {
+/// The same number as a kernel's argument.
+Number number(double value, DType type) {
+    if (type == DType::f16) return element(float16(value), DType::f32);
+    if (type == DType::bf16) return element(bfloat16(value), DType::f32);
+    return element(value, type);
+}
+}  // namespace
+
+std::vector<Number> numbers_of(const Plan& plan) {
+    std::vector<Number> numbers;
+    for (std::size_t i = 0; i < plan.numbers.size(); ++i) numbers.push_back(number(plan.numbers[i], plan.number_types[i]));
+    return numbers;
+}
+
+namespace {
+
+/// DECLIVITY_LOG=kernels: says what was made, to be read by people.
+void log_kernel(const KernelSpec& spec, const Plan& plan) {
+    const char* wanted = std::getenv("DECLIVITY_LOG");
+    if (wanted == nullptr || std::string_view(wanted).find("kernels") == std::string_view::npos) return;
+    std::string text = fmt::format("kernel of {} inputs over {} axes, in {}:\n", plan.operands.size() - 1, plan.sizes.rank(), spec.file);
+    for (const char c : spec.defines.text()) {
+        text += c;
+        if (c == ';' || c == '{' || c == ',') text += "\n       ";
+    }
+    std::fputs(text.c_str(), stderr);
+}
+
+}  // namespace
+
+Kernel kernel_of_structure(const std::string& structure, const Plan& plan, const Device& device, const std::function<KernelSpec()>& specification) {
+    static auto* mutex = new std::mutex;
+    static auto* kernels = new std::unordered_map<std::string, Kernel>;
+    const auto* address = &device.state();
+    std::string key(reinterpret_cast<const char*>(&address), sizeof address);
+    key += structure;
+    {
+        const std::scoped_lock lock(*mutex);
+        if (const auto found = kernels->find(key); found != kernels->end()) return found->second;
+    }
+    const KernelSpec spec = specification();
+    log_kernel(spec, plan);
+    Kernel kernel(device, spec);
+    const std::scoped_lock lock(*mutex);
+    return kernels->emplace(std::move(key), std::move(kernel)).first->second;
+}
+
+}  // namespace declivity::ops

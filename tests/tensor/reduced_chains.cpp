@@ -1,0 +1,179 @@
+// Reductions that end a chain of elementwise functions: one kernel, and the numbers of the functions one by one.
+#include <cmath>
+
+#include <declivity/ops/reduce.hpp>
+#include <declivity/runtime/profiler.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <doctest/doctest.h>
+
+#include "ops/fusion.hpp"
+#include "ops/work_split.hpp"
+#include "tests/support/values.hpp"
+
+using namespace declivity;
+using namespace declivity::test;
+
+namespace {
+
+struct Case {
+    Shape shape, other;  // the second broadcasts to the first
+    Dims axes;
+};
+
+/// Among them several rows to a work-item, several splits of a row, columns that do not become one row, and rows too short to be worth it.
+std::vector<Case> cases() {
+    std::vector<Case> all{{{1000}, {1000}, {}},          {{1000}, {}, {}},           {{7, 130}, {7, 130}, {1}},          {{7, 130}, {7, 1}, {1}},
+            {{7, 130}, {130}, {1}},        {{3, 5, 9, 11}, {3, 5, 9, 11}, {0, 2, 3}}, {{3, 5, 9, 11}, {5, 1, 1}, {0, 2, 3}}, {{3, 5, 9, 11}, {5, 1, 1}, {}},
+            {{2, 70, 1}, {2, 1, 1}, {1, 2}}, {{4, 1, 33, 2}, {2}, {1, 2, 3}}, {{2, 3000}, {2, 3000}, {1}},  {{130, 7}, {130, 7}, {0}},
+            {{90, 11}, {11}, {1}},         {{1, 1}, {1}, {}},          {{5, 64, 3}, {3}, {0, 1, 2}},           {{40, 70}, {40, 1}, {1}},
+            {{5000}, {5000}, {}}};
+    if (!small_cases())
+        for (const Case& large : {Case{{40'000}, {40'000}, {}}, Case{{2, 50'000}, {2, 1}, {1}}, Case{{20, 20'000}, {20'000}, {1}}, Case{{4, 3, 150, 150}, {3, 1, 1}, {0, 2, 3}}}) all.push_back(large);
+    return all;
+}
+
+std::vector<double> at_each(const Tensor& tensor, const Shape& shape) { return values(expand(tensor, shape).clone()); }
+
+/// In double precision, over axes of a row-major array.
+std::vector<double> reduced(const std::vector<double>& elements, const Shape& shape, const Dims& axes, ops::Reduce kind) {
+    const Dims over = ops::normalize_axes("test", axes, shape.rank());
+    const Shape kept = ops::reduced_shape(shape, over, true);
+    std::vector<double> out(static_cast<std::size_t>(kept.numel()), kind == ops::Reduce::max ? -INFINITY : kind == ops::Reduce::min ? INFINITY : 0);
+    for (std::size_t i = 0; i < elements.size(); ++i) {
+        std::int64_t rest = static_cast<std::int64_t>(i), at = 0, step = 1;
+        for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+            const std::int64_t index = rest % shape[axis];
+            rest /= shape[axis];
+            if (kept[axis] != 1) at += index * step;
+            step *= kept[axis];
+        }
+        double& to = out[static_cast<std::size_t>(at)];
+        if (kind == ops::Reduce::max) to = std::max(to, elements[i]);
+        else if (kind == ops::Reduce::min) to = std::min(to, elements[i]);
+        else to += elements[i];
+    }
+    if (kind == ops::Reduce::mean)
+        for (double& one : out) one *= static_cast<double>(out.size()) / static_cast<double>(elements.size());
+    return out;
+}
+
+Tensor apply(ops::Reduce kind, const Tensor& x, const Dims& axes) {
+    switch (kind) {
+        case ops::Reduce::sum: return sum(x, axes);
+        case ops::Reduce::mean: return mean(x, axes);
+        case ops::Reduce::max: return max(x, axes);
+        case ops::Reduce::min: return min(x, axes);
+    }
+    return {};
+}
+
+/// How often each kernel ran.
+std::vector<Profiler::Row> kernels_of(const Device& device, const std::function<void()>& call) {
+    device.synchronize();
+    Profiler profiler(device);
+    call();
+    profiler.stop();
+    return profiler.rows();
+}
+
+}  // namespace
+
+TEST_CASE("reductions of chains agree with the reference") {
+    for (const Family family : {Family::cpu_like, Family::gpu_like}) {
+        const ops::FamilyScope scope(family);
+        for (const DType dtype : {DType::f32, DType::f64, DType::f16}) {
+            for (const Case& one : cases()) {
+                CAPTURE(one.shape.str());
+                CAPTURE(one.other.str());
+                CAPTURE(one.axes.str());
+                CAPTURE(name_of(dtype));
+                CAPTURE(family == Family::cpu_like ? "CPU-like" : "GPU-like");
+                const Tensor x = random_tensor(one.shape, 1, dtype), t = random_tensor(one.other, 2, dtype);
+                auto elements = values(x);
+                const auto others = at_each(t, one.shape);
+                for (std::size_t i = 0; i < elements.size(); ++i) elements[i] = (elements[i] - others[i]) * (elements[i] - others[i]) * 0.5 - 0.1;
+                for (const ops::Reduce kind : {ops::Reduce::sum, ops::Reduce::mean, ops::Reduce::max, ops::Reduce::min}) {
+                    CAPTURE(ops::name_of(kind));
+                    const Tensor y = apply(kind, square(x - t) * 0.5 - 0.1, one.axes);
+                    const double eps = dtype == DType::f64 ? 1e-14 : dtype == DType::f32 ? 1e-6 : 2e-3;
+                    const double terms = kind == ops::Reduce::sum ? static_cast<double>(one.shape.numel()) : 1;
+                    CHECK(difference(y, reduced(elements, one.shape, one.axes, kind), {8 * eps, 2 * eps * std::sqrt(terms)}) == "");
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("a sum of squared differences is one kernel, and a long one ends in a short second") {
+    if (!ops::fuses()) return;
+    for (const Family family : {Family::cpu_like, Family::gpu_like}) {
+        const ops::FamilyScope scope(family);
+        const Tensor x = random_tensor({40, 200}, 1), t = random_tensor({40, 200}, 2);
+        const Device device = x.device();
+        for (int round = 0; round < 2; ++round) {  // the first compiles
+            const auto rows = kernels_of(device, [&] { (void)sum(square(x - t), {1}); });
+            REQUIRE(rows.size() == 1);
+            CHECK(rows[0].name == "elementwise_reduce");
+            CHECK(rows[0].calls == 1);
+        }
+    }
+    const Tensor x = random_tensor({1 << 20}, 1);
+    for (int round = 0; round < 2; ++round) {
+        std::int64_t calls = 0;
+        for (const auto& row : kernels_of(x.device(), [&] { (void)mean(square(x - 0.5)); })) calls += row.calls;
+        CHECK(calls == 2);
+    }
+}
+
+TEST_CASE("what a reduction read without storing is there for others") {
+    const Tensor x = random_tensor({50, 70}, 1);
+    const Tensor y = square(x) + 1.0;  // held
+    const auto total = values(sum(y)), again = values(sum(y));
+    CHECK(std::abs(total[0] - again[0]) <= 1e-6 * std::abs(total[0]));
+    auto expected = values(x);
+    for (double& one : expected) one = one * one + 1;
+    CHECK(difference(y, expected, {1e-6, 1e-6}) == "");
+}
+
+TEST_CASE("elements that are written later count as they were") {
+    Tensor x = random_tensor({200}, 1);
+    const double before = values(sum(square(x)))[0];
+    const Tensor total = sum(square(x));
+    x.fill_(0);
+    CHECK(values(total)[0] == before);
+}
+
+TEST_CASE("counts and sums of integers, bools and nothing") {
+    const Tensor x = random_tensor({3, 500}, 1);
+    double positive = 0;
+    for (const double one : values(x)) positive += one > 0;
+    const Tensor count = sum(greater(x, zeros({})));
+    CHECK(count.dtype() == DType::i64);
+    CHECK(count.item<std::int64_t>() == static_cast<std::int64_t>(positive));
+    std::vector<std::int32_t> numbers;
+    for (int i = 0; i < 300; ++i) numbers.push_back(i * 33'333 - 5'000'000);
+    const Tensor whole = Tensor::from(numbers, {300});
+    std::int64_t total = 0;
+    for (const std::int32_t one : numbers) total += one;
+    CHECK(sum(-whole).item<std::int64_t>() == -total);
+    CHECK(max(-whole).item<std::int32_t>() == 5'000'000);
+    CHECK(sum(square(zeros({0, 5}))).item<float>() == 0);
+    CHECK(values(sum(square(zeros({4, 0})), {1})) == std::vector<double>(4, 0));
+    CHECK(std::isnan(values(mean(square(zeros({0}))))[0]));
+    const Tensor nan = Tensor::from(std::vector<float>{1, NAN, 2}, {3});
+    CHECK(std::isnan(max(expand(reshape(nan, {3, 1}), {3, 100}) * 2.0).item<float>()));
+}
+
+TEST_CASE("gradients through reduced chains") {
+    const Tensor x = random_tensor({6, 80}, 1).set_requires_grad(), t = random_tensor({80}, 2).set_requires_grad();
+    const auto loss = [&] { return mean(square(x - t)) + max(tanh(x * t)) * 0.1; };
+    std::vector<std::vector<float>> got[2];
+    for (const bool fused : {false, true}) {
+        const ops::FusionScope scope(fused);
+        for (const Tensor& one : grad({loss()}, {x, t})) got[fused ? 1 : 0].push_back(one.to_vector<float>());
+    }
+    for (std::size_t i = 0; i < 2; ++i)
+        for (std::size_t k = 0; k < got[0][i].size(); ++k) CHECK(got[1][i][k] == doctest::Approx(got[0][i][k]).epsilon(1e-5));
+}
