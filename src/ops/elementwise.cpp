@@ -14,6 +14,7 @@
 #include "elementwise_source.hpp"
 #include "index_space.hpp"
 #include "permute.hpp"
+#include "work.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -151,6 +152,29 @@ Number number(double value, DType type) {
     return element(value, type);
 }
 
+// ---- profiles
+
+/// "mul+add+relu": the functions, in the order in which they are computed.
+std::string functions_of(const Steps& steps) {
+    constexpr std::size_t most = 80;
+    std::string names;
+    for (const Node* node : steps.nodes) {
+        const bool gradient = node->kind == Node::Kind::gradient;
+        if (!gradient && node->kind != Node::Kind::apply && node->kind != Node::Kind::cast) continue;
+        const std::string_view name = node->kind == Node::Kind::cast ? "cast" : info(node->function).name;
+        names += fmt::format("{}{}{}", names.empty() ? "" : "+", name, gradient ? "'" : "");
+        if (names.size() > most) return names.substr(0, most) + "...";
+    }
+    return names.empty() ? "copy" : names;
+}
+
+Work work_of(const Steps& steps, const Plan& plan, const View& out) {
+    const auto functions = std::ranges::count_if(steps.nodes, [](const Node* node) { return node->kind == Node::Kind::apply || node->kind == Node::Kind::gradient; });
+    Work work = work_each(static_cast<double>(functions), out);
+    for (std::size_t i = 1; i < plan.operands.size(); ++i) work.bytes += bytes_of(plan.operands[i].view);
+    return work;
+}
+
 }  // namespace
 
 void evaluate(const Expression& of, const View& out) {
@@ -206,6 +230,9 @@ void evaluate(const Expression& of, const View& out) {
     for (std::size_t i = 1; i < buffers.size(); ++i)
         if (!plan.operands[i].is_out) arguments.emplace_back(buffers[i]);
     for (const Number& one : numbers) arguments.emplace_back(RawArgument{one.bytes.data(), one.size});
+    const bool shown = profiling();
+    const std::string functions = shown ? functions_of(steps) : "";
+    const WorkScope work(functions, shown ? work_of(steps, plan, out) : Work{});
     launch(kernel, range, std::span<const Argument>(arguments));
 }
 

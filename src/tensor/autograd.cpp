@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
@@ -95,6 +96,7 @@ std::vector<Tensor> differentiable(std::string_view name, const std::vector<Tens
     node->sequence = detail::next_sequence();
     node->kind = kind;
     node->rule = std::move(rule);
+    node->scope = Scope::path();
     for (const Tensor& input : inputs) node->edges.push_back(detail::edge_of(input));
     for (std::size_t i = 0; i < tensors.size(); ++i) {
         node->outputs.push_back({tensors[i].shape(), tensors[i].dtype(), tensors[i].device()});
@@ -330,6 +332,8 @@ class Backward {
     std::vector<Tensor> call(GradNode& node, const std::vector<Tensor>& incoming, const std::vector<bool>& needs, const GradientContext& context) {
         const bool opaque = request_.create_graph && node.kind == RuleKind::opaque;
         std::vector<Tensor> gradients;
+        const ResumedScope scope(node.scope);  // profiles and errors name the layer whose function it is
+        const Span span(node.name, SpanKind::backward);
         {
             std::optional<NoGrad> no_grad;
             if (opaque) no_grad.emplace();
@@ -408,7 +412,10 @@ class Backward {
 
 }  // namespace
 
-std::vector<Tensor> run_backward(const BackwardRequest& request) { return Backward(request).run(); }
+std::vector<Tensor> run_backward(const BackwardRequest& request) {
+    const Span span("backward");
+    return Backward(request).run();
+}
 
 }  // namespace detail
 

@@ -64,6 +64,7 @@ struct GradNode {
     std::vector<Edge> edges;     // one for each input
     std::vector<OutputInfo> outputs;
     GradientRule rule;           // empty once it was used up
+    std::string scope;           // of the call
     RuleKind kind = RuleKind::opaque;
     std::optional<Activation> activation;
 
