@@ -1,6 +1,7 @@
 #include "spans.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 namespace declivity::detail {
 
@@ -66,6 +67,8 @@ std::uint64_t SpanRecorder::visit(std::int64_t from, std::int64_t to, const std:
     const std::scoped_lock lock(mutex_);
     for (const auto& thread : threads_) {
         const std::scoped_lock inner(thread->mutex);
+        // Kept as they end; shown as they begin, the outer one first.
+        std::ranges::stable_sort(thread->spans, [](const SpanRecord& a, const SpanRecord& b) { return std::tie(a.begin, b.end) < std::tie(b.begin, a.end); });
         for (const SpanRecord& span : thread->spans)
             if (span.begin >= from && span.end <= to) show(thread->number, span);
     }

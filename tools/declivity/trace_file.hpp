@@ -1,0 +1,37 @@
+// A trace as `declivity profile` needs it: sums by group and device, and no event of its own, so that size does not matter.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <declivity/runtime/ceilings.hpp>
+
+namespace declivity::tools {
+
+enum class By : std::uint8_t { kernel, module, function };
+
+struct TraceSum {
+    std::int64_t calls = 0;
+    double seconds = 0;
+    double flops_f32 = 0, flops_f64 = 0, bytes = 0;
+};
+
+struct TracedDevice {
+    std::string id, name, platform, driver;
+    Ceilings ceilings;          // 0 where they were not measured
+    double first = 0, last = 0;  // seconds, of its commands
+    std::map<std::string, TraceSum> groups;
+};
+
+struct TraceSummary {
+    std::string version;
+    std::vector<TracedDevice> devices;
+    std::uint64_t commands_left_out = 0;
+};
+
+/// @throws IoError, FormatError
+TraceSummary read_trace(const std::string& path, By by);
+
+}  // namespace declivity::tools
