@@ -49,13 +49,14 @@ void DeviceClock::ask() {
 void DeviceClock::saw_queued(std::uint64_t queued, std::int64_t before, std::int64_t after) {
     const auto device_time = static_cast<std::int64_t>(queued);
     if (window_.any && queued >= window_.first + kWindow && seen_.size() < kMostAnchors) {
-        seen_.push_back({window_.first + kWindow / 2, window_.middle()});
+        seen_.push_back(window_.anchor());
         window_.any = false;
     }
     if (!window_.any) {
-        window_ = {.first = queued, .lowest = before - device_time, .highest = after - device_time, .any = true};
+        window_ = {.first = queued, .last = queued, .lowest = before - device_time, .highest = after - device_time, .any = true};
         return;
     }
+    window_.last = std::max(window_.last, queued);
     window_.lowest = std::max(window_.lowest, before - device_time);
     window_.highest = std::min(window_.highest, after - device_time);
 }
@@ -65,11 +66,12 @@ std::int64_t DeviceClock::to_host(std::uint64_t device_time) const {
     // A driver whose timer and whose events run by different clocks: its commands are what is to be shown.
     const bool told_right = !told_.empty() && (!window_.any || (told_.back().offset > window_.lowest - kLongAnswer && told_.back().offset < window_.highest + kLongAnswer));
     const std::vector<Anchor>& anchors = told_right ? told_ : seen_;
-    if (anchors.empty()) return window_.any ? time + window_.middle() : time;
+    const bool one_more = !told_right && window_.any;  // the window that is not full
+    if (anchors.empty()) return one_more ? time + window_.anchor().offset : time;
     const auto behind = std::ranges::lower_bound(anchors, device_time, {}, &Anchor::at);
     if (behind == anchors.begin()) return time + anchors.front().offset;
-    if (behind == anchors.end()) return time + anchors.back().offset;
-    const Anchor &left = *(behind - 1), &right = *behind;
+    if (behind == anchors.end() && (!one_more || window_.anchor().at <= device_time)) return time + (one_more ? window_.anchor().offset : anchors.back().offset);
+    const Anchor left = *(behind - 1), right = behind == anchors.end() ? window_.anchor() : *behind;
     const double share = static_cast<double>(device_time - left.at) / static_cast<double>(right.at - left.at);
     return time + left.offset + static_cast<std::int64_t>(share * static_cast<double>(right.offset - left.offset));
 }

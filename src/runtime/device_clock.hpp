@@ -27,10 +27,11 @@ class DeviceClock {
     };
     /// What the commands of about a second say: the offset lies within [lowest, highest].
     struct Window {
-        std::uint64_t first = 0;
+        std::uint64_t first = 0, last = 0;
         std::int64_t lowest = 0, highest = 0;
         bool any = false;
-        [[nodiscard]] std::int64_t middle() const { return lowest + (highest - lowest) / 2; }
+        /// Where clocks drift apart faster than that, of the middle of the window.
+        [[nodiscard]] Anchor anchor() const { return {first + (last - first) / 2, lowest + (highest - lowest) / 2}; }
     };
 
     cl::Device device_;
