@@ -11,11 +11,14 @@
 #include <declivity/runtime/ceilings.hpp>
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
-
-#include "trace_file.hpp"
+#include <runtime/trace_reader.hpp>
 
 namespace declivity::tools {
 namespace {
+
+using By = detail::TraceBy;
+using detail::TracedDevice;
+using detail::TraceSum;
 
 struct Options {
     std::string file;
@@ -74,7 +77,7 @@ void print(const TracedDevice& device, By by, bool with_ceilings) {
 
 int run(const Options& options) {
     unsetenv("DECLIVITY_PROFILE");  // or measuring would write over the file that is being read
-    const TraceSummary trace = read_trace(options.file, options.by);
+    const detail::TraceSummary trace = detail::read_trace(options.file, options.by);
     if (trace.devices.empty()) throw ValueError(fmt::format("profile: wants a trace with commands of a device, got none in {}", options.file));
     for (std::size_t i = 0; i < trace.devices.size(); ++i) {
         if (i > 0) fmt::print("\n");

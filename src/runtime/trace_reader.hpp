@@ -1,4 +1,5 @@
-// A trace as `declivity profile` needs it: sums by group and device, and no event of its own, so that size does not matter.
+// Floor 1, private. A trace as `declivity profile` needs it: sums by group and device, and no events, so that size does not
+// matter.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +9,10 @@
 
 #include <declivity/runtime/ceilings.hpp>
 
-namespace declivity::tools {
+namespace declivity::detail {
 
-enum class By : std::uint8_t { kernel, module, function };
+/// What has a sum of its own: a kernel, a module's path, or an operator.
+enum class TraceBy : std::uint8_t { kernel, module, function };
 
 struct TraceSum {
     std::int64_t calls = 0;
@@ -25,6 +27,7 @@ struct TracedDevice {
     std::map<std::string, TraceSum> groups;
 };
 
+/// Of devices that have commands.
 struct TraceSummary {
     std::string version;
     std::vector<TracedDevice> devices;
@@ -32,6 +35,6 @@ struct TraceSummary {
 };
 
 /// @throws IoError, FormatError
-TraceSummary read_trace(const std::string& path, By by);
+TraceSummary read_trace(const std::string& path, TraceBy by);
 
-}  // namespace declivity::tools
+}  // namespace declivity::detail

@@ -1,4 +1,4 @@
-#include "trace_file.hpp"
+#include "trace_reader.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-namespace declivity::tools {
+namespace declivity::detail {
 namespace {
 
 using nlohmann::json;
@@ -20,7 +20,7 @@ constexpr double kMost = 1e15;      // microseconds: thirty years
 
 class Reader {
   public:
-    Reader(const std::string& path, By by) : path_(path), by_(by), in_(path, std::ios::binary) {
+    Reader(const std::string& path, TraceBy by) : path_(path), by_(by), in_(path, std::ios::binary) {
         if (!in_) throw IoError("open", path, errno != 0 ? errno : ENOENT);
     }
 
@@ -31,6 +31,8 @@ class Reader {
             root = json::parse(in_, [this](int depth, json::parse_event_t event, json& value) { return keep(depth, event, value); });
         } catch (const json::parse_error& error) {
             throw FormatError(path_, error.byte, "wants a trace in JSON, got text that is none, or ends too soon");
+        } catch (const std::ios_base::failure&) {  // a folder, a bad disk
+            throw IoError("read", path_, errno != 0 ? errno : EIO);
         } catch (const json::exception&) {
             fault("wants a trace in JSON, got a number that is too large");
         }
@@ -94,7 +96,7 @@ class Reader {
         TracedDevice& on = device->second;
         on.first = fresh ? start : std::min(on.first, start);
         on.last = std::max(on.last, start + duration);
-        TraceSum& sum = on.groups[by_ == By::kernel ? name : by_ == By::module ? (module.empty() ? "(no module)" : module) : function.empty() ? name : function];
+        TraceSum& sum = on.groups[by_ == TraceBy::kernel ? name : by_ == TraceBy::module ? (module.empty() ? "(no module)" : module) : function.empty() ? name : function];
         ++sum.calls;
         sum.seconds += duration;
         const auto f64 = args.find("f64");
@@ -126,7 +128,7 @@ class Reader {
     }
 
     std::string path_;
-    By by_;
+    TraceBy by_;
     std::ifstream in_;
     bool of_events_ = false;
     std::map<double, TracedDevice> devices_;  // by process number
@@ -135,6 +137,6 @@ class Reader {
 
 }  // namespace
 
-TraceSummary read_trace(const std::string& path, By by) { return Reader(path, by).read(); }
+TraceSummary read_trace(const std::string& path, TraceBy by) { return Reader(path, by).read(); }
 
-}  // namespace declivity::tools
+}  // namespace declivity::detail
