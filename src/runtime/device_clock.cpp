@@ -35,15 +35,19 @@ DeviceClock::DeviceClock(const cl::Device& device) : device_(device), tells_(tel
 
 void DeviceClock::ask() {
 #if defined(__GNUC__) && !defined(_WIN32)
-    if (!tells_ || told_.size() >= kMostAnchors) return;
+    if (!tells_) return;
     cl_ulong device_time = 0, host_time = 0;  // the latter by a clock of the driver's choice
     const std::int64_t before = now_ns();
     tells_ = clGetDeviceAndHostTimer(device_(), &device_time, &host_time) == CL_SUCCESS && device_time != 0;
     const std::int64_t after = now_ns();
-    if (!tells_ || after - before > kLongAnswer) return;
+    if (tells_) told(device_time, before, after);
+#endif
+}
+
+void DeviceClock::told(std::uint64_t device_time, std::int64_t before, std::int64_t after) {
+    if (after - before > kLongAnswer || told_.size() >= kMostAnchors) return;
     if (!told_.empty() && device_time < told_.back().at + kWindow / 10) return;
     told_.push_back({device_time, before + (after - before) / 2 - static_cast<std::int64_t>(device_time)});
-#endif
 }
 
 void DeviceClock::saw_queued(std::uint64_t queued, std::int64_t before, std::int64_t after) {

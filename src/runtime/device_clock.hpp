@@ -15,6 +15,8 @@ class DeviceClock {
 
     /// Asks the device for its time, where its driver (OpenCL 2.1) can tell.
     void ask();
+    /// Its answer; the host asked between `before` and `after`.
+    void told(std::uint64_t device_time, std::int64_t before, std::int64_t after);
     /// A command was queued at `queued` by the device's clock, and between `before` and `after` by the host's.
     void saw_queued(std::uint64_t queued, std::int64_t before, std::int64_t after);
     /// The host's time; before anything is known that of the device.

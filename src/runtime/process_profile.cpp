@@ -47,7 +47,11 @@ void write_at_exit() {
                 const std::scoped_lock submitting(one->device.submit_mutex);
                 one->device.profilers.of_process = nullptr;
             }
-            one->collect(true);
+            try {
+                one->collect(true);
+            } catch (const std::exception& error) {  // a lost device: what was read before is still told
+                complain(error);
+            }
             one->stop();
             devices.push_back({one.get(), {}});
         }

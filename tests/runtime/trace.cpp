@@ -213,6 +213,24 @@ TEST_CASE("trace: a device's clock that began elsewhere and runs faster is follo
     }
 }
 
+TEST_CASE("trace: a device that tells its time is believed, if its commands run by it") {
+    constexpr std::int64_t kApart = 5'000'000'000;
+    const auto device_time = [](std::int64_t host) { return static_cast<std::uint64_t>(host + kApart); };
+    detail::DeviceClock clock(test::device().state().device), other(test::device().state().device);
+    for (std::int64_t host = 1'000'000'000; host < 10'000'000'000; host += 500'000'000)
+        for (auto* one : {&clock, &other}) {
+            one->told(device_time(host) + static_cast<std::uint64_t>(host / 1000), host - 100, host + 100);  // and it drifts
+            one->told(1, host, host + 2'000'000);                                                     // an answer too late to say anything
+        }
+    CHECK(clock.to_host(device_time(3'250'000'000) + 3'250'000) == 3'250'000'000);
+    CHECK(clock.to_host(device_time(9'500'000'000) + 9'500'000) == 9'500'000'000);
+    // Events by a clock of their own.
+    other.saw_queued(42, 9'600'000'000, 9'600'000'020);
+    CHECK(other.to_host(42) == 9'600'000'010);
+    clock.saw_queued(device_time(9'600'000'000) + 9'600'000, 9'599'900'000, 9'600'100'000);
+    CHECK(clock.to_host(device_time(3'250'000'000) + 3'250'000) == 3'250'000'000);
+}
+
 TEST_CASE("trace: the pool's memory as a counter") {
     const Device device = fresh_device();
     Profiler profiler(device);

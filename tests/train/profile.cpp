@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <declivity/data/drawn_digits.hpp>
+#include <declivity/data/loader.hpp>
 #include <declivity/nn/nn.hpp>
 #include <declivity/optim/adam.hpp>
 #include <declivity/tensor/creation.hpp>
@@ -99,6 +101,27 @@ TEST_CASE("profile of a step: every launch is there, with the module whose funct
         CAPTURE(name);
         CHECK(spans.contains(name));
     }
+}
+
+TEST_CASE("profile of a loader: its threads prepare what the first one waits for") {
+    Profiler profiler(test::device());
+    {
+        const data::DrawnDigits digits(20, 1);
+        data::Loader loader(digits, {.batch = 10, .device = test::device()});
+        loader.start(0);
+        while (loader.next()) {
+        }
+    }
+    const Json trace = trace_of(profiler);
+    std::map<std::string, std::set<int>> threads;
+    for (const Json& one : events(trace, "X"))
+        if (one.at("pid") == 1) threads[one.at("name")].insert(one.at("tid").get<int>());
+    REQUIRE(threads["next batch"].size() == 1);
+    REQUIRE_FALSE(threads["prepare batch"].empty());
+    CHECK_FALSE(threads["prepare batch"].contains(*threads["next batch"].begin()));
+    int sent = 0;
+    for (const Json& one : events(trace, "X", "copy")) sent += one.at("tid") == 2 ? 1 : 0;
+    CHECK(sent == 4);  // features and labels of two batches, by the copy queue
 }
 
 TEST_CASE("profile of a step: it changes no bit") {
