@@ -67,7 +67,7 @@ void profile(const Device& device, std::string_view name, cl_event event) {
         if (!detail::Unprofiled::here()) seen = state.profilers;
     }
     const Range none{.global = {0, 0, 0}};
-    seen.add({.name = name, .range = &none}, {.before = detail::now_ns(), .bracketed = false}, cl::Event(event, true), false);
+    seen.add({.name = name, .range = &none}, {.bracketed = false}, cl::Event(event, true), false);
 }
 
 }  // namespace declivity::interop

@@ -117,7 +117,7 @@ void ProfilerState::read(const Entry& entry) {
         record = commands.size();
         commands.push_back({.name = entry.name, .scope = entry.scope, .operator_ = number_of(entry.run ? std::string_view(entry.run->name) : ""),
                             .transfer = entry.enqueued.transfer, .launch = entry.launch, .f64 = false, .start = start, .end = finish,
-                            .enqueued = entry.enqueued.before, .flops = 0, .bytes = entry.run ? 0 : entry.bytes, .global = entry.global, .local = entry.local});
+                            .enqueued = entry.enqueued.bracketed ? entry.enqueued.before : 0, .flops = 0, .bytes = entry.run ? 0 : entry.bytes, .global = entry.global, .local = entry.local});
     } else {
         ++commands_left_out;
     }

@@ -41,7 +41,7 @@ struct CommandRecord {
     std::uint32_t name, scope, operator_;
     bool transfer, launch, f64;
     std::uint64_t start, end;   // device time, ns
-    std::int64_t enqueued;      // host time, ns
+    std::int64_t enqueued;      // host time, ns; 0: not known
     double flops, bytes;
     Extent global, local;
 };

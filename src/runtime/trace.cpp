@@ -99,9 +99,10 @@ void write_commands(TraceFile& out, ProfilerState& profile, int process, const C
     std::ranges::stable_sort(sorted, {}, [](const CommandRecord* one) { return one->start; });
     for (const CommandRecord* one : sorted) {
         const std::int64_t start = profile.clock.to_host(one->start);
-        std::string text = fmt::format(R"("ph":"X","cat":"{}","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{"enqueued":{},"scope":{},"operator":{})",
+        std::string text = fmt::format(R"("ph":"X","cat":"{}","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{"scope":{},"operator":{})",
                                        one->launch ? "kernel" : "copy", names[one->name], process, one->transfer ? kCopyQueue : kComputeQueue, clock.at(start),
-                                       Clock::us(static_cast<std::int64_t>(one->end - one->start)), clock.at(one->enqueued), names[one->scope], names[one->operator_]);
+                                       Clock::us(static_cast<std::int64_t>(one->end - one->start)), names[one->scope], names[one->operator_]);
+        if (one->enqueued != 0) text += fmt::format(R"(,"enqueued":{})", clock.at(one->enqueued));
         if (one->flops > 0) text += fmt::format(R"(,"flops":{})", one->flops);
         if (one->bytes > 0) text += fmt::format(R"(,"bytes":{})", one->bytes);
         if (one->f64) text += R"(,"f64":true)";

@@ -110,7 +110,7 @@ TEST_CASE("trace: an operator's work goes to the kernel that took its time, and 
     const Buffer out = zeros(device);
     const Kernel slow(device, {kFile, "slow_copy"}), fast(device, {kFile, "count_up"});
     Profiler profiler(device);
-    const int steps = on_oclgrind() ? 100 : 300000;
+    const int steps = on_oclgrind() ? 100 : 3000000;
     for (int i = 0; i < 3; ++i) {
         const WorkScope work("outer", {.flops = 100, .bytes = 10});
         count(out, 2);
