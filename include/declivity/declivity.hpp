@@ -17,6 +17,7 @@
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/launch.hpp>
 #include <declivity/runtime/profiler.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/checkpoint.hpp>
 #include <declivity/tensor/creation.hpp>

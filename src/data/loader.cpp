@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 
 namespace declivity::data {
@@ -69,6 +70,7 @@ struct Loader::State {
     }
 
     Prepared prepare(std::int64_t number, std::uint64_t of_epoch, const std::vector<std::int64_t>& indices) const {
+        const Span span("prepare batch");
         const Shape shape = dataset.shape();
         const std::int64_t each = shape.numel();
         std::vector<float> features(indices.size() * static_cast<std::size_t>(each));
@@ -149,6 +151,7 @@ void Loader::start(std::uint64_t epoch, std::int64_t first_batch) {
 }
 
 std::optional<Batch> Loader::next() {
+    const Span span("next batch", SpanKind::wait);
     std::unique_lock lock(state_->mutex);
     if (state_->starts == 0) throw ValueError("Loader::next: wants an epoch begun by start(), got none");
     if (state_->to_give >= state_->batches()) return std::nullopt;

@@ -17,6 +17,7 @@ void adam_step(const MultiTensor& tensors, const View& progress, const View& gua
     const int decoupled_argument = decoupled ? 1 : 0;
     const Argument further[] = {progress_argument, guard_argument, reals[0], reals[1], reals[2], reals[3],
                                 reals[4], reals[5], reals[6], reals[7], decoupled_argument};
+    const WorkScope work("adam_step", tensors.work(13, 7));  // reads parameter, gradient and both moments, writes all but the gradient
     tensors.launch({"adam.cl", "adam_step"}, further);
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "axis_rows.hpp"
+#include "work.hpp"
 #include "work_split.hpp"
 
 namespace declivity::ops {
@@ -38,6 +39,7 @@ void argmax(const View& x, int given_axis, const View& out) {
     // Halves in f32, where they keep their order.
     if (is_half(x.dtype)) return argmax(evaluate(Expression::cast(x, compute_type(x.dtype)), x.device()), axis, out);
 
+    const WorkScope work("argmax", work_each(1, x, out));
     const bool cpu = family_of(x.device()) == Family::cpu_like, columns = rows.inner > 1;
     const Kernel kernel = kernel_for(x, cpu, columns);
     if (cpu) {

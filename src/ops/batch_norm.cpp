@@ -9,6 +9,7 @@
 
 #include "expression_node.hpp"
 #include "real_arguments.hpp"
+#include "work.hpp"
 #include "work_split.hpp"
 
 namespace declivity::ops {
@@ -151,6 +152,7 @@ void batch_norm_statistics(const View& x, double epsilon, const BatchNormRunning
     if (x.shape[1] == 0) return;
     if (x.numel() / x.shape[1] < 2)
         throw ShapeError(fmt::format("{}: wants at least two elements a channel to train on, got {}", function, x.shape.str()));
+    const WorkScope work("batch_norm_statistics", work_each(3, x));
     const Plan plan = plan_of(x);
     const View parts = parts_of(plan);
     const RealArguments reals(x.dtype, {epsilon, running.momentum});
@@ -250,6 +252,7 @@ void batch_norm(const View& x, const View& mean, const View& scale, const View& 
     check_operands(x, mean, scale, weight, bias);
     check_like("batch_norm", "the output", x, out);
     if (x.numel() == 0) return;
+    const WorkScope work("batch_norm", work_each(4, x, out));
     launch_elements(plan_of(x), "batch_norm", {(weight.buffer ? 1 : 0) | (bias.buffer ? 2 : 0)},
                     {x.argument(), mean.argument(), scale.argument(), or_else(weight, mean), or_else(bias, mean), out.argument()});
 }
@@ -293,6 +296,7 @@ void batch_norm_backward(const View& x, const View& mean, const View& scale, con
         }
         return;
     }
+    const WorkScope work(function, work_each(8, x, result_gradient, x_gradient));
     const Plan plan = plan_of(x);
     const View parts = parts_of(plan);
     const BufferArgument in = x.argument(), g = result_gradient.argument(), means = mean.argument(), scales = scale.argument();

@@ -15,7 +15,10 @@ View clip_norm(const MultiTensor& tensors, double max_norm) {
     const View norm = View::make(device, dtype, {2});
     const BufferArgument partial_argument = partial.argument(), norm_argument = norm.argument();
     const Argument to_partial[] = {partial_argument};
-    tensors.launch({"clip.cl", "clip_partial"}, to_partial);
+    {
+        const WorkScope work("clip_norm", tensors.work(2, 1));
+        tensors.launch({"clip.cl", "clip_partial"}, to_partial);
+    }
     const RealArguments reals(dtype, {max_norm});
     // The same program as the others; the group size plays no part for one work-item.
     Defines defines = real_defines(dtype);
@@ -24,6 +27,7 @@ View clip_norm(const MultiTensor& tensors, double max_norm) {
     const std::int64_t pieces = tensors.pieces();
     launch(factor, {.global = {1, 1, 1}, .local = {1, 1, 1}}, {pieces, partial_argument, norm_argument, reals[0]});
     const Argument by_factor[] = {norm_argument};
+    const WorkScope work("clip_norm", tensors.work(1, 2));
     tensors.launch({"clip.cl", "clip_scale"}, by_factor);
     return sliced(norm, 0, 0, 1);
 }

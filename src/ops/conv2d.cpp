@@ -9,6 +9,7 @@
 
 #include "conv2d_strategy.hpp"
 #include "tuning_table.hpp"
+#include "work.hpp"
 #include "work_split.hpp"
 
 namespace declivity::ops {
@@ -95,13 +96,30 @@ Conv2dChoice choose_conv2d(const Conv2dProblem& problem, const Device& device) {
 
 namespace {
 
+/// Multiply-adds of the definition, whatever the strategy does instead.
+Work work_of(const Conv2dProblem& problem, const Conv2dOperands& operands) {
+    const double each = 2.0 * static_cast<double>(problem.channels_per_group() * problem.taps());
+    Work work = work_each(each, operands.out, operands.x, operands.weight);
+    if (operands.bias) work.bytes += bytes_of(*operands.bias);
+    return work;
+}
+
+std::string_view name_of(Conv2dDirection direction) {
+    return direction == Conv2dDirection::forward ? "conv2d" : direction == Conv2dDirection::backward_input ? "conv2d_backward_input" : "conv2d_backward_weights";
+}
+
+void run_strategy(const Conv2dChoice& choice, const Conv2dProblem& problem, const Conv2dOperands& operands) {
+    const WorkScope work(name_of(problem.direction), work_of(problem, operands));
+    choice.strategy->run(problem, operands, choice.variant);
+}
+
 /// @param result of the operands, that which is written
 void run(const Conv2dProblem& problem, Conv2dOperands operands, const View& result, const Epilogue& epilogue) {
     const Conv2dChoice choice = choose_conv2d(problem, result.device());
     const auto tail = epilogue.tail ? product_tail(epilogue, result, TailOf::convolution) : std::nullopt;
     const bool within = tail && choice.strategy->takes_tail(problem, result.device(), choice.variant);
     if (within) operands.tail = *tail;
-    choice.strategy->run(problem, operands, choice.variant);
+    run_strategy(choice, problem, operands);
     if (!within) apply_epilogue(epilogue, result);
 }
 
@@ -193,7 +211,7 @@ void conv2d_backward_weights(const View& x, const View& out_gradient, const View
     const Conv2dChoice choice = choose_conv2d(problem, x.device());
     const bool behind = bias_gradient && !choice.strategy->gives_bias_gradient();
     if (behind) operands.bias.reset();
-    choice.strategy->run(problem, operands, choice.variant);
+    run_strategy(choice, problem, operands);
     if (behind) conv2d_backward_bias(out_gradient, *bias_gradient);
 }
 

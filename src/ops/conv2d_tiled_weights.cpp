@@ -5,6 +5,7 @@
 
 #include "conv2d_tiled.hpp"
 #include "local_block.hpp"
+#include "work.hpp"
 #include "work_split.hpp"
 
 namespace declivity::ops {
@@ -135,6 +136,7 @@ void conv2d_backward_bias(const View& out_gradient, const View& bias_gradient) {
     const Family family = family_of(device);
     const tiled::Form form = tiled::form_of(device, family, out_gradient.dtype);
     const View partials = View::make(device, out_gradient.dtype, {out_gradient.shape[0], out_gradient.shape[1]});
+    const WorkScope work(function, work_each(1, out_gradient, bias_gradient));
     const Kernel kernel(device, {"conv2d_backward_bias.cl", "conv2d_backward_bias", tiled::sum_defines(bias_gradient, family)});
     const auto group = static_cast<std::size_t>(form.group);
     launch(kernel, {{static_cast<std::size_t>(partials.numel()) * group, 1, 1}, {group, 1, 1}},

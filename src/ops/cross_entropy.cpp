@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "real_arguments.hpp"
+#include "work.hpp"
 #include "work_split.hpp"
 
 namespace declivity::ops {
@@ -54,6 +55,7 @@ void cross_entropy(const View& logits, const View& labels, const CrossEntropy& o
     const Kernel kernel = kernel_for("cross_entropy", logits.dtype, labels.dtype, logits.device());
     const RealArguments reals(logits.dtype, {options.label_smoothing});
     const std::int64_t classes = logits.shape[1];
+    const WorkScope work("cross_entropy", work_each(4, logits, labels, losses, statistics));
     if (family_of(logits.device()) == Family::cpu_like) {
         const std::int64_t each = rows_each(logits.device(), n, classes);
         launch(kernel, {.global = {cpu_groups(n, each), 1, 1}, .local = {1, 1, 1}},
@@ -94,6 +96,7 @@ void cross_entropy_backward(const View& logits, const View& labels, const CrossE
     if (may_overlap(logits, logits_gradient)) throw ValueError(fmt::format("{}: wants memory of its own as the logits' gradient, got that of the logits", function));
     const BufferArgument divisor = per_row ? statistics.argument() : total.argument();  // not read for single rows
     if (n == 0) return;
+    const WorkScope work("cross_entropy_backward", work_each(4, logits, labels, logits_gradient));
     const Kernel kernel = kernel_for("cross_entropy_backward", logits.dtype, labels.dtype, logits.device());
     const RealArguments reals(logits.dtype, {options.label_smoothing});
     if (family_of(logits.device()) == Family::cpu_like) {

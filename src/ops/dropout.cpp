@@ -5,6 +5,7 @@
 
 #include "random_launch.hpp"
 #include "real_arguments.hpp"
+#include "work.hpp"
 
 namespace declivity::ops {
 
@@ -22,6 +23,7 @@ void dropout(const View& x, const View& out, double probability, const RandomCal
     const Kernel kernel(x.device(), {"dropout.cl", "dropout", defines});
     const RandomLaunch cut(out);
     const RealArguments reals(x.dtype, {probability, probability < 1 ? 1 / (1 - probability) : 0});
+    const WorkScope work("dropout", work_each(1, x, out));
     if (in_place) launch(kernel, cut.range, {x.numel(), cut.chunk, out.argument(), random.state.argument(), random.offset, reals[0], reals[1]});
     else launch(kernel, cut.range, {x.numel(), cut.chunk, x.argument(), out.argument(), random.state.argument(), random.offset, reals[0], reals[1]});
 }

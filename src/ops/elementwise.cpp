@@ -9,6 +9,7 @@
 #include "elementwise_plan.hpp"
 #include "index_space.hpp"
 #include "permute.hpp"
+#include "work.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -88,6 +89,9 @@ void evaluate(const Expression& of, const View& out) {
     for (std::size_t i = 1; i < buffers.size(); ++i)
         if (!plan.operands[i].is_out) arguments.emplace_back(buffers[i]);
     for (const Number& one : numbers) arguments.emplace_back(RawArgument{one.bytes.data(), one.size});
+    const bool shown = profiling();
+    const std::string functions = shown ? functions_of(steps) : "";
+    const WorkScope work(functions, shown ? work_of(steps, plan, out) : Work{});
     launch(kernel, range, std::span<const Argument>(arguments));
 }
 

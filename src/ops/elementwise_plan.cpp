@@ -10,6 +10,8 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
+#include "work.hpp"
+
 namespace declivity::ops {
 
 using Node = Expression::Node;
@@ -92,6 +94,26 @@ std::vector<Number> numbers_of(const Plan& plan) {
     std::vector<Number> numbers;
     for (std::size_t i = 0; i < plan.numbers.size(); ++i) numbers.push_back(number(plan.numbers[i], plan.number_types[i]));
     return numbers;
+}
+
+std::string functions_of(const Steps& steps) {
+    constexpr std::size_t most = 80;
+    std::string names;
+    for (const Node* node : steps.nodes) {
+        const bool gradient = node->kind == Node::Kind::gradient;
+        if (!gradient && node->kind != Node::Kind::apply && node->kind != Node::Kind::cast) continue;
+        const std::string_view name = node->kind == Node::Kind::cast ? "cast" : info(node->function).name;
+        names += fmt::format("{}{}{}", names.empty() ? "" : "+", name, gradient ? "'" : "");
+        if (names.size() > most) return names.substr(0, most) + "...";
+    }
+    return names.empty() ? "copy" : names;
+}
+
+Work work_of(const Steps& steps, const Plan& plan, const View& out) {
+    const auto functions = std::ranges::count_if(steps.nodes, [](const Node* node) { return node->kind == Node::Kind::apply || node->kind == Node::Kind::gradient; });
+    Work work{.flops = static_cast<double>(functions) * static_cast<double>(plan.sizes.numel()), .bytes = bytes_of(out), .f64 = out.dtype == DType::f64};
+    for (std::size_t i = 1; i < plan.operands.size(); ++i) work.bytes += bytes_of(plan.operands[i].view);
+    return work;
 }
 
 namespace {

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <declivity/runtime/scope.hpp>
+
 #include "elementwise_source.hpp"
 
 namespace declivity::ops {
@@ -32,5 +34,10 @@ std::vector<Number> numbers_of(const Plan& plan);
 Kernel kernel_of_structure(const std::string& structure, const Plan& plan, const Device& device, const std::function<KernelSpec()>& specification);
 
 View dense_copy(const View& view);
+
+/// "mul+add+relu": the functions, in the order in which they are computed.
+std::string functions_of(const Steps& steps);
+/// Of a kernel over a merged plan, that stores `out`.
+Work work_of(const Steps& steps, const Plan& plan, const View& out);
 
 }  // namespace declivity::ops

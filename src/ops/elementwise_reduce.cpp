@@ -96,6 +96,11 @@ std::optional<ElementwiseReduced> elementwise_reduce(Reduce kind, const Expressi
     arguments.emplace_back(to);
     arguments.insert(arguments.end(), buffers.begin(), buffers.end());
     for (const Number& one : numbers) arguments.emplace_back(RawArgument{one.bytes.data(), one.size});
+    const bool shown = profiling();
+    Work work = shown ? work_of(steps, plan, out.parts) : Work{};
+    work.flops += static_cast<double>(plan.sizes.numel());
+    const std::string functions = shown ? fmt::format("{}+{}", functions_of(steps), name_of(kind)) : "";
+    const WorkScope scope(functions, work);
     launch(kernel, {.global = {to_size(splits) * group, to_size(ceil_div(rows, each)), 1}, .local = {group, 1, 1}}, std::span<const Argument>(arguments));
     return out;
 }

@@ -13,6 +13,7 @@
 #include "expression_node.hpp"
 #include "matmul_strategies.hpp"
 #include "tuning_table.hpp"
+#include "work.hpp"
 #include "work_split.hpp"
 
 namespace declivity::ops {
@@ -114,6 +115,7 @@ void multiply(const View& a, const View& b, const View& result, const Epilogue& 
             problem.tail = *std::move(tail);
             done = true;
         }
+        const WorkScope work("matmul", work_each(2.0 * static_cast<double>(problem.k), problem.out, a, b));
         chosen.strategy->run(problem);
     }
     if (!done) apply_epilogue(epilogue, result);

@@ -67,13 +67,19 @@ void gemm(const MatmulProblem& problem, const Layout& a, const Layout& b) {
     const auto release = [&] {
         if (part != nullptr) clReleaseMemObject(part);
     };
+    const bool profiled = interop::profiled(device);
     for (std::int64_t batch = 0; batch < problem.batch; ++batch) {
+        cl_event last = nullptr;  // of the product itself: copies before it are not seen
         const auto status = clblast::Gemm<T>(clblast::Layout::kRowMajor, a.transpose, b.transpose, m, n, k, T{1}, memory(problem.a),
                                              start(problem.a, batch), a.leading, memory(problem.b), start(problem.b, batch), b.leading, T{0},
-                                             memory(problem.out), start(problem.out, batch), n, &queue, nullptr, part);
+                                             memory(problem.out), start(problem.out, batch), n, &queue, profiled ? &last : nullptr, part);
         if (status != clblast::StatusCode::kSuccess) {
             release();
             check(status, device);
+        }
+        if (last != nullptr) {
+            interop::profile(device, "clblast gemm", last);
+            clReleaseEvent(last);
         }
     }
     release();  // OpenCL keeps it until the kernels have run

@@ -31,6 +31,7 @@ struct MultiTensor::State {
     std::vector<std::int64_t> table;  // as it is on the device
     Buffer table_on_device;
     std::int64_t pieces = 0;
+    std::int64_t elements = 0;        // of each role
 };
 
 MultiTensor::MultiTensor(std::size_t roles) : state_(std::make_unique<State>()) {
@@ -45,6 +46,10 @@ std::int64_t MultiTensor::pieces() const { return state_->pieces; }
 Device MultiTensor::device() const {
     if (!state_->device) throw ValueError("MultiTensor::device: wants tensors, got none: call set first");
     return *state_->device;
+}
+Work MultiTensor::work(double flops, double accesses) const {
+    const auto elements = static_cast<double>(state_->elements);
+    return {.flops = flops * elements, .bytes = accesses * elements * static_cast<double>(size_of(state_->dtype)), .f64 = state_->dtype == DType::f64};
 }
 std::size_t MultiTensor::roles() const { return state_->roles; }
 DType MultiTensor::dtype() const { return state_->dtype; }
@@ -78,6 +83,8 @@ void MultiTensor::set(const std::vector<std::vector<View>>& lists) {
     std::vector<std::int64_t> table;
     state.groups.clear();
     state.pieces = 0;
+    state.elements = 0;
+    for (const View& view : lists[0]) state.elements += view.numel();
     const auto unit = static_cast<std::int64_t>(size_of(state.dtype));
     for (const auto& key : order) {
         State::Group group;

@@ -6,6 +6,7 @@
 #include <declivity/runtime/launch.hpp>
 
 #include "index_space.hpp"
+#include "work.hpp"
 #include "work_split.hpp"
 
 namespace declivity::ops {
@@ -49,6 +50,7 @@ bool permuted_copy(const View& from, const View& to) {
     Defines defines;
     defines.set("T", unit == 4 ? "uint" : "ulong").set("LANES", unit == 4 ? 16 : 8).set("BLOCK", kPermuteBlock);
     const std::int64_t outer = to.numel() / (space.sizes[*a] * space.sizes[*b]);
+    const WorkScope work("permute", work_each(0, from, to));
     launch(Kernel(to.device(), {"permute.cl", "permute", defines}),
            {.global = {to_size(ceil_div(space.sizes[*a], kPermuteBlock)), to_size(outer), 1}, .local = {1, 1, 1}},
            {permutation, from.argument(), to.argument()});

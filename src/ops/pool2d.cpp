@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "local_block.hpp"
+#include "work.hpp"
 #include "work_split.hpp"
 
 namespace declivity::ops {
@@ -68,6 +69,8 @@ Launch prepare(std::string name, Direction direction, const Shape& x, const Shap
     return {{device, {"pool2d.cl", name, defines}}, {.global = {to_size(ceil_div(sizes.rows, sizes.each)), bands, 1}, .local = {1, 1, 1}}, sizes};
 }
 
+double taps(const Pool2dParameters& parameters) { return static_cast<double>(parameters.window[0] * parameters.window[1]); }
+
 void check(std::string_view function, const View& x, const View& out, const Pool2dParameters& parameters) {
     require_floating(function, "x", x);
     require_dense(function, "x", x);
@@ -110,6 +113,7 @@ void max_pool2d_forward(const View& x, const View& out, const View& winners, con
     check_winners("max_pool2d_forward", winners, out);
     if (out.numel() == 0) return;
     const auto [kernel, range, sizes] = prepare("max_pool2d_forward", Direction::forward, x.shape, out.shape, x.dtype, x.device(), parameters);
+    const WorkScope work("max_pool2d", work_each(taps(parameters), out, x, winners));
     launch(kernel, range, {sizes, x.argument(), out.argument(), winners.argument()});
 }
 
@@ -118,6 +122,7 @@ void max_pool2d_backward(const View& out_gradient, const View& winners, const Vi
     check_winners("max_pool2d_backward", winners, out_gradient);
     if (x_gradient.numel() == 0) return;
     const auto [kernel, range, sizes] = prepare("max_pool2d_backward", Direction::backward, x_gradient.shape, out_gradient.shape, x_gradient.dtype, x_gradient.device(), parameters);
+    const WorkScope work("max_pool2d_backward", work_each(1, out_gradient, winners, x_gradient));
     launch(kernel, range, {sizes, out_gradient.argument(), winners.argument(), x_gradient.argument()});
 }
 
@@ -125,6 +130,7 @@ void avg_pool2d_forward(const View& x, const View& out, const Pool2dParameters& 
     check("avg_pool2d_forward", x, out, parameters);
     if (out.numel() == 0) return;
     const auto [kernel, range, sizes] = prepare("avg_pool2d_forward", Direction::forward, x.shape, out.shape, x.dtype, x.device(), parameters);
+    const WorkScope work("avg_pool2d", work_each(taps(parameters), out, x));
     launch(kernel, range, {sizes, x.argument(), out.argument()});
 }
 
@@ -132,6 +138,7 @@ void avg_pool2d_backward(const View& out_gradient, const View& x_gradient, const
     check("avg_pool2d_backward", x_gradient, out_gradient, parameters);
     if (x_gradient.numel() == 0) return;
     const auto [kernel, range, sizes] = prepare("avg_pool2d_backward", Direction::backward, x_gradient.shape, out_gradient.shape, x_gradient.dtype, x_gradient.device(), parameters);
+    const WorkScope work("avg_pool2d_backward", work_each(taps(parameters), out_gradient, x_gradient));
     launch(kernel, range, {sizes, out_gradient.argument(), x_gradient.argument()});
 }
 

@@ -12,6 +12,7 @@
 
 #include "random_launch.hpp"
 #include "real_arguments.hpp"
+#include "work.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -82,6 +83,7 @@ void fill_random(const View& out, int kind, double a, double b, double most, con
     const Kernel kernel(out.device(), {"random.cl", "random_fill", defines});
     const RandomLaunch cut(out);
     const RealArguments reals(out.dtype, {a, b, most});
+    const WorkScope work("random", work_each(0, out));
     launch(kernel, cut.range, {out.numel(), cut.chunk, out.argument(), random.state.argument(), random.offset, reals[0], reals[1], reals[2]});
 }
 

@@ -13,6 +13,7 @@
 #include "expression_node.hpp"
 #include "index_space.hpp"
 #include "reduce_defines.hpp"
+#include "work.hpp"
 #include "work_split.hpp"
 
 namespace declivity::ops {
@@ -301,6 +302,7 @@ void reduce(Reduce kind, const View& x, const Dims& given_axes, const View& out)
     } else if (elements == 1) {
         evaluate(Expression::cast(without(x, axes), out.dtype), result);
     } else {
+        const WorkScope work(function, work_each(1, x, out));
         const Pass pass{.divisor = kind == Reduce::mean ? elements : 1};
         const DType compute = compute_type(out.dtype);
         if (compute == out.dtype) return run(kind, x, axes, result, pass, true);

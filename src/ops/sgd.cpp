@@ -11,6 +11,7 @@ void sgd_step(const MultiTensor& tensors, const View& progress, const View& guar
     const BufferArgument progress_argument = progress.argument(), guard_argument = guard.argument();
     const int nesterov = parameters.nesterov ? 1 : 0;
     const Argument further[] = {progress_argument, guard_argument, reals[0], reals[1], reals[2], nesterov};
+    const WorkScope work("sgd_step", parameters.momentum != 0 ? tensors.work(6, 5) : tensors.work(4, 3));
     tensors.launch({"sgd.cl", "sgd_step", {{"MOMENTUM", parameters.momentum != 0 ? "1" : "0"}}}, further);
 }
 

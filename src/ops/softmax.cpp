@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "axis_rows.hpp"
+#include "work.hpp"
 #include "work_split.hpp"
 
 namespace declivity::ops {
@@ -54,6 +55,7 @@ void softmax(SoftmaxKind kind, const View& x, int axis, const View& out) {
     require_shape(function, "out", out, x.shape);
     require_own(function, x, out);
     const AxisRows rows(x.shape, normalize_axis(function, axis, x.rank()));
+    const WorkScope work(function, work_each(4, x, out));  // largest, exp and sum, quotient
     if (x.numel() > 0) run(kind, "softmax", rows, x, {x.argument(), out.argument()});
 }
 
@@ -69,6 +71,7 @@ void softmax_backward(SoftmaxKind kind, const View& result, const View& result_g
     require_own(function, result, x_gradient);
     require_own(function, result_gradient, x_gradient);
     const AxisRows rows(result.shape, normalize_axis(function, axis, result.rank()));
+    const WorkScope work(function, work_each(4, result, result_gradient, x_gradient));
     if (result.numel() > 0) run(kind, "softmax_backward", rows, result, {result.argument(), result_gradient.argument(), x_gradient.argument()});
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 
 #include "device_state.hpp"
@@ -125,7 +126,7 @@ Event download(const Buffer& source, std::size_t offset, std::span<std::byte> de
     const Block& block = source.block();
     cl::Event done;
     block.device.submit(
-        "copy to host", block.device.compute,
+        {.name = "copy to host", .bytes = static_cast<double>(destination.size())}, block.device.compute,
         [&](cl::CommandQueue& queue, cl::Event* event) {
             queue.enqueueReadBuffer(block.memory, CL_FALSE, block.offset + offset, destination.size(), destination.data(), nullptr, event);
             queue.flush();
@@ -148,7 +149,7 @@ void copy(const Buffer& source, std::size_t source_offset, const Buffer& destina
     if (&from.device != &to.device)
         throw DeviceError(fmt::format("copy: wants both buffers on one device, got '{}' and '{}'", from.device.info.name,
                                       to.device.info.name));
-    from.device.submit("copy", from.device.compute, [&](cl::CommandQueue& queue, cl::Event* event) {
+    from.device.submit({.name = "copy", .bytes = 2.0 * static_cast<double>(bytes)}, from.device.compute, [&](cl::CommandQueue& queue, cl::Event* event) {
         queue.enqueueCopyBuffer(from.memory, to.memory, from.offset + source_offset, to.offset + destination_offset, bytes, nullptr, event);
     });
 }
@@ -161,7 +162,7 @@ void fill(const Buffer& destination, std::size_t offset, std::size_t bytes, std:
                                      "{} bytes for {} bytes at byte {}", unit, bytes, offset));
     if (bytes == 0) return;
     const Block& block = destination.block();
-    block.device.submit("fill", block.device.compute, [&](cl::CommandQueue& queue, cl::Event* event) {
+    block.device.submit({.name = "fill", .bytes = static_cast<double>(bytes)}, block.device.compute, [&](cl::CommandQueue& queue, cl::Event* event) {
         // The C interface, because CLHPP's takes the pattern's size from a type.
         cl_event raw = nullptr;
         const cl_int status = clEnqueueFillBuffer(queue(), block.memory(), pattern.data(), unit, block.offset + offset, bytes, 0,
@@ -174,6 +175,7 @@ void fill(const Buffer& destination, std::size_t offset, std::size_t bytes, std:
 // ---- events and queues
 
 void Event::wait() const {
+    const Span span("wait", SpanKind::wait);
     if (state_) detail::checked("wait for an event", state_->device, [&] { state_->event.wait(); });
 }
 

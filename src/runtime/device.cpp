@@ -5,11 +5,13 @@
 #include <cstdlib>
 
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "device_registry.hpp"
 #include "device_state.hpp"
+#include "process_profile.hpp"
 
 namespace declivity {
 namespace detail {
@@ -105,6 +107,7 @@ DeviceState::DeviceState(cl::Device handle, cl::Context with, cl::CommandQueue q
       staging(*this, info.unified_memory),
       programs(*this) {
     checked("make the copy queue", info.name, [&] { transfer = cl::CommandQueue(context, device, CL_QUEUE_PROFILING_ENABLE); });
+    profile_process(*this);
 }
 
 void DeviceState::throw_refused(int status, std::string_view what) const {
@@ -232,7 +235,10 @@ MemoryFigures Device::memory() const { return state_->pool.figures(); }
 std::vector<ScopeMemory> Device::memory_by_scope() const { return state_->pool.by_scope(); }
 void Device::reset_peak_memory() const { state_->pool.reset_peak(); }
 void Device::release_cached_memory() const { state_->pool.release_cached(); }
-void Device::synchronize() const { state_->finish(); }
+void Device::synchronize() const {
+    const Span span("synchronize", SpanKind::wait);
+    state_->finish();
+}
 
 std::string memory_summary(const Device& device) {
     const MemoryFigures figures = device.memory();

@@ -14,6 +14,7 @@
 
 #include "memory_pool.hpp"
 #include "opencl.hpp"
+#include "profiler_state.hpp"
 #include "program_cache.hpp"
 #include "staging.hpp"
 
@@ -24,24 +25,13 @@ struct EventState {
     std::string device;
 };
 
-/// Commands of a running Profiler. Held by it and, while it runs, by the device.
-struct ProfilerState {
-    struct Entry {
-        std::string name;
-        cl::Event event;
-    };
-    std::mutex mutex;
-    std::vector<Entry> pending;
-    struct Sum {
-        std::int64_t calls = 0;
-        double seconds = 0, longest = 0;
-    };
-    std::unordered_map<std::string, Sum> sums;
-    DeviceState* device = nullptr;
+/// Who profiles a device.
+struct Profilers {
+    std::shared_ptr<ProfilerState> of_program;  // a Profiler
+    ProfilerState* of_process = nullptr;        // DECLIVITY_PROFILE; never destroyed
 
-    void add(const std::string& name, const cl::Event& event);
-    /// Adds up what has run; with `all`, waits for the rest.
-    void collect(bool all);
+    [[nodiscard]] bool any() const noexcept { return of_program || of_process != nullptr; }
+    void add(const Command& command, Enqueued&& enqueued, const cl::Event& event, bool transfer) const;
 };
 
 class DeviceState {
@@ -57,21 +47,24 @@ class DeviceState {
     /// Enqueues under the device's lock, with an event when somebody profiles. `enqueue` gets the queue and a
     /// cl::Event* that may be null.
     template <class Enqueue>
-    void submit(std::string_view what, cl::CommandQueue& queue, Enqueue&& enqueue, cl::Event* event = nullptr) {
-        std::shared_ptr<ProfilerState> profiler;
-        cl::Event own;
+    void submit(const Command& command, cl::CommandQueue& queue, Enqueue&& enqueue, cl::Event* event = nullptr) {
+        Enqueued done;
+        Profilers seen;
         cl::Event* out = event;
         {
             const std::scoped_lock lock(submit_mutex);
-            profiler = active_profiler;
-            if (profiler && out == nullptr) out = &own;
+            if (profilers.any() && !Unprofiled::here()) {
+                seen = profilers;
+                if (out == nullptr) out = &done.event;
+                done.before = now_ns();
+            }
             try {
                 enqueue(queue, out);
             } catch (const cl::Error& error) {
-                throw_refused(error.err(), what);
+                throw_refused(error.err(), command.name);
             }
         }
-        if (profiler) profiler->add(std::string(what), *out);
+        if (seen.any()) seen.add(command, std::move(done), *out, &queue == &transfer);
     }
 
     /// A command that OpenCL refused; where memory ran out, with the pool's figures.
@@ -88,7 +81,7 @@ class DeviceState {
     ProgramCache programs;
 
     std::mutex submit_mutex;  // kernel arguments and enqueueing: a cl_kernel may be set by one thread at a time
-    std::shared_ptr<ProfilerState> active_profiler;
+    Profilers profilers;
 };
 
 DeviceInfo describe(const cl::Platform& platform, const cl::Device& device, std::string id);

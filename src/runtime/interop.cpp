@@ -53,4 +53,21 @@ Buffer wrap(const Device& device, cl_mem memory, std::size_t offset, std::size_t
     });
 }
 
+bool profiled(const Device& device) {
+    const std::scoped_lock lock(device.state().submit_mutex);
+    return device.state().profilers.any() && !detail::Unprofiled::here();
+}
+
+void profile(const Device& device, std::string_view name, cl_event event) {
+    if (event == nullptr) throw ValueError("interop::profile: wants an event, got a null pointer");
+    const auto& state = device.state();
+    detail::Profilers seen;
+    {
+        const std::scoped_lock lock(device.state().submit_mutex);
+        if (!detail::Unprofiled::here()) seen = state.profilers;
+    }
+    const Range none{.global = {0, 0, 0}};
+    seen.add({.name = name, .range = &none}, {.bracketed = false}, cl::Event(event, true), false);
+}
+
 }  // namespace declivity::interop

@@ -136,7 +136,7 @@ void launch(const Kernel& kernel, const Range& range, std::span<const Argument> 
     if (range.global[0] * range.global[1] * range.global[2] == 0) return;  // OpenCL 1.2 refuses an empty range
     check_range(state, range);
     check_arguments(state, arguments);
-    state.device->submit(state.name, state.device->compute, [&](cl::CommandQueue& queue, cl::Event* event) {
+    state.device->submit({.name = state.name, .range = &range}, state.device->compute, [&](cl::CommandQueue& queue, cl::Event* event) {
         set_arguments(state, arguments);
         queue.enqueueNDRangeKernel(state.kernel, cl::NullRange, ndrange(range.global),
                                    range.local == Extent{} ? cl::NullRange : ndrange(range.local), nullptr, event);

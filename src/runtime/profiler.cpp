@@ -1,6 +1,7 @@
 #include <declivity/runtime/profiler.hpp>
 
 #include <algorithm>
+#include <array>
 #include <tuple>
 #include <utility>
 
@@ -8,68 +9,38 @@
 #include <fmt/format.h>
 
 #include "device_state.hpp"
+#include "trace.hpp"
 
 namespace declivity {
-namespace detail {
 
-void ProfilerState::add(const std::string& name, const cl::Event& event) {
-    std::unique_lock lock(mutex);
-    pending.push_back({name, event});
-    const bool many = pending.size() > 4096;  // a long run must not keep an event for each launch it ever made
-    lock.unlock();
-    if (many) collect(false);
-}
-
-void ProfilerState::collect(bool all) {
-    if (all) device->finish();  // before taking the lock: others may go on launching meanwhile
-    const std::scoped_lock lock(mutex);
-    std::vector<Entry> rest, entries = std::exchange(pending, {});
-    checked("profile", device->info.name, [&] {
-        for (Entry& entry : entries) {
-            const cl_int status = entry.event.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>();
-            if (status > CL_COMPLETE) {
-                rest.push_back(std::move(entry));
-                continue;
-            }
-            if (status < 0) continue;
-            const auto start = entry.event.getProfilingInfo<CL_PROFILING_COMMAND_START>();
-            const auto end = entry.event.getProfilingInfo<CL_PROFILING_COMMAND_END>();
-            const double seconds = end > start ? static_cast<double>(end - start) * 1e-9 : 0.0;
-            Sum& sum = sums[entry.name];
-            ++sum.calls;
-            sum.seconds += seconds;
-            sum.longest = std::max(sum.longest, seconds);
-        }
-    });
-    pending = std::move(rest);
-}
-
-}  // namespace detail
-
-Profiler::Profiler(const Device& device) : state_(std::make_shared<detail::ProfilerState>()) {
-    state_->device = &device.state();
+Profiler::Profiler(const Device& device, const ProfilerOptions& options) {
     // The library's own queues always have it; one that a program brought along may not.
     const auto properties = detail::checked("Profiler", device.name(), [&] { return device.state().compute.getInfo<CL_QUEUE_PROPERTIES>(); });
     if ((properties & CL_QUEUE_PROFILING_ENABLE) == 0)
         throw Unsupported(fmt::format("Profiler: wants a queue made with CL_QUEUE_PROFILING_ENABLE, got one on '{}' without", device.name()));
+    auto state = std::make_shared<detail::ProfilerState>(device.state(), options.most_events);
     const std::scoped_lock lock(device.state().submit_mutex);
-    if (device.state().active_profiler)
+    if (device.state().profilers.of_program)
         throw ValueError(fmt::format("Profiler: '{}' is being profiled already; stop that one first", device.name()));
-    device.state().active_profiler = state_;
+    device.state().profilers.of_program = state_ = std::move(state);
 }
 
 Profiler::~Profiler() { stop(); }
 
 void Profiler::stop() {
-    const std::scoped_lock lock(state_->device->submit_mutex);
-    if (state_->device->active_profiler == state_) state_->device->active_profiler = nullptr;
+    {
+        const std::scoped_lock lock(state_->device.submit_mutex);
+        auto& running = state_->device.profilers.of_program;
+        if (running == state_) running = nullptr;
+    }
+    state_->stop();
 }
 
 std::vector<Profiler::Row> Profiler::rows() {
     state_->collect(true);
     std::vector<Row> rows;
     const std::scoped_lock lock(state_->mutex);
-    for (const auto& [name, sum] : state_->sums) rows.push_back({name, sum.calls, sum.seconds, sum.longest});
+    for (const auto& [name, sum] : state_->sums) rows.push_back({name, sum.calls, sum.seconds, sum.longest, sum.flops, sum.bytes});
     std::ranges::sort(rows, [](const Row& a, const Row& b) { return std::tie(b.seconds, a.name) < std::tie(a.seconds, b.name); });
     return rows;
 }
@@ -78,12 +49,20 @@ std::string Profiler::table() {
     const auto all = rows();
     double total = 0;
     for (const Row& row : all) total += row.seconds;
-    std::string out = fmt::format("{:<34} {:>8} {:>12} {:>11} {:>11} {:>6}\n", "kernel", "calls", "total ms", "mean us", "longest us", "%");
+    std::string out = fmt::format("{:<34} {:>8} {:>12} {:>11} {:>11} {:>9} {:>8} {:>6}\n", "kernel", "calls", "total ms", "mean us", "longest us",
+                                  "GFLOP/s", "GB/s", "%");
+    const auto rate = [](double amount, double seconds) { return amount > 0 && seconds > 0 ? fmt::format("{:.1f}", amount * 1e-9 / seconds) : "-"; };
     for (const Row& row : all)
-        out += fmt::format("{:<34} {:>8} {:>12.3f} {:>11.1f} {:>11.1f} {:>6.1f}\n", row.name, row.calls, row.seconds * 1e3,
-                           row.seconds * 1e6 / static_cast<double>(row.calls), row.longest * 1e6,
+        out += fmt::format("{:<34} {:>8} {:>12.3f} {:>11.1f} {:>11.1f} {:>9} {:>8} {:>6.1f}\n", row.name, row.calls, row.seconds * 1e3,
+                           row.seconds * 1e6 / static_cast<double>(row.calls), row.longest * 1e6, rate(row.flops, row.seconds), rate(row.bytes, row.seconds),
                            total > 0 ? 100 * row.seconds / total : 0.0);
     return out;
+}
+
+void Profiler::write_trace(const std::filesystem::path& path, const TraceOptions& options) {
+    state_->collect(true);
+    const detail::TraceDevice device{state_.get(), options.ceilings ? measure_ceilings(Device(&state_->device)) : Ceilings{}};
+    detail::write_trace(path, std::array{device});
 }
 
 }  // namespace declivity

@@ -1,5 +1,7 @@
 #include <declivity/runtime/scope.hpp>
 
+#include "spans.hpp"
+
 namespace declivity {
 namespace {
 
@@ -8,18 +10,58 @@ std::string& current() {
     return path;
 }
 
+thread_local const std::shared_ptr<detail::OperatorRun>* at_operator = nullptr;
+
+std::int64_t begin_if_profiled() { return detail::SpanRecorder::on() ? detail::now_ns() : 0; }
+
 }  // namespace
 
-Scope::Scope(std::string_view name) : length_before_(current().size()) {
+Scope::Scope(std::string_view name) : length_before_(current().size()), begin_(begin_if_profiled()) {
     if (!current().empty()) current() += '/';
     current() += name;
 }
 
-Scope::~Scope() { current().resize(length_before_); }
+Scope::~Scope() {
+    if (begin_ != 0) {
+        const std::size_t first = length_before_ == 0 ? 0 : length_before_ + 1;  // behind the '/'
+        detail::SpanRecorder::instance().add(std::string_view(current()).substr(first), SpanKind::module, begin_);
+    }
+    current().resize(length_before_);
+}
+
+bool profiling() noexcept { return detail::SpanRecorder::on(); }
 
 std::string Scope::path() { return current(); }
 
 ResumedScope::ResumedScope(const std::string& path) : before_(current()) { current() = path; }
 ResumedScope::~ResumedScope() { current().swap(before_); }
 
+Span::Span(std::string_view name, SpanKind kind) : name_(name), begin_(begin_if_profiled()), kind_(kind) {}
+
+Span::~Span() {
+    if (begin_ != 0) detail::SpanRecorder::instance().add(name_, kind_, begin_);
+}
+
+WorkScope::WorkScope(std::string_view name, const Work& work) : span_(name, SpanKind::operator_) {
+    if (!detail::SpanRecorder::on() || at_operator != nullptr) return;
+    run_ = std::make_shared<detail::OperatorRun>();
+    run_->name = name;
+    run_->work = work;
+    at_operator = &run_;
+}
+
+WorkScope::~WorkScope() {
+    if (!run_) return;
+    run_->closed.store(true, std::memory_order_release);
+    at_operator = nullptr;
+}
+
+namespace detail {
+
+const std::shared_ptr<OperatorRun>& current_operator() {
+    static const auto* none = new std::shared_ptr<OperatorRun>;
+    return at_operator != nullptr ? *at_operator : *none;
+}
+
+}  // namespace detail
 }  // namespace declivity

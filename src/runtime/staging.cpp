@@ -48,7 +48,7 @@ cl::Event StagingPool::send(cl::CommandQueue& queue, const Block& destination, s
             std::memcpy(staged.host, source.data(), size);
             cl::Event event;
             device_.submit(
-                "copy to device", queue,
+                {.name = "copy to device", .bytes = static_cast<double>(size)}, queue,
                 [&](cl::CommandQueue& on, cl::Event* out) {
                     on.enqueueWriteBuffer(destination.memory, CL_FALSE, destination.offset + offset, size, staged.host, after, out);
                 },

@@ -325,7 +325,7 @@ class Backward {
         if (!node.rule && !node.again)
             throw ValueError(fmt::format("backward of {}: the graph was used up by an earlier backward; pass retain_graph to the "
                                          "first one to go through it again", node.name));
-        const ResumedScope resumed(node.scope);
+        const ResumedScope resumed(node.scope);  // profiles and errors name the layer whose function it is
         if (node.again) return visit_again(node, pending.gradients);
         for (std::size_t i = 0; i < node.outputs.size(); ++i)
             if (!pending.gradients[i].defined())
@@ -374,6 +374,7 @@ class Backward {
     std::vector<Tensor> call(GradNode& node, const std::vector<Tensor>& incoming, const std::vector<bool>& needs, const GradientContext& context) {
         const bool opaque = request_.create_graph && node.kind == RuleKind::opaque;
         std::vector<Tensor> gradients;
+        const Span span(node.name, SpanKind::backward);
         {
             std::optional<NoGrad> no_grad;
             if (opaque) no_grad.emplace();
@@ -452,7 +453,10 @@ class Backward {
 
 }  // namespace
 
-std::vector<Tensor> run_backward(const BackwardRequest& request) { return Backward(request).run(); }
+std::vector<Tensor> run_backward(const BackwardRequest& request) {
+    const Span span("backward");
+    return Backward(request).run();
+}
 
 }  // namespace detail
 

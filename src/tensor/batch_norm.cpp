@@ -1,6 +1,7 @@
 #include <declivity/ops/batch_norm.hpp>
 
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
@@ -64,6 +65,7 @@ Tensor batch_norm(Tensor x, const Tensor& weight, const Tensor& bias, const Tens
     check_options(options);
     if (options.training && detail::running_again() && (running_mean.defined() || running_variance.defined())) return batch_norm(std::move(x), weight, bias, {}, {}, options);
     if (is_half(x.dtype())) return batch_norm_of_half(x, weight, bias, running_mean, running_variance, options);
+    const Span span("batch_norm");
     if (x.rank() < 2) throw ShapeError(fmt::format("batch_norm: wants at least 2 axes (N, C, ...) as x, got {}", x.shape().str()));
     if (!options.training && !recorded({x, weight, bias})) return evaluated(std::move(x), weight, bias, running_mean, running_variance, options.epsilon);
     const ops::View in = x.dense_view();

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/functions.hpp>
 
@@ -11,6 +12,7 @@
 namespace declivity {
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dOptions& options) {
+    const Span span("conv2d");
     if (!x.defined() || !weight.defined()) throw ValueError("conv2d: wants x and weight, got an undefined tensor");
     const ops::Conv2dOptions parameters{.stride = options.stride, .padding = options.padding, .dilation = options.dilation, .groups = options.groups};
     const ops::View in = x.dense_view(), filter = weight.dense_view();

@@ -1,6 +1,7 @@
 #include <declivity/ops/cross_entropy.hpp>
 
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/functions.hpp>
 
@@ -11,6 +12,7 @@ namespace declivity {
 Tensor cross_entropy(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options) {
     if (!logits.defined() || !labels.defined()) throw ValueError("cross_entropy: wants logits and labels, got an undefined tensor");
     if (is_half(logits.dtype())) return cross_entropy(detail::widened(logits), labels, options).to(logits.dtype());
+    const Span span("cross_entropy");
     const ops::CrossEntropy call{.label_smoothing = options.label_smoothing, .ignore_label = options.ignore_label};
     const ops::View x = logits.dense_view(), classes = labels.dense_view();
     ops::require_rank("cross_entropy", "logits", x, 2, "N, C");

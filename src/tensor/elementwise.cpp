@@ -1,4 +1,5 @@
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
@@ -45,6 +46,7 @@ Expression expression_of(const Saved& saved, std::string_view function) {
 
 Tensor elementwise(Function function, const std::vector<Tensor>& inputs, const std::vector<double>& parameters) {
     const FunctionInfo& row = ops::info(function);
+    const Span span(row.name);
     std::vector<Expression> expressions;
     for (const Tensor& input : inputs) {
         if (!input.defined()) throw ValueError(fmt::format("{}: wants {} tensors, got an undefined one", row.name, row.inputs));

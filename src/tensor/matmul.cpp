@@ -3,6 +3,7 @@
 #include <optional>
 
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
@@ -70,6 +71,7 @@ Tensor product(const Tensor& a, const Tensor& b) {
 
 /// x (rows, in) times a transposed weight (out, in), and the bias, if there is one, on its way.
 Tensor linear_rows(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+    const Span span("linear");
     const ops::View &in = x.value().view(), &factor = weight.value().view();
     ops::require_alike("linear", "x", in, "weight", factor);
     std::optional<ops::View> offset;
@@ -94,6 +96,7 @@ Tensor without_axis(const Tensor& x, std::int64_t axis) {
 }  // namespace
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
+    const Span span("matmul");
     if (!a.defined() || !b.defined() || a.rank() == 0 || b.rank() == 0)
         throw ShapeError(fmt::format("matmul: wants tensors of at least one axis, got {} x {}", a.defined() ? a.shape().str() : "none",
                                      b.defined() ? b.shape().str() : "none"));

@@ -1,6 +1,7 @@
 #include <declivity/ops/pool2d.hpp>
 
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/functions.hpp>
 
@@ -21,6 +22,7 @@ ops::View make_like(const ops::View& like, const Shape& shape, DType dtype) { re
 }  // namespace
 
 Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options) {
+    const Span span("max_pool2d");
     detail::require_defined("max_pool2d", x);
     const auto parameters = parameters_of(options);
     const ops::View in = x.dense_view();
@@ -43,6 +45,7 @@ Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options) {
 }
 
 Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options) {
+    const Span span("avg_pool2d");
     detail::require_defined("avg_pool2d", x);
     const auto parameters = parameters_of(options);
     const ops::View in = x.dense_view();

@@ -1,6 +1,7 @@
 #include <declivity/ops/reduce.hpp>
 
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
@@ -17,6 +18,7 @@ struct Reduced {
 };
 
 Reduced reduced(Reduce kind, const Tensor& x, const Dims& axes, bool keep_axes) {
+    const Span span(ops::name_of(kind));
     if (!x.defined()) throw ValueError(fmt::format("{}: wants a tensor, got an undefined one", ops::name_of(kind)));
     const Dims over = ops::normalize_axes(ops::name_of(kind), axes, x.rank());
     return {ops::reduce(kind, x.value(), over, keep_axes), ops::reduced_shape(x.shape(), over, true)};

@@ -1,6 +1,7 @@
 #include <declivity/ops/softmax.hpp>
 
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
@@ -16,6 +17,7 @@ Tensor apply(SoftmaxKind kind, const char* name, const Tensor& x, std::int64_t a
     if (!x.defined()) throw ValueError(fmt::format("{}: wants a tensor, got an undefined one", name));
     const int along = normalize_axis(name, axis, x.rank());
     if (is_half(x.dtype())) return apply(kind, name, detail::widened(x), along).to(x.dtype());
+    const Span span(name);
     const ops::View out = ops::View::make(x.device(), x.dtype(), x.shape());
     ops::softmax(kind, x.dense_view(), along, out);
     return differentiable(name, {x}, out, [kind, name, along, result = Saved::result(out)](const GradientContext& context) {

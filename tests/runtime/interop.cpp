@@ -10,9 +10,11 @@
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/interop.hpp>
 #include <declivity/runtime/launch.hpp>
+#include <declivity/runtime/profiler.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
 #include <tests/support/paths.hpp>
+#include <tests/support/trace.hpp>
 
 using namespace declivity;
 
@@ -159,4 +161,28 @@ TEST_CASE("interop: wrong handles are refused") {
     clReleaseMemObject(memory);
     clReleaseCommandQueue(queue);
     clReleaseContext(other);
+}
+
+TEST_CASE("interop: commands of one's own come into the profile") {
+    const Device device = test::device();
+    const Buffer buffer(device, 1024);
+    CHECK_FALSE(interop::profiled(device));
+    Profiler profiler(device);
+    CHECK(interop::profiled(device));
+    const auto [memory, offset, size] = interop::raw(buffer);
+    const float number = 1;
+    for (int i = 0; i < 3; ++i) {
+        cl_event event = nullptr;
+        REQUIRE(clEnqueueFillBuffer(interop::compute_queue(device), memory, &number, sizeof number, offset, size, 0, nullptr, &event) == CL_SUCCESS);
+        interop::profile(device, "of my own", event);
+        clReleaseEvent(event);
+    }
+    const auto rows = profiler.rows();
+    REQUIRE(rows.size() == 1);
+    CHECK(rows[0].name == "of my own");
+    CHECK(rows[0].calls == 3);
+    CHECK_THROWS_AS(interop::profile(device, "nothing", nullptr), ValueError);
+    for (const test::Json& one : test::commands(test::trace_of(profiler))) CHECK_FALSE(one.at("args").contains("enqueued"));  // that is not known
+    profiler.stop();
+    CHECK_FALSE(interop::profiled(device));
 }

@@ -1,8 +1,4 @@
 // The program `declivity`, as a user runs it: with the devices at hand, without any, and with one that does not exist.
-#include <sys/wait.h>
-
-#include <array>
-#include <cstdio>
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -12,6 +8,7 @@
 #include <declivity/version.hpp>
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
+#include <tests/support/program.hpp>
 #include <tests/support/skip.hpp>
 #include <tests/support/temp_folder.hpp>
 
@@ -19,36 +16,6 @@ using namespace declivity;
 using namespace declivity::test;
 
 namespace {
-
-/// The program beside this one.
-std::filesystem::path program() { return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "declivity"; }
-
-bool built() {
-    if (std::filesystem::exists(program())) return true;
-    skip("the program declivity was not built");
-    return false;
-}
-
-struct Run {
-    int code = 0;
-    std::string out, error;
-};
-
-/// @param environment words of env(1), such as "NAME=value"
-Run run(const std::string& arguments, const std::string& environment = "") {
-    const TempFolder folder;
-    const std::string errors = folder / "errors";
-    std::FILE* pipe = popen(("env " + environment + " '" + program().string() + "' " + arguments + " 2>'" + errors + "'").c_str(), "r");
-    REQUIRE(pipe != nullptr);
-    Run result;
-    std::array<char, 4096> bytes{};
-    for (std::size_t count = 0; (count = std::fread(bytes.data(), 1, bytes.size(), pipe)) > 0;) result.out.append(bytes.data(), count);
-    const int status = pclose(pipe);
-    result.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    const Bytes said = get_file(errors);
-    result.error.assign(said.begin(), said.end());
-    return result;
-}
 
 std::vector<std::string> lines(const std::string& text) {
     std::vector<std::string> out;
@@ -63,17 +30,17 @@ std::string nothing(const TempFolder& empty) { return "-u OCL_ICD_FILENAMES -u D
 }  // namespace
 
 TEST_CASE("declivity: version and help") {
-    if (!built()) return;
-    const Run version = run("--version");
+    if (!program_built()) return;
+    const ProgramRun version = run_program("--version");
     CHECK(version.code == 0);
     CHECK(version.out == "declivity " + std::string(kVersion) + "\n");
-    const Run help = run("--help");
+    const ProgramRun help = run_program("--help");
     CHECK(help.code == 0);
     CHECK(help.out.find("devices") != std::string::npos);
-    CHECK(run("devices --help").out.find("--json") != std::string::npos);
+    CHECK(run_program("devices --help").out.find("--json") != std::string::npos);
     for (const std::string wrong : {"", "frobnicate", "devices --frobnicate", "devices more"}) {
         CAPTURE(wrong);
-        const Run refused = run(wrong);
+        const ProgramRun refused = run_program(wrong);
         CHECK(refused.code != 0);
         CHECK(refused.out.empty());
         CHECK_FALSE(refused.error.empty());
@@ -81,10 +48,10 @@ TEST_CASE("declivity: version and help") {
 }
 
 TEST_CASE("declivity devices: a line for each, and a star at the best") {
-    if (!built()) return;
+    if (!program_built()) return;
     const auto all = Device::all();
     const Device best = Device::best();
-    const Run table = run("devices");
+    const ProgramRun table = run_program("devices");
     CHECK(table.code == 0);
     CHECK(table.error.empty());
     const auto rows = lines(table.out);
@@ -106,23 +73,23 @@ TEST_CASE("declivity devices: a line for each, and a star at the best") {
 }
 
 TEST_CASE("declivity devices: one star among several") {
-    if (!built()) return;
+    if (!program_built()) return;
     // PoCL makes as many devices as it is asked for.
     const std::string two = "-u DECLIVITY_DEVICE POCL_DEVICES='basic pthread' ";
-    if (nlohmann::json::parse(run("devices --json", two).out).size() != 2) return skip("PoCL is not the only driver here");
-    const auto stars = [](const Run& table) {
+    if (nlohmann::json::parse(run_program("devices --json", two).out).size() != 2) return skip("PoCL is not the only driver here");
+    const auto stars = [](const ProgramRun& table) {
         std::string out;
         for (const std::string& line : lines(table.out)) out += line[0];
         return out;
     };
-    CHECK(stars(run("devices", two)) == " * *");  // title, two devices, what the star means
-    CHECK(stars(run("devices", two + "DECLIVITY_DEVICE=0:1")) == "  **");
+    CHECK(stars(run_program("devices", two)) == " * *");  // title, two devices, what the star means
+    CHECK(stars(run_program("devices", two + "DECLIVITY_DEVICE=0:1")) == "  **");
 }
 
 TEST_CASE("declivity devices --json: what info() says") {
-    if (!built()) return;
+    if (!program_built()) return;
     const auto all = Device::all();
-    const Run listed = run("devices --json");
+    const ProgramRun listed = run_program("devices --json");
     CHECK(listed.code == 0);
     CHECK(listed.error.empty());
     const auto json = nlohmann::json::parse(listed.out);
@@ -153,31 +120,31 @@ TEST_CASE("declivity devices --json: what info() says") {
 }
 
 TEST_CASE("declivity devices: without a driver it says what is wrong and what to do") {
-    if (!built()) return;
+    if (!program_built()) return;
     const TempFolder empty;
-    const Run none = run("devices", nothing(empty));
+    const ProgramRun none = run_program("devices", nothing(empty));
     CHECK(none.code == 1);
     CHECK(none.out.empty());
     CHECK(lines(none.error).size() == 1);
     CHECK(none.error.find("declivity: no OpenCL device found") == 0);
     CHECK(none.error.find("pocl-opencl-icd") != std::string::npos);
-    const Run json = run("devices --json", nothing(empty));
+    const ProgramRun json = run_program("devices --json", nothing(empty));
     CHECK(json.code == 1);
     CHECK(nlohmann::json::parse(json.out) == nlohmann::json::array());
     CHECK(json.error == none.error);
-    CHECK(run("--version", nothing(empty)).code == 0);
+    CHECK(run_program("--version", nothing(empty)).code == 0);
 }
 
 TEST_CASE("declivity devices: a DECLIVITY_DEVICE that fits none is an error below the list") {
-    if (!built()) return;
-    const Run wrong = run("devices", "DECLIVITY_DEVICE=frobnicator");
+    if (!program_built()) return;
+    const ProgramRun wrong = run_program("devices", "DECLIVITY_DEVICE=frobnicator");
     CHECK(wrong.code == 1);
     CHECK(lines(wrong.out).size() == Device::all().size() + 1);
     CHECK(wrong.out.find('*') == std::string::npos);
     CHECK(wrong.error.find("DECLIVITY_DEVICE") != std::string::npos);
     CHECK(wrong.error.find("frobnicator") != std::string::npos);
     const std::string last = Device::all().back().info().id;
-    const Run named = run("devices --json", "DECLIVITY_DEVICE=" + last);
+    const ProgramRun named = run_program("devices --json", "DECLIVITY_DEVICE=" + last);
     CHECK(named.code == 0);
     CHECK(nlohmann::json::parse(named.out).back()["best"] == true);
 }

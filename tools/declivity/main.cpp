@@ -1,4 +1,4 @@
-// declivity: says which version is installed and which devices it sees, and tunes for them.
+// declivity: says which version is installed and which devices it sees, tunes for them, and reads profiles.
 #include <algorithm>
 #include <cstdio>
 #include <optional>
@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "profile.hpp"
 #include "tune.hpp"
 
 using namespace declivity;
@@ -95,8 +96,9 @@ int main(int argc, char** argv) try {
     CLI::App* list = app.add_subcommand("devices", "lists the OpenCL devices");
     list->add_flag("--json", json, "as a JSON array");
     const auto tune = tools::add_tune(app);
+    const auto profile = tools::add_profile(app);
     CLI11_PARSE(app, argc, argv);
-    return *list ? devices(json) : tune();
+    return *list ? devices(json) : *app.get_subcommand("profile") ? profile() : tune();
 } catch (const std::exception& error) {
     fmt::print(stderr, "declivity: {}\n", error.what());
     return 1;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <declivity/ops/view.hpp>
+#include <declivity/runtime/scope.hpp>
 
 namespace declivity::ops {
 
@@ -34,6 +35,8 @@ class DECLIVITY_API MultiTensor {
     void release();
     /// Pieces into which the tensors are cut; a kernel may write one number for each (a partial sum).
     [[nodiscard]] std::int64_t pieces() const;
+    /// Of a kernel that does `flops` for each element of a role, and reads or writes `accesses` elements.
+    [[nodiscard]] Work work(double flops, double accesses) const;
     [[nodiscard]] std::size_t roles() const;
     /// @throws ValueError before the first set()
     [[nodiscard]] Device device() const;

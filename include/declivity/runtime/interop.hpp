@@ -7,6 +7,8 @@
 #endif
 #include <CL/cl.h>
 
+#include <string_view>
+
 #include <declivity/runtime/buffer.hpp>
 #include <declivity/runtime/device.hpp>
 
@@ -33,5 +35,11 @@ DECLIVITY_API Device wrap(cl_context context, cl_command_queue queue);
 
 /// A Buffer over memory of yours (retained); `offset` must be a multiple of 16 bytes.
 DECLIVITY_API Buffer wrap(const Device& device, cl_mem memory, std::size_t offset, std::size_t bytes);
+
+/// Whether a Profiler runs, so that events of commands of your own are worth asking for.
+DECLIVITY_API bool profiled(const Device& device);
+/// Shows a kernel that you enqueued to compute_queue() in the profile.
+/// @param event of the command, retained; profile() does not wait for it
+DECLIVITY_API void profile(const Device& device, std::string_view name, cl_event event);
 
 }  // namespace declivity::interop

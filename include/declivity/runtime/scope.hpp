@@ -1,6 +1,8 @@
 // Floor 1. Names for what the program is doing, for error messages and profiles.
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -8,7 +10,12 @@
 
 namespace declivity {
 
-/// While one lives, errors made by this thread say where they happened: "... (in Net/conv1)".
+namespace detail {
+struct OperatorRun;
+}
+
+/// While one lives, errors made by this thread say where they happened: "... (in Net/conv1)". A running Profiler shows it
+/// as a span of this thread.
 class DECLIVITY_API Scope {
   public:
     explicit Scope(std::string_view name);
@@ -21,6 +28,7 @@ class DECLIVITY_API Scope {
 
   private:
     std::size_t length_before_;
+    std::int64_t begin_;  // ns; 0 where nobody profiles
 };
 
 /// While one lives, the scopes of this thread are those of `path`, as Scope::path() gave it: for what was put off.
@@ -33,6 +41,50 @@ class DECLIVITY_API ResumedScope {
 
   private:
     std::string before_;
+};
+
+/// Whether a Profiler runs somewhere, so that making a name for a span is worth while.
+DECLIVITY_API bool profiling() noexcept;
+
+/// What a span is: the category of its event in a trace.
+enum class SpanKind : std::uint8_t { module, function, backward, operator_, wait };
+
+/// While one lives, a running Profiler shows a span of this thread. Errors do not speak of it. Where nobody profiles it
+/// costs a look at a flag.
+class DECLIVITY_API Span {
+  public:
+    /// @param name must outlive the span
+    explicit Span(std::string_view name, SpanKind kind = SpanKind::function);
+    ~Span();
+    Span(const Span&) = delete;
+    Span& operator=(const Span&) = delete;
+
+  private:
+    std::string_view name_;
+    std::int64_t begin_;
+    SpanKind kind_;
+};
+
+/// What an operator does, by its formula: an estimate of what a device must do at least, not a count of what it did.
+struct Work {
+    double flops = 0;  ///< additions, multiplications and functions
+    double bytes = 0;  ///< of operands and results, each once
+    bool f64 = false;  ///< in double precision
+};
+
+/// While one lives, what this thread launches is one operator that does so much work. Of several kernels the one that took
+/// most of the time carries all of it in a profile, and scopes within this one add nothing. It is a Span, too.
+class DECLIVITY_API WorkScope {
+  public:
+    /// @param name must outlive the scope
+    WorkScope(std::string_view name, const Work& work);
+    ~WorkScope();
+    WorkScope(const WorkScope&) = delete;
+    WorkScope& operator=(const WorkScope&) = delete;
+
+  private:
+    Span span_;
+    std::shared_ptr<detail::OperatorRun> run_;  // of the outermost, while somebody profiles
 };
 
 }  // namespace declivity

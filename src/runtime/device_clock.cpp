@@ -1,0 +1,83 @@
+#include "device_clock.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "spans.hpp"
+
+// Old loaders lack it, and those that have it hand it on to drivers without asking their version.
+#if defined(__GNUC__) && !defined(_WIN32)
+#  pragma weak clGetDeviceAndHostTimer
+#  define DECLIVITY_HAS_DEVICE_TIMER (&clGetDeviceAndHostTimer != nullptr)
+#else
+#  define DECLIVITY_HAS_DEVICE_TIMER false
+#endif
+
+namespace declivity::detail {
+namespace {
+
+constexpr std::uint64_t kWindow = 1'000'000'000;
+constexpr std::int64_t kLongAnswer = 1'000'000;  // an answer that took longer says too little
+constexpr std::size_t kMostAnchors = 100'000;    // a day of windows
+
+bool tells_time(const cl::Device& device) {
+    if (!DECLIVITY_HAS_DEVICE_TIMER) return false;
+    const std::string version = device.getInfo<CL_DEVICE_VERSION>();  // "OpenCL 3.0 ..."
+    int major = 0, minor = 0;
+    return std::sscanf(version.c_str(), "OpenCL %d.%d", &major, &minor) == 2 && (major > 2 || (major == 2 && minor >= 1));
+}
+
+}  // namespace
+
+DeviceClock::DeviceClock(const cl::Device& device) : device_(device), tells_(tells_time(device)) {}
+
+void DeviceClock::ask() {
+#if defined(__GNUC__) && !defined(_WIN32)
+    if (!tells_) return;
+    cl_ulong device_time = 0, host_time = 0;  // the latter by a clock of the driver's choice
+    const std::int64_t before = now_ns();
+    tells_ = clGetDeviceAndHostTimer(device_(), &device_time, &host_time) == CL_SUCCESS && device_time != 0;
+    const std::int64_t after = now_ns();
+    if (tells_) told(device_time, before, after);
+#endif
+}
+
+void DeviceClock::told(std::uint64_t device_time, std::int64_t before, std::int64_t after) {
+    if (after - before > kLongAnswer || told_.size() >= kMostAnchors) return;
+    if (!told_.empty() && device_time < told_.back().at + kWindow / 10) return;
+    told_.push_back({device_time, before + (after - before) / 2 - static_cast<std::int64_t>(device_time)});
+}
+
+void DeviceClock::saw_queued(std::uint64_t queued, std::int64_t before, std::int64_t after) {
+    const auto device_time = static_cast<std::int64_t>(queued);
+    if (window_.any && queued >= window_.first + kWindow && seen_.size() < kMostAnchors) {
+        seen_.push_back(window_.anchor());
+        window_.any = false;
+    }
+    if (!window_.any) {
+        window_ = {.first = queued, .last = queued, .lowest = before - device_time, .highest = after - device_time, .any = true};
+        return;
+    }
+    window_.last = std::max(window_.last, queued);
+    window_.lowest = std::max(window_.lowest, before - device_time);
+    window_.highest = std::min(window_.highest, after - device_time);
+}
+
+std::int64_t DeviceClock::to_host(std::uint64_t device_time) const {
+    const auto time = static_cast<std::int64_t>(device_time);
+    // A driver whose timer and whose events run by different clocks: its commands are what is to be shown.
+    const bool told_right = !told_.empty() && (!window_.any || (told_.back().offset > window_.lowest - kLongAnswer && told_.back().offset < window_.highest + kLongAnswer));
+    const std::vector<Anchor>& anchors = told_right ? told_ : seen_;
+    const bool one_more = !told_right && window_.any;  // the window that is not full
+    if (anchors.empty()) return one_more ? time + window_.anchor().offset : time;
+    const auto behind = std::ranges::lower_bound(anchors, device_time, {}, &Anchor::at);
+    if (behind == anchors.begin()) return time + anchors.front().offset;
+    if (behind == anchors.end() && (!one_more || window_.anchor().at <= device_time)) return time + (one_more ? window_.anchor().offset : anchors.back().offset);
+    const Anchor left = *(behind - 1), right = behind == anchors.end() ? window_.anchor() : *behind;
+    const double share = static_cast<double>(device_time - left.at) / static_cast<double>(right.at - left.at);
+    return time + left.offset + static_cast<std::int64_t>(share * static_cast<double>(right.offset - left.offset));
+}
+
+}  // namespace declivity::detail

@@ -1,0 +1,95 @@
+#include "process_profile.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+#include <declivity/runtime/profiler.hpp>
+#include <fmt/format.h>
+
+#include "device_state.hpp"
+#include "trace.hpp"
+
+namespace declivity::detail {
+namespace {
+
+/// Never destroyed: static objects may still launch when main() has ended.
+struct ProcessProfile {
+    std::mutex mutex;
+    std::filesystem::path path;
+    pid_t process = getpid();
+    std::vector<std::unique_ptr<ProfilerState>> devices;  // never shrinks, since devices keep pointers
+};
+
+ProcessProfile& profile() {
+    static auto* one = new ProcessProfile;
+    return *one;
+}
+
+void complain(const std::exception& error) noexcept { std::fprintf(stderr, "declivity: DECLIVITY_PROFILE: %s\n", error.what()); }
+
+/// At the end of the process; the devices may still be at work.
+void write_at_exit() {
+    ProcessProfile& all = profile();
+    if (getpid() != all.process) return;  // a child that was forked has done nothing of its own
+    try {
+        const std::scoped_lock lock(all.mutex);
+        std::vector<TraceDevice> devices;
+        for (const auto& one : all.devices) {
+            {
+                const std::scoped_lock submitting(one->device.submit_mutex);
+                one->device.profilers.of_process = nullptr;
+            }
+            try {
+                one->collect(true);
+            } catch (const std::exception& error) {  // a lost device: what was read before is still told
+                complain(error);
+            }
+            one->stop();
+            devices.push_back({one.get(), {}});
+        }
+        write_trace(all.path, devices);
+    } catch (const std::exception& error) {
+        complain(error);
+    }
+}
+
+}  // namespace
+
+void profile_process(DeviceState& device) noexcept {
+    const char* path = std::getenv("DECLIVITY_PROFILE");
+    if (path == nullptr || *path == '\0') return;
+    static std::mutex first;
+    static bool asked = false, works = false;
+    try {
+        ProcessProfile& all = profile();
+        {
+            const std::scoped_lock lock(first);
+            if (!asked) {
+                asked = true;
+                all.path = std::filesystem::absolute(path);  // the program may go elsewhere
+                check_trace_place(all.path);  // better known now than after hours
+                // Registered behind what the driver registered when its context was made, so it runs before that.
+                works = std::atexit(write_at_exit) == 0;
+            }
+            if (!works) return;
+        }
+        // A queue that a program brought along may not profile.
+        if ((device.compute.getInfo<CL_QUEUE_PROPERTIES>() & CL_QUEUE_PROFILING_ENABLE) == 0) return;
+        auto state = std::make_unique<ProfilerState>(device, ProfilerOptions{}.most_events);
+        const std::scoped_lock lock(all.mutex);
+        device.profilers.of_process = state.get();
+        all.devices.push_back(std::move(state));
+    } catch (const std::exception& error) {
+        complain(error);
+    }
+}
+
+}  // namespace declivity::detail

@@ -1,0 +1,155 @@
+#include "profiler_state.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <declivity/runtime/scope.hpp>
+
+#include "device_state.hpp"
+
+namespace declivity::detail {
+namespace {
+
+constexpr std::size_t kMostPending = 4096;  // a long run must not keep an event for each launch it ever made
+
+thread_local bool unprofiled = false;
+
+}  // namespace
+
+Unprofiled::Unprofiled() { unprofiled = true; }
+Unprofiled::~Unprofiled() { unprofiled = false; }
+bool Unprofiled::here() noexcept { return unprofiled; }
+
+void Profilers::add(const Command& command, Enqueued&& enqueued, const cl::Event& event, bool transfer) const {
+    enqueued.after = now_ns();
+    enqueued.event = event;
+    enqueued.transfer = transfer;
+    if (of_program) of_program->add(command, enqueued);
+    if (of_process != nullptr) of_process->add(command, enqueued);
+}
+
+ProfilerState::ProfilerState(DeviceState& of, std::size_t most_events) : device(of), most(most_events), clock(of.device) {
+    clock.ask();
+    SpanRecorder::instance().enter(most_events);
+}
+
+ProfilerState::~ProfilerState() {
+    stop();
+    SpanRecorder::instance().leave();
+}
+
+void ProfilerState::stop() {
+    const std::scoped_lock lock(mutex);
+    if (std::exchange(stopped_, true)) return;
+    end = now_ns();
+    SpanRecorder::instance().pause();
+}
+
+std::uint32_t ProfilerState::number_of(std::string_view text) {
+    const auto found = numbers_.find(text);
+    if (found != numbers_.end()) return found->second;
+    names.emplace_back(text);
+    const auto number = static_cast<std::uint32_t>(names.size() - 1);
+    numbers_.emplace(names.back(), number);
+    return number;
+}
+
+void ProfilerState::add(const Command& command, const Enqueued& enqueued) {
+    const MemoryFigures figures = device.pool.figures();
+    const std::string scope = Scope::path();
+    std::unique_lock lock(mutex);
+    Entry entry{.name = number_of(command.name), .scope = number_of(scope), .launch = command.range != nullptr, .global = {}, .local = {},
+                .bytes = command.bytes, .run = current_operator(), .enqueued = enqueued};
+    if (command.range != nullptr) entry.global = command.range->global, entry.local = command.range->local;
+    if (entry.run) {
+        Tally& tally = tallies_[entry.run.get()];
+        tally.run = entry.run;
+        ++tally.waiting;
+    }
+    pending_.push_back(std::move(entry));
+    if (memory.empty() || memory.back().in_use != figures.in_use || memory.back().cached != figures.cached) {
+        if (memory.size() < most) memory.push_back({now_ns(), figures.in_use, figures.cached});
+        else ++memory_left_out;
+    }
+    const bool many = pending_.size() > kMostPending;
+    lock.unlock();
+    if (many) collect(false);
+}
+
+void ProfilerState::collect(bool all) {
+    if (all) device.finish();  // before taking the lock: others may go on launching meanwhile
+    const std::scoped_lock lock(mutex);
+    clock.ask();
+    std::vector<Entry> rest, entries = std::exchange(pending_, {});
+    checked("profile", device.info.name, [&] {
+        for (Entry& entry : entries) {
+            const cl_int status = entry.enqueued.event.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>();
+            if (status > CL_COMPLETE) {
+                rest.push_back(std::move(entry));
+                continue;
+            }
+            if (status == CL_COMPLETE) read(entry);
+            if (entry.run) --tallies_.at(entry.run.get()).waiting;
+        }
+    });
+    pending_ = std::move(rest);
+    std::erase_if(tallies_, [this](const auto& one) {
+        const Tally& tally = one.second;
+        if (!tally.run->closed.load(std::memory_order_acquire) || tally.waiting > 0) return false;
+        credit(tally);
+        return true;
+    });
+}
+
+void ProfilerState::read(const Entry& entry) {
+    const cl::Event& event = entry.enqueued.event;
+    const auto start = event.getProfilingInfo<CL_PROFILING_COMMAND_START>();
+    const auto finish = std::max(start, event.getProfilingInfo<CL_PROFILING_COMMAND_END>());
+    if (entry.enqueued.bracketed) clock.saw_queued(event.getProfilingInfo<CL_PROFILING_COMMAND_QUEUED>(), entry.enqueued.before, entry.enqueued.after);
+    const double seconds = static_cast<double>(finish - start) * 1e-9;
+    Sum& sum = sums[names[entry.name]];
+    ++sum.calls;
+    sum.seconds += seconds;
+    sum.longest = std::max(sum.longest, seconds);
+    sum.bytes += entry.run ? 0 : entry.bytes;
+    std::size_t record = kNone;
+    if (commands.size() < most) {
+        record = commands.size();
+        commands.push_back({.name = entry.name, .scope = entry.scope, .operator_ = number_of(entry.run ? std::string_view(entry.run->name) : ""),
+                            .transfer = entry.enqueued.transfer, .launch = entry.launch, .f64 = false, .start = start, .end = finish,
+                            .enqueued = entry.enqueued.bracketed ? entry.enqueued.before : 0, .flops = 0, .bytes = entry.run ? 0 : entry.bytes, .global = entry.global, .local = entry.local});
+    } else {
+        ++commands_left_out;
+    }
+    if (entry.run) tallies_.at(entry.run.get()).launches.push_back({entry.name, seconds, record});
+}
+
+/// The kernel that took most of the time carries the work: its calls by their shares of its time.
+void ProfilerState::credit(const Tally& tally) {
+    struct Kernel {
+        double seconds = 0;
+        std::size_t calls = 0;
+    };
+    std::map<std::uint32_t, Kernel> kernels;
+    for (const auto& launch : tally.launches) {
+        Kernel& kernel = kernels[launch.name];
+        kernel.seconds += launch.seconds;
+        ++kernel.calls;
+    }
+    if (kernels.empty()) return;
+    const auto& [main, all] = *std::ranges::max_element(kernels, {}, [](const auto& one) { return one.second.seconds; });
+    const Work& work = tally.run->work;
+    Sum& sum = sums[names[main]];
+    sum.flops += work.flops;
+    sum.bytes += work.bytes;
+    for (const auto& launch : tally.launches) {
+        if (launch.name != main || launch.record == kNone) continue;
+        const double share = all.seconds > 0 ? launch.seconds / all.seconds : 1.0 / static_cast<double>(all.calls);
+        CommandRecord& record = commands[launch.record];
+        record.flops = work.flops * share;
+        record.bytes = work.bytes * share;
+        record.f64 = work.f64;
+    }
+}
+
+}  // namespace declivity::detail

@@ -1,0 +1,128 @@
+// Floor 1, private. What a profiler knows of one device.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <declivity/runtime/launch.hpp>
+
+#include "device_clock.hpp"
+#include "opencl.hpp"
+#include "spans.hpp"
+
+namespace declivity::detail {
+
+class DeviceState;
+
+/// What is enqueued, for profiles.
+struct Command {
+    std::string_view name;
+    double bytes = 0;              // read and written, of copies
+    const Range* range = nullptr;  // of launches
+};
+
+/// Where and when it was.
+struct Enqueued {
+    bool transfer = false;             // by the copy queue
+    std::int64_t before = 0, after = 0;  // the call, host time in ns
+    bool bracketed = true;             // the command was queued between the two
+    cl::Event event = {};
+};
+
+/// A command that ran, as a trace shows it. Names are numbers of ProfilerState::names.
+struct CommandRecord {
+    std::uint32_t name, scope, operator_;
+    bool transfer, launch, f64;
+    std::uint64_t start, end;   // device time, ns
+    std::int64_t enqueued;      // host time, ns; 0: not known
+    double flops, bytes;
+    Extent global, local;
+};
+
+struct MemoryRecord {
+    std::int64_t at;  // host time, ns
+    std::uint64_t in_use, cached;
+};
+
+/// Held by a Profiler and, while it runs, by the device. Events are read as they pile up, so that a long run keeps only
+/// sums, and of commands as many as a trace may have.
+class ProfilerState {
+  public:
+    ProfilerState(DeviceState& of, std::size_t most_events);
+    ~ProfilerState();
+    ProfilerState(const ProfilerState&) = delete;
+    ProfilerState& operator=(const ProfilerState&) = delete;
+
+    void add(const Command& command, const Enqueued& enqueued);
+    /// Reads the events of what has run; with `all`, waits for the rest.
+    void collect(bool all);
+    /// Commands that come later belong to no trace; those that were enqueued are still read.
+    void stop();
+
+    struct Sum {
+        std::int64_t calls = 0;
+        double seconds = 0, longest = 0, flops = 0, bytes = 0;
+    };
+
+    DeviceState& device;
+    const std::size_t most;
+    std::mutex mutex;  // of all below
+    std::map<std::string, Sum, std::less<>> sums;
+    std::vector<CommandRecord> commands;
+    std::vector<MemoryRecord> memory;
+    std::uint64_t commands_left_out = 0, memory_left_out = 0;
+    std::deque<std::string> names;
+    DeviceClock clock;
+    const std::int64_t begin = now_ns();
+    std::int64_t end = 0;  // 0 while it runs
+
+  private:
+    struct Entry {
+        std::uint32_t name, scope;
+        bool launch;
+        Extent global, local;
+        double bytes;
+        std::shared_ptr<OperatorRun> run;
+        Enqueued enqueued;
+    };
+    /// What is known of an operator's launches until all of them have run.
+    struct Tally {
+        std::shared_ptr<OperatorRun> run;
+        std::size_t waiting = 0;
+        struct Launch {
+            std::uint32_t name;
+            double seconds;
+            std::size_t record;  // in `commands`, or kNone
+        };
+        std::vector<Launch> launches;
+    };
+    static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
+    std::uint32_t number_of(std::string_view text);
+    void read(const Entry& entry);
+    void credit(const Tally& tally);
+
+    std::vector<Entry> pending_;
+    std::unordered_map<const OperatorRun*, Tally> tallies_;
+    std::unordered_map<std::string_view, std::uint32_t> numbers_;  // keys lie in `names`
+    bool stopped_ = false;
+};
+
+/// While one lives, no profiler sees what this thread enqueues.
+class Unprofiled {
+  public:
+    Unprofiled();
+    ~Unprofiled();
+    Unprofiled(const Unprofiled&) = delete;
+    Unprofiled& operator=(const Unprofiled&) = delete;
+    static bool here() noexcept;
+};
+
+}  // namespace declivity::detail

@@ -1,0 +1,176 @@
+#include "trace.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/version.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "device_state.hpp"
+
+namespace declivity::detail {
+namespace {
+
+constexpr int kHost = 1;                          // process number of the host's threads; devices count on from it
+constexpr int kComputeQueue = 1, kCopyQueue = 2;  // thread numbers of a device
+
+/// In quotes; drivers and users write what they like into their names.
+std::string quoted(const std::string& text) { return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace); }
+
+std::string_view name_of(SpanKind kind) {
+    switch (kind) {
+        case SpanKind::module: return "module";
+        case SpanKind::function: return "function";
+        case SpanKind::backward: return "backward";
+        case SpanKind::operator_: return "operator";
+        case SpanKind::wait: break;
+    }
+    return "wait";
+}
+
+/// A file that takes its name when it is whole.
+class TraceFile {
+  public:
+    explicit TraceFile(const std::filesystem::path& path) : path_(path), temporary_(path) {
+        temporary_ += fmt::format(".{:08x}.tmp", std::random_device{}());
+        file_ = std::fopen(temporary_.c_str(), "wb");
+        if (file_ == nullptr) throw IoError("open", temporary_.string(), errno);
+    }
+    ~TraceFile() {
+        if (file_ != nullptr) std::fclose(file_);
+        std::error_code ignored;
+        if (!done_) std::filesystem::remove(temporary_, ignored);
+    }
+    TraceFile(const TraceFile&) = delete;
+    TraceFile& operator=(const TraceFile&) = delete;
+
+    /// One more event, `text` being its members.
+    void event(const std::string& text) {
+        put(first_ ? "\n{" : ",\n{");
+        put(text);
+        put("}");
+        first_ = false;
+    }
+    void put(std::string_view text) {
+        if (std::fwrite(text.data(), 1, text.size(), file_) != text.size()) throw IoError("write", temporary_.string(), errno);
+    }
+    void finish() {
+        const int status = std::fclose(std::exchange(file_, nullptr));
+        if (status != 0) throw IoError("write", temporary_.string(), errno);
+        std::error_code failed;
+        std::filesystem::rename(temporary_, path_, failed);
+        if (failed) throw IoError("rename '" + temporary_.string() + "' to", path_.string(), failed.value());
+        done_ = true;
+    }
+
+  private:
+    std::filesystem::path path_, temporary_;
+    std::FILE* file_ = nullptr;
+    bool first_ = true, done_ = false;
+};
+
+/// Times as traces have them: microseconds since the recording began.
+class Clock {
+  public:
+    explicit Clock(std::int64_t zero) : zero_(zero) {}
+    [[nodiscard]] std::string at(std::int64_t host) const { return us(std::max<std::int64_t>(0, host - zero_)); }
+    /// A multiple of 1 ns, exactly.
+    static std::string us(std::int64_t ns) { return fmt::format("{}.{:03}", ns / 1000, ns % 1000); }
+
+  private:
+    std::int64_t zero_;
+};
+
+void name(TraceFile& out, std::string_view what, int process, std::size_t thread, const std::string& text) {
+    out.event(fmt::format(R"("ph":"M","name":"{}","pid":{},"tid":{},"args":{{"name":{}}})", what, process, thread, quoted(text)));
+}
+
+void write_commands(TraceFile& out, ProfilerState& profile, int process, const Clock& clock) {
+    std::vector<std::string> names;
+    for (const std::string& text : profile.names) names.push_back(quoted(text));
+    std::vector<const CommandRecord*> sorted;
+    for (const CommandRecord& one : profile.commands) sorted.push_back(&one);
+    std::ranges::stable_sort(sorted, {}, [](const CommandRecord* one) { return one->start; });
+    for (const CommandRecord* one : sorted) {
+        const std::int64_t start = profile.clock.to_host(one->start);
+        std::string text = fmt::format(R"("ph":"X","cat":"{}","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{"scope":{},"operator":{})",
+                                       one->launch ? "kernel" : "copy", names[one->name], process, one->transfer ? kCopyQueue : kComputeQueue, clock.at(start),
+                                       Clock::us(static_cast<std::int64_t>(one->end - one->start)), names[one->scope], names[one->operator_]);
+        if (one->enqueued != 0) text += fmt::format(R"(,"enqueued":{})", clock.at(one->enqueued));
+        if (one->flops > 0) text += fmt::format(R"(,"flops":{})", one->flops);
+        if (one->bytes > 0) text += fmt::format(R"(,"bytes":{})", one->bytes);
+        if (one->f64) text += R"(,"f64":true)";
+        if (one->launch && one->global[0] != 0) text += fmt::format(R"(,"global":[{},{},{}])", one->global[0], one->global[1], one->global[2]);
+        if (one->local[0] != 0) text += fmt::format(R"(,"local":[{},{},{}])", one->local[0], one->local[1], one->local[2]);
+        out.event(text + "}");
+    }
+    for (const MemoryRecord& one : profile.memory)
+        out.event(fmt::format(R"("ph":"C","name":"memory","pid":{},"ts":{},"args":{{"in use":{},"cached":{}}})", process, clock.at(one.at), one.in_use, one.cached));
+}
+
+/// A line across all tracks where something was left out, so that its end is not taken for that of the program.
+void mark_cut(TraceFile& out, std::string_view what, std::uint64_t left_out, std::size_t most, const std::string& when) {
+    if (left_out > 0) out.event(fmt::format(R"("ph":"i","s":"g","name":"{} later {} left out: the most that are kept is {}","pid":{},"tid":0,"ts":{})", left_out, what, most, kHost, when));
+}
+
+}  // namespace
+
+void check_trace_place(const std::filesystem::path& path) {
+    if (std::filesystem::is_directory(path)) throw IoError("write", path.string(), EISDIR);
+    const TraceFile goes_again(path);
+}
+
+void write_trace(const std::filesystem::path& path, std::span<const TraceDevice> devices) {
+    std::int64_t begin = now_ns(), end = 0;
+    for (const TraceDevice& device : devices) {
+        begin = std::min(begin, device.profile->begin);
+        end = std::max(end, device.profile->end != 0 ? device.profile->end : now_ns());
+    }
+    const Clock clock(begin);
+    TraceFile out(path);
+    out.put("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
+    name(out, "process_name", kHost, 0, "host");
+    std::vector<std::size_t> threads;
+    std::int64_t last_span = begin;
+    const std::uint64_t spans_left_out = SpanRecorder::instance().visit(begin, end, [&](std::size_t thread, const SpanRecord& span) {
+        if (std::ranges::find(threads, thread) == threads.end()) {
+            threads.push_back(thread);
+            name(out, "thread_name", kHost, thread, fmt::format("thread {}", thread));
+        }
+        last_span = std::max(last_span, span.end);
+        out.event(fmt::format(R"("ph":"X","cat":"{}","name":{},"pid":{},"tid":{},"ts":{},"dur":{})", name_of(span.kind),
+                              quoted(span.kind == SpanKind::backward ? "backward of " + span.name : span.name), kHost, thread, clock.at(span.begin), Clock::us(span.end - span.begin)));
+    });
+    auto described = nlohmann::ordered_json::array();
+    std::uint64_t commands_left_out = 0, memory_left_out = 0;
+    int process = kHost;
+    for (const TraceDevice& device : devices) {
+        ProfilerState& profile = *device.profile;
+        const std::scoped_lock lock(profile.mutex);
+        const DeviceInfo& info = profile.device.info;
+        name(out, "process_name", ++process, 0, fmt::format("{} ({})", info.name, info.id));
+        name(out, "thread_name", process, kComputeQueue, "compute queue");
+        name(out, "thread_name", process, kCopyQueue, "copy queue");
+        write_commands(out, profile, process, clock);
+        if (!profile.commands.empty()) mark_cut(out, "commands", profile.commands_left_out, profile.most, clock.at(profile.clock.to_host(profile.commands.back().end)));
+        if (!profile.memory.empty()) mark_cut(out, "figures of memory", profile.memory_left_out, profile.most, clock.at(profile.memory.back().at));
+        if (process == kHost + 1) mark_cut(out, "spans", spans_left_out, profile.most, clock.at(last_span));
+        commands_left_out += profile.commands_left_out;
+        memory_left_out += profile.memory_left_out;
+        described.push_back({{"pid", process}, {"id", info.id}, {"name", info.name}, {"platform", info.platform}, {"driver", info.driver}});
+        if (device.ceilings.bytes > 0)
+            described.back()["ceilings"] = {{"flops_f32", device.ceilings.flops_f32}, {"flops_f64", device.ceilings.flops_f64}, {"bytes", device.ceilings.bytes}};
+    }
+    const nlohmann::ordered_json about{{"declivity", kVersion}, {"devices", described},
+                                       {"left_out", {{"commands", commands_left_out}, {"spans", spans_left_out}, {"memory", memory_left_out}}}};
+    out.put(fmt::format("\n],\"otherData\":{}}}\n", about.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
+    out.finish();
+}
+
+}  // namespace declivity::detail

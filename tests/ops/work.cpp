@@ -1,0 +1,171 @@
+// What operators say of their work: the FLOPs and bytes of their formulas, whichever way they are computed.
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <declivity/ops/adam.hpp>
+#include <declivity/ops/conv2d.hpp>
+#include <declivity/ops/matmul.hpp>
+#include <declivity/ops/pool2d.hpp>
+#include <declivity/ops/reduce.hpp>
+#include <declivity/ops/softmax.hpp>
+#include <declivity/runtime/profiler.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <doctest/doctest.h>
+#include <tests/support/devices.hpp>
+#include <tests/support/trace.hpp>
+#include <tests/support/values.hpp>
+
+#include "ops/conv2d_strategy.hpp"
+#include "ops/matmul_strategies.hpp"
+
+using namespace declivity;
+using namespace declivity::test;
+
+namespace {
+
+struct Seen {
+    double flops = 0, bytes = 0;
+    int carriers = 0;  // kernels with work
+};
+
+Seen work_of(const std::function<void()>& run) {
+    test::device().synchronize();
+    Profiler profiler(test::device());
+    run();
+    Seen seen;
+    for (const auto& row : profiler.rows()) {
+        seen.flops += row.flops;
+        seen.bytes += row.bytes;
+        seen.carriers += row.flops > 0 ? 1 : 0;
+    }
+    return seen;
+}
+
+}  // namespace
+
+TEST_CASE("work: a product's is 2 * batch * M * N * K by every strategy") {
+    constexpr std::int64_t batch = 2, m = 12, n = 20, k = 36;
+    const Tensor a = random_tensor({batch, m, k}, 1), b = random_tensor({batch, k, n}, 2), out = zeros({batch, m, n});
+    const ops::View a_view = a.view(), b_view = b.view(), out_view = out.view();
+    int served = 0;
+    for (const ops::MatmulStrategy& strategy : ops::matmul_strategies()) {
+        CAPTURE(strategy.name);
+        const Environment named("DECLIVITY_MATMUL", std::string(strategy.name));
+        if (ops::matmul_strategy({a_view, b_view, out_view, batch, m, n, k}) != strategy.name) continue;
+        ++served;
+        const Seen seen = work_of([&] { ops::matmul(a_view, b_view, out_view); });
+        CHECK(seen.flops == 2.0 * batch * m * n * k);
+        CHECK(seen.bytes == 4.0 * batch * (m * k + k * n + m * n));
+        CHECK(seen.carriers == 1);
+    }
+    CHECK(served >= 3);
+}
+
+TEST_CASE("work: a convolution's is 2 * N * K * P * Q * C/g * R * S, in all directions, by every strategy") {
+    struct Case {
+        Shape x, weight;
+        ops::Conv2dOptions options;
+    };
+    const std::vector<Case> cases{
+        {{2, 4, 9, 8}, {6, 4, 3, 3}, {.padding = {1, 1}}},
+        {{2, 4, 9, 8}, {6, 2, 3, 2}, {.stride = {2, 2}, .padding = {1, 0}, .groups = 2}},
+        {{1, 8, 9, 9}, {8, 1, 3, 3}, {.padding = {1, 1}, .groups = 8}},
+        {{1, 8, 6, 6}, {5, 8, 1, 1}, {}},
+    };
+    const std::vector<std::string> names{"conv2d", "conv2d_backward_input", "conv2d_backward_weights"};
+    int served = 0;
+    for (const Case& c : cases)
+        for (const auto direction : {ops::Conv2dDirection::forward, ops::Conv2dDirection::backward_input, ops::Conv2dDirection::backward_weights}) {
+            const Shape shape = ops::conv2d_shape("test", c.x, c.weight, c.options);
+            const Tensor x = random_tensor(c.x, 1), weight = random_tensor(c.weight, 2), out = random_tensor(shape, 3);
+            const double formula = 2.0 * static_cast<double>(shape.numel() * c.weight[1] * c.weight[2] * c.weight[3]);
+            for (const ops::Conv2dStrategy* strategy : ops::conv2d_strategies()) {
+                const ops::Conv2dProblem problem{.direction = direction, .family = test::device().family(), .images = c.x[0], .channels = c.x[1],
+                                                 .filters = c.weight[0], .groups = c.options.groups, .input = {c.x[2], c.x[3]},
+                                                 .filter = {c.weight[2], c.weight[3]}, .output = {shape[2], shape[3]}, .stride = c.options.stride,
+                                                 .padding = c.options.padding, .dilation = c.options.dilation};
+                if (!strategy->can_serve(problem) || (small_cases() && strategy->name() != "direct" && strategy->name() != "gemm")) continue;
+                CAPTURE(strategy->name());
+                const Environment named("DECLIVITY_CONV2D", std::string(strategy->name()));
+                const ops::View xv = x.view(), wv = weight.view(), ov = out.view();
+                const Seen seen = work_of([&] {
+                    if (direction == ops::Conv2dDirection::forward) ops::conv2d_forward(xv, wv, std::nullopt, ov, c.options);
+                    else if (direction == ops::Conv2dDirection::backward_input) ops::conv2d_backward_input(ov, wv, xv, c.options);
+                    else ops::conv2d_backward_weights(xv, ov, wv, c.options);
+                });
+                CHECK(seen.flops == doctest::Approx(formula));
+                CHECK(seen.bytes == doctest::Approx(4.0 * static_cast<double>(c.x.numel() + c.weight.numel() + shape.numel())));
+                CHECK(seen.carriers == 1);
+                ++served;
+            }
+        }
+    CHECK(served >= 12);
+}
+
+TEST_CASE("work: f64 is said, and a batch norm's, a pool's, a reduction's, a softmax's, an optimizer's is by elements") {
+    const Device device = test::device();
+    const Tensor x = random_tensor({2, 3, 8, 8}, 1);
+    constexpr double n = 2 * 3 * 8 * 8;
+    const ops::View view = x.view();
+    {
+        const ops::View out = ops::View::make(device, DType::f32, {});
+        const Seen seen = work_of([&] { ops::reduce(ops::Reduce::sum, view, {}, out); });
+        CHECK(seen.flops == n);
+        CHECK(seen.bytes == 4 * n + 4);
+    }
+    {
+        const ops::View out = ops::View::make(device, DType::f32, x.shape());
+        const Seen seen = work_of([&] { ops::softmax(ops::SoftmaxKind::softmax, view, 1, out); });
+        CHECK(seen.flops == 4 * n);
+        CHECK(seen.bytes == 8 * n);
+    }
+    {
+        const ops::View out = ops::View::make(device, DType::f32, {2, 3, 4, 4});
+        const Seen seen = work_of([&] { ops::avg_pool2d_forward(view, out, {.window = {2, 2}, .stride = {2, 2}, .padding = {0, 0}}); });
+        CHECK(seen.flops == n);
+        CHECK(seen.bytes == 4 * (n + n / 4));
+    }
+    {
+        // One kernel of three functions; the row is read once for all that it stretches to.
+        const Tensor row = random_tensor({8}, 2);
+        Profiler profiler(device);
+        const Tensor y = relu(x * row + x);
+        (void)y.view();
+        const Json trace = trace_of(profiler);
+        const auto kernels = events(trace, "X", "kernel");
+        double flops = 0, bytes = 0;
+        for (const Json& kernel : kernels) {
+            flops += kernel.at("args").at("flops").get<double>();
+            bytes += kernel.at("args").at("bytes").get<double>();
+        }
+        CHECK(flops == 3 * n);
+        if (kernels.size() == 1) {  // with DECLIVITY_FUSION=0 there are three
+            CHECK(kernels[0].at("args").at("operator") == "mul+add+relu");
+            CHECK(bytes == 4 * (2 * n + 8));
+        }
+    }
+    {
+        ops::MultiTensor tensors(4);
+        std::vector<std::vector<ops::View>> lists(4);
+        for (auto& list : lists)
+            for (const std::int64_t size : {5, 70}) list.push_back(zeros({size}).view());
+        tensors.set(lists);
+        const ops::View progress = zeros({2}).view(), guard = zeros({2}, {DType::i32}).view();
+        const Seen seen = work_of([&] { ops::adam_step(tensors, progress, guard, {}); });
+        CHECK(seen.bytes == 7 * 4 * 75);
+        CHECK(seen.carriers == 1);
+    }
+    if (device.info().fp64) {
+        const Tensor a = random_tensor({4, 4}, 1, DType::f64);
+        Profiler profiler(device);
+        const Tensor y = matmul(a, a);
+        (void)y.view();
+        int marked = 0;
+        for (const Json& kernel : events(trace_of(profiler), "X", "kernel")) marked += kernel.at("args").contains("f64") ? 1 : 0;
+        CHECK(marked == 1);
+    }
+}

@@ -1,0 +1,118 @@
+// no-oclgrind: it starts processes of its own, in which Oclgrind would have nothing to see
+//
+// DECLIVITY_PROFILE: the trace of a whole process, in processes of their own.
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include <declivity/runtime/buffer.hpp>
+#include <declivity/runtime/launch.hpp>
+#include <declivity/runtime/profiler.hpp>
+#include <declivity/runtime/scope.hpp>
+#include <doctest/doctest.h>
+#include <tests/support/child.hpp>
+#include <tests/support/devices.hpp>
+#include <tests/support/paths.hpp>
+#include <tests/support/temp_folder.hpp>
+#include <tests/support/trace.hpp>
+
+using namespace declivity;
+using namespace declivity::test;
+
+namespace {
+
+const std::string kFile = (source_folder() / "runtime/kernels.cl").string();
+
+void slow(const Device& device, int steps) {
+    const Buffer in(device, 64 * sizeof(int)), out(device, 64 * sizeof(int));
+    const std::byte zero[4]{};
+    fill(in, 0, in.size(), zero);
+    launch(Kernel(device, {kFile, "slow_copy"}), {.global = 64}, {steps, BufferArgument{&in, 0, 4}, BufferArgument{&out, 0, 4}});
+}
+
+std::size_t count_of(const std::string& text, const std::string& word) {
+    std::size_t count = 0;
+    for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++count;
+    return count;
+}
+
+}  // namespace
+
+TEST_CASE("process profile: child ends with a busy queue" * doctest::skip()) {
+    const Device device = Device::best();
+    const Scope scope("Child");
+    for (int i = 0; i < 10; ++i) slow(device, 2000000);
+    CHECK(profiling());
+}
+
+TEST_CASE("process profile: child goes elsewhere and calls exit" * doctest::skip()) {
+    slow(Device::best(), 1000);
+    CHECK(Device::best() == Device::best());
+    std::filesystem::current_path("/");
+    static const Buffer late(Device::best(), 1000);  // destroyed behind the writing of the file, or before it
+    std::exit(3);  // NOLINT: that is what is tested
+}
+
+TEST_CASE("process profile: child profiles by itself, too" * doctest::skip()) {
+    const Device device = Device::best(), other = fresh_device();
+    slow(device, 1000);
+    Profiler profiler(device);
+    slow(device, 1000);
+    slow(other, 1000);
+    CHECK(profiler.rows().size() == 2);
+    CHECK(profiler.rows().at(0).calls == 1);
+}
+
+TEST_CASE("process profile: all that was enqueued is in the file when the process has ended") {
+    const TempFolder folder;
+    const auto path = folder / "trace.json";
+    const auto result = run_child("process profile: child ends with a busy queue", {{"DECLIVITY_PROFILE", path.string()}});
+    INFO(result.output);
+    CHECK(result.code == 0);
+    REQUIRE(folder.names() == std::vector<std::string>{"trace.json"});
+    const Json trace = read_json(path);
+    const auto kernels = events(trace, "X", "kernel");
+    CHECK(kernels.size() == 10);
+    for (const Json& kernel : kernels) CHECK(kernel.at("args").at("scope") == "Child");
+    CHECK(events(trace, "X", "copy").size() == 10);
+    CHECK(std::ranges::count(events(trace, "X", "module"), "Child", [](const Json& one) { return one.at("name"); }) == 1);
+    CHECK_FALSE(events(trace, "C").empty());
+}
+
+TEST_CASE("process profile: std::exit elsewhere writes it where it was meant to be, and the exit code stays") {
+    const TempFolder folder;
+    const auto before = std::filesystem::current_path();
+    std::filesystem::current_path(folder.path());
+    const auto result = run_child("process profile: child goes elsewhere and calls exit", {{"DECLIVITY_PROFILE", "trace.json"}});
+    std::filesystem::current_path(before);
+    INFO(result.output);
+    CHECK(result.code == 3);
+    REQUIRE(folder.names() == std::vector<std::string>{"trace.json"});
+    CHECK(events(read_json(folder / "trace.json"), "X", "kernel").size() == 1);
+}
+
+TEST_CASE("process profile: runs beside Profilers, on every device") {
+    const TempFolder folder;
+    const auto result = run_child("process profile: child profiles by itself, too", {{"DECLIVITY_PROFILE", (folder / "t").string()}});
+    INFO(result.output);
+    CHECK(result.code == 0);
+    const Json trace = read_json(folder / "t");
+    CHECK(events(trace, "X", "kernel").size() == 3);
+    CHECK(trace.at("otherData").at("devices").size() >= 2);
+}
+
+TEST_CASE("process profile: a file that cannot be written is a sentence, and changes nothing") {
+    const TempFolder folder;
+    for (const std::string& path : {(folder / "missing/trace.json").string(), folder.path().string()}) {
+        const auto result = run_child("process profile: child goes elsewhere and calls exit", {{"DECLIVITY_PROFILE", path}});
+        INFO(result.output);
+        CHECK(result.code == 3);
+        CHECK(count_of(result.output, "declivity: DECLIVITY_PROFILE: cannot ") == 1);
+        CHECK(count_of(result.output, path) == 1);
+    }
+    const auto off = run_child("process profile: child goes elsewhere and calls exit", {{"DECLIVITY_PROFILE", ""}});
+    CHECK(off.code == 3);
+    CHECK(count_of(off.output, "DECLIVITY_PROFILE") == 0);
+    CHECK(folder.names().empty());
+}

@@ -1,0 +1,288 @@
+// Traces: what Profiler::write_trace says of commands, spans and memory, and by which clock.
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <declivity/runtime/buffer.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/runtime/launch.hpp>
+#include <declivity/runtime/scope.hpp>
+#include <doctest/doctest.h>
+#include <tests/support/devices.hpp>
+#include <tests/support/paths.hpp>
+#include <tests/support/temp_folder.hpp>
+#include <tests/support/threads.hpp>
+#include <tests/support/trace.hpp>
+
+#include "runtime/device_clock.hpp"
+#include "runtime/device_state.hpp"
+
+using namespace declivity;
+using namespace declivity::test;
+
+namespace {
+
+const std::string kFile = (source_folder() / "runtime/kernels.cl").string();
+
+void count(const Buffer& out, int times) {
+    for (int i = 0; i < times; ++i) launch(Kernel(out.device(), {kFile, "count_up"}), {.global = 64, .local = 32}, {BufferArgument{&out, 0, 4}, 1});
+}
+
+Buffer zeros(const Device& device) {
+    const Buffer out(device, 64 * sizeof(int));
+    const std::byte zero[4]{};
+    fill(out, 0, out.size(), zero);
+    return out;
+}
+
+std::vector<std::string> names(const std::vector<Json>& list) {
+    std::vector<std::string> out;
+    for (const Json& one : list) out.push_back(one.at("name"));
+    return out;
+}
+
+double us_since(std::chrono::steady_clock::time_point begin) {
+    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
+}
+
+}  // namespace
+
+TEST_CASE("trace: commands stand on their queues, in order, with what was said of them") {
+    const Device device = fresh_device();
+    const Buffer out = zeros(device), ahead(device, 1000, BufferUse::transfer);
+    std::vector<std::byte> bytes(1000);
+    Profiler profiler(device);
+    {
+        const Scope outer("Net"), inner("conv \"1\"\n\xff");
+        const WorkScope work("counting", {.flops = 640, .bytes = 1280, .f64 = true});
+        count(out, 5);
+    }
+    count(out, 2);
+    upload_ahead(ahead, 0, bytes).wait();
+    read(out, 0, std::span(bytes).first(64 * sizeof(int)));
+    const Json trace = trace_of(profiler);
+    const auto all = commands(trace);
+    std::map<int, double> ends;
+    for (const Json& one : all) {
+        CAPTURE(one);
+        CHECK(one.at("dur") >= 0);
+        CHECK(one.at("ts") >= ends[one.at("tid")] - 1e-3);  // a queue runs in order
+        ends[one.at("tid")] = one.at("ts").get<double>() + one.at("dur").get<double>();
+    }
+    const auto kernels = events(trace, "X", "kernel");
+    REQUIRE(kernels.size() == 7);
+    double flops = 0, moved = 0;
+    for (std::size_t i = 0; i < 7; ++i) {
+        const Json& args = kernels[i].at("args");
+        CHECK(kernels[i].at("name") == "count_up");
+        CHECK(kernels[i].at("tid") == 1);
+        CHECK(args.at("global") == Json{64, 1, 1});
+        CHECK(args.at("local") == Json{32, 1, 1});
+        CHECK(args.at("scope") == (i < 5 ? "Net/conv \"1\"\n\xEF\xBF\xBD" : ""));  // no UTF-8: replaced
+        CHECK(args.at("operator") == (i < 5 ? "counting" : ""));
+        CHECK(args.contains("f64") == (i < 5));
+        flops += args.value("flops", 0.0);
+        moved += args.value("bytes", 0.0);
+    }
+    CHECK(flops == doctest::Approx(640));
+    CHECK(moved == doctest::Approx(1280));
+    const auto copies = events(trace, "X", "copy");
+    REQUIRE(copies.size() == 2);
+    for (const Json& copy : copies) {
+        const bool up = copy.at("name") == "copy to device";
+        CHECK(copy.at("tid") == (up ? 2 : 1));
+        CHECK(copy.at("args").at("bytes") == (up ? 1000 : 256));
+    }
+    // Every track that is used has a name.
+    std::set<std::string> named;
+    for (const Json& one : events(trace, "M")) named.insert(one.at("args").at("name"));
+    for (const std::string name : {"host", "compute queue", "copy queue", "thread 1"}) CHECK(std::ranges::any_of(named, [&](const auto& is) { return is.starts_with(name.substr(0, 6)); }));
+    CHECK(trace.at("otherData").at("devices").at(0).at("name") == device.name());
+    CHECK(trace.at("otherData").at("left_out").at("commands") == 0);
+}
+
+TEST_CASE("trace: an operator's work goes to the kernel that took its time, and scopes within count once") {
+    const Device device = test::device();
+    const Buffer out = zeros(device);
+    const Kernel slow(device, {kFile, "slow_copy"}), fast(device, {kFile, "count_up"});
+    Profiler profiler(device);
+    const int steps = on_oclgrind() ? 100 : 3000000;
+    for (int i = 0; i < 3; ++i) {
+        const WorkScope work("outer", {.flops = 100, .bytes = 10});
+        count(out, 2);
+        const WorkScope within("within", {.flops = 7777, .bytes = 7777});
+        const Buffer in = zeros(device);
+        launch(slow, {.global = 64}, {steps, BufferArgument{&in, 0, 4}, BufferArgument{&out, 0, 4}});
+    }
+    count(out, 4);
+    double all = 0;
+    for (const auto& row : profiler.rows()) {
+        all += row.flops;
+        if (!on_oclgrind()) CHECK(row.flops == (row.name == "slow_copy" ? 300 : 0));
+        if (!on_oclgrind()) CHECK(row.bytes == (row.name == "slow_copy" ? 30 : 0));
+    }
+    CHECK(all == 300);
+}
+
+TEST_CASE("trace: spans of scopes, functions and operators nest, thread by thread") {
+    const Device device = test::device();
+    CHECK_FALSE(profiling());
+    { const Span before("before"); }
+    Profiler profiler(device);
+    CHECK(profiling());
+    const auto faults = in_threads(3, [&](int number) -> std::string {
+        for (int i = 0; i < 20; ++i) {
+            const Scope scope(number == 0 ? "Zero" : "Net");
+            const Span function("conv2d");
+            const Buffer out = zeros(device);
+            const WorkScope work("counting", {});
+            count(out, 1);
+            { const Span wait("wait", SpanKind::wait); }
+            const Scope deeper("deeper");
+        }
+        const Span back("conv2d", SpanKind::backward);
+        return "";
+    });
+    for (const std::string& fault : faults) CHECK(fault == "");
+    profiler.stop();
+    CHECK_FALSE(profiling());
+    { const Span after("after"); }
+    const Json trace = trace_of(profiler);
+    const auto spans = events(trace, "X");
+    std::vector<Json> host;
+    std::ranges::copy_if(spans, std::back_inserter(host), [](const Json& one) { return one.at("pid") == 1; });
+    CHECK(nesting_fault(host) == "");
+    std::map<std::string, int> seen;
+    for (const Json& span : host) ++seen[span.at("cat").get<std::string>() + " " + span.at("name").get<std::string>()];
+    CHECK(seen == std::map<std::string, int>{{"module Zero", 20}, {"module Net", 40}, {"module deeper", 60}, {"function conv2d", 60},
+                                             {"operator counting", 60}, {"wait wait", 60}, {"backward backward of conv2d", 3}});
+    std::set<int> threads;
+    for (const Json& span : host) threads.insert(span.at("tid").get<int>());
+    CHECK(threads.size() == (small_cases() ? 1 : 3));
+    // The checker itself sees what crosses.
+    host[1]["dur"] = host[0].at("dur").get<double>() + 1e6;
+    CHECK(nesting_fault(host) != "");
+}
+
+TEST_CASE("trace: commands happen between their call and the end of waiting for them, by the host's clock") {
+    if (on_oclgrind()) return;  // whose clock stands still
+    const Device device = fresh_device();
+    const Buffer out = zeros(device);
+    count(out, 1);
+    device.synchronize();
+    const auto earliest = std::chrono::steady_clock::now();
+    Profiler profiler(device);
+    const double begin = us_since(earliest);  // the trace's zero lies in [0, begin] of this clock
+    std::vector<double> waited;
+    for (int i = 0; i < 20; ++i) {
+        count(out, 1);
+        device.synchronize();
+        waited.push_back(us_since(earliest));
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    const auto kernels = events(trace_of(profiler), "X", "kernel");
+    REQUIRE(kernels.size() == waited.size());
+    constexpr double slack = 500;  // us: clocks that were compared, not joined
+    for (std::size_t i = 0; i < kernels.size(); ++i) {
+        const double ts = kernels[i].at("ts"), end = ts + kernels[i].at("dur").get<double>();
+        CHECK(ts >= kernels[i].at("args").at("enqueued").get<double>() - slack);
+        CHECK(end <= waited[i] + slack);
+        CHECK(end >= waited[i] - begin - (i > 0 ? waited[i] - waited[i - 1] : waited[i]) - slack);
+    }
+}
+
+TEST_CASE("trace: a device's clock that began elsewhere and runs faster is followed") {
+    detail::DeviceClock clock(test::device().state().device);
+    CHECK(clock.to_host(12345) == 12345);  // nothing is known yet
+    constexpr std::int64_t kEpoch = 700'000'000'000;
+    const auto device_time = [](std::int64_t host) { return static_cast<std::uint64_t>(static_cast<double>(host - kEpoch) * (1 + 50e-6)); };
+    for (int i = 0; i < 20000; ++i) {  // ten seconds, in which the clocks drift by half a millisecond
+        const std::int64_t queued = kEpoch + 1'000'000 + i * 500'000LL;
+        clock.saw_queued(device_time(queued), queued - 700 - i % 5000, queued + 300 + i % 7000);
+    }
+    std::int64_t last = 0;
+    for (int i = 0; i < 20000; i += 100) {
+        const std::int64_t host = kEpoch + 1'000'000 + i * 500'000LL, said = clock.to_host(device_time(host));
+        CHECK(std::abs(said - host) < 40'000);  // of 500'000 of drift
+        CHECK(said >= last);
+        last = said;
+    }
+}
+
+TEST_CASE("trace: a device that tells its time is believed, if its commands run by it") {
+    constexpr std::int64_t kApart = 5'000'000'000;
+    const auto device_time = [](std::int64_t host) { return static_cast<std::uint64_t>(host + kApart); };
+    detail::DeviceClock clock(test::device().state().device), other(test::device().state().device);
+    for (std::int64_t host = 1'000'000'000; host < 10'000'000'000; host += 500'000'000)
+        for (auto* one : {&clock, &other}) {
+            one->told(device_time(host) + static_cast<std::uint64_t>(host / 1000), host - 100, host + 100);  // and it drifts
+            one->told(1, host, host + 2'000'000);                                                     // an answer too late to say anything
+        }
+    CHECK(clock.to_host(device_time(3'250'000'000) + 3'250'000) == 3'250'000'000);
+    CHECK(clock.to_host(device_time(9'500'000'000) + 9'500'000) == 9'500'000'000);
+    // Events by a clock of their own.
+    other.saw_queued(42, 9'600'000'000, 9'600'000'020);
+    CHECK(other.to_host(42) == 9'600'000'010);
+    clock.saw_queued(device_time(9'600'000'000) + 9'600'000, 9'599'900'000, 9'600'100'000);
+    CHECK(clock.to_host(device_time(3'250'000'000) + 3'250'000) == 3'250'000'000);
+}
+
+TEST_CASE("trace: the pool's memory as a counter") {
+    const Device device = fresh_device();
+    Profiler profiler(device);
+    constexpr std::size_t kLarge = 1 << 20;
+    const Buffer out = zeros(device);
+    {
+        const Buffer large(device, kLarge);
+        count(out, 1);
+    }
+    count(out, 1);
+    std::vector<double> in_use;
+    const auto counters = events(trace_of(profiler), "C");
+    for (const Json& one : counters) {
+        CHECK(one.at("name") == "memory");
+        CHECK(one.at("args").at("cached") >= 0);
+        in_use.push_back(one.at("args").at("in use"));
+    }
+    REQUIRE(in_use.size() == 3);
+    CHECK(in_use[1] - in_use[0] == kLarge);
+    CHECK(in_use[2] == in_use[0]);
+    CHECK(std::ranges::is_sorted(counters, {}, [](const Json& one) { return one.at("ts").get<double>(); }));
+}
+
+TEST_CASE("trace: what is too much is left out, and that is said") {
+    const Device device = test::device();
+    const Buffer out = zeros(device);
+    Profiler profiler(device, {.most_events = 10});
+    for (int i = 0; i < 25; ++i) {
+        const Span span("one");
+        count(out, 1);
+    }
+    const Json trace = trace_of(profiler);
+    CHECK(commands(trace).size() == 10);
+    CHECK(events(trace, "X", "function").size() == 10);
+    CHECK(trace.at("otherData").at("left_out").at("commands") == 15);
+    CHECK(trace.at("otherData").at("left_out").at("spans") == 15);
+    const auto marks = names(events(trace, "i"));
+    REQUIRE(marks.size() == 2);
+    CHECK(marks[0] == "15 later commands left out: the most that are kept is 10");
+    CHECK(profiler.rows().at(0).calls == 25);
+}
+
+TEST_CASE("trace: a file is written whole, or an error says why not and nothing is left behind") {
+    const Device device = test::device();
+    Profiler profiler(device);
+    const TempFolder folder;
+    CHECK_THROWS_AS(profiler.write_trace(folder / "missing/trace.json"), IoError);
+    std::filesystem::create_directory(folder / "taken");
+    CHECK_THROWS_AS(profiler.write_trace(folder / "taken"), IoError);
+    CHECK(folder.names() == std::vector<std::string>{"taken"});
+    put_file(folder / "trace.json", bytes_of("older"));
+    profiler.write_trace(folder / "trace.json");
+    CHECK(read_json(folder / "trace.json").contains("traceEvents"));
+    CHECK(folder.names().size() == 2);
+}

@@ -1,0 +1,143 @@
+// A step of training as its profile shows it: each launch with its module, forwards and backwards, and nothing changed.
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <declivity/data/drawn_digits.hpp>
+#include <declivity/data/loader.hpp>
+#include <declivity/nn/nn.hpp>
+#include <declivity/optim/adam.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <doctest/doctest.h>
+#include <tests/support/devices.hpp>
+#include <tests/support/trace.hpp>
+#include <tests/support/values.hpp>
+
+using namespace declivity;
+using namespace declivity::test;
+
+namespace {
+
+struct Net {
+    nn::Sequential model;
+    optim::Adam optimizer;
+
+    Net() : model(made()), optimizer(model.parameters(), {.lr = 1e-2}) {}
+
+    static nn::Sequential made() {
+        manual_seed(7);
+        return nn::Sequential(nn::Conv2d(1, 4, 3, {.padding = 1}), nn::BatchNorm(4), nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(), nn::Dropout(0.25), nn::Linear(4 * 4 * 4, 3));
+    }
+
+    double step() {
+        const Tensor x = random_tensor({2, 1, 8, 8}, 3), labels = tensor({0, 2}, {2}, DType::i64);
+        const Tensor loss = cross_entropy(model(x), labels);
+        optimizer.zero_grad();
+        loss.backward();
+        optimizer.step();
+        return static_cast<double>(loss.item<float>());
+    }
+
+    std::vector<double> weights() {
+        std::vector<double> out;
+        for (const Tensor& parameter : model.parameters())
+            for (const double value : values(parameter)) out.push_back(value);
+        return out;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("profile of a step: every launch is there, with the module whose function it is") {
+    const Device device = test::device();
+    Net net;
+    net.step();
+    device.synchronize();
+    Profiler profiler(device);
+    net.step();
+    const Json trace = trace_of(profiler);
+    std::map<std::string, std::set<std::string>> operators;  // by scope
+    std::int64_t launches = 0;
+    for (const Json& one : commands(trace)) {
+        operators[one.at("args").at("scope")].insert(one.at("args").at("operator").get<std::string>());
+        ++launches;
+    }
+    std::int64_t calls = 0;
+    for (const auto& row : profiler.rows()) calls += row.calls;
+    CHECK(launches == calls);
+    const auto has = [&](const std::string& scope, const std::string& name) {
+        CAPTURE(scope);
+        CAPTURE(name);
+        CHECK(operators[scope].contains(name));
+    };
+    has("Sequential/0", "conv2d");
+    has("Sequential/0", "conv2d_backward_weights");
+    has("Sequential/1", "batch_norm_statistics");
+    has("Sequential/1", "batch_norm_backward");
+    has("Sequential/3", "max_pool2d");
+    has("Sequential/3", "max_pool2d_backward");
+    has("Sequential/5", "dropout");
+    has("Sequential/6", "matmul");
+    has("optimizer", "adam_step");
+    has("", "cross_entropy");
+    has("", "cross_entropy_backward");
+    // What is not a layer's is the loss, the batch that is sent, and the first gradient.
+    for (const std::string& name : operators[""]) {
+        CAPTURE(name);
+        CHECK((name.empty() || name.starts_with("cross_entropy")));
+    }
+    std::vector<Json> host;
+    std::set<std::string> spans;
+    for (const Json& one : events(trace, "X")) {
+        if (one.at("pid") != 1) continue;
+        host.push_back(one);
+        spans.insert(one.at("cat").get<std::string>() + " " + one.at("name").get<std::string>());
+    }
+    CHECK(nesting_fault(host) == "");
+    for (const std::string name : {"module Sequential", "module 0", "function conv2d", "function linear", "operator conv2d", "backward backward of conv2d", "function backward",
+                                   "module optimizer", "wait wait"}) {
+        CAPTURE(name);
+        CHECK(spans.contains(name));
+    }
+}
+
+TEST_CASE("profile of a loader: its threads prepare what the first one waits for") {
+    Profiler profiler(test::device());
+    {
+        const data::DrawnDigits digits(20, 1);
+        data::Loader loader(digits, {.batch = 10, .device = test::device()});
+        loader.start(0);
+        while (loader.next()) {
+        }
+    }
+    const Json trace = trace_of(profiler);
+    std::map<std::string, std::set<int>> threads;
+    for (const Json& one : events(trace, "X"))
+        if (one.at("pid") == 1) threads[one.at("name")].insert(one.at("tid").get<int>());
+    REQUIRE(threads["next batch"].size() == 1);
+    REQUIRE_FALSE(threads["prepare batch"].empty());
+    CHECK_FALSE(threads["prepare batch"].contains(*threads["next batch"].begin()));
+    int sent = 0;
+    for (const Json& one : events(trace, "X", "copy")) sent += one.at("tid") == 2 ? 1 : 0;
+    CHECK(sent == 4);  // features and labels of two batches, by the copy queue
+}
+
+TEST_CASE("profile of a step: it changes no bit") {
+    Net plain, profiled;
+    double expected = 0, got = 0;
+    for (int i = 0; i < 3; ++i) {
+        manual_seed(11);
+        expected = plain.step();
+    }
+    {
+        Profiler profiler(test::device());
+        for (int i = 0; i < 3; ++i) {
+            manual_seed(11);
+            got = profiled.step();
+        }
+    }
+    CHECK(got == expected);
+    CHECK(profiled.weights() == plain.weights());
+}
