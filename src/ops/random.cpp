@@ -37,10 +37,10 @@ struct Generators {
     }
     /// New memory each time: calls made before keep the old seed, whenever they are launched.
     static void set(Generator& generator, const Device& device, const RandomPosition& position) {
-        generator.position = position;
-        generator.state = View::make(device, DType::i64, {2});
+        const View state = View::make(device, DType::i64, {2});
         const std::array<std::uint64_t, 2> values{position.seed, 0};
-        upload(generator.state.buffer, 0, std::as_bytes(std::span(values)));
+        upload(state.buffer, 0, std::as_bytes(std::span(values)));
+        generator = {position, state};
     }
 };
 

@@ -98,7 +98,7 @@ void upload(const Buffer& destination, std::size_t offset, std::span<const std::
     check_range("upload", destination, offset, source.size());
     if (source.empty()) return;
     DeviceState& device = destination.block().device;
-    device.staging.send(device.compute, destination.block(), offset, source, nullptr);
+    device.staging.send(device.compute, destination.block(), offset, source, nullptr, nullptr);
 }
 
 Event upload_ahead(const Buffer& destination, std::size_t offset, std::span<const std::byte> source) {
@@ -109,8 +109,9 @@ Event upload_ahead(const Buffer& destination, std::size_t offset, std::span<cons
         throw ValueError("upload_ahead: wants a buffer made with BufferUse::transfer, got one of the compute queue");
     DeviceState& device = block.device;
     std::vector<cl::Event> after;
-    if (block.readers_done() != nullptr) after.push_back(block.readers_done);
-    cl::Event done = device.staging.send(device.transfer, block, offset, source, after.empty() ? nullptr : &after);
+    if (block.readers_done() != nullptr) after.push_back(detail::shared(block.readers_done, "upload_ahead", device.info.name));
+    cl::Event done;
+    device.staging.send(device.transfer, block, offset, source, after.empty() ? nullptr : &after, &done);
     detail::checked("upload_ahead", device.info.name, [&] { device.transfer.flush(); });
     return make_event(std::move(done), device);
 }
@@ -124,14 +125,25 @@ Event download(const Buffer& source, std::size_t offset, std::span<std::byte> de
         "copy to host", block.device.compute,
         [&](cl::CommandQueue& queue, cl::Event* event) {
             queue.enqueueReadBuffer(block.memory, CL_FALSE, block.offset + offset, destination.size(), destination.data(), nullptr, event);
-            queue.flush();
+            try {
+                queue.flush();
+            } catch (const cl::Error&) {
+                DeviceState::wait_for(queue);  // who is told of an error may give up `destination`
+                throw;
+            }
         },
         &done);
     return make_event(std::move(done), block.device);
 }
 
 void read(const Buffer& source, std::size_t offset, std::span<std::byte> destination) {
-    download(source, offset, destination).wait();
+    const Event done = download(source, offset, destination);
+    try {
+        done.wait();
+    } catch (...) {
+        if (source) DeviceState::wait_for(source.block().device.compute);  // `destination` may be given up now
+        throw;
+    }
 }
 
 void copy(const Buffer& source, std::size_t source_offset, const Buffer& destination, std::size_t destination_offset,
@@ -170,7 +182,15 @@ void fill(const Buffer& destination, std::size_t offset, std::size_t bytes, std:
 // ---- events and queues
 
 void Event::wait() const {
-    if (state_) detail::checked("wait for an event", state_->device, [&] { state_->event.wait(); });
+    if (!state_) return;
+    try {
+        state_->event.wait();
+    } catch (const cl::Error& error) {
+        // That of the command itself says more.
+        if (error.err() == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST) (void)done();
+        detail::throw_status(error.err(), "wait for an event", state_->device);
+    }
+    (void)done();  // a driver may tell only who asks
 }
 
 bool Event::done() const {

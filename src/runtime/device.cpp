@@ -29,7 +29,8 @@ template <cl_int Name>
 auto query(const cl::Device& device) -> decltype(device.getInfo<Name>()) {
     try {
         return device.getInfo<Name>();
-    } catch (const cl::Error&) {
+    } catch (const cl::Error& error) {
+        if (passes(error.err())) throw;
         return {};
     }
 }
@@ -48,7 +49,8 @@ std::vector<cl::Platform> platforms() {
 std::string name_of(const cl::Platform& platform) {
     try {
         return platform.getInfo<CL_PLATFORM_NAME>();
-    } catch (const cl::Error&) {
+    } catch (const cl::Error& error) {
+        if (passes(error.err())) throw;
         return {};
     }
 }
@@ -124,6 +126,8 @@ cl::Event DeviceState::compute_marker() {
     return event;
 }
 
+void DeviceState::wait_for(const cl::CommandQueue& queue) noexcept { clFinish(queue()); }
+
 void DeviceState::finish() {
     checked("wait for the copy queue", info.name, [&] { transfer.finish(); });
     checked("wait for the compute queue", info.name, [&] { compute.finish(); });
@@ -137,17 +141,23 @@ Registry& Registry::instance() {
 const std::vector<Registry::Found>& Registry::devices() {
     const std::scoped_lock lock(mutex_);
     if (searched_) return found_;
-    const std::vector<cl::Platform> all = platforms();
-    for (std::size_t p = 0; p < all.size(); ++p) {
-        std::vector<cl::Device> devices;
-        try {
-            all[p].getDevices(CL_DEVICE_TYPE_ALL, &devices);
-        } catch (const cl::Error&) {
-            continue;  // a platform without devices (a driver whose card is missing) says CL_DEVICE_NOT_FOUND
+    // All or nothing: a search that fails is made anew.
+    std::vector<Found> found;
+    checked("list of OpenCL devices", "this machine", [&] {
+        const std::vector<cl::Platform> all = platforms();
+        for (std::size_t p = 0; p < all.size(); ++p) {
+            std::vector<cl::Device> devices;
+            try {
+                all[p].getDevices(CL_DEVICE_TYPE_ALL, &devices);
+            } catch (const cl::Error& error) {
+                if (passes(error.err())) throw;
+                continue;  // a platform without devices (a driver whose card is missing) says CL_DEVICE_NOT_FOUND
+            }
+            for (std::size_t d = 0; d < devices.size(); ++d)
+                found.push_back({devices[d], describe(all[p], devices[d], fmt::format("{}:{}", p, d)), nullptr});
         }
-        for (std::size_t d = 0; d < devices.size(); ++d)
-            found_.push_back({devices[d], describe(all[p], devices[d], fmt::format("{}:{}", p, d)), nullptr});
-    }
+    });
+    found_ = std::move(found);
     searched_ = true;
     return found_;
 }

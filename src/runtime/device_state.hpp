@@ -39,9 +39,13 @@ struct ProfilerState {
     std::unordered_map<std::string, Sum> sums;
     DeviceState* device = nullptr;
 
-    void add(const std::string& name, const cl::Event& event);
+    void add(std::string name, cl::Event event);
     /// Adds up what has run; with `all`, waits for the rest.
     void collect(bool all);
+
+  private:
+    /// False when it has not run yet.
+    bool add_up(const Entry& entry);
 };
 
 class DeviceState {
@@ -71,8 +75,17 @@ class DeviceState {
                 throw_refused(error.err(), what);
             }
         }
-        if (profiler) profiler->add(std::string(what), *out);
+        if (!profiler) return;
+        try {
+            profiler->add(std::string(what), out == &own ? std::move(own) : shared(*out, "profile", info.name));
+        } catch (...) {
+            wait_for(queue);  // who is told of an error takes nothing to be under way
+            throw;
+        }
     }
+
+    /// Waits as far as the device lets: before memory is given up that a command may still use.
+    static void wait_for(const cl::CommandQueue& queue) noexcept;
 
     /// A command that OpenCL refused; where memory ran out, with the pool's figures.
     [[noreturn]] void throw_refused(int status, std::string_view what) const;

@@ -44,4 +44,13 @@ decltype(auto) checked(std::string_view doing, const std::string& device, Call&&
     }
 }
 
+/// Whether a call that fails so may well succeed the next time: then no answer is to be drawn from it.
+constexpr bool passes(int status) { return status == CL_OUT_OF_RESOURCES || status == CL_OUT_OF_HOST_MEMORY; }
+
+/// A further owner of an OpenCL object. Not by assignment: where retaining fails, CLHPP's leaves a handle that releases what it does not own.
+template <class T>
+T shared(const T& object, std::string_view doing, const std::string& device) {
+    return checked(doing, device, [&] { return T(object); });
+}
+
 }  // namespace declivity::detail

@@ -12,9 +12,9 @@
 namespace declivity {
 namespace detail {
 
-void ProfilerState::add(const std::string& name, const cl::Event& event) {
+void ProfilerState::add(std::string name, cl::Event event) {
     std::unique_lock lock(mutex);
-    pending.push_back({name, event});
+    pending.push_back({std::move(name), std::move(event)});
     const bool many = pending.size() > 4096;  // a long run must not keep an event for each launch it ever made
     lock.unlock();
     if (many) collect(false);
@@ -23,25 +23,32 @@ void ProfilerState::add(const std::string& name, const cl::Event& event) {
 void ProfilerState::collect(bool all) {
     if (all) device->finish();  // before taking the lock: others may go on launching meanwhile
     const std::scoped_lock lock(mutex);
-    std::vector<Entry> rest, entries = std::exchange(pending, {});
-    checked("profile", device->info.name, [&] {
-        for (Entry& entry : entries) {
-            const cl_int status = entry.event.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>();
-            if (status > CL_COMPLETE) {
-                rest.push_back(std::move(entry));
-                continue;
-            }
-            if (status < 0) continue;
-            const auto start = entry.event.getProfilingInfo<CL_PROFILING_COMMAND_START>();
-            const auto end = entry.event.getProfilingInfo<CL_PROFILING_COMMAND_END>();
-            const double seconds = end > start ? static_cast<double>(end - start) * 1e-9 : 0.0;
-            Sum& sum = sums[entry.name];
-            ++sum.calls;
-            sum.seconds += seconds;
-            sum.longest = std::max(sum.longest, seconds);
-        }
-    });
-    pending = std::move(rest);
+    // An entry leaves the list when it is added up: should the device refuse to tell, the rest is asked again later.
+    std::size_t kept = 0, next = 0;
+    const auto keep = [&] { std::swap(pending[kept++], pending[next]); };
+    try {
+        for (; next < pending.size(); ++next)
+            if (!add_up(pending[next])) keep();
+    } catch (const cl::Error& error) {
+        for (; next < pending.size(); ++next) keep();
+        pending.resize(kept);
+        throw_status(error.err(), "profile", device->info.name);
+    }
+    pending.resize(kept);
+}
+
+bool ProfilerState::add_up(const Entry& entry) {
+    const cl_int status = entry.event.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>();
+    if (status > CL_COMPLETE) return false;
+    if (status < 0) return true;
+    const auto start = entry.event.getProfilingInfo<CL_PROFILING_COMMAND_START>();
+    const auto end = entry.event.getProfilingInfo<CL_PROFILING_COMMAND_END>();
+    const double seconds = end > start ? static_cast<double>(end - start) * 1e-9 : 0.0;
+    Sum& sum = sums[entry.name];
+    ++sum.calls;
+    sum.seconds += seconds;
+    sum.longest = std::max(sum.longest, seconds);
+    return true;
 }
 
 }  // namespace detail

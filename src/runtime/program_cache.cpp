@@ -63,7 +63,7 @@ std::shared_ptr<KernelState> ProgramCache::kernel(const KernelSpec& spec) {
         const auto found = kernels_.find(View{spec.file, spec.name, spec.defines.text()});
         if (found != kernels_.end()) return found->second;
     }
-    const cl::Program built = program(spec);
+    const cl::Program built = checked(fmt::format("program '{}'", spec.file), device_.info.name, [&] { return program(spec); });
     auto state = std::make_shared<KernelState>();
     state->name = spec.name;
     state->device = &device_;

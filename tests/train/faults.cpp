@@ -1,0 +1,206 @@
+// Each OpenCL call of a training step fails once: an error that says so, nothing lost, and the next step as if nothing had been.
+#include <cstring>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <declivity/nn/nn.hpp>
+#include <declivity/optim/adam.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/runtime/profiler.hpp>
+#include <declivity/runtime/scope.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <tests/support/devices.hpp>
+#include <tests/support/opencl_faults.hpp>
+#include <tests/support/temp_folder.hpp>
+#include <tests/support/values.hpp>
+
+using namespace declivity;
+using test::OpenClFault;
+using test::OpenClHandles;
+
+namespace {
+
+/// Where the library goes on another way: a compiled program that cannot be read or kept, source that does not build behind the library's own
+/// declarations, what a device does not tell about a kernel, memory that is asked for again once the queues are empty.
+const std::set<std::string> kOtherWay{"clCreateProgramWithBinary", "clCreateProgramWithSource", "clBuildProgram", "clGetProgramBuildInfo", "clGetProgramInfo",
+                                      "clRetainDevice", "clGetKernelArgInfo", "clCreateBuffer", "clEnqueueMigrateMemObjects", "clGetEventProfilingInfo"};
+
+class DefaultDevice {
+  public:
+    explicit DefaultDevice(const Device& device) : before_(default_device()) { set_default_device(device); }
+    ~DefaultDevice() { set_default_device(before_); }
+
+  private:
+    Device before_;
+};
+
+/// A small network in the middle of its training.
+class Training {
+  public:
+    explicit Training(const Device& device)
+        : default_(device),
+          device_(device),
+          model_(nn::Conv2d(1, 4, 3), nn::BatchNorm(4), nn::ReLU(), nn::MaxPool2d(2), nn::Conv2d(4, 6, 3), nn::ReLU(), nn::Dropout(0.25), nn::Flatten(),
+                 nn::Linear(24, 3)),
+          optimizer_(model_.parameters(), {.lr = 0.01}),
+          x_(test::random_tensor({6, 1, 10, 10}, 1)),
+          labels_(Tensor::from(std::vector<std::int32_t>{0, 2, 1, 1, 0, 2}, {6})) {
+        for (const auto& [name, parameter] : model_.named_parameters()) {
+            const NoGrad no_grad;
+            Tensor(parameter).copy_(test::random_tensor(parameter.shape(), name.size() + static_cast<std::uint64_t>(parameter.numel())) * 0.2);
+        }
+        for (const nn::NamedTensor& one : model_.state_dict()) model_state_.push_back({one.name, one.tensor.detach().clone()});
+        for (const auto& [name, tensor] : optimizer_.state()) optimizer_state_.emplace_back(name, tensor.detach().clone());
+        for (const auto& [name, tensor] : model_state_) test::values(tensor);  // computed now, not at the first restore()
+    }
+
+    void restore() {
+        model_.zero_grad();
+        const NoGrad no_grad;
+        model_.load_state_dict(model_state_);
+        optimizer_.load_state(optimizer_state_);
+        set_random_state(device_, {7, 0});
+        device_.synchronize();
+    }
+
+    double step() {
+        const Tensor loss = cross_entropy(model_(x_), labels_);
+        loss.backward();
+        optimizer_.step();
+        optimizer_.zero_grad();
+        return loss.item<float>();
+    }
+
+    /// All that the step changes, after it.
+    std::vector<std::vector<double>> state() {
+        std::vector<std::vector<double>> all;
+        for (const nn::NamedTensor& one : model_.state_dict()) all.push_back(test::values(one.tensor));
+        for (const auto& [name, tensor] : optimizer_.state()) all.push_back(test::values(tensor));
+        device_.synchronize();
+        return all;
+    }
+
+    [[nodiscard]] const Device& device() const { return device_; }
+
+  private:
+    DefaultDevice default_;
+    Device device_;
+    nn::Sequential model_;
+    optim::Adam optimizer_;
+    Tensor x_, labels_;
+    nn::StateDict model_state_;
+    std::vector<std::pair<std::string, Tensor>> optimizer_state_;
+};
+
+struct Step {
+    double loss = 0;
+    std::vector<std::vector<double>> state;
+    bool operator==(const Step&) const = default;
+};
+
+Step clean(Training& training) {
+    training.restore();
+    Step done;
+    done.loss = training.step();
+    done.state = training.state();
+    return done;
+}
+
+/// What an attempt with one call refused came to, or "" when all is as it should be.
+std::string attempt(Training& training, long number, const Step& wanted, std::map<std::string, int>& refused) {
+    std::optional<Step> done;
+    std::string message, function;
+    int code = 0;
+    {
+        const OpenClFault fault(number);
+        try {
+            done.emplace();
+            done->loss = training.step();
+        } catch (const DeviceError& error) {
+            message = error.what();
+            done.reset();
+        } catch (const OutOfMemory& error) {
+            message = error.what();
+            done.reset();
+        } catch (const std::exception& error) {
+            return fmt::format("call {} ({}, status {}): neither a DeviceError nor an OutOfMemory: {}", number, fault.function(), fault.code(), error.what());
+        }
+        function = fault.function();
+        code = fault.code();
+    }
+    const std::string call = fmt::format("call {} ({}, status {})", number, function, code);
+    if (function.empty()) return call + ": nothing was refused";
+    ++refused[function];
+    if (Scope::path() != "") return call + ": a scope stays open: " + Scope::path();
+    if (!grad_enabled()) return call + ": nothing is recorded any more";
+    if (done) {
+        done->state = training.state();
+        if (!kOtherWay.contains(function)) return call + ": no error";
+        if (!(*done == wanted)) return call + ": another way was found, to another result";
+        return "";
+    }
+    const std::string name = training.device().name();
+    if (message.find(name) == std::string::npos) return call + ": the error does not name the device: " + message;
+    if (message.find("CL_") == std::string::npos && message.find("gives no more") == std::string::npos) return call + ": the error does not name the status: " + message;
+    return "";
+}
+
+struct Figures {
+    std::uint64_t in_use = 0;
+    OpenClHandles handles;
+};
+
+Figures figures(const Training& training) {
+    training.device().synchronize();
+    return {training.device().memory().in_use, test::opencl_handles()};
+}
+
+/// Refuses each call of a step by itself, in a training that goes on through all of it.
+void refuse_each(Training& training) {
+    const Step wanted = clean(training);
+    REQUIRE(clean(training) == wanted);
+    training.restore();
+    long calls = 0;
+    {
+        const OpenClFault count;
+        training.step();
+        calls = static_cast<long>(count.calls().size());
+    }
+    REQUIRE(calls > 50);
+    REQUIRE(clean(training) == wanted);
+    const Figures before = figures(training);
+    std::map<std::string, int> refused;
+    for (long number = 0; number < calls; ++number) {
+        training.restore();
+        const std::string fault = attempt(training, number, wanted, refused);
+        CHECK(fault == "");
+        CAPTURE(number);
+        CHECK(clean(training) == wanted);
+        const Figures after = figures(training);
+        CHECK(after.in_use == before.in_use);
+        CHECK(after.handles.text() == before.handles.text());
+    }
+    std::string all;
+    for (const auto& [function, count] : refused) all += fmt::format(" {}:{}", function, count);
+    MESSAGE("refused", all);
+}
+
+}  // namespace
+
+TEST_CASE("faults: each call of a step that has run before") {
+    Training training(test::device());
+    refuse_each(training);
+}
+
+TEST_CASE("faults: each call of a step that is profiled") {
+    Training training(test::device());
+    Profiler profiler(test::device());
+    refuse_each(training);
+}
