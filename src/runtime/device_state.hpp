@@ -50,7 +50,7 @@ struct ProfilerState {
 
 class DeviceState {
   public:
-    DeviceState(cl::Device handle, cl::Context with, cl::CommandQueue queue, DeviceInfo described);
+    DeviceState(cl_device_id handle, cl::Context with, cl::CommandQueue queue, DeviceInfo described);
     DeviceState(const DeviceState&) = delete;
     DeviceState& operator=(const DeviceState&) = delete;
 
@@ -90,7 +90,7 @@ class DeviceState {
     /// A command that OpenCL refused; where memory ran out, with the pool's figures.
     [[noreturn]] void throw_refused(int status, std::string_view what) const;
 
-    cl::Device device;
+    cl_device_id device;
     cl::Context context;
     DeviceInfo info;
     Family family = Family::cpu_like;
@@ -104,6 +104,10 @@ class DeviceState {
     std::shared_ptr<ProfilerState> active_profiler;
 };
 
-DeviceInfo describe(const cl::Platform& platform, const cl::Device& device, std::string id);
+DeviceInfo describe(cl_platform_id platform, cl_device_id device, std::string id);
+
+/// An in-order queue.
+/// @throws cl::Error
+cl::CommandQueue make_queue(const cl::Context& context, cl_device_id device, const DeviceInfo& info, cl_command_queue_properties properties);
 
 }  // namespace declivity::detail

@@ -111,15 +111,17 @@ StagingPool::Staged StagingPool::take(std::size_t bytes) {
 }
 
 void StagingPool::pin(std::size_t size) {
-    if (mapping_() == nullptr) mapping_ = cl::CommandQueue(device_.context, device_.device);
+    if (mapping_() == nullptr) mapping_ = make_queue(device_.context, device_.device, device_.info, 0);
+    std::list<Staged> pinned;  // all of them or none
     for (std::size_t left = std::clamp(kPinned / size, kFewest, kMost); left > 0; --left) {
         Staged staged;
         staged.size = size;
         staged.memory = cl::Buffer(device_.context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, size);
         staged.host = static_cast<std::byte*>(mapping_.enqueueMapBuffer(staged.memory, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, size));
-        blocks_.push_front(std::move(staged));
+        pinned.push_front(std::move(staged));
     }
     sizes_.push_back(size);
+    blocks_.splice(blocks_.begin(), pinned);
 }
 
 }  // namespace declivity::detail

@@ -55,6 +55,10 @@ bool failed_wait() { return told_by_wait; }
 
 }  // namespace faults
 
+OpenClHandles OpenClHandles::operator-(const OpenClHandles& other) const {
+    return {memory - other.memory, events - other.events, kernels - other.kernels, programs - other.programs, queues - other.queues, contexts - other.contexts};
+}
+
 std::string OpenClHandles::text() const {
     std::string out;
     for (const auto& [name, number] : {std::pair{"memory", memory}, {"events", events}, {"kernels", kernels}, {"programs", programs}, {"queues", queues}, {"contexts", contexts}})

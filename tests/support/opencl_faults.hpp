@@ -15,6 +15,7 @@ namespace declivity::test {
 struct OpenClHandles {
     long memory = 0, events = 0, kernels = 0, programs = 0, queues = 0, contexts = 0;
     auto operator<=>(const OpenClHandles&) const = default;
+    OpenClHandles operator-(const OpenClHandles& other) const;
     [[nodiscard]] std::string text() const;
 };
 OpenClHandles opencl_handles();

@@ -1,5 +1,5 @@
 // Each OpenCL call of a training step fails once: an error that says so, nothing lost, and the next step as if nothing had been.
-#include <cstring>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -71,11 +71,13 @@ class Training {
     }
 
     double step() {
-        const Tensor loss = cross_entropy(model_(x_), labels_);
+        const Tensor loss = cross_entropy(model_(send_ahead ? sent() : x_), labels_);
         loss.backward();
         optimizer_.step();
         optimizer_.zero_grad();
-        return loss.item<float>();
+        const double read = loss.item<float>();
+        if (at_end) at_end();
+        return read;
     }
 
     /// All that the step changes, after it.
@@ -89,7 +91,18 @@ class Training {
 
     [[nodiscard]] const Device& device() const { return device_; }
 
+    bool send_ahead = false;            ///< each step sends its batch by the copy queue
+    std::function<void()> at_end = {};  ///< of each step
+
   private:
+    Tensor sent() {
+        const auto batch = test::random_values(600, 1);
+        const std::vector<float> numbers(batch.begin(), batch.end());
+        const ops::View x = ops::View::make(device_, DType::f32, {6, 1, 10, 10}, BufferUse::transfer);
+        Queue::compute(device_).wait_for(upload_ahead(x.buffer, 0, std::as_bytes(std::span(numbers))));
+        return Tensor(x);
+    }
+
     DefaultDevice default_;
     Device device_;
     nn::Sequential model_;
@@ -142,13 +155,15 @@ std::string attempt(Training& training, long number, const Step& wanted, std::ma
     if (!grad_enabled()) return call + ": nothing is recorded any more";
     if (done) {
         done->state = training.state();
-        if (!kOtherWay.contains(function)) return call + ": no error";
+        // Memory that a batch was sent to is given back by destructors, which cannot tell; it is used again only once its readers are known.
+        const bool batch = training.send_ahead && (function == "clEnqueueMarkerWithWaitList" || function == "clFlush");
+        if (!kOtherWay.contains(function) && !batch) return call + ": no error";
         if (!(*done == wanted)) return call + ": another way was found, to another result";
         return "";
     }
     const std::string name = training.device().name();
     if (message.find(name) == std::string::npos) return call + ": the error does not name the device: " + message;
-    if (message.find("CL_") == std::string::npos && message.find("gives no more") == std::string::npos) return call + ": the error does not name the status: " + message;
+    if (message.find("CL_") == std::string::npos && message.find("gives no more") == std::string::npos && message.find("by CLBlast") == std::string::npos) return call + ": the error does not name the status: " + message;
     return "";
 }
 
@@ -202,5 +217,66 @@ TEST_CASE("faults: each call of a step that has run before") {
 TEST_CASE("faults: each call of a step that is profiled") {
     Training training(test::device());
     Profiler profiler(test::device());
+    training.at_end = [&] { (void)profiler.rows(); };
     refuse_each(training);
+    CHECK(!profiler.rows().empty());
+}
+
+TEST_CASE("faults: each call of a step whose batch is sent ahead through pinned memory") {
+    const test::Environment pinned("DECLIVITY_STAGING", "pinned");
+    Training training(test::fresh_device());
+    training.send_ahead = true;
+    refuse_each(training);
+}
+
+TEST_CASE("faults: each call of a step whose tensors have memory of their own") {
+    const test::Environment exact("DECLIVITY_POOL", "exact");
+    Training training(test::fresh_device());
+    training.send_ahead = true;
+    refuse_each(training);
+}
+
+TEST_CASE("faults: each call of a step whose products are CLBlast's") {
+    const test::Environment wanted("DECLIVITY_MATMUL", "clblast");
+    Training training(test::device());
+    refuse_each(training);
+}
+
+TEST_CASE("faults: each call of the first step on a device") {
+    const auto fresh = [] {
+        const test::Environment pinned("DECLIVITY_STAGING", "pinned");
+        return test::fresh_device();
+    };
+    const auto run = [&](long number, const Step* wanted, std::map<std::string, int>& refused) {
+        const OpenClHandles before = test::opencl_handles();
+        Training training(fresh());
+        training.send_ahead = true;
+        training.restore();
+        if (wanted != nullptr) CHECK(attempt(training, number, *wanted, refused) == "");
+        const Step done = clean(training);
+        for (int i = 0; i < 20; ++i) training.restore();  // until each block of pinned memory has its event
+        if (wanted != nullptr) CHECK(done == *wanted);
+        const Figures after = figures(training);
+        return std::tuple(done, after.in_use, (after.handles - before).text());
+    };
+    std::map<std::string, int> refused;
+    const auto [wanted, in_use, handles] = run(-1, nullptr, refused);
+    long calls = 0;
+    {
+        Training training(fresh());
+        training.send_ahead = true;
+        training.restore();
+        const OpenClFault count;
+        training.step();
+        calls = static_cast<long>(count.calls().size());
+    }
+    for (long number = 0; number < calls; ++number) {
+        CAPTURE(number);
+        const auto [done, in_use_then, handles_then] = run(number, &wanted, refused);
+        CHECK(in_use_then == in_use);
+        CHECK(handles_then == handles);
+    }
+    std::string all;
+    for (const auto& [function, count] : refused) all += fmt::format(" {}:{}", function, count);
+    MESSAGE("refused", all);
 }
