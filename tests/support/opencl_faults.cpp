@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <mutex>
+#include <set>
 
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS  // clCreateCommandQueue, for devices of that time
 #include <CL/cl.h>
@@ -16,12 +17,14 @@ namespace {
 // Constant-initialised and never destroyed: calls come before main() and after it.
 constinit std::atomic<long> all_calls{0};
 constinit std::array<std::atomic<long>, 6> held{};
-constinit std::atomic<bool> watching{false};
+constinit std::atomic<int> watching{0};
 constinit std::atomic<int> event_status{0};
 constinit std::atomic<bool> told_by_wait{false};
 
 struct Watched {
     std::mutex mutex;
+    std::set<std::string> functions;  // refused each time
+    bool numbering = false;
     long refused = -1;
     std::vector<const char*> calls;
     std::string function;
@@ -38,9 +41,11 @@ namespace faults {
 
 int refusal(const char* function, std::span<const int> codes) {
     ++all_calls;
-    if (!watching) return 0;
+    if (watching == 0) return 0;
     Watched& state = watched();
     const std::scoped_lock lock(state.mutex);
+    if (state.functions.contains(function)) return codes.front();
+    if (!state.numbering) return 0;
     const auto number = static_cast<long>(state.calls.size());
     state.calls.push_back(function);
     if (number != state.refused) return 0;
@@ -76,10 +81,27 @@ OpenClFault::OpenClFault(long refused) {
     state.calls.clear();
     state.function.clear();
     state.code = 0;
-    watching = true;
+    state.numbering = true;
+    ++watching;
 }
 
-OpenClFault::~OpenClFault() { watching = false; }
+OpenClFault::~OpenClFault() {
+    const std::scoped_lock lock(watched().mutex);
+    watched().numbering = false;
+    --watching;
+}
+
+RefusedFunction::RefusedFunction(const char* function) : function_(function) {
+    const std::scoped_lock lock(watched().mutex);
+    watched().functions.insert(function_);
+    ++watching;
+}
+
+RefusedFunction::~RefusedFunction() {
+    const std::scoped_lock lock(watched().mutex);
+    watched().functions.erase(function_);
+    --watching;
+}
 
 std::vector<std::string> OpenClFault::calls() const {
     const std::scoped_lock lock(watched().mutex);

@@ -37,6 +37,18 @@ class OpenClFault {
     [[nodiscard]] int code() const;
 };
 
+/// While one lives, every call of this function is refused. One at a time of each name.
+class RefusedFunction {
+  public:
+    explicit RefusedFunction(const char* function);
+    ~RefusedFunction();
+    RefusedFunction(const RefusedFunction&) = delete;
+    RefusedFunction& operator=(const RefusedFunction&) = delete;
+
+  private:
+    const char* function_;
+};
+
 /// While one lives, clGetEventInfo says of each command that it ended with this status, which is negative. What else waits for events goes on
 /// as if nothing were wrong, as with a driver that tells only who asks; or, with `told`, clWaitForEvents fails as the standard has it.
 class FailedCommands {
