@@ -9,6 +9,7 @@
 
 #include <declivity/ops/expression.hpp>
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/fork.hpp>
 #include <fmt/format.h>
 
 #include "elementwise_source.hpp"
@@ -88,6 +89,7 @@ void log_kernel(const KernelSpec& spec, const Plan& plan) {
 
 /// Kernels by structure: text is generated once, later calls find the kernel by a short key.
 Kernel kernel_for(const Steps& steps, const Plan& plan, const Device& device) {
+    declivity::detail::refuse_after_fork("an elementwise kernel");
     static auto* mutex = new std::mutex;
     static auto* kernels = new std::unordered_map<std::string, Kernel>;
     const auto* address = &device.state();

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/fork.hpp>
 #include <fmt/format.h>
 
 #include "random_launch.hpp"
@@ -26,6 +27,7 @@ struct Generators {
     std::map<const void*, Generator> by_device;
 
     static Generators& instance() {
+        declivity::detail::refuse_after_fork("random numbers");
         static auto* generators = new Generators;  // never destroyed, as the devices
         return *generators;
     }

@@ -22,7 +22,7 @@ void check_range(std::string_view function, const Buffer& buffer, std::size_t of
 }
 
 Event make_event(cl::Event event, const DeviceState& device) {
-    return Event(std::make_shared<detail::EventState>(detail::EventState{std::move(event), device.info.name}));
+    return Event(std::make_shared<detail::EventState>(std::move(event), device.info.name));
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ std::size_t Buffer::size() const noexcept { return block_ ? block_->size : 0; }
 std::uint64_t Buffer::version() const noexcept { return block_ ? block_->version.load() : 0; }
 
 void Buffer::mark_written() const noexcept {
-    if (!block_) return;
+    if (!block_ || after_fork()) return;
     std::map<std::string, std::shared_ptr<const void>> stale;  // freed behind the lock
     const std::lock_guard lock(block_->kept_mutex);
     block_->version.fetch_add(1);
@@ -42,7 +42,7 @@ void Buffer::mark_written() const noexcept {
 }
 
 std::shared_ptr<const void> Buffer::kept(const std::string& name) const {
-    if (!block_) return nullptr;
+    if (!block_ || after_fork()) return nullptr;
     const std::lock_guard lock(block_->kept_mutex);
     const auto found = block_->kept.find(name);
     return found == block_->kept.end() ? nullptr : found->second;
@@ -70,6 +70,7 @@ void Buffer::add_reader(const std::weak_ptr<PendingReader>& reader) const {
 
 void Buffer::launch_readers() const {
     if (!block_ || !block_->has_readers.load(std::memory_order_acquire)) return;
+    detail::refuse_after_fork("write in place");
     std::vector<std::weak_ptr<PendingReader>> readers;
     {
         const std::lock_guard lock(block_->readers_mutex);
@@ -183,6 +184,7 @@ void fill(const Buffer& destination, std::size_t offset, std::size_t bytes, std:
 
 void Event::wait() const {
     if (!state_) return;
+    detail::refuse_after_fork("wait for an event");
     try {
         state_->event.wait();
     } catch (const cl::Error& error) {
@@ -210,6 +212,7 @@ cl::CommandQueue& queue_of(const Device& device, bool transfer) {
 Event Queue::marker() const {
     DeviceState& device = device_.state();
     cl::Event event;
+    detail::refuse_after_fork("Queue::marker");
     const std::scoped_lock lock(device.submit_mutex);
     detail::checked("Queue::marker", device.info.name, [&] {
         queue_of(device_, transfer_).enqueueMarkerWithWaitList(nullptr, &event);
@@ -221,6 +224,7 @@ Event Queue::marker() const {
 void Queue::wait_for(const Event& event) const {
     if (!event) return;
     DeviceState& device = device_.state();
+    detail::refuse_after_fork("Queue::wait_for");
     const std::scoped_lock lock(device.submit_mutex);
     detail::checked("Queue::wait_for", device.info.name, [&] {
         const std::vector<cl::Event> events{event.state().event};

@@ -154,6 +154,7 @@ void DeviceState::throw_refused(int status, std::string_view what) const {
 
 cl::Event DeviceState::compute_marker() {
     cl::Event event;
+    refuse_after_fork("marker");
     const std::scoped_lock lock(submit_mutex);
     checked("marker", info.name, [&] { compute.enqueueMarkerWithWaitList(nullptr, &event); });
     // Another queue may wait for it: an event nobody handed to the device never ends.
@@ -174,6 +175,8 @@ Registry& Registry::instance() {
 }
 
 const std::vector<Registry::Found>& Registry::devices() {
+    refuse_after_fork("list of OpenCL devices");
+    watch_forks();
     const std::scoped_lock lock(mutex_);
     if (searched_) return found_;
     // All or nothing: a search that fails is made anew.
@@ -269,8 +272,14 @@ Device Device::select(std::string_view what) { return find("Device::select", wha
 
 const DeviceInfo& Device::info() const { return state_->info; }
 Family Device::family() const { return state_->family; }
-MemoryFigures Device::memory() const { return state_->pool.figures(); }
-void Device::reset_peak_memory() const { state_->pool.reset_peak(); }
+MemoryFigures Device::memory() const {
+    detail::refuse_after_fork("Device::memory");
+    return state_->pool.figures();
+}
+void Device::reset_peak_memory() const {
+    detail::refuse_after_fork("Device::reset_peak_memory");
+    state_->pool.reset_peak();
+}
 void Device::release_cached_memory() const { state_->pool.release_cached(); }
 void Device::synchronize() const { state_->finish(); }
 

@@ -22,6 +22,11 @@ namespace declivity::detail {
 struct EventState {
     cl::Event event;
     std::string device;
+
+    EventState(cl::Event of, std::string on) : event(std::move(of)), device(std::move(on)) {}
+    EventState(const EventState&) = delete;
+    EventState& operator=(const EventState&) = delete;
+    ~EventState() { let_go(event); }
 };
 
 /// Commands of a running Profiler. Held by it and, while it runs, by the device.
@@ -30,6 +35,9 @@ struct ProfilerState {
         std::string name;
         cl::Event event;
     };
+    ~ProfilerState() {
+        for (Entry& entry : pending) let_go(entry.event);
+    }
     std::mutex mutex;
     std::vector<Entry> pending;
     struct Sum {
@@ -65,6 +73,7 @@ class DeviceState {
         std::shared_ptr<ProfilerState> profiler;
         cl::Event own;
         cl::Event* out = event;
+        refuse_after_fork(what);
         {
             const std::scoped_lock lock(submit_mutex);
             profiler = active_profiler;

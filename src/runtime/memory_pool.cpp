@@ -44,6 +44,11 @@ bool ran_out(cl_int status) {
 }  // namespace
 
 Block::~Block() {
+    if (after_fork()) {
+        let_go(memory);
+        let_go(readers_done);
+        return;
+    }
     if (slab != nullptr) device.pool.release(*this);
 }
 
@@ -54,6 +59,7 @@ MemoryPool::MemoryPool(DeviceState& device)
       exact_(exact_from_environment()) {}
 
 std::shared_ptr<Block> MemoryPool::allocate(std::size_t bytes, BufferUse use) {
+    refuse_after_fork("allocation");
     std::unique_lock lock(mutex_);
     if (bytes > largest()) throw_exhausted(bytes);
     // In exact mode a checker must see the first byte past the end; a cl_mem of no bytes does not exist.

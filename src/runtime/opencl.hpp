@@ -27,6 +27,8 @@
 #include <string_view>
 #include <utility>
 
+#include <declivity/runtime/fork.hpp>
+
 namespace declivity::detail {
 
 /// "CL_INVALID_WORK_GROUP_SIZE" for -54, and so on.
@@ -38,6 +40,7 @@ std::string_view status_name(int status);
 /// Runs `call`, turning a cl::Error into an exception of the library.
 template <class Call>
 decltype(auto) checked(std::string_view doing, const std::string& device, Call&& call) {
+    refuse_after_fork(doing);
     try {
         return std::forward<Call>(call)();
     } catch (const cl::Error& error) {
@@ -52,6 +55,12 @@ constexpr bool passes(int status) { return status == CL_OUT_OF_RESOURCES || stat
 template <class T>
 T shared(const T& object, std::string_view doing, const std::string& device) {
     return checked(doing, device, [&] { return T(object); });
+}
+
+/// To be called by destructors: in a forked child the driver must not be asked, not even to let go, since one of its threads may have held its locks.
+template <class T>
+void let_go(T& object) noexcept {
+    if (after_fork()) object() = nullptr;
 }
 
 }  // namespace declivity::detail

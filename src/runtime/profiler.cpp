@@ -68,6 +68,7 @@ Profiler::Profiler(const Device& device) : state_(std::make_shared<detail::Profi
 Profiler::~Profiler() { stop(); }
 
 void Profiler::stop() {
+    if (after_fork()) return;
     const std::scoped_lock lock(state_->device->submit_mutex);
     if (state_->device->active_profiler == state_) state_->device->active_profiler = nullptr;
 }

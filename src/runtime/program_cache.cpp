@@ -86,6 +86,7 @@ std::shared_ptr<KernelState> ProgramCache::kernel(const KernelSpec& spec) {
     struct View {
         std::string_view file, name, defines;
     };
+    refuse_after_fork(spec.name);
     {
         const std::scoped_lock lock(mutex_);
         const auto found = kernels_.find(View{spec.file, spec.name, spec.defines.text()});

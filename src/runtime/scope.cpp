@@ -1,12 +1,11 @@
 #include <declivity/runtime/scope.hpp>
 
+#include <declivity/runtime/per_thread.hpp>
+
 namespace declivity {
 namespace {
 
-std::string& current() {
-    thread_local std::string path;
-    return path;
-}
+std::string& current() { return detail::PerThread<std::string, Scope>::get(); }
 
 }  // namespace
 

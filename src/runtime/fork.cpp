@@ -1,0 +1,40 @@
+#include <declivity/runtime/fork.hpp>
+
+#if defined(__unix__) || defined(__APPLE__)
+#  include <pthread.h>
+#endif
+
+#include <atomic>
+#include <mutex>
+
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+namespace declivity {
+namespace {
+
+// A flag rather than getpid() at each launch, which is a system call.
+constinit std::atomic<bool> forked{false};
+
+}  // namespace
+
+bool after_fork() noexcept { return forked.load(std::memory_order_relaxed); }
+
+namespace detail {
+
+void refuse_after_fork(std::string_view doing) {
+    if (!after_fork()) [[likely]] return;
+    throw DeviceError(fmt::format("{}: wants the process that first used a device, got a child that fork() made of it, where the driver's threads do not "
+                                  "exist; fork before the first use of the library, or start the child by exec", doing));
+}
+
+void watch_forks() {
+#if defined(__unix__) || defined(__APPLE__)
+    static std::once_flag once;
+    std::call_once(once, [] { pthread_atfork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); }); });
+#endif
+}
+
+}  // namespace detail
+
+}  // namespace declivity
