@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <declivity/runtime/error.hpp>
-#include <declivity/runtime/fork.hpp>
+#include <declivity/runtime/process.hpp>
 #include <fmt/format.h>
 
 namespace declivity::data {

@@ -9,7 +9,7 @@
 
 #include <declivity/ops/expression.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/runtime/fork.hpp>
+#include <declivity/runtime/process.hpp>
 #include <fmt/format.h>
 
 #include "elementwise_source.hpp"

@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include <declivity/runtime/error.hpp>
-#include <declivity/runtime/fork.hpp>
+#include <declivity/runtime/process.hpp>
 #include <fmt/format.h>
 
 #include "random_launch.hpp"

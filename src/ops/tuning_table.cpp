@@ -12,7 +12,7 @@
 #include <declivity/ops/expression.hpp>
 #include <declivity/ops/random.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/runtime/fork.hpp>
+#include <declivity/runtime/process.hpp>
 #include <declivity/version.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <declivity/runtime/error.hpp>
-#include <declivity/runtime/fork.hpp>
+#include <declivity/runtime/process.hpp>
 #include <declivity/runtime/per_thread.hpp>
 #include <declivity/runtime/scope.hpp>
 

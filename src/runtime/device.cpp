@@ -189,6 +189,7 @@ const std::vector<Registry::Found>& Registry::devices() {
                 found.push_back({devices[d], describe(all[p], devices[d], fmt::format("{}:{}", p, d)), nullptr});
         }
     });
+    watch_exit();
     found_ = std::move(found);
     searched_ = true;
     return found_;

@@ -22,6 +22,7 @@ RawBuffer raw(const Buffer& buffer) {
 Device wrap(cl_context raw_context, cl_command_queue raw_queue) {
     detail::refuse_after_fork("interop::wrap");
     detail::watch_forks();
+    detail::watch_exit();
     static std::mutex mutex;
     static auto* wrapped = new std::map<cl_command_queue, detail::DeviceState*>;  // never destroyed, as all devices
     const std::scoped_lock lock(mutex);

@@ -27,7 +27,7 @@
 #include <string_view>
 #include <utility>
 
-#include <declivity/runtime/fork.hpp>
+#include <declivity/runtime/process.hpp>
 
 namespace declivity::detail {
 

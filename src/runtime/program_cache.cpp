@@ -124,6 +124,7 @@ cl::Program ProgramCache::program(const KernelSpec& spec) {
         if (!found->second.building) return found->second.program;
         built_.wait(lock);
     }
+    refuse_at_exit(spec.file);
     programs_[key] = {};
     lock.unlock();
     try {

@@ -6,7 +6,7 @@
 
 #include <declivity/ops/expression.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/runtime/fork.hpp>
+#include <declivity/runtime/process.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <fmt/format.h>
 

@@ -1,10 +1,11 @@
-#include <declivity/runtime/fork.hpp>
+#include <declivity/runtime/process.hpp>
 
 #if defined(__unix__) || defined(__APPLE__)
 #  include <pthread.h>
 #endif
 
 #include <atomic>
+#include <cstdlib>
 #include <mutex>
 
 #include <declivity/runtime/error.hpp>
@@ -15,6 +16,7 @@ namespace {
 
 // A flag rather than getpid() at each launch, which is a system call.
 constinit std::atomic<bool> forked{false};
+constinit std::atomic<bool> ending{false};
 
 }  // namespace
 
@@ -33,6 +35,17 @@ void watch_forks() {
     static std::once_flag once;
     std::call_once(once, [] { pthread_atfork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); }); });
 #endif
+}
+
+void refuse_at_exit(std::string_view doing) {
+    if (!ending.load(std::memory_order_relaxed)) [[likely]] return;
+    throw DeviceError(fmt::format("{}: wants a process that runs, got one whose static objects are being destroyed, the driver's perhaps among them; compute "
+                                  "before main() ends. What is computed can be read still", doing));
+}
+
+void watch_exit() {
+    static std::once_flag once;
+    std::call_once(once, [] { std::atexit([] { ending.store(true, std::memory_order_relaxed); }); });
 }
 
 }  // namespace detail

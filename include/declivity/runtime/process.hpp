@@ -1,4 +1,4 @@
-// Floor 1. Processes that fork() made: drivers and their threads do not come along.
+// Floor 1. What drivers do not survive: fork(), and the end of main().
 #pragma once
 
 #include <string_view>
@@ -17,6 +17,12 @@ namespace detail {
 DECLIVITY_API void refuse_after_fork(std::string_view doing);
 /// From now on a device counts as used.
 void watch_forks();
+
+/// To be called before kernels are compiled or launched: drivers compile at either.
+/// @throws DeviceError when static objects that are older than the first use of a device are being destroyed
+void refuse_at_exit(std::string_view doing);
+/// To be called when drivers are loaded: what they keep in static storage is gone when this process has ended so far.
+void watch_exit();
 }  // namespace detail
 
 }  // namespace declivity
