@@ -59,6 +59,7 @@
 #define DECLIVITY_RELEASE(name, type, kind)                                        \
     DECLIVITY_EXPORT cl_int name(type object) {                                    \
         static auto* next = declivity::test::real<decltype(name)>(#name);          \
+        declivity::test::faults::count_call();                                     \
         const cl_int result = next(object);                                        \
         if (result == CL_SUCCESS) declivity::test::faults::count(kind, -1);        \
         return result;                                                             \

@@ -108,6 +108,7 @@ DECLIVITY_EXPORT cl_int clEnqueueCopyBuffer(cl_command_queue queue, cl_mem from,
 }
 
 DECLIVITY_EXPORT cl_int clReleaseMemObject(cl_mem object) {
+    faults::count_call();
     cl_uint owners = 0;
     if (written_memory::active() && clGetMemObjectInfo(object, CL_MEM_REFERENCE_COUNT, sizeof owners, &owners, nullptr) == CL_SUCCESS && owners == 1)
         return CL_SUCCESS;

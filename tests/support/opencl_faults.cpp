@@ -54,6 +54,7 @@ int refusal(const char* function, std::span<const int> codes) {
     return state.code;
 }
 
+void count_call() { ++all_calls; }
 void count(Handle kind, long change) { held[static_cast<std::size_t>(kind)] += change; }
 int failed_status() { return event_status; }
 bool failed_wait() { return told_by_wait; }

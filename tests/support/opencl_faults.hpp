@@ -65,6 +65,7 @@ long opencl_call_count();
 namespace faults {
 /// What the interposed functions of a call ask first: 0 to go on, or the status to fail with.
 int refusal(const char* function, std::span<const int> codes);
+void count_call();  ///< of a function that is never refused
 enum class Handle { memory, event, kernel, program, queue, context };
 void count(Handle kind, long change);
 int failed_status();       ///< of FailedCommands, or 0

@@ -67,7 +67,6 @@ TEST_CASE("fork: before the first use, child process" * doctest::skip()) {
         sum(square(matmul(w, w))).backward();
         return w.grad().to_vector<float>().size() == 9 ? 0 : 1;
     };
-    const std::atomic<int> other_thread = 0;
     CHECK(forked(train) == 0);
     CHECK(forked(train) == 0);
     CHECK(!after_fork());
@@ -104,8 +103,6 @@ TEST_CASE("fork: afterwards each use is refused in words, and objects end in sil
     auto loader = std::make_unique<data::Loader>(digits, options);
     loader->start(0);
     auto profiler = std::make_unique<Profiler>(device);
-    const test::FailedCommands* none = nullptr;
-    (void)none;
 
     const std::vector<std::pair<const char*, std::function<void()>>> uses{
         {"all", [] { (void)Device::all(); }},
