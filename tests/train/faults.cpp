@@ -71,6 +71,12 @@ class Training {
         device_.synchronize();
     }
 
+    /// What is in use without gradients.
+    std::uint64_t memory_at_rest() {
+        model_.zero_grad();
+        return device_.memory().in_use;
+    }
+
     double step() {
         const Tensor loss = cross_entropy(model_(send_ahead ? sent() : x_), labels_);
         loss.backward();
@@ -198,6 +204,7 @@ void refuse_each(Training& training) {
         const std::string fault = attempt(training, number, wanted, refused);
         CHECK(fault == "");
         CAPTURE(number);
+        CHECK(training.memory_at_rest() == before.in_use);
         CHECK(clean(training) == wanted);
         const Figures after = figures(training);
         CHECK(after.in_use == before.in_use);

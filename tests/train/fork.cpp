@@ -113,7 +113,7 @@ TEST_CASE("fork: afterwards each use is refused in words, and objects end in sil
         {"seed", [] { manual_seed(3); }},
         {"read", [&] { (void)x.to_vector<float>(); }},
         {"read what waits", [&] { (void)waiting.to_vector<float>(); }},
-        {"view", [&] { (void)waiting.view(); }},
+        {"view", [&] { (void)(waiting.value().computed() ? zeros({1}) : waiting).view(); }},  // with DECLIVITY_FUSION=0 it waits no more
         {"expression", [&] { (void)(x + 1.0); }},
         {"operator", [&] { (void)matmul(x, x).view(); }},
         {"conv2d", [&] { (void)conv2d(image, window).view(); }},
