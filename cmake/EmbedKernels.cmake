@@ -39,7 +39,7 @@ foreach(kernel IN LISTS kernels)
     # '\x41' has type char whatever its sign, so bytes above 127 do not narrow.
     string(REGEX REPLACE "(................................)" "\\1\n    " bytes "${bytes}")
     string(REGEX REPLACE "([0-9a-f][0-9a-f])" "'\\\\x\\1'," bytes "${bytes}")
-    string(APPEND arrays "const char text_${index}[] = {  // ${name}\n    ${bytes}'\\0'};\n\n")
+    string(APPEND arrays "constexpr char text_${index}[] = {  // ${name}\n    ${bytes}'\\0'};\n\n")
     string(APPEND rows "    {\"${name}\", {text_${index}, ${size}}},\n")
     math(EXPR index "${index} + 1")
 endforeach()
@@ -50,7 +50,7 @@ file(WRITE ${OUTPUT} "// Made by cmake/EmbedKernels.cmake from the files in cl_k
 namespace declivity::detail {
 namespace {
 
-${arrays}const EmbeddedKernel kKernels[] = {
+${arrays}constexpr EmbeddedKernel kKernels[] = {
 ${rows}    {},
 };
 

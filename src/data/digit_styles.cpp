@@ -349,8 +349,8 @@ std::vector<DigitStyle> nine() {
 }  // namespace
 
 const std::array<std::vector<DigitStyle>, 10>& digit_styles() {
-    static const std::array<std::vector<DigitStyle>, 10> styles{zero(), one(), two(),   three(), four(),
-                                                                five(), six(), seven(), eight(), nine()};
+    static const auto& styles = *new std::array<std::vector<DigitStyle>, 10>{zero(), one(), two(),   three(), four(),
+                                                                             five(), six(), seven(), eight(), nine()};
     return styles;
 }
 

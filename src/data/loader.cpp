@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/process.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 
@@ -117,6 +118,10 @@ Loader::Loader(const Dataset& dataset, const LoaderOptions& options) {
 }
 
 Loader::~Loader() {
+    if (after_fork()) {
+        (void)state_.release();  // its threads do not exist here, and its lock may be held by one of them
+        return;
+    }
     {
         const std::scoped_lock lock(state_->mutex);
         state_->stopping = true;
@@ -130,6 +135,7 @@ const LoaderOptions& Loader::options() const noexcept { return state_->options; 
 const Dataset& Loader::dataset() const noexcept { return state_->dataset; }
 
 void Loader::start(std::uint64_t epoch, std::int64_t first_batch) {
+    declivity::detail::refuse_after_fork("Loader::start");
     if (first_batch < 0 || first_batch > batches())
         throw ValueError(fmt::format("Loader::start: wants a batch in [0, {}], got {}", batches(), first_batch));
     std::vector<std::int64_t> order;
@@ -151,6 +157,7 @@ void Loader::start(std::uint64_t epoch, std::int64_t first_batch) {
 }
 
 std::optional<Batch> Loader::next() {
+    declivity::detail::refuse_after_fork("Loader::next");
     const Span span("next batch", SpanKind::wait);
     std::unique_lock lock(state_->mutex);
     if (state_->starts == 0) throw ValueError("Loader::next: wants an epoch begun by start(), got none");

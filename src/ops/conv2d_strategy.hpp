@@ -51,7 +51,6 @@ class Conv2dStrategy {
     Conv2dStrategy() = default;
     Conv2dStrategy(const Conv2dStrategy&) = delete;
     Conv2dStrategy& operator=(const Conv2dStrategy&) = delete;
-    virtual ~Conv2dStrategy() = default;
     /// As DECLIVITY_CONV2D names it.
     [[nodiscard]] virtual std::string_view name() const = 0;
     [[nodiscard]] virtual bool can_serve(const Conv2dProblem& problem) const = 0;
@@ -65,6 +64,10 @@ class Conv2dStrategy {
     [[nodiscard]] virtual bool gives_bias_gradient() const { return false; }
     /// Whether forward, or backward_input, takes a tail, with the parameters of `variant`.
     [[nodiscard]] virtual bool takes_tail(const Conv2dProblem&, const Device&, std::string_view) const { return false; }
+
+  protected:
+    // Trivial, so that the strategies serve while objects in static storage are destroyed.
+    ~Conv2dStrategy() = default;
 };
 
 /// All strategies, the preferred first; the last one, `direct`, serves everything.

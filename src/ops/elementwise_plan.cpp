@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/process.hpp>
 #include <fmt/format.h>
 
 #include "work.hpp"
@@ -133,6 +134,7 @@ void log_kernel(const KernelSpec& spec, const Plan& plan) {
 }  // namespace
 
 Kernel kernel_of_structure(const std::string& structure, const Plan& plan, const Device& device, const std::function<KernelSpec()>& specification) {
+    declivity::detail::refuse_after_fork("an elementwise kernel");
     static auto* mutex = new std::mutex;
     static auto* kernels = new std::unordered_map<std::string, Kernel>;
     const auto* address = &device.state();

@@ -106,6 +106,7 @@ void MultiTensor::set(const std::vector<std::vector<View>>& lists) {
     const bool same_place = state.table_on_device && state.table_on_device.device() == *state.device;
     if (table == state.table && same_place) return;
     const std::size_t bytes = table.size() * sizeof(std::int64_t);
+    state.table.clear();  // until the new one is there
     // The old table may still be read by a pending kernel: the copy is enqueued behind it.
     if (!same_place || state.table_on_device.size() != bytes) state.table_on_device = Buffer(*state.device, bytes);
     upload(state.table_on_device, 0, std::as_bytes(std::span(table)));

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/process.hpp>
 #include <fmt/format.h>
 
 #include "random_launch.hpp"
@@ -24,10 +25,10 @@ struct Generator {
 
 /// New memory each time: calls made before keep the old seed, whenever they are launched.
 void set(Generator& generator, const Device& device, const RandomPosition& position) {
-    generator.position = position;
-    generator.state = View::make(device, DType::i64, {2});
+    const View state = View::make(device, DType::i64, {2});
     const std::array<std::uint64_t, 2> values{position.seed, 0};
-    upload(generator.state.buffer, 0, std::as_bytes(std::span(values)));
+    upload(state.buffer, 0, std::as_bytes(std::span(values)));
+    generator = {position, state};
 }
 
 }  // namespace
@@ -57,6 +58,7 @@ struct Generators {
     RandomSnapshot::Streams streams;
 
     static Generators& instance() {
+        declivity::detail::refuse_after_fork("random numbers");
         static auto* generators = new Generators;  // never destroyed, as the devices
         return *generators;
     }

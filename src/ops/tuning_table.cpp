@@ -12,6 +12,7 @@
 #include <declivity/ops/expression.hpp>
 #include <declivity/ops/random.hpp>
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/process.hpp>
 #include <declivity/version.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -170,6 +171,7 @@ TuningEntry measure_as(const View& out, std::span<const Trial> trials, double al
 TuningTable::TuningTable(const Device& device) : device_(device.name()), driver_(device.info().driver) { reload(); }
 
 TuningTable& TuningTable::of(const Device& device) {
+    declivity::detail::refuse_after_fork("tuning");
     // Never destroyed: a device may be used while the process ends.
     static auto& mutex = *new std::mutex;
     static auto& tables = *new std::map<const void*, std::unique_ptr<TuningTable>>;

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/process.hpp>
+#include <declivity/runtime/per_thread.hpp>
 #include <declivity/runtime/scope.hpp>
 
 #include "expression_node.hpp"
@@ -257,6 +259,7 @@ class Lowering {
 
 void Value::State::compute() {
     if (computed.load(std::memory_order_acquire)) return;
+    declivity::detail::refuse_after_fork("a value that waits");
     const std::scoped_lock lock(values_mutex());
     if (computed.load(std::memory_order_acquire)) return;
     const ResumedScope resumed(scope);
@@ -293,6 +296,7 @@ Expression over_views(const Expression& expression) {
     bool has_values = false;
     for_each_value(expression, [&](Value::State&) { has_values = true; });
     if (!has_values) return expression;
+    declivity::detail::refuse_after_fork("a value that waits");
     const std::scoped_lock lock(values_mutex());
     return Lowering().run(expression, nullptr);
 }
@@ -320,10 +324,7 @@ Value::State* largest_within(const Expression& expression) {
 }
 
 /// The operator of this thread that is not launched, since something may follow it.
-std::weak_ptr<Value::State>& waiting_operator() {
-    thread_local std::weak_ptr<Value::State> waiting;
-    return waiting;
-}
+std::weak_ptr<Value::State>& waiting_operator() { return declivity::detail::PerThread<std::weak_ptr<Value::State>, Value>::get(); }
 
 }  // namespace
 
@@ -339,6 +340,7 @@ Value::Value(const View& view) : state_(std::make_shared<State>(view.device(), v
 }
 
 Value::Value(const Expression& expression, const Device& device) : state_(std::make_shared<State>(device, expression.dtype(), expression.shape())) {
+    declivity::detail::refuse_after_fork("an elementwise function");
     const std::scoped_lock lock(values_mutex());
     Measure whole = measure(expression);
     for (State* largest; !fits(whole) && (largest = largest_within(expression)) != nullptr; whole = measure(expression)) largest->compute();

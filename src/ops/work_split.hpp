@@ -7,6 +7,7 @@
 #include <map>
 
 #include <declivity/ops/view.hpp>
+#include <declivity/runtime/per_thread.hpp>
 
 namespace declivity::ops {
 
@@ -22,7 +23,7 @@ constexpr std::int64_t kGpuColumns = 32;       // neighbouring rows of a group w
 template <class Value, class Key, class Make>
 Value remembered(const Key& key, Make make) {
     constexpr std::size_t most = 4096;
-    thread_local std::map<Key, Value> known;
+    auto& known = declivity::detail::PerThread<std::map<Key, Value>, Make>::get();
     if (const auto found = known.find(key); found != known.end()) return found->second;
     if (known.size() >= most) known.clear();
     return known[key] = make();

@@ -51,9 +51,9 @@ void Optimizer::set_learning_rate(double rate, std::size_t group) {
     check_rate(rate);
     Group& one = state_->groups.at(group);
     if (one.rate == rate) return;
-    one.rate = rate;
     const ops::View& progress = one.progress.view();
     ops::fill(ops::sliced(progress, 0, 0, 1), rate);
+    one.rate = rate;
 }
 
 void Optimizer::add(const std::vector<Tensor>& parameters, double learning_rate, std::vector<std::string> slots) {

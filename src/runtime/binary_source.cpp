@@ -14,19 +14,20 @@ BinaryStore note_of(const DeviceInfo& info) { return {info, "// This driver comp
 
 }  // namespace
 
-void BinarySource::save(const cl::Program& program, const cl::Device& device, const DeviceInfo& info, const BinaryStore& store,
+void BinarySource::save(const cl::Program& program, cl_device_id device, const DeviceInfo& info, const BinaryStore& store,
                         std::chrono::duration<double> build_time) {
     if (kind_ == Kind::unknown && note_of(info).load()) kind_ = Kind::compiled;
     if (kind_ == Kind::compiled) return;
     const auto begin = Clock::now();
     try {
         // A program belongs to all devices of its context, and a context of the user's may have several.
-        const auto devices = program.getInfo<CL_PROGRAM_DEVICES>();
+        std::vector<cl_device_id> devices(program.getInfo<CL_PROGRAM_NUM_DEVICES>());
+        if (clGetProgramInfo(program(), CL_PROGRAM_DEVICES, devices.size() * sizeof devices[0], static_cast<void*>(devices.data()), nullptr) != CL_SUCCESS) return;
         const auto binaries = program.getInfo<CL_PROGRAM_BINARIES>();
         if (kind_ == Kind::unknown) kind_ = Clock::now() - begin > kSlow * build_time ? Kind::compiled : Kind::at_hand;
         if (kind_ == Kind::compiled) return note_of(info).save({1});
         for (std::size_t i = 0; i < devices.size() && i < binaries.size(); ++i)
-            if (devices[i]() == device() && !binaries[i].empty()) store.save(binaries[i]);
+            if (devices[i] == device && !binaries[i].empty()) store.save(binaries[i]);
     } catch (const cl::Error&) {
         // Not every driver gives binaries out; then each process compiles.
     }

@@ -26,7 +26,7 @@ class BinarySource {
 
     /// Stores the binary of a program that was built for `device` in `build_time`, unless the driver compiles them. None of its
     /// kernels may have been launched: PoCL 3.1 ends the process when it is asked while one runs.
-    void save(const cl::Program& program, const cl::Device& device, const DeviceInfo& info, const BinaryStore& store,
+    void save(const cl::Program& program, cl_device_id device, const DeviceInfo& info, const BinaryStore& store,
               std::chrono::duration<double> build_time);
 
   private:

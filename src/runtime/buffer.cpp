@@ -23,7 +23,7 @@ void check_range(std::string_view function, const Buffer& buffer, std::size_t of
 }
 
 Event make_event(cl::Event event, const DeviceState& device) {
-    return Event(std::make_shared<detail::EventState>(detail::EventState{std::move(event), device.info.name}));
+    return Event(std::make_shared<detail::EventState>(std::move(event), device.info.name));
 }
 
 }  // namespace
@@ -35,7 +35,7 @@ std::size_t Buffer::size() const noexcept { return block_ ? block_->size : 0; }
 std::uint64_t Buffer::version() const noexcept { return block_ ? block_->version.load() : 0; }
 
 void Buffer::mark_written() const noexcept {
-    if (!block_) return;
+    if (!block_ || after_fork()) return;
     std::map<std::string, std::shared_ptr<const void>> stale;  // freed behind the lock
     const std::lock_guard lock(block_->kept_mutex);
     block_->version.fetch_add(1);
@@ -43,7 +43,7 @@ void Buffer::mark_written() const noexcept {
 }
 
 std::shared_ptr<const void> Buffer::kept(const std::string& name) const {
-    if (!block_) return nullptr;
+    if (!block_ || after_fork()) return nullptr;
     const std::lock_guard lock(block_->kept_mutex);
     const auto found = block_->kept.find(name);
     return found == block_->kept.end() ? nullptr : found->second;
@@ -75,6 +75,7 @@ void Buffer::add_reader(const std::weak_ptr<PendingReader>& reader) const {
 
 void Buffer::launch_readers() const {
     if (!block_ || !block_->has_readers.load(std::memory_order_acquire)) return;
+    detail::refuse_after_fork("write in place");
     std::vector<std::weak_ptr<PendingReader>> readers;
     {
         const std::lock_guard lock(block_->readers_mutex);
@@ -103,7 +104,7 @@ void upload(const Buffer& destination, std::size_t offset, std::span<const std::
     check_range("upload", destination, offset, source.size());
     if (source.empty()) return;
     DeviceState& device = destination.block().device;
-    device.staging.send(device.compute, destination.block(), offset, source, nullptr);
+    device.staging.send(device.compute, destination.block(), offset, source, nullptr, nullptr);
 }
 
 Event upload_ahead(const Buffer& destination, std::size_t offset, std::span<const std::byte> source) {
@@ -114,8 +115,9 @@ Event upload_ahead(const Buffer& destination, std::size_t offset, std::span<cons
         throw ValueError("upload_ahead: wants a buffer made with BufferUse::transfer, got one of the compute queue");
     DeviceState& device = block.device;
     std::vector<cl::Event> after;
-    if (block.readers_done() != nullptr) after.push_back(block.readers_done);
-    cl::Event done = device.staging.send(device.transfer, block, offset, source, after.empty() ? nullptr : &after);
+    if (block.readers_done() != nullptr) after.push_back(detail::shared(block.readers_done, "upload_ahead", device.info.name));
+    cl::Event done;
+    device.staging.send(device.transfer, block, offset, source, after.empty() ? nullptr : &after, &done);
     detail::checked("upload_ahead", device.info.name, [&] { device.transfer.flush(); });
     return make_event(std::move(done), device);
 }
@@ -129,14 +131,25 @@ Event download(const Buffer& source, std::size_t offset, std::span<std::byte> de
         {.name = "copy to host", .bytes = static_cast<double>(destination.size())}, block.device.compute,
         [&](cl::CommandQueue& queue, cl::Event* event) {
             queue.enqueueReadBuffer(block.memory, CL_FALSE, block.offset + offset, destination.size(), destination.data(), nullptr, event);
-            queue.flush();
+            try {
+                queue.flush();
+            } catch (const cl::Error&) {
+                DeviceState::wait_for(queue);  // who is told of an error may give up `destination`
+                throw;
+            }
         },
         &done);
     return make_event(std::move(done), block.device);
 }
 
 void read(const Buffer& source, std::size_t offset, std::span<std::byte> destination) {
-    download(source, offset, destination).wait();
+    const Event done = download(source, offset, destination);
+    try {
+        done.wait();
+    } catch (...) {
+        if (source) DeviceState::wait_for(source.block().device.compute);  // `destination` may be given up now
+        throw;
+    }
 }
 
 void copy(const Buffer& source, std::size_t source_offset, const Buffer& destination, std::size_t destination_offset,
@@ -175,8 +188,17 @@ void fill(const Buffer& destination, std::size_t offset, std::size_t bytes, std:
 // ---- events and queues
 
 void Event::wait() const {
+    if (!state_) return;
+    detail::refuse_after_fork("wait for an event");
     const Span span("wait", SpanKind::wait);
-    if (state_) detail::checked("wait for an event", state_->device, [&] { state_->event.wait(); });
+    try {
+        state_->event.wait();
+    } catch (const cl::Error& error) {
+        // That of the command itself says more.
+        if (error.err() == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST) (void)done();
+        detail::throw_status(error.err(), "wait for an event", state_->device);
+    }
+    (void)done();  // a driver may tell only who asks
 }
 
 bool Event::done() const {
@@ -196,6 +218,7 @@ cl::CommandQueue& queue_of(const Device& device, bool transfer) {
 Event Queue::marker() const {
     DeviceState& device = device_.state();
     cl::Event event;
+    detail::refuse_after_fork("Queue::marker");
     const std::scoped_lock lock(device.submit_mutex);
     detail::checked("Queue::marker", device.info.name, [&] {
         queue_of(device_, transfer_).enqueueMarkerWithWaitList(nullptr, &event);
@@ -207,6 +230,7 @@ Event Queue::marker() const {
 void Queue::wait_for(const Event& event) const {
     if (!event) return;
     DeviceState& device = device_.state();
+    detail::refuse_after_fork("Queue::wait_for");
     const std::scoped_lock lock(device.submit_mutex);
     detail::checked("Queue::wait_for", device.info.name, [&] {
         const std::vector<cl::Event> events{event.state().event};

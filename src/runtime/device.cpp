@@ -1,6 +1,7 @@
 #include <declivity/runtime/device.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstdlib>
 
@@ -26,63 +27,86 @@ Family family_of(const DeviceInfo& info) {
     return info.type == DeviceType::cpu || !info.dedicated_local_memory ? Family::cpu_like : Family::gpu_like;
 }
 
-/// What a device says of itself; nothing where it does not know the question.
-template <cl_int Name>
-auto query(const cl::Device& device) -> decltype(device.getInfo<Name>()) {
-    try {
-        return device.getInfo<Name>();
-    } catch (const cl::Error&) {
-        return {};
-    }
+// Devices and platforms by the C interface: to learn a version, each copy of CLHPP's asks the device and trusts whatever it gets.
+
+/// Whether a question was answered. A device may not know it; but one that has run out of something may know it the next time.
+bool answered(cl_int status, const char* function) {
+    if (passes(status)) throw cl::Error(status, function);
+    return status == CL_SUCCESS;
 }
 
-std::vector<cl::Platform> platforms() {
+/// What a device says of itself; 0 where it does not know the question.
+template <class T>
+T query(cl_device_id device, cl_device_info what) {
+    T value{};
+    return answered(clGetDeviceInfo(device, what, sizeof value, &value, nullptr), "clGetDeviceInfo") ? value : T{};
+}
+
+/// The same of a text, by clGetDeviceInfo or clGetPlatformInfo.
+template <class Get>
+std::string text_of(Get&& get, const char* function) {
+    std::size_t size = 0;
+    if (!answered(get(0, nullptr, &size), function)) return {};
+    std::string text(size, '\0');
+    if (!answered(get(size, text.data(), nullptr), function)) return {};
+    text.resize(std::min(text.find('\0'), text.size()));
+    return text;
+}
+
+std::string query_text(cl_device_id device, cl_device_info what) {
+    return text_of([&](std::size_t room, void* to, std::size_t* size) { return clGetDeviceInfo(device, what, room, to, size); }, "clGetDeviceInfo");
+}
+
+std::vector<cl_platform_id> platforms() {
     // Loaders differ in how they say that there is none: by a status of their own, or by a count of 0.
     cl_uint count = 0;
-    const cl_int status = clGetPlatformIDs(0, nullptr, &count);
+    cl_int status = clGetPlatformIDs(0, nullptr, &count);
     if (status == CL_PLATFORM_NOT_FOUND_KHR || (status == CL_SUCCESS && count == 0)) return {};
+    std::vector<cl_platform_id> found(count);
+    if (status == CL_SUCCESS) status = clGetPlatformIDs(count, found.data(), nullptr);
     if (status != CL_SUCCESS) throw_status(status, "list of OpenCL platforms", "this machine");
-    std::vector<cl::Platform> found;
-    checked("list of OpenCL platforms", "this machine", [&] { cl::Platform::get(&found); });
     return found;
 }
 
-std::string name_of(const cl::Platform& platform) {
-    try {
-        return platform.getInfo<CL_PLATFORM_NAME>();
-    } catch (const cl::Error&) {
-        return {};
-    }
+/// A platform without devices (a driver whose card is missing) says CL_DEVICE_NOT_FOUND.
+std::vector<cl_device_id> devices_of(cl_platform_id platform) {
+    cl_uint count = 0;
+    if (!answered(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &count), "clGetDeviceIDs")) return {};
+    std::vector<cl_device_id> found(count);
+    if (count == 0 || !answered(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, found.data(), nullptr), "clGetDeviceIDs")) return {};
+    return found;
 }
 
 }  // namespace
 
-DeviceInfo describe(const cl::Platform& platform, const cl::Device& device, std::string id) {
+DeviceInfo describe(cl_platform_id platform, cl_device_id device, std::string id) {
     DeviceInfo info;
     info.id = std::move(id);
-    info.name = query<CL_DEVICE_NAME>(device);
-    info.vendor = query<CL_DEVICE_VENDOR>(device);
-    info.platform = name_of(platform);
-    info.version = query<CL_DEVICE_VERSION>(device);
-    info.driver = query<CL_DRIVER_VERSION>(device);
-    const cl_device_type type = query<CL_DEVICE_TYPE>(device);
+    info.name = query_text(device, CL_DEVICE_NAME);
+    info.vendor = query_text(device, CL_DEVICE_VENDOR);
+    info.platform = text_of([&](std::size_t room, void* to, std::size_t* size) { return clGetPlatformInfo(platform, CL_PLATFORM_NAME, room, to, size); },
+                            "clGetPlatformInfo");
+    info.version = query_text(device, CL_DEVICE_VERSION);
+    info.driver = query_text(device, CL_DRIVER_VERSION);
+    const auto type = query<cl_device_type>(device, CL_DEVICE_TYPE);
     info.type = (type & CL_DEVICE_TYPE_GPU)           ? DeviceType::gpu
                 : (type & CL_DEVICE_TYPE_CPU)         ? DeviceType::cpu
                 : (type & CL_DEVICE_TYPE_ACCELERATOR) ? DeviceType::accelerator
                                                       : DeviceType::other;
-    info.compute_units = query<CL_DEVICE_MAX_COMPUTE_UNITS>(device);
-    info.vector_width_f32 = query<CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT>(device);
-    info.vector_width_f64 = query<CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE>(device);
-    info.global_memory = query<CL_DEVICE_GLOBAL_MEM_SIZE>(device);
-    info.max_allocation = query<CL_DEVICE_MAX_MEM_ALLOC_SIZE>(device);
-    info.local_memory = query<CL_DEVICE_LOCAL_MEM_SIZE>(device);
-    info.dedicated_local_memory = query<CL_DEVICE_LOCAL_MEM_TYPE>(device) == CL_LOCAL;
-    info.unified_memory = query<CL_DEVICE_HOST_UNIFIED_MEMORY>(device) != 0;
-    info.max_work_group = query<CL_DEVICE_MAX_WORK_GROUP_SIZE>(device);
-    const auto items = query<CL_DEVICE_MAX_WORK_ITEM_SIZES>(device);
-    for (std::size_t i = 0; i < 3 && i < items.size(); ++i) info.max_work_items[i] = items[i];
-    info.alignment = query<CL_DEVICE_MEM_BASE_ADDR_ALIGN>(device) / 8;
-    const std::string extensions = query<CL_DEVICE_EXTENSIONS>(device);
+    info.compute_units = query<cl_uint>(device, CL_DEVICE_MAX_COMPUTE_UNITS);
+    info.vector_width_f32 = query<cl_uint>(device, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
+    info.vector_width_f64 = query<cl_uint>(device, CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE);
+    info.global_memory = query<cl_ulong>(device, CL_DEVICE_GLOBAL_MEM_SIZE);
+    info.max_allocation = query<cl_ulong>(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+    info.local_memory = query<cl_ulong>(device, CL_DEVICE_LOCAL_MEM_SIZE);
+    info.dedicated_local_memory = query<cl_device_local_mem_type>(device, CL_DEVICE_LOCAL_MEM_TYPE) == CL_LOCAL;
+    info.unified_memory = query<cl_bool>(device, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
+    info.max_work_group = query<std::size_t>(device, CL_DEVICE_MAX_WORK_GROUP_SIZE);
+    std::vector<std::size_t> items(std::max<cl_uint>(3, query<cl_uint>(device, CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS)));
+    if (answered(clGetDeviceInfo(device, CL_DEVICE_MAX_WORK_ITEM_SIZES, items.size() * sizeof items[0], items.data(), nullptr), "clGetDeviceInfo"))
+        std::copy_n(items.begin(), 3, info.max_work_items.begin());
+    info.alignment = query<cl_uint>(device, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8;
+    const std::string extensions = query_text(device, CL_DEVICE_EXTENSIONS);
     for (std::size_t start = 0; start < extensions.size();) {
         const std::size_t end = std::min(extensions.find(' ', start), extensions.size());
         if (end > start) info.extensions.push_back(extensions.substr(start, end - start));
@@ -97,8 +121,21 @@ DeviceInfo describe(const cl::Platform& platform, const cl::Device& device, std:
     return info;
 }
 
-DeviceState::DeviceState(cl::Device handle, cl::Context with, cl::CommandQueue queue, DeviceInfo described)
-    : device(std::move(handle)),
+cl::CommandQueue make_queue(const cl::Context& context, cl_device_id device, const DeviceInfo& info, cl_command_queue_properties properties) {
+    cl_int status = CL_SUCCESS;
+    cl_command_queue queue = nullptr;
+    if (info.version.starts_with("OpenCL 1.")) {
+        queue = clCreateCommandQueue(context(), device, properties, &status);
+    } else {
+        const std::array<cl_queue_properties, 3> list{CL_QUEUE_PROPERTIES, properties, 0};
+        queue = clCreateCommandQueueWithProperties(context(), device, list.data(), &status);
+    }
+    if (status != CL_SUCCESS) throw cl::Error(status, "clCreateCommandQueue");
+    return cl::CommandQueue(queue);
+}
+
+DeviceState::DeviceState(cl_device_id handle, cl::Context with, cl::CommandQueue queue, DeviceInfo described)
+    : device(handle),
       context(std::move(with)),
       info(std::move(described)),
       family(family_of(info)),
@@ -106,7 +143,7 @@ DeviceState::DeviceState(cl::Device handle, cl::Context with, cl::CommandQueue q
       pool(*this),
       staging(*this, info.unified_memory),
       programs(*this) {
-    checked("make the copy queue", info.name, [&] { transfer = cl::CommandQueue(context, device, CL_QUEUE_PROFILING_ENABLE); });
+    checked("make the copy queue", info.name, [&] { transfer = make_queue(context, device, info, CL_QUEUE_PROFILING_ENABLE); });
     profile_process(*this);
 }
 
@@ -120,12 +157,15 @@ void DeviceState::throw_refused(int status, std::string_view what) const {
 
 cl::Event DeviceState::compute_marker() {
     cl::Event event;
+    refuse_after_fork("marker");
     const std::scoped_lock lock(submit_mutex);
     checked("marker", info.name, [&] { compute.enqueueMarkerWithWaitList(nullptr, &event); });
     // Another queue may wait for it: an event nobody handed to the device never ends.
     checked("flush", info.name, [&] { compute.flush(); });
     return event;
 }
+
+void DeviceState::wait_for(const cl::CommandQueue& queue) noexcept { clFinish(queue()); }
 
 void DeviceState::finish() {
     checked("wait for the copy queue", info.name, [&] { transfer.finish(); });
@@ -138,19 +178,22 @@ Registry& Registry::instance() {
 }
 
 const std::vector<Registry::Found>& Registry::devices() {
+    refuse_after_fork("list of OpenCL devices");
+    watch_forks();
     const std::scoped_lock lock(mutex_);
     if (searched_) return found_;
-    const std::vector<cl::Platform> all = platforms();
-    for (std::size_t p = 0; p < all.size(); ++p) {
-        std::vector<cl::Device> devices;
-        try {
-            all[p].getDevices(CL_DEVICE_TYPE_ALL, &devices);
-        } catch (const cl::Error&) {
-            continue;  // a platform without devices (a driver whose card is missing) says CL_DEVICE_NOT_FOUND
+    // All or nothing: a search that fails is made anew.
+    std::vector<Found> found;
+    checked("list of OpenCL devices", "this machine", [&] {
+        const std::vector<cl_platform_id> all = platforms();
+        for (std::size_t p = 0; p < all.size(); ++p) {
+            const std::vector<cl_device_id> devices = devices_of(all[p]);
+            for (std::size_t d = 0; d < devices.size(); ++d)
+                found.push_back({devices[d], describe(all[p], devices[d], fmt::format("{}:{}", p, d)), nullptr});
         }
-        for (std::size_t d = 0; d < devices.size(); ++d)
-            found_.push_back({devices[d], describe(all[p], devices[d], fmt::format("{}:{}", p, d)), nullptr});
-    }
+    });
+    watch_exit();
+    found_ = std::move(found);
     searched_ = true;
     return found_;
 }
@@ -161,8 +204,10 @@ DeviceState& Registry::state(std::size_t index) {
     Found& found = found_.at(index);
     if (found.state == nullptr) {
         checked("make a context and a queue", found.info.name, [&] {
-            cl::Context context(found.device);
-            cl::CommandQueue queue(context, found.device, CL_QUEUE_PROFILING_ENABLE);
+            cl_int status = CL_SUCCESS;
+            cl::Context context(clCreateContext(nullptr, 1, &found.device, nullptr, nullptr, &status));
+            if (status != CL_SUCCESS) throw cl::Error(status, "clCreateContext");
+            cl::CommandQueue queue = make_queue(context, found.device, found.info, CL_QUEUE_PROFILING_ENABLE);
             found.state = new DeviceState(found.device, std::move(context), std::move(queue), found.info);
         });
     }
@@ -231,9 +276,18 @@ Device Device::select(std::string_view what) { return find("Device::select", wha
 
 const DeviceInfo& Device::info() const { return state_->info; }
 Family Device::family() const { return state_->family; }
-MemoryFigures Device::memory() const { return state_->pool.figures(); }
-std::vector<ScopeMemory> Device::memory_by_scope() const { return state_->pool.by_scope(); }
-void Device::reset_peak_memory() const { state_->pool.reset_peak(); }
+MemoryFigures Device::memory() const {
+    detail::refuse_after_fork("Device::memory");
+    return state_->pool.figures();
+}
+std::vector<ScopeMemory> Device::memory_by_scope() const {
+    detail::refuse_after_fork("Device::memory_by_scope");
+    return state_->pool.by_scope();
+}
+void Device::reset_peak_memory() const {
+    detail::refuse_after_fork("Device::reset_peak_memory");
+    state_->pool.reset_peak();
+}
 void Device::release_cached_memory() const { state_->pool.release_cached(); }
 void Device::synchronize() const {
     const Span span("synchronize", SpanKind::wait);

@@ -22,23 +22,22 @@ constexpr std::uint64_t kWindow = 1'000'000'000;
 constexpr std::int64_t kLongAnswer = 1'000'000;  // an answer that took longer says too little
 constexpr std::size_t kMostAnchors = 100'000;    // a day of windows
 
-bool tells_time(const cl::Device& device) {
+bool tells_time(const std::string& version) {
     if (!DECLIVITY_HAS_DEVICE_TIMER) return false;
-    const std::string version = device.getInfo<CL_DEVICE_VERSION>();  // "OpenCL 3.0 ..."
     int major = 0, minor = 0;
     return std::sscanf(version.c_str(), "OpenCL %d.%d", &major, &minor) == 2 && (major > 2 || (major == 2 && minor >= 1));
 }
 
 }  // namespace
 
-DeviceClock::DeviceClock(const cl::Device& device) : device_(device), tells_(tells_time(device)) {}
+DeviceClock::DeviceClock(cl_device_id device, const std::string& version) : device_(device), tells_(tells_time(version)) {}
 
 void DeviceClock::ask() {
 #if defined(__GNUC__) && !defined(_WIN32)
     if (!tells_) return;
     cl_ulong device_time = 0, host_time = 0;  // the latter by a clock of the driver's choice
     const std::int64_t before = now_ns();
-    tells_ = clGetDeviceAndHostTimer(device_(), &device_time, &host_time) == CL_SUCCESS && device_time != 0;
+    tells_ = clGetDeviceAndHostTimer(device_, &device_time, &host_time) == CL_SUCCESS && device_time != 0;
     const std::int64_t after = now_ns();
     if (tells_) told(device_time, before, after);
 #endif

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "opencl.hpp"
@@ -11,7 +12,8 @@ namespace declivity::detail {
 /// Learns how far the two clocks are apart, and how they drift. All times are ns; the host's are now_ns().
 class DeviceClock {
   public:
-    explicit DeviceClock(const cl::Device& device);
+    /// @param version what the device says of itself, "OpenCL 3.0 ..."
+    DeviceClock(cl_device_id device, const std::string& version);
 
     /// Asks the device for its time, where its driver (OpenCL 2.1) can tell.
     void ask();
@@ -36,7 +38,7 @@ class DeviceClock {
         [[nodiscard]] Anchor anchor() const { return {first + (last - first) / 2, lowest + (highest - lowest) / 2}; }
     };
 
-    cl::Device device_;
+    cl_device_id device_;
     bool tells_;
     std::vector<Anchor> told_, seen_;  // by asking; from commands
     Window window_;

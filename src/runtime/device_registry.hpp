@@ -14,7 +14,7 @@ namespace declivity::detail {
 class Registry {
   public:
     struct Found {
-        cl::Device device;
+        cl_device_id device;  // a root device, which is not counted
         DeviceInfo info;
         DeviceState* state;  // made on first use
     };

@@ -23,6 +23,11 @@ namespace declivity::detail {
 struct EventState {
     cl::Event event;
     std::string device;
+
+    EventState(cl::Event of, std::string on) : event(std::move(of)), device(std::move(on)) {}
+    EventState(const EventState&) = delete;
+    EventState& operator=(const EventState&) = delete;
+    ~EventState() { let_go(event); }
 };
 
 /// Who profiles a device.
@@ -31,12 +36,12 @@ struct Profilers {
     ProfilerState* of_process = nullptr;        // DECLIVITY_PROFILE; never destroyed
 
     [[nodiscard]] bool any() const noexcept { return of_program || of_process != nullptr; }
-    void add(const Command& command, Enqueued&& enqueued, const cl::Event& event, bool transfer) const;
+    void add(const Command& command, Enqueued&& enqueued) const;
 };
 
 class DeviceState {
   public:
-    DeviceState(cl::Device handle, cl::Context with, cl::CommandQueue queue, DeviceInfo described);
+    DeviceState(cl_device_id handle, cl::Context with, cl::CommandQueue queue, DeviceInfo described);
     DeviceState(const DeviceState&) = delete;
     DeviceState& operator=(const DeviceState&) = delete;
 
@@ -51,6 +56,7 @@ class DeviceState {
         Enqueued done;
         Profilers seen;
         cl::Event* out = event;
+        refuse_after_fork(command.name);
         {
             const std::scoped_lock lock(submit_mutex);
             if (profilers.any() && !Unprofiled::here()) {
@@ -64,13 +70,25 @@ class DeviceState {
                 throw_refused(error.err(), command.name);
             }
         }
-        if (seen.any()) seen.add(command, std::move(done), *out, &queue == &transfer);
+        if (!seen.any()) return;
+        try {
+            done.after = now_ns();
+            done.transfer = &queue == &transfer;
+            if (out != &done.event) done.event = shared(*out, "profile", info.name);
+            seen.add(command, std::move(done));
+        } catch (...) {
+            wait_for(queue);  // who is told of an error takes nothing to be under way
+            throw;
+        }
     }
+
+    /// Waits as far as the device lets: before memory is given up that a command may still use.
+    static void wait_for(const cl::CommandQueue& queue) noexcept;
 
     /// A command that OpenCL refused; where memory ran out, with the pool's figures.
     [[noreturn]] void throw_refused(int status, std::string_view what) const;
 
-    cl::Device device;
+    cl_device_id device;
     cl::Context context;
     DeviceInfo info;
     Family family = Family::cpu_like;
@@ -84,6 +102,10 @@ class DeviceState {
     Profilers profilers;
 };
 
-DeviceInfo describe(const cl::Platform& platform, const cl::Device& device, std::string id);
+DeviceInfo describe(cl_platform_id platform, cl_device_id device, std::string id);
+
+/// An in-order queue.
+/// @throws cl::Error
+cl::CommandQueue make_queue(const cl::Context& context, cl_device_id device, const DeviceInfo& info, cl_command_queue_properties properties);
 
 }  // namespace declivity::detail

@@ -10,7 +10,7 @@
 
 namespace declivity::interop {
 
-cl_device_id device_id(const Device& device) { return device.state().device(); }
+cl_device_id device_id(const Device& device) { return device.state().device; }
 cl_context context(const Device& device) { return device.state().context(); }
 cl_command_queue compute_queue(const Device& device) { return device.state().compute(); }
 
@@ -20,6 +20,9 @@ RawBuffer raw(const Buffer& buffer) {
 }
 
 Device wrap(cl_context raw_context, cl_command_queue raw_queue) {
+    detail::refuse_after_fork("interop::wrap");
+    detail::watch_forks();
+    detail::watch_exit();
     static std::mutex mutex;
     static auto* wrapped = new std::map<cl_command_queue, detail::DeviceState*>;  // never destroyed, as all devices
     const std::scoped_lock lock(mutex);
@@ -31,9 +34,13 @@ Device wrap(cl_context raw_context, cl_command_queue raw_queue) {
             throw ValueError("interop::wrap: wants a queue of the given context, got one of another");
         if (queue.getInfo<CL_QUEUE_PROPERTIES>() & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE)
             throw ValueError("interop::wrap: wants an in-order queue, got one that runs out of order");
-        const auto device = queue.getInfo<CL_QUEUE_DEVICE>();
-        const cl::Platform platform(device.getInfo<CL_DEVICE_PLATFORM>(), true);
-        auto* state = new detail::DeviceState(device, own_context, queue, detail::describe(platform, device, "wrapped"));
+        cl_device_id device = nullptr;
+        cl_platform_id platform = nullptr;
+        cl_int status = clGetCommandQueueInfo(raw_queue, CL_QUEUE_DEVICE, sizeof device, static_cast<void*>(&device), nullptr);
+        if (status == CL_SUCCESS) status = clGetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof platform, static_cast<void*>(&platform), nullptr);
+        if (status == CL_SUCCESS) status = clRetainDevice(device);  // for good, as the state
+        if (status != CL_SUCCESS) throw cl::Error(status, "device of a queue");
+        auto* state = new detail::DeviceState(device, std::move(own_context), std::move(queue), detail::describe(platform, device, "wrapped"));
         wrapped->emplace(raw_queue, state);
         return Device(state);
     });
@@ -66,8 +73,10 @@ void profile(const Device& device, std::string_view name, cl_event event) {
         const std::scoped_lock lock(device.state().submit_mutex);
         if (!detail::Unprofiled::here()) seen = state.profilers;
     }
+    if (!seen.any()) return;
     const Range none{.global = {0, 0, 0}};
-    seen.add({.name = name, .range = &none}, {.bracketed = false}, cl::Event(event, true), false);
+    cl::Event shared = detail::checked("interop::profile", device.name(), [&] { return cl::Event(event, true); });
+    seen.add({.name = name, .range = &none}, {.bracketed = false, .event = std::move(shared)});
 }
 
 }  // namespace declivity::interop

@@ -134,6 +134,7 @@ void launch(const Kernel& kernel, const Range& range, std::initializer_list<Argu
 void launch(const Kernel& kernel, const Range& range, std::span<const Argument> arguments) {
     detail::KernelState& state = kernel.state();
     if (range.global[0] * range.global[1] * range.global[2] == 0) return;  // OpenCL 1.2 refuses an empty range
+    detail::refuse_at_exit(state.name);
     check_range(state, range);
     check_arguments(state, arguments);
     state.device->submit({.name = state.name, .range = &range}, state.device->compute, [&](cl::CommandQueue& queue, cl::Event* event) {

@@ -53,6 +53,11 @@ std::string readable_bytes(std::uint64_t bytes) {
 }
 
 Block::~Block() {
+    if (after_fork()) {
+        let_go(memory);
+        let_go(readers_done);
+        return;
+    }
     if (slab != nullptr) device.pool.release(*this);
 }
 
@@ -63,6 +68,7 @@ MemoryPool::MemoryPool(DeviceState& device)
       exact_(exact_from_environment()) {}
 
 std::shared_ptr<Block> MemoryPool::allocate(std::size_t bytes, BufferUse use) {
+    refuse_after_fork("allocation");
     std::unique_lock lock(mutex_);
     if (bytes > largest()) throw_exhausted(bytes);
     // In exact mode a checker must see the first byte past the end; a cl_mem of no bytes does not exist.
@@ -92,24 +98,30 @@ std::shared_ptr<Block> MemoryPool::take(std::size_t bytes, std::size_t reserved)
     auto found = free_.lower_bound(Free{reserved, nullptr, 0, 0});
     if (found == free_.end() || (exact_ && found->size != reserved)) return nullptr;
     const Free part = *found;
-    free_.erase(found);
     Slab& slab = *part.slab;
+    auto block = block_in(slab, part.offset, bytes);  // which may fail, so it comes first
+    free_.erase(found);
     if (part.size > reserved) {
         slab.parts[part.offset + reserved] = {part.size - reserved, true};
         free_.insert({part.size - reserved, &slab, part.offset + reserved, part.slab_number});
     }
     slab.parts[part.offset] = {reserved, false, Scope::path()};
-    auto block = std::make_shared<Block>(device_, &slab, slab.memory, part.offset, bytes);
+    block->slab = &slab;
     block->reserved = reserved;
     return block;
+}
+
+std::shared_ptr<Block> MemoryPool::block_in(const Slab& slab, std::size_t offset, std::size_t bytes) {
+    return checked(fmt::format("allocation of {} bytes", bytes), device_.info.name, [&] { return std::make_shared<Block>(device_, nullptr, slab.memory, offset, bytes); });
 }
 
 std::shared_ptr<Block> MemoryPool::take_transfer(std::size_t bytes, std::size_t reserved) {
     const auto found = std::ranges::find(transfer_cache_, reserved, &TransferPart::reserved);
     if (found == transfer_cache_.end()) return nullptr;
-    auto block = std::make_shared<Block>(device_, found->slab, found->slab->memory, found->offset, bytes);
+    auto block = block_in(*found->slab, found->offset, bytes);
+    block->slab = found->slab;
     block->reserved = reserved;
-    block->readers_done = found->readers_done;
+    block->readers_done = std::move(found->readers_done);
     found->slab->parts.at(found->offset).scope = Scope::path();
     transfer_cache_.erase(found);
     return block;
@@ -173,11 +185,15 @@ void MemoryPool::count(std::size_t reserved) {
 void MemoryPool::release(Block& block) noexcept {
     try {
         cl::Event readers_done;
-        if (block.use == BufferUse::transfer) readers_done = device_.compute_marker();
+        if (block.use == BufferUse::transfer) try {
+                readers_done = device_.compute_marker();
+            } catch (const Error&) {
+                // Then whoever takes the part asks for one, or waits for the whole queue.
+            }
         const std::scoped_lock lock(mutex_);
         figures_.in_use -= block.reserved;
         if (block.use == BufferUse::transfer && !exact_) {
-            transfer_cache_.push_back({block.slab, block.offset, block.reserved, readers_done});
+            transfer_cache_.push_back({block.slab, block.offset, block.reserved, std::move(readers_done)});
         } else {
             give_part_back(*block.slab, block.offset);
             if (exact_) release_cached_locked();  // OpenCL itself keeps the memory until pending kernels have run
@@ -263,13 +279,15 @@ void MemoryPool::release_cached() {
 }
 
 void MemoryPool::release_cached_locked() {
-    for (const TransferPart& part : transfer_cache_) {
+    for (; !transfer_cache_.empty(); transfer_cache_.pop_front()) {
         // Kernels may still be reading it: the next owner must not start before them.
-        if (part.readers_done() != nullptr && !exact_)
-            checked("wait for the readers of a batch", device_.info.name, [&] { part.readers_done.wait(); });
+        const TransferPart& part = transfer_cache_.front();
+        checked("wait for the readers of a batch", device_.info.name, [&] {
+            if (part.readers_done() != nullptr) part.readers_done.wait();
+            else device_.compute.finish();
+        });
         give_part_back(*part.slab, part.offset);
     }
-    transfer_cache_.clear();
     for (auto slab = slabs_.begin(); slab != slabs_.end();) {
         const Slab& one = *slab->second.second;
         if (one.parts.size() == 1 && one.parts.begin()->second.free) {

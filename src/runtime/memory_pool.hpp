@@ -91,6 +91,8 @@ class MemoryPool {
 
     std::shared_ptr<Block> take(std::size_t bytes, std::size_t reserved);
     std::shared_ptr<Block> take_transfer(std::size_t bytes, std::size_t reserved);
+    /// A block that gives nothing back yet.
+    std::shared_ptr<Block> block_in(const Slab& slab, std::size_t offset, std::size_t bytes);
     bool grow(std::size_t reserved);
     cl::Buffer device_memory(std::size_t bytes) const;
     std::size_t largest() const;

@@ -6,6 +6,7 @@
 #ifndef CL_HPP_TARGET_OPENCL_VERSION
 #  define CL_HPP_TARGET_OPENCL_VERSION 300
 #  define CL_HPP_MINIMUM_OPENCL_VERSION 110
+#  define CL_USE_DEPRECATED_OPENCL_1_2_APIS  // clCreateCommandQueue
 #endif
 #ifndef CL_HPP_ENABLE_EXCEPTIONS
 #  define CL_HPP_ENABLE_EXCEPTIONS
@@ -26,6 +27,8 @@
 #include <string_view>
 #include <utility>
 
+#include <declivity/runtime/process.hpp>
+
 namespace declivity::detail {
 
 /// "CL_INVALID_WORK_GROUP_SIZE" for -54, and so on.
@@ -37,11 +40,27 @@ std::string_view status_name(int status);
 /// Runs `call`, turning a cl::Error into an exception of the library.
 template <class Call>
 decltype(auto) checked(std::string_view doing, const std::string& device, Call&& call) {
+    refuse_after_fork(doing);
     try {
         return std::forward<Call>(call)();
     } catch (const cl::Error& error) {
         throw_status(error.err(), doing, device);
     }
+}
+
+/// Whether a call that fails so may well succeed the next time: then no answer is to be drawn from it.
+constexpr bool passes(int status) { return status == CL_OUT_OF_RESOURCES || status == CL_OUT_OF_HOST_MEMORY; }
+
+/// A further owner of an OpenCL object. Not by assignment: where retaining fails, CLHPP's leaves a handle that releases what it does not own.
+template <class T>
+T shared(const T& object, std::string_view doing, const std::string& device) {
+    return checked(doing, device, [&] { return T(object); });
+}
+
+/// To be called by destructors: in a forked child the driver must not be asked, not even to let go, since one of its threads may have held its locks.
+template <class T>
+void let_go(T& object) noexcept {
+    if (after_fork()) object() = nullptr;
 }
 
 }  // namespace declivity::detail

@@ -28,6 +28,7 @@ Profiler::Profiler(const Device& device, const ProfilerOptions& options) {
 Profiler::~Profiler() { stop(); }
 
 void Profiler::stop() {
+    if (after_fork()) return;
     {
         const std::scoped_lock lock(state_->device.submit_mutex);
         auto& running = state_->device.profilers.of_program;

@@ -20,20 +20,25 @@ Unprofiled::Unprofiled() { unprofiled = true; }
 Unprofiled::~Unprofiled() { unprofiled = false; }
 bool Unprofiled::here() noexcept { return unprofiled; }
 
-void Profilers::add(const Command& command, Enqueued&& enqueued, const cl::Event& event, bool transfer) const {
-    enqueued.after = now_ns();
-    enqueued.event = event;
-    enqueued.transfer = transfer;
-    if (of_program) of_program->add(command, enqueued);
-    if (of_process != nullptr) of_process->add(command, enqueued);
+void Profilers::add(const Command& command, Enqueued&& enqueued) const {
+    if (of_program && of_process != nullptr) {
+        Enqueued other{.transfer = enqueued.transfer, .before = enqueued.before, .after = enqueued.after, .bracketed = enqueued.bracketed,
+                       .event = shared(enqueued.event, "profile", of_process->device.info.name)};
+        of_process->add(command, std::move(other));
+    } else if (of_process != nullptr) {
+        return of_process->add(command, std::move(enqueued));
+    }
+    if (of_program) of_program->add(command, std::move(enqueued));
 }
 
-ProfilerState::ProfilerState(DeviceState& of, std::size_t most_events) : device(of), most(most_events), clock(of.device) {
+ProfilerState::ProfilerState(DeviceState& of, std::size_t most_events) : device(of), most(most_events), clock(of.device, of.info.version) {
     clock.ask();
     SpanRecorder::instance().enter(most_events);
 }
 
 ProfilerState::~ProfilerState() {
+    for (Entry& entry : pending_) let_go(entry.enqueued.event);
+    if (after_fork()) return;
     stop();
     SpanRecorder::instance().leave();
 }
@@ -54,12 +59,12 @@ std::uint32_t ProfilerState::number_of(std::string_view text) {
     return number;
 }
 
-void ProfilerState::add(const Command& command, const Enqueued& enqueued) {
+void ProfilerState::add(const Command& command, Enqueued&& enqueued) {
     const MemoryFigures figures = device.pool.figures();
     const std::string scope = Scope::path();
     std::unique_lock lock(mutex);
     Entry entry{.name = number_of(command.name), .scope = number_of(scope), .launch = command.range != nullptr, .global = {}, .local = {},
-                .bytes = command.bytes, .run = current_operator(), .enqueued = enqueued};
+                .bytes = command.bytes, .run = current_operator(), .enqueued = std::move(enqueued)};
     if (command.range != nullptr) entry.global = command.range->global, entry.local = command.range->local;
     if (entry.run) {
         Tally& tally = tallies_[entry.run.get()];
@@ -80,19 +85,26 @@ void ProfilerState::collect(bool all) {
     if (all) device.finish();  // before taking the lock: others may go on launching meanwhile
     const std::scoped_lock lock(mutex);
     clock.ask();
-    std::vector<Entry> rest, entries = std::exchange(pending_, {});
-    checked("profile", device.info.name, [&] {
-        for (Entry& entry : entries) {
+    // An entry leaves the list when it is read: should the device refuse to tell, the rest is asked again later.
+    std::size_t kept = 0, next = 0;
+    const auto keep = [&] { std::swap(pending_[kept++], pending_[next]); };
+    try {
+        for (; next < pending_.size(); ++next) {
+            const Entry& entry = pending_[next];
             const cl_int status = entry.enqueued.event.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>();
             if (status > CL_COMPLETE) {
-                rest.push_back(std::move(entry));
+                keep();
                 continue;
             }
             if (status == CL_COMPLETE) read(entry);
             if (entry.run) --tallies_.at(entry.run.get()).waiting;
         }
-    });
-    pending_ = std::move(rest);
+    } catch (const cl::Error& error) {
+        for (; next < pending_.size(); ++next) keep();
+        pending_.resize(kept);
+        throw_status(error.err(), "profile", device.info.name);
+    }
+    pending_.resize(kept);
     std::erase_if(tallies_, [this](const auto& one) {
         const Tally& tally = one.second;
         if (!tally.run->closed.load(std::memory_order_acquire) || tally.waiting > 0) return false;

@@ -60,7 +60,7 @@ class ProfilerState {
     ProfilerState(const ProfilerState&) = delete;
     ProfilerState& operator=(const ProfilerState&) = delete;
 
-    void add(const Command& command, const Enqueued& enqueued);
+    void add(const Command& command, Enqueued&& enqueued);
     /// Reads the events of what has run; with `all`, waits for the rest.
     void collect(bool all);
     /// Commands that come later belong to no trace; those that were enqueued are still read.

@@ -1,5 +1,6 @@
 #include "program_cache.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <vector>
 
@@ -33,13 +34,40 @@ KernelState::Space argument_space(const cl::Kernel& kernel, unsigned index) {
     }
 }
 
+// By the C interface: CLHPP's takes lists of its devices, and to copy one asks that device and trusts whatever it gets.
+void build(const cl::Program& program, const DeviceState& device, const std::string& options) {
+    const cl_int status = clBuildProgram(program(), 1, &device.device, options.c_str(), nullptr, nullptr);
+    if (status != CL_SUCCESS) throw cl::Error(status, "clBuildProgram");
+}
+
+cl::Program of_binary(const DeviceState& device, const std::vector<unsigned char>& binary) {
+    const std::size_t size = binary.size();
+    const unsigned char* data = binary.data();
+    cl_int each = CL_SUCCESS, status = CL_SUCCESS;
+    cl::Program program(clCreateProgramWithBinary(device.context(), 1, &device.device, &size, &data, &each, &status));
+    if (status != CL_SUCCESS) throw cl::Error(status, "clCreateProgramWithBinary");
+    return program;
+}
+
+/// Empty when the driver does not tell.
+std::string log_of(const cl::Program& program, const DeviceState& device) {
+    std::size_t size = 0;
+    if (program() == nullptr || clGetProgramBuildInfo(program(), device.device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size) != CL_SUCCESS) return {};
+    std::string log(size, '\0');
+    if (clGetProgramBuildInfo(program(), device.device, CL_PROGRAM_BUILD_LOG, size, log.data(), nullptr) != CL_SUCCESS) return {};
+    log.resize(std::min(log.find('\0'), log.size()));
+    return log;
+}
+
 /// Whether the driver puts clang's own header of declarations in front of each program: asked by its guard.
+/// @throws cl::Error when it had no room to find out
 bool has_declarations_in_front(const DeviceState& device) {
+    const cl::Program program(device.context, kernel_source("builtins_probe.cl"));
     try {
-        cl::Program program(device.context, kernel_source("builtins_probe.cl"));
-        program.build({device.device});
+        build(program, device, "");
         return true;
-    } catch (const cl::Error&) {
+    } catch (const cl::Error& error) {
+        if (passes(error.err())) throw;
         return false;
     }
 }
@@ -58,12 +86,13 @@ std::shared_ptr<KernelState> ProgramCache::kernel(const KernelSpec& spec) {
     struct View {
         std::string_view file, name, defines;
     };
+    refuse_after_fork(spec.name);
     {
         const std::scoped_lock lock(mutex_);
         const auto found = kernels_.find(View{spec.file, spec.name, spec.defines.text()});
         if (found != kernels_.end()) return found->second;
     }
-    const cl::Program built = program(spec);
+    const cl::Program built = checked(fmt::format("program '{}'", spec.file), device_.info.name, [&] { return program(spec); });
     auto state = std::make_shared<KernelState>();
     state->name = spec.name;
     state->device = &device_;
@@ -75,7 +104,9 @@ std::shared_ptr<KernelState> ProgramCache::kernel(const KernelSpec& spec) {
             throw DeviceError(fmt::format("kernel '{}': there is none of this name in '{}', which has: {}", spec.name, spec.file,
                                           kernels_in(built)), error.err());
         }
-        state->max_work_group = state->kernel.getWorkGroupInfo<CL_KERNEL_WORK_GROUP_SIZE>(device_.device);
+        const cl_int status = clGetKernelWorkGroupInfo(state->kernel(), device_.device, CL_KERNEL_WORK_GROUP_SIZE, sizeof state->max_work_group,
+                                                       &state->max_work_group, nullptr);
+        if (status != CL_SUCCESS) throw cl::Error(status, "clGetKernelWorkGroupInfo");
         const unsigned count = state->kernel.getInfo<CL_KERNEL_NUM_ARGS>();
         for (unsigned index = 0; index < count; ++index) state->arguments.push_back(argument_space(state->kernel, index));
         state->values.resize(count);
@@ -93,6 +124,7 @@ cl::Program ProgramCache::program(const KernelSpec& spec) {
         if (!found->second.building) return found->second.program;
         built_.wait(lock);
     }
+    refuse_at_exit(spec.file);
     programs_[key] = {};
     lock.unlock();
     try {
@@ -113,8 +145,8 @@ cl::Program ProgramCache::build(const KernelSpec& spec, const std::string& sourc
     const BinaryStore store(device_.info, source, kBuildOptions);
     if (const auto binary = store.load()) {
         try {
-            cl::Program program(device_.context, {device_.device}, cl::Program::Binaries{*binary});
-            program.build({device_.device}, kBuildOptions);
+            cl::Program program = of_binary(device_, *binary);
+            detail::build(program, device_, kBuildOptions);
             return program;
         } catch (const cl::Error&) {
             // A driver may refuse a binary for reasons of its own; the source is always at hand.
@@ -125,16 +157,14 @@ cl::Program ProgramCache::build(const KernelSpec& spec, const std::string& sourc
     try {
         if (!build_with_own_builtins(spec, source, program)) {
             program = cl::Program(device_.context, source);
-            program.build({device_.device}, kBuildOptions);
+            detail::build(program, device_, kBuildOptions);
         }
-    } catch (const cl::BuildError& error) {
-        std::string log;
-        for (const auto& [device, text] : error.getBuildLog()) log += text;
+    } catch (const cl::Error& error) {
+        const std::string log = log_of(program, device_);
+        if (passes(error.err()) || log.empty()) throw_status(error.err(), fmt::format("build of '{}'", spec.file), device_.info.name);
         throw DeviceError(fmt::format("build of '{}' for '{}': {} ({})\nbuilt with:\n{}build log:\n{}", spec.file,
                                       device_.info.name, status_name(error.err()), error.err(), spec.defines.text(), log),
                           error.err());
-    } catch (const cl::Error& error) {
-        throw_status(error.err(), fmt::format("build of '{}'", spec.file), device_.info.name);
     }
     if (store.enabled())
         binaries_.save(program, device_.device, device_.info, store, std::chrono::steady_clock::now() - begin);
@@ -144,13 +174,18 @@ cl::Program ProgramCache::build(const KernelSpec& spec, const std::string& sourc
 bool ProgramCache::build_with_own_builtins(const KernelSpec& spec, const std::string& source, cl::Program& program) {
     // Files of the user's may need any built-in function, and their warnings are of use. Those of the library would be counted aloud.
     if (spec.file.find('/') != std::string::npos) return false;
-    std::call_once(asked_, [this] { declarations_in_front_ = has_declarations_in_front(device_); });
-    if (!declarations_in_front_) return false;
+    {
+        const std::scoped_lock lock(asked_mutex_);
+        if (!declarations_in_front_) declarations_in_front_ = has_declarations_in_front(device_);
+        if (!*declarations_in_front_) return false;
+    }
+    program = cl::Program(device_.context, kernel_source("builtins.clh") + source);
     try {
-        program = cl::Program(device_.context, kernel_source("builtins.clh") + source);
-        program.build({device_.device}, (std::string(kBuildOptions) + " -w -D _OPENCL_H_").c_str());
+        detail::build(program, device_, std::string(kBuildOptions) + " -w -D _OPENCL_H_");
         return true;
-    } catch (const cl::Error&) {
+    } catch (const cl::Error& error) {
+        // Programs that were built one way or the other may differ in the last bits: not for a want of memory.
+        if (passes(error.err())) throw;
         return false;
     }
 }

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -62,8 +63,8 @@ class ProgramCache {
 
     DeviceState& device_;
     BinarySource binaries_;
-    std::once_flag asked_;
-    bool declarations_in_front_ = false;
+    std::mutex asked_mutex_;
+    std::optional<bool> declarations_in_front_;
     std::mutex mutex_;
     std::condition_variable built_;
     std::unordered_map<Key, std::shared_ptr<KernelState>, KeyHash, KeyEqual> kernels_;

@@ -1,14 +1,13 @@
 #include <declivity/runtime/scope.hpp>
 
+#include <declivity/runtime/per_thread.hpp>
+
 #include "spans.hpp"
 
 namespace declivity {
 namespace {
 
-std::string& current() {
-    thread_local std::string path;
-    return path;
-}
+std::string& current() { return detail::PerThread<std::string, Scope>::get(); }
 
 thread_local const std::shared_ptr<detail::OperatorRun>* at_operator = nullptr;
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include <declivity/runtime/process.hpp>
+
 namespace declivity::detail {
 
 thread_local SpanRecorder::Thread* SpanRecorder::own_ = nullptr;
@@ -48,7 +50,7 @@ SpanRecorder::Thread& SpanRecorder::own() {
 
 void SpanRecorder::add(std::string_view name, SpanKind kind, std::int64_t begin) noexcept {
     const std::int64_t end = now_ns();
-    if (!on()) return;
+    if (!on() || after_fork()) return;
     if (kept_.fetch_add(1, std::memory_order_relaxed) >= most_.load(std::memory_order_relaxed)) {
         kept_.fetch_sub(1, std::memory_order_relaxed);
         left_out_.fetch_add(1, std::memory_order_relaxed);

@@ -38,9 +38,8 @@ StagingPool::~StagingPool() {
         }
 }
 
-cl::Event StagingPool::send(cl::CommandQueue& queue, const Block& destination, std::size_t offset, std::span<const std::byte> source,
-                            const std::vector<cl::Event>* after) {
-    cl::Event last;
+void StagingPool::send(cl::CommandQueue& queue, const Block& destination, std::size_t offset, std::span<const std::byte> source,
+                       const std::vector<cl::Event>* after, cl::Event* last) {
     while (!source.empty()) {
         const std::size_t size = std::min(source.size(), kLargest);
         Staged staged = take(size);
@@ -53,12 +52,13 @@ cl::Event StagingPool::send(cl::CommandQueue& queue, const Block& destination, s
                     on.enqueueWriteBuffer(destination.memory, CL_FALSE, destination.offset + offset, size, staged.host, after, out);
                 },
                 &event);
-            staged.done = last = event;
+            staged.done = std::move(event);
+            if (last != nullptr && source.size() == size) *last = shared(staged.done, "copy to device", device_.info.name);
             // When memory runs short, take() waits for these copies: they must be under way.
             if (source.size() > size) checked("flush", device_.info.name, [&] { queue.flush(); });
         } catch (...) {
             const std::scoped_lock lock(mutex_);
-            blocks_.push_back(std::move(staged));  // with the event of its last copy, which is done, or none
+            blocks_.push_back(std::move(staged));  // with the event of its last copy, or none
             throw;
         }
         const std::scoped_lock lock(mutex_);
@@ -67,7 +67,6 @@ cl::Event StagingPool::send(cl::CommandQueue& queue, const Block& destination, s
         offset += size;
         after = nullptr;  // the queue runs in order
     }
-    return last;
 }
 
 StagingPool::Staged StagingPool::take(std::size_t bytes) {
@@ -89,9 +88,15 @@ StagingPool::Staged StagingPool::take(std::size_t bytes) {
             if (plain == blocks_.end()) break;
             Staged oldest = take_out(plain);
             lock.unlock();
-            device_.compute.flush();
-            device_.transfer.flush();
-            if (!done(oldest.done)) oldest.done.wait();
+            try {
+                device_.compute.flush();
+                device_.transfer.flush();
+                if (!done(oldest.done)) oldest.done.wait();
+            } catch (const cl::Error&) {
+                lock.lock();
+                blocks_.push_back(std::move(oldest));  // a copy may still read it
+                throw;
+            }
             if (oldest.size >= size && oldest.size <= 4 * size) return oldest;
             lock.lock();
             total_ -= oldest.size;
@@ -106,15 +111,17 @@ StagingPool::Staged StagingPool::take(std::size_t bytes) {
 }
 
 void StagingPool::pin(std::size_t size) {
-    if (mapping_() == nullptr) mapping_ = cl::CommandQueue(device_.context, device_.device);
+    if (mapping_() == nullptr) mapping_ = make_queue(device_.context, device_.device, device_.info, 0);
+    std::list<Staged> pinned;  // all of them or none
     for (std::size_t left = std::clamp(kPinned / size, kFewest, kMost); left > 0; --left) {
         Staged staged;
         staged.size = size;
         staged.memory = cl::Buffer(device_.context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, size);
         staged.host = static_cast<std::byte*>(mapping_.enqueueMapBuffer(staged.memory, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, size));
-        blocks_.push_front(std::move(staged));
+        pinned.push_front(std::move(staged));
     }
     sizes_.push_back(size);
+    blocks_.splice(blocks_.begin(), pinned);
 }
 
 }  // namespace declivity::detail

@@ -31,10 +31,10 @@ class StagingPool {
     StagingPool& operator=(const StagingPool&) = delete;
     ~StagingPool();
 
-    /// Copies `source` aside and enqueues its way into `destination` at byte `offset`; gives the last copy's event.
-    /// @param after what the first copy waits for, or null
-    cl::Event send(cl::CommandQueue& queue, const Block& destination, std::size_t offset, std::span<const std::byte> source,
-                   const std::vector<cl::Event>* after);
+    /// Copies `source` aside and enqueues its way into `destination` at byte `offset`.
+    /// @param after what the first copy waits for, or null; @param last gets the last copy's event, or null
+    void send(cl::CommandQueue& queue, const Block& destination, std::size_t offset, std::span<const std::byte> source,
+              const std::vector<cl::Event>* after, cl::Event* last);
 
   private:
     struct Staged {

@@ -6,6 +6,7 @@
 
 #include <declivity/ops/expression.hpp>
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/process.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <fmt/format.h>
 
@@ -46,12 +47,14 @@ void require_unrecorded(const Tensor& source, std::string_view function) {
 }  // namespace
 
 Device default_device() {
+    detail::refuse_after_fork("default_device");
     const std::scoped_lock lock(default_mutex);
     if (!default_slot()) default_slot() = Device::best();
     return *default_slot();
 }
 
 void set_default_device(const Device& device) {
+    detail::refuse_after_fork("set_default_device");
     const std::scoped_lock lock(default_mutex);
     default_slot() = device;
 }

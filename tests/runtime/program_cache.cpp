@@ -213,10 +213,9 @@ namespace {
 
 /// Builds a program, and has its binary saved as if that had taken `build_time`.
 BinaryStore saved(const Device& device, BinarySource& binaries, std::chrono::seconds build_time, const std::string& source) {
-    const cl::Device raw(interop::device_id(device), true);
     const cl::Program program(cl::Context(interop::context(device), true), source, true);
     const BinaryStore store(device.info(), source, "");
-    binaries.save(program, raw, device.info(), store, build_time);
+    binaries.save(program, interop::device_id(device), device.info(), store, build_time);
     return store;
 }
 

@@ -196,7 +196,7 @@ TEST_CASE("trace: commands happen between their call and the end of waiting for 
 }
 
 TEST_CASE("trace: a device's clock that began elsewhere and runs faster is followed") {
-    detail::DeviceClock clock(test::device().state().device);
+    detail::DeviceClock clock(test::device().state().device, test::device().info().version);
     CHECK(clock.to_host(12345) == 12345);  // nothing is known yet
     constexpr std::int64_t kEpoch = 700'000'000'000;
     const auto device_time = [](std::int64_t host) { return static_cast<std::uint64_t>(static_cast<double>(host - kEpoch) * (1 + 50e-6)); };
@@ -216,7 +216,7 @@ TEST_CASE("trace: a device's clock that began elsewhere and runs faster is follo
 TEST_CASE("trace: a device that tells its time is believed, if its commands run by it") {
     constexpr std::int64_t kApart = 5'000'000'000;
     const auto device_time = [](std::int64_t host) { return static_cast<std::uint64_t>(host + kApart); };
-    detail::DeviceClock clock(test::device().state().device), other(test::device().state().device);
+    detail::DeviceClock clock(test::device().state().device, test::device().info().version), other = clock;
     for (std::int64_t host = 1'000'000'000; host < 10'000'000'000; host += 500'000'000)
         for (auto* one : {&clock, &other}) {
             one->told(device_time(host) + static_cast<std::uint64_t>(host / 1000), host - 100, host + 100);  // and it drifts

@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include <runtime/opencl.hpp>
+#include <runtime/device_state.hpp>
 
 namespace declivity::test {
 
@@ -17,8 +17,11 @@ Device fresh_device() {
 }
 
 cl_command_queue make_queue(cl_context context, cl_device_id device, cl_command_queue_properties properties) try {
-    // By CLHPP, which chooses the call that fits the device's version of OpenCL.
-    const cl::CommandQueue queue(cl::Context(context, true), cl::Device(device, true), properties);
+    char version[128] = {};
+    if (clGetDeviceInfo(device, CL_DEVICE_VERSION, sizeof version, version, nullptr) != CL_SUCCESS) return nullptr;
+    DeviceInfo info;
+    info.version = version;
+    const cl::CommandQueue queue = detail::make_queue(cl::Context(context, true), device, info, properties);
     clRetainCommandQueue(queue());
     return queue();
 } catch (const cl::Error&) {

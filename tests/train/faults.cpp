@@ -1,0 +1,343 @@
+// Each OpenCL call of a training step fails once: an error that says so, nothing lost, and the next step as if nothing had been.
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <declivity/nn/nn.hpp>
+#include <declivity/optim/adam.hpp>
+#include <declivity/optim/sgd.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/runtime/profiler.hpp>
+#include <declivity/runtime/scope.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <tests/support/devices.hpp>
+#include <tests/support/opencl_faults.hpp>
+#include <tests/support/temp_folder.hpp>
+#include <tests/support/values.hpp>
+
+using namespace declivity;
+using test::OpenClFault;
+using test::OpenClHandles;
+
+namespace {
+
+/// Where the library goes on another way: a compiled program that cannot be read or kept, source that does not build behind the library's own
+/// declarations, what a device does not tell about a kernel, memory that is asked for again once the queues are empty.
+const std::set<std::string> kOtherWay{"clCreateProgramWithBinary", "clCreateProgramWithSource", "clBuildProgram", "clGetProgramBuildInfo", "clGetProgramInfo",
+                                      "clRetainDevice", "clGetKernelArgInfo", "clCreateBuffer", "clEnqueueMigrateMemObjects", "clGetEventProfilingInfo"};
+
+class DefaultDevice {
+  public:
+    explicit DefaultDevice(const Device& device) : before_(default_device()) { set_default_device(device); }
+    ~DefaultDevice() { set_default_device(before_); }
+
+  private:
+    Device before_;
+};
+
+/// A small network in the middle of its training.
+class Training {
+  public:
+    explicit Training(const Device& device)
+        : default_(device),
+          device_(device),
+          model_(nn::Conv2d(1, 4, 3), nn::BatchNorm(4), nn::ReLU(), nn::MaxPool2d(2), nn::Conv2d(4, 6, 3), nn::ReLU(), nn::Dropout(0.25), nn::Flatten(),
+                 nn::Linear(24, 3)),
+          optimizer_(model_.parameters(), {.lr = 0.01}),
+          x_(test::random_tensor({6, 1, 10, 10}, 1)),
+          labels_(Tensor::from(std::vector<std::int32_t>{0, 2, 1, 1, 0, 2}, {6})) {
+        for (const auto& [name, parameter] : model_.named_parameters()) {
+            const NoGrad no_grad;
+            Tensor(parameter).copy_(test::random_tensor(parameter.shape(), name.size() + static_cast<std::uint64_t>(parameter.numel())) * 0.2);
+        }
+        for (const nn::NamedTensor& one : model_.state_dict()) model_state_.push_back({one.name, one.tensor.detach().clone()});
+        for (const auto& [name, tensor] : optimizer_.state()) optimizer_state_.emplace_back(name, tensor.detach().clone());
+        for (const auto& [name, tensor] : model_state_) test::values(tensor);  // computed now, not at the first restore()
+    }
+
+    void restore() {
+        model_.zero_grad();
+        const NoGrad no_grad;
+        model_.load_state_dict(model_state_);
+        optimizer_.load_state(optimizer_state_);
+        set_random_state(device_, {7, 0});
+        device_.synchronize();
+    }
+
+    /// What is in use without gradients.
+    std::uint64_t memory_at_rest() {
+        model_.zero_grad();
+        return device_.memory().in_use;
+    }
+
+    double step() {
+        const Tensor loss = cross_entropy(model_(send_ahead ? sent() : x_), labels_);
+        loss.backward();
+        optimizer_.step();
+        optimizer_.zero_grad();
+        const double read = loss.item<float>();
+        if (at_end) at_end();
+        return read;
+    }
+
+    /// All that the step changes, after it.
+    std::vector<std::vector<double>> state() {
+        std::vector<std::vector<double>> all;
+        for (const nn::NamedTensor& one : model_.state_dict()) all.push_back(test::values(one.tensor));
+        for (const auto& [name, tensor] : optimizer_.state()) all.push_back(test::values(tensor));
+        device_.synchronize();
+        return all;
+    }
+
+    [[nodiscard]] const Device& device() const { return device_; }
+
+    bool send_ahead = false;            ///< each step sends its batch by the copy queue
+    std::function<void()> at_end = {};  ///< of each step
+
+  private:
+    Tensor sent() {
+        const auto batch = test::random_values(600, 1);
+        const std::vector<float> numbers(batch.begin(), batch.end());
+        const ops::View x = ops::View::make(device_, DType::f32, {6, 1, 10, 10}, BufferUse::transfer);
+        Queue::compute(device_).wait_for(upload_ahead(x.buffer, 0, std::as_bytes(std::span(numbers))));
+        return Tensor(x);
+    }
+
+    DefaultDevice default_;
+    Device device_;
+    nn::Sequential model_;
+    optim::Adam optimizer_;
+    Tensor x_, labels_;
+    nn::StateDict model_state_;
+    std::vector<std::pair<std::string, Tensor>> optimizer_state_;
+};
+
+struct Step {
+    double loss = 0;
+    std::vector<std::vector<double>> state;
+    bool operator==(const Step&) const = default;
+};
+
+Step clean(Training& training) {
+    training.restore();
+    Step done;
+    done.loss = training.step();
+    done.state = training.state();
+    return done;
+}
+
+/// What an attempt with one call refused came to, or "" when all is as it should be.
+std::string attempt(Training& training, long number, const Step& wanted, std::map<std::string, int>& refused) {
+    std::optional<Step> done;
+    std::string message, function;
+    int code = 0;
+    {
+        const OpenClFault fault(number);
+        try {
+            done.emplace();
+            done->loss = training.step();
+        } catch (const DeviceError& error) {
+            message = error.what();
+            done.reset();
+        } catch (const OutOfMemory& error) {
+            message = error.what();
+            done.reset();
+        } catch (const std::exception& error) {
+            return fmt::format("call {} ({}, status {}): neither a DeviceError nor an OutOfMemory: {}", number, fault.function(), fault.code(), error.what());
+        }
+        function = fault.function();
+        code = fault.code();
+    }
+    const std::string call = fmt::format("call {} ({}, status {})", number, function, code);
+    if (function.empty()) return call + ": nothing was refused";
+    ++refused[function];
+    if (Scope::path() != "") return call + ": a scope stays open: " + Scope::path();
+    if (!grad_enabled()) return call + ": nothing is recorded any more";
+    if (done) {
+        done->state = training.state();
+        // Memory that a batch was sent to is given back by destructors, which cannot tell; it is used again only once its readers are known.
+        const bool batch = training.send_ahead && (function == "clEnqueueMarkerWithWaitList" || function == "clFlush");
+        if (!kOtherWay.contains(function) && !batch) return call + ": no error";
+        if (!(*done == wanted)) return call + ": another way was found, to another result";
+        return "";
+    }
+    const std::string name = training.device().name();
+    if (message.find(name) == std::string::npos) return call + ": the error does not name the device: " + message;
+    if (message.find("CL_") == std::string::npos && message.find("gives no more") == std::string::npos && message.find("by CLBlast") == std::string::npos) return call + ": the error does not name the status: " + message;
+    return "";
+}
+
+struct Figures {
+    std::uint64_t in_use = 0;
+    OpenClHandles handles;
+};
+
+Figures figures(const Training& training) {
+    training.device().synchronize();
+    return {training.device().memory().in_use, test::opencl_handles()};
+}
+
+/// Refuses each call of a step by itself, in a training that goes on through all of it.
+void refuse_each(Training& training) {
+    const Step wanted = clean(training);
+    REQUIRE(clean(training) == wanted);
+    training.restore();
+    long calls = 0;
+    {
+        const OpenClFault count;
+        training.step();
+        calls = static_cast<long>(count.calls().size());
+    }
+    REQUIRE(calls > 50);
+    REQUIRE(clean(training) == wanted);
+    const Figures before = figures(training);
+    std::map<std::string, int> refused;
+    for (long number = 0; number < calls; ++number) {
+        training.restore();
+        const std::string fault = attempt(training, number, wanted, refused);
+        CHECK(fault == "");
+        CAPTURE(number);
+        CHECK(training.memory_at_rest() == before.in_use);
+        CHECK(clean(training) == wanted);
+        const Figures after = figures(training);
+        CHECK(after.in_use == before.in_use);
+        CHECK(after.handles.text() == before.handles.text());
+    }
+    std::string all;
+    for (const auto& [function, count] : refused) all += fmt::format(" {}:{}", function, count);
+    MESSAGE("refused", all);
+}
+
+}  // namespace
+
+TEST_CASE("faults: each call of a step that has run before") {
+    Training training(test::device());
+    refuse_each(training);
+}
+
+TEST_CASE("faults: each call of a step that is profiled") {
+    Training training(test::device());
+    Profiler profiler(test::device());
+    training.at_end = [&] { (void)profiler.rows(); };
+    refuse_each(training);
+    CHECK(!profiler.rows().empty());
+}
+
+TEST_CASE("faults: each call of a step whose batch is sent ahead through pinned memory") {
+    const test::Environment pinned("DECLIVITY_STAGING", "pinned");
+    Training training(test::fresh_device());
+    training.send_ahead = true;
+    refuse_each(training);
+}
+
+TEST_CASE("faults: each call of a step whose tensors have memory of their own") {
+    const test::Environment exact("DECLIVITY_POOL", "exact");
+    Training training(test::fresh_device());
+    training.send_ahead = true;
+    refuse_each(training);
+}
+
+TEST_CASE("faults: each call of a step whose products are CLBlast's") {
+    const test::Environment wanted("DECLIVITY_MATMUL", "clblast");
+    Training training(test::device());
+    refuse_each(training);
+}
+
+TEST_CASE("faults: each call of the first step on a device") {
+    const auto fresh = [] {
+        const test::Environment pinned("DECLIVITY_STAGING", "pinned");
+        return test::fresh_device();
+    };
+    const auto run = [&](long number, const Step* wanted, std::map<std::string, int>& refused) {
+        const OpenClHandles before = test::opencl_handles();
+        Training training(fresh());
+        training.send_ahead = true;
+        training.restore();
+        if (wanted != nullptr) CHECK(attempt(training, number, *wanted, refused) == "");
+        const Step done = clean(training);
+        for (int i = 0; i < 20; ++i) training.restore();  // until each block of pinned memory has its event
+        if (wanted != nullptr) CHECK(done == *wanted);
+        const Figures after = figures(training);
+        return std::tuple(done, after.in_use, (after.handles - before).text());
+    };
+    std::map<std::string, int> refused;
+    const auto [wanted, in_use, handles] = run(-1, nullptr, refused);
+    std::vector<std::string> calls;
+    {
+        Training training(fresh());
+        training.send_ahead = true;
+        training.restore();
+        const OpenClFault count;
+        training.step();
+        calls = count.calls();
+    }
+    std::map<std::string, int> seen;
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+        // What each kernel's arguments are asked and set by is one line each, that steps which ran before went through as well.
+        const int nth = seen[calls[i]]++;
+        if ((calls[i] == "clSetKernelArg" || calls[i] == "clGetKernelArgInfo") && nth > 3 && nth % 13 != 0) continue;
+        const auto number = static_cast<long>(i);
+        CAPTURE(number);
+        const auto [done, in_use_then, handles_then] = run(number, &wanted, refused);
+        CHECK(in_use_then == in_use);
+        CHECK(handles_then == handles);
+    }
+    std::string all;
+    for (const auto& [function, count] : refused) all += fmt::format(" {}:{}", function, count);
+    MESSAGE("refused", all);
+}
+
+TEST_CASE("faults: a table of parameters that was not sent is not taken for sent") {
+    const auto run = [](bool fault) {
+        Tensor a = test::random_tensor({5}, 1).set_requires_grad(), b = test::random_tensor({9}, 2).set_requires_grad();
+        optim::SGD optimizer({a, b}, {.lr = 0.1});
+        a.set_grad(test::random_tensor({5}, 3));
+        optimizer.step();
+        b.set_grad(test::random_tensor({9}, 4));
+        const auto a_before = test::values(a);
+        if (fault) {
+            const test::RefusedFunction writes("clEnqueueWriteBuffer");  // the table for both, longer and in new memory
+            CHECK_THROWS_AS(optimizer.step(), DeviceError);
+        }
+        CHECK(test::values(a) == a_before);
+        b.zero_grad();
+        optimizer.step();
+        return std::pair(test::values(a), test::values(b));
+    };
+    CHECK(run(true) == run(false));
+}
+
+TEST_CASE("faults: a learning rate that was not sent is not taken for sent") {
+    Tensor a = test::tensor({1}, {1}).set_requires_grad();
+    optim::SGD optimizer({a}, {.lr = 0.5});
+    a.set_grad(test::tensor({1}, {1}));
+    {
+        const test::RefusedFunction launches("clEnqueueFillBuffer"), or_launches("clEnqueueNDRangeKernel");
+        CHECK_THROWS_AS(optimizer.set_learning_rate(0.25), DeviceError);
+    }
+    optimizer.set_learning_rate(0.25);
+    optimizer.step();
+    CHECK(test::values(a) == std::vector{0.75});
+}
+
+TEST_CASE("faults: a state of random numbers that was not sent is not used") {
+    const Device device = test::device();
+    set_random_state(device, {5, 0});
+    (void)test::values(uniform({20}));
+    const auto next = test::values(uniform({20}));
+    set_random_state(device, {5, 0});
+    (void)test::values(uniform({20}));
+    {
+        const test::RefusedFunction writes("clEnqueueWriteBuffer");
+        CHECK_THROWS_AS(set_random_state(device, {6, 0}), DeviceError);
+    }
+    CHECK(random_state(device).seed == 5);
+    CHECK(test::values(uniform({20})) == next);
+}
