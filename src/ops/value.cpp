@@ -284,6 +284,7 @@ bool fits_one_kernel(const Expression& expression) { return fits(measure(express
 
 std::optional<Expression> chain_to_end(const Value& value) {
     if (value.computed()) return std::nullopt;
+    declivity::detail::refuse_after_fork("a value that waits");
     const std::scoped_lock lock(values_mutex());
     const Expression whole(value);
     if (value.computed() || value.state()->is_operator() || Lowering().above_operator(whole)) return std::nullopt;

@@ -58,6 +58,7 @@ void Buffer::keep(const std::string& name, std::shared_ptr<const void> value, st
 }
 
 void Buffer::move_to_scope(std::string_view scope) const {
+    detail::refuse_after_fork("Buffer::move_to_scope");
     if (block_->slab != nullptr) block_->device.pool.move_to_scope(*block_, scope);
 }
 

@@ -4,12 +4,16 @@
 #include <declivity/optim/sgd.hpp>
 
 #include <cmath>
+#include <memory>
+#include <optional>
 
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/profiler.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <doctest/doctest.h>
 
+#include "tests/support/devices.hpp"
 #include "tests/support/values.hpp"
 
 using namespace declivity;
@@ -103,6 +107,34 @@ TEST_CASE("Adam and AdamW") {
             }
             problem.check();
         }
+}
+
+TEST_CASE("a step over two hundred tensors takes three launches at most") {
+    const test::Environment pool("DECLIVITY_POOL", std::nullopt);  // where each tensor has memory of its own, a kernel cannot reach two of them
+    const Device device = test::fresh_device();
+    std::vector<Tensor> parameters;
+    for (int i = 0; i < 200; ++i) parameters.push_back(test::random_tensor({1 + i % 7, 3 + i % 11}, static_cast<std::uint64_t>(i)).to(device).clone().set_requires_grad());
+    for (const bool adam : {true, false}) {
+        std::unique_ptr<optim::Optimizer> optimizer;
+        if (adam) optimizer = std::make_unique<optim::Adam>(parameters);
+        else optimizer = std::make_unique<optim::SGD>(parameters, optim::SGDOptions{.lr = 0.1, .momentum = 0.9});
+        const auto step = [&] {
+            optimizer->zero_grad();
+            for (const Tensor& one : parameters) Tensor(one).set_grad(ones_like(one));
+            device.synchronize();
+            Profiler profiler(device);
+            optimizer->step();
+            profiler.stop();
+            std::int64_t launches = 0;
+            for (const auto& row : profiler.rows()) launches += row.name.starts_with("copy") ? 0 : row.calls;
+            return launches;
+        };
+        (void)step();
+        const auto launches = step();
+        CAPTURE(adam);
+        CHECK(launches >= 2);
+        CHECK(launches <= 3);
+    }
 }
 
 TEST_CASE("groups have settings of their own; parameters without gradient stay") {

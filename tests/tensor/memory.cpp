@@ -53,8 +53,8 @@ TEST_CASE("a maximum pool behind a convolution and relu: the gradient takes the 
         loss.backward();
     };
     step();
-    // The result of relu and the gradient would be two; beside one of them there is room for the pooled ones and the convolution's own.
-    CHECK(peak_of(x.device(), step) < 2 * plane);
+    // With the result of relu kept it would be 2.75: that, the gradient, and three of the size of the pooled ones.
+    CHECK(peak_of(x.device(), step) <= 2 * plane + plane / 4);
 }
 
 TEST_CASE("where relu's result is still looked at, its gradient is right") {

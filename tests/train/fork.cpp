@@ -13,6 +13,7 @@
 #include <declivity/data/drawn_digits.hpp>
 #include <declivity/data/loader.hpp>
 #include <declivity/nn/nn.hpp>
+#include <declivity/ops/random.hpp>
 #include <declivity/optim/sgd.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/event.hpp>
@@ -20,6 +21,7 @@
 #include <declivity/runtime/process.hpp>
 #include <declivity/runtime/profiler.hpp>
 #include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/checkpoint.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <doctest/doctest.h>
@@ -146,6 +148,11 @@ TEST_CASE("fork: afterwards each use is refused in words, and objects end in sil
         {"finish", [&] { Queue::compute(device).finish(); }},
         {"synchronize", [&] { device.synchronize(); }},
         {"memory", [&] { (void)device.memory(); }},
+        {"memory by scope", [&] { (void)device.memory_by_scope(); }},
+        {"move to scope", [&] { buffer.move_to_scope("elsewhere"); }},
+        {"chain", [&] { (void)sum(waiting * 2.0); }},
+        {"checkpoint", [&] { (void)checkpoint([](const Tensor& in) { return in * 2.0; }, x); }},
+        {"random snapshot", [&] { (void)ops::RandomSnapshot(); }},
         {"release_cached_memory", [&] { device.release_cached_memory(); }},
         {"kernel", [&] { (void)Kernel(device, {.file = "arange.cl", .name = "arange"}); }},
         {"launch", [&] { launch(kernel, {}, {std::int64_t{1}, BufferArgument{&buffer, 0, 4}, 1.0F, 1.0F}); }},
