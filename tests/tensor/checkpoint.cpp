@@ -1,3 +1,6 @@
+// no-oclgrind: it calls functions twice; its kernels are those of other tests
+//
+// Gradient checkpointing.
 #include <declivity/tensor/checkpoint.hpp>
 
 #include <declivity/nn/nn.hpp>

@@ -1,3 +1,5 @@
+// no-oclgrind: it counts memory; its kernels are those of other tests
+//
 // How much memory training takes: what backward lets go of, and to whom memory is counted.
 #include <algorithm>
 
@@ -45,7 +47,6 @@ TEST_CASE("backward through a chain needs two gradients at a time, not all") {
 }
 
 TEST_CASE("a maximum pool behind a convolution and relu: the gradient takes the place of what relu kept") {
-    if (small_cases()) return;
     const Tensor x = random_tensor({8, 3, 128, 128}, 1), weight = random_tensor({16, 3, 3, 3}, 2).set_requires_grad();
     constexpr std::uint64_t plane = 8 * 16 * 128 * 128 * 4;
     const auto step = [&] {

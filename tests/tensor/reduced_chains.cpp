@@ -90,11 +90,13 @@ TEST_CASE("reductions of chains agree with the reference") {
                 CAPTURE(one.axes.str());
                 CAPTURE(name_of(dtype));
                 CAPTURE(family == Family::cpu_like ? "CPU-like" : "GPU-like");
+                if (small_cases() && dtype == DType::f64) continue;
                 const Tensor x = random_tensor(one.shape, 1, dtype), t = random_tensor(one.other, 2, dtype);
                 auto elements = values(x);
                 const auto others = at_each(t, one.shape);
                 for (std::size_t i = 0; i < elements.size(); ++i) elements[i] = (elements[i] - others[i]) * (elements[i] - others[i]) * 0.5 - 0.1;
                 for (const ops::Reduce kind : {ops::Reduce::sum, ops::Reduce::mean, ops::Reduce::max, ops::Reduce::min}) {
+                    if (small_cases() && kind != (dtype == DType::f32 ? ops::Reduce::mean : ops::Reduce::max)) continue;
                     CAPTURE(ops::name_of(kind));
                     const Tensor y = apply(kind, square(x - t) * 0.5 - 0.1, one.axes);
                     const double eps = dtype == DType::f64 ? 1e-14 : dtype == DType::f32 ? 1e-6 : 2e-3;
