@@ -1,6 +1,7 @@
 #include <declivity/nn/module.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <set>
 
 #include <declivity/runtime/error.hpp>
@@ -36,7 +37,7 @@ Tensor Module::operator()(Tensor of) {
     const Scope scope(name_.empty() ? type_name() : name_);
     const Tensor x = std::move(of);  // let go of at the end of this call, not of the caller's expression
     if (!x.defined()) throw ValueError(fmt::format("{}: wants a tensor, got an undefined one", type_name()));
-    if (!placed_) place();
+    if (!std::atomic_ref(placed_).load(std::memory_order_relaxed)) place();
     Tensor out = forward(x);
     if (observer != nullptr) (*observer)(Scope::path(), *this, x, out);
     return out;
@@ -45,7 +46,7 @@ Tensor Module::operator()(Tensor of) {
 void Module::place() {
     for (const auto* tensors : {&parameters_, &buffers_})
         for (const NamedTensor& one : *tensors) one.tensor.value().view().buffer.move_to_scope(Scope::path());
-    placed_ = true;
+    std::atomic_ref(placed_).store(true, std::memory_order_relaxed);  // several threads may call a module
 }
 
 std::int64_t Module::multiply_adds(const Shape&, const Shape&) const { return 0; }

@@ -265,11 +265,13 @@ Value batch_norm(const Value& x, const BatchNormFold& fold) {
 Value batch_norm(const View& x, const View& mean, const View& scale, const View& weight, const View& bias) {
     check_operands(x, mean, scale, weight, bias);
     std::vector<View> operands{x, mean, scale};
-    Expression result = apply(Function::mul, apply(Function::sub, x, stretching(mean, x.shape)), stretching(scale, x.shape));
+    // Rounded as by the kernel of its own.
+    Expression factor = stretching(scale, x.shape);
     if (weight.buffer) {
         operands.push_back(weight);
-        result = apply(Function::mul, result, stretching(weight, x.shape));
+        factor = apply(Function::mul, factor, stretching(weight, x.shape));
     }
+    Expression result = apply(Function::mul, apply(Function::sub, x, stretching(mean, x.shape)), factor);
     if (bias.buffer) {
         operands.push_back(bias);
         result = apply(Function::add, result, stretching(bias, x.shape));

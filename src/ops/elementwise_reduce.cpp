@@ -50,6 +50,13 @@ std::int64_t splits_of(const Device& device, bool cpu, std::int64_t rows, std::i
 
 }  // namespace
 
+bool may_reduce_rows(const Shape& shape, const Dims& axes, const Device& device) {
+    int inner = shape.rank();
+    std::int64_t columns = 1;
+    while (inner > 0 && contains(axes, inner - 1)) columns *= shape[--inner];
+    return columns >= kLeastColumns && (family_of(device) == Family::cpu_like || shape.numel() / columns <= kMostGroups);
+}
+
 std::optional<ElementwiseReduced> elementwise_reduce(Reduce kind, const Expression& expression, const Dims& axes, DType accumulate, const Device& device) {
     const Shape& shape = expression.shape();
     const int rank = shape.rank();

@@ -14,6 +14,9 @@ struct ElementwiseReduced {
     bool done = false;  // no axis is left, and a mean is divided
 };
 
+/// Whether elementwise_reduce() may do anything for this shape.
+bool may_reduce_rows(const Shape& shape, const Dims& axes, const Device& device);
+
 /// What is left to do of reducing an expression over views along `axes`, after one kernel went over its elements. None where its axes do not lie so that
 /// rows of elements are reduced: then the elements are to be stored first.
 /// @param accumulate type of the sums

@@ -1,7 +1,7 @@
 // Floor 2, private. What an Expression is made of.
 #pragma once
 
-#include <optional>
+#include <functional>
 #include <vector>
 
 #include <declivity/ops/expression.hpp>
@@ -38,9 +38,10 @@ bool fits_one_kernel(const Expression& expression);
 /// An expression over views alone: values that are not computed are taken up into it, or computed first.
 Expression over_views(const Expression& expression);
 
-/// A value that waits, as an expression over views for a kernel that reads it once and does not store it. None where its elements are there, or are better
-/// computed first: since an operator below takes its functions up, or since it was asked for before.
-std::optional<Expression> chain_to_end(const Value& value);
+/// Calls `launch` with a value that waits, as an expression over views, for a kernel that reads it once and does not store it. Nobody writes what it is made
+/// from meanwhile. False, as when `launch` gives false: its elements are there, or are better computed first, since an operator below takes its
+/// functions up, or since it was asked for before.
+bool launch_chain(const Value& value, const std::function<bool(const Expression&)>& launch);
 
 /// The type that literals and parameters of a function have; its inputs', where it gives bool.
 DType working_type(const Expression::Node& node);

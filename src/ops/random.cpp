@@ -31,44 +31,27 @@ void set(Generator& generator, const Device& device, const RandomPosition& posit
     generator = {position, state};
 }
 
-}  // namespace
-
-struct RandomSnapshot::Streams {
-    std::uint64_t seed = 0;
-    std::map<const void*, Generator> by_device;
-
-    Generator& of(const Device& device) {
-        Generator& generator = by_device[&device.state()];
-        if (!generator.state.buffer) set(generator, device, {seed, 0});
-        return generator;
-    }
-    RandomCall take(const Device& device, std::int64_t blocks) {
-        Generator& generator = of(device);
-        const RandomCall call{generator.state, static_cast<std::int64_t>(generator.position.offset)};
-        generator.position.offset += static_cast<std::uint64_t>(blocks);
-        return call;
-    }
-};
-
-namespace {
-
 /// Those of the process.
 struct Generators {
     std::mutex mutex;
-    RandomSnapshot::Streams streams;
+    std::uint64_t seed = 0;
+    std::map<const void*, Generator> by_device;
 
     static Generators& instance() {
         declivity::detail::refuse_after_fork("random numbers");
         static auto* generators = new Generators;  // never destroyed, as the devices
         return *generators;
     }
+    /// The caller holds the mutex.
+    Generator& of(const Device& device) {
+        Generator& generator = by_device[&device.state()];
+        if (!generator.state.buffer) set(generator, device, {seed, 0});
+        return generator;
+    }
 };
 
-/// Those that this thread draws from instead, or null.
-RandomSnapshot::Streams*& replayed() {
-    thread_local RandomSnapshot::Streams* streams = nullptr;
-    return streams;
-}
+thread_local RandomRecording* recording = nullptr;
+thread_local RandomReplay* replay = nullptr;
 
 /// The largest number of this type below `high`.
 double below(DType dtype, double high) {
@@ -106,44 +89,55 @@ std::int64_t numbers_per_block(DType dtype) { return dtype == DType::f64 ? 2 : 4
 
 RandomCall take_random(const Device& device, DType dtype, std::int64_t count) {
     const std::int64_t blocks = ceil_div(count, numbers_per_block(dtype));
-    if (replayed() != nullptr) return replayed()->take(device, blocks);
-    auto& generators = Generators::instance();
-    const std::scoped_lock lock(generators.mutex);
-    return generators.streams.take(device, blocks);
+    const auto take = [&] {
+        if (replay != nullptr) return replay->next(device, blocks);
+        auto& generators = Generators::instance();
+        const std::scoped_lock lock(generators.mutex);
+        Generator& generator = generators.of(device);
+        const RandomCall call{generator.state, static_cast<std::int64_t>(generator.position.offset)};
+        generator.position.offset += static_cast<std::uint64_t>(blocks);
+        return call;
+    };
+    RandomCall call = take();
+    if (recording != nullptr) recording->add({call, blocks});
+    return call;
 }
 
 RandomPosition random_position(const Device& device) {
     auto& generators = Generators::instance();
     const std::scoped_lock lock(generators.mutex);
-    return generators.streams.of(device).position;
+    return generators.of(device).position;
 }
 
 void set_random_position(const Device& device, const RandomPosition& position) {
     auto& generators = Generators::instance();
     const std::scoped_lock lock(generators.mutex);
-    set(generators.streams.of(device), device, position);
+    set(generators.of(device), device, position);
 }
 
 void seed_all(std::uint64_t seed) {
     auto& generators = Generators::instance();
     const std::scoped_lock lock(generators.mutex);
-    generators.streams.seed = seed;
-    for (auto& [key, generator] : generators.streams.by_device) set(generator, generator.state.device(), {seed, 0});
+    generators.seed = seed;
+    for (auto& [key, generator] : generators.by_device) set(generator, generator.state.device(), {seed, 0});
 }
 
-RandomSnapshot::RandomSnapshot() {
-    if (replayed() != nullptr) {
-        streams_ = std::make_shared<const Streams>(*replayed());
-        return;
-    }
-    auto& generators = Generators::instance();
-    const std::scoped_lock lock(generators.mutex);
-    streams_ = std::make_shared<const Streams>(generators.streams);
+RandomRecording::RandomRecording() : before_(std::exchange(recording, this)) {}
+RandomRecording::~RandomRecording() { recording = before_; }
+
+void RandomRecording::add(const Call& call) {
+    calls_.push_back(call);
+    if (before_ != nullptr) before_->add(call);
 }
 
-RandomReplay::RandomReplay(const RandomSnapshot& snapshot)
-    : streams_(std::make_unique<RandomSnapshot::Streams>(snapshot.streams())), before_(std::exchange(replayed(), streams_.get())) {}
-RandomReplay::~RandomReplay() { replayed() = before_; }
+RandomReplay::RandomReplay(std::vector<RandomRecording::Call> calls) : calls_(std::move(calls)), before_(std::exchange(replay, this)) {}
+RandomReplay::~RandomReplay() { replay = before_; }
+
+RandomCall RandomReplay::next(const Device& device, std::int64_t blocks) {
+    if (at_ == calls_.size() || !(calls_[at_].call.state.device() == device) || calls_[at_].blocks != blocks)
+        throw ValueError("random numbers: a function that is called again wants others than the first time");
+    return calls_[at_++].call;
+}
 
 void random_uniform(const View& out, double low, double high, const RandomCall& random) {
     fill_random(out, 0, low, high - low, std::max(low, below(out.dtype, high)), random);

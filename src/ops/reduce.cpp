@@ -317,15 +317,15 @@ View reduce(Reduce kind, const Value& x, const Dims& given_axes, bool keep_axes)
     const DType type = reduced_dtype(kind, x.dtype());
     const Shape shape = reduced_shape(x.shape(), axes, keep_axes);
     const std::int64_t outputs = shape.numel(), elements = outputs == 0 ? 0 : x.shape().numel() / outputs;
-    if (elements < 2) return reduce(kind, x.view(), axes, keep_axes);
-    const auto chain = chain_to_end(x);
-    if (!chain) return reduce(kind, x.view(), axes, keep_axes);
     const DType accumulate = compute_type(type);
-    const auto reduced = elementwise_reduce(kind, *chain, axes, accumulate, x.device());
+    std::optional<ElementwiseReduced> reduced;
+    if (elements > 1 && may_reduce_rows(x.shape(), axes, x.device()))
+        launch_chain(x, [&](const Expression& chain) { return (reduced = elementwise_reduce(kind, chain, axes, accumulate, x.device())).has_value(); });
     if (!reduced) return reduce(kind, x.view(), axes, keep_axes);
     View exact = reduced->parts;
     if (!reduced->done) {
         exact = View::make(x.device(), accumulate, reduced_shape(x.shape(), axes, false));
+        const WorkScope work(name_of(kind), work_each(1, reduced->parts, exact));
         run(kind, reduced->parts, reduced->axes, exact, {.divisor = kind == Reduce::mean ? elements : 1}, true);
     }
     return reshaped(type == accumulate ? exact : evaluate(Expression::cast(exact, type), x.device()), shape);

@@ -282,15 +282,14 @@ void Value::State::compute() {
 
 bool fits_one_kernel(const Expression& expression) { return fits(measure(expression)); }
 
-std::optional<Expression> chain_to_end(const Value& value) {
-    if (value.computed()) return std::nullopt;
+bool launch_chain(const Value& value, const std::function<bool(const Expression&)>& launch) {
+    if (value.computed()) return false;
     declivity::detail::refuse_after_fork("a value that waits");
     const std::scoped_lock lock(values_mutex());
     const Expression whole(value);
-    if (value.computed() || value.state()->is_operator() || Lowering().above_operator(whole)) return std::nullopt;
+    if (value.computed() || value.state()->is_operator() || Lowering().above_operator(whole)) return false;
     const Expression lowered = Lowering().run(whole, nullptr);
-    if (lowered.node()->kind == Kind::view) return std::nullopt;
-    return lowered;
+    return lowered.node()->kind != Kind::view && launch(lowered);
 }
 
 Expression over_views(const Expression& expression) {

@@ -300,11 +300,13 @@ std::string memory_summary(const Device& device) {
                                   detail::readable_bytes(figures.cached), detail::readable_bytes(figures.peak));
     const auto scopes = device.memory_by_scope();
     std::size_t width = 6;
+    std::uint64_t all = 0;  // other threads may have gone on since the figures
+    for (const ScopeMemory& one : scopes) all += one.bytes;
     for (const ScopeMemory& one : scopes) width = std::max(width, one.scope.empty() ? std::string_view("outside of modules").size() : one.scope.size());
     out += fmt::format("{:<{}}  {:>10}  {:>7}  {:>5}\n", "module", width, "in use", "blocks", "%");
     for (const ScopeMemory& one : scopes)
         out += fmt::format("{:<{}}  {:>10}  {:>7}  {:>5.1f}\n", one.scope.empty() ? "outside of modules" : one.scope, width, detail::readable_bytes(one.bytes), one.blocks,
-                           100 * static_cast<double>(one.bytes) / static_cast<double>(figures.in_use));
+                           100 * static_cast<double>(one.bytes) / static_cast<double>(all));
     return out;
 }
 

@@ -128,12 +128,14 @@ std::uint64_t Saved::wanted_version() const { return version_ ? *version_ : valu
 
 bool Saved::intact() const { return tensor_.defined() && (!value_.computed() || value_.view().buffer.version() == wanted_version()); }
 
+bool Saved::reassigned() const { return tensor_.defined() && tensor_.value().state() != value_.state(); }
+
 Tensor Saved::get(std::string_view function) const {
     if (tensor_.defined() && !intact())
         throw ValueError(fmt::format("backward of {}: a tensor of shape {} that it needs was written in place after the forward "
                                      "call (version {}, wants {}); write to a clone() instead", function, tensor_.shape().str(),
                                      value_.view().buffer.version(), wanted_version()));
-    if (!tensor_.defined() || tensor_.value().state() == value_.state()) return tensor_;
+    if (!reassigned()) return tensor_;
     if (grad_enabled())
         throw ValueError(fmt::format("backward of {}: a tensor of shape {} that it needs was given other elements by assign() after the forward call, so "
                                      "that gradients of gradients are not known", function, tensor_.shape().str()));

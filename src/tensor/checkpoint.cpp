@@ -55,6 +55,22 @@ std::vector<Tensor> call(const CheckpointedFunction& function, const std::vector
     return outputs;
 }
 
+/// What the second call finds as the first one left it, or is refused.
+class Unchanged {
+  public:
+    explicit Unchanged(const Tensor& tensor) : tensor_(tensor), saved_(tensor) {}
+    [[nodiscard]] const Tensor& get() const {
+        if (tensor_.defined() && saved_.reassigned())
+            throw ValueError(fmt::format("checkpoint: a tensor of shape {} was given other elements by assign() after the first call, and the second would use these", tensor_.shape().str()));
+        (void)saved_.get("checkpoint");
+        return tensor_;
+    }
+
+  private:
+    Tensor tensor_;
+    Saved saved_;
+};
+
 }  // namespace
 
 bool running_again() { return again; }
@@ -63,45 +79,68 @@ bool running_again() { return again; }
 
 std::vector<Tensor> checkpoint(const CheckpointedFunction& function, const std::vector<Tensor>& inputs) {
     if (!function) throw ValueError("checkpoint: wants a function, got none");
-    const ops::RandomSnapshot random;
+    if (!grad_enabled()) return detail::call(function, inputs);
+    std::vector<detail::Unchanged> kept;
+    for (const Tensor& input : inputs) kept.emplace_back(input);
     const std::uint64_t first = detail::next_sequence();
-    // Recorded as without a checkpoint, so that the results are the same to the bit, and to learn which leaves it uses. What was kept for its
-    // gradients goes when this ends.
-    const std::vector<Tensor> recorded_outputs = detail::call(function, inputs);
-    if (!grad_enabled()) return recorded_outputs;
+    std::vector<Tensor> outputs;
+    std::vector<ops::RandomRecording::Call> random;
+    {
+        ops::RandomRecording recording;
+        // Recorded as without a checkpoint, so that the results are the same to the bit, and to learn which leaves it uses. What was kept for its
+        // gradients goes when this ends.
+        outputs = detail::call(function, inputs);
+        random = recording.calls();
+    }
     auto node = std::make_shared<detail::GradNode>();
-    node->edges = detail::edges_out_of(recorded_outputs, first);
-    if (node->edges.empty()) return recorded_outputs;
     node->name = "checkpoint";
-    node->sequence = detail::next_sequence();
     node->kind = RuleKind::composed;
     node->scope = Scope::path();
-    std::vector<Tensor> outputs;
-    for (std::size_t i = 0; i < recorded_outputs.size(); ++i) {
-        const Tensor& from = recorded_outputs[i];
-        outputs.emplace_back(from.value());
-        node->outputs.push_back({from.shape(), from.dtype(), from.device()});
-        if (!detail::edge_of(from)) continue;
-        outputs.back().state()->node = node;
-        outputs.back().state()->output = i;
+    // Results of the call itself, each once; an input or a leaf that is given back stays what it is.
+    const auto own = [&](const Tensor& output) { return output.state()->node && output.state()->node->sequence > first; };
+    std::vector<Tensor> own_outputs;
+    std::vector<std::size_t> places;  // of these among the function's results
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+        if (!own(outputs[i])) continue;
+        const auto known = std::ranges::find_if(own_outputs, [&](const Tensor& one) { return one.state()->node == outputs[i].state()->node && one.state()->output == outputs[i].state()->output; });
+        if (known != own_outputs.end()) continue;
+        own_outputs.push_back(outputs[i]);
+        places.push_back(i);
     }
-    std::vector<Saved> kept, leaves;
-    for (const Tensor& input : inputs) kept.emplace_back(input);
-    for (const detail::Edge& edge : node->edges)
-        if (edge.leaf) leaves.emplace_back(Tensor(edge.leaf));
-    // The nodes own what `again` keeps, and it must not own them: shapes alone.
+    if (own_outputs.empty()) return outputs;
+    node->edges = detail::edges_out_of(own_outputs, first);
+    node->sequence = detail::next_sequence();
+    std::vector<Tensor> results;
     std::vector<Shape> shapes;
-    for (const Tensor& output : outputs) shapes.push_back(output.shape());
-    node->again = [function, kept, leaves, random, shapes] {
+    for (std::size_t i = 0; i < own_outputs.size(); ++i) {
+        Tensor& result = results.emplace_back(own_outputs[i].value());
+        node->outputs.push_back({result.shape(), result.dtype(), result.device()});
+        result.state()->node = node;
+        result.state()->output = i;
+        shapes.push_back(result.shape());
+    }
+    for (Tensor& output : outputs) {
+        if (!own(output)) continue;
+        const auto known = std::ranges::find_if(own_outputs, [&](const Tensor& one) { return one.state()->node == output.state()->node && one.state()->output == output.state()->output; });
+        output = results[static_cast<std::size_t>(known - own_outputs.begin())];
+    }
+    for (const detail::Edge& edge : node->edges)
+        if (edge.leaf) kept.emplace_back(Tensor(edge.leaf));
+    const std::size_t count = inputs.size(), given = outputs.size();
+    // The results own the node, so it keeps no more of them than their shapes.
+    node->again = [function, kept, count, given, random, shapes, places] {
         std::vector<Tensor> again;
-        for (const Saved& one : kept) again.push_back(one.get("checkpoint"));
-        for (const Saved& leaf : leaves) (void)leaf.get("checkpoint");
+        for (const detail::Unchanged& one : kept) again.push_back(one.get());
+        again.resize(count);  // the others are leaves that the function refers to
         const detail::Again scope;
         const ops::RandomReplay replay(random);
-        std::vector<Tensor> results = detail::call(function, again);
-        if (!std::ranges::equal(results, shapes, [](const Tensor& tensor, const Shape& shape) { return tensor.shape() == shape; }))
+        const std::vector<Tensor> all = detail::call(function, again);
+        std::vector<Tensor> once;
+        if (all.size() == given)
+            for (const std::size_t place : places) once.push_back(all[place]);
+        if (!std::ranges::equal(once, shapes, [](const Tensor& tensor, const Shape& shape) { return tensor.shape() == shape; }))
             throw ValueError("checkpoint: wants a function that gives the same when it is called again, got results of other shapes");
-        return results;
+        return once;
     };
     return outputs;
 }

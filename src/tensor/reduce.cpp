@@ -17,15 +17,19 @@ struct Reduced {
     Shape kept;  // with the reduced axes, of size 1: what stretches to x again
 };
 
-Reduced reduced(Reduce kind, const Tensor& x, const Dims& axes, bool keep_axes) {
+/// @param stored the elements are needed again
+Reduced reduced(Reduce kind, const Tensor& x, const Dims& axes, bool keep_axes, bool stored = false) {
     const Span span(ops::name_of(kind));
     if (!x.defined()) throw ValueError(fmt::format("{}: wants a tensor, got an undefined one", ops::name_of(kind)));
     const Dims over = ops::normalize_axes(ops::name_of(kind), axes, x.rank());
-    return {ops::reduce(kind, x.value(), over, keep_axes), ops::reduced_shape(x.shape(), over, true)};
+    // A value that somebody else holds is stored once, rather than computed here and there.
+    stored = stored || x.state().use_count() > 1 || x.value().use_count() > 1;
+    return {stored ? ops::reduce(kind, x.view(), over, keep_axes) : ops::reduce(kind, x.value(), over, keep_axes), ops::reduced_shape(x.shape(), over, true)};
 }
 
 Tensor extreme(Reduce kind, const Tensor& x, const Dims& axes, bool keep_axes) {
-    const auto [result, kept] = reduced(kind, x, axes, keep_axes);
+    // The gradient looks for the very elements that were chosen, so that they must not be computed twice.
+    const auto [result, kept] = reduced(kind, x, axes, keep_axes, recorded({x}));
     if (!recorded({x})) return Tensor(result);
     return differentiable(ops::name_of(kind), {x}, result,
                           [x = Saved(x), result = Saved::result(result), kept, name = ops::name_of(kind)](const GradientContext& context) {
@@ -43,7 +47,7 @@ Tensor extreme(Reduce kind, const Tensor& x, const Dims& axes, bool keep_axes) {
 
 }  // namespace
 
-Tensor sum(const Tensor& x, const Dims& axes, bool keep_axes) {
+Tensor sum(Tensor x, const Dims& axes, bool keep_axes) {
     const auto [result, kept] = reduced(Reduce::sum, x, axes, keep_axes);
     if (!recorded({x})) return Tensor(result);
     return differentiable("sum", {x}, result, [kept, from = x.shape()](const GradientContext& context) {
@@ -51,7 +55,7 @@ Tensor sum(const Tensor& x, const Dims& axes, bool keep_axes) {
     }, RuleKind::composed);
 }
 
-Tensor mean(const Tensor& x, const Dims& axes, bool keep_axes) {
+Tensor mean(Tensor x, const Dims& axes, bool keep_axes) {
     const auto [result, kept] = reduced(Reduce::mean, x, axes, keep_axes);
     if (!recorded({x})) return Tensor(result);
     return differentiable("mean", {x}, result, [kept, from = x.shape()](const GradientContext& context) {
@@ -60,7 +64,7 @@ Tensor mean(const Tensor& x, const Dims& axes, bool keep_axes) {
     }, RuleKind::composed);
 }
 
-Tensor max(const Tensor& x, const Dims& axes, bool keep_axes) { return extreme(Reduce::max, x, axes, keep_axes); }
-Tensor min(const Tensor& x, const Dims& axes, bool keep_axes) { return extreme(Reduce::min, x, axes, keep_axes); }
+Tensor max(Tensor x, const Dims& axes, bool keep_axes) { return extreme(Reduce::max, x, axes, keep_axes); }
+Tensor min(Tensor x, const Dims& axes, bool keep_axes) { return extreme(Reduce::min, x, axes, keep_axes); }
 
 }  // namespace declivity

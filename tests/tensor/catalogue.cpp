@@ -86,7 +86,7 @@ Case binary(const std::string& name, std::function<Tensor(const Tensor&, const T
 double logistic(double x) { return 1 / (1 + std::exp(-x)); }
 
 /// A reduction of (3, 5, 7) over axes 0 and 2.
-Case reduction(const std::string& name, Tensor (*call)(const Tensor&, const Dims&, bool), double (*fold)(const Values&)) {
+Case reduction(const std::string& name, Tensor (*call)(Tensor, const Dims&, bool), double (*fold)(const Values&)) {
     return {.name = name, .inputs = {{{3, 5, 7}}}, .call = [call](const Tensors& in) { return call(in[0], {0, -1}, false); },
             .reference = [fold](const Columns& in, DType) {
                 return table({5}, [&](const Dims& at) {
@@ -196,8 +196,8 @@ std::vector<Case> catalogue() {
         unary("clamp", [](const Tensor& x) { return clamp(x, -1, 0.5); }, [](double x) { return std::clamp(x, -1.0, 0.5); }),
         reduction("sum", sum, total),
         reduction("mean", mean, [](const Values& x) { return total(x) / static_cast<double>(x.size()); }),
-        reduction("max", [](const Tensor& x, const Dims& axes, bool keep) { return max(x, axes, keep); }, [](const Values& x) { return *std::ranges::max_element(x); }),
-        reduction("min", [](const Tensor& x, const Dims& axes, bool keep) { return min(x, axes, keep); }, [](const Values& x) { return *std::ranges::min_element(x); }),
+        reduction("max", [](Tensor x, const Dims& axes, bool keep) { return max(std::move(x), axes, keep); }, [](const Values& x) { return *std::ranges::max_element(x); }),
+        reduction("min", [](Tensor x, const Dims& axes, bool keep) { return min(std::move(x), axes, keep); }, [](const Values& x) { return *std::ranges::min_element(x); }),
     };
     const auto add = [&all](Case one) { all.push_back(std::move(one)); };
     add({.name = "where", .inputs = {{{5, 1}, 0, 1, Kind::truth}, {{3, 5, 7}}, {{7}}}, .call = [](const Tensors& in) { return where(in[0], in[1], in[2]); },

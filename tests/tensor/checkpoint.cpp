@@ -3,6 +3,9 @@
 // Gradient checkpointing.
 #include <declivity/tensor/checkpoint.hpp>
 
+#include <functional>
+#include <thread>
+
 #include <declivity/nn/nn.hpp>
 #include <declivity/ops/random.hpp>
 #include <declivity/runtime/error.hpp>
@@ -114,6 +117,67 @@ TEST_CASE("a checkpoint of several tensors, some without gradients") {
     CHECK_FALSE(checkpoint(function, {a, b})[0].requires_grad());
 }
 
+TEST_CASE("inputs, leaves and results that are given twice: the same bits") {
+    const Tensor a = random_tensor({300}, 1).set_requires_grad(), w = random_tensor({300}, 2).set_requires_grad();
+    const auto gradients = [&](const std::vector<Tensor>& of) {
+        std::vector<std::vector<float>> out;
+        for (const Tensor& one : grad({sum(of[0] * of[1] * 0.3 + of[2] * of[3])}, {a, w})) out.push_back(one.to_vector<float>());
+        return out;
+    };
+    const auto check = [&](const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& function) {
+        const auto with = [&](bool checkpointed) {
+            const Tensor x = tanh(a * 1.7);
+            const auto out = checkpointed ? checkpoint(function, std::vector{x}) : function({x});
+            return gradients({out[0], out[1], x * 0.7, out[2]});
+        };
+        CHECK(with(true) == with(false));
+    };
+    check([&](const std::vector<Tensor>& in) { return std::vector{in[0], in[0] * w, w}; });
+    check([&](const std::vector<Tensor>& in) {
+        const Tensor h = sigmoid(in[0] * w);
+        return std::vector{h, h, h * w};
+    });
+}
+
+TEST_CASE("chains that end in reductions, and normalisation behind functions that keep their result: the same bits") {
+    const Tensor a = random_tensor({40, 77}, 1).set_requires_grad(), b = random_tensor({40, 77}, 2).set_requires_grad();
+    const Tensor w = random_tensor({77}, 3).set_requires_grad(), t[] = {random_tensor({40, 77}, 4), random_tensor({40, 77}, 5), random_tensor({40, 77}, 6), random_tensor({40, 77}, 7)};
+    const auto check = [&](const std::function<Tensor(const Tensor&)>& function, const auto& loss) {
+        std::vector<std::vector<float>> got[2];
+        for (const int checkpointed : {0, 1}) {
+            const Tensor x = a * b;  // waits
+            for (const Tensor& one : grad({loss(checkpointed == 1 ? checkpoint(function, x) : function(x))}, {a, b, w})) got[checkpointed].push_back(one.to_vector<float>());
+        }
+        CHECK(got[0] == got[1]);
+    };
+    check([&](const Tensor& x) { return x * w * sum(x, {1}, true); }, [](const Tensor& y) { return sum(square(y)); });
+    check([&](const Tensor& x) { return sigmoid(batch_norm(x, w, {}, {}, {})); }, [&](const Tensor& y) { return sum(y * t[0] * t[1] * t[2] * t[3]); });
+}
+
+TEST_CASE("threads that draw random numbers do not disturb the second calls of each other") {
+    const auto wrong = [] {
+        int count = 0;
+        for (int round = 0; round < 60; ++round) {
+            const Tensor x = ones({64}).set_requires_grad();
+            const Tensor y = checkpoint([](const Tensor& in) {
+                const Tensor h = dropout(in, 0.5);
+                (void)h.view();
+                std::this_thread::yield();
+                return dropout(h, 0.5);
+            }, x);
+            sum(y).backward();
+            count += x.grad().to_vector<float>() != y.to_vector<float>();
+        }
+        return count;
+    };
+    int first = -1, second = -1;
+    std::thread other([&] { first = wrong(); });
+    second = wrong();
+    other.join();
+    CHECK(first == 0);
+    CHECK(second == 0);
+}
+
 TEST_CASE("a checkpoint keeps its inputs alone") {
     const Device device = default_device();
     const auto use = [&](bool checkpointed) {
@@ -148,6 +212,19 @@ TEST_CASE("what a checkpoint refuses") {
         const NoGrad no_grad;
         scale.mul_(2);
         CHECK_THROWS_AS(y.backward(), ValueError);  // the second call would give something else
+    }
+    {
+        Tensor scale = random_tensor({3}, 2).set_requires_grad();
+        const Tensor y = sum(checkpoint([&](const Tensor& in) { return in * scale; }, x));
+        scale.assign(random_tensor({3}, 5));
+        CHECK_THROWS_WITH_AS(y.backward(), "checkpoint: a tensor of shape [3] was given other elements by assign() after the first call, and the second would use these",
+                             ValueError);
+    }
+    {
+        int draws = 1;
+        const Tensor y = sum(checkpoint([&](const Tensor& in) { Tensor h = in; for (int i = 0; i < draws; ++i) h = dropout(h, 0.1); return h; }, x));
+        draws = 2;
+        CHECK_THROWS_WITH_AS(y.backward(), "random numbers: a function that is called again wants others than the first time", ValueError);
     }
     int calls = 0;
     const Tensor y = sum(checkpoint([&](const Tensor& in) { return ++calls == 1 ? in * 2.0 : reshape(in, {3, 1}); }, x));

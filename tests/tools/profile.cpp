@@ -60,7 +60,7 @@ TEST_CASE("declivity profile: rates, shares, and parts of the device's ceilings"
     if (!program_built()) return;
     const TempFolder folder;
     put_file(folder / "t.json", bytes_of(with(kTrace, kCeilings, "0")));
-    const std::string path = "'" + (folder / "t.json").string() + "'";
+    const std::string path = fmt::format("'{}'", (folder / "t.json").string());
     const ProgramRun table = run_program("profile " + path);
     CAPTURE(table.out);
     CHECK(table.code == 0);

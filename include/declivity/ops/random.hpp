@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <vector>
 
 #include <declivity/ops/view.hpp>
 
@@ -28,29 +28,42 @@ DECLIVITY_API void set_random_position(const Device& device, const RandomPositio
 /// The seed of devices that had none set, and of all that have: their positions start at 0 again.
 DECLIVITY_API void seed_all(std::uint64_t seed);
 
-/// Where the generators of all devices stood when it was made, to draw the same numbers again.
-class DECLIVITY_API RandomSnapshot {
+/// While one lives, the calls of this thread are written down, those in which others live included.
+class DECLIVITY_API RandomRecording {
   public:
-    RandomSnapshot();
+    RandomRecording();
+    ~RandomRecording();
+    RandomRecording(const RandomRecording&) = delete;
+    RandomRecording& operator=(const RandomRecording&) = delete;
 
-    struct Streams;
-    [[nodiscard]] const Streams& streams() const { return *streams_; }
+    struct Call {
+        RandomCall call;
+        std::int64_t blocks;
+    };
+    [[nodiscard]] const std::vector<Call>& calls() const { return calls_; }
+
+    void add(const Call& call);
 
   private:
-    std::shared_ptr<const Streams> streams_;
+    std::vector<Call> calls_;
+    RandomRecording* before_;
 };
 
-/// While one lives, calls of this thread draw the numbers that follow a snapshot, and leave the devices' generators alone.
+/// While one lives, calls of this thread draw the numbers of calls that were recorded, one after the other, and leave the devices' generators alone.
 class DECLIVITY_API RandomReplay {
   public:
-    explicit RandomReplay(const RandomSnapshot& snapshot);
+    explicit RandomReplay(std::vector<RandomRecording::Call> calls);
     ~RandomReplay();
     RandomReplay(const RandomReplay&) = delete;
     RandomReplay& operator=(const RandomReplay&) = delete;
 
+    /// @throws ValueError when other numbers are asked for than were recorded
+    RandomCall next(const Device& device, std::int64_t blocks);
+
   private:
-    std::unique_ptr<RandomSnapshot::Streams> streams_;
-    RandomSnapshot::Streams* before_;
+    std::vector<RandomRecording::Call> calls_;
+    std::size_t at_ = 0;
+    RandomReplay* before_;
 };
 
 /// out = low + (high - low) u, u uniform in [0, 1). Dense, f32 or f64.

@@ -108,6 +108,8 @@ class DECLIVITY_API Saved {
     [[nodiscard]] Tensor get(std::string_view function) const;
     /// Whether there is a value, and it was not written since.
     [[nodiscard]] bool intact() const;
+    /// Whether the tensor was given other elements by assign() since.
+    [[nodiscard]] bool reassigned() const;
 
   private:
     [[nodiscard]] std::uint64_t wanted_version() const;

@@ -89,11 +89,11 @@ DECLIVITY_API Tensor pad(const Tensor& x, const Dims& before, const Dims& after,
 
 // ---- reductions, over all axes when none are given
 
-DECLIVITY_API Tensor sum(const Tensor& x, const Dims& axes = {}, bool keep_axes = false);
-DECLIVITY_API Tensor mean(const Tensor& x, const Dims& axes = {}, bool keep_axes = false);
+DECLIVITY_API Tensor sum(Tensor x, const Dims& axes = {}, bool keep_axes = false);
+DECLIVITY_API Tensor mean(Tensor x, const Dims& axes = {}, bool keep_axes = false);
 /// Largest element; several equal ones share the gradient.
-DECLIVITY_API Tensor max(const Tensor& x, const Dims& axes = {}, bool keep_axes = false);
-DECLIVITY_API Tensor min(const Tensor& x, const Dims& axes = {}, bool keep_axes = false);
+DECLIVITY_API Tensor max(Tensor x, const Dims& axes = {}, bool keep_axes = false);
+DECLIVITY_API Tensor min(Tensor x, const Dims& axes = {}, bool keep_axes = false);
 /// Position (i64) of the first largest element along one axis.
 DECLIVITY_API Tensor argmax(const Tensor& x, std::int64_t axis = -1, bool keep_axis = false);
 
