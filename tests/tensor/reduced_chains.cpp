@@ -184,11 +184,11 @@ TEST_CASE("gradients through reduced chains") {
 
 TEST_CASE("the gradient of an extreme finds its element, though chains of halves are rounded where they are stored") {
     for (const DType dtype : {DType::f16, DType::bf16, DType::f32}) {
-        const auto some = [&](std::uint64_t seed) { return random_tensor({16, 200}, seed, dtype); };
+        const auto some = [&](std::uint64_t seed) { return random_tensor({40, 200}, seed, dtype); };
         const Tensor a = some(1).set_requires_grad(), b = some(2), c = some(3), d = some(4);
-        sum(max((a - b) * (a + c) - d * a, {1}) + min((a - c) * b * 0.3 - d / (c + 2.0), {1})).backward();
+        sum(max((a - b) * (a + c) - d * a, {1})).backward();
         const auto gradient = values(a.grad());
-        for (std::size_t row = 0; row < 16; ++row) {
+        for (std::size_t row = 0; row < 40; ++row) {
             int others = 0;
             for (std::size_t i = 0; i < 200; ++i) others += gradient[row * 200 + i] != 0;
             CHECK(others >= 1);

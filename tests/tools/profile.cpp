@@ -10,6 +10,7 @@
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <tests/support/child.hpp>
 #include <tests/support/program.hpp>
 #include <tests/support/temp_folder.hpp>
