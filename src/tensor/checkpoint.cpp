@@ -97,33 +97,28 @@ std::vector<Tensor> checkpoint(const CheckpointedFunction& function, const std::
     node->kind = RuleKind::composed;
     node->scope = Scope::path();
     // Results of the call itself, each once; an input or a leaf that is given back stays what it is.
-    const auto own = [&](const Tensor& output) { return output.state()->node && output.state()->node->sequence > first; };
-    std::vector<Tensor> own_outputs;
-    std::vector<std::size_t> places;  // of these among the function's results
+    std::vector<Tensor> own, results;
+    std::vector<std::size_t> places;  // of these among what the function gives
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-        if (!own(outputs[i])) continue;
-        const auto known = std::ranges::find_if(own_outputs, [&](const Tensor& one) { return one.state()->node == outputs[i].state()->node && one.state()->output == outputs[i].state()->output; });
-        if (known != own_outputs.end()) continue;
-        own_outputs.push_back(outputs[i]);
-        places.push_back(i);
+        const detail::TensorState& state = *outputs[i].state();
+        if (!state.node || state.node->sequence <= first) continue;
+        const auto same = [&](const Tensor& one) { return one.state()->node == state.node && one.state()->output == state.output; };
+        const auto at = static_cast<std::size_t>(std::ranges::find_if(own, same) - own.begin());
+        if (at == own.size()) {
+            own.push_back(outputs[i]);
+            places.push_back(i);
+            Tensor& result = results.emplace_back(outputs[i].value());
+            result.state()->node = node;
+            result.state()->output = at;
+            node->outputs.push_back({result.shape(), result.dtype(), result.device()});
+        }
+        outputs[i] = results[at];
     }
-    if (own_outputs.empty()) return outputs;
-    node->edges = detail::edges_out_of(own_outputs, first);
+    if (own.empty()) return outputs;
+    node->edges = detail::edges_out_of(own, first);
     node->sequence = detail::next_sequence();
-    std::vector<Tensor> results;
     std::vector<Shape> shapes;
-    for (std::size_t i = 0; i < own_outputs.size(); ++i) {
-        Tensor& result = results.emplace_back(own_outputs[i].value());
-        node->outputs.push_back({result.shape(), result.dtype(), result.device()});
-        result.state()->node = node;
-        result.state()->output = i;
-        shapes.push_back(result.shape());
-    }
-    for (Tensor& output : outputs) {
-        if (!own(output)) continue;
-        const auto known = std::ranges::find_if(own_outputs, [&](const Tensor& one) { return one.state()->node == output.state()->node && one.state()->output == output.state()->output; });
-        output = results[static_cast<std::size_t>(known - own_outputs.begin())];
-    }
+    for (const auto& output : node->outputs) shapes.push_back(output.shape);
     for (const detail::Edge& edge : node->edges)
         if (edge.leaf) kept.emplace_back(Tensor(edge.leaf));
     const std::size_t count = inputs.size(), given = outputs.size();
