@@ -23,11 +23,7 @@ void Adam::add_group(const std::vector<Tensor>& parameters, const AdamOptions& o
 
 void Adam::update(std::size_t group, const std::vector<std::vector<ops::View>>& roles, const ops::View& progress, const ops::View& guard) {
     Settings& settings = settings_[group];
-    // After an error as well: it holds the gradients.
-    const struct Release {
-        ops::MultiTensor& tensors;
-        ~Release() { tensors.release(); }
-    } release{settings.tensors};
+    const ops::ReleaseTensors release{settings.tensors};  // the gradients
     settings.tensors.set(roles);
     ops::adam_step(settings.tensors, progress, guard, settings.parameters);
 }

@@ -21,11 +21,7 @@ void SGD::add_group(const std::vector<Tensor>& parameters, const SGDOptions& opt
 
 void SGD::update(std::size_t group, const std::vector<std::vector<ops::View>>& roles, const ops::View& progress, const ops::View& guard) {
     Settings& settings = settings_[group];
-    // After an error as well: it holds the gradients.
-    const struct Release {
-        ops::MultiTensor& tensors;
-        ~Release() { tensors.release(); }
-    } release{settings.tensors};
+    const ops::ReleaseTensors release{settings.tensors};  // the gradients
     settings.tensors.set(roles);
     ops::sgd_step(settings.tensors, progress, guard, settings.parameters);
 }

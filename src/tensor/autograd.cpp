@@ -188,18 +188,6 @@ std::vector<Tensor> CustomFunction::operator()(const std::vector<Tensor>& inputs
 namespace detail {
 namespace {
 
-/// While one lives, functions of this thread record a graph.
-class Recording {
-  public:
-    Recording() : before_(std::exchange(recording, true)) {}
-    ~Recording() { recording = before_; }
-    Recording(const Recording&) = delete;
-    Recording& operator=(const Recording&) = delete;
-
-  private:
-    bool before_;
-};
-
 /// Gradients on their way to one node.
 struct Pending {
     std::shared_ptr<GradNode> node;
@@ -350,7 +338,7 @@ class Backward {
     void visit_again(GradNode& node, const std::vector<Tensor>& gradients) {
         std::vector<Tensor> outputs;
         {
-            const Recording on;
+            const FlagScope records(recording);
             outputs = node.again();
         }
         if (!request_.retain_graph) node.again = nullptr;

@@ -19,17 +19,6 @@ namespace detail {
 namespace {
 thread_local bool again = false;
 
-class Again {
-  public:
-    Again() : before_(std::exchange(again, true)) {}
-    ~Again() { again = before_; }
-    Again(const Again&) = delete;
-    Again& operator=(const Again&) = delete;
-
-  private:
-    bool before_;
-};
-
 /// What the call leads to beyond itself: results of older calls, and leaves. Each once.
 std::vector<Edge> edges_out_of(const std::vector<Tensor>& outputs, std::uint64_t first_sequence) {
     std::vector<Edge> found;
@@ -124,12 +113,12 @@ std::vector<Tensor> checkpoint(const CheckpointedFunction& function, const std::
     const std::size_t count = inputs.size(), given = outputs.size();
     // The results own the node, so it keeps no more of them than their shapes.
     node->again = [function, kept, count, given, random, shapes, places] {
-        std::vector<Tensor> again;
-        for (const detail::Unchanged& one : kept) again.push_back(one.get());
-        again.resize(count);  // the others are leaves that the function refers to
-        const detail::Again scope;
+        std::vector<Tensor> given_again;
+        for (const detail::Unchanged& one : kept) given_again.push_back(one.get());
+        given_again.resize(count);  // the others are leaves that the function refers to
+        const detail::FlagScope second(detail::again);
         const ops::RandomReplay replay(random);
-        const std::vector<Tensor> all = detail::call(function, again);
+        const std::vector<Tensor> all = detail::call(function, given_again);
         std::vector<Tensor> once;
         if (all.size() == given)
             for (const std::size_t place : places) once.push_back(all[place]);

@@ -72,6 +72,19 @@ struct GradNode {
     ~GradNode();
 };
 
+/// Sets a flag of this thread, and puts it back at the end.
+class FlagScope {
+  public:
+    explicit FlagScope(bool& flag) : flag_(flag), before_(std::exchange(flag, true)) {}
+    ~FlagScope() { flag_ = before_; }
+    FlagScope(const FlagScope&) = delete;
+    FlagScope& operator=(const FlagScope&) = delete;
+
+  private:
+    bool& flag_;
+    bool before_;
+};
+
 /// Whether a checkpointed function is called again for its gradients: what it did beside its results it must not do twice.
 bool running_again();
 

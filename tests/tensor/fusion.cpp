@@ -467,3 +467,20 @@ TEST_CASE("fusion: random programs give the same numbers with and without it") {
         for (std::size_t i = 0; i < fused.size(); ++i) CHECK(difference(fused[i], apart[i], tolerance(DType::f32, 1000)) == "");
     }
 }
+
+TEST_CASE("the gradient of an activation before a maximum pool is the tail of the convolution behind it") {
+    if (!ops::fuses()) return;
+    const Tensor x = random_tensor({2, 3, 18, 18}, 1), first = random_tensor({4, 3, 3, 3}, 2).set_requires_grad(), second = random_tensor({5, 4, 3, 3}, 3).set_requires_grad();
+    const auto backward = [&] {
+        const Tensor y = sum(conv2d(max_pool2d(relu(conv2d(x, first))), second));
+        x.device().synchronize();
+        Profiler profiler(x.device());
+        y.backward();
+        profiler.stop();
+        std::int64_t elementwise = 0;
+        for (const auto& row : profiler.rows()) elementwise += row.name == "elementwise" ? row.calls : 0;
+        return elementwise;
+    };
+    (void)backward();
+    CHECK(backward() <= 3);  // the gradient of the sum stretched, and twice added to what is there
+}

@@ -47,4 +47,10 @@ class DECLIVITY_API MultiTensor {
     std::unique_ptr<State> state_;
 };
 
+/// Lets go of the tensors at the end of a scope, after an error as well.
+struct ReleaseTensors {
+    MultiTensor& tensors;
+    ~ReleaseTensors() { tensors.release(); }
+};
+
 }  // namespace declivity::ops
