@@ -22,6 +22,7 @@
 #include <declivity/tensor/checkpoint.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
+#include <declivity/tensor/record.hpp>
 #include <declivity/tensor/tensor.hpp>
 #include <declivity/train/callbacks.hpp>
 #include <declivity/train/plot.hpp>

@@ -5,6 +5,7 @@
 
 #include <declivity/ops/expression.hpp>
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/recording.hpp>
 #include <fmt/format.h>
 
 #include "expression_node.hpp"
@@ -222,8 +223,15 @@ BatchNormFold make_fold(const View& mean, const View& variance, const View& weig
 }  // namespace
 
 BatchNormFold batch_norm_fold(const View& mean, const View& variance, const View& weight, const View& bias, double epsilon, OperandUse use) {
-    if (use == OperandUse::variable) return make_fold(mean, variance, weight, bias, epsilon);
     const FoldedBeside operands{mean, weight, bias};
+    Recorder* const recorder = Recorder::here();
+    const auto varies = [&](const View& view) { return recorder != nullptr && recorder->varies(view.buffer); };
+    if (use == OperandUse::variable || varies(variance) || std::ranges::any_of(operands, varies)) return make_fold(mean, variance, weight, bias, epsilon);
+    if (recorder != nullptr) {
+        recorder->relies_on(variance.buffer);
+        for (const View& operand : operands) recorder->relies_on(operand.buffer);
+    }
+    const RecordingPause once;
     const std::string name = fmt::format("batch_norm_fold {} {} {} {}", name_of(variance.dtype), variance.offset, variance.numel(), epsilon);
     if (const auto kept = std::static_pointer_cast<const KeptFold>(variance.buffer.kept(name)); kept && kept->serves(operands)) return kept->fold;
     const std::uint64_t version = variance.buffer.version();

@@ -5,6 +5,7 @@
 #include <string>
 
 #include <declivity/ops/view.hpp>
+#include <declivity/runtime/recording.hpp>
 #include <fmt/format.h>
 
 namespace declivity::ops {
@@ -13,7 +14,10 @@ namespace declivity::ops {
 /// (Buffer::keep). `name` says what is made, with all that it depends on beside the operand.
 template <class Make>
 View made_once(const View& operand, bool constant, const std::string& name, Make make) {
-    if (!constant) return make();
+    Recorder* const recorder = Recorder::here();
+    if (!constant || (recorder != nullptr && recorder->varies(operand.buffer))) return make();
+    if (recorder != nullptr) recorder->relies_on(operand.buffer);
+    const RecordingPause once;
     std::string key = fmt::format("{} {} {} {}", name, name_of(operand.dtype), operand.offset, operand.shape.str());
     for (int i = 0; i < operand.rank(); ++i) key += fmt::format(" {}", operand.strides[i]);
     if (const auto kept = operand.buffer.kept(key)) return *std::static_pointer_cast<const View>(kept);

@@ -7,6 +7,7 @@
 
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/interop.hpp>
+#include <declivity/runtime/recording.hpp>
 #include <fmt/format.h>
 
 namespace declivity::ops {
@@ -103,12 +104,16 @@ void MultiTensor::set(const std::vector<std::vector<View>>& lists) {
         }
         state.groups.push_back(std::move(group));
     }
+    if (Recorder* const recorder = Recorder::here())
+        for (const auto& list : lists)
+            for (const View& view : list) recorder->uses(view.buffer);
     const bool same_place = state.table_on_device && state.table_on_device.device() == *state.device;
     if (table == state.table && same_place) return;
     const std::size_t bytes = table.size() * sizeof(std::int64_t);
     state.table.clear();  // until the new one is there
-    // The old table may still be read by a pending kernel: the copy is enqueued behind it.
-    if (!same_place || state.table_on_device.size() != bytes) state.table_on_device = Buffer(*state.device, bytes);
+    const RecordingPause constant;
+    // The old table may still be read by a pending kernel: the copy is enqueued behind it. One that a recording holds stays as it is.
+    if (!same_place || state.table_on_device.size() != bytes || state.table_on_device.use_count() > 1) state.table_on_device = Buffer(*state.device, bytes);
     upload(state.table_on_device, 0, std::as_bytes(std::span(table)));
     state.table = std::move(table);
 }

@@ -9,6 +9,7 @@
 
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/process.hpp>
+#include <declivity/runtime/recording.hpp>
 #include <fmt/format.h>
 
 #include "random_launch.hpp"
@@ -21,6 +22,12 @@ namespace {
 struct Generator {
     RandomPosition position;
     View state;  // seed and base, on the device
+
+    /// As the base of another state.
+    void write_to(const View& other) const {
+        const std::array<std::uint64_t, 2> values{position.seed, position.offset};
+        fill(other.buffer, 0, sizeof values, std::as_bytes(std::span(values)));
+    }
 };
 
 /// New memory each time: calls made before keep the old seed, whenever they are launched.
@@ -30,6 +37,12 @@ void set(Generator& generator, const Device& device, const RandomPosition& posit
     upload(state.buffer, 0, std::as_bytes(std::span(values)));
     generator = {position, state};
 }
+
+/// What a recorded step draws from: the generator as it stands when the step begins.
+struct RecordedGenerator {
+    View state;
+    std::uint64_t first = 0, end = 0;  // positions before and behind the step that was recorded
+};
 
 /// Those of the process.
 struct Generators {
@@ -45,10 +58,39 @@ struct Generators {
     /// The caller holds the mutex.
     Generator& of(const Device& device) {
         Generator& generator = by_device[&device.state()];
+        const RecordingPause outside;
         if (!generator.state.buffer) set(generator, device, {seed, 0});
         return generator;
     }
 };
+
+/// While a step is recorded: from memory of its own, which each replay sets to where the generator stands then. The caller holds the mutex.
+RandomCall take_recorded(Recorder& recorder, Generators& generators, const Device& device, std::int64_t blocks) {
+    Generator& generator = generators.of(device);
+    auto& own = recorder.attached(&generator);
+    if (!own) {
+        auto made = std::make_shared<RecordedGenerator>();
+        made->first = generator.position.offset;
+        {
+            const RecordingPause outside;
+            made->state = View::make(device, DType::i64, {2});
+            generator.write_to(made->state);
+        }
+        recorder.before_replay([made, device] {
+            auto& all = Generators::instance();
+            const std::scoped_lock lock(all.mutex);
+            Generator& now = all.of(device);
+            now.write_to(made->state);
+            now.position.offset += made->end - made->first;
+        });
+        own = made;
+    }
+    auto& stream = *static_cast<RecordedGenerator*>(own.get());
+    const RandomCall call{stream.state, static_cast<std::int64_t>(generator.position.offset - stream.first)};
+    generator.position.offset += static_cast<std::uint64_t>(blocks);
+    stream.end = generator.position.offset;
+    return call;
+}
 
 thread_local RandomRecording* recording = nullptr;
 thread_local RandomReplay* replay = nullptr;
@@ -93,6 +135,7 @@ RandomCall take_random(const Device& device, DType dtype, std::int64_t count) {
         if (replay != nullptr) return replay->next(device, blocks);
         auto& generators = Generators::instance();
         const std::scoped_lock lock(generators.mutex);
+        if (Recorder* const recorder = Recorder::here()) return take_recorded(*recorder, generators, device, blocks);
         Generator& generator = generators.of(device);
         const RandomCall call{generator.state, static_cast<std::int64_t>(generator.position.offset)};
         generator.position.offset += static_cast<std::uint64_t>(blocks);

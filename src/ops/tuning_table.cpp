@@ -13,6 +13,7 @@
 #include <declivity/ops/random.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/process.hpp>
+#include <declivity/runtime/recording.hpp>
 #include <declivity/version.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -258,6 +259,7 @@ bool tunes_on_use() {
 }
 
 TuningEntry measure(const View& out, std::span<const Trial> trials) {
+    const RecordingPause once;
     switch (out.dtype) {
         case DType::f64: return measure_as<double>(out, trials, 1e-10);
         case DType::f16: return measure_as<float16>(out, trials, 1e-3);

@@ -15,6 +15,7 @@
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/process.hpp>
 #include <declivity/runtime/per_thread.hpp>
+#include <declivity/runtime/recording.hpp>
 #include <declivity/runtime/scope.hpp>
 
 #include "expression_node.hpp"
@@ -56,6 +57,7 @@ struct Value::State final : PendingReader, std::enable_shared_from_this<Value::S
     const DType dtype;
     const Shape shape;
     const std::string scope = Scope::path();  // of the call, for errors
+    const std::uint64_t recorder = Recorder::here_number();  // that was at work when it was made; what is older is no part of a recording
     std::atomic<bool> computed{false};
     View view = {};                        // when computed
     std::uint64_t version = 0;             // of its memory, then
@@ -124,6 +126,15 @@ void for_each_view(const Expression& expression, Visit&& visit) {
     if (node.kind == Kind::view) visit(node.view);
     if (node.kind == Kind::value && node.source.computed()) visit(node.source.view());
     for (const Expression& input : node.inputs) for_each_view(input, visit);
+}
+
+/// Values from before a recording are not for its kernels to compute, over and over.
+void compute_older(const Expression& expression) {
+    const std::uint64_t recorder = Recorder::here_number();
+    if (recorder == 0) return;
+    for_each_value(expression, [&](Value::State& state) {
+        if (state.recorder != recorder) state.compute();
+    });
 }
 
 /// Makes an expression one over views, and perhaps the result of one operator that is not launched yet.
@@ -262,6 +273,8 @@ void Value::State::compute() {
     declivity::detail::refuse_after_fork("a value that waits");
     const std::scoped_lock lock(values_mutex());
     if (computed.load(std::memory_order_acquire)) return;
+    std::optional<RecordingPause> outside;
+    if (Recorder::here_number() != recorder) outside.emplace();
     const ResumedScope resumed(scope);
     if (is_operator()) {
         const View out = View::make(device, dtype, shape);
@@ -287,6 +300,7 @@ bool launch_chain(const Value& value, const std::function<bool(const Expression&
     declivity::detail::refuse_after_fork("a value that waits");
     const std::scoped_lock lock(values_mutex());
     const Expression whole(value);
+    compute_older(whole);
     if (value.computed() || value.state()->is_operator() || Lowering().above_operator(whole)) return false;
     const Expression lowered = Lowering().run(whole, nullptr);
     return lowered.node()->kind != Kind::view && launch(lowered);
@@ -298,6 +312,7 @@ Expression over_views(const Expression& expression) {
     if (!has_values) return expression;
     declivity::detail::refuse_after_fork("a value that waits");
     const std::scoped_lock lock(values_mutex());
+    compute_older(expression);
     return Lowering().run(expression, nullptr);
 }
 
@@ -342,6 +357,7 @@ Value::Value(const View& view) : state_(std::make_shared<State>(view.device(), v
 Value::Value(const Expression& expression, const Device& device) : state_(std::make_shared<State>(device, expression.dtype(), expression.shape())) {
     declivity::detail::refuse_after_fork("an elementwise function");
     const std::scoped_lock lock(values_mutex());
+    compute_older(expression);
     Measure whole = measure(expression);
     for (State* largest; !fits(whole) && (largest = largest_within(expression)) != nullptr; whole = measure(expression)) largest->compute();
     state_->expression = expression;
@@ -350,6 +366,7 @@ Value::Value(const Expression& expression, const Device& device) : state_(std::m
         state_->compute();
         return;
     }
+    if (Recorder* const recorder = Recorder::here()) recorder->launch_at_end(state_);
     for_each_view(expression, [&](const View& view) { view.buffer.add_reader(state_); });
     for_each_value(expression, [&](State& state) {
         if (!state.computed.load(std::memory_order_acquire)) state.readers.push_back(state_);
@@ -367,6 +384,7 @@ Value Value::of_operator(const Device& device, DType dtype, const Shape& shape, 
         made.state_->compute();
         return made;
     }
+    if (Recorder* const recorder = Recorder::here()) recorder->launch_at_end(made.state_);
     for (const View& operand : operands) operand.buffer.add_reader(made.state_);
     waiting_operator() = made.state_;
     return made;

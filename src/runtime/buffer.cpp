@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "device_state.hpp"
+#include "recording_state.hpp"
 
 namespace declivity {
 namespace {
@@ -28,7 +29,10 @@ Event make_event(cl::Event event, const DeviceState& device) {
 
 }  // namespace
 
-Buffer::Buffer(const Device& device, std::size_t bytes, BufferUse use) : block_(device.state().pool.allocate(bytes, use)) {}
+Buffer::Buffer(const Device& device, std::size_t bytes, BufferUse use) {
+    Recorder* const recorder = use == BufferUse::compute ? Recorder::here() : nullptr;
+    block_ = recorder != nullptr && &recorder->state().step.device == &device.state() ? recorder->state().allocate(bytes) : device.state().pool.allocate(bytes, use);
+}
 
 std::size_t Buffer::size() const noexcept { return block_ ? block_->size : 0; }
 
@@ -36,6 +40,7 @@ std::uint64_t Buffer::version() const noexcept { return block_ ? block_->version
 
 void Buffer::mark_written() const noexcept {
     if (!block_ || after_fork()) return;
+    if (Recorder* const recorder = Recorder::here()) recorder->state().write(*this);
     std::map<std::string, std::shared_ptr<const void>> stale;  // freed behind the lock
     const std::lock_guard lock(block_->kept_mutex);
     block_->version.fetch_add(1);
@@ -104,6 +109,7 @@ Device Buffer::device() const {
 void upload(const Buffer& destination, std::size_t offset, std::span<const std::byte> source) {
     check_range("upload", destination, offset, source.size());
     if (source.empty()) return;
+    if (Recorder* const recorder = Recorder::here()) recorder->refuse("upload from the host");
     DeviceState& device = destination.block().device;
     device.staging.send(device.compute, destination.block(), offset, source, nullptr, nullptr);
 }
@@ -126,6 +132,7 @@ Event upload_ahead(const Buffer& destination, std::size_t offset, std::span<cons
 Event download(const Buffer& source, std::size_t offset, std::span<std::byte> destination) {
     check_range("download", source, offset, destination.size());
     if (destination.empty()) return {};
+    if (Recorder* const recorder = Recorder::here()) recorder->refuse("a read to the host");
     const Block& block = source.block();
     cl::Event done;
     block.device.submit(
@@ -163,6 +170,7 @@ void copy(const Buffer& source, std::size_t source_offset, const Buffer& destina
     if (&from.device != &to.device)
         throw DeviceError(fmt::format("copy: wants both buffers on one device, got '{}' and '{}'", from.device.info.name,
                                       to.device.info.name));
+    if (Recorder* const recorder = Recorder::here()) detail::record_copy(*recorder, source, source_offset, destination, destination_offset, bytes);
     from.device.submit({.name = "copy", .bytes = 2.0 * static_cast<double>(bytes)}, from.device.compute, [&](cl::CommandQueue& queue, cl::Event* event) {
         queue.enqueueCopyBuffer(from.memory, to.memory, from.offset + source_offset, to.offset + destination_offset, bytes, nullptr, event);
     });
@@ -175,6 +183,7 @@ void fill(const Buffer& destination, std::size_t offset, std::size_t bytes, std:
         throw ValueError(fmt::format("fill: wants a pattern of 1, 2, 4, 8 or 16 bytes that divides offset and size, got "
                                      "{} bytes for {} bytes at byte {}", unit, bytes, offset));
     if (bytes == 0) return;
+    if (Recorder* const recorder = Recorder::here()) detail::record_fill(*recorder, destination, offset, bytes, pattern);
     const Block& block = destination.block();
     block.device.submit({.name = "fill", .bytes = static_cast<double>(bytes)}, block.device.compute, [&](cl::CommandQueue& queue, cl::Event* event) {
         // The C interface, because CLHPP's takes the pattern's size from a type.
@@ -232,6 +241,7 @@ void Queue::wait_for(const Event& event) const {
     if (!event) return;
     DeviceState& device = device_.state();
     detail::refuse_after_fork("Queue::wait_for");
+    if (Recorder* const recorder = Recorder::here(); recorder != nullptr && !transfer_) recorder->refuse("to let the compute queue wait");
     const std::scoped_lock lock(device.submit_mutex);
     detail::checked("Queue::wait_for", device.info.name, [&] {
         const std::vector<cl::Event> events{event.state().event};

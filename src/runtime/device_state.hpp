@@ -20,6 +20,8 @@
 
 namespace declivity::detail {
 
+class RecordingState;
+
 struct EventState {
     cl::Event event;
     std::string device;
@@ -85,6 +87,10 @@ class DeviceState {
     /// Waits as far as the device lets: before memory is given up that a command may still use.
     static void wait_for(const cl::CommandQueue& queue) noexcept;
 
+    /// Recordings give their memory up when none is left.
+    void know(const std::shared_ptr<RecordingState>& recording);
+    void drop_recordings() noexcept;
+
     /// A command that OpenCL refused; where memory ran out, with the pool's figures.
     [[noreturn]] void throw_refused(int status, std::string_view what) const;
 
@@ -100,6 +106,10 @@ class DeviceState {
 
     std::mutex submit_mutex;  // kernel arguments and enqueueing: a cl_kernel may be set by one thread at a time
     Profilers profilers;
+
+  private:
+    std::mutex recordings_mutex_;
+    std::vector<std::weak_ptr<RecordingState>> recordings_;
 };
 
 DeviceInfo describe(cl_platform_id platform, cl_device_id device, std::string id);

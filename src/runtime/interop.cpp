@@ -7,16 +7,29 @@
 #include <fmt/format.h>
 
 #include "device_state.hpp"
+#include "recording_state.hpp"
 
 namespace declivity::interop {
 
 cl_device_id device_id(const Device& device) { return device.state().device; }
 cl_context context(const Device& device) { return device.state().context(); }
-cl_command_queue compute_queue(const Device& device) { return device.state().compute(); }
+cl_command_queue compute_queue(const Device& device) {
+    if (Recorder* const recorder = Recorder::here()) recorder->refuse("interop::compute_queue: commands that the library does not see, outside of interop::enqueue");
+    return device.state().compute();
+}
 
 RawBuffer raw(const Buffer& buffer) {
     if (!buffer) throw ValueError("interop::raw: wants a buffer, got an empty handle");
     return {buffer.block().memory(), buffer.block().offset, buffer.size()};
+}
+
+void enqueue(const Device& device, std::string_view name, std::span<const Buffer> buffers, const Commands& commands) {
+    detail::refuse_after_fork(name);
+    std::vector<RawBuffer> places;
+    for (const Buffer& buffer : buffers) places.push_back(raw(buffer));
+    if (Recorder* const recorder = Recorder::here()) detail::record_call(*recorder, device, name, buffers, commands);
+    const RecordingPause pause;  // what the function enqueues is the function's
+    commands(places);
 }
 
 Device wrap(cl_context raw_context, cl_command_queue raw_queue) {

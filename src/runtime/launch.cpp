@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include "device_state.hpp"
+#include "kernel_arguments.hpp"
+#include "recording_state.hpp"
 
 namespace declivity {
 
@@ -78,51 +80,19 @@ void check_arguments(const detail::KernelState& kernel, std::span<const Argument
     }
 }
 
-/// Whether the kernel's argument has this value since an earlier launch: setting one costs a driver more than looking.
-/// Buffers are set each time, as another one may lie where one was released.
-bool is_set(detail::KernelState& kernel, unsigned index, const Argument& argument) {
-    std::string& last = kernel.values[index];
-    const std::string_view now(static_cast<const char*>(argument.data()), argument.size());
-    if (last == now) return true;
-    last.clear();  // also when setting it should fail
-    return false;
-}
-
-/// Sets the checked arguments; the caller holds the device's lock.
+/// Sets the checked arguments; the caller holds the device's lock. Numbers that an earlier launch set are left: to look costs less
+/// than a driver. Buffers are set each time, as another one may lie where one was released.
 void set_arguments(detail::KernelState& kernel, std::span<const Argument> arguments) {
-    unsigned index = 0;
-    const auto check = [&](cl_int status) {
-        if (status != CL_SUCCESS)
-            detail::throw_status(status, fmt::format("argument {} of kernel '{}'", index, kernel.name), kernel.device->info.name);
-    };
-    const auto set = [&](const Argument& value, std::size_t size, const void* data) {
-        if (is_set(kernel, index, value)) return;
-        check(clSetKernelArg(kernel.kernel(), index, size, data));
-        kernel.values[index].assign(static_cast<const char*>(value.data()), value.size());
-    };
-    for (const Argument& argument : arguments) {
-        switch (argument.kind()) {
-            case Argument::Kind::value:
-                set(argument, argument.size(), argument.data());
-                break;
-            case Argument::Kind::local: {
-                const std::size_t size = argument.size();
-                set(Argument(size), size, nullptr);
-                break;
-            }
-            case Argument::Kind::buffer: {
-                const auto& buffer = *static_cast<const BufferArgument*>(argument.data());
-                const detail::Block& block = buffer.buffer->block();
-                const cl_mem memory = block.memory();
-                check(clSetKernelArg(kernel.kernel(), index, sizeof memory, &memory));
-                ++index;
-                const cl_long offset = static_cast<cl_long>(block.offset / buffer.element_size) + buffer.offset;
-                set(Argument(offset), sizeof offset, &offset);
-                break;
-            }
-        }
-        ++index;
-    }
+    detail::for_each_argument(arguments, [&](unsigned index, Argument::Kind kind, std::size_t size, const void* data) {
+        const auto set = [&] { detail::set_argument(kernel, kernel.kernel(), kernel.device->info.name, index, size, data); };
+        if (kind == Argument::Kind::buffer) return set();
+        std::string& last = kernel.values[index];
+        const std::string_view now = data != nullptr ? std::string_view(static_cast<const char*>(data), size) : std::string_view(reinterpret_cast<const char*>(&size), sizeof size);
+        if (last == now) return;
+        last.clear();  // also when setting it should fail
+        set();
+        last.assign(now);
+    });
 }
 
 }  // namespace
@@ -137,6 +107,7 @@ void launch(const Kernel& kernel, const Range& range, std::span<const Argument> 
     detail::refuse_at_exit(state.name);
     check_range(state, range);
     check_arguments(state, arguments);
+    if (Recorder* const recorder = Recorder::here()) detail::record_launch(*recorder, state, range, arguments);
     state.device->submit({.name = state.name, .range = &range}, state.device->compute, [&](cl::CommandQueue& queue, cl::Event* event) {
         set_arguments(state, arguments);
         queue.enqueueNDRangeKernel(state.kernel, cl::NullRange, ndrange(range.global),

@@ -11,6 +11,7 @@
 #include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 
+#include "arena.hpp"
 #include "device_state.hpp"
 
 namespace declivity::detail {
@@ -58,7 +59,8 @@ Block::~Block() {
         let_go(readers_done);
         return;
     }
-    if (slab != nullptr) device.pool.release(*this);
+    if (arena) arena->release(*this);
+    else if (slab != nullptr) device.pool.release(*this);
 }
 
 MemoryPool::MemoryPool(DeviceState& device)
@@ -67,12 +69,16 @@ MemoryPool::MemoryPool(DeviceState& device)
       limit_(limit_from_environment()),
       exact_(exact_from_environment()) {}
 
+std::size_t MemoryPool::reserved_for(std::size_t bytes) const {
+    // In exact mode a checker must see the first byte past the end; a cl_mem of no bytes does not exist.
+    return exact_ ? std::max<std::size_t>(bytes, 1) : round_up(std::max<std::size_t>(bytes, 1), alignment_);
+}
+
 std::shared_ptr<Block> MemoryPool::allocate(std::size_t bytes, BufferUse use) {
     refuse_after_fork("allocation");
     std::unique_lock lock(mutex_);
     if (bytes > largest()) throw_exhausted(bytes);
-    // In exact mode a checker must see the first byte past the end; a cl_mem of no bytes does not exist.
-    const std::size_t reserved = exact_ ? std::max<std::size_t>(bytes, 1) : round_up(std::max<std::size_t>(bytes, 1), alignment_);
+    const std::size_t reserved = reserved_for(bytes);
     std::shared_ptr<Block> block;
     if (use == BufferUse::transfer) block = take_transfer(bytes, reserved);
     if (!block) block = take(bytes, reserved);
@@ -80,6 +86,7 @@ std::shared_ptr<Block> MemoryPool::allocate(std::size_t bytes, BufferUse use) {
     if (!block) {
         // Kernels that are still pending may hold what was released: only a finished queue frees it for real.
         lock.unlock();
+        device_.drop_recordings();
         device_.finish();
         lock.lock();
         release_cached_locked();
@@ -95,17 +102,11 @@ std::shared_ptr<Block> MemoryPool::allocate(std::size_t bytes, BufferUse use) {
 }
 
 std::shared_ptr<Block> MemoryPool::take(std::size_t bytes, std::size_t reserved) {
-    auto found = free_.lower_bound(Free{reserved, nullptr, 0, 0});
-    if (found == free_.end() || (exact_ && found->size != reserved)) return nullptr;
-    const Free part = *found;
-    Slab& slab = *part.slab;
-    auto block = block_in(slab, part.offset, bytes);  // which may fail, so it comes first
-    free_.erase(found);
-    if (part.size > reserved) {
-        slab.parts[part.offset + reserved] = {part.size - reserved, true};
-        free_.insert({part.size - reserved, &slab, part.offset + reserved, part.slab_number});
-    }
-    slab.parts[part.offset] = {reserved, false, Scope::path()};
+    const FreeParts::Part* const part = free_.find(reserved, exact_);
+    if (part == nullptr) return nullptr;
+    Slab& slab = *part->slab;
+    auto block = block_in(slab, part->offset, bytes);  // which may fail, so it comes first
+    free_.take(*part, reserved, Scope::path());
     block->slab = &slab;
     block->reserved = reserved;
     return block;
@@ -145,11 +146,9 @@ bool MemoryPool::grow(std::size_t reserved) {
                 auto slab = std::make_unique<Slab>();
                 slab->memory = std::move(memory);
                 slab->size = size;
-                slab->parts[0] = {size, true};
-                const std::uint64_t number = next_slab_++;
-                free_.insert({size, slab.get(), 0, number});
-                Slab* key = slab.get();
-                slabs_.emplace(key, std::pair{number, std::move(slab)});
+                slab->number = next_slab_++;
+                free_.add(*slab);
+                slabs_.emplace(slab->number, std::move(slab));
                 total_ += size;
                 return true;
             }
@@ -195,7 +194,7 @@ void MemoryPool::release(Block& block) noexcept {
         if (block.use == BufferUse::transfer && !exact_) {
             transfer_cache_.push_back({block.slab, block.offset, block.reserved, std::move(readers_done)});
         } else {
-            give_part_back(*block.slab, block.offset);
+            free_.give_back(*block.slab, block.offset);
             if (exact_) release_cached_locked();  // OpenCL itself keeps the memory until pending kernels have run
         }
     } catch (...) {
@@ -203,32 +202,10 @@ void MemoryPool::release(Block& block) noexcept {
     }
 }
 
-void MemoryPool::give_part_back(Slab& slab, std::size_t offset) {
-    const std::uint64_t number = slabs_.at(&slab).first;
-    auto part = slab.parts.find(offset);
-    part->second.free = true;
-    const auto next = std::next(part);
-    if (next != slab.parts.end() && next->second.free) {
-        free_.erase({next->second.size, &slab, next->first, number});
-        part->second.size += next->second.size;
-        slab.parts.erase(next);
-    }
-    if (part != slab.parts.begin()) {
-        const auto previous = std::prev(part);
-        if (previous->second.free) {
-            free_.erase({previous->second.size, &slab, previous->first, number});
-            previous->second.size += part->second.size;
-            slab.parts.erase(part);
-            part = previous;
-        }
-    }
-    free_.insert({part->second.size, &slab, part->first, number});
-}
-
 std::vector<ScopeMemory> MemoryPool::by_scope_locked() const {
     std::map<std::string_view, ScopeMemory> sums;
-    for (const auto& [key, slab] : slabs_)
-        for (const auto& [offset, part] : slab.second->parts) {
+    for (const auto& [number, slab] : slabs_)
+        for (const auto& [offset, part] : slab->parts) {
             if (part.free) continue;
             ScopeMemory& sum = sums[part.scope];
             sum.bytes += part.size;
@@ -255,6 +232,7 @@ std::vector<ScopeMemory> MemoryPool::by_scope() const {
 }
 
 void MemoryPool::move_to_scope(const Block& block, std::string_view scope) {
+    if (block.arena) return;  // it counts as the recording's
     const std::scoped_lock lock(mutex_);
     block.slab->parts.at(block.offset).scope = scope;
 }
@@ -286,12 +264,12 @@ void MemoryPool::release_cached_locked() {
             if (part.readers_done() != nullptr) part.readers_done.wait();
             else device_.compute.finish();
         });
-        give_part_back(*part.slab, part.offset);
+        free_.give_back(*part.slab, part.offset);
     }
     for (auto slab = slabs_.begin(); slab != slabs_.end();) {
-        const Slab& one = *slab->second.second;
+        const Slab& one = *slab->second;
         if (one.parts.size() == 1 && one.parts.begin()->second.free) {
-            free_.erase({one.size, slab->first, 0, slab->second.first});
+            free_.remove(one);
             total_ -= one.size;
             slab = slabs_.erase(slab);
         } else {

@@ -8,32 +8,20 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
 #include <declivity/runtime/buffer.hpp>
 
 #include "opencl.hpp"
+#include "slabs.hpp"
 
 namespace declivity::detail {
 
+class Arena;
 class DeviceState;
 class MemoryPool;
-
-/// One cl_mem, cut into parts. `parts` covers it without gaps.
-struct Slab {
-    cl::Buffer memory;
-    std::size_t size = 0;
-    struct Part {
-        std::size_t size = 0;
-        bool free = true;
-        std::string scope = {};  // in which it was handed out
-    };
-    std::map<std::size_t, Part> parts;  // by offset
-};
 
 /// What a Buffer stands for: a part of a slab, or memory of a stranger (slab == nullptr).
 struct Block {
@@ -49,6 +37,7 @@ struct Block {
     std::size_t offset;
     std::size_t size;               // as asked for
     std::size_t reserved = 0;       // as taken from the slab
+    std::shared_ptr<Arena> arena;   // whose slab it is; null: the pool's
     BufferUse use = BufferUse::compute;
     cl::Event readers_done;         // for transfer blocks: what the copy queue must wait for before writing
     std::atomic<std::uint64_t> version{0};
@@ -76,19 +65,12 @@ class MemoryPool {
     void move_to_scope(const Block& block, std::string_view scope);
     void reset_peak();
     void release_cached();
+    /// How many bytes of a slab a block takes.
+    [[nodiscard]] std::size_t reserved_for(std::size_t bytes) const;
+    /// Whether each block is memory of its own, for checkers (DECLIVITY_POOL=exact).
+    [[nodiscard]] bool exact() const noexcept { return exact_; }
 
   private:
-    struct Free {
-        std::size_t size;
-        Slab* slab;
-        std::size_t offset;
-        // Addresses do not order the slabs: equal runs must pick equal parts, so slabs are ordered by their number.
-        std::uint64_t slab_number;
-        bool operator<(const Free& other) const {
-            return std::tie(size, slab_number, offset) < std::tie(other.size, other.slab_number, other.offset);
-        }
-    };
-
     std::shared_ptr<Block> take(std::size_t bytes, std::size_t reserved);
     std::shared_ptr<Block> take_transfer(std::size_t bytes, std::size_t reserved);
     /// A block that gives nothing back yet.
@@ -96,7 +78,6 @@ class MemoryPool {
     bool grow(std::size_t reserved);
     cl::Buffer device_memory(std::size_t bytes) const;
     std::size_t largest() const;
-    void give_part_back(Slab& slab, std::size_t offset);
     void release_cached_locked();
     std::vector<ScopeMemory> by_scope_locked() const;
     [[noreturn]] void throw_exhausted(std::size_t bytes) const;
@@ -104,8 +85,8 @@ class MemoryPool {
 
     DeviceState& device_;
     mutable std::mutex mutex_;
-    std::map<Slab*, std::pair<std::uint64_t, std::unique_ptr<Slab>>> slabs_;
-    std::set<Free> free_;
+    std::map<std::uint64_t, std::unique_ptr<Slab>> slabs_;  // by number
+    FreeParts free_;
     // Parts that the copy queue wrote: kept apart with the event after which the copy queue may write them again.
     struct TransferPart {
         Slab* slab;

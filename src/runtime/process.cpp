@@ -43,6 +43,8 @@ void refuse_at_exit(std::string_view doing) {
                                   "before main() ends. What is computed can be read still", doing));
 }
 
+bool at_exit() noexcept { return ending.load(std::memory_order_relaxed); }
+
 void watch_exit() {
     static std::once_flag once;
     std::call_once(once, [] { std::atexit([] { ending.store(true, std::memory_order_relaxed); }); });

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "backward.hpp"
+#include "step_notes.hpp"
 #include "tensor_state.hpp"
 
 namespace declivity {
@@ -410,7 +411,7 @@ class Backward {
             apply_hooks(leaf->hooks, gradient);
             if (const auto found = captured_leaves_.find(leaf.get()); found != captured_leaves_.end())
                 for (const std::size_t input : found->second) captured_[input] = gradient;
-            if (request_.accumulate) accumulate(*leaf, std::move(gradient));
+            if (request_.accumulate) accumulate(leaf, std::move(gradient));
         }
         for (std::size_t i = 0; i < captured_.size(); ++i)
             if (!captured_[i].defined() && !request_.allow_unused)
@@ -418,7 +419,12 @@ class Backward {
         return captured_;
     }
 
-    void accumulate(TensorState& leaf, Tensor gradient) {
+    void accumulate(const std::shared_ptr<TensorState>& state, Tensor gradient) {
+        TensorState& leaf = *state;
+        if (auto* const notes = StepNotes::here()) {
+            notes->reads_grad(state);
+            notes->writes_grad(state);
+        }
         if (leaf.grad.defined()) {
             if (request_.create_graph) leaf.grad = leaf.grad + gradient;
             else leaf.grad.add_(gradient);

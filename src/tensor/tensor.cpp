@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "backward.hpp"
+#include "step_notes.hpp"
 #include "tensor_state.hpp"
 
 namespace declivity {
@@ -25,6 +26,13 @@ std::optional<Device>& default_slot() {
 detail::TensorState& checked_state(const std::shared_ptr<detail::TensorState>& state, std::string_view function) {
     if (!state) throw ValueError(fmt::format("{}: wants a tensor, got an undefined one", function));
     return *state;
+}
+
+/// A recorded step must know whose elements it works on.
+const ops::Value& used_value(const std::shared_ptr<detail::TensorState>& state, std::string_view function) {
+    const ops::Value& value = checked_state(state, function).value;
+    if (auto* const notes = detail::StepNotes::here()) notes->uses(state);
+    return value;
 }
 
 /// A tensor may be written in place when no graph is being recorded for it.
@@ -78,12 +86,12 @@ Device Tensor::device() const { return checked_state(state_, "device").value.dev
 std::int64_t Tensor::size(std::int64_t axis) const { return shape()[normalize_axis("size", axis, rank())]; }
 
 const ops::View& Tensor::view() const {
-    const ops::View& view = checked_state(state_, "view").value.view();
+    const ops::View& view = used_value(state_, "view").view();
     view.buffer.launch_readers();
     return view;
 }
-ops::View Tensor::dense_view() const { return ops::dense_copy_if_needed(checked_state(state_, "dense_view").value.view()); }
-const ops::Value& Tensor::value() const { return checked_state(state_, "value").value; }
+ops::View Tensor::dense_view() const { return ops::dense_copy_if_needed(used_value(state_, "dense_view").view()); }
+const ops::Value& Tensor::value() const { return used_value(state_, "value"); }
 
 void Tensor::read_bytes(std::string_view function, std::span<std::byte> bytes, DType dtype) const {
     const ops::Value& from = checked_state(state_, function).value;
@@ -110,7 +118,7 @@ Tensor Tensor::to(const Device& target) const {
 }
 
 Tensor Tensor::to(DType target) const {
-    const ops::Value& from = checked_state(state_, "to").value;
+    const ops::Value& from = used_value(state_, "to");
     if (from.dtype() == target) return *this;
     const ops::Value converted(ops::Expression::cast(from, target), from.device());
     if (!is_floating(target)) return Tensor(converted);
@@ -120,7 +128,7 @@ Tensor Tensor::to(DType target) const {
 }
 
 Tensor Tensor::clone() const {
-    const ops::View& from = checked_state(state_, "clone").value.view();
+    const ops::View& from = used_value(state_, "clone").view();
     const ops::View out = ops::View::make(from.device(), from.dtype, from.shape);
     ops::copy(from, out);
     return Tensor(out);
@@ -143,7 +151,11 @@ Tensor& Tensor::set_requires_grad(bool wanted) {
 }
 
 bool Tensor::is_leaf() const { return checked_state(state_, "is_leaf").node == nullptr; }
-Tensor Tensor::grad() const { return checked_state(state_, "grad").grad; }
+Tensor Tensor::grad() const {
+    const Tensor& gradient = checked_state(state_, "grad").grad;
+    if (auto* const notes = detail::StepNotes::here()) notes->reads_grad(state_);
+    return gradient;
+}
 
 void Tensor::set_grad(const Tensor& gradient) {
     auto& state = checked_state(state_, "set_grad");
@@ -151,10 +163,15 @@ void Tensor::set_grad(const Tensor& gradient) {
         ops::require_shape("set_grad", "the gradient", gradient.view(), shape());
         ops::require_alike("set_grad", "gradient", gradient.view(), "tensor", view());
     }
+    if (auto* const notes = detail::StepNotes::here()) notes->writes_grad(state_);
     state.grad = gradient;
 }
 
-void Tensor::zero_grad() { checked_state(state_, "zero_grad").grad = {}; }
+void Tensor::zero_grad() {
+    auto& state = checked_state(state_, "zero_grad");
+    if (auto* const notes = detail::StepNotes::here()) notes->writes_grad(state_);
+    state.grad = {};
+}
 
 void Tensor::backward(const Tensor& gradient, bool retain_graph) const {
     detail::run_backward({.outputs = {*this}, .gradients = {gradient}, .inputs = {}, .retain_graph = retain_graph});
@@ -162,6 +179,7 @@ void Tensor::backward(const Tensor& gradient, bool retain_graph) const {
 
 Tensor Tensor::detach() const {
     const auto& state = checked_state(state_, "detach");
+    if (auto* const notes = detail::StepNotes::here()) notes->uses(state_);
     return Tensor(std::make_shared<detail::TensorState>(detail::TensorState{.value = state.value}));
 }
 
@@ -184,12 +202,17 @@ void Tensor::remove_hook(int number) {
 
 // ---- in place
 
-void Tensor::mark_written() const { checked_state(state_, "mark_written").value.view().buffer.mark_written(); }
+void Tensor::mark_written() const { used_value(state_, "mark_written").view().buffer.mark_written(); }
 
 void Tensor::assign(const Tensor& other) {
     auto& state = checked_state(state_, "assign");
     if (state.node) throw ValueError(fmt::format("assign: wants a leaf, got the result of {}", state.node->name));
     const auto& from = checked_state(other.state_, "assign");
+    if (auto* const notes = detail::StepNotes::here()) {
+        notes->uses(state_);
+        notes->uses(other.state_);
+        notes->writes_grad(state_);
+    }
     state.value = from.value;
     state.grad = {};
 }

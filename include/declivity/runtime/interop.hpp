@@ -7,6 +7,8 @@
 #endif
 #include <CL/cl.h>
 
+#include <functional>
+#include <span>
 #include <string_view>
 
 #include <declivity/runtime/buffer.hpp>
@@ -27,6 +29,13 @@ DECLIVITY_API cl_device_id device_id(const Device& device);
 DECLIVITY_API cl_context context(const Device& device);
 DECLIVITY_API cl_command_queue compute_queue(const Device& device);
 DECLIVITY_API RawBuffer raw(const Buffer& buffer);
+
+/// Enqueues commands of its own to compute_queue(), which work on these buffers.
+using Commands = std::function<void(std::span<const RawBuffer> buffers)>;
+
+/// Calls `commands` with where the buffers lie. While this thread records (runtime/recording.hpp), the function is kept and called at each replay, when
+/// the buffers may lie elsewhere: it must hold no memory of the step, nor take compute_queue() anywhere else.
+DECLIVITY_API void enqueue(const Device& device, std::string_view name, std::span<const Buffer> buffers, const Commands& commands);
 
 /// A Device over a context and an in-order queue of yours (both are retained). Two calls with the same queue give
 /// the same Device.

@@ -21,6 +21,8 @@ void watch_forks();
 /// To be called before kernels are compiled or launched: drivers compile at either.
 /// @throws DeviceError when static objects that are older than the first use of a device are being destroyed
 void refuse_at_exit(std::string_view doing);
+/// Whether that is so.
+bool at_exit() noexcept;
 /// To be called when drivers are loaded: what they keep in static storage is gone when this process has ended so far.
 void watch_exit();
 }  // namespace detail

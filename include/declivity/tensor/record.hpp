@@ -1,0 +1,115 @@
+// Floor 3. Recorded steps: a function of tensors that is called once, and from then on enqueued as a list of commands.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <declivity/runtime/recording.hpp>
+#include <declivity/tensor/tensor.hpp>
+
+namespace declivity {
+
+/// From inputs to results.
+using Step = std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs)>;
+
+struct RecordOptions {
+    /// What becomes of a step that cannot be recorded, or is called with inputs of another shape or type than those it was recorded with:
+    /// an error, or a plain call.
+    WhenRefused when_refused = WhenRefused::fail;
+    /// So many calls are recorded, one after the other, before the next one is a replay; if their commands differ, none ever is. 1 takes it
+    /// on trust that the step does the same each time; more find out about a step that counts its calls.
+    int recordings = 1;
+    /// Of the step; that of the first input if there is one, else the default device, when not set.
+    std::optional<Device> device = {};
+};
+
+/// A step, and what it came to when it was called: its kernels with their arguments set, in memory of their own.
+///
+/// The first call runs the function. Calls with inputs of the same shapes and types enqueue its commands again: kernels read the new inputs, and
+/// write what the first call wrote, so the results are the same tensors each time, with other elements. Random numbers go on as they would in plain
+/// calls, and the elements are those of plain calls to the bit. The function itself is not called: what it does beside launching
+/// (a counter, a print) happens once.
+///
+/// A step works on tensors that outlive it: parameters, running statistics, an optimizer's moments, whatever is written in place. What a
+/// variable of C++ is to carry from one call to the next must be written in place, too (copy_, add_).
+/// Gradients that a step leaves in leaves are those after each call.
+///
+/// The function is called again, and recorded anew, when a tensor that it used was given other elements by assign(), now requires a gradient or no
+/// longer does, or has a gradient other than the one that the step added to, when weights that kernels were prepared for were written, and when the
+/// device had run out of memory and the recording had given up its own.
+///
+/// What cannot be recorded: to read elements (item, to_vector, print), to make tensors of host data, to take tensors to another device,
+/// results and inputs that require a gradient.
+///
+/// Movable; calls of one object from several threads wait for each other.
+class DECLIVITY_API Recorded {
+  public:
+    explicit Recorded(Step step, const RecordOptions& options = {});
+    ~Recorded();
+    Recorded(Recorded&&) noexcept;
+    Recorded& operator=(Recorded&&) noexcept;
+
+    /// @throws Unsupported in the middle of a first call, saying what cannot be recorded; ShapeError or TypeError for inputs unlike those
+    /// recorded; both not with WhenRefused::run. ValueError when the number of inputs changes; whatever the step throws
+    std::vector<Tensor> operator()(const std::vector<Tensor>& inputs);
+
+    /// Whether calls with the inputs of the last recording are replays.
+    [[nodiscard]] bool replays() const;
+    /// Calls that were replays.
+    [[nodiscard]] std::int64_t replayed() const;
+    /// Why calls are plain ones, in words; empty while they are not.
+    [[nodiscard]] std::string refused() const;
+    /// The commands; empty before the first call, and where it was refused.
+    [[nodiscard]] Recording recording() const;
+    /// Forgets all: the next call records. For a step that would do something else now, such as one of a module between train() and eval().
+    void reset();
+
+  private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+/// A step without inputs and results, called as `step()`.
+class DECLIVITY_API RecordedAction : public Recorded {
+  public:
+    using Recorded::Recorded;
+    void operator()() { Recorded::operator()({}); }
+};
+
+/// A step from one tensor to one, called as `y = step(x)`.
+class DECLIVITY_API RecordedFunction : public Recorded {
+  public:
+    using Recorded::Recorded;
+    Tensor operator()(const Tensor& x) { return Recorded::operator()({x}).at(0); }
+};
+
+/// Of a function of several tensors, of one (such as a module in evaluation mode), or of none:
+///
+///     auto step = record([&] {
+///         optimizer.zero_grad();
+///         cross_entropy(model(x), labels).backward();
+///         optimizer.step();
+///     });
+///     for (int i = 0; i < 1000; ++i) step();
+///
+/// Nothing is called yet.
+template <class Function>
+auto record(Function step, const RecordOptions& options = {}) {
+    if constexpr (std::is_invocable_r_v<std::vector<Tensor>, Function&, const std::vector<Tensor>&>) {
+        return Recorded(std::move(step), options);
+    } else if constexpr (std::is_invocable_v<Function&>) {
+        return RecordedAction([step = std::move(step)](const std::vector<Tensor>&) mutable { return step(), std::vector<Tensor>{}; }, options);
+    } else {
+        static_assert(std::is_invocable_r_v<Tensor, Function&, const Tensor&>, "record: wants a function of no tensors, of one, or of a vector of them");
+        return RecordedFunction([step = std::move(step)](const std::vector<Tensor>& in) mutable { return std::vector{Tensor(step(in.at(0)))}; }, options);
+    }
+}
+
+}  // namespace declivity

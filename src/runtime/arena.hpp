@@ -1,0 +1,43 @@
+// Floor 1, private. The memory of a recording: taken from the pool in chunks, and never given to anybody else.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+#include "memory_pool.hpp"
+
+namespace declivity::detail {
+
+/// What its blocks let go of it hands out again, as the pool does. Held by the recording and by its blocks; the chunks go
+/// back to the pool when all of them are gone. Thread-safe.
+class Arena : public std::enable_shared_from_this<Arena> {
+  public:
+    explicit Arena(DeviceState& device) : device_(device) {}
+    Arena(const Arena&) = delete;
+    Arena& operator=(const Arena&) = delete;
+
+    /// @throws OutOfMemory
+    std::shared_ptr<Block> allocate(std::size_t bytes);
+    void release(const Block& block) noexcept;
+    /// Bytes of all chunks.
+    [[nodiscard]] std::uint64_t size() const;
+
+  private:
+    struct Chunk {
+        std::shared_ptr<Block> block;
+        std::unique_ptr<Slab> slab;
+    };
+    void grow(std::size_t reserved);
+
+    DeviceState& device_;
+    mutable std::mutex mutex_;
+    FreeParts free_;
+    std::vector<Chunk> chunks_;
+    std::uint64_t total_ = 0;
+};
+
+}  // namespace declivity::detail

@@ -1,0 +1,38 @@
+// Floor 1, private. A launch's arguments as the driver wants them.
+#pragma once
+
+#include <span>
+
+#include <declivity/runtime/launch.hpp>
+#include <fmt/format.h>
+
+#include "memory_pool.hpp"
+#include "program_cache.hpp"
+
+namespace declivity::detail {
+
+/// Calls set(index, kind, size, data) for each; a buffer is two, memory and offset, of which the second is a value. The data of local
+/// memory are null.
+template <class Set>
+void for_each_argument(std::span<const Argument> arguments, Set&& set) {
+    unsigned index = 0;
+    for (const Argument& argument : arguments) {
+        if (argument.kind() == Argument::Kind::buffer) {
+            const auto& buffer = *static_cast<const BufferArgument*>(argument.data());
+            const Block& block = buffer.buffer->block();
+            const cl_mem memory = block.memory();
+            const cl_long offset = static_cast<cl_long>(block.offset / buffer.element_size) + buffer.offset;
+            set(index++, Argument::Kind::buffer, sizeof memory, static_cast<const void*>(&memory));
+            set(index++, Argument::Kind::value, sizeof offset, static_cast<const void*>(&offset));
+        } else {
+            set(index++, argument.kind(), argument.size(), argument.kind() == Argument::Kind::local ? nullptr : argument.data());
+        }
+    }
+}
+
+inline void set_argument(const KernelState& kernel, cl_kernel of, const std::string& device, unsigned index, std::size_t size, const void* data) {
+    const cl_int status = clSetKernelArg(of, index, size, data);
+    if (status != CL_SUCCESS) throw_status(status, fmt::format("argument {} of kernel '{}'", index, kernel.name), device);
+}
+
+}  // namespace declivity::detail

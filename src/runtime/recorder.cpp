@@ -1,0 +1,201 @@
+// What a thread enqueues, on its way into a Recording.
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+#include "device_state.hpp"
+#include "kernel_arguments.hpp"
+#include "recording_state.hpp"
+
+namespace declivity {
+namespace {
+
+thread_local Recorder* here = nullptr;
+
+}  // namespace
+
+namespace detail {
+namespace {
+
+std::uint64_t next_number() {
+    static std::atomic<std::uint64_t> last{0};
+    return ++last;
+}
+
+cl::Kernel own_kernel(const KernelState& kernel) {
+    return checked("make a kernel to record", kernel.device->info.name, [&] {
+        cl_program program = nullptr;
+        cl_int status = clGetKernelInfo(kernel.kernel(), CL_KERNEL_PROGRAM, sizeof program, static_cast<void*>(&program), nullptr);
+        if (status != CL_SUCCESS) throw cl::Error(status, "clGetKernelInfo");
+        cl_kernel made = clCreateKernel(program, kernel.name.c_str(), &status);
+        if (status != CL_SUCCESS) throw cl::Error(status, "clCreateKernel");
+        return cl::Kernel(made);
+    });
+}
+
+}  // namespace
+
+RecorderState::RecorderState(DeviceState& on, std::vector<Buffer> with, WhenRefused when)
+    : step(on), number(next_number()), when_refused(when) {
+    step.arena = std::make_shared<Arena>(on);
+    step.input_uses.resize(with.size());
+    step.inputs = std::move(with);
+    for (const Buffer& input : step.inputs) {
+        if (!input) throw ValueError("Recorder: wants inputs with memory, got an empty handle");
+        require_device(input.block().device, "an input");
+        step.input_bytes.push_back(input.size());
+        step.misalignments.push_back(input.block().offset % kInputAlignment);
+    }
+}
+
+void RecorderState::require_device(const DeviceState& device, std::string_view name) const {
+    if (&device != &step.device) throw DeviceError(fmt::format("Recorder: wants {} on '{}', got one on '{}'", name, step.device.info.name, device.info.name));
+}
+
+interop::RawBuffer RecorderState::use(const Buffer& buffer, unsigned argument, std::size_t element_size, std::int64_t offset) {
+    const Block& block = buffer.block();
+    const auto input = std::ranges::find(step.inputs, buffer);
+    if (input != step.inputs.end()) step.input_uses[static_cast<std::size_t>(input - step.inputs.begin())].push_back({step.commands.size(), argument, element_size, offset});
+    else if (!is_own(block)) step.held.try_emplace(&block, buffer);
+    return {block.memory(), block.offset + static_cast<std::size_t>(offset) * element_size, block.size};
+}
+
+void RecorderState::mix(const void* data, std::size_t bytes) {
+    for (const auto* byte = static_cast<const unsigned char*>(data); bytes > 0; --bytes, ++byte) step.fingerprint = (step.fingerprint ^ *byte) * 1099511628211ULL;
+}
+
+void RecorderState::add(RecordedCommand&& command) {
+    mix(command.name.data(), command.name.size());
+    command.scope = Scope::path();
+    command.run = current_operator();
+    step.commands.push_back(std::move(command));
+}
+
+std::shared_ptr<Block> RecorderState::allocate(std::size_t bytes) {
+    auto block = step.arena->allocate(bytes);
+    step.own.push_back(block);
+    return block;
+}
+
+void RecorderState::write(const Buffer& buffer) {
+    if (!is_own(buffer.block())) step.written.try_emplace(&buffer.block(), buffer);
+}
+
+void record_launch(Recorder& recorder, const KernelState& kernel, const Range& range, std::span<const Argument> arguments) {
+    RecorderState& state = recorder.state();
+    if (kernel.device != &state.step.device) return recorder.refuse(fmt::format("launch of '{}' on '{}', another device", kernel.name, kernel.device->info.name));
+    RecordedKernel recorded{own_kernel(kernel), range};
+    state.mix(range.global.data(), sizeof(std::size_t) * range.global.size());
+    state.mix(range.local.data(), sizeof(std::size_t) * range.local.size());
+    for_each_argument(arguments, [&](unsigned index, Argument::Kind, std::size_t size, const void* data) {
+        set_argument(kernel, recorded.kernel(), kernel.device->info.name, index, size, data);
+    });
+    unsigned index = 0;
+    for (const Argument& argument : arguments) {
+        if (argument.kind() == Argument::Kind::buffer) {
+            const auto& buffer = *static_cast<const BufferArgument*>(argument.data());
+            state.use(*buffer.buffer, index++, buffer.element_size, buffer.offset);
+        } else {
+            const std::size_t size = argument.size();
+            state.mix(&size, sizeof size);
+            if (argument.kind() == Argument::Kind::value) state.mix(argument.data(), size);
+        }
+        ++index;
+    }
+    state.add({.what = std::move(recorded), .name = kernel.name});
+}
+
+void record_copy(Recorder& recorder, const Buffer& from, std::size_t from_offset, const Buffer& to, std::size_t to_offset, std::size_t bytes) {
+    RecorderState& state = recorder.state();
+    if (&from.block().device != &state.step.device) return recorder.refuse("copy: on another device");
+    const RecordedCopy copy{state.use(from, 0, 1, static_cast<std::int64_t>(from_offset)), state.use(to, 1, 1, static_cast<std::int64_t>(to_offset)), bytes};
+    state.mix(&bytes, sizeof bytes);
+    state.add({.what = copy, .name = "copy", .bytes = 2.0 * static_cast<double>(bytes)});
+}
+
+void record_fill(Recorder& recorder, const Buffer& to, std::size_t offset, std::size_t bytes, std::span<const std::byte> pattern) {
+    RecorderState& state = recorder.state();
+    if (&to.block().device != &state.step.device) return recorder.refuse("fill: on another device");
+    RecordedFill fill{state.use(to, 0, 1, static_cast<std::int64_t>(offset)), bytes, pattern.size(), {}};
+    std::ranges::copy(pattern, fill.pattern.begin());
+    state.mix(pattern.data(), pattern.size());
+    state.mix(&bytes, sizeof bytes);
+    state.add({.what = fill, .name = "fill", .bytes = static_cast<double>(bytes)});
+}
+
+void record_call(Recorder& recorder, const Device& device, std::string_view name, std::span<const Buffer> buffers, const interop::Commands& commands) {
+    RecorderState& state = recorder.state();
+    if (&device.state() != &state.step.device) return recorder.refuse(fmt::format("{}: on another device", name));
+    RecordedCall call{commands, {}};
+    for (std::size_t i = 0; i < buffers.size(); ++i) call.buffers.push_back(state.use(buffers[i], static_cast<unsigned>(i), 1, 0));
+    state.add({.what = std::move(call), .name = std::string(name)});
+}
+
+}  // namespace detail
+
+Recorder::Recorder(const Device& device, std::vector<Buffer> inputs, WhenRefused when_refused) {
+    detail::refuse_after_fork("Recorder");
+    if (declivity::here != nullptr) throw ValueError("Recorder: wants a thread that does not record yet, got one that does");
+    state_ = std::make_unique<detail::RecorderState>(device.state(), std::move(inputs), when_refused);
+    declivity::here = this;
+}
+
+Recorder::~Recorder() {
+    if (declivity::here == this) declivity::here = nullptr;
+}
+
+Recorder* Recorder::here() noexcept { return declivity::here; }
+std::uint64_t Recorder::here_number() noexcept { return declivity::here == nullptr ? 0 : declivity::here->state().number; }
+const std::string& Recorder::refused() const { return state_->refused; }
+
+Recording Recorder::finish() {
+    if (declivity::here == this) {
+        // Launching may make values of its own.
+        for (std::size_t i = 0; i < state_->at_end.size(); ++i)
+            if (const auto value = state_->at_end[i].lock()) value->launch();
+    }
+    if (declivity::here != this) return {};  // something was refused
+    declivity::here = nullptr;
+    auto& step = state_->step;
+    std::erase_if(step.own, [](const auto& block) { return block.expired(); });
+    detail::DeviceState& device = step.device;
+    auto recording = std::make_shared<detail::RecordingState>(std::move(step));
+    device.know(recording);
+    return Recording(std::move(recording));
+}
+
+void Recorder::refuse(const std::string& what) {
+    state_->refused = what;
+    if (state_->when_refused == WhenRefused::fail)
+        throw Unsupported(fmt::format("{}: cannot be recorded, since a replay would not do it again; do it before or after the recorded step", what));
+    declivity::here = nullptr;
+}
+
+void Recorder::uses(const Buffer& buffer) {
+    if (!buffer || state_->is_own(buffer.block())) return;
+    if (std::ranges::find(state_->step.inputs, buffer) != state_->step.inputs.end())
+        return refuse("an input among the tensors of an optimizer or of a norm over many tensors");
+    state_->step.held.try_emplace(&buffer.block(), buffer);
+}
+
+void Recorder::relies_on(const Buffer& buffer) {
+    if (buffer) state_->step.relied_on.emplace_back(buffer, buffer.version());
+}
+
+bool Recorder::varies(const Buffer& buffer) const {
+    if (!buffer) return false;
+    const auto& step = state_->step;
+    return state_->is_own(buffer.block()) || step.written.contains(&buffer.block()) || std::ranges::find(step.inputs, buffer) != step.inputs.end();
+}
+
+void Recorder::launch_at_end(const std::weak_ptr<PendingReader>& value) { state_->at_end.push_back(value); }
+void Recorder::before_replay(std::function<void()> call) { state_->step.before.push_back(std::move(call)); }
+std::shared_ptr<void>& Recorder::attached(const void* key) { return state_->step.attached[key]; }
+
+RecordingPause::RecordingPause() noexcept : before_(std::exchange(here, nullptr)) {}
+RecordingPause::~RecordingPause() { here = before_; }
+
+}  // namespace declivity

@@ -1,0 +1,206 @@
+#include <declivity/runtime/recording.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
+#include <fmt/format.h>
+
+#include "device_state.hpp"
+#include "recording_state.hpp"
+
+namespace declivity {
+namespace detail {
+
+RecordingState::~RecordingState() {
+    if (!step_) return;
+    for (RecordedCommand& command : step_->commands)
+        if (auto* kernel = std::get_if<RecordedKernel>(&command.what)) {
+            let_go(kernel->kernel);
+            if (at_exit()) kernel->kernel() = nullptr;  // the driver may be gone
+        }
+}
+
+std::uint64_t RecordingState::memory() const {
+    const std::scoped_lock lock(mutex_);
+    return step_ ? step_->arena->size() : 0;
+}
+
+bool RecordingState::stale() const {
+    const std::scoped_lock lock(mutex_);
+    return !step_ || std::ranges::any_of(step_->relied_on, [](const auto& one) { return one.first.version() != one.second; });
+}
+
+void RecordingState::drop() noexcept {
+    std::unique_ptr<RecordedStep> gone;  // freed behind the lock
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (lock && !replaying_) gone.swap(step_);
+}
+
+bool RecordingState::serves(std::size_t index, const Buffer& with) const {
+    const std::scoped_lock lock(mutex_);
+    return !step_ || (with && with.block().offset % kInputAlignment == step_->misalignments.at(index));
+}
+
+void RecordingState::replace(std::size_t index, const Buffer& with) {
+    const std::scoped_lock lock(mutex_);
+    if (!step_) return;
+    if (index >= step_->inputs.size()) throw ValueError(fmt::format("Recording::replace: wants an input below {}, got {}", step_->inputs.size(), index));
+    Buffer& input = step_->inputs[index];
+    if (input == with) return;
+    const std::size_t bytes = step_->input_bytes[index];
+    if (!with || with.size() < bytes) throw ShapeError(fmt::format("Recording::replace: wants memory of at least {} bytes for input {}, got {}", bytes, index, with.size()));
+    const Block& block = with.block();
+    if (&block.device != &step_->device)
+        throw DeviceError(fmt::format("Recording::replace: wants memory on '{}', got that of '{}'", step_->device.info.name, block.device.info.name));
+    if (!serves(index, with))
+        throw ValueError(fmt::format("Recording::replace: wants memory that is aligned as that of the recording, {} bytes behind a multiple of {}, got byte {}",
+                                     step_->misalignments[index], kInputAlignment, block.offset));
+    const std::scoped_lock submit(step_->device.submit_mutex);
+    for (const InputUse& use : step_->input_uses[index]) {
+        RecordedCommand& command = step_->commands[use.command];
+        const interop::RawBuffer place{block.memory(), block.offset + static_cast<std::size_t>(use.offset) * use.element_size, block.size};
+        if (auto* kernel = std::get_if<RecordedKernel>(&command.what)) {
+            const cl_long offset = static_cast<cl_long>(block.offset / use.element_size) + use.offset;
+            cl_int status = clSetKernelArg(kernel->kernel(), use.argument, sizeof place.memory, &place.memory);
+            if (status == CL_SUCCESS) status = clSetKernelArg(kernel->kernel(), use.argument + 1, sizeof offset, &offset);
+            // Then some commands may read the one, some the other: it must be replaced again before a replay.
+            if (status != CL_SUCCESS) input = {}, throw_status(status, fmt::format("input {} of a recording", index), step_->device.info.name);
+        } else if (auto* copy = std::get_if<RecordedCopy>(&command.what)) {
+            (use.argument == 0 ? copy->from : copy->to) = place;
+        } else if (auto* fill = std::get_if<RecordedFill>(&command.what)) {
+            fill->to = place;
+        } else {
+            std::get<RecordedCall>(command.what).buffers[use.argument] = place;
+        }
+    }
+    input = with;
+}
+
+void RecordingState::replay() {
+    refuse_after_fork("Recording::replay");
+    refuse_at_exit("Recording::replay");
+    if (Recorder* const recorder = Recorder::here()) recorder->refuse("Recording::replay within another recording");
+    const std::scoped_lock lock(mutex_);
+    if (stale()) throw ValueError("Recording::replay: wants a recording whose constants were not written since and that kept its memory, got one that is stale; record anew");
+    if (replaying_) throw ValueError("Recording::replay: wants a recording that is not being replayed, got one within its own replay");
+    for (const Buffer& input : step_->inputs)
+        if (!input) throw ValueError("Recording::replay: wants all inputs, got one whose replacement failed; replace it again");
+    struct Replaying {
+        bool& flag;
+        explicit Replaying(bool& of) : flag(of) { flag = true; }
+        ~Replaying() { flag = false; }
+    } const replaying(replaying_);
+    const Span span("replay");
+    std::vector<Buffer> own;
+    for (const auto& block : step_->own)
+        if (auto still = block.lock()) own.emplace_back(std::move(still));
+    for (const Buffer& buffer : own) buffer.launch_readers();
+    for (const auto& [block, buffer] : step_->written) buffer.launch_readers();
+    for (const auto& call : step_->before) call();
+    for (const Buffer& buffer : own) buffer.mark_written();
+    for (const auto& [block, buffer] : step_->written) buffer.mark_written();
+    enqueue_all();
+}
+
+void RecordingState::enqueue_all() {
+    DeviceState& device = step_->device;
+    auto next = step_->commands.begin();
+    const auto end = step_->commands.end();
+    const auto is_call = [](const RecordedCommand& command) { return std::holds_alternative<RecordedCall>(command.what); };
+    bool profiled = false;
+    {
+        const std::scoped_lock submit(device.submit_mutex);
+        profiled = device.profilers.any() && !Unprofiled::here();
+    }
+    if (!profiled) {
+        while (next != end) {
+            for (; next != end && is_call(*next); ++next) call(*next);
+            const std::scoped_lock submit(device.submit_mutex);
+            for (; next != end && !is_call(*next); ++next) try {
+                    enqueue(*next, device.compute, nullptr);
+                } catch (const cl::Error& error) {
+                    device.throw_refused(error.err(), next->name);
+                }
+        }
+        return;
+    }
+    std::optional<WorkScope> work;
+    const OperatorRun* at = nullptr;
+    for (; next != end; ++next) {
+        const ResumedScope scope(next->scope);
+        if (next->run.get() != at) {
+            work.reset();
+            at = next->run.get();
+            if (at != nullptr) work.emplace(at->name, at->work);
+        }
+        if (is_call(*next)) {
+            call(*next);
+            continue;
+        }
+        const auto* kernel = std::get_if<RecordedKernel>(&next->what);
+        device.submit({.name = next->name, .bytes = next->bytes, .range = kernel != nullptr ? &kernel->range : nullptr}, device.compute,
+                      [&](cl::CommandQueue& queue, cl::Event* event) { enqueue(*next, queue, event); });
+    }
+}
+
+void RecordingState::enqueue(RecordedCommand& command, cl::CommandQueue& queue, cl::Event* event) const {
+    cl_event raw = nullptr;
+    cl_event* const out = event != nullptr ? &raw : nullptr;
+    cl_int status = CL_SUCCESS;
+    if (auto* kernel = std::get_if<RecordedKernel>(&command.what)) {
+        const Range& range = kernel->range;
+        status = clEnqueueNDRangeKernel(queue(), kernel->kernel(), 3, nullptr, range.global.data(), range.local == Extent{} ? nullptr : range.local.data(), 0, nullptr, out);
+    } else if (const auto* copy = std::get_if<RecordedCopy>(&command.what)) {
+        status = clEnqueueCopyBuffer(queue(), copy->from.memory, copy->to.memory, copy->from.offset, copy->to.offset, copy->bytes, 0, nullptr, out);
+    } else {
+        const auto& fill = std::get<RecordedFill>(command.what);
+        status = clEnqueueFillBuffer(queue(), fill.to.memory, fill.pattern.data(), fill.unit, fill.to.offset, fill.bytes, 0, nullptr, out);
+    }
+    if (status != CL_SUCCESS) throw cl::Error(status, "enqueue");
+    if (event != nullptr) *event = cl::Event(raw);
+}
+
+void RecordingState::call(RecordedCommand& command) const {
+    const auto& call = std::get<RecordedCall>(command.what);
+    call.commands(call.buffers);
+}
+
+}  // namespace detail
+
+std::size_t Recording::commands() const { return state_ ? state_->commands : 0; }
+std::uint64_t Recording::memory() const { return state_ ? state_->memory() : 0; }
+std::uint64_t Recording::fingerprint() const { return state_ ? state_->fingerprint : 0; }
+bool Recording::stale() const { return state_ && state_->stale(); }
+bool Recording::serves(std::size_t index, const Buffer& with) const { return state_ && state_->serves(index, with); }
+void Recording::replace(std::size_t index, const Buffer& with) const {
+    if (!state_) throw ValueError("Recording::replace: wants a recording, got an empty one");
+    state_->replace(index, with);
+}
+void Recording::replay() const {
+    if (state_) state_->replay();
+}
+
+namespace detail {
+
+void DeviceState::know(const std::shared_ptr<RecordingState>& recording) {
+    const std::scoped_lock lock(recordings_mutex_);
+    std::erase_if(recordings_, [](const auto& one) { return one.expired(); });
+    recordings_.push_back(recording);
+}
+
+void DeviceState::drop_recordings() noexcept {
+    std::vector<std::shared_ptr<RecordingState>> all;  // freed behind the lock
+    try {
+        const std::scoped_lock lock(recordings_mutex_);
+        for (const auto& one : recordings_)
+            if (auto still = one.lock()) all.push_back(std::move(still));
+    } catch (...) {  // no host memory: those that were found
+    }
+    for (const auto& one : all) one->drop();
+}
+
+}  // namespace detail
+}  // namespace declivity

@@ -1,0 +1,141 @@
+// Floor 1, private. What a Recorder collects and a Recording holds.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include <declivity/runtime/interop.hpp>
+#include <declivity/runtime/launch.hpp>
+#include <declivity/runtime/recording.hpp>
+
+#include "arena.hpp"
+#include "program_cache.hpp"
+#include "spans.hpp"
+
+namespace declivity::detail {
+
+/// Operators may have chosen by how the memory of inputs is aligned: bytes, that of the pool's blocks.
+constexpr std::size_t kInputAlignment = 256;
+
+struct RecordedKernel {
+    cl::Kernel kernel;  // its own, with the arguments set
+    Range range;
+};
+struct RecordedCopy {
+    interop::RawBuffer from, to;
+    std::size_t bytes;
+};
+struct RecordedFill {
+    interop::RawBuffer to;
+    std::size_t bytes, unit;
+    std::array<std::byte, 16> pattern;
+};
+struct RecordedCall {
+    interop::Commands commands;
+    std::vector<interop::RawBuffer> buffers;
+};
+
+struct RecordedCommand {
+    std::variant<RecordedKernel, RecordedCopy, RecordedFill, RecordedCall> what;
+    std::string name;
+    std::string scope = {};
+    std::shared_ptr<OperatorRun> run = {};  // the operator that it belongs to
+    double bytes = 0;                       // of copies and fills
+};
+
+/// Where a command refers to an input.
+struct InputUse {
+    std::size_t command;
+    unsigned argument;          // of a kernel; 0 and 1 of a copy; which buffer of a call
+    std::size_t element_size;   // the kernel's offset counts in these
+    std::int64_t offset;        // from the start of the input
+};
+
+/// What both need.
+struct RecordedStep {
+    explicit RecordedStep(DeviceState& on) : device(on) {}
+
+    DeviceState& device;
+    std::deque<RecordedCommand> commands;
+    std::vector<Buffer> inputs;
+    std::vector<std::size_t> input_bytes;                                 // of those that were recorded, and
+    std::vector<std::size_t> misalignments;                               // how they lie
+    std::vector<std::vector<InputUse>> input_uses;
+    std::unordered_map<const Block*, Buffer> held;                        // memory of others
+    std::unordered_map<const Block*, Buffer> written;                     // of it, what is marked as written
+    std::vector<std::pair<Buffer, std::uint64_t>> relied_on;              // with their versions
+    std::vector<std::weak_ptr<Block>> own;                                // blocks of the arena
+    std::vector<std::function<void()>> before;
+    std::map<const void*, std::shared_ptr<void>> attached;
+    std::shared_ptr<Arena> arena;
+    std::uint64_t fingerprint = 14695981039346656037ULL;                  // FNV-1a
+};
+
+struct RecorderState {
+    RecorderState(DeviceState& on, std::vector<Buffer> with, WhenRefused when);
+
+    [[nodiscard]] bool is_own(const Block& block) const { return block.arena == step.arena; }
+    /// Notes who is used, and by which argument if it is an input.
+    interop::RawBuffer use(const Buffer& buffer, unsigned argument, std::size_t element_size, std::int64_t offset);
+    void require_device(const DeviceState& device, std::string_view name) const;
+    void mix(const void* data, std::size_t bytes);
+    void add(RecordedCommand&& command);
+    /// From the arena.
+    std::shared_ptr<Block> allocate(std::size_t bytes);
+    void write(const Buffer& buffer);
+
+    RecordedStep step;
+    const std::uint64_t number;
+    const WhenRefused when_refused;
+    std::string refused;
+    std::vector<std::weak_ptr<PendingReader>> at_end;
+};
+
+class RecordingState {
+  public:
+    explicit RecordingState(RecordedStep&& step) : step_(std::make_unique<RecordedStep>(std::move(step))), commands(step_->commands.size()), fingerprint(step_->fingerprint) {}
+    ~RecordingState();
+    RecordingState(const RecordingState&) = delete;
+    RecordingState& operator=(const RecordingState&) = delete;
+
+    void replay();
+    [[nodiscard]] bool serves(std::size_t index, const Buffer& with) const;
+    void replace(std::size_t index, const Buffer& with);
+    [[nodiscard]] bool stale() const;
+    [[nodiscard]] std::uint64_t memory() const;
+    /// Gives everything up, unless it is being replayed.
+    void drop() noexcept;
+
+  private:
+    void enqueue_all();
+    void enqueue(RecordedCommand& command, cl::CommandQueue& queue, cl::Event* event) const;
+    void call(RecordedCommand& command) const;
+
+    mutable std::recursive_mutex mutex_;  // also taken by whoever lets memory go within a replay
+    bool replaying_ = false;
+    std::unique_ptr<RecordedStep> step_;  // null: dropped
+
+  public:
+    const std::size_t commands;
+    const std::uint64_t fingerprint;
+};
+
+/// What launches, copies and fills tell a recorder, which is that of this thread.
+void record_launch(Recorder& recorder, const KernelState& kernel, const Range& range, std::span<const Argument> arguments);
+void record_copy(Recorder& recorder, const Buffer& from, std::size_t from_offset, const Buffer& to, std::size_t to_offset, std::size_t bytes);
+void record_fill(Recorder& recorder, const Buffer& to, std::size_t offset, std::size_t bytes, std::span<const std::byte> pattern);
+void record_call(Recorder& recorder, const Device& device, std::string_view name, std::span<const Buffer> buffers, const interop::Commands& commands);
+
+}  // namespace declivity::detail

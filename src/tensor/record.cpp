@@ -1,0 +1,229 @@
+#include <declivity/tensor/record.hpp>
+
+#include <algorithm>
+#include <mutex>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/runtime/process.hpp>
+#include <declivity/runtime/scope.hpp>
+#include <fmt/format.h>
+
+#include "step_notes.hpp"
+#include "tensor_state.hpp"
+
+namespace declivity {
+namespace {
+
+/// Calls in a row that had to be recorded anew, until recording is given up: it costs more than a plain call.
+constexpr int kMostAnew = 4;
+/// Plain calls in a row with inputs of another shape, until these are recorded instead: a last batch comes alone.
+constexpr int kMostOthers = 2;
+
+/// What commands may read by its memory alone: all of it, and dense.
+Tensor as_input(const Tensor& x) {
+    const ops::View& view = x.value().view();
+    return view.dense() && view.offset == 0 && view.buffer.size() == ops::bytes_of(view.shape, view.dtype) ? x : x.clone();
+}
+
+}  // namespace
+
+struct Recorded::State {
+    State(Step function, const RecordOptions& given) : step(std::move(function)), options(given) {}
+
+    struct Input {
+        Shape shape;
+        DType dtype;
+    };
+    /// A result that is one of the inputs.
+    static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
+    Step step;
+    const RecordOptions options;
+    mutable std::mutex mutex;
+    std::vector<Input> inputs;
+    Recording recording;
+    std::weak_ptr<detail::StepNotes> notes;  // held by the recording
+    std::vector<Tensor> results;
+    std::vector<std::size_t> passed_on;      // for each result, the input that it is
+    int alike = 0;                           // recordings with the same commands
+    int anew = 0, others = 0;                // calls in a row
+    std::uint64_t fingerprint = 0;
+    std::int64_t replayed = 0;
+    std::string refused;
+
+    void forget() {
+        recording = {};
+        results.clear();
+        passed_on.clear();
+        inputs.clear();
+    }
+
+    void refuse(std::string why) {
+        forget();
+        refused = std::move(why);
+    }
+
+    /// In what these inputs are other than the recorded ones; empty when in nothing.
+    [[nodiscard]] std::string difference(const std::vector<Tensor>& given) const {
+        for (std::size_t i = 0; i < inputs.size(); ++i) {
+            detail::require_defined("Recorded", given[i]);
+            if (!(given[i].shape() == inputs[i].shape) || given[i].dtype() != inputs[i].dtype)
+                return fmt::format("input {} of shape {} and type {}, got {} and {}", i, inputs[i].shape.str(), name_of(inputs[i].dtype), given[i].shape().str(), name_of(given[i].dtype()));
+        }
+        return {};
+    }
+
+    [[nodiscard]] bool valid() const {
+        const auto written_down = notes.lock();
+        return written_down && !recording.stale() && written_down->holds();
+    }
+
+    std::vector<Tensor> record(const std::vector<Tensor>& given) {
+        forget();
+        std::vector<Tensor> fixed;
+        std::vector<Buffer> buffers;
+        for (const Tensor& x : given) {
+            detail::require_defined("record", x);
+            fixed.push_back(as_input(x));
+            buffers.push_back(fixed.back().value().view().buffer);
+        }
+        const Device device = options.device ? *options.device : given.empty() ? default_device() : given[0].device();
+        Recorder recorder(device, buffers, options.when_refused);
+        const auto written_down = detail::StepNotes::attach(recorder);
+        for (const Tensor& x : given)
+            if (x.requires_grad()) recorder.refuse("an input that requires a gradient");
+        std::vector<Tensor> out = step(fixed);
+        std::vector<std::size_t> from_input(out.size(), kNone);
+        if (Recorder::here() == &recorder) look_at(out, fixed, buffers, recorder, from_input);
+        const Recording made = recorder.finish();
+        for (std::size_t i = 0; i < out.size(); ++i)
+            if (from_input[i] != kNone) out[i] = given[from_input[i]];
+        if (!made) {
+            refuse(recorder.refused());
+            return out;
+        }
+        written_down->close();
+        if (written_down->assigned()) {
+            constexpr auto* why = "assign() to a tensor that was there before the step";
+            if (options.when_refused == WhenRefused::fail) throw Unsupported(fmt::format("record: {} cannot be recorded; write its elements by copy_()", why));
+            refuse(why);
+            return out;
+        }
+        if (alike > 0 && made.fingerprint() != fingerprint) {
+            refuse("a step whose commands are others from call to call");
+            return out;
+        }
+        ++alike;
+        fingerprint = made.fingerprint();
+        recording = made;
+        notes = written_down;
+        results = out;
+        passed_on = std::move(from_input);
+        for (const Tensor& x : given) inputs.push_back({x.shape(), x.dtype()});
+        return out;
+    }
+
+    static void look_at(const std::vector<Tensor>& out, const std::vector<Tensor>& fixed, const std::vector<Buffer>& buffers, Recorder& recorder, std::vector<std::size_t>& from_input) {
+        for (std::size_t i = 0; i < out.size(); ++i) {
+            if (!out[i].defined()) continue;
+            if (out[i].requires_grad() && !out[i].is_leaf()) recorder.refuse("a result that requires a gradient (call backward within the step, or detach() it)");
+            const auto same = std::ranges::find(fixed, out[i].state(), &Tensor::state);
+            if (same != fixed.end()) from_input[i] = static_cast<std::size_t>(same - fixed.begin());
+            else if (out[i].value().computed() && std::ranges::find(buffers, out[i].value().view().buffer) != buffers.end()) recorder.refuse("a result that lies in the memory of an input (clone() it)");
+            if (Recorder::here() != &recorder) return;
+        }
+    }
+
+    std::vector<Tensor> replay(const std::vector<Tensor>& given) {
+        for (std::size_t i = 0; i < given.size(); ++i) {
+            if (given[i].requires_grad()) throw Unsupported(fmt::format("Recorded: wants inputs that require no gradient, got one for input {}", i));
+            Tensor x = as_input(given[i]);
+            if (!recording.serves(i, x.value().view().buffer)) x = x.clone();
+            recording.replace(i, x.value().view().buffer);
+        }
+        const auto written_down = notes.lock();
+        recording.replay();
+        if (written_down) written_down->restore();
+        ++replayed;
+        std::vector<Tensor> out = results;
+        for (std::size_t i = 0; i < out.size(); ++i)
+            if (passed_on[i] != kNone) out[i] = given[passed_on[i]];
+        return out;
+    }
+
+    std::vector<Tensor> call(const std::vector<Tensor>& given) {
+        if (Recorder::here() != nullptr || !refused.empty()) return step(given);  // a part of what is recorded there
+        if (!recording) return record(given);
+        if (given.size() != inputs.size()) throw ValueError(fmt::format("Recorded: wants {} inputs, got {}", inputs.size(), given.size()));
+        if (const std::string other = difference(given); !other.empty()) {
+            if (options.when_refused == WhenRefused::fail) throw ShapeError(fmt::format("Recorded: wants {}; reset() records anew", other));
+            if (++others < kMostOthers) return step(given);
+            alike = 0;
+            return record(given);
+        }
+        others = 0;
+        if (alike < options.recordings) return record(given);
+        if (valid()) try {
+                auto out = replay(given);
+                anew = 0;
+                return out;
+            } catch (const ValueError&) {
+                if (!recording.stale()) throw;  // by another thread, since it was asked
+            }
+        if (++anew > kMostAnew) {
+            refuse("a step that changes, from call to call, what its kernels were prepared for");
+            return step(given);
+        }
+        alike = 0;
+        return record(given);
+    }
+};
+
+Recorded::Recorded(Step step, const RecordOptions& options) {
+    if (!step) throw ValueError("record: wants a function, got an empty one");
+    if (options.recordings < 1) throw ValueError(fmt::format("record: wants at least 1 recording, got {}", options.recordings));
+    state_ = std::make_unique<State>(std::move(step), options);
+}
+Recorded::~Recorded() = default;
+Recorded::Recorded(Recorded&&) noexcept = default;
+Recorded& Recorded::operator=(Recorded&&) noexcept = default;
+
+std::vector<Tensor> Recorded::operator()(const std::vector<Tensor>& inputs) {
+    detail::refuse_after_fork("a recorded step");
+    const std::scoped_lock lock(state_->mutex);
+    return state_->call(inputs);
+}
+
+bool Recorded::replays() const {
+    detail::refuse_after_fork("a recorded step");
+    const std::scoped_lock lock(state_->mutex);
+    return state_->recording && state_->alike >= state_->options.recordings && state_->valid();
+}
+
+std::int64_t Recorded::replayed() const {
+    detail::refuse_after_fork("a recorded step");
+    const std::scoped_lock lock(state_->mutex);
+    return state_->replayed;
+}
+
+std::string Recorded::refused() const {
+    detail::refuse_after_fork("a recorded step");
+    const std::scoped_lock lock(state_->mutex);
+    return state_->refused;
+}
+
+Recording Recorded::recording() const {
+    detail::refuse_after_fork("a recorded step");
+    const std::scoped_lock lock(state_->mutex);
+    return state_->recording;
+}
+
+void Recorded::reset() {
+    detail::refuse_after_fork("a recorded step");
+    const std::scoped_lock lock(state_->mutex);
+    state_->forget();
+    state_->alike = state_->anew = state_->others = 0;
+    state_->refused.clear();
+}
+
+}  // namespace declivity

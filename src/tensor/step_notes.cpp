@@ -1,0 +1,83 @@
+#include "step_notes.hpp"
+
+#include <algorithm>
+
+#include "tensor_state.hpp"
+
+namespace declivity::detail {
+namespace {
+
+constexpr char kKey = 0;
+
+}  // namespace
+
+StepNotes* StepNotes::here() {
+    Recorder* const recorder = Recorder::here();
+    return recorder == nullptr ? nullptr : static_cast<StepNotes*>(recorder->attached(&kKey).get());
+}
+
+std::shared_ptr<StepNotes> StepNotes::attach(Recorder& recorder) {
+    auto notes = std::make_shared<StepNotes>();
+    recorder.attached(&kKey) = notes;
+    return notes;
+}
+
+void StepNotes::uses(const std::shared_ptr<TensorState>& tensor) {
+    Used& used = used_[tensor.get()];
+    if (!used.tensor.expired()) return;  // otherwise new, or of a tensor that is gone
+    used = {tensor, tensor->value.state(), tensor->requires_grad, {}};
+}
+
+StepNotes::Grad& StepNotes::grad_of(const std::shared_ptr<TensorState>& leaf) {
+    Grad& grad = grads_[leaf.get()];
+    if (grad.leaf.expired()) {
+        grad = {};
+        grad.leaf = leaf;
+        grad.had = leaf->grad.defined();
+        if (grad.had) grad.before = leaf->grad.state();
+    }
+    return grad;
+}
+
+void StepNotes::reads_grad(const std::shared_ptr<TensorState>& leaf) {
+    Grad& grad = grad_of(leaf);
+    grad.read = grad.read || !grad.written;
+}
+
+void StepNotes::writes_grad(const std::shared_ptr<TensorState>& leaf) { grad_of(leaf).written = true; }
+
+void StepNotes::close() {
+    std::erase_if(used_, [](const auto& one) { return one.second.tensor.expired(); });
+    for (auto& [key, used] : used_) {
+        const auto tensor = used.tensor.lock();
+        used.held = tensor->value;
+        assigned_ = assigned_ || used.value != used.held.state() || used.requires_grad != tensor->requires_grad;
+    }
+    std::erase_if(grads_, [](const auto& one) { return one.second.leaf.expired(); });
+    for (auto& [key, grad] : grads_)
+        if (grad.written) grad.after = grad.leaf.lock()->grad;
+}
+
+bool StepNotes::holds() const {
+    const auto same = [](const Used& used) {
+        const auto tensor = used.tensor.lock();
+        return !tensor || (tensor->value.state() == used.value && tensor->requires_grad == used.requires_grad);
+    };
+    const auto same_grad = [](const Grad& grad) {
+        const auto leaf = grad.leaf.lock();
+        if (!leaf || !grad.read) return true;
+        return grad.had ? leaf->grad.defined() && leaf->grad.state() == grad.before.lock() : !leaf->grad.defined();
+    };
+    return std::ranges::all_of(used_, same, [](const auto& one) -> const Used& { return one.second; }) &&
+           std::ranges::all_of(grads_, same_grad, [](const auto& one) -> const Grad& { return one.second; });
+}
+
+void StepNotes::restore() const {
+    for (const auto& [key, grad] : grads_) {
+        if (!grad.written) continue;
+        const auto leaf = grad.leaf.lock();
+        if (leaf && leaf->grad.state() != grad.after.state()) leaf->grad = grad.after;
+    }
+}
+
+}  // namespace declivity::detail

@@ -1,0 +1,58 @@
+// Floor 3, private. What the host has to know and do about a step that is enqueued without it.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+
+#include <declivity/runtime/recording.hpp>
+#include <declivity/ops/value.hpp>
+#include <declivity/tensor/tensor.hpp>
+
+namespace declivity::detail {
+
+struct TensorState;
+
+/// Tensors that a recorded step has used, and the gradients that it has left in them. Held by the recording, so that it holds no
+/// memory longer than that.
+class StepNotes {
+  public:
+    /// Those of the step that this thread records by way of a Recorded; null where there is none.
+    static StepNotes* here();
+    /// Begins them.
+    static std::shared_ptr<StepNotes> attach(Recorder& recorder);
+
+    void uses(const std::shared_ptr<TensorState>& tensor);
+    void reads_grad(const std::shared_ptr<TensorState>& leaf);
+    void writes_grad(const std::shared_ptr<TensorState>& leaf);
+
+    /// At the end of the step.
+    void close();
+    /// Whether the step itself gave a tensor that was there before other elements by assign().
+    [[nodiscard]] bool assigned() const noexcept { return assigned_; }
+    /// Whether all is as it was before the step, as far as the step could tell.
+    [[nodiscard]] bool holds() const;
+    /// Gives leaves the gradients that the step gave them.
+    void restore() const;
+
+  private:
+    struct Used {
+        std::weak_ptr<TensorState> tensor;
+        const void* value;
+        bool requires_grad;
+        ops::Value held = {};  // from the end of the step on, so that nothing else comes to lie at its address
+    };
+    struct Grad {
+        std::weak_ptr<TensorState> leaf;
+        bool read = false, written = false;     // read: before it was written
+        std::weak_ptr<TensorState> before = {};  // empty: there was none
+        bool had = false;
+        Tensor after = {};
+    };
+    Grad& grad_of(const std::shared_ptr<TensorState>& leaf);
+
+    bool assigned_ = false;  // by the step itself
+    std::unordered_map<const TensorState*, Used> used_;
+    std::unordered_map<const TensorState*, Grad> grads_;
+};
+
+}  // namespace declivity::detail

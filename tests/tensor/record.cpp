@@ -1,0 +1,447 @@
+// no-oclgrind: it replays kernels that other tests launch there
+//
+// Recorded steps.
+#include <declivity/tensor/record.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <declivity/nn/nn.hpp>
+#include <declivity/ops/random.hpp>
+#include <declivity/optim/adam.hpp>
+#include <declivity/optim/sgd.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/runtime/event.hpp>
+#include <declivity/runtime/interop.hpp>
+#include <declivity/runtime/profiler.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/checkpoint.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <doctest/doctest.h>
+
+#include "tests/support/devices.hpp"
+#include "tests/support/values.hpp"
+
+using namespace declivity;
+using namespace declivity::test;
+
+namespace {
+
+using Values = std::vector<std::vector<float>>;
+
+/// A network with all that a recording must look after: running statistics, random masks, a skip connection, a checkpoint.
+struct Net : nn::Module {
+    Tensor forward(const Tensor& x) override {
+        const Tensor h = relu(norm(first(x)));
+        const Tensor deep = checkpoint([&](const Tensor& t) { return tanh(second(dropout(t, 0.2))); }, h);
+        return dense(flatten(max_pool2d(dropout(deep + h, 0.3), {.window = 2})));
+    }
+    nn::Conv2d& first = add("first", nn::Conv2d(3, 6, 3, {.padding = 1}));
+    nn::BatchNorm& norm = add("norm", nn::BatchNorm(6));
+    nn::Conv2d& second = add("second", nn::Conv2d(6, 6, 3, {.padding = 1}));
+    nn::Linear& dense = add("dense", nn::Linear(6 * 3 * 4, 5));
+};
+
+Tensor batch(int number) { return random_tensor({4, 3, 7, 9}, 100 + static_cast<std::uint64_t>(number)); }
+Tensor labels(int number) {
+    std::vector<std::int64_t> out;
+    for (const double value : random_values(4, 200 + static_cast<std::uint64_t>(number), 0, 5)) out.push_back(static_cast<std::int64_t>(value));
+    return Tensor::from(out, {4});
+}
+
+enum class How { plain, recorded, recorded_twice };
+
+struct Outcome {
+    Values values;  // losses, then all that the training left behind
+    ops::RandomPosition random;
+    std::int64_t replayed = 0;
+};
+
+/// Seven steps, each on a batch of its own; between them random numbers are drawn and the rate changes.
+Outcome train(How how) {
+    manual_seed(5);
+    Net net;
+    optim::Adam optimizer(net.parameters(), {.lr = 0.01});
+    const Tensor total = zeros({1});
+    const auto step = [&](const std::vector<Tensor>& in) {
+        optimizer.zero_grad();
+        const Tensor loss = cross_entropy(net(in[0]), in[1]);
+        loss.backward();
+        optim::clip_grad_norm(net.parameters(), 0.5);
+        optimizer.step();
+        const NoGrad no_grad;
+        Tensor(total).add_(reshape(loss.detach(), {1}));
+        return std::vector{loss.detach(), in[1]};
+    };
+    auto recorded = record(step, {.recordings = how == How::recorded_twice ? 2 : 1});
+    Outcome out;
+    for (int number = 0; number < 7; ++number) {
+        const std::vector<Tensor> in{batch(number), labels(number)};
+        const auto results = how == How::plain ? step(in) : recorded(in);
+        out.values.push_back(results.at(0).to_vector<float>());
+        CHECK(results.at(1).to_vector<std::int64_t>() == in[1].to_vector<std::int64_t>());
+        out.values.push_back(uniform({3}).to_vector<float>());
+        if (number == 4) optimizer.set_learning_rate(0.003);
+        for (const Tensor& parameter : net.parameters()) out.values.push_back(parameter.grad().to_vector<float>());
+    }
+    for (const auto& [name, tensor] : net.state_dict())
+        if (tensor.dtype() == DType::f32) out.values.push_back(tensor.to_vector<float>());
+    for (const auto& [name, tensor] : optimizer.state()) out.values.push_back(tensor.to_vector<float>());
+    out.values.push_back(total.to_vector<float>());
+    out.random = ops::random_position(total.device());
+    out.replayed = recorded.replayed();
+    return out;
+}
+
+template <class E, class Call>
+std::string words_of(Call&& call) {
+    try {
+        call();
+    } catch (const E& error) {
+        return error.what();
+    }
+    return "nothing was thrown";
+}
+
+}  // namespace
+
+TEST_CASE("a recorded training gives the bits of a plain one: losses, gradients, statistics, moments, random numbers") {
+    const Outcome plain = train(How::plain);
+    for (const How how : {How::recorded, How::recorded_twice}) {
+        CAPTURE(static_cast<int>(how));
+        const Outcome other = train(how);
+        CHECK(other.replayed == (how == How::recorded ? 6 : 5));
+        CHECK(other.values.size() == plain.values.size());
+        for (std::size_t i = 0; i < plain.values.size(); ++i) {
+            CAPTURE(i);
+            CHECK(other.values[i] == plain.values[i]);
+        }
+        CHECK(other.random.seed == plain.random.seed);
+        CHECK(other.random.offset == plain.random.offset);
+    }
+}
+
+TEST_CASE("a recording of a step that nothing has warmed up is as good") {
+    // Kernels are compiled, weights packed and strategies tuned within it.
+    const Environment tuned("DECLIVITY_TUNE", "1");
+    const Device fresh = fresh_device();
+    const Tensor weight = random_tensor({8, 3, 3, 3}, 1).to(fresh), dense = random_tensor({5, 8 * 5 * 7}, 2).to(fresh);
+    const auto forward = [&](const Tensor& x) {
+        const NoGrad no_grad;
+        return linear(flatten(relu(conv2d(x, weight))), dense);
+    };
+    auto recorded = record(forward, {.device = fresh});
+    for (int number = 0; number < 3; ++number) {
+        const Tensor x = batch(number).to(fresh);
+        const auto got = recorded(x).to_vector<float>();
+        CHECK(got == forward(x).to_vector<float>());
+    }
+    CHECK(recorded.replayed() == 2);
+}
+
+TEST_CASE("replays enqueue what the call enqueued, and a step without results needs no inputs") {
+    const Tensor x = random_tensor({37, 11}, 1), sums = zeros({37});
+    auto step = record([&] { Tensor(sums).add_(sum(exp(x) * 2.0, {1})); });
+    const auto profiled = [&] {
+        Profiler profiler(x.device());
+        step();
+        profiler.stop();
+        auto rows = profiler.rows();
+        std::ranges::sort(rows, {}, &Profiler::Row::name);
+        return rows;
+    };
+    const auto launched = profiled(), replayed = profiled();
+    REQUIRE(launched.size() == replayed.size());
+    REQUIRE(!launched.empty());
+    for (std::size_t i = 0; i < launched.size(); ++i) {
+        CAPTURE(launched[i].name);
+        CHECK(replayed[i].name == launched[i].name);
+        CHECK(replayed[i].calls == launched[i].calls);
+        CHECK(replayed[i].flops == launched[i].flops);
+        CHECK(replayed[i].bytes == launched[i].bytes);
+    }
+    CHECK(step.recording().commands() >= launched.size());
+    CHECK(step.recording().memory() > 0);
+    std::vector<double> expected(37);
+    const auto from = values(x);
+    for (std::size_t i = 0; i < from.size(); ++i) expected[i / 11] += 2 * 2 * std::exp(from[i]);
+    CHECK(difference(sums, expected, tolerance(DType::f32, 22, 3)) == "");
+}
+
+TEST_CASE("results lie in the recording's memory, and values that wait for them have the elements of the time of their call") {
+    auto twice = record([](const Tensor& x) { return x * 2.0 + 1.0; });
+    const Tensor a = random_tensor({513}, 1), b = random_tensor({513}, 2);
+    const Tensor y = twice(a);
+    const Tensor waits = y * 10.0;
+    const Tensor z = twice(b);
+    CHECK(y.value().view().buffer == z.value().view().buffer);
+    std::vector<double> of_a, of_b;
+    for (const double value : values(a)) of_a.push_back(10 * (2 * value + 1));
+    for (const double value : values(b)) of_b.push_back(2 * value + 1);
+    CHECK(difference(waits, of_a, tolerance(DType::f32, 4, 30)) == "");
+    CHECK(difference(y, of_b, tolerance(DType::f32, 4, 3)) == "");
+}
+
+TEST_CASE("values that wait from before a recording are computed once, outside of it") {
+    Tensor base = random_tensor({65}, 1);
+    const Tensor before = base * 3.0;  // waits
+    auto step = record([&](const Tensor& x) { return x + before; });
+    const Tensor x = random_tensor({65}, 2);
+    const auto first = step(x).to_vector<float>();
+    base.fill_(0);
+    CHECK(step(x).to_vector<float>() == first);
+    CHECK(step.replayed() == 1);
+    CHECK(step.recording().commands() == 1);
+}
+
+TEST_CASE("what a step leaves waiting is a part of it") {
+    Tensor kept;
+    const Tensor state = random_tensor({33}, 1);
+    auto step = record([&] { kept = state * 2.0; });
+    step();
+    Tensor(state).fill_(7);
+    step();
+    CHECK(step.replayed() == 1);
+    for (const float value : kept.to_vector<float>()) CHECK(value == 14);
+}
+
+TEST_CASE("a step takes inputs of any kind of memory, and other shapes are refused or run plainly") {
+    const auto function = [](const Tensor& x) { return sum(square(x), {1}); };
+    auto strict = record(function);
+    auto lenient = record(function, {.when_refused = WhenRefused::run});
+    const Tensor whole = random_tensor({12, 30}, 1);
+    const Tensor turned = permute(random_tensor({30, 5}, 2), {1, 0}), part = slice(whole, 0, 3, 8);
+    for (auto* step : {&strict, &lenient}) {
+        for (const Tensor& x : {slice(whole, 0, 0, 5), part, turned, part.clone()}) CHECK((*step)(x).to_vector<float>() == function(x).to_vector<float>());
+        CHECK(step->replayed() == 3);
+    }
+    CHECK(words_of<ShapeError>([&] { strict(whole); }).find("wants input 0 of shape [5, 30] and type f32, got [12, 30] and f32") != std::string::npos);
+    CHECK(words_of<ShapeError>([&] { strict(part.to(DType::f64)); }).find("f64") != std::string::npos);
+    CHECK(lenient(whole).to_vector<float>() == function(whole).to_vector<float>());
+    CHECK(lenient(part).to_vector<float>() == function(part).to_vector<float>());
+    CHECK(lenient.replayed() == 4);  // one odd batch changes nothing
+    for (int i = 0; i < 4; ++i) CHECK(lenient(whole).to_vector<float>() == function(whole).to_vector<float>());
+    CHECK(lenient.replayed() == 6);  // others to stay are recorded
+}
+
+TEST_CASE("what cannot be recorded is refused in words, or runs plainly") {
+    const Tensor x = random_tensor({8}, 1).set_requires_grad(), y = random_tensor({8}, 2);
+    const Device other = fresh_device();
+    Tensor kept = random_tensor({8}, 3);
+    const struct {
+        std::function<Tensor(const Tensor&)> step;
+        const char* words;
+    } cases[] = {
+        {[](const Tensor& t) { return t * sum(t).item<float>(); }, "a read to the host"},
+        {[](const Tensor& t) { return t * Tensor::from(std::vector<float>{2}, {1}); }, "upload from the host"},
+        {[&](const Tensor& t) { return t * x; }, "a result that requires a gradient"},
+        {[](const Tensor& t) { return slice(t, 0, 2, 4); }, "lies in the memory of an input"},
+        {[&](const Tensor& t) { kept.assign(t * 2.0); return t * 3.0; }, "assign()"},
+        {[&](const Tensor& t) { return zeros({2}, {DType::f32, other}), t * 2.0; }, "another device"},
+        {[](const Tensor& t) { return interop::compute_queue(t.device()), t * 2.0; }, "interop::compute_queue"},
+        {[](const Tensor& t) { return Queue::compute(t.device()).wait_for(Queue::transfer(t.device()).marker()), t * 2.0; }, "to let the compute queue wait"},
+    };
+    for (const auto& one : cases) {
+        CAPTURE(one.words);
+        auto strict = record(one.step);
+        CHECK(words_of<Unsupported>([&] { strict(y); }).find(one.words) != std::string::npos);
+        auto lenient = record(one.step, {.when_refused = WhenRefused::run});
+        for (int i = 0; i < 3; ++i) CHECK(lenient(y).to_vector<float>() == one.step(y).to_vector<float>());
+        CHECK(lenient.refused().find(one.words) != std::string::npos);
+        CHECK(lenient.replayed() == 0);
+        // Nothing of it stays behind.
+        CHECK((y * 2.0).to_vector<float>().size() == 8);
+        CHECK(Recorder::here() == nullptr);
+    }
+    auto step = record([](const Tensor& t) { return t * 2.0; });
+    CHECK(words_of<Unsupported>([&] { step(x); }).find("an input that requires a gradient") != std::string::npos);
+}
+
+TEST_CASE("gradients that a step leaves: forgotten within it, without, or never") {
+    const Tensor x = random_tensor({17}, 1);
+    for (const int way : {0, 1, 2}) {
+        CAPTURE(way);
+        Tensor w = random_tensor({17}, 2).set_requires_grad(), v = w.clone().set_requires_grad();
+        const auto step_of = [&](Tensor& leaf) {
+            return [&] {
+                if (way == 0) leaf.zero_grad();
+                sum(square(leaf * x)).backward();
+            };
+        };
+        const auto plain = step_of(v);
+        auto recorded = record(step_of(w));
+        for (int i = 0; i < 6; ++i) {
+            if (way == 1) w.zero_grad(), v.zero_grad();
+            plain();
+            recorded();
+            REQUIRE(w.grad().defined());
+            CHECK(w.grad().to_vector<float>() == v.grad().to_vector<float>());
+            if (i != 3) continue;
+            const NoGrad no_grad;
+            w.mul_(0.5), v.mul_(0.5);
+        }
+        // Where gradients add up, the first call meets none and the second one.
+        CHECK(recorded.replayed() == (way == 2 ? 4 : 5));
+    }
+}
+
+TEST_CASE("a step is recorded anew when its tensors are others than they were") {
+    Tensor w = random_tensor({9}, 1).set_requires_grad();
+    const Tensor x = random_tensor({9}, 2);
+    const auto function = [&](const Tensor& t) {
+        w.zero_grad();
+        const Tensor loss = sum(w * t);
+        if (w.requires_grad()) loss.backward();
+        return loss.detach();
+    };
+    auto step = record(function);
+    const auto same = [&] { CHECK(step(x).to_vector<float>() == function(x).to_vector<float>()); };
+    same(), same();
+    CHECK(step.replayed() == 1);
+    w.assign(random_tensor({9}, 3));
+    CHECK(!step.replays());
+    same(), same();
+    CHECK(step.replayed() == 2);
+    w.set_requires_grad(false);
+    same(), same();
+    CHECK(!w.grad().defined());
+    CHECK(step.replayed() == 3);
+    step.reset();
+    CHECK(!step.recording());
+    same();
+    CHECK(step.replayed() == 3);
+}
+
+TEST_CASE("weights that kernels were prepared for are prepared anew when they were written") {
+    nn::Sequential model(nn::Conv2d(3, 16, 3, {.padding = 1}), nn::BatchNorm(16), nn::ReLU(), nn::Conv2d(16, 16, 3, {.padding = 1}));
+    model.eval();
+    const NoGrad no_grad;
+    auto infer = record([&](const Tensor& t) { return model(t); });
+    for (int number = 0; number < 8; ++number) {
+        const Tensor x = random_tensor({2, 3, 16, 16}, 10 + static_cast<std::uint64_t>(number));
+        CHECK(infer(x).to_vector<float>() == model(x).to_vector<float>());
+        if (number == 3)
+            for (const Tensor& tensor : model.parameters()) Tensor(tensor).mul_(1.5);
+        if (number == 5) Tensor(model.named_buffers()[0].tensor).fill_(0.25);
+    }
+    CHECK(infer.replayed() >= 4);
+    CHECK(infer.replayed() <= 6);
+}
+
+TEST_CASE("a step that writes weights and uses them as constants gives what plain calls give") {
+    const Tensor x = random_tensor({2, 3, 16, 16}, 1);
+    const auto outcome = [&](bool recorded) {
+        Tensor weight = random_tensor({16, 3, 3, 3}, 2).set_requires_grad();
+        const auto function = [&](const Tensor& t) {
+            const NoGrad no_grad;
+            const Tensor before = conv2d(t, weight);
+            weight.mul_(0.9);
+            return before + conv2d(t, weight);
+        };
+        auto step = record(function, {.when_refused = WhenRefused::run});
+        Values out;
+        for (int i = 0; i < 9; ++i) out.push_back((recorded ? step(x) : function(x)).to_vector<float>());
+        return out;
+    };
+    CHECK(outcome(true) == outcome(false));
+}
+
+TEST_CASE("a step that does something else each time is found out") {
+    int calls = 0;
+    const auto counts = [&](const Tensor& t) { return t * static_cast<double>(++calls); };
+    auto step = record(counts, {.when_refused = WhenRefused::run, .recordings = 2});
+    const Tensor ones = full({3}, 1.0);
+    for (int i = 1; i <= 5; ++i) CHECK(step(ones).to_vector<float>() == std::vector<float>(3, static_cast<float>(i)));
+    CHECK(step.refused().find("others from call to call") != std::string::npos);
+}
+
+TEST_CASE("what a graph kept of a recording's results is known to be overwritten by a replay") {
+    auto twice = record([](const Tensor& t) { return t * 2.0; });
+    const Tensor x = random_tensor({5}, 1), w = random_tensor({5}, 2).set_requires_grad();
+    const Tensor loss = sum(w * twice(x));
+    twice(x);
+    CHECK_THROWS_AS(loss.backward(), ValueError);
+}
+
+TEST_CASE("a recording gives its memory up when none is left, and its step goes on") {
+    const Environment limit("DECLIVITY_MEMORY_LIMIT", "48M");
+    const Device small = fresh_device();
+    const Tensor x = random_tensor({1 << 20}, 1).to(small);
+    const auto function = [](const Tensor& t) { return sum(square(softmax(reshape(t, {1024, 1024}), 1)), {1}); };
+    auto step = record(function);
+    const auto expected = step(x).to_vector<float>();
+    CHECK(step(x).to_vector<float>() == expected);
+    CHECK(step.replayed() == 1);
+    const auto held = step.recording().memory();
+    CHECK(held >= 4 << 20);
+    bool summarised = false;
+    for (const auto& row : small.memory_by_scope()) summarised = summarised || (row.scope == "recorded step" && row.bytes >= held);
+    CHECK(summarised);
+    {
+        // So much that what the recording holds is needed, too.
+        std::vector<Buffer> all;
+        try {
+            for (;;) all.emplace_back(small, 1 << 20);
+        } catch (const OutOfMemory&) {
+        }
+        CHECK(all.size() >= 32);
+        CHECK(step.recording().stale());
+        CHECK(step.recording().memory() == 0);
+        CHECK(!step.replays());
+    }
+    CHECK(step(x).to_vector<float>() == expected);
+    CHECK(step(x).to_vector<float>() == expected);
+    CHECK(step.replayed() == 2);
+}
+
+TEST_CASE("memory of a recording goes back to the pool with its last holder") {
+    const Device fresh = fresh_device();
+    const Tensor x = random_tensor({1 << 16}, 1).to(fresh);
+    const auto before = fresh.memory().in_use;
+    std::optional<Tensor> result;
+    {
+        auto step = record([](const Tensor& t) { return softmax(reshape(t, {256, 256}), 1); });
+        result = step(x);
+        for (int i = 0; i < 3; ++i) step(x);
+        CHECK(fresh.memory().in_use > before);
+    }
+    CHECK(result->to_vector<float>().size() == 1 << 16);
+    result.reset();
+    CHECK(fresh.memory().in_use == before);
+}
+
+TEST_CASE("threads record and replay beside each other") {
+    const Tensor shared_weight = random_tensor({6, 6}, 1);
+    std::vector<std::thread> threads;
+    std::vector<int> wrong(4, 0);
+    for (int number = 0; number < 4; ++number)
+        threads.emplace_back([&, number] {
+            const auto function = [&](const Tensor& t) { return relu(matmul(t, shared_weight)) * static_cast<double>(number + 1); };
+            auto step = record(function);
+            for (int i = 0; i < 20; ++i) {
+                const Tensor x = random_tensor({5, 6}, static_cast<std::uint64_t>(100 * number + i));
+                const Tensor plain = function(x);
+                wrong[static_cast<std::size_t>(number)] += step(x).to_vector<float>() != plain.to_vector<float>();
+            }
+            wrong[static_cast<std::size_t>(number)] += step.replayed() != 19;
+        });
+    for (auto& thread : threads) thread.join();
+    CHECK(wrong == std::vector<int>(4, 0));
+}
+
+TEST_CASE("a recorded step within another is a part of it") {
+    auto inner = record([](const Tensor& t) { return t * 3.0; });
+    auto outer = record([&](const Tensor& t) { return inner(t) + 1.0; });
+    const Tensor a = full({4}, 1.0), b = full({4}, 2.0);
+    CHECK(outer(a).to_vector<float>() == std::vector<float>(4, 4));
+    CHECK(outer(b).to_vector<float>() == std::vector<float>(4, 7));
+    CHECK(outer.replayed() == 1);
+    CHECK(inner.replayed() == 0);
+    CHECK(inner(b).to_vector<float>() == std::vector<float>(4, 6));
+}
