@@ -5,6 +5,7 @@
 #include <set>
 
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/recording.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
@@ -39,6 +40,7 @@ Tensor Module::operator()(Tensor of) {
     if (!x.defined()) throw ValueError(fmt::format("{}: wants a tensor, got an undefined one", type_name()));
     if (!std::atomic_ref(placed_).load(std::memory_order_relaxed)) place();
     Tensor out = forward(x);
+    if (Recorder* const recorder = Recorder::here(); recorder != nullptr && observer != nullptr) recorder->refuse("an observer of calls, which a replay would not tell");
     if (observer != nullptr) (*observer)(Scope::path(), *this, x, out);
     return out;
 }

@@ -58,7 +58,6 @@ void RecordingState::replace(std::size_t index, const Buffer& with) {
     if (!serves(index, with))
         throw ValueError(fmt::format("Recording::replace: wants memory that is aligned as that of the recording, {} bytes behind a multiple of {}, got byte {}",
                                      step_->misalignments[index], kInputAlignment, block.offset));
-    const std::scoped_lock submit(step_->device.submit_mutex);
     for (const InputUse& use : step_->input_uses[index]) {
         RecordedCommand& command = step_->commands[use.command];
         const interop::RawBuffer place{block.memory(), block.offset + static_cast<std::size_t>(use.offset) * use.element_size, block.size};

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/recording.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
@@ -297,6 +298,7 @@ class Backward {
 
     /// Takes a copy, since a hook may add or remove hooks.
     static void apply_hooks(const Hooks hooks, Tensor& gradient) {
+        if (Recorder* const recorder = Recorder::here(); recorder != nullptr && !hooks.empty()) recorder->refuse("a hook of a tensor, which a replay would not call");
         for (const auto& [number, hook] : hooks) {
             const Tensor changed = hook(gradient);
             if (!changed.defined()) continue;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/process.hpp>
@@ -14,7 +15,7 @@
 namespace declivity {
 namespace {
 
-/// Calls in a row that had to be recorded anew, until recording is given up: it costs more than a plain call.
+/// Calls without a replay between them that had to be recorded anew, until recording is given up: it costs more than a plain call.
 constexpr int kMostAnew = 4;
 /// Plain calls in a row with inputs of another shape, until these are recorded instead: a last batch comes alone.
 constexpr int kMostOthers = 2;
@@ -47,7 +48,7 @@ struct Recorded::State {
     std::vector<std::size_t> passed_on;      // for each result, the input that it is
     int alike = 0;                           // recordings with the same commands
     int anew = 0, others = 0;                // calls in a row
-    std::uint64_t fingerprint = 0;
+    std::optional<std::uint64_t> fingerprint;
     std::int64_t replayed = 0;
     std::string refused;
 
@@ -56,6 +57,12 @@ struct Recorded::State {
         results.clear();
         passed_on.clear();
         inputs.clear();
+    }
+
+    /// What comes next may be anything.
+    void start_over() {
+        alike = 0;
+        fingerprint.reset();
     }
 
     void refuse(std::string why) {
@@ -109,9 +116,12 @@ struct Recorded::State {
             refuse(why);
             return out;
         }
-        if (alike > 0 && made.fingerprint() != fingerprint) {
-            refuse("a step whose commands are others from call to call");
-            return out;
+        if (fingerprint && made.fingerprint() != *fingerprint) {
+            alike = 0;
+            if (++anew > kMostAnew) {
+                refuse("a step whose commands are others from call to call");
+                return out;
+            }
         }
         ++alike;
         fingerprint = made.fingerprint();
@@ -158,7 +168,7 @@ struct Recorded::State {
         if (const std::string other = difference(given); !other.empty()) {
             if (options.when_refused == WhenRefused::fail) throw ShapeError(fmt::format("Recorded: wants {}; reset() records anew", other));
             if (++others < kMostOthers) return step(given);
-            alike = 0;
+            start_over();
             return record(given);
         }
         others = 0;
@@ -174,7 +184,7 @@ struct Recorded::State {
             refuse("a step that changes, from call to call, what its kernels were prepared for");
             return step(given);
         }
-        alike = 0;
+        start_over();
         return record(given);
     }
 };
@@ -222,8 +232,15 @@ void Recorded::reset() {
     detail::refuse_after_fork("a recorded step");
     const std::scoped_lock lock(state_->mutex);
     state_->forget();
-    state_->alike = state_->anew = state_->others = 0;
+    state_->start_over();
+    state_->anew = state_->others = 0;
     state_->refused.clear();
+}
+
+void Recorded::confirm() {
+    detail::refuse_after_fork("a recorded step");
+    const std::scoped_lock lock(state_->mutex);
+    state_->alike = std::min(state_->alike, state_->options.recordings - 1);
 }
 
 }  // namespace declivity

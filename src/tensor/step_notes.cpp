@@ -25,7 +25,7 @@ std::shared_ptr<StepNotes> StepNotes::attach(Recorder& recorder) {
 void StepNotes::uses(const std::shared_ptr<TensorState>& tensor) {
     Used& used = used_[tensor.get()];
     if (!used.tensor.expired()) return;  // otherwise new, or of a tensor that is gone
-    used = {tensor, tensor->value.state(), tensor->requires_grad, {}};
+    used = {tensor, tensor->value.state(), tensor->requires_grad, tensor->hooks.size(), {}};
 }
 
 StepNotes::Grad& StepNotes::grad_of(const std::shared_ptr<TensorState>& leaf) {
@@ -61,7 +61,7 @@ void StepNotes::close() {
 bool StepNotes::holds() const {
     const auto same = [](const Used& used) {
         const auto tensor = used.tensor.lock();
-        return !tensor || (tensor->value.state() == used.value && tensor->requires_grad == used.requires_grad);
+        return !tensor || (tensor->value.state() == used.value && tensor->requires_grad == used.requires_grad && tensor->hooks.size() == used.hooks);
     };
     const auto same_grad = [](const Grad& grad) {
         const auto leaf = grad.leaf.lock();

@@ -39,6 +39,7 @@ class StepNotes {
         std::weak_ptr<TensorState> tensor;
         const void* value;
         bool requires_grad;
+        std::size_t hooks;
         ops::Value held = {};  // from the end of the step on, so that nothing else comes to lie at its address
     };
     struct Grad {

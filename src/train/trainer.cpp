@@ -9,6 +9,7 @@
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
+#include <declivity/tensor/record.hpp>
 #include <fmt/format.h>
 
 #include "interrupt.hpp"
@@ -101,6 +102,8 @@ class Fit {
         : trainer_(trainer), state_(state), test_(test), options_(options),
           loader_(train, {.batch = options.batch, .shuffle = options.shuffle, .seed = options.seed, .transform = options.train_transform,
                           .threads = options.loader_threads, .device = state.device}),
+          step_([this](const std::vector<Tensor>& batch) { return commands(batch[0], batch[1]), std::vector<Tensor>{}; },
+                {.when_refused = WhenRefused::run, .recordings = 2, .device = state.device}),
           bar_(options.quiet) {
         const Trainer::State::Run run{options.seed, options.batch, train.size(), options.shuffle};
         if (state_.progress.batch > 0 && !(run == state_.run))
@@ -134,6 +137,7 @@ class Fit {
         const auto start = std::chrono::steady_clock::now();
         if (progress.batch == 0) state_.totals.fill_(0);
         loader_.start(static_cast<std::uint64_t>(progress.epoch), progress.batch);
+        step_.confirm();  // callbacks may have changed what a step does
         Report reports[2];  // one on its way while the other is filled
         std::size_t current = 0;
         while (progress.batch < loader_.batches() && !ended()) {
@@ -167,21 +171,44 @@ class Fit {
 
     void step(const data::Batch& batch) {
         for (const auto& callback : options_.callbacks) callback->before_step(trainer_);
+        if (options_.record) {
+            if (modes_changed()) step_.reset();
+            step_({batch.features, batch.labels});
+        } else {
+            commands(batch.features, batch.labels);
+        }
+        ++state_.progress.batch;
+        ++state_.progress.step;
+        for (const auto& callback : options_.callbacks) callback->after_step(trainer_);
+    }
+
+    /// What a step does on the device.
+    void commands(const Tensor& features, const Tensor& labels) {
         state_.optimizer.zero_grad();
-        const Tensor output = state_.model(batch.features);
-        const Tensor loss = state_.loss(output, batch.labels);
+        const Tensor output = state_.model(features);
+        const Tensor loss = state_.loss(output, labels);
         if (loss.numel() != 1) throw ShapeError(fmt::format("Trainer: wants a loss of one element, got {}", loss.shape().str()));
         ops::check_finite(loss.view(), state_.guard.view());
         loss.backward();
         if (options_.clip_norm > 0) optim::clip_grad_norm(state_.model.parameters(), options_.clip_norm);
         state_.optimizer.step();
-        {
-            const NoGrad no_grad;
-            add_to_totals(output, batch.labels, loss, state_.totals);
-        }
-        ++state_.progress.batch;
-        ++state_.progress.step;
-        for (const auto& callback : options_.callbacks) callback->after_step(trainer_);
+        const NoGrad no_grad;
+        add_to_totals(output, labels, loss, state_.totals);
+    }
+
+    /// Whether a callback put a module into another mode, or gave the optimizer a group, since the last call.
+    bool modes_changed() {
+        std::vector<bool> now;
+        now.reserve(modes_.size());
+        const auto visit = [&](const auto& self, const nn::Module& module) -> void {
+            now.push_back(module.training());
+            module.for_each_child([&](const nn::Module& child) { self(self, child); });
+        };
+        visit(visit, state_.model);
+        const bool changed = now != modes_ || groups_ != state_.optimizer.groups();
+        modes_ = std::move(now);
+        groups_ = state_.optimizer.groups();
+        return changed;
     }
 
     void read(const Report& report) {
@@ -207,6 +234,9 @@ class Fit {
     const data::Dataset* test_;
     const FitOptions& options_;
     data::Loader loader_;
+    Recorded step_;
+    std::vector<bool> modes_;
+    std::size_t groups_ = 0;
     detail::ProgressBar bar_;
     std::int64_t first_step_ = 0;
 };

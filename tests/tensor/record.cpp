@@ -244,6 +244,12 @@ TEST_CASE("what cannot be recorded is refused in words, or runs plainly") {
         {[](const Tensor& t) { return slice(t, 0, 2, 4); }, "lies in the memory of an input"},
         {[&](const Tensor& t) { kept.assign(t * 2.0); return t * 3.0; }, "assign()"},
         {[&](const Tensor& t) { return zeros({2}, {DType::f32, other}), t * 2.0; }, "another device"},
+        {[&](const Tensor& t) {
+             Tensor leaf = t.clone().set_requires_grad();
+             leaf.register_hook([](const Tensor& g) { return g * 2.0; });
+             sum(leaf * t).backward();
+             return leaf.grad();
+         }, "a hook of a tensor"},
         {[](const Tensor& t) { return interop::compute_queue(t.device()), t * 2.0; }, "interop::compute_queue"},
         {[](const Tensor& t) { return Queue::compute(t.device()).wait_for(Queue::transfer(t.device()).marker()), t * 2.0; }, "to let the compute queue wait"},
     };
@@ -357,8 +363,27 @@ TEST_CASE("a step that does something else each time is found out") {
     const auto counts = [&](const Tensor& t) { return t * static_cast<double>(++calls); };
     auto step = record(counts, {.when_refused = WhenRefused::run, .recordings = 2});
     const Tensor ones = full({3}, 1.0);
-    for (int i = 1; i <= 5; ++i) CHECK(step(ones).to_vector<float>() == std::vector<float>(3, static_cast<float>(i)));
+    for (int i = 1; i <= 9; ++i) CHECK(step(ones).to_vector<float>() == std::vector<float>(3, static_cast<float>(i)));
     CHECK(step.refused().find("others from call to call") != std::string::npos);
+}
+
+TEST_CASE("a step may change from time to time when it is told to look") {
+    double factor = 1;
+    auto step = record([&](const Tensor& t) { return t * factor; }, {.recordings = 2});
+    const Tensor ones = full({3}, 1.0);
+    const auto first = [&] { return step(ones).to_vector<float>()[0]; };
+    for (int i = 0; i < 3; ++i) CHECK(first() == 1);
+    CHECK(step.replayed() == 1);
+    factor = 2;
+    CHECK(first() == 1);  // nobody looks
+    CHECK(step.replayed() == 2);
+    step.confirm();
+    for (int i = 0; i < 3; ++i) CHECK(first() == 2);
+    CHECK(step.replayed() == 3);
+    step.confirm();
+    for (int i = 0; i < 2; ++i) CHECK(first() == 2);
+    CHECK(step.replayed() == 4);
+    CHECK(step.refused().empty());
 }
 
 TEST_CASE("what a graph kept of a recording's results is known to be overwritten by a replay") {

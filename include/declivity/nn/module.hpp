@@ -48,6 +48,11 @@ class DECLIVITY_API Module {
     /// Tensors that are kept but not trained, such as running statistics.
     [[nodiscard]] std::vector<NamedTensor> named_buffers() const;
     [[nodiscard]] std::vector<std::pair<std::string, Module*>> children() const;
+    /// Calls visit(module) for each child, in order of registration.
+    template <class Visit>
+    void for_each_child(Visit&& visit) const {
+        for (const auto& [name, child] : children_) visit(*child);
+    }
 
     /// Moves all parameters and buffers; handles to them stay valid. Gradients are dropped.
     void to(const Device& device);

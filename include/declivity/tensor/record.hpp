@@ -23,8 +23,8 @@ struct RecordOptions {
     /// What becomes of a step that cannot be recorded, or is called with inputs of another shape or type than those it was recorded with:
     /// an error, or a plain call.
     WhenRefused when_refused = WhenRefused::fail;
-    /// So many calls are recorded, one after the other, before the next one is a replay; if their commands differ, none ever is. 1 takes it
-    /// on trust that the step does the same each time; more find out about a step that counts its calls.
+    /// So many calls are recorded, one after the other, until their commands are the same and the next call is a replay. 1 takes it
+    /// on trust that the step does the same each time; more find out about a step that counts its calls, which is then called plainly.
     int recordings = 1;
     /// Of the step; that of the first input if there is one, else the default device, when not set.
     std::optional<Device> device = {};
@@ -46,7 +46,7 @@ struct RecordOptions {
 /// device had run out of memory and the recording had given up its own.
 ///
 /// What cannot be recorded: to read elements (item, to_vector, print), to make tensors of host data, to take tensors to another device,
-/// results and inputs that require a gradient.
+/// results and inputs that require a gradient, hooks of tensors, which a replay would not call.
 ///
 /// Movable; calls of one object from several threads wait for each other.
 class DECLIVITY_API Recorded {
@@ -68,6 +68,9 @@ class DECLIVITY_API Recorded {
     [[nodiscard]] std::string refused() const;
     /// The commands; empty before the first call, and where it was refused.
     [[nodiscard]] Recording recording() const;
+    /// The next call is recorded again, and if its commands are those of before, replays go on; if not, as many calls are recorded as at the
+    /// beginning.
+    void confirm();
     /// Forgets all: the next call records. For a step that would do something else now, such as one of a module between train() and eval().
     void reset();
 

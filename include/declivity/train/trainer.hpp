@@ -51,6 +51,9 @@ struct FitOptions {
     double clip_norm = 0;      ///< clips gradients to this norm; 0 does not
     std::vector<std::shared_ptr<Callback>> callbacks = {};
     bool quiet = false;        ///< no progress bar and no lines
+    /// Steps of the same shapes are recorded twice and then replayed (tensor/record.hpp), once more in each epoch; what cannot be recorded runs plainly.
+    /// false for a model or loss that does something else from step to step, by a counter of its own.
+    bool record = true;
 };
 
 struct EvaluateOptions {
