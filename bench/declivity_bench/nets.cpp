@@ -71,6 +71,9 @@ void Training::step() {
     optimizer_->step();
 }
 
+void Training::recorded_step() { recorded_step_(); }
+void Training::recorded_infer() { recorded_infer_(); }
+
 void Training::infer() {
     const NoGrad none;
     model_->eval();

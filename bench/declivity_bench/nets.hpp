@@ -27,11 +27,16 @@ class Training {
     Training(const Net& net, std::int64_t batch);
     void step();
     void infer();
+    /// The same, recorded at the first call. One or the other: train() and eval() of a module are not for recorded steps.
+    void recorded_step();
+    void recorded_infer();
 
   private:
     std::unique_ptr<nn::Module> model_;
     std::unique_ptr<optim::Adam> optimizer_;
     Tensor images_, labels_;
+    RecordedAction recorded_step_{[this](const std::vector<Tensor>&) { return step(), std::vector<Tensor>{}; }};
+    RecordedAction recorded_infer_{[this](const std::vector<Tensor>&) { return infer(), std::vector<Tensor>{}; }};
 };
 
 }  // namespace declivity::bench

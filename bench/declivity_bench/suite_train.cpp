@@ -1,11 +1,29 @@
 // Training steps and inference of whole networks. bench/peers/beside_pytorch.py sets them beside PyTorch.
+#include <chrono>
+#include <functional>
+#include <vector>
+
 #include <fmt/format.h>
 
+#include "measure.hpp"
 #include "nets.hpp"
 #include "report.hpp"
 
 namespace declivity::bench {
 namespace {
+
+/// What a call takes until it returns, on a device that has nothing else to do: median.
+double host_microseconds(const std::function<void()>& call, const std::function<void()>& wait) {
+    constexpr int kCalls = 41;
+    std::vector<double> times;
+    for (int i = 0; i < kCalls; ++i) {
+        const auto begin = std::chrono::steady_clock::now();
+        call();
+        times.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count());
+        wait();
+    }
+    return median(times);
+}
 
 void run(Report& report) {
     report.begin("train");
@@ -18,6 +36,10 @@ void run(Report& report) {
         const auto images_per_second = [&](const Times& times) { return static_cast<double>(net.batch) / times.seconds; };
         report.note(name + " training", images_per_second(compare({"ours", [&](int) { training.step(); }, wait}, {}, 9).ours), "images/s");
         report.note(name + " inference", images_per_second(compare({"ours", [&](int) { training.infer(); }, wait}, {}, 9).ours), "images/s");
+        report.note(name + " recorded training", images_per_second(compare({"ours", [&](int) { training.recorded_step(); }, wait}, {}, 9).ours), "images/s");
+        report.note(name + " recorded inference", images_per_second(compare({"ours", [&](int) { training.recorded_infer(); }, wait}, {}, 9).ours), "images/s");
+        report.note(name + " host", host_microseconds([&] { training.step(); }, wait), "us/step");
+        report.note(name + " recorded host", host_microseconds([&] { training.recorded_step(); }, wait), "us/step");
     }
     report.end();
 }

@@ -45,6 +45,7 @@ bool RecordingState::serves(std::size_t index, const Buffer& with) const {
 }
 
 void RecordingState::replace(std::size_t index, const Buffer& with) {
+    refuse_after_fork("Recording::replace");
     const std::scoped_lock lock(mutex_);
     if (!step_) return;
     if (index >= step_->inputs.size()) throw ValueError(fmt::format("Recording::replace: wants an input below {}, got {}", step_->inputs.size(), index));

@@ -29,7 +29,7 @@ Tensor as_input(const Tensor& x) {
 }  // namespace
 
 struct Recorded::State {
-    State(Step function, const RecordOptions& given) : step(std::move(function)), options(given) {}
+    State(StepFunction function, const RecordOptions& given) : step(std::move(function)), options(given) {}
 
     struct Input {
         Shape shape;
@@ -38,7 +38,7 @@ struct Recorded::State {
     /// A result that is one of the inputs.
     static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
-    Step step;
+    StepFunction step;
     const RecordOptions options;
     mutable std::mutex mutex;
     std::vector<Input> inputs;
@@ -189,7 +189,7 @@ struct Recorded::State {
     }
 };
 
-Recorded::Recorded(Step step, const RecordOptions& options) {
+Recorded::Recorded(StepFunction step, const RecordOptions& options) {
     if (!step) throw ValueError("record: wants a function, got an empty one");
     if (options.recordings < 1) throw ValueError(fmt::format("record: wants at least 1 recording, got {}", options.recordings));
     state_ = std::make_unique<State>(std::move(step), options);

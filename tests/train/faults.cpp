@@ -15,6 +15,7 @@
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
+#include <declivity/tensor/record.hpp>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <tests/support/devices.hpp>
@@ -78,13 +79,20 @@ class Training {
     }
 
     double step() {
-        const Tensor loss = cross_entropy(model_(send_ahead ? sent() : x_), labels_);
-        loss.backward();
-        optimizer_.step();
-        optimizer_.zero_grad();
+        const Tensor x = send_ahead ? sent() : x_;
+        if (record_anew) recorded_.reset();
+        const Tensor loss = replay || record_anew ? recorded_(x) : commands(x);
         const double read = loss.item<float>();
         if (at_end) at_end();
         return read;
+    }
+
+    Tensor commands(const Tensor& x) {
+        const Tensor loss = cross_entropy(model_(x), labels_);
+        loss.backward();
+        optimizer_.step();
+        optimizer_.zero_grad();
+        return loss.detach();
     }
 
     /// All that the step changes, after it.
@@ -99,6 +107,8 @@ class Training {
     [[nodiscard]] const Device& device() const { return device_; }
 
     bool send_ahead = false;            ///< each step sends its batch by the copy queue
+    bool replay = false;                ///< steps are recorded once
+    bool record_anew = false;           ///< each is recorded
     std::function<void()> at_end = {};  ///< of each step
 
   private:
@@ -115,6 +125,7 @@ class Training {
     nn::Sequential model_;
     optim::Adam optimizer_;
     Tensor x_, labels_;
+    RecordedFunction recorded_{[this](const std::vector<Tensor>& in) { return std::vector{commands(in[0])}; }};
     nn::StateDict model_state_;
     std::vector<std::pair<std::string, Tensor>> optimizer_state_;
 };
@@ -234,6 +245,26 @@ TEST_CASE("faults: each call of a step whose batch is sent ahead through pinned 
     const test::Environment pinned("DECLIVITY_STAGING", "pinned");
     Training training(test::fresh_device());
     training.send_ahead = true;
+    refuse_each(training);
+}
+
+TEST_CASE("faults: each call of a step that is replayed") {
+    Training training(test::device());
+    training.replay = true;
+    refuse_each(training);
+}
+
+TEST_CASE("faults: each call of a step that is replayed and profiled, with a batch that is sent ahead") {
+    Training training(test::device());
+    Profiler profiler(test::device());
+    training.replay = training.send_ahead = true;
+    training.at_end = [&] { (void)profiler.rows(); };
+    refuse_each(training);
+}
+
+TEST_CASE("faults: each call of a step while it is recorded") {
+    Training training(test::fresh_device());
+    training.record_anew = true;
     refuse_each(training);
 }
 

@@ -24,6 +24,7 @@
 #include <declivity/tensor/checkpoint.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
+#include <declivity/tensor/record.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/child.hpp>
 #include <tests/support/devices.hpp>
@@ -116,6 +117,10 @@ TEST_CASE("fork: afterwards each use is refused in words, and objects end in sil
     auto loader = std::make_unique<data::Loader>(digits, options);
     loader->start(0);
     auto profiler = std::make_unique<Profiler>(device);
+    auto recorded = record([](const Tensor& in) { return in * 2.0; });
+    const Tensor doubled = recorded(x);
+    (void)recorded(x);
+    const Recording recording = recorded.recording();
 
     const std::vector<std::pair<const char*, std::function<void()>>> uses{
         {"all", [] { (void)Device::all(); }},
@@ -152,6 +157,12 @@ TEST_CASE("fork: afterwards each use is refused in words, and objects end in sil
         {"move to scope", [&] { buffer.move_to_scope("elsewhere"); }},
         {"chain", [&] { (void)sum(waiting * 2.0); }},
         {"checkpoint", [&] { (void)checkpoint([](const Tensor& in) { return in * 2.0; }, x); }},
+        {"recorded", [&] { (void)recorded(x); }},
+        {"replays", [&] { (void)recorded.replays(); }},
+        {"reset", [&] { recorded.reset(); }},
+        {"replay", [&] { recording.replay(); }},
+        {"replace", [&] { recording.replace(0, buffer); }},
+        {"recorder", [&] { (void)Recorder(device).finish(); }},
         {"release_cached_memory", [&] { device.release_cached_memory(); }},
         {"kernel", [&] { (void)Kernel(device, {.file = "arange.cl", .name = "arange"}); }},
         {"launch", [&] { launch(kernel, {}, {std::int64_t{1}, BufferArgument{&buffer, 0, 4}, 1.0F, 1.0F}); }},

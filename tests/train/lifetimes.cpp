@@ -21,6 +21,7 @@
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
+#include <declivity/tensor/record.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/child.hpp>
 #include <tests/support/devices.hpp>
@@ -74,6 +75,16 @@ class Objects {
         Tensor loss = cross_entropy(model(batch.features), batch.labels);
         loss.backward();
         optimizer.step();                                        // gradients stay
+
+        auto& action = make<RecordedAction>(record([model = &model, optimizer = &optimizer, x = batch.features, y = batch.labels] {
+            optimizer->zero_grad();
+            cross_entropy((*model)(x), y).backward();
+            optimizer->step();
+        }));
+        for (int i = 0; i < 3; ++i) action();                    // gradients lie in its memory
+        auto& doubled = make<RecordedFunction>(record([](const Tensor& in) { return in * 2.0; }));
+        make<Tensor>(doubled(x));
+        make<Recording>(action.recording());
 
         Buffer& buffer = make<Buffer>(device, 1000);
         Buffer& ahead = make<Buffer>(device, 1000, BufferUse::transfer);

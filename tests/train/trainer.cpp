@@ -199,6 +199,77 @@ TEST_CASE("callbacks: early stopping, log, best checkpoint") {
     CHECK_THROWS_AS(train::Checkpoint({.every_steps = 5}), ValueError);
 }
 
+TEST_CASE("recorded steps give the bits of plain ones, whatever callbacks do between them") {
+    // Freezes a layer, changes the mode of another, the loss's factor and the rate, and takes a look at gradients.
+    struct Meddler : train::Callback {
+        nn::Sequential& model;
+        double& factor;
+        std::vector<double> seen = {};
+        Meddler(nn::Sequential& of, double& with) : model(of), factor(with) {}
+        void before_step(train::Trainer& trainer) override {
+            const auto step = trainer.progress().step;
+            if (step == 9) model.children()[2].second->eval();  // dropout
+            if (step == 15) model.children()[2].second->train();
+            if (step == 30) trainer.optimizer().set_learning_rate(0.002);
+        }
+        void after_step(train::Trainer& trainer) override {
+            if (trainer.progress().step % 5 == 0)
+                for (const auto& parameter : model.parameters()) seen.push_back(parameter.grad().defined() ? test::values(parameter.grad())[0] : 7);
+        }
+        void after_epoch(train::Trainer& trainer, const train::EpochFigures&) override {
+            if (trainer.progress().epoch == 2) factor = 0.5;
+            if (trainer.progress().epoch == 3)
+                for (auto parameter : model.children()[0].second->parameters()) parameter.set_requires_grad(false);
+        }
+    };
+    const auto train_set = clouds(16 * 12 + 5, 1), test_set = clouds(50, 2);  // a last batch of five
+    struct Outcome {
+        std::vector<double> weights, seen, losses;
+        RandomState random;
+    };
+    const auto run = [&](bool record) {
+        manual_seed(11);
+        nn::Sequential model(nn::Linear(5, 16), nn::ReLU(), nn::Dropout(0.3), nn::Linear(16, 2));
+        optim::Adam optimizer(model.parameters(), {.lr = 1e-2});
+        double factor = 1;
+        train::Trainer trainer(model, optimizer, [&](const Tensor& output, const Tensor& labels) { return cross_entropy(output, labels) * factor; });
+        const auto meddler = std::make_shared<Meddler>(model, factor);
+        auto options = quiet(5, {meddler});
+        options.record = record;
+        options.clip_norm = 0.7;
+        trainer.fit(train_set, test_set, options);
+        Outcome out{weights(model), meddler->seen, {}, random_state(default_device())};
+        for (const auto& epoch : trainer.progress().history) out.losses.insert(out.losses.end(), {epoch.train_loss, epoch.train_accuracy, epoch.test_loss});
+        return out;
+    };
+    const Outcome plain = run(false), recorded = run(true);
+    CHECK(recorded.weights == plain.weights);
+    CHECK(recorded.seen == plain.seen);
+    CHECK(recorded.losses == plain.losses);
+    CHECK(recorded.random.offset == plain.random.offset);
+}
+
+TEST_CASE("steps are replayed: the model is not called, but for two recordings, one more an epoch, and the last batch") {
+    struct Counting : nn::Module {
+        nn::Linear& linear = add("linear", nn::Linear(5, 2));
+        int calls = 0;
+        Tensor forward(const Tensor& x) override {
+            ++calls;
+            return linear(x);
+        }
+    };
+    const auto train_set = clouds(16 * 12 + 5, 1);
+    for (const bool record : {true, false}) {
+        Counting model;
+        optim::SGD optimizer(model.parameters(), {.lr = 0.1});
+        train::Trainer trainer(model, optimizer);
+        auto options = quiet(4);
+        options.record = record;
+        trainer.fit(train_set, options);
+        CHECK(model.calls == (record ? 2 + 3 + 4 : 4 * 13));
+    }
+}
+
 TEST_CASE("after the first epoch a step creates no buffer and waits only to report") {
     const auto train_set = clouds(16 * 100, 1);
     Setup setup(1);

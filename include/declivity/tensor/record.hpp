@@ -17,7 +17,7 @@
 namespace declivity {
 
 /// From inputs to results.
-using Step = std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs)>;
+using StepFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs)>;
 
 struct RecordOptions {
     /// What becomes of a step that cannot be recorded, or is called with inputs of another shape or type than those it was recorded with:
@@ -51,7 +51,7 @@ struct RecordOptions {
 /// Movable; calls of one object from several threads wait for each other.
 class DECLIVITY_API Recorded {
   public:
-    explicit Recorded(Step step, const RecordOptions& options = {});
+    explicit Recorded(StepFunction step, const RecordOptions& options = {});
     ~Recorded();
     Recorded(Recorded&&) noexcept;
     Recorded& operator=(Recorded&&) noexcept;
