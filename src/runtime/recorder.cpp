@@ -42,6 +42,7 @@ RecorderState::RecorderState(DeviceState& on, std::vector<Buffer> with, WhenRefu
     : step(on), number(next_number()), when_refused(when) {
     step.arena = std::make_shared<Arena>(on);
     step.input_uses.resize(with.size());
+    step.half_replaced.resize(with.size());
     step.inputs = std::move(with);
     for (const Buffer& input : step.inputs) {
         if (!input) throw ValueError("Recorder: wants inputs with memory, got an empty handle");

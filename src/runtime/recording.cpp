@@ -50,7 +50,7 @@ void RecordingState::replace(std::size_t index, const Buffer& with) {
     if (!step_) return;
     if (index >= step_->inputs.size()) throw ValueError(fmt::format("Recording::replace: wants an input below {}, got {}", step_->inputs.size(), index));
     Buffer& input = step_->inputs[index];
-    if (input == with) return;
+    if (input == with && !step_->half_replaced[index]) return;
     const std::size_t bytes = step_->input_bytes[index];
     if (!with || with.size() < bytes) throw ShapeError(fmt::format("Recording::replace: wants memory of at least {} bytes for input {}, got {}", bytes, index, with.size()));
     const Block& block = with.block();
@@ -59,6 +59,7 @@ void RecordingState::replace(std::size_t index, const Buffer& with) {
     if (!serves(index, with))
         throw ValueError(fmt::format("Recording::replace: wants memory that is aligned as that of the recording, {} bytes behind a multiple of {}, got byte {}",
                                      step_->misalignments[index], kInputAlignment, block.offset));
+    step_->half_replaced[index] = true;
     for (const InputUse& use : step_->input_uses[index]) {
         RecordedCommand& command = step_->commands[use.command];
         const interop::RawBuffer place{block.memory(), block.offset + static_cast<std::size_t>(use.offset) * use.element_size, block.size};
@@ -66,8 +67,7 @@ void RecordingState::replace(std::size_t index, const Buffer& with) {
             const cl_long offset = static_cast<cl_long>(block.offset / use.element_size) + use.offset;
             cl_int status = clSetKernelArg(kernel->kernel(), use.argument, sizeof place.memory, &place.memory);
             if (status == CL_SUCCESS) status = clSetKernelArg(kernel->kernel(), use.argument + 1, sizeof offset, &offset);
-            // Then some commands may read the one, some the other: it must be replaced again before a replay.
-            if (status != CL_SUCCESS) input = {}, throw_status(status, fmt::format("input {} of a recording", index), step_->device.info.name);
+            if (status != CL_SUCCESS) throw_status(status, fmt::format("input {} of a recording", index), step_->device.info.name);
         } else if (auto* copy = std::get_if<RecordedCopy>(&command.what)) {
             (use.argument == 0 ? copy->from : copy->to) = place;
         } else if (auto* fill = std::get_if<RecordedFill>(&command.what)) {
@@ -76,6 +76,7 @@ void RecordingState::replace(std::size_t index, const Buffer& with) {
             std::get<RecordedCall>(command.what).buffers[use.argument] = place;
         }
     }
+    step_->half_replaced[index] = false;
     input = with;
 }
 
@@ -86,8 +87,8 @@ void RecordingState::replay() {
     const std::scoped_lock lock(mutex_);
     if (stale()) throw ValueError("Recording::replay: wants a recording whose constants were not written since and that kept its memory, got one that is stale; record anew");
     if (replaying_) throw ValueError("Recording::replay: wants a recording that is not being replayed, got one within its own replay");
-    for (const Buffer& input : step_->inputs)
-        if (!input) throw ValueError("Recording::replay: wants all inputs, got one whose replacement failed; replace it again");
+    for (const bool half : step_->half_replaced)
+        if (half) throw ValueError("Recording::replay: wants all inputs, got one whose replacement failed; replace it again");
     struct Replaying {
         bool& flag;
         explicit Replaying(bool& of) : flag(of) { flag = true; }

@@ -73,6 +73,7 @@ struct RecordedStep {
     std::vector<std::size_t> input_bytes;                                 // of those that were recorded, and
     std::vector<std::size_t> misalignments;                               // how they lie
     std::vector<std::vector<InputUse>> input_uses;
+    std::vector<bool> half_replaced;                                      // by a call that failed: some commands read the one, some the other
     std::unordered_map<const Block*, Buffer> held;                        // memory of others
     std::unordered_map<const Block*, Buffer> written;                     // of it, what is marked as written
     std::vector<std::pair<Buffer, std::uint64_t>> relied_on;              // with their versions

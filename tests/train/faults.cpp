@@ -75,6 +75,7 @@ class Training {
     /// What is in use without gradients.
     std::uint64_t memory_at_rest() {
         model_.zero_grad();
+        if (record_anew) recorded_.reset();
         return device_.memory().in_use;
     }
 
@@ -167,8 +168,11 @@ std::string attempt(Training& training, long number, const Step& wanted, std::ma
         code = fault.code();
     }
     const std::string call = fmt::format("call {} ({}, status {})", number, function, code);
-    if (function.empty()) return call + ": nothing was refused";
     ++refused[function];
+    if (function.empty()) {  // steps whose memory is where it was ask a call or two less
+        done->state = training.state();
+        return *done == wanted ? "" : call + ": nothing was refused, to another result";
+    }
     if (Scope::path() != "") return call + ": a scope stays open: " + Scope::path();
     if (!grad_enabled()) return call + ": nothing is recorded any more";
     if (done) {
@@ -206,21 +210,24 @@ void refuse_each(Training& training) {
         training.step();
         calls = static_cast<long>(count.calls().size());
     }
-    REQUIRE(calls > 50);
+    REQUIRE(calls > (training.replay ? 25 : 50));
     REQUIRE(clean(training) == wanted);
     const Figures before = figures(training);
+    const std::uint64_t at_rest = training.memory_at_rest();
+    REQUIRE(clean(training) == wanted);
     std::map<std::string, int> refused;
     for (long number = 0; number < calls; ++number) {
         training.restore();
         const std::string fault = attempt(training, number, wanted, refused);
         CHECK(fault == "");
         CAPTURE(number);
-        CHECK(training.memory_at_rest() == before.in_use);
+        CHECK(training.memory_at_rest() == at_rest);
         CHECK(clean(training) == wanted);
         const Figures after = figures(training);
         CHECK(after.in_use == before.in_use);
         CHECK(after.handles.text() == before.handles.text());
     }
+    CHECK(refused[""] <= 4);
     std::string all;
     for (const auto& [function, count] : refused) all += fmt::format(" {}:{}", function, count);
     MESSAGE("refused", all);
@@ -254,10 +261,16 @@ TEST_CASE("faults: each call of a step that is replayed") {
     refuse_each(training);
 }
 
-TEST_CASE("faults: each call of a step that is replayed and profiled, with a batch that is sent ahead") {
+TEST_CASE("faults: each call of a step that is replayed on a batch that is sent ahead") {
+    Training training(test::device());
+    training.replay = training.send_ahead = true;
+    refuse_each(training);
+}
+
+TEST_CASE("faults: each call of a step that is replayed and profiled") {
     Training training(test::device());
     Profiler profiler(test::device());
-    training.replay = training.send_ahead = true;
+    training.replay = true;
     training.at_end = [&] { (void)profiler.rows(); };
     refuse_each(training);
 }
