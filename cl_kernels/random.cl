@@ -2,8 +2,8 @@
 //
 // A work-item makes `chunk` blocks, neighbouring ones.
 //   REAL   element type
-//   KIND   0: min(a + b * uniform [0, 1), most); 1: a + b * standard normal; 2: 1 where uniform < a, otherwise 0
-#include "philox.clh"
+//   KIND   0: uniform, 1: normal, 2: bernoulli, of random_numbers.clh
+#include "random_numbers.clh"
 
 __kernel void random_fill(const long n, const int chunk, __global REAL* restrict out_base, const long out_offset,
                           __global const long* restrict state_base, const long state_offset, const long offset, const REAL a,
@@ -28,13 +28,11 @@ __kernel void random_fill(const long n, const int chunk, __global REAL* restrict
         const int count = (int)min((long)D_RANDOM_COUNT, n - block * D_RANDOM_COUNT);
         for (int i = 0; i < count; ++i) {
 #if KIND == 2
-            out[block * D_RANDOM_COUNT + i] = values[i] < a ? (REAL)1 : (REAL)0;
+            out[block * D_RANDOM_COUNT + i] = RANDOM_BERNOULLI(values[i]);
 #elif KIND == 0
-            // Rounded, 1 + (1 - 2^-24) is 2.
-            out[block * D_RANDOM_COUNT + i] = min(fma(b, values[i], a), most);
+            out[block * D_RANDOM_COUNT + i] = RANDOM_UNIFORM(values[i]);
 #else
-            // fma on every device alike, so that the bits do not depend on whether the compiler joins the two.
-            out[block * D_RANDOM_COUNT + i] = fma(b, values[i], a);
+            out[block * D_RANDOM_COUNT + i] = RANDOM_NORMAL(values[i]);
 #endif
         }
     }

@@ -5,12 +5,15 @@
 #include <vector>
 
 #include <declivity/ops/expression.hpp>
+#include <declivity/ops/random.hpp>
 #include <declivity/ops/value.hpp>
 
 namespace declivity::ops {
 
+enum class Distribution : std::uint8_t { uniform, normal, bernoulli };
+
 struct Expression::Node {
-    enum class Kind : std::uint8_t { view, value, constant, operator_result, apply, gradient, cast };
+    enum class Kind : std::uint8_t { view, value, constant, operator_result, apply, gradient, cast, random };
     Kind kind;
     DType dtype;
     Shape shape;
@@ -20,7 +23,9 @@ struct Expression::Node {
     Function function = {};               // kinds apply, gradient
     int input = 0;                        // kind gradient: with respect to which input
     std::vector<Expression> inputs = {};  // apply: the function's; gradient: g, then the function's, then y (empty if unused); cast: one
-    std::vector<double> parameters = {};
+    std::vector<double> parameters = {};  // random: low, width and most; mean and deviation; probability
+    Distribution distribution = {};       // kind random
+    RandomCall random = {};
 };
 
 // What a kernel may grow to. All its arguments together have 1024 bytes (the least that OpenCL grants): 9 operands of 80, numbers of 8.
@@ -31,6 +36,12 @@ Expression with_inputs(const Expression::Node& node, std::vector<Expression> inp
 
 /// The expression with another one in place of operator_result().
 Expression with_result(const Expression& expression, const Expression& result);
+
+/// The expression with others in place of some leaves: those for which `leaf` gives one.
+Expression with_leaves(const Expression& expression, const std::function<Expression(const Expression::Node&)>& leaf);
+
+/// Stores the numbers of a node of kind random. Dense, of its type and number of elements.
+void fill_random(const Expression::Node& node, const View& out);
 
 /// Whether a kernel of its own can compute it.
 bool fits_one_kernel(const Expression& expression);

@@ -96,6 +96,7 @@ Measure measure(const Expression& expression) {
         }
         case Kind::constant: return {.numbers = 1};
         case Kind::operator_result: return {.inputs = 1};
+        case Kind::random: return {.inputs = 1, .nodes = 1, .numbers = static_cast<int>(node.parameters.size()) + 1, .costly = true};  // its first block is a number
         default: break;
     }
     Measure all{.nodes = 1, .numbers = static_cast<int>(node.parameters.size())};
