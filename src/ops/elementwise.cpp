@@ -52,10 +52,6 @@ void evaluate(const Expression& of, const View& out) {
         require_same_device("evaluate", out, node.view);
         if (const View from = expanded("elementwise", node.view, out.shape); !may_overlap(from, out) && permuted_copy(from, out)) return;
     }
-    if (const Node& node = *expression.node(); node.kind == Node::Kind::random && out.dense() && node.shape == out.shape) {
-        require_same_device("evaluate", out, node.random.state);
-        return fill_random(node, out);
-    }
     const Steps steps = steps_of(expression);
     Plan plan = plan_of(steps, out.shape, &out);
     for (std::size_t i = 1; i < plan.operands.size(); ++i) require_same_device("evaluate", out, plan.operands[i].view);

@@ -80,9 +80,7 @@ Expression of_one_real(const Expression& expression, DType out) {
     if (!doubles || !floats) return expression;
     return with_leaves(expression, [](const Node& leaf) -> Expression {
         if (leaf.kind != Node::Kind::random || leaf.dtype == DType::f64) return {};
-        const View numbers = View::make(leaf.random.state.device(), leaf.dtype, leaf.shape);
-        fill_random(leaf, numbers);
-        return {numbers};
+        return evaluate(with_inputs(leaf, {}), leaf.random.state.device());
     });
 }
 

@@ -40,9 +40,6 @@ Expression with_result(const Expression& expression, const Expression& result);
 /// The expression with others in place of some leaves: those for which `leaf` gives one.
 Expression with_leaves(const Expression& expression, const std::function<Expression(const Expression::Node&)>& leaf);
 
-/// Stores the numbers of a node of kind random. Dense, of its type and number of elements.
-void fill_random(const Expression::Node& node, const View& out);
-
 /// Whether a kernel of its own can compute it.
 bool fits_one_kernel(const Expression& expression);
 

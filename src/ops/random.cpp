@@ -12,8 +12,6 @@
 #include <fmt/format.h>
 
 #include "expression_node.hpp"
-#include "real_arguments.hpp"
-#include "work.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -69,32 +67,12 @@ Expression leaf(Distribution distribution, DType dtype, const Shape& shape, std:
 }
 
 /// Stores what a leaf stands for.
-void fill(const View& out, const Expression& leaf) { fill_random(*leaf.node(), out); }
+void store(const Expression& leaf, const View& out) {
+    require_dense("random", "out", out);
+    evaluate(leaf, out);
+}
 
 }  // namespace
-
-void fill_random(const Expression::Node& node, const View& out) {
-    require_dense("random", "out", out);
-    if (out.numel() == 0) return;
-    Defines defines = real_defines(out.dtype);
-    defines.set("KIND", static_cast<int>(node.distribution));
-    const Kernel kernel(out.device(), {"random.cl", "random_fill", defines});
-    const std::int64_t blocks = ceil_div(out.numel(), numbers_per_block(out.dtype));
-    std::int32_t chunk = 1;
-    Range range;
-    if (out.device().family() == Family::cpu_like) {
-        chunk = static_cast<std::int32_t>(std::clamp<std::int64_t>(blocks, 1, 2048));
-        range = {.global = {static_cast<std::size_t>(ceil_div(blocks, chunk)), 1, 1}, .local = {1, 1, 1}};
-    } else {
-        const std::size_t group = std::min<std::size_t>(128, out.device().info().max_work_group);
-        range = {.global = {round_up(static_cast<std::size_t>(blocks), group), 1, 1}, .local = {group, 1, 1}};
-    }
-    std::array<double, 3> numbers{};
-    std::ranges::copy(node.parameters, numbers.begin());
-    const RealArguments reals(out.dtype, {numbers[0], numbers[1], numbers[2]});
-    const WorkScope work("random", work_each(0, out));
-    launch(kernel, range, {out.numel(), chunk, out.argument(), node.random.state.argument(), node.random.offset, reals[0], reals[1], reals[2]});
-}
 
 RandomCall take_random(const Device& device, DType dtype, std::int64_t count) {
     const std::int64_t blocks = ceil_div(count, numbers_per_block(dtype));
@@ -159,8 +137,8 @@ Expression random_bernoulli(DType dtype, const Shape& shape, double probability,
     return leaf(Distribution::bernoulli, dtype, shape, {probability}, random);
 }
 
-void random_uniform(const View& out, double low, double high, const RandomCall& random) { fill(out, random_uniform(out.dtype, out.shape, low, high, random)); }
-void random_normal(const View& out, double mean, double deviation, const RandomCall& random) { fill(out, random_normal(out.dtype, out.shape, mean, deviation, random)); }
-void random_bernoulli(const View& out, double probability, const RandomCall& random) { fill(out, random_bernoulli(out.dtype, out.shape, probability, random)); }
+void random_uniform(const View& out, double low, double high, const RandomCall& random) { store(random_uniform(out.dtype, out.shape, low, high, random), out); }
+void random_normal(const View& out, double mean, double deviation, const RandomCall& random) { store(random_normal(out.dtype, out.shape, mean, deviation, random), out); }
+void random_bernoulli(const View& out, double probability, const RandomCall& random) { store(random_bernoulli(out.dtype, out.shape, probability, random), out); }
 
 }  // namespace declivity::ops
