@@ -10,6 +10,7 @@
 //   OUT           type of the output
 //   STEP_OUT, STEPk   distance between columns: 0, 1, or a stride read from the layout
 //   VECTORISE     a pragma for the loop over columns, or nothing
+//   STEP_ALSOk    of outputs beside it, which BODY stores
 //   INPUT_PARAMETERS, INPUT_ROWS, BODY, RESULT   made from the expression (src/ops/elementwise_source.cpp)
 //   HALVES        operands are f16 or bf16
 //   RANDOM        there are random numbers among the inputs

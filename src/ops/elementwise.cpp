@@ -39,8 +39,14 @@ View dense_copy(const View& view) {
     return out;
 }
 
-void evaluate(const Expression& of, const View& out) {
-    const Expression expression = of_one_real(over_views(of), out.dtype);
+void evaluate(const Expression& expression, const View& out) { evaluate(expression, out, {}); }
+
+void evaluate(const Expression& of, const View& out, std::span<const AlsoStored> also) {
+    const Expression over = over_views(of), expression = of_one_real(over, out.dtype);
+    if (expression.node() != over.node()) {
+        for (const AlsoStored& one : also) evaluate(one.part, one.to);
+        also = {};
+    }
     if (expression.dtype() != out.dtype)
         throw TypeError(fmt::format("evaluate: wants an output of type {}, got {}", name_of(expression.dtype()), name_of(out.dtype)));
     if (out.numel() == 0) return;
@@ -54,6 +60,7 @@ void evaluate(const Expression& of, const View& out) {
     }
     const Steps steps = steps_of(expression);
     Plan plan = plan_of(steps, out.shape, &out);
+    for (const AlsoStored& one : also) plan.operands.push_back({.view = one.to, .strides = one.to.strides, .stores = steps.find(one.part)});
     for (std::size_t i = 1; i < plan.operands.size(); ++i) require_same_device("evaluate", out, plan.operands[i].view);
     merge(out.shape, plan);
 

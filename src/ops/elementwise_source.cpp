@@ -183,6 +183,17 @@ void generate(const Steps& steps, const Plan& plan, bool tiled, std::size_t at, 
     code.body += fmt::format(" {} = {}; }}", names[at], specialise(text, working_type(node)));
 }
 
+/// Stores the value of a node besides the whole. What is computed from it reads it as it is stored.
+void generate_store(DType type, int place, std::size_t at, std::vector<std::string>& names, Generated& code) {
+    const std::string stored = type == DType::boolean ? fmt::format("({}) != 0", names[at]) : code.stored(type, names[at]);
+    if (!is_half(type)) {
+        code.body += fmt::format(" also{0}[i * STEP_ALSO{0}] = {1};", place, stored);
+        return;
+    }
+    code.body += fmt::format(" const ushort h{1} = {2}; also{0}[i * STEP_ALSO{0}] = h{1}; const float w{1} = {3};", place, at, stored, code.loaded(type, fmt::format("h{}", at)));
+    names[at] = fmt::format("w{}", at);
+}
+
 /// From column to column.
 std::string step_of(const Operand& operand, std::size_t index) {
     return operand.step() == Step::strided ? fmt::format("layout.stride[{}][RANK - 1]", index) : std::string(1, static_cast<char>(operand.step()));
@@ -211,13 +222,23 @@ Kernels generate(const Steps& steps, const Plan& plan, const Device& device, Fam
     Generated code;
     std::vector<std::string> names(steps.nodes.size());
     const bool tiled = family == Family::cpu_like;
-    for (std::size_t at = 0; at < steps.nodes.size(); ++at) generate(steps, plan, tiled, at, names, code);
+    for (std::size_t at = 0; at < steps.nodes.size(); ++at) {
+        generate(steps, plan, tiled, at, names, code);
+        for (std::size_t i = 1; i < plan.operands.size(); ++i)
+            if (plan.operands[i].stores == static_cast<int>(at)) generate_store(steps.nodes[at]->dtype, static_cast<int>(i) - 1, at, names, code);
+    }
     Defines defines = real_defines(real_of(plan));
     defines.set("RANK", plan.sizes.rank()).set("OPERANDS", static_cast<std::int64_t>(plan.operands.size()));
     std::string parameters, rows;
     for (std::size_t i = 1; i < plan.operands.size(); ++i) {
         const Operand& operand = plan.operands[i];
         const std::size_t input = i - 1;
+        if (operand.stores >= 0) {
+            defines.set(fmt::format("STEP_ALSO{}", input), step_of(operand, i));
+            parameters += fmt::format(", __global {0}* restrict also{1}_base, const long also{1}_offset", cl_type(operand.view.dtype), input);
+            rows += fmt::format(" __global {0}* also{1} = also{1}_base + also{1}_offset + ROW_OFFSET({2});", cl_type(operand.view.dtype), input, i);
+            continue;
+        }
         defines.set(fmt::format("STEP{}", input), step_of(operand, i));
         if (operand.is_out) {
             rows += fmt::format(" __global const OUT* in{} = out;", input);  // one restrict pointer: the compiler knows they are one
@@ -264,6 +285,7 @@ std::string structure_of(const Steps& steps, const Plan& plan) {
     std::string key;
     key += static_cast<char>('0' + plan.sizes.rank());
     for (const Operand& operand : plan.operands) {
+        if (operand.stores >= 0) key += {'e', static_cast<char>('0' + operand.stores)};
         key += operand.is_out ? 'o' : static_cast<char>(operand.step());
         key += static_cast<char>('0' + static_cast<int>(operand.view.dtype));
     }

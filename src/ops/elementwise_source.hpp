@@ -19,6 +19,7 @@ struct Operand {
     Strides strides;     // over the merged axes
     bool is_out = false; // an input that is the output itself
     const Expression::Node* random = nullptr;  // random numbers: `view` is where seed and base lie, the strides count numbers
+    int stores = -1;     // no input: the place among the nodes of what is stored there besides the whole
     [[nodiscard]] Step step() const {
         const std::int64_t inner = strides.empty() ? 0 : strides.back();
         return inner == 0 ? Step::repeat : inner == 1 ? Step::next : Step::strided;
@@ -35,7 +36,7 @@ struct Steps {
 
 Steps steps_of(const Expression& expression);
 
-/// The index space and its operands: output first.
+/// The index space and its operands: output first, then inputs, then other outputs.
 struct Plan {
     Shape sizes;
     std::vector<Operand> operands;

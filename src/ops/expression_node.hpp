@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include <declivity/ops/expression.hpp>
@@ -39,6 +41,25 @@ Expression with_result(const Expression& expression, const Expression& result);
 
 /// The expression with others in place of some leaves: those for which `leaf` gives one.
 Expression with_leaves(const Expression& expression, const std::function<Expression(const Expression::Node&)>& leaf);
+
+/// A part of an expression that its kernel stores besides the whole, of the same shape.
+struct AlsoStored {
+    Expression part;
+    View to;  // dense
+};
+constexpr std::size_t kMostAlso = 2;
+
+/// evaluate(expression, out), with parts of it. They and the inputs are kMostInputs at most.
+void evaluate(const Expression& expression, const View& out, std::span<const AlsoStored> also);
+
+/// Whether a node of `whole` is the root of `part`.
+bool is_part_of(const Expression& whole, const Expression& part);
+
+/// Whether memory_to_reuse() is worth asking.
+bool may_reuse_memory(const Expression& expression, DType dtype, const Shape& shape);
+/// Memory of an input that the result may be written to, element by element, since nobody can tell: it has the result's type and shape, the expression
+/// alone leads to it, and nobody but `reader` still has to read it. @param handles to the expression itself
+std::optional<View> memory_to_reuse(const Expression& expression, long handles, DType dtype, const Shape& shape, const PendingReader* reader);
 
 /// Whether a kernel of its own can compute it.
 bool fits_one_kernel(const Expression& expression);

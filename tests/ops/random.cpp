@@ -262,7 +262,8 @@ Expression bernoulli_leaf(DType dtype, const Shape& shape, const RandomCall& cal
 std::vector<double> stored(Leaf leaf, DType dtype, const Shape& shape, const RandomCall& call) { return values(Tensor(ops::evaluate(leaf(dtype, shape, call), device()))); }
 
 /// All of an expression's elements, computed with a sum of 0 so that the leaf is not its root.
-std::vector<double> beside_zeros(const Expression& leaf, const Shape& shape) {
+std::vector<double> beside_zeros(const Expression& leaf, const Shape& shape, Family family) {
+    const ops::FamilyScope scope(family);
     const View zeros = View::make(device(), leaf.dtype(), shape);
     ops::fill(zeros, 0);
     return values(Tensor(ops::evaluate(Expression::apply(Function::add, std::array{Expression(zeros), leaf}), device())));
@@ -272,22 +273,24 @@ std::vector<double> beside_zeros(const Expression& leaf, const Shape& shape) {
 
 TEST_CASE("random: within an expression numbers have the bits of those that are stored") {
     for (const Family family : {Family::cpu_like, Family::gpu_like}) {
-        const ops::FamilyScope scope(family);
         for (const DType dtype : types())
             for (const Leaf leaf : {uniform_leaf, normal_leaf, bernoulli_leaf}) {
                 for (const std::int64_t size : small_cases() ? std::vector<std::int64_t>{5} : std::vector<std::int64_t>{1, 2, 3, 511, 513, 1030, 8195, 20003}) {
                     CAPTURE(size);
                     const Position position(9, 0xfffffff0ULL);
                     const RandomCall call = ops::take_random(device(), dtype, size);
-                    CHECK(beside_zeros(leaf(dtype, {size}, call), {size}) == stored(leaf, dtype, {size}, call));
+                    CHECK(beside_zeros(leaf(dtype, {size}, call), {size}, family) == stored(leaf, dtype, {size}, call));
                 }
                 // Stretched, and in another order than that of memory: the innermost axis of what is stored is the middle one of the numbers.
                 const RandomCall call = ops::take_random(device(), dtype, 7 * 1 * 9);
                 const auto few = stored(leaf, dtype, {7, 1, 9}, call);
-                const auto stretched = beside_zeros(leaf(dtype, {7, 1, 9}, call), {7, 5, 9});
-                const auto along = beside_zeros(leaf(dtype, {9, 1}, call), {9, 5});
+                const auto stretched = beside_zeros(leaf(dtype, {7, 1, 9}, call), {7, 5, 9}, family);
+                const auto along = beside_zeros(leaf(dtype, {9, 1}, call), {9, 5}, family);
                 const View turned = View::make(device(), dtype, {9, 7, 5});
-                ops::evaluate(Expression::apply(Function::mul_scalar, std::array{leaf(dtype, {5, 7, 9}, call)}, std::array{1.0}), ops::permuted(turned, {2, 1, 0}));
+                {
+                    const ops::FamilyScope scope(family);
+                    ops::evaluate(Expression::apply(Function::mul_scalar, std::array{leaf(dtype, {5, 7, 9}, call)}, std::array{1.0}), ops::permuted(turned, {2, 1, 0}));
+                }
                 const auto all = stored(leaf, dtype, {5, 7, 9}, call), back = values(Tensor(turned));
                 int wrong = 0;
                 for (std::size_t i = 0; i < 7; ++i)
@@ -309,7 +312,7 @@ TEST_CASE("random: within an expression numbers have the bits of those that are 
     CHECK(values(Tensor(ops::dense_copy_if_needed(part))) == stored(normal_leaf, DType::f32, {3, 7}, call));
     if (!device().info().fp64) return;
     // Among numbers of f64 those of f32 stay what they are.
-    CHECK(beside_zeros(Expression::cast(normal_leaf(DType::f32, {3, 7}, call), DType::f64), {3, 7}) == stored(normal_leaf, DType::f32, {3, 7}, call));
+    CHECK(beside_zeros(Expression::cast(normal_leaf(DType::f32, {3, 7}, call), DType::f64), {3, 7}, Family::cpu_like) == stored(normal_leaf, DType::f32, {3, 7}, call));
 }
 
 TEST_CASE("random: what does not fit is refused") {
