@@ -10,13 +10,28 @@
 //   OUT           type of the output
 //   STEP_OUT, STEPk   distance between columns: 0, 1, or a stride read from the layout
 //   VECTORISE     a pragma for the loop over columns, or nothing
-//   INPUT_PARAMETERS, INPUT_ROWS, BODY, RESULT   made from the expression (src/ops/elementwise.cpp)
+//   STEP_ALSOk    of outputs beside it, which BODY stores
+//   INPUT_PARAMETERS, INPUT_ROWS, BODY, RESULT   made from the expression (src/ops/elementwise_source.cpp)
 //   HALVES        operands are f16 or bf16
+//   RANDOM        there are random numbers among the inputs
+//   TILE, RANDOM_TILE   those of TILE columns at a time are made before they are used, so that each block serves all its elements
 #include "math.clh"
 #ifdef HALVES
 #include "storage.clh"
 #endif
+#ifdef RANDOM
+#include "random_numbers.clh"
+#endif
 #include "elementwise_rows.clh"
+
+#ifdef TILE
+#define TILES for (int from = 0; from < count; from += TILE)
+#define COLUMNS_OF_TILE const int n = min(TILE, count - from), to = from + n;
+#else
+#define TILES
+#define COLUMNS_OF_TILE const int from = 0, to = count;
+#define RANDOM_TILE
+#endif
 
 __kernel void elementwise(const struct Layout layout, const long rows, const long columns, const long rows_each, const int chunk,
                           __global OUT* restrict out_base, const long out_offset INPUT_PARAMETERS) {
@@ -28,10 +43,14 @@ __kernel void elementwise(const struct Layout layout, const long rows, const lon
     for (; row < row_end; ++row) {
         __global OUT* out = out_base + out_offset + ROW_OFFSET(0);
         INPUT_ROWS
-        VECTORISE
-        for (int i = 0; i < count; ++i) {
-            BODY
-            out[i * STEP_OUT] = RESULT;
+        TILES {
+            COLUMNS_OF_TILE
+            RANDOM_TILE
+            VECTORISE
+            for (int i = from; i < to; ++i) {
+                BODY
+                out[i * STEP_OUT] = RESULT;
+            }
         }
         NEXT_ROW
     }

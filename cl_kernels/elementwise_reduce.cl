@@ -8,10 +8,17 @@
 //   ACC       type of accumulation and result;  COMBINE, FLOATING_SUM: reduced.clh;  IDENTITY: the neutral element
 //   BLOCK     elements of a partial sum: of a work-item in form 1
 //   LANES     form 0: elements of a vector
-//   RANK, OPERANDS, STEPk, VECTORISE, INPUT_PARAMETERS, INPUT_ROWS, BODY, RESULT   as in elementwise.cl; operand 0 of the layout is not used
+//   RANK, OPERANDS, STEPk, VECTORISE, INPUT_PARAMETERS, INPUT_ROWS, BODY, RESULT, RANDOM, RANDOM_TILE   as in elementwise.cl; operand 0 of the
+//             layout is not used, and a tile is a BLOCK
 #include "math.clh"
 #ifdef HALVES
 #include "storage.clh"
+#endif
+#ifdef RANDOM
+#include "random_numbers.clh"
+#endif
+#ifndef RANDOM_TILE
+#define RANDOM_TILE
 #endif
 #include "elementwise_rows.clh"
 #include "reduced.clh"
@@ -35,6 +42,7 @@ __kernel void elementwise_reduce(const struct Layout layout, const long rows, co
         for (long from = 0; from < count; from += BLOCK) {
             ACC each[BLOCK];
             const int n = (int)min((long)BLOCK, count - from);
+            RANDOM_TILE
             VECTORISE
             for (int k = 0; k < n; ++k) {
                 const long i = from + k;

@@ -10,6 +10,7 @@
 #include "index_space.hpp"
 #include "permute.hpp"
 #include "work.hpp"
+#include "work_split.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -18,7 +19,6 @@ using Node = Expression::Node;
 
 constexpr std::size_t kKernelCopy = 1 << 20;  // bytes of a copy that are worth a kernel on CPU-like devices
 constexpr std::int64_t kCpuChunk = 8192;  // elements a work-item loops over on CPU-like devices: long enough to hide its start
-constexpr std::size_t kGpuGroup = 256;
 constexpr std::int64_t kMostGroups = 65535;  // in the second dimension: more, and some GPUs refuse the launch
 
 void merge(const Shape& shape, Plan& plan) {
@@ -39,8 +39,14 @@ View dense_copy(const View& view) {
     return out;
 }
 
-void evaluate(const Expression& of, const View& out) {
-    const Expression expression = over_views(of);
+void evaluate(const Expression& expression, const View& out) { evaluate(expression, out, {}); }
+
+void evaluate(const Expression& of, const View& out, std::span<const AlsoStored> also) {
+    const Expression over = over_views(of), expression = of_one_real(over, out.dtype);
+    if (expression.node() != over.node()) {
+        for (const AlsoStored& one : also) evaluate(one.part, one.to);
+        also = {};
+    }
     if (expression.dtype() != out.dtype)
         throw TypeError(fmt::format("evaluate: wants an output of type {}, got {}", name_of(expression.dtype()), name_of(out.dtype)));
     if (out.numel() == 0) return;
@@ -54,14 +60,16 @@ void evaluate(const Expression& of, const View& out) {
     }
     const Steps steps = steps_of(expression);
     Plan plan = plan_of(steps, out.shape, &out);
+    for (const AlsoStored& one : also) plan.operands.push_back({.view = one.to, .strides = one.to.strides, .stores = steps.find(one.part)});
     for (std::size_t i = 1; i < plan.operands.size(); ++i) require_same_device("evaluate", out, plan.operands[i].view);
     merge(out.shape, plan);
 
     const Device device = out.device();
-    const Kernel kernel = kernel_of_structure(structure_of(steps, plan), plan, device, [&] { return elementwise_specification(steps, plan, device); });
+    const Family family = family_of(device);
+    const bool cpu = family == Family::cpu_like;
+    const Kernel kernel = kernel_of_structure((cpu ? "" : "items ") + structure_of(steps, plan), plan, device, [&] { return elementwise_specification(steps, plan, device, family); });
     const std::int64_t columns = plan.sizes.back();
     const std::int64_t rows = plan.sizes.numel() / columns;
-    const bool cpu = device.family() == Family::cpu_like;
     const std::int64_t chunk = cpu ? std::min(columns, kCpuChunk) : 1;
     std::int64_t rows_each = cpu ? std::max<std::int64_t>(1, kCpuChunk / columns) : 1;
     Range range;
@@ -70,7 +78,7 @@ void evaluate(const Expression& of, const View& out) {
     if (!cpu) {
         // Short rows share a group, so that few work-items idle behind the end of a row.
         std::size_t wide = 1;
-        const std::size_t group = std::min(kGpuGroup, kernel.max_work_group());
+        const std::size_t group = std::min(to_size(kGpuGroup), kernel.max_work_group());
         while (wide * 2 <= group && wide < static_cast<std::size_t>(columns)) wide *= 2;
         std::size_t tall = 1;
         while (wide * tall * 2 <= group && tall < static_cast<std::size_t>(rows)) tall *= 2;
@@ -86,8 +94,8 @@ void evaluate(const Expression& of, const View& out) {
 
     std::vector<Argument> arguments{RawArgument{layout.data(), layout.size() * sizeof(std::int64_t)}, rows, columns, rows_each,
                                     chunk_argument, buffers[0]};
-    for (std::size_t i = 1; i < buffers.size(); ++i)
-        if (!plan.operands[i].is_out) arguments.emplace_back(buffers[i]);
+    const std::vector<Argument> inputs = input_arguments(plan, buffers);
+    arguments.insert(arguments.end(), inputs.begin(), inputs.end());
     for (const Number& one : numbers) arguments.emplace_back(RawArgument{one.bytes.data(), one.size});
     const bool shown = profiling();
     const std::string functions = shown ? functions_of(steps) : "";

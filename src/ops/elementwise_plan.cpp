@@ -20,6 +20,12 @@ using Node = Expression::Node;
 Plan plan_of(const Steps& steps, const Shape& shape, const View* out) {
     Plan plan;
     plan.operands.push_back(out != nullptr ? Operand{*out, out->strides} : Operand{});
+    const auto add_parameters = [&](const Node& node) {
+        for (const double parameter : node.parameters) {
+            plan.numbers.push_back(parameter);
+            plan.number_types.push_back(compute_type(working_type(node)));
+        }
+    };
     for (std::size_t at = 0; at < steps.nodes.size(); ++at) {
         const Node& node = *steps.nodes[at];
         switch (node.kind) {
@@ -32,6 +38,13 @@ Plan plan_of(const Steps& steps, const Shape& shape, const View* out) {
                 plan.operands.push_back({view, view.strides, is_out});
                 break;
             }
+            case Node::Kind::random: {
+                const RandomCall& random = node.random;
+                const View numbers = expanded("elementwise", View{random.state.buffer, random.state.offset, random.state.dtype, node.shape, dense_strides(node.shape)}, shape);
+                plan.operands.push_back({numbers, numbers.strides, false, &node});
+                add_parameters(node);
+                break;
+            }
             case Node::Kind::value: break;  // over_views() left none
             case Node::Kind::operator_result:
                 throw ValueError("evaluate: an expression with operator_result() serves only as an Epilogue");
@@ -39,16 +52,36 @@ Plan plan_of(const Steps& steps, const Shape& shape, const View* out) {
                 plan.numbers.push_back(node.value);
                 plan.number_types.push_back(node.dtype);
                 break;
-            default:
-                for (const double parameter : node.parameters) {
-                    plan.numbers.push_back(parameter);
-                    plan.number_types.push_back(compute_type(working_type(node)));
-                }
+            default: add_parameters(node);
         }
     }
     if (plan.operands.size() > kMostInputs + 1)
         throw Unsupported(fmt::format("evaluate: wants an expression of at most {} inputs, got {}", kMostInputs, plan.operands.size() - 1));
     return plan;
+}
+
+std::vector<Argument> input_arguments(const Plan& plan, const std::vector<BufferArgument>& buffers) {
+    std::vector<Argument> arguments;
+    for (std::size_t i = 1; i < plan.operands.size(); ++i) {
+        if (plan.operands[i].is_out) continue;
+        arguments.emplace_back(buffers[i]);
+        if (const Node* random = plan.operands[i].random) arguments.emplace_back(random->random.offset);
+    }
+    return arguments;
+}
+
+Expression of_one_real(const Expression& expression, DType out) {
+    bool doubles = out == DType::f64, floats = false;
+    const Steps steps = steps_of(expression);
+    for (const Node* node : steps.nodes) {
+        doubles = doubles || node->dtype == DType::f64;
+        floats = floats || (node->kind == Node::Kind::random && node->dtype == DType::f32);
+    }
+    if (!doubles || !floats) return expression;
+    return with_leaves(expression, [](const Node& leaf) -> Expression {
+        if (leaf.kind != Node::Kind::random || leaf.dtype == DType::f64) return {};
+        return evaluate(with_inputs(leaf, {}), leaf.random.state.device());
+    });
 }
 
 std::vector<std::int64_t> layout_of(const Plan& plan) {
@@ -102,8 +135,9 @@ std::string functions_of(const Steps& steps) {
     std::string names;
     for (const Node* node : steps.nodes) {
         const bool gradient = node->kind == Node::Kind::gradient;
-        if (!gradient && node->kind != Node::Kind::apply && node->kind != Node::Kind::cast) continue;
-        const std::string_view name = node->kind == Node::Kind::cast ? "cast" : info(node->function).name;
+        const bool random = node->kind == Node::Kind::random;
+        if (!gradient && !random && node->kind != Node::Kind::apply && node->kind != Node::Kind::cast) continue;
+        const std::string_view name = random ? name_of(node->distribution) : node->kind == Node::Kind::cast ? "cast" : info(node->function).name;
         names += fmt::format("{}{}{}", names.empty() ? "" : "+", name, gradient ? "'" : "");
         if (names.size() > most) return names.substr(0, most) + "...";
     }
@@ -113,7 +147,8 @@ std::string functions_of(const Steps& steps) {
 Work work_of(const Steps& steps, const Plan& plan, const View& out) {
     const auto functions = std::ranges::count_if(steps.nodes, [](const Node* node) { return node->kind == Node::Kind::apply || node->kind == Node::Kind::gradient; });
     Work work{.flops = static_cast<double>(functions) * static_cast<double>(plan.sizes.numel()), .bytes = bytes_of(out), .f64 = out.dtype == DType::f64};
-    for (std::size_t i = 1; i < plan.operands.size(); ++i) work.bytes += bytes_of(plan.operands[i].view);
+    for (std::size_t i = 1; i < plan.operands.size(); ++i)
+        if (plan.operands[i].random == nullptr) work.bytes += bytes_of(plan.operands[i].view);
     return work;
 }
 

@@ -18,6 +18,12 @@ namespace declivity::ops {
 /// @throws Unsupported when there are more inputs than a kernel takes
 Plan plan_of(const Steps& steps, const Shape& shape, const View* out);
 
+/// Of the inputs, with what their memory is called beside them. @param buffers of all operands; they outlive the arguments
+std::vector<Argument> input_arguments(const Plan& plan, const std::vector<BufferArgument>& buffers);
+
+/// Random numbers of f32 among f64 are stored, since a kernel has the functions for one of the two. @param out the type that is stored
+Expression of_one_real(const Expression& expression, DType out);
+
 /// As the struct Layout of the kernels: sizes, then strides of each operand.
 std::vector<std::int64_t> layout_of(const Plan& plan);
 

@@ -33,6 +33,7 @@ std::optional<Device> device_of(const Expression& expression) {
     const Expression::Node& node = *expression.node();
     if (node.kind == Expression::Node::Kind::view) return node.view.device();
     if (node.kind == Expression::Node::Kind::value) return node.source.device();
+    if (node.kind == Expression::Node::Kind::random) return node.random.state.device();
     for (const Expression& input : node.inputs)
         if (const auto device = device_of(input)) return device;
     return std::nullopt;
@@ -102,16 +103,17 @@ Expression with_inputs(const Expression::Node& node, std::vector<Expression> inp
 namespace {
 
 /// @param made nodes that were replaced already
-Expression replaced(const Expression& expression, const Expression& result, std::unordered_map<const Expression::Node*, Expression>& made) {
+Expression replaced(const Expression& expression, const std::function<Expression(const Expression::Node&)>& leaf,
+                    std::unordered_map<const Expression::Node*, Expression>& made) {
     if (!expression) return expression;
     const Expression::Node& node = *expression.node();
     if (const auto found = made.find(&node); found != made.end()) return found->second;
     Expression out = expression;
-    if (node.kind == Expression::Node::Kind::operator_result) {
-        out = result;
-    } else if (!node.inputs.empty()) {
+    if (node.inputs.empty()) {
+        if (Expression other = leaf(node)) out = std::move(other);
+    } else {
         std::vector<Expression> inputs;
-        for (const Expression& input : node.inputs) inputs.push_back(replaced(input, result, made));
+        for (const Expression& input : node.inputs) inputs.push_back(replaced(input, leaf, made));
         out = with_inputs(node, std::move(inputs));
     }
     return made.emplace(&node, out).first->second;
@@ -119,9 +121,13 @@ Expression replaced(const Expression& expression, const Expression& result, std:
 
 }  // namespace
 
-Expression with_result(const Expression& expression, const Expression& result) {
+Expression with_leaves(const Expression& expression, const std::function<Expression(const Expression::Node&)>& leaf) {
     std::unordered_map<const Expression::Node*, Expression> made;
-    return replaced(expression, result, made);
+    return replaced(expression, leaf, made);
+}
+
+Expression with_result(const Expression& expression, const Expression& result) {
+    return with_leaves(expression, [&](const Expression::Node& node) { return node.kind == Expression::Node::Kind::operator_result ? result : Expression(); });
 }
 
 Expression Expression::constant(double value, DType dtype) {

@@ -2,15 +2,20 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include <declivity/ops/expression.hpp>
+#include <declivity/ops/random.hpp>
 #include <declivity/ops/value.hpp>
 
 namespace declivity::ops {
 
+enum class Distribution : std::uint8_t { uniform, normal, bernoulli };
+
 struct Expression::Node {
-    enum class Kind : std::uint8_t { view, value, constant, operator_result, apply, gradient, cast };
+    enum class Kind : std::uint8_t { view, value, constant, operator_result, apply, gradient, cast, random };
     Kind kind;
     DType dtype;
     Shape shape;
@@ -20,7 +25,9 @@ struct Expression::Node {
     Function function = {};               // kinds apply, gradient
     int input = 0;                        // kind gradient: with respect to which input
     std::vector<Expression> inputs = {};  // apply: the function's; gradient: g, then the function's, then y (empty if unused); cast: one
-    std::vector<double> parameters = {};
+    std::vector<double> parameters = {};  // random: low, width and most; mean and deviation; probability
+    Distribution distribution = {};       // kind random
+    RandomCall random = {};
 };
 
 // What a kernel may grow to. All its arguments together have 1024 bytes (the least that OpenCL grants): 9 operands of 80, numbers of 8.
@@ -31,6 +38,28 @@ Expression with_inputs(const Expression::Node& node, std::vector<Expression> inp
 
 /// The expression with another one in place of operator_result().
 Expression with_result(const Expression& expression, const Expression& result);
+
+/// The expression with others in place of some leaves: those for which `leaf` gives one.
+Expression with_leaves(const Expression& expression, const std::function<Expression(const Expression::Node&)>& leaf);
+
+/// A part of an expression that its kernel stores besides the whole, of the same shape.
+struct AlsoStored {
+    Expression part;
+    View to;  // dense
+};
+constexpr std::size_t kMostAlso = 2;
+
+/// evaluate(expression, out), with parts of it. They and the inputs are kMostInputs at most.
+void evaluate(const Expression& expression, const View& out, std::span<const AlsoStored> also);
+
+/// Whether a node of `whole` is the root of `part`.
+bool is_part_of(const Expression& whole, const Expression& part);
+
+/// Whether memory_to_reuse() is worth asking.
+bool may_reuse_memory(const Expression& expression, DType dtype, const Shape& shape);
+/// Memory of an input that the result may be written to, element by element, since nobody can tell: it has the result's type and shape, the expression
+/// alone leads to it, and nobody but `reader` still has to read it. @param handles to the expression itself
+std::optional<View> memory_to_reuse(const Expression& expression, long handles, DType dtype, const Shape& shape, const PendingReader* reader);
 
 /// Whether a kernel of its own can compute it.
 bool fits_one_kernel(const Expression& expression);

@@ -12,9 +12,7 @@
 #include <declivity/runtime/recording.hpp>
 #include <fmt/format.h>
 
-#include "random_launch.hpp"
-#include "real_arguments.hpp"
-#include "work.hpp"
+#include "expression_node.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -100,34 +98,23 @@ double below(DType dtype, double high) {
     return dtype == DType::f64 ? std::nextafter(high, -INFINITY) : static_cast<double>(std::nextafter(static_cast<float>(high), -INFINITY));
 }
 
-/// @param most no number is larger; what rounding may have made so
-void fill_random(const View& out, int kind, double a, double b, double most, const RandomCall& random) {
-    require_floating("random", "out", out);
+std::int64_t numbers_per_block(DType dtype) { return dtype == DType::f64 ? 2 : 4; }
+
+Expression leaf(Distribution distribution, DType dtype, const Shape& shape, std::vector<double> parameters, const RandomCall& random) {
+    if (dtype != DType::f32 && dtype != DType::f64) throw TypeError(fmt::format("random: wants f32 or f64, got {}", name_of(dtype)));
+    require_supported(random.state.device(), dtype);
+    (void)bytes_of(shape, dtype);
+    return Expression(std::make_shared<const Expression::Node>(Expression::Node{.kind = Expression::Node::Kind::random, .dtype = dtype, .shape = shape,
+                                                                                .parameters = std::move(parameters), .distribution = distribution, .random = random}));
+}
+
+/// Stores what a leaf stands for.
+void store(const Expression& leaf, const View& out) {
     require_dense("random", "out", out);
-    if (out.numel() == 0) return;
-    Defines defines = real_defines(out.dtype);
-    defines.set("KIND", kind);
-    const Kernel kernel(out.device(), {"random.cl", "random_fill", defines});
-    const RandomLaunch cut(out);
-    const RealArguments reals(out.dtype, {a, b, most});
-    const WorkScope work("random", work_each(0, out));
-    launch(kernel, cut.range, {out.numel(), cut.chunk, out.argument(), random.state.argument(), random.offset, reals[0], reals[1], reals[2]});
+    evaluate(leaf, out);
 }
 
 }  // namespace
-
-RandomLaunch::RandomLaunch(const View& out) {
-    const std::int64_t blocks = ceil_div(out.numel(), numbers_per_block(out.dtype));
-    if (out.device().family() == Family::cpu_like) {
-        chunk = static_cast<std::int32_t>(std::clamp<std::int64_t>(blocks, 1, 2048));
-        range = {.global = {static_cast<std::size_t>(ceil_div(blocks, chunk)), 1, 1}, .local = {1, 1, 1}};
-    } else {
-        const std::size_t group = std::min<std::size_t>(128, out.device().info().max_work_group);
-        range = {.global = {round_up(static_cast<std::size_t>(blocks), group), 1, 1}, .local = {group, 1, 1}};
-    }
-}
-
-std::int64_t numbers_per_block(DType dtype) { return dtype == DType::f64 ? 2 : 4; }
 
 RandomCall take_random(const Device& device, DType dtype, std::int64_t count) {
     const std::int64_t blocks = ceil_div(count, numbers_per_block(dtype));
@@ -182,14 +169,19 @@ RandomCall RandomReplay::next(const Device& device, std::int64_t blocks) {
     return calls_[at_++].call;
 }
 
-void random_uniform(const View& out, double low, double high, const RandomCall& random) {
-    fill_random(out, 0, low, high - low, std::max(low, below(out.dtype, high)), random);
+Expression random_uniform(DType dtype, const Shape& shape, double low, double high, const RandomCall& random) {
+    // Rounding may make a number larger than what lies below `high`.
+    return leaf(Distribution::uniform, dtype, shape, {low, high - low, std::max(low, below(dtype, high))}, random);
 }
-void random_normal(const View& out, double mean, double deviation, const RandomCall& random) {
-    fill_random(out, 1, mean, deviation, INFINITY, random);
+Expression random_normal(DType dtype, const Shape& shape, double mean, double deviation, const RandomCall& random) {
+    return leaf(Distribution::normal, dtype, shape, {mean, deviation}, random);
 }
-void random_bernoulli(const View& out, double probability, const RandomCall& random) {
-    fill_random(out, 2, probability, 0, INFINITY, random);
+Expression random_bernoulli(DType dtype, const Shape& shape, double probability, const RandomCall& random) {
+    return leaf(Distribution::bernoulli, dtype, shape, {probability}, random);
 }
+
+void random_uniform(const View& out, double low, double high, const RandomCall& random) { store(random_uniform(out.dtype, out.shape, low, high, random), out); }
+void random_normal(const View& out, double mean, double deviation, const RandomCall& random) { store(random_normal(out.dtype, out.shape, mean, deviation, random), out); }
+void random_bernoulli(const View& out, double probability, const RandomCall& random) { store(random_bernoulli(out.dtype, out.shape, probability, random), out); }
 
 }  // namespace declivity::ops

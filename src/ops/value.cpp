@@ -69,6 +69,7 @@ struct Value::State final : PendingReader, std::enable_shared_from_this<Value::S
 
     [[nodiscard]] bool is_operator() const { return operator_launch != nullptr; }
     void launch() override { compute(); }
+    [[nodiscard]] bool pending() const noexcept override { return !computed.load(std::memory_order_acquire); }
     void compute();
 
   private:
@@ -98,6 +99,7 @@ Measure measure(const Expression& expression) {
         }
         case Kind::constant: return {.numbers = 1};
         case Kind::operator_result: return {.inputs = 1};
+        case Kind::random: return {.inputs = 1, .nodes = 1, .numbers = static_cast<int>(node.parameters.size()) + 1, .costly = true};  // its first block is a number
         default: break;
     }
     Measure all{.nodes = 1, .numbers = static_cast<int>(node.parameters.size())};
@@ -140,11 +142,20 @@ void compute_older(const Expression& expression) {
 /// Makes an expression one over views, and perhaps the result of one operator that is not launched yet.
 class Lowering {
   public:
-    /// @param result as what the whole is stored: an operator may take the rest as its epilogue. Null: none may
+    /// @param result as what the whole is stored: an operator may take the rest as its epilogue, and the kernel may store what is on the way. Null: none may
     Expression run(const Expression& expression, const Value::State* result) {
         while (!settle_operators(expression, result)) references_.clear(), seen_.clear();
+        result_ = result;
+        room_ = std::clamp(kMostInputs - measure(expression).inputs, 0, static_cast<int>(kMostAlso));
         return lower(expression);
     }
+
+    /// A value that the kernel is to store on the way.
+    struct Stored {
+        std::shared_ptr<Value::State> state;
+        Expression lowered;
+    };
+    [[nodiscard]] const std::vector<Stored>& stored() const { return stored_; }
 
     /// Whether the result of an operator that is not launched is below.
     bool above_operator(const Expression& expression) { return gather(expression); }
@@ -254,9 +265,14 @@ class Lowering {
         if (state.computed.load(std::memory_order_acquire)) return Expression(state.view);
         if (&state == operator_) return Expression::operator_result(state.dtype, state.shape);
         // Who else refers to it will perhaps never ask for it: then it need not be stored. But two kernels that compute it are one too many.
-        if (held(*find(&state)) && (state.taken_up || state.measure.costly)) return computed(state);
+        const bool store = held(*find(&state)) && (state.taken_up || state.measure.costly);
+        const bool has_room = result_ != nullptr && operator_ == nullptr && std::ssize(stored_) < room_ && state.shape == result_->shape;
+        if (store && !has_room) return computed(state);
         state.taken_up = true;
-        return lower(state.expression);
+        Expression made = lower(state.expression);
+        if (store && std::ssize(stored_) == room_) return computed(state);  // what it is made from took the room
+        if (store) stored_.push_back({state.shared_from_this(), made});
+        return made;
     }
 
     std::vector<Reference> references_;
@@ -264,6 +280,9 @@ class Lowering {
     std::vector<std::pair<const Node*, Expression>> nodes_;
     std::vector<std::pair<const Value::State*, Expression>> values_;
     Value::State* operator_ = nullptr;
+    const Value::State* result_ = nullptr;
+    int room_ = 0;
+    std::vector<Stored> stored_;
 };
 
 }  // namespace
@@ -281,15 +300,35 @@ void Value::State::compute() {
         operator_launch(out, {});
         return computed_as(out);
     }
-    Lowering lowering;
-    const Expression lowered = lowering.run(expression, this);
-    const View out = View::make(device, dtype, shape);
-    if (const State* with = lowering.operator_within()) {
+    std::optional<Lowering> lowering(std::in_place);
+    Expression lowered = lowering->run(expression, this);
+    if (const State* with = lowering->operator_within()) {
+        const View out = View::make(device, dtype, shape);
         const ResumedScope of_operator(with->scope);
         with->operator_launch(out, {lowered});
-    } else {
-        evaluate(lowered, out);
+        return computed_as(out);
     }
+    const std::vector<Lowering::Stored> stored = lowering->stored();
+    lowering.reset();
+    if (may_reuse_memory(lowered, dtype, shape)) {
+        // What waited below goes, so that the handles that are left tell who else is there; whoever writes finds this value in its place.
+        if (lowered.node() != expression.node()) for_each_view(lowered, [&](const View& input) { input.buffer.add_reader(weak_from_this()); });
+        const Expression below = std::exchange(expression, lowered);
+    }
+    std::vector<AlsoStored> also;
+    std::vector<State*> made;
+    for (const auto& [state, part] : stored) {
+        if (state->computed.load(std::memory_order_acquire) || !is_part_of(lowered, part)) continue;
+        const ResumedScope of_state(state->scope);
+        also.push_back({part, View::make(device, state->dtype, state->shape)});
+        made.push_back(state.get());
+    }
+    const std::optional<View> reused = memory_to_reuse(lowered, 2, dtype, shape, this);  // one handle here, one in `expression`
+    const View out = reused ? *reused : View::make(device, dtype, shape);
+    if (reused) out.buffer.move_to_scope(scope);
+    evaluate(lowered, out, also);
+    if (reused) out.buffer.mark_written();
+    for (std::size_t i = 0; i < made.size(); ++i) made[i]->computed_as(also[i].to);
     computed_as(out);
 }
 

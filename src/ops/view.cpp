@@ -9,9 +9,13 @@
 
 namespace declivity::ops {
 
-View View::make(const Device& device, DType dtype, const Shape& shape, BufferUse use) {
+void require_supported(const Device& device, DType dtype) {
     if (dtype == DType::f64 && !device.info().fp64)
         throw Unsupported(fmt::format("f64 on '{}': the device has no double precision (cl_khr_fp64)", device.name()));
+}
+
+View View::make(const Device& device, DType dtype, const Shape& shape, BufferUse use) {
+    require_supported(device, dtype);
     return {Buffer(device, bytes_of(shape, dtype), use), 0, dtype, shape, dense_strides(shape)};
 }
 

@@ -101,6 +101,23 @@ void Buffer::launch_readers() const {
     }
 }
 
+bool Buffer::only_for(long handles, const PendingReader* reader) const {
+    if (!block_ || block_->slab == nullptr || block_->use != BufferUse::compute || use_count() != handles) return false;
+    // A replay would find what this call has written, where this call found what was given to it.
+    if (Recorder* const recorder = Recorder::here(); recorder != nullptr && !recorder->state().is_own(*block_)) return false;
+    if (!block_->has_readers.load(std::memory_order_acquire)) return true;
+    detail::refuse_after_fork("Buffer::only_for");
+    std::vector<std::weak_ptr<PendingReader>> readers;  // they may end here, not under the lock
+    {
+        const std::lock_guard lock(block_->readers_mutex);
+        readers = block_->readers;
+    }
+    return std::ranges::none_of(readers, [&](const auto& one) {
+        const auto other = one.lock();
+        return other && other.get() != reader && other->pending();
+    });
+}
+
 Device Buffer::device() const {
     if (!block_) throw ValueError("Buffer::device: wants a buffer, got an empty handle");
     return Device(&block_->device);

@@ -18,13 +18,13 @@ ops::View make(const Shape& shape, const TensorOptions& options) {
 }
 
 /// Random numbers are made in f32 or f64; other types are converted.
-template <class Fill>
-Tensor random(const Shape& shape, const TensorOptions& options, Fill&& fill) {
-    TensorOptions floating = options;
-    if (options.dtype != DType::f64) floating.dtype = DType::f32;
-    const ops::View out = make(shape, floating);
-    fill(out, ops::take_random(out.device(), out.dtype, out.numel()));
-    return Tensor(out).to(options.dtype);
+template <class Numbers>
+Tensor random(const Shape& shape, const TensorOptions& options, Numbers&& numbers) {
+    const Device device = options.device ? *options.device : default_device();
+    const DType dtype = options.dtype == DType::f64 ? DType::f64 : DType::f32;
+    ops::require_supported(device, dtype);
+    (void)ops::bytes_of(shape, dtype);
+    return Tensor(ops::Value(numbers(dtype, ops::take_random(device, dtype, shape.numel())), device)).to(options.dtype);
 }
 
 }  // namespace
@@ -70,18 +70,18 @@ void set_random_state(const Device& device, const RandomState& state) { ops::set
 Tensor uniform(const Shape& shape, double low, double high, const TensorOptions& options) {
     if (!(low <= high) || !std::isfinite(low) || !std::isfinite(high))
         throw ValueError(fmt::format("uniform: wants finite bounds, low <= high, got {} and {}", low, high));
-    return random(shape, options, [&](const ops::View& out, const ops::RandomCall& call) { ops::random_uniform(out, low, high, call); });
+    return random(shape, options, [&](DType dtype, const ops::RandomCall& call) { return ops::random_uniform(dtype, shape, low, high, call); });
 }
 
 Tensor normal(const Shape& shape, double mean, double deviation, const TensorOptions& options) {
     if (!(deviation >= 0) || !std::isfinite(deviation) || !std::isfinite(mean))
         throw ValueError(fmt::format("normal: wants a finite mean and a deviation of at least 0, got {} and {}", mean, deviation));
-    return random(shape, options, [&](const ops::View& out, const ops::RandomCall& call) { ops::random_normal(out, mean, deviation, call); });
+    return random(shape, options, [&](DType dtype, const ops::RandomCall& call) { return ops::random_normal(dtype, shape, mean, deviation, call); });
 }
 
 Tensor bernoulli(const Shape& shape, double probability, const TensorOptions& options) {
     if (!(probability >= 0 && probability <= 1)) throw ValueError(fmt::format("bernoulli: wants a probability in [0, 1], got {}", probability));
-    return random(shape, options, [&](const ops::View& out, const ops::RandomCall& call) { ops::random_bernoulli(out, probability, call); });
+    return random(shape, options, [&](DType dtype, const ops::RandomCall& call) { return ops::random_bernoulli(dtype, shape, probability, call); });
 }
 
 }  // namespace declivity

@@ -74,6 +74,7 @@ inline const std::vector<ElementwiseCase>& elementwise_cases() {
         {.function = F::less_equal, .value = [](const A& v) { return v.a <= v.b ? 1.0 : 0.0; }},
         {.function = F::greater, .value = [](const A& v) { return v.a > v.b ? 1.0 : 0.0; }},
         {.function = F::greater_equal, .value = [](const A& v) { return v.a >= v.b ? 1.0 : 0.0; }},
+        {.function = F::dropout, .value = [](const A& v) { return v.b == 0 ? v.a * v.p : 0.0; }, .parameters = {1.25}, .kink = [](const A& v) { return std::abs(v.b); }},
         {.function = F::where, .value = [](const A& v) { return v.a != 0 ? v.b : v.c; }},
     };
     return cases;

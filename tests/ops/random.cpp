@@ -4,7 +4,6 @@
 #include <cmath>
 #include <vector>
 
-#include <declivity/ops/dropout.hpp>
 #include <declivity/ops/expression.hpp>
 #include <declivity/ops/philox.hpp>
 #include <declivity/ops/random.hpp>
@@ -14,8 +13,12 @@
 #include <tests/support/threads.hpp>
 #include <tests/support/values.hpp>
 
+#include "ops/work_split.hpp"
+
 using namespace declivity;
 using namespace declivity::test;
+using ops::Expression;
+using ops::Function;
 using ops::RandomCall;
 using ops::View;
 
@@ -228,10 +231,14 @@ TEST_CASE("dropout: drops by the uniforms, scales the rest, and does the same to
                 const RandomCall call = ops::take_random(device(), dtype, size);
                 const auto in = random_values(size, 1, 1, 2), up = random_values(size, 2, 1, 2);
                 const Guarded out(size, dtype), gradient(size, dtype), in_place(size, dtype);
-                ops::dropout(tensor(in, {size}, dtype).view(), out.out, probability, call);
-                ops::dropout(tensor(up, {size}, dtype).view(), gradient.out, probability, call);
+                const Expression chosen = ops::random_bernoulli(dtype, {size}, probability, call);
+                const std::array scale{probability < 1 ? 1 / (1 - probability) : 0};
+                const auto drop = [&](const View& from) { return Expression::apply(Function::dropout, std::array{Expression(from), chosen}, scale); };
+                ops::evaluate(drop(tensor(in, {size}, dtype).view()), out.out);
+                const auto rule = Expression::gradient(Function::dropout, 0, tensor(up, {size}, dtype).view(), std::array{Expression(), chosen}, {}, scale);
+                ops::evaluate(rule, gradient.out);
                 ops::copy(tensor(in, {size}, dtype).view(), in_place.out);
-                ops::dropout(in_place.out, in_place.out, probability, call);
+                ops::evaluate(drop(in_place.out), in_place.out);
                 std::vector<double> wanted, wanted_gradient;
                 for (std::size_t i = 0; i < in.size(); ++i) {
                     const bool dropped = uniform(dtype, 42, 7, i) < (dtype == DType::f32 ? static_cast<float>(probability) : probability);
@@ -244,14 +251,78 @@ TEST_CASE("dropout: drops by the uniforms, scales the rest, and does the same to
             }
 }
 
+namespace {
+
+using Leaf = Expression (*)(DType, const Shape&, const RandomCall&);
+
+Expression uniform_leaf(DType dtype, const Shape& shape, const RandomCall& call) { return ops::random_uniform(dtype, shape, -3, 5, call); }
+Expression normal_leaf(DType dtype, const Shape& shape, const RandomCall& call) { return ops::random_normal(dtype, shape, 1, 2, call); }
+Expression bernoulli_leaf(DType dtype, const Shape& shape, const RandomCall& call) { return ops::random_bernoulli(dtype, shape, 0.4, call); }
+
+std::vector<double> stored(Leaf leaf, DType dtype, const Shape& shape, const RandomCall& call) { return values(Tensor(ops::evaluate(leaf(dtype, shape, call), device()))); }
+
+/// All of an expression's elements, computed with a sum of 0 so that the leaf is not its root.
+std::vector<double> beside_zeros(const Expression& leaf, const Shape& shape, Family family) {
+    const ops::FamilyScope scope(family);
+    const View zeros = View::make(device(), leaf.dtype(), shape);
+    ops::fill(zeros, 0);
+    return values(Tensor(ops::evaluate(Expression::apply(Function::add, std::array{Expression(zeros), leaf}), device())));
+}
+
+}  // namespace
+
+TEST_CASE("random: within an expression numbers have the bits of those that are stored") {
+    for (const Family family : {Family::cpu_like, Family::gpu_like}) {
+        for (const DType dtype : types())
+            for (const Leaf leaf : {uniform_leaf, normal_leaf, bernoulli_leaf}) {
+                for (const std::int64_t size : small_cases() ? std::vector<std::int64_t>{5} : std::vector<std::int64_t>{1, 2, 3, 511, 513, 1030, 8195, 20003}) {
+                    CAPTURE(size);
+                    const Position position(9, 0xfffffff0ULL);
+                    const RandomCall call = ops::take_random(device(), dtype, size);
+                    CHECK(beside_zeros(leaf(dtype, {size}, call), {size}, family) == stored(leaf, dtype, {size}, call));
+                }
+                // Stretched, and in another order than that of memory: the innermost axis of what is stored is the middle one of the numbers.
+                const RandomCall call = ops::take_random(device(), dtype, 7 * 1 * 9);
+                const auto few = stored(leaf, dtype, {7, 1, 9}, call);
+                const auto stretched = beside_zeros(leaf(dtype, {7, 1, 9}, call), {7, 5, 9}, family);
+                const auto along = beside_zeros(leaf(dtype, {9, 1}, call), {9, 5}, family);
+                const View turned = View::make(device(), dtype, {9, 7, 5});
+                {
+                    const ops::FamilyScope scope(family);
+                    ops::evaluate(Expression::apply(Function::mul_scalar, std::array{leaf(dtype, {5, 7, 9}, call)}, std::array{1.0}), ops::permuted(turned, {2, 1, 0}));
+                }
+                const auto all = stored(leaf, dtype, {5, 7, 9}, call), back = values(Tensor(turned));
+                int wrong = 0;
+                for (std::size_t i = 0; i < 7; ++i)
+                    for (std::size_t j = 0; j < 5; ++j)
+                        for (std::size_t k = 0; k < 9; ++k) {
+                            wrong += stretched[(i * 5 + j) * 9 + k] != few[i * 9 + k];
+                            wrong += back[(k * 7 + i) * 5 + j] != all[(j * 7 + i) * 9 + k];
+                            if (i == 0) wrong += along[k * 5 + j] != few[k];
+                        }
+                CHECK(wrong == 0);
+            }
+    }
+    // Rows that start within a block.
+    const RandomCall call = ops::take_random(device(), DType::f32, 3 * 7);
+    const View wide = View::make(device(), DType::f32, {3, 10});
+    const View part = ops::sliced(wide, 1, 2, 7);
+    ops::fill(wide, 0);
+    ops::evaluate(Expression::apply(Function::add, std::array{Expression(part), normal_leaf(DType::f32, {3, 7}, call)}), part);
+    CHECK(values(Tensor(ops::dense_copy_if_needed(part))) == stored(normal_leaf, DType::f32, {3, 7}, call));
+    if (!device().info().fp64) return;
+    // Among numbers of f64 those of f32 stay what they are.
+    CHECK(beside_zeros(Expression::cast(normal_leaf(DType::f32, {3, 7}, call), DType::f64), {3, 7}, Family::cpu_like) == stored(normal_leaf, DType::f32, {3, 7}, call));
+}
+
 TEST_CASE("random: what does not fit is refused") {
     const RandomCall call = ops::take_random(device(), DType::f32, 100);
     const View out = View::make(device(), DType::f32, {10}), whole = View::make(device(), DType::i32, {10});
     CHECK_THROWS_AS(ops::random_uniform(whole, 0, 1, call), TypeError);
     CHECK_THROWS_AS(ops::random_normal(ops::sliced(out, 0, 0, 5, 2), 0, 1, call), ShapeError);
-    CHECK_THROWS_AS(ops::dropout(out, whole, 0.5, call), TypeError);
-    CHECK_THROWS_AS(ops::dropout(out, View::make(device(), DType::f32, {11}), 0.5, call), ShapeError);
-    CHECK_THROWS_AS(ops::dropout(out, out, 1.5, call), ValueError);
-    CHECK_THROWS_AS(ops::dropout(out, out, NAN, call), ValueError);
+    CHECK_THROWS_AS(ops::random_bernoulli(DType::f16, {10}, 0.5, call), TypeError);
+    CHECK_THROWS_AS(ops::random_uniform(DType::f32, {-1}, 0, 1, call), ShapeError);
+    CHECK_THROWS_AS(ops::evaluate(ops::random_uniform(DType::f32, {10}, 0, 1, call), whole), TypeError);
+    CHECK_THROWS_AS(ops::evaluate(ops::random_uniform(DType::f32, {11}, 0, 1, call), out), ShapeError);
     CHECK_NOTHROW(ops::random_uniform(View::make(device(), DType::f32, {0}), 0, 1, call));
 }

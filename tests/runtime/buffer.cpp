@@ -305,3 +305,34 @@ TEST_CASE("buffer: a count of writes tells stale values") {
     CHECK(Buffer().version() == 0);
     CHECK_NOTHROW(Buffer().mark_written());
 }
+
+TEST_CASE("buffer: whether anybody else can see a write") {
+    struct Reader : PendingReader {
+        bool waits = true;
+        void launch() override { waits = false; }
+        [[nodiscard]] bool pending() const noexcept override { return waits; }
+    };
+    const Device device = test::device();
+    Buffer buffer(device, 100);
+    CHECK(buffer.only_for(1, nullptr));
+    {
+        const Buffer other = buffer;
+        CHECK_FALSE(buffer.only_for(1, nullptr));
+        CHECK(buffer.only_for(2, nullptr));
+    }
+    auto reader = std::make_shared<Reader>();
+    buffer.add_reader(reader);
+    CHECK_FALSE(buffer.only_for(1, nullptr));
+    CHECK(buffer.only_for(1, reader.get()));
+    reader->launch();
+    CHECK(buffer.only_for(1, nullptr));
+    reader = std::make_shared<Reader>();
+    buffer.add_reader(reader);
+    CHECK_FALSE(buffer.only_for(1, nullptr));
+    reader = nullptr;
+    CHECK(buffer.only_for(1, nullptr));
+    CHECK_FALSE(Buffer().only_for(0, nullptr));
+    const auto raw = interop::raw(buffer);
+    CHECK_FALSE(interop::wrap(device, raw.memory, raw.offset, 100).only_for(1, nullptr));  // nor can it be known of the memory of others
+    CHECK_FALSE(Buffer(device, 100, BufferUse::transfer).only_for(1, nullptr));  // the copy queue may be writing it
+}

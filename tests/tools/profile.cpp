@@ -111,7 +111,7 @@ TEST_CASE("declivity profile: the trace of a process, on the device that is here
     const auto product = line_of(table.out, "matmul");
     REQUIRE(product.size() >= 8);
     CHECK((product.back() == "compute" || product.back() == "memory"));
-    CHECK(line_of(table.out, "random").size() >= 7);
+    CHECK(line_of(table.out, "uniform").size() >= 7);
 }
 
 TEST_CASE("declivity profile: files that are no traces are one sentence") {

@@ -78,7 +78,7 @@ TEST_CASE("profile of a step: every launch is there, with the module whose funct
     has("Sequential/1", "batch_norm_backward");
     has("Sequential/3", "max_pool2d");
     has("Sequential/3", "max_pool2d_backward");
-    has("Sequential/5", "dropout");
+    has("Sequential/5", "bernoulli+dropout");
     has("Sequential/6", "matmul");
     has("optimizer", "adam_step");
     has("", "cross_entropy");

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include <declivity/ops/expression.hpp>
 #include <declivity/ops/view.hpp>
 
 namespace declivity::ops {
@@ -65,6 +66,13 @@ class DECLIVITY_API RandomReplay {
     std::size_t at_ = 0;
     RandomReplay* before_;
 };
+
+/// As leaves of an expression: element i, in row-major order, is number i of the call, the one that the functions below store there.
+/// f32 or f64.
+/// @throws TypeError, ShapeError for sizes below 0, Unsupported for f64 on a device without
+DECLIVITY_API Expression random_uniform(DType dtype, const Shape& shape, double low, double high, const RandomCall& random);
+DECLIVITY_API Expression random_normal(DType dtype, const Shape& shape, double mean, double deviation, const RandomCall& random);
+DECLIVITY_API Expression random_bernoulli(DType dtype, const Shape& shape, double probability, const RandomCall& random);
 
 /// out = low + (high - low) u, u uniform in [0, 1). Dense, f32 or f64.
 DECLIVITY_API void random_uniform(const View& out, double low, double high, const RandomCall& random);

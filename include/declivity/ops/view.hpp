@@ -60,6 +60,8 @@ DECLIVITY_API bool may_overlap(const View& a, const View& b);
 /// "f32 [2, 3]", for messages.
 DECLIVITY_API std::string describe(const View& view);
 
+/// @throws Unsupported for f64 on a device without
+DECLIVITY_API void require_supported(const Device& device, DType dtype);
 /// @throws ShapeError unless the view is dense
 DECLIVITY_API void require_dense(std::string_view function, std::string_view name, const View& view);
 /// @throws ShapeError unless the view has `rank` axes; `axes` says what they are, as in "N,C,H,W"

@@ -30,6 +30,7 @@ class DECLIVITY_API PendingReader {
     virtual ~PendingReader() = default;
     /// Enqueues it, if it still is pending.
     virtual void launch() = 0;
+    [[nodiscard]] virtual bool pending() const noexcept = 0;
 };
 
 /// A shared handle to a block of device memory; the last handle gives the block back to the pool. That is safe as
@@ -64,6 +65,9 @@ class DECLIVITY_API Buffer {
     void add_reader(const std::weak_ptr<PendingReader>& reader) const;
     /// Launches all that still have to read the memory. Who writes in place calls it before.
     void launch_readers() const;
+    /// Whether nobody can tell when the memory is written, but who has `handles` handles to it: it is the pool's, its other handles are gone, and nobody
+    /// but `reader` still has to read it.
+    [[nodiscard]] bool only_for(long handles, const PendingReader* reader) const;
 
     explicit Buffer(std::shared_ptr<detail::Block> block) : block_(std::move(block)) {}
     [[nodiscard]] detail::Block& block() const noexcept { return *block_; }
