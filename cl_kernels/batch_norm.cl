@@ -20,12 +20,30 @@
 //   LANES    form 0: elements of a vector
 //   BLOCK    forms 0 and 1: positions whose mean is taken before their deviations from it, still in the cache
 //   COLUMNS  form 1: columns of a work-item
+//   MOST_WIDE  form 0: channels of a work-item. Where planes are small it takes several, so that it reads longer stretches
+//   TAIL, ... (finish.clh)  of batch_norm_whole: what follows it
 #include "alone.clh"
 #include "math.clh"
+#if FORM == 2
+#ifdef TAIL
+#include "product_tail.clh"
+#define FINISH_PARAMETERS , TAIL_PARAMETERS
+#else
+#define FINISH_PARAMETERS
+#endif
+#else
+#include "row.clh"
+#define VW LANES
+#define VEC ROW_VEC
+#define VLOAD(pointer) row_load(pointer)
+#define VSTORE(value, pointer) row_store(value, pointer)
+#include "finish.clh"
+#endif
 
 struct Sizes {
     long N, C, L;
     long columns, positions, chunk;
+    long wide;  // neighbouring channels that a work-item of form 0 takes together, at most MOST_WIDE
 };
 
 // Joins mean and sum of squared deviations of `count` elements with those of `other_count` more (Chan et al.).
@@ -39,10 +57,6 @@ struct Sizes {
 
 // ---- sums, first pass
 
-#if FORM != 2
-#include "row.clh"
-#endif
-
 #if FORM == 0
 
 #define FIRST(v, w, m) (v)
@@ -52,55 +66,72 @@ ROW_SUM(row_sum, FIRST)
 ROW_SUM(row_squares, SQUARED_DEVIATION)
 ROW_SUM(row_products, DEVIATION_PRODUCT)
 
-// The sum of FUNCTION over the runs of contiguous positions from `begin` to `end` of channel c.
-#define OVER_RUNS(sum, FUNCTION, p, q, m, begin, end)                                    \
+// Runs `code` for the runs of contiguous positions from `begin` to `end` of each of a work-item's channels c + k: `run` elements from `start` on.
+#define OVER_RUNS(begin, end, code)                                                      \
     {                                                                                    \
         long n = (begin) / sizes.L, l = (begin) - n * sizes.L;                           \
         for (long at = begin; at < (end); ++n, l = 0) {                                  \
             const long run = min(sizes.L - l, (end) - at);                               \
-            const long start = (n * sizes.C + c) * sizes.L + l;                          \
-            sum += FUNCTION((p) + start, (q) + start, run, m, room - start);             \
+            for (int k = 0; k < here; ++k) {                                             \
+                const long start = (n * sizes.C + c + k) * sizes.L + l;                  \
+                code;                                                                    \
+            }                                                                            \
             at += run;                                                                   \
         }                                                                                \
     }
 
 ALONE void batch_norm_statistics_part(const size_t id0, const size_t id1, const struct Sizes sizes, __global const REAL* restrict x_base,
-                                      const long x_offset, __global REAL* restrict parts, const long parts_offset) {
+                                      const long x_offset, __global REAL* restrict parts_base, const long parts_offset) {
     __global const REAL* x = x_base + x_offset;
-    const long c = id0, split = id1;
+    const long c = id0 * sizes.wide, split = id1;
+    const int here = (int)min(sizes.wide, sizes.C - c);
     const long first = split * sizes.chunk, end = min(sizes.positions, first + sizes.chunk), room = sizes.N * sizes.C * sizes.L;
-    REAL mean = 0, squares = 0;
+    REAL mean[MOST_WIDE], squares[MOST_WIDE], block_mean[MOST_WIDE], block_squares[MOST_WIDE];
+    for (int k = 0; k < here; ++k) mean[k] = squares[k] = 0;
     for (long begin = first; begin < end; begin += BLOCK) {
         const long block_end = min(end, begin + BLOCK), count = block_end - begin;
-        REAL sum = 0, block_squares = 0;
-        OVER_RUNS(sum, row_sum, x, x, 0, begin, block_end)
-        const REAL block_mean = sum / (REAL)count;
-        OVER_RUNS(block_squares, row_squares, x, x, block_mean, begin, block_end)
-        JOIN_STATISTICS(REAL, begin - first, mean, squares, count, block_mean, block_squares)
+        for (int k = 0; k < here; ++k) block_mean[k] = block_squares[k] = 0;
+        OVER_RUNS(begin, block_end, block_mean[k] += row_sum(x + start, x + start, run, 0, room - start))
+        for (int k = 0; k < here; ++k) block_mean[k] /= (REAL)count;
+        OVER_RUNS(begin, block_end, block_squares[k] += row_squares(x + start, x + start, run, block_mean[k], room - start))
+        for (int k = 0; k < here; ++k) JOIN_STATISTICS(REAL, begin - first, mean[k], squares[k], count, block_mean[k], block_squares[k])
     }
-    parts[parts_offset + 2 * (split * sizes.columns + c)] = mean;
-    parts[parts_offset + 2 * (split * sizes.columns + c) + 1] = squares;
+    __global REAL* parts = parts_base + parts_offset + 2 * (split * sizes.columns + c);
+    for (int k = 0; k < here; ++k) {
+        parts[2 * k] = mean[k];
+        parts[2 * k + 1] = squares[k];
+    }
 }
 
 ALONE void batch_norm_gradient_sums_part(const size_t id0, const size_t id1, const struct Sizes sizes, __global const REAL* restrict x_base,
                                          const long x_offset, __global const REAL* restrict g_base, const long g_offset,
-                                         __global const REAL* restrict mean, const long mean_offset, __global REAL* restrict parts,
+                                         __global const REAL* restrict mean_base, const long mean_offset, __global REAL* restrict parts_base,
                                          const long parts_offset) {
     __global const REAL* x = x_base + x_offset;
     __global const REAL* g = g_base + g_offset;
-    const long c = id0, split = id1;
+    const long c = id0 * sizes.wide, split = id1;
+    const int here = (int)min(sizes.wide, sizes.C - c);
     const long first = split * sizes.chunk, end = min(sizes.positions, first + sizes.chunk), room = sizes.N * sizes.C * sizes.L;
-    REAL sum = 0, products = 0;
+    REAL mean[MOST_WIDE], sum[MOST_WIDE], products[MOST_WIDE], block_sum[MOST_WIDE], block_products[MOST_WIDE];
+    for (int k = 0; k < here; ++k) {
+        mean[k] = mean_base[mean_offset + c + k];
+        sum[k] = products[k] = 0;
+    }
     for (long begin = first; begin < end; begin += BLOCK) {
         const long block_end = min(end, begin + BLOCK);
-        REAL block_sum = 0, block_products = 0;
-        OVER_RUNS(block_sum, row_sum, g, g, 0, begin, block_end)
-        OVER_RUNS(block_products, row_products, g, x, mean[mean_offset + c], begin, block_end)
-        sum += block_sum;
-        products += block_products;
+        for (int k = 0; k < here; ++k) block_sum[k] = block_products[k] = 0;
+        OVER_RUNS(begin, block_end, block_sum[k] += row_sum(g + start, g + start, run, 0, room - start))
+        OVER_RUNS(begin, block_end, block_products[k] += row_products(g + start, x + start, run, mean[k], room - start))
+        for (int k = 0; k < here; ++k) {
+            sum[k] += block_sum[k];
+            products[k] += block_products[k];
+        }
     }
-    parts[parts_offset + 2 * (split * sizes.columns + c)] = sum;
-    parts[parts_offset + 2 * (split * sizes.columns + c) + 1] = products;
+    __global REAL* parts = parts_base + parts_offset + 2 * (split * sizes.columns + c);
+    for (int k = 0; k < here; ++k) {
+        parts[2 * k] = sum[k];
+        parts[2 * k + 1] = products[k];
+    }
 }
 
 #elif FORM == 1
@@ -333,14 +364,14 @@ __kernel void batch_norm_scale(const REAL epsilon, __global const REAL* restrict
 #define ONE(p) (p)[start + i]
 #if FORM != 2
 #define VECTOR(p) ROW_LOAD((p) + start + i)
-// From element i of the row to its end, by vectors that may reach as far as element `room`.
-#define REST_OF_ROW(to, VALUE, room)                                                                          \
-    for (; i + LANES <= end; i += LANES) row_store(VALUE(VECTOR), (to) + start + i);                          \
+// From element i of the row to its end, by vectors that may reach as far as element `room`; `one` is an element, `vector` a vector of them.
+#define REST_OF_ROW(to, one, vector, room)                                                                    \
+    for (; i + LANES <= end; i += LANES) row_store(vector, (to) + start + i);                                 \
     if (i < end && start + i + LANES <= (room)) {                                                             \
-        row_store_rest(VALUE(VECTOR), (to) + start + i, (int)(end - i));                                      \
+        row_store_rest(vector, (to) + start + i, (int)(end - i));                                             \
         i = end;                                                                                              \
     }                                                                                                         \
-    for (; i < end; ++i) (to)[start + i] = VALUE(ONE);
+    for (; i < end; ++i) (to)[start + i] = one;
 #define OVER_ELEMENTS(row_value, to, VALUE)                                                                   \
     const bool flat = sizes.L == 1;                                                                           \
     const long rows = flat ? sizes.N : sizes.N * sizes.C, length = flat ? sizes.C : sizes.L;                  \
@@ -360,7 +391,7 @@ __kernel void batch_norm_scale(const REAL epsilon, __global const REAL* restrict
         }                                                                                                     \
         const long c = channel;                                                                               \
         row_value;                                                                                            \
-        REST_OF_ROW(to, VALUE, rows * length)                                                                 \
+        REST_OF_ROW(to, VALUE(ONE), VALUE(VECTOR), rows * length)                                             \
         channel = channel + 1 < sizes.C ? channel + 1 : 0;                                                    \
     }
 #define SPREAD const long each
@@ -417,6 +448,9 @@ __kernel void batch_norm_backward_input(const struct Sizes sizes, SPREAD, const 
 
 // ---- whole: columns are channels, one chunk. The parts are what a column's own work-items keep there between the two passes.
 
+// Channels of a work-item of forms 0 and 1.
+#define ITEM_CHANNELS (FORM == 1 ? (long)COLUMNS : sizes.wide)
+
 // flags: bit 0, there is a weight; bit 1, of_batch; bit 2, dx is computed too (forms 0 and 2).
 #define BACKWARD_PARAMETERS                                                                                                           \
     const int flags, __global const REAL *restrict x_base, const long x_offset, __global const REAL *restrict g_base,                 \
@@ -426,23 +460,38 @@ __kernel void batch_norm_backward_input(const struct Sizes sizes, SPREAD, const 
         const long bias_gradient_offset, __global REAL *restrict dx_base, const long dx_offset, __global REAL *restrict parts,        \
         const long parts_offset
 
+#define FORWARD_PARAMETERS                                                                                                            \
+    const int affine, __global const REAL *restrict x_base, const long x_offset, __global const REAL *restrict weights,               \
+        const long weights_offset, __global const REAL *restrict biases, const long biases_offset, __global REAL *restrict y_base, const long y_offset
+#define FORWARD_ARGUMENTS affine, x_base, x_offset, weights, weights_offset, biases, biases_offset, y_base, y_offset
+
+#ifdef TAIL
+#define TAIL_HERE const struct Tail tail = TAIL_OF_PARAMETERS;
+#define FINISHED(value, c, at) finished(tail, value, c, at)
+#define FINISHED_VECTOR(value, c, at) finished_vector(tail, value, c, at)
+#else
+#define TAIL_HERE
+#define FINISHED(value, c, at) (value)
+#define FINISHED_VECTOR(value, c, at) (value)
+#endif
+
 #if FORM != 2
 
 ALONE void batch_norm_statistics_channels(const size_t id, const struct Sizes sizes, __global const REAL* restrict x_base, const long x_offset,
                                           STATISTICS_PARAMETERS) {
     batch_norm_statistics_part(id, 0, sizes, x_base, x_offset, parts_base, parts_offset);
-    const long first = FORM == 1 ? id * (long)COLUMNS : (long)id, end = FORM == 1 ? min(sizes.C, first + COLUMNS) : first + 1;
+    const long first = id * ITEM_CHANNELS, end = min(sizes.C, first + ITEM_CHANNELS);
     for (long c = first; c < end; ++c) join_statistics(c, sizes, 1, STATISTICS_ARGUMENTS);
 }
 
-// global (C) or (column blocks)
+// global (ceil(C / wide)) or (column blocks)
 __kernel void batch_norm_statistics_whole(const struct Sizes sizes, __global const REAL* restrict x_base, const long x_offset, STATISTICS_PARAMETERS) {
     batch_norm_statistics_channels(get_global_id(0), sizes, x_base, x_offset, STATISTICS_ARGUMENTS);
 }
 
 ALONE void batch_norm_backward_channels(const size_t id, const struct Sizes sizes, BACKWARD_PARAMETERS) {
     batch_norm_gradient_sums_part(id, 0, sizes, x_base, x_offset, g_base, g_offset, means, means_offset, parts, parts_offset);
-    const long first = FORM == 1 ? id * (long)COLUMNS : (long)id, last = FORM == 1 ? min(sizes.C, first + COLUMNS) : first + 1;
+    const long first = id * ITEM_CHANNELS, last = min(sizes.C, first + ITEM_CHANNELS);
     for (long c = first; c < last; ++c)
         join_gradient_sums(c, sizes, 1, parts, parts_offset, scales, scales_offset, weight_gradient, weight_gradient_offset, bias_gradient,
                            bias_gradient_offset);
@@ -451,18 +500,44 @@ ALONE void batch_norm_backward_channels(const size_t id, const struct Sizes size
     __global const REAL* g = g_base + g_offset;
     __global REAL* dx = dx_base + dx_offset;
 #if FORM == 0
-    const REAL mean = means[means_offset + first], scale = scales[scales_offset + first];
-    const REAL factor = scale * (flags & 1 ? weights[weights_offset + first] : 1), share = flags & 2 ? 1 / (REAL)(sizes.N * sizes.L) : 0;
-    const REAL shift = bias_gradient[bias_gradient_offset + first] * share, slope = weight_gradient[weight_gradient_offset + first] * scale * share;
-    for (long n = 0; n < sizes.N; ++n) {
-        const long start = (n * sizes.C + first) * sizes.L, end = sizes.L;
-        long i = 0;
-        REST_OF_ROW(dx, GRADIENT, sizes.N * sizes.C * sizes.L)
-    }
+    const REAL share = flags & 2 ? 1 / (REAL)(sizes.N * sizes.L) : 0;
+    for (long n = 0; n < sizes.N; ++n)
+        for (long c = first; c < last; ++c) {
+            const REAL mean = means[means_offset + c], scale = scales[scales_offset + c], factor = scale * (flags & 1 ? weights[weights_offset + c] : 1);
+            const REAL shift = bias_gradient[bias_gradient_offset + c] * share, slope = weight_gradient[weight_gradient_offset + c] * scale * share;
+            const long start = (n * sizes.C + c) * sizes.L, end = sizes.L;
+            long i = 0;
+            REST_OF_ROW(dx, GRADIENT(ONE), GRADIENT(VECTOR), sizes.N * sizes.C * sizes.L)
+        }
 #endif
 }
 
-// global (C) or (column blocks)
+#if FORM == 0
+
+ALONE void batch_norm_channels(const size_t id, const struct Sizes sizes, FORWARD_PARAMETERS, STATISTICS_PARAMETERS FINISH_PARAMETERS) {
+    batch_norm_statistics_channels(id, sizes, x_base, x_offset, STATISTICS_ARGUMENTS);
+    const long first = id * sizes.wide, last = min(sizes.C, first + sizes.wide);
+    __global const REAL* x = x_base + x_offset;
+    __global REAL* y = y_base + y_offset;
+    TAIL_HERE
+    for (long n = 0; n < sizes.N; ++n)
+        for (long c = first; c < last; ++c) {
+            const REAL mean = means[means_offset + c], factor = scales[scales_offset + c] * (affine & 1 ? weights[weights_offset + c] : 1);
+            const REAL bias = affine & 2 ? biases[biases_offset + c] : 0;
+            const long start = (n * sizes.C + c) * sizes.L, end = sizes.L;
+            long i = 0;
+            REST_OF_ROW(y, FINISHED(NORMALISED(ONE), c, start + i), FINISHED_VECTOR(NORMALISED(VECTOR), c, start + i), sizes.N * sizes.C * sizes.L)
+        }
+}
+
+// global (ceil(C / wide))
+__kernel void batch_norm_whole(const struct Sizes sizes, FORWARD_PARAMETERS, STATISTICS_PARAMETERS FINISH_PARAMETERS) {
+    batch_norm_channels(get_global_id(0), sizes, FORWARD_ARGUMENTS, STATISTICS_ARGUMENTS FINISH_ARGUMENTS);
+}
+
+#endif
+
+// global (ceil(C / wide)) or (column blocks)
 __kernel void batch_norm_backward_whole(const struct Sizes sizes, BACKWARD_PARAMETERS) {
     batch_norm_backward_channels(get_global_id(0), sizes, flags, x_base, x_offset, g_base, g_offset, means, means_offset, scales, scales_offset, weights,
                                  weights_offset, weight_gradient, weight_gradient_offset, bias_gradient, bias_gradient_offset, dx_base, dx_offset,
@@ -479,6 +554,22 @@ __kernel void batch_norm_statistics_whole(const struct Sizes sizes, const int la
     group_statistics(sizes, group, shared, x_base + x_offset, &mean, &squares);
     if (group.lane != 0 || group.row >= sizes.C) return;
     finish_statistics(group.row, mean, squares, sizes.positions, STATISTICS_ARGUMENTS);
+}
+
+__kernel void batch_norm_whole(const struct Sizes sizes, const int lanes, const int lane_stride, __local REAL* shared, FORWARD_PARAMETERS,
+                               STATISTICS_PARAMETERS FINISH_PARAMETERS) {
+    __global const REAL* x = x_base + x_offset;
+    __global REAL* y = y_base + y_offset;
+    const struct RowGroup group = row_group(lanes, lane_stride);
+    REAL mean, squares;
+    group_statistics(sizes, group, shared, x, &mean, &squares);
+    if (group.row >= sizes.C) return;
+    const long column = group.row, first = 0, end = sizes.positions;
+    const REAL factor = d_rsqrt(squares / (REAL)sizes.positions + epsilon) * (affine & 1 ? weights[weights_offset + column] : 1);
+    const REAL bias = affine & 2 ? biases[biases_offset + column] : 0;
+    if (group.lane == 0) finish_statistics(column, mean, squares, sizes.positions, STATISTICS_ARGUMENTS);
+    TAIL_HERE
+    OVER_POSITIONS(y[at] = FINISHED((x[at] - mean) * factor + bias, column, at))
 }
 
 __kernel void batch_norm_backward_whole(const struct Sizes sizes, const int lanes, const int lane_stride, __local REAL* shared, BACKWARD_PARAMETERS) {

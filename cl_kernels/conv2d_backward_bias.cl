@@ -1,25 +1,9 @@
-// The gradient of a convolution's bias, and sums of partial results, in a fixed order.
+// The gradient of a convolution's bias, in a fixed order.
 //
-//   dbias[o] = sum over n, p, q of dout[n, o, p, q], in two steps: over each plane (n, o), then over n
+//   dbias[o] = sum over n, p, q of dout[n, o, p, q], in two steps: over each plane (n, o), then over n (partial_sums.cl)
 //
-//   SUM_RUN   neighbouring elements that a work-item of conv2d_sum_partials adds: many on CPU-like devices, 1 on GPU-like ones
 //   REAL, VW, GROUP (vectors.clh)
 #include "vectors.clh"
-
-// sum[i] = sum over k in [0, partials) of partial[k][i], for i in [0, count).
-__kernel void conv2d_sum_partials(const long count, const long partials, __global const REAL* restrict partial,
-                                  const long partial_offset, __global REAL* restrict sum, const long sum_offset) {
-    const long first = get_global_id(0) * (long)SUM_RUN;
-    if (first >= count) return;
-    const int here = (int)min((long)SUM_RUN, count - first);
-    REAL total[SUM_RUN];
-    for (int i = 0; i < here; ++i) total[i] = 0;
-    for (long k = 0; k < partials; ++k) {
-        __global const REAL* from = partial + partial_offset + k * count + first;
-        for (int i = 0; i < here; ++i) total[i] += from[i];
-    }
-    for (int i = 0; i < here; ++i) sum[sum_offset + first + i] = total[i];
-}
 
 // partial[plane] = sum of the `size` elements of a plane of dout. A work-group adds up one plane.
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))

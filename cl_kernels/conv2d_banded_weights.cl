@@ -5,7 +5,7 @@
 // with the positions p * pitch + q and offsets of conv2d_banded.cl. A work-group copies a band of rows of all channels of x and of all
 // filters of dout into local memory (bands.clh), dout with zeros behind the ends of its rows. Both then run along the positions, so that
 // nothing is transposed: a register tile of ROWS streams (c, t) and COLUMNS filters o takes a vector of positions at a time, and the lanes
-// of its sums are added at the end of the band. Bands are dealt out to chunks, each of which leaves a partial result; conv2d_sum_partials
+// of its sums are added at the end of the band. Bands are dealt out to chunks, each of which leaves a partial result; sum_partials
 // adds them in their order.
 //
 //   ROWS, COLUMNS  of a register tile: streams, and filters

@@ -6,7 +6,7 @@
 // the inner index k is (n, p, q), of which a tap takes those that meet x. x is read where it is, one number at a time, so that its strides do
 // not matter; a work-group copies dout transposed, COLUMNS output channels side by side, into local memory, one block of k after the other.
 // Its sums stay in local memory until all its blocks are done. Blocks of k are dealt out to chunks, each of which leaves a partial result;
-// conv2d_sum_partials adds them in their order. Where filters are single elements, x and dout may change places.
+// sum_partials adds them in their order. Where filters are single elements, x and dout may change places.
 //
 //   ROWS, COLUMNS  of a register tile, as in matmul_packed.cl
 //   REAL, VW       (vectors.clh)

@@ -7,7 +7,7 @@
 // A pair (c, t) is called a stream; stream j = c * taps + t of a filter is its element j.
 //
 // A work-group computes the tile of OB output channels times TB streams, over `images_each` images of one chunk; each chunk
-// leaves a partial result, and conv2d_sum_partials adds them in their order, so that results do not depend on timing.
+// leaves a partial result, and sum_partials adds them in their order, so that results do not depend on timing.
 // On GPU-like devices the work-items of a group take neighbouring positions and add up their sums in local memory.
 //
 //   OB      output channels of a tile; TB  streams of a tile. OB * TB + OB + 1 vectors must fit in the registers

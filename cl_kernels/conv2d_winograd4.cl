@@ -9,8 +9,8 @@
 // turns and transforms what they see into inputs[element][tile][channel], multiplies that with the transformed weights, COLUMNS filters at
 // a time, into products[element][tile][COLUMNS], and transforms these back, so that all of it stays in the second cache.
 //
-//   STAGE          which kernel: 0 weights, 1 all else
-//   ROWS, COLUMNS  of a register tile of the product: tiles, and filters; only for STAGE 1
+//   STAGE          which kernel: 0 weights, 1 all else, 2 all: each work-item transforms the weights for itself, where that is cheap beside the rest
+//   ROWS, COLUMNS  of a register tile of the product: tiles, and filters; not for STAGE 0
 //   REAL, VW       (vectors.clh)
 #define GROUP 1
 #include "winograd4.clh"
@@ -29,14 +29,14 @@ struct Winograd {
     int pitch, held;                      // columns and rows of x in local memory
     int padded_channels;                  // of inputs
     int weight_element, input_element, product_element;  // from one element to the next
-    int slice;                            // inputs and products of a work-item
+    int slice;                            // inputs and products of a work-item, and of STAGE 2 weights
     int parts;                            // of the filters: a unit is taken so many times
     int block;                            // COLUMNS
     int flat;                             // rows of x are read one after the other, since a unit sees them whole
     int flip, has_bias;
 };
 
-#if STAGE == 0
+#if STAGE != 1
 // G of three vectors.
 static void transform_weights(const VEC a, const VEC b, const VEC c, VEC* to) {
     const VEC even = a + c, wide = a * REAL_C(0.041666666666666666) + c * REAL_C(0.16666666666666666), odd = b * REAL_C(0.083333333333333333);
@@ -98,12 +98,16 @@ ALONE void conv2d_winograd4_weights_part(const size_t id0, const size_t id1, con
     }
 }
 
+#if STAGE == 0
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void conv2d_winograd4_weights(const struct Winograd args, const int each, __local REAL* restrict taps, __local int* restrict places, __global const REAL* restrict weight,
                               const long weight_offset, __global REAL* restrict packed, const long packed_offset) {
     conv2d_winograd4_weights_part(get_global_id(0), get_global_id(1), args, each, taps, places, weight + weight_offset, packed + packed_offset);
 }
-#else
+#endif
+#endif
+
+#if STAGE != 0
 
 // A' of six vectors.
 static void transform_output(const VEC* from, const int step, VEC* to, const int to_step) {
@@ -179,18 +183,25 @@ ALONE void tile_out(__global const REAL* products, const long element, const VEC
     }
 }
 
-// global size (groups): a work-item takes every groups-th pair of unit and part of the filters
+// global size (groups): a work-item takes every groups-th pair of unit and part of the filters. For STAGE 2 `packed` are the weights as they are.
 ALONE void conv2d_winograd4_part(const size_t id0, const size_t groups, const struct Winograd args, __local REAL* restrict grid, __local int* restrict places,
                                  __global const REAL* restrict x, const long x_offset, __global const REAL* restrict packed, const long packed_offset,
                                  __global REAL* restrict scratch, const long scratch_offset, __global REAL* restrict out, const long out_offset,
                                  __global const REAL* restrict bias, const long bias_offset FINISH_PARAMETERS) {
     const struct Winograd d = args;
     const struct Grid seen = {d.height, d.width, d.held, d.pitch, d.flat};
-    make_places(seen, d.before_w, places);
     const int blocks = (d.filters + COLUMNS - 1) / COLUMNS;
     const long in_plane = (long)d.height * d.width, out_plane = (long)d.rows * d.columns;
     __global REAL* inputs = scratch + scratch_offset + id0 * (long)d.slice;
     __global REAL* products = inputs + (long)ELEMENTS * d.input_element;
+#if STAGE == 2
+    __global REAL* own = products + (long)ELEMENTS * d.product_element;
+    for (int block = 0; block < blocks; ++block) conv2d_winograd4_weights_part(block, 0, d, d.channels, grid, places, packed + packed_offset, own);
+    __global const REAL* weights = own;
+#else
+    __global const REAL* weights = packed + packed_offset;
+#endif
+    make_places(seen, d.before_w, places);
     for (int id = id0; id < d.units * d.parts; id += groups) {
         const int unit = id / d.parts, part = id - unit * d.parts;
         const int image = unit / (d.units_h * d.units_w) * d.images_each, in_image = unit % (d.units_h * d.units_w);
@@ -210,7 +221,7 @@ ALONE void conv2d_winograd4_part(const size_t id0, const size_t groups, const st
             for (int e = 0; e < ELEMENTS; ++e)
                 for (int t = 0; t < tiles; t += ROWS)
                     multiply(inputs + (long)e * d.input_element + t * d.padded_channels, d.padded_channels, min(ROWS, tiles - t),
-                             packed + packed_offset + (long)e * d.weight_element + (long)block * d.channels * COLUMNS, d.channels, products + (long)e * d.product_element + t * COLUMNS);
+                             weights + (long)e * d.weight_element + (long)block * d.channels * COLUMNS, d.channels, products + (long)e * d.product_element + t * COLUMNS);
             for (int f = block * COLUMNS; f < min(d.filters, (block + 1) * COLUMNS); f += VW) {
                 const int here = min(VW, d.filters - f);
                 REAL biases[VW];

@@ -2,13 +2,23 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <iterator>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include <declivity/ops/expression.hpp>
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/process.hpp>
 #include <declivity/runtime/recording.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 
 #include "expression_node.hpp"
+#include "fusion.hpp"
+#include "product_tail.hpp"
 #include "real_arguments.hpp"
 #include "work.hpp"
 #include "work_split.hpp"
@@ -22,13 +32,15 @@ constexpr std::int64_t kColumnBlock = 64;
 constexpr std::int64_t kColumnChunk = 4096;   // most positions of a chunk of single columns, for the accuracy of plain sums
 constexpr std::int64_t kCpuShortPlane = 16;   // elements of a plane below which vectors run across columns
 constexpr std::int64_t kGpuShortPlane = 8;    // and neighbouring work-items
-constexpr std::int64_t kWholePlane = 256;     // elements of a plane from which a channel is worth going through alone, in strides of all channels
+constexpr std::int64_t kWholePlane = 256;     // elements of neighbouring channels from which these are worth going through alone, in strides of all channels
+constexpr std::int64_t kWideRun = 1024;       // elements of neighbouring channels that a work-item should take together
+constexpr std::int64_t kMostWide = 8;         // channels of a work-item
 constexpr std::int64_t kMostChunks = 65535;   // groups along the second axis that every driver takes
 
 /// As the kernel's struct.
 struct Sizes {
     std::int64_t n, c, l;
-    std::int64_t columns, positions, chunk;
+    std::int64_t columns, positions, chunk, wide;
 };
 
 /// How one call is cut: which form, and into which columns and chunks.
@@ -41,18 +53,21 @@ struct Plan {
 
     /// Whether one work-item or group has all of a channel, and one kernel does what otherwise takes several.
     [[nodiscard]] bool whole() const { return splits == 1 && sizes.columns == sizes.c; }
+    /// Whether that kernel goes through the elements once more, too.
+    [[nodiscard]] bool whole_with_elements() const { return whole() && !(cpu && short_planes) && sizes.l * sizes.wide >= kWholePlane; }
 
-    [[nodiscard]] Kernel kernel(const char* name) const {
+    [[nodiscard]] Kernel kernel(const char* name, const ProductTail& tail = {}) const {
         Defines defines = real_defines(dtype);
+        set_finish(defines, tail);
         defines.set("T", cl_type(dtype)).set("FORM", cpu ? (short_planes ? 1 : 0) : 2).set("LANES", vector_lanes(dtype));
-        defines.set("BLOCK", short_planes ? kColumnBlock : kPlaneBlock).set("COLUMNS", kCpuColumns);
+        defines.set("BLOCK", short_planes ? kColumnBlock : kPlaneBlock).set("COLUMNS", kCpuColumns).set("MOST_WIDE", kMostWide);
         return {device, {"batch_norm.cl", name, defines}};
     }
 };
 
 Plan plan_of(const View& x) {
     Plan plan{.device = x.device(), .dtype = x.dtype, .cpu = family_of(x.device()) == Family::cpu_like, .short_planes = false,
-              .sizes = {.n = x.shape[0], .c = x.shape[1], .l = 1, .columns = x.shape[1], .positions = 0, .chunk = 0}, .splits = 1};
+              .sizes = {.n = x.shape[0], .c = x.shape[1], .l = 1, .columns = x.shape[1], .positions = 0, .chunk = 0, .wide = 1}, .splits = 1};
     Sizes& sizes = plan.sizes;
     for (int axis = 2; axis < x.rank(); ++axis) sizes.l *= x.shape[axis];
     plan.short_planes = sizes.l < (plan.cpu ? kCpuShortPlane : kGpuShortPlane);
@@ -70,6 +85,7 @@ Plan plan_of(const View& x) {
     if (plan.short_planes) sizes.chunk = std::min(sizes.chunk, kColumnChunk);
     sizes.chunk = std::max(sizes.chunk, ceil_div(sizes.positions, kMostChunks));
     plan.splits = ceil_div(sizes.positions, sizes.chunk);
+    if (plan.cpu && !plan.short_planes && plan.whole()) sizes.wide = std::clamp<std::int64_t>(std::min(kWideRun / sizes.l, sizes.c / (units * kCpuItemsPerUnit)), 1, kMostWide);
     return plan;
 }
 
@@ -77,21 +93,20 @@ Plan plan_of(const View& x) {
 View parts_of(const Plan& plan) { return View::make(plan.device, plan.dtype, {plan.splits, plan.sizes.columns, 2}); }
 
 /// A kernel that takes columns, or chunks of them: `arguments` are what follows the sizes.
-void launch_columns(const Plan& plan, const char* name, std::initializer_list<Argument> arguments) {
-    const Kernel kernel = plan.kernel(name);
+void launch_columns(const Plan& plan, const Kernel& kernel, const std::vector<Argument>& arguments) {
     const RowGroup group = row_group(plan.sizes.columns, plan.sizes.chunk, plan.short_planes, kernel);
     const std::int32_t lanes = group.lanes_argument(), stride = group.stride_argument();
     const LocalMemory shared{group.items() * size_of(plan.dtype)};
     std::vector<Argument> all{plan.sizes};
     Range range{.global = {0, to_size(plan.splits), 1}, .local = {1, 1, 1}};
     if (plan.cpu) {
-        range.global[0] = to_size(plan.short_planes ? ceil_div(plan.sizes.columns, kCpuColumns) : plan.sizes.columns);
+        range.global[0] = to_size(ceil_div(plan.sizes.columns, plan.short_planes ? kCpuColumns : plan.sizes.wide));
     } else {
         range.global[0] = to_size(ceil_div(plan.sizes.columns, group.rows)) * group.items();
         range.local[0] = group.items();
         all.insert(all.end(), {Argument(lanes), Argument(stride), Argument(shared)});
     }
-    all.insert(all.end(), arguments);
+    all.insert(all.end(), arguments.begin(), arguments.end());
     launch(kernel, range, all);
 }
 
@@ -143,30 +158,54 @@ BufferArgument or_else(const View& view, const View& stand_in) { return view.buf
 
 }  // namespace
 
-void batch_norm_statistics(const View& x, double epsilon, const BatchNormRunning& running, const View& mean, const View& scale) {
+namespace {
+
+void check_statistics(const View& x, const BatchNormRunning& running, const View& mean, const View& scale) {
     constexpr auto* function = "batch_norm";
     check_x(function, x);
     check_channels(function, "the mean", x, mean);
     check_channels(function, "the scale", x, scale);
     check_channels(function, "the running mean", x, running.mean);
     check_channels(function, "the running variance", x, running.variance);
-    if (x.shape[1] == 0) return;
-    if (x.numel() / x.shape[1] < 2)
+    if (x.shape[1] > 0 && x.numel() / x.shape[1] < 2)
         throw ShapeError(fmt::format("{}: wants at least two elements a channel to train on, got {}", function, x.shape.str()));
+}
+
+/// STATISTICS_PARAMETERS of the kernels. Alive as long as the launch that takes them.
+struct StatisticsArguments {
+    StatisticsArguments(const View& partial, double epsilon, const BatchNormRunning& updated, const View& mean, const View& scale)
+        : parts(partial), running(updated), reals(mean.dtype, {epsilon, updated.momentum}), has_running((running.mean.buffer ? 1 : 0) | (running.variance.buffer ? 2 : 0)),
+          buffers{parts.argument(), mean.argument(), scale.argument(), or_else(running.mean, mean), or_else(running.variance, scale)} {}
+
+    [[nodiscard]] std::vector<Argument> behind(std::initializer_list<Argument> first) const {
+        std::vector<Argument> all(first);
+        all.insert(all.end(), {reals[0], reals[1], Argument(has_running)});
+        all.insert(all.end(), buffers.begin(), buffers.end());
+        return all;
+    }
+
+    View parts;
+    BatchNormRunning running;
+    RealArguments reals;
+    std::int32_t has_running;
+    std::array<BufferArgument, 5> buffers;
+};
+
+}  // namespace
+
+void batch_norm_statistics(const View& x, double epsilon, const BatchNormRunning& running, const View& mean, const View& scale) {
+    check_statistics(x, running, mean, scale);
+    if (x.shape[1] == 0) return;
     const WorkScope work("batch_norm_statistics", work_each(3, x));
     const Plan plan = plan_of(x);
-    const View parts = parts_of(plan);
-    const RealArguments reals(x.dtype, {epsilon, running.momentum});
-    const std::int32_t has_running = (running.mean.buffer ? 1 : 0) | (running.variance.buffer ? 2 : 0);
-    const BufferArgument in = x.argument(), sums = parts.argument(), means = mean.argument(), scales = scale.argument();
-    const BufferArgument running_mean = or_else(running.mean, mean), running_variance = or_else(running.variance, scale);
+    const StatisticsArguments arguments(parts_of(plan), epsilon, running, mean, scale);
+    const BufferArgument in = x.argument();
     if (plan.whole()) {
-        launch_columns(plan, "batch_norm_statistics_whole", {in, reals[0], reals[1], has_running, sums, means, scales, running_mean, running_variance});
+        launch_columns(plan, plan.kernel("batch_norm_statistics_whole"), arguments.behind({in}));
         return;
     }
-    launch_columns(plan, "batch_norm_statistics", {in, sums});
-    launch(plan.kernel("batch_norm_join_statistics"), one_each(plan.sizes.c),
-           {plan.sizes, plan.splits, reals[0], reals[1], has_running, sums, means, scales, running_mean, running_variance});
+    launch_columns(plan, plan.kernel("batch_norm_statistics"), {in, arguments.buffers[0]});
+    launch(plan.kernel("batch_norm_join_statistics"), one_each(plan.sizes.c), arguments.behind({plan.sizes, plan.splits}));
 }
 
 void batch_norm_scale(const View& variance, double epsilon, const View& scale) {
@@ -178,7 +217,7 @@ void batch_norm_scale(const View& variance, double epsilon, const View& scale) {
     const RealArguments reals(variance.dtype, {epsilon});
     Defines defines = real_defines(variance.dtype);
     defines.set("T", cl_type(variance.dtype)).set("FORM", family_of(variance.device()) == Family::cpu_like ? 0 : 2);
-    defines.set("LANES", vector_lanes(variance.dtype)).set("BLOCK", kPlaneBlock).set("COLUMNS", kCpuColumns);
+    defines.set("LANES", vector_lanes(variance.dtype)).set("BLOCK", kPlaneBlock).set("COLUMNS", kCpuColumns).set("MOST_WIDE", kMostWide);
     launch(Kernel(variance.device(), {"batch_norm.cl", "batch_norm_scale", defines}), one_each(variance.shape[0]),
            {reals[0], variance.argument(), scale.argument()});
 }
@@ -270,25 +309,146 @@ Value batch_norm(const Value& x, const BatchNormFold& fold) {
     return {apply(Function::add, scaled, stretching(fold.offset, x.shape())), x.device()};
 }
 
-Value batch_norm(const View& x, const View& mean, const View& scale, const View& weight, const View& bias) {
-    check_operands(x, mean, scale, weight, bias);
-    std::vector<View> operands{x, mean, scale};
+namespace {
+
+/// Launches normalisation with what follows it.
+OperatorLaunch normalisation(const View& x, const View& mean, const View& scale, const View& weight, const View& bias) {
     // Rounded as by the kernel of its own.
     Expression factor = stretching(scale, x.shape);
-    if (weight.buffer) {
-        operands.push_back(weight);
-        factor = apply(Function::mul, factor, stretching(weight, x.shape));
-    }
+    if (weight.buffer) factor = apply(Function::mul, factor, stretching(weight, x.shape));
     Expression result = apply(Function::mul, apply(Function::sub, x, stretching(mean, x.shape)), factor);
-    if (bias.buffer) {
-        operands.push_back(bias);
-        result = apply(Function::add, result, stretching(bias, x.shape));
-    }
-    return Value::of_operator(x.device(), x.dtype, x.shape, operands, [=](const View& out, const Epilogue& epilogue) {
+    if (bias.buffer) result = apply(Function::add, result, stretching(bias, x.shape));
+    return [=](const View& out, const Epilogue& epilogue) {
         if (epilogue.tail)
             if (const Expression all = with_result(epilogue.tail, result); fits_one_kernel(all)) return evaluate(all, out);
         batch_norm(x, mean, scale, weight, bias, out);  // which knows short planes
         apply_epilogue(epilogue, out);
+    };
+}
+
+std::vector<View> without_none(std::initializer_list<View> views) {
+    std::vector<View> there;
+    std::ranges::copy_if(views, std::back_inserter(there), [](const View& view) { return static_cast<bool>(view.buffer); });
+    return there;
+}
+
+}  // namespace
+
+Value batch_norm(const View& x, const View& mean, const View& scale, const View& weight, const View& bias) {
+    check_operands(x, mean, scale, weight, bias);
+    return Value::of_operator(x.device(), x.dtype, x.shape, without_none({x, mean, scale, weight, bias}), normalisation(x, mean, scale, weight, bias));
+}
+
+// ---- statistics that wait
+
+/// Lives in the memory of running statistics until it is launched, so it must not keep that alive.
+struct BatchNormStatistics::State final : PendingLaunch {
+    State(const View& of, double added, const BatchNormRunning& running)
+        : x(of), mean(View::make(of.device(), of.dtype, {of.shape[1]})), scale(View::make(of.device(), of.dtype, {of.shape[1]})), epsilon(added),
+          momentum(running.momentum), kept_mean(running.mean), kept_variance(running.variance) {}
+
+    /// Alone, if nobody has done it.
+    void launch() override {
+        if (launched.load(std::memory_order_acquire)) return;
+        declivity::detail::refuse_after_fork("a value that waits");
+        const std::scoped_lock lock(values_mutex());
+        if (launched.load(std::memory_order_acquire)) return;
+        std::optional<RecordingPause> outside;
+        if (Recorder::here_number() != recorder) outside.emplace();
+        const ResumedScope resumed(scope_path);
+        batch_norm_statistics(x, epsilon, running(), mean, scale);
+        done();
+    }
+
+    [[nodiscard]] bool pending() const noexcept override { return !launched.load(std::memory_order_acquire); }
+
+    /// With the values' lock held.
+    [[nodiscard]] BatchNormRunning running() const { return {.mean = kept_mean.view(), .variance = kept_variance.view(), .momentum = momentum}; }
+    void done() {
+        launched.store(true, std::memory_order_release);
+        x = {};
+        const BatchNormRunning updated = running();  // which let go of it then
+        updated.mean.buffer.launch_writers();
+        updated.variance.buffer.launch_writers();
+    }
+
+    View x;  // until then
+    const View mean, scale;
+    const double epsilon, momentum;
+    std::atomic<bool> launched{false};
+
+  private:
+    /// None when its memory is gone.
+    struct Weak {
+        explicit Weak(const View& of) : layout(of), memory(of.buffer.weak()) { layout.buffer = {}; }
+        [[nodiscard]] View view() const {
+            View out = layout;
+            out.buffer = Buffer(memory.lock());
+            return out;
+        }
+        View layout;
+        std::weak_ptr<declivity::detail::Block> memory;
+    };
+
+    const Weak kept_mean, kept_variance;
+    const std::string scope_path = Scope::path();
+    const std::uint64_t recorder = Recorder::here_number();
+};
+
+BatchNormStatistics::BatchNormStatistics(const View& x, double epsilon, const BatchNormRunning& running) {
+    check_x("batch_norm", x);
+    state_ = std::make_shared<State>(x, epsilon, running);
+    check_statistics(x, running, state_->mean, state_->scale);
+    if (x.numel() == 0 || !fuses() || !plan_of(x).whole_with_elements()) {
+        state_->launch();
+        return;
+    }
+    if (Recorder* const at_work = Recorder::here()) at_work->launch_at_end(state_);
+    x.buffer.add_reader(state_);
+    if (running.mean.buffer) running.mean.buffer.add_writer(state_);
+    if (running.variance.buffer) running.variance.buffer.add_writer(state_);
+}
+
+const View& BatchNormStatistics::mean() const {
+    state_->launch();
+    return state_->mean;
+}
+
+const View& BatchNormStatistics::scale() const {
+    state_->launch();
+    return state_->scale;
+}
+
+namespace {
+
+/// Statistics, normalisation and what follows it by one kernel. False: something else follows.
+bool launch_whole(BatchNormStatistics::State& statistics, const View& weight, const View& bias, const View& out, const Epilogue& epilogue) {
+    const auto tail = product_tail(epilogue, out, TailOf::convolution);
+    if (!tail) return false;
+    const View& x = statistics.x;
+    const WorkScope work("batch_norm", work_each(7, x, x, out));
+    const Plan plan = plan_of(x);
+    const StatisticsArguments arguments(parts_of(plan), statistics.epsilon, statistics.running(), statistics.mean, statistics.scale);
+    const std::int32_t affine = (weight.buffer ? 1 : 0) | (bias.buffer ? 2 : 0);
+    const TailArguments finish(*tail, out);
+    const BufferArgument in = x.argument(), weights = or_else(weight, statistics.mean), biases = or_else(bias, statistics.mean), to = out.argument();
+    std::vector<Argument> all = arguments.behind({affine, in, weights, biases, to});
+    for (const Argument& argument : finish.if_any_behind({})) all.push_back(argument);
+    launch_columns(plan, plan.kernel("batch_norm_whole", *tail), all);
+    statistics.done();
+    return true;
+}
+
+}  // namespace
+
+Value batch_norm(const View& x, const BatchNormStatistics& statistics, const View& weight, const View& bias) {
+    const View &mean = statistics.state().mean, &scale = statistics.state().scale;
+    check_operands(x, mean, scale, weight, bias);
+    return Value::of_operator(x.device(), x.dtype, x.shape, without_none({x, weight, bias}),
+                              [=, apart = normalisation(x, mean, scale, weight, bias)](const View& out, const Epilogue& epilogue) {
+        if (!statistics.state().launched && launch_whole(statistics.state(), weight, bias, out, epilogue)) return;
+        statistics.state().launch();
+        apart(out, epilogue);
     });
 }
 
@@ -312,12 +472,12 @@ void batch_norm_backward(const View& x, const View& mean, const View& scale, con
     const BufferArgument in = x.argument(), g = result_gradient.argument(), means = mean.argument(), scales = scale.argument();
     const BufferArgument weights = or_else(weight, mean), sums = parts.argument(), dweight = weight_gradient.argument(), dbias = bias_gradient.argument();
     const std::int32_t affine = weight.buffer ? 1 : 0, through_statistics = of_batch ? 1 : 0;
-    const bool with_elements = plan.whole() && x_gradient.buffer && plan.sizes.l >= kWholePlane;
+    const bool with_elements = plan.whole_with_elements() && x_gradient.buffer;
     if (plan.whole()) {
         const std::int32_t flags = affine | through_statistics << 1 | (with_elements ? 4 : 0);
-        launch_columns(plan, "batch_norm_backward_whole", {flags, in, g, means, scales, weights, dweight, dbias, or_else(x_gradient, parts), sums});
+        launch_columns(plan, plan.kernel("batch_norm_backward_whole"), {flags, in, g, means, scales, weights, dweight, dbias, or_else(x_gradient, parts), sums});
     } else {
-        launch_columns(plan, "batch_norm_gradient_sums", {in, g, means, sums});
+        launch_columns(plan, plan.kernel("batch_norm_gradient_sums"), {in, g, means, sums});
         launch(plan.kernel("batch_norm_join_gradient_sums"), one_each(plan.sizes.c), {plan.sizes, plan.splits, sums, scales, dweight, dbias});
     }
     if (x_gradient.buffer && !with_elements)

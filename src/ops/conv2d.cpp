@@ -1,6 +1,8 @@
 // Checks the operands of a convolution, chooses a strategy and runs it.
 #include <declivity/ops/conv2d.hpp>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 
 #include <declivity/runtime/error.hpp>
@@ -17,7 +19,7 @@ namespace {
 
 Conv2dProblem problem_of(std::string_view function, Conv2dDirection direction, const Conv2dOperands& operands,
                          const Conv2dOptions& options) {
-    const auto& [x, weight, out, bias, tail] = operands;
+    const auto& [x, weight, out, bias, tail, sums] = operands;
     const bool forward = direction == Conv2dDirection::forward;
     const std::string_view x_name = direction == Conv2dDirection::backward_input ? "x_gradient" : "x";
     const std::string_view weight_name = direction == Conv2dDirection::backward_weights ? "weight_gradient" : "weight";
@@ -80,6 +82,11 @@ Conv2dChoice by_rule(const Conv2dProblem& problem) {
 }
 
 }  // namespace
+
+void finish_sum(const Conv2dProblem& problem, const Conv2dOperands& operands, const View& partials, const View& result) {
+    if (operands.sums != nullptr) operands.sums->push_back({partials, result});
+    else add_up(std::array{PartialSum{partials, result}}, problem.family);
+}
 
 Conv2dChoice choose_conv2d(const Conv2dProblem& problem, const Device& device) {
     if (const Conv2dStrategy* named = named_strategy(problem)) return {named, "", "DECLIVITY_CONV2D names it"};
@@ -200,8 +207,12 @@ void conv2d_backward_input(const View& out_gradient, const View& weight, const V
     run(problem, operands, x_gradient, epilogue);
 }
 
-void conv2d_backward_weights(const View& x, const View& out_gradient, const View& weight_gradient, const Conv2dOptions& options, const std::optional<View>& bias_gradient) {
-    Conv2dOperands operands{x, weight_gradient, out_gradient, bias_gradient};
+namespace {
+
+/// Leaves sums of partial results to the caller, if he wants any.
+void backward_weights(const View& x, const View& out_gradient, const View& weight_gradient, const Conv2dOptions& options, const std::optional<View>& bias_gradient,
+                      std::vector<PartialSum>* sums) {
+    Conv2dOperands operands{.x = x, .weight = weight_gradient, .out = out_gradient, .bias = bias_gradient, .sums = sums};
     const Conv2dProblem problem = problem_of("conv2d_backward_weights", Conv2dDirection::backward_weights, operands, options);
     if (problem.images == 0) {
         fill(weight_gradient, 0);
@@ -213,6 +224,24 @@ void conv2d_backward_weights(const View& x, const View& out_gradient, const View
     if (behind) operands.bias.reset();
     run_strategy(choice, problem, operands);
     if (behind) conv2d_backward_bias(out_gradient, *bias_gradient);
+}
+
+}  // namespace
+
+void conv2d_backward_weights(const View& x, const View& out_gradient, const View& weight_gradient, const Conv2dOptions& options, const std::optional<View>& bias_gradient) {
+    backward_weights(x, out_gradient, weight_gradient, options, bias_gradient, nullptr);
+}
+
+Conv2dGradients conv2d_weight_gradients(const View& x, const View& out_gradient, const Shape& weight, const Conv2dOptions& options, bool with_bias) {
+    const View for_weight = View::make(x.device(), x.dtype, weight);
+    const std::optional<View> for_bias = with_bias ? std::optional(View::make(x.device(), x.dtype, {weight[0]})) : std::nullopt;
+    std::vector<PartialSum> sums;
+    backward_weights(x, out_gradient, for_weight, options, for_bias, fuses() ? &sums : nullptr);
+    const auto value = [&](const View& gradient) {
+        const auto sum = std::ranges::find(sums, gradient.buffer, [](const PartialSum& one) { return one.result.buffer; });
+        return sum == sums.end() ? Value(gradient) : Value::of_sum(sum->partials, gradient.shape);
+    };
+    return {value(for_weight), for_bias ? value(*for_bias) : Value()};
 }
 
 }  // namespace declivity::ops

@@ -67,7 +67,7 @@ bool pays_for_weights(const Conv2dProblem& problem) {
 }
 
 void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operands) {
-    const auto& [x, weight, dout, bias, tail] = operands;
+    const auto& [x, weight, dout, bias, tail, sums] = operands;
     const Device device = x.device();
     const VectorForm form = vector_form(device, problem.dtype);
     const std::int64_t wanted = std::int64_t{device.info().compute_units} * kGroupsPerUnit;
@@ -96,8 +96,8 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
     const Kernel kernel(device, {"conv2d_banded_weights.cl", "conv2d_banded_backward_weights", defines});
     launch(kernel, {{static_cast<std::size_t>(chunks), 1, static_cast<std::size_t>(problem.groups)}, {1, 1, 1}}, {arguments, local_memory(block, problem.dtype), x.argument(), dout.argument(), partials.argument(), biases.argument()});
     if (chunks == 1) return;
-    tiled::sum_partials(partials, weight, problem.family);
-    if (bias) tiled::sum_partials(biases, *bias, problem.family);
+    finish_sum(problem, operands, partials, weight);
+    if (bias) finish_sum(problem, operands, biases, *bias);
 }
 
 }  // namespace declivity::ops::banded

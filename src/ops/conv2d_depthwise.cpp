@@ -88,7 +88,7 @@ class Conv2dDepthwise final : public Conv2dStrategy {
     [[nodiscard]] bool takes_tail(const Conv2dProblem&, const Device&, std::string_view) const override { return true; }
 
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
-        const auto& [x, weight, out, bias, tail] = operands;
+        const auto& [x, weight, out, bias, tail, sums] = operands;
         const Device device = x.device();
         const VectorForm form = vector_form(device, problem.dtype);
         const std::int64_t block = block_elements(device, problem.dtype, kBlockBytes);
@@ -105,7 +105,7 @@ class Conv2dDepthwise final : public Conv2dStrategy {
             const View partials = parts == 1 ? reshaped(weight, {1, weight.numel()}) : View::make(device, problem.dtype, {parts, weight.numel()});
             const Kernel kernel(device, {"conv2d_depthwise.cl", "conv2d_depthwise_backward_weights", defines.set("WEIGHTS", std::int64_t{1})});
             launch(kernel, {{static_cast<std::size_t>(lots), static_cast<std::size_t>(parts)}, {1, 1}}, {d, local_memory(d.used, problem.dtype), x.argument(), out.argument(), partials.argument()});
-            if (parts > 1) tiled::sum_partials(partials, weight, problem.family);
+            if (parts > 1) finish_sum(problem, operands, partials, weight);
             return;
         }
         const bool forward = problem.direction == Conv2dDirection::forward;

@@ -38,7 +38,7 @@ class Conv2dDepthwiseDirect final : public Conv2dStrategy {
     }
 
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
-        const auto& [x, weight, out, bias, tail] = operands;
+        const auto& [x, weight, out, bias, tail, sums] = operands;
         switch (problem.direction) {
             case Conv2dDirection::forward: return forward(problem, x, weight, out, bias, problem.input, problem.output, problem.padding, false, tail);
             case Conv2dDirection::backward_input: return backward_input(problem, operands);
@@ -93,7 +93,7 @@ class Conv2dDepthwiseDirect final : public Conv2dStrategy {
     }
 
     static void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operands) {
-        const auto& [x, weight, dout, bias, tail] = operands;
+        const auto& [x, weight, dout, bias, tail, sums] = operands;
         const Device device = x.device();
         const std::int64_t group = power_of_two_up_to(std::min<std::int64_t>(kGpuGroup, static_cast<std::int64_t>(device.info().max_work_group)));
         const std::int64_t plane = problem.output[0] * problem.output[1], wanted = std::int64_t{device.info().compute_units} * kGpuGroupsPerUnit;
@@ -107,7 +107,7 @@ class Conv2dDepthwiseDirect final : public Conv2dStrategy {
         const View partials = parts == 1 ? reshaped(weight, {1, weight.numel()}) : View::make(device, problem.dtype, {parts, weight.numel()});
         const Kernel kernel = kernel_of(problem, device, "conv2d_depthwise_direct_backward_weights", 2, 1, group);
         launch(kernel, {{to_size(group * problem.channels), to_size(parts)}, {to_size(group), 1}}, {d, x.argument(), dout.argument(), partials.argument()});
-        if (parts > 1) tiled::sum_partials(partials, weight, problem.family);
+        if (parts > 1) finish_sum(problem, operands, partials, weight);
     }
 };
 

@@ -96,7 +96,7 @@ class Conv2dDepthwiseTurned final : public Conv2dStrategy {
     [[nodiscard]] bool takes_tail(const Conv2dProblem& problem, const Device&, std::string_view) const override { return mode_of(problem) == Mode::gather; }
 
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
-        const auto& [x, weight, out, bias, tail] = operands;
+        const auto& [x, weight, out, bias, tail, sums] = operands;
         const Device device = x.device();
         const VectorForm form = vector_form(device, problem.dtype);
         auto [d, elements, integers] = plan_of(problem, form.vector, block_elements(device, problem.dtype, kBlockBytes) * static_cast<std::int64_t>(size_of(problem.dtype)), bias.has_value()).value();
@@ -112,7 +112,7 @@ class Conv2dDepthwiseTurned final : public Conv2dStrategy {
             const View partials = parts == 1 ? reshaped(weight, {1, weight.numel()}) : View::make(device, problem.dtype, {parts, weight.numel()});
             const Kernel kernel(device, {"conv2d_depthwise_turned.cl", "conv2d_depthwise_correlate", defines});
             launch(kernel, {{size(vectors), size(parts)}, {1, 1}}, {d, block, tables, x.argument(), out.argument(), partials.argument()});
-            if (parts > 1) tiled::sum_partials(partials, weight, problem.family);
+            if (parts > 1) finish_sum(problem, operands, partials, weight);
             return;
         }
         d.each = narrow(ceil_div(vectors * problem.images, wanted));

@@ -21,7 +21,7 @@ class Conv2dDirect final : public Conv2dStrategy {
     [[nodiscard]] bool can_serve(const Conv2dProblem&) const override { return true; }
 
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
-        const auto& [x, weight, out, bias, tail] = operands;
+        const auto& [x, weight, out, bias, tail, sums] = operands;
         const auto launch_for = [&](const char* kernel_name, const View& result, auto... buffers) {
             const Kernel kernel(x.device(), {"conv2d_direct.cl", kernel_name, real_defines(problem.dtype)});
             const Sizes sizes{problem.channels, problem.filters, problem.channels_per_group(), problem.filters_per_group(),

@@ -79,7 +79,7 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
     const Kernel kernel(device, {"conv2d_gemm_weights.cl", "conv2d_gemm_backward_weights", defines});
     const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
     launch(kernel, {{size(tiles), size(chunks), size(problem.groups)}, {1, 1, 1}}, {d, local_memory(block, problem.dtype), local_memory(sums, problem.dtype), x.argument(), dout.argument(), partials.argument()});
-    if (chunks > 1) tiled::sum_partials(partials, operands.weight, problem.family);
+    if (chunks > 1) finish_sum(problem, operands, partials, operands.weight);
 }
 
 }  // namespace declivity::ops::gemm

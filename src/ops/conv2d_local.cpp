@@ -133,7 +133,7 @@ Conv2dProblem as_forward(Conv2dProblem problem) {
 }
 
 void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) {
-    const auto& [x, weight, dout, bias, tail] = operands;
+    const auto& [x, weight, dout, bias, tail, sums] = operands;
     const Device device = x.device();
     const LocalProduct product = weights_product(problem);
     Conv d = arguments_of(conv2d_sums(as_forward(problem)).front(), problem, x, dout);
@@ -149,7 +149,7 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
     const View to = cut.parts == 1 ? weight : View::make(device, problem.dtype, {cut.parts, weight.numel()});
     d.partial = weight.numel();
     launch(kernel, range_of(d, cut), {d, x.argument(), dout.argument(), to.argument()});
-    if (cut.parts > 1) tiled::sum_partials(to, weight, problem.family);
+    if (cut.parts > 1) finish_sum(problem, operands, to, weight);
 }
 
 class Conv2dLocal final : public Conv2dStrategy {
@@ -181,7 +181,7 @@ class Conv2dLocal final : public Conv2dStrategy {
     [[nodiscard]] bool takes_tail(const Conv2dProblem& problem, const Device& device, std::string_view) const override { return local_tiles_fit(device, problem.dtype); }
 
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) const override {
-        const auto& [x, weight, out, bias, tail] = operands;
+        const auto& [x, weight, out, bias, tail, sums] = operands;
         if (!local_tiles_fit(x.device(), problem.dtype)) return (conv2d_tiled().can_serve(problem) ? conv2d_tiled() : conv2d_direct()).run(problem, operands);
         switch (problem.direction) {
             case Conv2dDirection::forward:

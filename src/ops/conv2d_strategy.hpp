@@ -12,6 +12,7 @@
 #include <declivity/ops/conv2d.hpp>
 #include <declivity/runtime/device.hpp>
 
+#include "partial_sums.hpp"
 #include "product_tail.hpp"
 
 namespace declivity::ops {
@@ -44,7 +45,11 @@ struct Conv2dOperands {
     View x, weight, out;
     std::optional<View> bias = {};  ///< of forward; of backward_weights its gradient, for strategies that say so
     ProductTail tail = {};          ///< of forward and backward_input, without a bias of its own, for strategies that say so
+    std::vector<PartialSum>* sums = nullptr;  ///< of backward_weights: where sums go that the caller will add up; null: the strategy does
 };
+
+/// For backward_weights, whose work-items leave partial results: result = the sum of `partials` (k, elements of the result).
+void finish_sum(const Conv2dProblem& problem, const Conv2dOperands& operands, const View& partials, const View& result);
 
 class Conv2dStrategy {
   public:

@@ -50,9 +50,6 @@ Windows windows_of(const Conv2dProblem& problem);
 /// Elements of one plane of a padded copy.
 std::int64_t plane_of(const std::array<PadAxis, 2>& axes);
 
-/// result[i] = sum over k of partials[k][i].
-void sum_partials(const View& partials, const View& result, Family family);
-
 /// Where the parts of a gradient of the bias go, (chunks, O): the gradient itself when there is but one, any view when none is wanted.
 View bias_partials(const Conv2dOperands& operands, std::int64_t chunks);
 

@@ -1,5 +1,6 @@
 // The gradients of a convolution's weights by register tiles, and of its bias (cl_kernels/conv2d_tiled_weights.cl).
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <span>
 
@@ -17,7 +18,6 @@ constexpr std::int64_t kCpuCache = 512 * 1024;   // bytes
 constexpr std::int64_t kCpuGroups = 4;           // work-groups wanted for each compute unit
 constexpr std::int64_t kGpuGroups = 32;
 constexpr std::int64_t kMostPartials = 64 << 20;  // bytes
-constexpr std::int64_t kCpuSumRun = 256;         // elements
 
 /// Output channels and streams (a channel and an element of the filter) of a register tile.
 struct TileSize {
@@ -49,12 +49,6 @@ TileSize choose_tile(const Form& form, std::int64_t filters, std::int64_t stream
     return best;
 }
 
-/// For conv2d_backward_bias.cl.
-Defines sum_defines(const View& result, Family family) {
-    Defines defines = defines_of(form_of(result.device(), family, result.dtype), result.dtype);
-    return defines.set("SUM_RUN", family == Family::cpu_like ? kCpuSumRun : 1);
-}
-
 /// Into how many chunks the images are cut, at least: enough work-groups for the device.
 std::int64_t images_each(const Conv2dProblem& problem, const Device& device, std::int64_t groups_each, std::int64_t image_bytes) {
     const bool cpu = problem.family == Family::cpu_like;
@@ -69,23 +63,13 @@ std::int64_t images_each(const Conv2dProblem& problem, const Device& device, std
 
 }  // namespace
 
-void sum_partials(const View& partials, const View& result, Family family) {
-    const bool cpu = family == Family::cpu_like;
-    const std::int64_t run = cpu ? kCpuSumRun : 1;
-    const Kernel kernel(result.device(), {"conv2d_backward_bias.cl", "conv2d_sum_partials", sum_defines(result, family)});
-    const std::size_t group = cpu ? 1 : std::min<std::size_t>(64, kernel.max_work_group());
-    const auto items = static_cast<std::size_t>(ceil_div(result.numel(), run));
-    launch(kernel, {{round_up(items, group), 1, 1}, {group, 1, 1}},
-           {result.numel(), partials.shape[0], partials.argument(), result.argument()});
-}
-
 View bias_partials(const Conv2dOperands& operands, std::int64_t chunks) {
     if (!operands.bias) return operands.weight;
     return chunks == 1 ? *operands.bias : View::make(operands.weight.device(), operands.weight.dtype, {chunks, operands.bias->numel()});
 }
 
 void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operands) {
-    const auto& [x, weight, out, bias, tail] = operands;
+    const auto& [x, weight, out, bias, tail, sums] = operands;
     const Device device = x.device();
     const Form form = form_of(device, problem.family, problem.dtype);
     const Windows windows = windows_of(problem);
@@ -118,7 +102,7 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
     const auto group = static_cast<std::size_t>(form.group);
     launch(kernel, {{static_cast<std::size_t>(groups_each * chunks) * group, 1, 1}, {group, 1, 1}},
            {arguments, input.copy.argument(), gradient.copy.argument(), partials.argument()});
-    if (chunks > 1) sum_partials(partials, weight, problem.family);
+    if (chunks > 1) finish_sum(problem, operands, partials, weight);
 }
 
 }  // namespace tiled
@@ -137,11 +121,11 @@ void conv2d_backward_bias(const View& out_gradient, const View& bias_gradient) {
     const tiled::Form form = tiled::form_of(device, family, out_gradient.dtype);
     const View partials = View::make(device, out_gradient.dtype, {out_gradient.shape[0], out_gradient.shape[1]});
     const WorkScope work(function, work_each(1, out_gradient, bias_gradient));
-    const Kernel kernel(device, {"conv2d_backward_bias.cl", "conv2d_backward_bias", tiled::sum_defines(bias_gradient, family)});
+    const Kernel kernel(device, {"conv2d_backward_bias.cl", "conv2d_backward_bias", tiled::defines_of(form, out_gradient.dtype)});
     const auto group = static_cast<std::size_t>(form.group);
     launch(kernel, {{static_cast<std::size_t>(partials.numel()) * group, 1, 1}, {group, 1, 1}},
            {out_gradient.shape[2] * out_gradient.shape[3], out_gradient.argument(), partials.argument()});
-    tiled::sum_partials(partials, bias_gradient, family);
+    add_up(std::array{PartialSum{partials, bias_gradient}}, family);
 }
 
 }  // namespace declivity::ops

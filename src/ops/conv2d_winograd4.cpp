@@ -16,6 +16,7 @@ constexpr std::int64_t kScratchBytes = 768 * 1024;  // of a unit, that stay in t
 constexpr std::int64_t kLeastTilesNear = 16, kLeastTiles = 48;  // of a unit: all weights are read for each
 constexpr std::int64_t kNear = 1 << 18;             // elements of weights that stay in the second cache
 constexpr std::int64_t kChannels = 7;               // CHANNELS
+constexpr std::int64_t kLeastUnits = 3;             // of a work-item that transforms the weights for itself
 
 /// As the struct of the kernels.
 struct Winograd {
@@ -51,8 +52,11 @@ class Conv2dWinograd4 final : public Conv2dStrategy {
         const auto held = Units::held;
         const Units cut = cut_units(to, problem.images, ceil_div(problem.images, units * 2), fitting, grid);
         const auto& [wide, high, units_w, units_h, images_each, all] = cut;
-        const std::int64_t parts = std::clamp<std::int64_t>(ceil_div(units, all), 1, blocks), groups = std::min(all * parts, units * kGroupsPerUnit), tiles = cut.tiles();
-        const std::int64_t weight_element = spread(blocks * channels * block), input_element = spread(tiles * padded), product_element = spread(tiles * block), slice = kElements * (input_element + product_element);
+        const std::int64_t parts = std::clamp<std::int64_t>(ceil_div(units, all), 1, blocks), tiles = cut.tiles();
+        const bool own_weights = fuses() && !problem.constant_weight && all * parts >= units * kLeastUnits && blocks * block * channels <= kNear / kElements;
+        const std::int64_t groups = std::min(all * parts, own_weights ? units : units * kGroupsPerUnit);
+        const std::int64_t weight_element = spread(blocks * channels * block), input_element = spread(tiles * padded), product_element = spread(tiles * block);
+        const std::int64_t slice = kElements * (input_element + product_element + (own_weights ? weight_element : 0));
         const bool flat = units_w == 1 && in[1] <= held(wide);
         const auto before = [&](std::size_t i) { return narrow(forward ? problem.padding[i] : 2 - problem.padding[i]); };
         const Winograd d{.weight_channel = forward ? 9 : filters * 9, .weight_filter = forward ? channels * 9 : 9, .weight_count = weight.numel(),
@@ -68,23 +72,29 @@ class Conv2dWinograd4 final : public Conv2dStrategy {
         const auto kernel = [&](int stage, const char* name) {
             Defines own = defines;
             own.set("STAGE", std::int64_t{stage});
-            if (stage == 1) set_finish(own.set("ROWS", tile.rows).set("COLUMNS", block), operands.tail);  // one program transforms weights for all tiles
+            if (stage != 0) set_finish(own.set("ROWS", tile.rows).set("COLUMNS", block), operands.tail);  // one program transforms weights for all tiles
             return Kernel(device, {"conv2d_winograd4.cl", name, own});
         };
         const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
         const auto integers = [](std::int64_t count) { return LocalMemory{static_cast<std::size_t>(count) * sizeof(std::int32_t)}; };
         const View scratch = View::make(device, problem.dtype, {groups * slice});
+        const TailArguments finish(operands.tail, weight);
+        const auto run = [&](int stage, const View& weights, std::int64_t reals, std::int64_t numbers) {
+            const std::int64_t places = flat ? held(high) * in[1] : held(wide);
+            launch(kernel(stage, "conv2d_winograd4"), {{size(groups)}, {1}},
+                   finish.if_any_behind({d, local_memory(std::max((held(high) * held(wide) + 1) * form.vector, reals), problem.dtype), integers(std::max(places, numbers)), x.argument(),
+                    weights.argument(), scratch.argument(), out.argument(), (operands.bias ? *operands.bias : weight).argument()}));
+        };
+        const std::int64_t taps = kChannels * 9 + form.vector;  // of a vector of filters, in local memory
+        if (own_weights) return run(2, weight, taps * form.vector, taps);
         const View packed = made_once(weight, problem.constant_weight, fmt::format("winograd4 {} {}", block, d.flip), [&] {
             const View made = View::make(device, problem.dtype, {kElements * weight_element});
             const std::int64_t each = ceil_div(ceil_div(channels, ceil_div(units * kGroupsPerUnit * 2, blocks)), kChannels) * kChannels;
             launch(kernel(0, "conv2d_winograd4_weights"), {{size(blocks), size(ceil_div(channels, each))}, {1, 1}},
-                   {d, narrow(each), local_memory((kChannels * 9 + form.vector) * form.vector, problem.dtype), integers(kChannels * 9 + form.vector), weight.argument(), made.argument()});
+                   {d, narrow(each), local_memory(taps * form.vector, problem.dtype), integers(taps), weight.argument(), made.argument()});
             return made;
         });
-        const TailArguments finish(operands.tail, weight);
-        launch(kernel(1, "conv2d_winograd4"), {{size(groups)}, {1}},
-               finish.if_any_behind({d, local_memory((held(high) * held(wide) + 1) * form.vector, problem.dtype), integers(flat ? held(high) * in[1] : held(wide)), x.argument(),
-                packed.argument(), scratch.argument(), out.argument(), (operands.bias ? *operands.bias : weight).argument()}));
+        run(1, packed, 0, 0);
     }
 };
 

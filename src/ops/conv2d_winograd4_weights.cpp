@@ -72,8 +72,8 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
            {d, local_memory((held(high) * held(wide) + 1) * form.vector, problem.dtype), places(held(high), problem.input[1], held(wide)),
             places(high * 4, problem.output[1], wide * 4), operands.x.argument(), operands.out.argument(), scratch.argument(), partials.argument(), biases.argument()});
     if (chunks == 1) return;
-    tiled::sum_partials(partials, operands.weight, problem.family);
-    if (operands.bias) tiled::sum_partials(biases, *operands.bias, problem.family);
+    finish_sum(problem, operands, partials, operands.weight);
+    if (operands.bias) finish_sum(problem, operands, biases, *operands.bias);
 }
 
 }  // namespace declivity::ops::winograd

@@ -59,7 +59,7 @@ bool is_part_of(const Expression& whole, const Expression& part);
 bool may_reuse_memory(const Expression& expression, DType dtype, const Shape& shape);
 /// Memory of an input that the result may be written to, element by element, since nobody can tell: it has the result's type and shape, the expression
 /// alone leads to it, and nobody but `reader` still has to read it. @param handles to the expression itself
-std::optional<View> memory_to_reuse(const Expression& expression, long handles, DType dtype, const Shape& shape, const PendingReader* reader);
+std::optional<View> memory_to_reuse(const Expression& expression, long handles, DType dtype, const Shape& shape, const PendingLaunch* reader);
 
 /// Whether a kernel of its own can compute it.
 bool fits_one_kernel(const Expression& expression);

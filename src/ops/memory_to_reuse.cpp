@@ -29,7 +29,7 @@ bool may_reuse_memory(const Expression& expression, DType dtype, const Shape& sh
     return std::ranges::any_of(steps.nodes, [&](const Node* node) { return is_candidate(*node, dtype, shape); });
 }
 
-std::optional<View> memory_to_reuse(const Expression& expression, long handles, DType dtype, const Shape& shape, const PendingReader* reader) {
+std::optional<View> memory_to_reuse(const Expression& expression, long handles, DType dtype, const Shape& shape, const PendingLaunch* reader) {
     if (!may_reuse_memory(expression, dtype, shape)) return std::nullopt;
     const Steps steps = steps_of(expression);
     // Nodes to which only this expression leads. Those that others are made from come behind them.

@@ -2,19 +2,21 @@
 
 #include <algorithm>
 #include <bit>
-#include <map>
 #include <optional>
 
 #include <declivity/runtime/error.hpp>
-#include <declivity/runtime/interop.hpp>
 #include <declivity/runtime/recording.hpp>
 #include <fmt/format.h>
+
+#include "memory_objects.hpp"
 
 namespace declivity::ops {
 namespace {
 
 constexpr std::int64_t kPiece = 4096;  // elements: enough to hide the start of a work-group, small enough to share the work
 constexpr std::size_t kGpuGroup = 128;
+constexpr std::size_t kMostRoles = 5;      // and memory objects, so that each tensor fits
+constexpr std::int64_t kPlaces = 8;        // numbers of the table: elements times this, and which memory object
 
 }  // namespace
 
@@ -22,9 +24,9 @@ struct MultiTensor::State {
     std::size_t roles = 0;
     std::optional<Device> device;
     DType dtype = DType::f32;
-    /// Tensors whose roles lie in the same cl_mem.
+    /// What one launch takes.
     struct Group {
-        std::vector<View> memory;     // a view in the cl_mem of each role
+        MemoryObjects<kMostRoles> memory;
         std::int64_t first = 0;       // row of the table
         std::int64_t pieces = 0;
     };
@@ -36,7 +38,7 @@ struct MultiTensor::State {
 };
 
 MultiTensor::MultiTensor(std::size_t roles) : state_(std::make_unique<State>()) {
-    if (roles < 1 || roles > 5) throw ValueError(fmt::format("MultiTensor: wants 1 to 5 roles, got {}", roles));
+    if (roles < 1 || roles > kMostRoles) throw ValueError(fmt::format("MultiTensor: wants 1 to 5 roles, got {}", roles));
     state_->roles = roles;
 }
 MultiTensor::~MultiTensor() = default;
@@ -65,44 +67,43 @@ void MultiTensor::set(const std::vector<std::vector<View>>& lists) {
     require_floating("MultiTensor::set", "tensors", lists[0][0]);
     state.device = lists[0][0].device();
     state.dtype = lists[0][0].dtype;
-    std::map<std::vector<cl_mem>, std::vector<std::size_t>> by_memory;
-    std::vector<std::vector<cl_mem>> order;  // of first appearance: a map's order would follow addresses
-    for (std::size_t tensor = 0; tensor < lists[0].size(); ++tensor) {
-        std::vector<cl_mem> key;
-        for (const auto& list : lists) {
-            const View& view = list[tensor];
-            require_dense("MultiTensor::set", "tensor", view);
-            require_alike("MultiTensor::set", "the first tensor", lists[0][0], "another", view);
-            if (view.numel() != lists[0][tensor].numel())
-                throw ShapeError(fmt::format("MultiTensor::set: wants equal sizes in all roles, got {} and {}", lists[0][tensor].shape.str(), view.shape.str()));
-            key.push_back(interop::raw(view.buffer).memory);
-        }
-        auto& members = by_memory[key];
-        if (members.empty()) order.push_back(key);
-        members.push_back(tensor);
-    }
     std::vector<std::int64_t> table;
     state.groups.clear();
     state.pieces = 0;
     state.elements = 0;
-    for (const View& view : lists[0]) state.elements += view.numel();
-    const auto unit = static_cast<std::int64_t>(size_of(state.dtype));
-    for (const auto& key : order) {
-        State::Group group;
-        group.first = state.pieces;
-        for (const auto& list : lists) group.memory.push_back(list[by_memory[key].front()]);
-        for (const std::size_t tensor : by_memory[key]) {
-            const std::int64_t size = lists[0][tensor].numel();
-            for (std::int64_t start = 0; start < size; start += kPiece) {
-                for (const auto& list : lists)
-                    table.push_back(static_cast<std::int64_t>(interop::raw(list[tensor].buffer).offset) / unit + list[tensor].offset + start);
-                table.push_back(std::min(kPiece, size - start));
-                table.push_back(state.pieces);
-                ++group.pieces;
-                ++state.pieces;
-            }
+    for (std::size_t tensor = 0; tensor < lists[0].size(); ++tensor) {
+        const std::int64_t size = lists[0][tensor].numel();
+        state.elements += size;
+        for (const auto& list : lists) {
+            const View& view = list[tensor];
+            require_dense("MultiTensor::set", "tensor", view);
+            require_alike("MultiTensor::set", "the first tensor", lists[0][0], "another", view);
+            if (view.numel() != size)
+                throw ShapeError(fmt::format("MultiTensor::set: wants equal sizes in all roles, got {} and {}", lists[0][tensor].shape.str(), view.shape.str()));
         }
-        state.groups.push_back(std::move(group));
+        std::vector<std::int64_t> places;
+        const auto fits = [&](State::Group& group) {
+            MemoryObjects<kMostRoles> memory = group.memory;
+            places.clear();
+            for (const auto& list : lists) {
+                const auto which = memory.place(list[tensor]);
+                if (!which) return false;
+                places.push_back(elements_before(list[tensor]) * kPlaces + *which);
+            }
+            group.memory = memory;
+            return true;
+        };
+        if (state.groups.empty() || !fits(state.groups.back())) {
+            state.groups.push_back({.memory = {}, .first = state.pieces});
+            (void)fits(state.groups.back());
+        }
+        for (std::int64_t start = 0; start < size; start += kPiece) {
+            for (const std::int64_t place : places) table.push_back(place + start * kPlaces);
+            table.push_back(std::min(kPiece, size - start));
+            table.push_back(state.pieces);
+            ++state.groups.back().pieces;
+            ++state.pieces;
+        }
     }
     if (Recorder* const recorder = Recorder::here())
         for (const auto& list : lists)
@@ -129,11 +130,9 @@ void MultiTensor::launch(const KernelSpec& spec, std::span<const Argument> furth
     for (const State::Group& group : state.groups) {
         if (group.pieces == 0) continue;
         const BufferArgument table{&state.table_on_device, group.first * static_cast<std::int64_t>(state.roles + 2), sizeof(std::int64_t)};
-        std::vector<BufferArgument> roles;
-        for (const View& view : group.memory)  // the table counts from the start of the cl_mem, not of the block
-            roles.push_back({&view.buffer, -static_cast<std::int64_t>(interop::raw(view.buffer).offset / size_of(view.dtype)), size_of(view.dtype)});
+        const auto memory = group.memory.arguments();
         std::vector<Argument> arguments{table};
-        for (const BufferArgument& role : roles) arguments.emplace_back(role);
+        arguments.insert(arguments.end(), memory.begin(), memory.end());
         arguments.insert(arguments.end(), further.begin(), further.end());
         declivity::launch(kernel, {.global = {static_cast<std::size_t>(group.pieces) * group_size, 1, 1}, .local = {group_size, 1, 1}}, arguments);
     }

@@ -20,6 +20,8 @@
 
 #include "expression_node.hpp"
 #include "fusion.hpp"
+#include "partial_sums.hpp"
+#include "work_split.hpp"
 
 namespace declivity::ops {
 
@@ -42,15 +44,14 @@ struct Measure {
     }
 };
 
-/// Held while values are looked at to be computed. One for all: a value may be taken up by another while a thread asks for it.
+}  // namespace
+
 std::recursive_mutex& values_mutex() {
     static auto* mutex = new std::recursive_mutex;
     return *mutex;
 }
 
-}  // namespace
-
-struct Value::State final : PendingReader, std::enable_shared_from_this<Value::State> {
+struct Value::State final : PendingLaunch, std::enable_shared_from_this<Value::State> {
     State(const Device& on, DType type, const Shape& size) : device(on), dtype(type), shape(size) {}
 
     const Device device;
@@ -63,9 +64,10 @@ struct Value::State final : PendingReader, std::enable_shared_from_this<Value::S
     std::uint64_t version = 0;             // of its memory, then
     Expression expression = {};            // until then
     OperatorLaunch operator_launch = {};   // or this
+    std::optional<View> partials = {};     // whose sum it is, which can be launched together with others
     Measure measure = {};                  // of the expression
     bool taken_up = false;                 // a kernel computed it without storing it
-    std::vector<std::weak_ptr<PendingReader>> readers = {};  // values to be made from it, until it has memory that knows them
+    std::vector<std::weak_ptr<PendingLaunch>> readers = {};  // values to be made from it, until it has memory that knows them
 
     [[nodiscard]] bool is_operator() const { return operator_launch != nullptr; }
     void launch() override { compute(); }
@@ -73,6 +75,7 @@ struct Value::State final : PendingReader, std::enable_shared_from_this<Value::S
     void compute();
 
   private:
+    void compute_sums();
     void computed_as(const View& result) {
         view = result;
         version = view.buffer.version();
@@ -83,6 +86,7 @@ struct Value::State final : PendingReader, std::enable_shared_from_this<Value::S
         // Destroyed last: they may be all that is left of other values.
         const Expression done = std::exchange(expression, {});
         const OperatorLaunch launched = std::exchange(operator_launch, {});
+        const std::optional<View> summed = std::exchange(partials, {});
     }
 };
 
@@ -294,6 +298,7 @@ void Value::State::compute() {
     if (computed.load(std::memory_order_acquire)) return;
     std::optional<RecordingPause> outside;
     if (Recorder::here_number() != recorder) outside.emplace();
+    if (partials) return compute_sums();
     const ResumedScope resumed(scope);
     if (is_operator()) {
         const View out = View::make(device, dtype, shape);
@@ -330,6 +335,32 @@ void Value::State::compute() {
     if (reused) out.buffer.mark_written();
     for (std::size_t i = 0; i < made.size(); ++i) made[i]->computed_as(also[i].to);
     computed_as(out);
+}
+
+namespace {
+
+/// The sums of this thread that wait for company.
+std::vector<std::weak_ptr<Value::State>>& waiting_sums() { return declivity::detail::PerThread<std::vector<std::weak_ptr<Value::State>>, PartialSum>::get(); }
+
+}  // namespace
+
+void Value::State::compute_sums() {
+    std::vector<std::shared_ptr<State>> all{shared_from_this()};
+    auto& waiting = waiting_sums();
+    std::erase_if(waiting, [](const auto& one) { return one.expired(); });
+    for (const auto& one : waiting)
+        if (auto other = one.lock(); other && other.get() != this && other->partials && other->dtype == dtype && other->device == device && other->recorder == recorder) all.push_back(std::move(other));
+    std::vector<PartialSum> sums;
+    for (const auto& one : all) {
+        const ResumedScope resumed(one->scope);  // whose memory it is
+        sums.push_back({*one->partials, View::make(device, dtype, one->shape)});
+    }
+    add_up(sums, family_of(device));
+    for (std::size_t i = 0; i < all.size(); ++i) all[i]->computed_as(sums[i].result);
+    std::erase_if(waiting, [](const auto& one) {
+        const auto other = one.lock();
+        return !other || !other->partials;
+    });
 }
 
 bool fits_one_kernel(const Expression& expression) { return fits(measure(expression)); }
@@ -401,6 +432,7 @@ Value::Value(const Expression& expression, const Device& device) : state_(std::m
     for (State* largest; !fits(whole) && (largest = largest_within(expression)) != nullptr; whole = measure(expression)) largest->compute();
     state_->expression = expression;
     state_->measure = whole;
+    for_each_view(expression, [](const View& view) { view.buffer.launch_writers(); });
     if (!fuses() || !fits(whole)) {
         state_->compute();
         return;
@@ -429,13 +461,41 @@ Value Value::of_operator(const Device& device, DType dtype, const Shape& shape, 
     return made;
 }
 
+Value Value::of_sum(const View& partials, const Shape& shape) {
+    constexpr std::size_t most_waiting = 8 << 20;  // bytes
+    declivity::detail::refuse_after_fork("a value that waits");
+    Value made;
+    made.state_ = std::make_shared<State>(partials.device(), partials.dtype, shape);
+    made.state_->partials = partials;
+    made.state_->operator_launch = [partials](const View& out, const Epilogue& epilogue) {
+        add_up(std::array{PartialSum{partials, out}}, family_of(out.device()));
+        apply_epilogue(epilogue, out);
+    };
+    if (Recorder* const recorder = Recorder::here()) recorder->launch_at_end(made.state_);
+    const std::scoped_lock lock(values_mutex());
+    waiting_sums().push_back(made.state_);
+    std::size_t bytes = 0;
+    for (const auto& one : waiting_sums())
+        if (const auto state = one.lock(); state && state->partials) bytes += bytes_of(state->partials->shape, state->dtype);
+    if (!fuses() || bytes > most_waiting) made.state_->compute();
+    return made;
+}
+
 const Shape& Value::shape() const { return state_->shape; }
 DType Value::dtype() const { return state_->dtype; }
 Device Value::device() const { return state_->device; }
 bool Value::computed() const { return state_->computed.load(std::memory_order_acquire); }
 
+bool Value::waits_for_sum() const {
+    if (computed()) return false;
+    declivity::detail::refuse_after_fork("a value that waits");
+    const std::scoped_lock lock(values_mutex());
+    return state_->partials.has_value();
+}
+
 const View& Value::view() const {
     state_->compute();
+    state_->view.buffer.launch_writers();
     return state_->view;
 }
 

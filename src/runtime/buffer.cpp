@@ -67,7 +67,7 @@ void Buffer::move_to_scope(std::string_view scope) const {
     if (block_->slab != nullptr) block_->device.pool.move_to_scope(*block_, scope);
 }
 
-void Buffer::add_reader(const std::weak_ptr<PendingReader>& reader) const {
+void Buffer::add_reader(const std::weak_ptr<PendingLaunch>& reader) const {
     if (!block_) return;
     const std::lock_guard lock(block_->readers_mutex);
     auto& readers = block_->readers;
@@ -82,7 +82,7 @@ void Buffer::add_reader(const std::weak_ptr<PendingReader>& reader) const {
 void Buffer::launch_readers() const {
     if (!block_ || !block_->has_readers.load(std::memory_order_acquire)) return;
     detail::refuse_after_fork("write in place");
-    std::vector<std::weak_ptr<PendingReader>> readers;
+    std::vector<std::weak_ptr<PendingLaunch>> readers;
     {
         const std::lock_guard lock(block_->readers_mutex);
         readers.swap(block_->readers);
@@ -101,13 +101,14 @@ void Buffer::launch_readers() const {
     }
 }
 
-bool Buffer::only_for(long handles, const PendingReader* reader) const {
+bool Buffer::only_for(long handles, const PendingLaunch* reader) const {
     if (!block_ || block_->slab == nullptr || block_->use != BufferUse::compute || use_count() != handles) return false;
     // A replay would find what this call has written, where this call found what was given to it.
     if (Recorder* const recorder = Recorder::here(); recorder != nullptr && !recorder->state().is_own(*block_)) return false;
+    if (block_->has_writers.load(std::memory_order_acquire)) return false;
     if (!block_->has_readers.load(std::memory_order_acquire)) return true;
     detail::refuse_after_fork("Buffer::only_for");
-    std::vector<std::weak_ptr<PendingReader>> readers;  // they may end here, not under the lock
+    std::vector<std::weak_ptr<PendingLaunch>> readers;  // they may end here, not under the lock
     {
         const std::lock_guard lock(block_->readers_mutex);
         readers = block_->readers;
@@ -116,6 +117,31 @@ bool Buffer::only_for(long handles, const PendingReader* reader) const {
         const auto other = one.lock();
         return other && other.get() != reader && other->pending();
     });
+}
+
+void Buffer::add_writer(std::shared_ptr<PendingLaunch> writer) const {
+    const std::lock_guard lock(block_->readers_mutex);
+    block_->writers.push_back(std::move(writer));
+    block_->has_writers.store(true, std::memory_order_release);
+}
+
+void Buffer::launch_writers() const {
+    if (!block_ || !block_->has_writers.load(std::memory_order_acquire)) return;
+    detail::refuse_after_fork("a value that waits");
+    for (;;) {
+        std::shared_ptr<PendingLaunch> first;
+        {
+            const std::lock_guard lock(block_->readers_mutex);
+            if (block_->writers.empty()) {
+                block_->has_writers.store(false, std::memory_order_release);
+                return;
+            }
+            first = block_->writers.front();
+        }
+        first->launch();  // which stays pending when it fails
+        const std::lock_guard lock(block_->readers_mutex);
+        std::erase(block_->writers, first);
+    }
 }
 
 Device Buffer::device() const {

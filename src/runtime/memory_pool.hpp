@@ -44,9 +44,11 @@ struct Block {
     std::mutex kept_mutex;
     std::map<std::string, std::shared_ptr<const void>> kept;  // made from the contents
     std::mutex readers_mutex;
-    std::vector<std::weak_ptr<PendingReader>> readers;
+    std::vector<std::weak_ptr<PendingLaunch>> readers;
     std::size_t many_readers = 8;  // from so many on, those that are gone are looked for
     std::atomic<bool> has_readers{false};
+    std::vector<std::shared_ptr<PendingLaunch>> writers;  // locked with the readers
+    std::atomic<bool> has_writers{false};
 };
 
 /// As "1.5 GiB" or "800 B".

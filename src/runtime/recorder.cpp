@@ -102,7 +102,7 @@ void record_launch(Recorder& recorder, const KernelState& kernel, const Range& r
         } else {
             const std::size_t size = argument.size();
             state.mix(&size, sizeof size);
-            if (argument.kind() == Argument::Kind::value) state.mix(argument.data(), size);
+            if (argument.kind() == Argument::Kind::value && !argument.places()) state.mix(argument.data(), size);
         }
         ++index;
     }
@@ -155,8 +155,12 @@ const std::string& Recorder::refused() const { return state_->refused; }
 Recording Recorder::finish() {
     if (declivity::here == this) {
         // Launching may make values of its own.
-        for (std::size_t i = 0; i < state_->at_end.size(); ++i)
-            if (const auto value = state_->at_end[i].lock()) value->launch();
+        for (auto& left = state_->at_end; !left.empty();) {
+            // The youngest first: it may take others along in its kernel.
+            const auto value = std::exchange(left.back(), {}).lock();
+            left.pop_back();
+            if (value) value->launch();
+        }
     }
     if (declivity::here != this) return {};  // something was refused
     declivity::here = nullptr;
@@ -192,7 +196,7 @@ bool Recorder::varies(const Buffer& buffer) const {
     return state_->is_own(buffer.block()) || step.written.contains(&buffer.block()) || std::ranges::find(step.inputs, buffer) != step.inputs.end();
 }
 
-void Recorder::launch_at_end(const std::weak_ptr<PendingReader>& value) { state_->at_end.push_back(value); }
+void Recorder::launch_at_end(const std::weak_ptr<PendingLaunch>& value) { state_->at_end.push_back(value); }
 void Recorder::before_replay(std::function<void()> call) { state_->step.before.push_back(std::move(call)); }
 std::shared_ptr<void>& Recorder::attached(const void* key) { return state_->step.attached[key]; }
 

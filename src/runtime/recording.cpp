@@ -98,7 +98,9 @@ void RecordingState::replay() {
     std::vector<Buffer> own;
     for (const auto& block : step_->own)
         if (auto still = block.lock()) own.emplace_back(std::move(still));
-    for (const Buffer& buffer : own) buffer.launch_readers();
+    for (const auto& [block, buffer] : step_->held) buffer.launch_writers();
+    for (const Buffer& input : step_->inputs) input.launch_writers();
+    for (const Buffer& buffer : own) buffer.launch_writers(), buffer.launch_readers();
     for (const auto& [block, buffer] : step_->written) buffer.launch_readers();
     for (const auto& call : step_->before) call();
     for (const Buffer& buffer : own) buffer.mark_written();

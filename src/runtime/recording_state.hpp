@@ -101,7 +101,7 @@ struct RecorderState {
     const std::uint64_t number;
     const WhenRefused when_refused;
     std::string refused;
-    std::vector<std::weak_ptr<PendingReader>> at_end;
+    std::vector<std::weak_ptr<PendingLaunch>> at_end;
 };
 
 class RecordingState {

@@ -434,6 +434,10 @@ class Backward {
         }
         // The grad will be written in place (accumulation, clipping), so it must be nobody else's memory.
         const bool alone = gradient.state().use_count() == 1 && gradient.value().use_count() == 1;
+        if (alone && !request_.create_graph && gradient.value().waits_for_sum()) {  // into memory of its own
+            leaf.grad = std::move(gradient);
+            return;
+        }
         const ops::View& view = gradient.view();
         const bool own = alone && view.buffer.use_count() == 1 && view.dense();
         leaf.grad = request_.create_graph ? gradient : own ? std::move(gradient) : gradient.clone();

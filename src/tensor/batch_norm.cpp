@@ -1,5 +1,7 @@
 #include <declivity/ops/batch_norm.hpp>
 
+#include <optional>
+
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
@@ -69,34 +71,36 @@ Tensor batch_norm(Tensor x, const Tensor& weight, const Tensor& bias, const Tens
     if (x.rank() < 2) throw ShapeError(fmt::format("batch_norm: wants at least 2 axes (N, C, ...) as x, got {}", x.shape().str()));
     if (!options.training && !recorded({x, weight, bias})) return evaluated(std::move(x), weight, bias, running_mean, running_variance, options.epsilon);
     const ops::View in = x.dense_view();
-    const Device device = in.device();
-    const ops::View scale = ops::View::make(device, in.dtype, {in.shape[1]});
-    ops::View mean;
-    Saved running;  // of evaluation: knows when training has written it meanwhile
+    ops::View mean, scale;  // of evaluation
+    Saved running;          // knows when training has written it meanwhile
+    std::optional<ops::BatchNormStatistics> of_batch;
+    ops::Value out;
     if (options.training) {
-        mean = ops::View::make(device, in.dtype, {in.shape[1]});
-        ops::batch_norm_statistics(in, options.epsilon, {view_or_none(running_mean), view_or_none(running_variance), options.momentum}, mean, scale);
-        if (running_mean.defined()) running_mean.mark_written();
-        if (running_variance.defined()) running_variance.mark_written();
+        const ops::BatchNormRunning updated{view_or_none(running_mean), view_or_none(running_variance), options.momentum};
+        of_batch.emplace(in, options.epsilon, updated);
+        // Not by the tensors, which would launch what waits.
+        updated.mean.buffer.mark_written();
+        updated.variance.buffer.mark_written();
+        out = ops::batch_norm(in, *of_batch, dense_or_none(weight), dense_or_none(bias));
     } else {
         check_running(x, running_mean, running_variance);
         mean = running_mean.dense_view();
+        scale = ops::View::make(in.device(), in.dtype, {in.shape[1]});
         running = Saved(running_mean);
         ops::batch_norm_scale(running_variance.dense_view(), options.epsilon, scale);
+        out = ops::batch_norm(in, mean, scale, dense_or_none(weight), dense_or_none(bias));
     }
-    const ops::Value out = ops::batch_norm(in, mean, scale, dense_or_none(weight), dense_or_none(bias));
     if (!recorded({x, weight, bias})) return Tensor(out);
     return differentiable("batch_norm", {x, weight, bias}, out,
-                          [x = Saved(x), weight = Saved(weight), has_bias = bias.defined(), mean, scale, running,
-                           training = options.training](const GradientContext& context) {
+                          [x = Saved(x), weight = Saved(weight), has_bias = bias.defined(), mean, scale, of_batch, running](const GradientContext& context) {
         const ops::View g = context.take_gradient().dense_view();  // first: what it waits for needs memory of its own
         const ops::View input = x.get("batch_norm").dense_view();
         (void)running.get("batch_norm");
         const Tensor factor = weight.get("batch_norm");
         const ops::View dx = context.needs(0) ? ops::View::make(input.device(), input.dtype, input.shape) : ops::View();
-        const ops::View dweight = ops::View::make(input.device(), input.dtype, scale.shape);
-        const ops::View dbias = ops::View::make(input.device(), input.dtype, scale.shape);
-        ops::batch_norm_backward(input, mean, scale, dense_or_none(factor), training, g, dx, dweight, dbias);
+        const ops::View dweight = ops::View::make(input.device(), input.dtype, {input.shape[1]});
+        const ops::View dbias = ops::View::make(input.device(), input.dtype, {input.shape[1]});
+        ops::batch_norm_backward(input, of_batch ? of_batch->mean() : mean, of_batch ? of_batch->scale() : scale, dense_or_none(factor), of_batch.has_value(), g, dx, dweight, dbias);
         return std::vector{context.needs(0) ? Tensor(dx) : Tensor(), factor.defined() && context.needs(1) ? Tensor(dweight) : Tensor(),
                            has_bias && context.needs(2) ? Tensor(dbias) : Tensor()};
     });

@@ -22,17 +22,14 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
     return differentiable("conv2d", {x, weight, bias}, out, [x = Saved(x), weight = Saved(weight), parameters](const GradientContext& context) {
         const ops::View g = context.gradient().dense_view();
         const ops::View input = x.get("conv2d").dense_view(), weights = weight.get("conv2d").dense_view();
-        const auto make = [&](const Shape& shape) { return ops::View::make(g.device(), g.dtype, shape); };
         std::vector<Tensor> gradients(3);
         if (context.needs(0)) gradients[0] = Tensor(ops::conv2d_input_gradient(g, weights, input.shape, parameters));
         if (context.needs(1)) {
-            const ops::View gradient = make(weights.shape);
-            const std::optional<ops::View> for_bias = context.needs(2) ? std::optional(make({weights.shape[0]})) : std::nullopt;
-            ops::conv2d_backward_weights(input, g, gradient, parameters, for_bias);
-            gradients[1] = Tensor(gradient);
-            if (for_bias) gradients[2] = Tensor(*for_bias);
+            const auto [for_weight, for_bias] = ops::conv2d_weight_gradients(input, g, weights.shape, parameters, context.needs(2));
+            gradients[1] = Tensor(for_weight);
+            if (for_bias) gradients[2] = Tensor(for_bias);
         } else if (context.needs(2)) {
-            const ops::View gradient = make({weights.shape[0]});
+            const ops::View gradient = ops::View::make(g.device(), g.dtype, {weights.shape[0]});
             ops::conv2d_backward_bias(g, gradient);
             gradients[2] = Tensor(gradient);
         }

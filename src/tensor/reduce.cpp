@@ -60,7 +60,7 @@ Tensor mean(Tensor x, const Dims& axes, bool keep_axes) {
     if (!recorded({x})) return Tensor(result);
     return differentiable("mean", {x}, result, [kept, from = x.shape()](const GradientContext& context) {
         const double elements = kept.numel() == 0 ? 1 : static_cast<double>(from.numel() / kept.numel());
-        return std::vector{expand(reshape(context.gradient() / elements, kept), from)};
+        return std::vector{expand(reshape(context.gradient(), kept), from) / elements};  // which goes on into the next kernel
     }, RuleKind::composed);
 }
 

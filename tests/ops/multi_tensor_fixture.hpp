@@ -7,6 +7,8 @@
 
 #include <declivity/ops/expression.hpp>
 #include <declivity/ops/multi_tensor.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/runtime/interop.hpp>
 #include <fmt/format.h>
 #include <tests/support/devices.hpp>
 #include <tests/support/values.hpp>
@@ -87,6 +89,18 @@ class TensorLists {
     }
     DType dtype_;
 };
+
+/// Not initialised, in a memory object of its own, behind 64 bytes.
+inline ops::View elsewhere(const Device& device, DType dtype, const Shape& shape) {
+    const std::size_t bytes = ops::bytes_of(shape, dtype);
+    cl_int status = CL_SUCCESS;
+    cl_mem memory = clCreateBuffer(interop::context(device), CL_MEM_READ_WRITE, 64 + bytes, nullptr, &status);
+    if (status != CL_SUCCESS) throw OutOfMemory(fmt::format("a buffer of {} bytes: {}", bytes, status));
+    ops::View view = ops::View::make(device, dtype, shape);
+    view.buffer = interop::wrap(device, memory, 64, bytes);
+    clReleaseMemObject(memory);
+    return view;
+}
 
 /// Learning rate and number of steps on the device; and the guard against losses that are no numbers.
 inline ops::View progress_view(const Device& device, DType dtype, double rate, double steps) {

@@ -307,7 +307,7 @@ TEST_CASE("buffer: a count of writes tells stale values") {
 }
 
 TEST_CASE("buffer: whether anybody else can see a write") {
-    struct Reader : PendingReader {
+    struct Reader : PendingLaunch {
         bool waits = true;
         void launch() override { waits = false; }
         [[nodiscard]] bool pending() const noexcept override { return waits; }

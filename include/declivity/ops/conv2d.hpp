@@ -54,6 +54,13 @@ DECLIVITY_API Value conv2d_input_gradient(const View& out_gradient, const View& 
 DECLIVITY_API void conv2d_backward_weights(const View& x, const View& out_gradient, const View& weight_gradient, const Conv2dOptions& options,
                                            const std::optional<View>& bias_gradient = std::nullopt);
 
+struct Conv2dGradients {
+    Value weight, bias;
+};
+/// The same as values, of memory of their own; `bias` is none unless it is wanted. What is launched leaves partial results, which are summed when one
+/// of the values is needed, and with them those of all others of this thread that wait for it (Value::of_sum).
+DECLIVITY_API Conv2dGradients conv2d_weight_gradients(const View& x, const View& out_gradient, const Shape& weight, const Conv2dOptions& options, bool with_bias);
+
 /// The gradient for the bias: the sum of the output's over N, P and Q. Overwrites `bias_gradient` (O).
 DECLIVITY_API void conv2d_backward_bias(const View& out_gradient, const View& bias_gradient);
 

@@ -14,7 +14,7 @@ namespace declivity::ops {
 /// Some tensors seen by one kernel: `roles` lists of views (parameters, gradients, ...), of which the i-th of each have
 /// the same number of elements. All are dense, on one device, and of one type.
 ///
-/// Pooled tensors share few cl_mem, so the kernel takes the cl_mem of each role and a table of offsets. The table lives
+/// Pooled tensors share few cl_mem, so the kernel takes these and a table of places in them. The table lives
 /// on the device and is sent again only when a tensor moved.
 ///
 /// A kernel for it is declared as (cl_kernels/multi_tensor.clh):
@@ -29,7 +29,7 @@ class DECLIVITY_API MultiTensor {
     /// Says which tensors the next launches are about.
     /// @param lists one list of views a role
     void set(const std::vector<std::vector<View>>& lists);
-    /// One launch for each combination of cl_mem that the tensors lie in.
+    /// One launch; more where the tensors lie in more than five cl_mem.
     void launch(const KernelSpec& spec, std::span<const Argument> further) const;
     /// Lets go of the tensors, so that gradients can be freed; the table stays for the next time.
     void release();

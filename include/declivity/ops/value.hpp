@@ -32,12 +32,18 @@ class DECLIVITY_API Value {
     /// without Buffer::launch_readers().
     static Value of_operator(const Device& device, DType dtype, const Shape& shape, std::span<const View> operands, OperatorLaunch launch);
 
+    /// The sum of partials (k, elements of `shape`) over k. When it is needed, all such sums of this thread are launched together; so they are when
+    /// their partials hold much memory.
+    static Value of_sum(const View& partials, const Shape& shape);
+
     [[nodiscard]] explicit operator bool() const noexcept { return state_ != nullptr; }
     [[nodiscard]] const Shape& shape() const;
     [[nodiscard]] DType dtype() const;
     [[nodiscard]] Device device() const;
     /// Whether the elements are there, as far as later commands of the compute queue see.
     [[nodiscard]] bool computed() const;
+    /// Whether it is of_sum(), and not computed yet.
+    [[nodiscard]] bool waits_for_sum() const;
     /// The elements; computes them first, in memory of their own.
     [[nodiscard]] const View& view() const;
     /// Buffer::version() of the elements when they had just been computed.

@@ -21,13 +21,13 @@ struct Block;
 /// because they run in order; one that the copy queue will write must wait for those readers.
 enum class BufferUse : std::uint8_t { compute, transfer };
 
-/// Who still has to read a block, by a launch that is not enqueued yet: floors above that defer launches.
-class DECLIVITY_API PendingReader {
+/// Who still has to read or write a block, by a launch that is not enqueued yet: floors above that defer launches.
+class DECLIVITY_API PendingLaunch {
   public:
-    PendingReader() = default;
-    PendingReader(const PendingReader&) = delete;
-    PendingReader& operator=(const PendingReader&) = delete;
-    virtual ~PendingReader() = default;
+    PendingLaunch() = default;
+    PendingLaunch(const PendingLaunch&) = delete;
+    PendingLaunch& operator=(const PendingLaunch&) = delete;
+    virtual ~PendingLaunch() = default;
     /// Enqueues it, if it still is pending.
     virtual void launch() = 0;
     [[nodiscard]] virtual bool pending() const noexcept = 0;
@@ -62,12 +62,19 @@ class DECLIVITY_API Buffer {
     /// Counts the memory among that of a scope, see Device::memory_by_scope().
     void move_to_scope(std::string_view scope) const;
 
-    void add_reader(const std::weak_ptr<PendingReader>& reader) const;
+    void add_reader(const std::weak_ptr<PendingLaunch>& reader) const;
     /// Launches all that still have to read the memory. Who writes in place calls it before.
     void launch_readers() const;
     /// Whether nobody can tell when the memory is written, but who has `handles` handles to it: it is the pool's, its other handles are gone, and nobody
     /// but `reader` still has to read it.
-    [[nodiscard]] bool only_for(long handles, const PendingReader* reader) const;
+    [[nodiscard]] bool only_for(long handles, const PendingLaunch* reader) const;
+
+    /// Who still has to write memory that was handed out before. It is launched before anybody reads or writes the elements, and lives until then. It
+    /// must not keep the memory alive: see weak().
+    void add_writer(std::shared_ptr<PendingLaunch> writer) const;
+    /// Launches all that still have to write the memory. Who reads or writes elements calls it before.
+    void launch_writers() const;
+    [[nodiscard]] std::weak_ptr<detail::Block> weak() const noexcept { return block_; }
 
     explicit Buffer(std::shared_ptr<detail::Block> block) : block_(std::move(block)) {}
     [[nodiscard]] detail::Block& block() const noexcept { return *block_; }

@@ -101,6 +101,12 @@ struct RawArgument {
     std::size_t bytes;
 };
 
+/// The same, which says where in memory objects things lie: no two runs of a program need agree on it.
+struct PlacesArgument {
+    const void* data;
+    std::size_t bytes;
+};
+
 /// One argument of a launch, of any kind; refers to the caller's value, so use it only as a temporary.
 class DECLIVITY_API Argument {
   public:
@@ -112,6 +118,7 @@ class DECLIVITY_API Argument {
         requires std::is_class_v<T> && std::is_trivially_copyable_v<T>
     Argument(const T& value) : kind_(Kind::value), data_(&value), size_(sizeof(T)) {}
     Argument(const RawArgument& raw) : kind_(Kind::value), data_(raw.data), size_(raw.bytes) {}
+    Argument(const PlacesArgument& places) : kind_(Kind::value), places_(true), data_(places.data), size_(places.bytes) {}
     Argument(const BufferArgument& buffer) : kind_(Kind::buffer), data_(&buffer) {}
     Argument(const LocalMemory& local) : kind_(Kind::local), size_(local.bytes) {}
 
@@ -119,9 +126,11 @@ class DECLIVITY_API Argument {
     [[nodiscard]] Kind kind() const noexcept { return kind_; }
     [[nodiscard]] const void* data() const noexcept { return data_; }
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
+    [[nodiscard]] bool places() const noexcept { return places_; }
 
   private:
     Kind kind_;
+    bool places_ = false;
     const void* data_ = nullptr;
     std::size_t size_ = 0;
 };

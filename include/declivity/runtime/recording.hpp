@@ -99,7 +99,7 @@ class DECLIVITY_API Recorder {
     /// Whether the contents may be another at each replay: the recording's own memory, its inputs, and what it has written.
     [[nodiscard]] bool varies(const Buffer& buffer) const;
     /// To be launched by finish(), unless it was before.
-    void launch_at_end(const std::weak_ptr<PendingReader>& value);
+    void launch_at_end(const std::weak_ptr<PendingLaunch>& value);
     /// Called at the beginning of each replay; may enqueue.
     void before_replay(std::function<void()> call);
     /// A place for what belongs to the recorder, by whose it is.
