@@ -5,6 +5,7 @@
 #include <declivity/ops/finite.hpp>
 #include <declivity/ops/sgd.hpp>
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/recording.hpp>
 #include <doctest/doctest.h>
 #include <tests/ops/multi_tensor_fixture.hpp>
 
@@ -40,6 +41,32 @@ TEST_CASE("multi tensor: lists may change between launches, and be let go of") {
     tensors.release();
     CHECK(a.buffer.use_count() == handles);
     CHECK(norm({a, b}) == doctest::Approx(5));
+}
+
+TEST_CASE("multi tensor: a recording holds the memory that a table names") {
+    const Device device = fresh_device();
+    const auto constant = [&](double value) {
+        const View view = View::make(device, DType::f32, {64});
+        ops::fill(view, value);
+        return view;
+    };
+    Recording recording;
+    {
+        MultiTensor tensors(2);
+        const View first = constant(1), second = constant(2), first_gradient = constant(10), second_gradient = constant(20), progress = View::make(device, DType::f32, {2}),
+                   guard = View::make(device, DType::i32, {2});
+        ops::fill(progress, 0.5);
+        ops::fill(guard, 0);
+        Recorder recorder(device);
+        tensors.set({{first, second}, {first_gradient, second_gradient}});
+        ops::sgd_step(tensors, progress, guard, {});
+        recording = recorder.finish();
+        CHECK(values(Tensor(second)) == std::vector<double>(64, 2 - 0.5 * 20));
+    }
+    std::vector<View> others;
+    for (int i = 0; i < 8; ++i) others.push_back(constant(i));
+    recording.replay();
+    for (int i = 0; i < 8; ++i) CHECK(values(Tensor(others[static_cast<std::size_t>(i)])) == std::vector<double>(64, i));
 }
 
 TEST_CASE("multi tensor: the tensors may move to another device") {

@@ -212,6 +212,32 @@ TEST_CASE("what a step leaves waiting is a part of it") {
     for (const float value : kept.to_vector<float>()) CHECK(value == 14);
 }
 
+TEST_CASE("statistics whose normalisation nobody needs are updated, by plain and by recorded calls in any order") {
+    const auto outcome = [](int first_plain, bool recorded) {
+        nn::BatchNorm norm(6);
+        norm.train();
+        auto step = record([&](const Tensor& t) {
+            const NoGrad no_grad;
+            norm(t);
+            return t * 2.0;
+        });
+        Values out;
+        for (int i = 0; i < 6; ++i) {
+            const Tensor x = random_tensor({3, 6, 20, 20}, 50 + static_cast<std::uint64_t>(i));
+            if (!recorded || i % 3 == first_plain) {
+                const NoGrad no_grad;
+                norm(x);
+            } else {
+                step(x);
+            }
+            if (i == 3) for (const auto& [name, tensor] : norm.named_buffers()) out.push_back(tensor.to(DType::f32).to_vector<float>());
+        }
+        for (const auto& [name, tensor] : norm.named_buffers()) out.push_back(tensor.to(DType::f32).to_vector<float>());
+        return out;
+    };
+    for (const int first_plain : {0, 1, 2}) CHECK(outcome(first_plain, true) == outcome(first_plain, false));
+}
+
 TEST_CASE("a step takes inputs of any kind of memory, and other shapes are refused or run plainly") {
     const auto function = [](const Tensor& x) { return sum(square(x), {1}); };
     auto strict = record(function);
