@@ -353,8 +353,7 @@ struct BatchNormStatistics::State final : PendingLaunch {
         declivity::detail::refuse_after_fork("a value that waits");
         const std::scoped_lock lock(values_mutex());
         if (launched.load(std::memory_order_acquire)) return;
-        std::optional<RecordingPause> outside;
-        if (Recorder::here_number() != recorder) outside.emplace();
+        const RecordingOf recording(recorder);
         const ResumedScope resumed(scope_path);
         batch_norm_statistics(x, epsilon, running(), mean, scale);
         done();

@@ -296,8 +296,7 @@ void Value::State::compute() {
     declivity::detail::refuse_after_fork("a value that waits");
     const std::scoped_lock lock(values_mutex());
     if (computed.load(std::memory_order_acquire)) return;
-    std::optional<RecordingPause> outside;
-    if (Recorder::here_number() != recorder) outside.emplace();
+    const RecordingOf recording(recorder);
     if (partials) return compute_sums();
     const ResumedScope resumed(scope);
     if (is_operator()) {
@@ -498,6 +497,8 @@ const View& Value::view() const {
     state_->view.buffer.launch_writers();
     return state_->view;
 }
+
+std::uint64_t Value::recorder() const { return state_->recorder; }
 
 std::uint64_t Value::first_version() const {
     state_->compute();

@@ -80,7 +80,9 @@ void Buffer::add_reader(const std::weak_ptr<PendingLaunch>& reader) const {
 }
 
 void Buffer::launch_readers() const {
-    if (!block_ || !block_->has_readers.load(std::memory_order_acquire)) return;
+    if (!block_) return;
+    if (Recorder* const recorder = Recorder::here()) recorder->state().launched_readers(*this);
+    if (!block_->has_readers.load(std::memory_order_acquire)) return;
     detail::refuse_after_fork("write in place");
     std::vector<std::weak_ptr<PendingLaunch>> readers;
     {

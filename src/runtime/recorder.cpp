@@ -1,6 +1,8 @@
 // What a thread enqueues, on its way into a Recording.
 #include <algorithm>
 #include <atomic>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include <declivity/runtime/error.hpp>
@@ -14,6 +16,17 @@ namespace declivity {
 namespace {
 
 thread_local Recorder* here = nullptr;
+
+/// Those that are at work, in any thread.
+struct AtWork {
+    std::mutex mutex;
+    std::map<std::uint64_t, Recorder*> by_number;
+
+    static AtWork& instance() {
+        static auto* all = new AtWork;  // never destroyed, as the devices
+        return *all;
+    }
+};
 
 }  // namespace
 
@@ -43,6 +56,7 @@ RecorderState::RecorderState(DeviceState& on, std::vector<Buffer> with, WhenRefu
     step.arena = std::make_shared<Arena>(on);
     step.input_uses.resize(with.size());
     step.half_replaced.resize(with.size());
+    step.input_written.resize(with.size());
     step.inputs = std::move(with);
     for (const Buffer& input : step.inputs) {
         if (!input) throw ValueError("Recorder: wants inputs with memory, got an empty handle");
@@ -59,6 +73,8 @@ void RecorderState::require_device(const DeviceState& device, std::string_view n
 interop::RawBuffer RecorderState::use(const Buffer& buffer, unsigned argument, std::size_t element_size, std::int64_t offset) {
     const Block& block = buffer.block();
     const auto input = std::ranges::find(step.inputs, buffer);
+    // Where in its buffer a command works belongs to what it does. A table's commands count from the start of the cl_mem, by what is negative.
+    if (offset > 0) mix(&offset, sizeof offset);
     if (input != step.inputs.end()) step.input_uses[static_cast<std::size_t>(input - step.inputs.begin())].push_back({step.commands.size(), argument, element_size, offset});
     else if (!is_own(block)) step.held.try_emplace(&block, buffer);
     return {block.memory(), block.offset + static_cast<std::size_t>(offset) * element_size, block.size};
@@ -82,7 +98,13 @@ std::shared_ptr<Block> RecorderState::allocate(std::size_t bytes) {
 }
 
 void RecorderState::write(const Buffer& buffer) {
-    if (!is_own(buffer.block())) step.written.try_emplace(&buffer.block(), buffer);
+    const auto input = std::ranges::find(step.inputs, buffer);
+    if (input != step.inputs.end()) step.input_written[static_cast<std::size_t>(input - step.inputs.begin())] = true;
+    else if (!is_own(buffer.block())) step.written.try_emplace(&buffer.block(), buffer);
+}
+
+void RecorderState::launched_readers(const Buffer& buffer) {
+    if (!is_own(buffer.block()) && std::ranges::find(step.inputs, buffer) == step.inputs.end()) step.asked.try_emplace(&buffer.block(), buffer);
 }
 
 void record_launch(Recorder& recorder, const KernelState& kernel, const Range& range, std::span<const Argument> arguments) {
@@ -141,10 +163,18 @@ Recorder::Recorder(const Device& device, std::vector<Buffer> inputs, WhenRefused
     detail::refuse_after_fork("Recorder");
     if (declivity::here != nullptr) throw ValueError("Recorder: wants a thread that does not record yet, got one that does");
     state_ = std::make_unique<detail::RecorderState>(device.state(), std::move(inputs), when_refused);
+    auto& all = AtWork::instance();
+    const std::scoped_lock lock(all.mutex);
+    all.by_number.emplace(state_->number, this);
     declivity::here = this;
 }
 
 Recorder::~Recorder() {
+    {
+        auto& all = AtWork::instance();
+        const std::scoped_lock lock(all.mutex);
+        all.by_number.erase(state_->number);
+    }
     if (declivity::here == this) declivity::here = nullptr;
 }
 
@@ -154,16 +184,16 @@ const std::string& Recorder::refused() const { return state_->refused; }
 
 Recording Recorder::finish() {
     if (declivity::here == this) {
-        // Launching may make values of its own.
+        // The youngest first, as kernels take up what they are made from. Launching may make values of its own.
         for (auto& left = state_->at_end; !left.empty();) {
-            // The youngest first: it may take others along in its kernel.
-            const auto value = std::exchange(left.back(), {}).lock();
+            const auto value = left.back().lock();
             left.pop_back();
             if (value) value->launch();
         }
     }
     if (declivity::here != this) return {};  // something was refused
     declivity::here = nullptr;
+    if (incomplete()) return {};
     auto& step = state_->step;
     std::erase_if(step.own, [](const auto& block) { return block.expired(); });
     detail::DeviceState& device = step.device;
@@ -177,6 +207,20 @@ void Recorder::refuse(const std::string& what) {
     if (state_->when_refused == WhenRefused::fail)
         throw Unsupported(fmt::format("{}: cannot be recorded, since a replay would not do it again; do it before or after the recorded step", what));
     declivity::here = nullptr;
+}
+
+RecordingOf::RecordingOf(std::uint64_t number) {
+    if (Recorder::here_number() == number) return;
+    outside_.emplace();
+    if (number == 0) return;
+    auto& all = AtWork::instance();
+    const std::scoped_lock lock(all.mutex);
+    if (const auto found = all.by_number.find(number); found != all.by_number.end()) found->second->state().incomplete = true;
+}
+
+bool Recorder::incomplete() const {
+    const std::scoped_lock lock(AtWork::instance().mutex);
+    return state_->incomplete;
 }
 
 void Recorder::uses(const Buffer& buffer) {

@@ -41,7 +41,7 @@ void RecordingState::drop() noexcept {
 
 bool RecordingState::serves(std::size_t index, const Buffer& with) const {
     const std::scoped_lock lock(mutex_);
-    return !step_ || (with && with.block().offset % kInputAlignment == step_->misalignments.at(index));
+    return !step_ || (with && with.block().arena != step_->arena && with.block().offset % kInputAlignment == step_->misalignments.at(index));
 }
 
 void RecordingState::replace(std::size_t index, const Buffer& with) {
@@ -56,6 +56,7 @@ void RecordingState::replace(std::size_t index, const Buffer& with) {
     const Block& block = with.block();
     if (&block.device != &step_->device)
         throw DeviceError(fmt::format("Recording::replace: wants memory on '{}', got that of '{}'", step_->device.info.name, block.device.info.name));
+    if (block.arena == step_->arena) throw ValueError(fmt::format("Recording::replace: wants memory of others for input {}, got the recording's own, which a replay overwrites", index));
     if (!serves(index, with))
         throw ValueError(fmt::format("Recording::replace: wants memory that is aligned as that of the recording, {} bytes behind a multiple of {}, got byte {}",
                                      step_->misalignments[index], kInputAlignment, block.offset));
@@ -101,10 +102,15 @@ void RecordingState::replay() {
     for (const auto& [block, buffer] : step_->held) buffer.launch_writers();
     for (const Buffer& input : step_->inputs) input.launch_writers();
     for (const Buffer& buffer : own) buffer.launch_writers(), buffer.launch_readers();
+    for (const auto& [block, buffer] : step_->asked) buffer.launch_readers();
     for (const auto& [block, buffer] : step_->written) buffer.launch_readers();
+    for (std::size_t i = 0; i < step_->inputs.size(); ++i)
+        if (step_->input_written[i]) step_->inputs[i].launch_readers();
     for (const auto& call : step_->before) call();
     for (const Buffer& buffer : own) buffer.mark_written();
     for (const auto& [block, buffer] : step_->written) buffer.mark_written();
+    for (std::size_t i = 0; i < step_->inputs.size(); ++i)
+        if (step_->input_written[i]) step_->inputs[i].mark_written();
     enqueue_all();
 }
 

@@ -73,9 +73,11 @@ struct RecordedStep {
     std::vector<std::size_t> input_bytes;                                 // of those that were recorded, and
     std::vector<std::size_t> misalignments;                               // how they lie
     std::vector<std::vector<InputUse>> input_uses;
+    std::vector<bool> input_written;                                      // in place
     std::vector<bool> half_replaced;                                      // by a call that failed: some commands read the one, some the other
     std::unordered_map<const Block*, Buffer> held;                        // memory of others
     std::unordered_map<const Block*, Buffer> written;                     // of it, what is marked as written
+    std::unordered_map<const Block*, Buffer> asked;                       // of it, what readers were launched of: not all that is written is marked
     std::vector<std::pair<Buffer, std::uint64_t>> relied_on;              // with their versions
     std::vector<std::weak_ptr<Block>> own;                                // blocks of the arena
     std::vector<std::function<void()>> before;
@@ -96,11 +98,13 @@ struct RecorderState {
     /// From the arena.
     std::shared_ptr<Block> allocate(std::size_t bytes);
     void write(const Buffer& buffer);
+    void launched_readers(const Buffer& buffer);
 
     RecordedStep step;
     const std::uint64_t number;
     const WhenRefused when_refused;
     std::string refused;
+    bool incomplete = false;  // a value of the step was computed outside of it; guarded by the list of recorders
     std::vector<std::weak_ptr<PendingLaunch>> at_end;
 };
 

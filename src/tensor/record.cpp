@@ -34,13 +34,14 @@ struct Recorded::State {
     struct Input {
         Shape shape;
         DType dtype;
+        Device device;
     };
     /// A result that is one of the inputs.
     static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
     StepFunction step;
     const RecordOptions options;
-    mutable std::mutex mutex;
+    mutable std::recursive_mutex mutex;  // the step may ask
     std::vector<Input> inputs;
     Recording recording;
     std::weak_ptr<detail::StepNotes> notes;  // held by the recording
@@ -76,6 +77,8 @@ struct Recorded::State {
             detail::require_defined("Recorded", given[i]);
             if (!(given[i].shape() == inputs[i].shape) || given[i].dtype() != inputs[i].dtype)
                 return fmt::format("input {} of shape {} and type {}, got {} and {}", i, inputs[i].shape.str(), name_of(inputs[i].dtype), given[i].shape().str(), name_of(given[i].dtype()));
+            if (!(given[i].device() == inputs[i].device)) return fmt::format("input {} on '{}', got one on '{}'", i, inputs[i].device.name(), given[i].device().name());
+            if (options.when_refused == WhenRefused::run && given[i].requires_grad()) return "inputs without a gradient";
         }
         return {};
     }
@@ -87,24 +90,50 @@ struct Recorded::State {
 
     std::vector<Tensor> record(const std::vector<Tensor>& given) {
         forget();
+        for (const Tensor& x : given) detail::require_defined("record", x);
+        const Device device = options.device ? *options.device : given.empty() ? default_device() : given[0].device();
+        if (options.when_refused == WhenRefused::run) {
+            const auto unfit = [&](const Tensor& x) { return x.requires_grad() || !(x.device() == device); };
+            if (std::ranges::any_of(given, unfit)) {
+                refuse("an input that requires a gradient or is on another device");
+                return step(given);
+            }
+        }
         std::vector<Tensor> fixed;
         std::vector<Buffer> buffers;
         for (const Tensor& x : given) {
-            detail::require_defined("record", x);
-            fixed.push_back(as_input(x));
-            buffers.push_back(fixed.back().value().view().buffer);
+            ops::View view = as_input(x).value().view();
+            // Commands tell inputs by their memory.
+            if (std::ranges::find(buffers, view.buffer) != buffers.end()) view = x.clone().value().view();
+            fixed.emplace_back(ops::Value(view));  // by a value of its own, so that the tensor itself, if the step uses it, is told from the input
+            buffers.push_back(view.buffer);
         }
-        const Device device = options.device ? *options.device : given.empty() ? default_device() : given[0].device();
+        std::vector<std::uint64_t> versions;
+        for (const Buffer& buffer : buffers) versions.push_back(buffer.version());
         Recorder recorder(device, buffers, options.when_refused);
+        const std::uint64_t number = Recorder::here_number();
         const auto written_down = detail::StepNotes::attach(recorder);
         for (const Tensor& x : given)
             if (x.requires_grad()) recorder.refuse("an input that requires a gradient");
         std::vector<Tensor> out = step(fixed);
         std::vector<std::size_t> from_input(out.size(), kNone);
         if (Recorder::here() == &recorder) look_at(out, fixed, buffers, recorder, from_input);
+        if (Recorder::here() == &recorder && written_down->leaves_graph()) recorder.refuse("a gradient that requires a gradient");
+        // In the order in which a plain call's would be asked for: in f16 it matters what is rounded on the way.
+        if (Recorder::here() == &recorder)
+            for (const Tensor& result : out)
+                if (result.defined()) (void)result.value().view();
+        const bool ambiguous = written_down->inputs_under_other_names(number, fixed);
         const Recording made = recorder.finish();
+        for (std::size_t i = 0; i < given.size(); ++i)
+            if (buffers[i].version() != versions[i]) written_back(given[i], fixed[i]);
         for (std::size_t i = 0; i < out.size(); ++i)
             if (from_input[i] != kNone) out[i] = given[from_input[i]];
+        if (ambiguous || recorder.incomplete()) {  // the call itself was as it should be
+            start_over();
+            if (++anew > kMostAnew) refuse(ambiguous ? "a step that uses its input under another name" : "a step whose values another thread computes");
+            return out;
+        }
         if (!made) {
             refuse(recorder.refused());
             return out;
@@ -129,7 +158,7 @@ struct Recorded::State {
         notes = written_down;
         results = out;
         passed_on = std::move(from_input);
-        for (const Tensor& x : given) inputs.push_back({x.shape(), x.dtype()});
+        for (const Tensor& x : given) inputs.push_back({x.shape(), x.dtype(), x.device()});
         return out;
     }
 
@@ -144,15 +173,28 @@ struct Recorded::State {
         }
     }
 
+    /// What a step wrote to an input in place, when that was not the memory that it was given.
+    static void written_back(const Tensor& to, const Tensor& from) {
+        if (to.value().view().buffer == from.value().view().buffer) return;
+        const NoGrad no_grad;
+        Tensor(to).copy_(from);
+    }
+
     std::vector<Tensor> replay(const std::vector<Tensor>& given) {
+        std::vector<Tensor> read;
+        std::vector<std::uint64_t> versions;
         for (std::size_t i = 0; i < given.size(); ++i) {
             if (given[i].requires_grad()) throw Unsupported(fmt::format("Recorded: wants inputs that require no gradient, got one for input {}", i));
             Tensor x = as_input(given[i]);
             if (!recording.serves(i, x.value().view().buffer)) x = x.clone();
             recording.replace(i, x.value().view().buffer);
+            versions.push_back(x.value().view().buffer.version());
+            read.push_back(std::move(x));
         }
         const auto written_down = notes.lock();
         recording.replay();
+        for (std::size_t i = 0; i < given.size(); ++i)
+            if (read[i].value().view().buffer.version() != versions[i]) written_back(given[i], read[i]);
         if (written_down) written_down->restore();
         ++replayed;
         std::vector<Tensor> out = results;
@@ -167,7 +209,7 @@ struct Recorded::State {
         if (given.size() != inputs.size()) throw ValueError(fmt::format("Recorded: wants {} inputs, got {}", inputs.size(), given.size()));
         if (const std::string other = difference(given); !other.empty()) {
             if (options.when_refused == WhenRefused::fail) throw ShapeError(fmt::format("Recorded: wants {}; reset() records anew", other));
-            if (++others < kMostOthers) return step(given);
+            if (++others < kMostOthers || std::ranges::any_of(given, &Tensor::requires_grad)) return step(given);
             start_over();
             return record(given);
         }

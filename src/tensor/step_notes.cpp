@@ -58,6 +58,23 @@ void StepNotes::close() {
         if (grad.written) grad.after = grad.leaf.lock()->grad;
 }
 
+bool StepNotes::inputs_under_other_names(std::uint64_t recorder, const std::vector<Tensor>& inputs) const {
+    return std::ranges::any_of(used_, [&](const auto& one) {
+        const auto tensor = one.second.tensor.lock();
+        if (!tensor || !tensor->value.computed() || tensor->value.recorder() == recorder) return false;
+        const auto is = [&](const Tensor& input) { return input.state()->value.state() == tensor->value.state(); };
+        const auto shares = [&](const Tensor& input) { return input.state()->value.view().buffer == tensor->value.view().buffer; };
+        return std::ranges::none_of(inputs, is) && std::ranges::any_of(inputs, shares);
+    });
+}
+
+bool StepNotes::leaves_graph() const {
+    return std::ranges::any_of(grads_, [](const auto& one) {
+        const auto leaf = one.second.leaf.lock();
+        return leaf && one.second.written && leaf->grad.defined() && !leaf->grad.is_leaf();
+    });
+}
+
 bool StepNotes::holds() const {
     const auto same = [](const Used& used) {
         const auto tensor = used.tensor.lock();

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <unordered_map>
+#include <vector>
 
 #include <declivity/runtime/recording.hpp>
 #include <declivity/ops/value.hpp>
@@ -29,6 +30,10 @@ class StepNotes {
     void close();
     /// Whether the step itself gave a tensor that was there before other elements by assign().
     [[nodiscard]] bool assigned() const noexcept { return assigned_; }
+    /// Whether a tensor from before the step, not given to it as an input, lies in the memory of an input.
+    [[nodiscard]] bool inputs_under_other_names(std::uint64_t recorder, const std::vector<Tensor>& inputs) const;
+    /// Whether the step leaves a gradient with a graph.
+    [[nodiscard]] bool leaves_graph() const;
     /// Whether all is as it was before the step, as far as the step could tell.
     [[nodiscard]] bool holds() const;
     /// Gives leaves the gradients that the step gave them.

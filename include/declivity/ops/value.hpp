@@ -48,6 +48,8 @@ class DECLIVITY_API Value {
     [[nodiscard]] const View& view() const;
     /// Buffer::version() of the elements when they had just been computed.
     [[nodiscard]] std::uint64_t first_version() const;
+    /// Recorder::here_number() when it was made.
+    [[nodiscard]] std::uint64_t recorder() const;
     /// How many handles share it, expressions of values that are not computed included.
     [[nodiscard]] long use_count() const noexcept { return state_.use_count(); }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -44,7 +45,8 @@ class DECLIVITY_API Recording {
     /// @throws ValueError for an index that there is not, or memory that does not serve; ShapeError for memory that is too small, DeviceError for
     /// that of another device
     void replace(std::size_t index, const Buffer& with) const;
-    /// Whether memory is aligned as the input that was recorded. That of the pool always is, unless an input was not.
+    /// Whether memory is aligned as the input that was recorded, and not the recording's own, which a replay overwrites before it has been read. That of
+    /// the pool is aligned, unless an input was not.
     [[nodiscard]] bool serves(std::size_t index, const Buffer& with) const;
     /// Enqueues all commands and returns at once. Values that still have to read what the commands write are launched before.
     /// @throws ValueError when it is stale; DeviceError, OutOfMemory
@@ -89,6 +91,9 @@ class DECLIVITY_API Recorder {
     /// Its number, 0 where there is none; no two have the same.
     static std::uint64_t here_number() noexcept;
 
+    /// Whether something that belongs to it was launched elsewhere (RecordingOf): finish() then gives an empty recording, though nothing was refused.
+    [[nodiscard]] bool incomplete() const;
+
     /// @param what cannot be recorded, as "read: ..."
     /// @throws Unsupported, or the recorder ends, as it was asked
     void refuse(const std::string& what);
@@ -121,6 +126,18 @@ class DECLIVITY_API RecordingPause {
 
   private:
     Recorder* before_;
+};
+
+/// While one lives, this thread launches what was put off when the recorder with this number was at work (Recorder::here_number(); 0: none). If that is at
+/// work here, it records; if not, nothing does, and the recording, should it still be made elsewhere, lacks these commands and will not be kept.
+class DECLIVITY_API RecordingOf {
+  public:
+    explicit RecordingOf(std::uint64_t number);
+    RecordingOf(const RecordingOf&) = delete;
+    RecordingOf& operator=(const RecordingOf&) = delete;
+
+  private:
+    std::optional<RecordingPause> outside_;
 };
 
 }  // namespace declivity

@@ -24,7 +24,8 @@ struct RecordOptions {
     /// an error, or a plain call.
     WhenRefused when_refused = WhenRefused::fail;
     /// So many calls are recorded, one after the other, until their commands are the same and the next call is a replay. 1 takes it
-    /// on trust that the step does the same each time; more find out about a step that counts its calls, which is then called plainly.
+    /// on trust that the step does the same each time; more find out about a step that counts its calls, which is then called plainly, unless
+    /// all that differs is which tensors it works on.
     int recordings = 1;
     /// Of the step; that of the first input if there is one, else the default device, when not set.
     std::optional<Device> device = {};
@@ -46,7 +47,7 @@ struct RecordOptions {
 /// device had run out of memory and the recording had given up its own.
 ///
 /// What cannot be recorded: to read elements (item, to_vector, print), to make tensors of host data, to take tensors to another device,
-/// results and inputs that require a gradient, hooks of tensors, which a replay would not call.
+/// results, inputs and gradients that require a gradient, hooks of tensors, which a replay would not call.
 ///
 /// Movable; calls of one object from several threads wait for each other.
 class DECLIVITY_API Recorded {
