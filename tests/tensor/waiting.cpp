@@ -223,7 +223,8 @@ TEST_CASE("batch_norm in training: statistics, normalisation and what follows ar
 }
 
 TEST_CASE("running statistics that wait are there for whoever looks, and count each batch once") {
-    const Tensor x = random_tensor({4, 3, 16, 16}, 1, DType::f32, 0, 2), other = random_tensor({4, 3, 16, 16}, 2);
+    const Shape size = small_cases() ? Shape{2, 3, 5, 7} : Shape{4, 3, 16, 16};
+    const Tensor x = random_tensor(size, 1, DType::f32, 0, 2), other = random_tensor(size, 2);
     const auto after = [&](bool fused, const std::function<std::vector<float>(nn::BatchNorm&, const Tensor&)>& look) {
         const FusionScope scope(fused);
         nn::BatchNorm norm(3);
