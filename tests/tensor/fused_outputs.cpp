@@ -14,6 +14,7 @@
 #include <declivity/tensor/functions.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
+#include <tests/support/launches.hpp>
 #include <tests/support/values.hpp>
 
 #include "ops/fusion.hpp"
@@ -23,16 +24,6 @@ using namespace declivity::test;
 using ops::FusionScope;
 
 namespace {
-
-int launches(const std::function<void()>& call) {
-    Profiler profiler(default_device());
-    call();
-    int count = 0;
-    for (const Profiler::Row& row : profiler.rows()) count += static_cast<int>(row.calls);
-    return count;
-}
-
-void need(const Tensor& tensor) { (void)tensor.dense_view(); }
 
 constexpr std::int64_t kRows = 64, kColumns = 96;  // enough elements that memory is worth to be used again
 constexpr std::uint64_t kBytes = kRows * kColumns * 4;

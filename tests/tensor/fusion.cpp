@@ -16,6 +16,7 @@
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
 #include <tests/support/threads.hpp>
+#include <tests/support/launches.hpp>
 #include <tests/support/values.hpp>
 
 #include "ops/fusion.hpp"
@@ -27,18 +28,6 @@ using ops::FusionScope;
 using ops::Value;
 
 namespace {
-
-/// Launches of all kernels, or of one, during a call.
-int launches(const std::function<void()>& call, const std::string& kernel = "") {
-    Profiler profiler(default_device());
-    call();
-    int count = 0;
-    for (const Profiler::Row& row : profiler.rows())
-        if (kernel.empty() || row.name == kernel) count += static_cast<int>(row.calls);
-    return count;
-}
-
-void need(const Tensor& tensor) { (void)tensor.dense_view(); }
 
 }  // namespace
 
