@@ -66,8 +66,8 @@ enum class WhenRefused : std::uint8_t {
 
 /// While one lives, what this thread enqueues for a device is run as ever, and kept. Memory for it comes from the recording's own.
 ///
-/// What a replay could not repeat is refused: to read from the device or write to it from the host, to wait, to use the raw queue, to use
-/// another device.
+/// What a replay could not repeat is refused: to read from the device or write to it from the host, to let the compute queue wait for
+/// another, to use the raw queue, to use another device.
 class DECLIVITY_API Recorder {
   public:
     /// @param inputs memory that Recording::replace() may exchange for other
