@@ -40,204 +40,12 @@
 #include "finish.clh"
 #endif
 
-struct Sizes {
-    long N, C, L;
-    long columns, positions, chunk;
-    long wide;  // neighbouring channels that a work-item of form 0 takes together, at most MOST_WIDE
-};
-
-// Joins mean and sum of squared deviations of `count` elements with those of `other_count` more (Chan et al.).
-#define JOIN_STATISTICS(TYPE, count, mean, squares, other_count, other_mean, other_squares)              \
-    {                                                                                                    \
-        const TYPE delta = (other_mean) - (mean);                                                        \
-        const REAL share = (REAL)(other_count) / (REAL)((count) + (other_count));                        \
-        mean += delta * share;                                                                           \
-        squares += (other_squares) + delta * delta * ((REAL)(count) * share);                            \
-    }
+#include "batch_norm_parts.clh"
+#include "batch_norm_elements.clh"
 
 // ---- sums, first pass
 
-#if FORM == 0
-
-#define FIRST(v, w, m) (v)
-#define SQUARED_DEVIATION(v, w, m) (((v) - (m)) * ((v) - (m)))
-#define DEVIATION_PRODUCT(v, w, m) ((v) * ((w) - (m)))
-ROW_SUM(row_sum, FIRST)
-ROW_SUM(row_squares, SQUARED_DEVIATION)
-ROW_SUM(row_products, DEVIATION_PRODUCT)
-
-// Runs `code` for the runs of contiguous positions from `begin` to `end` of each of a work-item's channels c + k: `run` elements from `start` on.
-#define OVER_RUNS(begin, end, code)                                                      \
-    {                                                                                    \
-        long n = (begin) / sizes.L, l = (begin) - n * sizes.L;                           \
-        for (long at = begin; at < (end); ++n, l = 0) {                                  \
-            const long run = min(sizes.L - l, (end) - at);                               \
-            for (int k = 0; k < here; ++k) {                                             \
-                const long start = (n * sizes.C + c + k) * sizes.L + l;                  \
-                code;                                                                    \
-            }                                                                            \
-            at += run;                                                                   \
-        }                                                                                \
-    }
-
-ALONE void batch_norm_statistics_part(const size_t id0, const size_t id1, const struct Sizes sizes, __global const REAL* restrict x_base,
-                                      const long x_offset, __global REAL* restrict parts_base, const long parts_offset) {
-    __global const REAL* x = x_base + x_offset;
-    const long c = id0 * sizes.wide, split = id1;
-    const int here = (int)min(sizes.wide, sizes.C - c);
-    const long first = split * sizes.chunk, end = min(sizes.positions, first + sizes.chunk), room = sizes.N * sizes.C * sizes.L;
-    REAL mean[MOST_WIDE], squares[MOST_WIDE], block_mean[MOST_WIDE], block_squares[MOST_WIDE];
-    for (int k = 0; k < here; ++k) mean[k] = squares[k] = 0;
-    for (long begin = first; begin < end; begin += BLOCK) {
-        const long block_end = min(end, begin + BLOCK), count = block_end - begin;
-        for (int k = 0; k < here; ++k) block_mean[k] = block_squares[k] = 0;
-        OVER_RUNS(begin, block_end, block_mean[k] += row_sum(x + start, x + start, run, 0, room - start))
-        for (int k = 0; k < here; ++k) block_mean[k] /= (REAL)count;
-        OVER_RUNS(begin, block_end, block_squares[k] += row_squares(x + start, x + start, run, block_mean[k], room - start))
-        for (int k = 0; k < here; ++k) JOIN_STATISTICS(REAL, begin - first, mean[k], squares[k], count, block_mean[k], block_squares[k])
-    }
-    __global REAL* parts = parts_base + parts_offset + 2 * (split * sizes.columns + c);
-    for (int k = 0; k < here; ++k) {
-        parts[2 * k] = mean[k];
-        parts[2 * k + 1] = squares[k];
-    }
-}
-
-ALONE void batch_norm_gradient_sums_part(const size_t id0, const size_t id1, const struct Sizes sizes, __global const REAL* restrict x_base,
-                                         const long x_offset, __global const REAL* restrict g_base, const long g_offset,
-                                         __global const REAL* restrict mean_base, const long mean_offset, __global REAL* restrict parts_base,
-                                         const long parts_offset) {
-    __global const REAL* x = x_base + x_offset;
-    __global const REAL* g = g_base + g_offset;
-    const long c = id0 * sizes.wide, split = id1;
-    const int here = (int)min(sizes.wide, sizes.C - c);
-    const long first = split * sizes.chunk, end = min(sizes.positions, first + sizes.chunk), room = sizes.N * sizes.C * sizes.L;
-    REAL mean[MOST_WIDE], sum[MOST_WIDE], products[MOST_WIDE], block_sum[MOST_WIDE], block_products[MOST_WIDE];
-    for (int k = 0; k < here; ++k) {
-        mean[k] = mean_base[mean_offset + c + k];
-        sum[k] = products[k] = 0;
-    }
-    for (long begin = first; begin < end; begin += BLOCK) {
-        const long block_end = min(end, begin + BLOCK);
-        for (int k = 0; k < here; ++k) block_sum[k] = block_products[k] = 0;
-        OVER_RUNS(begin, block_end, block_sum[k] += row_sum(g + start, g + start, run, 0, room - start))
-        OVER_RUNS(begin, block_end, block_products[k] += row_products(g + start, x + start, run, mean[k], room - start))
-        for (int k = 0; k < here; ++k) {
-            sum[k] += block_sum[k];
-            products[k] += block_products[k];
-        }
-    }
-    __global REAL* parts = parts_base + parts_offset + 2 * (split * sizes.columns + c);
-    for (int k = 0; k < here; ++k) {
-        parts[2 * k] = sum[k];
-        parts[2 * k + 1] = products[k];
-    }
-}
-
-#elif FORM == 1
-
-ALONE void batch_norm_statistics_part(const size_t id0, const size_t id1, const struct Sizes sizes, __global const REAL* restrict x_base,
-                                      const long x_offset, __global REAL* restrict parts_base, const long parts_offset) {
-    REAL mean[COLUMNS], squares[COLUMNS], block_mean[COLUMNS], block_squares[COLUMNS];
-    const long column = id0 * (long)COLUMNS, split = id1;
-    const int count = (int)min((long)COLUMNS, sizes.columns - column);
-    __global const REAL* x = x_base + x_offset + column;
-    const long first = split * sizes.chunk, end = min(sizes.positions, first + sizes.chunk);
-    for (int k = 0; k < count; ++k) mean[k] = squares[k] = 0;
-    for (long begin = first; begin < end; begin += BLOCK) {
-        const long block_end = min(end, begin + BLOCK), block = block_end - begin;
-        for (int k = 0; k < count; ++k) block_mean[k] = block_squares[k] = 0;
-        for (long n = begin; n < block_end; ++n)
-            for (int k = 0; k < count; ++k) block_mean[k] += x[n * sizes.columns + k];
-        for (int k = 0; k < count; ++k) block_mean[k] /= (REAL)block;
-        for (long n = begin; n < block_end; ++n)
-            for (int k = 0; k < count; ++k) {
-                const REAL deviation = x[n * sizes.columns + k] - block_mean[k];
-                block_squares[k] += deviation * deviation;
-            }
-        for (int k = 0; k < count; ++k) JOIN_STATISTICS(REAL, begin - first, mean[k], squares[k], block, block_mean[k], block_squares[k])
-    }
-    __global REAL* parts = parts_base + parts_offset + 2 * (split * sizes.columns + column);
-    for (int k = 0; k < count; ++k) {
-        parts[2 * k] = mean[k];
-        parts[2 * k + 1] = squares[k];
-    }
-}
-
-ALONE void batch_norm_gradient_sums_part(const size_t id0, const size_t id1, const struct Sizes sizes, __global const REAL* restrict x_base,
-                                         const long x_offset, __global const REAL* restrict g_base, const long g_offset,
-                                         __global const REAL* restrict mean_base, const long mean_offset, __global REAL* restrict parts_base,
-                                         const long parts_offset) {
-    REAL mean[COLUMNS], sum[COLUMNS], products[COLUMNS];
-    const long column = id0 * (long)COLUMNS, split = id1;
-    const int count = (int)min((long)COLUMNS, sizes.columns - column);
-    __global const REAL* x = x_base + x_offset + column;
-    __global const REAL* g = g_base + g_offset + column;
-    const long end = min(sizes.positions, (split + 1) * sizes.chunk);
-    for (int k = 0; k < count; ++k) {
-        mean[k] = mean_base[mean_offset + (column + k) / sizes.L];
-        sum[k] = products[k] = 0;
-    }
-    for (long n = split * sizes.chunk; n < end; ++n)
-        for (int k = 0; k < count; ++k) {
-            const REAL v = g[n * sizes.columns + k];
-            sum[k] += v;
-            products[k] += v * (x[n * sizes.columns + k] - mean[k]);
-        }
-    __global REAL* parts = parts_base + parts_offset + 2 * (split * sizes.columns + column);
-    for (int k = 0; k < count; ++k) {
-        parts[2 * k] = sum[k];
-        parts[2 * k + 1] = products[k];
-    }
-}
-
-#else
-
-#include "row_group.clh"
-ROW_GROUP_COMBINE(group_sum, REAL, ADDED)
-
-// Runs `code` with `at`, the place in x of each position that is this work-item's. A run is what lies in one stretch:
-// a plane when a column is a channel (positions < N L otherwise), the whole column when its positions are n alone.
-#define OVER_POSITIONS(code)                                                                                  \
-    {                                                                                                         \
-        const bool planes = sizes.columns == sizes.C && sizes.L > 1;                                          \
-        const long run = planes ? sizes.L : sizes.positions, step = planes ? 1 : sizes.columns;               \
-        const long runs_on = group.lanes / run, steps_on = group.lanes % run;                                 \
-        long position = first + group.lane, n = position / run, l = position - n * run;                       \
-        for (; position < end; position += group.lanes) {                                                     \
-            const long at = (planes ? (n * sizes.C + column) * sizes.L : column) + l * step;                  \
-            code;                                                                                             \
-            n += runs_on;                                                                                     \
-            l += steps_on;                                                                                    \
-            if (l >= run) {                                                                                   \
-                l -= run;                                                                                     \
-                ++n;                                                                                          \
-            }                                                                                                 \
-        }                                                                                                     \
-    }
-
-// Mean and sum of squared deviations of this work-item's column, for each of its lanes.
-static inline void group_statistics(const struct Sizes sizes, const struct RowGroup group, __local REAL* shared, __global const REAL* x, REAL* mean, REAL* squares) {
-    const long column = min(group.row, sizes.columns - 1), split = get_group_id(1);
-    const long first = split * sizes.chunk, end = min(sizes.positions, first + sizes.chunk);
-    REAL sum = 0, deviations = 0;
-    OVER_POSITIONS(sum += x[at])
-    const REAL m = group_sum(shared, group, sum) / (REAL)(end - first);
-    OVER_POSITIONS(deviations += (x[at] - m) * (x[at] - m))
-    *mean = m;
-    *squares = group_sum(shared, group, deviations);
-}
-
-// The sums of g and of g (x - mean), for each of its lanes.
-static inline void group_gradient_sums(const struct Sizes sizes, const struct RowGroup group, __local REAL* shared, __global const REAL* x,
-                                       __global const REAL* g, const REAL mean, REAL* sum, REAL* products) {
-    const long column = min(group.row, sizes.columns - 1), split = get_group_id(1);
-    const long first = split * sizes.chunk, end = min(sizes.positions, first + sizes.chunk);
-    REAL one = 0, two = 0;
-    OVER_POSITIONS(one += g[at]; two += g[at] * (x[at] - mean))
-    *sum = group_sum(shared, group, one);
-    *products = group_sum(shared, group, two);
-}
+#if FORM == 2
 
 __kernel void batch_norm_statistics(const struct Sizes sizes, const int lanes, const int lane_stride, __local REAL* shared,
                                     __global const REAL* restrict x_base, const long x_offset, __global REAL* restrict parts,
@@ -264,9 +72,7 @@ __kernel void batch_norm_gradient_sums(const struct Sizes sizes, const int lanes
     parts[parts_offset + 2 * (get_group_id(1) * sizes.columns + column) + 1] = products;
 }
 
-#endif
-
-#if FORM != 2
+#else
 
 __kernel void batch_norm_statistics(const struct Sizes sizes, __global const REAL* restrict x_base, const long x_offset,
                                     __global REAL* restrict parts_base, const long parts_offset) {
@@ -355,59 +161,6 @@ __kernel void batch_norm_scale(const REAL epsilon, __global const REAL* restrict
 }
 
 // ---- elementwise
-//
-// A row is one (n, c), of L elements; for L == 1 on CPU-like devices one n, of C elements, each its own channel.
-// CPU-like: a work-item takes `each` rows, or a chunk of one. global (row groups, chunks)
-// GPU-like: several work-items a row. global (row groups * local size, chunks)
-
-// VALUE(AT) is an element of the result, AT(p) one of an input: a vector of them, or a single one.
-#define ONE(p) (p)[start + i]
-#if FORM != 2
-#define VECTOR(p) ROW_LOAD((p) + start + i)
-// From element i of the row to its end, by vectors that may reach as far as element `room`; `one` is an element, `vector` a vector of them.
-#define REST_OF_ROW(to, one, vector, room)                                                                    \
-    for (; i + LANES <= end; i += LANES) row_store(vector, (to) + start + i);                                 \
-    if (i < end && start + i + LANES <= (room)) {                                                             \
-        row_store_rest(vector, (to) + start + i, (int)(end - i));                                             \
-        i = end;                                                                                              \
-    }                                                                                                         \
-    for (; i < end; ++i) (to)[start + i] = one;
-#define OVER_ELEMENTS(row_value, to, VALUE)                                                                   \
-    const bool flat = sizes.L == 1;                                                                           \
-    const long rows = flat ? sizes.N : sizes.N * sizes.C, length = flat ? sizes.C : sizes.L;                  \
-    const long last = min(rows, ((long)get_global_id(0) + 1) * each);                                         \
-    const long first = get_global_id(1) * chunk, end = min(length, first + chunk);                            \
-    long channel = get_global_id(0) * each % sizes.C;                                                         \
-    for (long row = get_global_id(0) * each; row < last; ++row) {                                             \
-        const long start = row * length;                                                                      \
-        long i = first;                                                                                       \
-        if (flat) {                                                                                           \
-            for (; i < end; ++i) {                                                                            \
-                const long c = i;                                                                             \
-                row_value;                                                                                    \
-                (to)[start + i] = VALUE(ONE);                                                                 \
-            }                                                                                                 \
-            continue;                                                                                         \
-        }                                                                                                     \
-        const long c = channel;                                                                               \
-        row_value;                                                                                            \
-        REST_OF_ROW(to, VALUE(ONE), VALUE(VECTOR), rows * length)                                             \
-        channel = channel + 1 < sizes.C ? channel + 1 : 0;                                                    \
-    }
-#define SPREAD const long each
-#else
-#define OVER_ELEMENTS(row_value, to, VALUE)                                                                   \
-    const struct RowGroup group = row_group(lanes, 1);                                                        \
-    const long first = get_group_id(1) * chunk, end = min(sizes.L, first + chunk);                            \
-    if (group.row >= sizes.N * sizes.C) return;                                                               \
-    const long c = group.row % sizes.C, start = group.row * sizes.L;                                          \
-    row_value;                                                                                                \
-    for (long i = first + group.lane; i < end; i += lanes) (to)[start + i] = VALUE(ONE);
-#define SPREAD const int lanes
-#endif
-
-#define NORMALISED(AT) ((AT(x) - mean) * factor + bias)
-#define GRADIENT(AT) (factor * (AT(g) - shift - (AT(x) - mean) * slope))
 
 // affine: bit 0, there is a weight; bit 1, a bias. The mean stands in for what there is not.
 __kernel void batch_norm(const struct Sizes sizes, SPREAD, const long chunk, const int affine, __global const REAL* restrict x_base,

@@ -54,15 +54,11 @@ cl::Kernel own_kernel(const KernelState& kernel) {
 RecorderState::RecorderState(DeviceState& on, std::vector<Buffer> with, WhenRefused when)
     : step(on), number(next_number()), when_refused(when) {
     step.arena = std::make_shared<Arena>(on);
-    step.input_uses.resize(with.size());
-    step.half_replaced.resize(with.size());
-    step.input_written.resize(with.size());
-    step.inputs = std::move(with);
-    for (const Buffer& input : step.inputs) {
+    for (Buffer& input : with) {
         if (!input) throw ValueError("Recorder: wants inputs with memory, got an empty handle");
-        require_device(input.block().device, "an input");
-        step.input_bytes.push_back(input.size());
-        step.misalignments.push_back(input.block().offset % kInputAlignment);
+        const Block& block = input.block();
+        require_device(block.device, "an input");
+        step.inputs.push_back({.buffer = std::move(input), .bytes = block.size, .misalignment = block.offset % kInputAlignment});
     }
 }
 
@@ -72,10 +68,9 @@ void RecorderState::require_device(const DeviceState& device, std::string_view n
 
 interop::RawBuffer RecorderState::use(const Buffer& buffer, unsigned argument, std::size_t element_size, std::int64_t offset) {
     const Block& block = buffer.block();
-    const auto input = std::ranges::find(step.inputs, buffer);
     // Where in its buffer a command works belongs to what it does. A table's commands count from the start of the cl_mem, by what is negative.
     if (offset > 0) mix(&offset, sizeof offset);
-    if (input != step.inputs.end()) step.input_uses[static_cast<std::size_t>(input - step.inputs.begin())].push_back({step.commands.size(), argument, element_size, offset});
+    if (RecordedInput* const input = step.input(buffer)) input->uses.push_back({step.commands.size(), argument, element_size, offset});
     else if (!is_own(block)) step.held.try_emplace(&block, buffer);
     return {block.memory(), block.offset + static_cast<std::size_t>(offset) * element_size, block.size};
 }
@@ -98,13 +93,12 @@ std::shared_ptr<Block> RecorderState::allocate(std::size_t bytes) {
 }
 
 void RecorderState::write(const Buffer& buffer) {
-    const auto input = std::ranges::find(step.inputs, buffer);
-    if (input != step.inputs.end()) step.input_written[static_cast<std::size_t>(input - step.inputs.begin())] = true;
+    if (RecordedInput* const input = step.input(buffer)) input->written = true;
     else if (!is_own(buffer.block())) step.written.try_emplace(&buffer.block(), buffer);
 }
 
 void RecorderState::launched_readers(const Buffer& buffer) {
-    if (!is_own(buffer.block()) && std::ranges::find(step.inputs, buffer) == step.inputs.end()) step.asked.try_emplace(&buffer.block(), buffer);
+    if (!is_own(buffer.block()) && step.input(buffer) == nullptr) step.asked.try_emplace(&buffer.block(), buffer);
 }
 
 void record_launch(Recorder& recorder, const KernelState& kernel, const Range& range, std::span<const Argument> arguments) {
@@ -225,7 +219,7 @@ bool Recorder::incomplete() const {
 
 void Recorder::uses(const Buffer& buffer) {
     if (!buffer || state_->is_own(buffer.block())) return;
-    if (std::ranges::find(state_->step.inputs, buffer) != state_->step.inputs.end())
+    if (state_->step.input(buffer) != nullptr)
         return refuse("an input among the tensors of an optimizer or of a norm over many tensors");
     state_->step.held.try_emplace(&buffer.block(), buffer);
 }
@@ -236,8 +230,8 @@ void Recorder::relies_on(const Buffer& buffer) {
 
 bool Recorder::varies(const Buffer& buffer) const {
     if (!buffer) return false;
-    const auto& step = state_->step;
-    return state_->is_own(buffer.block()) || step.written.contains(&buffer.block()) || std::ranges::find(step.inputs, buffer) != step.inputs.end();
+    auto& step = state_->step;
+    return state_->is_own(buffer.block()) || step.written.contains(&buffer.block()) || step.input(buffer) != nullptr;
 }
 
 void Recorder::launch_at_end(const std::weak_ptr<PendingLaunch>& value) { state_->at_end.push_back(value); }

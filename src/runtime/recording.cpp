@@ -14,6 +14,11 @@
 namespace declivity {
 namespace detail {
 
+RecordedInput* RecordedStep::input(const Buffer& buffer) {
+    const auto found = std::ranges::find(inputs, buffer, &RecordedInput::buffer);
+    return found == inputs.end() ? nullptr : &*found;
+}
+
 RecordingState::~RecordingState() {
     if (!step_) return;
     for (RecordedCommand& command : step_->commands)
@@ -41,7 +46,7 @@ void RecordingState::drop() noexcept {
 
 bool RecordingState::serves(std::size_t index, const Buffer& with) const {
     const std::scoped_lock lock(mutex_);
-    return !step_ || (with && with.block().arena != step_->arena && with.block().offset % kInputAlignment == step_->misalignments.at(index));
+    return !step_ || (with && with.block().arena != step_->arena && with.block().offset % kInputAlignment == step_->inputs.at(index).misalignment);
 }
 
 void RecordingState::replace(std::size_t index, const Buffer& with) {
@@ -49,19 +54,19 @@ void RecordingState::replace(std::size_t index, const Buffer& with) {
     const std::scoped_lock lock(mutex_);
     if (!step_) return;
     if (index >= step_->inputs.size()) throw ValueError(fmt::format("Recording::replace: wants an input below {}, got {}", step_->inputs.size(), index));
-    Buffer& input = step_->inputs[index];
-    if (input == with && !step_->half_replaced[index]) return;
-    const std::size_t bytes = step_->input_bytes[index];
-    if (!with || with.size() < bytes) throw ShapeError(fmt::format("Recording::replace: wants memory of at least {} bytes for input {}, got {}", bytes, index, with.size()));
+    RecordedInput& input = step_->inputs[index];
+    if (input.buffer == with && !input.half_replaced) return;
+    if (!with || with.size() < input.bytes)
+        throw ShapeError(fmt::format("Recording::replace: wants memory of at least {} bytes for input {}, got {}", input.bytes, index, with.size()));
     const Block& block = with.block();
     if (&block.device != &step_->device)
         throw DeviceError(fmt::format("Recording::replace: wants memory on '{}', got that of '{}'", step_->device.info.name, block.device.info.name));
     if (block.arena == step_->arena) throw ValueError(fmt::format("Recording::replace: wants memory of others for input {}, got the recording's own, which a replay overwrites", index));
     if (!serves(index, with))
         throw ValueError(fmt::format("Recording::replace: wants memory that is aligned as that of the recording, {} bytes behind a multiple of {}, got byte {}",
-                                     step_->misalignments[index], kInputAlignment, block.offset));
-    step_->half_replaced[index] = true;
-    for (const InputUse& use : step_->input_uses[index]) {
+                                     input.misalignment, kInputAlignment, block.offset));
+    input.half_replaced = true;
+    for (const InputUse& use : input.uses) {
         RecordedCommand& command = step_->commands[use.command];
         const interop::RawBuffer place{block.memory(), block.offset + static_cast<std::size_t>(use.offset) * use.element_size, block.size};
         if (auto* kernel = std::get_if<RecordedKernel>(&command.what)) {
@@ -77,8 +82,8 @@ void RecordingState::replace(std::size_t index, const Buffer& with) {
             std::get<RecordedCall>(command.what).buffers[use.argument] = place;
         }
     }
-    step_->half_replaced[index] = false;
-    input = with;
+    input.half_replaced = false;
+    input.buffer = with;
 }
 
 void RecordingState::replay() {
@@ -88,8 +93,8 @@ void RecordingState::replay() {
     const std::scoped_lock lock(mutex_);
     if (stale()) throw ValueError("Recording::replay: wants a recording whose constants were not written since and that kept its memory, got one that is stale; record anew");
     if (replaying_) throw ValueError("Recording::replay: wants a recording that is not being replayed, got one within its own replay");
-    for (const bool half : step_->half_replaced)
-        if (half) throw ValueError("Recording::replay: wants all inputs, got one whose replacement failed; replace it again");
+    for (const RecordedInput& input : step_->inputs)
+        if (input.half_replaced) throw ValueError("Recording::replay: wants all inputs, got one whose replacement failed; replace it again");
     struct Replaying {
         bool& flag;
         explicit Replaying(bool& of) : flag(of) { flag = true; }
@@ -100,17 +105,17 @@ void RecordingState::replay() {
     for (const auto& block : step_->own)
         if (auto still = block.lock()) own.emplace_back(std::move(still));
     for (const auto& [block, buffer] : step_->held) buffer.launch_writers();
-    for (const Buffer& input : step_->inputs) input.launch_writers();
+    for (const RecordedInput& input : step_->inputs) input.buffer.launch_writers();
     for (const Buffer& buffer : own) buffer.launch_writers(), buffer.launch_readers();
     for (const auto& [block, buffer] : step_->asked) buffer.launch_readers();
     for (const auto& [block, buffer] : step_->written) buffer.launch_readers();
-    for (std::size_t i = 0; i < step_->inputs.size(); ++i)
-        if (step_->input_written[i]) step_->inputs[i].launch_readers();
+    for (const RecordedInput& input : step_->inputs)
+        if (input.written) input.buffer.launch_readers();
     for (const auto& call : step_->before) call();
     for (const Buffer& buffer : own) buffer.mark_written();
     for (const auto& [block, buffer] : step_->written) buffer.mark_written();
-    for (std::size_t i = 0; i < step_->inputs.size(); ++i)
-        if (step_->input_written[i]) step_->inputs[i].mark_written();
+    for (const RecordedInput& input : step_->inputs)
+        if (input.written) input.buffer.mark_written();
     enqueue_all();
 }
 

@@ -63,18 +63,26 @@ struct InputUse {
     std::int64_t offset;        // from the start of the input
 };
 
+/// Memory that commands read, or write in place, and that may be exchanged for other.
+struct RecordedInput {
+    Buffer buffer;
+    std::size_t bytes;           // that the recorded memory had, and
+    std::size_t misalignment;    // how it lies
+    std::vector<InputUse> uses = {};
+    bool written = false;        // in place
+    bool half_replaced = false;  // by a call that failed: some commands read the one, some the other
+};
+
 /// What both need.
 struct RecordedStep {
     explicit RecordedStep(DeviceState& on) : device(on) {}
 
+    /// The input that is this memory; null where there is none.
+    RecordedInput* input(const Buffer& buffer);
+
     DeviceState& device;
     std::deque<RecordedCommand> commands;
-    std::vector<Buffer> inputs;
-    std::vector<std::size_t> input_bytes;                                 // of those that were recorded, and
-    std::vector<std::size_t> misalignments;                               // how they lie
-    std::vector<std::vector<InputUse>> input_uses;
-    std::vector<bool> input_written;                                      // in place
-    std::vector<bool> half_replaced;                                      // by a call that failed: some commands read the one, some the other
+    std::vector<RecordedInput> inputs;
     std::unordered_map<const Block*, Buffer> held;                        // memory of others
     std::unordered_map<const Block*, Buffer> written;                     // of it, what is marked as written
     std::unordered_map<const Block*, Buffer> asked;                       // of it, what readers were launched of: not all that is written is marked

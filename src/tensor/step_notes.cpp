@@ -9,6 +9,13 @@ namespace {
 
 constexpr char kKey = 0;
 
+template <typename T>
+T& at(std::vector<T>& list, std::unordered_map<const TensorState*, std::size_t>& places, const TensorState* tensor) {
+    const auto [place, is_new] = places.try_emplace(tensor, list.size());
+    if (is_new) list.emplace_back();
+    return list[place->second];
+}
+
 }  // namespace
 
 StepNotes* StepNotes::here() {
@@ -23,13 +30,13 @@ std::shared_ptr<StepNotes> StepNotes::attach(Recorder& recorder) {
 }
 
 void StepNotes::uses(const std::shared_ptr<TensorState>& tensor) {
-    Used& used = used_[tensor.get()];
+    Used& used = at(used_, place_in_used_, tensor.get());
     if (!used.tensor.expired()) return;  // otherwise new, or of a tensor that is gone
     used = {tensor, tensor->value.state(), tensor->requires_grad, tensor->hooks.size(), {}};
 }
 
 StepNotes::Grad& StepNotes::grad_of(const std::shared_ptr<TensorState>& leaf) {
-    Grad& grad = grads_[leaf.get()];
+    Grad& grad = at(grads_, place_in_grads_, leaf.get());
     if (grad.leaf.expired()) {
         grad = {};
         grad.leaf = leaf;
@@ -47,20 +54,22 @@ void StepNotes::reads_grad(const std::shared_ptr<TensorState>& leaf) {
 void StepNotes::writes_grad(const std::shared_ptr<TensorState>& leaf) { grad_of(leaf).written = true; }
 
 void StepNotes::close() {
-    std::erase_if(used_, [](const auto& one) { return one.second.tensor.expired(); });
-    for (auto& [key, used] : used_) {
+    place_in_used_.clear();
+    place_in_grads_.clear();
+    std::erase_if(used_, [](const Used& used) { return used.tensor.expired(); });
+    for (Used& used : used_) {
         const auto tensor = used.tensor.lock();
         used.held = tensor->value;
         assigned_ = assigned_ || used.value != used.held.state() || used.requires_grad != tensor->requires_grad;
     }
-    std::erase_if(grads_, [](const auto& one) { return one.second.leaf.expired(); });
-    for (auto& [key, grad] : grads_)
+    std::erase_if(grads_, [](const Grad& grad) { return grad.leaf.expired(); });
+    for (Grad& grad : grads_)
         if (grad.written) grad.after = grad.leaf.lock()->grad;
 }
 
 bool StepNotes::inputs_under_other_names(std::uint64_t recorder, const std::vector<Tensor>& inputs) const {
-    return std::ranges::any_of(used_, [&](const auto& one) {
-        const auto tensor = one.second.tensor.lock();
+    return std::ranges::any_of(used_, [&](const Used& used) {
+        const auto tensor = used.tensor.lock();
         if (!tensor || !tensor->value.computed() || tensor->value.recorder() == recorder) return false;
         const auto is = [&](const Tensor& input) { return input.state()->value.state() == tensor->value.state(); };
         const auto shares = [&](const Tensor& input) { return input.state()->value.view().buffer == tensor->value.view().buffer; };
@@ -69,9 +78,9 @@ bool StepNotes::inputs_under_other_names(std::uint64_t recorder, const std::vect
 }
 
 bool StepNotes::leaves_graph() const {
-    return std::ranges::any_of(grads_, [](const auto& one) {
-        const auto leaf = one.second.leaf.lock();
-        return leaf && one.second.written && leaf->grad.defined() && !leaf->grad.is_leaf();
+    return std::ranges::any_of(grads_, [](const Grad& grad) {
+        const auto leaf = grad.leaf.lock();
+        return leaf && grad.written && leaf->grad.defined() && !leaf->grad.is_leaf();
     });
 }
 
@@ -85,12 +94,11 @@ bool StepNotes::holds() const {
         if (!leaf || !grad.read) return true;
         return grad.had ? leaf->grad.defined() && leaf->grad.state() == grad.before.lock() : !leaf->grad.defined();
     };
-    return std::ranges::all_of(used_, same, [](const auto& one) -> const Used& { return one.second; }) &&
-           std::ranges::all_of(grads_, same_grad, [](const auto& one) -> const Grad& { return one.second; });
+    return std::ranges::all_of(used_, same) && std::ranges::all_of(grads_, same_grad);
 }
 
 void StepNotes::restore() const {
-    for (const auto& [key, grad] : grads_) {
+    for (const Grad& grad : grads_) {
         if (!grad.written) continue;
         const auto leaf = grad.leaf.lock();
         if (leaf && leaf->grad.state() != grad.after.state()) leaf->grad = grad.after;

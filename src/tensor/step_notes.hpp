@@ -57,8 +57,10 @@ class StepNotes {
     Grad& grad_of(const std::shared_ptr<TensorState>& leaf);
 
     bool assigned_ = false;  // by the step itself
-    std::unordered_map<const TensorState*, Used> used_;
-    std::unordered_map<const TensorState*, Grad> grads_;
+    // Lists, since each replay goes through them; while the step runs, with the place of each tensor in them.
+    std::vector<Used> used_;
+    std::vector<Grad> grads_;
+    std::unordered_map<const TensorState*, std::size_t> place_in_used_, place_in_grads_;
 };
 
 }  // namespace declivity::detail
