@@ -98,6 +98,9 @@ class DECLIVITY_API Tensor {
     [[nodiscard]] bool is_leaf() const;
     /// The gradient that backward() left, or an undefined tensor.
     [[nodiscard]] Tensor grad() const;
+    /// Replaces it. A gradient with a graph (GradOptions::create_graph) that leads to this tensor holds it, and is held by it: neither ends before
+    /// zero_grad() or another gradient. Better keep such a gradient in a variable.
+    /// @throws ShapeError, TypeError or DeviceError for a gradient unlike the tensor
     void set_grad(const Tensor& gradient);
     /// Forgets the gradient.
     void zero_grad();
