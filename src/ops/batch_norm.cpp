@@ -238,14 +238,27 @@ using FoldedBeside = std::array<View, 3>;
 
 std::array<std::uint64_t, 3> versions_of(const FoldedBeside& operands) { return {operands[0].buffer.version(), operands[1].buffer.version(), operands[2].buffer.version()}; }
 
-/// A fold, and what it was made from.
+/// A fold, and what it was made from. It is kept with memory, so it holds none: two tensors may each be the variance of the other's fold.
 struct KeptFold {
+    struct From {
+        std::weak_ptr<detail::Block> memory;
+        std::int64_t offset;
+        Shape shape;
+        DType dtype;
+    };
     BatchNormFold fold;
-    FoldedBeside from;
+    std::array<From, 3> from;
     std::array<std::uint64_t, 3> versions;
 
+    KeptFold(BatchNormFold made, const FoldedBeside& operands, const std::array<std::uint64_t, 3>& at) : fold(std::move(made)), versions(at) {
+        std::ranges::transform(operands, from.begin(), [](const View& view) { return From{view.buffer.weak(), view.offset, view.shape, view.dtype}; });
+    }
     [[nodiscard]] bool serves(const FoldedBeside& operands) const {
-        return versions == versions_of(operands) && std::ranges::equal(from, operands, [](const View& a, const View& b) { return a.buffer == b.buffer && a.offset == b.offset && a.shape == b.shape && a.dtype == b.dtype; });
+        const auto same = [](const From& one, const View& view) {
+            const auto memory = view.buffer.weak();
+            return !one.memory.owner_before(memory) && !memory.owner_before(one.memory) && one.offset == view.offset && one.shape == view.shape && one.dtype == view.dtype;
+        };
+        return versions == versions_of(operands) && std::ranges::equal(from, operands, same);
     }
 };
 
@@ -276,9 +289,7 @@ BatchNormFold batch_norm_fold(const View& mean, const View& variance, const View
     const std::uint64_t version = variance.buffer.version();
     const auto versions = versions_of(operands);
     const BatchNormFold made = make_fold(mean, variance, weight, bias, epsilon);
-    // Memory does not keep itself alive.
-    if (std::ranges::find(operands, variance.buffer, &View::buffer) == operands.end())
-        variance.buffer.keep(name, std::make_shared<const KeptFold>(KeptFold{made, operands, versions}), version);
+    variance.buffer.keep(name, std::make_shared<const KeptFold>(made, operands, versions), version);
     return made;
 }
 

@@ -286,7 +286,8 @@ std::string structure_of(const Steps& steps, const Plan& plan) {
     key += static_cast<char>('0' + plan.sizes.rank());
     for (const Operand& operand : plan.operands) {
         if (operand.stores >= 0) key += {'e', static_cast<char>('0' + operand.stores)};
-        key += operand.is_out ? 'o' : static_cast<char>(operand.step());
+        if (operand.is_out) key += 'o';
+        key += static_cast<char>(operand.step());
         key += static_cast<char>('0' + static_cast<int>(operand.view.dtype));
     }
     for (std::size_t at = 0; at < steps.nodes.size(); ++at) {

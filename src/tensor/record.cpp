@@ -119,6 +119,7 @@ struct Recorded::State {
         std::vector<std::size_t> from_input(out.size(), kNone);
         if (Recorder::here() == &recorder) look_at(out, fixed, buffers, recorder, from_input);
         if (Recorder::here() == &recorder && written_down->leaves_graph()) recorder.refuse("a gradient that requires a gradient");
+        if (Recorder::here() == &recorder && written_down->leaves_gradient_in(buffers)) recorder.refuse("a gradient that lies in the memory of an input (clone() it)");
         // In the order in which a plain call's would be asked for: in f16 it matters what is rounded on the way.
         if (Recorder::here() == &recorder)
             for (const Tensor& result : out)

@@ -77,6 +77,13 @@ bool StepNotes::inputs_under_other_names(std::uint64_t recorder, const std::vect
     });
 }
 
+bool StepNotes::leaves_gradient_in(const std::vector<Buffer>& inputs) const {
+    return std::ranges::any_of(grads_, [&](const Grad& grad) {
+        const auto leaf = grad.leaf.lock();
+        return leaf && grad.written && leaf->grad.defined() && leaf->grad.value().computed() && std::ranges::find(inputs, leaf->grad.value().view().buffer) != inputs.end();
+    });
+}
+
 bool StepNotes::leaves_graph() const {
     return std::ranges::any_of(grads_, [](const Grad& grad) {
         const auto leaf = grad.leaf.lock();

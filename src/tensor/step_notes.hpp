@@ -32,6 +32,8 @@ class StepNotes {
     [[nodiscard]] bool assigned() const noexcept { return assigned_; }
     /// Whether a tensor from before the step, not given to it as an input, lies in the memory of an input.
     [[nodiscard]] bool inputs_under_other_names(std::uint64_t recorder, const std::vector<Tensor>& inputs) const;
+    /// Whether the step leaves a gradient that lies in memory of these: a leaf would go on having that of the first call.
+    [[nodiscard]] bool leaves_gradient_in(const std::vector<Buffer>& inputs) const;
     /// Whether the step leaves a gradient with a graph.
     [[nodiscard]] bool leaves_graph() const;
     /// Whether all is as it was before the step, as far as the step could tell.

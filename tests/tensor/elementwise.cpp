@@ -202,3 +202,26 @@ TEST_CASE("elementwise: undefined tensors and integers by fractions are refused"
     CHECK_THROWS_AS(a + whole, TypeError);
     CHECK_THROWS_AS(leaf.set_requires_grad(), TypeError);
 }
+
+TEST_CASE("elementwise: written in place, one element first, or many, or every other, with one device's kernels") {
+    const std::vector<Shape> shapes{{}, {1}, {1, 1}, {4}, {3, 5}, {2, 1, 7}};
+    for (std::size_t first = 0; first < shapes.size(); ++first) {
+        const Device device = fresh_device();  // with kernels of its own
+        for (std::size_t i = 0; i < shapes.size(); ++i) {
+            const Shape& shape = shapes[(first + i) % shapes.size()];
+            CAPTURE(shape.str());
+            Tensor x = random_tensor(shape, 1).to(device), all = random_tensor({2 * shape.numel()}, 2).to(device);
+            Tensor spread = slice(all, 0, 0, 2 * shape.numel(), 2);
+            std::vector<double> wanted = values(x), among = values(all);
+            const Tensor y = random_tensor(shape, 3).to(device);
+            const std::vector<double> other = values(y);
+            x.mul_(2);
+            x.add_(y);
+            spread.mul_(0.5);
+            for (std::size_t at = 0; at < wanted.size(); ++at) wanted[at] = wanted[at] * 2 + other[at];
+            for (std::size_t at = 0; at < among.size(); at += 2) among[at] *= 0.5;
+            CHECK(difference(x, wanted, tolerance(DType::f32, 4)) == "");
+            CHECK(difference(all, among, tolerance(DType::f32, 1)) == "");
+        }
+    }
+}

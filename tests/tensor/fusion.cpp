@@ -230,6 +230,23 @@ TEST_CASE("fusion: batch normalisation at inference becomes the scale and shift 
             CHECK(difference(batch_norm(part, {}, {}, mean_part, variance_part, {.training = false}), values(wanted), tolerance(DType::f32, 10)) == "");
         }
     }
+    {
+        // What is kept with memory holds no other: each of two is the variance once, and the mean.
+        const NoGrad no_grad;
+        const Device device = default_device();
+        device.synchronize();
+        const auto before = device.memory().in_use;
+        {
+            const Tensor in = random_tensor({2, 3}, 1), a = random_tensor({3}, 2, DType::f32, 0.5, 2), b = random_tensor({3}, 3, DType::f32, 0.5, 2);
+            for (int round = 0; round < 2; ++round) {
+                const auto wanted = [&](const Tensor& m, const Tensor& v) { return values((in - m) / sqrt(v + 1e-5)); };
+                CHECK(difference(batch_norm(in, {}, {}, a, b, {.training = false}), wanted(a, b), tolerance(DType::f32, 10)) == "");
+                CHECK(difference(batch_norm(in, {}, {}, b, a, {.training = false}), wanted(b, a), tolerance(DType::f32, 10)) == "");
+                CHECK(difference(batch_norm(in, {}, {}, a, a, {.training = false}), wanted(a, a), tolerance(DType::f32, 10)) == "");
+            }
+        }
+        CHECK(device.memory().in_use == before);
+    }
     // Where a gradient is wanted nothing is folded, and the gradient is that of each function by itself.
     weight.set_requires_grad();
     CHECK(difference(net(), by_hand(), tolerance(DType::f32, 60)) == "");

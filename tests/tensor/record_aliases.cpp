@@ -3,6 +3,7 @@
 // Recorded steps whose inputs, results and tensors are one another.
 #include <declivity/tensor/record.hpp>
 
+#include <functional>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -207,6 +208,30 @@ TEST_CASE("a gradient with a graph is refused") {
     auto step = record([&] { x.set_grad(grad({sum(x * x * x)}, {x}, {.create_graph = true})[0]); });
     CHECK_THROWS_AS(step(), Unsupported);
     x.zero_grad();  // which x held, and which held x
+}
+
+TEST_CASE("a gradient in the memory of an input is refused, or run") {
+    Tensor w = zeros({8, 8});
+    w.set_requires_grad();
+    const std::vector<std::function<Tensor(const Tensor&)>> same_memory{[](const Tensor& x) { return x; }, [](const Tensor& x) { return x.detach(); },
+                                                                        [](const Tensor& x) { return reshape(reshape(x, {64}), {8, 8}); }};
+    for (const auto& gradient : same_memory) {
+        auto failing = record([&](const Tensor& x) { return w.set_grad(gradient(x)), x * 2.0; });
+        CHECK_THROWS_AS((void)failing(T(1)), Unsupported);
+        auto running = record([&](const Tensor& x) { return w.set_grad(gradient(x)), x * 2.0; }, {.when_refused = WhenRefused::run});
+        for (int i = 0; i < 3; ++i) {
+            const Tensor x = T(i);
+            CHECK(vec(running(x)) == vec(x * 2.0));
+            CHECK(vec(w.grad()) == vec(x));
+        }
+    }
+    auto copied = record([&](const Tensor& x) { return w.set_grad(x.clone()), x * 2.0; });
+    for (int i = 0; i < 3; ++i) {
+        const Tensor x = T(i);
+        (void)copied(x);
+        CHECK(vec(w.grad()) == vec(x));
+    }
+    CHECK(copied.replayed() == 2);
 }
 
 TEST_CASE("a step may ask after its own recording") {

@@ -35,7 +35,8 @@ struct RecordOptions {
 ///
 /// The first call runs the function. Calls with inputs of the same shapes and types enqueue its commands again: kernels read the new inputs, and
 /// write what the first call wrote, so the results are the same tensors each time, with other elements. Random numbers go on as they would in plain
-/// calls, and the elements are those of plain calls to the bit. The function itself is not called: what it does beside launching
+/// calls, and the elements are those of plain calls to the bit (for inputs that lie dense; of others, such as transposed ones, those of a call with their
+/// clone()). The function itself is not called: what it does beside launching
 /// (a counter, a print) happens once.
 ///
 /// A step works on tensors that outlive it: parameters, running statistics, an optimizer's moments, whatever is written in place. What a
@@ -47,7 +48,8 @@ struct RecordOptions {
 /// device had run out of memory and the recording had given up its own.
 ///
 /// What cannot be recorded: to read elements (item, to_vector, print), to make tensors of host data, to take tensors to another device,
-/// results, inputs and gradients that require a gradient, hooks of tensors, which a replay would not call.
+/// results, inputs and gradients that require a gradient, results and gradients that lie in the memory of an input, hooks of tensors, which a replay
+/// would not call.
 ///
 /// Movable; calls of one object from several threads wait for each other.
 class DECLIVITY_API Recorded {
