@@ -1,8 +1,10 @@
 #include "elementwise_plan.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <mutex>
 #include <string_view>
 #include <unordered_map>
@@ -170,20 +172,29 @@ void log_kernel(const KernelSpec& spec, const Plan& plan) {
 
 Kernel kernel_of_structure(const std::string& structure, const Plan& plan, const Device& device, const std::function<KernelSpec()>& specification) {
     declivity::detail::refuse_after_fork("an elementwise kernel");
+    struct Made {
+        Kernel kernel;
+        std::size_t text;  // a hash of what it was compiled with
+    };
     static auto* mutex = new std::mutex;
-    static auto* kernels = new std::unordered_map<std::string, Kernel>;
+    static auto* kernels = new std::unordered_map<std::string, Made>;
+    const auto text_of = [](const KernelSpec& spec) { return std::hash<std::string>()(spec.defines.text()); };
     const auto* address = &device.state();
     std::string key(reinterpret_cast<const char*>(&address), sizeof address);
     key += structure;
     {
         const std::scoped_lock lock(*mutex);
-        if (const auto found = kernels->find(key); found != kernels->end()) return found->second;
+        if (const auto found = kernels->find(key); found != kernels->end()) {
+            // In builds for work on the library: a structure must say all that the text depends on.
+            assert(text_of(specification()) == found->second.text);
+            return found->second.kernel;
+        }
     }
     const KernelSpec spec = specification();
     log_kernel(spec, plan);
     Kernel kernel(device, spec);
     const std::scoped_lock lock(*mutex);
-    return kernels->emplace(std::move(key), std::move(kernel)).first->second;
+    return kernels->emplace(std::move(key), Made{std::move(kernel), text_of(spec)}).first->second.kernel;
 }
 
 }  // namespace declivity::ops
