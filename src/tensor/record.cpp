@@ -117,13 +117,17 @@ struct Recorded::State {
             if (x.requires_grad()) recorder.refuse("an input that requires a gradient");
         std::vector<Tensor> out = step(fixed);
         std::vector<std::size_t> from_input(out.size(), kNone);
-        if (Recorder::here() == &recorder) look_at(out, fixed, buffers, recorder, from_input);
-        if (Recorder::here() == &recorder && written_down->leaves_graph()) recorder.refuse("a gradient that requires a gradient");
-        if (Recorder::here() == &recorder && written_down->leaves_gradient_in(buffers)) recorder.refuse("a gradient that lies in the memory of an input (clone() it)");
-        // In the order in which a plain call's would be asked for: in f16 it matters what is rounded on the way.
-        if (Recorder::here() == &recorder)
+        for (std::size_t i = 0; i < out.size(); ++i)
+            if (const auto same = std::ranges::find(fixed, out[i].state(), &Tensor::state); out[i].defined() && same != fixed.end())
+                from_input[i] = static_cast<std::size_t>(same - fixed.begin());
+        if (Recorder::here() == &recorder) {  // nothing was refused within the step
+            if (const auto why = unfit(out, from_input, buffers, *written_down); !why.empty()) recorder.refuse(why);
+        }
+        if (Recorder::here() == &recorder) {
+            // In the order in which a plain call's would be asked for: in f16 it matters what is rounded on the way.
             for (const Tensor& result : out)
                 if (result.defined()) (void)result.value().view();
+        }
         const bool ambiguous = written_down->inputs_under_other_names(number, fixed);
         const Recording made = recorder.finish();
         for (std::size_t i = 0; i < given.size(); ++i)
@@ -163,15 +167,17 @@ struct Recorded::State {
         return out;
     }
 
-    static void look_at(const std::vector<Tensor>& out, const std::vector<Tensor>& fixed, const std::vector<Buffer>& buffers, Recorder& recorder, std::vector<std::size_t>& from_input) {
+    /// Why what a step gives or leaves cannot be given again by a replay; empty when it can.
+    static std::string unfit(const std::vector<Tensor>& out, const std::vector<std::size_t>& from_input, const std::vector<Buffer>& buffers, const detail::StepNotes& notes) {
         for (std::size_t i = 0; i < out.size(); ++i) {
             if (!out[i].defined()) continue;
-            if (out[i].requires_grad() && !out[i].is_leaf()) recorder.refuse("a result that requires a gradient (call backward within the step, or detach() it)");
-            const auto same = std::ranges::find(fixed, out[i].state(), &Tensor::state);
-            if (same != fixed.end()) from_input[i] = static_cast<std::size_t>(same - fixed.begin());
-            else if (out[i].value().computed() && std::ranges::find(buffers, out[i].value().view().buffer) != buffers.end()) recorder.refuse("a result that lies in the memory of an input (clone() it)");
-            if (Recorder::here() != &recorder) return;
+            if (out[i].requires_grad() && !out[i].is_leaf()) return "a result that requires a gradient (call backward within the step, or detach() it)";
+            if (from_input[i] == kNone && out[i].value().computed() && std::ranges::find(buffers, out[i].value().view().buffer) != buffers.end())
+                return "a result that lies in the memory of an input (clone() it)";
         }
+        if (notes.leaves_graph()) return "a gradient that requires a gradient";
+        if (notes.leaves_gradient_in(buffers)) return "a gradient that lies in the memory of an input (clone() it)";
+        return {};
     }
 
     /// What a step wrote to an input in place, when that was not the memory that it was given.

@@ -234,6 +234,15 @@ TEST_CASE("a gradient in the memory of an input is refused, or run") {
     CHECK(copied.replayed() == 2);
 }
 
+TEST_CASE("a refused step passes its input on, however that lies") {
+    auto step = record([](const Tensor& x) { return (void)x.to_vector<float>(), x; }, {.when_refused = WhenRefused::run});
+    const Tensor x = transpose(T(1), 0, 1);
+    Tensor y = step(x);
+    CHECK(!step.refused().empty());
+    y.mul_(2);
+    CHECK(vec(x) == vec(transpose(T(1), 0, 1) * 2.0));
+}
+
 TEST_CASE("a step may ask after its own recording") {
     Recorded* self = nullptr;
     auto step = record([&](const std::vector<Tensor>& in) { return (void)self->replayed(), std::vector{in[0] + 1.0}; });
