@@ -2,6 +2,11 @@
 //
 // Elementwise functions broadcast as NumPy does. Every function checks shapes, types and devices at once and throws
 // ShapeError, TypeError, DeviceError or ValueError with its own name in front. All but convolution and pooling take f16 and bf16: in f32 arithmetic.
+//
+// Every function of floating numbers is differentiable once. To any order (GradOptions::create_graph): +, -, *, what has a number as one operand (but not
+// p / x and pow), neg, matmul, linear, all shape functions, sum, mean, global_avg_pool2d, dropout, and Tensor::clone() and to(). Gradients of others have
+// no gradient. None flows to integers, bools, labels and running statistics, from comparisons and argmax, and through writes in place, which
+// are refused where one would be lost.
 #pragma once
 
 #include <cstdint>
