@@ -46,7 +46,7 @@ TEST_CASE("threads that add to one leaf") {
 
 TEST_CASE("threads that come to leaves without a gradient at once") {
     std::vector<Tensor> leaves, filters;
-    for (int i = 0; i < rounds(300); ++i) leaves.push_back(ones({1 + i % 7}).set_requires_grad());
+    for (int i = 0; i < rounds(1500); ++i) leaves.push_back(ones({1 + i % 7}).set_requires_grad());
     for (int i = 0; i < rounds(40); ++i) filters.push_back(ones({3, 2, 3, 3}).set_requires_grad());
     const Tensor x = ones({2, 2, 5, 5});
     for (const std::string& fault : in_threads(kThreads, [&](int number) -> std::string {
