@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <unordered_map>
 
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/process.hpp>
 #include <declivity/runtime/recording.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/creation.hpp>
@@ -60,14 +62,15 @@ TensorState::~TensorState() {
     if (node) release_flat([this](auto& list) { list.push_back(std::move(node)); });
 }
 
-std::mutex& grad_mutex(const TensorState& tensor) {
+std::unique_lock<std::mutex> lock_grad(const TensorState& tensor) {
+    refuse_after_fork("a gradient");
     // One for each tensor would make all of them larger. A mutex has no destructor to come too early.
     static constinit std::array<std::mutex, 64> mutexes{};
-    return mutexes[std::hash<const void*>()(&tensor) / alignof(std::max_align_t) % mutexes.size()];
+    return std::unique_lock(mutexes[std::hash<const void*>()(&tensor) / alignof(std::max_align_t) % mutexes.size()]);
 }
 
 void exchange_grad(TensorState& tensor, Tensor gradient) {
-    const std::scoped_lock lock(grad_mutex(tensor));
+    const auto lock = lock_grad(tensor);
     std::swap(tensor.grad, gradient);  // the one before ends behind the lock
 }
 
@@ -445,7 +448,7 @@ class Backward {
         while (true) {  // other threads may come here for the same leaf
             Tensor present, sum;
             {
-                const std::scoped_lock lock(grad_mutex(leaf));
+                const auto lock = lock_grad(leaf);
                 present = leaf.grad;
             }
             // All that may run a user's code (what waits, what ends) does so outside of the lock.
@@ -457,7 +460,7 @@ class Backward {
                 (void)present.view();
                 (void)gradient.view();
             }
-            const std::scoped_lock lock(grad_mutex(leaf));
+            const auto lock = lock_grad(leaf);
             if (leaf.grad.state() != present.state()) continue;
             if (!present.defined()) leaf.grad = std::move(gradient);
             else if (graph) std::swap(leaf.grad, sum);

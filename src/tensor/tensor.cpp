@@ -155,7 +155,7 @@ bool Tensor::is_leaf() const { return checked_state(state_, "is_leaf").node == n
 Tensor Tensor::grad() const {
     const auto& state = checked_state(state_, "grad");
     if (auto* const notes = detail::StepNotes::here()) notes->reads_grad(state_);
-    const std::scoped_lock lock(detail::grad_mutex(state));
+    const auto lock = detail::lock_grad(state);
     return state.grad;
 }
 

@@ -26,7 +26,7 @@ using Hooks = std::vector<std::pair<int, Hook>>;
 struct TensorState {
     ops::Value value;
     bool requires_grad = false;      // leaves only
-    Tensor grad = {};                // guarded by grad_mutex()
+    Tensor grad = {};                // guarded by lock_grad()
     Hooks hooks = {};                // of a leaf; other tensors' stand in their node
     std::shared_ptr<GradNode> node = {};  // what made it
     std::size_t output = 0;          // which result of the node it is
@@ -35,7 +35,8 @@ struct TensorState {
 };
 
 /// Guards a tensor's `grad`, which several threads may add to. Nothing that calls a user's code, as destructors of rules do, may run under it.
-std::mutex& grad_mutex(const TensorState& tensor);
+/// @throws DeviceError in a child that fork() made, where it may be held by a thread that does not exist
+std::unique_lock<std::mutex> lock_grad(const TensorState& tensor);
 /// Gives the tensor another gradient and lets go of the one before.
 void exchange_grad(TensorState& tensor, Tensor gradient);
 
