@@ -33,7 +33,7 @@ using StateDict = std::vector<NamedTensor>;
 ///
 /// Modules can be moved, not copied; a tensor handed out earlier stays the module's own. Children live on the heap, so that references to them, as in
 /// the example, are right after a move as well. What refers to the module itself is not: a lambda that captures `this`, a pointer to a member. Such a
-/// module is built where it stays, as a child by emplace(). One that was moved from can be destroyed or assigned to; else it throws ValueError.
+/// module is built where it stays, as a child by emplace(). One that was moved from can be destroyed or assigned to; anything else throws ValueError.
 class DECLIVITY_API Module {
   public:
     Module() = default;
