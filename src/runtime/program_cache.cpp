@@ -66,7 +66,7 @@ bool has_declarations_in_front(const DeviceState& device) {
     const cl::Program program(device.context, kernel_source("builtins_probe.cl"));
     try {
         build(program, device, "");
-        return true;
+        return cl::Kernel(program, "builtins_probe").getInfo<CL_KERNEL_NUM_ARGS>() == 1;
     } catch (const cl::Error& error) {
         if (passes(error.err())) throw;
         return false;
