@@ -18,6 +18,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "runtime/environment.hpp"
+
 namespace declivity::ops {
 namespace {
 
@@ -254,8 +256,7 @@ void merge_tuning(const std::vector<std::filesystem::path>& sources, const std::
 }
 
 bool tunes_on_use() {
-    const char* wanted = std::getenv("DECLIVITY_TUNE");
-    return wanted != nullptr && std::string_view(wanted) == "1";
+    return declivity::detail::environment_switch("DECLIVITY_TUNE", false);
 }
 
 TuningEntry measure(const View& out, std::span<const Trial> trials) {

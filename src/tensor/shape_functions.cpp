@@ -61,7 +61,12 @@ Tensor flatten(const Tensor& x, std::int64_t first) {
 Tensor permute(const Tensor& x, const Dims& order) {
     detail::require_defined("permute", x);
     Dims axes = order;
-    for (int i = 0; i < axes.rank(); ++i) axes[i] = normalize_axis("permute", order[i], x.rank());
+    bool once = order.rank() == x.rank();
+    for (int i = 0; i < axes.rank(); ++i) {
+        axes[i] = normalize_axis("permute", order[i], x.rank());
+        once = once && std::find(axes.begin(), axes.begin() + i, axes[i]) == axes.begin() + i;
+    }
+    if (!once) throw ShapeError(fmt::format("permute: wants each axis of {} once, got {}", x.shape().str(), order.str()));
     const ops::View result = ops::permuted(x.view(), axes);
     Dims inverse = axes;
     for (int i = 0; i < axes.rank(); ++i) inverse[static_cast<int>(axes[i])] = i;
@@ -148,7 +153,7 @@ Tensor pad(const Tensor& x, const Dims& before, const Dims& after, double value)
     Shape shape = x.shape();
     for (int axis = 0; axis < x.rank(); ++axis) shape[axis] += before[axis] + after[axis];
     const ops::View result = ops::View::make(x.device(), x.dtype(), shape);
-    ops::fill(result, value);
+    ops::fill(result, value, "pad");
     ops::View inner = result;
     for (int axis = 0; axis < x.rank(); ++axis) inner = ops::sliced(inner, axis, before[axis], x.shape()[axis]);
     ops::copy(x.view(), inner);

@@ -15,8 +15,8 @@ struct TensorOptions {
 };
 
 DECLIVITY_API Tensor full(const Shape& shape, double value, const TensorOptions& options = {});
-inline Tensor zeros(const Shape& shape, const TensorOptions& options = {}) { return full(shape, 0, options); }
-inline Tensor ones(const Shape& shape, const TensorOptions& options = {}) { return full(shape, 1, options); }
+DECLIVITY_API Tensor zeros(const Shape& shape, const TensorOptions& options = {});
+DECLIVITY_API Tensor ones(const Shape& shape, const TensorOptions& options = {});
 DECLIVITY_API Tensor zeros_like(const Tensor& like);
 DECLIVITY_API Tensor ones_like(const Tensor& like);
 /// start, start + step, ... before `end`.

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,27 +22,29 @@ using ops::Function;
 
 /// Any function of the table, with its inputs and parameters. How the functions below are made, and how to reach a
 /// new row of the table.
-DECLIVITY_API Tensor elementwise(Function function, const std::vector<Tensor>& inputs, const std::vector<double>& parameters = {});
+/// @param called what errors call it, where that is not the name in the table
+DECLIVITY_API Tensor elementwise(Function function, const std::vector<Tensor>& inputs, const std::vector<double>& parameters = {}, std::string_view called = {});
 
-inline Tensor operator+(Tensor a, Tensor b) { return elementwise(Function::add, {std::move(a), std::move(b)}); }
-inline Tensor operator-(Tensor a, Tensor b) { return elementwise(Function::sub, {std::move(a), std::move(b)}); }
-inline Tensor operator*(Tensor a, Tensor b) { return elementwise(Function::mul, {std::move(a), std::move(b)}); }
-inline Tensor operator/(Tensor a, Tensor b) { return elementwise(Function::div, {std::move(a), std::move(b)}); }
-inline Tensor operator+(Tensor x, double p) { return elementwise(Function::add_scalar, {std::move(x)}, {p}); }
-inline Tensor operator+(double p, Tensor x) { return elementwise(Function::add_scalar, {std::move(x)}, {p}); }
-inline Tensor operator-(Tensor x, double p) { return elementwise(Function::add_scalar, {std::move(x)}, {-p}); }
-inline Tensor operator*(Tensor x, double p) { return elementwise(Function::mul_scalar, {std::move(x)}, {p}); }
-inline Tensor operator*(double p, Tensor x) { return elementwise(Function::mul_scalar, {std::move(x)}, {p}); }
-inline Tensor operator/(Tensor x, double p) { return elementwise(Function::mul_scalar, {std::move(x)}, {1.0 / p}); }
-inline Tensor operator-(Tensor x) { return elementwise(Function::neg, {std::move(x)}); }
-inline Tensor operator-(double p, Tensor x) { return -std::move(x) + p; }
-inline Tensor operator/(double p, Tensor x) { return elementwise(Function::reciprocal, {std::move(x)}) * p; }
+inline Tensor operator+(Tensor a, Tensor b) { return elementwise(Function::add, {std::move(a), std::move(b)}, {}, "operator+"); }
+inline Tensor operator-(Tensor a, Tensor b) { return elementwise(Function::sub, {std::move(a), std::move(b)}, {}, "operator-"); }
+inline Tensor operator*(Tensor a, Tensor b) { return elementwise(Function::mul, {std::move(a), std::move(b)}, {}, "operator*"); }
+inline Tensor operator/(Tensor a, Tensor b) { return elementwise(Function::div, {std::move(a), std::move(b)}, {}, "operator/"); }
+inline Tensor operator+(Tensor x, double p) { return elementwise(Function::add_scalar, {std::move(x)}, {p}, "operator+"); }
+inline Tensor operator+(double p, Tensor x) { return elementwise(Function::add_scalar, {std::move(x)}, {p}, "operator+"); }
+inline Tensor operator-(Tensor x, double p) { return elementwise(Function::add_scalar, {std::move(x)}, {-p}, "operator-"); }
+inline Tensor operator*(Tensor x, double p) { return elementwise(Function::mul_scalar, {std::move(x)}, {p}, "operator*"); }
+inline Tensor operator*(double p, Tensor x) { return elementwise(Function::mul_scalar, {std::move(x)}, {p}, "operator*"); }
+/// x times 1 / p; of integers only where 1 / p is whole. @throws TypeError otherwise
+DECLIVITY_API Tensor operator/(Tensor x, double p);
+inline Tensor operator-(Tensor x) { return elementwise(Function::neg, {std::move(x)}, {}, "operator-"); }
+inline Tensor operator-(double p, Tensor x) { return elementwise(Function::add_scalar, {-std::move(x)}, {p}, "operator-"); }
+inline Tensor operator/(double p, Tensor x) { return elementwise(Function::mul_scalar, {elementwise(Function::reciprocal, {std::move(x)}, {}, "operator/")}, {p}, "operator/"); }
 
 inline Tensor pow(Tensor a, Tensor b) { return elementwise(Function::pow, {std::move(a), std::move(b)}); }
-inline Tensor pow(Tensor x, double exponent) { return elementwise(Function::pow_scalar, {std::move(x)}, {exponent}); }
+inline Tensor pow(Tensor x, double exponent) { return elementwise(Function::pow_scalar, {std::move(x)}, {exponent}, "pow"); }
 /// NaN wins; where both are equal, each gets half the gradient.
-inline Tensor minimum(Tensor a, Tensor b) { return elementwise(Function::min, {std::move(a), std::move(b)}); }
-inline Tensor maximum(Tensor a, Tensor b) { return elementwise(Function::max, {std::move(a), std::move(b)}); }
+inline Tensor minimum(Tensor a, Tensor b) { return elementwise(Function::min, {std::move(a), std::move(b)}, {}, "minimum"); }
+inline Tensor maximum(Tensor a, Tensor b) { return elementwise(Function::max, {std::move(a), std::move(b)}, {}, "maximum"); }
 inline Tensor neg(Tensor x) { return elementwise(Function::neg, {std::move(x)}); }
 inline Tensor abs(Tensor x) { return elementwise(Function::abs, {std::move(x)}); }
 inline Tensor square(Tensor x) { return elementwise(Function::square, {std::move(x)}); }
