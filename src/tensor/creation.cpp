@@ -86,6 +86,14 @@ Tensor normal(const Shape& shape, double mean, double deviation, const TensorOpt
     return random("normal", shape, options, [&](DType dtype, const ops::RandomCall& call) { return ops::random_normal(dtype, shape, mean, deviation, call); });
 }
 
+Tensor rand(const Shape& shape, const TensorOptions& options) {
+    return random("rand", shape, options, [&](DType dtype, const ops::RandomCall& call) { return ops::random_uniform(dtype, shape, 0, 1, call); });
+}
+
+Tensor randn(const Shape& shape, const TensorOptions& options) {
+    return random("randn", shape, options, [&](DType dtype, const ops::RandomCall& call) { return ops::random_normal(dtype, shape, 0, 1, call); });
+}
+
 Tensor bernoulli(const Shape& shape, double probability, const TensorOptions& options) {
     if (!(probability >= 0 && probability <= 1)) throw ValueError(fmt::format("bernoulli: wants a probability in [0, 1], got {}", probability));
     return random("bernoulli", shape, options, [&](DType dtype, const ops::RandomCall& call) { return ops::random_bernoulli(dtype, shape, probability, call); });

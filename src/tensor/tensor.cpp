@@ -41,7 +41,12 @@ ops::View writable(const Tensor& tensor, std::string_view function) {
     if (grad_enabled() && tensor.requires_grad())
         throw ValueError(fmt::format("{}: wants a tensor whose gradient is not being recorded, got one of shape {} that requires a "
                                      "gradient; write under NoGrad, or to a detach()ed clone", function, tensor.shape().str()));
-    return tensor.view();
+    const ops::View& view = tensor.view();
+    for (int axis = 0; axis < view.rank(); ++axis)
+        if (view.shape[axis] > 1 && view.strides[axis] == 0)
+            throw ShapeError(fmt::format("{}: wants a tensor each of whose elements lies in one place, got shape {} with strides {} (write to a clone() of an "
+                                         "expanded tensor)", function, view.shape.str(), view.strides.str()));
+    return view;
 }
 
 /// A write in place is not recorded, so what is written must not want to be.

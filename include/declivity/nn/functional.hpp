@@ -24,6 +24,10 @@ class DECLIVITY_API Lambda : public Module {
     std::string type_name_;
 };
 
+/// Gives x back.
+struct Identity : Lambda {
+    Identity() : Lambda([](const Tensor& x) { return x; }, "Identity") {}
+};
 struct ReLU : Lambda {
     ReLU() : Lambda([](const Tensor& x) { return relu(x); }, "ReLU") {}
 };

@@ -38,6 +38,9 @@ DECLIVITY_API void set_random_state(const Device& device, const RandomState& sta
 DECLIVITY_API Tensor uniform(const Shape& shape, double low = 0, double high = 1, const TensorOptions& options = {});
 /// Normally distributed.
 DECLIVITY_API Tensor normal(const Shape& shape, double mean = 0, double deviation = 1, const TensorOptions& options = {});
+/// uniform in [0, 1), and normal with mean 0 and deviation 1.
+DECLIVITY_API Tensor rand(const Shape& shape, const TensorOptions& options = {});
+DECLIVITY_API Tensor randn(const Shape& shape, const TensorOptions& options = {});
 /// 1 with this probability, otherwise 0.
 DECLIVITY_API Tensor bernoulli(const Shape& shape, double probability, const TensorOptions& options = {});
 

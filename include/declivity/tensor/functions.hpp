@@ -68,6 +68,13 @@ inline Tensor less(Tensor a, Tensor b) { return elementwise(Function::less, {std
 inline Tensor less_equal(Tensor a, Tensor b) { return elementwise(Function::less_equal, {std::move(a), std::move(b)}); }
 inline Tensor greater(Tensor a, Tensor b) { return elementwise(Function::greater, {std::move(a), std::move(b)}); }
 inline Tensor greater_equal(Tensor a, Tensor b) { return elementwise(Function::greater_equal, {std::move(a), std::move(b)}); }
+// The same by their short names.
+inline Tensor eq(Tensor a, Tensor b) { return elementwise(Function::equal, {std::move(a), std::move(b)}, {}, "eq"); }
+inline Tensor ne(Tensor a, Tensor b) { return elementwise(Function::not_equal, {std::move(a), std::move(b)}, {}, "ne"); }
+inline Tensor lt(Tensor a, Tensor b) { return elementwise(Function::less, {std::move(a), std::move(b)}, {}, "lt"); }
+inline Tensor le(Tensor a, Tensor b) { return elementwise(Function::less_equal, {std::move(a), std::move(b)}, {}, "le"); }
+inline Tensor gt(Tensor a, Tensor b) { return elementwise(Function::greater, {std::move(a), std::move(b)}, {}, "gt"); }
+inline Tensor ge(Tensor a, Tensor b) { return elementwise(Function::greater_equal, {std::move(a), std::move(b)}, {}, "ge"); }
 /// Where `condition` (bool) holds the element of a, elsewhere that of b.
 inline Tensor where(Tensor condition, Tensor a, Tensor b) { return elementwise(Function::where, {std::move(condition), std::move(a), std::move(b)}); }
 
@@ -87,6 +94,8 @@ DECLIVITY_API Tensor slice(const Tensor& x, std::int64_t axis, std::int64_t star
 DECLIVITY_API Tensor expand(const Tensor& x, const Shape& shape);
 /// Joins along an existing axis.
 DECLIVITY_API Tensor concat(const std::vector<Tensor>& parts, std::int64_t axis);
+/// The same, by its short name.
+DECLIVITY_API Tensor cat(const std::vector<Tensor>& parts, std::int64_t axis = 0);
 /// Adds `before[i]` and `after[i]` elements of `value` around axis i.
 DECLIVITY_API Tensor pad(const Tensor& x, const Dims& before, const Dims& after, double value = 0);
 

@@ -54,6 +54,9 @@ class DECLIVITY_API Tensor {
 
     [[nodiscard]] bool defined() const noexcept { return state_ != nullptr; }
     [[nodiscard]] const Shape& shape() const;
+    /// The same as shape() and rank().
+    [[nodiscard]] const Shape& sizes() const { return shape_for("sizes"); }
+    [[nodiscard]] int dim() const { return shape_for("dim").rank(); }
     /// Size of one axis; -1 is the last.
     [[nodiscard]] std::int64_t size(std::int64_t axis) const;
     [[nodiscard]] int rank() const { return shape_for("rank").rank(); }
