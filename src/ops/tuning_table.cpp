@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <memory>
@@ -230,11 +229,9 @@ void TuningTable::put(const std::string& key, const TuningEntry& entry) {
 }
 
 std::filesystem::path tuning_file() {
-    if (const char* own = std::getenv("DECLIVITY_TUNING_FILE"); own != nullptr) return own;
-    if (const char* cache = std::getenv("DECLIVITY_CACHE_DIR"); cache != nullptr) return *cache == '\0' ? std::filesystem::path() : std::filesystem::path(cache) / "tuning.json";
-    if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != '\0') return std::filesystem::path(cache) / "declivity" / "tuning.json";
-    if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0') return std::filesystem::path(home) / ".cache" / "declivity" / "tuning.json";
-    return {};
+    if (const auto own = declivity::detail::environment_given("DECLIVITY_TUNING_FILE")) return *own;
+    const std::filesystem::path folder = declivity::detail::cache_folder();
+    return folder.empty() ? folder : folder / "tuning.json";
 }
 
 void merge_tuning(const std::vector<std::filesystem::path>& sources, const std::filesystem::path& target) {

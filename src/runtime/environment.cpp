@@ -2,7 +2,6 @@
 
 #include <charconv>
 #include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <system_error>
 
@@ -18,10 +17,12 @@ namespace {
 
 }  // namespace
 
-std::string_view environment_text(const char* name) {
+std::optional<std::string_view> environment_given(const char* name) {
     const char* text = std::getenv(name);
-    return text == nullptr ? std::string_view() : text;
+    return text == nullptr ? std::nullopt : std::optional<std::string_view>(text);
 }
+
+std::string_view environment_text(const char* name) { return environment_given(name).value_or(std::string_view()); }
 
 bool environment_switch(const char* name, bool otherwise) {
     const std::string_view text = environment_text(name);
@@ -60,6 +61,13 @@ std::string_view environment_folder(const char* name) {
     std::error_code ignored;
     if (!text.empty() && !std::filesystem::is_directory(text, ignored)) refuse(name, "a folder that exists", text);
     return text;
+}
+
+std::filesystem::path cache_folder() {
+    if (const auto own = environment_given("DECLIVITY_CACHE_DIR")) return *own;
+    if (const std::string_view cache = environment_text("XDG_CACHE_HOME"); !cache.empty()) return std::filesystem::path(cache) / "declivity";
+    if (const std::string_view home = environment_text("HOME"); !home.empty()) return std::filesystem::path(home) / ".cache" / "declivity";
+    return {};
 }
 
 }  // namespace declivity::detail

@@ -122,7 +122,7 @@ struct CrossEntropyOptions {
     std::int64_t ignore_label = -100;   ///< rows with this label count for nothing
 };
 /// -log softmax(logits)[label]: logits (N, C), labels (N) of i32 or i64 in [0, C). A label outside of it makes the
-/// loss NaN, which the trainer reports.
+/// loss NaN; the trainer says which it was.
 DECLIVITY_API Tensor cross_entropy(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options = {});
 /// (x - target)^2.
 DECLIVITY_API Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);
