@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 #include <set>
 
 #include <declivity/runtime/error.hpp>
@@ -38,11 +39,44 @@ Tensor Module::operator()(Tensor of) {
     const Scope scope(name_.empty() ? type_name() : name_);
     const Tensor x = std::move(of);  // let go of at the end of this call, not of the caller's expression
     if (!x.defined()) throw ValueError(fmt::format("{}: wants a tensor, got an undefined one", type_name()));
+    if (Recorder::here() != nullptr) guard_call();
     if (!std::atomic_ref(placed_).load(std::memory_order_relaxed)) place();
     Tensor out = forward(x);
     if (Recorder* const recorder = Recorder::here(); recorder != nullptr && observer != nullptr) recorder->refuse("an observer of calls, which a replay would not tell");
     if (observer != nullptr) (*observer)(Scope::path(), *this, x, out);
     return out;
+}
+
+Module::Presence& Module::Presence::operator=(Presence&& other) noexcept {
+    token_.reset();
+    other.token_.reset();
+    return *this;
+}
+
+std::weak_ptr<const void> Module::Presence::watch() const {
+    static std::mutex mutex;  // several threads may record with one module
+    const std::scoped_lock lock(mutex);
+    if (!token_) token_ = std::make_shared<char>();
+    return token_;
+}
+
+/// A call that is recorded depends on the mode, on the children, and on whether somebody looks on.
+void Module::guard_call() const {
+    Recorder::here()->guard([here = presence_.watch(), this, training = training_, children = children_.size()] {
+        return !here.expired() && training_ == training && children_.size() == children && observer == nullptr;
+    });
+}
+
+const std::type_info& Module::replayable() const { return typeid(void); }
+
+std::string Module::not_replayable() const {
+    const auto find = [](const auto& self, const Module& module, const std::string& path) -> std::string {
+        if (module.replayable() != typeid(module)) return path.empty() ? module.type_name() : fmt::format("'{}' ({})", path, module.type_name());
+        for (const auto& [name, child] : module.children_)
+            if (std::string found = self(self, *child, joined(path, name)); !found.empty()) return found;
+        return {};
+    };
+    return find(find, *this, {});
 }
 
 void Module::place() {

@@ -27,6 +27,7 @@ TEST_CASE("BatchNorm1d, 2d and 3d are BatchNorm with the number of axes checked"
                 layer.train(training);
                 plain.train(training);
                 CHECK(layer.type_name() == name);
+                CHECK(layer.not_replayable().empty());
                 CHECK(layer.state_dict().size() == 4);
                 const Tensor x = test::random_tensor(shapes[i], i);
                 if (std::ranges::find(taken, i) != taken.end()) {
@@ -75,6 +76,8 @@ TEST_CASE("short and other names give what the long ones do") {
     CHECK_THROWS_WITH_AS(nn::AdaptiveAvgPool2d(7), "AdaptiveAvgPool2d: wants an output of 1 x 1, got 7 x 7", Unsupported);
     CHECK(test::values(nn::Identity()(image)) == test::values(image));
     CHECK(nn::Identity().type_name() == "Identity");
+    CHECK(nn::Identity().not_replayable().empty());
+    CHECK(nn::AdaptiveAvgPool2d(1).not_replayable().empty());
 }
 
 TEST_CASE("a summary of a network that takes integers") {

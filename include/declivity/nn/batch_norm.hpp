@@ -18,6 +18,7 @@ class DECLIVITY_API BatchNorm : public Module {
   public:
     explicit BatchNorm(std::int64_t channels, const BatchNormOptions& options = {});
     [[nodiscard]] std::string type_name() const override { return "BatchNorm"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(BatchNorm); }
 
   protected:
     Tensor forward(const Tensor& x) override;
@@ -32,6 +33,7 @@ class DECLIVITY_API BatchNorm1d : public BatchNorm {
   public:
     using BatchNorm::BatchNorm;
     [[nodiscard]] std::string type_name() const override { return "BatchNorm1d"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(BatchNorm1d); }
 
   protected:
     Tensor forward(const Tensor& x) override;
@@ -42,6 +44,7 @@ class DECLIVITY_API BatchNorm2d : public BatchNorm {
   public:
     using BatchNorm::BatchNorm;
     [[nodiscard]] std::string type_name() const override { return "BatchNorm2d"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(BatchNorm2d); }
 
   protected:
     Tensor forward(const Tensor& x) override;
@@ -52,6 +55,7 @@ class DECLIVITY_API BatchNorm3d : public BatchNorm {
   public:
     using BatchNorm::BatchNorm;
     [[nodiscard]] std::string type_name() const override { return "BatchNorm3d"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(BatchNorm3d); }
 
   protected:
     Tensor forward(const Tensor& x) override;

@@ -8,9 +8,11 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
+#include <declivity/runtime/recording.hpp>
 #include <declivity/tensor/tensor.hpp>
 
 namespace declivity::nn {
@@ -80,6 +82,17 @@ class DECLIVITY_API Module {
     /// "Conv2d", as summaries print it.
     [[nodiscard]] virtual std::string type_name() const;
 
+    /// Which class promises that a recorded step may call `forward` once and then repeat what it launched (docs/recording.md): that it launches the
+    /// same for every input of the same shape and type, but for what it reads by training(), guarded() or record_guard(). A class that does says
+    ///
+    ///     const std::type_info& replayable() const override { return typeid(Net); }
+    ///
+    /// and speaks for itself alone: not for children, and not for classes that derive from it. void, as here, promises nothing.
+    [[nodiscard]] virtual const std::type_info& replayable() const;
+    /// Of this module and all below it, the first whose very class does not promise to be replayable, such as "'2.norm' (MyNorm)"; empty
+    /// when all do.
+    [[nodiscard]] std::string not_replayable() const;
+
   protected:
     virtual Tensor forward(const Tensor& x) = 0;
 
@@ -98,7 +111,30 @@ class DECLIVITY_API Module {
     }
     void add_child(std::string_view name, std::unique_ptr<Module> module);
 
+    /// A member of this module that `forward` decides by, such as `guarded(&Dropout::probability_)`: a recorded step is called and recorded anew
+    /// when the member has changed, or the module has moved or ended. The member's type can be copied and compared.
+    template <class M, class Owner>
+    const M& guarded(M Owner::*member) const {
+        const M& now = static_cast<const Owner&>(*this).*member;
+        if (Recorder* const recorder = Recorder::here())
+            recorder->guard([here = presence_.watch(), owner = &static_cast<const Owner&>(*this), member, value = now] { return !here.expired() && owner->*member == value; });
+        return now;
+    }
+
   private:
+    /// Tells guards whether the module is still where it was.
+    class DECLIVITY_API Presence {
+      public:
+        Presence() = default;
+        Presence(Presence&& other) noexcept { other.token_.reset(); }
+        Presence& operator=(Presence&& other) noexcept;
+        std::weak_ptr<const void> watch() const;
+
+      private:
+        mutable std::shared_ptr<const void> token_;  // made when it is first asked for
+    };
+    void guard_call() const;
+
     void place();
     void forget_places();
     void check_name(std::string_view name) const;
@@ -109,6 +145,7 @@ class DECLIVITY_API Module {
     std::vector<NamedTensor> buffers_;
     std::vector<std::pair<std::string, std::unique_ptr<Module>>> children_;
     bool training_ = true;
+    Presence presence_;
     bool placed_ = false;  // its tensors count as memory of its scope
 };
 

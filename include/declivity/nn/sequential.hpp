@@ -23,6 +23,7 @@ class DECLIVITY_API Sequential : public Module {
     }
     [[nodiscard]] std::size_t size() const { return children().size(); }
     [[nodiscard]] std::string type_name() const override { return "Sequential"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Sequential); }
 
   protected:
     Tensor forward(const Tensor& x) override;

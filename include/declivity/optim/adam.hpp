@@ -29,6 +29,7 @@ class DECLIVITY_API Adam : public Optimizer {
     explicit Adam(const std::vector<Tensor>& parameters, const AdamOptions& options = {});
     /// Another group with settings of its own. @throws ValueError for settings out of range
     void add_group(const std::vector<Tensor>& parameters, const AdamOptions& options);
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Adam); }
 
   protected:
     /// Without any group yet.
@@ -51,6 +52,7 @@ class DECLIVITY_API AdamW : public Adam {
     explicit AdamW(const std::vector<Tensor>& parameters, const AdamWOptions& options = {});
     /// Another group with settings of its own. @throws ValueError for settings out of range
     void add_group(const std::vector<Tensor>& parameters, const AdamWOptions& options);
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(AdamW); }
 };
 
 }  // namespace declivity::optim
