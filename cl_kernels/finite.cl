@@ -1,19 +1,14 @@
 // guard[1] += 1; if some losses[i] is infinite or NaN and guard[0] == 0: guard[0] = guard[1]. One work-item.
 // progress[1] += 1 unless guard[0] is set. One work-item.
 #include "math.clh"
-
-#ifdef REAL_IS_DOUBLE
-#define EXPONENT_ALL_ONES(x) ((as_ulong(x) & 0x7ff0000000000000UL) == 0x7ff0000000000000UL)
-#else
-#define EXPONENT_ALL_ONES(x) ((as_uint(x) & 0x7f800000u) == 0x7f800000u)
-#endif
+#include "not_finite.clh"
 
 __kernel void check_finite(const long n, __global const REAL* restrict losses_base, const long losses_offset,
                            __global int* restrict guard_base, const long guard_offset) {
     __global const REAL* losses = losses_base + losses_offset;
     __global int* guard = guard_base + guard_offset;
     int bad = 0;
-    for (long i = 0; i < n; ++i) bad |= EXPONENT_ALL_ONES(losses[i]);
+    for (long i = 0; i < n; ++i) bad |= NOT_FINITE(losses[i]);
     const int step = guard[1] + 1;
     guard[1] = step;
     if (bad && guard[0] == 0) guard[0] = step;

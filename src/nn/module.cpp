@@ -248,9 +248,10 @@ void Module::load_state_dict(const StateDict& state, bool strict) {
     for (auto& [to, from] : copies) to.copy_(from);
 }
 
-std::string Module::summary(const Shape& input) {
+std::string Module::summary(const Shape& input, std::optional<DType> dtype) {
     const auto tensors = state_dict();
-    const TensorOptions options = tensors.empty() ? TensorOptions{} : TensorOptions{tensors[0].tensor.dtype(), tensors[0].tensor.device()};
+    TensorOptions options = tensors.empty() ? TensorOptions{} : TensorOptions{tensors[0].tensor.dtype(), tensors[0].tensor.device()};
+    if (dtype) options.dtype = *dtype;
     std::string out = fmt::format("{:<32} {:<16} {:<20} {:>12} {:>16}\n", "layer", "type", "output", "parameters", "multiply-adds");
     std::int64_t total = 0;
     const auto add_line = [&](const std::string& path, const Module& module, const Tensor& in, const Tensor& result) {

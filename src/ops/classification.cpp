@@ -5,7 +5,7 @@
 
 namespace declivity::ops {
 
-void add_classification(const View& scores, const View& labels, const View& loss, const View& totals) {
+void add_classification(const View& scores, const View& labels, const View& loss, const View& totals, const View& noted) {
     require_rank("add_classification", "scores", scores, 2, "N, C");
     require_floating("add_classification", "scores", scores);
     require_dense("add_classification", "scores", scores);
@@ -15,6 +15,10 @@ void add_classification(const View& scores, const View& labels, const View& loss
     require_shape("add_classification", "totals", totals, {2});
     require_same_device("add_classification", scores, labels);
     require_same_device("add_classification", scores, totals);
+    require_shape("add_classification", "noted", noted, {4});
+    require_dense("add_classification", "noted", noted);
+    require_same_device("add_classification", scores, noted);
+    if (noted.dtype != DType::i64) throw TypeError(fmt::format("add_classification: wants noted of i64, got {}", name_of(noted.dtype)));
     if (labels.dtype != DType::i32 && labels.dtype != DType::i64)
         throw TypeError(fmt::format("add_classification: wants labels of i32 or i64, got {}", name_of(labels.dtype)));
     if (loss.numel() != 1 || scores.shape[1] < 1)
@@ -27,7 +31,7 @@ void add_classification(const View& scores, const View& labels, const View& loss
     defines.set("LABEL", cl_type(labels.dtype)).set("GROUP", static_cast<std::int64_t>(group));
     const Kernel kernel(device, {"classification.cl", "add_classification", defines});
     launch(kernel, {.global = {group, 1, 1}, .local = {group, 1, 1}},
-           {scores.shape[0], scores.shape[1], scores.argument(), labels.argument(), loss.argument(), totals.argument()});
+           {scores.shape[0], scores.shape[1], scores.argument(), labels.argument(), loss.argument(), totals.argument(), noted.argument()});
 }
 
 }  // namespace declivity::ops

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "conv2d_strategy.hpp"
+#include "runtime/environment.hpp"
 #include "tuning_table.hpp"
 #include "work.hpp"
 #include "work_split.hpp"
@@ -56,14 +56,14 @@ namespace {
 
 /// The strategy that DECLIVITY_CONV2D names, or null.
 const Conv2dStrategy* named_strategy(const Conv2dProblem& problem) {
-    const char* wanted = std::getenv("DECLIVITY_CONV2D");
-    if (wanted == nullptr || *wanted == '\0') return nullptr;
+    const std::string_view wanted = declivity::detail::environment_text("DECLIVITY_CONV2D");
+    if (wanted.empty()) return nullptr;
     std::string names;
     for (const Conv2dStrategy* strategy : conv2d_strategies()) {
         if (strategy->name() == wanted) return strategy->can_serve(problem) ? strategy : nullptr;
         names += fmt::format("{}{}", names.empty() ? "" : ", ", strategy->name());
     }
-    throw ValueError(fmt::format("DECLIVITY_CONV2D: wants one of {}, got '{}'", names, wanted));
+    throw ValueError(fmt::format("DECLIVITY_CONV2D: wants one of {}, got \"{}\"", names, wanted));
 }
 
 /// What an entry names, when it still is one that can serve.

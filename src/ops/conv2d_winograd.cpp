@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
+
+#include "runtime/environment.hpp"
 
 namespace declivity::ops::winograd {
 namespace {
@@ -48,8 +49,8 @@ bool can_serve(const Conv2dProblem& problem) {
 }
 
 std::int64_t cheapest(const Conv2dProblem& problem) {
-    const char* wanted = std::getenv("DECLIVITY_WINOGRAD");
-    if (problem.dtype != DType::f32 || (wanted != nullptr && std::string_view(wanted) == "0")) return 0;
+    const bool allowed = declivity::detail::environment_switch("DECLIVITY_WINOGRAD", true);
+    if (problem.dtype != DType::f32 || !allowed) return 0;
     const auto& to = problem.direction == Conv2dDirection::backward_input ? problem.input : problem.output;
     const std::int64_t pairs = problem.channels * problem.filters;
     const auto cost = [&](std::int64_t tile) {

@@ -128,8 +128,8 @@ View dense_copy_if_needed(const View& view) {
     return view.dense() ? view : dense_copy(view);
 }
 
-void fill(const View& view, double value) {
-    require_fits("fill", value, view.dtype);
+void fill(const View& view, double value, std::string_view function) {
+    require_fits(function, value, view.dtype);
     const Number pattern = element(value, view.dtype);
     if (view.dense()) {
         declivity::fill(view.buffer, static_cast<std::size_t>(view.offset) * pattern.size, view.bytes(), std::span(pattern.bytes).first(pattern.size));

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cassert>
 #include <cstdio>
-#include <cstdlib>
 #include <functional>
 #include <mutex>
 #include <string_view>
@@ -13,6 +12,7 @@
 #include <declivity/runtime/process.hpp>
 #include <fmt/format.h>
 
+#include "runtime/environment.hpp"
 #include "work.hpp"
 
 namespace declivity::ops {
@@ -158,8 +158,7 @@ namespace {
 
 /// DECLIVITY_LOG=kernels: says what was made, to be read by people.
 void log_kernel(const KernelSpec& spec, const Plan& plan) {
-    const char* wanted = std::getenv("DECLIVITY_LOG");
-    if (wanted == nullptr || std::string_view(wanted).find("kernels") == std::string_view::npos) return;
+    if (!declivity::detail::environment_choice("DECLIVITY_LOG", {"kernels"})) return;
     std::string text = fmt::format("kernel of {} inputs over {} axes, in {}:\n", plan.operands.size() - 1, plan.sizes.rank(), spec.file);
     for (const char c : spec.defines.text()) {
         text += c;

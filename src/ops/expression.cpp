@@ -39,18 +39,18 @@ std::optional<Device> device_of(const Expression& expression) {
     return std::nullopt;
 }
 
-void check_types(const FunctionInfo& function, std::span<const Expression> inputs) {
-    const auto wrong = [&](std::string_view wants) {
+void check_types(const FunctionInfo& function, std::string_view name, std::span<const Expression> inputs) {
+    const auto wrong = [&](std::string_view wants, std::string_view advice = "") {
         std::string got;
         for (const Expression& input : inputs) got += fmt::format("{}{}", got.empty() ? "" : ", ", name_of(input.dtype()));
-        throw TypeError(fmt::format("{}: wants {}, got {}", function.name, wants, got));
+        throw TypeError(fmt::format("{}: wants {}, got {}{}", name, wants, got, advice));
     };
     const std::size_t first = function.domain == Domain::choose ? 1 : 0;
     for (std::size_t i = first; i < inputs.size(); ++i)
         if (inputs[i].dtype() != inputs[first].dtype()) wrong("tensors of one type (convert with .to(DType))");
     switch (function.domain) {
         case Domain::real:
-            if (!is_floating(inputs[0].dtype())) wrong("f32, f64, f16 or bf16");
+            if (!is_floating(inputs[0].dtype())) wrong("f32, f64, f16 or bf16", " (convert with .to(DType::f32))");
             break;
         case Domain::number:
         case Domain::compare:
@@ -139,19 +139,20 @@ Expression Expression::operator_result(DType dtype, const Shape& shape) {
     return Expression(std::make_shared<Node>(Node{.kind = Node::Kind::operator_result, .dtype = dtype, .shape = shape}));
 }
 
-Expression Expression::apply(Function function, std::span<const Expression> inputs, std::span<const double> parameters) {
+Expression Expression::apply(Function function, std::span<const Expression> inputs, std::span<const double> parameters, std::string_view called) {
     const FunctionInfo& row = info(function);
+    const std::string_view name = called.empty() ? row.name : called;
     if (inputs.size() != static_cast<std::size_t>(row.inputs) || parameters.size() != static_cast<std::size_t>(row.parameters))
-        throw ValueError(fmt::format("{}: wants {} inputs and {} parameters, got {} and {}", row.name, row.inputs, row.parameters,
+        throw ValueError(fmt::format("{}: wants {} inputs and {} parameters, got {} and {}", name, row.inputs, row.parameters,
                                      inputs.size(), parameters.size()));
-    check_types(row, inputs);
+    check_types(row, name, inputs);
     Shape shape = inputs[0].shape();
     const auto first = device_of(inputs[0]);
     for (std::size_t i = 1; i < inputs.size(); ++i) {
-        shape = broadcast_shapes(row.name, shape, inputs[i].shape());
-        if (const auto other = device_of(inputs[i]); first && other) require_same_device(row.name, *first, *other);
+        shape = broadcast_shapes(name, shape, inputs[i].shape());
+        if (const auto other = device_of(inputs[i]); first && other) require_same_device(name, *first, *other);
     }
-    for (const double parameter : parameters) require_fits(row.name, parameter, inputs.back().dtype());
+    for (const double parameter : parameters) require_fits(name, parameter, inputs.back().dtype());
     const DType dtype = row.domain == Domain::compare || row.domain == Domain::logic ? DType::boolean : inputs.back().dtype();
     return Expression(std::make_shared<Node>(Node{.kind = Node::Kind::apply, .dtype = dtype, .shape = shape, .function = function,
                                                   .inputs = {inputs.begin(), inputs.end()},

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <iterator>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 
 #include "expression_node.hpp"
 #include "matmul_strategies.hpp"
+#include "runtime/environment.hpp"
 #include "tuning_table.hpp"
 #include "work.hpp"
 #include "work_split.hpp"
@@ -66,7 +66,7 @@ std::string_view by_heuristics(const MatmulProblem& problem) {
 std::span<const MatmulStrategy> matmul_strategies() { return kStrategies; }
 
 MatmulChoice choose_matmul(const MatmulProblem& problem) {
-    if (const char* wanted = std::getenv("DECLIVITY_MATMUL"); wanted != nullptr && *wanted != '\0') {
+    if (const std::string_view wanted = declivity::detail::environment_text("DECLIVITY_MATMUL"); !wanted.empty()) {
         const MatmulStrategy& named = strategy(wanted);
         if (named.serves(problem)) return {&named, "", "DECLIVITY_MATMUL names it"};
     }
@@ -92,7 +92,7 @@ std::string_view matmul_strategy(const MatmulProblem& problem) { return choose_m
 namespace {
 
 void check(const View& a, const View& b) {
-    if (!is_half(a.dtype)) require_floating("matmul", "a", a);
+    if (!is_floating(a.dtype)) throw TypeError(fmt::format("matmul: wants f32, f64, f16 or bf16 as a, got {} (convert with .to(DType::f32))", name_of(a.dtype)));
     require_alike("matmul", "a", a, "b", b);
     require_rank("matmul", "a", a, 3, "batch, M, K");
     require_rank("matmul", "b", b, 3, "batch, K, N");

@@ -109,8 +109,8 @@ Shape pool2d_shape(std::string_view function, const Shape& x, const Pool2dParame
 }
 
 void max_pool2d_forward(const View& x, const View& out, const View& winners, const Pool2dParameters& parameters) {
-    check("max_pool2d_forward", x, out, parameters);
-    check_winners("max_pool2d_forward", winners, out);
+    check("max_pool2d", x, out, parameters);
+    check_winners("max_pool2d", winners, out);
     if (out.numel() == 0) return;
     const auto [kernel, range, sizes] = prepare("max_pool2d_forward", Direction::forward, x.shape, out.shape, x.dtype, x.device(), parameters);
     const WorkScope work("max_pool2d", work_each(taps(parameters), out, x, winners));
@@ -127,7 +127,7 @@ void max_pool2d_backward(const View& out_gradient, const View& winners, const Vi
 }
 
 void avg_pool2d_forward(const View& x, const View& out, const Pool2dParameters& parameters) {
-    check("avg_pool2d_forward", x, out, parameters);
+    check("avg_pool2d", x, out, parameters);
     if (out.numel() == 0) return;
     const auto [kernel, range, sizes] = prepare("avg_pool2d_forward", Direction::forward, x.shape, out.shape, x.dtype, x.device(), parameters);
     const WorkScope work("avg_pool2d", work_each(taps(parameters), out, x));

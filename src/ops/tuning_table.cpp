@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <memory>
@@ -17,6 +16,8 @@
 #include <declivity/version.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include "runtime/environment.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -228,11 +229,9 @@ void TuningTable::put(const std::string& key, const TuningEntry& entry) {
 }
 
 std::filesystem::path tuning_file() {
-    if (const char* own = std::getenv("DECLIVITY_TUNING_FILE"); own != nullptr) return own;
-    if (const char* cache = std::getenv("DECLIVITY_CACHE_DIR"); cache != nullptr) return *cache == '\0' ? std::filesystem::path() : std::filesystem::path(cache) / "tuning.json";
-    if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != '\0') return std::filesystem::path(cache) / "declivity" / "tuning.json";
-    if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0') return std::filesystem::path(home) / ".cache" / "declivity" / "tuning.json";
-    return {};
+    if (const auto own = declivity::detail::environment_given("DECLIVITY_TUNING_FILE")) return *own;
+    const std::filesystem::path folder = declivity::detail::cache_folder();
+    return folder.empty() ? folder : folder / "tuning.json";
 }
 
 void merge_tuning(const std::vector<std::filesystem::path>& sources, const std::filesystem::path& target) {
@@ -254,8 +253,7 @@ void merge_tuning(const std::vector<std::filesystem::path>& sources, const std::
 }
 
 bool tunes_on_use() {
-    const char* wanted = std::getenv("DECLIVITY_TUNE");
-    return wanted != nullptr && std::string_view(wanted) == "1";
+    return declivity::detail::environment_switch("DECLIVITY_TUNE", false);
 }
 
 TuningEntry measure(const View& out, std::span<const Trial> trials) {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstdlib>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -21,6 +20,7 @@
 #include "expression_node.hpp"
 #include "fusion.hpp"
 #include "partial_sums.hpp"
+#include "runtime/environment.hpp"
 #include "work_split.hpp"
 
 namespace declivity::ops {
@@ -390,10 +390,7 @@ Expression over_views(const Expression& expression) {
 namespace {
 
 std::atomic<bool>& fusion() {
-    static std::atomic<bool> on{[] {
-        const char* wanted = std::getenv("DECLIVITY_FUSION");
-        return wanted == nullptr || std::string_view(wanted) != "0";
-    }()};
+    static std::atomic<bool> on{declivity::detail::environment_switch("DECLIVITY_FUSION", true)};
     return on;
 }
 

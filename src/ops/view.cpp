@@ -14,19 +14,19 @@ void require_supported(const Device& device, DType dtype) {
         throw Unsupported(fmt::format("f64 on '{}': the device has no double precision (cl_khr_fp64)", device.name()));
 }
 
-View View::make(const Device& device, DType dtype, const Shape& shape, BufferUse use) {
+View View::make(const Device& device, DType dtype, const Shape& shape, BufferUse use, std::string_view function) {
     require_supported(device, dtype);
-    return {Buffer(device, bytes_of(shape, dtype), use), 0, dtype, shape, dense_strides(shape)};
+    return {Buffer(device, bytes_of(shape, dtype, function), use), 0, dtype, shape, dense_strides(shape)};
 }
 
-std::size_t bytes_of(const Shape& shape, DType dtype) {
+std::size_t bytes_of(const Shape& shape, DType dtype, std::string_view function) {
     // An axis of size 0 empties the tensor, whatever the others' product would be.
     if (std::ranges::any_of(shape, [](std::int64_t size) { return size < 0; }))
-        throw ShapeError(fmt::format("a tensor wants sizes of at least 0, got {}", shape.str()));
+        throw ShapeError(fmt::format("{}: wants sizes of at least 0, got {}", function, shape.str()));
     if (std::ranges::find(shape, 0) != shape.end()) return 0;
     std::int64_t room = std::numeric_limits<std::int64_t>::max() / static_cast<std::int64_t>(size_of(dtype));
     for (const std::int64_t size : shape) room /= size;
-    if (room == 0) throw ShapeError(fmt::format("a tensor wants sizes whose product fits into 63 bits, got {} of {}", shape.str(), name_of(dtype)));
+    if (room == 0) throw ShapeError(fmt::format("{}: wants sizes whose product fits into 63 bits, got {} of {}", function, shape.str(), name_of(dtype)));
     return static_cast<std::size_t>(shape.numel()) * size_of(dtype);
 }
 

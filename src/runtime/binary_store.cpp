@@ -1,13 +1,14 @@
 #include "binary_store.hpp"
 
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <random>
 
 #include <declivity/version.hpp>
 #include <fmt/format.h>
+
+#include "environment.hpp"
 
 namespace declivity::detail {
 namespace {
@@ -23,15 +24,6 @@ std::uint64_t hash(const void* data, std::size_t size) {
     return value;
 }
 
-std::filesystem::path folder() {
-    if (const char* own = std::getenv("DECLIVITY_CACHE_DIR")) return own;
-    if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache != '\0')
-        return std::filesystem::path(cache) / "declivity";
-    if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0')
-        return std::filesystem::path(home) / ".cache" / "declivity";
-    return {};
-}
-
 struct Header {
     char magic[8];
     std::uint64_t identity_size, binary_size, checksum;
@@ -42,7 +34,7 @@ struct Header {
 BinaryStore::BinaryStore(const DeviceInfo& device, const std::string& source, const std::string& options)
     : identity_(fmt::format("declivity {}\n{}\n{}\n{}\n{}\n{}\n{}", kVersion, device.platform, device.name, device.version,
                             device.driver, options, source)) {
-    const std::filesystem::path base = folder();
+    const std::filesystem::path base = cache_folder();
     if (!base.empty()) file_ = base / fmt::format("{:016x}.bin", hash(identity_.data(), identity_.size()));
 }
 

@@ -16,6 +16,7 @@
 
 #include "device_registry.hpp"
 #include "device_state.hpp"
+#include "environment.hpp"
 #include "process_profile.hpp"
 
 namespace declivity {
@@ -23,10 +24,7 @@ namespace detail {
 namespace {
 
 Family family_of(const DeviceInfo& info) {
-    if (const char* value = std::getenv("DECLIVITY_FAMILY")) {
-        if (std::string_view(value) == "cpu") return Family::cpu_like;
-        if (std::string_view(value) == "gpu") return Family::gpu_like;
-    }
+    if (const auto wanted = environment_choice("DECLIVITY_FAMILY", {"cpu", "gpu"})) return *wanted == 0 ? Family::cpu_like : Family::gpu_like;
     // Where local memory is plain memory, a work-group is a loop: the CPU-like form fits whatever the device is.
     return info.type == DeviceType::cpu || !info.dedicated_local_memory ? Family::cpu_like : Family::gpu_like;
 }
@@ -303,8 +301,7 @@ std::vector<Device> Device::all() {
 }
 
 Device Device::best() {
-    if (const char* wanted = std::getenv("DECLIVITY_DEVICE"); wanted != nullptr && *wanted != '\0')
-        return find("DECLIVITY_DEVICE", wanted);
+    if (const std::string_view wanted = detail::environment_text("DECLIVITY_DEVICE"); !wanted.empty()) return find("DECLIVITY_DEVICE", wanted);
     auto& registry = detail::Registry::instance();
     const auto& found = registry.devices();
     if (found.empty()) throw_no_device();

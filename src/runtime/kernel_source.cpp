@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -11,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "embedded_kernels.hpp"
+#include "environment.hpp"
 #include "program_cache.hpp"
 
 namespace declivity::detail {
@@ -27,7 +27,7 @@ std::optional<std::string> file_text(const std::filesystem::path& path) {
 }
 
 std::optional<std::string> library_text(const std::string& name) {
-    if (const char* folder = std::getenv("DECLIVITY_KERNEL_DIR"); folder != nullptr && *folder != '\0')
+    if (const std::string_view folder = environment_folder("DECLIVITY_KERNEL_DIR"); !folder.empty())
         if (auto text = file_text(std::filesystem::path(folder) / name)) return text;
     const auto kernels = embedded_kernels();
     const auto found = std::ranges::find(kernels, name, &EmbeddedKernel::name);

@@ -1,9 +1,6 @@
 #include "memory_pool.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <cstdlib>
-#include <cstring>
 #include <functional>
 #include <string_view>
 
@@ -13,6 +10,7 @@
 
 #include "arena.hpp"
 #include "device_state.hpp"
+#include "environment.hpp"
 
 namespace declivity::detail {
 namespace {
@@ -20,25 +18,6 @@ namespace {
 constexpr std::size_t kFirstSlab = std::size_t{32} << 20;
 constexpr std::size_t kLargestSlab = std::size_t{1} << 30;
 constexpr std::size_t kAlignment = 256;  // bytes: at least a cache line, and what every vector type needs
-
-bool exact_from_environment() {
-    const char* value = std::getenv("DECLIVITY_POOL");
-    return value != nullptr && std::string_view(value) == "exact";
-}
-
-/// Bytes, or with a K, M or G behind it.
-std::uint64_t limit_from_environment() {
-    const char* text = std::getenv("DECLIVITY_MEMORY_LIMIT");
-    if (text == nullptr || *text == '\0') return ~std::uint64_t{0};
-    std::uint64_t number = 0;
-    const char* const end = text + std::strlen(text);
-    const auto [rest, error] = std::from_chars(text, end, number);
-    const std::string_view unit(rest, static_cast<std::size_t>(end - rest));
-    const int shift = unit.empty() ? 0 : unit == "K" ? 10 : unit == "M" ? 20 : unit == "G" ? 30 : -1;
-    if (error != std::errc() || shift < 0 || number > (~std::uint64_t{0} >> shift))
-        throw ValueError(fmt::format("DECLIVITY_MEMORY_LIMIT: wants bytes, as in 500000000, 500M or 2G, got \"{}\"", text));
-    return number << shift;
-}
 
 bool ran_out(cl_int status) {
     return status == CL_MEM_OBJECT_ALLOCATION_FAILURE || status == CL_OUT_OF_RESOURCES || status == CL_OUT_OF_HOST_MEMORY;
@@ -66,8 +45,8 @@ Block::~Block() {
 MemoryPool::MemoryPool(DeviceState& device)
     : device_(device),
       alignment_(std::max(kAlignment, device.info.alignment)),
-      limit_(limit_from_environment()),
-      exact_(exact_from_environment()) {}
+      limit_(environment_bytes("DECLIVITY_MEMORY_LIMIT").value_or(~std::uint64_t{0})),
+      exact_(environment_choice("DECLIVITY_POOL", {"exact"}).has_value()) {}
 
 std::size_t MemoryPool::reserved_for(std::size_t bytes) const {
     // In exact mode a checker must see the first byte past the end; a cl_mem of no bytes does not exist.

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "device_state.hpp"
+#include "environment.hpp"
 #include "trace.hpp"
 
 namespace declivity::detail {
@@ -64,8 +65,8 @@ void write_at_exit() {
 }  // namespace
 
 void profile_process(DeviceState& device) noexcept {
-    const char* path = std::getenv("DECLIVITY_PROFILE");
-    if (path == nullptr || *path == '\0') return;
+    const std::string_view path = environment_text("DECLIVITY_PROFILE");
+    if (path.empty()) return;
     static std::mutex first;
     static bool asked = false, works = false;
     try {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
 #include <cstring>
 
 #include "device_state.hpp"
+#include "environment.hpp"
 
 namespace declivity::detail {
 namespace {
@@ -21,10 +21,8 @@ bool done(const cl::Event& event) {
 }
 
 bool use_pinned(bool unified_memory) {
-    const char* value = std::getenv("DECLIVITY_STAGING");
-    if (value != nullptr && std::string_view(value) == "pinned") return true;
-    if (value != nullptr && std::string_view(value) == "plain") return false;
-    return !unified_memory;
+    const auto wanted = environment_choice("DECLIVITY_STAGING", {"plain", "pinned"});
+    return wanted ? *wanted == 1 : !unified_memory;
 }
 
 }  // namespace

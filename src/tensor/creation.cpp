@@ -13,27 +13,34 @@
 namespace declivity {
 namespace {
 
-ops::View make(const Shape& shape, const TensorOptions& options) {
-    return ops::View::make(options.device ? *options.device : default_device(), options.dtype, shape);
+ops::View make(std::string_view function, const Shape& shape, const TensorOptions& options) {
+    return ops::View::make(options.device ? *options.device : default_device(), options.dtype, shape, BufferUse::compute, function);
+}
+
+Tensor filled(std::string_view function, const Shape& shape, double value, const TensorOptions& options) {
+    const ops::View out = make(function, shape, options);
+    ops::fill(out, value, function);
+    return Tensor(out);
 }
 
 /// Random numbers are made in f32 or f64; other types are converted.
 template <class Numbers>
-Tensor random(const Shape& shape, const TensorOptions& options, Numbers&& numbers) {
+Tensor random(std::string_view function, const Shape& shape, const TensorOptions& options, Numbers&& numbers) {
     const Device device = options.device ? *options.device : default_device();
     const DType dtype = options.dtype == DType::f64 ? DType::f64 : DType::f32;
     ops::require_supported(device, dtype);
-    (void)ops::bytes_of(shape, dtype);
+    (void)ops::bytes_of(shape, dtype, function);
     return Tensor(ops::Value(numbers(dtype, ops::take_random(device, dtype, shape.numel())), device)).to(options.dtype);
 }
 
 }  // namespace
 
 Tensor full(const Shape& shape, double value, const TensorOptions& options) {
-    const ops::View out = make(shape, options);
-    ops::fill(out, value);
-    return Tensor(out);
+    return filled("full", shape, value, options);
 }
+
+Tensor zeros(const Shape& shape, const TensorOptions& options) { return filled("zeros", shape, 0, options); }
+Tensor ones(const Shape& shape, const TensorOptions& options) { return filled("ones", shape, 1, options); }
 
 Tensor zeros_like(const Tensor& like) {
     detail::require_defined("zeros_like", like);
@@ -53,7 +60,7 @@ Tensor arange(double start, double end, double step, const TensorOptions& option
     const auto count = static_cast<std::int64_t>(steps);
     TensorOptions computed = options;
     computed.dtype = compute_type(options.dtype);
-    const ops::View out = make({count}, computed);
+    const ops::View out = make("arange", {count}, computed);
     ops::arange(out, start, step);
     return Tensor(out).to(options.dtype);
 }
@@ -70,18 +77,26 @@ void set_random_state(const Device& device, const RandomState& state) { ops::set
 Tensor uniform(const Shape& shape, double low, double high, const TensorOptions& options) {
     if (!(low <= high) || !std::isfinite(low) || !std::isfinite(high))
         throw ValueError(fmt::format("uniform: wants finite bounds, low <= high, got {} and {}", low, high));
-    return random(shape, options, [&](DType dtype, const ops::RandomCall& call) { return ops::random_uniform(dtype, shape, low, high, call); });
+    return random("uniform", shape, options, [&](DType dtype, const ops::RandomCall& call) { return ops::random_uniform(dtype, shape, low, high, call); });
 }
 
 Tensor normal(const Shape& shape, double mean, double deviation, const TensorOptions& options) {
     if (!(deviation >= 0) || !std::isfinite(deviation) || !std::isfinite(mean))
         throw ValueError(fmt::format("normal: wants a finite mean and a deviation of at least 0, got {} and {}", mean, deviation));
-    return random(shape, options, [&](DType dtype, const ops::RandomCall& call) { return ops::random_normal(dtype, shape, mean, deviation, call); });
+    return random("normal", shape, options, [&](DType dtype, const ops::RandomCall& call) { return ops::random_normal(dtype, shape, mean, deviation, call); });
+}
+
+Tensor rand(const Shape& shape, const TensorOptions& options) {
+    return random("rand", shape, options, [&](DType dtype, const ops::RandomCall& call) { return ops::random_uniform(dtype, shape, 0, 1, call); });
+}
+
+Tensor randn(const Shape& shape, const TensorOptions& options) {
+    return random("randn", shape, options, [&](DType dtype, const ops::RandomCall& call) { return ops::random_normal(dtype, shape, 0, 1, call); });
 }
 
 Tensor bernoulli(const Shape& shape, double probability, const TensorOptions& options) {
     if (!(probability >= 0 && probability <= 1)) throw ValueError(fmt::format("bernoulli: wants a probability in [0, 1], got {}", probability));
-    return random(shape, options, [&](DType dtype, const ops::RandomCall& call) { return ops::random_bernoulli(dtype, shape, probability, call); });
+    return random("bernoulli", shape, options, [&](DType dtype, const ops::RandomCall& call) { return ops::random_bernoulli(dtype, shape, probability, call); });
 }
 
 }  // namespace declivity

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
@@ -44,15 +46,24 @@ Expression expression_of(const Saved& saved, std::string_view function) {
 
 }  // namespace
 
-Tensor elementwise(Function function, const std::vector<Tensor>& inputs, const std::vector<double>& parameters) {
+Tensor operator/(Tensor x, double p) {
+    const double factor = 1.0 / p;
+    const bool whole = std::isfinite(factor) && factor == std::trunc(factor);
+    if (x.defined() && !is_floating(x.dtype()) && !whole)
+        throw TypeError(fmt::format("operator/: wants f32, f64, f16 or bf16 to divide by {}, got {} (convert with .to(DType::f32))", p, name_of(x.dtype())));
+    return elementwise(Function::mul_scalar, {std::move(x)}, {factor}, "operator/");
+}
+
+Tensor elementwise(Function function, const std::vector<Tensor>& inputs, const std::vector<double>& parameters, std::string_view called) {
     const FunctionInfo& row = ops::info(function);
+    const std::string_view name = called.empty() ? row.name : called;
     const Span span(row.name);
     std::vector<Expression> expressions;
     for (const Tensor& input : inputs) {
-        if (!input.defined()) throw ValueError(fmt::format("{}: wants {} tensors, got an undefined one", row.name, row.inputs));
+        if (!input.defined()) throw ValueError(fmt::format("{}: wants {} tensor{}, got an undefined one", name, row.inputs, row.inputs == 1 ? "" : "s"));
         expressions.emplace_back(input.value());
     }
-    const Expression expression = Expression::apply(function, expressions, parameters);
+    const Expression expression = Expression::apply(function, expressions, parameters, called);
     const ops::Value result(expression, inputs[0].device());
     if (!has_gradient(row) || !recorded(inputs)) return Tensor(result);
 

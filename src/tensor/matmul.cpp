@@ -72,6 +72,7 @@ Tensor product(const Tensor& a, const Tensor& b) {
 /// x (rows, in) times a transposed weight (out, in), and the bias, if there is one, on its way.
 Tensor linear_rows(const Tensor& x, const Tensor& weight, const Tensor& bias) {
     const Span span("linear");
+    if (!is_floating(x.dtype())) throw TypeError(fmt::format("linear: wants f32, f64, f16 or bf16 as x, got {} (convert with .to(DType::f32))", name_of(x.dtype())));
     const ops::View &in = x.value().view(), &factor = weight.value().view();
     ops::require_alike("linear", "x", in, "weight", factor);
     std::optional<ops::View> offset;

@@ -61,7 +61,12 @@ Tensor flatten(const Tensor& x, std::int64_t first) {
 Tensor permute(const Tensor& x, const Dims& order) {
     detail::require_defined("permute", x);
     Dims axes = order;
-    for (int i = 0; i < axes.rank(); ++i) axes[i] = normalize_axis("permute", order[i], x.rank());
+    bool once = order.rank() == x.rank();
+    for (int i = 0; i < axes.rank(); ++i) {
+        axes[i] = normalize_axis("permute", order[i], x.rank());
+        once = once && std::find(axes.begin(), axes.begin() + i, axes[i]) == axes.begin() + i;
+    }
+    if (!once) throw ShapeError(fmt::format("permute: wants each axis of {} once, got {}", x.shape().str(), order.str()));
     const ops::View result = ops::permuted(x.view(), axes);
     Dims inverse = axes;
     for (int i = 0; i < axes.rank(); ++i) inverse[static_cast<int>(axes[i])] = i;
@@ -108,19 +113,21 @@ Tensor expand(const Tensor& x, const Shape& shape) {
                  [from = x.shape()](const GradientContext& context) { return std::vector{detail::sum_to(context.gradient(), from)}; });
 }
 
-Tensor concat(const std::vector<Tensor>& parts, std::int64_t axis) {
-    if (parts.empty()) throw ValueError("concat: wants at least one tensor, got none");
-    for (const Tensor& part : parts) detail::require_defined("concat", part);
-    const int along = normalize_axis("concat", axis, parts[0].rank());
+namespace {
+
+Tensor concatenated(const char* name, const std::vector<Tensor>& parts, std::int64_t axis) {
+    if (parts.empty()) throw ValueError(fmt::format("{}: wants at least one tensor, got none", name));
+    for (const Tensor& part : parts) detail::require_defined(name, part);
+    const int along = normalize_axis(name, axis, parts[0].rank());
     Shape shape = parts[0].shape();
     std::vector<std::int64_t> sizes;
     shape[along] = 0;
     for (const Tensor& part : parts) {
         Shape other = part.shape();
-        ops::require_alike("concat", "the first part", parts[0].view(), "another", part.view());
+        ops::require_alike(name, "the first part", parts[0].view(), "another", part.view());
         if (other.rank() == shape.rank()) other[along] = shape[along];
         if (!(other == shape))
-            throw ShapeError(fmt::format("concat: wants parts that differ along axis {} only, got {} and {}", along, parts[0].shape().str(), part.shape().str()));
+            throw ShapeError(fmt::format("{}: wants parts that differ along axis {} only, got {} and {}", name, along, parts[0].shape().str(), part.shape().str()));
         sizes.push_back(part.shape()[along]);
         shape[along] += part.shape()[along];
     }
@@ -130,7 +137,7 @@ Tensor concat(const std::vector<Tensor>& parts, std::int64_t axis) {
         ops::copy(part.view(), ops::sliced(result, along, start, part.shape()[along]));
         start += part.shape()[along];
     }
-    return differentiable("concat", parts, result, [along, sizes](const GradientContext& context) {
+    return differentiable(name, parts, result, [along, sizes](const GradientContext& context) {
         std::vector<Tensor> gradients;
         std::int64_t from = 0;
         for (std::size_t i = 0; i < sizes.size(); from += sizes[i++])
@@ -138,6 +145,11 @@ Tensor concat(const std::vector<Tensor>& parts, std::int64_t axis) {
         return gradients;
     }, RuleKind::composed);
 }
+
+}  // namespace
+
+Tensor concat(const std::vector<Tensor>& parts, std::int64_t axis) { return concatenated("concat", parts, axis); }
+Tensor cat(const std::vector<Tensor>& parts, std::int64_t axis) { return concatenated("cat", parts, axis); }
 
 Tensor pad(const Tensor& x, const Dims& before, const Dims& after, double value) {
     detail::require_defined("pad", x);
@@ -148,7 +160,7 @@ Tensor pad(const Tensor& x, const Dims& before, const Dims& after, double value)
     Shape shape = x.shape();
     for (int axis = 0; axis < x.rank(); ++axis) shape[axis] += before[axis] + after[axis];
     const ops::View result = ops::View::make(x.device(), x.dtype(), shape);
-    ops::fill(result, value);
+    ops::fill(result, value, "pad");
     ops::View inner = result;
     for (int axis = 0; axis < x.rank(); ++axis) inner = ops::sliced(inner, axis, before[axis], x.shape()[axis]);
     ops::copy(x.view(), inner);

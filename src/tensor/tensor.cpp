@@ -41,7 +41,12 @@ ops::View writable(const Tensor& tensor, std::string_view function) {
     if (grad_enabled() && tensor.requires_grad())
         throw ValueError(fmt::format("{}: wants a tensor whose gradient is not being recorded, got one of shape {} that requires a "
                                      "gradient; write under NoGrad, or to a detach()ed clone", function, tensor.shape().str()));
-    return tensor.view();
+    const ops::View& view = tensor.view();
+    for (int axis = 0; axis < view.rank(); ++axis)
+        if (view.shape[axis] > 1 && view.strides[axis] == 0)
+            throw ShapeError(fmt::format("{}: wants a tensor each of whose elements lies in one place, got shape {} with strides {} (write to a clone() of an "
+                                         "expanded tensor)", function, view.shape.str(), view.strides.str()));
+    return view;
 }
 
 /// A write in place is not recorded, so what is written must not want to be.
@@ -70,20 +75,29 @@ void set_default_device(const Device& device) {
 Tensor::Tensor(const ops::Value& value) : state_(std::make_shared<detail::TensorState>(detail::TensorState{.value = value})) {}
 
 Tensor Tensor::from_bytes(std::span<const std::byte> bytes, DType dtype, const Shape& shape, const std::optional<Device>& device) {
-    if (bytes.size() % size_of(dtype) != 0)
-        throw ShapeError(fmt::format("Tensor::from_bytes: wants {} bytes for shape {} of {}, got {}", ops::bytes_of(shape, dtype), shape.str(),
-                                     name_of(dtype), bytes.size()));
-    if (bytes.size() != ops::bytes_of(shape, dtype))
-        throw ShapeError(fmt::format("Tensor::from: wants {} values for shape {}, got {}", shape.numel(), shape.str(), bytes.size() / size_of(dtype)));
+    return from_bytes("from_bytes", bytes, dtype, shape, device);
+}
+
+Tensor Tensor::from_bytes(std::string_view function, std::span<const std::byte> bytes, DType dtype, const Shape& shape, const std::optional<Device>& device) {
+    const std::string name = fmt::format("Tensor::{}", function);
+    const std::size_t wanted = ops::bytes_of(shape, dtype, name);
+    if (bytes.size() != wanted && function == "from")
+        throw ShapeError(fmt::format("{}: wants {} values for shape {}, got {}", name, shape.numel(), shape.str(), bytes.size() / size_of(dtype)));
+    if (bytes.size() != wanted)
+        throw ShapeError(fmt::format("{}: wants {} bytes for shape {} of {}, got {}", name, wanted, shape.str(), name_of(dtype), bytes.size()));
     const ops::View view = ops::View::make(device ? *device : default_device(), dtype, shape);
     upload(view.buffer, 0, bytes);
     return Tensor(view);
 }
 
-const Shape& Tensor::shape() const { return checked_state(state_, "shape").value.shape(); }
+const Shape& Tensor::shape() const { return shape_for("shape"); }
+const Shape& Tensor::shape_for(std::string_view function) const { return checked_state(state_, function).value.shape(); }
 DType Tensor::dtype() const { return checked_state(state_, "dtype").value.dtype(); }
 Device Tensor::device() const { return checked_state(state_, "device").value.device(); }
-std::int64_t Tensor::size(std::int64_t axis) const { return shape()[normalize_axis("size", axis, rank())]; }
+std::int64_t Tensor::size(std::int64_t axis) const { 
+    const Shape& sizes = shape_for("size");
+    return sizes[normalize_axis("size", axis, sizes.rank())];
+}
 
 const ops::View& Tensor::view() const {
     const ops::View& view = used_value(state_, "view").view();
@@ -232,7 +246,7 @@ Tensor& Tensor::copy_(const Tensor& source) {
 }
 
 Tensor& Tensor::fill_(double value) {
-    ops::fill(writable(*this, "fill_"), value);
+    ops::fill(writable(*this, "fill_"), value, "fill_");
     mark_written();
     return *this;
 }
@@ -241,7 +255,7 @@ Tensor& Tensor::add_(const Tensor& other) {
     const ops::View to = writable(*this, "add_");
     require_unrecorded(other, "add_");
     const ops::Expression inputs[] = {to, other.view()};
-    const auto sum = ops::Expression::apply(ops::Function::add, inputs);
+    const auto sum = ops::Expression::apply(ops::Function::add, inputs, {}, "add_");
     if (!(sum.shape() == to.shape))
         throw ShapeError(fmt::format("add_: wants a shape that stretches to {}, got {}", to.shape.str(), other.shape().str()));
     ops::evaluate(sum, to);
@@ -253,7 +267,7 @@ Tensor& Tensor::mul_(double factor) {
     const ops::View to = writable(*this, "mul_");
     const ops::Expression inputs[] = {to};
     const double parameters[] = {factor};
-    ops::evaluate(ops::Expression::apply(ops::Function::mul_scalar, inputs, parameters), to);
+    ops::evaluate(ops::Expression::apply(ops::Function::mul_scalar, inputs, parameters, "mul_"), to);
     mark_written();
     return *this;
 }

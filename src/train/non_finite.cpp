@@ -14,10 +14,15 @@ bool finite(const Tensor& tensor) {
     return guard.to_vector<std::int32_t>()[0] == 0;
 }
 
-std::string first_not_finite(nn::Module& model, const Loss& loss, const data::Batch& batch) {
-    if (!finite(batch.features)) return "input";
+struct Found {
+    std::string layer;  // the first whose output is not finite
+    Tensor output = {};  // of the model, if it was called
+};
+
+Found first_not_finite(nn::Module& model, const Loss& loss, const data::Batch& batch) {
+    if (!finite(batch.features)) return {"input"};
     for (const auto& [name, parameter] : model.named_parameters())
-        if (!finite(parameter)) return fmt::format("parameter {}", name);
+        if (!finite(parameter)) return {fmt::format("parameter {}", name)};
     std::string layer;
     Tensor output;
     {
@@ -28,14 +33,18 @@ std::string first_not_finite(nn::Module& model, const Loss& loss, const data::Ba
         output = model(batch.features);
     }
     if (layer.empty() && !finite(loss(output, batch.labels))) layer = "loss";
-    return layer;
+    return {layer, output};
 }
 
 }  // namespace
 
-void throw_loss_not_finite(nn::Module& model, const Loss& loss, const data::Batch& batch, std::int64_t step, std::int64_t epoch) {
+void throw_loss_not_finite(nn::Module& model, const Loss& loss, const data::Batch& batch, const NotedLabels& noted, std::int64_t step, std::int64_t epoch) {
     const NoGrad no_grad;
-    const std::string layer = first_not_finite(model, loss, batch);
+    const auto [layer, output] = first_not_finite(model, loss, batch);
+    if (output.defined() && (layer.empty() || layer == "loss"))
+        if (const auto label = refused_label(loss, output, batch.labels.dtype(), noted))
+            throw ValueError(fmt::format("Trainer: wants labels in [0, {}), as many as the model has outputs, got label {} at step {} (epoch {}, batch {}). "
+                                         "The parameters are those from before the step", output.size(1), *label, step, epoch, batch.number));
     throw NonFiniteLoss(
         fmt::format("Trainer: the loss was infinite or NaN at step {} (epoch {}, batch {}); {}. The parameters are those from before "
                     "the step. A smaller learning rate or clip_norm often helps", step, epoch, batch.number,

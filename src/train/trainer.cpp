@@ -13,6 +13,7 @@
 #include <declivity/tensor/record.hpp>
 #include <fmt/format.h>
 
+#include "checks.hpp"
 #include "interrupt.hpp"
 #include "non_finite.hpp"
 #include "progress_bar.hpp"
@@ -33,9 +34,11 @@ Device device_of(const nn::Module& model) {
 struct Report {
     std::array<float, 2> totals{};
     std::array<std::int32_t, 2> guard{};
-    Event totals_read, guard_read;
+    NotedLabels noted{};
+    Event totals_read, guard_read, noted_read;
 
-    void ask(const Tensor& totals_on_device, const Tensor& guard_on_device) {
+    void ask(const Tensor& totals_on_device, const Tensor& guard_on_device, const Tensor& noted_on_device) {
+        noted_read = download(noted_on_device.view().buffer, 0, std::as_writable_bytes(std::span(noted)));
         guard_read = download(guard_on_device.view().buffer, 0, std::as_writable_bytes(std::span(guard)));
         totals_read = download(totals_on_device.view().buffer, 0, std::as_writable_bytes(std::span(totals)));
     }
@@ -47,13 +50,14 @@ struct Report {
         }
     }
     void wait() const {
+        noted_read.wait();
         guard_read.wait();
         totals_read.wait();
     }
 };
 
-void add_to_totals(const Tensor& output, const Tensor& labels, const Tensor& loss, const Tensor& totals) {
-    ops::add_classification(output.dense_view(), labels.dense_view(), loss.view(), totals.view());
+void add_to_totals(const Tensor& output, const Tensor& labels, const Tensor& loss, const Tensor& totals, const Tensor& noted) {
+    ops::add_classification(output.dense_view(), labels.dense_view(), loss.view(), totals.view(), noted.view());
 }
 
 /// By the very type: a loss that calls one of these and does more is another.
@@ -86,7 +90,9 @@ Trainer::State::State(nn::Module& network, optim::Optimizer& steps, Loss of)
       loss(of ? std::move(of) : nn::CrossEntropyLoss()),
       device(device_of(network)),
       totals(zeros({2}, {DType::f32, device})),
-      guard(zeros({2}, {DType::i32, device})) {
+      guard(zeros({2}, {DType::i32, device})),
+      noted(zeros({4}, {DType::i64, device})) {
+    require_parameters_of(model, optimizer);
     optimizer.set_guard(guard);
 }
 
@@ -123,6 +129,7 @@ class Fit {
         state_.stop = false;
         state_.replays = {};
         state_.guard.fill_(0);
+        state_.noted.fill_(0);
         first_step_ = state_.progress.step;
     }
 
@@ -154,11 +161,11 @@ class Fit {
             if (progress.batch % kReportEvery != 0) continue;
             const Report& earlier = reports[1 - current];
             read(earlier);
-            reports[current].ask(state_.totals, state_.guard);
+            reports[current].ask(state_.totals, state_.guard, state_.noted);
             current = 1 - current;
         }
         Report last;
-        last.ask(state_.totals, state_.guard);
+        last.ask(state_.totals, state_.guard, state_.noted);
         read(last);
         if (progress.batch < loader_.batches()) return;
         const double examples = static_cast<double>(loader_.dataset().size());
@@ -207,7 +214,7 @@ class Fit {
         if (clip_norm > 0) optim::clip_grad_norm(state_.model.parameters(), clip_norm);
         state_.optimizer.step();
         const NoGrad no_grad;
-        add_to_totals(output, labels, loss, state_.totals);
+        add_to_totals(output, labels, loss, state_.totals, state_.noted);
     }
 
     /// Why a replay might not be what a call of the step is; empty where every part of it says that it is.
@@ -223,19 +230,19 @@ class Fit {
     void read(const Report& report) {
         if (!report.totals_read) return;
         report.wait();
-        if (report.guard[0] != 0) throw_non_finite(report.guard[0]);
+        if (report.guard[0] != 0) throw_non_finite(report.guard[0], report.noted[1] == report.guard[0] ? report.noted : NotedLabels{});
         const double examples = static_cast<double>(std::min(state_.progress.batch * options_.batch, loader_.dataset().size()));
         bar_.update(state_.progress.batch, report.totals[0] / examples, report.totals[1] / examples);
     }
 
-    /// @param number of the step in this fit, from 1
-    [[noreturn]] void throw_non_finite(std::int64_t number) {
+    /// @param number of the step in this fit, from 1; @param noted of its labels
+    [[noreturn]] void throw_non_finite(std::int64_t number, const NotedLabels& noted) {
         const std::int64_t step = first_step_ + number;
         // Steps since the last completed epoch, counted back from where the host stands now.
         const std::int64_t position = state_.progress.epoch * loader_.batches() + state_.progress.batch - (state_.progress.step - (step - 1));
         loader_.start(static_cast<std::uint64_t>(position / loader_.batches()), position % loader_.batches());
         const data::Batch batch = *loader_.next();
-        throw_loss_not_finite(state_.model, state_.loss, batch, step, position / loader_.batches() + 1);
+        throw_loss_not_finite(state_.model, state_.loss, batch, noted, step, position / loader_.batches() + 1);
     }
 
     Trainer& trainer_;
@@ -259,14 +266,17 @@ bool Trainer::fit(const data::Dataset& train, const data::Dataset& test, const F
 Evaluation Trainer::evaluate(const data::Dataset& dataset, const EvaluateOptions& options) {
     const EvaluationMode mode(state_->model);
     const NoGrad no_grad;
-    const Tensor totals = zeros({2}, {DType::f32, state_->device});
+    const Tensor totals = zeros({2}, {DType::f32, state_->device}), noted = zeros({4}, {DType::i64, state_->device});
+    Tensor output, labels;
     data::Loader loader(dataset, {.batch = options.batch, .transform = options.transform, .device = state_->device});
     loader.start(0);
     while (const auto batch = loader.next()) {
-        const Tensor output = state_->model(batch->features);
-        add_to_totals(output, batch->labels, state_->loss(output, batch->labels), totals);
+        output = state_->model(batch->features);
+        labels = batch->labels;
+        add_to_totals(output, labels, state_->loss(output, labels), totals, noted);
     }
     const auto sums = totals.to_vector<float>();
+    if (!std::isfinite(sums[0])) require_labels(state_->loss, output, labels.dtype(), noted);
     const double examples = static_cast<double>(dataset.size());
     return {.loss = sums[0] / examples, .accuracy = sums[1] / examples, .examples = dataset.size()};
 }

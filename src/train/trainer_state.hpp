@@ -21,6 +21,7 @@ struct Trainer::State {
     /// figures of a resumed epoch are those of an unbroken one.
     Tensor totals;
     Tensor guard;                 // i32 [2], see ops/finite.hpp
+    Tensor noted;                 // i64 [4], see ops/classification.hpp
     std::int64_t planned_steps = 0;
     bool stop = false;
     /// What the order of the examples depends on; a checkpoint in the middle of an epoch serves only the same.

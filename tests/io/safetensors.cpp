@@ -200,10 +200,10 @@ TEST_CASE("safetensors: headers that are refused, with their place") {
     CHECK(refused_at(path, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, '{', '}'}) == 0);
     CHECK(refused_at(path, {0, 0, 0, 0, 0, 0, 0, 0}) == 8);
     // A header that is longer than any may be, in a file (of zeros, and of no blocks on the disk) that has room for it.
-    put_file(path, Bytes{1, 0xe1, 0xf5, 0x05, 0, 0, 0, 0});
+    put_file(path, Bytes{1, 0xe1, 0xf5, 0x05, 0, 0, 0, 0, '{'});
     fs::resize_file(path, 100'000'009);
     CHECK_THROWS_WITH_AS((void)read_safetensors(path),
-                         doctest::Contains("at byte 0: a header of 100000001 bytes, wants at most 100000000"),
+                         doctest::Contains("at byte 0: this is no safetensors file, or a damaged one: its first 8 bytes would make a header of 100000001 bytes, wants at most 100000000"),
                          FormatError);
     CHECK(
         refusal(path, with_length(R"({"w":{"dtype":"U16","shape":[2],"data_offsets":[0,4]}})", four)).find("'U16'") !=
@@ -213,6 +213,28 @@ TEST_CASE("safetensors: headers that are refused, with their place") {
     std::string objects;
     for (int i = 0; i < 100000; ++i) objects += "{\"a\":";
     CHECK(refused_at(path, with_length(objects)) == 8 + 6);
+}
+
+TEST_CASE("safetensors: files of other kinds are called so") {
+    const TempFolder folder;
+    const fs::path path = folder / "f";
+    const auto says = [&](const std::string& text, const std::string& what) {
+        const std::string said = refusal(path, Bytes(text.begin(), text.end()));
+        CHECK_MESSAGE(said.find("this is no safetensors file") != std::string::npos, said);
+        CHECK_MESSAGE(said.find(what) != std::string::npos, said);
+        CHECK_MESSAGE(said.find("a header of ") == std::string::npos, said);
+    };
+    says("garbage, which nobody wrote for this", "it begins with \"garbage, \"");
+    says(std::string("\1\2\xff\"abcdefgh", 12), "it begins with \"\\x01\\x02\\xff\"abcde\"");
+    says("", "it is empty");
+    says("abc", "it begins with \"abc\", and that is all");
+    says("PK\3\4abcdefgh", "it is a zip archive, as PyTorch's .pt");
+    says("\x80\x02}q\1abcdefgh", "it is a Python pickle");
+    says("\x93NUMPY\1\1v\1{'descr'", "it is a NumPy .npy file");
+    says("version https://git-lfs.github.com/spec/v1\n", "git-lfs");
+    // The beginning of a right file.
+    const std::string cut = refusal(path, Bytes{200, 0, 0, 0, 0, 0, 0, 0, '{', '}'});
+    CHECK_MESSAGE(cut.find("a header of 200 bytes in a file of 10: it is cut off or damaged") != std::string::npos, cut);
 }
 
 TEST_CASE("safetensors: mini-fuzz") {

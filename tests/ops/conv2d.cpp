@@ -390,7 +390,7 @@ TEST_CASE("conv2d: DECLIVITY_CONV2D names the strategy") {
     CHECK(choice(served) == "tiled");
     CHECK(choice(large) != "tiled");  // which cannot serve
     setenv("DECLIVITY_CONV2D", "fft", 1);
-    CHECK_THROWS_WITH_AS(choice(served), "DECLIVITY_CONV2D: wants one of depthwise_turned, depthwise, depthwise_direct, winograd4, winograd2, fold, matmul, banded, gemm, local, tiled, direct, got 'fft'",
+    CHECK_THROWS_WITH_AS(choice(served), "DECLIVITY_CONV2D: wants one of depthwise_turned, depthwise, depthwise_direct, winograd4, winograd2, fold, matmul, banded, gemm, local, tiled, direct, got \"fft\"",
                          ValueError);
     setenv("DECLIVITY_CONV2D", kept.c_str(), 1);
 }

@@ -85,7 +85,7 @@ TEST_CASE("Adam and AdamW") {
             Problem problem(dtype);
             const optim::AdamOptions options{.lr = 0.01, .beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-6, .weight_decay = 0.1};
             std::unique_ptr<optim::Optimizer> optimizer;
-            if (decoupled) optimizer = std::make_unique<optim::AdamW>(problem.parameters, options);
+            if (decoupled) optimizer = std::make_unique<optim::AdamW>(problem.parameters, optim::AdamWOptions{.lr = 0.01, .beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-6, .weight_decay = 0.1});
             else optimizer = std::make_unique<optim::Adam>(problem.parameters, options);
             std::vector<std::vector<double>> m(kShapes.size()), v(kShapes.size());
             for (int t = 1; t <= 5; ++t) {

@@ -63,14 +63,13 @@ std::size_t place(const Shape& shape, std::initializer_list<std::int64_t> index)
     return static_cast<std::size_t>(out);
 }
 
-Case unary(const std::string& name, std::function<Tensor(const Tensor&)> call, double (*reference)(double), double low = -2, double high = 2,
-           const std::string& says = {}) {
+Case unary(const std::string& name, std::function<Tensor(const Tensor&)> call, double (*reference)(double), double low = -2, double high = 2) {
     return {.name = name, .inputs = {{{3, 5, 7}, low, high}}, .call = [call = std::move(call)](const Tensors& in) { return call(in[0]); },
             .reference = [reference](const Columns& in, DType) {
                 Values out;
                 for (const double x : in[0]) out.push_back(reference(x));
                 return out;
-            }, .says = says};
+            }};
 }
 
 /// The second operand is stretched over the first.
@@ -162,24 +161,30 @@ Values batch_norm_reference(const Values& x, const Values& weight, const Values&
 std::vector<Case> catalogue() {
     std::vector<Case> all{
         binary("elementwise", [](const Tensor& a, const Tensor& b) { return elementwise(Function::mul, {a, b}); }, [](double a, double b) { return a * b; }, "mul"),
-        binary("operator+", [](const Tensor& a, const Tensor& b) { return a + b; }, [](double a, double b) { return a + b; }, "add"),
-        binary("operator-", [](const Tensor& a, const Tensor& b) { return a - b; }, [](double a, double b) { return a - b; }, "sub"),
-        binary("operator*", [](const Tensor& a, const Tensor& b) { return a * b; }, [](double a, double b) { return a * b; }, "mul"),
-        binary("operator/", [](const Tensor& a, const Tensor& b) { return a / b; }, [](double a, double b) { return a / b; }, "div", 0.5, 2),
+        binary("operator+", [](const Tensor& a, const Tensor& b) { return a + b; }, [](double a, double b) { return a + b; }),
+        binary("operator-", [](const Tensor& a, const Tensor& b) { return a - b; }, [](double a, double b) { return a - b; }),
+        binary("operator*", [](const Tensor& a, const Tensor& b) { return a * b; }, [](double a, double b) { return a * b; }),
+        binary("operator/", [](const Tensor& a, const Tensor& b) { return a / b; }, [](double a, double b) { return a / b; }, {}, 0.5, 2),
         binary("pow", [](const Tensor& a, const Tensor& b) { return pow(a, b); }, [](double a, double b) { return std::pow(a, b); }, {}, 0.5, 2),
-        binary("minimum", minimum, [](double a, double b) { return std::min(a, b); }, "min"),
-        binary("maximum", maximum, [](double a, double b) { return std::max(a, b); }, "max"),
+        binary("minimum", minimum, [](double a, double b) { return std::min(a, b); }),
+        binary("maximum", maximum, [](double a, double b) { return std::max(a, b); }),
         binary("equal", equal, [](double a, double b) { return a == b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole),
+        binary("eq", eq, [](double a, double b) { return a == b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole),
         binary("not_equal", not_equal, [](double a, double b) { return a != b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole),
+        binary("ne", ne, [](double a, double b) { return a != b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole),
         binary("less", less, [](double a, double b) { return a < b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole),
+        binary("lt", lt, [](double a, double b) { return a < b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole),
         binary("less_equal", less_equal, [](double a, double b) { return a <= b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole),
+        binary("le", le, [](double a, double b) { return a <= b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole),
         binary("greater", greater, [](double a, double b) { return a > b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole),
+        binary("gt", gt, [](double a, double b) { return a > b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole),
         binary("greater_equal", greater_equal, [](double a, double b) { return a >= b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole),
-        unary("operator+", [](const Tensor& x) { return 3 + (x + 0.5); }, [](double x) { return x + 3.5; }, -2, 2, "add_scalar"),
-        unary("operator-", [](const Tensor& x) { return 3 - (-x - 0.5); }, [](double x) { return 3.5 + x; }, -2, 2, "neg"),
-        unary("operator*", [](const Tensor& x) { return 3 * (x * 0.5); }, [](double x) { return 1.5 * x; }, -2, 2, "mul_scalar"),
-        unary("operator/", [](const Tensor& x) { return 3 / (x / 2); }, [](double x) { return 6 / x; }, 0.5, 2, "mul_scalar"),
-        unary("pow", [](const Tensor& x) { return pow(x, 2.5); }, [](double x) { return std::pow(x, 2.5); }, 0.5, 2, "pow_scalar"),
+        binary("ge", ge, [](double a, double b) { return a >= b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole),
+        unary("operator+", [](const Tensor& x) { return 3 + (x + 0.5); }, [](double x) { return x + 3.5; }),
+        unary("operator-", [](const Tensor& x) { return 3 - (-x - 0.5); }, [](double x) { return 3.5 + x; }),
+        unary("operator*", [](const Tensor& x) { return 3 * (x * 0.5); }, [](double x) { return 1.5 * x; }),
+        unary("operator/", [](const Tensor& x) { return 3 / (x / 2); }, [](double x) { return 6 / x; }, 0.5, 2),
+        unary("pow", [](const Tensor& x) { return pow(x, 2.5); }, [](double x) { return std::pow(x, 2.5); }, 0.5, 2),
         unary("neg", neg, [](double x) { return -x; }),
         unary("abs", [](const Tensor& x) { return abs(x); }, [](double x) { return std::abs(x); }),
         unary("square", square, [](double x) { return x * x; }),
@@ -223,12 +228,13 @@ std::vector<Case> catalogue() {
          }});
     add({.name = "expand", .inputs = {{{5, 1}}}, .call = [](const Tensors& in) { return expand(in[0], {3, 5, 7}); },
          .reference = [](const Columns& in, DType) { return table({3, 5, 7}, [&](const Dims& at) { return in[0][static_cast<std::size_t>(at[1])]; }); }});
-    add({.name = "concat", .inputs = {{{3, 5, 7}}, {{3, 2, 7}}}, .call = [](const Tensors& in) { return concat({in[0], in[1]}, 1); },
-         .reference = [](const Columns& in, DType) {
-             return table({3, 7, 7}, [&](const Dims& at) {
-                 return at[1] < 5 ? in[0][place({3, 5, 7}, {at[0], at[1], at[2]})] : in[1][place({3, 2, 7}, {at[0], at[1] - 5, at[2]})];
-             });
-         }});
+    for (const auto& [name, function] : {std::pair<std::string, decltype(&concat)>{"concat", &concat}, {"cat", &cat}})
+        add({.name = name, .inputs = {{{3, 5, 7}}, {{3, 2, 7}}}, .call = [function = function](const Tensors& in) { return function({in[0], in[1]}, 1); },
+             .reference = [](const Columns& in, DType) {
+                 return table({3, 7, 7}, [&](const Dims& at) {
+                     return at[1] < 5 ? in[0][place({3, 5, 7}, {at[0], at[1], at[2]})] : in[1][place({3, 2, 7}, {at[0], at[1] - 5, at[2]})];
+                 });
+             }});
     add({.name = "pad", .inputs = {{{3, 5, 7}}}, .call = [](const Tensors& in) { return pad(in[0], {0, 1, 2}, {1, 0, 3}, 9); },
          .reference = [](const Columns& in, DType) {
              return table({4, 6, 12}, [&](const Dims& at) {

@@ -71,11 +71,11 @@ TEST_CASE("full, zeros, ones: every type and rank") {
 }
 
 TEST_CASE("full: what it refuses") {
-    CHECK_THROWS_WITH_AS(full({2}, 0.5, {DType::i32}), "fill: wants a whole number that fits into i32, got 0.5", ValueError);
-    CHECK_THROWS_WITH_AS(full({2}, -1, {DType::u8}), "fill: wants a whole number that fits into u8, got -1", ValueError);
-    CHECK_THROWS_WITH_AS(full({2}, 128, {DType::i8}), "fill: wants a whole number that fits into i8, got 128", ValueError);
+    CHECK_THROWS_WITH_AS(full({2}, 0.5, {DType::i32}), "full: wants a whole number that fits into i32, got 0.5", ValueError);
+    CHECK_THROWS_WITH_AS(full({2}, -1, {DType::u8}), "full: wants a whole number that fits into u8, got -1", ValueError);
+    CHECK_THROWS_WITH_AS(full({2}, 128, {DType::i8}), "full: wants a whole number that fits into i8, got 128", ValueError);
     CHECK_THROWS_AS(full({2}, NAN, {DType::i64}), ValueError);
-    CHECK_THROWS_WITH_AS(zeros({2, -1}), "a tensor wants sizes of at least 0, got [2, -1]", ShapeError);
+    CHECK_THROWS_WITH_AS(zeros({2, -1}), "zeros: wants sizes of at least 0, got [2, -1]", ShapeError);
     CHECK_THROWS_AS(zeros({std::int64_t{1} << 40, std::int64_t{1} << 40}), ShapeError);
     CHECK_THROWS_WITH_AS(zeros_like(Tensor()), "zeros_like: wants a tensor, got an undefined one", ValueError);
     CHECK_THROWS_WITH_AS(ones_like(Tensor()), "ones_like: wants a tensor, got an undefined one", ValueError);
@@ -187,8 +187,8 @@ TEST_CASE("from the host and back: wrong sizes and types") {
     std::vector<float> five(5), seven(7);
     CHECK_THROWS_WITH_AS(x.copy_to(std::span<float>(five)), "copy_to: wants room for 6 elements (shape [2, 3]), got 5", ShapeError);
     CHECK_THROWS_WITH_AS(x.copy_to(std::span<float>(seven)), "copy_to: wants room for 6 elements (shape [2, 3]), got 7", ShapeError);
-    CHECK_THROWS_WITH_AS((void)x.to_vector<double>(), "copy_to: wants the tensor's type, f32, got f64", TypeError);
-    CHECK_THROWS_WITH_AS((void)x.to_vector<std::int32_t>(), "copy_to: wants the tensor's type, f32, got i32", TypeError);
+    CHECK_THROWS_WITH_AS((void)x.to_vector<double>(), "to_vector: wants the tensor's type, f32, got f64", TypeError);
+    CHECK_THROWS_WITH_AS((void)x.to_vector<std::int32_t>(), "to_vector: wants the tensor's type, f32, got i32", TypeError);
     CHECK_THROWS_AS((void)tensor({1}, {1}, DType::u8).item<bool>(), TypeError);  // 2 is no bool
 }
 

@@ -36,8 +36,8 @@ TEST_CASE("halves: made, filled, read and printed") {
     const Tensor x = Tensor::from<float16>({float16(1.5), float16(-2), float16(0.1)}, {3});
     CHECK(x.dtype() == DType::f16);
     CHECK(static_cast<float>(x.to_vector<float16>()[2]) == as_type(0.1, DType::f16));
-    CHECK_THROWS_WITH_AS(x.to_vector<float>(), "copy_to: wants the tensor's type, f16, got f32", TypeError);
-    CHECK_THROWS_WITH_AS(x.to_vector<bfloat16>(), "copy_to: wants the tensor's type, f16, got bf16", TypeError);
+    CHECK_THROWS_WITH_AS(x.to_vector<float>(), "to_vector: wants the tensor's type, f16, got f32", TypeError);
+    CHECK_THROWS_WITH_AS(x.to_vector<bfloat16>(), "to_vector: wants the tensor's type, f16, got bf16", TypeError);
     CHECK(x.str() == "Tensor(f16, [3], '" + device().name() + "')\n[ 1.5000, -2.0000,  0.1000]");
     CHECK(body(full({2}, 0.1, {DType::bf16})) == "[0.1001, 0.1001]");
     CHECK(body(full({2}, 1e6, {DType::f16})) == "[inf, inf]");
@@ -183,8 +183,8 @@ TEST_CASE("halves: products and their gradients") {
 TEST_CASE("halves: what does not serve them says so, and what helps") {
     const Tensor x = zeros({1, 1, 4, 4}, {DType::f16}), weight = zeros({1, 1, 2, 2}, {DType::f16});
     CHECK_THROWS_WITH_AS(conv2d(x, weight), "conv2d: wants f32 or f64 as x, got f16 (convert with .to(DType::f32))", TypeError);
-    CHECK_THROWS_WITH_AS(max_pool2d(x), "max_pool2d_forward: wants f32 or f64 as x, got f16 (convert with .to(DType::f32))", TypeError);
-    CHECK_THROWS_WITH_AS(avg_pool2d(x.to(DType::bf16)), "avg_pool2d_forward: wants f32 or f64 as x, got bf16 (convert with .to(DType::f32))", TypeError);
+    CHECK_THROWS_WITH_AS(max_pool2d(x), "max_pool2d: wants f32 or f64 as x, got f16 (convert with .to(DType::f32))", TypeError);
+    CHECK_THROWS_WITH_AS(avg_pool2d(x.to(DType::bf16)), "avg_pool2d: wants f32 or f64 as x, got bf16 (convert with .to(DType::f32))", TypeError);
     CHECK(conv2d(x.to(DType::f32), weight.to(DType::f32)).shape() == Shape({1, 1, 3, 3}));
     CHECK(global_avg_pool2d(x).dtype() == DType::f16);
     Tensor parameter = zeros({3}, {DType::bf16});

@@ -24,6 +24,11 @@ class DECLIVITY_API Lambda : public Module {
     std::string type_name_;
 };
 
+/// Gives x back.
+struct Identity : Lambda {
+    Identity() : Lambda([](const Tensor& x) { return x; }, "Identity") {}
+    const std::type_info& replayable() const override { return typeid(Identity); }
+};
 struct ReLU : Lambda {
     ReLU() : Lambda([](const Tensor& x) { return relu(x); }, "ReLU") {}
     const std::type_info& replayable() const override { return typeid(ReLU); }

@@ -16,8 +16,8 @@ DECLIVITY_API Fan fan_of(const Shape& weight);
 
 // Each fills the tensor in place and gives it back.
 
-DECLIVITY_API Tensor uniform_(Tensor tensor, double low, double high);
-DECLIVITY_API Tensor normal_(Tensor tensor, double mean, double deviation);
+DECLIVITY_API Tensor uniform_(Tensor tensor, double low = 0, double high = 1);
+DECLIVITY_API Tensor normal_(Tensor tensor, double mean = 0, double deviation = 1);
 /// Normal values, drawn again until they lie within [mean - cut * deviation, mean + cut * deviation].
 DECLIVITY_API Tensor truncated_normal_(Tensor tensor, double mean = 0, double deviation = 1, double cut = 2);
 /// Uniform in +-sqrt(6 / ((1 + a^2) fan_in)), for layers followed by relu, or by leaky relu of slope a (He et al. 2015).

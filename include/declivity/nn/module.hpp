@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -77,7 +78,8 @@ class DECLIVITY_API Module {
 
     /// A table of the layers that an input of this shape runs through: output shape, parameters, multiply-adds. The last
     /// line has the sums.
-    [[nodiscard]] std::string summary(const Shape& input);
+    /// @param dtype of the input, which is zeros; that of the first parameter if none
+    [[nodiscard]] std::string summary(const Shape& input, std::optional<DType> dtype = std::nullopt);
     /// Multiply-adds of one call of this module itself, without its children.
     [[nodiscard]] virtual std::int64_t multiply_adds(const Shape& input, const Shape& output) const;
     /// "Conv2d", as summaries print it.

@@ -48,4 +48,13 @@ class DECLIVITY_API GlobalAvgPool2d : public Module {
     Tensor forward(const Tensor& x) override;
 };
 
+/// The same by the name that other libraries have for it: AdaptiveAvgPool2d(1).
+class DECLIVITY_API AdaptiveAvgPool2d : public GlobalAvgPool2d {
+  public:
+    /// @throws Unsupported for another output than 1 x 1
+    explicit AdaptiveAvgPool2d(Size2 output);
+    [[nodiscard]] std::string type_name() const override { return "AdaptiveAvgPool2d"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(AdaptiveAvgPool2d); }
+};
+
 }  // namespace declivity::nn

@@ -59,9 +59,10 @@ class DECLIVITY_API Expression {
     /// In an Epilogue: the value that the operator before it computed.
     static Expression operator_result(DType dtype, const Shape& shape);
     /// function(inputs...), which broadcast.
+    /// @param called what errors call the function, where that is not its name in the table
     /// @throws ShapeError, TypeError, DeviceError naming the function; ValueError when an integer type cannot hold a
     /// parameter
-    static Expression apply(Function function, std::span<const Expression> inputs, std::span<const double> parameters = {});
+    static Expression apply(Function function, std::span<const Expression> inputs, std::span<const double> parameters = {}, std::string_view called = {});
     /// The gradient of function(...) for one input: from the gradient of its result, the inputs, and the result.
     /// Those that the table's rule does not mention may be empty.
     static Expression gradient(Function function, int input, const Expression& result_gradient, std::span<const Expression> inputs,
@@ -96,7 +97,7 @@ DECLIVITY_API void copy(const View& from, const View& to);
 /// `view` itself when it is dense, otherwise a dense copy.
 DECLIVITY_API View dense_copy_if_needed(const View& view);
 /// Sets every element of a view, of any strides, to one number.
-DECLIVITY_API void fill(const View& view, double value);
+DECLIVITY_API void fill(const View& view, double value, std::string_view function = "fill");
 
 /// What a heavy operator (matmul, convolution) does to each element of its result before it is stored: an
 /// elementwise expression of operator_result(). Empty: nothing.

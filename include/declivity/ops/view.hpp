@@ -22,8 +22,8 @@ struct DECLIVITY_API View {
     Strides strides;
 
     /// Dense memory of its own, not initialised.
-    /// @throws Unsupported when the device lacks the type (f64); OutOfMemory
-    static View make(const Device& device, DType dtype, const Shape& shape, BufferUse use = BufferUse::compute);
+    /// @throws Unsupported when the device lacks the type (f64); OutOfMemory; ShapeError, naming `function`, as bytes_of
+    static View make(const Device& device, DType dtype, const Shape& shape, BufferUse use = BufferUse::compute, std::string_view function = "View::make");
 
     [[nodiscard]] Device device() const { return buffer.device(); }
     [[nodiscard]] std::int64_t numel() const noexcept { return shape.numel(); }
@@ -42,7 +42,7 @@ enum class OperandUse : bool { variable, constant };
 
 /// Bytes of a dense tensor.
 /// @throws ShapeError when a size is negative, or their product does not fit into 63 bits
-DECLIVITY_API std::size_t bytes_of(const Shape& shape, DType dtype);
+DECLIVITY_API std::size_t bytes_of(const Shape& shape, DType dtype, std::string_view function = "bytes_of");
 
 /// The same elements under another shape of as many elements; wants a dense view.
 DECLIVITY_API View reshaped(const View& view, const Shape& shape);

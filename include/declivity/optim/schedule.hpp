@@ -12,7 +12,7 @@ namespace declivity::optim {
 using Schedule = std::function<double(std::int64_t)>;
 
 /// factor^(t / every): multiplied by `factor` after each `every`.
-DECLIVITY_API Schedule step_decay(std::int64_t every, double factor);
+DECLIVITY_API Schedule step_decay(std::int64_t every, double factor = 0.1);
 /// From 1 to `floor` along half a cosine over `total` (Loshchilov, Hutter 2017, without restarts); `floor` after it.
 DECLIVITY_API Schedule cosine(std::int64_t total, double floor = 0);
 /// Rises linearly from 1 / warm_up at t = 0 to 1 at t = warm_up - 1, then `after`, counted from its own 0.

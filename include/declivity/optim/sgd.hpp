@@ -7,7 +7,7 @@
 namespace declivity::optim {
 
 struct SGDOptions {
-    double lr = 0.01;
+    double lr = 1e-3;
     double momentum = 0;
     double dampening = 0;
     double weight_decay = 0;  ///< added to the gradient as weight_decay * parameter

@@ -30,6 +30,8 @@ class DECLIVITY_API NoGrad {
     bool before_;
 };
 
+using NoGradGuard = NoGrad;
+
 /// Whether functions of this thread record a graph.
 DECLIVITY_API bool grad_enabled();
 

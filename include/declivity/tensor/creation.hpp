@@ -15,8 +15,8 @@ struct TensorOptions {
 };
 
 DECLIVITY_API Tensor full(const Shape& shape, double value, const TensorOptions& options = {});
-inline Tensor zeros(const Shape& shape, const TensorOptions& options = {}) { return full(shape, 0, options); }
-inline Tensor ones(const Shape& shape, const TensorOptions& options = {}) { return full(shape, 1, options); }
+DECLIVITY_API Tensor zeros(const Shape& shape, const TensorOptions& options = {});
+DECLIVITY_API Tensor ones(const Shape& shape, const TensorOptions& options = {});
 DECLIVITY_API Tensor zeros_like(const Tensor& like);
 DECLIVITY_API Tensor ones_like(const Tensor& like);
 /// start, start + step, ... before `end`.
@@ -38,6 +38,9 @@ DECLIVITY_API void set_random_state(const Device& device, const RandomState& sta
 DECLIVITY_API Tensor uniform(const Shape& shape, double low = 0, double high = 1, const TensorOptions& options = {});
 /// Normally distributed.
 DECLIVITY_API Tensor normal(const Shape& shape, double mean = 0, double deviation = 1, const TensorOptions& options = {});
+/// uniform in [0, 1), and normal with mean 0 and deviation 1.
+DECLIVITY_API Tensor rand(const Shape& shape, const TensorOptions& options = {});
+DECLIVITY_API Tensor randn(const Shape& shape, const TensorOptions& options = {});
 /// 1 with this probability, otherwise 0.
 DECLIVITY_API Tensor bernoulli(const Shape& shape, double probability, const TensorOptions& options = {});
 

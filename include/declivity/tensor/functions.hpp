@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,27 +27,29 @@ using ops::Function;
 
 /// Any function of the table, with its inputs and parameters. How the functions below are made, and how to reach a
 /// new row of the table.
-DECLIVITY_API Tensor elementwise(Function function, const std::vector<Tensor>& inputs, const std::vector<double>& parameters = {});
+/// @param called what errors call it, where that is not the name in the table
+DECLIVITY_API Tensor elementwise(Function function, const std::vector<Tensor>& inputs, const std::vector<double>& parameters = {}, std::string_view called = {});
 
-inline Tensor operator+(Tensor a, Tensor b) { return elementwise(Function::add, {std::move(a), std::move(b)}); }
-inline Tensor operator-(Tensor a, Tensor b) { return elementwise(Function::sub, {std::move(a), std::move(b)}); }
-inline Tensor operator*(Tensor a, Tensor b) { return elementwise(Function::mul, {std::move(a), std::move(b)}); }
-inline Tensor operator/(Tensor a, Tensor b) { return elementwise(Function::div, {std::move(a), std::move(b)}); }
-inline Tensor operator+(Tensor x, double p) { return elementwise(Function::add_scalar, {std::move(x)}, {p}); }
-inline Tensor operator+(double p, Tensor x) { return elementwise(Function::add_scalar, {std::move(x)}, {p}); }
-inline Tensor operator-(Tensor x, double p) { return elementwise(Function::add_scalar, {std::move(x)}, {-p}); }
-inline Tensor operator*(Tensor x, double p) { return elementwise(Function::mul_scalar, {std::move(x)}, {p}); }
-inline Tensor operator*(double p, Tensor x) { return elementwise(Function::mul_scalar, {std::move(x)}, {p}); }
-inline Tensor operator/(Tensor x, double p) { return elementwise(Function::mul_scalar, {std::move(x)}, {1.0 / p}); }
-inline Tensor operator-(Tensor x) { return elementwise(Function::neg, {std::move(x)}); }
-inline Tensor operator-(double p, Tensor x) { return -std::move(x) + p; }
-inline Tensor operator/(double p, Tensor x) { return elementwise(Function::reciprocal, {std::move(x)}) * p; }
+inline Tensor operator+(Tensor a, Tensor b) { return elementwise(Function::add, {std::move(a), std::move(b)}, {}, "operator+"); }
+inline Tensor operator-(Tensor a, Tensor b) { return elementwise(Function::sub, {std::move(a), std::move(b)}, {}, "operator-"); }
+inline Tensor operator*(Tensor a, Tensor b) { return elementwise(Function::mul, {std::move(a), std::move(b)}, {}, "operator*"); }
+inline Tensor operator/(Tensor a, Tensor b) { return elementwise(Function::div, {std::move(a), std::move(b)}, {}, "operator/"); }
+inline Tensor operator+(Tensor x, double p) { return elementwise(Function::add_scalar, {std::move(x)}, {p}, "operator+"); }
+inline Tensor operator+(double p, Tensor x) { return elementwise(Function::add_scalar, {std::move(x)}, {p}, "operator+"); }
+inline Tensor operator-(Tensor x, double p) { return elementwise(Function::add_scalar, {std::move(x)}, {-p}, "operator-"); }
+inline Tensor operator*(Tensor x, double p) { return elementwise(Function::mul_scalar, {std::move(x)}, {p}, "operator*"); }
+inline Tensor operator*(double p, Tensor x) { return elementwise(Function::mul_scalar, {std::move(x)}, {p}, "operator*"); }
+/// x times 1 / p; of integers only where 1 / p is whole. @throws TypeError otherwise
+DECLIVITY_API Tensor operator/(Tensor x, double p);
+inline Tensor operator-(Tensor x) { return elementwise(Function::neg, {std::move(x)}, {}, "operator-"); }
+inline Tensor operator-(double p, Tensor x) { return elementwise(Function::add_scalar, {-std::move(x)}, {p}, "operator-"); }
+inline Tensor operator/(double p, Tensor x) { return elementwise(Function::mul_scalar, {elementwise(Function::reciprocal, {std::move(x)}, {}, "operator/")}, {p}, "operator/"); }
 
 inline Tensor pow(Tensor a, Tensor b) { return elementwise(Function::pow, {std::move(a), std::move(b)}); }
-inline Tensor pow(Tensor x, double exponent) { return elementwise(Function::pow_scalar, {std::move(x)}, {exponent}); }
+inline Tensor pow(Tensor x, double exponent) { return elementwise(Function::pow_scalar, {std::move(x)}, {exponent}, "pow"); }
 /// NaN wins; where both are equal, each gets half the gradient.
-inline Tensor minimum(Tensor a, Tensor b) { return elementwise(Function::min, {std::move(a), std::move(b)}); }
-inline Tensor maximum(Tensor a, Tensor b) { return elementwise(Function::max, {std::move(a), std::move(b)}); }
+inline Tensor minimum(Tensor a, Tensor b) { return elementwise(Function::min, {std::move(a), std::move(b)}, {}, "minimum"); }
+inline Tensor maximum(Tensor a, Tensor b) { return elementwise(Function::max, {std::move(a), std::move(b)}, {}, "maximum"); }
 inline Tensor neg(Tensor x) { return elementwise(Function::neg, {std::move(x)}); }
 inline Tensor abs(Tensor x) { return elementwise(Function::abs, {std::move(x)}); }
 inline Tensor square(Tensor x) { return elementwise(Function::square, {std::move(x)}); }
@@ -70,6 +73,13 @@ inline Tensor less(Tensor a, Tensor b) { return elementwise(Function::less, {std
 inline Tensor less_equal(Tensor a, Tensor b) { return elementwise(Function::less_equal, {std::move(a), std::move(b)}); }
 inline Tensor greater(Tensor a, Tensor b) { return elementwise(Function::greater, {std::move(a), std::move(b)}); }
 inline Tensor greater_equal(Tensor a, Tensor b) { return elementwise(Function::greater_equal, {std::move(a), std::move(b)}); }
+// The same by their short names.
+inline Tensor eq(Tensor a, Tensor b) { return elementwise(Function::equal, {std::move(a), std::move(b)}, {}, "eq"); }
+inline Tensor ne(Tensor a, Tensor b) { return elementwise(Function::not_equal, {std::move(a), std::move(b)}, {}, "ne"); }
+inline Tensor lt(Tensor a, Tensor b) { return elementwise(Function::less, {std::move(a), std::move(b)}, {}, "lt"); }
+inline Tensor le(Tensor a, Tensor b) { return elementwise(Function::less_equal, {std::move(a), std::move(b)}, {}, "le"); }
+inline Tensor gt(Tensor a, Tensor b) { return elementwise(Function::greater, {std::move(a), std::move(b)}, {}, "gt"); }
+inline Tensor ge(Tensor a, Tensor b) { return elementwise(Function::greater_equal, {std::move(a), std::move(b)}, {}, "ge"); }
 /// Where `condition` (bool) holds the element of a, elsewhere that of b.
 inline Tensor where(Tensor condition, Tensor a, Tensor b) { return elementwise(Function::where, {std::move(condition), std::move(a), std::move(b)}); }
 
@@ -89,6 +99,8 @@ DECLIVITY_API Tensor slice(const Tensor& x, std::int64_t axis, std::int64_t star
 DECLIVITY_API Tensor expand(const Tensor& x, const Shape& shape);
 /// Joins along an existing axis.
 DECLIVITY_API Tensor concat(const std::vector<Tensor>& parts, std::int64_t axis);
+/// The same, by its short name.
+DECLIVITY_API Tensor cat(const std::vector<Tensor>& parts, std::int64_t axis = 0);
 /// Adds `before[i]` and `after[i]` elements of `value` around axis i.
 DECLIVITY_API Tensor pad(const Tensor& x, const Dims& before, const Dims& after, double value = 0);
 
@@ -115,7 +127,7 @@ struct CrossEntropyOptions {
     std::int64_t ignore_label = -100;   ///< rows with this label count for nothing
 };
 /// -log softmax(logits)[label]: logits (N, C), labels (N) of i32 or i64 in [0, C). A label outside of it makes the
-/// loss NaN, which the trainer reports.
+/// loss NaN; the trainer says which it was.
 DECLIVITY_API Tensor cross_entropy(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options = {});
 /// (x - target)^2.
 DECLIVITY_API Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction = Reduction::mean);

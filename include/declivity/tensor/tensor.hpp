@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <declivity/ops/dtype.hpp>
@@ -39,7 +40,7 @@ class DECLIVITY_API Tensor {
     /// @throws ShapeError when their number is not shape.numel()
     template <class T>
     static Tensor from(std::span<const T> values, const Shape& shape, const std::optional<Device>& device = std::nullopt) {
-        return from_bytes(std::as_bytes(values), dtype_of<T>(), shape, device);
+        return from_bytes("from", std::as_bytes(values), dtype_of<T>(), shape, device);
     }
     template <class T>
     static Tensor from(const std::vector<T>& values, const Shape& shape, const std::optional<Device>& device = std::nullopt) {
@@ -53,10 +54,13 @@ class DECLIVITY_API Tensor {
 
     [[nodiscard]] bool defined() const noexcept { return state_ != nullptr; }
     [[nodiscard]] const Shape& shape() const;
+    /// The same as shape() and rank().
+    [[nodiscard]] const Shape& sizes() const { return shape_for("sizes"); }
+    [[nodiscard]] int dim() const { return shape_for("dim").rank(); }
     /// Size of one axis; -1 is the last.
     [[nodiscard]] std::int64_t size(std::int64_t axis) const;
-    [[nodiscard]] int rank() const { return shape().rank(); }
-    [[nodiscard]] std::int64_t numel() const { return shape().numel(); }
+    [[nodiscard]] int rank() const { return shape_for("rank").rank(); }
+    [[nodiscard]] std::int64_t numel() const { return shape_for("numel").numel(); }
     [[nodiscard]] DType dtype() const;
     [[nodiscard]] Device device() const;
 
@@ -72,8 +76,8 @@ class DECLIVITY_API Tensor {
     template <class T>
     [[nodiscard]] std::vector<T> to_vector() const {
         static_assert(!std::is_same_v<T, bool>, "std::vector<bool> has no elements to copy into: use to_vector<std::uint8_t>()");
-        std::vector<T> values(static_cast<std::size_t>(numel()));
-        copy_to(std::span<T>(values));
+        std::vector<T> values(static_cast<std::size_t>(shape_for("to_vector").numel()));
+        read_bytes("to_vector", std::as_writable_bytes(std::span(values)), dtype_of<T>());
         return values;
     }
     /// As to_vector, into memory of the caller's. A bool tensor may be read as uint8.
@@ -147,6 +151,8 @@ class DECLIVITY_API Tensor {
     [[nodiscard]] const std::shared_ptr<detail::TensorState>& state() const noexcept { return state_; }
 
   private:
+    static Tensor from_bytes(std::string_view function, std::span<const std::byte> bytes, DType dtype, const Shape& shape, const std::optional<Device>& device);
+    [[nodiscard]] const Shape& shape_for(std::string_view function) const;
     void read_bytes(std::string_view function, std::span<std::byte> bytes, DType dtype) const;
     std::shared_ptr<detail::TensorState> state_;
 };

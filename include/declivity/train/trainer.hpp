@@ -97,6 +97,7 @@ class DECLIVITY_API NonFiniteLoss : public Error {
 class DECLIVITY_API Trainer {
   public:
     /// Model and optimizer must outlive the trainer. The loss is cross entropy when none is given.
+    /// @throws ValueError when the optimizer holds none of the model's parameters
     Trainer(nn::Module& model, optim::Optimizer& optimizer, Loss loss = {});
     ~Trainer();
     Trainer(const Trainer&) = delete;
@@ -105,10 +106,11 @@ class DECLIVITY_API Trainer {
     /// Trains until `options.epochs` epochs are complete, from where the trainer stands. Ctrl-C ends it after the current
     /// step, once the callbacks have saved; a second Ctrl-C ends the program.
     /// @return false when it was interrupted or a callback stopped it
-    /// @throws NonFiniteLoss; whatever reading the data threw
+    /// @throws NonFiniteLoss; ValueError naming a label that is none of the classes that the model has outputs for; whatever reading the data threw
     bool fit(const data::Dataset& train, const FitOptions& options);
     bool fit(const data::Dataset& train, const data::Dataset& test, const FitOptions& options);
     /// Mean loss and accuracy over a data set, with the model in evaluation mode.
+    /// @throws ValueError naming a label that is none of the classes that the model has outputs for
     [[nodiscard]] Evaluation evaluate(const data::Dataset& dataset, const EvaluateOptions& options = {});
     /// The model's outputs for a data set, on the device, with the model in evaluation mode: (size, ...).
     [[nodiscard]] Tensor predict(const data::Dataset& dataset, const EvaluateOptions& options = {});

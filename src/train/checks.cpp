@@ -1,0 +1,51 @@
+#include "checks.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <vector>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <fmt/format.h>
+
+namespace declivity::train {
+
+void require_parameters_of(const nn::Module& model, const optim::Optimizer& optimizer) {
+    std::set<const void*> held;
+    for (std::size_t group = 0; group < optimizer.groups(); ++group)
+        for (const Tensor& parameter : optimizer.parameters(group)) held.insert(parameter.state().get());
+    const auto is_held = [&](const Tensor& parameter) { return held.contains(parameter.state().get()); };
+    if (std::ranges::none_of(model.parameters(), is_held))
+        throw ValueError("Trainer: wants an optimizer of the model's parameters, got one that holds none of them");
+}
+
+std::optional<std::int64_t> refused_label(const Loss& loss, const Tensor& scores, DType type, const NotedLabels& noted) {
+    if (noted[1] == 0) return std::nullopt;
+    const NoGrad no_grad;
+    // Rows of the label 0, so that a mean has something to count where the other label is ignored.
+    const std::int64_t rows = std::max<std::int64_t>(2, scores.size(0));
+    const Tensor even = zeros({rows, scores.size(1)}, {scores.dtype(), scores.device()});
+    for (const std::int64_t label : {noted[2], noted[3]}) {
+        std::vector<std::int64_t> labels(static_cast<std::size_t>(rows), 0);
+        labels[0] = label;
+        try {
+            const Tensor value = loss(even, Tensor::from(labels, {rows}, scores.device()).to(type));
+            if (!std::isfinite(value.to(DType::f32).item<float>())) return label;
+        } catch (const Error&) {
+            // A loss that wants other batches than this one says nothing about the label.
+        }
+    }
+    return std::nullopt;
+}
+
+void require_labels(const Loss& loss, const Tensor& scores, DType type, const Tensor& noted) {
+    NotedLabels labels{};
+    noted.copy_to(std::span<std::int64_t>(labels));
+    if (const auto label = refused_label(loss, scores, type, labels))
+        throw ValueError(fmt::format("Trainer::evaluate: wants labels in [0, {}), as many as the model has outputs, got label {} in batch {}", scores.size(1), *label,
+                                     labels[1] - 1));
+}
+
+}  // namespace declivity::train

@@ -1,0 +1,25 @@
+// Floor 5, private. Mistakes in what a trainer is given.
+#pragma once
+
+#include <array>
+#include <optional>
+
+#include <declivity/train/trainer.hpp>
+
+namespace declivity::train {
+
+/// @throws ValueError when the optimizer holds none of the model's parameters, which would learn nothing
+void require_parameters_of(const nn::Module& model, const optim::Optimizer& optimizer);
+
+/// What ops::add_classification notes of labels, on the host.
+using NotedLabels = std::array<std::int64_t, 4>;
+
+/// Of the labels that were noted one that the loss refuses: it gives no number for it, whatever the scores. None where both are labels that
+/// the loss is told to ignore.
+/// @param scores (N, C), whose values do not matter; @param type of the labels
+std::optional<std::int64_t> refused_label(const Loss& loss, const Tensor& scores, DType type, const NotedLabels& noted);
+
+/// The same after an evaluation. @throws ValueError when one of them is such a label
+void require_labels(const Loss& loss, const Tensor& scores, DType type, const Tensor& noted);
+
+}  // namespace declivity::train

@@ -1,0 +1,100 @@
+// Names that users of other libraries type.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <string>
+
+#include <declivity/nn/nn.hpp>
+#include <declivity/optim/optimizer.hpp>
+#include <declivity/optim/sgd.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <doctest/doctest.h>
+
+#include "tests/support/values.hpp"
+
+using namespace declivity;
+
+TEST_CASE("BatchNorm1d, 2d and 3d are BatchNorm with the number of axes checked") {
+    const Shape shapes[] = {{4, 3}, {4, 3, 5}, {4, 3, 2, 3}, {2, 3, 2, 2, 3}, {2, 3, 2, 2, 2, 2}};
+    const auto check = [&](auto make, const std::string& name, std::vector<std::size_t> taken, const std::string& wants) {
+        for (const bool training : {true, false})
+            for (std::size_t i = 0; i < std::size(shapes); ++i) {
+                CAPTURE(shapes[i].str());
+                auto layer = make();
+                nn::BatchNorm plain(3);
+                layer.train(training);
+                plain.train(training);
+                CHECK(layer.type_name() == name);
+                CHECK(layer.not_replayable().empty());
+                CHECK(layer.state_dict().size() == 4);
+                const Tensor x = test::random_tensor(shapes[i], i);
+                if (std::ranges::find(taken, i) != taken.end()) {
+                    CHECK(test::values(layer(x)) == test::values(plain(x)));
+                    CHECK(test::values(layer.named_buffers()[1].tensor) == test::values(plain.named_buffers()[1].tensor));
+                } else {
+                    CHECK_THROWS_WITH_AS(layer(x), (name + ": wants x " + wants + ", got " + shapes[i].str() + " (in " + name + ")").c_str(), ShapeError);
+                }
+            }
+    };
+    check([] { return nn::BatchNorm1d(3); }, "BatchNorm1d", {0, 1}, "(N, C) or (N, C, L)");
+    check([] { return nn::BatchNorm2d(3, {.momentum = 0.1}); }, "BatchNorm2d", {2}, "(N, C, H, W)");
+    check([] { return nn::BatchNorm3d(3); }, "BatchNorm3d", {3}, "(N, C, D, H, W)");
+    nn::Sequential model(nn::Conv2d(1, 2, 3), nn::BatchNorm2d(2), nn::ReLU());
+    CHECK(model.summary({1, 1, 5, 5}).find("BatchNorm2d") != std::string::npos);
+}
+
+TEST_CASE("short and other names give what the long ones do") {
+    const Tensor a = test::random_tensor({3, 4}, 1), b = where(greater(a, zeros({})), a, test::random_tensor({3, 4}, 2));
+    using Binary = Tensor (*)(Tensor, Tensor);
+    for (const auto& [by, as] : {std::pair<Binary, Binary>{eq, equal}, {ne, not_equal}, {lt, less}, {le, less_equal}, {gt, greater}, {ge, greater_equal}})
+        CHECK(test::values(by(a, b)) == test::values(as(a, b)));
+    CHECK(test::values(cat({a, b})) == test::values(concat({a, b}, 0)));
+    CHECK(cat({a, b}, -1).shape() == Shape{3, 8});
+    CHECK(a.dim() == 2);
+    CHECK(a.sizes() == Shape{3, 4});
+    const auto same = [](const std::function<Tensor()>& by, const std::function<Tensor()>& as) {
+        manual_seed(4);
+        const auto values = test::values(by());
+        manual_seed(4);
+        CHECK(values == test::values(as()));
+    };
+    same([] { return rand({5, 3}); }, [] { return uniform({5, 3}); });
+    same([] { return randn({5, 3}, {DType::f64}); }, [] { return normal({5, 3}, 0, 1, {DType::f64}); });
+    {
+        const NoGradGuard guard;
+        CHECK_FALSE(grad_enabled());
+    }
+    Tensor p = zeros({2}).set_requires_grad();
+    p.set_grad(Tensor::from<float>({3, 4}, {2}));
+    CHECK(optim::clip_grad_norm_({p}, 1).to_vector<float>()[0] == doctest::Approx(5));
+    CHECK(test::values(p.grad())[0] == doctest::Approx(0.6));
+    const Tensor image = test::random_tensor({2, 3, 4, 4}, 3);
+    CHECK(test::values(nn::AdaptiveAvgPool2d(1)(image)) == test::values(global_avg_pool2d(image)));
+    CHECK(nn::AdaptiveAvgPool2d(1).type_name() == "AdaptiveAvgPool2d");
+    CHECK_THROWS_WITH_AS(nn::AdaptiveAvgPool2d(7), "AdaptiveAvgPool2d: wants an output of 1 x 1, got 7 x 7", Unsupported);
+    CHECK(test::values(nn::Identity()(image)) == test::values(image));
+    CHECK(nn::Identity().type_name() == "Identity");
+    CHECK(nn::Identity().not_replayable().empty());
+    CHECK(nn::AdaptiveAvgPool2d(1).not_replayable().empty());
+}
+
+TEST_CASE("a summary of a network that takes integers") {
+    struct Embedding : nn::Module {
+        Tensor weight = parameter("weight", rand({7, 5}));
+        Tensor forward(const Tensor& x) override {
+            if (is_floating(x.dtype())) throw TypeError("Embedding: wants integers");
+            return matmul(eq(reshape(x, {-1, 1}), arange(0, 7, 1, {x.dtype()})).to(DType::f32), weight);
+        }
+        std::string type_name() const override { return "Embedding"; }
+    };
+    nn::Sequential model{Embedding(), nn::Linear(5, 2)};
+    for (const DType dtype : {DType::i64, DType::i32}) {
+        const std::string summary = model.summary({3}, dtype);
+        CHECK(summary.find("[3, 5]") != std::string::npos);
+        CHECK(summary.find("[3, 2]") != std::string::npos);
+    }
+    CHECK_THROWS_AS((void)model.summary({3}), TypeError);  // the parameters' type unless it is told
+    CHECK(nn::Linear(5, 2).summary({3, 5}).find("[3, 2]") != std::string::npos);
+}
