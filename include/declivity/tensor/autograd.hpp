@@ -119,7 +119,7 @@ class DECLIVITY_API Saved {
 };
 
 /// A differentiable function of a user's own. The inputs and outputs are kept for `backward`.
-struct CustomFunction {
+struct DECLIVITY_API CustomFunction {
     std::string name;
     /// Computes the outputs; runs without recording.
     std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs)> forward;
