@@ -2,7 +2,7 @@
 #
 # Each <folder>/<name>.cpp, and all of <folder>/<name>/*.cpp together, make the program <name>; there is no list to
 # keep. The target is called <PREFIX><name>. INTERNALS lets it use what the library itself uses; INSTALL installs it.
-# The target <folder> builds all of them. ON_REQUEST leaves them out of `all`, and out altogether where what they are
+# Where this is the top project, the target <folder> builds all of them. ON_REQUEST leaves them out of `all`, and out altogether where what they are
 # made of is not installed.
 # A program made from a folder may read files beside its sources from the path DECLIVITY_PROGRAM_DIR.
 function(declivity_add_programs folder)
@@ -30,13 +30,17 @@ function(declivity_add_programs folder)
         list(APPEND sources_of_${name} ${source})
     endforeach()
     list(REMOVE_DUPLICATES names)
-    add_custom_target(${folder})
+    if(PROJECT_IS_TOP_LEVEL)
+        add_custom_target(${folder})
+    endif()
     foreach(name IN LISTS names)
         set(target ${arg_PREFIX}${name})
         add_executable(${target} ${sources_of_${name}})
         set_target_properties(${target} PROPERTIES
             OUTPUT_NAME ${name} CXX_EXTENSIONS OFF EXCLUDE_FROM_ALL ${arg_ON_REQUEST})
-        add_dependencies(${folder} ${target})
+        if(TARGET ${folder})
+            add_dependencies(${folder} ${target})
+        endif()
         target_link_libraries(${target} PRIVATE declivity::declivity CLI11::CLI11)
         target_include_directories(${target} PRIVATE ${root})
         target_compile_definitions(${target} PRIVATE DECLIVITY_PROGRAM_DIR="${root}/${name}")
