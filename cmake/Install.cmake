@@ -53,8 +53,9 @@ foreach(kind IN LISTS kinds)
     endif()
     configure_file(${PROJECT_SOURCE_DIR}/cmake/declivity.pc.in ${PROJECT_BINARY_DIR}/generated/${kind}/declivity.pc @ONLY)
 endforeach()
+set(pc_kind static)
 if("shared" IN_LIST kinds)
-    set(kind shared)
+    set(pc_kind shared)
 endif()
-install(FILES ${PROJECT_BINARY_DIR}/generated/${kind}/declivity.pc
+install(FILES ${PROJECT_BINARY_DIR}/generated/${pc_kind}/declivity.pc
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)

@@ -32,6 +32,19 @@ expect(demo src/tensor/tensor.cpp samples/demo.cpp !samples/mlp.cpp !tools/decli
 expect(samples samples/demo.cpp samples/mnist.cpp !${SOURCE}/bench/ !${SOURCE}/tests/)
 expect(bench bench/declivity_bench/main.cpp !samples/demo.cpp)
 
+# What is made by then, and installed, is there.
+file(STRINGS ${FOLDER}/cmake_install.cmake made REGEX "FILES \"${FOLDER}/generated/")
+list(LENGTH made count)
+if(count LESS 2)
+    message(FATAL_ERROR "cmake_install.cmake installs no generated files: ${made}")
+endif()
+string(REGEX MATCHALL "${FOLDER}/generated/[^\"]*" made "${made}")
+foreach(file IN LISTS made)
+    if(NOT EXISTS ${file})
+        message(FATAL_ERROR "cmake --install wants ${file}, which is not there.")
+    endif()
+endforeach()
+
 # The build presets of README and docs.
 execute_process(COMMAND ${CMAKE_COMMAND} --list-presets=all WORKING_DIRECTORY ${SOURCE} OUTPUT_VARIABLE presets COMMAND_ERROR_IS_FATAL ANY)
 foreach(preset release release-tests dev asan package samples bench)
