@@ -3,7 +3,7 @@
 #
 # Does on a machine with nothing but git and a shell, as root, what README says under "Link it", word for word, and builds
 # and runs the consumer program. Everything that is missing is installed; try it in a container or a chroot.
-#   link          builds and installs by the first command; then find_package and pkg-config
+#   link          builds and installs by the first commands; then find_package and pkg-config
 #   subdirectory  the sources within the consumer's project
 #   package       ./bootstrap package, and `installed`
 #   installed     installs build/package/*.deb by apt-get; then find_package and pkg-config without any path
@@ -53,8 +53,7 @@ by_pkg_config() {
 
 case ${1:-} in
     link)
-        ./bootstrap install-build-packages
-        section shell | sed -n 1p >"$scratch/commands"
+        section shell | sed -n 1,2p >"$scratch/commands"
         cat "$scratch/commands"
         sh -eu "$scratch/commands"
         ~/.local/bin/declivity devices
