@@ -25,9 +25,9 @@ trained() {
     (cd "$scratch" && "$1" | tee said)
     grep -q '^saved, loaded and compared$' "$scratch/said"
 }
-# by_cmake OPTION...: a project made of README's lines.
+# by_cmake COMMAND: a project made of README's lines.
 by_cmake() {
-    say "find_package $*"
+    say "find_package: $1"
     rm -rf "$scratch/project" && mkdir "$scratch/project"
     cp tests/consumer/main.cpp "$scratch/project/program.cpp"
     {
@@ -36,8 +36,7 @@ by_cmake() {
         echo 'add_executable(program program.cpp)'
         section cmake
     } >"$scratch/project/CMakeLists.txt"
-    cmake -S "$scratch/project" -B "$scratch/project/build" "$@"
-    cmake --build "$scratch/project/build"
+    (cd "$scratch/project" && sh -euc "$1")
     trained "$scratch/project/build/program"
 }
 # by_pkg_config: README's lines that speak of it.
@@ -57,13 +56,13 @@ case ${1:-} in
         cat "$scratch/commands"
         sh -eu "$scratch/commands"
         ~/.local/bin/declivity devices
-        by_cmake -DCMAKE_PREFIX_PATH="$HOME/.local"
+        by_cmake "$(section shell | grep '^cmake -G')"
         by_pkg_config PKG_CONFIG_PATH
         ;;
     subdirectory)
         ./bootstrap install-build-packages
         say "add_subdirectory"
-        cmake -S tests/consumer -B "$scratch/build" -DDECLIVITY_SOURCE_DIR="$source"
+        cmake -G Ninja -S tests/consumer -B "$scratch/build" -DDECLIVITY_SOURCE_DIR="$source"
         cmake --build "$scratch/build" --parallel "$(nproc)"
         trained "$scratch/build/consumer"
         ;;
@@ -76,7 +75,7 @@ case ${1:-} in
         apt-get -q -y install ./build/package/*.deb >"$scratch/apt.log" 2>&1 || { cat "$scratch/apt.log"; exit 1; }
         declivity devices
         get g++ cmake make
-        by_cmake
+        by_cmake 'cmake -S . -B build && cmake --build build'
         by_pkg_config '^c++'
         say "Removing"
         apt-get -q -y purge declivity libdeclivity-dev libdeclivity0.1 >/dev/null
