@@ -26,6 +26,7 @@ struct Block : nn::Module {
         const Tensor y = second_norm(second(relu(first_norm(first(x)))));
         return relu(y + (shortcut != nullptr ? (*shortcut)(x) : x));
     }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Block); }
 
     nn::Conv2d& first;
     nn::BatchNorm& first_norm;

@@ -27,7 +27,7 @@ class Training {
     Training(const Net& net, std::int64_t batch);
     void step();
     void infer();
-    /// The same, recorded at the first call. One or the other: train() and eval() of a module are not for recorded steps.
+    /// The same, recorded at the first call, and again when the other was called in between, which puts the model into another mode.
     void recorded_step();
     void recorded_infer();
 

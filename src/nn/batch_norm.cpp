@@ -12,7 +12,7 @@ BatchNorm::BatchNorm(std::int64_t channels, const BatchNormOptions& options) : m
 }
 
 Tensor BatchNorm::forward(const Tensor& x) {
-    return batch_norm(x, weight_, bias_, running_mean_, running_variance_, {.training = training(), .momentum = momentum_, .epsilon = epsilon_});
+    return batch_norm(x, weight_, bias_, running_mean_, running_variance_, {.training = training(), .momentum = guarded(&BatchNorm::momentum_), .epsilon = guarded(&BatchNorm::epsilon_)});
 }
 
 }  // namespace declivity::nn

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <set>
+#include <mutex>
+#include <unordered_set>
 
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/recording.hpp>
@@ -27,22 +28,87 @@ std::int64_t count(const std::vector<Tensor>& tensors) {
     return total;
 }
 
+/// Each tensor once, by the first of its names.
+std::vector<NamedTensor> each_once(std::vector<NamedTensor> tensors) {
+    std::unordered_set<const void*> seen;
+    std::erase_if(tensors, [&](const NamedTensor& one) { return !seen.insert(one.tensor.state().get()).second; });
+    return tensors;
+}
+
 }  // namespace
 
 Module::~Module() = default;
+
+Module::Module(Module&& from) noexcept
+    : name_(std::move(from.name_)), parameters_(std::move(from.parameters_)), buffers_(std::move(from.buffers_)), children_(std::move(from.children_)),
+      training_(from.training_), presence_(std::move(from.presence_)), placed_(from.placed_), moved_from_(std::exchange(from.moved_from_, true)) {}
+
+Module& Module::operator=(Module&& from) noexcept {
+    if (this == &from) return *this;
+    name_ = std::move(from.name_);
+    parameters_ = std::move(from.parameters_);
+    buffers_ = std::move(from.buffers_);
+    children_ = std::move(from.children_);
+    training_ = from.training_;
+    presence_ = std::move(from.presence_);
+    placed_ = from.placed_;
+    moved_from_ = std::exchange(from.moved_from_, true);
+    return *this;
+}
+
+void Module::require_in_place(std::string_view path) const {
+    if (!moved_from_) return;
+    const std::string type = type_name();  // may have been moved as well
+    throw ValueError(fmt::format("{}{}: wants a module, got one that was moved from", type.empty() ? "Module" : type, path.empty() ? "" : fmt::format(" '{}'", path)));
+}
 
 ObserveCalls::ObserveCalls(Observer function) : observer_(std::move(function)), before_(std::exchange(observer, &observer_)) {}
 ObserveCalls::~ObserveCalls() { observer = before_; }
 
 Tensor Module::operator()(Tensor of) {
+    require_in_place();
     const Scope scope(name_.empty() ? type_name() : name_);
     const Tensor x = std::move(of);  // let go of at the end of this call, not of the caller's expression
     if (!x.defined()) throw ValueError(fmt::format("{}: wants a tensor, got an undefined one", type_name()));
+    if (Recorder::here() != nullptr) guard_call();
     if (!std::atomic_ref(placed_).load(std::memory_order_relaxed)) place();
     Tensor out = forward(x);
     if (Recorder* const recorder = Recorder::here(); recorder != nullptr && observer != nullptr) recorder->refuse("an observer of calls, which a replay would not tell");
     if (observer != nullptr) (*observer)(Scope::path(), *this, x, out);
     return out;
+}
+
+Module::Presence& Module::Presence::operator=(Presence&& other) noexcept {
+    token_.reset();
+    other.token_.reset();
+    return *this;
+}
+
+std::weak_ptr<const void> Module::Presence::watch() const {
+    static std::mutex mutex;  // several threads may record with one module
+    const std::scoped_lock lock(mutex);
+    if (!token_) token_ = std::make_shared<char>();
+    return token_;
+}
+
+/// A call that is recorded depends on the mode, on the children, and on whether somebody looks on.
+void Module::guard_call() const {
+    Recorder::here()->guard([here = presence_.watch(), this, training = training_, children = children_.size()] {
+        return !here.expired() && training_ == training && children_.size() == children && observer == nullptr;
+    });
+}
+
+const std::type_info& Module::replayable() const { return typeid(void); }
+
+std::string Module::not_replayable() const {
+    const auto find = [](const auto& self, const Module& module, const std::string& path) -> std::string {
+        module.require_in_place(path);
+        if (module.replayable() != typeid(module)) return path.empty() ? module.type_name() : fmt::format("'{}' ({})", path, module.type_name());
+        for (const auto& [name, child] : module.children_)
+            if (std::string found = self(self, *child, joined(path, name)); !found.empty()) return found;
+        return {};
+    };
+    return find(find, *this, {});
 }
 
 void Module::place() {
@@ -55,6 +121,7 @@ std::int64_t Module::multiply_adds(const Shape&, const Shape&) const { return 0;
 std::string Module::type_name() const { return "Module"; }
 
 void Module::check_name(std::string_view name) const {
+    require_in_place();
     const auto taken = [name](const auto& list, auto get) { return std::ranges::any_of(list, [&](const auto& one) { return get(one) == name; }); };
     const auto of_tensor = [](const NamedTensor& one) -> std::string_view { return one.name; };
     const auto of_child = [](const auto& one) -> std::string_view { return one.first; };
@@ -80,11 +147,14 @@ Tensor Module::buffer(std::string_view name, Tensor value) {
 
 void Module::add_child(std::string_view name, std::unique_ptr<Module> module) {
     check_name(name);
+    if (!module) throw ValueError(fmt::format("{}: wants a module as '{}', got null", type_name(), name));
+    module->require_in_place(name);
     module->name_ = name;
     children_.emplace_back(std::string(name), std::move(module));
 }
 
 void Module::collect(std::string_view prefix, std::vector<NamedTensor>* parameters, std::vector<NamedTensor>* buffers) const {
+    require_in_place(prefix);
     if (parameters != nullptr)
         for (const NamedTensor& one : parameters_) parameters->push_back({joined(prefix, one.name), one.tensor});
     if (buffers != nullptr)
@@ -95,13 +165,13 @@ void Module::collect(std::string_view prefix, std::vector<NamedTensor>* paramete
 std::vector<NamedTensor> Module::named_parameters() const {
     std::vector<NamedTensor> out;
     collect("", &out, nullptr);
-    return out;
+    return each_once(std::move(out));
 }
 
 std::vector<NamedTensor> Module::named_buffers() const {
     std::vector<NamedTensor> out;
     collect("", nullptr, &out);
-    return out;
+    return each_once(std::move(out));
 }
 
 std::vector<Tensor> Module::parameters() const {
@@ -111,12 +181,14 @@ std::vector<Tensor> Module::parameters() const {
 }
 
 std::vector<std::pair<std::string, Module*>> Module::children() const {
+    require_in_place();
     std::vector<std::pair<std::string, Module*>> out;
     for (const auto& [name, child] : children_) out.emplace_back(name, child.get());
     return out;
 }
 
 void Module::forget_places() {
+    require_in_place();
     placed_ = false;
     for (const auto& [name, child] : children_) child->forget_places();
 }
@@ -135,6 +207,7 @@ void Module::to(DType dtype) {
 }
 
 void Module::train(bool on) {
+    require_in_place();
     training_ = on;
     for (const auto& [name, child] : children_) child->train(on);
 }

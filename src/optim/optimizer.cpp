@@ -9,6 +9,7 @@
 #include <declivity/ops/expression.hpp>
 #include <declivity/ops/finite.hpp>
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/recording.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
@@ -29,10 +30,12 @@ struct Optimizer::State {
     Tensor guard;
 };
 
-Optimizer::Optimizer() : state_(std::make_unique<State>()) {}
+Optimizer::Optimizer() : state_(std::make_shared<State>()) {}
 Optimizer::~Optimizer() = default;
 Optimizer::Optimizer(Optimizer&&) noexcept = default;
 Optimizer& Optimizer::operator=(Optimizer&&) noexcept = default;
+
+const std::type_info& Optimizer::replayable() const { return typeid(void); }
 
 std::size_t Optimizer::groups() const { return state_->groups.size(); }
 const std::vector<Tensor>& Optimizer::parameters(std::size_t group) const { return state_->groups.at(group).parameters; }
@@ -91,6 +94,11 @@ void Optimizer::add(const std::vector<Tensor>& parameters, double learning_rate,
 void Optimizer::step() {
     const Scope scope("optimizer");
     const NoGrad no_grad;
+    if (Recorder* const recorder = Recorder::here())
+        recorder->guard([state = std::weak_ptr(state_), groups = groups(), guard = state_->guard] {
+            const auto now = state.lock();
+            return now && now->groups.size() == groups && now->guard.state() == guard.state();
+        });
     for (std::size_t index = 0; index < state_->groups.size(); ++index) {
         Group& group = state_->groups[index];
         std::vector<std::vector<ops::View>> roles(2 + group.slots.size());

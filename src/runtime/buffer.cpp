@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/process.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 
@@ -254,6 +255,7 @@ void Event::wait() const {
         detail::throw_status(error.err(), "wait for an event", state_->device);
     }
     (void)done();  // a driver may tell only who asks
+    detail::watch_exit_again();
 }
 
 bool Event::done() const {

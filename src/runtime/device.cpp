@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cctype>
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/process.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -26,6 +30,8 @@ Family family_of(const DeviceInfo& info) {
     // Where local memory is plain memory, a work-group is a loop: the CPU-like form fits whatever the device is.
     return info.type == DeviceType::cpu || !info.dedicated_local_memory ? Family::cpu_like : Family::gpu_like;
 }
+
+constinit std::atomic<DeviceState*> last_opened{nullptr};
 
 // Devices and platforms by the C interface: to learn a version, each copy of CLHPP's asks the device and trusts whatever it gets.
 
@@ -145,6 +151,38 @@ DeviceState::DeviceState(cl_device_id handle, cl::Context with, cl::CommandQueue
       programs(*this) {
     checked("make the copy queue", info.name, [&] { transfer = make_queue(context, device, info, CL_QUEUE_PROFILING_ENABLE); });
     profile_process(*this);
+    opened_before_ = last_opened.load();
+    while (!last_opened.compare_exchange_weak(opened_before_, this)) {
+    }
+}
+
+void DeviceState::finish_all(bool certain) noexcept {
+    using Clock = std::chrono::steady_clock;
+    const auto end = Clock::now() + (certain ? std::chrono::seconds(60) : std::chrono::seconds(5));
+    const auto in_time = [&](auto&& done) {
+        while (!done()) {
+            if (Clock::now() > end) return false;
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        return true;
+    };
+    for (DeviceState* device = last_opened.load(); device != nullptr; device = device->opened_before_) {
+        // Another thread may be enqueueing, which compiles, too.
+        if (!in_time([&] { return device->submit_mutex.try_lock(); })) return;
+        device->submit_mutex.unlock();
+        for (const cl::CommandQueue* queue : {&device->transfer, &device->compute}) {
+            if (certain) {
+                wait_for(*queue);
+                continue;
+            }
+            cl_event last = nullptr;
+            if (clEnqueueMarkerWithWaitList((*queue)(), 0, nullptr, &last) != CL_SUCCESS || clFlush((*queue)()) != CL_SUCCESS) continue;
+            (void)in_time([&] {
+                cl_int status = CL_COMPLETE;
+                return clGetEventInfo(last, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr) != CL_SUCCESS || status <= CL_COMPLETE;
+            });
+        }
+    }
 }
 
 void DeviceState::throw_refused(int status, std::string_view what) const {
@@ -170,6 +208,7 @@ void DeviceState::wait_for(const cl::CommandQueue& queue) noexcept { clFinish(qu
 void DeviceState::finish() {
     checked("wait for the copy queue", info.name, [&] { transfer.finish(); });
     checked("wait for the compute queue", info.name, [&] { compute.finish(); });
+    watch_exit_again();
 }
 
 Registry& Registry::instance() {
@@ -181,7 +220,10 @@ const std::vector<Registry::Found>& Registry::devices() {
     refuse_after_fork("list of OpenCL devices");
     watch_forks();
     const std::scoped_lock lock(mutex_);
-    if (searched_) return found_;
+    if (searched_) {
+        watch_exit();
+        return found_;
+    }
     // All or nothing: a search that fails is made anew.
     std::vector<Found> found;
     checked("list of OpenCL devices", "this machine", [&] {
@@ -192,9 +234,9 @@ const std::vector<Registry::Found>& Registry::devices() {
                 found.push_back({devices[d], describe(all[p], devices[d], fmt::format("{}:{}", p, d)), nullptr});
         }
     });
-    watch_exit();
     found_ = std::move(found);
     searched_ = true;
+    watch_exit();  // behind what drivers registered when they were loaded
     return found_;
 }
 

@@ -47,6 +47,10 @@ class DeviceState {
     DeviceState(const DeviceState&) = delete;
     DeviceState& operator=(const DeviceState&) = delete;
 
+    /// Waits for the queues of all devices that were opened, as far as these let: for the end of the process.
+    /// @param certain whether this is no thread of a driver's; otherwise waits some seconds at most
+    static void finish_all(bool certain) noexcept;
+
     /// An event behind everything in the compute queue.
     cl::Event compute_marker();
     void finish();
@@ -108,9 +112,14 @@ class DeviceState {
     Profilers profilers;
 
   private:
+    DeviceState* opened_before_ = nullptr;
     std::mutex recordings_mutex_;
     std::vector<std::weak_ptr<RecordingState>> recordings_;
 };
+
+/// Once in a process waits for the first kernel that it launches, since drivers make static objects with their first compilation, and registers
+/// what is to end before these (watch_exit).
+void watch_exit_behind_first_launch(const cl::CommandQueue& queue) noexcept;
 
 DeviceInfo describe(cl_platform_id platform, cl_device_id device, std::string id);
 

@@ -113,6 +113,7 @@ void launch(const Kernel& kernel, const Range& range, std::span<const Argument> 
         queue.enqueueNDRangeKernel(state.kernel, cl::NullRange, ndrange(range.global),
                                    range.local == Extent{} ? cl::NullRange : ndrange(range.local), nullptr, event);
     });
+    detail::watch_exit_behind_first_launch(state.device->compute);
 }
 
 }  // namespace declivity

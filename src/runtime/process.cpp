@@ -3,13 +3,21 @@
 #if defined(__unix__) || defined(__APPLE__)
 #  include <pthread.h>
 #endif
+#if defined(__linux__)
+#  include <sys/syscall.h>
+#  include <unistd.h>
+#endif
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <mutex>
+#include <thread>
 
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
+
+#include "device_state.hpp"
 
 namespace declivity {
 namespace {
@@ -17,6 +25,46 @@ namespace {
 // A flag rather than getpid() at each launch, which is a system call.
 constinit std::atomic<bool> forked{false};
 constinit std::atomic<bool> ending{false};
+
+// How the process ends. exit() destroys the thread-local objects of the thread that calls it, then calls what was registered with atexit() and
+// destroys static objects, the youngest first. Drivers make static objects at any time, LLVM's for example when PoCL's worker compiles its first
+// kernel, and crash when they are still at work when these go. So the hook that waits for the queues has to be the youngest: each thread that
+// uses the library registers it once more when its thread-local objects are destroyed. Where a thread calls exit() that never used the library, the hook
+// was registered behind the first launch, when other threads ended, and when somebody had waited for a queue.
+constinit std::atomic<int> compiling{0};
+constinit std::atomic<std::uint64_t> compiled{0}, compiled_when_registered{0};
+constinit thread_local bool uses_library = false;  // still to be read when thread-local objects are gone
+
+void end_process() noexcept {
+    if (forked.load(std::memory_order_relaxed) || ending.exchange(true)) return;
+    // Not forever: a thread may be stuck in there, and the process shall end.
+    for (int i = 0; i < 60000 && compiling.load() > 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    // Any other thread may be one of the driver's, in a callback that calls exit(), and a queue would wait for itself.
+    detail::DeviceState::finish_all(uses_library || detail::in_main_thread());
+}
+
+void register_end() noexcept {
+    compiled_when_registered.store(compiled.load());
+    (void)std::atexit([] { end_process(); });
+}
+
+struct EndOfThread {
+    ~EndOfThread() {
+        if (forked.load(std::memory_order_relaxed) || ending.load()) return;
+        const bool has_compiled = compiled.load() != compiled_when_registered.load();
+        if (!detail::in_main_thread()) {
+            if (!has_compiled) return;
+            detail::DeviceState::finish_all(true);  // a worker may be compiling still
+        }
+        register_end();
+    }
+};
+
+void watch_this_thread() {
+    static thread_local EndOfThread end;
+    (void)end;
+    uses_library = true;
+}
 
 }  // namespace
 
@@ -37,9 +85,20 @@ void watch_forks() {
 #endif
 }
 
+bool in_main_thread() noexcept {
+#if defined(__linux__)
+    return syscall(SYS_gettid) == getpid();
+#elif defined(__APPLE__)
+    return pthread_main_np() != 0;
+#else
+    return false;
+#endif
+}
+
 void refuse_at_exit(std::string_view doing) {
+    if (!uses_library) watch_this_thread();
     if (!ending.load(std::memory_order_relaxed)) [[likely]] return;
-    throw DeviceError(fmt::format("{}: wants a process that runs, got one whose static objects are being destroyed, the driver's perhaps among them; compute "
+    throw DeviceError(fmt::format("{}: wants a process that runs, got one that ends, the driver's static objects perhaps being destroyed; compute "
                                   "before main() ends. What is computed can be read still", doing));
 }
 
@@ -47,8 +106,26 @@ bool at_exit() noexcept { return ending.load(std::memory_order_relaxed); }
 
 void watch_exit() {
     static std::once_flag once;
-    std::call_once(once, [] { std::atexit([] { ending.store(true, std::memory_order_relaxed); }); });
+    std::call_once(once, register_end);
+    if (!uses_library) watch_this_thread();
 }
+
+void watch_exit_behind_first_launch(const cl::CommandQueue& queue) noexcept {
+    static std::atomic<bool> done{false};
+    if (done.load(std::memory_order_relaxed) || done.exchange(true)) [[likely]] return;
+    DeviceState::wait_for(queue);
+    register_end();
+}
+
+void watch_exit_again() {
+    if (compiled.load() != compiled_when_registered.load()) register_end();
+}
+
+Compiling::Compiling() {
+    compiling.fetch_add(1);
+    compiled.fetch_add(1);
+}
+Compiling::~Compiling() { compiling.fetch_sub(1); }
 
 }  // namespace detail
 

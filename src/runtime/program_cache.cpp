@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/process.hpp>
 #include <fmt/format.h>
 
 #include "binary_store.hpp"
@@ -128,6 +129,7 @@ cl::Program ProgramCache::program(const KernelSpec& spec) {
     programs_[key] = {};
     lock.unlock();
     try {
+        const Compiling compiling;
         cl::Program result = build(spec, spec.defines.text() + kernel_source(spec.file));
         lock.lock();
         programs_[key] = {false, result};

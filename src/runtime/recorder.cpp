@@ -228,6 +228,10 @@ void Recorder::relies_on(const Buffer& buffer) {
     if (buffer) state_->step.relied_on.emplace_back(buffer, buffer.version());
 }
 
+void Recorder::guard(std::function<bool()> holds) {
+    if (holds) state_->step.guards.push_back(std::move(holds));
+}
+
 bool Recorder::varies(const Buffer& buffer) const {
     if (!buffer) return false;
     auto& step = state_->step;

@@ -38,6 +38,11 @@ bool RecordingState::stale() const {
     return !step_ || std::ranges::any_of(step_->relied_on, [](const auto& one) { return one.first.version() != one.second; });
 }
 
+bool RecordingState::guards_hold() const {
+    const std::scoped_lock lock(mutex_);
+    return step_ && std::ranges::all_of(step_->guards, [](const auto& holds) { return holds(); });
+}
+
 void RecordingState::drop() noexcept {
     std::unique_ptr<RecordedStep> gone;  // freed behind the lock
     const std::unique_lock lock(mutex_, std::try_to_lock);
@@ -188,6 +193,7 @@ std::size_t Recording::commands() const { return state_ ? state_->commands : 0; 
 std::uint64_t Recording::memory() const { return state_ ? state_->memory() : 0; }
 std::uint64_t Recording::fingerprint() const { return state_ ? state_->fingerprint : 0; }
 bool Recording::stale() const { return state_ && state_->stale(); }
+bool Recording::guards_hold() const { return !state_ || state_->guards_hold(); }
 bool Recording::serves(std::size_t index, const Buffer& with) const { return state_ && state_->serves(index, with); }
 void Recording::replace(std::size_t index, const Buffer& with) const {
     if (!state_) throw ValueError("Recording::replace: wants a recording, got an empty one");

@@ -87,6 +87,7 @@ struct RecordedStep {
     std::unordered_map<const Block*, Buffer> written;                     // of it, what is marked as written
     std::unordered_map<const Block*, Buffer> asked;                       // of it, what readers were launched of: not all that is written is marked
     std::vector<std::pair<Buffer, std::uint64_t>> relied_on;              // with their versions
+    std::vector<std::function<bool()>> guards;                            // of the host
     std::vector<std::weak_ptr<Block>> own;                                // blocks of the arena
     std::vector<std::function<void()>> before;
     std::map<const void*, std::shared_ptr<void>> attached;
@@ -127,6 +128,7 @@ class RecordingState {
     [[nodiscard]] bool serves(std::size_t index, const Buffer& with) const;
     void replace(std::size_t index, const Buffer& with);
     [[nodiscard]] bool stale() const;
+    [[nodiscard]] bool guards_hold() const;
     [[nodiscard]] std::uint64_t memory() const;
     /// Gives everything up, unless it is being replayed.
     void drop() noexcept;

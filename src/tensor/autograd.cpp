@@ -1,12 +1,16 @@
 #include <declivity/tensor/autograd.hpp>
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <unordered_map>
 
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/process.hpp>
 #include <declivity/runtime/recording.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/creation.hpp>
@@ -56,6 +60,18 @@ GradNode::~GradNode() {
 
 TensorState::~TensorState() {
     if (node) release_flat([this](auto& list) { list.push_back(std::move(node)); });
+}
+
+std::unique_lock<std::mutex> lock_grad(const TensorState& tensor) {
+    refuse_after_fork("a gradient");
+    // One for each tensor would make all of them larger. A mutex has no destructor to come too early.
+    static constinit std::array<std::mutex, 64> mutexes{};
+    return std::unique_lock(mutexes[std::hash<const void*>()(&tensor) / alignof(std::max_align_t) % mutexes.size()]);
+}
+
+void exchange_grad(TensorState& tensor, Tensor gradient) {
+    const auto lock = lock_grad(tensor);
+    std::swap(tensor.grad, gradient);  // the one before ends behind the lock
 }
 
 std::uint64_t next_sequence() {
@@ -396,12 +412,13 @@ class Backward {
         Tensor out(gradient.value());
         auto refusal = std::make_shared<GradNode>();
         refusal->name = fmt::format("gradient of {}", node.name);
+        refusal->scope = node.scope;
         refusal->sequence = next_sequence();
         refusal->edges = node.edges;
         for (const Tensor& one : incoming) refusal->edges.push_back(edge_of(one));
         refusal->outputs.push_back({out.shape(), out.dtype(), out.device()});
         refusal->rule = [name = node.name](const GradientContext&) -> std::vector<Tensor> {
-            throw Unsupported(fmt::format("backward: {} has no gradient of its gradient", name));
+            throw Unsupported(fmt::format("backward: wants functions that can be differentiated again, got {}, which has no gradient of its gradient", name));
         };
         out.state()->node = std::move(refusal);
         return out;
@@ -422,25 +439,43 @@ class Backward {
     }
 
     void accumulate(const std::shared_ptr<TensorState>& state, Tensor gradient) {
-        TensorState& leaf = *state;
         if (auto* const notes = StepNotes::here()) {
             notes->reads_grad(state);
             notes->writes_grad(state);
         }
-        if (leaf.grad.defined()) {
-            if (request_.create_graph) leaf.grad = leaf.grad + gradient;
+        TensorState& leaf = *state;
+        const bool graph = request_.create_graph;
+        while (true) {  // other threads may come here for the same leaf
+            Tensor present, sum;
+            {
+                const auto lock = lock_grad(leaf);
+                present = leaf.grad;
+            }
+            // All that may run a user's code (what waits, what ends) does so outside of the lock.
+            if (!present.defined()) {
+                if (!graph) gradient = in_own_memory(std::move(gradient));
+            } else if (graph) {
+                sum = present + gradient;
+            } else {
+                (void)present.view();
+                (void)gradient.view();
+            }
+            const auto lock = lock_grad(leaf);
+            if (leaf.grad.state() != present.state()) continue;
+            if (!present.defined()) leaf.grad = std::move(gradient);
+            else if (graph) std::swap(leaf.grad, sum);
             else leaf.grad.add_(gradient);
             return;
         }
-        // The grad will be written in place (accumulation, clipping), so it must be nobody else's memory.
+    }
+
+    /// A grad will be written in place (accumulation, clipping), so it must be nobody else's memory.
+    static Tensor in_own_memory(Tensor gradient) {
         const bool alone = gradient.state().use_count() == 1 && gradient.value().use_count() == 1;
-        if (alone && !request_.create_graph && gradient.value().waits_for_sum()) {  // into memory of its own
-            leaf.grad = std::move(gradient);
-            return;
-        }
+        if (alone && gradient.value().waits_for_sum()) return gradient;
         const ops::View& view = gradient.view();
         const bool own = alone && view.buffer.use_count() == 1 && view.dense();
-        leaf.grad = request_.create_graph ? gradient : own ? std::move(gradient) : gradient.clone();
+        return own ? gradient : gradient.clone();
     }
 
     const BackwardRequest& request_;

@@ -85,7 +85,7 @@ struct Recorded::State {
 
     [[nodiscard]] bool valid() const {
         const auto written_down = notes.lock();
-        return written_down && !recording.stale() && written_down->holds();
+        return written_down && !recording.stale() && written_down->holds() && recording.guards_hold();
     }
 
     std::vector<Tensor> record(const std::vector<Tensor>& given) {
@@ -113,6 +113,7 @@ struct Recorded::State {
         Recorder recorder(device, buffers, options.when_refused);
         const std::uint64_t number = Recorder::here_number();
         const auto written_down = detail::StepNotes::attach(recorder);
+        record_guard(grad_enabled);
         for (const Tensor& x : given)
             if (x.requires_grad()) recorder.refuse("an input that requires a gradient");
         std::vector<Tensor> out = step(fixed);

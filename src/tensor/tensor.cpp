@@ -131,7 +131,8 @@ Tensor Tensor::clone() const {
     const ops::View& from = used_value(state_, "clone").view();
     const ops::View out = ops::View::make(from.device(), from.dtype, from.shape);
     ops::copy(from, out);
-    return Tensor(out);
+    if (!recorded({*this})) return Tensor(out);
+    return differentiable("clone", {*this}, out, [](const GradientContext& context) { return std::vector{context.take_gradient()}; }, RuleKind::composed);
 }
 
 // ---- gradients
@@ -152,9 +153,10 @@ Tensor& Tensor::set_requires_grad(bool wanted) {
 
 bool Tensor::is_leaf() const { return checked_state(state_, "is_leaf").node == nullptr; }
 Tensor Tensor::grad() const {
-    const Tensor& gradient = checked_state(state_, "grad").grad;
+    const auto& state = checked_state(state_, "grad");
     if (auto* const notes = detail::StepNotes::here()) notes->reads_grad(state_);
-    return gradient;
+    const auto lock = detail::lock_grad(state);
+    return state.grad;
 }
 
 void Tensor::set_grad(const Tensor& gradient) {
@@ -164,13 +166,13 @@ void Tensor::set_grad(const Tensor& gradient) {
         ops::require_alike("set_grad", "gradient", gradient.view(), "tensor", view());
     }
     if (auto* const notes = detail::StepNotes::here()) notes->writes_grad(state_);
-    state.grad = gradient;
+    detail::exchange_grad(state, gradient);
 }
 
 void Tensor::zero_grad() {
     auto& state = checked_state(state_, "zero_grad");
     if (auto* const notes = detail::StepNotes::here()) notes->writes_grad(state_);
-    state.grad = {};
+    detail::exchange_grad(state, {});
 }
 
 void Tensor::backward(const Tensor& gradient, bool retain_graph) const {
@@ -214,7 +216,7 @@ void Tensor::assign(const Tensor& other) {
         notes->writes_grad(state_);
     }
     state.value = from.value;
-    state.grad = {};
+    detail::exchange_grad(state, {});
 }
 
 Tensor& Tensor::copy_(const Tensor& source) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,13 +26,19 @@ using Hooks = std::vector<std::pair<int, Hook>>;
 struct TensorState {
     ops::Value value;
     bool requires_grad = false;      // leaves only
-    Tensor grad = {};
+    Tensor grad = {};                // guarded by lock_grad()
     Hooks hooks = {};                // of a leaf; other tensors' stand in their node
     std::shared_ptr<GradNode> node = {};  // what made it
     std::size_t output = 0;          // which result of the node it is
 
     ~TensorState();
 };
+
+/// Guards a tensor's `grad`, which several threads may add to. Nothing that calls a user's code, as destructors of rules do, may run under it.
+/// @throws DeviceError in a child that fork() made, where it may be held by a thread that does not exist
+std::unique_lock<std::mutex> lock_grad(const TensorState& tensor);
+/// Gives the tensor another gradient and lets go of the one before.
+void exchange_grad(TensorState& tensor, Tensor gradient);
 
 /// A parameter that is used where nothing is recorded is used as it is again: operators may keep what they make of it.
 inline ops::OperandUse use_of(const Tensor& weight) { return !grad_enabled() && weight.requires_grad() && weight.is_leaf() ? ops::OperandUse::constant : ops::OperandUse::variable; }

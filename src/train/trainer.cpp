@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 
+#include <declivity/nn/loss.hpp>
 #include <declivity/ops/classification.hpp>
 #include <declivity/ops/finite.hpp>
 #include <declivity/tensor/autograd.hpp>
@@ -55,6 +56,12 @@ void add_to_totals(const Tensor& output, const Tensor& labels, const Tensor& los
     ops::add_classification(output.dense_view(), labels.dense_view(), loss.view(), totals.view());
 }
 
+/// By the very type: a loss that calls one of these and does more is another.
+bool is_of_library(const Loss& loss) {
+    const std::type_info& type = loss.target_type();
+    return type == typeid(nn::CrossEntropyLoss) || type == typeid(nn::MSELoss) || type == typeid(nn::BCEWithLogitsLoss);
+}
+
 /// The model in evaluation mode, and back in the end.
 class EvaluationMode {
   public:
@@ -76,7 +83,7 @@ Callback::~Callback() = default;
 Trainer::State::State(nn::Module& network, optim::Optimizer& steps, Loss of)
     : model(network),
       optimizer(steps),
-      loss(of ? std::move(of) : [](const Tensor& output, const Tensor& labels) { return cross_entropy(output, labels); }),
+      loss(of ? std::move(of) : nn::CrossEntropyLoss()),
       device(device_of(network)),
       totals(zeros({2}, {DType::f32, device})),
       guard(zeros({2}, {DType::i32, device})) {
@@ -88,6 +95,7 @@ Trainer::Trainer(nn::Module& model, optim::Optimizer& optimizer, Loss loss)
 Trainer::~Trainer() = default;
 
 const Progress& Trainer::progress() const { return state_->progress; }
+const Replays& Trainer::replays() const { return state_->replays; }
 nn::Module& Trainer::model() const { return state_->model; }
 optim::Optimizer& Trainer::optimizer() const { return state_->optimizer; }
 void Trainer::stop() { state_->stop = true; }
@@ -113,6 +121,7 @@ class Fit {
         state_.run = run;
         state_.planned_steps = options.epochs * loader_.batches();
         state_.stop = false;
+        state_.replays = {};
         state_.guard.fill_(0);
         first_step_ = state_.progress.step;
     }
@@ -171,11 +180,13 @@ class Fit {
 
     void step(const data::Batch& batch) {
         for (const auto& callback : options_.callbacks) callback->before_step(trainer_);
-        if (options_.record) {
-            if (modes_changed()) step_.reset();
+        if (options_.record.value_or(true)) {
             step_({batch.features, batch.labels});
+            state_.replays.replayed = step_.replayed();
+            if (state_.replays.refused.empty()) state_.replays.refused = step_.refused();
         } else {
             commands(batch.features, batch.labels);
+            state_.replays.refused = "FitOptions::record is false";
         }
         ++state_.progress.batch;
         ++state_.progress.step;
@@ -184,31 +195,29 @@ class Fit {
 
     /// What a step does on the device.
     void commands(const Tensor& features, const Tensor& labels) {
+        if (Recorder* const recorder = Recorder::here())
+            if (const std::string why = not_replayable(); !why.empty()) recorder->refuse(why);
         state_.optimizer.zero_grad();
         const Tensor output = state_.model(features);
         const Tensor loss = state_.loss(output, labels);
         if (loss.numel() != 1) throw ShapeError(fmt::format("Trainer: wants a loss of one element, got {}", loss.shape().str()));
         ops::check_finite(loss.view(), state_.guard.view());
         loss.backward();
-        if (options_.clip_norm > 0) optim::clip_grad_norm(state_.model.parameters(), options_.clip_norm);
+        const double clip_norm = record_guard([this] { return options_.clip_norm; });
+        if (clip_norm > 0) optim::clip_grad_norm(state_.model.parameters(), clip_norm);
         state_.optimizer.step();
         const NoGrad no_grad;
         add_to_totals(output, labels, loss, state_.totals);
     }
 
-    /// Whether a callback put a module into another mode, or gave the optimizer a group, since the last call.
-    bool modes_changed() {
-        std::vector<bool> now;
-        now.reserve(modes_.size());
-        const auto visit = [&](const auto& self, const nn::Module& module) -> void {
-            now.push_back(module.training());
-            module.for_each_child([&](const nn::Module& child) { self(self, child); });
-        };
-        visit(visit, state_.model);
-        const bool changed = now != modes_ || groups_ != state_.optimizer.groups();
-        modes_ = std::move(now);
-        groups_ = state_.optimizer.groups();
-        return changed;
+    /// Why a replay might not be what a call of the step is; empty where every part of it says that it is.
+    [[nodiscard]] std::string not_replayable() const {
+        if (options_.record) return {};  // the program says so
+        if (const std::string module = state_.model.not_replayable(); !module.empty())
+            return fmt::format("module {} does not say that it is replayable (nn::Module::replayable, FitOptions::record)", module);
+        if (!is_of_library(state_.loss)) return "the loss is a function of the program's own (FitOptions::record)";
+        if (state_.optimizer.replayable() != typeid(state_.optimizer)) return "the optimizer does not say that it is replayable (Optimizer::replayable, FitOptions::record)";
+        return {};
     }
 
     void read(const Report& report) {
@@ -235,8 +244,6 @@ class Fit {
     const FitOptions& options_;
     data::Loader loader_;
     Recorded step_;
-    std::vector<bool> modes_;
-    std::size_t groups_ = 0;
     detail::ProgressBar bar_;
     std::int64_t first_step_ = 0;
 };

@@ -16,6 +16,7 @@ struct Trainer::State {
     Loss loss;
     Device device;
     Progress progress;
+    Replays replays;
     /// f32 [2]: sum of losses and number of right answers in the current epoch. Part of a checkpoint, so that the
     /// figures of a resumed epoch are those of an unbroken one.
     Tensor totals;

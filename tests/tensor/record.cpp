@@ -300,7 +300,7 @@ TEST_CASE("gradients that a step leaves: forgotten within it, without, or never"
     const Tensor x = random_tensor({17}, 1);
     for (const int way : {0, 1, 2}) {
         CAPTURE(way);
-        Tensor w = random_tensor({17}, 2).set_requires_grad(), v = w.clone().set_requires_grad();
+        Tensor w = random_tensor({17}, 2).set_requires_grad(), v = w.detach().clone().set_requires_grad();
         const auto step_of = [&](Tensor& leaf) {
             return [&] {
                 if (way == 0) leaf.zero_grad();

@@ -136,6 +136,8 @@ TEST_CASE("fork: afterwards each use is refused in words, and objects end in sil
         {"operator", [&] { (void)matmul(x, x).view(); }},
         {"conv2d", [&] { (void)conv2d(image, window).view(); }},
         {"backward", [&] { loss.backward(); }},
+        {"grad", [&] { (void)w.grad(); }},  // locks that other threads may have held
+        {"zero_grad", [&] { w.zero_grad(); }},
         {"model", [&] { (void)model(image).view(); }},
         {"fill_", [&] { Tensor(x).fill_(3.0); }},
         {"copy_", [&] { Tensor(x).copy_(waiting); }},

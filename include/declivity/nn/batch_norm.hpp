@@ -18,6 +18,7 @@ class DECLIVITY_API BatchNorm : public Module {
   public:
     explicit BatchNorm(std::int64_t channels, const BatchNormOptions& options = {});
     [[nodiscard]] std::string type_name() const override { return "BatchNorm"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(BatchNorm); }
 
   protected:
     Tensor forward(const Tensor& x) override;

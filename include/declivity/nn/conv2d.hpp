@@ -25,6 +25,7 @@ class DECLIVITY_API Conv2d : public Module {
     [[nodiscard]] const Tensor& bias() const { return bias_; }
     [[nodiscard]] std::int64_t multiply_adds(const Shape& input, const Shape& output) const override;
     [[nodiscard]] std::string type_name() const override { return "Conv2d"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Conv2d); }
 
   protected:
     Tensor forward(const Tensor& x) override;

@@ -10,6 +10,7 @@ class DECLIVITY_API Dropout : public Module {
   public:
     explicit Dropout(double probability = 0.5);
     [[nodiscard]] std::string type_name() const override { return "Dropout"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Dropout); }
 
   protected:
     Tensor forward(const Tensor& x) override;

@@ -26,29 +26,37 @@ class DECLIVITY_API Lambda : public Module {
 
 struct ReLU : Lambda {
     ReLU() : Lambda([](const Tensor& x) { return relu(x); }, "ReLU") {}
+    const std::type_info& replayable() const override { return typeid(ReLU); }
 };
 struct LeakyReLU : Lambda {
     explicit LeakyReLU(double negative_slope = 0.01)
         : Lambda([negative_slope](const Tensor& x) { return leaky_relu(x, negative_slope); }, "LeakyReLU") {}
+    const std::type_info& replayable() const override { return typeid(LeakyReLU); }
 };
 struct GELU : Lambda {
     GELU() : Lambda([](const Tensor& x) { return gelu(x); }, "GELU") {}
+    const std::type_info& replayable() const override { return typeid(GELU); }
 };
 struct SiLU : Lambda {
     SiLU() : Lambda([](const Tensor& x) { return silu(x); }, "SiLU") {}
+    const std::type_info& replayable() const override { return typeid(SiLU); }
 };
 struct Tanh : Lambda {
     Tanh() : Lambda([](const Tensor& x) { return tanh(x); }, "Tanh") {}
+    const std::type_info& replayable() const override { return typeid(Tanh); }
 };
 struct Sigmoid : Lambda {
     Sigmoid() : Lambda([](const Tensor& x) { return sigmoid(x); }, "Sigmoid") {}
+    const std::type_info& replayable() const override { return typeid(Sigmoid); }
 };
 struct Softmax : Lambda {
     explicit Softmax(std::int64_t axis = -1) : Lambda([axis](const Tensor& x) { return softmax(x, axis); }, "Softmax") {}
+    const std::type_info& replayable() const override { return typeid(Softmax); }
 };
 /// Joins the axes from `first` on.
 struct Flatten : Lambda {
     explicit Flatten(std::int64_t first = 1) : Lambda([first](const Tensor& x) { return flatten(x, first); }, "Flatten") {}
+    const std::type_info& replayable() const override { return typeid(Flatten); }
 };
 
 }  // namespace declivity::nn

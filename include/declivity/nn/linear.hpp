@@ -19,6 +19,7 @@ class DECLIVITY_API Linear : public Module {
     [[nodiscard]] const Tensor& bias() const { return bias_; }
     [[nodiscard]] std::int64_t multiply_adds(const Shape& input, const Shape& output) const override;
     [[nodiscard]] std::string type_name() const override { return "Linear"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Linear); }
 
   protected:
     Tensor forward(const Tensor& x) override;

@@ -7,6 +7,7 @@
 #include <declivity/nn/functional.hpp>
 #include <declivity/nn/init.hpp>
 #include <declivity/nn/linear.hpp>
+#include <declivity/nn/loss.hpp>
 #include <declivity/nn/module.hpp>
 #include <declivity/nn/pool2d.hpp>
 #include <declivity/nn/sequential.hpp>

@@ -16,6 +16,7 @@ class DECLIVITY_API MaxPool2d : public Module {
   public:
     explicit MaxPool2d(Size2 window, const PoolOptions& options = {});
     [[nodiscard]] std::string type_name() const override { return "MaxPool2d"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(MaxPool2d); }
 
   protected:
     Tensor forward(const Tensor& x) override;
@@ -28,6 +29,7 @@ class DECLIVITY_API AvgPool2d : public Module {
   public:
     explicit AvgPool2d(Size2 window, const PoolOptions& options = {});
     [[nodiscard]] std::string type_name() const override { return "AvgPool2d"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(AvgPool2d); }
 
   protected:
     Tensor forward(const Tensor& x) override;
@@ -40,6 +42,7 @@ class DECLIVITY_API AvgPool2d : public Module {
 class DECLIVITY_API GlobalAvgPool2d : public Module {
   public:
     [[nodiscard]] std::string type_name() const override { return "GlobalAvgPool2d"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(GlobalAvgPool2d); }
 
   protected:
     Tensor forward(const Tensor& x) override;

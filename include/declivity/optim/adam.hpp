@@ -20,6 +20,7 @@ class DECLIVITY_API Adam : public Optimizer {
     explicit Adam(const std::vector<Tensor>& parameters, const AdamOptions& options = {});
     /// Another group with settings of its own. @throws ValueError for settings out of range
     void add_group(const std::vector<Tensor>& parameters, const AdamOptions& options);
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Adam); }
 
   protected:
     Adam(const std::vector<Tensor>& parameters, const AdamOptions& options, bool decoupled);
@@ -39,6 +40,7 @@ class DECLIVITY_API AdamW : public Adam {
   public:
     explicit AdamW(const std::vector<Tensor>& parameters, const AdamOptions& options = {.weight_decay = 0.01})
         : Adam(parameters, options, true) {}
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(AdamW); }
 };
 
 }  // namespace declivity::optim

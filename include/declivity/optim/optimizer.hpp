@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -37,6 +38,10 @@ class DECLIVITY_API Optimizer {
     /// While guard[0] is not 0, steps change nothing. i32 [2] on the device of the parameters, see ops/finite.hpp.
     void set_guard(const Tensor& guard);
 
+    /// Which class promises that a recorded step may call step() once and then repeat what it launched, see nn::Module::replayable(): SGD, Adam and
+    /// AdamW do, for themselves and not for classes that derive from them. void, as here, promises nothing.
+    [[nodiscard]] virtual const std::type_info& replayable() const;
+
     /// Everything that a resumed training needs: moments, step counts and rates, by names like "0.m.3" (group, state,
     /// parameter). The tensors share the optimizer's memory.
     [[nodiscard]] std::vector<std::pair<std::string, Tensor>> state() const;
@@ -57,7 +62,7 @@ class DECLIVITY_API Optimizer {
                         const ops::View& guard) = 0;
 
   private:
-    std::unique_ptr<State> state_;
+    std::shared_ptr<State> state_;  // shared with nobody: recordings watch it
 };
 
 /// Scales the gradients of all parameters so that their common norm is at most `max_norm` (Pascanu et al. 2013).

@@ -20,6 +20,7 @@ class DECLIVITY_API SGD : public Optimizer {
     explicit SGD(const std::vector<Tensor>& parameters, const SGDOptions& options = {});
     /// Another group with settings of its own. @throws ValueError for settings out of range
     void add_group(const std::vector<Tensor>& parameters, const SGDOptions& options);
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(SGD); }
 
   protected:
     void update(std::size_t group, const std::vector<std::vector<ops::View>>& roles, const ops::View& progress, const ops::View& guard) override;

@@ -39,6 +39,8 @@ class DECLIVITY_API Recording {
     /// Whether it can be replayed no more: memory was written that commands took as constant, or the recording gave its memory up
     /// when the device ran short.
     [[nodiscard]] bool stale() const;
+    /// Whether what the commands depend on beside memory (Recorder::guard) is as it was. For whoever can make the commands anew: replay() does not ask.
+    [[nodiscard]] bool guards_hold() const;
 
     /// From the next replay on, commands read input `index` from other memory of at least the same size. The recording holds it until it is
     /// replaced in turn.
@@ -101,6 +103,8 @@ class DECLIVITY_API Recorder {
     void uses(const Buffer& buffer);
     /// Commands rely on the contents: once they are marked as written, the recording is stale.
     void relies_on(const Buffer& buffer);
+    /// The commands depend on something of the host: `holds` says whether it is as it was (Recording::guards_hold), and lives as long as the recording.
+    void guard(std::function<bool()> holds);
     /// Whether the contents may be another at each replay: the recording's own memory, its inputs, and what it has written.
     [[nodiscard]] bool varies(const Buffer& buffer) const;
     /// To be launched by finish(), unless it was before.

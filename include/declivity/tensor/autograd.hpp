@@ -36,13 +36,16 @@ DECLIVITY_API bool grad_enabled();
 struct GradOptions {
     std::vector<Tensor> output_gradients = {};  ///< one for each output; needed for outputs of more than one element
     bool retain_graph = false;                  ///< keep the graph for another backward
-    bool create_graph = false;                  ///< record the backward itself, for gradients of gradients
+    /// Record the backward itself, for gradients of gradients. Functions that have none (functions.hpp says which have) give their gradient all the
+    /// same: what is refused, as Unsupported, is the backward that goes through that.
+    bool create_graph = false;
     bool allow_unused = false;                  ///< an input that the outputs do not depend on gives an undefined tensor
 };
 
 /// Gradients of the sum of `outputs` with respect to `inputs`; leaves every tensor's grad() alone.
 /// @throws ValueError when an input plays no part (unless allow_unused), or the graph is used up
-/// @throws Unsupported when create_graph meets a function without a gradient of its gradient
+/// @throws Unsupported, naming function and layer, when it goes through a gradient that create_graph recorded, of a function that can be differentiated
+/// but once; backward() does the same. The call with create_graph does not fail
 DECLIVITY_API std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, const GradOptions& options = {});
 
 // ---- making differentiable functions
@@ -81,7 +84,8 @@ class DECLIVITY_API GradientContext {
 /// From the gradients of the outputs to those of the inputs, in their order; undefined where none flows.
 using GradientRule = std::function<std::vector<Tensor>(const GradientContext&)>;
 
-/// Whether a rule consists of differentiable functions of Tensors, so that it can be differentiated itself.
+/// Whether a rule consists of differentiable functions of Tensors, so that it can be differentiated itself. A backward through the gradient that an
+/// opaque one gave is refused as Unsupported.
 enum class RuleKind : std::uint8_t { opaque, composed };
 
 /// Joins a result to the graph: the way every differentiable function ends. `inputs` may hold undefined tensors.
@@ -118,7 +122,8 @@ class DECLIVITY_API Saved {
     std::optional<std::uint64_t> version_;  // none: of elements that were not computed then
 };
 
-/// A differentiable function of a user's own. The inputs and outputs are kept for `backward`.
+/// A differentiable function of a user's own. The inputs and outputs are kept for `backward`. Its gradient cannot be differentiated again
+/// (RuleKind::opaque); for one that can, see differentiable().
 struct DECLIVITY_API CustomFunction {
     std::string name;
     /// Computes the outputs; runs without recording.

@@ -2,6 +2,11 @@
 //
 // Elementwise functions broadcast as NumPy does. Every function checks shapes, types and devices at once and throws
 // ShapeError, TypeError, DeviceError or ValueError with its own name in front. All but convolution and pooling take f16 and bf16: in f32 arithmetic.
+//
+// Every function of floating numbers is differentiable. To any order (GradOptions::create_graph): +, - and * of tensors and numbers, division by a
+// number, matmul, linear, the shape functions, sum, mean, global_avg_pool2d, dropout, and Tensor::clone() and to(). All others once: a backward through
+// their gradient is refused. No gradient flows to labels and running statistics, or through comparisons, argmax, whole numbers and what is read as
+// memory (Tensor::view()). A write in place is refused where a gradient would be lost.
 #pragma once
 
 #include <cstdint>

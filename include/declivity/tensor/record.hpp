@@ -37,15 +37,17 @@ struct RecordOptions {
 /// write what the first call wrote, so the results are the same tensors each time, with other elements. Random numbers go on as they would in plain
 /// calls, and the elements are those of plain calls to the bit (for inputs that lie dense; of others, such as transposed ones, those of a call with their
 /// clone()). The function itself is not called: what it does beside launching
-/// (a counter, a print) happens once.
+/// (a counter, a print) happens once, and what it decides on the host (a branch, a number that becomes an argument of a kernel) is decided once.
+/// Modules and optimizers of the library register what they decide by, such as train() or eval() and dropout's probability, as guards: a
+/// replay looks at them first, and where one has changed the function is called and recorded anew. A step's own go through record_guard().
 ///
 /// A step works on tensors that outlive it: parameters, running statistics, an optimizer's moments, whatever is written in place. What a
 /// variable of C++ is to carry from one call to the next must be written in place, too (copy_, add_).
 /// Gradients that a step leaves in leaves are those after each call.
 ///
 /// The function is called again, and recorded anew, when a tensor that it used was given other elements by assign(), now requires a gradient or no
-/// longer does, or has a gradient other than the one that the step added to, when weights that kernels were prepared for were written, and when the
-/// device had run out of memory and the recording had given up its own.
+/// longer does, or has a gradient other than the one that the step added to, when weights that kernels were prepared for were written, when a guard
+/// has changed, and when the device had run out of memory and the recording had given up its own.
 ///
 /// What cannot be recorded: to read elements (item, to_vector, print), to make tensors of host data, to take tensors to another device,
 /// results, inputs and gradients that require a gradient, results and gradients that lie in the memory of an input, hooks of tensors, which a replay
@@ -81,6 +83,20 @@ class DECLIVITY_API Recorded {
     struct State;
     std::unique_ptr<State> state_;
 };
+
+/// What `read` gives: a value of the host that a recorded step depends on. While a step is recorded on this thread the value becomes a guard of the
+/// recording: `read` is called before each replay, and where it gives another value the step is called and recorded anew.
+///
+///     Tensor loss = cross_entropy(model(x), labels) * record_guard([&] { return temperature; });
+///
+/// @param read a function without arguments, of something that can be copied and compared. It is kept as long as the recording: what it refers to must
+/// live as long. Modules have guarded(), which looks after that.
+template <class Read>
+auto record_guard(Read read) {
+    auto value = read();
+    if (Recorder* const recorder = Recorder::here()) recorder->guard([read, value]() mutable { return static_cast<bool>(read() == value); });
+    return value;
+}
 
 /// A step without inputs and results, called as `step()`.
 class DECLIVITY_API RecordedAction : public Recorded {

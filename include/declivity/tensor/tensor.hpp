@@ -86,7 +86,7 @@ class DECLIVITY_API Tensor {
     [[nodiscard]] Tensor to(const Device& device) const;
     /// This tensor in another type, or itself. Differentiable between floating types.
     [[nodiscard]] Tensor to(DType dtype) const;
-    /// A dense copy with memory of its own, outside of any graph.
+    /// A dense copy with memory of its own. Differentiable, so that it requires a gradient where this does: detach().clone() is outside of any graph.
     [[nodiscard]] Tensor clone() const;
 
     // ---- gradients
@@ -96,7 +96,8 @@ class DECLIVITY_API Tensor {
     Tensor& set_requires_grad(bool wanted = true);
     /// True when no differentiable function made it.
     [[nodiscard]] bool is_leaf() const;
-    /// The gradient that backward() left, or an undefined tensor.
+    /// The gradient that backward() left, or an undefined tensor. Several threads may call backward() into one leaf, and this, set_grad() and zero_grad()
+    /// beside them (docs/robustness.md).
     [[nodiscard]] Tensor grad() const;
     /// Replaces it. A gradient with a graph (GradOptions::create_graph) that leads to this tensor holds it, and is held by it: neither ends before
     /// zero_grad() or another gradient. Better keep such a gradient in a variable.
@@ -123,7 +124,7 @@ class DECLIVITY_API Tensor {
     Tensor& add_(const Tensor& other);
     Tensor& mul_(double factor);
 
-    /// The memory, to read or to write. Launches what is pending first, so that later commands of the compute queue see the values, and
+    /// The memory, to read or to write, outside of any graph. Launches what is pending first, so that later commands of the compute queue see the values, and
     /// whatever still has to read it: take it anew before each write.
     [[nodiscard]] const ops::View& view() const;
     /// The memory as a dense view, to read; a copy when the tensor is not dense.
@@ -131,7 +132,7 @@ class DECLIVITY_API Tensor {
     /// The elements, which may not be computed yet, to build on.
     [[nodiscard]] const ops::Value& value() const;
 
-    /// Makes this handle, and all that share it, stand for the elements of `other` from now on; the gradient is dropped.
+    /// Makes this handle, and all that share it, stand for the elements of `other` from now on, outside of its graph; the gradient is dropped.
     /// How a module moves its parameters to another device without invalidating handles to them.
     void assign(const Tensor& other);
     /// For operators that write the memory themselves: what the graph saved of it, and what operators made of it as a constant (a parameter

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,7 @@ namespace declivity::train {
 
 class Callback;
 
-/// From a network's output and the labels to a scalar.
+/// From a network's output and the labels to a scalar: nn::CrossEntropyLoss() and its like, or a function of the program's own.
 using Loss = std::function<Tensor(const Tensor& output, const Tensor& labels)>;
 
 /// What an epoch came to. Accuracies in [0, 1]; those of the test set are NaN when there is none.
@@ -51,9 +52,11 @@ struct FitOptions {
     double clip_norm = 0;      ///< clips gradients to this norm; 0 does not
     std::vector<std::shared_ptr<Callback>> callbacks = {};
     bool quiet = false;        ///< no progress bar and no lines
-    /// Steps of the same shapes are recorded twice and then replayed (tensor/record.hpp), once more in each epoch; what cannot be recorded runs plainly.
-    /// false for a model or loss that does something else from step to step, by a counter of its own.
-    bool record = true;
+    /// Whether steps of the same shapes are recorded twice and then replayed (docs/recording.md), once more in each epoch. A replay does not call the model or
+    /// the loss: what they decide on the host, by a counter or a random number of C++, it repeats. So, when not set, steps are recorded only where
+    /// every part of them says that this is right: modules and optimizers by their replayable(), losses of nn/loss.hpp. true says so for the model,
+    /// loss and optimizer of this call; false records nothing. What cannot be recorded runs plainly. Trainer::replays() tells what came of it.
+    std::optional<bool> record = {};
 };
 
 struct EvaluateOptions {
@@ -65,6 +68,13 @@ struct Evaluation {
     double loss = 0;
     double accuracy = 0;
     std::int64_t examples = 0;
+};
+
+/// How the steps of a fit were made.
+struct Replays {
+    std::int64_t replayed = 0;  ///< steps that were replays of a recorded one
+    /// Why steps are plain calls, such as "the loss is a function of the program's own"; empty while they are not.
+    std::string refused;
 };
 
 /// A loss that was infinite or NaN. The parameters are those from before the step.
@@ -104,6 +114,8 @@ class DECLIVITY_API Trainer {
     [[nodiscard]] Tensor predict(const data::Dataset& dataset, const EvaluateOptions& options = {});
 
     [[nodiscard]] const Progress& progress() const;
+    /// Of the fit that is under way, or of the last one.
+    [[nodiscard]] const Replays& replays() const;
     [[nodiscard]] nn::Module& model() const;
     [[nodiscard]] optim::Optimizer& optimizer() const;
 

@@ -1,0 +1,175 @@
+// Modules that are moved, modules that were moved from, and children that are built in place.
+#include <declivity/nn/nn.hpp>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <declivity/optim/sgd.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <doctest/doctest.h>
+
+#include "tests/support/values.hpp"
+
+using namespace declivity;
+using namespace declivity::test;
+
+namespace {
+
+/// Its own function, and a pointer, refer to the module itself: it may not be moved.
+struct Scale : nn::Module {
+    explicit Scale(double by, std::unique_ptr<int> starts_at = nullptr) : factor(by), calls(starts_at ? *starts_at : 0) {}
+    Scale(Scale&&) = delete;
+    double factor;
+    int calls;
+    const Scale* self = this;
+    nn::Lambda& function = add("function", nn::Lambda([this](const Tensor& x) { return ++calls, x * factor; }));
+
+    Tensor forward(const Tensor& x) override { return function(x); }
+    std::string type_name() const override { return "Scale"; }
+};
+static_assert(!std::is_move_constructible_v<Scale>);
+
+struct Net : nn::Module {
+    Scale& scale = emplace<Scale>("scale", 3.0, std::make_unique<int>(40));
+    nn::Conv2d& conv = emplace<nn::Conv2d>("conv", 2, 3, 3, nn::Conv2dOptions{.padding = 1, .bias = false});
+    nn::Linear& dense = add("dense", nn::Linear(3 * 5 * 5, 4));
+
+    Tensor forward(const Tensor& x) override { return dense(flatten(conv(scale(x)))); }
+    std::string type_name() const override { return "Net"; }
+};
+
+}  // namespace
+
+TEST_CASE("children built in place: where they are made is where they stay") {
+    Net net;
+    CHECK(net.scale.self == &net.scale);
+    CHECK(net.children()[0].second == &net.scale);
+    CHECK(net.named_parameters().size() == 3);
+    CHECK(net.named_parameters()[0].name == "conv.weight");
+    const Tensor x = random_tensor({2, 2, 5, 5}, 1);
+    CHECK(net(x).shape() == Shape{2, 4});
+    CHECK(net.scale.calls == 41);
+    CHECK(values(net.scale(x))[7] == doctest::Approx(3 * values(x)[7]));
+    struct Twice : nn::Module {
+        Twice() { emplace<nn::ReLU>("a"), emplace<nn::ReLU>("a"); }
+        Tensor forward(const Tensor& t) override { return t; }
+    };
+    CHECK_THROWS_WITH_AS(Twice(), doctest::Contains("wants each name once, got \"a\" again"), ValueError);
+    struct Without : nn::Module {
+        Without() { add_child("a", nullptr); }
+        Tensor forward(const Tensor& t) override { return t; }
+    };
+    CHECK_THROWS_WITH_AS(Without(), "Module: wants a module as 'a', got null", ValueError);
+}
+
+TEST_CASE("children built in place: in a Sequential") {
+    nn::Sequential model(nn::Linear(5, 3));
+    Scale& scale = model.emplace<Scale>(-2.0);
+    nn::Linear& last = model.emplace<nn::Linear>(3, 2, nn::LinearOptions{.bias = false});
+    model.append(nn::Tanh());
+    CHECK(model.size() == 4);
+    CHECK(scale.self == &scale);
+    CHECK(model.children()[1].second == &scale);
+    CHECK(model.named_parameters().back().name == "2.weight");
+    CHECK(model.named_parameters().back().tensor.state() == last.weight().state());
+    CHECK(model(random_tensor({7, 5}, 1)).shape() == Shape{7, 2});
+    nn::Sequential moved(std::move(model));  // its children stay where they are
+    CHECK(moved(random_tensor({7, 5}, 1)).shape() == Shape{7, 2});
+    CHECK(scale.calls == 2);
+}
+
+TEST_CASE("a moved module: its references to children are right, and it computes the same") {
+    Net net;
+    const Tensor x = random_tensor({2, 2, 5, 5}, 2);
+    const auto before = values(net(x));
+    Net moved(std::move(net));
+    CHECK(&moved.dense == moved.children()[2].second);
+    CHECK(values(moved(x)) == before);
+    CHECK(values(moved.conv(moved.scale(x))).size() == 150);
+    sum(moved(x)).backward();
+    for (const Tensor& parameter : moved.parameters()) CHECK(parameter.grad().defined());
+}
+
+TEST_CASE("a module that was moved from says so") {
+    nn::Sequential from(nn::Linear(5, 3), nn::ReLU());
+    const nn::Sequential model(std::move(from));
+    const Tensor x = random_tensor({7, 5}, 1);
+    constexpr auto* words = "Sequential: wants a module, got one that was moved from";
+    const std::vector<std::function<void()>> calls{
+        [&] { (void)from(x); },
+        [&] { (void)from.parameters(); },
+        [&] { (void)from.named_parameters(); },
+        [&] { (void)from.named_buffers(); },
+        [&] { (void)from.state_dict(); },
+        [&] { from.load_state_dict({}); },
+        [&] { (void)from.children(); },
+        [&] { from.for_each_child([](nn::Module&) {}); },
+        [&] { (void)from.size(); },
+        [&] { from.append(nn::ReLU()); },
+        [&] { from.emplace<nn::ReLU>(); },
+        [&] { from.to(DType::f32); },
+        [&] { from.to(default_device()); },
+        [&] { from.train(); },
+        [&] { from.eval(); },
+        [&] { from.zero_grad(); },
+        [&] { (void)from.not_replayable(); },
+        [&] { (void)from.summary({7, 5}); },
+        [&] { (void)optim::SGD(from.parameters(), {.lr = 0.1}); },
+    };
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+        CAPTURE(i);
+        CHECK_THROWS_WITH_AS(calls[i](), words, ValueError);
+    }
+    CHECK(model.size() == 2);
+
+    // Without children, too; one that was never moved gives x back.
+    nn::Sequential empty;
+    CHECK(empty(x).state() == x.state());
+    CHECK(empty.parameters().empty());
+    nn::Sequential other(std::move(empty));
+    CHECK(other(x).state() == x.state());
+    CHECK_THROWS_WITH_AS((void)empty(x), words, ValueError);
+
+    // So do layers, and what was moved goes on saying it.
+    nn::Linear linear(5, 3), second(std::move(linear));
+    CHECK_THROWS_WITH_AS((void)linear(x), "Linear: wants a module, got one that was moved from", ValueError);
+    nn::Linear third(std::move(linear));
+    CHECK_THROWS_WITH_AS((void)third.state_dict(), "Linear: wants a module, got one that was moved from", ValueError);
+    CHECK_THROWS_WITH_AS((void)nn::Sequential(nn::ReLU(), std::move(linear)), "Linear '1': wants a module, got one that was moved from", ValueError);
+    nn::ReLU relu_layer, taken(std::move(relu_layer));
+    CHECK_THROWS_WITH_AS((void)relu_layer(x), doctest::Contains("wants a module, got one that was moved from"), ValueError);
+    CHECK(taken(x).shape() == x.shape());
+
+    // A child that somebody moved away: where it was is named.
+    nn::Sequential outer(nn::Sequential(nn::ReLU(), nn::Linear(5, 3)), nn::Tanh());
+    auto& child = dynamic_cast<nn::Linear&>(*outer.children()[0].second->children()[1].second);
+    const nn::Linear stolen(std::move(child));
+    CHECK_THROWS_WITH_AS((void)outer.parameters(), "Linear '0.1': wants a module, got one that was moved from", ValueError);
+    CHECK_THROWS_WITH_AS((void)outer(x), doctest::Contains("Linear: wants a module, got one that was moved from"), ValueError);
+}
+
+TEST_CASE("assignment gives a module that was moved from another life") {
+    const Tensor x = random_tensor({7, 5}, 1);
+    nn::Linear a(5, 3), b(5, 2);
+    std::swap(a, b);
+    CHECK(a(x).shape() == Shape{7, 2});
+    CHECK(b(x).shape() == Shape{7, 3});
+    nn::Linear c(std::move(a));
+    a = std::move(b);
+    CHECK(a(x).shape() == Shape{7, 3});
+    CHECK_THROWS_AS((void)b(x), ValueError);
+    a = std::move(b);  // of what was moved from: so is this
+    CHECK_THROWS_AS((void)a(x), ValueError);
+    auto& same = c;
+    c = std::move(same);
+    CHECK(c(x).shape() == Shape{7, 2});
+    std::vector<nn::Linear> many;
+    for (int i = 1; i < 9; ++i) many.emplace_back(5, i);
+    for (int i = 1; i < 9; ++i) CHECK(many[static_cast<std::size_t>(i - 1)](x).shape() == Shape{7, i});
+}

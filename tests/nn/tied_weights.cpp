@@ -1,0 +1,175 @@
+// One tensor registered twice: counted once, trained by both its uses, kept under both its names.
+#include <declivity/nn/nn.hpp>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <declivity/io/state_dict.hpp>
+#include <declivity/optim/adam.hpp>
+#include <declivity/optim/sgd.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <doctest/doctest.h>
+
+#include "tests/support/temp_folder.hpp"
+#include "tests/support/values.hpp"
+
+using namespace declivity;
+using namespace declivity::test;
+
+namespace {
+
+constexpr int kInputs = 5, kHidden = 3;
+
+/// x W, with another layer's W.
+struct Decoder : nn::Module {
+    explicit Decoder(const Tensor& shared) : weight(parameter("weight", shared)), mean(buffer("mean", zeros({1}))) {}
+    Tensor weight, mean;
+    Tensor forward(const Tensor& x) override { return matmul(x, weight); }
+    std::string type_name() const override { return "Decoder"; }
+};
+
+/// x W^T W.
+struct Autoencoder : nn::Module {
+    nn::Linear& encoder = add("encoder", nn::Linear(kInputs, kHidden, {.bias = false}));
+    Decoder& decoder = add("decoder", Decoder(encoder.weight()));
+    Tensor again = buffer("mean", decoder.mean);
+
+    Tensor forward(const Tensor& x) override { return decoder(encoder(x)); }
+    std::string type_name() const override { return "Autoencoder"; }
+};
+
+using Matrix = std::vector<std::vector<double>>;
+
+Matrix matrix(const std::vector<double>& values, std::size_t columns) {
+    Matrix out(values.size() / columns);
+    for (std::size_t i = 0; i < values.size(); ++i) out[i / columns].push_back(values[i]);
+    return out;
+}
+Matrix product(const Matrix& a, const Matrix& b) {
+    Matrix out(a.size(), std::vector<double>(b[0].size(), 0));
+    for (std::size_t i = 0; i < a.size(); ++i)
+        for (std::size_t k = 0; k < b.size(); ++k)
+            for (std::size_t j = 0; j < b[0].size(); ++j) out[i][j] += a[i][k] * b[k][j];
+    return out;
+}
+Matrix transposed(const Matrix& a) {
+    Matrix out(a[0].size(), std::vector<double>(a.size()));
+    for (std::size_t i = 0; i < a.size(); ++i)
+        for (std::size_t j = 0; j < a[0].size(); ++j) out[j][i] = a[i][j];
+    return out;
+}
+std::vector<double> flat(const Matrix& a) {
+    std::vector<double> out;
+    for (const auto& row : a) out.insert(out.end(), row.begin(), row.end());
+    return out;
+}
+
+/// One step of gradient descent on |x W^T W - x|^2 in double: its gradient is 2 W (x^T e + e^T x).
+Matrix descended(const Matrix& w, const Matrix& x, double rate) {
+    Matrix e = product(product(x, transposed(w)), w);
+    for (std::size_t i = 0; i < e.size(); ++i)
+        for (std::size_t j = 0; j < e[0].size(); ++j) e[i][j] -= x[i][j];
+    Matrix s = product(transposed(x), e);
+    const Matrix t = transposed(s);
+    for (std::size_t i = 0; i < s.size(); ++i)
+        for (std::size_t j = 0; j < s.size(); ++j) s[i][j] += t[i][j];
+    const Matrix g = product(w, s);
+    Matrix out = w;
+    for (std::size_t i = 0; i < w.size(); ++i)
+        for (std::size_t j = 0; j < w[0].size(); ++j) out[i][j] -= rate * 2 * g[i][j];
+    return out;
+}
+
+std::vector<std::string> names(const std::vector<nn::NamedTensor>& tensors) {
+    std::vector<std::string> out;
+    for (const auto& one : tensors) out.push_back(one.name);
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("tied weights: counted once, named twice") {
+    Autoencoder model;
+    CHECK(model.parameters().size() == 1);
+    CHECK(names(model.named_parameters()) == std::vector<std::string>{"encoder.weight"});
+    CHECK(names(model.named_buffers()) == std::vector<std::string>{"mean"});
+    CHECK(names(model.state_dict()) == std::vector<std::string>{"mean", "encoder.weight", "decoder.weight", "decoder.mean"});
+    CHECK(names(model.decoder.named_parameters()) == std::vector<std::string>{"weight"});
+    // A line of the summary counts what the layer has, the last line each once.
+    const std::string summary = model.summary({7, kInputs});
+    const std::string last = summary.substr(summary.find("total for"));
+    CHECK(last.find(" 15 ") != std::string::npos);
+    CHECK(last.find(" 30 ") == std::string::npos);
+    const auto decoder = summary.find("Autoencoder/decoder");
+    REQUIRE(decoder != std::string::npos);
+    CHECK(summary.substr(decoder, summary.find('\n', decoder) - decoder).find(" 15 ") != std::string::npos);
+}
+
+TEST_CASE("tied weights: trained by both their uses") {
+    Autoencoder model;
+    const Tensor x = random_tensor({7, kInputs}, 1);
+    Matrix wanted = matrix(values(model.encoder.weight()), kInputs);
+    optim::SGD optimizer(model.parameters(), {.lr = 0.01});
+    for (int step = 0; step < 5; ++step) {
+        optimizer.zero_grad();
+        sum(square(model(x) - x)).backward();
+        optimizer.step();
+        wanted = descended(wanted, matrix(values(x), kInputs), 0.01);
+        CHECK(difference(model.encoder.weight(), flat(wanted), {1e-5, 1e-5}) == "");
+        CHECK(model.decoder.weight.state() == model.encoder.weight().state());
+    }
+    // Each of the others that work on all parameters takes it once, too.
+    optim::Adam adam(model.parameters(), {.lr = 0.01});
+    const auto loss = [&] { return sum(square(model(x) - x)); };
+    const double before = loss().item<float>();
+    for (int step = 0; step < 20; ++step) {
+        model.zero_grad();
+        loss().backward();
+        const double norm = optim::clip_grad_norm(model.parameters(), 0.5).to(DType::f64).item<double>();
+        double squares = 0;
+        for (const double g : values(model.encoder.weight().grad())) squares += g * g;
+        CHECK(std::sqrt(squares) == doctest::Approx(std::min(norm, 0.5)).epsilon(1e-4));
+        adam.step();
+    }
+    CHECK(loss().item<float>() < before);
+}
+
+TEST_CASE("tied weights: saved and loaded under both their names") {
+    const TempFolder folder;
+    Autoencoder a, b;
+    const Tensor x = random_tensor({7, kInputs}, 2);
+    const auto wanted = values(a(x));
+    CHECK(values(b(x)) != wanted);
+    b.load_state_dict(a.state_dict());
+    CHECK(values(b(x)) == wanted);
+    CHECK(b.decoder.weight.state() == b.encoder.weight().state());
+
+    io::save(folder / "tied.safetensors", a.state_dict());
+    const auto loaded = io::load(folder / "tied.safetensors");
+    CHECK(loaded.size() == 4);
+    Autoencoder c;
+    c.load_state_dict(loaded);
+    CHECK(values(c(x)) == wanted);
+    CHECK(values(c.decoder.weight) == values(a.encoder.weight()));
+    CHECK(c.parameters().size() == 1);
+    auto one_name = loaded;
+    std::erase_if(one_name, [](const nn::NamedTensor& one) { return one.name == "decoder.weight"; });
+    Autoencoder d;
+    CHECK_THROWS_WITH_AS(d.load_state_dict(one_name), doctest::Contains("missing: [decoder.weight]"), ValueError);
+    d.load_state_dict(one_name, false);
+    CHECK(values(d(x)) == wanted);
+
+    // To another type and back: one tensor still, under both handles.
+    c.to(DType::f16);
+    CHECK(c.decoder.weight.dtype() == DType::f16);
+    c.to(DType::f32);
+    CHECK(c.decoder.weight.state() == c.encoder.weight().state());
+    CHECK(difference(c(x), wanted, {1e-2, 1e-2}) == "");
+    sum(c(x)).backward();
+    CHECK(c.encoder.weight().grad().defined());
+    c.zero_grad();
+    CHECK_FALSE(c.decoder.weight.grad().defined());
+}

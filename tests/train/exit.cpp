@@ -1,0 +1,141 @@
+// The end of a process while its device is at work: with programs that were never compiled before, so that a driver's compiler is at work, too.
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include <declivity/nn/nn.hpp>
+#include <declivity/optim/sgd.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/runtime/interop.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <doctest/doctest.h>
+
+#include "tests/support/child.hpp"
+#include "tests/support/devices.hpp"
+#include "tests/support/temp_folder.hpp"
+#include "tests/support/values.hpp"
+
+using namespace declivity;
+
+namespace {
+
+/// Some steps that nobody waits for.
+void train() {
+    nn::Linear model(8, 3);
+    optim::SGD optimizer(model.parameters(), {.lr = 0.1});
+    for (int i = 0; i < 3; ++i) {
+        optimizer.zero_grad();
+        sum(square(model(uniform({4, 8})))).backward();
+        optimizer.step();
+    }
+    std::puts("done");
+}
+
+std::string variable(const char* name) {
+    const char* value = std::getenv(name);
+    return value == nullptr ? "" : value;
+}
+
+/// A child with caches of its own, empty at first, the driver's too where it is PoCL.
+struct Run {
+    test::TempFolder folder;
+    test::Child child;
+    explicit Run(const std::string& how)
+        : child("exit: child process", {{"DECLIVITY_TEST_HOW", how}, {"DECLIVITY_CACHE_DIR", (folder.path() / "programs").string()},
+                                        {"POCL_CACHE_DIR", (folder.path() / "driver").string()},
+                                        // LLVM, in PoCL, gives a thread that compiles a signal stack, which AddressSanitizer would take for its own.
+                                        {"ASAN_OPTIONS", variable("ASAN_OPTIONS") + ":use_sigaltstack=0"}}) {}
+};
+
+/// So many children, two at a time.
+void run(const std::string& how, int count) {
+    std::deque<std::unique_ptr<Run>> running;
+    int failed = 0;
+    std::string output;
+    for (int i = 0; i < count || !running.empty();) {
+        if (i < count && running.size() < 2) {
+            running.push_back(std::make_unique<Run>(how));
+            ++i;
+            continue;
+        }
+        const auto result = running.front()->child.finish();
+        running.pop_front();
+        const bool right = result.code == 0 && result.output.find("done") != std::string::npos;
+        failed += right ? 0 : 1;
+        if (!right) output = std::to_string(result.code) + ": " + result.output;
+    }
+    CAPTURE(how);
+    INFO("the last that failed: " << output);
+    CHECK(failed == 0);
+}
+
+/// Computes when main() has ended, from another thread's work.
+struct Late {
+    Tensor x;
+    ~Late() {
+        if (!x.defined()) return;
+        try {
+            test::values(exp(x) * 3.0);
+            _exit(4);
+        } catch (const DeviceError& error) {
+            if (std::string(error.what()).find("before main() ends") == std::string::npos) _exit(5);
+        }
+        if (test::values(x).size() != 8) _exit(6);
+    }
+};
+
+}  // namespace
+
+TEST_CASE("exit: child process" * doctest::skip()) {
+    alarm(300);  // to hang is to fail
+    const std::string how = variable("DECLIVITY_TEST_HOW");
+    CHECK(how != "");
+    if (how == "main") train();
+    if (how == "late") {
+        static Late late;  // younger than the device
+        late.x = uniform({8});
+        test::values(late.x);
+        train();
+    }
+    if (how == "ended thread") std::thread(train).join();
+    if (how == "living thread") {
+        static std::atomic<bool> ready{false};
+        std::thread([] {
+            train();
+            ready = true;
+            for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+        }).detach();
+        while (!ready) std::this_thread::yield();
+    }
+    if (how == "exit in another thread") {
+        train();
+        std::thread([] { std::exit(0); }).join();
+    }
+    if (how == "exit in a callback") {
+        train();
+        std::fflush(stdout);
+        const cl_command_queue queue = interop::compute_queue(default_device());
+        cl_event event = nullptr;
+        REQUIRE(clEnqueueMarkerWithWaitList(queue, 0, nullptr, &event) == CL_SUCCESS);
+        REQUIRE(clSetEventCallback(event, CL_COMPLETE, [](cl_event, cl_int, void*) { std::exit(0); }, nullptr) == CL_SUCCESS);
+        clFlush(queue);
+        for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+    }
+}
+
+TEST_CASE("exit: a hundred processes that never waited for their device, with empty caches") { run("main", 100); }
+
+TEST_CASE("exit: it does not matter which thread worked, and which ended the process") {
+    for (const char* how : {"late", "ended thread", "living thread", "exit in another thread"}) run(how, 4);
+}
+
+TEST_CASE("exit: a callback of the driver's may end the process") { run("exit in a callback", 1); }

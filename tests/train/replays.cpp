@@ -1,0 +1,317 @@
+// Steps that the trainer records by itself are those that plain calls would have been, whatever the program decides from step to step.
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <declivity/data/dataset.hpp>
+#include <declivity/data/random.hpp>
+#include <declivity/nn/nn.hpp>
+#include <declivity/optim/adam.hpp>
+#include <declivity/optim/sgd.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/record.hpp>
+#include <declivity/train/trainer.hpp>
+#include <doctest/doctest.h>
+
+#include "tests/support/values.hpp"
+
+using namespace declivity;
+
+namespace {
+
+constexpr std::int64_t kSteps = 24;  // of three epochs
+
+data::InMemoryDataset points() {
+    data::Random random(4, 0, 0, data::Purpose::user);
+    std::vector<float> values;
+    std::vector<std::int64_t> labels;
+    for (std::int64_t i = 0; i < 8 * 16; ++i) {
+        for (int k = 0; k < 5; ++k) values.push_back(random.normal() + static_cast<float>(i % 3));
+        labels.push_back(i % 3);
+    }
+    return {{5}, std::move(values), std::move(labels), 3};
+}
+
+/// Does something before each step.
+struct BeforeStep : train::Callback {
+    std::function<void(std::int64_t step)> action;
+    explicit BeforeStep(std::function<void(std::int64_t)> what) : action(std::move(what)) {}
+    void before_step(train::Trainer& trainer) override { action(trainer.progress().step); }
+};
+
+/// A training of which a case replaces parts.
+struct Training {
+    std::unique_ptr<nn::Module> model;
+    std::unique_ptr<optim::Optimizer> optimizer;
+    train::Loss loss;
+    train::FitOptions options{.epochs = 3, .batch = 16, .seed = 7, .quiet = true};
+    std::function<void(std::int64_t step)> before_step;
+
+    std::vector<double> weights;  // afterwards
+    train::Replays replays;
+
+    nn::Sequential& sequential() { return dynamic_cast<nn::Sequential&>(*model); }
+    void run() {
+        if (!optimizer) optimizer = std::make_unique<optim::SGD>(model->parameters(), optim::SGDOptions{.lr = 0.05, .momentum = 0.9});
+        if (before_step) options.callbacks.push_back(std::make_shared<BeforeStep>(before_step));
+        train::Trainer trainer(*model, *optimizer, loss);
+        trainer.fit(points(), options);
+        for (const auto& [name, tensor] : model->state_dict())
+            for (const double value : test::values(tensor)) weights.push_back(value);
+        replays = trainer.replays();
+    }
+};
+
+using Prepare = std::function<void(Training&)>;
+
+/// The same training with what the trainer does by itself (or as `prepare` asks) and with plain calls.
+train::Replays same_as_plain(const Prepare& prepare) {
+    const auto run = [&](bool plain) {
+        manual_seed(3);
+        auto training = std::make_unique<Training>();
+        prepare(*training);
+        if (plain) training->options.record = false;
+        training->run();
+        if (plain) CHECK(training->replays.replayed == 0);
+        return training;
+    };
+    const auto by_itself = run(false), plain = run(true);
+    CHECK(by_itself->weights == plain->weights);
+    return by_itself->replays;
+}
+
+std::unique_ptr<nn::Sequential> network() {
+    return std::make_unique<nn::Sequential>(nn::Linear(5, 16), nn::BatchNorm(16), nn::ReLU(), nn::Dropout(0.3), nn::Linear(16, 3));
+}
+
+/// One of two ways through, by the host's dice.
+struct Branching : nn::Module {
+    nn::Linear& first = add("first", nn::Linear(5, 5));
+    nn::Linear& second = add("second", nn::Linear(5, 3));
+    std::mt19937 dice{1};
+    Tensor forward(const Tensor& x) override { return second(dice() % 2 == 0 ? x : relu(first(x))); }
+    [[nodiscard]] std::string type_name() const override { return "Branching"; }
+};
+
+/// A library's class with a counter in it.
+struct Counting : nn::Sequential {
+    using nn::Sequential::Sequential;
+    int calls = 0;
+    Tensor forward(const Tensor& x) override { return nn::Sequential::forward(x) * (++calls > 9 ? 3.0 : 1.0); }
+};
+
+/// An optimizer of the library with a counter in it.
+struct CountingSGD : optim::SGD {
+    using optim::SGD::SGD;
+    int calls = 0;
+    void update(std::size_t group, const std::vector<std::vector<ops::View>>& roles, const ops::View& progress, const ops::View& guard) override {
+        if (++calls % 3 != 0) optim::SGD::update(group, roles, progress, guard);
+    }
+};
+
+/// A module of the program's own that promises to be replayable, and says which number it depends on.
+struct Tempered : nn::Module {
+    nn::Linear& dense = add("dense", nn::Linear(5, 3));
+    double temperature = 1;
+    Tensor forward(const Tensor& x) override { return dense(x) / guarded(&Tempered::temperature); }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Tempered); }
+};
+
+/// Inherits, but does not promise.
+struct TemperedTwice : Tempered {
+    int calls = 0;
+    Tensor forward(const Tensor& x) override { return Tempered::forward(x) * (++calls > 9 ? 3.0 : 1.0); }
+};
+
+}  // namespace
+
+TEST_CASE("replays: a network, loss and optimizer of the library are recorded, and the same to the bit") {
+    for (const train::Loss& loss : {train::Loss(), train::Loss(nn::CrossEntropyLoss{{.label_smoothing = 0.1}})}) {
+        const auto replays = same_as_plain([&](Training& training) { training.model = network(), training.loss = loss; });
+        CHECK(replays.replayed >= kSteps - 2 - 3);
+        CHECK(replays.refused == "");
+    }
+    CHECK(same_as_plain([](Training& training) {
+              training.model = network();
+              training.optimizer = std::make_unique<optim::AdamW>(training.model->parameters());
+          }).replayed > 0);
+}
+
+TEST_CASE("replays: what a program's own loss, module or optimizer decides from step to step is decided at each step") {
+    struct Case {
+        const char* why;
+        Prepare prepare;
+    };
+    const std::vector<Case> cases{
+        {"the loss is a function of the program's own", [](Training& training) {
+             training.model = network();
+             training.loss = [calls = 0](const Tensor& output, const Tensor& labels) mutable { return cross_entropy(output, labels) * (++calls > 5 ? 100.0 : 1.0); };
+         }},
+        {"module Branching does not say", [](Training& training) { training.model = std::make_unique<Branching>(); }},
+        {"module '1' (Branching) does not say", [](Training& training) {
+             training.model = std::make_unique<nn::Sequential>(nn::Linear(5, 5), Branching());
+         }},
+        {"module '0' (Lambda) does not say", [](Training& training) {
+             training.model = std::make_unique<nn::Sequential>(nn::Lambda([calls = 0](const Tensor& x) mutable { return ++calls % 2 == 0 ? x : x * 2.0; }), nn::Linear(5, 3));
+         }},
+        {"module Sequential does not say", [](Training& training) { training.model = std::make_unique<Counting>(nn::Linear(5, 3)); }},
+        {"module Module does not say", [](Training& training) { training.model = std::make_unique<TemperedTwice>(); }},
+        {"the optimizer does not say", [](Training& training) {
+             training.model = network();
+             training.optimizer = std::make_unique<CountingSGD>(training.model->parameters(), optim::SGDOptions{.lr = 0.1});
+         }},
+    };
+    for (const Case& one : cases) {
+        CAPTURE(std::string(one.why));
+        const auto replays = same_as_plain(one.prepare);
+        CHECK(replays.replayed == 0);
+        CHECK(replays.refused.find(one.why) == 0);
+    }
+}
+
+TEST_CASE("replays: what callbacks change between steps is noticed at the next") {
+    struct Case {
+        const char* what;
+        Prepare prepare;
+    };
+    const std::vector<Case> cases{
+        {"a module's mode", [](Training& training) {
+             training.model = network();
+             training.before_step = [&training](std::int64_t step) {
+                 if (step == 5 || step == 13) training.sequential().children()[1].second->train(step == 13);
+             };
+         }},
+        {"dropout's probability", [](Training& training) {
+             training.model = network();
+             training.before_step = [&training](std::int64_t step) {
+                 if (step == 12) dynamic_cast<nn::Dropout&>(*training.sequential().children()[3].second) = nn::Dropout(0.8);
+             };
+         }},
+        {"another layer", [](Training& training) {
+             training.model = network();
+             training.before_step = [&training](std::int64_t step) {
+                 if (step == 12) training.sequential().append(nn::Softmax());
+             };
+         }},
+        {"a layer that is not replayable", [](Training& training) {
+             training.model = network();
+             training.before_step = [&training](std::int64_t step) {
+                 if (step == 12) training.sequential().append(nn::Lambda([calls = 0](const Tensor& x) mutable { return x * (++calls % 2 == 0 ? 1.0 : 0.3); }));
+             };
+         }},
+        {"another group", [](Training& training) {
+             auto model = network();
+             auto frozen = std::make_unique<nn::Sequential>(nn::Linear(5, 5));
+             training.optimizer = std::make_unique<optim::SGD>(model->parameters(), optim::SGDOptions{.lr = 0.1});
+             const std::vector<Tensor> more = frozen->parameters();
+             frozen->append(std::move(*model));
+             training.model = std::move(frozen);
+             training.before_step = [&training, more](std::int64_t step) {
+                 if (step == 12) dynamic_cast<optim::SGD&>(*training.optimizer).add_group(more, {.lr = 0.03});
+             };
+         }},
+        {"the norm that gradients are clipped to", [](Training& training) {
+             training.model = network();
+             training.options.clip_norm = 0.5;
+             training.before_step = [&training](std::int64_t step) { training.options.clip_norm = step < 12 ? 0.5 : 0.1; };
+         }},
+        {"a layer that is frozen", [](Training& training) {
+             training.model = network();
+             training.before_step = [&training](std::int64_t step) {
+                 if (step == 12) training.model->parameters()[0].set_requires_grad(false), training.model->parameters()[0].zero_grad();
+             };
+         }},
+        {"a number of a module's own", [](Training& training) {
+             training.model = std::make_unique<Tempered>();
+             training.before_step = [&training](std::int64_t step) { dynamic_cast<Tempered&>(*training.model).temperature = 1 + 0.5 * static_cast<double>(step / 6); };
+         }},
+        {"a number of a loss's own", [](Training& training) {
+             training.model = network();
+             const auto factor = std::make_shared<double>(1);
+             training.loss = [factor](const Tensor& output, const Tensor& labels) { return cross_entropy(output, labels) * record_guard([factor] { return *factor; }); };
+             training.before_step = [factor](std::int64_t step) { *factor = step < 12 ? 1 : 4; };
+             training.options.record = true;
+         }},
+    };
+    for (const Case& one : cases) {
+        CAPTURE(std::string(one.what));
+        const auto replays = same_as_plain(one.prepare);
+        CHECK(replays.replayed > 4);
+        if (std::string(one.what) != "a layer that is not replayable") CHECK(replays.replayed < kSteps);
+        else CHECK(replays.refused.find("module '5' (Lambda)") == 0);
+    }
+}
+
+TEST_CASE("replays: an observer of calls that comes in the middle is told of each") {
+    int seen = 0;
+    same_as_plain([&seen](Training& training) {
+        training.model = network();
+        const auto observe = std::make_shared<std::unique_ptr<nn::ObserveCalls>>();
+        training.before_step = [observe, &seen](std::int64_t step) {
+            if (step == 12) *observe = std::make_unique<nn::ObserveCalls>([&seen](const std::string&, const nn::Module&, const Tensor&, const Tensor&) { ++seen; });
+            if (step == 18) observe->reset();
+        };
+    });
+    CHECK(seen == 2 * 6 * 6);  // two trainings, six steps, five layers and what holds them
+}
+
+TEST_CASE("replays: the program may promise for what is its own") {
+    const auto loss = [](const Tensor& output, const Tensor& labels) { return cross_entropy(output, labels) * 2.0; };
+    CHECK(same_as_plain([&](Training& training) { training.model = network(), training.loss = loss, training.options.record = true; }).replayed > 0);
+    CHECK(same_as_plain([&](Training& training) { training.model = std::make_unique<Tempered>(); }).replayed > 0);
+}
+
+TEST_CASE("replays: a step is recorded anew when its modules move, end, or are in another mode") {
+    manual_seed(1);
+    auto model = std::make_unique<nn::Sequential>(nn::Linear(4, 6), nn::Dropout(0.5));
+    const Tensor x = uniform({3, 4});
+    auto step = record([&](const Tensor& in) {
+        const NoGrad no_grad;
+        return (*model)(in);
+    });
+    const auto same = [&] {
+        manual_seed(9);
+        const auto got = test::values(step(x));
+        manual_seed(9);
+        const NoGrad no_grad;
+        CHECK(got == test::values((*model)(x)));
+    };
+    same();
+    same();
+    CHECK(step.replayed() == 1);
+    model->eval();
+    same();
+    CHECK(step.replayed() == 1);
+    same();
+    CHECK(step.replayed() == 2);
+    model = std::make_unique<nn::Sequential>(std::move(*model));
+    same();
+    CHECK(step.replayed() == 2);
+    *model = nn::Sequential(nn::Linear(4, 2));
+    same();
+    CHECK(step.replayed() == 2);
+    same();
+    CHECK(step.replayed() == 3);
+}
+
+TEST_CASE("replays: a step is recorded anew where gradients are recorded or no longer") {
+    Tensor w = test::random_tensor({3, 3}, 1).set_requires_grad();
+    const Tensor x = test::random_tensor({3, 3}, 2);
+    auto step = record([&] {
+        w.zero_grad();
+        const Tensor y = sum(square(matmul(x, w)));
+        if (grad_enabled()) y.backward();
+    });
+    step();
+    step();
+    CHECK(step.replayed() == 1);
+    CHECK(w.grad().defined());
+    {
+        const NoGrad no_grad;
+        step();
+    }
+    CHECK_FALSE(w.grad().defined());
+}
