@@ -1,4 +1,5 @@
-// All of Declivity: every public header but runtime/interop.hpp, which brings OpenCL's own.
+// All of Declivity for its users: every public header but runtime/interop.hpp, which brings OpenCL's own, and the operators on views in ops/, which
+// functions.hpp stands on.
 #pragma once
 
 #include <declivity/data/cifar10.hpp>
@@ -29,27 +30,13 @@
 #include <declivity/nn/nn.hpp>
 #include <declivity/nn/pool2d.hpp>
 #include <declivity/nn/sequential.hpp>
-#include <declivity/ops/adam.hpp>
-#include <declivity/ops/arange.hpp>
-#include <declivity/ops/argmax.hpp>
-#include <declivity/ops/batch_norm.hpp>
-#include <declivity/ops/classification.hpp>
-#include <declivity/ops/clip.hpp>
-#include <declivity/ops/conv2d.hpp>
-#include <declivity/ops/cross_entropy.hpp>
 #include <declivity/ops/dtype.hpp>
 #include <declivity/ops/expression.hpp>
-#include <declivity/ops/finite.hpp>
 #include <declivity/ops/half.hpp>
-#include <declivity/ops/matmul.hpp>
 #include <declivity/ops/multi_tensor.hpp>
 #include <declivity/ops/philox.hpp>
-#include <declivity/ops/pool2d.hpp>
 #include <declivity/ops/random.hpp>
-#include <declivity/ops/reduce.hpp>
-#include <declivity/ops/sgd.hpp>
 #include <declivity/ops/shape.hpp>
-#include <declivity/ops/softmax.hpp>
 #include <declivity/ops/tuning.hpp>
 #include <declivity/ops/value.hpp>
 #include <declivity/ops/view.hpp>

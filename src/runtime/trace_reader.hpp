@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <declivity/export.hpp>
 #include <declivity/runtime/ceilings.hpp>
 
 namespace declivity::detail {
@@ -34,7 +35,8 @@ struct TraceSummary {
     std::uint64_t commands_left_out = 0;
 };
 
+/// Exported for `declivity profile`, which may be linked with the shared library.
 /// @throws IoError, FormatError
-TraceSummary read_trace(const std::string& path, TraceBy by);
+DECLIVITY_API TraceSummary read_trace(const std::string& path, TraceBy by);
 
 }  // namespace declivity::detail

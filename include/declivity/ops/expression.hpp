@@ -30,7 +30,7 @@ enum class Domain : std::uint8_t {
 };
 
 /// One row of the table.
-struct FunctionInfo {
+struct DECLIVITY_API FunctionInfo {
     std::string_view name;
     Domain domain;
     int inputs;      ///< 1: x; 2: a, b; 3: a, b, c

@@ -126,7 +126,7 @@ class DECLIVITY_API Saved {
 
 /// A differentiable function of a user's own. The inputs and outputs are kept for `backward`. Its gradient cannot be differentiated again
 /// (RuleKind::opaque); for one that can, see differentiable().
-struct CustomFunction {
+struct DECLIVITY_API CustomFunction {
     std::string name;
     /// Computes the outputs; runs without recording.
     std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs)> forward;

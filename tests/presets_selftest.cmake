@@ -1,0 +1,55 @@
+# cmake -DSOURCE=<project> -DFOLDER=<scratch> -DCOMPILER=... -P presets_selftest.cmake
+#
+# The preset `release` builds the library and its tool and nothing else, `samples` and `bench` are built when they are
+# asked for, and no other preset refuses to be read. Nothing is compiled.
+cmake_minimum_required(VERSION 3.25)
+find_program(NINJA ninja)
+if(NOT NINJA)
+    message("SKIPPED: the presets want Ninja")
+    return()
+endif()
+file(REMOVE_RECURSE ${FOLDER})
+execute_process(COMMAND ${CMAKE_COMMAND} --preset release -B ${FOLDER} -DCMAKE_CXX_COMPILER=${COMPILER}
+                WORKING_DIRECTORY ${SOURCE} OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+
+# What has to be compiled and linked for a target.
+function(commands_of target variable)
+    execute_process(COMMAND ${NINJA} -C ${FOLDER} -t commands ${target} OUTPUT_VARIABLE output COMMAND_ERROR_IS_FATAL ANY)
+    set(${variable} "${output}" PARENT_SCOPE)
+endfunction()
+function(expect target)
+    commands_of(${target} commands)
+    foreach(wanted IN LISTS ARGN)
+        string(REGEX REPLACE "^!" "" pattern "${wanted}")
+        string(FIND "${commands}" "${pattern}" at)
+        if((wanted MATCHES "^!" AND NOT at EQUAL -1) OR (NOT wanted MATCHES "^!" AND at EQUAL -1))
+            message(FATAL_ERROR "With the preset release the target ${target} should build: ${ARGN}, where ! means not. It would run\n${commands}")
+        endif()
+    endforeach()
+endfunction()
+expect(all src/tensor/tensor.cpp tools/declivity/main.cpp libdeclivity !${SOURCE}/samples/ !${SOURCE}/bench/ !${SOURCE}/tests/)
+expect(demo src/tensor/tensor.cpp samples/demo.cpp !samples/mlp.cpp !tools/declivity/main.cpp)
+expect(samples samples/demo.cpp samples/mnist.cpp !${SOURCE}/bench/ !${SOURCE}/tests/)
+expect(bench bench/declivity_bench/main.cpp !samples/demo.cpp)
+
+# What is made by then, and installed, is there.
+file(READ ${FOLDER}/cmake_install.cmake made)
+string(REGEX MATCHALL "${FOLDER}/generated/[^\"]*" made "${made}")
+list(FILTER made INCLUDE REGEX "(Config|\\.pc)")
+list(LENGTH made count)
+if(count LESS 3)
+    message(FATAL_ERROR "cmake --install takes only these from ${FOLDER}/generated: ${made}")
+endif()
+foreach(file IN LISTS made)
+    if(NOT EXISTS ${file})
+        message(FATAL_ERROR "cmake --install wants ${file}, which is not there.")
+    endif()
+endforeach()
+
+# The build presets of README and docs.
+execute_process(COMMAND ${CMAKE_COMMAND} --list-presets=all WORKING_DIRECTORY ${SOURCE} OUTPUT_VARIABLE presets COMMAND_ERROR_IS_FATAL ANY)
+foreach(preset release release-tests dev asan package samples bench)
+    if(NOT presets MATCHES "\"${preset}\"")
+        message(FATAL_ERROR "There is no preset ${preset}: ${presets}")
+    endif()
+endforeach()

@@ -1,0 +1,43 @@
+// Correct programs print nothing: drivers that count the errors of a build on standard error are given none to count, whatever is compiled anew.
+#include <sstream>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "tests/support/child.hpp"
+#include "tests/support/temp_folder.hpp"
+
+using namespace declivity;
+
+namespace {
+
+/// What a run of these cases printed beside doctest's own lines, with caches that are empty at first, the driver's too where it is PoCL.
+std::string words_of(const std::string& test_case) {
+    const test::TempFolder folder;
+    const auto result = test::run_child(test_case, {{"DECLIVITY_CACHE_DIR", (folder.path() / "programs").string()}, {"POCL_CACHE_DIR", (folder.path() / "driver").string()}});
+    CHECK(result.code == 0);
+    std::string words, line;
+    for (std::istringstream lines(result.output); std::getline(lines, line);)
+        if (!line.empty() && !line.starts_with("[doctest]") && !line.starts_with("=====")) words += line + '\n';
+    return words;
+}
+
+}  // namespace
+
+TEST_CASE("silence: child process that says something" * doctest::skip()) {
+    CHECK(true);
+    std::fputs("1 error generated.\n", stderr);
+}
+
+TEST_CASE("silence: a word on standard error is seen") { CHECK(words_of("silence: child process that says something") == "1 error generated.\n"); }
+
+TEST_CASE("silence: every function of the catalogue, forward and backward, every elementwise function, type and cast, reductions, a training") {
+    for (const char* test_case : {"catalogue: values agree with plain C++, dense and strided", "catalogue: gradients agree with central differences, dense and strided",
+                                  "catalogue: gradients of f32 agree with those of f64", "elementwise: every function, in every type it takes, on random values",
+                                  "elementwise: casts between all types", "reductions of integers are exact", "reductions of halves are those of f32, rounded once",
+                                  "argmax agrees with the reference", "arange: whole numbers are exact in every type", "halves: functions without kernels for them compute in f32 and round once",
+                                  "halves: products and their gradients", "training learns and reports"}) {
+        CAPTURE(std::string(test_case));
+        CHECK(words_of(test_case) == "");
+    }
+}
