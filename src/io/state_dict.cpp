@@ -1,4 +1,6 @@
 #include <declivity/io/state_dict.hpp>
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
 
 namespace declivity::io {
 
@@ -15,7 +17,11 @@ Tensor to_device(const HostArray& array, const std::optional<Device>& device) {
 
 void save(const std::filesystem::path& path, const nn::StateDict& state, const std::map<std::string, std::string>& metadata) {
     Safetensors content{.arrays = {}, .metadata = metadata};
-    for (const auto& [name, tensor] : state) content.arrays.emplace(name, to_host(tensor));
+    for (const auto& [name, tensor] : state) {
+        if (!tensor.defined()) throw ValueError(fmt::format("io::save: wants a tensor as '{}', got an undefined one", name));
+        if (content.arrays.contains(name)) throw ValueError(fmt::format("io::save: wants each name once, got '{}' again", name));
+        content.arrays.emplace(name, to_host(tensor));
+    }
     write_safetensors(path, content);
 }
 

@@ -51,7 +51,7 @@ std::vector<std::string> formatted(const Tensor& x) {
             smallest = std::min(smallest, std::abs(value));
         }
     const bool scientific = largest >= 1e8 || (largest > 0 && (smallest < 1e-4 || largest / smallest > 1e6));
-    for (const double value : values) out.push_back(scientific ? fmt::format("{:.4e}", value) : fmt::format("{:.4f}", value));
+    for (const double value : values) out.push_back(std::isnan(value) ? "nan" : scientific ? fmt::format("{:.4e}", value) : fmt::format("{:.4f}", value));
     return out;
 }
 
