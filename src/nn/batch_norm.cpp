@@ -14,6 +14,7 @@ void require_axes(const char* layer, bool fits, const char* wants, const Tensor&
 }  // namespace
 
 BatchNorm::BatchNorm(std::int64_t channels, const BatchNormOptions& options) : momentum_(options.momentum), epsilon_(options.epsilon) {
+    if (channels < 1) throw ValueError(fmt::format("BatchNorm: wants at least 1 channel, got {}", channels));
     weight_ = parameter("weight", options.affine ? ones({channels}, options.tensor) : Tensor());
     bias_ = parameter("bias", options.affine ? zeros({channels}, options.tensor) : Tensor());
     running_mean_ = buffer("running_mean", zeros({channels}, options.tensor));

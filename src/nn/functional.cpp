@@ -1,7 +1,13 @@
 #include <declivity/nn/functional.hpp>
 
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
 namespace declivity::nn {
 
-Tensor Lambda::forward(const Tensor& x) { return function_(x); }
+Tensor Lambda::forward(const Tensor& x) {
+    if (!function_) throw ValueError(fmt::format("{}: wants a function, got an empty one", type_name_));
+    return function_(x);
+}
 
 }  // namespace declivity::nn

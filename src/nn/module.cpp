@@ -103,7 +103,11 @@ const std::type_info& Module::replayable() const { return typeid(void); }
 std::string Module::not_replayable() const {
     const auto find = [](const auto& self, const Module& module, const std::string& path) -> std::string {
         module.require_in_place(path);
-        if (module.replayable() != typeid(module)) return path.empty() ? module.type_name() : fmt::format("'{}' ({})", path, module.type_name());
+        const std::type_info& promised = module.replayable();
+        if (promised != typeid(module)) {
+            const std::string type = promised == typeid(void) ? module.type_name() : fmt::format("a class derived from {}", module.type_name());
+            return path.empty() ? fmt::format("the model ({})", type) : fmt::format("module '{}' ({})", path, type);
+        }
         for (const auto& [name, child] : module.children_)
             if (std::string found = self(self, *child, joined(path, name)); !found.empty()) return found;
         return {};
@@ -200,6 +204,7 @@ void Module::to(const Device& device) {
 }
 
 void Module::to(DType dtype) {
+    if (!is_floating(dtype)) throw TypeError(fmt::format("Module::to: wants a floating type, got {}", name_of(dtype)));
     const NoGrad no_grad;
     forget_places();
     for (NamedTensor& one : state_dict())
@@ -239,8 +244,10 @@ void Module::load_state_dict(const StateDict& state, bool strict) {
             throw TypeError(fmt::format("load_state_dict: wants '{}' of type {}, got {}", one.name, name_of(one.tensor.dtype()), name_of(found->tensor.dtype())));
         copies.emplace_back(one.tensor, found->tensor);
     }
-    for (const NamedTensor& one : state)
+    for (const NamedTensor& one : state) {
         if (find(own, one.name) == own.end()) unexpected.push_back(one.name);
+        if (&*find(state, one.name) != &one) throw ValueError(fmt::format("load_state_dict: wants each name once, got '{}' again", one.name));
+    }
     if (strict && (!missing.empty() || !unexpected.empty()))
         throw ValueError(fmt::format("load_state_dict: wants the names of this {}; missing: [{}], unexpected: [{}]", type_name(),
                                      fmt::join(missing, ", "), fmt::join(unexpected, ", ")));

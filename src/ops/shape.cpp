@@ -30,7 +30,12 @@ std::int64_t Dims::numel() const noexcept {
 
 void Dims::push_back(std::int64_t value) { insert(rank_, value); }
 
+void Dims::refuse_axis(int axis) const {
+    throw ShapeError(fmt::format("Dims: wants an axis in [{}, {}), got {} of {}", -rank_, rank_, axis, str()));
+}
+
 void Dims::insert(int position, std::int64_t value) {
+    if (position < 0 || position > rank_) throw ShapeError(fmt::format("Dims::insert: wants a position in [0, {}], got {}", rank_, position));
     if (rank_ == kMaxRank) throw ShapeError(fmt::format("Dims: wants at most {} axes, got one more than {}", kMaxRank, str()));
     std::copy_backward(values_.begin() + position, values_.begin() + rank_, values_.begin() + rank_ + 1);
     values_[static_cast<std::size_t>(position)] = value;
@@ -38,6 +43,7 @@ void Dims::insert(int position, std::int64_t value) {
 }
 
 void Dims::erase(int position) {
+    if (position < 0 || position >= rank_) throw ShapeError(fmt::format("Dims::erase: wants a position in [0, {}), got {}", rank_, position));
     std::copy(values_.begin() + position + 1, values_.begin() + rank_, values_.begin() + position);
     --rank_;
 }

@@ -37,10 +37,21 @@ Optimizer& Optimizer::operator=(Optimizer&&) noexcept = default;
 
 const std::type_info& Optimizer::replayable() const { return typeid(void); }
 
-std::size_t Optimizer::groups() const { return state_->groups.size(); }
-const std::vector<Tensor>& Optimizer::parameters(std::size_t group) const { return state_->groups.at(group).parameters; }
-double Optimizer::learning_rate(std::size_t group) const { return state_->groups.at(group).rate; }
-double Optimizer::initial_learning_rate(std::size_t group) const { return state_->groups.at(group).initial_rate; }
+Optimizer::State& Optimizer::here(std::string_view function) const {
+    if (!state_) throw ValueError(fmt::format("Optimizer::{}: wants an optimizer, got one that was moved from", function));
+    return *state_;
+}
+
+Optimizer::Group& Optimizer::group_of(std::string_view function, std::size_t index) const {
+    auto& groups = here(function).groups;
+    if (index >= groups.size()) throw ValueError(fmt::format("Optimizer::{}: wants a group below {}, got {}", function, groups.size(), index));
+    return groups[index];
+}
+
+std::size_t Optimizer::groups() const { return here("groups").groups.size(); }
+const std::vector<Tensor>& Optimizer::parameters(std::size_t group) const { return group_of("parameters", group).parameters; }
+double Optimizer::learning_rate(std::size_t group) const { return group_of("learning_rate", group).rate; }
+double Optimizer::initial_learning_rate(std::size_t group) const { return group_of("initial_learning_rate", group).initial_rate; }
 
 namespace {
 
@@ -52,7 +63,7 @@ void check_rate(double rate) {
 
 void Optimizer::set_learning_rate(double rate, std::size_t group) {
     check_rate(rate);
-    Group& one = state_->groups.at(group);
+    Group& one = group_of("set_learning_rate", group);
     if (one.rate == rate) return;
     const ops::View& progress = one.progress.view();
     ops::fill(ops::sliced(progress, 0, 0, 1), rate);
@@ -63,11 +74,15 @@ void Optimizer::add(const std::vector<Tensor>& parameters, double learning_rate,
     check_rate(learning_rate);
     if (parameters.empty()) throw ValueError("Optimizer: wants at least one parameter in a group, got none");
     std::set<const void*> seen;
-    for (const Group& group : state_->groups)
+    for (const Group& group : here("add_group").groups)
         for (const Tensor& parameter : group.parameters) seen.insert(parameter.state().get());
     for (const Tensor& parameter : parameters) {
-        if (!parameter.defined() || !parameter.requires_grad() || !parameter.is_leaf())
-            throw ValueError("Optimizer: wants leaf tensors that require a gradient, got another one");
+        const auto refuse = [&](std::string_view what) {
+            throw ValueError(fmt::format("Optimizer: wants leaf tensors that require a gradient, got {} as parameter {}", what, &parameter - parameters.data()));
+        };
+        if (!parameter.defined()) refuse("an undefined tensor");
+        if (!parameter.is_leaf()) refuse("the result of a function");
+        if (!parameter.requires_grad()) refuse("one that requires none (set_requires_grad)");
         ops::require_floating("Optimizer", "a parameter", parameter.view());
         ops::require_alike("Optimizer", "the first parameter", parameters[0].view(), "another", parameter.view());
         ops::require_dense("Optimizer", "parameter", parameter.view());
@@ -92,6 +107,7 @@ void Optimizer::add(const std::vector<Tensor>& parameters, double learning_rate,
 }
 
 void Optimizer::step() {
+    (void)here("step");
     const Scope scope("optimizer");
     const NoGrad no_grad;
     if (Recorder* const recorder = Recorder::here())
@@ -106,6 +122,10 @@ void Optimizer::step() {
             const Tensor& parameter = group.parameters[i];
             const Tensor gradient = parameter.grad();
             if (!gradient.defined()) continue;
+            if (parameter.dtype() != group.progress.dtype() || !(parameter.device() == group.progress.device()))
+                throw ValueError(fmt::format("Optimizer::step: wants parameters as they were when the optimizer was made, {} on '{}', got {} on '{}'; convert and move a "
+                                             "model (Module::to) before its optimizer is made", name_of(group.progress.dtype()), group.progress.device().name(),
+                                             name_of(parameter.dtype()), parameter.device().name()));
             roles[0].push_back(parameter.view());
             roles[1].push_back(gradient.dense_view());
             for (std::size_t slot = 0; slot < group.slots.size(); ++slot) roles[2 + slot].push_back(group.slots[slot][i].view());
@@ -118,19 +138,19 @@ void Optimizer::step() {
 }
 
 void Optimizer::zero_grad() {
-    for (Group& group : state_->groups)
+    for (Group& group : here("zero_grad").groups)
         for (Tensor& parameter : group.parameters) parameter.zero_grad();
 }
 
 void Optimizer::set_guard(const Tensor& guard) {
     ops::require_shape("Optimizer::set_guard", "the guard", guard.view(), {2});
     if (guard.dtype() != DType::i32) throw TypeError(fmt::format("Optimizer::set_guard: wants i32, got {}", name_of(guard.dtype())));
-    state_->guard = guard;
+    here("set_guard").guard = guard;
 }
 
 std::vector<std::pair<std::string, Tensor>> Optimizer::state() const {
     std::vector<std::pair<std::string, Tensor>> out;
-    for (std::size_t index = 0; index < state_->groups.size(); ++index) {
+    for (std::size_t index = 0; index < here("state").groups.size(); ++index) {
         const Group& group = state_->groups[index];
         out.emplace_back(fmt::format("{}.progress", index), group.progress);
         for (std::size_t slot = 0; slot < group.slots.size(); ++slot)
@@ -159,6 +179,8 @@ void Optimizer::load_state(const std::vector<std::pair<std::string, Tensor>>& st
 }
 
 Tensor clip_grad_norm(const std::vector<Tensor>& parameters, double max_norm) {
+    if (!(max_norm > 0)) throw ValueError(fmt::format("clip_grad_norm: wants a largest norm above 0, got {}", max_norm));
+    if (!std::ranges::all_of(parameters, &Tensor::defined)) throw ValueError("clip_grad_norm: wants tensors, got an undefined one");
     std::vector<ops::View> gradients;
     for (const Tensor& parameter : parameters) {
         const Tensor gradient = parameter.grad();

@@ -29,6 +29,7 @@ Schedule linear_warm_up(std::int64_t warm_up, Schedule after) {
 }
 
 void apply(const Schedule& schedule, std::int64_t t, Optimizer& optimizer) {
+    if (!schedule) throw ValueError("apply: wants a schedule, got an empty function");
     for (std::size_t group = 0; group < optimizer.groups(); ++group)
         optimizer.set_learning_rate(optimizer.initial_learning_rate(group) * schedule(t), group);
 }

@@ -36,11 +36,17 @@ Tensor batch_norm_of_half(const Tensor& x, const Tensor& weight, const Tensor& b
     return result;
 }
 
+/// By the shape of x, which is what a caller gets wrong: a layer's own tensors fit each other.
+void require_channels(const Tensor& x, std::string_view name, const Tensor& channels) {
+    if (channels.defined() && !(channels.shape() == Shape{x.size(1)}))
+        throw ShapeError(fmt::format("batch_norm: wants x (N, C, ...) with as many channels as {} has elements, got x of shape {} and {} of shape {}", name, x.shape().str(), name,
+                                     channels.shape().str()));
+}
+
 /// A number for each channel, beside x of (N, C, ...).
 ops::View beside(const Tensor& x, std::string_view name, const Tensor& channels) {
     const ops::View view = channels.dense_view();
     ops::require_alike("batch_norm", "x", x.dtype(), x.device(), name, view.dtype, view.device());
-    ops::require_shape("batch_norm", name, view, {x.size(1)});
     return view;
 }
 
@@ -69,6 +75,10 @@ Tensor batch_norm(Tensor x, const Tensor& weight, const Tensor& bias, const Tens
     if (is_half(x.dtype())) return batch_norm_of_half(x, weight, bias, running_mean, running_variance, options);
     const Span span("batch_norm");
     if (x.rank() < 2) throw ShapeError(fmt::format("batch_norm: wants at least 2 axes (N, C, ...) as x, got {}", x.shape().str()));
+    require_channels(x, "the running mean", running_mean);
+    require_channels(x, "the running variance", running_variance);
+    require_channels(x, "the weight", weight);
+    require_channels(x, "the bias", bias);
     if (!options.training && !recorded({x, weight, bias})) return evaluated(std::move(x), weight, bias, running_mean, running_variance, options.epsilon);
     const ops::View in = x.dense_view();
     ops::View mean, scale;  // of evaluation

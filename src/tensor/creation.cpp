@@ -23,6 +23,10 @@ Tensor filled(std::string_view function, const Shape& shape, double value, const
     return Tensor(out);
 }
 
+void require_floating(std::string_view function, const TensorOptions& options) {
+    if (!is_floating(options.dtype)) throw TypeError(fmt::format("{}: wants a floating type, got {} (whole numbers: uniform(shape, low, high, options), rounded towards 0)", function, name_of(options.dtype)));
+}
+
 /// Random numbers are made in f32 or f64; other types are converted.
 template <class Numbers>
 Tensor random(std::string_view function, const Shape& shape, const TensorOptions& options, Numbers&& numbers) {
@@ -81,16 +85,19 @@ Tensor uniform(const Shape& shape, double low, double high, const TensorOptions&
 }
 
 Tensor normal(const Shape& shape, double mean, double deviation, const TensorOptions& options) {
+    require_floating("normal", options);
     if (!(deviation >= 0) || !std::isfinite(deviation) || !std::isfinite(mean))
         throw ValueError(fmt::format("normal: wants a finite mean and a deviation of at least 0, got {} and {}", mean, deviation));
     return random("normal", shape, options, [&](DType dtype, const ops::RandomCall& call) { return ops::random_normal(dtype, shape, mean, deviation, call); });
 }
 
 Tensor rand(const Shape& shape, const TensorOptions& options) {
+    require_floating("rand", options);
     return random("rand", shape, options, [&](DType dtype, const ops::RandomCall& call) { return ops::random_uniform(dtype, shape, 0, 1, call); });
 }
 
 Tensor randn(const Shape& shape, const TensorOptions& options) {
+    require_floating("randn", options);
     return random("randn", shape, options, [&](DType dtype, const ops::RandomCall& call) { return ops::random_normal(dtype, shape, 0, 1, call); });
 }
 

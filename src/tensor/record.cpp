@@ -245,41 +245,50 @@ Recorded::Recorded(StepFunction step, const RecordOptions& options) {
     state_ = std::make_unique<State>(std::move(step), options);
 }
 Recorded::~Recorded() = default;
+void Recorded::require_in_place() const {
+    if (!state_) throw ValueError("Recorded: wants a step, got one that was moved from");
+}
 Recorded::Recorded(Recorded&&) noexcept = default;
 Recorded& Recorded::operator=(Recorded&&) noexcept = default;
 
 std::vector<Tensor> Recorded::operator()(const std::vector<Tensor>& inputs) {
     detail::refuse_after_fork("a recorded step");
+    require_in_place();
     const std::scoped_lock lock(state_->mutex);
     return state_->call(inputs);
 }
 
 bool Recorded::replays() const {
     detail::refuse_after_fork("a recorded step");
+    require_in_place();
     const std::scoped_lock lock(state_->mutex);
     return state_->recording && state_->alike >= state_->options.recordings && state_->valid();
 }
 
 std::int64_t Recorded::replayed() const {
     detail::refuse_after_fork("a recorded step");
+    require_in_place();
     const std::scoped_lock lock(state_->mutex);
     return state_->replayed;
 }
 
 std::string Recorded::refused() const {
     detail::refuse_after_fork("a recorded step");
+    require_in_place();
     const std::scoped_lock lock(state_->mutex);
     return state_->refused;
 }
 
 Recording Recorded::recording() const {
     detail::refuse_after_fork("a recorded step");
+    require_in_place();
     const std::scoped_lock lock(state_->mutex);
     return state_->recording;
 }
 
 void Recorded::reset() {
     detail::refuse_after_fork("a recorded step");
+    require_in_place();
     const std::scoped_lock lock(state_->mutex);
     state_->forget();
     state_->start_over();
@@ -289,6 +298,7 @@ void Recorded::reset() {
 
 void Recorded::confirm() {
     detail::refuse_after_fork("a recorded step");
+    require_in_place();
     const std::scoped_lock lock(state_->mutex);
     state_->alike = std::min(state_->alike, state_->options.recordings - 1);
 }

@@ -47,8 +47,9 @@ void throw_loss_not_finite(nn::Module& model, const Loss& loss, const data::Batc
                                          "The parameters are those from before the step", output.size(1), *label, step, epoch, batch.number));
     throw NonFiniteLoss(
         fmt::format("Trainer: the loss was infinite or NaN at step {} (epoch {}, batch {}); {}. The parameters are those from before "
-                    "the step. A smaller learning rate or clip_norm often helps", step, epoch, batch.number,
-                    layer.empty() ? "a second run of that batch was finite" : fmt::format("the first value that is not finite is in '{}'", layer)),
+                    "the step. {}", step, epoch, batch.number,
+                    layer.empty() ? "a second run of that batch was finite" : fmt::format("the first value that is not finite is in '{}'", layer),
+                    layer == "input" ? "Look at the data and its transform" : "A smaller learning rate or clip_norm often helps"),
         step, layer);
 }
 

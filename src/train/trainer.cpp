@@ -109,6 +109,20 @@ std::int64_t Trainer::planned_steps() const { return state_->planned_steps; }
 
 namespace {
 
+void require_batch(std::string_view function, std::int64_t batch) {
+    if (batch < 1) throw ValueError(fmt::format("Trainer::{}: wants a batch of at least 1, got {}", function, batch));
+}
+
+const FitOptions& checked(const FitOptions& options, const Trainer::State& state) {
+    if (state.fitting) throw ValueError("Trainer::fit: wants a trainer that is not fitting, got one that is, in a callback's call or another thread");
+    if (options.epochs < 0) throw ValueError(fmt::format("Trainer::fit: wants epochs of at least 0, got {}", options.epochs));
+    require_batch("fit", options.batch);
+    if (!(options.clip_norm >= 0)) throw ValueError(fmt::format("Trainer::fit: wants a clip_norm above 0, or 0 for no clipping, got {}", options.clip_norm));
+    for (const auto& callback : options.callbacks)
+        if (!callback) throw ValueError("Trainer::fit: wants callbacks, got a null pointer among them");
+    return options;
+}
+
 /// One fit, from where the trainer stands.
 class Fit {
   public:
@@ -131,7 +145,11 @@ class Fit {
         state_.guard.fill_(0);
         state_.noted.fill_(0);
         first_step_ = state_.progress.step;
+        if (state_.fitting.exchange(true)) (void)checked(options, state_);  // another thread was faster
     }
+    ~Fit() { state_.fitting = false; }
+    Fit(const Fit&) = delete;
+    Fit& operator=(const Fit&) = delete;
 
     bool run() {
         const detail::InterruptGuard interrupt;
@@ -207,6 +225,7 @@ class Fit {
         state_.optimizer.zero_grad();
         const Tensor output = state_.model(features);
         const Tensor loss = state_.loss(output, labels);
+        if (!loss.defined()) throw ValueError("Trainer: wants a loss of one element, got an undefined tensor from the loss function");
         if (loss.numel() != 1) throw ShapeError(fmt::format("Trainer: wants a loss of one element, got {}", loss.shape().str()));
         ops::check_finite(loss.view(), state_.guard.view());
         loss.backward();
@@ -221,7 +240,7 @@ class Fit {
     [[nodiscard]] std::string not_replayable() const {
         if (options_.record) return {};  // the program says so
         if (const std::string module = state_.model.not_replayable(); !module.empty())
-            return fmt::format("module {} does not say that it is replayable (nn::Module::replayable, FitOptions::record)", module);
+            return fmt::format("{} does not say that it is replayable (nn::Module::replayable, FitOptions::record)", module);
         if (!is_of_library(state_.loss)) return "the loss is a function of the program's own (FitOptions::record)";
         if (state_.optimizer.replayable() != typeid(state_.optimizer)) return "the optimizer does not say that it is replayable (Optimizer::replayable, FitOptions::record)";
         return {};
@@ -257,13 +276,14 @@ class Fit {
 
 }  // namespace
 
-bool Trainer::fit(const data::Dataset& train, const FitOptions& options) { return Fit(*this, *state_, train, nullptr, options).run(); }
+bool Trainer::fit(const data::Dataset& train, const FitOptions& options) { return Fit(*this, *state_, train, nullptr, checked(options, *state_)).run(); }
 
 bool Trainer::fit(const data::Dataset& train, const data::Dataset& test, const FitOptions& options) {
-    return Fit(*this, *state_, train, &test, options).run();
+    return Fit(*this, *state_, train, &test, checked(options, *state_)).run();
 }
 
 Evaluation Trainer::evaluate(const data::Dataset& dataset, const EvaluateOptions& options) {
+    require_batch("evaluate", options.batch);
     const EvaluationMode mode(state_->model);
     const NoGrad no_grad;
     const Tensor totals = zeros({2}, {DType::f32, state_->device}), noted = zeros({4}, {DType::i64, state_->device});
@@ -282,6 +302,7 @@ Evaluation Trainer::evaluate(const data::Dataset& dataset, const EvaluateOptions
 }
 
 Tensor Trainer::predict(const data::Dataset& dataset, const EvaluateOptions& options) {
+    require_batch("predict", options.batch);
     const EvaluationMode mode(state_->model);
     const NoGrad no_grad;
     std::vector<Tensor> outputs;

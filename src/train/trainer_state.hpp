@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <optional>
 
 #include <declivity/train/trainer.hpp>
@@ -24,6 +25,7 @@ struct Trainer::State {
     Tensor noted;                 // i64 [4], see ops/classification.hpp
     std::int64_t planned_steps = 0;
     bool stop = false;
+    std::atomic<bool> fitting = false;
     /// What the order of the examples depends on; a checkpoint in the middle of an epoch serves only the same.
     struct Run {
         std::uint64_t seed = 0;

@@ -122,10 +122,10 @@ TEST_CASE("what batch_norm refuses") {
     const Tensor x = zeros({4, 3}), c = zeros({3});
     CHECK_THROWS_WITH_AS(batch_norm(zeros({4}), c, c, c, c), "batch_norm: wants at least 2 axes (N, C, ...) as x, got [4]", ShapeError);
     CHECK_THROWS_WITH_AS(batch_norm(zeros({1, 3}), c, c, c, c), "batch_norm: wants at least two elements a channel to train on, got [1, 3]", ShapeError);
-    CHECK_THROWS_WITH_AS(batch_norm(x, zeros({4}), c, c, c), "batch_norm: wants the weight of shape [3], got [4]", ShapeError);
+    CHECK_THROWS_WITH_AS(batch_norm(x, zeros({4}), c, c, c), "batch_norm: wants x (N, C, ...) with as many channels as the weight has elements, got x of shape [4, 3] and the weight of shape [4]", ShapeError);
     CHECK_THROWS_WITH_AS(batch_norm(x, c, c, c, {}, {.training = false}),
                          "batch_norm: wants running statistics to evaluate with, got an undefined tensor", ValueError);
-    CHECK_THROWS_WITH_AS(batch_norm(x, c, c, c, zeros({2}), {.training = false}), "batch_norm: wants the running variance of shape [3], got [2]", ShapeError);
+    CHECK_THROWS_WITH_AS(batch_norm(x, c, c, c, zeros({2}), {.training = false}), "batch_norm: wants x (N, C, ...) with as many channels as the running variance has elements, got x of shape [4, 3] and the running variance of shape [2]", ShapeError);
     CHECK_THROWS_WITH_AS(batch_norm(x, c.to(DType::f64), c, c, c), "batch_norm: wants x and the weight of one type, got f32 and f64", TypeError);
     CHECK_THROWS_WITH_AS(batch_norm(x.to(DType::i32), c, c, c, c), "batch_norm: wants f32 or f64 as x, got i32", TypeError);
     CHECK_THROWS_WITH_AS(batch_norm(x, c, c, c, c, {.epsilon = 0}), "batch_norm: wants an epsilon above 0, got 0", ValueError);

@@ -44,7 +44,7 @@ int forked(const std::function<int()>& body) {
     const pid_t child = fork();
     REQUIRE(child >= 0);
     if (child == 0) {
-        alarm(60);
+        alarm(600);
         in_forked_child = 1;
         std::exit(body());  // with all destructors of static objects
     }

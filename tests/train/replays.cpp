@@ -150,15 +150,15 @@ TEST_CASE("replays: what a program's own loss, module or optimizer decides from 
              training.model = network();
              training.loss = [calls = 0](const Tensor& output, const Tensor& labels) mutable { return cross_entropy(output, labels) * (++calls > 5 ? 100.0 : 1.0); };
          }},
-        {"module Branching does not say", [](Training& training) { training.model = std::make_unique<Branching>(); }},
+        {"the model (Branching) does not say", [](Training& training) { training.model = std::make_unique<Branching>(); }},
         {"module '1' (Branching) does not say", [](Training& training) {
              training.model = std::make_unique<nn::Sequential>(nn::Linear(5, 5), Branching());
          }},
         {"module '0' (Lambda) does not say", [](Training& training) {
              training.model = std::make_unique<nn::Sequential>(nn::Lambda([calls = 0](const Tensor& x) mutable { return ++calls % 2 == 0 ? x : x * 2.0; }), nn::Linear(5, 3));
          }},
-        {"module Sequential does not say", [](Training& training) { training.model = std::make_unique<Counting>(nn::Linear(5, 3)); }},
-        {"module Module does not say", [](Training& training) { training.model = std::make_unique<TemperedTwice>(); }},
+        {"the model (a class derived from Sequential) does not say", [](Training& training) { training.model = std::make_unique<Counting>(nn::Linear(5, 3)); }},
+        {"the model (a class derived from Module) does not say", [](Training& training) { training.model = std::make_unique<TemperedTwice>(); }},
         {"the optimizer does not say", [](Training& training) {
              training.model = network();
              training.optimizer = std::make_unique<CountingSGD>(training.model->parameters(), optim::SGDOptions{.lr = 0.1});

@@ -34,7 +34,8 @@ using StateDict = std::vector<NamedTensor>;
 ///
 /// Modules can be moved, not copied; a tensor handed out earlier stays the module's own. Children live on the heap, so that references to them, as in
 /// the example, are right after a move as well. What refers to the module itself is not: a lambda that captures `this`, a pointer to a member. Such a
-/// module is built where it stays, as a child by emplace(). One that was moved from can be destroyed or assigned to; anything else throws ValueError.
+/// module is built where it stays, as a child by emplace(). One that was moved from can be destroyed or assigned to; calls, parameters and children of it
+/// throw ValueError.
 class DECLIVITY_API Module {
   public:
     Module() = default;
@@ -62,6 +63,7 @@ class DECLIVITY_API Module {
 
     /// Moves all parameters and buffers; handles to them stay valid. Gradients are dropped.
     void to(const Device& device);
+    /// The same of what is floating. @throws TypeError for a type that is not
     void to(DType dtype);
     /// Training or evaluation: dropout and batch normalisation behave accordingly.
     void train(bool on = true);
@@ -92,7 +94,7 @@ class DECLIVITY_API Module {
     ///
     /// and speaks for itself alone: not for children, and not for classes that derive from it. void, as here, promises nothing.
     [[nodiscard]] virtual const std::type_info& replayable() const;
-    /// Of this module and all below it, the first whose very class does not promise to be replayable, such as "'2.norm' (MyNorm)"; empty
+    /// Of this module and all below it, the first whose very class does not promise to be replayable, such as "module '2.norm' (MyNorm)"; empty
     /// when all do.
     [[nodiscard]] std::string not_replayable() const;
 

@@ -26,18 +26,20 @@ class DECLIVITY_API Dims {
 
     [[nodiscard]] int rank() const noexcept { return rank_; }
     [[nodiscard]] bool empty() const noexcept { return rank_ == 0; }
-    [[nodiscard]] std::int64_t operator[](int axis) const { return values_[static_cast<std::size_t>(axis)]; }
-    std::int64_t& operator[](int axis) { return values_[static_cast<std::size_t>(axis)]; }
+    /// A negative axis counts from the end: shape[-1] is the innermost.
+    /// @throws ShapeError outside of [-rank, rank)
+    [[nodiscard]] std::int64_t operator[](int axis) const { return values_[place(axis)]; }
+    std::int64_t& operator[](int axis) { return values_[place(axis)]; }
     /// Product of all values; 1 for an empty list.
     [[nodiscard]] std::int64_t numel() const noexcept;
-    /// @throws ShapeError when the list is full
+    /// @throws ShapeError when the list is full, or for a position that there is not
     void push_back(std::int64_t value);
     void insert(int position, std::int64_t value);
     void erase(int position);
 
     [[nodiscard]] const std::int64_t* begin() const noexcept { return values_.data(); }
     [[nodiscard]] const std::int64_t* end() const noexcept { return values_.data() + rank_; }
-    [[nodiscard]] std::int64_t back() const { return values_[static_cast<std::size_t>(rank_ - 1)]; }
+    [[nodiscard]] std::int64_t back() const { return (*this)[-1]; }
     [[nodiscard]] std::span<const std::int64_t> span() const noexcept { return {begin(), end()}; }
     /// "[2, 3, 4]".
     [[nodiscard]] std::string str() const;
@@ -50,6 +52,13 @@ class DECLIVITY_API Dims {
     }
 
   private:
+    [[nodiscard]] std::size_t place(int axis) const {
+        const int from_start = axis < 0 ? axis + rank_ : axis;
+        if (from_start < 0 || from_start >= rank_) [[unlikely]] refuse_axis(axis);
+        return static_cast<std::size_t>(from_start);
+    }
+    [[noreturn]] void refuse_axis(int axis) const;
+
     std::array<std::int64_t, kMaxRank> values_{};
     int rank_ = 0;
 };

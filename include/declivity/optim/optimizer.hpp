@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <typeinfo>
 #include <utility>
 #include <vector>
@@ -27,6 +28,7 @@ class DECLIVITY_API Optimizer {
     /// Forgets all gradients.
     void zero_grad();
 
+    /// Groups are counted from 0. @throws ValueError for a group that there is not, and in all calls of an optimizer that was moved from
     [[nodiscard]] std::size_t groups() const;
     [[nodiscard]] const std::vector<Tensor>& parameters(std::size_t group) const;
     [[nodiscard]] double learning_rate(std::size_t group = 0) const;
@@ -62,6 +64,9 @@ class DECLIVITY_API Optimizer {
                         const ops::View& guard) = 0;
 
   private:
+    State& here(std::string_view function) const;
+    Group& group_of(std::string_view function, std::size_t index) const;
+
     std::shared_ptr<State> state_;  // shared with nobody: recordings watch it
 };
 

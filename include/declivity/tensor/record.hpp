@@ -53,7 +53,7 @@ struct RecordOptions {
 /// results, inputs and gradients that require a gradient, results and gradients that lie in the memory of an input, hooks of tensors, which a replay
 /// would not call.
 ///
-/// Movable; calls of one object from several threads wait for each other.
+/// Movable; calls of one object from several threads wait for each other. One that was moved from throws ValueError.
 class DECLIVITY_API Recorded {
   public:
     explicit Recorded(StepFunction step, const RecordOptions& options = {});
@@ -80,6 +80,8 @@ class DECLIVITY_API Recorded {
     void reset();
 
   private:
+    void require_in_place() const;
+
     struct State;
     std::unique_ptr<State> state_;
 };

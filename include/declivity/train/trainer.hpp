@@ -20,7 +20,8 @@ namespace declivity::train {
 
 class Callback;
 
-/// From a network's output and the labels to a scalar: nn::CrossEntropyLoss() and its like, or a function of the program's own.
+/// From a network's output and the labels to a scalar: nn::CrossEntropyLoss() and its like, or a function of the program's own, which is called by
+/// evaluate() as well as by each step that is not a replay.
 using Loss = std::function<Tensor(const Tensor& output, const Tensor& labels)>;
 
 /// What an epoch came to. Accuracies in [0, 1]; those of the test set are NaN when there is none.
@@ -106,7 +107,7 @@ class DECLIVITY_API Trainer {
     /// Trains until `options.epochs` epochs are complete, from where the trainer stands. Ctrl-C ends it after the current
     /// step, once the callbacks have saved; a second Ctrl-C ends the program.
     /// @return false when it was interrupted or a callback stopped it
-    /// @throws NonFiniteLoss; ValueError naming a label that is none of the classes that the model has outputs for; whatever reading the data threw
+    /// @throws NonFiniteLoss; ValueError for options out of range, while another fit is under way, and naming a label that is none of the classes that the model has outputs for; whatever reading the data threw
     bool fit(const data::Dataset& train, const FitOptions& options);
     bool fit(const data::Dataset& train, const data::Dataset& test, const FitOptions& options);
     /// Mean loss and accuracy over a data set, with the model in evaluation mode.
