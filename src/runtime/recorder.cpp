@@ -199,7 +199,7 @@ Recording Recorder::finish() {
 void Recorder::refuse(const std::string& what) {
     state_->refused = what;
     if (state_->when_refused == WhenRefused::fail)
-        throw Unsupported(fmt::format("{}: cannot be recorded, since a replay would not do it again; do it before or after the recorded step", what));
+        throw Unsupported(fmt::format("record: {} cannot be recorded, since a replay would not do it again; leave it out of the recorded step, or do it before or after", what));
     declivity::here = nullptr;
 }
 

@@ -37,6 +37,7 @@ class DECLIVITY_API Loader {
     /// The data set must outlive the loader.
     /// @throws ValueError for an empty data set or a batch, threads or ahead below 1
     Loader(const Dataset& dataset, const LoaderOptions& options);
+    Loader(const Dataset&& dataset, const LoaderOptions& options) = delete;  // it would end before the loader
     ~Loader();
     Loader(const Loader&) = delete;
     Loader& operator=(const Loader&) = delete;
