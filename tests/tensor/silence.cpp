@@ -1,3 +1,5 @@
+// no-oclgrind: it runs others' cases in processes of their own, with the driver that speaks
+//
 // Correct programs print nothing: drivers that count the errors of a build on standard error are given none to count, whatever is compiled anew.
 #include <sstream>
 #include <string>
