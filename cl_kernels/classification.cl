@@ -40,7 +40,7 @@ __kernel void add_classification(const long N, const long C, __global const REAL
         noted[0] = call;
         if (NOT_FINITE(loss_base[loss_offset]) && noted[1] == 0) {
             for (long n = 0; n < N; ++n) {
-                const long label = labels_base[labels_offset + n];
+                const LABEL label = labels_base[labels_offset + n];
                 if (label >= 0 && label < C) continue;
                 if (noted[1] == 0) {
                     noted[1] = call;

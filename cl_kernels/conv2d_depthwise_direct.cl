@@ -43,6 +43,7 @@ __kernel void conv2d_depthwise_direct(const struct Depthwise d, __global const R
     __global const REAL* from = x + x_offset + (long)plane * d.height * d.width;
     __global const REAL* filter = weight + weight_offset + c * (TAPS_H * TAPS_W);
     REAL sum[DOWN];
+    #pragma unroll
     for (int r = 0; r < DOWN; ++r) sum[r] = d.has_bias ? bias[bias_offset + c] : (REAL)0;
     #pragma unroll
     for (int t = 0; t < (DOWN - 1) * STEP_H + TAPS_H; ++t) {
@@ -60,6 +61,7 @@ __kernel void conv2d_depthwise_direct(const struct Depthwise d, __global const R
         }
     }
     const long to = ((long)plane * d.rows + p) * d.columns + q;
+    #pragma unroll
     for (int r = 0; r < DOWN; ++r)
         if (p + r < d.rows) out[out_offset + to + r * d.columns] = finished(tail, sum[r], c, to + r * d.columns);
 }

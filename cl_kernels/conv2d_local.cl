@@ -19,6 +19,13 @@
 //             the columns are a multiple of 4 (STAGE 1); and out begins aligned
 //   for the tile see local_tile.clh: ITEMS is a multiple of TILE_COLUMNS, and of 8; for REAL math.clh
 #if STAGE < 2
+#if STAGE == 0
+#define ROWS_FORM A_FORM
+#define COLUMNS_FORM ACROSS
+#else
+#define ROWS_FORM ALONG
+#define COLUMNS_FORM ALONG
+#endif
 #include "local_tile.clh"
 #else
 #include "math.clh"
@@ -41,6 +48,7 @@ struct Conv {
     int jump_c, jump_h, jump_w;                      // what the work-item's next step along k adds to channel and tap, or (STAGE 1)
                                                      // to image, row and column
     int has_bias;                                    // 0: `bias` is any buffer, and not read
+    int unused;                                      // no padding
 };
 
 #if STAGE == 0
@@ -51,7 +59,7 @@ void conv2d_local(const struct Conv d, __global const REAL* restrict x, const lo
     const struct Tail tail = TAIL_OF_PARAMETERS;
     __local REAL4 left[2][SLICE * ROWS_PITCH], right[2][SLICE * COLUMNS_PITCH];
     const int tiles = d.row_tiles * d.column_tiles;
-    const int z = get_group_id(0) / tiles, part = z / d.groups, group = z - part * d.groups;
+    const int z = (int)get_group_id(0) / tiles, part = z / d.groups, group = z - part * d.groups;
     int row_tile, column_tile;
     tile_of((int)get_group_id(0) - z * tiles, d.row_tiles, d.column_tiles, &row_tile, &column_tile);
     const int row = row_tile * TILE_ROWS, column = column_tile * TILE_COLUMNS, plane = d.rows * d.columns;
@@ -61,7 +69,7 @@ void conv2d_local(const struct Conv d, __global const REAL* restrict x, const lo
     a += a_offset + group * d.a_group + row * d.a_across + k_first * d.a_along;
 
     // Each work-item reads windows of one position, whose number in the tile is place_across(ACROSS, ...).
-    const int mine = get_local_id(0) & (TILE_COLUMNS - 1), k_mine = (int)(get_local_id(0) / TILE_COLUMNS);
+    const int mine = (int)get_local_id(0) & (TILE_COLUMNS - 1), k_mine = (int)get_local_id(0) / TILE_COLUMNS;
     const int position = min(column + mine, d.positions - 1), n = position / plane, p = (position - n * plane) / d.columns;
     const int h_first = p * d.step_h + d.first_h, w_first = (position - n * plane - p * d.columns) * d.step_w + d.first_w;
     __global const REAL* image = x + x_offset + n * d.x_image + (long)group * d.channels * d.x_channel;
@@ -83,22 +91,22 @@ void conv2d_local(const struct Conv d, __global const REAL* restrict x, const lo
         if (j >= d.taps_w) j -= d.taps_w, ++i;                                                                    \
         if (i >= d.taps_h) i -= d.taps_h, ++c;                                                                    \
     }
-    fetch(a_held, A_FORM, TILE_ROWS, a, d.a_across, d.a_along, height, min(SLICE, steps));
+    fetch_rows(a_held, a, d.a_across, d.a_along, height, min(SLICE, steps));
     FETCH_WINDOWS
-    put(a_held, A_FORM, TILE_ROWS, left[0]);
-    put(x_held, ACROSS, TILE_COLUMNS, right[0]);
+    put_rows(a_held, left[0]);
+    put_columns(x_held, right[0]);
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int now = 0; steps > 0; now ^= 1) {
         steps -= SLICE;
         a += SLICE * d.a_along;
         if (steps > 0) {
-            fetch(a_held, A_FORM, TILE_ROWS, a, d.a_across, d.a_along, height, min(SLICE, steps));
+            fetch_rows(a_held, a, d.a_across, d.a_along, height, min(SLICE, steps));
             FETCH_WINDOWS
         }
         multiply_slices(sum, left[now], right[now]);
         if (steps > 0) {
-            put(a_held, A_FORM, TILE_ROWS, left[now ^ 1]);
-            put(x_held, ACROSS, TILE_COLUMNS, right[now ^ 1]);
+            put_rows(a_held, left[now ^ 1]);
+            put_columns(x_held, right[now ^ 1]);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
@@ -155,7 +163,7 @@ void conv2d_local_backward_weights(const struct Conv d, __global const REAL* res
                                    const long dout_offset, __global REAL* restrict partials, const long partials_offset) {
     __local REAL4 left[2][SLICE * ROWS_PITCH], right[2][SLICE * COLUMNS_PITCH];
     const int tiles = d.row_tiles * d.column_tiles, streams = d.channels * d.taps_h * d.taps_w;
-    const int z = get_group_id(0) / tiles, part = z / d.groups, group = z - part * d.groups;
+    const int z = (int)get_group_id(0) / tiles, part = z / d.groups, group = z - part * d.groups;
     int row_tile, column_tile;
     tile_of((int)get_group_id(0) - z * tiles, d.row_tiles, d.column_tiles, &row_tile, &column_tile);
     const int row = row_tile * TILE_ROWS, column = column_tile * TILE_COLUMNS;
@@ -166,8 +174,8 @@ void conv2d_local_backward_weights(const struct Conv d, __global const REAL* res
 
     // Each work-item reads every eighth position, at which neighbours read neighbours, of some streams and some filters, as
     // in place_across(ALONG, ...).
-    const int mine = get_local_id(0) >> 3;
-    int position = part * d.each + (get_local_id(0) & 7), n = position / (d.rows * d.columns);
+    const int mine = (int)get_local_id(0) >> 3;
+    int position = part * d.each + ((int)get_local_id(0) & 7), n = position / (d.rows * d.columns);
     int p = (position - n * d.rows * d.columns) / d.columns, q = position - (n * d.rows + p) * d.columns;
     int stream_h[STREAMS_HELD], stream_w[STREAMS_HELD];
     long stream[STREAMS_HELD];
@@ -207,16 +215,16 @@ void conv2d_local_backward_weights(const struct Conv d, __global const REAL* res
     }
     int steps = end - part * d.each;
     FETCH_POSITIONS
-    put(dout_held, ALONG, TILE_ROWS, left[0]);
-    put(x_held, ALONG, TILE_COLUMNS, right[0]);
+    put_rows(dout_held, left[0]);
+    put_columns(x_held, right[0]);
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int now = 0; steps > 0; now ^= 1) {
         steps -= SLICE;
         if (steps > 0) FETCH_POSITIONS
         multiply_slices(sum, left[now], right[now]);
         if (steps > 0) {
-            put(dout_held, ALONG, TILE_ROWS, left[now ^ 1]);
-            put(x_held, ALONG, TILE_COLUMNS, right[now ^ 1]);
+            put_rows(dout_held, left[now ^ 1]);
+            put_columns(x_held, right[now ^ 1]);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }

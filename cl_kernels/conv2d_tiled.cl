@@ -15,6 +15,9 @@
 //   OCB     output channels of a tile; NV  vectors of positions of a tile. OCB * NV + NV + 1 vectors must fit in the
 //           registers (src/ops/conv2d_tiled.cpp chooses both by a cost model)
 //   MAX_TAPS, REAL, VW, GROUP (vectors.clh)
+//
+// On CPU-like devices tables say where taps lie; on GPU-like ones they are computed (taps.clh).
+#include "taps.clh"
 #include "vectors.clh"
 
 struct Pack {
@@ -22,12 +25,20 @@ struct Pack {
     int channels, filters;  // input and output channels of a group
     int blocks;             // of OCB output channels, in a group
     int taps;
+    int first, step_h, step_w, across;  // position of tap (i, j) = (t / across, the rest) in the filter: first + i * step_h + j * step_w
     int source[MAX_TAPS];   // position of tap t in the filter
 };
 
+#if GROUP == 1
+#define SOURCE(t) pack.source[t]
+#else
+#define SOURCE(t) (pack.first + (t) / pack.across * pack.step_h + ((t) - (t) / pack.across * pack.across) * pack.step_w)
+#endif
+
 // packed[group][block][c][t][i] = weight of output channel block * OCB + i, 0 behind the last. A work-item packs one c.
-__kernel void conv2d_tiled_pack(const struct Pack pack, const long count, __global const REAL* restrict weight,
-                                const long weight_offset, __global REAL* restrict packed, const long packed_offset) {
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
+void conv2d_tiled_pack(const struct Pack pack, const long count, __global const REAL* restrict weight,
+                       const long weight_offset, __global REAL* restrict packed, const long packed_offset) {
     const long item = get_global_id(0);
     if (item >= count) return;
     const long block = item / pack.channels;
@@ -37,7 +48,7 @@ __kernel void conv2d_tiled_pack(const struct Pack pack, const long count, __glob
     __global REAL* to = packed + packed_offset + item * pack.taps * OCB;
     for (int i = 0; i < OCB; ++i)
         for (int t = 0; t < pack.taps; ++t)
-            to[t * OCB + i] = first + i < pack.filters ? from[(first + i) * pack.filter_step + pack.source[t]] : (REAL)0;
+            to[t * OCB + i] = first + i < pack.filters ? from[(first + i) * pack.filter_step + SOURCE(t)] : (REAL)0;
 }
 
 struct Tile {
@@ -51,8 +62,16 @@ struct Tile {
     int tiles_each, parts;        // parts = tiles of an image / tiles_each, rounded up
     int out_row_step, out_column_step;  // elements between neighbouring positions of the output
     int has_bias;                 // 0: `bias` is any buffer, and not read
+    int across;                   // taps along the horizontal axis
+    struct TapAxis vertical, horizontal;
     int offset[MAX_TAPS];
 };
+
+#if GROUP == 1
+#define OFFSET(t) tile.offset[t]
+#else
+#define OFFSET(t) offset[t]
+#endif
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 void conv2d_tiled(const struct Tile tile, __global const REAL* restrict x, const long x_offset,
@@ -72,6 +91,11 @@ void conv2d_tiled(const struct Tile tile, __global const REAL* restrict x, const
     __global const REAL* weights = packed + packed_offset + (long)block * tile.channels * tile.taps * OCB;
     __global REAL* result = out + out_offset + tile.out_first + n * tile.out_image + (long)(group * tile.filters + first) * tile.out_channel;
 
+#if GROUP != 1
+    __local int offset[MAX_TAPS];
+    for (int t = get_local_id(0); t < tile.taps; t += GROUP) offset[t] = taps_offset(tile.vertical, tile.horizontal, tile.across, t);
+    barrier(CLK_LOCAL_MEM_FENCE);
+#endif
     const int end = min(tile.flat, (part + 1) * tile.tiles_each * (NV * RUN));
     for (int start = part * tile.tiles_each * (NV * RUN); start < end; start += NV * RUN) {
         VEC sum[OCB][NV];
@@ -85,7 +109,7 @@ void conv2d_tiled(const struct Tile tile, __global const REAL* restrict x, const
         __global const REAL* w = weights;
         for (int c = 0; c < tile.channels; ++c, plane += tile.x_channel)
             for (int t = 0; t < tile.taps; ++t, w += OCB) {
-                __global const REAL* from = plane + tile.offset[t];
+                __global const REAL* from = plane + OFFSET(t);
                 VEC values[NV];
                 #pragma unroll
                 for (int v = 0; v < NV; ++v) values[v] = VLOAD(from + v * RUN);

@@ -13,6 +13,7 @@
 //   OB      output channels of a tile; TB  streams of a tile. OB * TB + OB + 1 vectors must fit in the registers
 //           (src/ops/conv2d_tiled_weights.cpp chooses both by a cost model)
 //   MAX_TAPS, REAL, VW, GROUP (vectors.clh)
+#include "taps.clh"
 #include "vectors.clh"
 
 struct Streams {
@@ -24,8 +25,17 @@ struct Streams {
     int groups, taps;
     int flat;                       // a multiple of RUN
     int images, images_each;
+    int across;                     // taps along the horizontal axis
+    struct TapAxis vertical, horizontal;
     int offset[MAX_TAPS];
 };
+
+// As in conv2d_tiled.cl.
+#if GROUP == 1
+#define OFFSET(t) d.offset[t]
+#else
+#define OFFSET(t) offset[t]
+#endif
 
 #if GROUP == 1
 // Adds the lanes of a vector, halves first.
@@ -53,13 +63,18 @@ void conv2d_tiled_backward_weights(const struct Streams d, __global const REAL* 
     const int group = (int)(group_row - (long)chunk * d.groups);
     const int streams = d.channels * d.taps;
 
+#if GROUP != 1
+    __local int offset[MAX_TAPS];
+    for (int t = get_local_id(0); t < d.taps; t += GROUP) offset[t] = taps_offset(d.vertical, d.horizontal, d.across, t);
+    barrier(CLK_LOCAL_MEM_FENCE);
+#endif
     // Behind the last stream and output channel the last one is computed again, and not stored.
     long stream[TB];
     #pragma unroll
     for (int j = 0; j < TB; ++j) {
         const int at = min(stream_block * TB + j, streams - 1);
         const int c = at / d.taps;
-        stream[j] = (group * d.channels + c) * d.x_channel + d.offset[at - c * d.taps];
+        stream[j] = (group * d.channels + c) * d.x_channel + OFFSET(at - c * d.taps);
     }
     long row[OB];
     #pragma unroll

@@ -31,6 +31,7 @@ struct Winograd {
     int count, panels;                 // tiles, and panels of them
     int each;                          // channels, or filters, of a work-item
     int flip, has_bias;
+    int unused;                        // no padding
 };
 
 #if STAGE == 0

@@ -34,6 +34,7 @@ struct Winograd {
     int block;                            // COLUMNS
     int flat;                             // rows of x are read one after the other, since a unit sees them whole
     int flip, has_bias;
+    int unused;                           // no padding
 };
 
 #if STAGE != 1

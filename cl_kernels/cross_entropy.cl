@@ -34,6 +34,7 @@ ROW_GROUP_COMBINE(group_max, REAL, LARGER)
 ROW_GROUP_COMBINE(group_sum, REAL, ADDED)
 #endif
 
+// The label of its own type: an int made a long, and compared with a constant, is what some drivers get wrong (extended_constant_compare).
 #define VALID(label) ((label) >= 0 && (label) < C)
 
 static inline REAL loss_of(const REAL log_sum, const REAL chosen, const REAL mean, const REAL smoothing) {
@@ -107,7 +108,7 @@ ALONE void cross_entropy_part(const size_t id0, const long N, const long C, cons
         REAL means[LANES];
         few_classes(x, (int)C, smoothing, statistics, means);
         for (int r = 0; r < LANES; ++r) {
-            const long label = labels[r];
+            const LABEL label = labels[r];
             const bool counts = label != ignore && VALID(label);
             const REAL loss = loss_of(statistics[2 * r + 1], x[r * C + (counts ? label : 0)] - statistics[2 * r], smoothing > 0 ? means[r] : 0, smoothing);
             losses[losses_offset + row + r] = counts ? loss : label == ignore ? 0 : NAN;
@@ -116,7 +117,7 @@ ALONE void cross_entropy_part(const size_t id0, const long N, const long C, cons
     for (; row < last; ++row) {
         __global const REAL* x = x_base + x_offset + row * C;
         __global REAL* statistics = statistics_base + statistics_offset + 2 * row;
-        const long label = labels_base[labels_offset + row];
+        const LABEL label = labels_base[labels_offset + row];
         const long room = (N - row) * C;
         REAL loss = label == ignore ? 0 : NAN, m = 0, log_sum = 0;
         if (label != ignore && VALID(label)) {
@@ -143,7 +144,7 @@ ALONE void cross_entropy_backward_part(const size_t id0, const long N, const lon
         __global const REAL* x = x_base + x_offset + row * C;
         __global REAL* dx = dx_base + dx_offset + row * C;
         const REAL m = statistics_base[statistics_offset + 2 * row], log_sum = statistics_base[statistics_offset + 2 * row + 1];
-        const long label = labels_base[labels_offset + row];
+        const LABEL label = labels_base[labels_offset + row];
         if (label == ignore || !VALID(label)) {
             const REAL value = label == ignore ? 0 : NAN;
             for (long c = 0; c < C; ++c) dx[c] = value;
@@ -174,7 +175,7 @@ __kernel void cross_entropy(const long N, const long C, const long ignore, const
     const struct RowGroup group = row_group(lanes, lane_stride);
     const long row = min(group.row, N - 1);
     __global const REAL* x = x_base + x_offset + row * C;
-    const long label = labels_base[labels_offset + row];
+    const LABEL label = labels_base[labels_offset + row];
     REAL m = -INFINITY, sum = 0, mean = 0;
     for (long c = group.lane; c < C; c += lanes) m = LARGER(m, x[c]);
     m = group_max(shared, group, m);
@@ -201,7 +202,7 @@ __kernel void cross_entropy_backward(const long N, const long C, const long igno
     __global const REAL* x = x_base + x_offset + row * C;
     __global REAL* dx = dx_base + dx_offset + row * C;
     const REAL m = statistics_base[statistics_offset + 2 * row], log_sum = statistics_base[statistics_offset + 2 * row + 1];
-    const long label = labels_base[labels_offset + row];
+    const LABEL label = labels_base[labels_offset + row];
     const bool counts = label != ignore && VALID(label);
     const REAL scale = counts ? ROW_GRADIENT(row) : 0, base = smoothing / (REAL)C;
     for (long c = group.lane; c < C; c += lanes) {

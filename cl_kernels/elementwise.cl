@@ -1,10 +1,11 @@
 // out[index] = expression(in0[index], in1[index], ...) over an index space of RANK merged axes.
 //
-// The innermost axis are the columns, all others together the rows. A work-item computes `chunk` columns of
-// `rows_each` rows: many columns on CPU-like devices, where the inner loop becomes vector instructions, one on GPU-like
-// devices, where neighbouring work-items touch neighbouring elements.
+// The innermost axis are the columns, all others together the rows. On CPU-like devices a work-item computes `chunk` columns of
+// `rows_each` rows, and the inner loop becomes vector instructions; on GPU-like ones it computes one element, and neighbouring work-items
+// touch neighbouring elements.
 //
-//   global size   (ceil(columns / chunk), ceil(rows / rows_each)), rounded up to the local size
+//   global size   (ceil(columns / chunk), ceil(rows / rows_each)), rounded up to the local size. Of SINGLE: (columns, a, b) with rows up to a * b
+//   SINGLE        the form for GPU-like devices: `chunk` and `rows_each` are not used
 //   RANK          number of merged axes
 //   OPERANDS      output and inputs
 //   OUT           type of the output
@@ -35,6 +36,17 @@
 
 __kernel void elementwise(const struct Layout layout, const long rows, const long columns, const long rows_each, const int chunk,
                           __global OUT* restrict out_base, const long out_offset INPUT_PARAMETERS) {
+#ifdef SINGLE
+    // Without a loop: the sizes and strides that lead to the next row would take all scalar registers that there are.
+    const long column = get_global_id(0), row = get_global_id(1) + get_global_id(2) * (long)get_global_size(1);
+    if (column >= columns || row >= rows) return;
+    START_ROWS
+    __global OUT* out = out_base + out_offset + ROW_OFFSET(0);
+    INPUT_ROWS
+    const int i = 0;
+    BODY
+    out[i * STEP_OUT] = RESULT;
+#else
     const long column = get_global_id(0) * (long)chunk;
     const int count = (int)min((long)chunk, columns - column);  // not positive behind the end
     const long row_end = min(rows, ((long)get_global_id(1) + 1) * rows_each);
@@ -54,4 +66,5 @@ __kernel void elementwise(const struct Layout layout, const long rows, const lon
         }
         NEXT_ROW
     }
+#endif
 }

@@ -17,6 +17,7 @@ struct Product {
     long a_batch, a_row, b_batch, b_column;  // elements from one matrix, row or column to the next
     long k_block;                            // a multiple of VW
     int row_tiles_each;                      // of a work-item
+    int unused;                              // no padding
 };
 
 // Where a tile goes and what is done to it there.

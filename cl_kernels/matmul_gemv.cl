@@ -24,6 +24,7 @@ struct Gemv {
     long blocks;                // groups for the lines of one matrix
     int lines_are_columns;      // of out; otherwise vectors are
     int lanes, lane_stride;     // of a group
+    int unused;                 // no padding
 };
 
 ROW_GROUP_COMBINE(added, REAL, ADDED)
@@ -38,6 +39,7 @@ __kernel void matmul_gemv(const struct Gemv d, __local REAL* shared, __global co
     const long line = (get_group_id(0) - z * d.blocks) * (get_local_size(0) / d.lanes) + g.slot;
     const long k_first = part * d.each, k_end = min(d.K, k_first + d.each);
     REAL sum[FEW];
+    #pragma unroll
     for (int f = 0; f < FEW; ++f) sum[f] = 0;
     if (line < d.lines) {
         __global const STORED* matrix = matrix_base + matrix_offset + at * d.matrix.batch + line * d.matrix.across;
@@ -46,6 +48,7 @@ __kernel void matmul_gemv(const struct Gemv d, __local REAL* shared, __global co
         typedef D_JOIN(REAL, 4) Vector;
         typedef D_JOIN(STORED, 4) Stored;
         Vector total[FEW];
+        #pragma unroll
         for (int f = 0; f < FEW; ++f) total[f] = (Vector)(0);
         #pragma unroll 4
         for (long k = k_first + 4 * g.lane; k < k_end; k += 4 * d.lanes) {
@@ -53,6 +56,7 @@ __kernel void matmul_gemv(const struct Gemv d, __local REAL* shared, __global co
             #pragma unroll
             for (int f = 0; f < FEW; ++f) total[f] = fma(element, LOADED(*(__global const Stored*)(vectors + f * d.vectors.across + k)), total[f]);
         }
+        #pragma unroll
         for (int f = 0; f < FEW; ++f) sum[f] = (total[f].x + total[f].y) + (total[f].z + total[f].w);
 #else
         #pragma unroll 4
@@ -63,6 +67,7 @@ __kernel void matmul_gemv(const struct Gemv d, __local REAL* shared, __global co
         }
 #endif
     }
+    #pragma unroll
     for (int f = 0; f < FEW; ++f) {
         const REAL total = added(shared, g, sum[f]);
         const long place = z * d.out_matrix + line * d.out_line + f * d.out_vector;

@@ -6,6 +6,8 @@
 //                    of the operand, and where it begins, are multiples of 4, and its elements that way are neighbours
 //   OUT_4            1: n and where out begins are multiples of 4
 //   for the tile see local_tile.clh, for REAL math.clh, for STORED and OUTPUT storage.clh
+#define ROWS_FORM A_FORM
+#define COLUMNS_FORM B_FORM
 #include "local_tile.clh"
 #include "product_tail.clh"
 
@@ -41,24 +43,24 @@ void matmul_local(const struct Product d, __global const STORED* restrict a_base
 
     REAL4 sum[4 * ROW_STRIPS][COLUMN_STRIPS];
     clear_sums(sum);
-    REAL a_held[ROWS_HELD], b_held[COLUMNS_HELD];
-    fetch(a_held, A_FORM, TILE_ROWS, a, d.a.across, d.a.along, height, (int)min((long)SLICE, steps));
-    fetch(b_held, B_FORM, TILE_COLUMNS, b, d.b.across, d.b.along, width, (int)min((long)SLICE, steps));
-    put(a_held, A_FORM, TILE_ROWS, left[0]);
-    put(b_held, B_FORM, TILE_COLUMNS, right[0]);
+    STORED a_held[ROWS_HELD], b_held[COLUMNS_HELD];
+    fetch_rows(a_held, a, d.a.across, d.a.along, height, (int)min((long)SLICE, steps));
+    fetch_columns(b_held, b, d.b.across, d.b.along, width, (int)min((long)SLICE, steps));
+    put_rows(a_held, left[0]);
+    put_columns(b_held, right[0]);
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int now = 0; steps > 0; now ^= 1) {
         steps -= SLICE;
         a += SLICE * d.a.along;
         b += SLICE * d.b.along;
         if (steps > 0) {
-            fetch(a_held, A_FORM, TILE_ROWS, a, d.a.across, d.a.along, height, (int)min((long)SLICE, steps));
-            fetch(b_held, B_FORM, TILE_COLUMNS, b, d.b.across, d.b.along, width, (int)min((long)SLICE, steps));
+            fetch_rows(a_held, a, d.a.across, d.a.along, height, (int)min((long)SLICE, steps));
+            fetch_columns(b_held, b, d.b.across, d.b.along, width, (int)min((long)SLICE, steps));
         }
         multiply_slices(sum, left[now], right[now]);
         if (steps > 0) {
-            put(a_held, A_FORM, TILE_ROWS, left[now ^ 1]);
-            put(b_held, B_FORM, TILE_COLUMNS, right[now ^ 1]);
+            put_rows(a_held, left[now ^ 1]);
+            put_columns(b_held, right[now ^ 1]);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }

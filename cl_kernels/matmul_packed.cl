@@ -22,6 +22,7 @@ struct Product {
     int a_panels, b_panels;            // of the whole matrices
     int a_panels_each, b_panels_each;  // of a work-group
     int k_block;                       // k is cut into blocks, so that the panels of a work-group stay in the cache
+    int unused;                        // no padding
 };
 
 // global size (ceil(b_panels / b_panels_each), ceil(a_panels / a_panels_each), batch)

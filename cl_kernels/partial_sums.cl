@@ -30,9 +30,17 @@ struct Sums {
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 void sum_partials(const struct Sums all MEMORY(0) MEMORY(1) MEMORY(2) MEMORY(3)) {
     const int group = get_group_id(0);
+#if GROUP == 1
     int which = 0;
     while (which + 1 < all.sums && all.sum[which + 1].first_group <= group) ++which;
     const struct Sum sum = all.sum[which];
+#else
+    // By constant indices alone: for a variable one, GPUs keep a copy of the table in memory for each work-item.
+    struct Sum sum = all.sum[0];
+    #pragma unroll
+    for (int i = 1; i < SUMS; ++i)
+        if (i < all.sums && all.sum[i].first_group <= group) sum = all.sum[i];
+#endif
     const long first = ((long)(group - sum.first_group) * GROUP + get_local_id(0)) * EACH;
     if (first >= sum.count) return;
     __global const REAL* from = CHOSEN(sum.memory % 4) + sum.partial + first;

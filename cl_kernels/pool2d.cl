@@ -24,6 +24,7 @@ struct Pool {
     long elements;    // of what is read, in all planes
     int H, W, P, Q;
     int band;         // max_pool2d_backward: rows of x_gradient of a work-item
+    int unused;       // no padding
 };
 
 // Rows are split without %: a pair of / and % becomes an instruction (freeze) that Oclgrind does not know.

@@ -14,6 +14,7 @@
 //   COMBINE   0 sum, 1 max, 2 min;  IDENTITY its neutral element
 //   FLOATING_SUM  the sum is divided by `divisor` at the end (1, or the number of elements for a mean), and partial
 //             sums are added with their rounding errors kept (TwoSum: Knuth, The Art of Computer Programming 2, 4.2.2)
+//   KEPT_RANK, REDUCED_RANK  form 2: numbers of axes, so that no index into the layout is a variable: GPUs would keep a copy of it in memory
 //   CONTIGUOUS  neighbours along the vector's axis (kept in form 1, reduced otherwise) are neighbours in x
 //   BLOCK     positions that go into one partial sum
 //   LANES     forms 0 and 1: elements of a vector, 8 or 16
@@ -36,11 +37,22 @@
 #define JOIN(a, b) JOIN_(a, b)
 #define MAX_RANK 8
 
+#if FORM == 2
+struct Layout {
+    long kept_size[KEPT_RANK], kept_x[KEPT_RANK], kept_out[KEPT_RANK];
+    long reduced_size[REDUCED_RANK], reduced_x[REDUCED_RANK];
+};
+#define REDUCED_AXES(layout) REDUCED_RANK
+#define EACH_AXIS _Pragma("unroll")
+#else
 struct Layout {
     long kept_size[MAX_RANK], kept_x[MAX_RANK], kept_out[MAX_RANK];
     long reduced_size[MAX_RANK], reduced_x[MAX_RANK];
     long kept_rank, reduced_rank;
 };
+#define REDUCED_AXES(layout) ((int)(layout)->reduced_rank)
+#define EACH_AXIS
+#endif
 
 #include "reduced.clh"
 
@@ -53,17 +65,23 @@ struct Layout {
 // Offset in x of a position of all reduced axes but the innermost.
 static inline long reduced_row(const struct Layout* layout, long row) {
     long at = 0;
-    for (int axis = (int)layout->reduced_rank - 2; axis >= 0; --axis) {
+    EACH_AXIS
+    for (int axis = REDUCED_AXES(layout) - 2; axis >= 0; --axis) {
         at += (axis > 0 ? row % layout->reduced_size[axis] : row) * layout->reduced_x[axis];
         if (axis > 0) row /= layout->reduced_size[axis];
     }
     return at;
 }
 
-// Offsets in x and out of a position of the first `rank` kept axes.
+// Offsets in x and out of a position of the first `rank` kept axes, which are all in form 2.
 static inline long2 kept_position(const struct Layout* layout, long position, const int rank) {
     long2 at = (long2)(0);
+#if FORM == 2
+    EACH_AXIS
+    for (int axis = KEPT_RANK - 1; axis >= 0; --axis) {
+#else
     for (int axis = rank - 1; axis >= 0; --axis) {
+#endif
         const long index = axis > 0 ? position % layout->kept_size[axis] : position;
         if (axis > 0) position /= layout->kept_size[axis];
         at += index * (long2)(layout->kept_x[axis], layout->kept_out[axis]);
@@ -397,11 +415,11 @@ __kernel void reduce_groups(const struct Layout layout_in, const long outputs, c
                             __global const T* restrict x_base, const long x_offset, __global ACC* restrict out, const long out_offset) {
     const struct Layout* layout = &layout_in;
     const struct RowGroup group = row_group(lanes, lane_stride);
-    const int axis = (int)layout->reduced_rank - 1;
+    const int axis = REDUCED_RANK - 1;
     const long length = layout->reduced_size[axis], step = STEP(layout->reduced_x[axis]);
     const long split = get_group_id(1);
     const long end = group.row < outputs ? min(elements, (split + 1) * chunk) : 0;
-    const long2 at = kept_position(layout, min(group.row, outputs - 1), (int)layout->kept_rank);
+    const long2 at = kept_position(layout, min(group.row, outputs - 1), KEPT_RANK);
     __global const T* x = x_base + x_offset + at.x;
     ACC total = IDENTITY, low = 0;
     long position = split * chunk + group.lane;

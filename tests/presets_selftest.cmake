@@ -27,7 +27,9 @@ function(expect target)
         endif()
     endforeach()
 endfunction()
-expect(all src/tensor/tensor.cpp tools/declivity/main.cpp libdeclivity !${SOURCE}/samples/ !${SOURCE}/bench/ !${SOURCE}/tests/)
+# The command computes the cases of the tests, with their helpers for values.
+expect(all src/tensor/tensor.cpp tools/declivity/main.cpp libdeclivity !${SOURCE}/samples/ !${SOURCE}/bench/ !${SOURCE}/tests/main.cpp
+       !${SOURCE}/tests/runtime/ !${SOURCE}/tests/tensor/)
 expect(demo src/tensor/tensor.cpp samples/demo.cpp !samples/mlp.cpp !tools/declivity/main.cpp)
 expect(samples samples/demo.cpp samples/mnist.cpp !${SOURCE}/bench/ !${SOURCE}/tests/)
 expect(bench bench/declivity_bench/main.cpp !samples/demo.cpp)

@@ -47,6 +47,7 @@
 #include <declivity/runtime/buffer.hpp>
 #include <declivity/runtime/ceilings.hpp>
 #include <declivity/runtime/device.hpp>
+#include <declivity/runtime/driver_faults.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/event.hpp>
 #include <declivity/runtime/launch.hpp>

@@ -3,6 +3,8 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
+#include "local_block.hpp"
+
 namespace declivity::ops {
 
 void add_classification(const View& scores, const View& labels, const View& loss, const View& totals, const View& noted) {
@@ -24,12 +26,12 @@ void add_classification(const View& scores, const View& labels, const View& loss
     if (loss.numel() != 1 || scores.shape[1] < 1)
         throw ShapeError(fmt::format("add_classification: wants one loss and at least one class, got {} and {}", loss.shape.str(), scores.shape.str()));
     const Device device = scores.device();
-    std::size_t group = 1;
-    if (device.family() == Family::gpu_like)
-        while (group * 2 <= std::min<std::size_t>(256, device.info().max_work_group)) group *= 2;
-    Defines defines = real_defines(scores.dtype);
-    defines.set("LABEL", cl_type(labels.dtype)).set("GROUP", static_cast<std::int64_t>(group));
-    const Kernel kernel(device, {"classification.cl", "add_classification", defines});
+    const std::size_t items = device.family() == Family::gpu_like ? 256 : 1;
+    const auto [kernel, group] = kernel_of_group(device, items, [&](std::size_t size) {
+        Defines defines = real_defines(scores.dtype);
+        defines.set("LABEL", cl_type(labels.dtype)).set("GROUP", static_cast<std::int64_t>(size));
+        return Kernel(device, {"classification.cl", "add_classification", defines});
+    });
     launch(kernel, {.global = {group, 1, 1}, .local = {group, 1, 1}},
            {scores.shape[0], scores.shape[1], scores.argument(), labels.argument(), loss.argument(), totals.argument(), noted.argument()});
 }

@@ -18,7 +18,7 @@ struct Conv {
     std::int64_t x_image, x_channel, out_image, out_channel, out_first, a_group = 0, a_across = 0, a_along = 0, partial = 0;
     std::int32_t inner, each = 0, parts = 1, positions, groups, channels, filters, height, width, rows, columns;
     std::int32_t step_h, step_w, first_h, first_w, hop_h, hop_w, taps_h, taps_w;
-    std::int32_t out_row_step, out_column_step, row_tiles = 0, column_tiles = 0, jump_c = 0, jump_h = 0, jump_w = 0, has_bias = 0;
+    std::int32_t out_row_step, out_column_step, row_tiles = 0, column_tiles = 0, jump_c = 0, jump_h = 0, jump_w = 0, has_bias = 0, unused = 0;
 };
 
 struct Flip {

@@ -76,7 +76,7 @@ class Conv2dStrategy {
 };
 
 /// All strategies, the preferred first; the last one, `direct`, serves everything.
-std::span<const Conv2dStrategy* const> conv2d_strategies();
+DECLIVITY_API std::span<const Conv2dStrategy* const> conv2d_strategies();
 const Conv2dStrategy& conv2d_banded();
 const Conv2dStrategy& conv2d_depthwise();
 const Conv2dStrategy& conv2d_depthwise_direct();
@@ -97,7 +97,7 @@ struct Conv2dChoice {
 /// The strategy that DECLIVITY_CONV2D names if it can serve, otherwise the one that was measured as the fastest, otherwise the
 /// first that can serve and pays.
 /// @throws ValueError when DECLIVITY_CONV2D names none
-Conv2dChoice choose_conv2d(const Conv2dProblem& problem, const Device& device);
+DECLIVITY_API Conv2dChoice choose_conv2d(const Conv2dProblem& problem, const Device& device);
 
 /// Under which name a problem's measurements are kept.
 std::string tuning_key(const Conv2dProblem& problem);

@@ -28,12 +28,13 @@ constexpr std::int64_t kMostVectors = 8;
 /// As the structs of the kernels.
 struct Pack {
     std::int64_t group_step, filter_step, channel_step;
-    std::int32_t channels, filters, blocks, taps;
+    std::int32_t channels, filters, blocks, taps, first, step_h, step_w, across;
     std::array<std::int32_t, kMaxTaps> source;
 };
 struct Tile {
     std::int64_t x_image, x_channel, out_image, out_channel, out_first;
-    std::int32_t channels, filters, blocks, groups, taps, pitch, columns, flat, tiles_each, parts, out_row_step, out_column_step, has_bias;
+    std::int32_t channels, filters, blocks, groups, taps, pitch, columns, flat, tiles_each, parts, out_row_step, out_column_step, has_bias, across;
+    std::array<TapAxis, 2> axes;
     std::array<std::int32_t, kMaxTaps> offset;
 };
 
@@ -63,6 +64,10 @@ struct Sum {
     std::int64_t taps = 0;
     std::array<std::int32_t, kMaxTaps> source{};  ///< in the filter
     std::array<std::int32_t, kMaxTaps> offset{};  ///< in the padded input
+    // The same by arithmetic.
+    std::int64_t across = 1;                      ///< taps along the horizontal axis
+    std::int64_t first = 0, step_h = 0, step_w = 0;
+    std::array<TapAxis, 2> axes{};
 };
 
 void run(const Sum& sum, const Conv2dProblem& problem, const Form& form, const Padded& input, const View& weight, const View& out,
@@ -78,7 +83,8 @@ void run(const Sum& sum, const Conv2dProblem& problem, const Form& form, const P
     const View packed = View::make(device, problem.dtype, {std::max<std::int64_t>(1, packs * sum.taps * size.filters)});
     const Pack pack{.group_step = sum.group_step, .filter_step = sum.filter_step, .channel_step = sum.channel_step,
                     .channels = narrow(sum.channels), .filters = narrow(sum.filters), .blocks = narrow(blocks),
-                    .taps = narrow(sum.taps), .source = sum.source};
+                    .taps = narrow(sum.taps), .first = narrow(sum.first), .step_h = narrow(sum.step_h), .step_w = narrow(sum.step_w), .across = narrow(sum.across),
+                    .source = sum.source};
     const Kernel pack_kernel(device, {"conv2d_tiled.cl", "conv2d_tiled_pack", defines});
     const auto group = static_cast<std::size_t>(form.group);
     launch(pack_kernel, {{round_up(static_cast<std::size_t>(packs), group), 1, 1}, {group, 1, 1}},
@@ -97,7 +103,8 @@ void run(const Sum& sum, const Conv2dProblem& problem, const Form& form, const P
                     .blocks = narrow(blocks), .groups = narrow(problem.groups), .taps = narrow(sum.taps),
                     .pitch = narrow(sum.pitch), .columns = narrow(sum.columns), .flat = narrow(flat),
                     .tiles_each = narrow(tiles_each), .parts = narrow(parts), .out_row_step = narrow(sum.out_row_step),
-                    .out_column_step = narrow(sum.out_column_step), .has_bias = bias ? 1 : 0, .offset = sum.offset};
+                    .out_column_step = narrow(sum.out_column_step), .has_bias = bias ? 1 : 0,
+                    .across = narrow(sum.across), .axes = sum.axes, .offset = sum.offset};
     const Kernel kernel(device, {"conv2d_tiled.cl", "conv2d_tiled", defines});
     const auto groups = static_cast<std::size_t>(problem.images * parts * problem.groups * blocks);
     launch(kernel, {{groups * group, 1, 1}, {group, 1, 1}},
@@ -114,7 +121,8 @@ void forward(const Conv2dProblem& problem, const Conv2dOperands& operands) {
             .filter_step = problem.channels_per_group() * problem.taps(),
             .group_step = problem.filters_per_group() * problem.channels_per_group() * problem.taps(),
             .rows = problem.output[0], .columns = problem.output[1], .pitch = windows.axes[1].size, .out_first = 0,
-            .out_row_step = problem.output[1], .out_column_step = 1, .taps = problem.taps(), .offset = windows.offset};
+            .out_row_step = problem.output[1], .out_column_step = 1, .taps = problem.taps(), .offset = windows.offset,
+            .across = problem.filter[1], .step_h = problem.filter[1], .step_w = 1, .axes = windows.taps};
     for (std::int64_t t = 0; t < sum.taps; ++t) sum.source[static_cast<std::size_t>(t)] = narrow(t);
     const Padded input = pad(operands.x, windows.axes, form, problem.family, 1, tail_of(form));
     run(sum, problem, form, input, operands.weight, operands.out, operands.bias);
@@ -142,6 +150,17 @@ std::vector<Phase> phases_of(const Conv2dProblem& problem, std::size_t axis) {
         }
     }
     return phases;
+}
+
+/// What one meeting adds to another, which all do alike; `along` is either number.
+std::int64_t step_of(const Phase& phase, std::int64_t Meeting::*along) {
+    return phase.meetings.size() > 1 ? phase.meetings[1].*along - phase.meetings[0].*along : 0;
+}
+
+/// @param unit elements of a step along the axis
+TapAxis taps_of(const Phase& phase, const PadAxis& axis, std::int64_t unit) {
+    if (phase.meetings.empty()) return {};
+    return {.hop = narrow(step_of(phase, &Meeting::shift)), .unit = narrow(unit), .first = narrow((phase.meetings[0].shift + axis.origin) * unit)};
 }
 
 /// The part of the output's gradient, zeros around it included, that all phases together look at.
@@ -176,6 +195,13 @@ void backward_input(const Conv2dProblem& problem, const Conv2dOperands& operands
                     sum.source[t] = narrow(row.element * problem.filter[1] + column.element);
                     sum.offset[t] = narrow((row.shift + axes[0].origin) * axes[1].size + column.shift + axes[1].origin);
                 }
+            if (sum.taps > 0) {
+                sum.across = static_cast<std::int64_t>(columns.meetings.size());
+                sum.first = sum.source[0];
+                sum.step_h = step_of(rows, &Meeting::element) * problem.filter[1];
+                sum.step_w = step_of(columns, &Meeting::element);
+                sum.axes = {taps_of(rows, axes[0], axes[1].size), taps_of(columns, axes[1], 1)};
+            }
             run(sum, problem, form, input, operands.weight, operands.x, std::nullopt);
         }
 }

@@ -40,11 +40,17 @@ struct Padded {
 Padded pad(const View& source, const std::array<PadAxis, 2>& axes, const Form& form, Family family, std::int64_t multiple,
            std::int64_t tail);
 
+/// As the struct of cl_kernels/taps.clh.
+struct TapAxis {
+    std::int32_t period = 1, phase = 0, hop = 0, stride = 1, unit = 0, first = 0;
+};
+
 /// For the sums over windows of x that forward and backward_weights share: how x is padded, and where in the copy the
 /// filter's elements lie.
 struct Windows {
     std::array<PadAxis, 2> axes;
     std::array<std::int32_t, kMaxTaps> offset{};  ///< element (r, s) of the filter at r * S + s
+    std::array<TapAxis, 2> taps{};                  ///< the same by arithmetic
 };
 Windows windows_of(const Conv2dProblem& problem);
 /// Elements of one plane of a padded copy.

@@ -74,6 +74,9 @@ Windows windows_of(const Conv2dProblem& problem) {
                            .phases = std::min(residues[i], problem.filter[i]), .step = dilation, .origin = problem.padding[i]};
     }
     const auto& [rows, columns] = windows.axes;
+    const std::array phase_steps{columns.phases * rows.size * columns.size, rows.size * columns.size}, units{columns.size, std::int64_t{1}};
+    for (std::size_t i = 0; i < 2; ++i)
+        windows.taps[i] = {.period = narrow(residues[i]), .phase = narrow(phase_steps[i]), .hop = narrow(problem.dilation[i]), .stride = narrow(problem.stride[i]), .unit = narrow(units[i])};
     for (std::int64_t r = 0; r < problem.filter[0]; ++r)
         for (std::int64_t s = 0; s < problem.filter[1]; ++s) {
             const std::int64_t phase = r % residues[0] * columns.phases + s % residues[1];

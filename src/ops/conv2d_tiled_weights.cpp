@@ -30,7 +30,8 @@ constexpr std::array kGpuTiles{TileSize{6, 6}, TileSize{2, 9}, TileSize{4, 2}, T
 /// As the struct of the kernel.
 struct Streams {
     std::int64_t x_image, x_channel, dout_image, dout_channel, partial;
-    std::int32_t channels, filters, filter_blocks, stream_blocks, groups, taps, flat, images, images_each;
+    std::int32_t channels, filters, filter_blocks, stream_blocks, groups, taps, flat, images, images_each, across;
+    std::array<TapAxis, 2> axes;
     std::array<std::int32_t, kMaxTaps> offset;
 };
 
@@ -95,7 +96,7 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
                             .channels = narrow(problem.channels_per_group()), .filters = narrow(problem.filters_per_group()),
                             .filter_blocks = narrow(filter_blocks), .stream_blocks = narrow(stream_blocks),
                             .groups = narrow(problem.groups), .taps = narrow(problem.taps()), .flat = narrow(flat),
-                            .images = narrow(problem.images), .images_each = narrow(each), .offset = windows.offset};
+                            .images = narrow(problem.images), .images_each = narrow(each), .across = narrow(problem.filter[1]), .axes = windows.taps, .offset = windows.offset};
     Defines defines = defines_of(form, problem.dtype);
     defines.set("OB", size.filters).set("TB", size.streams);
     const Kernel kernel(device, {"conv2d_tiled_weights.cl", "conv2d_tiled_backward_weights", defines});

@@ -18,7 +18,7 @@ constexpr std::int64_t kWork = 1 << 14;              // transformed elements tha
 /// As the struct of the kernels.
 struct Winograd {
     std::int64_t x_image, x_channel, x_count, out_image, out_channel, element = 0, first = 0;
-    std::int32_t channels, filters, height, width, rows, columns, before_h, before_w, tiles_h, tiles_w, count = 0, panels = 0, each = 0, flip, has_bias;
+    std::int32_t channels, filters, height, width, rows, columns, before_h, before_w, tiles_h, tiles_w, count = 0, panels = 0, each = 0, flip, has_bias, unused = 0;
 };
 
 class Conv2dWinograd2 final : public Conv2dStrategy {

@@ -22,7 +22,7 @@ constexpr std::int64_t kLeastUnits = 3;             // of a work-item that trans
 struct Winograd {
     std::int64_t weight_channel, weight_filter, weight_count;
     std::int32_t images, channels, filters, height, width, rows, columns, before_h, before_w, images_each, tile_rows, tile_columns;
-    std::int32_t units_h, units_w, units, pitch, held, padded_channels, weight_element, input_element, product_element, slice, parts, block, flat, flip, has_bias;
+    std::int32_t units_h, units_w, units, pitch, held, padded_channels, weight_element, input_element, product_element, slice, parts, block, flat, flip, has_bias, unused = 0;
 };
 
 class Conv2dWinograd4 final : public Conv2dStrategy {

@@ -1,6 +1,7 @@
 // Launches kernels made from expressions (elementwise_source.cpp): how the index space is cut.
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include <declivity/ops/expression.hpp>
 #include <declivity/runtime/error.hpp>
@@ -29,6 +30,19 @@ void merge(const Shape& shape, Plan& plan) {
     for (std::size_t i = 0; i < plan.operands.size(); ++i) plan.operands[i].strides = space.strides[i];
     // An output of one element still is written, not repeated.
     if (plan.operands[0].strides.back() == 0) plan.operands[0].strides[plan.sizes.rank() - 1] = 1;
+}
+
+/// Whether sizes, strides and all offsets that they lead to are 32-bit numbers.
+bool fits_int(const Plan& plan) {
+    constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+    return plan.sizes.numel() <= most && std::ranges::all_of(plan.operands, [&](const Operand& operand) {
+        std::int64_t last = 0;
+        for (int axis = 0; axis < plan.sizes.rank(); ++axis) {
+            if (operand.strides[axis] > most) return false;
+            last += (plan.sizes[axis] - 1) * operand.strides[axis];
+        }
+        return last <= most;
+    });
 }
 
 }  // namespace
@@ -67,11 +81,16 @@ void evaluate(const Expression& of, const View& out, std::span<const AlsoStored>
     const Device device = out.device();
     const Family family = family_of(device);
     const bool cpu = family == Family::cpu_like;
-    const Kernel kernel = kernel_of_structure((cpu ? "" : "items ") + structure_of(steps, plan), plan, device, [&] { return elementwise_specification(steps, plan, device, family); });
+    const bool narrow = !cpu && fits_int(plan);
+    const Kernel kernel = kernel_of_structure((cpu ? "" : narrow ? "int items " : "items ") + structure_of(steps, plan), plan, device, [&] {
+        KernelSpec spec = elementwise_specification(steps, plan, device, family);
+        if (narrow) spec.defines.set("INDEX", "int");
+        return spec;
+    });
     const std::int64_t columns = plan.sizes.back();
     const std::int64_t rows = plan.sizes.numel() / columns;
     const std::int64_t chunk = cpu ? std::min(columns, kCpuChunk) : 1;
-    std::int64_t rows_each = cpu ? std::max<std::int64_t>(1, kCpuChunk / columns) : 1;
+    const std::int64_t rows_each = cpu ? std::max<std::int64_t>(1, kCpuChunk / columns) : 1;
     Range range;
     range.global = {static_cast<std::size_t>(ceil_div(columns, chunk)), static_cast<std::size_t>(ceil_div(rows, rows_each)), 1};
     range.local = {1, 1, 1};
@@ -83,16 +102,17 @@ void evaluate(const Expression& of, const View& out, std::span<const AlsoStored>
         std::size_t tall = 1;
         while (wide * tall * 2 <= group && tall < static_cast<std::size_t>(rows)) tall *= 2;
         range.local = {wide, tall, 1};
-        rows_each = ceil_div(rows, static_cast<std::int64_t>(tall) * kMostGroups);
-        range.global = {round_up(range.global[0], wide), round_up(static_cast<std::size_t>(ceil_div(rows, rows_each)), tall), 1};
+        const std::size_t down = std::min(round_up(to_size(rows), tall), tall * to_size(kMostGroups));
+        range.global = {round_up(range.global[0], wide), down, to_size(rows) / down + (to_size(rows) % down == 0 ? 0 : 1)};
     }
     const auto layout = layout_of(plan);
+    const std::vector<std::int32_t> narrowed = narrow ? std::vector<std::int32_t>(layout.begin(), layout.end()) : std::vector<std::int32_t>();
     const auto chunk_argument = static_cast<std::int32_t>(chunk);
     std::vector<BufferArgument> buffers;
     for (const Operand& operand : plan.operands) buffers.push_back({&operand.view.buffer, operand.view.offset, size_of(operand.view.dtype)});
     const std::vector<Number> numbers = numbers_of(plan);
 
-    std::vector<Argument> arguments{RawArgument{layout.data(), layout.size() * sizeof(std::int64_t)}, rows, columns, rows_each,
+    std::vector<Argument> arguments{narrow ? RawArgument{narrowed.data(), narrowed.size() * sizeof(std::int32_t)} : RawArgument{layout.data(), layout.size() * sizeof(std::int64_t)}, rows, columns, rows_each,
                                     chunk_argument, buffers[0]};
     const std::vector<Argument> inputs = input_arguments(plan, buffers);
     arguments.insert(arguments.end(), inputs.begin(), inputs.end());

@@ -108,7 +108,7 @@ std::string converted(const std::string& from, DType from_type, DType to) {
     if (to == DType::boolean) return fmt::format("{} != 0", from);
     // What C leaves open, numbers that the integer cannot hold, is settled: the nearest it can hold, 0 for NaN (which
     // OpenCL asks of convert_sat too, but not every implementation gives).
-    if (is_floating(from_type) && !is_floating(to)) return fmt::format("{1} == {1} ? convert_{0}_sat({1}) : 0", type, from);
+    if (is_floating(from_type) && !is_floating(to)) return fmt::format("convert_{0}_sat({1} == {1} ? {1} : 0)", type, from);
     // Rounding to f32 first could end on the wrong side of a tie.
     if (from_type == DType::f64 && is_half(to)) return fmt::format("narrow_to_odd({})", from);
     return fmt::format("({})({})", type, from);
@@ -196,7 +196,7 @@ void generate_store(DType type, int place, std::size_t at, std::vector<std::stri
 
 /// From column to column.
 std::string step_of(const Operand& operand, std::size_t index) {
-    return operand.step() == Step::strided ? fmt::format("layout.stride[{}][RANK - 1]", index) : std::string(1, static_cast<char>(operand.step()));
+    return operand.step() == Step::strided ? fmt::format("STRIDE({}, RANK - 1)", index) : std::string(1, static_cast<char>(operand.step()));
 }
 
 /// Compilers choose half of the device's vectors for loops, which suits loops that wait for memory, not maths.
@@ -223,6 +223,7 @@ Kernels generate(const Steps& steps, const Plan& plan, const Device& device, Fam
     std::vector<std::string> names(steps.nodes.size());
     const bool tiled = family == Family::cpu_like;
     for (std::size_t at = 0; at < steps.nodes.size(); ++at) {
+        require_supported(device, steps.nodes[at]->dtype);
         generate(steps, plan, tiled, at, names, code);
         for (std::size_t i = 1; i < plan.operands.size(); ++i)
             if (plan.operands[i].stores == static_cast<int>(at)) generate_store(steps.nodes[at]->dtype, static_cast<int>(i) - 1, at, names, code);
@@ -269,6 +270,7 @@ KernelSpec elementwise_specification(const Steps& steps, const Plan& plan, const
     if (out.dtype == DType::boolean) result = fmt::format("({}) != 0", result);
     else if (!code.copies) result = code.stored(out.dtype, result);
     if (code.halves) defines.set("HALVES", 1);
+    if (family == Family::gpu_like) defines.set("SINGLE", 1);
     defines.set("OUT", cl_type(out.dtype)).set("STEP_OUT", step_of(plan.operands[0], 0)).set("RESULT", result);
     return {"elementwise.cl", "elementwise", std::move(defines)};
 }

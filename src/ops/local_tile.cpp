@@ -13,6 +13,7 @@ namespace {
 constexpr std::array kTiles{LocalTile{16, 16, 2, 2, 8}, LocalTile{16, 8, 2, 2, 8}, LocalTile{8, 16, 2, 2, 8}, LocalTile{8, 16, 2, 1, 8},
                             LocalTile{8, 8, 1, 1, 8}, LocalTile{4, 16, 1, 1, 16}, LocalTile{16, 4, 1, 1, 16}};
 
+constexpr std::int64_t kMostSumBytes = 256;   // of a work-item, in registers
 constexpr std::int64_t kItemsPerUnit = 512;   // work-items that keep a compute unit busy with as many sums each
 constexpr std::int64_t kLeastPart = 128;      // steps of k that are worth a work-group
 constexpr std::int64_t kMostPartials = std::int64_t{64} << 20;  // bytes
@@ -56,6 +57,8 @@ std::size_t LocalTile::local_bytes(DType dtype) const { return static_cast<std::
 
 bool LocalTile::fits(const Device& device, DType dtype) const {
     const DeviceInfo& info = device.info();
+    // Sums of f64 take two registers each, of the 255 that a work-item may have at most.
+    if (16 * row_strips * column_strips * static_cast<std::int64_t>(size_of(dtype)) > kMostSumBytes) return false;
     return local_bytes(dtype) <= info.local_memory && static_cast<std::size_t>(items()) <= std::min(info.max_work_group, info.max_work_items[0]);
 }
 

@@ -24,7 +24,7 @@ constexpr std::array kTiles{Tile{6, 4}, Tile{3, 6}, Tile{3, 3}, Tile{1, 8}, Tile
 /// As the struct of the kernel.
 struct Product {
     std::int64_t m, n, k, a_batch, a_row, b_batch, b_column, k_block;
-    std::int32_t row_tiles_each;
+    std::int32_t row_tiles_each, unused = 0;
 };
 
 /// The tile of least cost: multiply-adds and loads of vectors, each two at a time; what a tile covers beyond the edges is

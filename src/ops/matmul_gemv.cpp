@@ -20,7 +20,7 @@ struct Gemv {
     std::int64_t lines, k, batch, each;
     Lie matrix, vectors;
     std::int64_t out_matrix, out_line, out_vector, blocks;
-    std::int32_t lines_are_columns, lanes, lane_stride;
+    std::int32_t lines_are_columns, lanes, lane_stride, unused = 0;
 };
 
 }  // namespace

@@ -26,7 +26,7 @@ constexpr std::array kTiles{RegisterTile{12, 2}, RegisterTile{8, 3}, RegisterTil
 /// As the struct of the kernel.
 struct Product {
     std::int64_t m, n, k, a_batch, b_batch, out_batch;
-    std::int32_t a_panels, b_panels, a_panels_each, b_panels_each, k_block;
+    std::int32_t a_panels, b_panels, a_panels_each, b_panels_each, k_block, unused = 0;
 };
 
 }  // namespace

@@ -53,7 +53,7 @@ struct MatmulStrategy {
     std::vector<std::string> (*variants)(const MatmulProblem&) = nullptr;
 };
 /// All strategies; the last one, `tiled`, serves everything.
-std::span<const MatmulStrategy> matmul_strategies();
+DECLIVITY_API std::span<const MatmulStrategy> matmul_strategies();
 
 struct MatmulChoice {
     const MatmulStrategy* strategy;
@@ -63,7 +63,7 @@ struct MatmulChoice {
 /// The strategy that DECLIVITY_MATMUL names if it can serve, otherwise the one that was measured as the fastest, otherwise one
 /// by rule of thumb.
 /// @throws ValueError when DECLIVITY_MATMUL names none
-MatmulChoice choose_matmul(const MatmulProblem& problem);
+DECLIVITY_API MatmulChoice choose_matmul(const MatmulProblem& problem);
 
 /// Under which name a problem's measurements are kept.
 std::string tuning_key(const MatmulProblem& problem);

@@ -1,13 +1,13 @@
 #include <declivity/ops/multi_tensor.hpp>
 
 #include <algorithm>
-#include <bit>
 #include <optional>
 
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/recording.hpp>
 #include <fmt/format.h>
 
+#include "local_block.hpp"
 #include "memory_objects.hpp"
 
 namespace declivity::ops {
@@ -123,10 +123,11 @@ void MultiTensor::launch(const KernelSpec& spec, std::span<const Argument> furth
     const State& state = *state_;
     if (!state.device) throw ValueError("MultiTensor::launch: wants tensors, got none: call set first");
     const bool cpu = state.device->family() == Family::cpu_like;
-    const std::size_t group_size = cpu ? 1 : std::min(kGpuGroup, std::bit_floor(state.device->info().max_work_group));
-    Defines defines = real_defines(state.dtype);
-    defines.set("ROLES", static_cast<std::int64_t>(state.roles)).set("GROUP", static_cast<std::int64_t>(group_size));
-    const Kernel kernel(*state.device, {spec.file, spec.name, defines.append(spec.defines)});
+    const auto [kernel, group_size] = kernel_of_group(*state.device, cpu ? 1 : kGpuGroup, [&](std::size_t items) {
+        Defines defines = real_defines(state.dtype);
+        defines.set("ROLES", static_cast<std::int64_t>(state.roles)).set("GROUP", static_cast<std::int64_t>(items));
+        return Kernel(*state.device, {spec.file, spec.name, defines.append(spec.defines)});
+    });
     for (const State::Group& group : state.groups) {
         if (group.pieces == 0) continue;
         const BufferArgument table{&state.table_on_device, group.first * static_cast<std::int64_t>(state.roles + 2), sizeof(std::int64_t)};

@@ -18,7 +18,7 @@ constexpr std::size_t kPoolGroup = 64;  // work-items of a group on GPU-like dev
 struct Sizes {
     std::int64_t rows, each, elements;
     std::int32_t h, w, p, q;
-    std::int32_t band;
+    std::int32_t band, unused = 0;
 };
 
 struct Launch {

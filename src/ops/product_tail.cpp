@@ -1,6 +1,9 @@
 #include "product_tail.hpp"
 
+#include <string_view>
+
 #include "expression_node.hpp"
+#include "work_split.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -87,6 +90,17 @@ std::optional<View> saved_of(const Expression::Node& gradient, const View& out) 
     return saved;
 }
 
+std::string_view text_of(const ProductTail& tail) {
+    const FunctionInfo& function = info(*tail.activation);
+    return tail.saved ? function.gradient[0] : function.value;
+}
+
+/// On GPU-like devices exponentials and the like of f64 are calls as long as a kernel, one for each of a work-item's sums, beside which these find no registers:
+/// they are left to a kernel of their own.
+bool too_long(const ProductTail& tail, const View& out) {
+    return out.dtype == DType::f64 && family_of(out.device()) == Family::gpu_like && text_of(tail).find("d_") != std::string_view::npos;
+}
+
 }  // namespace
 
 std::optional<ProductTail> product_tail(const Epilogue& epilogue, const View& out, TailOf of) {
@@ -99,15 +113,14 @@ std::optional<ProductTail> product_tail(const Epilogue& epilogue, const View& ou
     ProductTail tail{.activation = node.function};
     std::copy(node.parameters.begin(), node.parameters.end(), tail.parameters.begin());
     if (gradient && !(tail.saved = saved_of(node, out))) return std::nullopt;
-    if (!take(*node.inputs[0].node(), out, of, tail)) return std::nullopt;
+    if (too_long(tail, out) || !take(*node.inputs[0].node(), out, of, tail)) return std::nullopt;
     return tail;
 }
 
 void set_activation(Defines& defines, const ProductTail& tail) {
     // The commonest one is a flag, since each definition is a kernel to compile.
     if (!tail.activation || *tail.activation == Function::relu) return;
-    if (tail.saved) defines.set("ACTIVATION_GRADIENT", info(*tail.activation).gradient[0]);
-    else defines.set("ACTIVATION", info(*tail.activation).value);
+    defines.set(tail.saved ? "ACTIVATION_GRADIENT" : "ACTIVATION", text_of(tail));
 }
 
 void set_finish(Defines& defines, const ProductTail& tail) {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <limits>
 #include <numeric>
+#include <vector>
 
 #include <declivity/ops/expression.hpp>
 #include <declivity/runtime/error.hpp>
@@ -38,7 +40,7 @@ struct Plan {
     [[nodiscard]] std::int64_t step() const { return reduced.strides[0].back(); }
 };
 
-/// As the kernel's struct.
+/// As the kernel's struct in the forms for CPU-like devices.
 struct Layout {
     AxisArray kept_size, kept_x, kept_out, reduced_size, reduced_x;
     std::int64_t kept_rank, reduced_rank;
@@ -200,12 +202,15 @@ std::int64_t gpu_splits(const Plan& plan, const Device& device) {
 
 void launch_groups(Reduce kind, const View& x, const View& out, const Plan& plan, const Pass& pass) {
     Defines defines = defines_of(kind, x, out, plan.step() == 1);
-    defines.set("FORM", 2).set("BLOCK", kGpuBlock);
+    defines.set("FORM", 2).set("BLOCK", kGpuBlock).set("KEPT_RANK", plan.kept.sizes.rank()).set("REDUCED_RANK", plan.reduced.sizes.rank());
     const Kernel kernel(x.device(), {"reduce.cl", "reduce_groups", defines});
     const RowGroup group = row_group(plan.outputs, plan.elements, groups_across_columns(plan), kernel);
+    std::vector<std::int64_t> layout;  // as the kernel's struct for these ranks
+    for (const Dims* part : std::initializer_list<const Dims*>{&plan.kept.sizes, &plan.kept.strides[0], &plan.kept.strides[1], &plan.reduced.sizes, &plan.reduced.strides[0]})
+        layout.insert(layout.end(), part->begin(), part->end());
     const std::int64_t chunk = ceil_div(plan.elements, pass.splits);
     launch(kernel, {.global = {to_size(ceil_div(plan.outputs, group.rows)) * group.items(), to_size(pass.splits), 1}, .local = {group.items(), 1, 1}},
-           {layout_of(plan), plan.outputs, plan.elements, chunk, pass.split_stride, pass.divisor, group.lanes_argument(), group.stride_argument(),
+           {RawArgument{layout.data(), layout.size() * sizeof(std::int64_t)}, plan.outputs, plan.elements, chunk, pass.split_stride, pass.divisor, group.lanes_argument(), group.stride_argument(),
             LocalMemory{group.items() * size_of(out.dtype)}, x.argument(), out.argument()});
 }
 

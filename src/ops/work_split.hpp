@@ -38,10 +38,10 @@ inline std::int64_t power_of_two_up_to(std::int64_t value) {
 }
 
 /// The family whose kernels run: the device's, or another one while a FamilyScope lives.
-Family family_of(const Device& device);
+DECLIVITY_API Family family_of(const Device& device);
 
-/// Runs the kernels of one family on any device, on this thread: for tests of both.
-class FamilyScope {
+/// Runs the kernels of one family on any device, on this thread: for tests of both, and `declivity doctor`.
+class DECLIVITY_API FamilyScope {
   public:
     explicit FamilyScope(Family family);
     ~FamilyScope();

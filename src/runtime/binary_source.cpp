@@ -15,7 +15,7 @@ BinaryStore note_of(const DeviceInfo& info) { return {info, "// This driver comp
 }  // namespace
 
 void BinarySource::save(const cl::Program& program, cl_device_id device, const DeviceInfo& info, const BinaryStore& store,
-                        std::chrono::duration<double> build_time) {
+                        std::chrono::duration<double> build_time, std::string_view behind) {
     if (kind_ == Kind::unknown && note_of(info).load()) kind_ = Kind::compiled;
     if (kind_ == Kind::compiled) return;
     const auto begin = Clock::now();
@@ -26,8 +26,12 @@ void BinarySource::save(const cl::Program& program, cl_device_id device, const D
         const auto binaries = program.getInfo<CL_PROGRAM_BINARIES>();
         if (kind_ == Kind::unknown) kind_ = Clock::now() - begin > kSlow * build_time ? Kind::compiled : Kind::at_hand;
         if (kind_ == Kind::compiled) return note_of(info).save({1});
-        for (std::size_t i = 0; i < devices.size() && i < binaries.size(); ++i)
-            if (devices[i] == device && !binaries[i].empty()) store.save(binaries[i]);
+        for (std::size_t i = 0; i < devices.size() && i < binaries.size(); ++i) {
+            if (devices[i] != device || binaries[i].empty()) continue;
+            std::vector<unsigned char> stored = binaries[i];
+            stored.insert(stored.end(), behind.begin(), behind.end());
+            store.save(stored);
+        }
     } catch (const cl::Error&) {
         // Not every driver gives binaries out; then each process compiles.
     }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <string_view>
 
 #include <declivity/runtime/device.hpp>
 
@@ -26,8 +27,9 @@ class BinarySource {
 
     /// Stores the binary of a program that was built for `device` in `build_time`, unless the driver compiles them. None of its
     /// kernels may have been launched: PoCL 3.1 ends the process when it is asked while one runs.
+    /// @param behind  goes behind the binary
     void save(const cl::Program& program, cl_device_id device, const DeviceInfo& info, const BinaryStore& store,
-              std::chrono::duration<double> build_time);
+              std::chrono::duration<double> build_time, std::string_view behind = {});
 
   private:
     std::atomic<Kind> kind_;

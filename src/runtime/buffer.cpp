@@ -301,7 +301,7 @@ void Queue::flush() const {
 }
 
 void Queue::finish() const {
-    detail::checked("Queue::finish", device_.name(), [&] { queue_of(device_, transfer_).finish(); });
+    device_.state().finish(queue_of(device_, transfer_), "Queue::finish");
 }
 
 }  // namespace declivity

@@ -25,8 +25,12 @@ namespace {
 
 Family family_of(const DeviceInfo& info) {
     if (const auto wanted = environment_choice("DECLIVITY_FAMILY", {"cpu", "gpu"})) return *wanted == 0 ? Family::cpu_like : Family::gpu_like;
-    // Where local memory is plain memory, a work-group is a loop: the CPU-like form fits whatever the device is.
-    return info.type == DeviceType::cpu || !info.dedicated_local_memory ? Family::cpu_like : Family::gpu_like;
+    switch (info.type) {
+        case DeviceType::gpu: return Family::gpu_like;
+        // A driver whose vectors are made of neighbouring work-items, as on a GPU: it names none of its own, and how many run in step.
+        case DeviceType::cpu: return info.vector_width_f32 <= 1 && info.work_items_in_step > 1 ? Family::gpu_like : Family::cpu_like;
+        default: return info.dedicated_local_memory ? Family::gpu_like : Family::cpu_like;
+    }
 }
 
 constinit std::atomic<DeviceState*> last_opened{nullptr};
@@ -100,6 +104,7 @@ DeviceInfo describe(cl_platform_id platform, cl_device_id device, std::string id
     info.compute_units = query<cl_uint>(device, CL_DEVICE_MAX_COMPUTE_UNITS);
     info.vector_width_f32 = query<cl_uint>(device, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
     info.vector_width_f64 = query<cl_uint>(device, CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE);
+    info.work_items_in_step = query<std::size_t>(device, CL_DEVICE_PREFERRED_WORK_GROUP_SIZE_MULTIPLE);
     info.global_memory = query<cl_ulong>(device, CL_DEVICE_GLOBAL_MEM_SIZE);
     info.max_allocation = query<cl_ulong>(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
     info.local_memory = query<cl_ulong>(device, CL_DEVICE_LOCAL_MEM_SIZE);
@@ -201,11 +206,30 @@ cl::Event DeviceState::compute_marker() {
     return event;
 }
 
-void DeviceState::wait_for(const cl::CommandQueue& queue) noexcept { clFinish(queue()); }
+cl_int finish_queue(const cl::CommandQueue& queue) noexcept {
+    // Behind everything in the queue, which runs in order; twice, since such a driver notes a marker before what it took together with it.
+    cl_int marked = CL_SUCCESS;
+    for (int i = 0; i < 2 && marked == CL_SUCCESS; ++i) {
+        cl_event last = nullptr;
+        marked = clEnqueueMarkerWithWaitList(queue(), 0, nullptr, &last);
+        if (marked != CL_SUCCESS) break;
+        marked = clWaitForEvents(1, &last);
+        clReleaseEvent(last);
+    }
+    const cl_int finished = clFinish(queue());
+    return finished != CL_SUCCESS ? finished : marked;
+}
+
+void DeviceState::wait_for(const cl::CommandQueue& queue) noexcept { (void)finish_queue(queue); }
+
+void DeviceState::finish(const cl::CommandQueue& queue, std::string_view what) const {
+    refuse_after_fork(what);
+    if (const cl_int status = finish_queue(queue); status != CL_SUCCESS) throw_status(status, std::string(what), info.name);
+}
 
 void DeviceState::finish() {
-    checked("wait for the copy queue", info.name, [&] { transfer.finish(); });
-    checked("wait for the compute queue", info.name, [&] { compute.finish(); });
+    finish(transfer, "wait for the copy queue");
+    finish(compute, "wait for the compute queue");
     watch_exit_again();
 }
 

@@ -41,6 +41,10 @@ struct Profilers {
     void add(const Command& command, Enqueued&& enqueued) const;
 };
 
+/// Waits for everything in a queue: clFinish, which with some drivers does not wait for what was flushed before (DriverFault "finish_after_flush"),
+/// and for a marker. @return the first status that is no success
+cl_int finish_queue(const cl::CommandQueue& queue) noexcept;
+
 class DeviceState {
   public:
     DeviceState(cl_device_id handle, cl::Context with, cl::CommandQueue queue, DeviceInfo described);
@@ -54,6 +58,8 @@ class DeviceState {
     /// An event behind everything in the compute queue.
     cl::Event compute_marker();
     void finish();
+    /// One queue of the two. @throws DeviceError naming `what`
+    void finish(const cl::CommandQueue& queue, std::string_view what) const;
 
     /// Enqueues under the device's lock, with an event when somebody profiles. `enqueue` gets the queue and a
     /// cl::Event* that may be null.

@@ -43,13 +43,17 @@ Device wrap(cl_context raw_context, cl_command_queue raw_queue) {
     return detail::checked("interop::wrap", "a queue of the caller", [&] {
         cl::Context own_context(raw_context, true);
         cl::CommandQueue queue(raw_queue, true);
-        if (queue.getInfo<CL_QUEUE_CONTEXT>()() != raw_context)
+        // By the C interface: CLHPP's retains what it gives, and lets go of it once too often where that fails.
+        cl_context of_queue = nullptr;
+        cl_int status = clGetCommandQueueInfo(raw_queue, CL_QUEUE_CONTEXT, sizeof of_queue, static_cast<void*>(&of_queue), nullptr);
+        if (status != CL_SUCCESS) throw cl::Error(status, "context of a queue");
+        if (of_queue != raw_context)
             throw ValueError("interop::wrap: wants a queue of the given context, got one of another");
         if (queue.getInfo<CL_QUEUE_PROPERTIES>() & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE)
             throw ValueError("interop::wrap: wants an in-order queue, got one that runs out of order");
         cl_device_id device = nullptr;
         cl_platform_id platform = nullptr;
-        cl_int status = clGetCommandQueueInfo(raw_queue, CL_QUEUE_DEVICE, sizeof device, static_cast<void*>(&device), nullptr);
+        status = clGetCommandQueueInfo(raw_queue, CL_QUEUE_DEVICE, sizeof device, static_cast<void*>(&device), nullptr);
         if (status == CL_SUCCESS) status = clGetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof platform, static_cast<void*>(&platform), nullptr);
         if (status == CL_SUCCESS) status = clRetainDevice(device);  // for good, as the state
         if (status != CL_SUCCESS) throw cl::Error(status, "device of a queue");
@@ -63,7 +67,10 @@ Buffer wrap(const Device& device, cl_mem memory, std::size_t offset, std::size_t
     if (offset % 16 != 0) throw ValueError(fmt::format("interop::wrap: wants an offset that is a multiple of 16 bytes, got {}", offset));
     return detail::checked("interop::wrap", device.name(), [&] {
         cl::Buffer own(memory, true);
-        if (own.getInfo<CL_MEM_CONTEXT>()() != device.state().context())
+        cl_context of_memory = nullptr;
+        const cl_int status = clGetMemObjectInfo(memory, CL_MEM_CONTEXT, sizeof of_memory, static_cast<void*>(&of_memory), nullptr);
+        if (status != CL_SUCCESS) throw cl::Error(status, "context of memory");
+        if (of_memory != device.state().context())
             throw DeviceError(fmt::format("interop::wrap: wants memory of the context of '{}', got that of another", device.name()));
         const std::size_t size = own.getInfo<CL_MEM_SIZE>();
         if (offset > size || bytes > size - offset)

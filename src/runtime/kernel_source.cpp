@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -102,6 +103,18 @@ std::string kernel_source(const std::string& file) {
     std::vector<std::string> open;
     append(out, own ? File{path.filename().string(), path.parent_path(), std::move(*text)} : File{file, {}, std::move(*text)}, open);
     return out;
+}
+
+void dump_kernel(const KernelSpec& spec) {
+    const std::string_view folder = environment_folder("DECLIVITY_DUMP_KERNELS");
+    if (folder.empty()) return;
+    const std::string program = spec.defines.text() + kernel_source(spec.file);
+    std::uint64_t hash = 14695981039346656037ULL;  // FNV-1a: the same in every process
+    for (const unsigned char c : program) hash = (hash ^ c) * 1099511628211ULL;
+    const std::filesystem::path path = std::filesystem::path(folder) / fmt::format("{}-{:016x}.cl", spec.name, hash);
+    std::ofstream out(path, std::ios::binary);
+    out << fmt::format("// kernel: {}\n// file: {}\n// options: {}\n", spec.name, spec.file, kBuildOptions) << program;
+    if (!out.flush()) throw ValueError(fmt::format("DECLIVITY_DUMP_KERNELS: wants a folder to write to, got \"{}\", where '{}' cannot be written", folder, path.string()));
 }
 
 }  // namespace declivity::detail

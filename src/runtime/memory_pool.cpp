@@ -230,7 +230,7 @@ void MemoryPool::reset_peak() {
 
 void MemoryPool::release_cached() {
     // A batch that was thrown away may still be on its way.
-    checked("wait for the copy queue", device_.info.name, [&] { device_.transfer.finish(); });
+    device_.finish(device_.transfer, "wait for the copy queue");
     const std::scoped_lock lock(mutex_);
     release_cached_locked();
 }
@@ -241,7 +241,7 @@ void MemoryPool::release_cached_locked() {
         const TransferPart& part = transfer_cache_.front();
         checked("wait for the readers of a batch", device_.info.name, [&] {
             if (part.readers_done() != nullptr) part.readers_done.wait();
-            else device_.compute.finish();
+            else device_.finish(device_.compute, "wait for the compute queue");
         });
         free_.give_back(*part.slab, part.offset);
     }

@@ -1,15 +1,19 @@
 #include "program_cache.hpp"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <chrono>
 #include <vector>
 
+#include <declivity/runtime/driver_faults.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/process.hpp>
 #include <fmt/format.h>
 
 #include "binary_store.hpp"
 #include "device_state.hpp"
+#include "environment.hpp"
 
 namespace declivity::detail {
 
@@ -50,6 +54,57 @@ cl::Program of_binary(const DeviceState& device, const std::vector<unsigned char
     return program;
 }
 
+// Drivers need not know the arguments of a program that they were given as a binary, so that what the source's build told is kept behind it:
+// each kernel's name and a letter for each of its arguments, how long that is, and this mark.
+constexpr std::string_view kLetters = "?vgl";  // of KernelState::Space
+constexpr std::string_view kMark = "\nARGUMENTS\n";
+
+std::string describe_arguments(const cl::Program& program) {
+    std::string lines;
+    try {
+        std::vector<cl_kernel> raw(program.getInfo<CL_PROGRAM_NUM_KERNELS>());
+        const cl_int status = clCreateKernelsInProgram(program(), static_cast<cl_uint>(raw.size()), raw.data(), nullptr);
+        if (status != CL_SUCCESS) throw cl::Error(status, "clCreateKernelsInProgram");
+        std::vector<cl::Kernel> kernels;
+        for (cl_kernel one : raw) kernels.emplace_back(one);
+        for (const cl::Kernel& kernel : kernels) {
+            lines += kernel.getInfo<CL_KERNEL_FUNCTION_NAME>() + ' ';
+            for (unsigned index = 0; index < kernel.getInfo<CL_KERNEL_NUM_ARGS>(); ++index)
+                lines += kLetters[static_cast<std::size_t>(argument_space(kernel, index))];
+            lines += '\n';
+        }
+    } catch (const cl::Error& error) {
+        if (passes(error.err())) throw;
+        return {};  // it is of use only where a program hands over what a kernel does not take
+    }
+    return fmt::format("{}{:08x}{}", lines, lines.size(), kMark);
+}
+
+/// Takes them off the end of what was stored; empty where there are none.
+std::string take_arguments(std::vector<unsigned char>& stored) {
+    constexpr std::size_t digits = 8;
+    const std::string_view text(reinterpret_cast<const char*>(stored.data()), stored.size());
+    if (text.size() < digits + kMark.size() || !text.ends_with(kMark)) return {};
+    const std::size_t end = text.size() - kMark.size() - digits;
+    std::size_t size = 0;
+    const char* const from = text.data() + end;
+    if (std::from_chars(from, from + digits, size, 16).ptr != from + digits || size > end) return {};
+    std::string lines(text.substr(end - size, size));
+    stored.resize(end - size);
+    return lines;
+}
+
+KernelState::Space described_argument(std::string_view lines, std::string_view kernel, unsigned index) {
+    while (!lines.empty()) {
+        const std::string_view line = lines.substr(0, lines.find('\n'));
+        const std::size_t space = line.find(' ');
+        if (space != std::string_view::npos && line.substr(0, space) == kernel && space + 1 + index < line.size())
+            return static_cast<KernelState::Space>(std::min(kLetters.find(line[space + 1 + index]), kLetters.size()) % kLetters.size());
+        lines.remove_prefix(std::min(line.size() + 1, lines.size()));
+    }
+    return KernelState::Space::unknown;
+}
+
 /// Empty when the driver does not tell.
 std::string log_of(const cl::Program& program, const DeviceState& device) {
     std::size_t size = 0;
@@ -73,6 +128,9 @@ bool has_declarations_in_front(const DeviceState& device) {
     }
 }
 
+/// What tells kernels to do without what keeps clear of drivers' faults, for seeing these.
+std::string workarounds() { return environment_switch("DECLIVITY_WORKAROUNDS", true) ? "" : "#define DECLIVITY_NO_WORKAROUNDS\n"; }
+
 std::string kernels_in(const cl::Program& program) {
     try {
         return program.getInfo<CL_PROGRAM_KERNEL_NAMES>();
@@ -93,7 +151,8 @@ std::shared_ptr<KernelState> ProgramCache::kernel(const KernelSpec& spec) {
         const auto found = kernels_.find(View{spec.file, spec.name, spec.defines.text()});
         if (found != kernels_.end()) return found->second;
     }
-    const cl::Program built = checked(fmt::format("program '{}'", spec.file), device_.info.name, [&] { return program(spec); });
+    dump_kernel(spec);  // also of what then does not compile
+    const auto [built, arguments] = checked(fmt::format("program '{}'", spec.file), device_.info.name, [&] { return program(spec); });
     auto state = std::make_shared<KernelState>();
     state->name = spec.name;
     state->device = &device_;
@@ -105,24 +164,25 @@ std::shared_ptr<KernelState> ProgramCache::kernel(const KernelSpec& spec) {
             throw DeviceError(fmt::format("kernel '{}': there is none of this name in '{}', which has: {}", spec.name, spec.file,
                                           kernels_in(built)), error.err());
         }
-        const cl_int status = clGetKernelWorkGroupInfo(state->kernel(), device_.device, CL_KERNEL_WORK_GROUP_SIZE, sizeof state->max_work_group,
-                                                       &state->max_work_group, nullptr);
-        if (status != CL_SUCCESS) throw cl::Error(status, "clGetKernelWorkGroupInfo");
+        state->max_work_group = max_work_group(state->kernel);
         const unsigned count = state->kernel.getInfo<CL_KERNEL_NUM_ARGS>();
-        for (unsigned index = 0; index < count; ++index) state->arguments.push_back(argument_space(state->kernel, index));
+        for (unsigned index = 0; index < count; ++index) {
+            const KernelState::Space space = argument_space(state->kernel, index);
+            state->arguments.push_back(space == KernelState::Space::unknown ? described_argument(arguments, spec.name, index) : space);
+        }
         state->values.resize(count);
     });
     const std::scoped_lock lock(mutex_);
     return kernels_.emplace(Key{spec.file, spec.name, spec.defines.text()}, std::move(state)).first->second;
 }
 
-cl::Program ProgramCache::program(const KernelSpec& spec) {
+ProgramCache::Built ProgramCache::program(const KernelSpec& spec) {
     const std::string key = spec.file + '\n' + spec.defines.text();
     std::unique_lock lock(mutex_);
     for (;;) {
         const auto found = programs_.find(key);
         if (found == programs_.end()) break;
-        if (!found->second.building) return found->second.program;
+        if (!found->second.building) return found->second.built;
         built_.wait(lock);
     }
     refuse_at_exit(spec.file);
@@ -130,7 +190,7 @@ cl::Program ProgramCache::program(const KernelSpec& spec) {
     lock.unlock();
     try {
         const Compiling compiling;
-        cl::Program result = build(spec, spec.defines.text() + kernel_source(spec.file));
+        Built result = build(spec, workarounds() + spec.defines.text() + kernel_source(spec.file));
         lock.lock();
         programs_[key] = {false, result};
         built_.notify_all();
@@ -143,13 +203,14 @@ cl::Program ProgramCache::program(const KernelSpec& spec) {
     }
 }
 
-cl::Program ProgramCache::build(const KernelSpec& spec, const std::string& source) {
+ProgramCache::Built ProgramCache::build(const KernelSpec& spec, const std::string& source) {
     const BinaryStore store(device_.info, source, kBuildOptions);
-    if (const auto binary = store.load()) {
+    if (auto binary = store.load()) {
         try {
+            std::string arguments = take_arguments(*binary);
             cl::Program program = of_binary(device_, *binary);
             detail::build(program, device_, kBuildOptions);
-            return program;
+            return {std::move(program), std::move(arguments)};
         } catch (const cl::Error&) {
             // A driver may refuse a binary for reasons of its own; the source is always at hand.
         }
@@ -168,14 +229,40 @@ cl::Program ProgramCache::build(const KernelSpec& spec, const std::string& sourc
                                       device_.info.name, status_name(error.err()), error.err(), spec.defines.text(), log),
                           error.err());
     }
-    if (store.enabled())
-        binaries_.save(program, device_.device, device_.info, store, std::chrono::steady_clock::now() - begin);
-    return program;
+    const auto build_time = std::chrono::steady_clock::now() - begin;
+    if (store.enabled() && binaries_.kind() != BinarySource::Kind::compiled)
+        binaries_.save(program, device_.device, device_.info, store, build_time, describe_arguments(program));
+    return {std::move(program), ""};
+}
+
+std::size_t ProgramCache::max_work_group(const cl::Kernel& kernel) {
+    const auto ask = [&](cl_kernel_work_group_info what, auto& value) {
+        const cl_int status = clGetKernelWorkGroupInfo(kernel(), device_.device, what, sizeof value, &value, nullptr);
+        if (status != CL_SUCCESS) throw cl::Error(status, "clGetKernelWorkGroupInfo");
+    };
+    std::size_t most = 0;
+    ask(CL_KERNEL_WORK_GROUP_SIZE, most);
+    std::array<std::size_t, 3> stated{};
+    ask(CL_KERNEL_COMPILE_WORK_GROUP_SIZE, stated);
+    const std::size_t own = stated[0] * stated[1] * stated[2];
+    return most < own && understates_groups() ? own : most;
+}
+
+bool ProgramCache::understates_groups() {
+    {
+        const std::scoped_lock lock(asked_mutex_);
+        if (understates_groups_) return *understates_groups_;
+    }
+    const bool found = environment_switch("DECLIVITY_WORKAROUNDS", true) && has_fault(Device(&device_), driver_fault("understated_work_group"));
+    const std::scoped_lock lock(asked_mutex_);
+    understates_groups_ = found;
+    return found;
 }
 
 bool ProgramCache::build_with_own_builtins(const KernelSpec& spec, const std::string& source, cl::Program& program) {
-    // Files of the user's may need any built-in function, and their warnings are of use. Those of the library would be counted aloud.
-    if (spec.file.find('/') != std::string::npos) return false;
+    // Files of the user's may need any built-in function, and their warnings are of use. Those of the library would be counted aloud. What examines a
+    // driver asks for functions that no other kernel uses.
+    if (spec.file.find('/') != std::string::npos || spec.file.starts_with("doctor_")) return false;
     {
         const std::scoped_lock lock(asked_mutex_);
         if (!declarations_in_front_) declarations_in_front_ = has_declarations_in_front(device_);

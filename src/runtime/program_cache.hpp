@@ -52,19 +52,28 @@ class ProgramCache {
         using is_transparent = void;
         bool operator()(const auto& a, const auto& b) const { return a.defines == b.defines && a.name == b.name && a.file == b.file; }
     };
+    struct Built {
+        cl::Program program;
+        std::string arguments;  // a line for each kernel, of those whose binary was read: a driver may know of the source's only
+    };
     struct Entry {
         bool building = true;
-        cl::Program program;
+        Built built;
     };
-    cl::Program program(const KernelSpec& spec);
-    cl::Program build(const KernelSpec& spec, const std::string& source);
+    Built program(const KernelSpec& spec);
+    Built build(const KernelSpec& spec, const std::string& source);
     /// Builds a file of the library's behind cl_kernels/builtins.clh, where that saves time; false where it does not build so.
     bool build_with_own_builtins(const KernelSpec& spec, const std::string& source, cl::Program& program);
+
+    /// Most work-items that a group of the kernel may have.
+    std::size_t max_work_group(const cl::Kernel& kernel);
+    /// Whether the driver says less than is true of kernels that state their group's size (driver_faults.hpp); asks once.
+    bool understates_groups();
 
     DeviceState& device_;
     BinarySource binaries_;
     std::mutex asked_mutex_;
-    std::optional<bool> declarations_in_front_;
+    std::optional<bool> declarations_in_front_, understates_groups_;
     std::mutex mutex_;
     std::condition_variable built_;
     std::unordered_map<Key, std::shared_ptr<KernelState>, KeyHash, KeyEqual> kernels_;
@@ -74,6 +83,10 @@ class ProgramCache {
 /// The whole text of a kernel file, #include lines replaced by what they name.
 /// @throws DeviceError when the file or something it includes does not exist
 std::string kernel_source(const std::string& file);
+
+/// DECLIVITY_DUMP_KERNELS: writes the kernel's whole program, with the options in its first lines, into the folder that it names.
+/// @throws ValueError when the folder does not exist, or cannot be written to
+void dump_kernel(const KernelSpec& spec);
 
 /// Options every program is built with.
 extern const char* const kBuildOptions;

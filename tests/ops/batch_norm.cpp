@@ -5,6 +5,7 @@
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <doctest/doctest.h>
+#include <tests/support/devices.hpp>
 
 #include "ops/work_split.hpp"
 #include "tests/support/gradient_check.hpp"
@@ -14,7 +15,6 @@ using namespace declivity::test;
 
 namespace {
 
-constexpr Family kFamilies[] = {Family::cpu_like, Family::gpu_like};
 
 std::vector<double> mixed(const std::vector<double>& before, const std::vector<double>& batch, double momentum, double factor = 1) {
     std::vector<double> out;
@@ -27,7 +27,7 @@ std::vector<double> mixed(const std::vector<double>& before, const std::vector<d
 TEST_CASE("batch_norm, its statistics and its gradients agree with the reference") {
     for (const BatchNormCase& one : batch_norm_cases()) {
         if (one.large && small_cases()) continue;
-        for (const DType dtype : {DType::f32, DType::f64}) {
+        for (const DType dtype : floats()) {
             const Shape channels{one.channels()};
             Tensor x = random_tensor(one.shape, 1, dtype, -1, 3).set_requires_grad();
             Tensor weight = random_tensor(channels, 2, dtype, 0.5, 2).set_requires_grad(), bias = random_tensor(channels, 3, dtype).set_requires_grad();
@@ -39,7 +39,7 @@ TEST_CASE("batch_norm, its statistics and its gradients agree with the reference
             given.mean = mean_before;
             given.variance = variance_before;
             const auto evaluated = reference_batch_norm(one, elements, weights, biases, gradient, 1e-5, &given);
-            for (const Family family : kFamilies) {
+            for (const Family family : families()) {
                 const ops::FamilyScope scope(family);
                 CAPTURE(one.name);
                 CAPTURE(name_of(dtype));
@@ -67,7 +67,7 @@ TEST_CASE("batch_norm, its statistics and its gradients agree with the reference
 }
 
 TEST_CASE("a mean far from zero does not swallow the variance") {
-    for (const Family family : kFamilies) {
+    for (const Family family : families()) {
         const ops::FamilyScope scope(family);
         for (const Shape& shape : {Shape{40, 3}, Shape{4, 3, 40}}) {
             auto elements = random_values(shape.numel(), 7);
@@ -83,7 +83,7 @@ TEST_CASE("a mean far from zero does not swallow the variance") {
 }
 
 TEST_CASE("numeric gradients of batch_norm") {
-    for (const Family family : kFamilies) {
+    for (const Family family : families()) {
         const ops::FamilyScope scope(family);
         for (const Shape& shape : {Shape{5, 3}, Shape{3, 2, 2, 2}, Shape{2, 3, 20}}) {
             const Shape channels{shape[1]};

@@ -4,6 +4,7 @@
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <doctest/doctest.h>
+#include <tests/support/devices.hpp>
 
 #include "ops/work_split.hpp"
 #include "tests/support/gradient_check.hpp"
@@ -12,7 +13,6 @@ using namespace declivity;
 using namespace declivity::test;
 
 namespace {
-constexpr Family kFamilies[] = {Family::cpu_like, Family::gpu_like};
 }
 
 TEST_CASE("cross entropy and its gradient agree with the reference") {
@@ -20,10 +20,10 @@ TEST_CASE("cross entropy and its gradient agree with the reference") {
         if (one.large && small_cases()) continue;
         const auto labels = one.labels();
         const Tensor narrow = Tensor::from(labels, {one.rows});
-        for (const DType dtype : {DType::f32, DType::f64}) {
+        for (const DType dtype : floats()) {
             Tensor x = random_tensor({one.rows, one.classes}, 1, dtype, -8, 8).set_requires_grad();
             const auto expected = reference_cross_entropy(values(x), one.classes, labels, one.options);
-            for (const Family family : kFamilies) {
+            for (const Family family : families()) {
                 const ops::FamilyScope scope(family);
                 CAPTURE(one.name);
                 CAPTURE(name_of(dtype));
@@ -39,7 +39,7 @@ TEST_CASE("cross entropy and its gradient agree with the reference") {
 }
 
 TEST_CASE("numeric gradients of cross entropy") {
-    for (const Family family : kFamilies) {
+    for (const Family family : families()) {
         const ops::FamilyScope scope(family);
         for (const Reduction reduction : {Reduction::mean, Reduction::sum, Reduction::none}) {
             const Tensor labels = Tensor::from<std::int64_t>({2, 0, -100, 1}, {4});
@@ -52,7 +52,7 @@ TEST_CASE("numeric gradients of cross entropy") {
 }
 
 TEST_CASE("labels outside the classes give NaN in their rows alone") {
-    for (const Family family : kFamilies) {
+    for (const Family family : families()) {
         const ops::FamilyScope scope(family);
         std::vector<std::int32_t> labels(50, 1);
         labels[3] = 7;
@@ -72,7 +72,7 @@ TEST_CASE("labels outside the classes give NaN in their rows alone") {
 }
 
 TEST_CASE("labels that count for nothing, and labels outside the classes") {
-    for (const Family family : kFamilies) {
+    for (const Family family : families()) {
         const ops::FamilyScope scope(family);
         Tensor x = random_tensor({3, 4}, 3).set_requires_grad();
         const Tensor ignored = Tensor::from<std::int32_t>({-100, -100, -100}, {3});
@@ -99,7 +99,7 @@ TEST_CASE("labels that count for nothing, and labels outside the classes") {
 }
 
 TEST_CASE("cross entropy of any magnitude") {
-    for (const Family family : kFamilies) {
+    for (const Family family : families()) {
         const ops::FamilyScope scope(family);
         const Tensor x = Tensor::from<float>({1e4f, 1e4f + 1, -1e30f, 0, -INFINITY, 5}, {2, 3});
         const Tensor labels = Tensor::from<std::int32_t>({0, 2}, {2});

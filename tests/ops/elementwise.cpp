@@ -1,4 +1,5 @@
 // Every function of the table against plain C++, over all types and all shapes of operands.
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -10,6 +11,7 @@
 #include <declivity/runtime/error.hpp>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <ops/work_split.hpp>
 #include <tests/ops/elementwise_cases.hpp>
 #include <tests/support/devices.hpp>
 #include <tests/support/strided.hpp>
@@ -26,66 +28,19 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-std::vector<DType> floating_types() {
-    return device().info().fp64 ? std::vector{DType::f32, DType::f64} : std::vector{DType::f32};
-}
-
 constexpr DType kHalves[] = {DType::f16, DType::bf16};
 
 /// All types that a function takes; under slow checkers halves with some functions of each form.
 std::vector<DType> types_of(Domain domain, bool halves = true) {
-    auto types = floating_types();
+    auto types = floats();
     if (halves) types.insert(types.end(), std::begin(kHalves), std::end(kHalves));
     if (domain != Domain::real) types.insert(types.end(), {DType::i8, DType::u8, DType::i32, DType::i64});
     if (domain == Domain::compare || domain == Domain::choose) types.push_back(DType::boolean);
     return types;
 }
 
-/// Values for an input: random ones, whole for integers, with equal ones among them.
-std::vector<double> inputs_for(const ElementwiseCase& one, DType dtype, std::int64_t count, std::uint64_t seed) {
-    if (is_floating(dtype)) {
-        auto values = random_values(count, seed, one.low, one.high);
-        for (double& value : values) value = as_type(value, dtype);
-        return values;
-    }
-    // Products of two must fit into i32 and i64; in the small types they may wrap, as they do on the device.
-    const double reach = dtype == DType::i64 ? 1e6 : dtype == DType::i32 ? 40000 : 127;
-    auto values = random_values(count, seed, dtype == DType::u8 || dtype == DType::boolean ? 0 : -reach, dtype == DType::boolean ? 2 : reach);
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = i % 5 == 0 ? static_cast<double>(i % 3) : std::floor(values[i]);
-    for (double& value : values) value = as_type(value, dtype);
-    return values;
-}
-
 std::vector<double> special_values() {
     return {0.0, -0.0, 1, -1, 0.5, -2.5, 3, -3, 1e-30, -1e-30, 1e30, -1e30, 88, -87, 200, -200, kInfinity, -kInfinity, NAN};
-}
-
-/// What the function gives for each element.
-std::vector<double> expected(const ElementwiseCase& one, DType dtype, const std::vector<std::vector<double>>& in) {
-    const Domain domain = ops::info(one.function).domain;
-    const DType result = domain == Domain::compare ? DType::boolean : dtype;
-    std::vector<double> out;
-    for (std::size_t i = 0; i < in[0].size(); ++i) {
-        Arguments arguments{.a = in[0][i]};
-        if (in.size() > 1) arguments.b = in[1][i];
-        if (in.size() > 2) arguments.c = in[2][i];
-        if (!one.parameters.empty()) arguments.p = as_type(one.parameters[0], compute_type(dtype));
-        if (one.parameters.size() > 1) arguments.q = as_type(one.parameters[1], compute_type(dtype));
-        const double exact = one.value(arguments), rounded = as_type(exact, result);
-        // Of halves the exact value, since an error of f32 on the way may tip the rounding; but infinity where it rounds to that.
-        out.push_back(is_half(result) && std::isfinite(rounded) ? exact : rounded);
-    }
-    return out;
-}
-
-Tolerance allowed(const ElementwiseCase& one, DType dtype) {
-    if (!is_floating(dtype)) return {};
-    // Half a unit of the last place beside the error of f32, and of the smallest numbers half their distance.
-    if (dtype == DType::f16) return {.absolute = 0x1p-25 + one.absolute, .relative = 0x1.01p-11 + one.ulps * 0x1p-23};
-    if (dtype == DType::bf16) return {.absolute = 0x1p-125 + one.absolute, .relative = 0x1.01p-8 + one.ulps * 0x1p-23};
-    // Results below the smallest normal number may be flushed to zero.
-    if (dtype == DType::f32) return {.absolute = 0x1p-125 + one.absolute, .relative = one.ulps * 0x1p-23};
-    return {.absolute = 0x1p-1021 + one.absolute * 0x1p-29, .relative = 4 * one.ulps * 0x1p-52};
 }
 
 Expression applied(const ElementwiseCase& one, const std::vector<View>& views) {
@@ -172,6 +127,7 @@ TEST_CASE("elementwise: operands of all shapes, broadcast, permuted and sliced")
     for (int round = 0; round < rounds; ++round) {
         Random random(static_cast<std::uint64_t>(round));
         const int rank = round % 9;
+        const ops::FamilyScope form(round / 9 % 2 == 0 && has_family(Family::cpu_like) ? Family::cpu_like : Family::gpu_like);
         Shape shape;
         for (int axis = 0; axis < rank; ++axis) shape.push_back(random.below(rank > 5 ? 3 : 5) + (random.below(12) == 0 ? 0 : 1));
         CAPTURE(shape.str());
@@ -275,6 +231,7 @@ TEST_CASE("elementwise: trees over halves are computed in f32, but what is cast 
 TEST_CASE("elementwise: three operands of different shapes") {
     for (int round = 0; round < (small_cases() ? 4 : 30); ++round) {
         Random random(1000 + static_cast<std::uint64_t>(round));
+        const ops::FamilyScope form(round / 2 % 2 == 0 && has_family(Family::cpu_like) ? Family::cpu_like : Family::gpu_like);
         Shape shape;
         for (int axis = 0; axis < 1 + round % 4; ++axis) shape.push_back(1 + random.below(6));
         CAPTURE(shape.str());
@@ -308,6 +265,22 @@ TEST_CASE("elementwise: sizes around and above a work-item's share") {
         ops::copy(turned, back);
         CHECK(difference(Tensor(ops::dense_copy_if_needed(ops::permuted(back, order))), x, {}) == "");
     }
+}
+
+TEST_CASE("elementwise: more rows than GPU-like devices have groups in one dimension") {
+    if (small_cases()) return;
+    const ops::FamilyScope form(Family::gpu_like);
+    const std::int64_t rows = 65535 + 3, columns = 256;  // a row is a group
+    std::vector<double> a, b;
+    for (std::int64_t i = 0; i < rows; ++i) a.push_back(static_cast<double>(1 + i % 101));
+    for (std::int64_t i = 0; i < columns; ++i) b.push_back(static_cast<double>(1 + i % 103));
+    const Tensor down = tensor(a, {rows, 1}, DType::i8), across = tensor(b, {1, columns}, DType::i8);
+    const Expression inputs[] = {down.view(), across.view()};
+    const auto out = values(Tensor(ops::evaluate(Expression::apply(Function::max, inputs), device())));
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < out.size(); ++i) wrong += out[i] != std::max(a[i / 256], b[i % 256]) ? 1 : 0;
+    CHECK(out.size() == static_cast<std::size_t>(rows * columns));
+    CHECK(wrong == 0);
 }
 
 TEST_CASE("elementwise: the output may be an input, and may overlap inputs") {
@@ -471,7 +444,7 @@ TEST_CASE("elementwise: casts between all types") {
     const auto saturated = [](double value, double low, double high) {
         return std::isnan(value) ? 0.0 : std::trunc(std::clamp(value, low, high));
     };
-    auto types = floating_types();
+    auto types = floats();
     types.insert(types.end(), {DType::f16, DType::bf16, DType::i8, DType::u8, DType::i32, DType::i64, DType::boolean});
     for (const DType from : types)
         for (const DType to : types) {

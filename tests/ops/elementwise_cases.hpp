@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <declivity/ops/expression.hpp>
+#include <tests/support/values.hpp>
 
 namespace declivity::test {
 
@@ -94,6 +95,49 @@ inline const std::vector<ops::Function>& all_functions() {
 inline const ElementwiseCase* case_of(ops::Function function) {
     const auto found = std::ranges::find(elementwise_cases(), function, &ElementwiseCase::function);
     return found == elementwise_cases().end() ? nullptr : &*found;
+}
+
+/// Values for an input: random ones, whole for integers, with equal ones among them.
+inline std::vector<double> inputs_for(const ElementwiseCase& one, DType dtype, std::int64_t count, std::uint64_t seed) {
+    if (is_floating(dtype)) {
+        auto values = random_values(count, seed, one.low, one.high);
+        for (double& value : values) value = as_type(value, dtype);
+        return values;
+    }
+    // Products of two must fit into i32 and i64; in the small types they may wrap, as they do on the device.
+    const double reach = dtype == DType::i64 ? 1e6 : dtype == DType::i32 ? 40000 : 127;
+    auto values = random_values(count, seed, dtype == DType::u8 || dtype == DType::boolean ? 0 : -reach, dtype == DType::boolean ? 2 : reach);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = i % 5 == 0 ? static_cast<double>(i % 3) : std::floor(values[i]);
+    for (double& value : values) value = as_type(value, dtype);
+    return values;
+}
+
+/// What the function gives for each element.
+inline std::vector<double> expected(const ElementwiseCase& one, DType dtype, const std::vector<std::vector<double>>& in) {
+    const ops::Domain domain = ops::info(one.function).domain;
+    const DType result = domain == ops::Domain::compare ? DType::boolean : dtype;
+    std::vector<double> out;
+    for (std::size_t i = 0; i < in[0].size(); ++i) {
+        Arguments arguments{.a = in[0][i]};
+        if (in.size() > 1) arguments.b = in[1][i];
+        if (in.size() > 2) arguments.c = in[2][i];
+        if (!one.parameters.empty()) arguments.p = as_type(one.parameters[0], compute_type(dtype));
+        if (one.parameters.size() > 1) arguments.q = as_type(one.parameters[1], compute_type(dtype));
+        const double exact = one.value(arguments), rounded = as_type(exact, result);
+        // Of halves the exact value, since an error of f32 on the way may tip the rounding; but infinity where it rounds to that.
+        out.push_back(is_half(result) && std::isfinite(rounded) ? exact : rounded);
+    }
+    return out;
+}
+
+inline Tolerance allowed(const ElementwiseCase& one, DType dtype) {
+    if (!is_floating(dtype)) return {};
+    // Half a unit of the last place beside the error of f32, and of the smallest numbers half their distance.
+    if (dtype == DType::f16) return {.absolute = 0x1p-25 + one.absolute, .relative = 0x1.01p-11 + one.ulps * 0x1p-23};
+    if (dtype == DType::bf16) return {.absolute = 0x1p-125 + one.absolute, .relative = 0x1.01p-8 + one.ulps * 0x1p-23};
+    // Results below the smallest normal number may be flushed to zero.
+    if (dtype == DType::f32) return {.absolute = 0x1p-125 + one.absolute, .relative = one.ulps * 0x1p-23};
+    return {.absolute = 0x1p-1021 + one.absolute * 0x1p-29, .relative = 4 * one.ulps * 0x1p-52};
 }
 
 }  // namespace declivity::test

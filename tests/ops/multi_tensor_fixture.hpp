@@ -117,10 +117,6 @@ inline ops::View guard_view(const Device& device, double set_at = 0, double chec
     return view;
 }
 
-inline std::vector<DType> real_types() {
-    return device().info().fp64 ? std::vector{DType::f32, DType::f64} : std::vector{DType::f32};
-}
-
 /// The devices on which optimizers run: tensors in one cl_mem, and each in its own.
 inline std::vector<Device> pooled_and_exact() {
     std::vector<Device> devices;

@@ -4,6 +4,7 @@
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <doctest/doctest.h>
+#include <tests/support/devices.hpp>
 
 #include "ops/work_split.hpp"
 #include "tests/ops/pool2d_cases.hpp"
@@ -13,7 +14,7 @@
 using namespace declivity;
 
 TEST_CASE("pooling and its gradients equal plain loops") {
-    for (const DType dtype : {DType::f32, DType::f64})
+    for (const DType dtype : test::floats())
         for (const test::Pool2dCase& one : test::pool2d_cases()) {
             if (one.large && test::small_cases()) continue;
             CAPTURE(one.name());
@@ -21,7 +22,7 @@ TEST_CASE("pooling and its gradients equal plain loops") {
             const auto reference = one.reference(test::values(x), test::values(g));
             const auto tolerance = test::tolerance(dtype, static_cast<double>(one.parameters.window[0] * one.parameters.window[1]));
             const auto make = [&](const Shape& shape, DType type) { return ops::View::make(x.device(), type, shape); };
-            for (const Family family : {Family::cpu_like, Family::gpu_like}) {
+            for (const Family family : test::families()) {
                 // GPU-like kernels know types by a name only, and each set of parameters takes time to compile.
                 if (family == Family::gpu_like && dtype == DType::f64 && one.parameters.padding[1] == 0) continue;
                 const ops::FamilyScope scope(family);
@@ -48,7 +49,7 @@ TEST_CASE("the first of equal elements wins, and NaN before all") {
 
 TEST_CASE("infinities, NaN and equal elements in vectors of windows") {
     const ops::Pool2dParameters padded{.window = {3, 3}, .stride = {2, 2}, .padding = {1, 1}}, whole{.window = {7, 7}, .stride = {7, 7}};
-    for (const DType dtype : {DType::f32, DType::f64})
+    for (const DType dtype : test::floats())
         for (const ops::Pool2dParameters& parameters : {ops::Pool2dParameters{}, padded, whole}) {
             const test::Pool2dCase one{{1, 3, parameters.window[0] == 7 ? 7 : 6, parameters.window[0] == 7 ? 7 : 40}, parameters};
             std::vector<double> values(static_cast<std::size_t>(one.x.numel()));
@@ -59,7 +60,7 @@ TEST_CASE("infinities, NaN and equal elements in vectors of windows") {
             }
             const Tensor x = test::tensor(values, one.x, dtype), g = test::random_tensor(one.out(), 2, dtype);
             const auto reference = one.reference(test::values(x), test::values(g));
-            for (const Family family : {Family::cpu_like, Family::gpu_like}) {
+            for (const Family family : test::families()) {
                 const ops::FamilyScope scope(family);
                 const ops::View out = ops::View::make(x.device(), dtype, one.out()), winners = ops::View::make(x.device(), DType::i32, one.out());
                 const ops::View gradient = ops::View::make(x.device(), dtype, one.x);

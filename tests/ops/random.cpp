@@ -24,8 +24,6 @@ using ops::View;
 
 namespace {
 
-std::vector<DType> types() { return device().info().fp64 ? std::vector{DType::f32, DType::f64} : std::vector{DType::f32}; }
-
 /// A view inside a buffer of NaN, which shows whether somebody writes beside it.
 struct Guarded {
     View whole, out;
@@ -89,7 +87,7 @@ Moments moments(const std::vector<double>& values) {
 }  // namespace
 
 TEST_CASE("random: uniforms have the bits of the host's Philox, at any seed, offset and size") {
-    for (const DType dtype : types())
+    for (const DType dtype : floats())
         for (const std::int64_t size : sizes()) {
             const std::uint64_t seed = 0x123456789abcdefULL + static_cast<std::uint64_t>(size), offset = size % 2 == 0 ? 5 : 0xfffffffdULL;  // crosses 2^32
             CAPTURE(size);
@@ -130,7 +128,7 @@ TEST_CASE("random: uniforms of an interval lie inside it, its upper end left out
 TEST_CASE("random: the distributions have their moments") {
     const std::int64_t size = small_cases() ? 1000 : 200000;
     const double slack = 5 / std::sqrt(static_cast<double>(size));  // five standard errors, times those of each moment
-    for (const DType dtype : types()) {
+    for (const DType dtype : floats()) {
         const Position position(2024, 0);
         const Guarded flat(size, dtype), bell(size, dtype);
         ops::random_uniform(flat.out, 0, 1, ops::take_random(device(), dtype, size));
@@ -161,7 +159,7 @@ TEST_CASE("random: the distributions have their moments") {
 }
 
 TEST_CASE("random: bernoulli is a comparison of the uniforms") {
-    for (const DType dtype : types())
+    for (const DType dtype : floats())
         for (const double probability : {0.0, 0.25, 0.9, 1.0}) {
             const Position position(77, 3);
             const Guarded result(1003, dtype);
@@ -222,7 +220,7 @@ TEST_CASE("random: threads that draw at once get different numbers") {
 }
 
 TEST_CASE("dropout: drops by the uniforms, scales the rest, and does the same to the gradient") {
-    for (const DType dtype : types())
+    for (const DType dtype : floats())
         for (const double probability : {0.0, 0.3, 0.75, 1.0})
             for (const std::int64_t size : sizes()) {
                 CAPTURE(probability);
@@ -272,8 +270,8 @@ std::vector<double> beside_zeros(const Expression& leaf, const Shape& shape, Fam
 }  // namespace
 
 TEST_CASE("random: within an expression numbers have the bits of those that are stored") {
-    for (const Family family : {Family::cpu_like, Family::gpu_like}) {
-        for (const DType dtype : types())
+    for (const Family family : families()) {
+        for (const DType dtype : floats())
             for (const Leaf leaf : {uniform_leaf, normal_leaf, bernoulli_leaf}) {
                 for (const std::int64_t size : small_cases() ? std::vector<std::int64_t>{5} : std::vector<std::int64_t>{1, 2, 3, 511, 513, 1030, 8195, 20003}) {
                     CAPTURE(size);

@@ -4,6 +4,7 @@
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <doctest/doctest.h>
+#include <tests/support/devices.hpp>
 
 #include "ops/work_split.hpp"
 #include "tests/support/gradient_check.hpp"
@@ -13,7 +14,6 @@ using namespace declivity::test;
 
 namespace {
 
-constexpr Family kFamilies[] = {Family::cpu_like, Family::gpu_like};
 
 Tensor backward_of(const Tensor& y, Tensor& x, const Tensor& gradient) {
     x.zero_grad();
@@ -26,11 +26,11 @@ Tensor backward_of(const Tensor& y, Tensor& x, const Tensor& gradient) {
 TEST_CASE("softmax and its gradient agree with the reference") {
     for (const SoftmaxCase& one : softmax_cases()) {
         if (one.large && small_cases()) continue;
-        for (const DType dtype : {DType::f32, DType::f64}) {
+        for (const DType dtype : floats()) {
             Tensor x = random_tensor(one.shape, 1, dtype, -8, 8).set_requires_grad();
             const Tensor g = random_tensor(one.shape, 2, dtype);
             const auto elements = values(x), gradient = values(g);
-            for (const Family family : kFamilies) {
+            for (const Family family : families()) {
                 const ops::FamilyScope scope(family);
                 CAPTURE(one.name);
                 CAPTURE(name_of(dtype));
@@ -46,7 +46,7 @@ TEST_CASE("softmax and its gradient agree with the reference") {
 }
 
 TEST_CASE("softmax of any magnitude") {
-    for (const Family family : kFamilies) {
+    for (const Family family : families()) {
         const ops::FamilyScope scope(family);
         for (const bool columns : {false, true}) {
             const auto arranged = [&](const Tensor& x) { return columns ? expand(reshape(x, {x.numel(), 1}), {x.numel(), 2}) : x; };
@@ -73,7 +73,7 @@ TEST_CASE("softmax of what is not dense") {
 }
 
 TEST_CASE("numeric gradients of softmax") {
-    for (const Family family : kFamilies) {
+    for (const Family family : families()) {
         const ops::FamilyScope scope(family);
         for (const Shape& shape : {Shape{7}, Shape{3, 5}, Shape{2, 4, 3}})
             for (int axis = 0; axis < shape.rank(); ++axis) {

@@ -53,7 +53,7 @@ struct Problem {
 }  // namespace
 
 TEST_CASE("SGD with momentum, dampening, nesterov and weight decay") {
-    for (const DType dtype : {DType::f32, DType::f64})
+    for (const DType dtype : test::floats())
         for (const optim::SGDOptions& options : {optim::SGDOptions{.lr = 0.1}, optim::SGDOptions{.lr = 0.05, .momentum = 0.9},
                                                  optim::SGDOptions{.lr = 0.05, .momentum = 0.8, .dampening = 0.3, .weight_decay = 0.01},
                                                  optim::SGDOptions{.lr = 0.02, .momentum = 0.9, .weight_decay = 0.1, .nesterov = true}}) {
@@ -80,7 +80,7 @@ TEST_CASE("SGD with momentum, dampening, nesterov and weight decay") {
 }
 
 TEST_CASE("Adam and AdamW") {
-    for (const DType dtype : {DType::f32, DType::f64})
+    for (const DType dtype : test::floats())
         for (const bool decoupled : {false, true}) {
             Problem problem(dtype);
             const optim::AdamOptions options{.lr = 0.01, .beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-6, .weight_decay = 0.1};

@@ -62,6 +62,33 @@ TEST_CASE("environment: the folder of kernels") {
     CHECK(complaint("DECLIVITY_KERNEL_DIR", folder.path().string(), compile) == "nothing");  // a file that is not there comes from the library
 }
 
+TEST_CASE("environment: the folder for kernels as they are made") {
+    const test::TempFolder folder;
+    const Device device = test::device();
+    int number = 0;  // a kernel that was not made before
+    const auto make = [&] { (void)Kernel(device, {"finite.cl", "count_step", Defines().set("REAL", "float").set("NUMBER_OF_DUMP", std::int64_t{++number})}); };
+    const std::string missing = (folder / "none").string();
+    CHECK(complaint("DECLIVITY_DUMP_KERNELS", missing, make) == "DECLIVITY_DUMP_KERNELS: wants a folder that exists, got \"" + missing + "\"");
+    CHECK(complaint("DECLIVITY_DUMP_KERNELS", "", make) == "nothing");
+    CHECK(folder.names().empty());
+    CHECK(complaint("DECLIVITY_DUMP_KERNELS", folder.path().string(), make) == "nothing");
+    REQUIRE(folder.names().size() == 1);
+    const std::string name = folder.names()[0];
+    CHECK(name.starts_with("count_step-"));
+    CHECK(name.ends_with(".cl"));
+    // The whole program: options, definitions, and the text with all that it includes.
+    const test::Bytes bytes = test::get_file(folder / name);
+    const std::string text(bytes.begin(), bytes.end());
+    CHECK(text.starts_with("// kernel: count_step\n// file: finite.cl\n// options: -cl-std=CL1.2 "));
+    CHECK(text.find("\n#define NUMBER_OF_DUMP " + std::to_string(number) + "\n") != std::string::npos);
+    CHECK(text.find("#include \"") == std::string::npos);
+    CHECK(text.find("__kernel void count_step(") != std::string::npos);
+    // A kernel that is there already is not made again; one that does not compile is written as well.
+    const auto broken = [&] { CHECK_THROWS_AS(Kernel(device, {"finite.cl", "count_step", Defines().set("REAL", "no_such_type")}), DeviceError); };
+    CHECK(complaint("DECLIVITY_DUMP_KERNELS", folder.path().string(), broken) == "nothing");
+    CHECK(folder.names().size() == 2);
+}
+
 TEST_CASE("environment: strategies") {
     const Tensor a = zeros({40, 40}), image = zeros({1, 16, 12, 12}), filter = zeros({16, 16, 3, 3});
     const auto product = [&] { (void)matmul(a, a).to_vector<float>(); };

@@ -1,3 +1,5 @@
+// no-oclgrind: what it keeps of each byte takes 13 GB; no kernel runs here
+//
 // The memory pool: reuse, merging, figures, exhaustion, exact mode.
 #include <algorithm>
 #include <optional>

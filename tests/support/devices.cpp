@@ -2,6 +2,8 @@
 
 #include <stdexcept>
 
+#include <tests/support/skip.hpp>
+
 #include <runtime/device_state.hpp>
 
 namespace declivity::test {
@@ -43,6 +45,27 @@ Environment::Environment(std::string name, const std::optional<std::string>& val
 }
 
 Environment::~Environment() { set(name_, before_); }
+
+std::vector<DType> floats() {
+    static const bool fp64 = [] {
+        const bool has = device().info().fp64;
+        if (!has) skip("f64: the device has no double precision");
+        return has;
+    }();
+    return fp64 ? std::vector{DType::f32, DType::f64} : std::vector{DType::f32};
+}
+
+std::vector<Family> families() {
+    static const bool both = [] {
+        const Environment own("DECLIVITY_FAMILY", std::nullopt);
+        const bool can = device().info().type != DeviceType::cpu || fresh_device().family() == Family::cpu_like;
+        if (!can) skip("kernels for CPU-like devices: this CPU's driver wants those for GPU-like ones");
+        return can;
+    }();
+    return both ? std::vector{Family::cpu_like, Family::gpu_like} : std::vector{Family::gpu_like};
+}
+
+bool has_family(Family family) { return family == Family::gpu_like || families().size() == 2; }
 
 bool on_oclgrind() { return device().info().name.find("Oclgrind") != std::string::npos; }
 

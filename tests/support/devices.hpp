@@ -4,7 +4,9 @@
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include <declivity/ops/dtype.hpp>
 #include <declivity/runtime/device.hpp>
 #include <declivity/runtime/interop.hpp>
 
@@ -31,6 +33,14 @@ class Environment {
     std::string name_;
     std::optional<std::string> before_;
 };
+
+/// f32, and f64 where the device has it; says once where it has not.
+std::vector<DType> floats();
+/// The families whose kernels can run here: both, but on a CPU whose driver wants kernels for GPUs (Mesa's llvmpipe) these alone. Such a driver need not stand
+/// those for CPUs (DriverFault "indexed_struct_argument"), and never gets them. Says once where that is so.
+std::vector<Family> families();
+/// Whether families() has it.
+bool has_family(Family family);
 
 /// True on Oclgrind's simulated device.
 bool on_oclgrind();

@@ -35,7 +35,7 @@ DECLIVITY_EXPORT cl_mem clCreateBuffer(cl_context context, cl_mem_flags flags, s
     }
     static auto* next = real<decltype(clCreateBuffer)>("clCreateBuffer");
     cl_mem made = next(context, flags, size, host, status);
-    if (made != nullptr) faults::count(Handle::memory, 1);
+    if (ours && made != nullptr) faults::count(Handle::memory, 1);
     return made;
 }
 
@@ -108,13 +108,14 @@ DECLIVITY_EXPORT cl_int clEnqueueCopyBuffer(cl_command_queue queue, cl_mem from,
 }
 
 DECLIVITY_EXPORT cl_int clReleaseMemObject(cl_mem object) {
-    faults::count_call();
+    const bool ours = faults::of_program(__builtin_return_address(0));
+    if (ours) faults::count_call();
     cl_uint owners = 0;
     if (written_memory::active() && clGetMemObjectInfo(object, CL_MEM_REFERENCE_COUNT, sizeof owners, &owners, nullptr) == CL_SUCCESS && owners == 1)
         return CL_SUCCESS;
     static auto* next = real<decltype(clReleaseMemObject)>("clReleaseMemObject");
     const cl_int status = next(object);
-    if (status == CL_SUCCESS) faults::count(Handle::memory, -1);
+    if (ours && status == CL_SUCCESS) faults::count(Handle::memory, -1);
     return status;
 }
 

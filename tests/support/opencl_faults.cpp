@@ -1,8 +1,12 @@
 // The functions of OpenCL that the library and CLBlast call, each in front of the real one. Those that opencl_calls.cpp counts stand there.
 #include "tests/support/opencl_faults.hpp"
 
+#include <dlfcn.h>
+#include <sys/auxv.h>
+
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <mutex>
 #include <set>
 
@@ -38,6 +42,20 @@ Watched& watched() {
 }  // namespace
 
 namespace faults {
+
+bool of_program(const void* return_address) {
+    // Asked for each call: what was found last is kept, by the address.
+    thread_local const void* last = nullptr;
+    thread_local bool answer = true;
+    if (return_address == last) return answer;
+    Dl_info from{}, own{}, main{};
+    last = return_address;
+    answer = dladdr(return_address, &from) == 0 || from.dli_fname == nullptr || std::strstr(from.dli_fname, "clblast") != nullptr ||
+             std::strstr(from.dli_fname, "libdeclivity") != nullptr ||
+             (dladdr(reinterpret_cast<const void*>(&opencl_call_count), &own) != 0 && from.dli_fbase == own.dli_fbase) ||
+             (dladdr(reinterpret_cast<const void*>(getauxval(AT_ENTRY)), &main) != 0 && from.dli_fbase == main.dli_fbase);
+    return answer;
+}
 
 int refusal(const char* function, std::span<const int> codes) {
     ++all_calls;
@@ -156,6 +174,17 @@ DECLIVITY_MAKE(cl_program, clCreateProgramWithBinary, Handle::program,
                (context, count, devices, lengths, binaries, each, status), CL_INVALID_BINARY, CL_OUT_OF_HOST_MEMORY)
 DECLIVITY_MAKE(cl_kernel, clCreateKernel, Handle::kernel, (cl_program program, const char* name, cl_int* status), (program, name, status), CL_OUT_OF_RESOURCES,
                CL_OUT_OF_HOST_MEMORY, CL_INVALID_PROGRAM_EXECUTABLE)
+
+DECLIVITY_EXPORT cl_int clCreateKernelsInProgram(cl_program program, cl_uint room, cl_kernel* kernels, cl_uint* count) {
+    DECLIVITY_REFUSAL(clCreateKernelsInProgram, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY, CL_INVALID_PROGRAM_EXECUTABLE)
+    if (refused != CL_SUCCESS) return refused;
+    static auto* next = declivity::test::real<decltype(clCreateKernelsInProgram)>("clCreateKernelsInProgram");
+    cl_uint made = 0;
+    const cl_int result = next(program, room, kernels, &made);
+    if (count != nullptr) *count = made;
+    if (ours && result == CL_SUCCESS && kernels != nullptr) declivity::test::faults::count(Handle::kernel, made);
+    return result;
+}
 
 DECLIVITY_CALL(clBuildProgram,
                (cl_program program, cl_uint count, const cl_device_id* devices, const char* options, void(CL_CALLBACK* notify)(cl_program, void*), void* data),

@@ -63,6 +63,8 @@ class FailedCommands {
 long opencl_call_count();
 
 namespace faults {
+/// Whether a call that returns there is the program's, a library's of ours, or CLBlast's.
+bool of_program(const void* return_address);
 /// What the interposed functions of a call ask first: 0 to go on, or the status to fail with.
 int refusal(const char* function, std::span<const int> codes);
 void count_call();  ///< of a function that is never refused

@@ -80,7 +80,7 @@ std::vector<double> gradient_of(const Tensor& x, const Activation& activation, c
 }  // namespace
 
 TEST_CASE("activation gradients: on the way of a layer's own, the same as by themselves") {
-    for (const DType dtype : {DType::f32, DType::f64}) {
+    for (const DType dtype : floats()) {
         if (dtype == DType::f64 && !default_device().info().fp64) continue;
         for (const Case& c : layers(dtype))
             for (const Named& activation : activations()) {

@@ -14,17 +14,13 @@
 #include <tests/support/devices.hpp>
 #include <tests/support/gradient_check.hpp>
 #include <tests/support/threads.hpp>
+#include <tests/support/skip.hpp>
 #include <tests/support/values.hpp>
 
 using namespace declivity;
 using namespace declivity::test;
 
 namespace {
-
-std::vector<DType> floating_types() {
-    if (device().info().fp64) return {DType::f32, DType::f64};
-    return {DType::f32};
-}
 
 Tensor leaf(const std::vector<double>& elements, const Shape& shape, DType dtype = DType::f32) {
     return tensor(elements, shape, dtype).set_requires_grad();
@@ -44,7 +40,7 @@ CustomFunction same() {
 // ---- backward
 
 TEST_CASE("backward: of a scalar, and of more elements with a gradient") {
-    for (const DType dtype : floating_types()) {
+    for (const DType dtype : floats()) {
         Tensor x = leaf({1, 2, 3}, {3}, dtype);
         sum(square(x)).backward();
         CHECK(values(x.grad()) == Values{2, 4, 6});
@@ -84,7 +80,7 @@ TEST_CASE("backward: of a leaf itself") {
 }
 
 TEST_CASE("backward: gradients of two calls add up until they are forgotten") {
-    for (const DType dtype : floating_types()) {
+    for (const DType dtype : floats()) {
         Tensor x = leaf({1, 2}, {2}, dtype);
         sum(x * 3).backward();
         const Tensor first = x.grad();
@@ -120,7 +116,7 @@ TEST_CASE("backward: leaves that got the same gradient have memory of their own"
 }
 
 TEST_CASE("backward: a value used twice") {
-    for (const DType dtype : floating_types()) {
+    for (const DType dtype : floats()) {
         Tensor x = leaf({2, -3}, {2}, dtype);
         const Tensor shared = x * x;                    // x^2
         const Tensor left = shared * 3, right = shared * shared;
@@ -293,7 +289,7 @@ TEST_CASE("requires_grad: leaves of f32 and f64 only") {
 // ---- grad()
 
 TEST_CASE("grad: of chosen inputs, leaving every grad alone") {
-    for (const DType dtype : floating_types()) {
+    for (const DType dtype : floats()) {
         Tensor a = leaf({1, 2}, {2}, dtype), b = leaf({3, 4}, {2}, dtype);
         const Tensor h = a * b, y = sum(h * h);
         const auto found = grad({y}, {b, h, a, b}, {.retain_graph = true});
@@ -380,7 +376,7 @@ TEST_CASE("grad: what it refuses") {
 }
 
 TEST_CASE("grad: gradients of gradients, where the rules can be differentiated") {
-    for (const DType dtype : floating_types()) {
+    for (const DType dtype : floats()) {
         Tensor x = leaf({2, -1}, {2}, dtype);
         const Tensor first = grad({sum(x * x * x)}, {x}, {.create_graph = true})[0];
         CHECK(values(first) == Values{12, 3});
@@ -450,7 +446,7 @@ TEST_CASE("detach: the same memory, outside of the graph") {
 }
 
 TEST_CASE("casts: differentiable between f32 and f64") {
-    if (!device().info().fp64) return;
+    if (!device().info().fp64) return test::skip("f64: the device has no double precision");
     Tensor x = leaf({1, 2}, {2});
     const Tensor y = x.to(DType::f64);
     CHECK(y.dtype() == DType::f64);
@@ -478,7 +474,7 @@ TEST_CASE("to another device: the gradient comes back") {
 // ---- hooks
 
 TEST_CASE("hooks: see each gradient once, whole, and may replace it") {
-    for (const DType dtype : floating_types()) {
+    for (const DType dtype : floats()) {
         Tensor x = leaf({1, 2}, {2}, dtype);
         Tensor h = x * 3;
         std::vector<Values> seen;
@@ -579,7 +575,7 @@ TEST_CASE("in place: tensors whose gradient is recorded are not written") {
 }
 
 TEST_CASE("in place: a value written after a function kept it is noticed") {
-    for (const DType dtype : floating_types()) {
+    for (const DType dtype : floats()) {
         // An input, ...
         Tensor x = leaf({1, 2}, {2}, dtype), w = tensor({3, 4}, {2}, dtype);
         const Tensor y = sum(x * w);
@@ -663,7 +659,7 @@ CustomFunction gives(std::vector<Tensor> gradients) {
 }  // namespace
 
 TEST_CASE("custom function: values and gradients, of each output and of all") {
-    for (const DType dtype : floating_types()) {
+    for (const DType dtype : floats()) {
         Tensor a = leaf({1, 2, 3}, {3}, dtype), b = leaf({4, 5, 6}, {3}, dtype);
         const auto out = product_and_sum()({a, b});
         REQUIRE(out.size() == 2);

@@ -4,6 +4,7 @@
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <doctest/doctest.h>
+#include <tests/support/devices.hpp>
 
 #include "tests/support/gradient_check.hpp"
 #include "tests/support/values.hpp"
@@ -18,7 +19,7 @@ double reference(double x, double t) { return std::max(x, 0.0) - x * t + std::lo
 }  // namespace
 
 TEST_CASE("binary cross entropy with logits") {
-    for (const DType dtype : {DType::f32, DType::f64}) {
+    for (const DType dtype : floats()) {
         const Tensor x = random_tensor({5, 7}, 1, dtype, -9, 9), t = random_tensor({5, 7}, 2, dtype, 0, 1);
         const auto a = values(x), b = values(t);
         std::vector<double> losses;

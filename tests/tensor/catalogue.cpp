@@ -19,6 +19,7 @@
 #include <tests/support/gradient_check.hpp>
 #include <tests/support/paths.hpp>
 #include <tests/support/strided.hpp>
+#include <tests/support/skip.hpp>
 #include <tests/support/values.hpp>
 
 using namespace declivity;
@@ -374,11 +375,6 @@ Tensors tensors_of(const Case& one, const Columns& columns, DType dtype, Layout 
     return out;
 }
 
-std::vector<DType> floating_types() {
-    if (device().info().fp64) return {DType::f32, DType::f64};
-    return {DType::f32};
-}
-
 struct KeepRandom {
     RandomState before = random_state(device());
     ~KeepRandom() { set_random_state(device(), before); }
@@ -410,7 +406,7 @@ TEST_CASE("catalogue: values agree with plain C++, dense and strided") {
     for (const Case& one : catalogue()) {
         CAPTURE(one.name);
         const Columns columns = inputs_of(one);
-        for (const DType dtype : floating_types()) {
+        for (const DType dtype : floats()) {
             CAPTURE(name_of(dtype));
             const Values wanted = one.reference(columns, dtype);
             const Tolerance allowed = tolerance(dtype, one.terms, 2);
@@ -436,7 +432,7 @@ TEST_CASE("catalogue: gradients agree with central differences, dense and stride
 }
 
 TEST_CASE("catalogue: gradients of f32 agree with those of f64") {
-    if (!device().info().fp64) return;
+    if (!device().info().fp64) return test::skip("f64: the device has no double precision");
     const KeepRandom keep;
     for (const Case& one : catalogue()) {
         if (!one.differentiable || one.name == "dropout") continue;  // whose numbers are others in f64

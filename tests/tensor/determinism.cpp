@@ -91,7 +91,7 @@ std::vector<std::vector<float>> run(const Case& c, const std::vector<Tensor>& op
 
 TEST_CASE("determinism: results and gradients are the same to the bit, under load") {
     const Load load(small_cases() ? 0 : 3);
-    for (const Family family : {Family::cpu_like, Family::gpu_like}) {
+    for (const Family family : families()) {
         const ops::FamilyScope scope(family);
         for (const Case& c : cases()) {
             CAPTURE(c.name);

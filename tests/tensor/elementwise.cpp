@@ -12,6 +12,7 @@
 #include <tests/support/devices.hpp>
 #include <tests/support/gradient_check.hpp>
 #include <tests/support/strided.hpp>
+#include <tests/support/skip.hpp>
 #include <tests/support/values.hpp>
 
 using namespace declivity;
@@ -59,7 +60,7 @@ std::vector<std::vector<double>> gradients(const ElementwiseCase& one, const std
 }  // namespace
 
 TEST_CASE("elementwise gradients: every function against central differences") {
-    if (!device().info().fp64) return;
+    if (!device().info().fp64) return test::skip("f64: the device has no double precision");
     for (const ops::Function function : all_functions()) {
         const ElementwiseCase* one = case_of(function);
         if (one == nullptr || !has_gradient(function) || ops::info(function).domain == ops::Domain::choose) continue;
@@ -88,7 +89,7 @@ TEST_CASE("elementwise gradients: where passes on what it chose") {
 }
 
 TEST_CASE("elementwise gradients: f32 agrees with f64") {
-    if (!device().info().fp64) return;
+    if (!device().info().fp64) return test::skip("f64: the device has no double precision");
     for (const ops::Function function : all_functions()) {
         const ElementwiseCase* one = case_of(function);
         if (one == nullptr || !has_gradient(function)) continue;
@@ -102,7 +103,7 @@ TEST_CASE("elementwise gradients: f32 agrees with f64") {
 }
 
 TEST_CASE("elementwise gradients: sums over what was broadcast") {
-    if (!device().info().fp64) return;
+    if (!device().info().fp64) return test::skip("f64: the device has no double precision");
     const auto check = [](const Shape& a, const Shape& b) {
         CAPTURE(a.str());
         CAPTURE(b.str());
@@ -120,7 +121,7 @@ TEST_CASE("elementwise gradients: sums over what was broadcast") {
 }
 
 TEST_CASE("elementwise gradients: of permuted and sliced operands") {
-    if (!device().info().fp64) return;
+    if (!device().info().fp64) return test::skip("f64: the device has no double precision");
     const auto f = [](const std::vector<Tensor>& in) {
         const Tensor turned = transpose(in[0]), part = slice(in[1], 1, 1, 7, 2);
         return exp(turned) * part + silu(part);

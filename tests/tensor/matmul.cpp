@@ -9,6 +9,7 @@
 #include <tests/support/devices.hpp>
 #include <tests/support/gradient_check.hpp>
 #include <tests/support/strided.hpp>
+#include <tests/support/skip.hpp>
 #include <tests/support/values.hpp>
 
 using namespace declivity;
@@ -83,7 +84,7 @@ TEST_CASE("matmul: vectors count as a row or a column") {
 }
 
 TEST_CASE("matmul: gradients against central differences") {
-    if (!device().info().fp64) return;
+    if (!device().info().fp64) return test::skip("f64: the device has no double precision");
     const auto f = [](const auto& in) { return matmul(in[0], in[1]); };
     for (const auto& [a, b] : std::vector<std::pair<Shape, Shape>>{{{3, 4}, {4, 2}}, {{2, 3, 4}, {4, 2}}, {{3, 4}, {2, 4, 2}}, {{2, 1, 3, 2}, {3, 2, 2}},
                                                                    {{4}, {4}}, {{4}, {4, 3}}, {{2, 3, 4}, {4}}, {{2, 3, 1}, {1, 2}}}) {
@@ -103,7 +104,7 @@ TEST_CASE("matmul: nothing to add up has a gradient as well") {
 }
 
 TEST_CASE("matmul: gradients of gradients") {
-    if (!device().info().fp64) return;
+    if (!device().info().fp64) return test::skip("f64: the device has no double precision");
     // f = sum(A B * A B); df/dA = 2 (A B) B^T, and of its sum with weights W: d/dB = 2 (A^T W B + (A B)^T W ...), checked
     // by differences of the first gradient.
     Tensor a = random_tensor({2, 3}, 1, DType::f64).set_requires_grad();

@@ -2,6 +2,7 @@
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <doctest/doctest.h>
+#include <tests/support/devices.hpp>
 
 #include "tests/support/gradient_check.hpp"
 #include "tests/support/values.hpp"
@@ -10,7 +11,7 @@ using namespace declivity;
 using namespace declivity::test;
 
 TEST_CASE("mean squared error") {
-    for (const DType dtype : {DType::f32, DType::f64}) {
+    for (const DType dtype : floats()) {
         const Tensor x = random_tensor({5, 7}, 1, dtype), t = random_tensor({5, 7}, 2, dtype);
         const auto a = values(x), b = values(t);
         std::vector<double> squares;

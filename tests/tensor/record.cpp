@@ -380,8 +380,9 @@ TEST_CASE("a step that writes weights and uses them as constants gives what plai
         auto step = record(function, {.when_refused = WhenRefused::run});
         Values out;
         for (int i = 0; i < 9; ++i) out.push_back((recorded ? step(x) : function(x)).to_vector<float>());
-        // Prepared for what is overwritten in the same step, it would have to be prepared anew each time.
-        CHECK(step.replayed() == (recorded && !before_as_well ? 8 : 0));
+        // Prepared for what is overwritten in the same step, it would have to be prepared anew each time. GPU-like kernels take weights as they are.
+        const bool prepares = default_device().family() == Family::cpu_like;
+        CHECK(step.replayed() == (recorded && !(before_as_well && prepares) ? 8 : 0));
         return out;
     };
     for (const bool before_as_well : {true, false}) CHECK(outcome(true, before_as_well) == outcome(false, before_as_well));

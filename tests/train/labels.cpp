@@ -13,6 +13,7 @@
 #include <declivity/tensor/functions.hpp>
 #include <declivity/train/trainer.hpp>
 #include <doctest/doctest.h>
+#include <tests/support/devices.hpp>
 
 #include "tests/support/values.hpp"
 
@@ -156,7 +157,7 @@ TEST_CASE("plain cross_entropy gives NaN for such labels") {
 
 TEST_CASE("add_classification notes the first call whose loss is no number, and two of its labels") {
     for (const DType type : {DType::i32, DType::i64})
-        for (const DType real : {DType::f32, DType::f64}) {
+        for (const DType real : test::floats()) {
             if (real == DType::f64 && !default_device().info().fp64) continue;
             const Tensor scores = test::random_tensor({5, 3}, 1, real), totals = zeros({2}), noted = zeros({4}, {DType::i64});
             const auto call = [&](const std::vector<std::int64_t>& labels, double loss) {

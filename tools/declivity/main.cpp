@@ -1,4 +1,4 @@
-// declivity: says which version is installed and which devices it sees, tunes for them, and reads profiles.
+// declivity: says which version is installed and which devices it sees, examines them, tunes for them, and reads profiles.
 #include <algorithm>
 #include <cstdio>
 #include <optional>
@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "doctor.hpp"
 #include "profile.hpp"
 #include "tune.hpp"
 
@@ -97,8 +98,14 @@ int main(int argc, char** argv) try {
     list->add_flag("--json", json, "as a JSON array");
     const auto tune = tools::add_tune(app);
     const auto profile = tools::add_profile(app);
-    CLI11_PARSE(app, argc, argv);
-    return *list ? devices(json) : *app.get_subcommand("profile") ? profile() : tune();
+    const auto doctor = tools::add_doctor(app);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        const int code = app.exit(error);
+        return code != 0 && argc > 1 && std::string_view(argv[1]) == "doctor" ? tools::kNothingExamined : code;
+    }
+    return *list ? devices(json) : *app.get_subcommand("profile") ? profile() : *app.get_subcommand("doctor") ? doctor() : tune();
 } catch (const std::exception& error) {
     fmt::print(stderr, "declivity: {}\n", error.what());
     return 1;

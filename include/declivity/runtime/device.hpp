@@ -25,6 +25,7 @@ struct DeviceInfo {
     DeviceType type = DeviceType::other;
     unsigned compute_units = 0;
     unsigned vector_width_f32 = 1, vector_width_f64 = 0;  ///< elements of the device's own vectors
+    std::size_t work_items_in_step = 0; ///< whose multiples a work-group should have; 0 where the device does not say
     std::uint64_t global_memory = 0;    ///< bytes
     std::uint64_t max_allocation = 0;   ///< bytes of the largest single buffer
     std::uint64_t local_memory = 0;     ///< bytes a work-group
@@ -52,7 +53,8 @@ struct ScopeMemory {
 };
 
 /// How kernels are shaped for a device: `cpu_like` ones want few work-items that loop over contiguous memory,
-/// `gpu_like` ones want many work-items and local memory.
+/// `gpu_like` ones want many work-items and local memory. GPUs are gpu_like, and so are CPU devices whose drivers make vectors of neighbouring
+/// work-items; DECLIVITY_FAMILY=cpu or gpu overrides it.
 enum class Family : std::uint8_t { cpu_like, gpu_like };
 
 /// A cheap handle to one OpenCL device. The object behind it (context, queues, memory pool, compiled programs) is

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -95,7 +96,7 @@ struct BufferArgument {
     std::size_t element_size;   ///< bytes
 };
 
-/// Plain data of a size known at run time, by value.
+/// Plain data of a size known at run time, by value; a struct without padding.
 struct RawArgument {
     const void* data;
     std::size_t bytes;
@@ -107,16 +108,31 @@ struct PlacesArgument {
     std::size_t bytes;
 };
 
+namespace detail {
+/// A constant expression only where every byte of a T belongs to a member.
+template <class T>
+consteval bool read_all_bytes() {
+    unsigned sum = 0;
+    for (const unsigned char byte : std::bit_cast<std::array<unsigned char, sizeof(T)>>(T{})) sum += byte;
+    return sum < ~0U;
+}
+template <class T>
+concept Unpadded = requires { typename std::bool_constant<read_all_bytes<T>()>; };
+}  // namespace detail
+
 /// One argument of a launch, of any kind; refers to the caller's value, so use it only as a temporary.
 class DECLIVITY_API Argument {
   public:
     template <class T>
         requires std::is_arithmetic_v<T> && (!std::same_as<T, bool>)
     Argument(const T& value) : kind_(Kind::value), data_(&value), size_(sizeof(T)) {}
-    /// Plain data, passed by value: the kernel must declare the same struct.
+    /// Plain data, passed by value: the kernel must declare the same struct. Without padding, about which drivers disagree: some want
+    /// the bytes up to the last member, some those of sizeof.
     template <class T>
         requires std::is_class_v<T> && std::is_trivially_copyable_v<T>
-    Argument(const T& value) : kind_(Kind::value), data_(&value), size_(sizeof(T)) {}
+    Argument(const T& value) : kind_(Kind::value), data_(&value), size_(sizeof(T)) {
+        static_assert(detail::Unpadded<T>, "a struct for a kernel wants no padding: order its members by size, and add members where bytes are left over");
+    }
     Argument(const RawArgument& raw) : kind_(Kind::value), data_(raw.data), size_(raw.bytes) {}
     Argument(const PlacesArgument& places) : kind_(Kind::value), places_(true), data_(places.data), size_(places.bytes) {}
     Argument(const BufferArgument& buffer) : kind_(Kind::buffer), data_(&buffer) {}

@@ -1,0 +1,301 @@
+// The same program with the same seed on several drivers: how far its results lie apart, by function.
+//
+//   declivity_numbers write FILE [SEED]             computes everything on the default device and writes it as safetensors
+//   declivity_numbers compare FILE [NAME=FILE]...   a table (Markdown) of how the others differ from the first
+//
+// Groups of results, by the first word of their names:
+//   exact     integers, comparisons, uniform random numbers and what is made of them without rounding: equal to the bit, or `compare` fails
+//   each      elementwise functions: apart by so many units in the last place of f32, element by element
+//   sums      what adds up in an order of its own: largest difference, relative to the largest value
+//   training  losses of a small network over its first steps: relative differences; rounding grows with the steps
+//
+// Exit code 1 where `exact` differs, or anything else by more than a fault of arithmetic could explain.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <declivity/declivity.hpp>
+#include <fmt/format.h>
+
+using namespace declivity;
+
+namespace {
+
+constexpr std::int64_t kCount = 4099;
+
+// ---- what is computed
+
+class Results {
+  public:
+    void add(const std::string& name, const Tensor& value) { file_.arrays[name] = io::to_host(value.detach()); }
+    void write(const std::string& path) const { io::write_safetensors(path, file_); }
+
+  private:
+    io::Safetensors file_;
+};
+
+/// The gradients of the sum of `result`, each element weighed by a number of its own.
+std::vector<Tensor> gradients(const Tensor& result, const std::vector<Tensor>& inputs, const Tensor& weights) {
+    return grad({sum(result * reshape(weights, result.shape()))}, inputs);
+}
+
+void elementwise_functions(Results& results) {
+    struct Row {
+        Function function;
+        const char* name;
+        std::string_view domain;
+        int inputs, parameters;
+    };
+    const Row rows[] = {
+#define DECLIVITY_FUNCTION(name, domain, inputs, parameters, value, first, second, third) {Function::name, #name, #domain, inputs, parameters},
+#include <declivity/ops/elementwise_table.def>
+#undef DECLIVITY_FUNCTION
+    };
+    const Tensor weights = uniform({kCount}, -1, 1);
+    const std::vector<Tensor> any{uniform({kCount}, -4, 4), uniform({kCount}, -4, 4)}, positive{uniform({kCount}, 0.01, 9), uniform({kCount}, -3, 3)};
+    const std::vector<double> parameters{0.75, 1.5};
+    for (const Row& row : rows) {
+        if (row.domain == "choose") continue;  // its first input is a bool: below
+        const bool of_positives = std::string_view(row.name).starts_with("pow") || row.function == Function::sqrt || row.function == Function::log;
+        std::vector<Tensor> inputs;
+        for (int i = 0; i < row.inputs; ++i) inputs.push_back((of_positives ? positive : any)[static_cast<std::size_t>(i)].clone());
+        if (row.function == Function::dropout) inputs[1] = bernoulli({kCount}, 0.5);
+        const std::vector<double> own(parameters.begin(), parameters.begin() + row.parameters);
+        if (row.domain == "compare") {
+            results.add(fmt::format("exact/{}", row.name), elementwise(row.function, inputs, own));
+            continue;
+        }
+        inputs[0].set_requires_grad();
+        const Tensor y = elementwise(row.function, inputs, own);
+        results.add(fmt::format("each/{}", row.name), y);
+        if (y.requires_grad()) results.add(fmt::format("each/{}, gradient", row.name), gradients(y, {inputs[0]}, weights)[0]);
+        if (row.domain == "number") {
+            for (const DType dtype : {DType::i32, DType::i64, DType::u8}) {
+                std::vector<Tensor> whole;
+                for (int i = 0; i < row.inputs; ++i) whole.push_back((uniform({kCount}, dtype == DType::u8 ? 0 : -99, 100)).to(dtype));
+                if (dtype == DType::u8 && (row.function == Function::neg || row.function == Function::sub)) continue;
+                const std::vector<double> numbers{3, 50};
+                results.add(fmt::format("exact/{}, {}", row.name, name_of(dtype)), elementwise(row.function, whole, {numbers.begin(), numbers.begin() + row.parameters}));
+            }
+        }
+    }
+    results.add("exact/where", where(greater(any[0], any[1]), any[0], any[1]));
+}
+
+void random_numbers(Results& results) {
+    results.add("exact/uniform", uniform({3, kCount}, -1, 1));
+    results.add("exact/bernoulli", bernoulli({kCount}, 0.3));
+    results.add("exact/dropout", dropout(ones({kCount}), 0.25));
+    results.add("each/normal", normal({kCount}));
+}
+
+void reductions(Results& results) {
+    const Tensor x = uniform({37, 41, 53}, -1, 2), whole = uniform({37, 41, 53}, -1000, 1000).to(DType::i32);
+    for (const Dims& axes : {Dims{}, Dims{0}, Dims{2}, Dims{0, 2}}) {
+        const std::string over = axes.empty() ? "all axes" : fmt::format("axes {}", fmt::join(axes, ", "));
+        results.add("sums/sum, " + over, sum(x, axes));
+        results.add("sums/mean, " + over, mean(x, axes));
+        results.add("exact/max, " + over, max(x, axes));
+        results.add("exact/min, " + over, min(x, axes));
+        results.add("exact/sum, i32, " + over, sum(whole, axes));
+    }
+    results.add("exact/argmax", argmax(x));
+}
+
+void layers(Results& results) {
+    const auto leaf = [](const Shape& shape) { return uniform(shape, -1, 1).set_requires_grad(); };
+    const auto both = [&](const std::string& name, const Tensor& result, const std::vector<Tensor>& inputs) {
+        results.add("sums/" + name, result);
+        const auto found = gradients(result, inputs, uniform(result.shape(), -1, 1));
+        for (std::size_t i = 0; i < found.size(); ++i) results.add(fmt::format("sums/{}, gradient of input {}", name, i + 1), found[i]);
+    };
+    for (const auto& [m, k, n] : {std::array<std::int64_t, 3>{7, 13, 5}, {65, 300, 129}, {1, 1031, 77}, {200, 64, 10}}) {
+        const Tensor a = leaf({m, k}), b = leaf({k, n});
+        both(fmt::format("matmul {} x {} x {}", m, k, n), matmul(a, b), {a, b});
+    }
+    const Tensor images = leaf({5, 6, 19, 17});
+    for (const auto& [name, shape, options] : std::vector<std::tuple<std::string, Shape, Conv2dOptions>>{
+             {"conv2d 3x3", {16, 6, 3, 3}, {.padding = {1, 1}}}, {"conv2d 5x3, stride 2", {9, 6, 5, 3}, {.stride = {2, 2}}}, {"conv2d 1x1", {20, 6, 1, 1}, {}},
+             {"conv2d 3x3, depthwise", {6, 1, 3, 3}, {.padding = {1, 1}, .groups = 6}}}) {
+        const Tensor weight = leaf(shape), bias = leaf({shape[0]});
+        both(name, conv2d(images, weight, bias, options), {images, weight, bias});
+    }
+    both("max_pool2d", max_pool2d(images, {.window = {2, 3}}), {images});
+    both("avg_pool2d", avg_pool2d(images, {.window = {3, 2}}), {images});
+    const Tensor scale = leaf({6}), shift = leaf({6});
+    both("batch_norm, training", batch_norm(images, scale, shift, zeros({6}), ones({6}), {.training = true}), {images, scale, shift});
+    const Tensor logits = leaf({64, 33});
+    both("softmax", softmax(logits * 3), {logits});
+    both("log_softmax", log_softmax(logits * 3), {logits});
+    const Tensor labels = uniform({64}, 0, 33).to(DType::i32), target = uniform({64, 33});
+    both("cross_entropy", cross_entropy(logits * 3, labels), {logits});
+    both("mse_loss", mse_loss(logits, target), {logits});
+    both("bce_with_logits", bce_with_logits(logits, target), {logits});
+}
+
+void optimizers(Results& results) {
+    const auto train = [&](const std::string& name, auto&& make) {
+        Tensor parameter = uniform({kCount}, -1, 1).set_requires_grad();
+        auto optimizer = make(std::vector<Tensor>{parameter});
+        for (int step = 0; step < 10; ++step) {
+            parameter.set_grad(uniform({kCount}, -1, 1));
+            optimizer.step();
+        }
+        results.add("sums/" + name + ", 10 steps", parameter);
+    };
+    train("SGD", [](const auto& of) { return optim::SGD(of, {.lr = 0.1, .momentum = 0.9, .weight_decay = 1e-2}); });
+    train("Adam", [](const auto& of) { return optim::Adam(of, {.lr = 1e-2}); });
+    train("AdamW", [](const auto& of) { return optim::AdamW(of, {.lr = 1e-2}); });
+}
+
+void training(Results& results) {
+    nn::Sequential model(nn::Conv2d(1, 8, 3), nn::BatchNorm2d(8), nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(), nn::Linear(8 * 7 * 7, 10));
+    optim::SGD optimizer(model.parameters(), {.lr = 0.05, .momentum = 0.9});
+    constexpr int steps = 100;
+    for (int step = 1; step <= steps; ++step) {
+        const Tensor x = uniform({32, 1, 16, 16}), labels = argmax(reshape(slice(slice(mean(x, {1}), 1, 0, 2), 2, 0, 5), {32, 10}));
+        const Tensor loss = cross_entropy(model(x), labels);
+        optimizer.zero_grad();
+        loss.backward();
+        optimizer.step();
+        if (step == 1 || step == 10 || step == steps) results.add(fmt::format("training/loss of step {}", step), loss);
+    }
+}
+
+// ---- how far two results lie apart
+
+struct Apart {
+    double ulps = 0;      // at most
+    double relative = 0;  // largest difference, over the largest value
+    std::size_t different = 0, count = 0;
+};
+
+/// f32 in their order, as whole numbers.
+std::int64_t place_of(float x) {
+    const auto bits = std::bit_cast<std::int32_t>(x);
+    return bits < 0 ? -static_cast<std::int64_t>(bits & 0x7FFFFFFF) : bits;
+}
+
+Apart compare(const std::string& name, const io::HostArray& a, const io::HostArray& b) {
+    if (a.dtype != b.dtype || a.shape != b.shape) throw std::runtime_error(name + ": of another type or shape");
+    Apart apart;
+    apart.count = static_cast<std::size_t>(a.shape.numel());
+    if (a.dtype != DType::f32) {
+        const std::size_t size = size_of(a.dtype);
+        for (std::size_t i = 0; i < apart.count; ++i) apart.different += std::memcmp(&a.bytes[i * size], &b.bytes[i * size], size) != 0;
+        apart.relative = apart.different == 0 ? 0 : INFINITY;
+        return apart;
+    }
+    double largest = 0, difference = 0;
+    const auto x = a.as<float>(), y = b.as<float>();
+    for (std::size_t i = 0; i < apart.count; ++i) {
+        if (x[i] == y[i] || (std::isnan(x[i]) && std::isnan(y[i]))) {
+            if (std::isfinite(x[i])) largest = std::max<double>(largest, std::abs(x[i]));
+            continue;
+        }
+        ++apart.different;
+        if (!std::isfinite(x[i]) || !std::isfinite(y[i])) {
+            difference = apart.ulps = INFINITY;
+            continue;
+        }
+        largest = std::max<double>(largest, std::abs(x[i]));
+        difference = std::max(difference, std::abs(static_cast<double>(x[i]) - y[i]));
+        // Denormal numbers may count as zeros.
+        if (std::abs(x[i]) >= 0x1p-126F || std::abs(y[i]) >= 0x1p-126F) apart.ulps = std::max(apart.ulps, static_cast<double>(std::abs(place_of(x[i]) - place_of(y[i]))));
+    }
+    apart.relative = difference == 0 ? 0 : difference / std::max(largest, 0x1p-126);
+    return apart;
+}
+
+struct Group {
+    std::string_view name, title;
+    double most;  // that is no fault: ulps of `each`, otherwise relative
+};
+
+constexpr Group kGroups[] = {{"exact", "equal to the bit, or wrong", 0},
+                             {"each", "elementwise, units in the last place", INFINITY},
+                             {"sums", "sums, relative to the largest value", 1e-4},
+                             {"training", "training, relative", 0.05}};
+
+std::string in_words(const Group& group, const Apart& apart) {
+    if (apart.different == 0) return "equal";
+    if (group.name == "exact") return fmt::format("**{} of {} differ**", apart.different, apart.count);
+    if (group.name == "each") return fmt::format("{:.0f} ({:.1e})", apart.ulps, apart.relative);
+    return fmt::format("{:.1e}", apart.relative);
+}
+
+int compare(const std::string& first, const std::vector<std::pair<std::string, std::string>>& others) {
+    const io::Safetensors reference = io::read_safetensors(first);
+    std::vector<io::Safetensors> files;
+    for (const auto& [name, path] : others) files.push_back(io::read_safetensors(path));
+    int wrong = 0;
+    for (const Group& group : kGroups) {
+        fmt::print("| {} |", group.title);
+        for (const auto& [name, path] : others) fmt::print(" {} |", name);
+        fmt::print("\n| --- |");
+        for (std::size_t i = 0; i < others.size(); ++i) fmt::print(" --- |");
+        fmt::print("\n");
+        int silent = 0;
+        for (const auto& [name, array] : reference.arrays) {
+            if (!name.starts_with(fmt::format("{}/", group.name))) continue;
+            std::string row;
+            bool all_equal = true;
+            for (std::size_t i = 0; i < files.size(); ++i) {
+                const auto found = files[i].arrays.find(name);
+                if (found == files[i].arrays.end()) throw std::runtime_error(fmt::format("{} has no \"{}\"", others[i].second, name));
+                const Apart apart = compare(name, array, found->second);
+                all_equal = all_equal && apart.different == 0;
+                wrong += apart.relative > (group.name == "each" ? 1e-4 : group.most);
+                row += fmt::format(" {} |", in_words(group, apart));
+            }
+            if (all_equal) ++silent;
+            else fmt::print("| {} |{}\n", name.substr(group.name.size() + 1), row);
+        }
+        fmt::print("| {} results |", silent);
+        for (std::size_t i = 0; i < others.size(); ++i) fmt::print(" equal |");
+        fmt::print("\n\n");
+    }
+    if (wrong != 0) fmt::print("WRONG: {} results differ by more than rounding\n", wrong);
+    return wrong == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+    const std::vector<std::string> words(argv + 1, argv + argc);
+    if ((words.size() == 2 || words.size() == 3) && words[0] == "write") {
+        Results results;
+        manual_seed(words.size() == 3 ? std::stoull(words[2]) : 20);
+        elementwise_functions(results);
+        random_numbers(results);
+        reductions(results);
+        layers(results);
+        optimizers(results);
+        training(results);
+        results.write(words[1]);
+        return 0;
+    }
+    if (words.size() >= 2 && words[0] == "compare") {
+        std::vector<std::pair<std::string, std::string>> others;
+        for (std::size_t i = 2; i < words.size(); ++i) {
+            const std::size_t sign = words[i].find('=');
+            if (sign == std::string::npos) throw std::runtime_error("wants NAME=FILE, got " + words[i]);
+            others.emplace_back(words[i].substr(0, sign), words[i].substr(sign + 1));
+        }
+        return compare(words[1], others);
+    }
+    std::fputs("declivity_numbers write FILE [SEED] | declivity_numbers compare FILE [NAME=FILE]...\n", stderr);
+    return 2;
+} catch (const std::exception& error) {
+    std::fprintf(stderr, "declivity_numbers: %s\n", error.what());
+    return 2;
+}

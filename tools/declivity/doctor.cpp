@@ -1,0 +1,244 @@
+#include "doctor.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/version.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "doctor_process.hpp"
+
+extern char** environ;  // NOLINT: of POSIX
+
+namespace declivity::tools {
+namespace {
+
+using namespace doctor;
+
+constexpr int kFormat = 1;  // of the JSON
+
+struct Options {
+    bool json = false, bench = false, all = false;
+    std::string device, checks;
+    std::vector<std::string> only;
+    double silence = 600;
+    // Of the processes of sections, and of tests.
+    std::string section, fault;
+    std::size_t first = 0;
+};
+
+/// What the user has set, which may change what is found.
+Json settings() {
+    Json found = Json::object();
+    for (char** one = environ; *one != nullptr; ++one) {
+        const std::string_view text(*one);
+        const std::size_t equals = text.find('=');
+        for (const std::string_view prefix : {"DECLIVITY_", "OCL_", "POCL_", "RUSTICL_", "CL_CONFIG_"})
+            if (equals != std::string_view::npos && text.starts_with(prefix)) found[std::string(text.substr(0, equals))] = text.substr(equals + 1);
+    }
+    return found;
+}
+
+bool is(const Json& finding, Status status) { return finding.at("status").get<std::string>() == name_of(status); }
+std::string text_of(const Json& finding) { return finding.value("text", ""); }
+
+/// A line of a table of words: the lines of a text that has several are indented alike.
+std::string indented(std::string text) {
+    for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; ++at) text.insert(at + 1, "      ");
+    return text;
+}
+
+/// What is said of a section. @param all also the checks that are right
+void print(const SectionReport& report, bool all) {
+    std::string counts;
+    for (const Status status : {Status::right, Status::wrong, Status::avoided, Status::skipped})
+        if (const int count = report.count(status); count > 0) counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", count, status == Status::wrong ? "WRONG" : name_of(status));
+    fmt::print("{}: {}{}{} ({:.1f} s)\n", report.section->name, report.section->about, counts.empty() ? "" : "; ", counts, report.seconds);
+    std::size_t width = 0;
+    for (const Json& one : report.findings)
+        if (is(one, Status::fact)) width = std::max(width, one.at("name").get<std::string>().size());
+    // What has the same to say is said once.
+    std::map<std::pair<std::string, std::string>, std::vector<std::string>> alike;
+    for (const Json& one : report.findings) alike[{one.at("status").get<std::string>(), text_of(one)}].push_back(one.at("name").get<std::string>());
+    for (const Json& one : report.findings) {
+        const auto name = one.at("name").get<std::string>(), status = one.at("status").get<std::string>();
+        if (is(one, Status::fact)) {
+            fmt::print("  {:<{}}  {}\n", name, width, indented(text_of(one)));
+        } else if (is(one, Status::right)) {
+            if (all) fmt::print("  right    {}\n", name);
+        } else {
+            auto& names = alike[{status, text_of(one)}];
+            if (names.empty()) continue;
+            fmt::print("  {:<8} {}: {}\n", is(one, Status::wrong) ? "WRONG" : status, name, indented(text_of(one)));
+            constexpr std::size_t most = 8;
+            const std::size_t shown = all ? names.size() : std::min(names.size(), most + 1);
+            if (names.size() > 1)
+                fmt::print("           the same: {}{}\n", fmt::join(names.begin() + 1, names.begin() + static_cast<std::ptrdiff_t>(shown), "; "),
+                           shown < names.size() ? fmt::format("; and {} more", names.size() - shown) : "");
+            names.clear();
+        }
+    }
+    if (!report.printed.empty()) {
+        fmt::print("  the driver printed by itself:\n");
+        std::map<std::string, int> times;
+        std::vector<std::string> lines;
+        std::istringstream printed(report.printed);
+        for (std::string line; std::getline(printed, line);)
+            if (times[line]++ == 0) lines.push_back(line);
+        for (const std::string& line : lines) fmt::print("      {}{}\n", line, times[line] > 1 ? fmt::format(" ({} times)", times[line]) : "");
+    }
+    std::fflush(stdout);
+}
+
+/// The findings of all sections in a few sentences.
+struct Verdict {
+    int code = kAllRight;
+    std::string verdict, avoided, what_to_do;
+};
+
+Verdict judge(const std::vector<SectionReport>& reports, bool partial) {
+    Verdict out;
+    int right = 0, wrong = 0;
+    std::vector<std::string> where, avoided;
+    for (const SectionReport& report : reports) {
+        right += report.count(Status::right);
+        const int here = report.count(Status::wrong);
+        wrong += here;
+        if (here > 0) where.emplace_back(report.section->name);
+        for (const Json& one : report.findings)
+            if (is(one, Status::avoided)) avoided.push_back(one.at("name").get<std::string>());
+    }
+    if (right + wrong == 0) out.verdict = "Nothing was examined that could be wrong.";
+    else if (wrong == 0) out.verdict = fmt::format("All {} checks{} are right: Declivity computes correctly on this device.", right, partial ? " that were asked for" : "");
+    else out.verdict = fmt::format("{} of {} checks are wrong, in: {}. Do not trust what Declivity computes on this device.", wrong, right + wrong, fmt::join(where, ", "));
+    constexpr std::size_t most = 12;  // more are named above
+    if (!avoided.empty())
+        out.avoided = fmt::format("Of no harm, since the library does without or avoids it: {}{}.", fmt::join(avoided.begin(), avoided.begin() + static_cast<std::ptrdiff_t>(std::min(avoided.size(), most)), "; "),
+                                  avoided.size() > most ? fmt::format("; and {} more", avoided.size() - most) : "");
+    if (wrong > 0) {
+        out.code = kSomethingWrong;
+        out.what_to_do = "What to do: run `declivity doctor --json > doctor.json` and send that file with your report to the authors of Declivity; it names the device, the "
+                         "driver, the settings, and each check that failed. Until it is mended, try a newer driver, another one (`declivity devices` lists what there is, "
+                         "DECLIVITY_DEVICE chooses), or, where only strategies of `conv2d` or `matmul` are wrong, another strategy by DECLIVITY_CONV2D or DECLIVITY_MATMUL.";
+    } else {
+        out.what_to_do = "What to do: nothing. If something seems wrong nevertheless, or this device or driver is not in docs/devices.md, send what "
+                         "`declivity doctor --bench --json` writes to the authors of Declivity.";
+    }
+    return out;
+}
+
+/// The device as the section `device` has found it; empty when that died.
+Json device_of(const SectionReport& report) {
+    for (const Json& one : report.findings)
+        if (one.contains("figures") && one["figures"].contains("device")) return one["figures"]["device"];
+    return Json::object();
+}
+
+void print_json(const std::vector<SectionReport>& reports, const Verdict& verdict) {
+    Json out{{"declivity", kVersion}, {"format", kFormat}, {"device", device_of(reports.front())}, {"settings", settings()}, {"sections", Json::array()}};
+    for (const SectionReport& report : reports) {
+        Json one{{"name", report.section->name}, {"seconds", std::round(report.seconds * 1000) / 1000}};
+        for (const Status status : {Status::right, Status::wrong, Status::avoided, Status::skipped}) one[std::string(name_of(status))] = report.count(status);
+        one["findings"] = report.findings;
+        if (!report.printed.empty()) one["printed"] = report.printed;
+        out["sections"].push_back(one);
+    }
+    out["verdict"] = verdict.verdict;
+    out["avoided"] = verdict.avoided;
+    out["what to do"] = verdict.what_to_do;
+    out["code"] = verdict.code;
+    fmt::print("{}\n", out.dump(1, ' ', false, Json::error_handler_t::replace));
+}
+
+bool asked_for(const Section& section, const Options& options) {
+    if (section.name == "device") return true;
+    if (!options.only.empty()) return std::ranges::find(options.only, section.name) != options.only.end();
+    return !section.bench || options.bench;
+}
+
+int run(const Options& options) {
+    if (!options.section.empty()) {
+        const auto found = std::ranges::find(sections(), options.section, &Section::name);
+        if (found == sections().end()) throw ValueError(fmt::format("doctor: wants a section, got \"{}\"", options.section));
+        const std::size_t at = options.fault.find('@');  // "crash@atomics"
+        return run_here(*found, options.first, options.checks, at != std::string::npos && options.fault.substr(at + 1) == found->name ? options.fault.substr(0, at) : "");
+    }
+    // The environment goes on to the sections' processes. Nothing here uses OpenCL.
+    if (!options.device.empty()) setenv("DECLIVITY_DEVICE", options.device.c_str(), 1);
+    std::vector<std::string> arguments{"doctor"};
+    if (!options.checks.empty()) arguments.insert(arguments.end(), {"--checks", options.checks});
+    if (!options.fault.empty()) arguments.insert(arguments.end(), {"--fault", options.fault});
+    const std::chrono::milliseconds silence(static_cast<std::int64_t>(options.silence * 1000));
+    std::vector<SectionReport> reports;
+    const bool looks_on = isatty(STDERR_FILENO) != 0;
+    if (!options.json) fmt::print("declivity doctor, version {}\n", kVersion);
+    for (const Section& section : sections()) {
+        if (!asked_for(section, options)) continue;
+        // Whoever looks on sees that it goes on.
+        const auto begins = [&](const std::string& check) {
+            if (looks_on) fmt::print(stderr, "\r\033[K{}: {:.100}", section.name, check);
+        };
+        reports.push_back(run_apart(section, arguments, silence, begins));
+        if (looks_on) fmt::print(stderr, "\r\033[K");
+        if (reports.back().no_device) {
+            const std::string why = text_of(reports.back().findings.back());
+            if (options.json) fmt::print("{}\n", Json{{"declivity", kVersion}, {"format", kFormat}, {"settings", settings()}, {"verdict", why}, {"code", kNothingExamined}}.dump(1, ' ', false, Json::error_handler_t::replace));
+            std::fflush(stdout);
+            fmt::print(stderr, "declivity: {}\n", why);
+            return kNothingExamined;
+        }
+        if (!options.json) print(reports.back(), options.all);
+    }
+    const Verdict verdict = judge(reports, !options.only.empty() || !options.checks.empty());
+    if (options.json) {
+        print_json(reports, verdict);
+    } else {
+        fmt::print("\n{}\n", verdict.verdict);
+        if (!verdict.avoided.empty()) fmt::print("{}\n", verdict.avoided);
+        fmt::print("{}\n", verdict.what_to_do);
+    }
+    return verdict.code;
+}
+
+}  // namespace
+
+std::function<int()> add_doctor(CLI::App& app) {
+    const auto options = std::make_shared<Options>();
+    CLI::App* doctor = app.add_subcommand("doctor", "examines a device and its driver: 0 all is right, 1 something is wrong, 2 nothing was examined");
+    doctor->add_flag("--json", options->json, "the report as a JSON object");
+    doctor->add_flag("--bench", options->bench, "measures rates, too, beside what the device does at most");
+    doctor->add_flag("--all", options->all, "names the checks that are right, too");
+    doctor->add_option("--device", options->device, "as DECLIVITY_DEVICE names it");
+    std::vector<std::string> names;
+    for (const Section& section : sections()) names.emplace_back(section.name);
+    doctor->add_option("--only", options->only, fmt::format("these sections and `device` alone, of: {}", fmt::join(names, ", ")))
+        ->delimiter(',')
+        ->check(CLI::IsMember(names));
+    doctor->add_option("--checks", options->checks, "only checks that have these words in their names");
+    doctor->add_option("--silence", options->silence, "seconds after which a section that says nothing counts as hanging (600)")->check(CLI::Range(0.001, 1e6));
+    doctor->add_option("--section", options->section)->group("");
+    doctor->add_option("--first", options->first)->group("");
+    doctor->add_option("--fault", options->fault)->group("");
+    return [options] {
+        try {
+            return run(*options);
+        } catch (const std::exception& error) {
+            fmt::print(stderr, "declivity: {}\n", error.what());
+            return kNothingExamined;
+        }
+    };
+}
+
+}  // namespace declivity::tools

@@ -1,0 +1,88 @@
+// Launching the kernels of `declivity doctor`, and comparing what they give.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <declivity/runtime/launch.hpp>
+#include <fmt/format.h>
+
+namespace declivity::tools::doctor {
+
+template <class T>
+Buffer to_device(const Device& device, const std::vector<T>& values) {
+    Buffer buffer(device, values.size() * sizeof(T));
+    upload(buffer, 0, std::as_bytes(std::span(values)));
+    return buffer;
+}
+
+template <class T>
+std::vector<T> to_host(const Buffer& buffer, std::size_t count) {
+    std::vector<T> values(count);
+    read(buffer, 0, std::as_writable_bytes(std::span(values)));
+    return values;
+}
+
+template <class T>
+BufferArgument argument(const Buffer& buffer) {
+    return {&buffer, 0, sizeof(T)};
+}
+
+/// out[i] of a kernel (inputs..., out), one work-item an element.
+template <class Out, class In, class... Ins>
+std::vector<Out> apply(const Kernel& kernel, const std::vector<In>& first, const std::vector<Ins>&... others) {
+    const Device device = kernel.device();
+    const std::vector<Buffer> buffers{to_device(device, first), to_device(device, others)...};
+    const Buffer out(device, first.size() * sizeof(Out));
+    std::vector<BufferArgument> inputs;
+    for (const Buffer& buffer : buffers) inputs.push_back(argument<In>(buffer));
+    const BufferArgument output = argument<Out>(out);
+    std::vector<Argument> arguments(inputs.begin(), inputs.end());
+    arguments.emplace_back(output);
+    launch(kernel, {{first.size()}}, arguments);
+    return to_host<Out>(out, first.size());
+}
+
+inline bool same(double a, double b) { return std::isnan(a) ? std::isnan(b) : a == b && (a != 0 || std::signbit(a) == std::signbit(b)); }
+
+/// Empty where all are equal; NaN equals NaN. @param of what the i-th element was made of, in words
+template <class T, class Of>
+std::string first_difference(const std::vector<T>& got, const std::vector<T>& wanted, Of&& of) {
+    std::size_t wrong = 0, first = 0;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+        bool equal = false;
+        if constexpr (std::is_floating_point_v<T>) equal = same(got[i], wanted[i]);
+        else equal = got[i] == wanted[i];
+        if (!equal && wrong++ == 0) first = i;
+    }
+    if (wrong == 0) return {};
+    if constexpr (std::is_floating_point_v<T>)
+        return fmt::format("{} of {} are wrong, first of {}: {:a} ({}), wants {:a} ({})", wrong, wanted.size(), of(first), got[first], got[first], wanted[first], wanted[first]);
+    else return fmt::format("{} of {} are wrong, first of {}: {}, wants {}", wrong, wanted.size(), of(first), got[first], wanted[first]);
+}
+template <class T>
+std::string first_difference(const std::vector<T>& got, const std::vector<T>& wanted) {
+    return first_difference(got, wanted, [](std::size_t i) { return fmt::format("element {}", i); });
+}
+
+/// Any bits, the same everywhere.
+template <class T>
+std::vector<T> any_bits(std::size_t count, std::uint64_t seed) {
+    std::mt19937_64 engine(seed);
+    std::vector<T> out(count);
+    for (T& one : out) {
+        if constexpr (sizeof(T) == 8) one = std::bit_cast<T>(engine());
+        else if constexpr (std::is_same_v<T, float>) one = std::bit_cast<float>(static_cast<std::uint32_t>(engine() >> 32));
+        else one = static_cast<T>(engine() >> 32);
+    }
+    return out;
+}
+
+}  // namespace declivity::tools::doctor

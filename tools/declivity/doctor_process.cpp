@@ -1,0 +1,254 @@
+#include "doctor_process.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+#if defined(__unix__) || defined(__APPLE__)
+#  include <fcntl.h>
+#  include <poll.h>
+#  include <spawn.h>
+#  include <sys/wait.h>
+#  include <unistd.h>
+
+#  include <csignal>
+#else
+#  error "declivity doctor starts processes by posix_spawn"
+#endif
+#if defined(__linux__)
+#  include <sys/prctl.h>
+#elif defined(__APPLE__)
+#  include <mach-o/dyld.h>
+#endif
+
+extern char** environ;  // NOLINT: of POSIX
+
+namespace declivity::tools::doctor {
+namespace {
+
+constexpr int kMostDeaths = 20, kMostOfNoHarm = 300, kMostHangs = 2;  // of a section
+constexpr std::size_t kMostPrinted = 16384;      // bytes that are kept of what a driver prints
+
+std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+std::string own_program() {
+#if defined(__APPLE__)
+    std::uint32_t size = 0;
+    _NSGetExecutablePath(nullptr, &size);
+    std::string path(size, '\0');
+    if (_NSGetExecutablePath(path.data(), &size) != 0) throw ValueError("doctor: wants to know where this program lies");
+    path.resize(std::strlen(path.c_str()));
+    return path;
+#else
+    return std::filesystem::read_symlink("/proc/self/exe").string();
+#endif
+}
+
+[[noreturn]] void fail(const char* what, int error = errno) { throw std::system_error(error, std::generic_category(), std::string("doctor: ") + what); }
+
+class Descriptor {
+  public:
+    Descriptor() = default;
+    explicit Descriptor(int fd) : fd_(fd) {}
+    ~Descriptor() { reset(); }
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+    void reset(int fd = -1) {
+        if (fd_ >= 0) close(fd_);
+        fd_ = fd;
+    }
+    [[nodiscard]] int get() const { return fd_; }
+
+  private:
+    int fd_ = -1;
+};
+
+struct Pipe {
+    Descriptor from, to;
+    Pipe() {
+        std::array<int, 2> ends{};
+        if (pipe(ends.data()) != 0) fail("pipe");
+        from.reset(ends[0]);
+        to.reset(ends[1]);
+        for (const int end : ends) fcntl(end, F_SETFD, FD_CLOEXEC);
+    }
+};
+
+/// A child whose findings and words are read.
+class Child {
+  public:
+    explicit Child(const std::vector<std::string>& arguments) {
+        const std::string program = own_program();
+        std::vector<std::string> words{program};
+        words.insert(words.end(), arguments.begin(), arguments.end());
+        std::vector<char*> argv;
+        for (std::string& word : words) argv.push_back(word.data());
+        argv.push_back(nullptr);
+        posix_spawn_file_actions_t actions;
+        posix_spawn_file_actions_init(&actions);
+        posix_spawn_file_actions_adddup2(&actions, out_.to.get(), STDOUT_FILENO);
+        posix_spawn_file_actions_adddup2(&actions, error_.to.get(), STDERR_FILENO);
+        const int status = posix_spawn(&id_, program.c_str(), &actions, nullptr, argv.data(), environ);
+        posix_spawn_file_actions_destroy(&actions);
+        if (status != 0) fail("posix_spawn", status);
+        out_.to.reset();
+        error_.to.reset();
+    }
+    ~Child() {
+        if (id_ > 0) {
+            kill(id_, SIGKILL);
+            wait();
+        }
+    }
+    Child(const Child&) = delete;
+    Child& operator=(const Child&) = delete;
+
+    /// Reads until it ends. @return false when it said nothing for so long, and was ended
+    bool listen(std::chrono::milliseconds silence, const std::function<void(const std::string&)>& line, std::string& printed) {
+        std::string rest;
+        std::array<pollfd, 2> ends{pollfd{out_.from.get(), POLLIN, 0}, pollfd{error_.from.get(), POLLIN, 0}};
+        while (ends[0].fd >= 0 || ends[1].fd >= 0) {
+            const int ready = poll(ends.data(), ends.size(), static_cast<int>(silence.count()));
+            if (ready < 0 && errno == EINTR) continue;
+            if (ready < 0) fail("poll");
+            if (ready == 0) {
+                kill(id_, SIGKILL);
+                return false;
+            }
+            for (std::size_t i = 0; i < ends.size(); ++i) {
+                if (ends[i].fd < 0 || ends[i].revents == 0) continue;
+                std::array<char, 4096> bytes{};
+                const ssize_t count = read(ends[i].fd, bytes.data(), bytes.size());
+                if (count < 0 && errno == EINTR) continue;
+                if (count <= 0) {
+                    ends[i].fd = -1;
+                    continue;
+                }
+                std::string& into = i == 0 ? rest : printed;
+                into.append(bytes.data(), static_cast<std::size_t>(count));
+                if (i == 1 && printed.size() > kMostPrinted) printed.resize(kMostPrinted);
+                for (std::size_t end = 0; i == 0 && (end = rest.find('\n')) != std::string::npos; rest.erase(0, end + 1)) line(rest.substr(0, end));
+            }
+        }
+        return true;
+    }
+
+    /// How it ended, in words; empty when it returned 0.
+    std::string wait() {
+        int status = 0;
+        while (waitpid(std::exchange(id_, -1), &status, 0) < 0 && errno == EINTR) {
+        }
+        if (WIFSIGNALED(status)) return fmt::format("the process was ended by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
+        return WEXITSTATUS(status) == 0 ? "" : fmt::format("the process ended by itself, with exit code {}", WEXITSTATUS(status));
+    }
+
+  private:
+    Pipe out_, error_;
+    pid_t id_ = -1;
+};
+
+}  // namespace
+
+int SectionReport::count(Status status) const {
+    return static_cast<int>(std::ranges::count_if(findings, [&](const Json& one) { return one.at("status").get<std::string>() == name_of(status); }));
+}
+
+SectionReport run_apart(const Section& section, const std::vector<std::string>& arguments, std::chrono::milliseconds silence,
+                        const std::function<void(const std::string& check)>& begins) {
+    SectionReport report;
+    report.section = &section;
+    const auto begin = std::chrono::steady_clock::now();
+    std::size_t first = 0;
+    int deaths = 0, of_no_harm = 0, hangs = 0;
+    for (;;) {
+        std::vector<std::string> words = arguments;
+        words.insert(words.end(), {"--section", std::string(section.name), "--first", std::to_string(first)});
+        Json under_way;
+        bool ended = false;
+        Child child(words);
+        const auto line = [&](const std::string& text) {
+            const Json said = Json::parse(text, nullptr, false);
+            if (!said.is_object()) {
+                report.printed += text + '\n';  // not ours
+            } else if (said.contains("end")) {
+                ended = true;
+            } else if (said.contains("no device")) {
+                report.no_device = true;
+                report.findings.push_back({{"name", section.name}, {"status", name_of(Status::wrong)}, {"text", said["no device"]}});
+            } else if (said.contains("begin")) {
+                under_way = said;
+                begins(said["begin"].get<std::string>());
+            } else {
+                Json finding = said;
+                finding.erase("at");
+                report.findings.push_back(finding);
+                under_way = nullptr;
+            }
+        };
+        const bool spoke = child.listen(silence, line, report.printed);
+        std::string how = child.wait();
+        if (!spoke) how = fmt::format("nothing was heard of it for {} s; its process was ended", static_cast<double>(silence.count()) / 1000);
+        if (ended && how.empty()) break;
+        if (how.empty()) how = "the process ended by itself, with exit code 0";
+        const bool harms = under_way.is_null() || under_way["otherwise"].get<std::string>() == name_of(Status::wrong);
+        ++(harms ? deaths : of_no_harm);
+        hangs += spoke ? 0 : 1;
+        const std::string name = under_way.is_null() ? ended ? "the end of the process" : "the beginning of the process" : under_way["begin"].get<std::string>();
+        report.findings.push_back({{"name", name}, {"status", under_way.is_null() ? name_of(Status::wrong) : under_way["otherwise"].get<std::string>()}, {"text", how}});
+        if (under_way.is_null()) break;
+        first = under_way["at"].get<std::size_t>() + 1;
+        if (deaths < kMostDeaths && of_no_harm < kMostOfNoHarm && hangs < kMostHangs) continue;
+        report.findings.push_back({{"name", "the rest of the section"}, {"status", name_of(Status::skipped)}, {"text", fmt::format("its process has ended {} times", deaths + of_no_harm)}});
+        break;
+    }
+    report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return report;
+}
+
+int run_here(const Section& section, std::size_t first, const std::string& only, const std::string& fault) {
+#if defined(__linux__)
+    prctl(PR_SET_PDEATHSIG, SIGTERM);  // a hanging child shall not outlive who waits for it
+#endif
+    // What changes what is computed, or prints, is no part of the examination.
+    for (const char* name : {"DECLIVITY_PROFILE", "DECLIVITY_LOG", "DECLIVITY_TUNE"}) unsetenv(name);
+    setenv("DECLIVITY_TUNING_FILE", "", 1);
+    std::fflush(stdout);
+    std::FILE* out = fdopen(dup(STDOUT_FILENO), "w");
+    if (out == nullptr || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) fail("standard output");
+    const auto say = [&](const Json& line) {
+        fmt::print(out, "{}\n", dump(line));
+        std::fflush(out);
+    };
+    Examination examination(say, first, section.name == "device" ? "" : only, fault);
+    if (section.name == "device") try {
+            (void)Device::best();
+        } catch (const DeviceError& error) {
+            if (error.code() == 0) {  // no call failed: there is none, or DECLIVITY_DEVICE fits none
+                say({{"no device", error.what()}});
+                say({{"end", true}});
+                return 0;
+            }
+        } catch (const ValueError& error) {  // a variable of the environment that is not understood
+            say({{"no device", error.what()}});
+            say({{"end", true}});
+            return 0;
+        }
+    try {
+        section.run(examination);
+    } catch (const std::exception& error) {
+        say({{"at", 0}, {"name", "the section as a whole"}, {"status", name_of(Status::wrong)}, {"text", error.what()}});
+    }
+    say({{"end", true}});
+    return 0;
+}
+
+}  // namespace declivity::tools::doctor

@@ -1,0 +1,122 @@
+#include "doctor_section.hpp"
+
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+namespace declivity::tools::doctor {
+namespace {
+
+constexpr std::array<std::pair<Status, std::string_view>, 5> kNames{
+    {{Status::right, "right"}, {Status::fact, "fact"}, {Status::skipped, "skipped"}, {Status::avoided, "avoided"}, {Status::wrong, "wrong"}}};
+
+constexpr std::array kSections{
+    Section{"device", "what it is and can do", examine_device},
+    Section{"arithmetic", "numbers, conversions, f16, bf16, f64", examine_arithmetic},
+    Section{"maths", "the library's own functions and their stated bounds", examine_maths},
+    Section{"groups", "work-groups, barriers, local memory", examine_groups},
+    Section{"atomics", "which the library itself does not use", examine_atomics},
+    Section{"arguments", "structs by value, many arguments", examine_arguments},
+    Section{"half", "arithmetic in f16", examine_half},
+    Section{"memory", "allocations, and offsets beyond 4 GiB", examine_memory},
+    Section{"queues", "order, events, copies, fills, mapped memory", examine_queues},
+    Section{"elementwise", "every function, and chains of them", examine_elementwise},
+    Section{"copies", "permuted, sliced and broadcast copies, casts", examine_copies},
+    Section{"random", "random numbers, to the bit", examine_random},
+    Section{"reduce", "sums, means, extrema, argmax", examine_reduce},
+    Section{"rows", "softmax, cross entropy, batch normalisation", examine_rows},
+    Section{"pool2d", "pooling and its gradients", examine_pool2d},
+    Section{"optimizers", "steps of SGD and Adam", examine_optimizers},
+    Section{"matmul", "each strategy for matrix products", examine_matmul},
+    Section{"conv2d", "each strategy for convolutions, in each direction", examine_conv2d},
+    Section{"training", "a small network, beside a recorded run", examine_training},
+    Section{"faults", "faults of drivers that the library knows", examine_faults},
+    Section{"bench", "rates beside what the device does at most", measure, true},
+};
+
+}  // namespace
+
+std::string_view name_of(Status status) {
+    for (const auto& [one, name] : kNames)
+        if (one == status) return name;
+    return "";
+}
+
+Status status_of(std::string_view name) {
+    for (const auto& [status, one] : kNames)
+        if (one == name) return status;
+    throw ValueError(fmt::format("doctor: wants the name of a status, got \"{}\"", name));
+}
+
+std::span<const Section> sections() { return kSections; }
+
+bool Examination::begin(const std::string& name, Status otherwise) {
+    const std::size_t at = at_++;
+    if (at < first_ || name.find(only_) == std::string::npos) return false;
+    say_({{"at", at}, {"begin", name}, {"otherwise", name_of(otherwise)}});
+    if (fault_.empty() || at != 1) return true;
+    if (fault_ == "crash") std::abort();
+    if (fault_ == "exit") std::_Exit(3);
+    if (fault_ == "hang")
+        for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
+    return true;
+}
+
+void Examination::end(const std::string& name, Status status, const std::string& text, const Json& figures) {
+    Json line{{"at", at_ - 1}, {"name", name}, {"status", name_of(status)}};
+    if (!text.empty()) line["text"] = text;
+    if (!figures.empty()) line["figures"] = figures;
+    say_(line);
+}
+
+void Examination::judge(const std::string& name, const std::function<std::string()>& what, Status otherwise) {
+    if (!begin(name, otherwise)) return;
+    std::string wrong;
+    try {
+        if (fault_ == "throw" && at_ == 2) throw std::runtime_error("a fault that was asked for");
+        wrong = what();
+    } catch (const std::exception& error) {
+        wrong = error.what();
+        if (wrong.empty()) wrong = "an error without a word";
+    }
+    end(name, wrong.empty() ? Status::right : otherwise, wrong);
+}
+
+void Examination::check_form(Family family, const std::string& name, const std::function<std::string()>& what) {
+    judge(name, what, workarounds_off() || device().family() == family ? Status::wrong : Status::avoided);
+}
+
+bool workarounds_off() {
+    const char* set = std::getenv("DECLIVITY_WORKAROUNDS");
+    return set != nullptr && std::string_view(set) == "0";
+}
+
+void Examination::fact(const std::string& name, const std::function<Fact()>& what) {
+    if (!begin(name, Status::wrong)) return;
+    try {
+        const Fact fact = what();
+        end(name, Status::fact, fact.text, fact.figures);
+    } catch (const std::exception& error) {
+        end(name, Status::wrong, error.what());
+    }
+}
+
+void Examination::fact(const std::string& name, const std::string& text) {
+    fact(name, [&] { return Fact{text}; });
+}
+
+void Examination::skip(const std::string& name, const std::string& why) {
+    if (begin(name, Status::wrong)) end(name, Status::skipped, why);
+}
+
+void Examination::avoided(const std::string& name, const std::string& text) {
+    if (begin(name, Status::wrong)) end(name, Status::avoided, text);
+}
+
+}  // namespace declivity::tools::doctor
