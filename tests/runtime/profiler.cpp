@@ -1,5 +1,6 @@
 // How often kernels and copies ran, and how long.
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -45,6 +46,7 @@ void count(const Device& device, int times) {
 TEST_CASE("profiler: counts launches and copies by name, the longest first") {
     const Device device = test::device();
     count(device, 3);  // before it begins
+    const auto begin = std::chrono::steady_clock::now();
     Profiler profiler(device);
     count(device, 5);
     slow(device, test::on_oclgrind() ? 10000 : 3000000);
@@ -66,10 +68,12 @@ TEST_CASE("profiler: counts launches and copies by name, the longest first") {
     }
     CHECK(rows.size() == 6);
     CHECK(std::ranges::is_sorted(rows, std::greater<>(), &Profiler::Row::seconds));
+    const double taken = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (test::has_event_clock()) {
-        CHECK(rows.front().name == "slow_copy");
-        CHECK(rows.front().seconds > 1e-4);
-        CHECK(rows.front().seconds < 60);
+        double all = 0;
+        for (const auto& row : rows) all += row.seconds;
+        CHECK(row_of(rows, "slow_copy")->seconds > 1e-4);
+        CHECK(all < taken);  // one queue runs one command at a time
     }
     // Asking does not end it, nor count twice.
     count(device, 2);
