@@ -104,21 +104,12 @@ class Probe {
 
     /// Whether the kernel, of so many steps, has ended when clFinish returns that follows clFlush. Its second argument is one number.
     bool finishes(std::int32_t steps) {
-        cl_int status = CL_SUCCESS;
-        const cl::Buffer memory(clCreateBuffer(state_.context(), CL_MEM_READ_WRITE, sizeof(std::int32_t), nullptr, &status));
-        check(status);
-        const cl::CommandQueue queue = detail::make_queue(state_.context, state_.device, state_.info, 0);
-        const cl_mem raw = memory();
-        check(clSetKernelArg(kernel_(), 0, sizeof steps, &steps));
-        check(clSetKernelArg(kernel_(), 1, sizeof raw, &raw));
-        cl::Event event;
-        const std::size_t items = 1;
-        check(clEnqueueNDRangeKernel(queue(), kernel_(), 1, nullptr, &items, &items, 0, nullptr, &event()));
-        check(clFlush(queue()));
-        check(clFinish(queue()));
+        const Started started = start(steps, 0);
+        check(clFlush(started.queue()));
+        check(clFinish(started.queue()));
         cl_int state = CL_COMPLETE;
-        check(clGetEventInfo(event(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, nullptr));
-        check(clWaitForEvents(1, &event()));
+        check(clGetEventInfo(started.event(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, nullptr));
+        check(clWaitForEvents(1, &started.event()));
         return state == CL_COMPLETE;
     }
 
@@ -130,26 +121,38 @@ class Probe {
 
     /// How long the kernel takes for so many steps; its second argument is one number.
     Duration time(std::int32_t steps) {
-        cl_int status = CL_SUCCESS;
-        const cl::Buffer memory(clCreateBuffer(state_.context(), CL_MEM_READ_WRITE, sizeof(std::int32_t), nullptr, &status));
-        check(status);
-        const cl::CommandQueue queue = detail::make_queue(state_.context, state_.device, state_.info, CL_QUEUE_PROFILING_ENABLE);
-        const cl_mem raw = memory();
-        check(clSetKernelArg(kernel_(), 0, sizeof steps, &steps));
-        check(clSetKernelArg(kernel_(), 1, sizeof raw, &raw));
-        cl::Event event;
-        const std::size_t items = 1;
-        const auto begin = std::chrono::steady_clock::now();
-        check(clEnqueueNDRangeKernel(queue(), kernel_(), 1, nullptr, &items, &items, 0, nullptr, &event()));
-        check(clWaitForEvents(1, &event()));
-        const std::chrono::duration<double, std::nano> passed = std::chrono::steady_clock::now() - begin;
-        cl_ulong start = 0, end = 0;
-        check(clGetEventProfilingInfo(event(), CL_PROFILING_COMMAND_START, sizeof start, &start, nullptr));
-        check(clGetEventProfilingInfo(event(), CL_PROFILING_COMMAND_END, sizeof end, &end, nullptr));
-        return {static_cast<double>(end) - static_cast<double>(start), passed.count()};
+        const Started started = start(steps, CL_QUEUE_PROFILING_ENABLE);
+        check(clWaitForEvents(1, &started.event()));
+        const std::chrono::duration<double, std::nano> passed = std::chrono::steady_clock::now() - started.at;
+        cl_ulong begin = 0, end = 0;
+        check(clGetEventProfilingInfo(started.event(), CL_PROFILING_COMMAND_START, sizeof begin, &begin, nullptr));
+        check(clGetEventProfilingInfo(started.event(), CL_PROFILING_COMMAND_END, sizeof end, &end, nullptr));
+        return {static_cast<double>(end) - static_cast<double>(begin), passed.count()};
     }
 
   private:
+    struct Started {
+        cl::Buffer memory;
+        cl::CommandQueue queue;
+        cl::Event event;
+        std::chrono::steady_clock::time_point at;
+    };
+
+    /// Enqueues the kernel (steps, one number) as one work-item on a queue of its own.
+    Started start(std::int32_t steps, cl_command_queue_properties properties) {
+        cl_int status = CL_SUCCESS;
+        Started started{.memory = cl::Buffer(clCreateBuffer(state_.context(), CL_MEM_READ_WRITE, sizeof(std::int32_t), nullptr, &status)), .queue = {}, .event = {}, .at = {}};
+        check(status);
+        started.queue = detail::make_queue(state_.context, state_.device, state_.info, properties);
+        const cl_mem raw = started.memory();
+        check(clSetKernelArg(kernel_(), 0, sizeof steps, &steps));
+        check(clSetKernelArg(kernel_(), 1, sizeof raw, &raw));
+        const std::size_t items = 1;
+        started.at = std::chrono::steady_clock::now();
+        check(clEnqueueNDRangeKernel(started.queue(), kernel_(), 1, nullptr, &items, &items, 0, nullptr, &started.event()));
+        return started;
+    }
+
     void check(cl_int status) const {
         if (status != CL_SUCCESS) detail::throw_status(status, name_, state_.info.name);
     }

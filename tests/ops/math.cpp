@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <limits>
 #include <numbers>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -20,26 +19,15 @@
 #include "tests/ops/math_cases.hpp"
 #include "tests/support/skip.hpp"
 #include "tests/support/values.hpp"
+#include "tools/declivity/doctor_launch.hpp"
 
 using namespace declivity;
+using tools::doctor::to_device;
+using tools::doctor::to_host;
 
 namespace {
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-
-template <class T>
-Buffer to_device(const Device& device, const std::vector<T>& values) {
-    Buffer buffer(device, values.size() * sizeof(T));
-    upload(buffer, 0, std::as_bytes(std::span(values)));
-    return buffer;
-}
-
-template <class T>
-std::vector<T> to_host(const Buffer& buffer, std::size_t count) {
-    std::vector<T> values(count);
-    read(buffer, 0, std::as_writable_bytes(std::span(values)));
-    return values;
-}
 
 template <class T>
 BufferArgument argument(const Buffer& buffer, int vector = 1) {

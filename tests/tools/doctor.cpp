@@ -277,6 +277,14 @@ TEST_CASE("declivity doctor: a known fault is of no harm while it is avoided") {
     const auto findings = with_status(section(avoided, "faults"), "avoided");
     REQUIRE(findings.size() == 1);
     CHECK(has(findings[0]["text"], "The library avoids it: "));
+    // One that ends the process is said in words, too.
+    const Report ended = with_mutations("faults", {{"driver_faults.cl", "out[get_global_id(0)] = given.a", "((__global int*)8)[get_global_id(0)] = given.a", ""}}, " --checks indexed_struct_argument");
+    CHECK(ended.code == 0);
+    const auto of_end = with_status(section(ended, "faults"), "avoided");
+    REQUIRE(of_end.size() == 1);
+    CAPTURE(of_end[0]);
+    if (has(of_end[0]["text"], "ended by signal")) CHECK(has(of_end[0]["text"], "reads an array within a struct argument"));
+    else skip("this driver survives a kernel that writes to address 8");
     const Environment off("DECLIVITY_WORKAROUNDS", "0");
     check_found("faults", like_a_fault, options);
 }

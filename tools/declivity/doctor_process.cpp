@@ -203,6 +203,7 @@ SectionReport run_apart(const Section& section, const std::vector<std::string>& 
         ++(harms ? deaths : of_no_harm);
         hangs += spoke ? 0 : 1;
         const std::string name = under_way.is_null() ? ended ? "the end of the process" : "the beginning of the process" : under_way["begin"].get<std::string>();
+        if (!under_way.is_null() && under_way["at_end"] != "") how += fmt::format(": {}", under_way["at_end"].get<std::string>());
         report.findings.push_back({{"name", name}, {"status", under_way.is_null() ? name_of(Status::wrong) : under_way["otherwise"].get<std::string>()}, {"text", how}});
         if (under_way.is_null()) break;
         first = under_way["at"].get<std::size_t>() + 1;

@@ -56,10 +56,10 @@ Status status_of(std::string_view name) {
 
 std::span<const Section> sections() { return kSections; }
 
-bool Examination::begin(const std::string& name, Status otherwise) {
+bool Examination::begin(const std::string& name, Status otherwise, const std::string& at_end) {
     const std::size_t at = at_++;
     if (at < first_ || name.find(only_) == std::string::npos) return false;
-    say_({{"at", at}, {"begin", name}, {"otherwise", name_of(otherwise)}});
+    say_({{"at", at}, {"begin", name}, {"otherwise", name_of(otherwise)}, {"at_end", at_end}});
     if (fault_.empty() || at != 1) return true;
     if (fault_ == "crash") std::abort();
     if (fault_ == "exit") std::_Exit(3);
@@ -75,8 +75,8 @@ void Examination::end(const std::string& name, Status status, const std::string&
     say_(line);
 }
 
-void Examination::judge(const std::string& name, const std::function<std::string()>& what, Status otherwise) {
-    if (!begin(name, otherwise)) return;
+void Examination::judge(const std::string& name, const std::function<std::string()>& what, Status otherwise, const std::string& at_end) {
+    if (!begin(name, otherwise, at_end)) return;
     std::string wrong;
     try {
         if (fault_ == "throw" && at_ == 2) throw std::runtime_error("a fault that was asked for");

@@ -44,9 +44,10 @@ class Examination {
     /// Device::best().
     [[nodiscard]] Device device() const { return Device::best(); }
     /// @param what gives what is wrong, nothing where all is right
-    void check(const std::string& name, const std::function<std::string()>& what) { judge(name, what, Status::wrong); }
+    /// @param at_end what it means when the process ends within it; empty: that is said without a meaning
+    void check(const std::string& name, const std::function<std::string()>& what, const std::string& at_end = "") { judge(name, what, Status::wrong, at_end); }
     /// The same of what the library does not need.
-    void check_unused(const std::string& name, const std::function<std::string()>& what) { judge(name, what, Status::avoided); }
+    void check_unused(const std::string& name, const std::function<std::string()>& what, const std::string& at_end = "") { judge(name, what, Status::avoided, at_end); }
     /// The same of kernels in the form for a family: of those for the other one than the device's the library has no need, unless DECLIVITY_WORKAROUNDS=0.
     void check_form(Family family, const std::string& name, const std::function<std::string()>& what);
     void fact(const std::string& name, const std::function<Fact()>& what);
@@ -56,9 +57,9 @@ class Examination {
     void avoided(const std::string& name, const std::string& text);
 
   private:
-    void judge(const std::string& name, const std::function<std::string()>& what, Status otherwise);
+    void judge(const std::string& name, const std::function<std::string()>& what, Status otherwise, const std::string& at_end = "");
     /// Whether it is to be done here.
-    bool begin(const std::string& name, Status otherwise);
+    bool begin(const std::string& name, Status otherwise, const std::string& at_end = "");
     void end(const std::string& name, Status status, const std::string& text, const Json& figures = Json::object());
 
     std::function<void(const Json&)> say_;
