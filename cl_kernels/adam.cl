@@ -3,10 +3,11 @@
 #include "math.clh"
 #include "multi_tensor.clh"
 
-__kernel void adam_step(MULTI_TENSOR_PARAMETERS, __global const REAL* restrict progress_base, const long progress_offset,
-                        __global const int* restrict guard_base, const long guard_offset, const REAL beta1, const REAL one_less_beta1,
-                        const REAL log_beta1, const REAL beta2, const REAL one_less_beta2, const REAL log_beta2, const REAL epsilon,
-                        const REAL weight_decay, const int decoupled) {
+__kernel void adam_step(MULTI_TENSOR_PARAMETERS, __global const REAL* restrict progress_base,
+                        const long progress_offset, __global const int* restrict guard_base, const long guard_offset,
+                        const REAL beta1, const REAL one_less_beta1, const REAL log_beta1, const REAL beta2,
+                        const REAL one_less_beta2, const REAL log_beta2, const REAL epsilon, const REAL weight_decay,
+                        const int decoupled) {
     if (guard_base[guard_offset] != 0) return;
     const REAL rate = progress_base[progress_offset], step = progress_base[progress_offset + 1];
     // 1 - beta^t by way of expm1: in f32 the difference itself would lose half its digits in the first steps.

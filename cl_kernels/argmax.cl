@@ -3,7 +3,8 @@
 // x[o, c, k] with o in [0, outer), c in [0, n), k in [0, inner), dense; a row is one (o, k).
 //
 //   FORM     0 CPU-like, inner == 1: a work-item takes `each` rows. global (row groups)
-//            1 CPU-like, inner > 1: a work-item takes COLUMNS neighbouring k of `each` o. global (column blocks, o groups)
+//            1 CPU-like, inner > 1: a work-item takes COLUMNS neighbouring k of `each` o. global (column blocks, o
+//              groups)
 //            2 GPU-like: several work-items a row. global (row groups * local size)
 //   T        type of x
 //   LANES    form 0: elements of a vector
@@ -13,7 +14,7 @@
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
 
-#include "join.clh"
+#include "combine.clh"
 
 #define BEATS(v, best) (((v) > (best)) | (IS_NAN(v) & !IS_NAN(best)))
 
@@ -21,8 +22,9 @@
 
 #include "row.clh"
 
-__kernel void argmax(const long outer, const long n, const long inner, const long each, __global const T* restrict x_base,
-                     const long x_offset, __global long* restrict out, const long out_offset) {
+__kernel void argmax(const long outer, const long n, const long inner, const long each,
+                     __global const T* restrict x_base, const long x_offset, __global long* restrict out,
+                     const long out_offset) {
     const long last = min(outer, ((long)get_global_id(0) + 1) * each);
     for (long row = get_global_id(0) * each; row < last; ++row) {
         __global const T* x = x_base + x_offset + row * n;
@@ -42,8 +44,9 @@ __kernel void argmax(const long outer, const long n, const long inner, const lon
 
 #elif FORM == 1
 
-__kernel void argmax(const long outer, const long n, const long inner, const long each, __global const T* restrict x_base,
-                     const long x_offset, __global long* restrict out_base, const long out_offset) {
+__kernel void argmax(const long outer, const long n, const long inner, const long each,
+                     __global const T* restrict x_base, const long x_offset, __global long* restrict out_base,
+                     const long out_offset) {
     T best[COLUMNS];
     long at[COLUMNS];
     const long first = get_global_id(0) * (long)COLUMNS;
@@ -71,9 +74,9 @@ __kernel void argmax(const long outer, const long n, const long inner, const lon
 
 #include "row_group.clh"
 
-__kernel void argmax(const long outer, const long n, const long inner, const int lanes, const int lane_stride, __local T* values,
-                     __local long* places, __global const T* restrict x_base, const long x_offset, __global long* restrict out,
-                     const long out_offset) {
+__kernel void argmax(const long outer, const long n, const long inner, const int lanes, const int lane_stride,
+                     __local T* values, __local long* places, __global const T* restrict x_base, const long x_offset,
+                     __global long* restrict out, const long out_offset) {
     const struct RowGroup group = row_group(lanes, lane_stride);
     const long rows = outer * inner, row = min(group.row, rows - 1);
     __global const T* x = x_base + x_offset + row / inner * n * inner + row % inner;

@@ -7,8 +7,9 @@
 // x[n, c, l] with n in [0, N), c in [0, C), l in [0, L), dense.
 //
 // Sums over n and l run over the `positions` of a column, in two passes: chunk number s of `chunk` positions gives the
-// pair of parts parts[2 (s columns + column)], and one work-item a channel joins these. Where a column is a channel and one chunk takes all its
-// positions, kernels named _whole do both, and what follows from the sums while the channel is still in the cache.
+// pair of parts parts[2 (s columns + column)], and one work-item a channel combines these. Where a column is a channel
+// and one chunk takes all its positions, kernels named _whole do both, and what follows from the sums while the channel
+// is still in the cache.
 //
 //   FORM     how columns lie:
 //            0 CPU-like, long planes: a column is a channel, its positions are (n, l), vectors along l.
@@ -20,16 +21,17 @@
 //   LANES    form 0: elements of a vector
 //   BLOCK    forms 0 and 1: positions whose mean is taken before their deviations from it, still in the cache
 //   COLUMNS  form 1: columns of a work-item
-//   MOST_WIDE  form 0: channels of a work-item. Where planes are small it takes several, so that it reads longer stretches
-//   TAIL, ... (finish.clh)  of batch_norm_whole: what follows it
-#include "alone.clh"
+//   MOST_WIDE  form 0: channels of a work-item. Where planes are small it takes several, so that it reads longer
+//              stretches
+//   EPILOGUE, ... (epilogue_stored.clh)  of batch_norm_whole: what follows it
+#include "noinline.clh"
 #include "math.clh"
 #if FORM == 2
-#ifdef TAIL
-#include "product_tail.clh"
-#define FINISH_PARAMETERS , TAIL_PARAMETERS
+#ifdef EPILOGUE
+#include "epilogue.clh"
+#define EPILOGUE_STORED_PARAMETERS , EPILOGUE_PARAMETERS
 #else
-#define FINISH_PARAMETERS
+#define EPILOGUE_STORED_PARAMETERS
 #endif
 #else
 #include "row.clh"
@@ -37,7 +39,7 @@
 #define VEC ROW_VEC
 #define VLOAD(pointer) row_load(pointer)
 #define VSTORE(value, pointer) row_store(value, pointer)
-#include "finish.clh"
+#include "epilogue_stored.clh"
 #endif
 
 #include "batch_norm_parts.clh"
@@ -47,9 +49,9 @@
 
 #if FORM == 2
 
-__kernel void batch_norm_statistics(const struct Sizes sizes, const int lanes, const int lane_stride, __local REAL* shared,
-                                    __global const REAL* restrict x_base, const long x_offset, __global REAL* restrict parts,
-                                    const long parts_offset) {
+__kernel void batch_norm_statistics(const struct Sizes sizes, const int lanes, const int lane_stride,
+                                    __local REAL* shared, __global const REAL* restrict x_base, const long x_offset,
+                                    __global REAL* restrict parts, const long parts_offset) {
     const struct RowGroup group = row_group(lanes, lane_stride);
     REAL mean, squares;
     group_statistics(sizes, group, shared, x_base + x_offset, &mean, &squares);
@@ -58,15 +60,16 @@ __kernel void batch_norm_statistics(const struct Sizes sizes, const int lanes, c
     parts[parts_offset + 2 * (get_group_id(1) * sizes.columns + group.row) + 1] = squares;
 }
 
-__kernel void batch_norm_gradient_sums(const struct Sizes sizes, const int lanes, const int lane_stride, __local REAL* shared,
-                                       __global const REAL* restrict x_base, const long x_offset, __global const REAL* restrict g_base,
-                                       const long g_offset, __global const REAL* restrict mean_base, const long mean_offset,
+__kernel void batch_norm_gradient_sums(const struct Sizes sizes, const int lanes, const int lane_stride,
+                                       __local REAL* shared, __global const REAL* restrict x_base, const long x_offset,
+                                       __global const REAL* restrict g_base, const long g_offset,
+                                       __global const REAL* restrict mean_base, const long mean_offset,
                                        __global REAL* restrict parts, const long parts_offset) {
     const struct RowGroup group = row_group(lanes, lane_stride);
     const long column = min(group.row, sizes.columns - 1);
     REAL sum, products;
-    group_gradient_sums(sizes, group, shared, x_base + x_offset, g_base + g_offset, mean_base[mean_offset + column / (sizes.columns / sizes.C)],
-                        &sum, &products);
+    group_gradient_sums(sizes, group, shared, x_base + x_offset, g_base + g_offset,
+                        mean_base[mean_offset + column / (sizes.columns / sizes.C)], &sum, &products);
     if (group.lane != 0 || group.row >= sizes.columns) return;
     parts[parts_offset + 2 * (get_group_id(1) * sizes.columns + column)] = sum;
     parts[parts_offset + 2 * (get_group_id(1) * sizes.columns + column) + 1] = products;
@@ -79,34 +82,37 @@ __kernel void batch_norm_statistics(const struct Sizes sizes, __global const REA
     batch_norm_statistics_part(get_global_id(0), get_global_id(1), sizes, x_base, x_offset, parts_base, parts_offset);
 }
 
-__kernel void batch_norm_gradient_sums(const struct Sizes sizes, __global const REAL* restrict x_base, const long x_offset,
-                                       __global const REAL* restrict g_base, const long g_offset, __global const REAL* restrict mean_base,
-                                       const long mean_offset, __global REAL* restrict parts_base, const long parts_offset) {
-    batch_norm_gradient_sums_part(get_global_id(0), get_global_id(1), sizes, x_base, x_offset, g_base, g_offset, mean_base, mean_offset, parts_base,
-                                  parts_offset);
+__kernel void batch_norm_gradient_sums(const struct Sizes sizes, __global const REAL* restrict x_base,
+                                       const long x_offset, __global const REAL* restrict g_base, const long g_offset,
+                                       __global const REAL* restrict mean_base, const long mean_offset,
+                                       __global REAL* restrict parts_base, const long parts_offset) {
+    batch_norm_gradient_sums_part(get_global_id(0), get_global_id(1), sizes, x_base, x_offset, g_base, g_offset,
+                                  mean_base, mean_offset, parts_base, parts_offset);
 }
 
 #endif
 
 // ---- sums, second pass: global (C)
 
-#define STATISTICS_PARAMETERS                                                                                                     \
-    const REAL epsilon, const REAL momentum, const int running, __global REAL* restrict parts_base, const long parts_offset,      \
-        __global REAL* restrict means, const long means_offset, __global REAL* restrict scales, const long scales_offset,         \
-        __global REAL* restrict running_mean, const long running_mean_offset, __global REAL* restrict running_variance,           \
-        const long running_variance_offset
-#define STATISTICS_ARGUMENTS                                                                                              \
-    epsilon, momentum, running, parts_base, parts_offset, means, means_offset, scales, scales_offset, running_mean,       \
+#define STATISTICS_PARAMETERS                                                                           \
+    const REAL epsilon, const REAL momentum, const int running, __global REAL *restrict parts_base,     \
+        const long parts_offset, __global REAL *restrict means, const long means_offset,                \
+        __global REAL *restrict scales, const long scales_offset, __global REAL *restrict running_mean, \
+        const long running_mean_offset, __global REAL *restrict running_variance, const long running_variance_offset
+#define STATISTICS_ARGUMENTS                                                                                        \
+    epsilon, momentum, running, parts_base, parts_offset, means, means_offset, scales, scales_offset, running_mean, \
         running_mean_offset, running_variance, running_variance_offset
 
 // running: bit 0, there is a running mean; bit 1, a running variance.
-static inline void finish_statistics(const long c, const REAL mean, const REAL squares, const long count, STATISTICS_PARAMETERS) {
+static inline void finish_statistics(const long c, const REAL mean, const REAL squares, const long count,
+                                     STATISTICS_PARAMETERS) {
     means[means_offset + c] = mean;
     scales[scales_offset + c] = d_rsqrt(squares / (REAL)count + epsilon);
     if (running & 1) running_mean[running_mean_offset + c] += momentum * (mean - running_mean[running_mean_offset + c]);
     if (running & 2) {
         const REAL variance = squares / (REAL)(count - 1);
-        running_variance[running_variance_offset + c] += momentum * (variance - running_variance[running_variance_offset + c]);
+        running_variance[running_variance_offset + c] +=
+            momentum * (variance - running_variance[running_variance_offset + c]);
     }
 }
 
@@ -129,8 +135,9 @@ __kernel void batch_norm_join_statistics(const struct Sizes sizes, const long sp
     join_statistics(get_global_id(0), sizes, splits, STATISTICS_ARGUMENTS);
 }
 
-static inline void join_gradient_sums(const long c, const struct Sizes sizes, const long splits, __global const REAL* restrict parts_base,
-                                      const long parts_offset, __global const REAL* restrict scales, const long scales_offset,
+static inline void join_gradient_sums(const long c, const struct Sizes sizes, const long splits,
+                                      __global const REAL* restrict parts_base, const long parts_offset,
+                                      __global const REAL* restrict scales, const long scales_offset,
                                       __global REAL* restrict weight_gradient, const long weight_gradient_offset,
                                       __global REAL* restrict bias_gradient, const long bias_gradient_offset) {
     const long width = sizes.columns / sizes.C;
@@ -146,12 +153,13 @@ static inline void join_gradient_sums(const long c, const struct Sizes sizes, co
     weight_gradient[weight_gradient_offset + c] = products * scales[scales_offset + c];
 }
 
-__kernel void batch_norm_join_gradient_sums(const struct Sizes sizes, const long splits, __global const REAL* restrict parts_base,
-                                            const long parts_offset, __global const REAL* restrict scales, const long scales_offset,
+__kernel void batch_norm_join_gradient_sums(const struct Sizes sizes, const long splits,
+                                            __global const REAL* restrict parts_base, const long parts_offset,
+                                            __global const REAL* restrict scales, const long scales_offset,
                                             __global REAL* restrict weight_gradient, const long weight_gradient_offset,
                                             __global REAL* restrict bias_gradient, const long bias_gradient_offset) {
-    join_gradient_sums(get_global_id(0), sizes, splits, parts_base, parts_offset, scales, scales_offset, weight_gradient,
-                       weight_gradient_offset, bias_gradient, bias_gradient_offset);
+    join_gradient_sums(get_global_id(0), sizes, splits, parts_base, parts_offset, scales, scales_offset,
+                       weight_gradient, weight_gradient_offset, bias_gradient, bias_gradient_offset);
 }
 
 __kernel void batch_norm_scale(const REAL epsilon, __global const REAL* restrict variance, const long variance_offset,
@@ -163,91 +171,95 @@ __kernel void batch_norm_scale(const REAL epsilon, __global const REAL* restrict
 // ---- elementwise
 
 // affine: bit 0, there is a weight; bit 1, a bias. The mean stands in for what there is not.
-__kernel void batch_norm(const struct Sizes sizes, SPREAD, const long chunk, const int affine, __global const REAL* restrict x_base,
-                         const long x_offset, __global const REAL* restrict means, const long means_offset,
-                         __global const REAL* restrict scales, const long scales_offset, __global const REAL* restrict weights,
-                         const long weights_offset, __global const REAL* restrict biases, const long biases_offset,
-                         __global REAL* restrict y_base, const long y_offset) {
+__kernel void batch_norm(const struct Sizes sizes, SPREAD, const long chunk, const int affine,
+                         __global const REAL* restrict x_base, const long x_offset, __global const REAL* restrict means,
+                         const long means_offset, __global const REAL* restrict scales, const long scales_offset,
+                         __global const REAL* restrict weights, const long weights_offset,
+                         __global const REAL* restrict biases, const long biases_offset, __global REAL* restrict y_base,
+                         const long y_offset) {
     __global const REAL* x = x_base + x_offset;
     __global REAL* y = y_base + y_offset;
-    OVER_ELEMENTS(
-        const REAL mean = means[means_offset + c];
-        const REAL factor = scales[scales_offset + c] * (affine & 1 ? weights[weights_offset + c] : 1);
-        const REAL bias = affine & 2 ? biases[biases_offset + c] : 0,
-        y, NORMALISED)
+    OVER_ELEMENTS(const REAL mean = means[means_offset + c];
+                  const REAL factor = scales[scales_offset + c] * (affine & 1 ? weights[weights_offset + c] : 1);
+                  const REAL bias = affine & 2 ? biases[biases_offset + c] : 0, y, NORMALISED)
 }
 
 // of_batch: mean and scale depend on x; otherwise the sums are not read.
-__kernel void batch_norm_backward_input(const struct Sizes sizes, SPREAD, const long chunk, const int affine, const int of_batch,
-                                        __global const REAL* restrict x_base, const long x_offset, __global const REAL* restrict g_base,
-                                        const long g_offset, __global const REAL* restrict means, const long means_offset,
+__kernel void batch_norm_backward_input(const struct Sizes sizes, SPREAD, const long chunk, const int affine,
+                                        const int of_batch, __global const REAL* restrict x_base, const long x_offset,
+                                        __global const REAL* restrict g_base, const long g_offset,
+                                        __global const REAL* restrict means, const long means_offset,
                                         __global const REAL* restrict scales, const long scales_offset,
                                         __global const REAL* restrict weights, const long weights_offset,
-                                        __global const REAL* restrict weight_gradient, const long weight_gradient_offset,
-                                        __global const REAL* restrict bias_gradient, const long bias_gradient_offset,
-                                        __global REAL* restrict dx_base, const long dx_offset) {
+                                        __global const REAL* restrict weight_gradient,
+                                        const long weight_gradient_offset, __global const REAL* restrict bias_gradient,
+                                        const long bias_gradient_offset, __global REAL* restrict dx_base,
+                                        const long dx_offset) {
     __global const REAL* x = x_base + x_offset;
     __global const REAL* g = g_base + g_offset;
     __global REAL* dx = dx_base + dx_offset;
     const REAL share = of_batch ? 1 / (REAL)(sizes.N * sizes.L) : 0;
-    OVER_ELEMENTS(
-        const REAL mean = means[means_offset + c];
-        const REAL scale = scales[scales_offset + c];
-        const REAL factor = scale * (affine & 1 ? weights[weights_offset + c] : 1);
-        const REAL shift = of_batch ? bias_gradient[bias_gradient_offset + c] * share : 0;
-        const REAL slope = of_batch ? weight_gradient[weight_gradient_offset + c] * scale * share : 0,
-        dx, GRADIENT)
+    OVER_ELEMENTS(const REAL mean = means[means_offset + c]; const REAL scale = scales[scales_offset + c];
+                  const REAL factor = scale * (affine & 1 ? weights[weights_offset + c] : 1);
+                  const REAL shift = of_batch ? bias_gradient[bias_gradient_offset + c] * share : 0;
+                  const REAL slope = of_batch ? weight_gradient[weight_gradient_offset + c] * scale * share : 0, dx,
+                  GRADIENT)
 }
 
-// ---- whole: columns are channels, one chunk. The parts are what a column's own work-items keep there between the two passes.
+// ---- whole: columns are channels, one chunk. The parts are what a column's own work-items keep there between the two
+//   passes.
 
 // Channels of a work-item of forms 0 and 1.
 #define ITEM_CHANNELS (FORM == 1 ? (long)COLUMNS : sizes.wide)
 
 // flags: bit 0, there is a weight; bit 1, of_batch; bit 2, dx is computed too (forms 0 and 2).
-#define BACKWARD_PARAMETERS                                                                                                           \
-    const int flags, __global const REAL *restrict x_base, const long x_offset, __global const REAL *restrict g_base,                 \
-        const long g_offset, __global const REAL *restrict means, const long means_offset, __global const REAL *restrict scales,      \
-        const long scales_offset, __global const REAL *restrict weights, const long weights_offset,                                   \
-        __global REAL *restrict weight_gradient, const long weight_gradient_offset, __global REAL *restrict bias_gradient,            \
-        const long bias_gradient_offset, __global REAL *restrict dx_base, const long dx_offset, __global REAL *restrict parts,        \
-        const long parts_offset
+#define BACKWARD_PARAMETERS                                                                                           \
+    const int flags, __global const REAL *restrict x_base, const long x_offset, __global const REAL *restrict g_base, \
+        const long g_offset, __global const REAL *restrict means, const long means_offset,                            \
+        __global const REAL *restrict scales, const long scales_offset, __global const REAL *restrict weights,        \
+        const long weights_offset, __global REAL *restrict weight_gradient, const long weight_gradient_offset,        \
+        __global REAL *restrict bias_gradient, const long bias_gradient_offset, __global REAL *restrict dx_base,      \
+        const long dx_offset, __global REAL *restrict parts, const long parts_offset
 
-#define FORWARD_PARAMETERS                                                                                                            \
-    const int affine, __global const REAL *restrict x_base, const long x_offset, __global const REAL *restrict weights,               \
-        const long weights_offset, __global const REAL *restrict biases, const long biases_offset, __global REAL *restrict y_base, const long y_offset
+#define FORWARD_PARAMETERS                                                                                      \
+    const int affine, __global const REAL *restrict x_base, const long x_offset,                                \
+        __global const REAL *restrict weights, const long weights_offset, __global const REAL *restrict biases, \
+        const long biases_offset, __global REAL *restrict y_base, const long y_offset
 #define FORWARD_ARGUMENTS affine, x_base, x_offset, weights, weights_offset, biases, biases_offset, y_base, y_offset
 
-#ifdef TAIL
-#define TAIL_HERE const struct Tail tail = TAIL_OF_PARAMETERS;
-#define FINISHED(value, c, at) finished(tail, value, c, at)
-#define FINISHED_VECTOR(value, c, at) finished_vector(tail, value, c, at)
+#ifdef EPILOGUE
+#define EPILOGUE_HERE const struct Epilogue epilogue = EPILOGUE_OF_PARAMETERS;
+#define WITH_EPILOGUE(value, c, at) with_epilogue(epilogue, value, c, at)
+#define FINISHED_VECTOR(value, c, at) with_epilogue_vector(epilogue, value, c, at)
 #else
-#define TAIL_HERE
-#define FINISHED(value, c, at) (value)
+#define EPILOGUE_HERE
+#define WITH_EPILOGUE(value, c, at) (value)
 #define FINISHED_VECTOR(value, c, at) (value)
 #endif
 
 #if FORM != 2
 
-ALONE void batch_norm_statistics_channels(const size_t id, const struct Sizes sizes, __global const REAL* restrict x_base, const long x_offset,
-                                          STATISTICS_PARAMETERS) {
+NOINLINE void batch_norm_statistics_channels(const size_t id, const struct Sizes sizes,
+                                             __global const REAL* restrict x_base, const long x_offset,
+                                             STATISTICS_PARAMETERS) {
     batch_norm_statistics_part(id, 0, sizes, x_base, x_offset, parts_base, parts_offset);
     const long first = id * ITEM_CHANNELS, end = min(sizes.C, first + ITEM_CHANNELS);
     for (long c = first; c < end; ++c) join_statistics(c, sizes, 1, STATISTICS_ARGUMENTS);
 }
 
 // global (ceil(C / wide)) or (column blocks)
-__kernel void batch_norm_statistics_whole(const struct Sizes sizes, __global const REAL* restrict x_base, const long x_offset, STATISTICS_PARAMETERS) {
+__kernel void batch_norm_statistics_whole(const struct Sizes sizes, __global const REAL* restrict x_base,
+                                          const long x_offset, STATISTICS_PARAMETERS) {
     batch_norm_statistics_channels(get_global_id(0), sizes, x_base, x_offset, STATISTICS_ARGUMENTS);
 }
 
-ALONE void batch_norm_backward_channels(const size_t id, const struct Sizes sizes, BACKWARD_PARAMETERS) {
-    batch_norm_gradient_sums_part(id, 0, sizes, x_base, x_offset, g_base, g_offset, means, means_offset, parts, parts_offset);
+NOINLINE void batch_norm_backward_channels(const size_t id, const struct Sizes sizes, BACKWARD_PARAMETERS) {
+    batch_norm_gradient_sums_part(id, 0, sizes, x_base, x_offset, g_base, g_offset, means, means_offset, parts,
+                                  parts_offset);
     const long first = id * ITEM_CHANNELS, last = min(sizes.C, first + ITEM_CHANNELS);
     for (long c = first; c < last; ++c)
-        join_gradient_sums(c, sizes, 1, parts, parts_offset, scales, scales_offset, weight_gradient, weight_gradient_offset, bias_gradient,
-                           bias_gradient_offset);
+        join_gradient_sums(c, sizes, 1, parts, parts_offset, scales, scales_offset, weight_gradient,
+                           weight_gradient_offset, bias_gradient, bias_gradient_offset);
     if ((flags & 4) == 0) return;
     __global const REAL* x = x_base + x_offset;
     __global const REAL* g = g_base + g_offset;
@@ -256,8 +268,10 @@ ALONE void batch_norm_backward_channels(const size_t id, const struct Sizes size
     const REAL share = flags & 2 ? 1 / (REAL)(sizes.N * sizes.L) : 0;
     for (long n = 0; n < sizes.N; ++n)
         for (long c = first; c < last; ++c) {
-            const REAL mean = means[means_offset + c], scale = scales[scales_offset + c], factor = scale * (flags & 1 ? weights[weights_offset + c] : 1);
-            const REAL shift = bias_gradient[bias_gradient_offset + c] * share, slope = weight_gradient[weight_gradient_offset + c] * scale * share;
+            const REAL mean = means[means_offset + c], scale = scales[scales_offset + c],
+                       factor = scale * (flags & 1 ? weights[weights_offset + c] : 1);
+            const REAL shift = bias_gradient[bias_gradient_offset + c] * share,
+                       slope = weight_gradient[weight_gradient_offset + c] * scale * share;
             const long start = (n * sizes.C + c) * sizes.L, end = sizes.L;
             long i = 0;
             REST_OF_ROW(dx, GRADIENT(ONE), GRADIENT(VECTOR), sizes.N * sizes.C * sizes.L)
@@ -267,41 +281,47 @@ ALONE void batch_norm_backward_channels(const size_t id, const struct Sizes size
 
 #if FORM == 0
 
-ALONE void batch_norm_channels(const size_t id, const struct Sizes sizes, FORWARD_PARAMETERS, STATISTICS_PARAMETERS FINISH_PARAMETERS) {
+NOINLINE void batch_norm_channels(const size_t id, const struct Sizes sizes, FORWARD_PARAMETERS,
+                                  STATISTICS_PARAMETERS EPILOGUE_STORED_PARAMETERS) {
     batch_norm_statistics_channels(id, sizes, x_base, x_offset, STATISTICS_ARGUMENTS);
     const long first = id * sizes.wide, last = min(sizes.C, first + sizes.wide);
     __global const REAL* x = x_base + x_offset;
     __global REAL* y = y_base + y_offset;
-    TAIL_HERE
+    EPILOGUE_HERE
     for (long n = 0; n < sizes.N; ++n)
         for (long c = first; c < last; ++c) {
-            const REAL mean = means[means_offset + c], factor = scales[scales_offset + c] * (affine & 1 ? weights[weights_offset + c] : 1);
+            const REAL mean = means[means_offset + c],
+                       factor = scales[scales_offset + c] * (affine & 1 ? weights[weights_offset + c] : 1);
             const REAL bias = affine & 2 ? biases[biases_offset + c] : 0;
             const long start = (n * sizes.C + c) * sizes.L, end = sizes.L;
             long i = 0;
-            REST_OF_ROW(y, FINISHED(NORMALISED(ONE), c, start + i), FINISHED_VECTOR(NORMALISED(VECTOR), c, start + i), sizes.N * sizes.C * sizes.L)
+            REST_OF_ROW(y, WITH_EPILOGUE(NORMALISED(ONE), c, start + i),
+                        FINISHED_VECTOR(NORMALISED(VECTOR), c, start + i), sizes.N * sizes.C * sizes.L)
         }
 }
 
 // global (ceil(C / wide))
-__kernel void batch_norm_whole(const struct Sizes sizes, FORWARD_PARAMETERS, STATISTICS_PARAMETERS FINISH_PARAMETERS) {
-    batch_norm_channels(get_global_id(0), sizes, FORWARD_ARGUMENTS, STATISTICS_ARGUMENTS FINISH_ARGUMENTS);
+__kernel void batch_norm_whole(const struct Sizes sizes, FORWARD_PARAMETERS,
+                               STATISTICS_PARAMETERS EPILOGUE_STORED_PARAMETERS) {
+    batch_norm_channels(get_global_id(0), sizes, FORWARD_ARGUMENTS, STATISTICS_ARGUMENTS EPILOGUE_STORED_ARGUMENTS);
 }
 
 #endif
 
 // global (ceil(C / wide)) or (column blocks)
 __kernel void batch_norm_backward_whole(const struct Sizes sizes, BACKWARD_PARAMETERS) {
-    batch_norm_backward_channels(get_global_id(0), sizes, flags, x_base, x_offset, g_base, g_offset, means, means_offset, scales, scales_offset, weights,
-                                 weights_offset, weight_gradient, weight_gradient_offset, bias_gradient, bias_gradient_offset, dx_base, dx_offset,
-                                 parts, parts_offset);
+    batch_norm_backward_channels(get_global_id(0), sizes, flags, x_base, x_offset, g_base, g_offset, means,
+                                 means_offset, scales, scales_offset, weights, weights_offset, weight_gradient,
+                                 weight_gradient_offset, bias_gradient, bias_gradient_offset, dx_base, dx_offset, parts,
+                                 parts_offset);
 }
 
 #else
 
 // global (column groups * local size)
-__kernel void batch_norm_statistics_whole(const struct Sizes sizes, const int lanes, const int lane_stride, __local REAL* shared,
-                                          __global const REAL* restrict x_base, const long x_offset, STATISTICS_PARAMETERS) {
+__kernel void batch_norm_statistics_whole(const struct Sizes sizes, const int lanes, const int lane_stride,
+                                          __local REAL* shared, __global const REAL* restrict x_base,
+                                          const long x_offset, STATISTICS_PARAMETERS) {
     const struct RowGroup group = row_group(lanes, lane_stride);
     REAL mean, squares;
     group_statistics(sizes, group, shared, x_base + x_offset, &mean, &squares);
@@ -309,8 +329,8 @@ __kernel void batch_norm_statistics_whole(const struct Sizes sizes, const int la
     finish_statistics(group.row, mean, squares, sizes.positions, STATISTICS_ARGUMENTS);
 }
 
-__kernel void batch_norm_whole(const struct Sizes sizes, const int lanes, const int lane_stride, __local REAL* shared, FORWARD_PARAMETERS,
-                               STATISTICS_PARAMETERS FINISH_PARAMETERS) {
+__kernel void batch_norm_whole(const struct Sizes sizes, const int lanes, const int lane_stride, __local REAL* shared,
+                               FORWARD_PARAMETERS, STATISTICS_PARAMETERS EPILOGUE_STORED_PARAMETERS) {
     __global const REAL* x = x_base + x_offset;
     __global REAL* y = y_base + y_offset;
     const struct RowGroup group = row_group(lanes, lane_stride);
@@ -318,14 +338,16 @@ __kernel void batch_norm_whole(const struct Sizes sizes, const int lanes, const 
     group_statistics(sizes, group, shared, x, &mean, &squares);
     if (group.row >= sizes.C) return;
     const long column = group.row, first = 0, end = sizes.positions;
-    const REAL factor = d_rsqrt(squares / (REAL)sizes.positions + epsilon) * (affine & 1 ? weights[weights_offset + column] : 1);
+    const REAL factor =
+        d_rsqrt(squares / (REAL)sizes.positions + epsilon) * (affine & 1 ? weights[weights_offset + column] : 1);
     const REAL bias = affine & 2 ? biases[biases_offset + column] : 0;
     if (group.lane == 0) finish_statistics(column, mean, squares, sizes.positions, STATISTICS_ARGUMENTS);
-    TAIL_HERE
-    OVER_POSITIONS(y[at] = FINISHED((x[at] - mean) * factor + bias, column, at))
+    EPILOGUE_HERE
+    OVER_POSITIONS(y[at] = WITH_EPILOGUE((x[at] - mean) * factor + bias, column, at))
 }
 
-__kernel void batch_norm_backward_whole(const struct Sizes sizes, const int lanes, const int lane_stride, __local REAL* shared, BACKWARD_PARAMETERS) {
+__kernel void batch_norm_backward_whole(const struct Sizes sizes, const int lanes, const int lane_stride,
+                                        __local REAL* shared, BACKWARD_PARAMETERS) {
     __global const REAL* x = x_base + x_offset;
     __global const REAL* g = g_base + g_offset;
     __global REAL* dx = dx_base + dx_offset;
@@ -341,7 +363,8 @@ __kernel void batch_norm_backward_whole(const struct Sizes sizes, const int lane
     }
     if ((flags & 4) == 0) return;
     const REAL share = flags & 2 ? 1 / (REAL)(sizes.N * sizes.L) : 0;
-    const REAL factor = scale * (flags & 1 ? weights[weights_offset + column] : 1), shift = sum * share, slope = products * scale * scale * share;
+    const REAL factor = scale * (flags & 1 ? weights[weights_offset + column] : 1), shift = sum * share,
+               slope = products * scale * scale * share;
     OVER_POSITIONS(dx[at] = factor * (g[at] - shift - (x[at] - mean) * slope))
 }
 

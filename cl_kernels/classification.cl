@@ -1,5 +1,5 @@
-// totals[0] += loss * N; totals[1] += number of rows n with argmax over c of scores[n][c] == labels[n].
-// noted[0] += 1; if the loss is infinite or NaN, some label lies outside [0, C) and noted[1] == 0: noted[1] = noted[0], noted[2] = the
+// totals[0] += loss * N; totals[1] += number of rows n with argmax over c of scores[n][c] == labels[n]. noted[0] += 1;
+// if the loss is infinite or NaN, some label lies outside [0, C) and noted[1] == 0: noted[1] = noted[0], noted[2] = the
 // first such label, noted[3] = the first that differs from it, or the same once more.
 //
 // One work-group, so that the sums have one order; its items take every GROUP-th row.
@@ -9,10 +9,11 @@
 #include "math.clh"
 #include "not_finite.clh"
 
-__kernel void add_classification(const long N, const long C, __global const REAL* restrict scores_base, const long scores_offset,
-                                 __global const LABEL* restrict labels_base, const long labels_offset,
-                                 __global const REAL* restrict loss_base, const long loss_offset, __global float* restrict totals_base,
-                                 const long totals_offset, __global long* restrict noted_base, const long noted_offset) {
+__kernel void add_classification(const long N, const long C, __global const REAL* restrict scores_base,
+                                 const long scores_offset, __global const LABEL* restrict labels_base,
+                                 const long labels_offset, __global const REAL* restrict loss_base,
+                                 const long loss_offset, __global float* restrict totals_base, const long totals_offset,
+                                 __global long* restrict noted_base, const long noted_offset) {
     __local int counts[GROUP];
     const int item = get_local_id(0);
     int right = 0;

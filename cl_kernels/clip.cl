@@ -1,6 +1,6 @@
 // clip_partial:  partial[piece] = sum of the squares of a piece's elements
-// clip_factor:   norm[0] = sqrt(sum of partial), norm[1] = min(1, max_norm / (norm[0] + 1e-6)). One work-item, so that the
-//                order of the sum never changes.
+// clip_factor:   norm[0] = sqrt(sum of partial), norm[1] = min(1, max_norm / (norm[0] + 1e-6)). One work-item, so that
+//                the order of the sum never changes.
 // clip_scale:    every element times norm[1]
 #include "math.clh"
 #include "multi_tensor.clh"

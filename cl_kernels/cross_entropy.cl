@@ -9,7 +9,7 @@
 //            cross_entropy_total is one group (one work-item in form 0)
 //   REAL, T  float or double;  LABEL  int or long
 //   LANES    form 0: elements of a vector
-#include "alone.clh"
+#include "noinline.clh"
 #include "math.clh"
 
 #if FORM == 0
@@ -24,8 +24,8 @@
 ROW_SUM(row_sum, FIRST)
 ROW_SUM(row_sum_exp, EXPONENTIAL)
 ROW_SUM(row_sum_differences, DIFFERENCE)
-ACROSS_ROWS(each_largest, T, LANES, LARGER)
-ACROSS_ROWS(each_sum, T, LANES, ADDED)
+HORIZONTAL_ROWS(each_largest, T, LANES, LARGER)
+HORIZONTAL_ROWS(each_sum, T, LANES, ADDED)
 #define MOST_CLASSES (4 * LANES)  // of rows that are taken LANES at a time
 #else
 #include "row_group.clh"
@@ -34,7 +34,8 @@ ROW_GROUP_COMBINE(group_max, REAL, LARGER)
 ROW_GROUP_COMBINE(group_sum, REAL, ADDED)
 #endif
 
-// The label of its own type: an int made a long, and compared with a constant, is what some drivers get wrong (extended_constant_compare).
+// The label of its own type: an int made a long, and compared with a constant, is what some drivers get wrong
+// (extended_constant_compare).
 #define VALID(label) ((label) >= 0 && (label) < C)
 
 static inline REAL loss_of(const REAL log_sum, const REAL chosen, const REAL mean, const REAL smoothing) {
@@ -43,27 +44,32 @@ static inline REAL loss_of(const REAL log_sum, const REAL chosen, const REAL mea
     return smoothing > 0 ? (1 - smoothing) * loss + smoothing * (log_sum - mean) : loss;
 }
 
-#define FORWARD_BUFFERS                                                                                                           \
-    __global const REAL *restrict x_base, const long x_offset, __global const LABEL *restrict labels_base, const long labels_offset, \
-        __global REAL *restrict losses, const long losses_offset, __global REAL *restrict statistics_base, const long statistics_offset
-#define FORWARD_ARGUMENTS x_base, x_offset, labels_base, labels_offset, losses, losses_offset, statistics_base, statistics_offset
-#define BACKWARD_BUFFERS                                                                                                          \
-    __global const REAL *restrict x_base, const long x_offset, __global const LABEL *restrict labels_base, const long labels_offset, \
-        __global const REAL *restrict statistics_base, const long statistics_offset, __global const REAL *restrict g,             \
-        const long g_offset, __global const REAL *restrict total, const long total_offset, __global REAL *restrict dx_base,       \
-        const long dx_offset
+#define FORWARD_BUFFERS                                                                                    \
+    __global const REAL *restrict x_base, const long x_offset, __global const LABEL *restrict labels_base, \
+        const long labels_offset, __global REAL *restrict losses, const long losses_offset,                \
+        __global REAL *restrict statistics_base, const long statistics_offset
+#define FORWARD_ARGUMENTS \
+    x_base, x_offset, labels_base, labels_offset, losses, losses_offset, statistics_base, statistics_offset
+#define BACKWARD_BUFFERS                                                                                       \
+    __global const REAL *restrict x_base, const long x_offset, __global const LABEL *restrict labels_base,     \
+        const long labels_offset, __global const REAL *restrict statistics_base, const long statistics_offset, \
+        __global const REAL *restrict g, const long g_offset, __global const REAL *restrict total,             \
+        const long total_offset, __global REAL *restrict dx_base, const long dx_offset
 
-#define BACKWARD_ARGUMENTS \
-    x_base, x_offset, labels_base, labels_offset, statistics_base, statistics_offset, g, g_offset, total, total_offset, dx_base, dx_offset
+#define BACKWARD_ARGUMENTS                                                                                \
+    x_base, x_offset, labels_base, labels_offset, statistics_base, statistics_offset, g, g_offset, total, \
+        total_offset, dx_base, dx_offset
 
 // per_row: each row has a gradient of its own; otherwise there is one, and a divisor beside the total.
 #define ROW_GRADIENT(row) (per_row ? g[g_offset + (row)] : g[g_offset] / total[total_offset + 1])
 
 #if FORM == 0
 
-// LANES rows of few classes: bringing the elements of a row together takes longer than all else, and for LANES rows at once
-// hardly longer than for one. m and log s of row i go to statistics[2 i] and [2 i + 1], the means of x - m to `means`.
-ALONE void few_classes(__global const REAL* x, const int C, const REAL smoothing, __global REAL* statistics, REAL* means) {
+// LANES rows of few classes: bringing the elements of a row together takes longer than all else, and for LANES rows at
+// once hardly longer than for one. m and log s of row i go to statistics[2 i] and [2 i + 1], the means of x - m to
+// `means`.
+NOINLINE void few_classes(__global const REAL* x, const int C, const REAL smoothing, __global REAL* statistics,
+                          REAL* means) {
     REAL rows[LANES * LANES], most[LANES], log_sums[LANES];
     const ROW_VEC least = (ROW_VEC)(-INFINITY), zero = (ROW_VEC)(0);
     for (int r = 0; r < LANES; ++r) {
@@ -97,11 +103,13 @@ ALONE void few_classes(__global const REAL* x, const int C, const REAL smoothing
     row_store(each_sum(rows) / (REAL)C, means);
 }
 
-ALONE void cross_entropy_part(const size_t id0, const long N, const long C, const long ignore, const REAL smoothing, const long each, FORWARD_BUFFERS) {
+NOINLINE void cross_entropy_part(const size_t id0, const long N, const long C, const long ignore, const REAL smoothing,
+                                 const long each, FORWARD_BUFFERS) {
     const long last = min(N, ((long)id0 + 1) * each);
     long row = id0 * each;
     // As long as whole vectors can be read.
-    for (; C <= MOST_CLASSES && row + LANES <= last && (row + LANES - 1) * C + (C + LANES - 1) / LANES * LANES <= N * C; row += LANES) {
+    for (; C <= MOST_CLASSES && row + LANES <= last && (row + LANES - 1) * C + (C + LANES - 1) / LANES * LANES <= N * C;
+         row += LANES) {
         __global const REAL* x = x_base + x_offset + row * C;
         __global const LABEL* labels = labels_base + labels_offset + row;
         __global REAL* statistics = statistics_base + statistics_offset + 2 * row;
@@ -110,7 +118,8 @@ ALONE void cross_entropy_part(const size_t id0, const long N, const long C, cons
         for (int r = 0; r < LANES; ++r) {
             const LABEL label = labels[r];
             const bool counts = label != ignore && VALID(label);
-            const REAL loss = loss_of(statistics[2 * r + 1], x[r * C + (counts ? label : 0)] - statistics[2 * r], smoothing > 0 ? means[r] : 0, smoothing);
+            const REAL loss = loss_of(statistics[2 * r + 1], x[r * C + (counts ? label : 0)] - statistics[2 * r],
+                                      smoothing > 0 ? means[r] : 0, smoothing);
             losses[losses_offset + row + r] = counts ? loss : label == ignore ? 0 : NAN;
         }
     }
@@ -132,18 +141,20 @@ ALONE void cross_entropy_part(const size_t id0, const long N, const long C, cons
     }
 }
 
-__kernel void cross_entropy(const long N, const long C, const long ignore, const REAL smoothing, const long each, FORWARD_BUFFERS) {
+__kernel void cross_entropy(const long N, const long C, const long ignore, const REAL smoothing, const long each,
+                            FORWARD_BUFFERS) {
     cross_entropy_part(get_global_id(0), N, C, ignore, smoothing, each, FORWARD_ARGUMENTS);
 }
 
-ALONE void cross_entropy_backward_part(const size_t id0, const long N, const long C, const long ignore, const REAL smoothing, const int per_row,
-                                       const long each, BACKWARD_BUFFERS) {
+NOINLINE void cross_entropy_backward_part(const size_t id0, const long N, const long C, const long ignore,
+                                          const REAL smoothing, const int per_row, const long each, BACKWARD_BUFFERS) {
     const long last = min(N, ((long)id0 + 1) * each);
     const REAL shared = per_row ? 0 : g[g_offset] / total[total_offset + 1], base = smoothing / (REAL)C;
     for (long row = id0 * each; row < last; ++row) {
         __global const REAL* x = x_base + x_offset + row * C;
         __global REAL* dx = dx_base + dx_offset + row * C;
-        const REAL m = statistics_base[statistics_offset + 2 * row], log_sum = statistics_base[statistics_offset + 2 * row + 1];
+        const REAL m = statistics_base[statistics_offset + 2 * row],
+                   log_sum = statistics_base[statistics_offset + 2 * row + 1];
         const LABEL label = labels_base[labels_offset + row];
         if (label == ignore || !VALID(label)) {
             const REAL value = label == ignore ? 0 : NAN;
@@ -153,7 +164,8 @@ ALONE void cross_entropy_backward_part(const size_t id0, const long N, const lon
         const REAL scale = per_row ? g[g_offset + row] : shared;
         long c = 0;
         // What is written beyond the row belongs to the next ones of this work-item.
-        for (; c < C && c + LANES <= (last - row) * C; c += LANES) row_store(scale * (d_exp((ROW_LOAD(x + c) - m) - log_sum) - base), dx + c);
+        for (; c < C && c + LANES <= (last - row) * C; c += LANES)
+            row_store(scale * (d_exp((ROW_LOAD(x + c) - m) - log_sum) - base), dx + c);
         if (c < C && c + LANES <= (N - row) * C) {
             row_store_rest(scale * (d_exp((ROW_LOAD(x + c) - m) - log_sum) - base), dx + c, (int)(C - c));
             c = C;
@@ -163,15 +175,15 @@ ALONE void cross_entropy_backward_part(const size_t id0, const long N, const lon
     }
 }
 
-__kernel void cross_entropy_backward(const long N, const long C, const long ignore, const REAL smoothing, const int per_row, const long each,
-                                     BACKWARD_BUFFERS) {
+__kernel void cross_entropy_backward(const long N, const long C, const long ignore, const REAL smoothing,
+                                     const int per_row, const long each, BACKWARD_BUFFERS) {
     cross_entropy_backward_part(get_global_id(0), N, C, ignore, smoothing, per_row, each, BACKWARD_ARGUMENTS);
 }
 
 #else
 
-__kernel void cross_entropy(const long N, const long C, const long ignore, const REAL smoothing, const int lanes, const int lane_stride,
-                            __local REAL* shared, FORWARD_BUFFERS) {
+__kernel void cross_entropy(const long N, const long C, const long ignore, const REAL smoothing, const int lanes,
+                            const int lane_stride, __local REAL* shared, FORWARD_BUFFERS) {
     const struct RowGroup group = row_group(lanes, lane_stride);
     const long row = min(group.row, N - 1);
     __global const REAL* x = x_base + x_offset + row * C;
@@ -194,14 +206,15 @@ __kernel void cross_entropy(const long N, const long C, const long ignore, const
     statistics_base[statistics_offset + 2 * row + 1] = log_sum;
 }
 
-__kernel void cross_entropy_backward(const long N, const long C, const long ignore, const REAL smoothing, const int per_row, const int lanes,
-                                     const int lane_stride, BACKWARD_BUFFERS) {
+__kernel void cross_entropy_backward(const long N, const long C, const long ignore, const REAL smoothing,
+                                     const int per_row, const int lanes, const int lane_stride, BACKWARD_BUFFERS) {
     const struct RowGroup group = row_group(lanes, lane_stride);
     const long row = group.row;
     if (row >= N) return;
     __global const REAL* x = x_base + x_offset + row * C;
     __global REAL* dx = dx_base + dx_offset + row * C;
-    const REAL m = statistics_base[statistics_offset + 2 * row], log_sum = statistics_base[statistics_offset + 2 * row + 1];
+    const REAL m = statistics_base[statistics_offset + 2 * row],
+               log_sum = statistics_base[statistics_offset + 2 * row + 1];
     const LABEL label = labels_base[labels_offset + row];
     const bool counts = label != ignore && VALID(label);
     const REAL scale = counts ? ROW_GRADIENT(row) : 0, base = smoothing / (REAL)C;
@@ -217,8 +230,8 @@ __kernel void cross_entropy_backward(const long N, const long C, const long igno
 // total[0] = sum of losses / divisor, total[1] = divisor: the number of rows that are not ignored for a mean, or 1.
 __kernel void cross_entropy_total(const long N, const long ignore, const int mean, __local REAL* shared,
                                   __global const REAL* restrict losses_base, const long losses_offset,
-                                  __global const LABEL* restrict labels_base, const long labels_offset, __global REAL* restrict total,
-                                  const long total_offset) {
+                                  __global const LABEL* restrict labels_base, const long labels_offset,
+                                  __global REAL* restrict total, const long total_offset) {
     __global const REAL* losses = losses_base + losses_offset;
     __global const LABEL* labels = labels_base + labels_offset;
     long counted = 0;

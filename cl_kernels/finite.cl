@@ -14,7 +14,7 @@ __kernel void check_finite(const long n, __global const REAL* restrict losses_ba
     if (bad && guard[0] == 0) guard[0] = step;
 }
 
-__kernel void count_step(__global REAL* restrict progress_base, const long progress_offset, __global const int* restrict guard_base,
-                         const long guard_offset) {
+__kernel void count_step(__global REAL* restrict progress_base, const long progress_offset,
+                         __global const int* restrict guard_base, const long guard_offset) {
     if (guard_base[guard_offset] == 0) progress_base[progress_offset + 1] += (REAL)1;
 }

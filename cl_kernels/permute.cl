@@ -1,14 +1,15 @@
-// to[o, a, b] = from[o, a, b]: a copy between arrays of which one has neighbours along a (from) and the other along b (to).
+// to[o, a, b] = from[o, a, b]: a copy between arrays of which one has neighbours along a (from) and the other along b
+// (to).
 //
-// The axes are size[0 .. rank): outer ones o, then a, then b; strides in elements. Squares of LANES x LANES elements are
-// turned round in registers, so that both sides are read and written in whole vectors.
+// The axes are size[0 .. rank): outer ones o, then a, then b; strides in elements. Tiles of LANES x LANES elements
+// are transposed in registers, so that both sides are read and written in whole vectors.
 //
 //   global size  (blocks of a, number of o): a work-item takes BLOCK of a and all b
 //   T       uint or ulong: any type of 4 or 8 bytes;  LANES  elements of a vector, 16 or 8
 //   BLOCK   elements each way of a block of squares: lines of memory that are in use at the same time
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
-#define VEC JOIN(T, LANES)
+#define PASTE_(a, b) a##b
+#define PASTE(a, b) PASTE_(a, b)
+#define VEC PASTE(T, LANES)
 #define MAX_RANK 8
 
 struct Permutation {
@@ -16,20 +17,20 @@ struct Permutation {
     long rank;
 };
 
-#include "alone.clh"
-#include "square.clh"
+#include "noinline.clh"
+#include "transpose_tile.clh"
 
-ALONE void turn_square(__global const T* from, const long from_b, __global T* to, const long to_a) {
+NOINLINE void transpose_tile(__global const T* from, const long from_b, __global T* to, const long to_a) {
     VEC rows[LANES];
-    #pragma unroll
-    for (int i = 0; i < LANES; ++i) rows[i] = JOIN(vload, LANES)(0, from + i * from_b);
-    TURN_SQUARE(VEC, LANES, rows)
-    #pragma unroll
-    for (int i = 0; i < LANES; ++i) JOIN(vstore, LANES)(rows[i], 0, to + i * to_a);
+#pragma unroll
+    for (int i = 0; i < LANES; ++i) rows[i] = PASTE(vload, LANES)(0, from + i * from_b);
+    TRANSPOSE_TILE(VEC, LANES, rows)
+#pragma unroll
+    for (int i = 0; i < LANES; ++i) PASTE(vstore, LANES)(rows[i], 0, to + i * to_a);
 }
 
-__kernel void permute(const struct Permutation p, __global const T* restrict from_base, const long from_offset, __global T* restrict to_base,
-                      const long to_offset) {
+__kernel void permute(const struct Permutation p, __global const T* restrict from_base, const long from_offset,
+                      __global T* restrict to_base, const long to_offset) {
     const int a_axis = (int)p.rank - 2, b_axis = (int)p.rank - 1;
     __global const T* from = from_base + from_offset;
     __global T* to = to_base + to_offset;
@@ -41,13 +42,14 @@ __kernel void permute(const struct Permutation p, __global const T* restrict fro
         rest = next;
     }
     const long from_b = p.from[b_axis], to_a = p.to[a_axis];
-    const long a_begin = get_global_id(0) * (long)BLOCK, a_end = min(p.size[a_axis], a_begin + BLOCK), b_end = p.size[b_axis];
+    const long a_begin = get_global_id(0) * (long)BLOCK, a_end = min(p.size[a_axis], a_begin + BLOCK),
+               b_end = p.size[b_axis];
     for (long block = 0; block < b_end; block += BLOCK) {
         const long block_end = min(b_end, block + BLOCK);
         for (long b = block; b < block_end; b += LANES)
             for (long a = a_begin; a < a_end; a += LANES) {
                 if (a + LANES <= a_end && b + LANES <= block_end) {
-                    turn_square(from + a + b * from_b, from_b, to + b + a * to_a, to_a);
+                    transpose_tile(from + a + b * from_b, from_b, to + b + a * to_a, to_a);
                     continue;
                 }
                 const long i_end = min(a_end, a + LANES), j_end = min(block_end, b + LANES);

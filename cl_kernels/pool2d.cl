@@ -1,5 +1,5 @@
-// Pooling over windows of WINDOW_H x WINDOW_W that move by STRIDE_H, STRIDE_W over x (planes, H, W) padded by PADDING_H, PADDING_W;
-// out (planes, P, Q). A plane is one channel of one example.
+// Pooling over windows of WINDOW_H x WINDOW_W that move by STRIDE_H, STRIDE_W over x (planes, H, W) padded by
+// PADDING_H, PADDING_W; out (planes, P, Q). A plane is one channel of one example.
 //
 //   max_pool2d_forward:   out[i][p][q] = max of x over the window; winners[i][p][q] = h * W + w of its first place
 //   max_pool2d_backward:  x_gradient[i][h][w] = sum of g[i][p][q] over the windows that (h, w) won
@@ -16,22 +16,23 @@
 //   MAX      1: max_pool2d, 0: avg_pool2d
 //   COUNT_PADDING  1: count is the window's area; 0: only what lies inside x
 //   REAL     float or double
-#include "alone.clh"
+#include "noinline.clh"
 #include "math.clh"
 
 struct Pool {
     long rows, each;  // rows of the result in all planes, or planes; those of a work-item
     long elements;    // of what is read, in all planes
     int H, W, P, Q;
-    int band;         // max_pool2d_backward: rows of x_gradient of a work-item
-    int unused;       // no padding
+    int band;    // max_pool2d_backward: rows of x_gradient of a work-item
+    int unused;  // no padding
 };
 
 // Rows are split without %: a pair of / and % becomes an instruction (freeze) that Oclgrind does not know.
 
 #ifndef WHOLE
 
-#define FIRST_WINDOW(at, padding, window, stride) (((at) + (padding) >= (window)) ? ((at) + (padding) - (window)) / (stride) + 1 : 0)
+#define FIRST_WINDOW(at, padding, window, stride) \
+    (((at) + (padding) >= (window)) ? ((at) + (padding) - (window)) / (stride) + 1 : 0)
 
 struct Best {
     REAL value;
@@ -41,7 +42,7 @@ struct Best {
 #if LANES == 0
 #define EDGE static inline
 #else
-#define EDGE ALONE  // vectors do most of the work
+#define EDGE NOINLINE  // vectors do most of the work
 #endif
 
 // One window of a plane x, rows first_h to last_h of it.
@@ -78,8 +79,10 @@ static inline REAL share(const int p, const int q, const int H, const int W) {
 }
 
 // The average's gradient at column w, of the rows first_p to last_p of a plane g that hold its row.
-EDGE REAL sum_of_shares(__global const REAL* g, const struct Pool* pool, const int first_p, const int last_p, const int w) {
-    const int first_q = FIRST_WINDOW(w, PADDING_W, WINDOW_W, STRIDE_W), last_q = min((w + PADDING_W) / STRIDE_W, pool->Q - 1);
+EDGE REAL sum_of_shares(__global const REAL* g, const struct Pool* pool, const int first_p, const int last_p,
+                        const int w) {
+    const int first_q = FIRST_WINDOW(w, PADDING_W, WINDOW_W, STRIDE_W),
+              last_q = min((w + PADDING_W) / STRIDE_W, pool->Q - 1);
     REAL sum = 0;
     for (int p = first_p; p <= last_p; ++p)
         for (int q = first_q; q <= last_q; ++q) sum += g[p * pool->Q + q] * share(p, q, pool->H, pool->W);
@@ -90,56 +93,64 @@ EDGE REAL sum_of_shares(__global const REAL* g, const struct Pool* pool, const i
 
 #if LANES == 0
 
-#define THIS_ROW                           \
-    const int column = get_global_id(0);   \
+#define THIS_ROW                         \
+    const int column = get_global_id(0); \
     const long row = get_global_id(1);
 
-__kernel void max_pool2d_forward(const struct Pool pool, __global const REAL* restrict x_base, const long x_offset, __global REAL* restrict out,
-                                 const long out_offset, __global int* restrict winners, const long winners_offset) {
+__kernel void max_pool2d_forward(const struct Pool pool, __global const REAL* restrict x_base, const long x_offset,
+                                 __global REAL* restrict out, const long out_offset, __global int* restrict winners,
+                                 const long winners_offset) {
     THIS_ROW
     if (row >= pool.rows || column >= pool.Q) return;
     const long plane = row / pool.P;
     const int h = (int)(row - plane * pool.P) * STRIDE_H - PADDING_H;
-    const struct Best best = max_of_window(x_base + x_offset + plane * pool.H * pool.W, pool.W, max(h, 0), min(h + WINDOW_H, pool.H), column);
+    const struct Best best = max_of_window(x_base + x_offset + plane * pool.H * pool.W, pool.W, max(h, 0),
+                                           min(h + WINDOW_H, pool.H), column);
     out[out_offset + row * pool.Q + column] = best.value;
     winners[winners_offset + row * pool.Q + column] = best.winner;
 }
 
 __kernel void max_pool2d_backward(const struct Pool pool, __global const REAL* restrict g_base, const long g_offset,
-                                  __global const int* restrict winners_base, const long winners_offset, __global REAL* restrict x,
-                                  const long x_offset) {
+                                  __global const int* restrict winners_base, const long winners_offset,
+                                  __global REAL* restrict x, const long x_offset) {
     THIS_ROW
     if (row >= pool.rows || column >= pool.W) return;
     const long plane = row / pool.H;
     const int h = (int)(row - plane * pool.H);
     __global const REAL* g = g_base + g_offset + plane * pool.P * pool.Q;
     __global const int* winners = winners_base + winners_offset + plane * pool.P * pool.Q;
-    const int first_p = FIRST_WINDOW(h, PADDING_H, WINDOW_H, STRIDE_H), last_p = min((h + PADDING_H) / STRIDE_H, pool.P - 1);
-    const int first_q = FIRST_WINDOW(column, PADDING_W, WINDOW_W, STRIDE_W), last_q = min((column + PADDING_W) / STRIDE_W, pool.Q - 1);
+    const int first_p = FIRST_WINDOW(h, PADDING_H, WINDOW_H, STRIDE_H),
+              last_p = min((h + PADDING_H) / STRIDE_H, pool.P - 1);
+    const int first_q = FIRST_WINDOW(column, PADDING_W, WINDOW_W, STRIDE_W),
+              last_q = min((column + PADDING_W) / STRIDE_W, pool.Q - 1);
     REAL sum = 0;
     for (int p = first_p; p <= last_p; ++p)
-        for (int q = first_q; q <= last_q; ++q) sum += winners[p * pool.Q + q] == h * pool.W + column ? g[p * pool.Q + q] : (REAL)0;
+        for (int q = first_q; q <= last_q; ++q)
+            sum += winners[p * pool.Q + q] == h * pool.W + column ? g[p * pool.Q + q] : (REAL)0;
     x[x_offset + row * pool.W + column] = sum;
 }
 
-__kernel void avg_pool2d_forward(const struct Pool pool, __global const REAL* restrict x_base, const long x_offset, __global REAL* restrict out,
-                                 const long out_offset) {
+__kernel void avg_pool2d_forward(const struct Pool pool, __global const REAL* restrict x_base, const long x_offset,
+                                 __global REAL* restrict out, const long out_offset) {
     THIS_ROW
     if (row >= pool.rows || column >= pool.Q) return;
     const long plane = row / pool.P;
     const int p = (int)(row - plane * pool.P), h = p * STRIDE_H - PADDING_H;
-    const REAL sum = sum_of_window(x_base + x_offset + plane * pool.H * pool.W, pool.W, max(h, 0), min(h + WINDOW_H, pool.H), column);
+    const REAL sum = sum_of_window(x_base + x_offset + plane * pool.H * pool.W, pool.W, max(h, 0),
+                                   min(h + WINDOW_H, pool.H), column);
     out[out_offset + row * pool.Q + column] = sum * share(p, column, pool.H, pool.W);
 }
 
-__kernel void avg_pool2d_backward(const struct Pool pool, __global const REAL* restrict g_base, const long g_offset, __global REAL* restrict x,
-                                  const long x_offset) {
+__kernel void avg_pool2d_backward(const struct Pool pool, __global const REAL* restrict g_base, const long g_offset,
+                                  __global REAL* restrict x, const long x_offset) {
     THIS_ROW
     if (row >= pool.rows || column >= pool.W) return;
     const long plane = row / pool.H;
     const int h = (int)(row - plane * pool.H);
-    const int first_p = FIRST_WINDOW(h, PADDING_H, WINDOW_H, STRIDE_H), last_p = min((h + PADDING_H) / STRIDE_H, pool.P - 1);
-    x[x_offset + row * pool.W + column] = sum_of_shares(g_base + g_offset + plane * pool.P * pool.Q, &pool, first_p, last_p, column);
+    const int first_p = FIRST_WINDOW(h, PADDING_H, WINDOW_H, STRIDE_H),
+              last_p = min((h + PADDING_H) / STRIDE_H, pool.P - 1);
+    x[x_offset + row * pool.W + column] =
+        sum_of_shares(g_base + g_offset + plane * pool.P * pool.Q, &pool, first_p, last_p, column);
 }
 
 #else
@@ -147,16 +158,16 @@ __kernel void avg_pool2d_backward(const struct Pool pool, __global const REAL* r
 #define T REAL
 #include "row.clh"
 
-// A vector may read on over the ends of its row, as long as it stays inside the planes; what it finds there is masked or
-// not stored. Where it would leave them (in the first and last rows of all), elements are computed one by one.
+// A vector may read on over the ends of its row, as long as it stays inside the planes; what it finds there is masked
+// or not stored. Where it would leave them (in the first and last rows of all), elements are computed one by one.
 
-#define IVEC ROW_JOIN(D_INT, LANES)  // as wide as the elements, as comparisons of them are
-#define TO_REALS(v) ROW_JOIN(convert_, ROW_VEC)(v)
+#define IVEC ROW_PASTE(D_INT, LANES)  // as wide as the elements, as comparisons of them are
+#define TO_REALS(v) ROW_PASTE(convert_, ROW_VEC)(v)
 #define INSIDE(at, size) (((at) >= 0) & ((at) < (size)))
 #include "shuffles.clh"
-#define EVEN(a, b) ((ROW_VEC)(ROW_JOIN(EVEN_, LANES)(a, b)))
-#define ZIP_LOW(a, b) ((ROW_VEC)(ROW_JOIN(ZIP_LOW_, LANES)(a, b)))
-#define ZIP_HIGH(a, b) ((ROW_VEC)(ROW_JOIN(ZIP_HIGH_, LANES)(a, b)))
+#define EVEN(a, b) ((ROW_VEC)(ROW_PASTE(EVEN_, LANES)(a, b)))
+#define ZIP_LOW(a, b) ((ROW_VEC)(ROW_PASTE(ZIP_LOW_, LANES)(a, b)))
+#define ZIP_HIGH(a, b) ((ROW_VEC)(ROW_PASTE(ZIP_HIGH_, LANES)(a, b)))
 #if LANES == 16
 #define NUMBERS ((IVEC)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
 #else
@@ -168,42 +179,43 @@ static inline void store_reals(const ROW_VEC v, __global REAL* to, const int cou
     if (count >= LANES) row_store(v, to);
     else row_store_rest(v, to, count);
 }
-#define INTS ROW_JOIN(int, LANES)
+#define INTS ROW_PASTE(int, LANES)
 static inline void store_ints(const INTS v, __global int* to, const int count) {
     if (count >= LANES) {
-        ROW_JOIN(vstore, LANES)(v, 0, to);
+        ROW_PASTE(vstore, LANES)(v, 0, to);
         return;
     }
     int from[LANES], i = 0;
-    ROW_JOIN(vstore, LANES)(v, 0, from);
+    ROW_PASTE(vstore, LANES)(v, 0, from);
     if (count & 8) vstore8(vload8(0, from), 0, to), i = 8;
     if (count & 4) vstore4(vload4(0, from + i), 0, to + i), i += 4;
     if (count & 2) vstore2(vload2(0, from + i), 0, to + i), i += 2;
     if (count & 1) to[i] = from[i];
 }
 
-#define THESE_ROWS                                                 \
+#define THESE_ROWS                                                \
     const long end = min(pool.rows, ((long)id0 + 1) * pool.each); \
     for (long row = id0 * pool.each; row < end; ++row)
 
 // The same as row `line` of a plane of `height` rows, without a division for each.
-#define THESE_LINES(height)                                                                                       \
-    const long begin = id0 * pool.each, end = min(pool.rows, begin + pool.each);                                  \
-    long plane = begin / (height);                                                                                \
-    int line = (int)(begin - plane * (height));                                                                   \
+#define THESE_LINES(height)                                                      \
+    const long begin = id0 * pool.each, end = min(pool.rows, begin + pool.each); \
+    long plane = begin / (height);                                               \
+    int line = (int)(begin - plane * (height));                                  \
     for (long row = begin; row < end; ++row, line = line + 1 < (height) ? line + 1 : (++plane, 0))
 
 #ifdef WHOLE
 
 #undef T
 #define T D_INT
-ROW_ACROSS(first_of, SMALLER)
+ROW_HORIZONTAL(first_of, SMALLER)
 #undef T
 #define T REAL
 
 // Elements compared in LANES columns; then the columns among themselves.
-__kernel void max_pool2d_forward_whole(const struct Pool pool, __global const REAL* restrict x_base, const long x_offset, __global REAL* restrict out,
-                                       const long out_offset, __global int* restrict winners, const long winners_offset) {
+__kernel void max_pool2d_forward_whole(const struct Pool pool, __global const REAL* restrict x_base,
+                                       const long x_offset, __global REAL* restrict out, const long out_offset,
+                                       __global int* restrict winners, const long winners_offset) {
     const size_t id0 = get_global_id(0);
     const int n = pool.H * pool.W;
     THESE_ROWS {
@@ -236,15 +248,16 @@ __kernel void max_pool2d_forward_whole(const struct Pool pool, __global const RE
 #define FIRST(v, w, m) (v)
 ROW_SUM(row_sum, FIRST)
 
-__kernel void avg_pool2d_forward_whole(const struct Pool pool, __global const REAL* restrict x, const long x_offset, __global REAL* restrict out,
-                                       const long out_offset) {
+__kernel void avg_pool2d_forward_whole(const struct Pool pool, __global const REAL* restrict x, const long x_offset,
+                                       __global REAL* restrict out, const long out_offset) {
     const size_t id0 = get_global_id(0);
     const int n = pool.H * pool.W;
-    THESE_ROWS out[out_offset + row] = row_sum(x + x_offset + row * n, x + x_offset + row * n, n, 0, pool.elements - row * n) * ((REAL)1 / (REAL)n);
+    THESE_ROWS out[out_offset + row] =
+        row_sum(x + x_offset + row * n, x + x_offset + row * n, n, 0, pool.elements - row * n) * ((REAL)1 / (REAL)n);
 }
 
-__kernel void avg_pool2d_backward_whole(const struct Pool pool, __global const REAL* restrict g, const long g_offset, __global REAL* restrict x_base,
-                                        const long x_offset) {
+__kernel void avg_pool2d_backward_whole(const struct Pool pool, __global const REAL* restrict g, const long g_offset,
+                                        __global REAL* restrict x_base, const long x_offset) {
     const size_t id0 = get_global_id(0);
     const int n = pool.H * pool.W;
     THESE_ROWS {
@@ -266,7 +279,7 @@ static inline ROW_VEC load_even(__global const REAL* p) {
 }
 #define LOAD_STRIDED(p) load_even(p)
 #else
-#define EVERY(p, i) p[(i) * STRIDE_W]
+#define EVERY(p, i) p[(i)*STRIDE_W]
 #define EVERY4(p, i) EVERY(p, i), EVERY(p, i + 1), EVERY(p, i + 2), EVERY(p, i + 3)
 #if LANES == 16
 #define LOAD_STRIDED(p) ((ROW_VEC)(EVERY4((p), 0), EVERY4((p), 4), EVERY4((p), 8), EVERY4((p), 12)))
@@ -277,18 +290,19 @@ static inline ROW_VEC load_even(__global const REAL* p) {
 
 // The windows q to q + LANES of rows first_h to last_h: whether vectors can read what they hold. Elements that are
 // gathered one by one anyway are worth it only in whole vectors.
-#define READABLE(start)                                                                                                             \
-    ((start) + first_h * pool.W + q * STRIDE_W - PADDING_W >= 0 && (STRIDE_W <= 2 || pool.Q - q >= LANES) &&                        \
+#define READABLE(start)                                                                                      \
+    ((start) + first_h * pool.W + q * STRIDE_W - PADDING_W >= 0 && (STRIDE_W <= 2 || pool.Q - q >= LANES) && \
      (start) + (last_h - 1) * pool.W + (q + LANES) * STRIDE_W - PADDING_W + WINDOW_W <= pool.elements)
 
 #if MAX
 
-ALONE void max_pool2d_forward_part(const size_t id0, const struct Pool pool, __global const REAL* restrict x_base, const long x_offset,
-                                   __global REAL* restrict out_base, const long out_offset, __global int* restrict winners_base,
-                                   const long winners_offset) {
+NOINLINE void max_pool2d_forward_part(const size_t id0, const struct Pool pool, __global const REAL* restrict x_base,
+                                      const long x_offset, __global REAL* restrict out_base, const long out_offset,
+                                      __global int* restrict winners_base, const long winners_offset) {
     THESE_LINES(pool.P) {
         const long start = plane * pool.H * pool.W;
-        const int p = line, first_h = max(p * STRIDE_H - PADDING_H, 0), last_h = min(p * STRIDE_H - PADDING_H + WINDOW_H, pool.H);
+        const int p = line, first_h = max(p * STRIDE_H - PADDING_H, 0),
+                  last_h = min(p * STRIDE_H - PADDING_H + WINDOW_H, pool.H);
         __global const REAL* x = x_base + x_offset + start;
         __global REAL* out = out_base + out_offset + row * pool.Q;
         __global int* winners = winners_base + winners_offset + row * pool.Q;
@@ -305,7 +319,7 @@ ALONE void max_pool2d_forward_part(const size_t id0, const struct Pool pool, __g
             ROW_VEC best = (ROW_VEC)(-(REAL)INFINITY);
             IVEC winner = max(column, (IVEC)(0)) + first_h * pool.W;
             for (int h = first_h; h < last_h; ++h)
-                #pragma unroll
+#pragma unroll
                 for (int s = 0; s < WINDOW_W; ++s) {
                     const ROW_VEC value = LOAD_STRIDED(x + h * pool.W + q * STRIDE_W - PADDING_W + s);
                     IVEC better = ~(value <= best) & (best == best);
@@ -316,23 +330,27 @@ ALONE void max_pool2d_forward_part(const size_t id0, const struct Pool pool, __g
                     winner = better ? column + (h * pool.W + s) : winner;
                 }
             store_reals(best, out + q, pool.Q - q);
-            store_ints(ROW_JOIN(convert_int, LANES)(winner), winners + q, pool.Q - q);
+            store_ints(ROW_PASTE(convert_int, LANES)(winner), winners + q, pool.Q - q);
         }
     }
 }
 
-__kernel void max_pool2d_forward(const struct Pool pool, __global const REAL* restrict x_base, const long x_offset, __global REAL* restrict out_base,
-                                 const long out_offset, __global int* restrict winners_base, const long winners_offset) {
-    max_pool2d_forward_part(get_global_id(0), pool, x_base, x_offset, out_base, out_offset, winners_base, winners_offset);
+__kernel void max_pool2d_forward(const struct Pool pool, __global const REAL* restrict x_base, const long x_offset,
+                                 __global REAL* restrict out_base, const long out_offset,
+                                 __global int* restrict winners_base, const long winners_offset) {
+    max_pool2d_forward_part(get_global_id(0), pool, x_base, x_offset, out_base, out_offset, winners_base,
+                            winners_offset);
 }
 
-// A work-item clears the rows of its band and adds each window's gradient where its winner lies. A window at the edge of
-// a band is looked at by two, but its winner is in one.
-ALONE void max_pool2d_backward_part(const size_t id0, const size_t id1, const struct Pool pool, __global const REAL* restrict g_base, const long g_offset,
-                                    __global const int* restrict winners_base, const long winners_offset, __global REAL* restrict x_base,
-                                    const long x_offset) {
+// A work-item clears the rows of its band and adds each window's gradient where its winner lies. A window at the edge
+// of a band is looked at by two, but its winner is in one.
+NOINLINE void max_pool2d_backward_part(const size_t id0, const size_t id1, const struct Pool pool,
+                                       __global const REAL* restrict g_base, const long g_offset,
+                                       __global const int* restrict winners_base, const long winners_offset,
+                                       __global REAL* restrict x_base, const long x_offset) {
     const int first_h = id1 * pool.band, last_h = min(pool.H, first_h + pool.band);
-    const int first_p = FIRST_WINDOW(first_h, PADDING_H, WINDOW_H, STRIDE_H), last_p = min((last_h - 1 + PADDING_H) / STRIDE_H, pool.P - 1);
+    const int first_p = FIRST_WINDOW(first_h, PADDING_H, WINDOW_H, STRIDE_H),
+              last_p = min((last_h - 1 + PADDING_H) / STRIDE_H, pool.P - 1);
     const int count = (last_h - first_h) * pool.W;
     THESE_ROWS {
         __global REAL* x = x_base + x_offset + (row * pool.H + first_h) * pool.W;
@@ -352,18 +370,20 @@ ALONE void max_pool2d_backward_part(const size_t id0, const size_t id1, const st
 }
 
 __kernel void max_pool2d_backward(const struct Pool pool, __global const REAL* restrict g_base, const long g_offset,
-                                  __global const int* restrict winners_base, const long winners_offset, __global REAL* restrict x_base,
-                                  const long x_offset) {
-    max_pool2d_backward_part(get_global_id(0), get_global_id(1), pool, g_base, g_offset, winners_base, winners_offset, x_base, x_offset);
+                                  __global const int* restrict winners_base, const long winners_offset,
+                                  __global REAL* restrict x_base, const long x_offset) {
+    max_pool2d_backward_part(get_global_id(0), get_global_id(1), pool, g_base, g_offset, winners_base, winners_offset,
+                             x_base, x_offset);
 }
 
 #else
 
-ALONE void avg_pool2d_forward_part(const size_t id0, const struct Pool pool, __global const REAL* restrict x_base, const long x_offset,
-                                   __global REAL* restrict out_base, const long out_offset) {
+NOINLINE void avg_pool2d_forward_part(const size_t id0, const struct Pool pool, __global const REAL* restrict x_base,
+                                      const long x_offset, __global REAL* restrict out_base, const long out_offset) {
     THESE_LINES(pool.P) {
         const long start = plane * pool.H * pool.W;
-        const int p = line, first_h = max(p * STRIDE_H - PADDING_H, 0), last_h = min(p * STRIDE_H - PADDING_H + WINDOW_H, pool.H);
+        const int p = line, first_h = max(p * STRIDE_H - PADDING_H, 0),
+                  last_h = min(p * STRIDE_H - PADDING_H + WINDOW_H, pool.H);
         __global const REAL* x = x_base + x_offset + start;
         __global REAL* out = out_base + out_offset + row * pool.Q;
         for (int q = 0; q < pool.Q; q += LANES) {
@@ -375,7 +395,7 @@ ALONE void avg_pool2d_forward_part(const size_t id0, const struct Pool pool, __g
             const IVEC column = NUMBERS * STRIDE_W + (q * STRIDE_W - PADDING_W);
             ROW_VEC sum = (ROW_VEC)(0);
             for (int h = first_h; h < last_h; ++h)
-                #pragma unroll
+#pragma unroll
                 for (int s = 0; s < WINDOW_W; ++s) {
                     const ROW_VEC value = LOAD_STRIDED(x + h * pool.W + q * STRIDE_W - PADDING_W + s);
 #if PADDING_W > 0
@@ -387,26 +407,28 @@ ALONE void avg_pool2d_forward_part(const size_t id0, const struct Pool pool, __g
 #if COUNT_PADDING
             sum *= share(p, q, pool.H, pool.W);
 #else
-            sum *= (ROW_VEC)(1) / TO_REALS((min(column + WINDOW_W, (IVEC)(pool.W)) - max(column, (IVEC)(0))) * (last_h - first_h));
+            sum *= (ROW_VEC)(1) /
+                   TO_REALS((min(column + WINDOW_W, (IVEC)(pool.W)) - max(column, (IVEC)(0))) * (last_h - first_h));
 #endif
             store_reals(sum, out + q, pool.Q - q);
         }
     }
 }
 
-__kernel void avg_pool2d_forward(const struct Pool pool, __global const REAL* restrict x_base, const long x_offset, __global REAL* restrict out_base,
-                                 const long out_offset) {
+__kernel void avg_pool2d_forward(const struct Pool pool, __global const REAL* restrict x_base, const long x_offset,
+                                 __global REAL* restrict out_base, const long out_offset) {
     avg_pool2d_forward_part(get_global_id(0), pool, x_base, x_offset, out_base, out_offset);
 }
 
 // Lane k of phase b is column w + b + STRIDE_W k, which lies at place `rest` of the window `first` + k, and further
 // right in those before it.
 #if STRIDE_W <= 2
-static inline ROW_VEC phase_of_shares(__global const REAL* g, const struct Pool* pool, const int first_p, const int last_p, const int w, const int b) {
+static inline ROW_VEC phase_of_shares(__global const REAL* g, const struct Pool* pool, const int first_p,
+                                      const int last_p, const int w, const int b) {
     const int first = w / STRIDE_W + (b + PADDING_W) / STRIDE_W, rest = (b + PADDING_W) % STRIDE_W;
     ROW_VEC sum = (ROW_VEC)(0);
     for (int p = first_p; p <= last_p; ++p)
-        #pragma unroll
+#pragma unroll
         for (int before = (WINDOW_W - 1) / STRIDE_W; before >= 0; --before) {
             if (rest + before * STRIDE_W >= WINDOW_W) continue;
             const IVEC q = NUMBERS + (first - before);
@@ -415,7 +437,8 @@ static inline ROW_VEC phase_of_shares(__global const REAL* g, const struct Pool*
 #else
             const IVEC column = q * STRIDE_W - PADDING_W;
             const int height = min(p * STRIDE_H - PADDING_H + WINDOW_H, pool->H) - max(p * STRIDE_H - PADDING_H, 0);
-            const ROW_VEC part = (ROW_VEC)(1) / TO_REALS((min(column + WINDOW_W, (IVEC)(pool->W)) - max(column, (IVEC)(0))) * height);
+            const ROW_VEC part =
+                (ROW_VEC)(1) / TO_REALS((min(column + WINDOW_W, (IVEC)(pool->W)) - max(column, (IVEC)(0))) * height);
 #endif
             const ROW_VEC more = ROW_LOAD(g + p * pool->Q + first - before) * part;
             sum += INSIDE(q, pool->Q) ? more : (ROW_VEC)(0);
@@ -424,12 +447,13 @@ static inline ROW_VEC phase_of_shares(__global const REAL* g, const struct Pool*
 }
 #endif
 
-ALONE void avg_pool2d_backward_part(const size_t id0, const struct Pool pool, __global const REAL* restrict g_base, const long g_offset, __global REAL* restrict x_base,
-                                    const long x_offset) {
+NOINLINE void avg_pool2d_backward_part(const size_t id0, const struct Pool pool, __global const REAL* restrict g_base,
+                                       const long g_offset, __global REAL* restrict x_base, const long x_offset) {
     THESE_LINES(pool.H) {
         const long start = plane * pool.P * pool.Q;
         const int h = line;
-        const int first_p = FIRST_WINDOW(h, PADDING_H, WINDOW_H, STRIDE_H), last_p = min((h + PADDING_H) / STRIDE_H, pool.P - 1);
+        const int first_p = FIRST_WINDOW(h, PADDING_H, WINDOW_H, STRIDE_H),
+                  last_p = min((h + PADDING_H) / STRIDE_H, pool.P - 1);
         __global const REAL* g = g_base + g_offset + start;
         __global REAL* x = x_base + x_offset + row * pool.W;
         for (int w = 0; w < pool.W; w += STRIDE_W * LANES) {
@@ -449,13 +473,14 @@ ALONE void avg_pool2d_backward_part(const size_t id0, const struct Pool pool, __
                 continue;
             }
 #endif
-            for (int k = w; k < min(w + STRIDE_W * LANES, pool.W); ++k) x[k] = sum_of_shares(g, &pool, first_p, last_p, k);
+            for (int k = w; k < min(w + STRIDE_W * LANES, pool.W); ++k)
+                x[k] = sum_of_shares(g, &pool, first_p, last_p, k);
         }
     }
 }
 
-__kernel void avg_pool2d_backward(const struct Pool pool, __global const REAL* restrict g_base, const long g_offset, __global REAL* restrict x_base,
-                                  const long x_offset) {
+__kernel void avg_pool2d_backward(const struct Pool pool, __global const REAL* restrict g_base, const long g_offset,
+                                  __global REAL* restrict x_base, const long x_offset) {
     avg_pool2d_backward_part(get_global_id(0), pool, g_base, g_offset, x_base, x_offset);
 }
 

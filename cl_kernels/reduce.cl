@@ -5,16 +5,19 @@
 // covers positions s * chunk .. and writes its result to out + s * split_stride, for a second pass over the chunks.
 //
 //   FORM      0 reduce_rows     CPU-like, reduced axis contiguous: vectors along it. global (output groups, chunks)
-//             1 reduce_columns  CPU-like, kept axis contiguous: vectors across outputs. global (column blocks, row groups, chunks)
+//             1 reduce_columns  CPU-like, kept axis contiguous: vectors across outputs. global (column blocks, row
+//                               groups, chunks)
 //               reduce_wide_columns  the same for many columns, along whole rows of x
 //               reach: elements of x from its first to its last, which vectors may read although they belong to others
-//             2 reduce_groups   GPU-like: several work-items share an output. global (output groups * local size, chunks)
+//             2 reduce_groups   GPU-like: several work-items share an output. global (output groups * local size,
+//                               chunks)
 //   T, ACC    type of x; type of accumulation and result
 //   STORED_AS  x is f16 or bf16 (storage.clh)
 //   COMBINE   0 sum, 1 max, 2 min;  IDENTITY its neutral element
 //   FLOATING_SUM  the sum is divided by `divisor` at the end (1, or the number of elements for a mean), and partial
 //             sums are added with their rounding errors kept (TwoSum: Knuth, The Art of Computer Programming 2, 4.2.2)
-//   KEPT_RANK, REDUCED_RANK  form 2: numbers of axes, so that no index into the layout is a variable: GPUs would keep a copy of it in memory
+//   KEPT_RANK, REDUCED_RANK  form 2: numbers of axes, so that no index into the layout is a variable: GPUs would keep a
+//                            copy of it in memory
 //   CONTIGUOUS  neighbours along the vector's axis (kept in form 1, reduced otherwise) are neighbours in x
 //   BLOCK     positions that go into one partial sum
 //   LANES     forms 0 and 1: elements of a vector, 8 or 16
@@ -24,7 +27,7 @@
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
 
-#include "alone.clh"
+#include "noinline.clh"
 #include "unaligned.clh"
 #ifdef STORED_AS
 #include "storage.clh"
@@ -33,8 +36,8 @@
 #define TAKEN(v) (ACC)(v)
 #endif
 
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
+#define PASTE_(a, b) a##b
+#define PASTE(a, b) PASTE_(a, b)
 #define MAX_RANK 8
 
 #if FORM == 2
@@ -54,7 +57,7 @@ struct Layout {
 #define EACH_AXIS
 #endif
 
-#include "reduced.clh"
+#include "reduction.clh"
 
 #ifdef CONTIGUOUS
 #define STEP(stride) 1
@@ -90,30 +93,36 @@ static inline long2 kept_position(const struct Layout* layout, long position, co
 }
 
 #if FORM != 2
-#define VEC JOIN(ACC, LANES)
+#define VEC PASTE(ACC, LANES)
 #ifdef STORED_AS
 #define CONVERT(width, v) LOADED(v)
 #else
-#define CONVERT(width, v) JOIN(JOIN(convert_, ACC), width)(v)
+#define CONVERT(width, v) PASTE(PASTE(convert_, ACC), width)(v)
 #endif
 #define LIST2(f, i) f(i), f(i + 1)
 #define LIST4(f, i) LIST2(f, i), LIST2(f, i + 2)
 #define LIST8(f, i) LIST4(f, i), LIST4(f, i + 4)
 #define LIST16(f, i) LIST8(f, i), LIST8(f, i + 8)
 #ifdef CONTIGUOUS
-#define LOAD(width, p) CONVERT(width, JOIN(vload, width)(0, p))
+#define LOAD(width, p) CONVERT(width, PASTE(vload, width)(0, p))
 UNALIGNED(x, T, LANES)
 #else
-#define LOAD_AT(i) TAKEN(source[(i) * step])
+#define LOAD_AT(i) TAKEN(source[(i)*step])
 #define LOAD(width, p) load##width(p, step)
-static inline JOIN(ACC, 4) load4(__global const T* source, const long step) { return (JOIN(ACC, 4))(LIST4(LOAD_AT, 0)); }
-static inline JOIN(ACC, 8) load8(__global const T* source, const long step) { return (JOIN(ACC, 8))(LIST8(LOAD_AT, 0)); }
-static inline JOIN(ACC, 16) load16(__global const T* source, const long step) { return (JOIN(ACC, 16))(LIST16(LOAD_AT, 0)); }
+static inline PASTE(ACC, 4) load4(__global const T* source, const long step) {
+    return (PASTE(ACC, 4))(LIST4(LOAD_AT, 0));
+}
+static inline PASTE(ACC, 8) load8(__global const T* source, const long step) {
+    return (PASTE(ACC, 8))(LIST8(LOAD_AT, 0));
+}
+static inline PASTE(ACC, 16) load16(__global const T* source, const long step) {
+    return (PASTE(ACC, 16))(LIST16(LOAD_AT, 0));
+}
 #endif
 #ifdef CONTIGUOUS
 #define LOAD_VEC(p) CONVERT(LANES, x_load(p))
 #else
-#define LOAD_VEC(p) JOIN(LOAD_VEC_, LANES)(p)
+#define LOAD_VEC(p) PASTE(LOAD_VEC_, LANES)(p)
 #endif
 #define LOAD_VEC_8(p) LOAD(8, p)
 #define LOAD_VEC_16(p) LOAD(16, p)
@@ -121,11 +130,11 @@ static inline JOIN(ACC, 16) load16(__global const T* source, const long step) { 
 
 #if FORM == 0
 
-#include "across.clh"
-ACROSS(across, ACC, LANES, JOINED)
-ACROSS(across8, ACC, 8, JOINED)
-ACROSS(across4, ACC, 4, JOINED)
-ACROSS_ROWS(across_rows, ACC, LANES, JOINED)
+#include "horizontal.clh"
+HORIZONTAL(across, ACC, LANES, COMBINED)
+HORIZONTAL(across8, ACC, 8, COMBINED)
+HORIZONTAL(across4, ACC, 4, COMBINED)
+HORIZONTAL_ROWS(across_rows, ACC, LANES, COMBINED)
 
 static inline ACC reduce_positions(const struct Layout* layout, __global const T* x, long position, const long end) {
     const int axis = (int)layout->reduced_rank - 1;
@@ -141,36 +150,36 @@ static inline ACC reduce_positions(const struct Layout* layout, __global const T
         __global const T* p = x + reduced_row(layout, row) + column * step;
         long i = 0;
         for (; i + 4 * LANES <= count; i += 4 * LANES) {
-            a = JOINED(a, LOAD_VEC(p + i * step));
-            b = JOINED(b, LOAD_VEC(p + (i + LANES) * step));
-            c = JOINED(c, LOAD_VEC(p + (i + 2 * LANES) * step));
-            d = JOINED(d, LOAD_VEC(p + (i + 3 * LANES) * step));
+            a = COMBINED(a, LOAD_VEC(p + i * step));
+            b = COMBINED(b, LOAD_VEC(p + (i + LANES) * step));
+            c = COMBINED(c, LOAD_VEC(p + (i + 2 * LANES) * step));
+            d = COMBINED(d, LOAD_VEC(p + (i + 3 * LANES) * step));
         }
-        for (; i + LANES <= count; i += LANES) a = JOINED(a, LOAD_VEC(p + i * step));
+        for (; i + LANES <= count; i += LANES) a = COMBINED(a, LOAD_VEC(p + i * step));
         const long rest = count - i;
 #if LANES == 16
         if (rest & 8) {
             const ACC part = across8(LOAD(8, p + i * step));
-            tail = JOINED(tail, part);
+            tail = COMBINED(tail, part);
             i += 8;
         }
 #endif
         if (rest & 4) {
             const ACC part = across4(LOAD(4, p + i * step));
-            tail = JOINED(tail, part);
+            tail = COMBINED(tail, part);
             i += 4;
         }
         for (; i < count; ++i) {
             const ACC element = TAKEN(p[i * step]);
-            tail = JOINED(tail, element);
+            tail = COMBINED(tail, element);
         }
         position += count;
         in_block += count;
         if (in_block == BLOCK || position == end) {
-            a = JOINED(a, b);
-            c = JOINED(c, d);
-            a = JOINED(a, c);
-            a.s0 = JOINED(a.s0, tail);
+            a = COMBINED(a, b);
+            c = COMBINED(c, d);
+            a = COMBINED(a, c);
+            a.s0 = COMBINED(a.s0, tail);
             ADD_BLOCK(VEC, total, low, a);
             a = b = c = d = (VEC)(IDENTITY);
             tail = IDENTITY;
@@ -191,13 +200,13 @@ static inline ACC reduce_positions(const struct Layout* layout, __global const T
 static inline ACC reduce_short_row(__global const T* p, const long count, const long step) {
     VEC a = (VEC)(IDENTITY);
     long i = 0;
-    for (; i + LANES <= count; i += LANES) a = JOINED(a, LOAD_VEC(p + i * step));
-    ACC joined = across(a);
+    for (; i + LANES <= count; i += LANES) a = COMBINED(a, LOAD_VEC(p + i * step));
+    ACC combined = across(a);
     for (; i < count; ++i) {
         const ACC element = TAKEN(p[i * step]);
-        joined = JOINED(joined, element);
+        combined = COMBINED(combined, element);
     }
-    return joined;
+    return combined;
 }
 
 // LANES of them, which may be read up to LANES elements beyond their ends.
@@ -207,15 +216,16 @@ static inline VEC reduce_short_rows(__global const T* p, const long count, const
     const VEC left = (VEC)(count - whole);
     for (int r = 0; r < LANES; ++r, p += row_step) {
         VEC a = NUMBERS < left ? LOAD_VEC(p + whole * step) : (VEC)(IDENTITY);
-        for (long i = 0; i < whole; i += LANES) a = JOINED(a, LOAD_VEC(p + i * step));
+        for (long i = 0; i < whole; i += LANES) a = COMBINED(a, LOAD_VEC(p + i * step));
         across_rows_rows_store(a, columns + r * LANES);
     }
     return across_rows(columns);
 }
 
-ALONE void reduce_rows_part(const size_t id0, const size_t id1, const struct Layout layout, const long outputs, const long outputs_each,
-                            const long elements, const long chunk, const long split_stride, const long divisor, const long reach,
-                            __global const T* restrict x, const long x_offset, __global ACC* restrict out, const long out_offset) {
+NOINLINE void reduce_rows_part(const size_t id0, const size_t id1, const struct Layout layout, const long outputs,
+                               const long outputs_each, const long elements, const long chunk, const long split_stride,
+                               const long divisor, const long reach, __global const T* restrict x, const long x_offset,
+                               __global ACC* restrict out, const long out_offset) {
     const long split = id1;
     const long end = min(elements, (split + 1) * chunk);
     const long last = min(outputs, ((long)id0 + 1) * outputs_each);
@@ -232,16 +242,16 @@ ALONE void reduce_rows_part(const size_t id0, const size_t id1, const struct Lay
             const long x_step = layout.kept_x[axis], out_step = layout.kept_out[axis];
             long k = 0;
             for (; k + LANES <= run && first + (k + LANES - 1) * x_step + (count + LANES) * step <= reach; k += LANES) {
-                const VEC values = FINISH(reduce_short_rows(x + x_offset + first + k * x_step, count, step, x_step));
+                const VEC values = FINALIZE(reduce_short_rows(x + x_offset + first + k * x_step, count, step, x_step));
                 ACC each[LANES];
-                JOIN(vstore, LANES)(values, 0, each);
+                PASTE(vstore, LANES)(values, 0, each);
                 if (out_step == 1) across_rows_rows_store(values, to + k);
                 else
                     for (int i = 0; i < LANES; ++i) to[(k + i) * out_step] = each[i];
             }
             for (; k < run; ++k) {
                 const ACC value = reduce_short_row(x + x_offset + first + k * x_step, count, step);
-                to[k * out_step] = FINISH(value);
+                to[k * out_step] = FINALIZE(value);
             }
             output += run;
         }
@@ -250,35 +260,38 @@ ALONE void reduce_rows_part(const size_t id0, const size_t id1, const struct Lay
     for (; output < last; ++output) {
         const long2 at = kept_position(&layout, output, (int)layout.kept_rank);
         const ACC value = reduce_positions(&layout, x + x_offset + at.x, split * chunk, end);
-        out[out_offset + at.y + split * split_stride] = FINISH(value);
+        out[out_offset + at.y + split * split_stride] = FINALIZE(value);
     }
 }
 
-__kernel void reduce_rows(const struct Layout layout, const long outputs, const long outputs_each, const long elements, const long chunk,
-                          const long split_stride, const long divisor, const long reach, __global const T* restrict x, const long x_offset,
-                          __global ACC* restrict out, const long out_offset) {
-    reduce_rows_part(get_global_id(0), get_global_id(1), layout, outputs, outputs_each, elements, chunk, split_stride, divisor, reach, x, x_offset,
-                     out, out_offset);
+__kernel void reduce_rows(const struct Layout layout, const long outputs, const long outputs_each, const long elements,
+                          const long chunk, const long split_stride, const long divisor, const long reach,
+                          __global const T* restrict x, const long x_offset, __global ACC* restrict out,
+                          const long out_offset) {
+    reduce_rows_part(get_global_id(0), get_global_id(1), layout, outputs, outputs_each, elements, chunk, split_stride,
+                     divisor, reach, x, x_offset, out, out_offset);
 }
 
 #elif FORM == 1
 
-#define STORE JOIN(vstore, LANES)
+#define STORE PASTE(vstore, LANES)
 
 // The first `valid` elements of a vector; the others repeat the last of them.
 static inline VEC load_first(__global const T* p, const long step, const int valid) {
 #define LOAD_FIRST(i) TAKEN(p[min(i, valid - 1) * step])
-    return (VEC)(JOIN(LIST, LANES)(LOAD_FIRST, 0));
+    return (VEC)(PASTE(LIST, LANES)(LOAD_FIRST, 0));
 }
 
 #ifdef WIDE
 
 // A row is added to the sums of all before: reading follows the memory, where a work-item that walks down
 // a narrow column would touch a page of it with each step.
-ALONE void reduce_wide_columns_part(const size_t id0, const size_t id1, const size_t id2, const struct Layout layout_in, const long rows,
-                                    const long rows_each, const long elements, const long chunk, const long split_stride, const long divisor,
-                                    const long reach, const long width, __global const T* restrict x_base, const long x_offset,
-                                    __global ACC* restrict out, const long out_offset) {
+NOINLINE void reduce_wide_columns_part(const size_t id0, const size_t id1, const size_t id2,
+                                       const struct Layout layout_in, const long rows, const long rows_each,
+                                       const long elements, const long chunk, const long split_stride,
+                                       const long divisor, const long reach, const long width,
+                                       __global const T* restrict x_base, const long x_offset,
+                                       __global ACC* restrict out, const long out_offset) {
     const struct Layout* layout = &layout_in;
     __global const T* x = x_base + x_offset;
     const int kept_axis = (int)layout->kept_rank - 1, reduced_axis = (int)layout->reduced_rank - 1;
@@ -306,8 +319,8 @@ ALONE void reduce_wide_columns_part(const size_t id0, const size_t id1, const si
             for (int v = 0; v < vectors; ++v) part[v] = (VEC)(IDENTITY);
             for (long r = 0; r < count; ++r) {
                 const int n = p_at + r * stride + vectors * LANES <= reach ? vectors : full;
-                for (int v = 0; v < n; ++v) part[v] = JOINED(part[v], LOAD_VEC(p + r * stride + v * LANES));
-                if (n < vectors) part[full] = JOINED(part[full], load_first(p + r * stride + full * LANES, 1, rest));
+                for (int v = 0; v < n; ++v) part[v] = COMBINED(part[v], LOAD_VEC(p + r * stride + v * LANES));
+                if (n < vectors) part[full] = COMBINED(part[full], load_first(p + r * stride + full * LANES, 1, rest));
             }
             for (int v = 0; v < vectors; ++v) ADD_BLOCK(VEC, total[v], low[v], part[v]);
             position += count;
@@ -316,16 +329,18 @@ ALONE void reduce_wide_columns_part(const size_t id0, const size_t id1, const si
         ACC values[LANES];
         for (int v = 0; v < vectors; ++v) {
             STORE(WITH_ERRORS(total[v], low[v]), 0, values);
-            for (int i = 0; i < min(LANES, valid - v * LANES); ++i) out[out_at + (first + v * LANES + i) * out_step] = FINISH(values[i]);
+            for (int i = 0; i < min(LANES, valid - v * LANES); ++i)
+                out[out_at + (first + v * LANES + i) * out_step] = FINALIZE(values[i]);
         }
     }
 }
 
-__kernel void reduce_wide_columns(const struct Layout layout_in, const long rows, const long rows_each, const long elements, const long chunk,
-                                  const long split_stride, const long divisor, const long reach, const long width, __global const T* restrict x_base,
+__kernel void reduce_wide_columns(const struct Layout layout_in, const long rows, const long rows_each,
+                                  const long elements, const long chunk, const long split_stride, const long divisor,
+                                  const long reach, const long width, __global const T* restrict x_base,
                                   const long x_offset, __global ACC* restrict out, const long out_offset) {
-    reduce_wide_columns_part(get_global_id(0), get_global_id(1), get_global_id(2), layout_in, rows, rows_each, elements, chunk, split_stride, divisor,
-                             reach, width, x_base, x_offset, out, out_offset);
+    reduce_wide_columns_part(get_global_id(0), get_global_id(1), get_global_id(2), layout_in, rows, rows_each, elements,
+                             chunk, split_stride, divisor, reach, width, x_base, x_offset, out, out_offset);
 }
 
 #else
@@ -334,10 +349,11 @@ __kernel void reduce_wide_columns(const struct Layout layout_in, const long rows
 
 // reach: elements of x from its first to its last. A vector at the right edge reads beyond its columns, into the
 // next row, wherever there is one.
-ALONE void reduce_columns_part(const size_t id0, const size_t id1, const size_t id2, const struct Layout layout_in, const long rows,
-                               const long rows_each, const long elements, const long chunk, const long split_stride, const long divisor,
-                               const long reach, __global const T* restrict x_base, const long x_offset, __global ACC* restrict out,
-                               const long out_offset) {
+NOINLINE void reduce_columns_part(const size_t id0, const size_t id1, const size_t id2, const struct Layout layout_in,
+                                  const long rows, const long rows_each, const long elements, const long chunk,
+                                  const long split_stride, const long divisor, const long reach,
+                                  __global const T* restrict x_base, const long x_offset, __global ACC* restrict out,
+                                  const long out_offset) {
     const struct Layout* layout = &layout_in;
     __global const T* x = x_base + x_offset;
     const int kept_axis = (int)layout->kept_rank - 1, reduced_axis = (int)layout->reduced_rank - 1;
@@ -375,15 +391,17 @@ ALONE void reduce_columns_part(const size_t id0, const size_t id1, const size_t 
             for (; r + UNROLL <= whole; r += UNROLL)
                 for (int u = 0; u < UNROLL; ++u)
                     for (int v = 0; v < VECTORS; ++v)
-                        part[u][v] = JOINED(part[u][v], LOAD_VEC(p + (r + u) * stride + v * LANES * step));
+                        part[u][v] = COMBINED(part[u][v], LOAD_VEC(p + (r + u) * stride + v * LANES * step));
             for (; r < whole; ++r)
-                for (int v = 0; v < VECTORS; ++v) part[0][v] = JOINED(part[0][v], LOAD_VEC(p + r * stride + v * LANES * step));
+                for (int v = 0; v < VECTORS; ++v)
+                    part[0][v] = COMBINED(part[0][v], LOAD_VEC(p + r * stride + v * LANES * step));
             for (; r < count; ++r)
                 for (int v = 0; v < VECTORS; ++v)
                     if (v * LANES < valid)
-                        part[0][v] = JOINED(part[0][v], load_first(p + r * stride + v * LANES * step, step, valid - v * LANES));
+                        part[0][v] = COMBINED(part[0][v],
+                                              load_first(p + r * stride + v * LANES * step, step, valid - v * LANES));
             for (int v = 0; v < VECTORS; ++v) {
-                for (int u = 1; u < UNROLL; ++u) part[0][v] = JOINED(part[0][v], part[u][v]);
+                for (int u = 1; u < UNROLL; ++u) part[0][v] = COMBINED(part[0][v], part[u][v]);
                 ADD_BLOCK(VEC, total[v], low[v], part[0][v]);
             }
             position += count;
@@ -391,15 +409,16 @@ ALONE void reduce_columns_part(const size_t id0, const size_t id1, const size_t 
         const long out_at = out_offset + at.y + split * split_stride, out_step = layout->kept_out[kept_axis];
         ACC values[WIDTH];
         for (int v = 0; v < VECTORS; ++v) STORE(WITH_ERRORS(total[v], low[v]), v, values);
-        for (int i = 0; i < valid; ++i) out[out_at + (first + i) * out_step] = FINISH(values[i]);
+        for (int i = 0; i < valid; ++i) out[out_at + (first + i) * out_step] = FINALIZE(values[i]);
     }
 }
 
-__kernel void reduce_columns(const struct Layout layout_in, const long rows, const long rows_each, const long elements, const long chunk,
-                             const long split_stride, const long divisor, const long reach, __global const T* restrict x_base, const long x_offset,
-                             __global ACC* restrict out, const long out_offset) {
-    reduce_columns_part(get_global_id(0), get_global_id(1), get_global_id(2), layout_in, rows, rows_each, elements, chunk, split_stride, divisor,
-                        reach, x_base, x_offset, out, out_offset);
+__kernel void reduce_columns(const struct Layout layout_in, const long rows, const long rows_each, const long elements,
+                             const long chunk, const long split_stride, const long divisor, const long reach,
+                             __global const T* restrict x_base, const long x_offset, __global ACC* restrict out,
+                             const long out_offset) {
+    reduce_columns_part(get_global_id(0), get_global_id(1), get_global_id(2), layout_in, rows, rows_each, elements,
+                        chunk, split_stride, divisor, reach, x_base, x_offset, out, out_offset);
 }
 
 #endif
@@ -408,11 +427,12 @@ __kernel void reduce_columns(const struct Layout layout_in, const long rows, con
 
 #include "row_group.clh"
 
-ROW_GROUP_COMBINE(group_joined, ACC, JOINED)
+ROW_GROUP_COMBINE(group_combined, ACC, COMBINED)
 
-__kernel void reduce_groups(const struct Layout layout_in, const long outputs, const long elements, const long chunk, const long split_stride,
-                            const long divisor, const int lanes, const int lane_stride, __local ACC* shared,
-                            __global const T* restrict x_base, const long x_offset, __global ACC* restrict out, const long out_offset) {
+__kernel void reduce_groups(const struct Layout layout_in, const long outputs, const long elements, const long chunk,
+                            const long split_stride, const long divisor, const int lanes, const int lane_stride,
+                            __local ACC* shared, __global const T* restrict x_base, const long x_offset,
+                            __global ACC* restrict out, const long out_offset) {
     const struct Layout* layout = &layout_in;
     const struct RowGroup group = row_group(lanes, lane_stride);
     const int axis = REDUCED_RANK - 1;
@@ -429,15 +449,15 @@ __kernel void reduce_groups(const struct Layout layout_in, const long outputs, c
             ACC a = IDENTITY, b = a, c = a, d = a;
             int k = 0;
             for (; k < BLOCK && position + 3 * lanes < end; k += 4, position += 4 * lanes) {
-                a = JOINED(a, TAKEN(x[position * step]));
-                b = JOINED(b, TAKEN(x[(position + lanes) * step]));
-                c = JOINED(c, TAKEN(x[(position + 2 * lanes) * step]));
-                d = JOINED(d, TAKEN(x[(position + 3 * lanes) * step]));
+                a = COMBINED(a, TAKEN(x[position * step]));
+                b = COMBINED(b, TAKEN(x[(position + lanes) * step]));
+                c = COMBINED(c, TAKEN(x[(position + 2 * lanes) * step]));
+                d = COMBINED(d, TAKEN(x[(position + 3 * lanes) * step]));
             }
-            for (; k < BLOCK && position < end; ++k, position += lanes) a = JOINED(a, TAKEN(x[position * step]));
-            a = JOINED(a, b);
-            c = JOINED(c, d);
-            a = JOINED(a, c);
+            for (; k < BLOCK && position < end; ++k, position += lanes) a = COMBINED(a, TAKEN(x[position * step]));
+            a = COMBINED(a, b);
+            c = COMBINED(c, d);
+            a = COMBINED(a, c);
             ADD_BLOCK(ACC, total, low, a);
         }
     } else {
@@ -449,7 +469,7 @@ __kernel void reduce_groups(const struct Layout layout_in, const long outputs, c
         while (position < end) {
             ACC part = IDENTITY;
             for (int k = 0; k < BLOCK && position < end; ++k, position += lanes) {
-                part = JOINED(part, TAKEN(x[row_at + column * step]));
+                part = COMBINED(part, TAKEN(x[row_at + column * step]));
                 column += columns_on;
                 long rows = rows_on;
                 if (column >= length) {
@@ -463,8 +483,8 @@ __kernel void reduce_groups(const struct Layout layout_in, const long outputs, c
             ADD_BLOCK(ACC, total, low, part);
         }
     }
-    const ACC value = group_joined(shared, group, WITH_ERRORS(total, low));
-    if (group.lane == 0 && group.row < outputs) out[out_offset + at.y + split * split_stride] = FINISH(value);
+    const ACC value = group_combined(shared, group, WITH_ERRORS(total, low));
+    if (group.lane == 0 && group.row < outputs) out[out_offset + at.y + split * split_stride] = FINALIZE(value);
 }
 
 #endif

@@ -4,8 +4,8 @@
 #include "multi_tensor.clh"
 
 __kernel void sgd_step(MULTI_TENSOR_PARAMETERS, __global const REAL* restrict progress_base, const long progress_offset,
-                       __global const int* restrict guard_base, const long guard_offset, const REAL momentum, const REAL dampening,
-                       const REAL weight_decay, const int nesterov) {
+                       __global const int* restrict guard_base, const long guard_offset, const REAL momentum,
+                       const REAL dampening, const REAL weight_decay, const int nesterov) {
     if (guard_base[guard_offset] != 0) return;
     const REAL rate = progress_base[progress_offset];
     __global REAL* p = MULTI_TENSOR_POINTER(0);

@@ -4,13 +4,14 @@
 // x[o, c, k] with o in [0, outer), c in [0, n) along the axis, k in [0, inner), dense; a row is one (o, k).
 //
 //   FORM     0 CPU-like, inner == 1: a work-item takes `each` rows. global (row groups)
-//            1 CPU-like, inner > 1: a work-item takes COLUMNS neighbouring k of `each` o. global (column blocks, o groups)
+//            1 CPU-like, inner > 1: a work-item takes COLUMNS neighbouring k of `each` o. global (column blocks, o
+//              groups)
 //            2 GPU-like: several work-items a row. global (row groups * local size)
 //   LOG      1 for the logarithm
 //   REAL, T  float or double
 //   LANES    form 0: elements of a vector
 //   COLUMNS  form 1
-#include "alone.clh"
+#include "noinline.clh"
 #include "math.clh"
 
 #if FORM == 0
@@ -28,25 +29,30 @@ ROW_SUM(row_sum_exp, EXPONENTIAL)
 
 #define STORE(v, p) row_store(v, p)
 
-// Code for each vector of a row, at c. The last `rest` elements of it: a whole vector too, where what it writes beyond the
-// row belongs to the next ones of this work-item, which come later; the first elements of a vector where LANES of them can be
-// read; one by one otherwise.
-#define OVER_ROW(VECTOR, WHOLE, REST, ONE)                       \
-    {                                                            \
-        long c = 0;                                              \
-        for (; c + LANES <= n; c += LANES) { VECTOR; }           \
-        const int rest = (int)(n - c);                           \
-        if (rest > 0 && c + LANES <= own) {                      \
-            WHOLE;                                               \
-        } else if (rest > 0 && c + LANES <= room) {              \
-            REST;                                                \
-        } else {                                                 \
-            for (; c < n; ++c) { ONE; }                          \
-        }                                                        \
+// Code for each vector of a row, at c. The last `rest` elements of it: a whole vector too, where what it writes beyond
+// the row belongs to the next ones of this work-item, which come later; the first elements of a vector where LANES of
+// them can be read; one by one otherwise.
+#define OVER_ROW(VECTOR, WHOLE, REST, ONE)          \
+    {                                               \
+        long c = 0;                                 \
+        for (; c + LANES <= n; c += LANES) {        \
+            VECTOR;                                 \
+        }                                           \
+        const int rest = (int)(n - c);              \
+        if (rest > 0 && c + LANES <= own) {         \
+            WHOLE;                                  \
+        } else if (rest > 0 && c + LANES <= room) { \
+            REST;                                   \
+        } else {                                    \
+            for (; c < n; ++c) {                    \
+                ONE;                                \
+            }                                       \
+        }                                           \
     }
 
-ALONE void softmax_part(const size_t id0, const long outer, const long n, const long inner, const long each, __global const REAL* restrict x_base,
-                        const long x_offset, __global REAL* restrict y_base, const long y_offset) {
+NOINLINE void softmax_part(const size_t id0, const long outer, const long n, const long inner, const long each,
+                           __global const REAL* restrict x_base, const long x_offset, __global REAL* restrict y_base,
+                           const long y_offset) {
     const long last = min(outer, ((long)id0 + 1) * each);
     for (long row = id0 * each; row < last; ++row) {
         __global const REAL* x = x_base + x_offset + row * n;
@@ -55,17 +61,18 @@ ALONE void softmax_part(const size_t id0, const long outer, const long n, const 
         const REAL m = row_max(x, n, room);
 #if LOG
         const REAL log_sum = d_log(row_sum_exp(x, x, n, m, room));
-        OVER_ROW(STORE((ROW_LOAD(x + c) - m) - log_sum, y + c), STORE((ROW_LOAD(x + c) - m) - log_sum, y + c), row_store_rest((ROW_LOAD(x + c) - m) - log_sum, y + c, rest),
-                 y[c] = (x[c] - m) - log_sum)
+        OVER_ROW(STORE((ROW_LOAD(x + c) - m) - log_sum, y + c), STORE((ROW_LOAD(x + c) - m) - log_sum, y + c),
+                 row_store_rest((ROW_LOAD(x + c) - m) - log_sum, y + c, rest), y[c] = (x[c] - m) - log_sum)
 #else
         ROW_VEC sums = (ROW_VEC)(0);
         REAL sum = 0;
-        OVER_ROW(const ROW_VEC e = d_exp(ROW_LOAD(x + c) - m); sums += e; STORE(e, y + c),
-                 const ROW_VEC e = d_exp(ROW_LOAD(x + c) - m); sums += ROW_FIRST(e, rest, 0); STORE(e, y + c),
-                 const ROW_VEC e = d_exp(ROW_LOAD(x + c) - m); sums += ROW_FIRST(e, rest, 0); row_store_rest(e, y + c, rest),
-                 const REAL e = d_exp(x[c] - m); sum += e; y[c] = e)
+        OVER_ROW(const ROW_VEC e = d_exp(ROW_LOAD(x + c) - m); sums += e;
+                 STORE(e, y + c), const ROW_VEC e = d_exp(ROW_LOAD(x + c) - m); sums += ROW_FIRST(e, rest, 0);
+                 STORE(e, y + c), const ROW_VEC e = d_exp(ROW_LOAD(x + c) - m); sums += ROW_FIRST(e, rest, 0);
+                 row_store_rest(e, y + c, rest), const REAL e = d_exp(x[c] - m); sum += e; y[c] = e)
         const REAL scale = 1 / (sum + row_sum_of(sums));
-        // Of what was just stored in parts the last elements are read one by one: a vector would not find them together.
+        // Of what was just stored in parts the last elements are read one by one: a vector would not find them
+        // together.
         long c = 0;
         for (; c < n && c + LANES <= own; c += LANES) STORE(ROW_LOAD(y + c) * scale, y + c);
         for (; c < n; ++c) y[c] *= scale;
@@ -73,14 +80,16 @@ ALONE void softmax_part(const size_t id0, const long outer, const long n, const 
     }
 }
 
-__kernel void softmax(const long outer, const long n, const long inner, const long each, __global const REAL* restrict x_base, const long x_offset,
-                      __global REAL* restrict y_base, const long y_offset) {
+__kernel void softmax(const long outer, const long n, const long inner, const long each,
+                      __global const REAL* restrict x_base, const long x_offset, __global REAL* restrict y_base,
+                      const long y_offset) {
     softmax_part(get_global_id(0), outer, n, inner, each, x_base, x_offset, y_base, y_offset);
 }
 
-ALONE void softmax_backward_part(const size_t id0, const long outer, const long n, const long inner, const long each,
-                                 __global const REAL* restrict y_base, const long y_offset, __global const REAL* restrict g_base, const long g_offset,
-                                 __global REAL* restrict dx_base, const long dx_offset) {
+NOINLINE void softmax_backward_part(const size_t id0, const long outer, const long n, const long inner, const long each,
+                                    __global const REAL* restrict y_base, const long y_offset,
+                                    __global const REAL* restrict g_base, const long g_offset,
+                                    __global REAL* restrict dx_base, const long dx_offset) {
     const long last = min(outer, ((long)id0 + 1) * each);
     for (long row = id0 * each; row < last; ++row) {
         __global const REAL* y = y_base + y_offset + row * n;
@@ -90,27 +99,32 @@ ALONE void softmax_backward_part(const size_t id0, const long outer, const long 
 #if LOG
         const REAL sum = row_sum(g, g, n, 0, room);
 #define GRADIENT ROW_LOAD(g + c) - d_exp(ROW_LOAD(y + c)) * sum
-        OVER_ROW(STORE(GRADIENT, dx + c), STORE(GRADIENT, dx + c), row_store_rest(GRADIENT, dx + c, rest), dx[c] = g[c] - d_exp(y[c]) * sum)
+        OVER_ROW(STORE(GRADIENT, dx + c), STORE(GRADIENT, dx + c), row_store_rest(GRADIENT, dx + c, rest),
+                 dx[c] = g[c] - d_exp(y[c]) * sum)
 #else
         const REAL sum = row_dot(g, y, n, 0, room);
 #define GRADIENT ROW_LOAD(y + c) * (ROW_LOAD(g + c) - sum)
-        OVER_ROW(STORE(GRADIENT, dx + c), STORE(GRADIENT, dx + c), row_store_rest(GRADIENT, dx + c, rest), dx[c] = y[c] * (g[c] - sum))
+        OVER_ROW(STORE(GRADIENT, dx + c), STORE(GRADIENT, dx + c), row_store_rest(GRADIENT, dx + c, rest),
+                 dx[c] = y[c] * (g[c] - sum))
 #endif
     }
 }
 
-__kernel void softmax_backward(const long outer, const long n, const long inner, const long each, __global const REAL* restrict y_base,
-                               const long y_offset, __global const REAL* restrict g_base, const long g_offset, __global REAL* restrict dx_base,
-                               const long dx_offset) {
-    softmax_backward_part(get_global_id(0), outer, n, inner, each, y_base, y_offset, g_base, g_offset, dx_base, dx_offset);
+__kernel void softmax_backward(const long outer, const long n, const long inner, const long each,
+                               __global const REAL* restrict y_base, const long y_offset,
+                               __global const REAL* restrict g_base, const long g_offset,
+                               __global REAL* restrict dx_base, const long dx_offset) {
+    softmax_backward_part(get_global_id(0), outer, n, inner, each, y_base, y_offset, g_base, g_offset, dx_base,
+                          dx_offset);
 }
 
 #elif FORM == 1
 
-#include "join.clh"
+#include "combine.clh"
 
-ALONE void softmax_part(const size_t id0, const size_t id1, const long outer, const long n, const long inner, const long each,
-                        __global const REAL* restrict x_base, const long x_offset, __global REAL* restrict y_base, const long y_offset) {
+NOINLINE void softmax_part(const size_t id0, const size_t id1, const long outer, const long n, const long inner,
+                           const long each, __global const REAL* restrict x_base, const long x_offset,
+                           __global REAL* restrict y_base, const long y_offset) {
     REAL m[COLUMNS], sum[COLUMNS];
     const long first = id0 * (long)COLUMNS;
     const int count = (int)min((long)COLUMNS, inner - first);
@@ -144,14 +158,16 @@ ALONE void softmax_part(const size_t id0, const size_t id1, const long outer, co
     }
 }
 
-__kernel void softmax(const long outer, const long n, const long inner, const long each, __global const REAL* restrict x_base, const long x_offset,
-                      __global REAL* restrict y_base, const long y_offset) {
+__kernel void softmax(const long outer, const long n, const long inner, const long each,
+                      __global const REAL* restrict x_base, const long x_offset, __global REAL* restrict y_base,
+                      const long y_offset) {
     softmax_part(get_global_id(0), get_global_id(1), outer, n, inner, each, x_base, x_offset, y_base, y_offset);
 }
 
-ALONE void softmax_backward_part(const size_t id0, const size_t id1, const long outer, const long n, const long inner, const long each,
-                                 __global const REAL* restrict y_base, const long y_offset, __global const REAL* restrict g_base, const long g_offset,
-                                 __global REAL* restrict dx_base, const long dx_offset) {
+NOINLINE void softmax_backward_part(const size_t id0, const size_t id1, const long outer, const long n,
+                                    const long inner, const long each, __global const REAL* restrict y_base,
+                                    const long y_offset, __global const REAL* restrict g_base, const long g_offset,
+                                    __global REAL* restrict dx_base, const long dx_offset) {
     REAL sum[COLUMNS];
     const long first = id0 * (long)COLUMNS;
     const int count = (int)min((long)COLUMNS, inner - first);
@@ -181,10 +197,12 @@ ALONE void softmax_backward_part(const size_t id0, const size_t id1, const long 
     }
 }
 
-__kernel void softmax_backward(const long outer, const long n, const long inner, const long each, __global const REAL* restrict y_base,
-                               const long y_offset, __global const REAL* restrict g_base, const long g_offset, __global REAL* restrict dx_base,
-                               const long dx_offset) {
-    softmax_backward_part(get_global_id(0), get_global_id(1), outer, n, inner, each, y_base, y_offset, g_base, g_offset, dx_base, dx_offset);
+__kernel void softmax_backward(const long outer, const long n, const long inner, const long each,
+                               __global const REAL* restrict y_base, const long y_offset,
+                               __global const REAL* restrict g_base, const long g_offset,
+                               __global REAL* restrict dx_base, const long dx_offset) {
+    softmax_backward_part(get_global_id(0), get_global_id(1), outer, n, inner, each, y_base, y_offset, g_base, g_offset,
+                          dx_base, dx_offset);
 }
 
 #else
@@ -194,10 +212,11 @@ ROW_GROUP_COMBINE(group_max, REAL, LARGER)
 ROW_GROUP_COMBINE(group_sum, REAL, ADDED)
 
 // Work-items behind the last row go along with it up to the barriers, and write nothing.
-#define START(g, rows, inner) ((min((g).row, (rows) - 1) / (inner)) * n * (inner) + min((g).row, (rows) - 1) % (inner))
+#define START(g, rows, inner) ((min((g).row, (rows)-1) / (inner)) * n * (inner) + min((g).row, (rows)-1) % (inner))
 
-__kernel void softmax(const long outer, const long n, const long inner, const int lanes, const int lane_stride, __local REAL* shared,
-                      __global const REAL* restrict x_base, const long x_offset, __global REAL* restrict y_base, const long y_offset) {
+__kernel void softmax(const long outer, const long n, const long inner, const int lanes, const int lane_stride,
+                      __local REAL* shared, __global const REAL* restrict x_base, const long x_offset,
+                      __global REAL* restrict y_base, const long y_offset) {
     const struct RowGroup group = row_group(lanes, lane_stride);
     const long rows = outer * inner, start = START(group, rows, inner);
     __global const REAL* x = x_base + x_offset + start;
@@ -220,8 +239,8 @@ __kernel void softmax(const long outer, const long n, const long inner, const in
 
 __kernel void softmax_backward(const long outer, const long n, const long inner, const int lanes, const int lane_stride,
                                __local REAL* shared, __global const REAL* restrict y_base, const long y_offset,
-                               __global const REAL* restrict g_base, const long g_offset, __global REAL* restrict dx_base,
-                               const long dx_offset) {
+                               __global const REAL* restrict g_base, const long g_offset,
+                               __global REAL* restrict dx_base, const long dx_offset) {
     const struct RowGroup group = row_group(lanes, lane_stride);
     const long rows = outer * inner, start = START(group, rows, inner);
     __global const REAL* y = y_base + y_offset + start;

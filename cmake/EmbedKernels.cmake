@@ -2,7 +2,8 @@
 #
 # Included: defines declivity_embed_kernels(<target> <folder>), which compiles a generated source into <target> and
 # makes it anew when a file in <folder> changes, comes or goes.
-# Run (cmake -DLIST=... -DOUTPUT=... -P EmbedKernels.cmake): writes that source. LIST is a file with one path a line.
+# Run (cmake -DLIST=... -DFOLDER=... -DOUTPUT=... -P EmbedKernels.cmake): writes that source. LIST is a file with one path a line.
+# Kernels include each other, and are named, by file name alone: no two may have the same.
 #
 # The text travels as numbers, byte by byte: string literals have length limits, and raw ones end at a delimiter that
 # a kernel might contain.
@@ -10,7 +11,7 @@ if(NOT CMAKE_SCRIPT_MODE_FILE)
     set(DECLIVITY_EMBED_SCRIPT ${CMAKE_CURRENT_LIST_FILE})
 
     function(declivity_embed_kernels target folder)
-        file(GLOB kernels CONFIGURE_DEPENDS ${folder}/*.cl ${folder}/*.clh)
+        file(GLOB_RECURSE kernels CONFIGURE_DEPENDS ${folder}/*.cl ${folder}/*.clh)
         list(SORT kernels)
         set(list_file ${PROJECT_BINARY_DIR}/generated/${target}_kernels.txt)
         set(output ${PROJECT_BINARY_DIR}/generated/${target}_kernels.cpp)
@@ -19,7 +20,7 @@ if(NOT CMAKE_SCRIPT_MODE_FILE)
         file(CONFIGURE OUTPUT ${list_file} CONTENT "${list_text}\n" @ONLY)
         add_custom_command(
             OUTPUT ${output}
-            COMMAND ${CMAKE_COMMAND} -DLIST=${list_file} -DOUTPUT=${output} -P ${DECLIVITY_EMBED_SCRIPT}
+            COMMAND ${CMAKE_COMMAND} -DLIST=${list_file} -DFOLDER=${folder} -DOUTPUT=${output} -P ${DECLIVITY_EMBED_SCRIPT}
             DEPENDS ${kernels} ${list_file} ${DECLIVITY_EMBED_SCRIPT}
             COMMENT "Embedding the kernels of ${folder}"
             VERBATIM)
@@ -34,13 +35,18 @@ set(rows "")
 set(index 0)
 foreach(kernel IN LISTS kernels)
     cmake_path(GET kernel FILENAME name)
+    cmake_path(RELATIVE_PATH kernel BASE_DIRECTORY ${FOLDER} OUTPUT_VARIABLE path)
+    if(DEFINED path_of_${name})
+        message(FATAL_ERROR "EmbedKernels: two kernel files have the same name: ${path_of_${name}} and ${path}")
+    endif()
+    set(path_of_${name} ${path})
     file(READ ${kernel} bytes HEX)
     file(SIZE ${kernel} size)
     # '\x41' has type char whatever its sign, so bytes above 127 do not narrow.
     string(REGEX REPLACE "(................................)" "\\1\n    " bytes "${bytes}")
     string(REGEX REPLACE "([0-9a-f][0-9a-f])" "'\\\\x\\1'," bytes "${bytes}")
-    string(APPEND arrays "constexpr char text_${index}[] = {  // ${name}\n    ${bytes}'\\0'};\n\n")
-    string(APPEND rows "    {\"${name}\", {text_${index}, ${size}}},\n")
+    string(APPEND arrays "constexpr char text_${index}[] = {  // ${path}\n    ${bytes}'\\0'};\n\n")
+    string(APPEND rows "    {\"${name}\", \"${path}\", {text_${index}, ${size}}},\n")
     math(EXPR index "${index} + 1")
 endforeach()
 # An array of no elements is not C++; one spare row keeps a library without kernels well formed.

@@ -1,4 +1,5 @@
-// Small colour images: two padded convolutions and two dense layers, Adam with a cosine schedule, random crops and flips.
+// Small colour images: two padded convolutions and two dense layers, Adam with a cosine schedule, random crops and
+// flips.
 #include "common.hpp"
 
 using namespace declivity;
@@ -19,8 +20,10 @@ int main(int argc, char** argv) {
         // A mirrored digit is another sign; a mirrored animal is not.
         const auto flip = data::random_horizontal_flip(flags.data.empty() ? 0.0F : 0.5F);
         const std::int64_t steps = flags.epochs * ((sets.train->size() + flags.batch - 1) / flags.batch);
-        train::FitOptions options{.train_transform = data::compose({data::random_crop(32, 32, 4), flip, normal}), .test_transform = normal};
-        options.callbacks.push_back(std::make_shared<train::LearningRate>(optim::cosine(steps), train::LearningRate::Unit::step));
+        train::FitOptions options{.train_transform = data::compose({data::random_crop(32, 32, 4), flip, normal}),
+                                  .test_transform = normal};
+        options.callbacks.push_back(
+            std::make_shared<train::LearningRate>(optim::cosine(steps), train::LearningRate::Unit::step));
         return samples::train_and_report(flags, model, optimizer, sets, options, "cifar10");
     });
 }

@@ -102,8 +102,8 @@ inline Sets cifar10_or_digits(const Flags& flags) {
 }
 
 /// Trains or evaluates as the flags say. The last line that it prints is "test accuracy: 0.9912".
-inline int train_and_report(const Flags& flags, nn::Module& model, optim::Optimizer& optimizer, const Sets& sets, train::FitOptions options,
-                            const std::string& title) {
+inline int train_and_report(const Flags& flags, nn::Module& model, optim::Optimizer& optimizer, const Sets& sets,
+                            train::FitOptions options, const std::string& title) {
     Shape input = sets.train->shape();
     input.insert(0, 1);
     std::printf("%s\n%s", default_device().name().c_str(), model.summary(input).c_str());
@@ -115,8 +115,10 @@ inline int train_and_report(const Flags& flags, nn::Module& model, optim::Optimi
         options.batch = flags.batch;
         options.seed = flags.seed;
         if (!flags.save.empty())
-            options.callbacks.push_back(std::make_shared<train::Checkpoint>(train::CheckpointOptions{.last = flags.save, .every_steps = flags.save_every}));
-        if (!flags.curve.empty()) options.callbacks.push_back(std::make_shared<train::LearningCurvePicture>(flags.curve, title));
+            options.callbacks.push_back(std::make_shared<train::Checkpoint>(
+                train::CheckpointOptions{.last = flags.save, .every_steps = flags.save_every}));
+        if (!flags.curve.empty())
+            options.callbacks.push_back(std::make_shared<train::LearningCurvePicture>(flags.curve, title));
         complete = trainer.fit(*sets.train, *sets.test, options);
     }
     const train::Evaluation evaluation = trainer.evaluate(*sets.test, {.transform = options.test_transform});

@@ -4,7 +4,8 @@
 using namespace declivity;
 
 int main(int argc, char** argv) {
-    CLI::App app("Trains a small convolutional network on digits that the library draws itself; writes demo.png files.");
+    CLI::App app(
+        "Trains a small convolutional network on digits that the library draws itself; writes demo.png files.");
     samples::Flags flags{.epochs = 4, .batch = 64, .lr = 2e-3};
     flags.add_to(app);
     std::string folder = ".";
@@ -13,7 +14,8 @@ int main(int argc, char** argv) {
     return samples::guarded([&] {
         flags.apply();
         std::puts("drawing 12000 digits ...");
-        const samples::Sets sets{samples::limited(std::make_shared<data::DrawnDigits>(10000, 1), flags.limit), std::make_shared<data::DrawnDigits>(2000, 2)};
+        const samples::Sets sets{samples::limited(std::make_shared<data::DrawnDigits>(10000, 1), flags.limit),
+                                 std::make_shared<data::DrawnDigits>(2000, 2)};
         nn::Sequential model(nn::Conv2d(1, 16, 3), nn::ReLU(), nn::MaxPool2d(2),   //
                              nn::Conv2d(16, 32, 3), nn::ReLU(), nn::MaxPool2d(2),  //
                              nn::Flatten(), nn::Linear(32 * 5 * 5, 10));
@@ -29,10 +31,13 @@ int main(int argc, char** argv) {
         for (std::int64_t i = 0; i < first->size(); ++i) {
             std::vector<float> pixels(28 * 28);
             first->read(i, pixels);
-            predictions.push_back({io::Image8::from_planes(pixels, first->shape()), std::to_string(answers[static_cast<std::size_t>(i)]), std::to_string(first->label(i))});
+            predictions.push_back({io::Image8::from_planes(pixels, first->shape()),
+                                   std::to_string(answers[static_cast<std::size_t>(i)]),
+                                   std::to_string(first->label(i))});
         }
         const std::string grid = folder + "/demo_digits.png";
-        io::write_png(grid, train::prediction_grid(predictions, 12, "test digits: what the network says (and what it should say)"));
+        io::write_png(grid, train::prediction_grid(predictions, 12,
+                                                   "test digits: what the network says (and what it should say)"));
         std::fprintf(stderr, "wrote %s and %s\n", flags.curve.c_str(), grid.c_str());
         return status;
     });

@@ -28,22 +28,28 @@ int main(int argc, char** argv) {
     samples::Flags flags{.epochs = 60, .batch = 64, .lr = 3e-3};
     flags.add_to(app);
     std::string model_name = "spirals";
-    app.add_option("--model", model_name, "spirals or softmax")->check(CLI::IsMember({"spirals", "softmax"}))->capture_default_str();
+    app.add_option("--model", model_name, "spirals or softmax")
+        ->check(CLI::IsMember({"spirals", "softmax"}))
+        ->capture_default_str();
     CLI11_PARSE(app, argc, argv);
     return samples::guarded([&] {
         flags.apply();
         samples::Sets sets;
         nn::Sequential model;
         if (model_name == "spirals") {
-            sets = {std::make_shared<data::InMemoryDataset>(spirals(4000, 1)), std::make_shared<data::InMemoryDataset>(spirals(1000, 2))};
+            sets = {std::make_shared<data::InMemoryDataset>(spirals(4000, 1)),
+                    std::make_shared<data::InMemoryDataset>(spirals(1000, 2))};
             model.append(nn::Linear(2, 64));
             model.append(nn::ReLU());
             model.append(nn::Linear(64, 64));
             model.append(nn::ReLU());
             model.append(nn::Linear(64, 2));
         } else {
-            if (flags.data.empty()) sets = {std::make_shared<data::DrawnDigits>(10000, 1), std::make_shared<data::DrawnDigits>(2000, 2)};
-            else sets = {data::load_mnist(flags.data, data::Split::train), data::load_mnist(flags.data, data::Split::test)};
+            if (flags.data.empty())
+                sets = {std::make_shared<data::DrawnDigits>(10000, 1), std::make_shared<data::DrawnDigits>(2000, 2)};
+            else
+                sets = {data::load_mnist(flags.data, data::Split::train),
+                        data::load_mnist(flags.data, data::Split::test)};
             model.append(nn::Flatten());
             model.append(nn::Linear(sets.train->shape().numel(), 10));
         }

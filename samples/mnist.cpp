@@ -25,7 +25,8 @@ int main(int argc, char** argv) {
         const auto normal = data::normalize({0.1307F}, {0.3081F});
         const std::int64_t steps = flags.epochs * ((sets.train->size() + flags.batch - 1) / flags.batch);
         train::FitOptions options{.train_transform = normal, .test_transform = normal};
-        options.callbacks.push_back(std::make_shared<train::LearningRate>(optim::cosine(steps), train::LearningRate::Unit::step));
+        options.callbacks.push_back(
+            std::make_shared<train::LearningRate>(optim::cosine(steps), train::LearningRate::Unit::step));
         return samples::train_and_report(flags, model, optimizer, sets, options, "mnist");
     });
 }

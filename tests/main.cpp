@@ -17,10 +17,11 @@ constexpr int kSkipped = 77;
 constexpr std::string_view kNoDouble = "the device has no double precision";  // of the error that says so
 
 doctest::TestRunStats run_stats{};
-int without_double = 0;   // cases that failed, but for nothing else than that
-std::mutex lock;          // assertions may be made by several threads
+int without_double = 0;  // cases that failed, but for nothing else than that
+std::mutex lock;         // assertions may be made by several threads
 
-/// Keeps the figures of the run, which doctest gives to listeners only, and which cases ended where they took f64 on a device without.
+/// Keeps the figures of the run, which doctest gives to listeners only, and which cases ended where they took f64 on a
+/// device without.
 struct Listener : doctest::IReporter {
     explicit Listener(const doctest::ContextOptions&) {}
     void test_run_end(const doctest::TestRunStats& stats) override { run_stats = stats; }
@@ -37,7 +38,8 @@ struct Listener : doctest::IReporter {
         if (data.m_severity != doctest::assertType::is_warn) count("");
     }
     void test_case_end(const doctest::CurrentTestCaseStats& stats) override {
-        if (stats.failure_flags == 0 || other_faults_ != 0 || no_double_ == 0 || declivity::test::device().info().fp64) return;
+        if (stats.failure_flags == 0 || other_faults_ != 0 || no_double_ == 0 || declivity::test::device().info().fp64)
+            return;
         ++without_double;
         std::printf("SKIPPED: \"%s\", from where it takes f64: %s\n", name_, std::string(kNoDouble).c_str());
     }

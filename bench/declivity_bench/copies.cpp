@@ -25,7 +25,8 @@ struct HostCopy {
         const std::size_t part = (from.size() + threads - 1) / threads;
         for (unsigned i = 0; i < threads; ++i) {
             const std::size_t first = std::min(from.size(), i * part), count = std::min(from.size() - first, part);
-            team.emplace_back([this, first, count] { std::memcpy(to.data() + first, from.data() + first, count * sizeof(float)); });
+            team.emplace_back(
+                [this, first, count] { std::memcpy(to.data() + first, from.data() + first, count * sizeof(float)); });
         }
         for (std::thread& one : team) one.join();
     }
@@ -37,14 +38,17 @@ std::vector<Contender> ways_to_copy(const Device& device, double bytes) {
     for (int i = 0; i < sets_for(bytes); ++i) sets.emplace_back(uniform({count}, -1, 1), full({count}, 0.0));
     const auto wait = [device] { device.synchronize(); };
     const auto by = [&](auto&& copy) {
-        return Contender{"copy", [sets, copy](int call) {
+        return Contender{"copy",
+                         [sets, copy](int call) {
                              const auto& [from, to] = sets[static_cast<std::size_t>(call) % sets.size()];
                              copy(from.view(), to.view());
-                         }, wait};
+                         },
+                         wait};
     };
     std::vector<Contender> ways;
     ways.push_back(by([](const ops::View& from, const ops::View& to) {
-        declivity::copy(from.buffer, static_cast<std::size_t>(from.offset) * 4, to.buffer, static_cast<std::size_t>(to.offset) * 4, from.bytes());
+        declivity::copy(from.buffer, static_cast<std::size_t>(from.offset) * 4, to.buffer,
+                        static_cast<std::size_t>(to.offset) * 4, from.bytes());
     }));
     ways.push_back(by([](const ops::View& from, const ops::View& to) { ops::evaluate(ops::Expression(from), to); }));
     ways.push_back(by([](const ops::View& from, const ops::View& to) { ops::copy(from, to); }));
@@ -52,10 +56,14 @@ std::vector<Contender> ways_to_copy(const Device& device, double bytes) {
         std::vector<std::shared_ptr<HostCopy>> blocks;
         for (std::size_t i = 0; i < sets.size(); ++i) {
             const auto size = static_cast<std::size_t>(count);
-            blocks.push_back(std::make_shared<HostCopy>(HostCopy{std::vector<float>(size, 1.0F), std::vector<float>(size)}));
+            blocks.push_back(
+                std::make_shared<HostCopy>(HostCopy{std::vector<float>(size, 1.0F), std::vector<float>(size)}));
         }
         const unsigned threads = device.info().compute_units;
-        ways.push_back({"copy", [blocks, threads](int call) { blocks[static_cast<std::size_t>(call) % blocks.size()]->run(threads); }, [] {}});
+        ways.push_back(
+            {"copy",
+             [blocks, threads](int call) { blocks[static_cast<std::size_t>(call) % blocks.size()]->run(threads); },
+             [] {}});
     }
     return ways;
 }

@@ -37,7 +37,8 @@ Ceilings measure_ceilings(const Device& device) {
     most.multiply_add_f64 = of_device.flops_f64;
     const auto wait = [&] { device.synchronize(); };
     {
-        const std::int64_t count = std::min<std::int64_t>(std::int64_t{1} << 25, static_cast<std::int64_t>(device.info().max_allocation / 16));
+        const std::int64_t count =
+            std::min<std::int64_t>(std::int64_t{1} << 25, static_cast<std::int64_t>(device.info().max_allocation / 16));
         const double bytes = 8.0 * static_cast<double>(count);
         const Times times = compare(copy_of(device, bytes), {}).ours;
         most.copy = bytes / times.seconds;
@@ -45,7 +46,13 @@ Ceilings measure_ceilings(const Device& device) {
     {
         const Kernel kernel(device, {kFile, "nothing"});
         const ops::View out = ops::View::make(device, DType::f32, {1});
-        const Times times = compare({"launch", [&](int) { launch(kernel, {{1}, {1}}, {out.argument()}); }, wait}, {}).ours;
+        const Times times = compare({"launch",
+                                     [&](int) {
+                                         launch(kernel, {{1}, {1}}, {out.argument()});
+                                     },
+                                     wait},
+                                    {})
+                                .ours;
         most.launch = times.seconds;
         most.launch_waited = times.waited;
     }

@@ -35,7 +35,9 @@ int main(int count, char** arguments) try {
     std::string device_name, json, filter;
     bool peers = false;
     app.add_option("suite", wanted, "what to run")->required()->check(CLI::IsMember(names));
-    app.add_flag("--peers", peers, fmt::format("time peers in the same process, in turn ({} here)", fmt::join(bench::peer_names(), ", ")));
+    app.add_flag(
+        "--peers", peers,
+        fmt::format("time peers in the same process, in turn ({} here)", fmt::join(bench::peer_names(), ", ")));
     app.add_option("--device", device_name, "gpu, cpu, an id or part of a name");
     app.add_option("--json", json, "write all figures to this file");
     app.add_option("--filter", filter, "only cases whose name has this regular expression");

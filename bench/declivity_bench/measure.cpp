@@ -18,8 +18,8 @@ double seconds_of(const Contender& contender, int calls) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// Returns when no thread of this process runs any more: the workers of a peer turn in circles for some milliseconds behind its last
-/// call, for the next one's sake, and would take their cores from whoever comes next.
+/// Returns when no thread of this process runs any more: the workers of a peer turn in circles for some milliseconds
+/// behind its last call, for the next one's sake, and would take their cores from whoever comes next.
 void settle() {
     using namespace std::chrono_literals;
     constexpr auto step = 1ms, longest = 200ms;
@@ -33,10 +33,11 @@ void settle() {
 
 int calls_for_a_round(const Contender& contender) {
     seconds_of(contender, 1);
-    for (int calls = 1;; ) {
+    for (int calls = 1;;) {
         const double seconds = seconds_of(contender, calls);
         if (seconds >= kLeastRound || calls >= 1 << 20) return calls;
-        calls = std::max(calls + 1, static_cast<int>(calls * std::min(8.0, 1.2 * kLeastRound / std::max(seconds, 1e-9))));
+        calls =
+            std::max(calls + 1, static_cast<int>(calls * std::min(8.0, 1.2 * kLeastRound / std::max(seconds, 1e-9))));
     }
 }
 
@@ -78,7 +79,8 @@ Comparison compare(const Contender& ours, const std::vector<Contender>& peers, i
     for (std::size_t i = 1; i < all.size(); ++i) {
         result.peers.push_back({median(times[i]), waited_seconds(*all[i])});
         std::vector<double> ratios;
-        for (std::size_t round = 0; round < times[0].size(); ++round) ratios.push_back(times[i][round] / times[0][round]);
+        for (std::size_t round = 0; round < times[0].size(); ++round)
+            ratios.push_back(times[i][round] / times[0][round]);
         result.ratios.push_back(median(ratios));
     }
     return result;

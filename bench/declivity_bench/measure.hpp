@@ -7,8 +7,8 @@
 
 namespace declivity::bench {
 
-/// One way to do a thing. `call` may return before the work is done; `wait` waits for all calls. A call that works on one
-/// of several sets of operands is told its number, counting from 0.
+/// One way to do a thing. `call` may return before the work is done; `wait` waits for all calls. A call that works on
+/// one of several sets of operands is told its number, counting from 0.
 struct Contender {
     std::string name;
     std::function<void(int)> call;
@@ -23,11 +23,12 @@ struct Times {
 struct Comparison {
     Times ours;
     std::vector<Times> peers = {};
-    std::vector<double> ratios = {};  ///< for each peer: median of its time over ours, round by round; above 1 ours is faster
+    std::vector<double> ratios =
+        {};  ///< for each peer: median of its time over ours, round by round; above 1 ours is faster
 };
 
-/// Times `ours` and each peer in turn (A B C A B C), for `rounds` rounds. In a round each makes as many calls as take 10 ms
-/// at least, and waits once. Everything is called before the first round, so that nothing is compiled in it.
+/// Times `ours` and each peer in turn (A B C A B C), for `rounds` rounds. In a round each makes as many calls as take
+/// 10 ms at least, and waits once. Everything is called before the first round, so that nothing is compiled in it.
 Comparison compare(const Contender& ours, const std::vector<Contender>& peers, int rounds = 7);
 
 double median(std::vector<double> values);

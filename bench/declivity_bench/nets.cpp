@@ -6,21 +6,25 @@ namespace declivity::bench {
 namespace {
 
 std::unique_ptr<nn::Module> mnist() {
-    return std::make_unique<nn::Sequential>(nn::Conv2d(1, 32, 3), nn::ReLU(), nn::MaxPool2d(2), nn::Conv2d(32, 64, 3), nn::ReLU(), nn::MaxPool2d(2),
-                                            nn::Flatten(), nn::Linear(64 * 5 * 5, 10));
+    return std::make_unique<nn::Sequential>(nn::Conv2d(1, 32, 3), nn::ReLU(), nn::MaxPool2d(2), nn::Conv2d(32, 64, 3),
+                                            nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(), nn::Linear(64 * 5 * 5, 10));
 }
 
 std::unique_ptr<nn::Module> cifar10() {
-    return std::make_unique<nn::Sequential>(nn::Conv2d(3, 32, 3, {.padding = 1}), nn::ReLU(), nn::MaxPool2d(2), nn::Conv2d(32, 64, 3, {.padding = 1}), nn::ReLU(),
-                                            nn::MaxPool2d(2), nn::Flatten(), nn::Linear(64 * 8 * 8, 128), nn::ReLU(), nn::Linear(128, 10));
+    return std::make_unique<nn::Sequential>(
+        nn::Conv2d(3, 32, 3, {.padding = 1}), nn::ReLU(), nn::MaxPool2d(2), nn::Conv2d(32, 64, 3, {.padding = 1}),
+        nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(), nn::Linear(64 * 8 * 8, 128), nn::ReLU(), nn::Linear(128, 10));
 }
 
 struct Block : nn::Module {
     Block(std::int64_t in, std::int64_t out, std::int64_t stride)
-        : first(add("first", nn::Conv2d(in, out, 3, {.stride = stride, .padding = 1, .bias = false}))), first_norm(add("first_norm", nn::BatchNorm(out))),
-          second(add("second", nn::Conv2d(out, out, 3, {.padding = 1, .bias = false}))), second_norm(add("second_norm", nn::BatchNorm(out))) {
+        : first(add("first", nn::Conv2d(in, out, 3, {.stride = stride, .padding = 1, .bias = false}))),
+          first_norm(add("first_norm", nn::BatchNorm(out))),
+          second(add("second", nn::Conv2d(out, out, 3, {.padding = 1, .bias = false}))),
+          second_norm(add("second_norm", nn::BatchNorm(out))) {
         if (stride != 1 || in != out)
-            shortcut = &add("shortcut", nn::Sequential(nn::Conv2d(in, out, 1, {.stride = stride, .bias = false}), nn::BatchNorm(out)));
+            shortcut = &add("shortcut", nn::Sequential(nn::Conv2d(in, out, 1, {.stride = stride, .bias = false}),
+                                                       nn::BatchNorm(out)));
     }
     Tensor forward(const Tensor& x) override {
         const Tensor y = second_norm(second(relu(first_norm(first(x)))));
@@ -36,7 +40,8 @@ struct Block : nn::Module {
 };
 
 std::unique_ptr<nn::Module> resnet20() {
-    auto net = std::make_unique<nn::Sequential>(nn::Conv2d(3, 16, 3, {.padding = 1, .bias = false}), nn::BatchNorm(16), nn::ReLU());
+    auto net = std::make_unique<nn::Sequential>(nn::Conv2d(3, 16, 3, {.padding = 1, .bias = false}), nn::BatchNorm(16),
+                                                nn::ReLU());
     std::int64_t in = 16;
     for (const std::int64_t out : {16, 32, 64})
         for (int block = 0; block < 3; ++block) {
@@ -52,12 +57,15 @@ std::unique_ptr<nn::Module> resnet20() {
 }  // namespace
 
 const std::vector<Net>& nets() {
-    static const std::vector<Net> all{
-        {"mnist", 128, {1, 28, 28}, mnist}, {"mnist", 32, {1, 28, 28}, mnist}, {"cifar10", 64, {3, 32, 32}, cifar10}, {"resnet20", 64, {3, 32, 32}, resnet20}};
+    static const std::vector<Net> all{{"mnist", 128, {1, 28, 28}, mnist},
+                                      {"mnist", 32, {1, 28, 28}, mnist},
+                                      {"cifar10", 64, {3, 32, 32}, cifar10},
+                                      {"resnet20", 64, {3, 32, 32}, resnet20}};
     return all;
 }
 
-Training::Training(const Net& net, std::int64_t batch) : model_(net.make()), optimizer_(std::make_unique<optim::Adam>(model_->parameters())) {
+Training::Training(const Net& net, std::int64_t batch)
+    : model_(net.make()), optimizer_(std::make_unique<optim::Adam>(model_->parameters())) {
     images_ = uniform({batch, net.input[0], net.input[1], net.input[2]});
     std::mt19937_64 engine(3);
     std::vector<std::int64_t> labels(static_cast<std::size_t>(batch));

@@ -27,7 +27,8 @@ class Training {
     Training(const Net& net, std::int64_t batch);
     void step();
     void infer();
-    /// The same, recorded at the first call, and again when the other was called in between, which puts the model into another mode.
+    /// The same, recorded at the first call, and again when the other was called in between, which puts the model into
+    /// another mode.
     void recorded_step();
     void recorded_infer();
 

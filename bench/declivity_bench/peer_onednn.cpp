@@ -48,10 +48,11 @@ struct Slot {
     bool written;
 };
 
-/// "oneDNN-NCHW": from plain tensors to plain tensors, by reorders into the library's own layouts or without them, whichever
-/// is faster; "oneDNN-blocked": with everything in its own layouts already.
-std::vector<Contender> contenders(const dnnl::primitive& plain_primitive, const dnnl::primitive& own_primitive, const std::vector<Slot>& slots,
-                                  std::unordered_map<int, memory> plain_arguments = {}, std::unordered_map<int, memory> own_arguments = {}) {
+/// "oneDNN-NCHW": from plain tensors to plain tensors, by reorders into the library's own layouts or without them,
+/// whichever is faster; "oneDNN-blocked": with everything in its own layouts already.
+std::vector<Contender> contenders(const dnnl::primitive& plain_primitive, const dnnl::primitive& own_primitive,
+                                  const std::vector<Slot>& slots, std::unordered_map<int, memory> plain_arguments = {},
+                                  std::unordered_map<int, memory> own_arguments = {}) {
     const auto reorder = [](const memory& from, const memory& to) {
         return Step{dnnl::reorder(from, to), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}};
     };
@@ -71,14 +72,16 @@ std::vector<Contender> contenders(const dnnl::primitive& plain_primitive, const 
     std::vector<Step> reordered = into;
     reordered.push_back(into.empty() && from.empty() ? direct : blocked);
     reordered.insert(reordered.end(), from.begin(), from.end());
-    const Contender by_plain{"oneDNN-NCHW", runner({direct}), kWait}, by_reorders{"oneDNN-NCHW", runner(reordered), kWait};
+    const Contender by_plain{"oneDNN-NCHW", runner({direct}), kWait},
+        by_reorders{"oneDNN-NCHW", runner(reordered), kWait};
     const auto best_of_three = [](const Contender& one) {
         double best = 1e9;
         for (int i = 0; i < 4; ++i) {
             const auto begin = std::chrono::steady_clock::now();
             one.call(0);
             one.wait();
-            if (i > 0) best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+            if (i > 0)
+                best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
         }
         return best;
     };
@@ -94,42 +97,51 @@ struct Convolution {
 
 Convolution convolution(const HostConv2d& conv, Tag x_tag, Tag weight_tag, Tag out_tag) {
     const memory::dims x_dims{conv.n, conv.c, conv.h, conv.w}, out_dims{conv.n, conv.o, conv.p, conv.q};
-    const memory::dims weight_dims = conv.groups > 1 ? memory::dims{conv.groups, conv.o / conv.groups, conv.c / conv.groups, conv.r, conv.s}
-                                                     : memory::dims{conv.o, conv.c, conv.r, conv.s};
+    const memory::dims weight_dims =
+        conv.groups > 1 ? memory::dims{conv.groups, conv.o / conv.groups, conv.c / conv.groups, conv.r, conv.s}
+                        : memory::dims{conv.o, conv.c, conv.r, conv.s};
     const auto type = memory::data_type::f32;
     const memory::desc x(x_dims, type, x_tag), weight(weight_dims, type, weight_tag), out(out_dims, type, out_tag);
     const memory::dims stride{conv.stride_h, conv.stride_w}, dilation{conv.dilation_h - 1, conv.dilation_w - 1};
     // The last window need not end where the padding does.
-    const auto right = [](std::int64_t outputs, std::int64_t step, std::int64_t filter, std::int64_t spread, std::int64_t size, std::int64_t left) {
-        return (outputs - 1) * step + (filter - 1) * spread + 1 - size - left;
-    };
+    const auto right = [](std::int64_t outputs, std::int64_t step, std::int64_t filter, std::int64_t spread,
+                          std::int64_t size,
+                          std::int64_t left) { return (outputs - 1) * step + (filter - 1) * spread + 1 - size - left; };
     const memory::dims before{conv.padding_h, conv.padding_w};
     const memory::dims after{right(conv.p, conv.stride_h, conv.r, conv.dilation_h, conv.h, conv.padding_h),
                              right(conv.q, conv.stride_w, conv.s, conv.dilation_w, conv.w, conv.padding_w)};
     const auto algorithm = dnnl::algorithm::convolution_direct;
 #if DNNL_VERSION_MAJOR >= 3
-    const dnnl::convolution_forward::primitive_desc forward(engine(), dnnl::prop_kind::forward_training, algorithm, x, weight, out, stride, dilation, before, after);
+    const dnnl::convolution_forward::primitive_desc forward(engine(), dnnl::prop_kind::forward_training, algorithm, x,
+                                                            weight, out, stride, dilation, before, after);
 #else
     const dnnl::convolution_forward::primitive_desc forward(
         {dnnl::prop_kind::forward_training, algorithm, x, weight, out, stride, dilation, before, after}, engine());
 #endif
     switch (conv.direction) {
-        case ConvDirection::forward: break;
+        case ConvDirection::forward:
+            break;
         case ConvDirection::backward_input: {
 #if DNNL_VERSION_MAJOR >= 3
-            const dnnl::convolution_backward_data::primitive_desc backward(engine(), algorithm, x, weight, out, stride, dilation, before, after, forward);
+            const dnnl::convolution_backward_data::primitive_desc backward(engine(), algorithm, x, weight, out, stride,
+                                                                           dilation, before, after, forward);
 #else
-            const dnnl::convolution_backward_data::primitive_desc backward({algorithm, x, weight, out, stride, dilation, before, after}, engine(), forward);
+            const dnnl::convolution_backward_data::primitive_desc backward(
+                {algorithm, x, weight, out, stride, dilation, before, after}, engine(), forward);
 #endif
-            return {backward.diff_src_desc(), backward.weights_desc(), backward.diff_dst_desc(), dnnl::convolution_backward_data(backward)};
+            return {backward.diff_src_desc(), backward.weights_desc(), backward.diff_dst_desc(),
+                    dnnl::convolution_backward_data(backward)};
         }
         case ConvDirection::backward_weights: {
 #if DNNL_VERSION_MAJOR >= 3
-            const dnnl::convolution_backward_weights::primitive_desc backward(engine(), algorithm, x, weight, out, stride, dilation, before, after, forward);
+            const dnnl::convolution_backward_weights::primitive_desc backward(engine(), algorithm, x, weight, out,
+                                                                              stride, dilation, before, after, forward);
 #else
-            const dnnl::convolution_backward_weights::primitive_desc backward({algorithm, x, weight, out, stride, dilation, before, after}, engine(), forward);
+            const dnnl::convolution_backward_weights::primitive_desc backward(
+                {algorithm, x, weight, out, stride, dilation, before, after}, engine(), forward);
 #endif
-            return {backward.src_desc(), backward.diff_weights_desc(), backward.diff_dst_desc(), dnnl::convolution_backward_weights(backward)};
+            return {backward.src_desc(), backward.diff_weights_desc(), backward.diff_dst_desc(),
+                    dnnl::convolution_backward_weights(backward)};
         }
     }
     return {forward.src_desc(), forward.weights_desc(), forward.dst_desc(), dnnl::convolution_forward(forward)};
@@ -139,28 +151,42 @@ Convolution convolution(const HostConv2d& conv, Tag x_tag, Tag weight_tag, Tag o
 
 std::vector<Contender> onednn_conv2d(const HostConv2d& conv) {
     const Tag plain_weight = conv.groups > 1 ? Tag::goihw : Tag::oihw;
-    const Convolution plain = convolution(conv, Tag::nchw, plain_weight, Tag::nchw), own = convolution(conv, Tag::any, Tag::any, Tag::any);
-    const bool forward = conv.direction == ConvDirection::forward, to_input = conv.direction == ConvDirection::backward_input;
-    return contenders(plain.primitive, own.primitive,
-                      {{to_input ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, {plain.x, engine(), conv.x}, own.x, to_input},
-                       {forward || to_input ? DNNL_ARG_WEIGHTS : DNNL_ARG_DIFF_WEIGHTS, {plain.weight, engine(), conv.weight}, own.weight, !forward && !to_input},
-                       {forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, {plain.out, engine(), conv.out}, own.out, forward}});
+    const Convolution plain = convolution(conv, Tag::nchw, plain_weight, Tag::nchw),
+                      own = convolution(conv, Tag::any, Tag::any, Tag::any);
+    const bool forward = conv.direction == ConvDirection::forward,
+               to_input = conv.direction == ConvDirection::backward_input;
+    return contenders(
+        plain.primitive, own.primitive,
+        {{to_input ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, {plain.x, engine(), conv.x}, own.x, to_input},
+         {forward || to_input ? DNNL_ARG_WEIGHTS : DNNL_ARG_DIFF_WEIGHTS,
+          {plain.weight, engine(), conv.weight},
+          own.weight,
+          !forward && !to_input},
+         {forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, {plain.out, engine(), conv.out}, own.out, forward}});
 }
 
 std::vector<Contender> onednn_pool2d(const HostPool2d& pool) {
     const auto primitives = [&](Tag tag) {
         const auto type = memory::data_type::f32;
-        const memory::desc x({pool.n, pool.c, pool.h, pool.w}, type, tag), out({pool.n, pool.c, pool.p, pool.q}, type, tag);
-        const memory::dims window{pool.window_h, pool.window_w}, stride{pool.stride_h, pool.stride_w}, before{pool.padding_h, pool.padding_w};
-        const memory::dims after{(pool.p - 1) * pool.stride_h + pool.window_h - pool.h - pool.padding_h, (pool.q - 1) * pool.stride_w + pool.window_w - pool.w - pool.padding_w};
-        const auto algorithm = pool.largest ? dnnl::algorithm::pooling_max : dnnl::algorithm::pooling_avg_include_padding;
+        const memory::desc x({pool.n, pool.c, pool.h, pool.w}, type, tag),
+            out({pool.n, pool.c, pool.p, pool.q}, type, tag);
+        const memory::dims window{pool.window_h, pool.window_w}, stride{pool.stride_h, pool.stride_w},
+            before{pool.padding_h, pool.padding_w};
+        const memory::dims after{(pool.p - 1) * pool.stride_h + pool.window_h - pool.h - pool.padding_h,
+                                 (pool.q - 1) * pool.stride_w + pool.window_w - pool.w - pool.padding_w};
+        const auto algorithm =
+            pool.largest ? dnnl::algorithm::pooling_max : dnnl::algorithm::pooling_avg_include_padding;
 #if DNNL_VERSION_MAJOR >= 3
         const memory::dims dense{0, 0};
-        const dnnl::pooling_forward::primitive_desc forward(engine(), dnnl::prop_kind::forward_training, algorithm, x, out, stride, window, dense, before, after);
-        const dnnl::pooling_backward::primitive_desc backward(engine(), algorithm, x, out, stride, window, dense, before, after, forward);
+        const dnnl::pooling_forward::primitive_desc forward(engine(), dnnl::prop_kind::forward_training, algorithm, x,
+                                                            out, stride, window, dense, before, after);
+        const dnnl::pooling_backward::primitive_desc backward(engine(), algorithm, x, out, stride, window, dense,
+                                                              before, after, forward);
 #else
-        const dnnl::pooling_forward::primitive_desc forward({dnnl::prop_kind::forward_training, algorithm, x, out, stride, window, before, after}, engine());
-        const dnnl::pooling_backward::primitive_desc backward({algorithm, x, out, stride, window, before, after}, engine(), forward);
+        const dnnl::pooling_forward::primitive_desc forward(
+            {dnnl::prop_kind::forward_training, algorithm, x, out, stride, window, before, after}, engine());
+        const dnnl::pooling_backward::primitive_desc backward({algorithm, x, out, stride, window, before, after},
+                                                              engine(), forward);
 #endif
         struct Pair {
             dnnl::primitive forward, backward;
@@ -180,10 +206,11 @@ std::vector<Contender> onednn_pool2d(const HostPool2d& pool) {
         arguments[DNNL_ARG_WORKSPACE] = workspace;
         return arguments;
     };
-    return contenders(pool.forward ? plain.forward : plain.backward, pool.forward ? own.forward : own.backward,
-                      {{pool.forward ? DNNL_ARG_SRC : DNNL_ARG_DIFF_SRC, {plain.x, engine(), pool.x}, own.x, !pool.forward},
-                       {pool.forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, {plain.out, engine(), pool.out}, own.out, pool.forward}},
-                      more(plain), more(own));
+    return contenders(
+        pool.forward ? plain.forward : plain.backward, pool.forward ? own.forward : own.backward,
+        {{pool.forward ? DNNL_ARG_SRC : DNNL_ARG_DIFF_SRC, {plain.x, engine(), pool.x}, own.x, !pool.forward},
+         {pool.forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, {plain.out, engine(), pool.out}, own.out, pool.forward}},
+        more(plain), more(own));
 }
 
 std::vector<Contender> onednn_batch_norm(const HostBatchNorm& norm) {
@@ -198,13 +225,17 @@ std::vector<Contender> onednn_batch_norm(const HostBatchNorm& norm) {
 #endif
     const auto primitive = [&](const memory::desc& layout) -> dnnl::primitive {
 #if DNNL_VERSION_MAJOR >= 3
-        const dnnl::batch_normalization_forward::primitive_desc forward(engine(), dnnl::prop_kind::forward_training, layout, layout, 1e-5F, flags);
+        const dnnl::batch_normalization_forward::primitive_desc forward(engine(), dnnl::prop_kind::forward_training,
+                                                                        layout, layout, 1e-5F, flags);
         if (norm.forward) return dnnl::batch_normalization_forward(forward);
-        return dnnl::batch_normalization_backward({engine(), dnnl::prop_kind::backward, layout, layout, layout, 1e-5F, flags, forward});
+        return dnnl::batch_normalization_backward(
+            {engine(), dnnl::prop_kind::backward, layout, layout, layout, 1e-5F, flags, forward});
 #else
-        const dnnl::batch_normalization_forward::primitive_desc forward({dnnl::prop_kind::forward_training, layout, 1e-5F, flags}, engine());
+        const dnnl::batch_normalization_forward::primitive_desc forward(
+            {dnnl::prop_kind::forward_training, layout, 1e-5F, flags}, engine());
         if (norm.forward) return dnnl::batch_normalization_forward(forward);
-        return dnnl::batch_normalization_backward({{dnnl::prop_kind::backward, layout, layout, 1e-5F, flags}, engine(), forward});
+        return dnnl::batch_normalization_backward(
+            {{dnnl::prop_kind::backward, layout, layout, 1e-5F, flags}, engine(), forward});
 #endif
     };
     const auto filled = [&](float value, std::int64_t rows = 1) {
@@ -221,7 +252,9 @@ std::vector<Contender> onednn_batch_norm(const HostBatchNorm& norm) {
     more[DNNL_ARG_SCALE_SHIFT] = filled(1, 2);
     if (!norm.forward) more[DNNL_ARG_DIFF_SCALE_SHIFT] = filled(0, 2);
 #endif
-    std::vector<Slot> slots{{DNNL_ARG_SRC, {plain, engine(), norm.x}, own, false}, {norm.forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, {plain, engine(), norm.out}, own, norm.forward}};
+    std::vector<Slot> slots{
+        {DNNL_ARG_SRC, {plain, engine(), norm.x}, own, false},
+        {norm.forward ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, {plain, engine(), norm.out}, own, norm.forward}};
     if (!norm.forward) slots.push_back({DNNL_ARG_DIFF_SRC, {plain, engine(), norm.x_gradient}, own, true});
     return contenders(primitive(plain), primitive(own), slots, more, more);
 }
@@ -231,12 +264,14 @@ std::vector<Contender> onednn_softmax(const HostSoftmax& softmax) {
     const auto primitive = [&]() -> dnnl::primitive {
 #if DNNL_VERSION_MAJOR >= 3
         const auto algorithm = softmax.logarithm ? dnnl::algorithm::softmax_log : dnnl::algorithm::softmax_accurate;
-        const dnnl::softmax_forward::primitive_desc forward(engine(), dnnl::prop_kind::forward_training, algorithm, rows, rows, 1);
+        const dnnl::softmax_forward::primitive_desc forward(engine(), dnnl::prop_kind::forward_training, algorithm,
+                                                            rows, rows, 1);
         if (softmax.forward) return dnnl::softmax_forward(forward);
         return dnnl::softmax_backward({engine(), algorithm, rows, rows, rows, 1, forward});
 #else
         if (softmax.logarithm) {
-            const dnnl::logsoftmax_forward::primitive_desc forward({dnnl::prop_kind::forward_training, rows, 1}, engine());
+            const dnnl::logsoftmax_forward::primitive_desc forward({dnnl::prop_kind::forward_training, rows, 1},
+                                                                   engine());
             if (softmax.forward) return dnnl::logsoftmax_forward(forward);
             return dnnl::logsoftmax_backward({{rows, rows, 1}, engine(), forward});
         }

@@ -10,13 +10,15 @@ namespace declivity::bench {
 
 std::optional<Contender> openblas_gemm(const HostGemm& gemm) {
     return Contender{"OpenBLAS", [gemm](int) {
-        const auto narrow = [](std::int64_t value) { return static_cast<blasint>(value); };
-        const blasint m = narrow(gemm.m), n = narrow(gemm.n), k = narrow(gemm.k);
-        for (std::int64_t z = 0; z < gemm.batch; ++z)
-            cblas_sgemm(CblasRowMajor, gemm.a_transposed ? CblasTrans : CblasNoTrans, gemm.b_transposed ? CblasTrans : CblasNoTrans, m, n, k, 1,
-                        gemm.a + z * gemm.m * gemm.k, gemm.a_transposed ? m : k, gemm.b + z * gemm.k * gemm.n, gemm.b_transposed ? k : n, 0,
-                        gemm.out + z * gemm.m * gemm.n, n);
-    }};
+                         const auto narrow = [](std::int64_t value) { return static_cast<blasint>(value); };
+                         const blasint m = narrow(gemm.m), n = narrow(gemm.n), k = narrow(gemm.k);
+                         for (std::int64_t z = 0; z < gemm.batch; ++z)
+                             cblas_sgemm(CblasRowMajor, gemm.a_transposed ? CblasTrans : CblasNoTrans,
+                                         gemm.b_transposed ? CblasTrans : CblasNoTrans, m, n, k, 1,
+                                         gemm.a + z * gemm.m * gemm.k, gemm.a_transposed ? m : k,
+                                         gemm.b + z * gemm.k * gemm.n, gemm.b_transposed ? k : n, 0,
+                                         gemm.out + z * gemm.m * gemm.n, n);
+                     }};
 }
 
 #else

@@ -27,12 +27,13 @@ struct Row {
     std::string name;
     double flops = 0, bytes = 0;  ///< of a call; the one that is not 0 says what the case is limited by
     std::string strategy = {};
-    std::string group = {};       ///< rows of a group are summed up together; empty for the suite's own
+    std::string group = {};  ///< rows of a group are summed up together; empty for the suite's own
 };
 
 class Report {
   public:
-    Report(Device device, bool peers, std::optional<std::regex> filter) : device_(std::move(device)), peers_(peers), filter_(std::move(filter)) {}
+    Report(Device device, bool peers, std::optional<std::regex> filter)
+        : device_(std::move(device)), peers_(peers), filter_(std::move(filter)) {}
 
     [[nodiscard]] const Device& device() const { return device_; }
     [[nodiscard]] bool with_peers() const { return peers_; }

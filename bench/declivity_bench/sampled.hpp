@@ -29,7 +29,8 @@ inline std::string wrong_element(const std::vector<float>& got, int count, doubl
     for (int i = 0; i < count + 2; ++i) {
         const std::size_t at = i == 0 ? 0 : i == 1 ? got.size() - 1 : engine() % got.size();
         const double want = wanted(at);
-        if (!(std::abs(double{got[at]} - want) <= absolute + relative * std::abs(want))) return fmt::format("element {} is {}, wants {}", at, got[at], want);
+        if (!(std::abs(double{got[at]} - want) <= absolute + relative * std::abs(want)))
+            return fmt::format("element {} is {}, wants {}", at, got[at], want);
     }
     return {};
 }

@@ -3,7 +3,8 @@
 
 namespace declivity::bench {
 
-/// What the child process of the suite `start` does: one step of mnist, a line when it is done, then the caches are filled.
+/// What the child process of the suite `start` does: one step of mnist, a line when it is done, then the caches are
+/// filled.
 int first_step();
 
 }  // namespace declivity::bench

@@ -7,7 +7,7 @@
 #include <declivity/ops/matmul.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <fmt/format.h>
-#include <ops/matmul_strategies.hpp>
+#include <ops/matmul/matmul_strategies.hpp>
 #include <tests/ops/matmul_cases.hpp>
 
 #include "peers.hpp"
@@ -41,12 +41,14 @@ std::vector<Named> gemm_cases() {
     for (const std::int64_t s : {500, 1024})
         for (const Lie a : {Lie::dense, Lie::transposed})
             for (const Lie b : {Lie::dense, Lie::transposed})
-                if (a != Lie::dense || b != Lie::dense) cases.push_back(named("transposed", {.m = s, .n = s, .k = s, .a = a, .b = b}));
+                if (a != Lie::dense || b != Lie::dense)
+                    cases.push_back(named("transposed", {.m = s, .n = s, .k = s, .a = a, .b = b}));
     // Dense layers: forward x W^T, and the gradients of x (g W) and of W (g^T x).
     struct Layer {
         std::int64_t in, out;
     };
-    for (const auto& [in, out] : {Layer{784, 512}, Layer{1600, 10}, Layer{4096, 128}, Layer{2048, 1000}, Layer{1280, 1000}, Layer{4096, 4096}})
+    for (const auto& [in, out] :
+         {Layer{784, 512}, Layer{1600, 10}, Layer{4096, 128}, Layer{2048, 1000}, Layer{1280, 1000}, Layer{4096, 4096}})
         for (const std::int64_t batch : {1, 8, 32, 64, 128, 256}) {
             const bool tiny = 2.0 * static_cast<double>(batch * in * out) < 4e6;
             const std::string group = tiny ? "launch-bound" : "";
@@ -70,21 +72,27 @@ std::vector<Named> attention_cases() {
 }
 
 /// Some elements of a product against sums in double: corners and random ones.
-std::string wrong_element(const MatmulCase& one, const std::vector<float>& a, const std::vector<float>& b, const std::vector<float>& out) {
+std::string wrong_element(const MatmulCase& one, const std::vector<float>& a, const std::vector<float>& b,
+                          const std::vector<float>& out) {
     std::mt19937_64 engine(7);
-    const auto pick = [&](std::int64_t count) { return static_cast<std::int64_t>(engine() % static_cast<std::uint64_t>(count)); };
+    const auto pick = [&](std::int64_t count) {
+        return static_cast<std::int64_t>(engine() % static_cast<std::uint64_t>(count));
+    };
     const test::Tolerance allowed = one.allowed(DType::f32);
     for (int i = 0; i < 300; ++i) {
         const std::int64_t z = i < 2 ? 0 : pick(one.batch), row = i == 0 ? 0 : i == 1 ? one.m - 1 : pick(one.m);
         const std::int64_t column = i == 0 ? 0 : i == 1 ? one.n - 1 : pick(one.n);
         double sum = 0;
         for (std::int64_t k = 0; k < one.k; ++k) {
-            const std::int64_t at_a = z * one.m * one.k + (one.a == Lie::transposed ? k * one.m + row : row * one.k + k);
-            const std::int64_t at_b = z * one.k * one.n + (one.b == Lie::transposed ? column * one.k + k : k * one.n + column);
+            const std::int64_t at_a =
+                z * one.m * one.k + (one.a == Lie::transposed ? k * one.m + row : row * one.k + k);
+            const std::int64_t at_b =
+                z * one.k * one.n + (one.b == Lie::transposed ? column * one.k + k : k * one.n + column);
             sum += double{a[static_cast<std::size_t>(at_a)]} * double{b[static_cast<std::size_t>(at_b)]};
         }
         const double got = double{out[static_cast<std::size_t>((z * one.m + row) * one.n + column)]};
-        if (!(std::abs(got - sum) <= allowed.absolute + allowed.relative * std::abs(sum))) return fmt::format("element [{}, {}, {}] is {}, wants {}", z, row, column, got, sum);
+        if (!(std::abs(got - sum) <= allowed.absolute + allowed.relative * std::abs(sum)))
+            return fmt::format("element [{}, {}, {}] is {}, wants {}", z, row, column, got, sum);
     }
     return {};
 }
@@ -96,24 +104,32 @@ void time_case(Report& report, const Named& one) {
     const auto operand = [&](bool transposed, std::int64_t rows, std::int64_t columns) {
         return uniform(transposed ? Shape{p.batch, columns, rows} : Shape{p.batch, rows, columns}, -1, 1);
     };
-    const Tensor a = operand(a_transposed, p.m, p.k), b = operand(b_transposed, p.k, p.n), out = full({p.batch, p.m, p.n}, NAN);
+    const Tensor a = operand(a_transposed, p.m, p.k), b = operand(b_transposed, p.k, p.n),
+                 out = full({p.batch, p.m, p.n}, NAN);
     const ops::View a_view = a_transposed ? ops::permuted(a.view(), {0, 2, 1}) : a.view();
     const ops::View b_view = b_transposed ? ops::permuted(b.view(), {0, 2, 1}) : b.view();
     ops::matmul(a_view, b_view, out.view());
     const auto host_a = a.to_vector<float>(), host_b = b.to_vector<float>();
-    if (const std::string wrong = wrong_element(p, host_a, host_b, out.to_vector<float>()); !wrong.empty()) return report.fail(one.name, wrong);
+    if (const std::string wrong = wrong_element(p, host_a, host_b, out.to_vector<float>()); !wrong.empty())
+        return report.fail(one.name, wrong);
 
     const auto wait = [device] { device.synchronize(); };
-    const ops::MatmulProblem problem{.a = a_view, .b = b_view, .out = out.view(), .batch = p.batch, .m = p.m, .n = p.n, .k = p.k};
+    const ops::MatmulProblem problem{
+        .a = a_view, .b = b_view, .out = out.view(), .batch = p.batch, .m = p.m, .n = p.n, .k = p.k};
     std::vector<float> host_out(static_cast<std::size_t>(p.batch * p.m * p.n));
     std::vector<Contender> peers;
     if (report.with_peers()) {
-        const HostGemm host{p.batch, p.m, p.n, p.k, a_transposed, b_transposed, host_a.data(), host_b.data(), host_out.data()};
+        const HostGemm host{p.batch,        p.m, p.n, p.k, a_transposed, b_transposed, host_a.data(), host_b.data(),
+                            host_out.data()};
         if (auto peer = openblas_gemm(host)) peers.push_back(*std::move(peer));
         // Its built-in parameters on a CPU take seconds for the largest.
-        if (p.flops() < 3e9 && ops::matmul_clblast_serves(problem)) peers.push_back({"CLBlast", [&](int) { ops::matmul_clblast(problem); }, wait});
+        if (p.flops() < 3e9 && ops::matmul_clblast_serves(problem))
+            peers.push_back({"CLBlast", [&](int) { ops::matmul_clblast(problem); }, wait});
     }
-    report.measure({.name = one.name, .flops = p.flops(), .strategy = std::string(ops::matmul_strategy(problem)), .group = one.group},
+    report.measure({.name = one.name,
+                    .flops = p.flops(),
+                    .strategy = std::string(ops::matmul_strategy(problem)),
+                    .group = one.group},
                    {"ours", [&](int) { ops::matmul(a_view, b_view, out.view()); }, wait}, peers);
 }
 
@@ -124,8 +140,10 @@ void run(Report& report, const char* name, const std::vector<Named>& cases) {
     report.end();
 }
 
-const Suite gemm("gemm", "matrix products, beside OpenBLAS and CLBlast with its built-in parameters", [](Report& report) { run(report, "gemm", gemm_cases()); });
-const Suite attention("attention", "the batched products of an attention of 12 heads, beside the same", [](Report& report) { run(report, "attention", attention_cases()); });
+const Suite gemm("gemm", "matrix products, beside OpenBLAS and CLBlast with its built-in parameters",
+                 [](Report& report) { run(report, "gemm", gemm_cases()); });
+const Suite attention("attention", "the batched products of an attention of 12 heads, beside the same",
+                      [](Report& report) { run(report, "attention", attention_cases()); });
 
 }  // namespace
 }  // namespace declivity::bench

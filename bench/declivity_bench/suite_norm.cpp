@@ -22,8 +22,9 @@ struct Case {
 
 const std::vector<Case>& cases() {
     static const std::vector<Case> all{
-        {"resnet50 16x64x112x112", {16, 64, 112, 112}}, {"resnet50 16x64x56x56", {16, 64, 56, 56}}, {"resnet50 16x256x56x56", {16, 256, 56, 56}},
-        {"resnet50 16x512x28x28", {16, 512, 28, 28}},   {"resnet50 16x1024x14x14", {16, 1024, 14, 14}}, {"resnet50 16x2048x7x7", {16, 2048, 7, 7}},
+        {"resnet50 16x64x112x112", {16, 64, 112, 112}}, {"resnet50 16x64x56x56", {16, 64, 56, 56}},
+        {"resnet50 16x256x56x56", {16, 256, 56, 56}},   {"resnet50 16x512x28x28", {16, 512, 28, 28}},
+        {"resnet50 16x1024x14x14", {16, 1024, 14, 14}}, {"resnet50 16x2048x7x7", {16, 2048, 7, 7}},
         {"resnet20 64x16x32x32", {64, 16, 32, 32}},     {"resnet20 64x64x8x8", {64, 64, 8, 8}},
     };
     return all;
@@ -56,16 +57,20 @@ Channel channel_of(const Shape& shape, const std::vector<float>& x, const std::v
 void time_case(Report& report, const Case& one, bool forward) {
     const std::string name = fmt::format("{} {}", forward ? "forward" : "backward", one.name);
     if (!report.wants(name)) return;
-    // Forward x is read for the statistics, then read and written; backward x and g are read twice. Caches may save some of it.
+    // Forward x is read for the statistics, then read and written; backward x and g are read twice. Caches may save
+    // some of it.
     const double bytes = 4.0 * static_cast<double>(one.x.numel()) * (forward ? 2 : 3);
     const Shape channels{one.x[1]};
     struct Set {
         Tensor x, out, x_gradient;
     };
     std::vector<Set> sets;
-    for (int i = 0; i < sets_for(bytes); ++i) sets.push_back({uniform(one.x, -1, 1), uniform(one.x, -1, 1), full(one.x, NAN)});
-    const Tensor mean = full(channels, 0.0), scale = full(channels, 0.0), weight = full(channels, 1.0), bias = full(channels, 0.0);
-    const Tensor running_mean = full(channels, 0.0), running_variance = full(channels, 1.0), weight_gradient = full(channels, 0.0), bias_gradient = full(channels, 0.0);
+    for (int i = 0; i < sets_for(bytes); ++i)
+        sets.push_back({uniform(one.x, -1, 1), uniform(one.x, -1, 1), full(one.x, NAN)});
+    const Tensor mean = full(channels, 0.0), scale = full(channels, 0.0), weight = full(channels, 1.0),
+                 bias = full(channels, 0.0);
+    const Tensor running_mean = full(channels, 0.0), running_variance = full(channels, 1.0),
+                 weight_gradient = full(channels, 0.0), bias_gradient = full(channels, 0.0);
     const ops::BatchNormRunning running{running_mean.view(), running_variance.view()};
     ops::batch_norm_statistics(sets[0].x.view(), kEpsilon, running, mean.view(), scale.view());
     const auto call = [&](int number) {
@@ -74,7 +79,8 @@ void time_case(Report& report, const Case& one, bool forward) {
             ops::batch_norm_statistics(set.x.view(), kEpsilon, running, mean.view(), scale.view());
             ops::batch_norm(set.x.view(), mean.view(), scale.view(), weight.view(), bias.view(), set.out.view());
         } else {
-            ops::batch_norm_backward(set.x.view(), mean.view(), scale.view(), weight.view(), true, set.out.view(), set.x_gradient.view(), weight_gradient.view(), bias_gradient.view());
+            ops::batch_norm_backward(set.x.view(), mean.view(), scale.view(), weight.view(), true, set.out.view(),
+                                     set.x_gradient.view(), weight_gradient.view(), bias_gradient.view());
         }
     };
     auto x = sets[0].x.to_vector<float>(), out = sets[0].out.to_vector<float>();
@@ -88,11 +94,14 @@ void time_case(Report& report, const Case& one, bool forward) {
     });
     if (!wrong.empty()) return report.fail(name, wrong);
     const Device device = report.device();
-    std::vector<std::vector<float>> host_x(report.with_peers() ? sets.size() : 0, x), host_out(host_x.size(), out), host_gradient(forward ? 0 : host_x.size(), written);
+    std::vector<std::vector<float>> host_x(report.with_peers() ? sets.size() : 0, x), host_out(host_x.size(), out),
+        host_gradient(forward ? 0 : host_x.size(), written);
     std::vector<std::vector<Contender>> peers;
     for (std::size_t i = 0; i < host_x.size(); ++i)
-        peers.push_back(onednn_batch_norm({forward, one.x[0], one.x[1], one.x[2], one.x[3], host_x[i].data(), host_out[i].data(), forward ? nullptr : host_gradient[i].data()}));
-    report.measure({.name = name, .bytes = bytes, .strategy = "batch_norm", .group = forward ? "forward" : "backward"}, {"ours", call, [device] { device.synchronize(); }}, in_turn(peers));
+        peers.push_back(onednn_batch_norm({forward, one.x[0], one.x[1], one.x[2], one.x[3], host_x[i].data(),
+                                           host_out[i].data(), forward ? nullptr : host_gradient[i].data()}));
+    report.measure({.name = name, .bytes = bytes, .strategy = "batch_norm", .group = forward ? "forward" : "backward"},
+                   {"ours", call, [device] { device.synchronize(); }}, in_turn(peers));
 }
 
 void run(Report& report) {

@@ -27,9 +27,20 @@ using test::ElementwiseCase;
 
 /// Those that cost more than their memory traffic.
 bool transcendental(Function function) {
-    constexpr std::array kNames{std::string_view("pow"), std::string_view("pow_scalar"), std::string_view("exp"), std::string_view("log"), std::string_view("tanh"),
-                                std::string_view("sigmoid"), std::string_view("gelu"), std::string_view("gelu_tanh"), std::string_view("silu"), std::string_view("softplus"),
-                                std::string_view("binary_cross_entropy"), std::string_view("erf"), std::string_view("sin"), std::string_view("cos")};
+    constexpr std::array kNames{std::string_view("pow"),
+                                std::string_view("pow_scalar"),
+                                std::string_view("exp"),
+                                std::string_view("log"),
+                                std::string_view("tanh"),
+                                std::string_view("sigmoid"),
+                                std::string_view("gelu"),
+                                std::string_view("gelu_tanh"),
+                                std::string_view("silu"),
+                                std::string_view("softplus"),
+                                std::string_view("binary_cross_entropy"),
+                                std::string_view("erf"),
+                                std::string_view("sin"),
+                                std::string_view("cos")};
     return std::ranges::find(kNames, ops::info(function).name) != kNames.end();
 }
 
@@ -45,7 +56,8 @@ void time_case(Report& report, const ElementwiseCase& one, std::int64_t count) {
     };
     std::vector<Set> sets(static_cast<std::size_t>(sets_for(bytes)));
     for (Set& set : sets) {
-        for (int i = 0; i < row.inputs; ++i) set.in.push_back(uniform({count}, std::max(one.low, -20.0), std::min(one.high, 20.0)));
+        for (int i = 0; i < row.inputs; ++i)
+            set.in.push_back(uniform({count}, std::max(one.low, -20.0), std::min(one.high, 20.0)));
         set.out = full({count}, NAN);
     }
     const auto call = [&](int number) {
@@ -58,20 +70,24 @@ void time_case(Report& report, const ElementwiseCase& one, std::int64_t count) {
     std::vector<std::vector<float>> host;
     for (const Tensor& tensor : sets[0].in) host.push_back(tensor.to_vector<float>());
     const double unit = 0x1p-23;
-    const std::string wrong = wrong_element(sets[0].out.to_vector<float>(), 1000, one.ulps * unit, one.absolute + 1e-37, [&](std::size_t at) {
-        test::Arguments v{.a = double{host[0][at]}};
-        if (host.size() > 1) v.b = double{host[1][at]};
-        if (host.size() > 2) v.c = double{host[2][at]};
-        if (!one.parameters.empty()) v.p = one.parameters[0];
-        if (one.parameters.size() > 1) v.q = one.parameters[1];
-        return one.value(v);
-    });
+    const std::string wrong =
+        wrong_element(sets[0].out.to_vector<float>(), 1000, one.ulps * unit, one.absolute + 1e-37, [&](std::size_t at) {
+            test::Arguments v{.a = double{host[0][at]}};
+            if (host.size() > 1) v.b = double{host[1][at]};
+            if (host.size() > 2) v.c = double{host[2][at]};
+            if (!one.parameters.empty()) v.p = one.parameters[0];
+            if (one.parameters.size() > 1) v.q = one.parameters[1];
+            return one.value(v);
+        });
     if (!wrong.empty()) return report.fail(name, wrong);
     host.clear();
     const Device device = report.device();
     std::vector<Contender> peers;
     if (report.with_peers()) peers.push_back(copy_of(device, bytes));
-    report.measure({.name = name, .bytes = bytes, .strategy = "elementwise", .group = transcendental(one.function) ? "transcendental" : ""},
+    report.measure({.name = name,
+                    .bytes = bytes,
+                    .strategy = "elementwise",
+                    .group = transcendental(one.function) ? "transcendental" : ""},
                    {"ours", call, [device] { device.synchronize(); }}, peers);
 }
 
@@ -102,7 +118,8 @@ void time_optimizer(Report& report, bool adam) {
         const double p = double{before[0][at]}, g = double{before[1][at]}, m = double{before[2][at]};
         if (!adam) return p - 0.001 * (0.9 * m + g);
         const double v = double{before[3][at]};
-        return p - 0.001 * ((0.9 * m + 0.1 * g) / (1 - std::pow(0.9, 5))) / (std::sqrt((0.999 * v + 0.001 * g * g) / (1 - std::pow(0.999, 5))) + 1e-8);
+        return p - 0.001 * ((0.9 * m + 0.1 * g) / (1 - std::pow(0.9, 5))) /
+                       (std::sqrt((0.999 * v + 0.001 * g * g) / (1 - std::pow(0.999, 5))) + 1e-8);
     });
     if (!wrong.empty()) return report.fail(name, wrong);
     // Parameters and moments are read and written, gradients read.
@@ -110,7 +127,8 @@ void time_optimizer(Report& report, bool adam) {
     const Device device = report.device();
     std::vector<Contender> peers;
     if (report.with_peers()) peers.push_back(copy_of(device, bytes));
-    report.measure({.name = name, .bytes = bytes, .strategy = adam ? "adam_step" : "sgd_step", .group = "optimizers"}, {"ours", call, [device] { device.synchronize(); }}, peers);
+    report.measure({.name = name, .bytes = bytes, .strategy = adam ? "adam_step" : "sgd_step", .group = "optimizers"},
+                   {"ours", call, [device] { device.synchronize(); }}, peers);
 }
 
 /// A copy in another order of axes.
@@ -143,7 +161,8 @@ void time_permute(Report& report, const std::string& name, const Shape& shape, c
     const Device device = report.device();
     std::vector<Contender> peers;
     if (report.with_peers()) peers.push_back(copy_of(device, bytes));
-    report.measure({.name = name, .bytes = bytes, .strategy = "elementwise", .group = "permuted"}, {"ours", call, [device] { device.synchronize(); }}, peers);
+    report.measure({.name = name, .bytes = bytes, .strategy = "elementwise", .group = "permuted"},
+                   {"ours", call, [device] { device.synchronize(); }}, peers);
 }
 
 void run(Report& report) {
@@ -159,7 +178,8 @@ void run(Report& report) {
     report.end();
 }
 
-const Suite suite("pointwise", "elementwise functions, optimizers and permuted copies of large arrays, beside a copy", run);
+const Suite suite("pointwise", "elementwise functions, optimizers and permuted copies of large arrays, beside a copy",
+                  run);
 
 }  // namespace
 }  // namespace declivity::bench

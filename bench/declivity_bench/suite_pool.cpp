@@ -21,7 +21,9 @@ struct Case {
 
 const std::vector<Case>& cases() {
     static const std::vector<Case> all{
-        {"resnet50 16x64x112x112, 3x3 stride 2", {16, 64, 112, 112}, {.window = {3, 3}, .stride = {2, 2}, .padding = {1, 1}}},
+        {"resnet50 16x64x112x112, 3x3 stride 2",
+         {16, 64, 112, 112},
+         {.window = {3, 3}, .stride = {2, 2}, .padding = {1, 1}}},
         {"vgg16 16x64x224x224, 2x2", {16, 64, 224, 224}, {}},
         {"vgg16 16x512x14x14, 2x2", {16, 512, 14, 14}, {}},
         {"mnist 128x32x26x26, 2x2", {128, 32, 26, 26}, {}},
@@ -33,7 +35,8 @@ const std::vector<Case>& cases() {
 }
 
 void time_case(Report& report, const Case& one, bool largest, bool forward) {
-    const std::string name = fmt::format("{} {} {}", largest ? "max" : "average", forward ? "forward" : "backward", one.name);
+    const std::string name =
+        fmt::format("{} {} {}", largest ? "max" : "average", forward ? "forward" : "backward", one.name);
     if (!report.wants(name)) return;
     const Shape out_shape = ops::pool2d_shape("bench", one.x, one.parameters);
     const double bytes = 4.0 * static_cast<double>(one.x.numel() + out_shape.numel() * (largest ? 2 : 1));
@@ -48,7 +51,8 @@ void time_case(Report& report, const Case& one, bool largest, bool forward) {
     }
     const auto call = [&](int number) {
         const Set& set = sets[static_cast<std::size_t>(number) % sets.size()];
-        if (largest && forward) ops::max_pool2d_forward(set.x.view(), set.out.view(), set.winners.view(), one.parameters);
+        if (largest && forward)
+            ops::max_pool2d_forward(set.x.view(), set.out.view(), set.winners.view(), one.parameters);
         else if (largest) ops::max_pool2d_backward(set.out.view(), set.winners.view(), set.x.view(), one.parameters);
         else if (forward) ops::avg_pool2d_forward(set.x.view(), set.out.view(), one.parameters);
         else ops::avg_pool2d_backward(set.out.view(), set.x.view(), one.parameters);
@@ -60,7 +64,8 @@ void time_case(Report& report, const Case& one, bool largest, bool forward) {
     const auto& [window, stride, padding, count_padding] = one.parameters;
     const std::int64_t height = one.x[2], width = one.x[3], rows = out_shape[2], columns = out_shape[3];
     const auto forward_element = [&](std::size_t at) {
-        const auto i = static_cast<std::int64_t>(at), plane = i / (rows * columns), p = i / columns % rows, q = i % columns;
+        const auto i = static_cast<std::int64_t>(at), plane = i / (rows * columns), p = i / columns % rows,
+                   q = i % columns;
         double most = -INFINITY, sum = 0;
         for (std::int64_t r = 0; r < window[0]; ++r)
             for (std::int64_t s = 0; s < window[1]; ++s) {
@@ -72,7 +77,8 @@ void time_case(Report& report, const Case& one, bool largest, bool forward) {
         return largest ? most : sum / static_cast<double>(window[0] * window[1]);
     };
     const auto backward_element = [&](std::size_t at) {
-        const auto i = static_cast<std::int64_t>(at), plane = i / (height * width), h = i / width % height, w = i % width;
+        const auto i = static_cast<std::int64_t>(at), plane = i / (height * width), h = i / width % height,
+                   w = i % width;
         double sum = 0;
         for (std::int64_t p = 0; p < rows; ++p)
             for (std::int64_t q = 0; q < columns; ++q) {
@@ -84,16 +90,18 @@ void time_case(Report& report, const Case& one, bool largest, bool forward) {
             }
         return sum;
     };
-    const std::string wrong = forward ? wrong_element(out, 300, 1e-6, 1e-6, forward_element) : wrong_element(written, 100, 1e-6, 1e-6, backward_element);
+    const std::string wrong = forward ? wrong_element(out, 300, 1e-6, 1e-6, forward_element)
+                                      : wrong_element(written, 100, 1e-6, 1e-6, backward_element);
     if (!wrong.empty()) return report.fail(name, wrong);
     const Device device = report.device();
     std::vector<std::vector<float>> host_x(report.with_peers() ? sets.size() : 0, x), host_out(host_x.size(), out);
     std::vector<std::vector<Contender>> peers;
     for (std::size_t i = 0; i < host_x.size(); ++i)
-        peers.push_back(onednn_pool2d({forward, largest, one.x[0], one.x[1], height, width, rows, columns, window[0], window[1], stride[0], stride[1],
-                                       padding[0], padding[1], host_x[i].data(), host_out[i].data()}));
-    report.measure({.name = name, .bytes = bytes, .strategy = "pool2d", .group = forward ? "forward" : "backward"}, {"ours", call, [device] { device.synchronize(); }},
-                   in_turn(peers));
+        peers.push_back(
+            onednn_pool2d({forward, largest, one.x[0], one.x[1], height, width, rows, columns, window[0], window[1],
+                           stride[0], stride[1], padding[0], padding[1], host_x[i].data(), host_out[i].data()}));
+    report.measure({.name = name, .bytes = bytes, .strategy = "pool2d", .group = forward ? "forward" : "backward"},
+                   {"ours", call, [device] { device.synchronize(); }}, in_turn(peers));
 }
 
 void run(Report& report) {

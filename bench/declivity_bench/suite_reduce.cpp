@@ -26,16 +26,11 @@ struct Case {
 
 const std::vector<Case>& cases() {
     static const std::vector<Case> all{
-        {"all of 16 M", {1 << 24}, {0}},
-        {"rows of 4096", {4096, 4096}, {1}},
-        {"rows of 64", {1 << 18, 64}, {1}},
-        {"rows of 10", {1'600'000, 10}, {1}},
-        {"columns of 4096", {4096, 4096}, {0}},
-        {"columns, 64 wide", {1 << 18, 64}, {0}},
-        {"channels", {64, 64, 56, 56}, {0, 2, 3}},
-        {"images", {64, 64, 56, 56}, {1, 2, 3}},
-        {"positions", {64, 64, 56, 56}, {2, 3}},
-        {"middle axis", {64, 512, 512}, {1}},
+        {"all of 16 M", {1 << 24}, {0}},           {"rows of 4096", {4096, 4096}, {1}},
+        {"rows of 64", {1 << 18, 64}, {1}},        {"rows of 10", {1'600'000, 10}, {1}},
+        {"columns of 4096", {4096, 4096}, {0}},    {"columns, 64 wide", {1 << 18, 64}, {0}},
+        {"channels", {64, 64, 56, 56}, {0, 2, 3}}, {"images", {64, 64, 56, 56}, {1, 2, 3}},
+        {"positions", {64, 64, 56, 56}, {2, 3}},   {"middle axis", {64, 512, 512}, {1}},
     };
     return all;
 }
@@ -62,7 +57,8 @@ double element(const Case& one, Reduce kind, const std::vector<float>& x, std::s
             return;
         }
         const auto i = static_cast<std::size_t>(axis);
-        for (std::int64_t step = 0; step < counts[i]; ++step) visit(axis + 1, place * one.shape[axis] + first[i] + step);
+        for (std::int64_t step = 0; step < counts[i]; ++step)
+            visit(axis + 1, place * one.shape[axis] + first[i] + step);
     };
     visit(0, 0);
     return kind == Reduce::max ? most : kind == Reduce::min ? least : kind == Reduce::mean ? sum / terms : sum;
@@ -81,14 +77,18 @@ void time_case(Report& report, const Case& one, Reduce kind) {
     };
     call(0);
     const double terms = static_cast<double>(one.shape.numel()) / static_cast<double>(out_shape.numel());
-    const double absolute = kind == Reduce::sum ? 4e-7 * std::sqrt(terms) * 4 : kind == Reduce::mean ? 2e-6 / std::sqrt(terms) : 0;
+    const double absolute = kind == Reduce::sum    ? 4e-7 * std::sqrt(terms) * 4
+                            : kind == Reduce::mean ? 2e-6 / std::sqrt(terms)
+                                                   : 0;
     const auto host = sets[0].first.to_vector<float>();
-    const std::string wrong = wrong_element(sets[0].second.to_vector<float>(), terms > 1e6 ? 0 : 30, 1e-6, absolute, [&](std::size_t at) { return element(one, kind, host, at); });
+    const std::string wrong = wrong_element(sets[0].second.to_vector<float>(), terms > 1e6 ? 0 : 30, 1e-6, absolute,
+                                            [&](std::size_t at) { return element(one, kind, host, at); });
     if (!wrong.empty()) return report.fail(name, wrong);
     const Device device = report.device();
     std::vector<Contender> peers;
     if (report.with_peers()) peers.push_back(copy_of(device, bytes));
-    report.measure({.name = name, .bytes = bytes, .strategy = "reduce"}, {"ours", call, [device] { device.synchronize(); }}, peers);
+    report.measure({.name = name, .bytes = bytes, .strategy = "reduce"},
+                   {"ours", call, [device] { device.synchronize(); }}, peers);
 }
 
 void run(Report& report) {

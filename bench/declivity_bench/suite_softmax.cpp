@@ -22,12 +22,17 @@ struct Case {
 };
 
 constexpr Case kCases[] = {
-    {"10 classes", 65536, 10}, {"100 classes", 16384, 100}, {"1000 classes", 4096, 1000}, {"attention rows of 128", 12 * 8 * 128, 128},
-    {"attention rows of 512", 12 * 8 * 512, 512}, {"a vocabulary of 32000", 512, 32000},
+    {"10 classes", 65536, 10},
+    {"100 classes", 16384, 100},
+    {"1000 classes", 4096, 1000},
+    {"attention rows of 128", 12 * 8 * 128, 128},
+    {"attention rows of 512", 12 * 8 * 512, 512},
+    {"a vocabulary of 32000", 512, 32000},
 };
 
 void time_case(Report& report, const Case& one, bool logarithm, bool forward) {
-    const std::string name = fmt::format("{} {} {}", logarithm ? "log_softmax" : "softmax", forward ? "forward" : "backward", one.name);
+    const std::string name =
+        fmt::format("{} {} {}", logarithm ? "log_softmax" : "softmax", forward ? "forward" : "backward", one.name);
     if (!report.wants(name)) return;
     const Shape shape{one.rows, one.columns};
     const auto kind = logarithm ? ops::SoftmaxKind::log_softmax : ops::SoftmaxKind::softmax;
@@ -46,7 +51,8 @@ void time_case(Report& report, const Case& one, bool logarithm, bool forward) {
         else ops::softmax_backward(kind, set.y.view(), set.gradient.view(), 1, set.x_gradient.view());
     };
     call(0);
-    auto x = sets[0].x.to_vector<float>(), y = sets[0].y.to_vector<float>(), gradient = sets[0].gradient.to_vector<float>();
+    auto x = sets[0].x.to_vector<float>(), y = sets[0].y.to_vector<float>(),
+         gradient = sets[0].gradient.to_vector<float>();
     const auto columns = static_cast<std::size_t>(one.columns);
     const auto written = (forward ? sets[0].y : sets[0].x_gradient).to_vector<float>();
     const std::string wrong = wrong_element(written, 200, 2e-5, 1e-6, [&](std::size_t at) {
@@ -59,15 +65,19 @@ void time_case(Report& report, const Case& one, bool logarithm, bool forward) {
         }
         const double part = std::exp(double{x[at]}) / sum;
         if (forward) return logarithm ? std::log(part) : part;
-        return logarithm ? double{gradient[at]} - part * gradients : part * (double{gradient[at]} - with_gradient / sum);
+        return logarithm ? double{gradient[at]} - part * gradients
+                         : part * (double{gradient[at]} - with_gradient / sum);
     });
     if (!wrong.empty()) return report.fail(name, wrong);
     const Device device = report.device();
-    std::vector<std::vector<float>> host_x(report.with_peers() ? sets.size() : 0, x), host_y(host_x.size(), y), host_gradient(forward ? 0 : host_x.size(), gradient);
+    std::vector<std::vector<float>> host_x(report.with_peers() ? sets.size() : 0, x), host_y(host_x.size(), y),
+        host_gradient(forward ? 0 : host_x.size(), gradient);
     std::vector<std::vector<Contender>> peers;
     for (std::size_t i = 0; i < host_x.size(); ++i)
-        peers.push_back(onednn_softmax({forward, logarithm, one.rows, one.columns, host_x[i].data(), host_y[i].data(), forward ? nullptr : host_gradient[i].data()}));
-    report.measure({.name = name, .bytes = bytes, .strategy = "softmax", .group = forward ? "forward" : "backward"}, {"ours", call, [device] { device.synchronize(); }}, in_turn(peers));
+        peers.push_back(onednn_softmax({forward, logarithm, one.rows, one.columns, host_x[i].data(), host_y[i].data(),
+                                        forward ? nullptr : host_gradient[i].data()}));
+    report.measure({.name = name, .bytes = bytes, .strategy = "softmax", .group = forward ? "forward" : "backward"},
+                   {"ours", call, [device] { device.synchronize(); }}, in_turn(peers));
 }
 
 /// The losses of all rows and their mean, or the gradient of the mean.
@@ -75,12 +85,14 @@ void time_cross_entropy(Report& report, const Case& one, bool forward) {
     const std::string name = fmt::format("cross entropy {} {}", forward ? "forward" : "backward", one.name);
     if (!report.wants(name)) return;
     const Shape shape{one.rows, one.columns};
-    const double bytes = 4.0 * static_cast<double>(shape.numel()) * (forward ? 1 : 2) + 4.0 * static_cast<double>(one.rows) * (forward ? 4 : 3);
+    const double bytes = 4.0 * static_cast<double>(shape.numel()) * (forward ? 1 : 2) +
+                         4.0 * static_cast<double>(one.rows) * (forward ? 4 : 3);
     struct Set {
         Tensor x, labels, losses, statistics, total, x_gradient;
     };
     std::vector<std::int32_t> labels(static_cast<std::size_t>(one.rows));
-    for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int32_t>(i * 7919 % static_cast<std::size_t>(one.columns));
+    for (std::size_t i = 0; i < labels.size(); ++i)
+        labels[i] = static_cast<std::int32_t>(i * 7919 % static_cast<std::size_t>(one.columns));
     const Tensor gradient = full({}, 1.0);
     std::vector<Set> sets;
     const auto run_forward = [](const Set& set) {
@@ -88,14 +100,15 @@ void time_cross_entropy(Report& report, const Case& one, bool forward) {
         ops::cross_entropy_total(set.losses.view(), set.labels.view(), -100, true, set.total.view());
     };
     for (int i = 0; i < sets_for(bytes); ++i) {
-        sets.push_back({uniform(shape, -3, 3), Tensor::from<std::int32_t>(labels, {one.rows}), full({one.rows}, NAN), full({one.rows, 2}, NAN), full({2}, NAN),
-                        full(shape, NAN)});
+        sets.push_back({uniform(shape, -3, 3), Tensor::from<std::int32_t>(labels, {one.rows}), full({one.rows}, NAN),
+                        full({one.rows, 2}, NAN), full({2}, NAN), full(shape, NAN)});
         run_forward(sets.back());
     }
     const auto call = [&](int number) {
         const Set& set = sets[static_cast<std::size_t>(number) % sets.size()];
         if (forward) return run_forward(set);
-        ops::cross_entropy_backward(set.x.view(), set.labels.view(), {}, set.statistics.view(), gradient.view(), set.total.view(), set.x_gradient.view());
+        ops::cross_entropy_backward(set.x.view(), set.labels.view(), {}, set.statistics.view(), gradient.view(),
+                                    set.total.view(), set.x_gradient.view());
     };
     call(0);
     const auto x = sets[0].x.to_vector<float>();
@@ -107,16 +120,21 @@ void time_cross_entropy(Report& report, const Case& one, bool forward) {
     };
     const auto label_of = [&](std::size_t row) { return static_cast<std::size_t>(labels[row]); };
     const std::string wrong =
-        forward ? wrong_element(sets[0].losses.to_vector<float>(), 200, 2e-5, 1e-6, [&](std::size_t row) { return std::log(sum_of_row(row)) - double{x[row * columns + label_of(row)]}; })
+        forward ? wrong_element(sets[0].losses.to_vector<float>(), 200, 2e-5, 1e-6,
+                                [&](std::size_t row) {
+                                    return std::log(sum_of_row(row)) - double{x[row * columns + label_of(row)]};
+                                })
                 : wrong_element(sets[0].x_gradient.to_vector<float>(), 200, 1e-4, 1e-9, [&](std::size_t at) {
                       const std::size_t row = at / columns;
-                      return (std::exp(double{x[at]}) / sum_of_row(row) - (at % columns == label_of(row) ? 1 : 0)) / static_cast<double>(one.rows);
+                      return (std::exp(double{x[at]}) / sum_of_row(row) - (at % columns == label_of(row) ? 1 : 0)) /
+                             static_cast<double>(one.rows);
                   });
     if (!wrong.empty()) return report.fail(name, wrong);
     const Device device = report.device();
     std::vector<Contender> peers;
     if (report.with_peers()) peers.push_back(copy_of(device, bytes));
-    report.measure({.name = name, .bytes = bytes, .strategy = "cross_entropy", .group = "cross entropy"}, {"ours", call, [device] { device.synchronize(); }}, peers);
+    report.measure({.name = name, .bytes = bytes, .strategy = "cross_entropy", .group = "cross entropy"},
+                   {"ours", call, [device] { device.synchronize(); }}, peers);
 }
 
 void run(Report& report) {

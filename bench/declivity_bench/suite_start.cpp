@@ -20,14 +20,17 @@ namespace fs = std::filesystem;
 
 /// Seconds until the child says that its first step is done, all caches of programs being below `folder`.
 double seconds_to_first_step(const fs::path& folder) {
-    const std::string caches = fmt::format("XDG_CACHE_HOME='{0}' HOME='{0}' CUDA_CACHE_PATH='{0}/cuda'", folder.string());
-    const std::string command = fmt::format("env -u DECLIVITY_CACHE_DIR -u POCL_CACHE_DIR {} '{}' --first-step", caches, fs::read_symlink("/proc/self/exe").string());
+    const std::string caches =
+        fmt::format("XDG_CACHE_HOME='{0}' HOME='{0}' CUDA_CACHE_PATH='{0}/cuda'", folder.string());
+    const std::string command = fmt::format("env -u DECLIVITY_CACHE_DIR -u POCL_CACHE_DIR {} '{}' --first-step", caches,
+                                            fs::read_symlink("/proc/self/exe").string());
     const auto begin = std::chrono::steady_clock::now();
     FILE* child = popen(command.c_str(), "r");
     char line[64] = {};
     const bool said = child != nullptr && std::fgets(line, sizeof line, child) != nullptr;
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    if (child == nullptr || pclose(child) != 0 || !said) throw std::runtime_error("start: the child process failed: " + command);
+    if (child == nullptr || pclose(child) != 0 || !said)
+        throw std::runtime_error("start: the child process failed: " + command);
     return seconds;
 }
 

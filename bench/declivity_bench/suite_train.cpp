@@ -33,11 +33,19 @@ void run(Report& report) {
         const std::string name = fmt::format("{} batch {}", net.name, net.batch);
         if (!report.wants(name)) continue;
         Training training(net, net.batch);
-        const auto images_per_second = [&](const Times& times) { return static_cast<double>(net.batch) / times.seconds; };
-        report.note(name + " training", images_per_second(compare({"ours", [&](int) { training.step(); }, wait}, {}, 9).ours), "images/s");
-        report.note(name + " inference", images_per_second(compare({"ours", [&](int) { training.infer(); }, wait}, {}, 9).ours), "images/s");
-        report.note(name + " recorded training", images_per_second(compare({"ours", [&](int) { training.recorded_step(); }, wait}, {}, 9).ours), "images/s");
-        report.note(name + " recorded inference", images_per_second(compare({"ours", [&](int) { training.recorded_infer(); }, wait}, {}, 9).ours), "images/s");
+        const auto images_per_second = [&](const Times& times) {
+            return static_cast<double>(net.batch) / times.seconds;
+        };
+        report.note(name + " training",
+                    images_per_second(compare({"ours", [&](int) { training.step(); }, wait}, {}, 9).ours), "images/s");
+        report.note(name + " inference",
+                    images_per_second(compare({"ours", [&](int) { training.infer(); }, wait}, {}, 9).ours), "images/s");
+        report.note(name + " recorded training",
+                    images_per_second(compare({"ours", [&](int) { training.recorded_step(); }, wait}, {}, 9).ours),
+                    "images/s");
+        report.note(name + " recorded inference",
+                    images_per_second(compare({"ours", [&](int) { training.recorded_infer(); }, wait}, {}, 9).ours),
+                    "images/s");
         report.note(name + " host", host_microseconds([&] { training.step(); }, wait), "us/step");
         report.note(name + " recorded host", host_microseconds([&] { training.recorded_step(); }, wait), "us/step");
     }

@@ -1,5 +1,5 @@
-// All of Declivity for its users: every public header but runtime/interop.hpp, which brings OpenCL's own, and the operators on views in ops/, which
-// functions.hpp stands on.
+// All of Declivity for its users: every public header but runtime/interop.hpp, which brings OpenCL's own, and the
+// operators on views in ops/, which functions.hpp stands on.
 #pragma once
 
 #include <declivity/data/cifar10.hpp>

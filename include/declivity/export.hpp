@@ -2,13 +2,13 @@
 #pragma once
 
 #if defined(DECLIVITY_SHARED) && defined(_WIN32)
-#  if defined(DECLIVITY_BUILDING)
-#    define DECLIVITY_API __declspec(dllexport)
-#  else
-#    define DECLIVITY_API __declspec(dllimport)
-#  endif
-#elif defined(__GNUC__) || defined(__clang__)
-#  define DECLIVITY_API __attribute__((visibility("default")))
+#if defined(DECLIVITY_BUILDING)
+#define DECLIVITY_API __declspec(dllexport)
 #else
-#  define DECLIVITY_API
+#define DECLIVITY_API __declspec(dllimport)
+#endif
+#elif defined(__GNUC__) || defined(__clang__)
+#define DECLIVITY_API __attribute__((visibility("default")))
+#else
+#define DECLIVITY_API
 #endif

@@ -29,8 +29,10 @@ Tensor mish(const Tensor& x) {
     static const CustomFunction function{
         .name = "mish",
         .forward = [](const std::vector<Tensor>& in) { return std::vector{launch_mish("mish_forward", {in[0]})}; },
-        .backward = [](const std::vector<Tensor>& in, const std::vector<Tensor>&,
-                       const std::vector<Tensor>& g) { return std::vector{launch_mish("mish_backward", {in[0], g[0]})}; }};
+        .backward =
+            [](const std::vector<Tensor>& in, const std::vector<Tensor>&, const std::vector<Tensor>& g) {
+                return std::vector{launch_mish("mish_backward", {in[0], g[0]})};
+            }};
     return function({x})[0];
 }
 
@@ -46,7 +48,8 @@ double gradient_error() {
     const NoGrad no_grad;
     const auto above = mish(x + step).to_vector<double>(), below = mish(x - step).to_vector<double>();
     double worst = 0;
-    for (std::size_t i = 0; i < points.size(); ++i) worst = std::max(worst, std::abs((above[i] - below[i]) / (2 * step) - gradient[i]));
+    for (std::size_t i = 0; i < points.size(); ++i)
+        worst = std::max(worst, std::abs((above[i] - below[i]) / (2 * step) - gradient[i]));
     return worst;
 }
 
@@ -64,7 +67,8 @@ int main(int argc, char** argv) {
             std::printf("gradient check: largest error %.2e\n", error);
             if (!(error < 1e-8)) throw Error("the gradient of mish is wrong");
         }
-        const samples::Sets sets{samples::limited(std::make_shared<data::DrawnDigits>(10000, 1), flags.limit), std::make_shared<data::DrawnDigits>(1000, 2)};
+        const samples::Sets sets{samples::limited(std::make_shared<data::DrawnDigits>(10000, 1), flags.limit),
+                                 std::make_shared<data::DrawnDigits>(1000, 2)};
         nn::Sequential model(nn::Flatten(), nn::Linear(784, 128), nn::Lambda(mish, "Mish"), nn::Linear(128, 10));
         optim::Adam optimizer(model.parameters(), {.lr = flags.lr});
         Profiler profiler(default_device());

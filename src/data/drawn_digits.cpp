@@ -55,7 +55,7 @@ InkPath trace(const PenStroke& stroke, float jitter, Random& random) {
     return path;
 }
 
-// Turned, slanted and stretched about the middle of the box, and brought to pixels.
+// ChannelsLast, slanted and stretched about the middle of the box, and brought to pixels.
 void apply_affine(std::vector<InkPath>& paths, Random& random) {
     constexpr float kDegree = std::numbers::pi_v<float> / 180;
     const float angle = 6 * kDegree * random.normal();

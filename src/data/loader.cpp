@@ -50,7 +50,9 @@ struct Loader::State {
     void work() {
         std::unique_lock lock(mutex);
         for (;;) {
-            wanted.wait(lock, [&] { return stopping || (to_prepare < batches() && to_prepare < to_give + options.ahead && starts > 0); });
+            wanted.wait(lock, [&] {
+                return stopping || (to_prepare < batches() && to_prepare < to_give + options.ahead && starts > 0);
+            });
             if (stopping) return;
             const std::int64_t number = to_prepare++;
             const std::uint64_t of_start = starts, of_epoch = epoch;
@@ -78,7 +80,8 @@ struct Loader::State {
         std::vector<std::int64_t> labels;
         Image image;
         for (std::size_t i = 0; i < indices.size(); ++i) {
-            const std::span<float> place(features.data() + i * static_cast<std::size_t>(each), static_cast<std::size_t>(each));
+            const std::span<float> place(features.data() + i * static_cast<std::size_t>(each),
+                                         static_cast<std::size_t>(each));
             dataset.read(indices[i], place);
             labels.push_back(dataset.label(indices[i]));
             if (options.transform) transform(indices[i], of_epoch, shape, place, image);
@@ -87,14 +90,16 @@ struct Loader::State {
         Shape batched = shape;
         batched.insert(0, static_cast<std::int64_t>(indices.size()));
         const ops::View x = ops::View::make(device, DType::f32, batched, BufferUse::transfer);
-        const ops::View y = ops::View::make(device, DType::i64, {static_cast<std::int64_t>(indices.size())}, BufferUse::transfer);
+        const ops::View y =
+            ops::View::make(device, DType::i64, {static_cast<std::int64_t>(indices.size())}, BufferUse::transfer);
         out.features_sent = upload_ahead(x.buffer, 0, std::as_bytes(std::span(features)));
         out.labels_sent = upload_ahead(y.buffer, 0, std::as_bytes(std::span(labels)));
         out.batch = {Tensor(x), Tensor(y), number, static_cast<std::int64_t>(indices.size())};
         return out;
     }
 
-    void transform(std::int64_t index, std::uint64_t of_epoch, const Shape& shape, std::span<float> place, Image& image) const {
+    void transform(std::int64_t index, std::uint64_t of_epoch, const Shape& shape, std::span<float> place,
+                   Image& image) const {
         image.channels = shape[0];
         image.height = shape[1];
         image.width = shape[2];
@@ -102,17 +107,20 @@ struct Loader::State {
         Random random(options.seed, of_epoch, static_cast<std::uint64_t>(index));
         options.transform(image, random);
         if (!(image.shape() == shape) || image.pixels.size() != place.size())
-            throw ShapeError(fmt::format("Loader: wants a transform that keeps the shape {}, got {}", shape.str(), image.shape().str()));
+            throw ShapeError(fmt::format("Loader: wants a transform that keeps the shape {}, got {}", shape.str(),
+                                         image.shape().str()));
         std::copy(image.pixels.begin(), image.pixels.end(), place.begin());
     }
 };
 
 Loader::Loader(const Dataset& dataset, const LoaderOptions& options) {
     if (options.batch < 1 || options.threads < 1 || options.ahead < 1)
-        throw ValueError(fmt::format("Loader: wants batch, threads and ahead of at least 1, got {}, {} and {}", options.batch, options.threads, options.ahead));
+        throw ValueError(fmt::format("Loader: wants batch, threads and ahead of at least 1, got {}, {} and {}",
+                                     options.batch, options.threads, options.ahead));
     if (dataset.size() < 1) throw ValueError("Loader: wants a data set of at least one example, got an empty one");
     if (options.transform && dataset.shape().rank() != 3)
-        throw ShapeError(fmt::format("Loader: wants images (C, H, W) for a transform, got examples of shape {}", dataset.shape().str()));
+        throw ShapeError(fmt::format("Loader: wants images (C, H, W) for a transform, got examples of shape {}",
+                                     dataset.shape().str()));
     state_ = std::make_unique<State>(dataset, options);
     for (int i = 0; i < options.threads; ++i) state_->threads.emplace_back([state = state_.get()] { state->work(); });
 }

@@ -15,22 +15,22 @@ std::size_t index_of(const Image& image, std::int64_t channel, std::int64_t row)
 
 }  // namespace
 
-Transform normalize(std::vector<float> mean, std::vector<float> deviation) {
-    if (mean.size() != deviation.size() || mean.empty())
-        throw ShapeError(fmt::format("normalize: wants one mean and one deviation for each channel, got {} and {}",
-                                     mean.size(), deviation.size()));
+Transform normalize(std::vector<float> mean, std::vector<float> std) {
+    if (mean.size() != std.size() || mean.empty())
+        throw ShapeError(fmt::format("normalize: wants one mean and one std for each channel, got {} and {}",
+                                     mean.size(), std.size()));
     for (std::size_t c = 0; c < mean.size(); ++c)
-        if (!std::isfinite(mean[c]) || !std::isfinite(deviation[c]) || deviation[c] <= 0)
-            throw ValueError(fmt::format("normalize: wants a finite mean and a deviation above 0, got {} and {}",
-                                         mean[c], deviation[c]));
-    return [mean = std::move(mean), deviation = std::move(deviation)](Image& image, Random&) {
+        if (!std::isfinite(mean[c]) || !std::isfinite(std[c]) || std[c] <= 0)
+            throw ValueError(
+                fmt::format("normalize: wants a finite mean and a std above 0, got {} and {}", mean[c], std[c]));
+    return [mean = std::move(mean), std = std::move(std)](Image& image, Random&) {
         if (std::cmp_not_equal(image.channels, mean.size()))
             throw ShapeError(
                 fmt::format("normalize: wants an image of {} channels, got {}", mean.size(), image.shape().str()));
         const auto plane = static_cast<std::size_t>(image.height * image.width);
         for (std::size_t c = 0; c < mean.size(); ++c)
             for (std::size_t i = c * plane; i < (c + 1) * plane; ++i)
-                image.pixels[i] = (image.pixels[i] - mean[c]) / deviation[c];
+                image.pixels[i] = (image.pixels[i] - mean[c]) / std[c];
     };
 }
 

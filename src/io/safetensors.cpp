@@ -29,20 +29,23 @@ constexpr std::size_t kAlignment = 8;                  // of the data within the
 /// In words, what a file that begins so is.
 std::string described(std::span<const std::byte> start) {
     if (start.empty()) return "it is empty";
-    static constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kFormats{{{"PK\x03\x04", "a zip archive, as PyTorch's .pt and NumPy's .npz are"},
-                                                                                            {"\x80\x02", "a Python pickle, as PyTorch's old .pt files are"},
-                                                                                            {"\x93NUMPY", "a NumPy .npy file"},
-                                                                                            {"\x89HDF", "an HDF5 file"},
-                                                                                            {"GGUF", "a GGUF file"},
-                                                                                            {"\x1f\x8b", "compressed by gzip"},
-                                                                                            {"\x89PNG", "a PNG image"},
-                                                                                            {"version ", "text, perhaps a pointer that git-lfs left in place of the file"}}};
+    static constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kFormats{
+        {{"PK\x03\x04", "a zip archive, as PyTorch's .pt and NumPy's .npz are"},
+         {"\x80\x02", "a Python pickle, as PyTorch's old .pt files are"},
+         {"\x93NUMPY", "a NumPy .npy file"},
+         {"\x89HDF", "an HDF5 file"},
+         {"GGUF", "a GGUF file"},
+         {"\x1f\x8b", "compressed by gzip"},
+         {"\x89PNG", "a PNG image"},
+         {"version ", "text, perhaps a pointer that git-lfs left in place of the file"}}};
     const std::string_view bytes(reinterpret_cast<const char*>(start.data()), start.size());
     for (const auto& [magic, what] : kFormats)
         if (bytes.starts_with(magic)) return fmt::format("it is {}", what);
     std::string shown;
-    for (const char c : bytes) shown += c >= ' ' && c <= '~' ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    return fmt::format("it begins with \"{}\"{}", shown, start.size() <= kSafetensorsLengthBytes ? ", and that is all" : "");
+    for (const char c : bytes)
+        shown += c >= ' ' && c <= '~' ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    return fmt::format("it begins with \"{}\"{}", shown,
+                       start.size() <= kSafetensorsLengthBytes ? ", and that is all" : "");
 }
 
 SafetensorsHeader read_header(InputFile& file) {
@@ -50,16 +53,22 @@ SafetensorsHeader read_header(InputFile& file) {
     std::array<std::byte, kSafetensorsLengthBytes + 1> start{};
     const std::size_t got = file.read_some(start);
     if (got < start.size() || start.back() != std::byte{'{'})
-        throw FormatError(file.name(), got < start.size() ? got : kSafetensorsLengthBytes,
-                          fmt::format("this is no safetensors file, which has 8 bytes with the length of its header, then '{{'; {}", described(std::span(start).first(got))));
+        throw FormatError(
+            file.name(), got < start.size() ? got : kSafetensorsLengthBytes,
+            fmt::format("this is no safetensors file, which has 8 bytes with the length of its header, then '{{'; {}",
+                        described(std::span(start).first(got))));
     const auto raw = std::span(start).first<kSafetensorsLengthBytes>();
     std::uint64_t length = 0;
     for (std::size_t i = raw.size(); i-- > 0;) length = length << 8 | std::to_integer<std::uint64_t>(raw[i]);
     if (length > kLongestHeader)
         throw FormatError(file.name(), 0,
-                          fmt::format("this is no safetensors file, or a damaged one: its first 8 bytes would make a header of {} bytes, wants at most {}", length, kLongestHeader));
+                          fmt::format("this is no safetensors file, or a damaged one: its first 8 bytes would make a "
+                                      "header of {} bytes, wants at most {}",
+                                      length, kLongestHeader));
     if (file.size() < kSafetensorsLengthBytes || length > file.size() - kSafetensorsLengthBytes)
-        throw FormatError(file.name(), 0, fmt::format("a header of {} bytes in a file of {}: it is cut off or damaged", length, file.size()));
+        throw FormatError(
+            file.name(), 0,
+            fmt::format("a header of {} bytes in a file of {}: it is cut off or damaged", length, file.size()));
     std::string json(static_cast<std::size_t>(length), '\0');
     if (!json.empty()) json[0] = '{';
     file.read(std::as_writable_bytes(std::span(json)).subspan(std::min<std::size_t>(1, json.size())));

@@ -99,8 +99,8 @@ class Handler {
         } else if (place_ == Place::entry && field_ == "dtype") {
             const auto* type = std::ranges::find(kTypes, value, &std::pair<std::string_view, DType>::first);
             if (type == kTypes.end())
-                fail(fmt::format("array '{}' has type '{}', wants F32, F64, I8, U8, I32, I64, BOOL, F16 or BF16", entry_.name,
-                                 value));
+                fail(fmt::format("array '{}' has type '{}', wants F32, F64, I8, U8, I32, I64, BOOL, F16 or BF16",
+                                 entry_.name, value));
             entry_.dtype = type->second;
         } else {
             refuse("a text");

@@ -15,11 +15,14 @@ Tensor to_device(const HostArray& array, const std::optional<Device>& device) {
     return Tensor::from_bytes(array.bytes, array.dtype, array.shape, device);
 }
 
-void save(const std::filesystem::path& path, const nn::StateDict& state, const std::map<std::string, std::string>& metadata) {
+void save(const std::filesystem::path& path, const nn::StateDict& state,
+          const std::map<std::string, std::string>& metadata) {
     Safetensors content{.arrays = {}, .metadata = metadata};
     for (const auto& [name, tensor] : state) {
-        if (!tensor.defined()) throw ValueError(fmt::format("io::save: wants a tensor as '{}', got an undefined one", name));
-        if (content.arrays.contains(name)) throw ValueError(fmt::format("io::save: wants each name once, got '{}' again", name));
+        if (!tensor.defined())
+            throw ValueError(fmt::format("io::save: wants a tensor as '{}', got an undefined one", name));
+        if (content.arrays.contains(name))
+            throw ValueError(fmt::format("io::save: wants each name once, got '{}' again", name));
         content.arrays.emplace(name, to_host(tensor));
     }
     write_safetensors(path, content);

@@ -13,7 +13,8 @@ void require_axes(const char* layer, bool fits, const char* wants, const Tensor&
 
 }  // namespace
 
-BatchNorm::BatchNorm(std::int64_t channels, const BatchNormOptions& options) : momentum_(options.momentum), epsilon_(options.epsilon) {
+BatchNorm::BatchNorm(std::int64_t channels, const BatchNormOptions& options)
+    : momentum_(options.momentum), epsilon_(options.epsilon) {
     if (channels < 1) throw ValueError(fmt::format("BatchNorm: wants at least 1 channel, got {}", channels));
     weight_ = parameter("weight", options.affine ? ones({channels}, options.tensor) : Tensor());
     bias_ = parameter("bias", options.affine ? zeros({channels}, options.tensor) : Tensor());
@@ -22,7 +23,9 @@ BatchNorm::BatchNorm(std::int64_t channels, const BatchNormOptions& options) : m
 }
 
 Tensor BatchNorm::forward(const Tensor& x) {
-    return batch_norm(x, weight_, bias_, running_mean_, running_variance_, {.training = training(), .momentum = guarded(&BatchNorm::momentum_), .epsilon = guarded(&BatchNorm::epsilon_)});
+    return batch_norm(
+        x, weight_, bias_, running_mean_, running_variance_,
+        {.training = training(), .momentum = guarded(&BatchNorm::momentum_), .epsilon = guarded(&BatchNorm::epsilon_)});
 }
 
 Tensor BatchNorm1d::forward(const Tensor& x) {

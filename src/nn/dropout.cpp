@@ -7,7 +7,8 @@
 namespace declivity::nn {
 
 Dropout::Dropout(double probability) : probability_(probability) {
-    if (!(probability >= 0 && probability <= 1)) throw ValueError(fmt::format("Dropout: wants a probability in [0, 1], got {}", probability));
+    if (!(probability >= 0 && probability <= 1))
+        throw ValueError(fmt::format("Dropout: wants a probability in [0, 1], got {}", probability));
 }
 
 Tensor Dropout::forward(const Tensor& x) { return training() ? dropout(x, guarded(&Dropout::probability_)) : x; }

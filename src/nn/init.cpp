@@ -16,7 +16,8 @@ TensorOptions like(const Tensor& tensor) { return {tensor.dtype(), tensor.device
 }  // namespace
 
 Fan fan_of(const Shape& weight) {
-    if (weight.rank() < 2) throw ShapeError(fmt::format("fan_of: wants a weight (out, in, window...), got {}", weight.str()));
+    if (weight.rank() < 2)
+        throw ShapeError(fmt::format("fan_of: wants a weight (out, in, window...), got {}", weight.str()));
     std::int64_t window = 1;
     for (int axis = 2; axis < weight.rank(); ++axis) window *= weight[axis];
     return {weight[1] * window, weight[0] * window};
@@ -27,12 +28,12 @@ Tensor uniform_(Tensor tensor, double low, double high) {
     return tensor.copy_(uniform(tensor.shape(), low, high, like(tensor)));
 }
 
-Tensor normal_(Tensor tensor, double mean, double deviation) {
+Tensor normal_(Tensor tensor, double mean, double std) {
     const NoGrad no_grad;
-    return tensor.copy_(normal(tensor.shape(), mean, deviation, like(tensor)));
+    return tensor.copy_(normal(tensor.shape(), mean, std, like(tensor)));
 }
 
-Tensor truncated_normal_(Tensor tensor, double mean, double deviation, double cut) {
+Tensor truncated_normal_(Tensor tensor, double mean, double std, double cut) {
     if (!(cut > 0)) throw ValueError(fmt::format("truncated_normal_: wants a cut above 0, got {}", cut));
     const NoGrad no_grad;
     // Drawn on the host: how often a value is drawn again differs from element to element.
@@ -42,18 +43,20 @@ Tensor truncated_normal_(Tensor tensor, double mean, double deviation, double cu
     values.reserve(static_cast<std::size_t>(tensor.numel()));
     while (values.size() < static_cast<std::size_t>(tensor.numel())) {
         const std::uint64_t counter = state.offset + block++;
-        const auto words = philox4x32_10({static_cast<std::uint32_t>(counter), static_cast<std::uint32_t>(counter >> 32), 0, 0},
-                                         {static_cast<std::uint32_t>(state.seed), static_cast<std::uint32_t>(state.seed >> 32)});
+        const auto words =
+            philox4x32_10({static_cast<std::uint32_t>(counter), static_cast<std::uint32_t>(counter >> 32), 0, 0},
+                          {static_cast<std::uint32_t>(state.seed), static_cast<std::uint32_t>(state.seed >> 32)});
         for (int pair = 0; pair < 2 && values.size() < static_cast<std::size_t>(tensor.numel()); ++pair) {
             const double u = (words[static_cast<std::size_t>(2 * pair)] + 0.5) * 0x1p-32;
             const double angle = 2 * 3.14159265358979323846 * words[static_cast<std::size_t>(2 * pair + 1)] * 0x1p-32;
             const double value = std::sqrt(-2 * std::log(u)) * std::cos(angle);  // Box, Muller 1958
-            if (std::abs(value) <= cut) values.push_back(mean + deviation * value);
+            if (std::abs(value) <= cut) values.push_back(mean + std * value);
         }
     }
     set_random_state(tensor.device(), {state.seed, state.offset + block});
     if (tensor.dtype() == DType::f64) return tensor.copy_(Tensor::from(values, tensor.shape(), tensor.device()));
-    return tensor.copy_(Tensor::from(std::vector<float>(values.begin(), values.end()), tensor.shape(), tensor.device()).to(tensor.dtype()));
+    return tensor.copy_(Tensor::from(std::vector<float>(values.begin(), values.end()), tensor.shape(), tensor.device())
+                            .to(tensor.dtype()));
 }
 
 Tensor kaiming_uniform_(Tensor weight, double a) {
@@ -62,8 +65,8 @@ Tensor kaiming_uniform_(Tensor weight, double a) {
 }
 
 Tensor kaiming_normal_(Tensor weight, double a) {
-    const double deviation = std::sqrt(2 / ((1 + a * a) * static_cast<double>(fan_of(weight.shape()).in)));
-    return normal_(std::move(weight), 0, deviation);
+    const double std = std::sqrt(2 / ((1 + a * a) * static_cast<double>(fan_of(weight.shape()).in)));
+    return normal_(std::move(weight), 0, std);
 }
 
 Tensor xavier_uniform_(Tensor weight, double gain) {

@@ -40,8 +40,14 @@ std::vector<NamedTensor> each_once(std::vector<NamedTensor> tensors) {
 Module::~Module() = default;
 
 Module::Module(Module&& from) noexcept
-    : name_(std::move(from.name_)), parameters_(std::move(from.parameters_)), buffers_(std::move(from.buffers_)), children_(std::move(from.children_)),
-      training_(from.training_), presence_(std::move(from.presence_)), placed_(from.placed_), moved_from_(std::exchange(from.moved_from_, true)) {}
+    : name_(std::move(from.name_)),
+      parameters_(std::move(from.parameters_)),
+      buffers_(std::move(from.buffers_)),
+      children_(std::move(from.children_)),
+      training_(from.training_),
+      presence_(std::move(from.presence_)),
+      placed_(from.placed_),
+      moved_from_(std::exchange(from.moved_from_, true)) {}
 
 Module& Module::operator=(Module&& from) noexcept {
     if (this == &from) return *this;
@@ -59,10 +65,12 @@ Module& Module::operator=(Module&& from) noexcept {
 void Module::require_in_place(std::string_view path) const {
     if (!moved_from_) return;
     const std::string type = type_name();  // may have been moved as well
-    throw ValueError(fmt::format("{}{}: wants a module, got one that was moved from", type.empty() ? "Module" : type, path.empty() ? "" : fmt::format(" '{}'", path)));
+    throw ValueError(fmt::format("{}{}: wants a module, got one that was moved from", type.empty() ? "Module" : type,
+                                 path.empty() ? "" : fmt::format(" '{}'", path)));
 }
 
-ObserveCalls::ObserveCalls(Observer function) : observer_(std::move(function)), before_(std::exchange(observer, &observer_)) {}
+ObserveCalls::ObserveCalls(Observer function)
+    : observer_(std::move(function)), before_(std::exchange(observer, &observer_)) {}
 ObserveCalls::~ObserveCalls() { observer = before_; }
 
 Tensor Module::operator()(Tensor of) {
@@ -70,10 +78,11 @@ Tensor Module::operator()(Tensor of) {
     const Scope scope(name_.empty() ? type_name() : name_);
     const Tensor x = std::move(of);  // let go of at the end of this call, not of the caller's expression
     if (!x.defined()) throw ValueError(fmt::format("{}: wants a tensor, got an undefined one", type_name()));
-    if (Recorder::here() != nullptr) guard_call();
+    if (Recorder::current() != nullptr) guard_call();
     if (!std::atomic_ref(placed_).load(std::memory_order_relaxed)) place();
     Tensor out = forward(x);
-    if (Recorder* const recorder = Recorder::here(); recorder != nullptr && observer != nullptr) recorder->refuse("an observer of calls, which a replay would not tell");
+    if (Recorder* const recorder = Recorder::current(); recorder != nullptr && observer != nullptr)
+        recorder->refuse("an observer of calls, which a replay would not tell");
     if (observer != nullptr) (*observer)(Scope::path(), *this, x, out);
     return out;
 }
@@ -93,7 +102,7 @@ std::weak_ptr<const void> Module::Presence::watch() const {
 
 /// A call that is recorded depends on the mode, on the children, and on whether somebody looks on.
 void Module::guard_call() const {
-    Recorder::here()->guard([here = presence_.watch(), this, training = training_, children = children_.size()] {
+    Recorder::current()->guard([here = presence_.watch(), this, training = training_, children = children_.size()] {
         return !here.expired() && training_ == training && children_.size() == children && observer == nullptr;
     });
 }
@@ -105,7 +114,9 @@ std::string Module::not_replayable() const {
         module.require_in_place(path);
         const std::type_info& promised = module.replayable();
         if (promised != typeid(module)) {
-            const std::string type = promised == typeid(void) ? module.type_name() : fmt::format("a class derived from {}", module.type_name());
+            const std::string type = promised == typeid(void)
+                                         ? module.type_name()
+                                         : fmt::format("a class derived from {}", module.type_name());
             return path.empty() ? fmt::format("the model ({})", type) : fmt::format("module '{}' ({})", path, type);
         }
         for (const auto& [name, child] : module.children_)
@@ -126,7 +137,9 @@ std::string Module::type_name() const { return "Module"; }
 
 void Module::check_name(std::string_view name) const {
     require_in_place();
-    const auto taken = [name](const auto& list, auto get) { return std::ranges::any_of(list, [&](const auto& one) { return get(one) == name; }); };
+    const auto taken = [name](const auto& list, auto get) {
+        return std::ranges::any_of(list, [&](const auto& one) { return get(one) == name; });
+    };
     const auto of_tensor = [](const NamedTensor& one) -> std::string_view { return one.name; };
     const auto of_child = [](const auto& one) -> std::string_view { return one.first; };
     if (name.empty() || name.find('.') != std::string_view::npos)
@@ -157,7 +170,8 @@ void Module::add_child(std::string_view name, std::unique_ptr<Module> module) {
     children_.emplace_back(std::string(name), std::move(module));
 }
 
-void Module::collect(std::string_view prefix, std::vector<NamedTensor>* parameters, std::vector<NamedTensor>* buffers) const {
+void Module::collect(std::string_view prefix, std::vector<NamedTensor>* parameters,
+                     std::vector<NamedTensor>* buffers) const {
     require_in_place(prefix);
     if (parameters != nullptr)
         for (const NamedTensor& one : parameters_) parameters->push_back({joined(prefix, one.name), one.tensor});
@@ -231,7 +245,9 @@ void Module::load_state_dict(const StateDict& state, bool strict) {
     StateDict own = state_dict();
     std::vector<std::string> missing, unexpected;
     std::vector<std::pair<Tensor, Tensor>> copies;  // to, from
-    const auto find = [](const StateDict& in, const std::string& name) { return std::ranges::find(in, name, &NamedTensor::name); };
+    const auto find = [](const StateDict& in, const std::string& name) {
+        return std::ranges::find(in, name, &NamedTensor::name);
+    };
     for (const NamedTensor& one : own) {
         const auto found = find(state, one.name);
         if (found == state.end()) {
@@ -239,33 +255,39 @@ void Module::load_state_dict(const StateDict& state, bool strict) {
             continue;
         }
         if (!(found->tensor.shape() == one.tensor.shape()))
-            throw ShapeError(fmt::format("load_state_dict: wants '{}' of shape {}, got {}", one.name, one.tensor.shape().str(), found->tensor.shape().str()));
+            throw ShapeError(fmt::format("load_state_dict: wants '{}' of shape {}, got {}", one.name,
+                                         one.tensor.shape().str(), found->tensor.shape().str()));
         if (found->tensor.dtype() != one.tensor.dtype())
-            throw TypeError(fmt::format("load_state_dict: wants '{}' of type {}, got {}", one.name, name_of(one.tensor.dtype()), name_of(found->tensor.dtype())));
+            throw TypeError(fmt::format("load_state_dict: wants '{}' of type {}, got {}", one.name,
+                                        name_of(one.tensor.dtype()), name_of(found->tensor.dtype())));
         copies.emplace_back(one.tensor, found->tensor);
     }
     for (const NamedTensor& one : state) {
         if (find(own, one.name) == own.end()) unexpected.push_back(one.name);
-        if (&*find(state, one.name) != &one) throw ValueError(fmt::format("load_state_dict: wants each name once, got '{}' again", one.name));
+        if (&*find(state, one.name) != &one)
+            throw ValueError(fmt::format("load_state_dict: wants each name once, got '{}' again", one.name));
     }
     if (strict && (!missing.empty() || !unexpected.empty()))
-        throw ValueError(fmt::format("load_state_dict: wants the names of this {}; missing: [{}], unexpected: [{}]", type_name(),
-                                     fmt::join(missing, ", "), fmt::join(unexpected, ", ")));
+        throw ValueError(fmt::format("load_state_dict: wants the names of this {}; missing: [{}], unexpected: [{}]",
+                                     type_name(), fmt::join(missing, ", "), fmt::join(unexpected, ", ")));
     const NoGrad no_grad;
     for (auto& [to, from] : copies) to.copy_(from);
 }
 
 std::string Module::summary(const Shape& input, std::optional<DType> dtype) {
     const auto tensors = state_dict();
-    TensorOptions options = tensors.empty() ? TensorOptions{} : TensorOptions{tensors[0].tensor.dtype(), tensors[0].tensor.device()};
+    TensorOptions options =
+        tensors.empty() ? TensorOptions{} : TensorOptions{tensors[0].tensor.dtype(), tensors[0].tensor.device()};
     if (dtype) options.dtype = *dtype;
-    std::string out = fmt::format("{:<32} {:<16} {:<20} {:>12} {:>16}\n", "layer", "type", "output", "parameters", "multiply-adds");
+    std::string out =
+        fmt::format("{:<32} {:<16} {:<20} {:>12} {:>16}\n", "layer", "type", "output", "parameters", "multiply-adds");
     std::int64_t total = 0;
     const auto add_line = [&](const std::string& path, const Module& module, const Tensor& in, const Tensor& result) {
         if (!module.children_.empty()) return;
         const std::int64_t multiply_adds = module.multiply_adds(in.shape(), result.shape());
         total += multiply_adds;
-        out += fmt::format("{:<32} {:<16} {:<20} {:>12} {:>16}\n", path, module.type_name(), result.shape().str(), count(module.parameters()), multiply_adds);
+        out += fmt::format("{:<32} {:<16} {:<20} {:>12} {:>16}\n", path, module.type_name(), result.shape().str(),
+                           count(module.parameters()), multiply_adds);
     };
     const bool was_training = training_;
     eval();  // a summary must not touch running statistics
@@ -278,7 +300,8 @@ std::string Module::summary(const Shape& input, std::optional<DType> dtype) {
         throw;
     }
     train(was_training);
-    out += fmt::format("{:<70} {:>12} {:>16}\n", fmt::format("total for an input of {}", input.str()), count(parameters()), total);
+    out += fmt::format("{:<70} {:>12} {:>16}\n", fmt::format("total for an input of {}", input.str()),
+                       count(parameters()), total);
     return out;
 }
 

@@ -5,19 +5,22 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
-#include "expression_node.hpp"
-#include "real_arguments.hpp"
+#include "ops/engine/expression_node.hpp"
+#include "ops/engine/real_arguments.hpp"
 
 namespace declivity::ops {
 
 void arange(const View& out, double start, double step) {
     require_rank("arange", "out", out, 1, "n");
     require_dense("arange", "out", out);
-    if (out.dtype == DType::boolean || is_half(out.dtype)) throw TypeError(fmt::format("arange: wants {}, got {}", is_half(out.dtype) ? "f32, f64 or integers" : "numbers", name_of(out.dtype)));
+    if (out.dtype == DType::boolean || is_half(out.dtype))
+        throw TypeError(fmt::format("arange: wants {}, got {}", is_half(out.dtype) ? "f32, f64 or integers" : "numbers",
+                                    name_of(out.dtype)));
     if (out.numel() == 0) return;
     if (!is_floating(out.dtype)) {
         require_fits("arange", step, DType::i64);  // downwards in an unsigned type as well
-        for (const double number : {start, start + static_cast<double>(out.numel() - 1) * step}) require_fits("arange", number, out.dtype);
+        for (const double number : {start, start + static_cast<double>(out.numel() - 1) * step})
+            require_fits("arange", number, out.dtype);
     }
     const bool floating = is_floating(out.dtype);
     Defines defines = real_defines(out.dtype);
@@ -30,7 +33,8 @@ void arange(const View& out, double start, double step) {
         const RealArguments reals(out.dtype, {start, step});
         launch(kernel, range, {out.numel(), out.argument(), reals[0], reals[1]});
     } else {
-        launch(kernel, range, {out.numel(), out.argument(), static_cast<std::int64_t>(start), static_cast<std::int64_t>(step)});
+        launch(kernel, range,
+               {out.numel(), out.argument(), static_cast<std::int64_t>(start), static_cast<std::int64_t>(step)});
     }
 }
 

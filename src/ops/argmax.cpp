@@ -4,9 +4,9 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
-#include "axis_rows.hpp"
-#include "work.hpp"
-#include "work_split.hpp"
+#include "ops/support/axis_rows.hpp"
+#include "ops/support/work.hpp"
+#include "ops/support/work_split.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -28,13 +28,16 @@ void argmax(const View& x, int given_axis, const View& out) {
     kept[axis] = 1;
     dropped.erase(axis);
     if (!(out.shape == kept)) require_shape("argmax", "an output", out, dropped);
-    if (out.dtype != DType::i64) throw TypeError(fmt::format("argmax: wants an output of type i64, got {}", name_of(out.dtype)));
+    if (out.dtype != DType::i64)
+        throw TypeError(fmt::format("argmax: wants an output of type i64, got {}", name_of(out.dtype)));
     require_same_device("argmax", x, out);
     require_dense("argmax", "x", x);
     require_dense("argmax", "out", out);
     if (out.numel() == 0) return;
     const AxisRows rows(x.shape, axis);
-    if (rows.n == 0) throw ShapeError(fmt::format("argmax: wants at least one element to choose from, got {} along axis {}", x.shape.str(), axis));
+    if (rows.n == 0)
+        throw ShapeError(fmt::format("argmax: wants at least one element to choose from, got {} along axis {}",
+                                     x.shape.str(), axis));
 
     // Halves in f32, where they keep their order.
     if (is_half(x.dtype)) return argmax(evaluate(Expression::cast(x, compute_type(x.dtype)), x.device()), axis, out);
@@ -44,15 +47,19 @@ void argmax(const View& x, int given_axis, const View& out) {
     const Kernel kernel = kernel_for(x, cpu, columns);
     if (cpu) {
         const std::int64_t blocks = columns ? ceil_div(rows.inner, kCpuColumns) : 1;
-        const std::int64_t each = rows_each(x.device(), rows.outer * blocks, rows.n * std::min(rows.inner, kCpuColumns));
+        const std::int64_t each =
+            rows_each(x.device(), rows.outer * blocks, rows.n * std::min(rows.inner, kCpuColumns));
         const std::size_t groups = to_size(ceil_div(rows.outer, each));
         launch(kernel, {.global = {columns ? to_size(blocks) : groups, columns ? groups : 1, 1}, .local = {1, 1, 1}},
                {rows.outer, rows.n, rows.inner, each, x.argument(), out.argument()});
     } else {
         const RowGroup group = row_group(rows.rows(), rows.n, columns, kernel);
-        launch(kernel, {.global = {to_size(ceil_div(rows.rows(), group.rows)) * group.items(), 1, 1}, .local = {group.items(), 1, 1}},
-               {rows.outer, rows.n, rows.inner, group.lanes_argument(), group.stride_argument(), LocalMemory{group.items() * size_of(x.dtype)},
-                LocalMemory{group.items() * sizeof(std::int64_t)}, x.argument(), out.argument()});
+        launch(kernel,
+               {.global = {to_size(ceil_div(rows.rows(), group.rows)) * group.items(), 1, 1},
+                .local = {group.items(), 1, 1}},
+               {rows.outer, rows.n, rows.inner, group.lanes_argument(), group.stride_argument(),
+                LocalMemory{group.items() * size_of(x.dtype)}, LocalMemory{group.items() * sizeof(std::int64_t)},
+                x.argument(), out.argument()});
     }
 }
 

@@ -16,12 +16,12 @@
 #include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 
-#include "expression_node.hpp"
-#include "fusion.hpp"
-#include "product_tail.hpp"
-#include "real_arguments.hpp"
-#include "work.hpp"
-#include "work_split.hpp"
+#include "ops/engine/expression_node.hpp"
+#include "ops/engine/fusion.hpp"
+#include "ops/engine/epilogue.hpp"
+#include "ops/engine/real_arguments.hpp"
+#include "ops/support/work.hpp"
+#include "ops/support/work_split.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -29,13 +29,16 @@ namespace {
 // Tunables beside those of work_split.hpp; cl_kernels/batch_norm.cl says what they mean.
 constexpr std::int64_t kPlaneBlock = 4096;
 constexpr std::int64_t kColumnBlock = 64;
-constexpr std::int64_t kColumnChunk = 4096;   // most positions of a chunk of single columns, for the accuracy of plain sums
-constexpr std::int64_t kCpuShortPlane = 16;   // elements of a plane below which vectors run across columns
-constexpr std::int64_t kGpuShortPlane = 8;    // and neighbouring work-items
-constexpr std::int64_t kWholePlane = 256;     // elements of neighbouring channels from which these are worth going through alone, in strides of all channels
-constexpr std::int64_t kWideRun = 1024;       // elements of neighbouring channels that a work-item should take together
-constexpr std::int64_t kMostWide = 8;         // channels of a work-item
-constexpr std::int64_t kMostChunks = 65535;   // groups along the second axis that every driver takes
+constexpr std::int64_t kColumnChunk =
+    4096;  // most positions of a chunk of single columns, for the accuracy of plain sums
+constexpr std::int64_t kCpuShortPlane = 16;  // elements of a plane below which vectors run across columns
+constexpr std::int64_t kGpuShortPlane = 8;   // and neighbouring work-items
+constexpr std::int64_t kWholePlane =
+    // elements of neighbouring channels from which these are worth going through alone, in strides of all channels
+    256;
+constexpr std::int64_t kWideRun = 1024;      // elements of neighbouring channels that a work-item should take together
+constexpr std::int64_t kMostWide = 8;        // channels of a work-item
+constexpr std::int64_t kMostChunks = 65535;  // groups along the second axis that every driver takes
 
 /// As the kernel's struct.
 struct Sizes {
@@ -54,20 +57,32 @@ struct Plan {
     /// Whether one work-item or group has all of a channel, and one kernel does what otherwise takes several.
     [[nodiscard]] bool whole() const { return splits == 1 && sizes.columns == sizes.c; }
     /// Whether that kernel goes through the elements once more, too.
-    [[nodiscard]] bool whole_with_elements() const { return whole() && !(cpu && short_planes) && sizes.l * sizes.wide >= kWholePlane; }
+    [[nodiscard]] bool whole_with_elements() const {
+        return whole() && !(cpu && short_planes) && sizes.l * sizes.wide >= kWholePlane;
+    }
 
-    [[nodiscard]] Kernel kernel(const char* name, const ProductTail& tail = {}) const {
+    [[nodiscard]] Kernel kernel(const char* name, const KernelEpilogue& epilogue = {}) const {
         Defines defines = real_defines(dtype);
-        set_finish(defines, tail);
-        defines.set("T", cl_type(dtype)).set("FORM", cpu ? (short_planes ? 1 : 0) : 2).set("LANES", vector_lanes(dtype));
-        defines.set("BLOCK", short_planes ? kColumnBlock : kPlaneBlock).set("COLUMNS", kCpuColumns).set("MOST_WIDE", kMostWide);
+        set_epilogue_stored(defines, epilogue);
+        defines.set("T", cl_type(dtype))
+            .set("FORM", cpu ? (short_planes ? 1 : 0) : 2)
+            .set("LANES", vector_lanes(dtype));
+        defines.set("BLOCK", short_planes ? kColumnBlock : kPlaneBlock)
+            .set("COLUMNS", kCpuColumns)
+            .set("MOST_WIDE", kMostWide);
         return {device, {"batch_norm.cl", name, defines}};
     }
 };
 
 Plan plan_of(const View& x) {
-    Plan plan{.device = x.device(), .dtype = x.dtype, .cpu = family_of(x.device()) == Family::cpu_like, .short_planes = false,
-              .sizes = {.n = x.shape[0], .c = x.shape[1], .l = 1, .columns = x.shape[1], .positions = 0, .chunk = 0, .wide = 1}, .splits = 1};
+    Plan plan{
+        .device = x.device(),
+        .dtype = x.dtype,
+        .cpu = family_of(x.device()) == Family::cpu_like,
+        .short_planes = false,
+        .sizes =
+            {.n = x.shape[0], .c = x.shape[1], .l = 1, .columns = x.shape[1], .positions = 0, .chunk = 0, .wide = 1},
+        .splits = 1};
     Sizes& sizes = plan.sizes;
     for (int axis = 2; axis < x.rank(); ++axis) sizes.l *= x.shape[axis];
     plan.short_planes = sizes.l < (plan.cpu ? kCpuShortPlane : kGpuShortPlane);
@@ -76,16 +91,20 @@ Plan plan_of(const View& x) {
     const std::int64_t units = plan.device.info().compute_units;
     if (plan.cpu) {
         const std::int64_t wide = plan.short_planes ? std::min(kCpuColumns, sizes.columns) : 1;
-        plan.splits = std::min(units * kCpuItemsPerUnit / ceil_div(sizes.columns, wide), sizes.positions * wide / kCpuWork);
+        plan.splits =
+            std::min(units * kCpuItemsPerUnit / ceil_div(sizes.columns, wide), sizes.positions * wide / kCpuWork);
     } else {
         const RowGroup group = row_group(sizes.columns, sizes.positions, plan.short_planes, kGpuGroup);
-        plan.splits = std::min(units * kGpuGroupsPerUnit / ceil_div(sizes.columns, group.rows), sizes.positions / (group.lanes * kGpuWork));
+        plan.splits = std::min(units * kGpuGroupsPerUnit / ceil_div(sizes.columns, group.rows),
+                               sizes.positions / (group.lanes * kGpuWork));
     }
     sizes.chunk = ceil_div(sizes.positions, std::max<std::int64_t>(1, plan.splits));
     if (plan.short_planes) sizes.chunk = std::min(sizes.chunk, kColumnChunk);
     sizes.chunk = std::max(sizes.chunk, ceil_div(sizes.positions, kMostChunks));
     plan.splits = ceil_div(sizes.positions, sizes.chunk);
-    if (plan.cpu && !plan.short_planes && plan.whole()) sizes.wide = std::clamp<std::int64_t>(std::min(kWideRun / sizes.l, sizes.c / (units * kCpuItemsPerUnit)), 1, kMostWide);
+    if (plan.cpu && !plan.short_planes && plan.whole())
+        sizes.wide =
+            std::clamp<std::int64_t>(std::min(kWideRun / sizes.l, sizes.c / (units * kCpuItemsPerUnit)), 1, kMostWide);
     return plan;
 }
 
@@ -111,7 +130,8 @@ void launch_columns(const Plan& plan, const Kernel& kernel, const std::vector<Ar
 }
 
 /// An elementwise kernel: `flags` and `buffers` are what follows the chunk in its arguments.
-void launch_elements(const Plan& plan, const char* name, std::initializer_list<std::int32_t> flags, std::initializer_list<BufferArgument> buffers) {
+void launch_elements(const Plan& plan, const char* name, std::initializer_list<std::int32_t> flags,
+                     std::initializer_list<BufferArgument> buffers) {
     const Kernel kernel = plan.kernel(name);
     const Sizes& sizes = plan.sizes;
     const bool flat = plan.cpu && sizes.l == 1;
@@ -128,14 +148,16 @@ void launch_elements(const Plan& plan, const char* name, std::initializer_list<s
     arguments.insert(arguments.end(), buffers.begin(), buffers.end());
     const std::size_t items = plan.cpu ? 1 : group.items();
     const std::size_t groups = to_size(ceil_div(rows, plan.cpu ? each : group.rows));
-    launch(kernel, {.global = {groups * items, to_size(ceil_div(length, chunk)), 1}, .local = {items, 1, 1}}, arguments);
+    launch(kernel, {.global = {groups * items, to_size(ceil_div(length, chunk)), 1}, .local = {items, 1, 1}},
+           arguments);
 }
 
 Range one_each(std::int64_t channels) { return {.global = {to_size(channels), 1, 1}, .local = {}}; }
 
 void check_x(const char* function, const View& x) {
     require_floating(function, "x", x);
-    if (x.rank() < 2) throw ShapeError(fmt::format("{}: wants at least 2 axes (N, C, ...) as x, got {}", function, x.shape.str()));
+    if (x.rank() < 2)
+        throw ShapeError(fmt::format("{}: wants at least 2 axes (N, C, ...) as x, got {}", function, x.shape.str()));
     require_dense(function, "x", x);
 }
 
@@ -154,7 +176,9 @@ void check_like(const char* function, std::string_view name, const View& x, cons
 }
 
 /// A view that may be none, as an argument: something else of the same size stands in for it and is not read.
-BufferArgument or_else(const View& view, const View& stand_in) { return view.buffer ? view.argument() : stand_in.argument(); }
+BufferArgument or_else(const View& view, const View& stand_in) {
+    return view.buffer ? view.argument() : stand_in.argument();
+}
 
 }  // namespace
 
@@ -168,14 +192,20 @@ void check_statistics(const View& x, const BatchNormRunning& running, const View
     check_channels(function, "the running mean", x, running.mean);
     check_channels(function, "the running variance", x, running.variance);
     if (x.shape[1] > 0 && x.numel() / x.shape[1] < 2)
-        throw ShapeError(fmt::format("{}: wants at least two elements a channel to train on, got {}", function, x.shape.str()));
+        throw ShapeError(
+            fmt::format("{}: wants at least two elements a channel to train on, got {}", function, x.shape.str()));
 }
 
 /// STATISTICS_PARAMETERS of the kernels. Alive as long as the launch that takes them.
 struct StatisticsArguments {
-    StatisticsArguments(const View& partial, double epsilon, const BatchNormRunning& updated, const View& mean, const View& scale)
-        : parts(partial), running(updated), reals(mean.dtype, {epsilon, updated.momentum}), has_running((running.mean.buffer ? 1 : 0) | (running.variance.buffer ? 2 : 0)),
-          buffers{parts.argument(), mean.argument(), scale.argument(), or_else(running.mean, mean), or_else(running.variance, scale)} {}
+    StatisticsArguments(const View& partial, double epsilon, const BatchNormRunning& updated, const View& mean,
+                        const View& scale)
+        : parts(partial),
+          running(updated),
+          reals(mean.dtype, {epsilon, updated.momentum}),
+          has_running((running.mean.buffer ? 1 : 0) | (running.variance.buffer ? 2 : 0)),
+          buffers{parts.argument(), mean.argument(), scale.argument(), or_else(running.mean, mean),
+                  or_else(running.variance, scale)} {}
 
     [[nodiscard]] std::vector<Argument> behind(std::initializer_list<Argument> first) const {
         std::vector<Argument> all(first);
@@ -193,7 +223,8 @@ struct StatisticsArguments {
 
 }  // namespace
 
-void batch_norm_statistics(const View& x, double epsilon, const BatchNormRunning& running, const View& mean, const View& scale) {
+void batch_norm_statistics(const View& x, double epsilon, const BatchNormRunning& running, const View& mean,
+                           const View& scale) {
     check_statistics(x, running, mean, scale);
     if (x.shape[1] == 0) return;
     const WorkScope work("batch_norm_statistics", work_each(3, x));
@@ -205,7 +236,8 @@ void batch_norm_statistics(const View& x, double epsilon, const BatchNormRunning
         return;
     }
     launch_columns(plan, plan.kernel("batch_norm_statistics"), {in, arguments.buffers[0]});
-    launch(plan.kernel("batch_norm_join_statistics"), one_each(plan.sizes.c), arguments.behind({plan.sizes, plan.splits}));
+    launch(plan.kernel("batch_norm_join_statistics"), one_each(plan.sizes.c),
+           arguments.behind({plan.sizes, plan.splits}));
 }
 
 void batch_norm_scale(const View& variance, double epsilon, const View& scale) {
@@ -217,7 +249,10 @@ void batch_norm_scale(const View& variance, double epsilon, const View& scale) {
     const RealArguments reals(variance.dtype, {epsilon});
     Defines defines = real_defines(variance.dtype);
     defines.set("T", cl_type(variance.dtype)).set("FORM", family_of(variance.device()) == Family::cpu_like ? 0 : 2);
-    defines.set("LANES", vector_lanes(variance.dtype)).set("BLOCK", kPlaneBlock).set("COLUMNS", kCpuColumns).set("MOST_WIDE", kMostWide);
+    defines.set("LANES", vector_lanes(variance.dtype))
+        .set("BLOCK", kPlaneBlock)
+        .set("COLUMNS", kCpuColumns)
+        .set("MOST_WIDE", kMostWide);
     launch(Kernel(variance.device(), {"batch_norm.cl", "batch_norm_scale", defines}), one_each(variance.shape[0]),
            {reals[0], variance.argument(), scale.argument()});
 }
@@ -231,14 +266,19 @@ View stretching(const View& channels, const Shape& x) {
     return reshaped(channels, shape);
 }
 
-Expression apply(Function function, const Expression& a, const Expression& b) { return Expression::apply(function, std::array{a, b}); }
+Expression apply(Function function, const Expression& a, const Expression& b) {
+    return Expression::apply(function, std::array{a, b});
+}
 
 /// Mean, weight and bias: keep() looks after the variance.
 using FoldedBeside = std::array<View, 3>;
 
-std::array<std::uint64_t, 3> versions_of(const FoldedBeside& operands) { return {operands[0].buffer.version(), operands[1].buffer.version(), operands[2].buffer.version()}; }
+std::array<std::uint64_t, 3> versions_of(const FoldedBeside& operands) {
+    return {operands[0].buffer.version(), operands[1].buffer.version(), operands[2].buffer.version()};
+}
 
-/// A fold, and what it was made from. It is kept with memory, so it holds none: two tensors may each be the variance of the other's fold.
+/// A fold, and what it was made from. It is kept with memory, so it holds none: two tensors may each be the variance of
+/// the other's fold.
 struct KeptFold {
     struct From {
         std::weak_ptr<detail::Block> memory;
@@ -250,13 +290,17 @@ struct KeptFold {
     std::array<From, 3> from;
     std::array<std::uint64_t, 3> versions;
 
-    KeptFold(BatchNormFold made, const FoldedBeside& operands, const std::array<std::uint64_t, 3>& at) : fold(std::move(made)), versions(at) {
-        std::ranges::transform(operands, from.begin(), [](const View& view) { return From{view.buffer.weak(), view.offset, view.shape, view.dtype}; });
+    KeptFold(BatchNormFold made, const FoldedBeside& operands, const std::array<std::uint64_t, 3>& at)
+        : fold(std::move(made)), versions(at) {
+        std::ranges::transform(operands, from.begin(), [](const View& view) {
+            return From{view.buffer.weak(), view.offset, view.shape, view.dtype};
+        });
     }
     [[nodiscard]] bool serves(const FoldedBeside& operands) const {
         const auto same = [](const From& one, const View& view) {
             const auto memory = view.buffer.weak();
-            return !one.memory.owner_before(memory) && !memory.owner_before(one.memory) && one.offset == view.offset && one.shape == view.shape && one.dtype == view.dtype;
+            return !one.memory.owner_before(memory) && !memory.owner_before(one.memory) && one.offset == view.offset &&
+                   one.shape == view.shape && one.dtype == view.dtype;
         };
         return versions == versions_of(operands) && std::ranges::equal(from, operands, same);
     }
@@ -268,24 +312,30 @@ BatchNormFold make_fold(const View& mean, const View& variance, const View& weig
     batch_norm_scale(variance, epsilon, factor);
     if (weight.buffer) factor = evaluate(apply(Function::mul, factor, weight), device);
     const Expression moved = apply(Function::mul, mean, factor);
-    const View offset = evaluate(bias.buffer ? apply(Function::sub, bias, moved) : Expression::apply(Function::neg, std::array{moved}), device);
+    const View offset = evaluate(
+        bias.buffer ? apply(Function::sub, bias, moved) : Expression::apply(Function::neg, std::array{moved}), device);
     return {factor, offset};
 }
 
 }  // namespace
 
-BatchNormFold batch_norm_fold(const View& mean, const View& variance, const View& weight, const View& bias, double epsilon, OperandUse use) {
+BatchNormFold batch_norm_fold(const View& mean, const View& variance, const View& weight, const View& bias,
+                              double epsilon, OperandUse use) {
     const FoldedBeside operands{mean, weight, bias};
-    Recorder* const recorder = Recorder::here();
+    Recorder* const recorder = Recorder::current();
     const auto varies = [&](const View& view) { return recorder != nullptr && recorder->varies(view.buffer); };
-    if (use == OperandUse::variable || varies(variance) || std::ranges::any_of(operands, varies)) return make_fold(mean, variance, weight, bias, epsilon);
+    if (use == OperandUse::variable || varies(variance) || std::ranges::any_of(operands, varies))
+        return make_fold(mean, variance, weight, bias, epsilon);
     if (recorder != nullptr) {
         recorder->relies_on(variance.buffer);
         for (const View& operand : operands) recorder->relies_on(operand.buffer);
     }
     const RecordingPause once;
-    const std::string name = fmt::format("batch_norm_fold {} {} {} {}", name_of(variance.dtype), variance.offset, variance.numel(), epsilon);
-    if (const auto kept = std::static_pointer_cast<const KeptFold>(variance.buffer.kept(name)); kept && kept->serves(operands)) return kept->fold;
+    const std::string name =
+        fmt::format("batch_norm_fold {} {} {} {}", name_of(variance.dtype), variance.offset, variance.numel(), epsilon);
+    if (const auto kept = std::static_pointer_cast<const KeptFold>(variance.buffer.kept(name));
+        kept && kept->serves(operands))
+        return kept->fold;
     const std::uint64_t version = variance.buffer.version();
     const auto versions = versions_of(operands);
     const BatchNormFold made = make_fold(mean, variance, weight, bias, epsilon);
@@ -306,13 +356,15 @@ void check_operands(const View& x, const View& mean, const View& scale, const Vi
 
 }  // namespace
 
-void batch_norm(const View& x, const View& mean, const View& scale, const View& weight, const View& bias, const View& out) {
+void batch_norm(const View& x, const View& mean, const View& scale, const View& weight, const View& bias,
+                const View& out) {
     check_operands(x, mean, scale, weight, bias);
     check_like("batch_norm", "the output", x, out);
     if (x.numel() == 0) return;
     const WorkScope work("batch_norm", work_each(4, x, out));
-    launch_elements(plan_of(x), "batch_norm", {(weight.buffer ? 1 : 0) | (bias.buffer ? 2 : 0)},
-                    {x.argument(), mean.argument(), scale.argument(), or_else(weight, mean), or_else(bias, mean), out.argument()});
+    launch_elements(
+        plan_of(x), "batch_norm", {(weight.buffer ? 1 : 0) | (bias.buffer ? 2 : 0)},
+        {x.argument(), mean.argument(), scale.argument(), or_else(weight, mean), or_else(bias, mean), out.argument()});
 }
 
 Value batch_norm(const Value& x, const BatchNormFold& fold) {
@@ -330,8 +382,9 @@ OperatorLaunch normalisation(const View& x, const View& mean, const View& scale,
     Expression result = apply(Function::mul, apply(Function::sub, x, stretching(mean, x.shape)), factor);
     if (bias.buffer) result = apply(Function::add, result, stretching(bias, x.shape));
     return [=](const View& out, const Epilogue& epilogue) {
-        if (epilogue.tail)
-            if (const Expression all = with_result(epilogue.tail, result); fits_one_kernel(all)) return evaluate(all, out);
+        if (epilogue.expression)
+            if (const Expression all = with_result(epilogue.expression, result); fits_one_kernel(all))
+                return evaluate(all, out);
         batch_norm(x, mean, scale, weight, bias, out);  // which knows short planes
         apply_epilogue(epilogue, out);
     };
@@ -339,7 +392,8 @@ OperatorLaunch normalisation(const View& x, const View& mean, const View& scale,
 
 std::vector<View> without_none(std::initializer_list<View> views) {
     std::vector<View> there;
-    std::ranges::copy_if(views, std::back_inserter(there), [](const View& view) { return static_cast<bool>(view.buffer); });
+    std::ranges::copy_if(views, std::back_inserter(there),
+                         [](const View& view) { return static_cast<bool>(view.buffer); });
     return there;
 }
 
@@ -347,7 +401,8 @@ std::vector<View> without_none(std::initializer_list<View> views) {
 
 Value batch_norm(const View& x, const View& mean, const View& scale, const View& weight, const View& bias) {
     check_operands(x, mean, scale, weight, bias);
-    return Value::of_operator(x.device(), x.dtype, x.shape, without_none({x, mean, scale, weight, bias}), normalisation(x, mean, scale, weight, bias));
+    return Value::of_operator(x.device(), x.dtype, x.shape, without_none({x, mean, scale, weight, bias}),
+                              normalisation(x, mean, scale, weight, bias));
 }
 
 // ---- statistics that wait
@@ -355,8 +410,13 @@ Value batch_norm(const View& x, const View& mean, const View& scale, const View&
 /// Lives in the memory of running statistics until it is launched, so it must not keep that alive.
 struct BatchNormStatistics::State final : PendingLaunch {
     State(const View& of, double added, const BatchNormRunning& running)
-        : x(of), mean(View::make(of.device(), of.dtype, {of.shape[1]})), scale(View::make(of.device(), of.dtype, {of.shape[1]})), epsilon(added),
-          momentum(running.momentum), kept_mean(running.mean), kept_variance(running.variance) {}
+        : x(of),
+          mean(View::make(of.device(), of.dtype, {of.shape[1]})),
+          scale(View::make(of.device(), of.dtype, {of.shape[1]})),
+          epsilon(added),
+          momentum(running.momentum),
+          kept_mean(running.mean),
+          kept_variance(running.variance) {}
 
     /// Alone, if nobody has done it.
     void launch() override {
@@ -373,7 +433,9 @@ struct BatchNormStatistics::State final : PendingLaunch {
     [[nodiscard]] bool pending() const noexcept override { return !launched.load(std::memory_order_acquire); }
 
     /// With the values' lock held.
-    [[nodiscard]] BatchNormRunning running() const { return {.mean = kept_mean.view(), .variance = kept_variance.view(), .momentum = momentum}; }
+    [[nodiscard]] BatchNormRunning running() const {
+        return {.mean = kept_mean.view(), .variance = kept_variance.view(), .momentum = momentum};
+    }
     void done() {
         launched.store(true, std::memory_order_release);
         x = {};
@@ -402,7 +464,7 @@ struct BatchNormStatistics::State final : PendingLaunch {
 
     const Weak kept_mean, kept_variance;
     const std::string scope_path = Scope::path();
-    const std::uint64_t recorder = Recorder::here_number();
+    const std::uint64_t recorder = Recorder::current_number();
 };
 
 BatchNormStatistics::BatchNormStatistics(const View& x, double epsilon, const BatchNormRunning& running) {
@@ -413,7 +475,7 @@ BatchNormStatistics::BatchNormStatistics(const View& x, double epsilon, const Ba
         state_->launch();
         return;
     }
-    if (Recorder* const at_work = Recorder::here()) at_work->launch_at_end(state_);
+    if (Recorder* const at_work = Recorder::current()) at_work->launch_at_end(state_);
     x.buffer.add_reader(state_);
     if (running.mean.buffer) running.mean.buffer.add_writer(state_);
     if (running.variance.buffer) running.variance.buffer.add_writer(state_);
@@ -432,19 +494,22 @@ const View& BatchNormStatistics::scale() const {
 namespace {
 
 /// Statistics, normalisation and what follows it by one kernel. False: something else follows.
-bool launch_whole(BatchNormStatistics::State& statistics, const View& weight, const View& bias, const View& out, const Epilogue& epilogue) {
-    const auto tail = product_tail(epilogue, out, TailOf::convolution);
-    if (!tail) return false;
+bool launch_whole(BatchNormStatistics::State& statistics, const View& weight, const View& bias, const View& out,
+                  const Epilogue& epilogue) {
+    const auto of_kernel = kernel_epilogue(epilogue, out, EpilogueOf::convolution);
+    if (!of_kernel) return false;
     const View& x = statistics.x;
     const WorkScope work("batch_norm", work_each(7, x, x, out));
     const Plan plan = plan_of(x);
-    const StatisticsArguments arguments(parts_of(plan), statistics.epsilon, statistics.running(), statistics.mean, statistics.scale);
+    const StatisticsArguments arguments(parts_of(plan), statistics.epsilon, statistics.running(), statistics.mean,
+                                        statistics.scale);
     const std::int32_t affine = (weight.buffer ? 1 : 0) | (bias.buffer ? 2 : 0);
-    const TailArguments finish(*tail, out);
-    const BufferArgument in = x.argument(), weights = or_else(weight, statistics.mean), biases = or_else(bias, statistics.mean), to = out.argument();
+    const EpilogueArguments epilogue_arguments(*of_kernel, out);
+    const BufferArgument in = x.argument(), weights = or_else(weight, statistics.mean),
+                         biases = or_else(bias, statistics.mean), to = out.argument();
     std::vector<Argument> all = arguments.behind({affine, in, weights, biases, to});
-    for (const Argument& argument : finish.if_any_behind({})) all.push_back(argument);
-    launch_columns(plan, plan.kernel("batch_norm_whole", *tail), all);
+    for (const Argument& argument : epilogue_arguments.if_any_behind({})) all.push_back(argument);
+    launch_columns(plan, plan.kernel("batch_norm_whole", *of_kernel), all);
     statistics.done();
     return true;
 }
@@ -454,19 +519,22 @@ bool launch_whole(BatchNormStatistics::State& statistics, const View& weight, co
 Value batch_norm(const View& x, const BatchNormStatistics& statistics, const View& weight, const View& bias) {
     const View &mean = statistics.state().mean, &scale = statistics.state().scale;
     check_operands(x, mean, scale, weight, bias);
-    return Value::of_operator(x.device(), x.dtype, x.shape, without_none({x, weight, bias}),
-                              [=, apart = normalisation(x, mean, scale, weight, bias)](const View& out, const Epilogue& epilogue) {
-        if (!statistics.state().launched && launch_whole(statistics.state(), weight, bias, out, epilogue)) return;
-        statistics.state().launch();
-        apart(out, epilogue);
-    });
+    return Value::of_operator(
+        x.device(), x.dtype, x.shape, without_none({x, weight, bias}),
+        [=, apart = normalisation(x, mean, scale, weight, bias)](const View& out, const Epilogue& epilogue) {
+            if (!statistics.state().launched && launch_whole(statistics.state(), weight, bias, out, epilogue)) return;
+            statistics.state().launch();
+            apart(out, epilogue);
+        });
 }
 
-void batch_norm_backward(const View& x, const View& mean, const View& scale, const View& weight, bool of_batch, const View& result_gradient,
-                         const View& x_gradient, const View& weight_gradient, const View& bias_gradient) {
+void batch_norm_backward(const View& x, const View& mean, const View& scale, const View& weight, bool of_batch,
+                         const View& result_gradient, const View& x_gradient, const View& weight_gradient,
+                         const View& bias_gradient) {
     constexpr auto* function = "batch_norm_backward";
     check_x(function, x);
-    for (const View* view : {&mean, &scale, &weight, &weight_gradient, &bias_gradient}) check_channels(function, "what belongs to a channel", x, *view);
+    for (const View* view : {&mean, &scale, &weight, &weight_gradient, &bias_gradient})
+        check_channels(function, "what belongs to a channel", x, *view);
     check_like(function, "the result's gradient", x, result_gradient);
     check_like(function, "the gradient of x", x, x_gradient);
     if (x.numel() == 0) {
@@ -479,19 +547,24 @@ void batch_norm_backward(const View& x, const View& mean, const View& scale, con
     const WorkScope work(function, work_each(8, x, result_gradient, x_gradient));
     const Plan plan = plan_of(x);
     const View parts = parts_of(plan);
-    const BufferArgument in = x.argument(), g = result_gradient.argument(), means = mean.argument(), scales = scale.argument();
-    const BufferArgument weights = or_else(weight, mean), sums = parts.argument(), dweight = weight_gradient.argument(), dbias = bias_gradient.argument();
+    const BufferArgument in = x.argument(), g = result_gradient.argument(), means = mean.argument(),
+                         scales = scale.argument();
+    const BufferArgument weights = or_else(weight, mean), sums = parts.argument(), dweight = weight_gradient.argument(),
+                         dbias = bias_gradient.argument();
     const std::int32_t affine = weight.buffer ? 1 : 0, through_statistics = of_batch ? 1 : 0;
     const bool with_elements = plan.whole_with_elements() && x_gradient.buffer;
     if (plan.whole()) {
         const std::int32_t flags = affine | through_statistics << 1 | (with_elements ? 4 : 0);
-        launch_columns(plan, plan.kernel("batch_norm_backward_whole"), {flags, in, g, means, scales, weights, dweight, dbias, or_else(x_gradient, parts), sums});
+        launch_columns(plan, plan.kernel("batch_norm_backward_whole"),
+                       {flags, in, g, means, scales, weights, dweight, dbias, or_else(x_gradient, parts), sums});
     } else {
         launch_columns(plan, plan.kernel("batch_norm_gradient_sums"), {in, g, means, sums});
-        launch(plan.kernel("batch_norm_join_gradient_sums"), one_each(plan.sizes.c), {plan.sizes, plan.splits, sums, scales, dweight, dbias});
+        launch(plan.kernel("batch_norm_join_gradient_sums"), one_each(plan.sizes.c),
+               {plan.sizes, plan.splits, sums, scales, dweight, dbias});
     }
     if (x_gradient.buffer && !with_elements)
-        launch_elements(plan, "batch_norm_backward_input", {affine, through_statistics}, {in, g, means, scales, weights, dweight, dbias, x_gradient.argument()});
+        launch_elements(plan, "batch_norm_backward_input", {affine, through_statistics},
+                        {in, g, means, scales, weights, dweight, dbias, x_gradient.argument()});
 }
 
 }  // namespace declivity::ops

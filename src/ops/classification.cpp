@@ -3,11 +3,12 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
-#include "local_block.hpp"
+#include "ops/support/local_block.hpp"
 
 namespace declivity::ops {
 
-void add_classification(const View& scores, const View& labels, const View& loss, const View& totals, const View& noted) {
+void add_classification(const View& scores, const View& labels, const View& loss, const View& totals,
+                        const View& noted) {
     require_rank("add_classification", "scores", scores, 2, "N, C");
     require_floating("add_classification", "scores", scores);
     require_dense("add_classification", "scores", scores);
@@ -20,11 +21,13 @@ void add_classification(const View& scores, const View& labels, const View& loss
     require_shape("add_classification", "noted", noted, {4});
     require_dense("add_classification", "noted", noted);
     require_same_device("add_classification", scores, noted);
-    if (noted.dtype != DType::i64) throw TypeError(fmt::format("add_classification: wants noted of i64, got {}", name_of(noted.dtype)));
+    if (noted.dtype != DType::i64)
+        throw TypeError(fmt::format("add_classification: wants noted of i64, got {}", name_of(noted.dtype)));
     if (labels.dtype != DType::i32 && labels.dtype != DType::i64)
         throw TypeError(fmt::format("add_classification: wants labels of i32 or i64, got {}", name_of(labels.dtype)));
     if (loss.numel() != 1 || scores.shape[1] < 1)
-        throw ShapeError(fmt::format("add_classification: wants one loss and at least one class, got {} and {}", loss.shape.str(), scores.shape.str()));
+        throw ShapeError(fmt::format("add_classification: wants one loss and at least one class, got {} and {}",
+                                     loss.shape.str(), scores.shape.str()));
     const Device device = scores.device();
     const std::size_t items = device.family() == Family::gpu_like ? 256 : 1;
     const auto [kernel, group] = kernel_of_group(device, items, [&](std::size_t size) {
@@ -33,7 +36,8 @@ void add_classification(const View& scores, const View& labels, const View& loss
         return Kernel(device, {"classification.cl", "add_classification", defines});
     });
     launch(kernel, {.global = {group, 1, 1}, .local = {group, 1, 1}},
-           {scores.shape[0], scores.shape[1], scores.argument(), labels.argument(), loss.argument(), totals.argument(), noted.argument()});
+           {scores.shape[0], scores.shape[1], scores.argument(), labels.argument(), loss.argument(), totals.argument(),
+            noted.argument()});
 }
 
 }  // namespace declivity::ops

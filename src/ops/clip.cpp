@@ -3,7 +3,7 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
-#include "real_arguments.hpp"
+#include "ops/engine/real_arguments.hpp"
 
 namespace declivity::ops {
 

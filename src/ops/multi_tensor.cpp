@@ -7,16 +7,17 @@
 #include <declivity/runtime/recording.hpp>
 #include <fmt/format.h>
 
-#include "local_block.hpp"
-#include "memory_objects.hpp"
+#include "ops/support/local_block.hpp"
+#include "ops/support/memory_objects.hpp"
 
 namespace declivity::ops {
 namespace {
 
-constexpr std::int64_t kPiece = 4096;  // elements: enough to hide the start of a work-group, small enough to share the work
+constexpr std::int64_t kPiece =
+    4096;  // elements: enough to hide the start of a work-group, small enough to share the work
 constexpr std::size_t kGpuGroup = 128;
-constexpr std::size_t kMostRoles = 5;      // and memory objects, so that each tensor fits
-constexpr std::int64_t kPlaces = 8;        // numbers of the table: elements times this, and which memory object
+constexpr std::size_t kMostRoles = 5;  // and memory objects, so that each tensor fits
+constexpr std::int64_t kPlaces = 8;    // numbers of the table: elements times this, and which memory object
 
 }  // namespace
 
@@ -27,18 +28,19 @@ struct MultiTensor::State {
     /// What one launch takes.
     struct Group {
         MemoryObjects<kMostRoles> memory;
-        std::int64_t first = 0;       // row of the table
+        std::int64_t first = 0;  // row of the table
         std::int64_t pieces = 0;
     };
     std::vector<Group> groups;
     std::vector<std::int64_t> table;  // as it is on the device
     Buffer table_on_device;
     std::int64_t pieces = 0;
-    std::int64_t elements = 0;        // of each role
+    std::int64_t elements = 0;  // of each role
 };
 
 MultiTensor::MultiTensor(std::size_t roles) : state_(std::make_unique<State>()) {
-    if (roles < 1 || roles > kMostRoles) throw ValueError(fmt::format("MultiTensor: wants 1 to 5 roles, got {}", roles));
+    if (roles < 1 || roles > kMostRoles)
+        throw ValueError(fmt::format("MultiTensor: wants 1 to 5 roles, got {}", roles));
     state_->roles = roles;
 }
 MultiTensor::~MultiTensor() = default;
@@ -52,7 +54,9 @@ Device MultiTensor::device() const {
 }
 Work MultiTensor::work(double flops, double accesses) const {
     const auto elements = static_cast<double>(state_->elements);
-    return {.flops = flops * elements, .bytes = accesses * elements * static_cast<double>(size_of(state_->dtype)), .f64 = state_->dtype == DType::f64};
+    return {.flops = flops * elements,
+            .bytes = accesses * elements * static_cast<double>(size_of(state_->dtype)),
+            .f64 = state_->dtype == DType::f64};
 }
 std::size_t MultiTensor::roles() const { return state_->roles; }
 DType MultiTensor::dtype() const { return state_->dtype; }
@@ -63,7 +67,8 @@ void MultiTensor::set(const std::vector<std::vector<View>>& lists) {
         throw ValueError(fmt::format("MultiTensor::set: wants {} non-empty lists, got {}", state.roles, lists.size()));
     for (const auto& list : lists)
         if (list.size() != lists[0].size())
-            throw ValueError(fmt::format("MultiTensor::set: wants as many tensors in each role, got {} and {}", lists[0].size(), list.size()));
+            throw ValueError(fmt::format("MultiTensor::set: wants as many tensors in each role, got {} and {}",
+                                         lists[0].size(), list.size()));
     require_floating("MultiTensor::set", "tensors", lists[0][0]);
     state.device = lists[0][0].device();
     state.dtype = lists[0][0].dtype;
@@ -79,7 +84,8 @@ void MultiTensor::set(const std::vector<std::vector<View>>& lists) {
             require_dense("MultiTensor::set", "tensor", view);
             require_alike("MultiTensor::set", "the first tensor", lists[0][0], "another", view);
             if (view.numel() != size)
-                throw ShapeError(fmt::format("MultiTensor::set: wants equal sizes in all roles, got {} and {}", lists[0][tensor].shape.str(), view.shape.str()));
+                throw ShapeError(fmt::format("MultiTensor::set: wants equal sizes in all roles, got {} and {}",
+                                             lists[0][tensor].shape.str(), view.shape.str()));
         }
         std::vector<std::int64_t> places;
         const auto fits = [&](State::Group& group) {
@@ -105,7 +111,7 @@ void MultiTensor::set(const std::vector<std::vector<View>>& lists) {
             ++state.pieces;
         }
     }
-    if (Recorder* const recorder = Recorder::here())
+    if (Recorder* const recorder = Recorder::current())
         for (const auto& list : lists)
             for (const View& view : list) recorder->uses(view.buffer);
     const bool same_place = state.table_on_device && state.table_on_device.device() == *state.device;
@@ -113,8 +119,10 @@ void MultiTensor::set(const std::vector<std::vector<View>>& lists) {
     const std::size_t bytes = table.size() * sizeof(std::int64_t);
     state.table.clear();  // until the new one is there
     const RecordingPause constant;
-    // The old table may still be read by a pending kernel: the copy is enqueued behind it. One that a recording holds stays as it is.
-    if (!same_place || state.table_on_device.size() != bytes || state.table_on_device.use_count() > 1) state.table_on_device = Buffer(*state.device, bytes);
+    // The old table may still be read by a pending kernel: the copy is enqueued behind it. One that a recording holds
+    // stays as it is.
+    if (!same_place || state.table_on_device.size() != bytes || state.table_on_device.use_count() > 1)
+        state.table_on_device = Buffer(*state.device, bytes);
     upload(state.table_on_device, 0, std::as_bytes(std::span(table)));
     state.table = std::move(table);
 }
@@ -130,12 +138,16 @@ void MultiTensor::launch(const KernelSpec& spec, std::span<const Argument> furth
     });
     for (const State::Group& group : state.groups) {
         if (group.pieces == 0) continue;
-        const BufferArgument table{&state.table_on_device, group.first * static_cast<std::int64_t>(state.roles + 2), sizeof(std::int64_t)};
+        const BufferArgument table{&state.table_on_device, group.first * static_cast<std::int64_t>(state.roles + 2),
+                                   sizeof(std::int64_t)};
         const auto memory = group.memory.arguments();
         std::vector<Argument> arguments{table};
         arguments.insert(arguments.end(), memory.begin(), memory.end());
         arguments.insert(arguments.end(), further.begin(), further.end());
-        declivity::launch(kernel, {.global = {static_cast<std::size_t>(group.pieces) * group_size, 1, 1}, .local = {group_size, 1, 1}}, arguments);
+        declivity::launch(
+            kernel,
+            {.global = {static_cast<std::size_t>(group.pieces) * group_size, 1, 1}, .local = {group_size, 1, 1}},
+            arguments);
     }
 }
 

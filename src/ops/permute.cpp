@@ -5,9 +5,9 @@
 
 #include <declivity/runtime/launch.hpp>
 
-#include "index_space.hpp"
-#include "work.hpp"
-#include "work_split.hpp"
+#include "ops/support/index_space.hpp"
+#include "ops/support/work.hpp"
+#include "ops/support/work_split.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -31,7 +31,8 @@ std::optional<int> contiguous_axis(const Strides& strides) {
 
 bool permuted_copy(const View& from, const View& to) {
     const std::size_t unit = size_of(to.dtype);
-    if (family_of(to.device()) != Family::cpu_like || to.numel() < kLeastPermuted || (unit != 4 && unit != 8)) return false;
+    if (family_of(to.device()) != Family::cpu_like || to.numel() < kLeastPermuted || (unit != 4 && unit != 8))
+        return false;
     const IndexSpace space = merge_axes({to.shape, {from.strides, to.strides}});
     const std::optional<int> a = contiguous_axis(space.strides[0]), b = contiguous_axis(space.strides[1]);
     if (!a || !b || *a == *b) return false;

@@ -5,8 +5,8 @@
 
 namespace declivity::ops {
 
-/// Copies by squares turned round in registers, when the neighbours of one view are not neighbours in the other and there is
-/// enough to copy. Views of one shape, type and device that do not overlap.
+/// Copies by tiles transposed in registers, when the neighbours of one view are not neighbours in the other and
+/// there is enough to copy. Views of one shape, type and device that do not overlap.
 /// @return false when a plain loop serves better, and nothing was done
 bool permuted_copy(const View& from, const View& to);
 

@@ -5,9 +5,9 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
-#include "local_block.hpp"
-#include "work.hpp"
-#include "work_split.hpp"
+#include "ops/support/local_block.hpp"
+#include "ops/support/work.hpp"
+#include "ops/support/work_split.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -28,7 +28,8 @@ struct Launch {
 };
 
 bool whole(const Shape& x, const Shape& out, const Pool2dParameters& parameters) {
-    return out[2] == 1 && out[3] == 1 && parameters.window[0] == x[2] && parameters.window[1] == x[3] && parameters.padding[0] == 0 && parameters.padding[1] == 0;
+    return out[2] == 1 && out[3] == 1 && parameters.window[0] == x[2] && parameters.window[1] == x[3] &&
+           parameters.padding[0] == 0 && parameters.padding[1] == 0;
 }
 
 Defines window_defines(const Pool2dParameters& parameters) {
@@ -41,11 +42,18 @@ Defines window_defines(const Pool2dParameters& parameters) {
 
 enum class Direction : std::uint8_t { forward, backward };
 
-Launch prepare(std::string name, Direction direction, const Shape& x, const Shape& out, DType dtype, const Device& device, const Pool2dParameters& parameters) {
+Launch prepare(std::string name, Direction direction, const Shape& x, const Shape& out, DType dtype,
+               const Device& device, const Pool2dParameters& parameters) {
     const bool cpu = family_of(device) == Family::cpu_like, forward = direction == Direction::forward;
     const std::int64_t planes = x[0] * x[1];
-    Sizes sizes{.rows = planes * (forward ? out[2] : x[2]), .each = 1, .elements = forward ? x.numel() : out.numel(), .h = narrow(x[2]), .w = narrow(x[3]),
-                .p = narrow(out[2]), .q = narrow(out[3]), .band = 0};
+    Sizes sizes{.rows = planes * (forward ? out[2] : x[2]),
+                .each = 1,
+                .elements = forward ? x.numel() : out.numel(),
+                .h = narrow(x[2]),
+                .w = narrow(x[3]),
+                .p = narrow(out[2]),
+                .q = narrow(out[3]),
+                .band = 0};
     Defines defines = real_defines(dtype);
     defines.set("LANES", cpu ? vector_lanes(dtype) : 0);
     if (!cpu) {
@@ -55,7 +63,10 @@ Launch prepare(std::string name, Direction direction, const Shape& x, const Shap
         std::size_t wide = 1;
         while (wide * 2 <= group && wide < to_size(columns)) wide *= 2;
         const std::size_t tall = std::max<std::size_t>(1, group / wide);
-        return {std::move(kernel), {.global = {round_up(to_size(columns), wide), round_up(to_size(sizes.rows), tall), 1}, .local = {wide, tall, 1}}, sizes};
+        return {std::move(kernel),
+                {.global = {round_up(to_size(columns), wide), round_up(to_size(sizes.rows), tall), 1},
+                 .local = {wide, tall, 1}},
+                sizes};
     }
     const bool by_winners = name == "max_pool2d_backward";
     const bool planewise = by_winners || whole(x, out, parameters);
@@ -66,10 +77,14 @@ Launch prepare(std::string name, Direction direction, const Shape& x, const Shap
     const std::int64_t height = by_winners ? sizes.band : planewise ? x[2] : forward ? parameters.window[0] : 1;
     sizes.each = rows_each(device, sizes.rows, height * x[3]);
     const std::size_t bands = by_winners ? to_size(ceil_div(x[2], sizes.band)) : 1;
-    return {{device, {"pool2d.cl", name, defines}}, {.global = {to_size(ceil_div(sizes.rows, sizes.each)), bands, 1}, .local = {1, 1, 1}}, sizes};
+    return {{device, {"pool2d.cl", name, defines}},
+            {.global = {to_size(ceil_div(sizes.rows, sizes.each)), bands, 1}, .local = {1, 1, 1}},
+            sizes};
 }
 
-double taps(const Pool2dParameters& parameters) { return static_cast<double>(parameters.window[0] * parameters.window[1]); }
+double taps(const Pool2dParameters& parameters) {
+    return static_cast<double>(parameters.window[0] * parameters.window[1]);
+}
 
 void check(std::string_view function, const View& x, const View& out, const Pool2dParameters& parameters) {
     require_floating(function, "x", x);
@@ -82,7 +97,8 @@ void check(std::string_view function, const View& x, const View& out, const Pool
 void check_winners(std::string_view function, const View& winners, const View& out) {
     require_dense(function, "winners", winners);
     require_shape(function, "winners", winners, out.shape);
-    if (winners.dtype != DType::i32) throw TypeError(fmt::format("{}: wants winners of i32, got {}", function, name_of(winners.dtype)));
+    if (winners.dtype != DType::i32)
+        throw TypeError(fmt::format("{}: wants winners of i32, got {}", function, name_of(winners.dtype)));
     require_same_device(function, winners, out);
 }
 
@@ -92,19 +108,24 @@ Shape pool2d_shape(std::string_view function, const Shape& x, const Pool2dParame
     const auto& [window, stride, padding, count_padding] = parameters;
     for (std::size_t i = 0; i < 2; ++i)
         if (window[i] < 1 || stride[i] < 1 || padding[i] < 0 || padding[i] > window[i] / 2)
-            throw ValueError(fmt::format("{}: wants a window and stride of at least 1 and a padding of 0 to half the window, got window {} x {}, "
-                                         "stride {} x {}, padding {} x {}", function, window[0], window[1], stride[0], stride[1], padding[0], padding[1]));
+            throw ValueError(
+                fmt::format("{}: wants a window and stride of at least 1 and a padding of 0 to half the window, got "
+                            "window {} x {}, "
+                            "stride {} x {}, padding {} x {}",
+                            function, window[0], window[1], stride[0], stride[1], padding[0], padding[1]));
     if (x.rank() != 4) throw ShapeError(fmt::format("{}: wants x (N, C, H, W), got {}", function, x.str()));
     Shape out = x;
     for (std::size_t i = 0; i < 2; ++i) {
         const std::int64_t room = x[static_cast<int>(2 + i)] + 2 * padding[i] - window[i];
         if (room < 0 || x[static_cast<int>(2 + i)] < 1)
-            throw ShapeError(fmt::format("{}: wants an image of at least the window {} x {}, got x {} with padding {} x {}", function, window[0], window[1],
-                                         x.str(), padding[0], padding[1]));
+            throw ShapeError(
+                fmt::format("{}: wants an image of at least the window {} x {}, got x {} with padding {} x {}",
+                            function, window[0], window[1], x.str(), padding[0], padding[1]));
         out[static_cast<int>(2 + i)] = room / stride[i] + 1;
     }
     // Positions within a plane are i32 in the kernels.
-    if (x[2] * x[3] > (std::int64_t{1} << 31) - 1) throw ShapeError(fmt::format("{}: wants images of fewer than 2^31 pixels, got {}", function, x.str()));
+    if (x[2] * x[3] > (std::int64_t{1} << 31) - 1)
+        throw ShapeError(fmt::format("{}: wants images of fewer than 2^31 pixels, got {}", function, x.str()));
     return out;
 }
 
@@ -112,16 +133,19 @@ void max_pool2d_forward(const View& x, const View& out, const View& winners, con
     check("max_pool2d", x, out, parameters);
     check_winners("max_pool2d", winners, out);
     if (out.numel() == 0) return;
-    const auto [kernel, range, sizes] = prepare("max_pool2d_forward", Direction::forward, x.shape, out.shape, x.dtype, x.device(), parameters);
+    const auto [kernel, range, sizes] =
+        prepare("max_pool2d_forward", Direction::forward, x.shape, out.shape, x.dtype, x.device(), parameters);
     const WorkScope work("max_pool2d", work_each(taps(parameters), out, x, winners));
     launch(kernel, range, {sizes, x.argument(), out.argument(), winners.argument()});
 }
 
-void max_pool2d_backward(const View& out_gradient, const View& winners, const View& x_gradient, const Pool2dParameters& parameters) {
+void max_pool2d_backward(const View& out_gradient, const View& winners, const View& x_gradient,
+                         const Pool2dParameters& parameters) {
     check("max_pool2d_backward", x_gradient, out_gradient, parameters);
     check_winners("max_pool2d_backward", winners, out_gradient);
     if (x_gradient.numel() == 0) return;
-    const auto [kernel, range, sizes] = prepare("max_pool2d_backward", Direction::backward, x_gradient.shape, out_gradient.shape, x_gradient.dtype, x_gradient.device(), parameters);
+    const auto [kernel, range, sizes] = prepare("max_pool2d_backward", Direction::backward, x_gradient.shape,
+                                                out_gradient.shape, x_gradient.dtype, x_gradient.device(), parameters);
     const WorkScope work("max_pool2d_backward", work_each(1, out_gradient, winners, x_gradient));
     launch(kernel, range, {sizes, out_gradient.argument(), winners.argument(), x_gradient.argument()});
 }
@@ -129,7 +153,8 @@ void max_pool2d_backward(const View& out_gradient, const View& winners, const Vi
 void avg_pool2d_forward(const View& x, const View& out, const Pool2dParameters& parameters) {
     check("avg_pool2d", x, out, parameters);
     if (out.numel() == 0) return;
-    const auto [kernel, range, sizes] = prepare("avg_pool2d_forward", Direction::forward, x.shape, out.shape, x.dtype, x.device(), parameters);
+    const auto [kernel, range, sizes] =
+        prepare("avg_pool2d_forward", Direction::forward, x.shape, out.shape, x.dtype, x.device(), parameters);
     const WorkScope work("avg_pool2d", work_each(taps(parameters), out, x));
     launch(kernel, range, {sizes, x.argument(), out.argument()});
 }
@@ -137,7 +162,8 @@ void avg_pool2d_forward(const View& x, const View& out, const Pool2dParameters& 
 void avg_pool2d_backward(const View& out_gradient, const View& x_gradient, const Pool2dParameters& parameters) {
     check("avg_pool2d_backward", x_gradient, out_gradient, parameters);
     if (x_gradient.numel() == 0) return;
-    const auto [kernel, range, sizes] = prepare("avg_pool2d_backward", Direction::backward, x_gradient.shape, out_gradient.shape, x_gradient.dtype, x_gradient.device(), parameters);
+    const auto [kernel, range, sizes] = prepare("avg_pool2d_backward", Direction::backward, x_gradient.shape,
+                                                out_gradient.shape, x_gradient.dtype, x_gradient.device(), parameters);
     const WorkScope work("avg_pool2d_backward", work_each(taps(parameters), out_gradient, x_gradient));
     launch(kernel, range, {sizes, out_gradient.argument(), x_gradient.argument()});
 }

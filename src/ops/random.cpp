@@ -12,7 +12,7 @@
 #include <declivity/runtime/recording.hpp>
 #include <fmt/format.h>
 
-#include "expression_node.hpp"
+#include "ops/engine/expression_node.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -62,7 +62,8 @@ struct Generators {
     }
 };
 
-/// While a step is recorded: from memory of its own, which each replay sets to where the generator stands then. The caller holds the mutex.
+/// While a step is recorded: from memory of its own, which each replay sets to where the generator stands then. The
+/// caller holds the mutex.
 RandomCall take_recorded(Recorder& recorder, Generators& generators, const Device& device, std::int64_t blocks) {
     Generator& generator = generators.of(device);
     auto& own = recorder.attached(&generator);
@@ -95,17 +96,24 @@ thread_local RandomReplay* replay = nullptr;
 
 /// The largest number of this type below `high`.
 double below(DType dtype, double high) {
-    return dtype == DType::f64 ? std::nextafter(high, -INFINITY) : static_cast<double>(std::nextafter(static_cast<float>(high), -INFINITY));
+    return dtype == DType::f64 ? std::nextafter(high, -INFINITY)
+                               : static_cast<double>(std::nextafter(static_cast<float>(high), -INFINITY));
 }
 
 std::int64_t numbers_per_block(DType dtype) { return dtype == DType::f64 ? 2 : 4; }
 
-Expression leaf(Distribution distribution, DType dtype, const Shape& shape, std::vector<double> parameters, const RandomCall& random) {
-    if (dtype != DType::f32 && dtype != DType::f64) throw TypeError(fmt::format("random: wants f32 or f64, got {}", name_of(dtype)));
+Expression leaf(Distribution distribution, DType dtype, const Shape& shape, std::vector<double> parameters,
+                const RandomCall& random) {
+    if (dtype != DType::f32 && dtype != DType::f64)
+        throw TypeError(fmt::format("random: wants f32 or f64, got {}", name_of(dtype)));
     require_supported(random.state.device(), dtype);
     (void)bytes_of(shape, dtype);
-    return Expression(std::make_shared<const Expression::Node>(Expression::Node{.kind = Expression::Node::Kind::random, .dtype = dtype, .shape = shape,
-                                                                                .parameters = std::move(parameters), .distribution = distribution, .random = random}));
+    return Expression(std::make_shared<const Expression::Node>(Expression::Node{.kind = Expression::Node::Kind::random,
+                                                                                .dtype = dtype,
+                                                                                .shape = shape,
+                                                                                .parameters = std::move(parameters),
+                                                                                .distribution = distribution,
+                                                                                .random = random}));
 }
 
 /// Stores what a leaf stands for.
@@ -122,7 +130,7 @@ RandomCall take_random(const Device& device, DType dtype, std::int64_t count) {
         if (replay != nullptr) return replay->next(device, blocks);
         auto& generators = Generators::instance();
         const std::scoped_lock lock(generators.mutex);
-        if (Recorder* const recorder = Recorder::here()) return take_recorded(*recorder, generators, device, blocks);
+        if (Recorder* const recorder = Recorder::current()) return take_recorded(*recorder, generators, device, blocks);
         Generator& generator = generators.of(device);
         const RandomCall call{generator.state, static_cast<std::int64_t>(generator.position.offset)};
         generator.position.offset += static_cast<std::uint64_t>(blocks);
@@ -160,7 +168,8 @@ void RandomRecording::add(const Call& call) {
     if (before_ != nullptr) before_->add(call);
 }
 
-RandomReplay::RandomReplay(std::vector<RandomRecording::Call> calls) : calls_(std::move(calls)), before_(std::exchange(replay, this)) {}
+RandomReplay::RandomReplay(std::vector<RandomRecording::Call> calls)
+    : calls_(std::move(calls)), before_(std::exchange(replay, this)) {}
 RandomReplay::~RandomReplay() { replay = before_; }
 
 RandomCall RandomReplay::next(const Device& device, std::int64_t blocks) {
@@ -173,15 +182,21 @@ Expression random_uniform(DType dtype, const Shape& shape, double low, double hi
     // Rounding may make a number larger than what lies below `high`.
     return leaf(Distribution::uniform, dtype, shape, {low, high - low, std::max(low, below(dtype, high))}, random);
 }
-Expression random_normal(DType dtype, const Shape& shape, double mean, double deviation, const RandomCall& random) {
-    return leaf(Distribution::normal, dtype, shape, {mean, deviation}, random);
+Expression random_normal(DType dtype, const Shape& shape, double mean, double std, const RandomCall& random) {
+    return leaf(Distribution::normal, dtype, shape, {mean, std}, random);
 }
 Expression random_bernoulli(DType dtype, const Shape& shape, double probability, const RandomCall& random) {
     return leaf(Distribution::bernoulli, dtype, shape, {probability}, random);
 }
 
-void random_uniform(const View& out, double low, double high, const RandomCall& random) { store(random_uniform(out.dtype, out.shape, low, high, random), out); }
-void random_normal(const View& out, double mean, double deviation, const RandomCall& random) { store(random_normal(out.dtype, out.shape, mean, deviation, random), out); }
-void random_bernoulli(const View& out, double probability, const RandomCall& random) { store(random_bernoulli(out.dtype, out.shape, probability, random), out); }
+void random_uniform(const View& out, double low, double high, const RandomCall& random) {
+    store(random_uniform(out.dtype, out.shape, low, high, random), out);
+}
+void random_normal(const View& out, double mean, double std, const RandomCall& random) {
+    store(random_normal(out.dtype, out.shape, mean, std, random), out);
+}
+void random_bernoulli(const View& out, double probability, const RandomCall& random) {
+    store(random_bernoulli(out.dtype, out.shape, probability, random), out);
+}
 
 }  // namespace declivity::ops

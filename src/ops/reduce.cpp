@@ -11,24 +11,24 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
-#include "elementwise_reduce.hpp"
-#include "expression_node.hpp"
-#include "index_space.hpp"
+#include "ops/engine/elementwise_reduce.hpp"
+#include "ops/engine/expression_node.hpp"
+#include "ops/support/index_space.hpp"
 #include "reduce_defines.hpp"
-#include "work.hpp"
-#include "work_split.hpp"
+#include "ops/support/work.hpp"
+#include "ops/support/work_split.hpp"
 
 namespace declivity::ops {
 namespace {
 
 // Tunables beside those of work_split.hpp; cl_kernels/reduce.cl says what they mean.
 constexpr std::int64_t kBeyondCaches = std::int64_t{1} << 22;  // elements, from which on the order of memory counts
-constexpr std::int64_t kLeastInner = 384;        // elements that are then worth a result between two passes
-constexpr std::int64_t kCpuBlock = 2048;         // elements of a partial sum in reduce_rows: 32 in each of 64 lanes
-constexpr std::int64_t kColumnBlock = 64;        // and in reduce_columns, a column
-constexpr std::int64_t kGpuBlock = 64;           // and in reduce_groups, a work-item
-constexpr std::int64_t kWideColumns = 4096;      // columns of a work-item of reduce_wide_columns: 16 KiB of f32 sums
-constexpr std::int64_t kGpuShortRow = 16;        // contiguous rows below it: a work-item each
+constexpr std::int64_t kLeastInner = 384;    // elements that are then worth a result between two passes
+constexpr std::int64_t kCpuBlock = 2048;     // elements of a partial sum in reduce_rows: 32 in each of 64 lanes
+constexpr std::int64_t kColumnBlock = 64;    // and in reduce_columns, a column
+constexpr std::int64_t kGpuBlock = 64;       // and in reduce_groups, a work-item
+constexpr std::int64_t kWideColumns = 4096;  // columns of a work-item of reduce_wide_columns: 16 KiB of f32 sums
+constexpr std::int64_t kGpuShortRow = 16;    // contiguous rows below it: a work-item each
 
 /// Kept axes (operands x, out) and reduced axes (operand x), merged.
 struct Plan {
@@ -46,7 +46,8 @@ struct Layout {
     std::int64_t kept_rank, reduced_rank;
 };
 
-/// One pass: into how many chunks it cuts the reduced elements, how far apart these write, what it divides by at the end.
+/// One pass: into how many chunks it cuts the reduced elements, how far apart these write, what it divides by at the
+/// end.
 struct Pass {
     std::int64_t splits = 1, split_stride = 0, divisor = 1;
 };
@@ -87,15 +88,21 @@ Plan plan_of(const View& x, const Dims& axes, const View& out) {
 }
 
 Layout layout_of(const Plan& plan) {
-    return {axis_array(plan.kept.sizes), axis_array(plan.kept.strides[0]), axis_array(plan.kept.strides[1]),
-            axis_array(plan.reduced.sizes), axis_array(plan.reduced.strides[0]), plan.kept.sizes.rank(), plan.reduced.sizes.rank()};
+    return {axis_array(plan.kept.sizes),    axis_array(plan.kept.strides[0]),    axis_array(plan.kept.strides[1]),
+            axis_array(plan.reduced.sizes), axis_array(plan.reduced.strides[0]), plan.kept.sizes.rank(),
+            plan.reduced.sizes.rank()};
 }
 
 /// @param type of accumulation
 std::string_view identity(Reduce kind, DType type) {
     if (kind == Reduce::sum || kind == Reduce::mean) return "0";
-    static constexpr std::array<std::array<std::string_view, 2>, 7> kLimits{{{"-INFINITY", "INFINITY"}, {"-INFINITY", "INFINITY"},
-        {"CHAR_MIN", "CHAR_MAX"}, {"0", "UCHAR_MAX"}, {"INT_MIN", "INT_MAX"}, {"LONG_MIN", "LONG_MAX"}, {"0", "UCHAR_MAX"}}};
+    static constexpr std::array<std::array<std::string_view, 2>, 7> kLimits{{{"-INFINITY", "INFINITY"},
+                                                                             {"-INFINITY", "INFINITY"},
+                                                                             {"CHAR_MIN", "CHAR_MAX"},
+                                                                             {"0", "UCHAR_MAX"},
+                                                                             {"INT_MIN", "INT_MAX"},
+                                                                             {"LONG_MIN", "LONG_MAX"},
+                                                                             {"0", "UCHAR_MAX"}}};
     return kLimits[static_cast<std::size_t>(type)][kind == Reduce::max ? 0 : 1];
 }
 
@@ -112,7 +119,9 @@ Defines reduce_defines(Reduce kind, DType accumulate) {
 namespace {
 
 Defines defines_of(Reduce kind, const View& x, const View& out, bool contiguous) {
-    Defines defines = x.dtype == DType::f64 ? real_defines(x.dtype) : is_half(x.dtype) ? storage_defines(x.dtype, out.dtype) : Defines();
+    Defines defines = x.dtype == DType::f64 ? real_defines(x.dtype)
+                      : is_half(x.dtype)    ? storage_defines(x.dtype, out.dtype)
+                                            : Defines();
     defines.set("T", cl_type(x.dtype)).append(reduce_defines(kind, out.dtype));
     if (contiguous) defines.set("CONTIGUOUS", 1);
     return defines;
@@ -142,10 +151,13 @@ void launch_rows(Reduce kind, const View& x, const View& out, const Plan& plan, 
     const std::int64_t chunk = ceil_div(plan.elements, pass.splits);
     const std::int64_t each = rows_each(x.device(), plan.outputs, chunk);
     launch(kernel, {.global = {to_size(ceil_div(plan.outputs, each)), to_size(pass.splits), 1}, .local = {1, 1, 1}},
-           {layout_of(plan), plan.outputs, each, plan.elements, chunk, pass.split_stride, pass.divisor, reach_of(x), x.argument(), out.argument()});
+           {layout_of(plan), plan.outputs, each, plan.elements, chunk, pass.split_stride, pass.divisor, reach_of(x),
+            x.argument(), out.argument()});
 }
 
-bool wide_columns(const Plan& plan, DType type) { return plan.column_step() == 1 && plan.columns() > 4 * vector_lanes(type); }
+bool wide_columns(const Plan& plan, DType type) {
+    return plan.column_step() == 1 && plan.columns() > 4 * vector_lanes(type);
+}
 
 void launch_wide_columns(Reduce kind, const View& x, const View& out, const Plan& plan, const Pass& pass) {
     const std::int64_t lanes = vector_lanes(out.dtype);
@@ -157,8 +169,10 @@ void launch_wide_columns(Reduce kind, const View& x, const View& out, const Plan
     const std::int64_t width = ceil_div(ceil_div(plan.columns(), blocks), lanes) * lanes;
     const std::int64_t rows = plan.outputs / plan.columns();
     const std::int64_t each = rows_each(x.device(), rows, chunk * std::min(plan.columns(), width));
-    launch(kernel, {.global = {to_size(blocks), to_size(ceil_div(rows, each)), to_size(pass.splits)}, .local = {1, 1, 1}},
-           {layout_of(plan), rows, each, plan.elements, chunk, pass.split_stride, pass.divisor, reach_of(x), width, x.argument(), out.argument()});
+    launch(kernel,
+           {.global = {to_size(blocks), to_size(ceil_div(rows, each)), to_size(pass.splits)}, .local = {1, 1, 1}},
+           {layout_of(plan), rows, each, plan.elements, chunk, pass.split_stride, pass.divisor, reach_of(x), width,
+            x.argument(), out.argument()});
 }
 
 void launch_columns(Reduce kind, const View& x, const View& out, const Plan& plan, const Pass& pass) {
@@ -166,29 +180,39 @@ void launch_columns(Reduce kind, const View& x, const View& out, const Plan& pla
     const std::int64_t lanes = vector_lanes(out.dtype);
     const std::int64_t vectors = plan.columns() > 2 * lanes ? 4 : plan.columns() > lanes ? 2 : 1;
     Defines defines = defines_of(kind, x, out, plan.column_step() == 1);
-    defines.set("FORM", 1).set("LANES", lanes).set("VECTORS", vectors).set("UNROLL", 4 / vectors).set("BLOCK", kColumnBlock);
+    defines.set("FORM", 1)
+        .set("LANES", lanes)
+        .set("VECTORS", vectors)
+        .set("UNROLL", 4 / vectors)
+        .set("BLOCK", kColumnBlock);
     const Kernel kernel(x.device(), {"reduce.cl", "reduce_columns", defines});
     const std::int64_t chunk = ceil_div(plan.elements, pass.splits);
     const std::int64_t blocks = ceil_div(plan.columns(), vectors * lanes);
     const std::int64_t rows = plan.outputs / plan.columns();
     const std::int64_t each = rows_each(x.device(), rows, chunk * std::min(plan.columns(), vectors * lanes));
-    launch(kernel, {.global = {to_size(blocks), to_size(ceil_div(rows, each)), to_size(pass.splits)}, .local = {1, 1, 1}},
-           {layout_of(plan), rows, each, plan.elements, chunk, pass.split_stride, pass.divisor, reach_of(x), x.argument(), out.argument()});
+    launch(kernel,
+           {.global = {to_size(blocks), to_size(ceil_div(rows, each)), to_size(pass.splits)}, .local = {1, 1, 1}},
+           {layout_of(plan), rows, each, plan.elements, chunk, pass.split_stride, pass.divisor, reach_of(x),
+            x.argument(), out.argument()});
 }
 
 std::int64_t cpu_splits(const Plan& plan, const Device& device, DType type) {
-    // Where an axis outside of the outputs is reduced too, such as images around channels, and the caches do not hold all, one part for each of its places: parts are
-    // then taken in the order of memory, and not from all over it for each output.
+    // Where an axis outside of the outputs is reduced too, such as images around channels, and the caches do not hold
+    // all, one part for each of its places: parts are then taken in the order of memory, and not from all over it for
+    // each output.
     if (!across_columns(plan) && plan.reduced.sizes.rank() > 1 && plan.outputs > 1) {
         const std::int64_t places = plan.reduced.sizes[0];
-        if (plan.reduced.strides[0][0] > plan.kept.strides[0][0] && plan.elements / places >= kLeastInner && plan.outputs * plan.elements >= kBeyondCaches) return places;
+        if (plan.reduced.strides[0][0] > plan.kept.strides[0][0] && plan.elements / places >= kLeastInner &&
+            plan.outputs * plan.elements >= kBeyondCaches)
+            return places;
     }
     const std::int64_t wanted = std::int64_t{device.info().compute_units} * kCpuItemsPerUnit;
     const std::int64_t most = wide_columns(plan, type) ? kWideColumns : 4 * vector_lanes(type);
     const std::int64_t wide = across_columns(plan) ? std::min(plan.columns(), most) : 1;
     const std::int64_t items = plan.outputs / wide;
     if (items >= wanted) return 1;
-    return std::max<std::int64_t>(1, std::min(ceil_div(wanted, std::max<std::int64_t>(1, items)), plan.elements * wide / kCpuWork));
+    return std::max<std::int64_t>(
+        1, std::min(ceil_div(wanted, std::max<std::int64_t>(1, items)), plan.elements * wide / kCpuWork));
 }
 
 // ---- GPU-like devices
@@ -202,15 +226,23 @@ std::int64_t gpu_splits(const Plan& plan, const Device& device) {
 
 void launch_groups(Reduce kind, const View& x, const View& out, const Plan& plan, const Pass& pass) {
     Defines defines = defines_of(kind, x, out, plan.step() == 1);
-    defines.set("FORM", 2).set("BLOCK", kGpuBlock).set("KEPT_RANK", plan.kept.sizes.rank()).set("REDUCED_RANK", plan.reduced.sizes.rank());
+    defines.set("FORM", 2)
+        .set("BLOCK", kGpuBlock)
+        .set("KEPT_RANK", plan.kept.sizes.rank())
+        .set("REDUCED_RANK", plan.reduced.sizes.rank());
     const Kernel kernel(x.device(), {"reduce.cl", "reduce_groups", defines});
     const RowGroup group = row_group(plan.outputs, plan.elements, groups_across_columns(plan), kernel);
     std::vector<std::int64_t> layout;  // as the kernel's struct for these ranks
-    for (const Dims* part : std::initializer_list<const Dims*>{&plan.kept.sizes, &plan.kept.strides[0], &plan.kept.strides[1], &plan.reduced.sizes, &plan.reduced.strides[0]})
+    for (const Dims* part :
+         std::initializer_list<const Dims*>{&plan.kept.sizes, &plan.kept.strides[0], &plan.kept.strides[1],
+                                            &plan.reduced.sizes, &plan.reduced.strides[0]})
         layout.insert(layout.end(), part->begin(), part->end());
     const std::int64_t chunk = ceil_div(plan.elements, pass.splits);
-    launch(kernel, {.global = {to_size(ceil_div(plan.outputs, group.rows)) * group.items(), to_size(pass.splits), 1}, .local = {group.items(), 1, 1}},
-           {RawArgument{layout.data(), layout.size() * sizeof(std::int64_t)}, plan.outputs, plan.elements, chunk, pass.split_stride, pass.divisor, group.lanes_argument(), group.stride_argument(),
+    launch(kernel,
+           {.global = {to_size(ceil_div(plan.outputs, group.rows)) * group.items(), to_size(pass.splits), 1},
+            .local = {group.items(), 1, 1}},
+           {RawArgument{layout.data(), layout.size() * sizeof(std::int64_t)}, plan.outputs, plan.elements, chunk,
+            pass.split_stride, pass.divisor, group.lanes_argument(), group.stride_argument(),
             LocalMemory{group.items() * size_of(out.dtype)}, x.argument(), out.argument()});
 }
 
@@ -269,7 +301,9 @@ Dims normalize_axes(std::string_view function, const Dims& axes, int rank) {
         bool wanted = axes.empty();
         for (const std::int64_t one : axes) {
             if (normalize_axis(function, one, rank) != axis) continue;
-            if (wanted) throw ShapeError(fmt::format("{}: wants each axis once, got {} for {} axes", function, axes.str(), rank));
+            if (wanted)
+                throw ShapeError(
+                    fmt::format("{}: wants each axis once, got {} for {} axes", function, axes.str(), rank));
             wanted = true;
         }
         if (wanted) out.push_back(axis);
@@ -294,7 +328,8 @@ void reduce(Reduce kind, const View& x, const Dims& given_axes, const View& out)
     const bool keeps = !axes.empty() && out.shape == reduced_shape(x.shape, axes, true);
     if (!keeps) require_shape(function, "an output", out, kept);
     if (const DType type = reduced_dtype(kind, x.dtype); out.dtype != type)
-        throw TypeError(fmt::format("{}: wants an output of type {}, got {}", function, name_of(type), name_of(out.dtype)));
+        throw TypeError(
+            fmt::format("{}: wants an output of type {}, got {}", function, name_of(type), name_of(out.dtype)));
     require_same_device(function, x, out);
     if (out.numel() == 0) return;
 
@@ -302,7 +337,8 @@ void reduce(Reduce kind, const View& x, const Dims& given_axes, const View& out)
     const std::int64_t elements = x.numel() / out.numel();
     if (elements == 0) {
         if (kind == Reduce::max || kind == Reduce::min)
-            throw ShapeError(fmt::format("{}: wants at least one element to choose from, got {} over axes {}", function, x.shape.str(), axes.str()));
+            throw ShapeError(fmt::format("{}: wants at least one element to choose from, got {} over axes {}", function,
+                                         x.shape.str(), axes.str()));
         fill(result, kind == Reduce::sum ? 0 : std::numeric_limits<double>::quiet_NaN());
     } else if (elements == 1) {
         evaluate(Expression::cast(without(x, axes), out.dtype), result);
@@ -325,7 +361,9 @@ View reduce(Reduce kind, const Value& x, const Dims& given_axes, bool keep_axes)
     const DType accumulate = compute_type(type);
     std::optional<ElementwiseReduced> reduced;
     if (elements > 1 && may_reduce_rows(x.shape(), axes, x.device()))
-        launch_chain(x, [&](const Expression& chain) { return (reduced = elementwise_reduce(kind, chain, axes, accumulate, x.device())).has_value(); });
+        launch_chain(x, [&](const Expression& chain) {
+            return (reduced = elementwise_reduce(kind, chain, axes, accumulate, x.device())).has_value();
+        });
     if (!reduced) return reduce(kind, x.view(), axes, keep_axes);
     View exact = reduced->parts;
     if (!reduced->done) {

@@ -6,7 +6,7 @@
 
 namespace declivity::ops {
 
-/// ACC, IDENTITY, COMBINE and FLOATING_SUM of cl_kernels/reduced.clh. @param accumulate type of sums and results
+/// ACC, IDENTITY, COMBINE and FLOATING_SUM of cl_kernels/lib/reduction.clh. @param accumulate type of sums and results
 Defines reduce_defines(Reduce kind, DType accumulate);
 
 }  // namespace declivity::ops

@@ -1,6 +1,6 @@
 #include <declivity/ops/sgd.hpp>
 
-#include "real_arguments.hpp"
+#include "ops/engine/real_arguments.hpp"
 #include "step_arguments.hpp"
 
 namespace declivity::ops {

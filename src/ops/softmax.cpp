@@ -3,9 +3,9 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
-#include "axis_rows.hpp"
-#include "work.hpp"
-#include "work_split.hpp"
+#include "ops/support/axis_rows.hpp"
+#include "ops/support/work.hpp"
+#include "ops/support/work_split.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -14,11 +14,13 @@ std::string_view name_of(SoftmaxKind kind) { return kind == SoftmaxKind::softmax
 
 /// The kernels write some elements twice, and read others meanwhile.
 void require_own(std::string_view function, const View& operand, const View& out) {
-    if (may_overlap(operand, out)) throw ValueError(fmt::format("{}: wants memory of its own as out, got that of an operand", function));
+    if (may_overlap(operand, out))
+        throw ValueError(fmt::format("{}: wants memory of its own as out, got that of an operand", function));
 }
 
 /// Forward takes x, out; backward result, gradient, x_gradient.
-void run(SoftmaxKind kind, std::string_view kernel_name, const AxisRows& rows, const View& like, std::initializer_list<BufferArgument> buffers) {
+void run(SoftmaxKind kind, std::string_view kernel_name, const AxisRows& rows, const View& like,
+         std::initializer_list<BufferArgument> buffers) {
     const Device device = like.device();
     const bool cpu = family_of(device) == Family::cpu_like, columns = rows.inner > 1;
     Defines defines = real_defines(like.dtype);
@@ -32,8 +34,11 @@ void run(SoftmaxKind kind, std::string_view kernel_name, const AxisRows& rows, c
         const std::size_t groups = to_size(ceil_div(rows.outer, each));
         arguments.emplace_back(each);
         arguments.insert(arguments.end(), buffers.begin(), buffers.end());
-        launch(kernel, {.global = columns ? std::array<std::size_t, 3>{to_size(blocks), groups, 1} : std::array<std::size_t, 3>{groups, 1, 1},
-                        .local = {1, 1, 1}}, arguments);
+        launch(kernel,
+               {.global = columns ? std::array<std::size_t, 3>{to_size(blocks), groups, 1}
+                                  : std::array<std::size_t, 3>{groups, 1, 1},
+                .local = {1, 1, 1}},
+               arguments);
         return;
     }
     const RowGroup group = row_group(rows.rows(), rows.n, columns, kernel);
@@ -41,7 +46,10 @@ void run(SoftmaxKind kind, std::string_view kernel_name, const AxisRows& rows, c
     const LocalMemory shared{group.items() * size_of(like.dtype)};
     arguments.insert(arguments.end(), {Argument(lanes), Argument(stride), Argument(shared)});
     arguments.insert(arguments.end(), buffers.begin(), buffers.end());
-    launch(kernel, {.global = {to_size(ceil_div(rows.rows(), group.rows)) * group.items(), 1, 1}, .local = {group.items(), 1, 1}}, arguments);
+    launch(
+        kernel,
+        {.global = {to_size(ceil_div(rows.rows(), group.rows)) * group.items(), 1, 1}, .local = {group.items(), 1, 1}},
+        arguments);
 }
 
 }  // namespace
@@ -59,7 +67,8 @@ void softmax(SoftmaxKind kind, const View& x, int axis, const View& out) {
     if (x.numel() > 0) run(kind, "softmax", rows, x, {x.argument(), out.argument()});
 }
 
-void softmax_backward(SoftmaxKind kind, const View& result, const View& result_gradient, int axis, const View& x_gradient) {
+void softmax_backward(SoftmaxKind kind, const View& result, const View& result_gradient, int axis,
+                      const View& x_gradient) {
     const std::string_view function = kind == SoftmaxKind::softmax ? "softmax_backward" : "log_softmax_backward";
     require_floating(function, "the result", result);
     for (const View* view : {&result_gradient, &x_gradient}) {
@@ -72,7 +81,9 @@ void softmax_backward(SoftmaxKind kind, const View& result, const View& result_g
     require_own(function, result_gradient, x_gradient);
     const AxisRows rows(result.shape, normalize_axis(function, axis, result.rank()));
     const WorkScope work(function, work_each(4, result, result_gradient, x_gradient));
-    if (result.numel() > 0) run(kind, "softmax_backward", rows, result, {result.argument(), result_gradient.argument(), x_gradient.argument()});
+    if (result.numel() > 0)
+        run(kind, "softmax_backward", rows, result,
+            {result.argument(), result_gradient.argument(), x_gradient.argument()});
 }
 
 }  // namespace declivity::ops

@@ -37,26 +37,33 @@ Optimizer& Optimizer::operator=(Optimizer&&) noexcept = default;
 
 const std::type_info& Optimizer::replayable() const { return typeid(void); }
 
-Optimizer::State& Optimizer::here(std::string_view function) const {
-    if (!state_) throw ValueError(fmt::format("Optimizer::{}: wants an optimizer, got one that was moved from", function));
+Optimizer::State& Optimizer::checked_state(std::string_view function) const {
+    if (!state_)
+        throw ValueError(fmt::format("Optimizer::{}: wants an optimizer, got one that was moved from", function));
     return *state_;
 }
 
 Optimizer::Group& Optimizer::group_of(std::string_view function, std::size_t index) const {
-    auto& groups = here(function).groups;
-    if (index >= groups.size()) throw ValueError(fmt::format("Optimizer::{}: wants a group below {}, got {}", function, groups.size(), index));
+    auto& groups = checked_state(function).groups;
+    if (index >= groups.size())
+        throw ValueError(fmt::format("Optimizer::{}: wants a group below {}, got {}", function, groups.size(), index));
     return groups[index];
 }
 
-std::size_t Optimizer::groups() const { return here("groups").groups.size(); }
-const std::vector<Tensor>& Optimizer::parameters(std::size_t group) const { return group_of("parameters", group).parameters; }
+std::size_t Optimizer::groups() const { return checked_state("groups").groups.size(); }
+const std::vector<Tensor>& Optimizer::parameters(std::size_t group) const {
+    return group_of("parameters", group).parameters;
+}
 double Optimizer::learning_rate(std::size_t group) const { return group_of("learning_rate", group).rate; }
-double Optimizer::initial_learning_rate(std::size_t group) const { return group_of("initial_learning_rate", group).initial_rate; }
+double Optimizer::initial_learning_rate(std::size_t group) const {
+    return group_of("initial_learning_rate", group).initial_rate;
+}
 
 namespace {
 
 void check_rate(double rate) {
-    if (!(rate >= 0) || !std::isfinite(rate)) throw ValueError(fmt::format("Optimizer: wants a learning rate of at least 0, got {}", rate));
+    if (!(rate >= 0) || !std::isfinite(rate))
+        throw ValueError(fmt::format("Optimizer: wants a learning rate of at least 0, got {}", rate));
 }
 
 }  // namespace
@@ -74,11 +81,13 @@ void Optimizer::add(const std::vector<Tensor>& parameters, double learning_rate,
     check_rate(learning_rate);
     if (parameters.empty()) throw ValueError("Optimizer: wants at least one parameter in a group, got none");
     std::set<const void*> seen;
-    for (const Group& group : here("add_group").groups)
+    for (const Group& group : checked_state("add_group").groups)
         for (const Tensor& parameter : group.parameters) seen.insert(parameter.state().get());
     for (const Tensor& parameter : parameters) {
         const auto refuse = [&](std::string_view what) {
-            throw ValueError(fmt::format("Optimizer: wants leaf tensors that require a gradient, got {} as parameter {}", what, &parameter - parameters.data()));
+            throw ValueError(
+                fmt::format("Optimizer: wants leaf tensors that require a gradient, got {} as parameter {}", what,
+                            &parameter - parameters.data()));
         };
         if (!parameter.defined()) refuse("an undefined tensor");
         if (!parameter.is_leaf()) refuse("the result of a function");
@@ -87,7 +96,8 @@ void Optimizer::add(const std::vector<Tensor>& parameters, double learning_rate,
         ops::require_alike("Optimizer", "the first parameter", parameters[0].view(), "another", parameter.view());
         ops::require_dense("Optimizer", "parameter", parameter.view());
         if (!seen.insert(parameter.state().get()).second)
-            throw ValueError(fmt::format("Optimizer: wants each parameter once, got one of shape {} twice", parameter.shape().str()));
+            throw ValueError(fmt::format("Optimizer: wants each parameter once, got one of shape {} twice",
+                                         parameter.shape().str()));
     }
     const Scope scope("optimizer");  // whose memory it is
     Group group;
@@ -107,10 +117,10 @@ void Optimizer::add(const std::vector<Tensor>& parameters, double learning_rate,
 }
 
 void Optimizer::step() {
-    (void)here("step");
+    (void)checked_state("step");
     const Scope scope("optimizer");
     const NoGrad no_grad;
-    if (Recorder* const recorder = Recorder::here())
+    if (Recorder* const recorder = Recorder::current())
         recorder->guard([state = std::weak_ptr(state_), groups = groups(), guard = state_->guard] {
             const auto now = state.lock();
             return now && now->groups.size() == groups && now->guard.state() == guard.state();
@@ -123,12 +133,16 @@ void Optimizer::step() {
             const Tensor gradient = parameter.grad();
             if (!gradient.defined()) continue;
             if (parameter.dtype() != group.progress.dtype() || !(parameter.device() == group.progress.device()))
-                throw ValueError(fmt::format("Optimizer::step: wants parameters as they were when the optimizer was made, {} on '{}', got {} on '{}'; convert and move a "
-                                             "model (Module::to) before its optimizer is made", name_of(group.progress.dtype()), group.progress.device().name(),
-                                             name_of(parameter.dtype()), parameter.device().name()));
+                throw ValueError(
+                    fmt::format("Optimizer::step: wants parameters as they were when the optimizer was made, {} on "
+                                "'{}', got {} on '{}'; convert and move a "
+                                "model (Module::to) before its optimizer is made",
+                                name_of(group.progress.dtype()), group.progress.device().name(),
+                                name_of(parameter.dtype()), parameter.device().name()));
             roles[0].push_back(parameter.view());
             roles[1].push_back(gradient.dense_view());
-            for (std::size_t slot = 0; slot < group.slots.size(); ++slot) roles[2 + slot].push_back(group.slots[slot][i].view());
+            for (std::size_t slot = 0; slot < group.slots.size(); ++slot)
+                roles[2 + slot].push_back(group.slots[slot][i].view());
             parameter.mark_written();
         }
         if (roles[0].empty()) continue;
@@ -138,19 +152,20 @@ void Optimizer::step() {
 }
 
 void Optimizer::zero_grad() {
-    for (Group& group : here("zero_grad").groups)
+    for (Group& group : checked_state("zero_grad").groups)
         for (Tensor& parameter : group.parameters) parameter.zero_grad();
 }
 
 void Optimizer::set_guard(const Tensor& guard) {
     ops::require_shape("Optimizer::set_guard", "the guard", guard.view(), {2});
-    if (guard.dtype() != DType::i32) throw TypeError(fmt::format("Optimizer::set_guard: wants i32, got {}", name_of(guard.dtype())));
-    here("set_guard").guard = guard;
+    if (guard.dtype() != DType::i32)
+        throw TypeError(fmt::format("Optimizer::set_guard: wants i32, got {}", name_of(guard.dtype())));
+    checked_state("set_guard").guard = guard;
 }
 
 std::vector<std::pair<std::string, Tensor>> Optimizer::state() const {
     std::vector<std::pair<std::string, Tensor>> out;
-    for (std::size_t index = 0; index < here("state").groups.size(); ++index) {
+    for (std::size_t index = 0; index < checked_state("state").groups.size(); ++index) {
         const Group& group = state_->groups[index];
         out.emplace_back(fmt::format("{}.progress", index), group.progress);
         for (std::size_t slot = 0; slot < group.slots.size(); ++slot)
@@ -165,22 +180,29 @@ void Optimizer::load_state(const std::vector<std::pair<std::string, Tensor>>& st
     std::vector<Tensor> sources;
     for (const auto& [name, tensor] : own) {
         const auto found = std::ranges::find(state, name, &std::pair<std::string, Tensor>::first);
-        if (found == state.end()) throw ValueError(fmt::format("Optimizer::load_state: wants '{}', which is missing", name));
+        if (found == state.end())
+            throw ValueError(fmt::format("Optimizer::load_state: wants '{}', which is missing", name));
         ops::require_shape("Optimizer::load_state", name, found->second.view(), tensor.shape());
         if (found->second.dtype() != tensor.dtype())
-            throw TypeError(fmt::format("Optimizer::load_state: wants '{}' of type {}, got {}", name, name_of(tensor.dtype()), name_of(found->second.dtype())));
+            throw TypeError(fmt::format("Optimizer::load_state: wants '{}' of type {}, got {}", name,
+                                        name_of(tensor.dtype()), name_of(found->second.dtype())));
         sources.push_back(found->second);
     }
     if (state.size() != own.size())
-        throw ValueError(fmt::format("Optimizer::load_state: wants {} tensors, got {}: made for other groups or another optimizer", own.size(), state.size()));
+        throw ValueError(
+            fmt::format("Optimizer::load_state: wants {} tensors, got {}: made for other groups or another optimizer",
+                        own.size(), state.size()));
     for (std::size_t i = 0; i < own.size(); ++i) own[i].second.copy_(sources[i]);
     for (Group& group : state_->groups)
-        group.rate = group.progress.dtype() == DType::f64 ? group.progress.to_vector<double>()[0] : group.progress.to_vector<float>()[0];
+        group.rate = group.progress.dtype() == DType::f64 ? group.progress.to_vector<double>()[0]
+                                                          : group.progress.to_vector<float>()[0];
 }
 
 Tensor clip_grad_norm(const std::vector<Tensor>& parameters, double max_norm) {
-    if (!(max_norm > 0)) throw ValueError(fmt::format("clip_grad_norm: wants a largest norm above 0, got {}", max_norm));
-    if (!std::ranges::all_of(parameters, &Tensor::defined)) throw ValueError("clip_grad_norm: wants tensors, got an undefined one");
+    if (!(max_norm > 0))
+        throw ValueError(fmt::format("clip_grad_norm: wants a largest norm above 0, got {}", max_norm));
+    if (!std::ranges::all_of(parameters, &Tensor::defined))
+        throw ValueError("clip_grad_norm: wants tensors, got an undefined one");
     std::vector<ops::View> gradients;
     for (const Tensor& parameter : parameters) {
         const Tensor gradient = parameter.grad();

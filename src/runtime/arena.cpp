@@ -25,8 +25,9 @@ std::shared_ptr<Block> Arena::allocate(std::size_t bytes) {
         part = free_.find(reserved, exact);
     }
     Slab& slab = *part->slab;
-    auto block = checked(fmt::format("allocation of {} bytes", bytes), device_.info.name,
-                         [&] { return std::make_shared<Block>(device_, nullptr, slab.memory, slab.base + part->offset, bytes); });
+    auto block = checked(fmt::format("allocation of {} bytes", bytes), device_.info.name, [&] {
+        return std::make_shared<Block>(device_, nullptr, slab.memory, slab.base + part->offset, bytes);
+    });
     free_.take(*part, reserved, {});
     block->slab = &slab;
     block->reserved = reserved;
@@ -36,7 +37,8 @@ std::shared_ptr<Block> Arena::allocate(std::size_t bytes) {
 
 /// By a quarter of what there is, so that at most a fifth is never used.
 void Arena::grow(std::size_t reserved) {
-    const std::size_t wanted = device_.pool.exact() ? reserved : std::max({reserved, kFirstChunk, static_cast<std::size_t>(total_ / 4)});
+    const std::size_t wanted =
+        device_.pool.exact() ? reserved : std::max({reserved, kFirstChunk, static_cast<std::size_t>(total_ / 4)});
     const ResumedScope own("recorded step");
     const auto taken = [&] {
         try {

@@ -12,8 +12,8 @@
 
 namespace declivity::detail {
 
-/// What its blocks let go of it hands out again, as the pool does. Held by the recording and by its blocks; the chunks go
-/// back to the pool when all of them are gone. Thread-safe.
+/// What its blocks let go of it hands out again, as the pool does. Held by the recording and by its blocks; the chunks
+/// go back to the pool when all of them are gone. Thread-safe.
 class Arena : public std::enable_shared_from_this<Arena> {
   public:
     explicit Arena(DeviceState& device) : device_(device) {}

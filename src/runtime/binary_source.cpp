@@ -10,19 +10,23 @@ using Clock = std::chrono::steady_clock;
 /// A driver that takes more than this part of the time it built in must be compiling.
 constexpr double kSlow = 0.1;
 
-BinaryStore note_of(const DeviceInfo& info) { return {info, "// This driver compiles binaries when it is asked for them.", ""}; }
+BinaryStore note_of(const DeviceInfo& info) {
+    return {info, "// This driver compiles binaries when it is asked for them.", ""};
+}
 
 }  // namespace
 
-void BinarySource::save(const cl::Program& program, cl_device_id device, const DeviceInfo& info, const BinaryStore& store,
-                        std::chrono::duration<double> build_time, std::string_view behind) {
+void BinarySource::save(const cl::Program& program, cl_device_id device, const DeviceInfo& info,
+                        const BinaryStore& store, std::chrono::duration<double> build_time, std::string_view behind) {
     if (kind_ == Kind::unknown && note_of(info).load()) kind_ = Kind::compiled;
     if (kind_ == Kind::compiled) return;
     const auto begin = Clock::now();
     try {
         // A program belongs to all devices of its context, and a context of the user's may have several.
         std::vector<cl_device_id> devices(program.getInfo<CL_PROGRAM_NUM_DEVICES>());
-        if (clGetProgramInfo(program(), CL_PROGRAM_DEVICES, devices.size() * sizeof devices[0], static_cast<void*>(devices.data()), nullptr) != CL_SUCCESS) return;
+        if (clGetProgramInfo(program(), CL_PROGRAM_DEVICES, devices.size() * sizeof devices[0],
+                             static_cast<void*>(devices.data()), nullptr) != CL_SUCCESS)
+            return;
         const auto binaries = program.getInfo<CL_PROGRAM_BINARIES>();
         if (kind_ == Kind::unknown) kind_ = Clock::now() - begin > kSlow * build_time ? Kind::compiled : Kind::at_hand;
         if (kind_ == Kind::compiled) return note_of(info).save({1});

@@ -32,8 +32,8 @@ struct Header {
 }  // namespace
 
 BinaryStore::BinaryStore(const DeviceInfo& device, const std::string& source, const std::string& options)
-    : identity_(fmt::format("declivity {}\n{}\n{}\n{}\n{}\n{}\n{}", kVersion, device.platform, device.name, device.version,
-                            device.driver, options, source)) {
+    : identity_(fmt::format("declivity {}\n{}\n{}\n{}\n{}\n{}\n{}", kVersion, device.platform, device.name,
+                            device.version, device.driver, options, source)) {
     const std::filesystem::path base = cache_folder();
     if (!base.empty()) file_ = base / fmt::format("{:016x}.bin", hash(identity_.data(), identity_.size()));
 }
@@ -52,8 +52,10 @@ std::optional<std::vector<unsigned char>> BinaryStore::load() const noexcept {
             return std::nullopt;
         std::string identity(header.identity_size, '\0');
         std::vector<unsigned char> binary(header.binary_size);
-        if (!in.read(identity.data(), static_cast<std::streamsize>(identity.size())) || identity != identity_) return std::nullopt;
-        if (!in.read(reinterpret_cast<char*>(binary.data()), static_cast<std::streamsize>(binary.size()))) return std::nullopt;
+        if (!in.read(identity.data(), static_cast<std::streamsize>(identity.size())) || identity != identity_)
+            return std::nullopt;
+        if (!in.read(reinterpret_cast<char*>(binary.data()), static_cast<std::streamsize>(binary.size())))
+            return std::nullopt;
         if (hash(binary.data(), binary.size()) != header.checksum) return std::nullopt;
         return binary;
     } catch (...) {

@@ -20,8 +20,8 @@ using detail::DeviceState;
 void check_range(std::string_view function, const Buffer& buffer, std::size_t offset, std::size_t bytes) {
     if (!buffer) throw ValueError(fmt::format("{}: wants a buffer, got an empty handle", function));
     if (offset > buffer.size() || bytes > buffer.size() - offset)
-        throw ShapeError(fmt::format("{}: wants a range inside the buffer of {} bytes, got {} bytes at byte {}", function,
-                                     buffer.size(), bytes, offset));
+        throw ShapeError(fmt::format("{}: wants a range inside the buffer of {} bytes, got {} bytes at byte {}",
+                                     function, buffer.size(), bytes, offset));
 }
 
 Event make_event(cl::Event event, const DeviceState& device) {
@@ -31,8 +31,10 @@ Event make_event(cl::Event event, const DeviceState& device) {
 }  // namespace
 
 Buffer::Buffer(const Device& device, std::size_t bytes, BufferUse use) {
-    Recorder* const recorder = use == BufferUse::compute ? Recorder::here() : nullptr;
-    block_ = recorder != nullptr && &recorder->state().step.device == &device.state() ? recorder->state().allocate(bytes) : device.state().pool.allocate(bytes, use);
+    Recorder* const recorder = use == BufferUse::compute ? Recorder::current() : nullptr;
+    block_ = recorder != nullptr && &recorder->state().step.device == &device.state()
+                 ? recorder->state().allocate(bytes)
+                 : device.state().pool.allocate(bytes, use);
 }
 
 std::size_t Buffer::size() const noexcept { return block_ ? block_->size : 0; }
@@ -41,7 +43,7 @@ std::uint64_t Buffer::version() const noexcept { return block_ ? block_->version
 
 void Buffer::mark_written() const noexcept {
     if (!block_ || after_fork()) return;
-    if (Recorder* const recorder = Recorder::here()) recorder->state().write(*this);
+    if (Recorder* const recorder = Recorder::current()) recorder->state().write(*this);
     std::map<std::string, std::shared_ptr<const void>> stale;  // freed behind the lock
     const std::lock_guard lock(block_->kept_mutex);
     block_->version.fetch_add(1);
@@ -82,7 +84,7 @@ void Buffer::add_reader(const std::weak_ptr<PendingLaunch>& reader) const {
 
 void Buffer::launch_readers() const {
     if (!block_) return;
-    if (Recorder* const recorder = Recorder::here()) recorder->state().launched_readers(*this);
+    if (Recorder* const recorder = Recorder::current()) recorder->state().launched_readers(*this);
     if (!block_->has_readers.load(std::memory_order_acquire)) return;
     detail::refuse_after_fork("write in place");
     std::vector<std::weak_ptr<PendingLaunch>> readers;
@@ -107,7 +109,8 @@ void Buffer::launch_readers() const {
 bool Buffer::only_for(long handles, const PendingLaunch* reader) const {
     if (!block_ || block_->slab == nullptr || block_->use != BufferUse::compute || use_count() != handles) return false;
     // A replay would find what this call has written, where this call found what was given to it.
-    if (Recorder* const recorder = Recorder::here(); recorder != nullptr && !recorder->state().is_own(*block_)) return false;
+    if (Recorder* const recorder = Recorder::current(); recorder != nullptr && !recorder->state().is_own(*block_))
+        return false;
     if (block_->has_writers.load(std::memory_order_acquire)) return false;
     if (!block_->has_readers.load(std::memory_order_acquire)) return true;
     detail::refuse_after_fork("Buffer::only_for");
@@ -155,7 +158,7 @@ Device Buffer::device() const {
 void upload(const Buffer& destination, std::size_t offset, std::span<const std::byte> source) {
     check_range("upload", destination, offset, source.size());
     if (source.empty()) return;
-    if (Recorder* const recorder = Recorder::here()) recorder->refuse("upload from the host");
+    if (Recorder* const recorder = Recorder::current()) recorder->refuse("upload from the host");
     DeviceState& device = destination.block().device;
     device.staging.send(device.compute, destination.block(), offset, source, nullptr, nullptr);
 }
@@ -168,7 +171,8 @@ Event upload_ahead(const Buffer& destination, std::size_t offset, std::span<cons
         throw ValueError("upload_ahead: wants a buffer made with BufferUse::transfer, got one of the compute queue");
     DeviceState& device = block.device;
     std::vector<cl::Event> after;
-    if (block.readers_done() != nullptr) after.push_back(detail::shared(block.readers_done, "upload_ahead", device.info.name));
+    if (block.readers_done() != nullptr)
+        after.push_back(detail::shared(block.readers_done, "upload_ahead", device.info.name));
     cl::Event done;
     device.staging.send(device.transfer, block, offset, source, after.empty() ? nullptr : &after, &done);
     detail::checked("upload_ahead", device.info.name, [&] { device.transfer.flush(); });
@@ -178,13 +182,14 @@ Event upload_ahead(const Buffer& destination, std::size_t offset, std::span<cons
 Event download(const Buffer& source, std::size_t offset, std::span<std::byte> destination) {
     check_range("download", source, offset, destination.size());
     if (destination.empty()) return {};
-    if (Recorder* const recorder = Recorder::here()) recorder->refuse("a read to the host");
+    if (Recorder* const recorder = Recorder::current()) recorder->refuse("a read to the host");
     const Block& block = source.block();
     cl::Event done;
     block.device.submit(
         {.name = "copy to host", .bytes = static_cast<double>(destination.size())}, block.device.compute,
         [&](cl::CommandQueue& queue, cl::Event* event) {
-            queue.enqueueReadBuffer(block.memory, CL_FALSE, block.offset + offset, destination.size(), destination.data(), nullptr, event);
+            queue.enqueueReadBuffer(block.memory, CL_FALSE, block.offset + offset, destination.size(),
+                                    destination.data(), nullptr, event);
             try {
                 queue.flush();
             } catch (const cl::Error&) {
@@ -214,31 +219,39 @@ void copy(const Buffer& source, std::size_t source_offset, const Buffer& destina
     const Block& from = source.block();
     const Block& to = destination.block();
     if (&from.device != &to.device)
-        throw DeviceError(fmt::format("copy: wants both buffers on one device, got '{}' and '{}'", from.device.info.name,
-                                      to.device.info.name));
-    if (Recorder* const recorder = Recorder::here()) detail::record_copy(*recorder, source, source_offset, destination, destination_offset, bytes);
-    from.device.submit({.name = "copy", .bytes = 2.0 * static_cast<double>(bytes)}, from.device.compute, [&](cl::CommandQueue& queue, cl::Event* event) {
-        queue.enqueueCopyBuffer(from.memory, to.memory, from.offset + source_offset, to.offset + destination_offset, bytes, nullptr, event);
-    });
+        throw DeviceError(fmt::format("copy: wants both buffers on one device, got '{}' and '{}'",
+                                      from.device.info.name, to.device.info.name));
+    if (Recorder* const recorder = Recorder::current())
+        detail::record_copy(*recorder, source, source_offset, destination, destination_offset, bytes);
+    from.device.submit({.name = "copy", .bytes = 2.0 * static_cast<double>(bytes)}, from.device.compute,
+                       [&](cl::CommandQueue& queue, cl::Event* event) {
+                           queue.enqueueCopyBuffer(from.memory, to.memory, from.offset + source_offset,
+                                                   to.offset + destination_offset, bytes, nullptr, event);
+                       });
 }
 
 void fill(const Buffer& destination, std::size_t offset, std::size_t bytes, std::span<const std::byte> pattern) {
     check_range("fill", destination, offset, bytes);
     const std::size_t unit = pattern.size();
     if (unit == 0 || unit > 16 || (unit & (unit - 1)) != 0 || bytes % unit != 0 || offset % unit != 0)
-        throw ValueError(fmt::format("fill: wants a pattern of 1, 2, 4, 8 or 16 bytes that divides offset and size, got "
-                                     "{} bytes for {} bytes at byte {}", unit, bytes, offset));
+        throw ValueError(
+            fmt::format("fill: wants a pattern of 1, 2, 4, 8 or 16 bytes that divides offset and size, got "
+                        "{} bytes for {} bytes at byte {}",
+                        unit, bytes, offset));
     if (bytes == 0) return;
-    if (Recorder* const recorder = Recorder::here()) detail::record_fill(*recorder, destination, offset, bytes, pattern);
+    if (Recorder* const recorder = Recorder::current())
+        detail::record_fill(*recorder, destination, offset, bytes, pattern);
     const Block& block = destination.block();
-    block.device.submit({.name = "fill", .bytes = static_cast<double>(bytes)}, block.device.compute, [&](cl::CommandQueue& queue, cl::Event* event) {
-        // The C interface, because CLHPP's takes the pattern's size from a type.
-        cl_event raw = nullptr;
-        const cl_int status = clEnqueueFillBuffer(queue(), block.memory(), pattern.data(), unit, block.offset + offset, bytes, 0,
-                                                  nullptr, event != nullptr ? &raw : nullptr);
-        if (status != CL_SUCCESS) throw cl::Error(status, "clEnqueueFillBuffer");
-        if (event != nullptr) *event = cl::Event(raw);
-    });
+    block.device.submit({.name = "fill", .bytes = static_cast<double>(bytes)}, block.device.compute,
+                        [&](cl::CommandQueue& queue, cl::Event* event) {
+                            // The C interface, because CLHPP's takes the pattern's size from a type.
+                            cl_event raw = nullptr;
+                            const cl_int status = clEnqueueFillBuffer(queue(), block.memory(), pattern.data(), unit,
+                                                                      block.offset + offset, bytes, 0, nullptr,
+                                                                      event != nullptr ? &raw : nullptr);
+                            if (status != CL_SUCCESS) throw cl::Error(status, "clEnqueueFillBuffer");
+                            if (event != nullptr) *event = cl::Event(raw);
+                        });
 }
 
 // ---- events and queues
@@ -288,7 +301,8 @@ void Queue::wait_for(const Event& event) const {
     if (!event) return;
     DeviceState& device = device_.state();
     detail::refuse_after_fork("Queue::wait_for");
-    if (Recorder* const recorder = Recorder::here(); recorder != nullptr && !transfer_) recorder->refuse("to let the compute queue wait");
+    if (Recorder* const recorder = Recorder::current(); recorder != nullptr && !transfer_)
+        recorder->refuse("to let the compute queue wait");
     const std::scoped_lock lock(device.submit_mutex);
     detail::checked("Queue::wait_for", device.info.name, [&] {
         const std::vector<cl::Event> events{event.state().event};
@@ -300,8 +314,6 @@ void Queue::flush() const {
     detail::checked("Queue::flush", device_.name(), [&] { queue_of(device_, transfer_).flush(); });
 }
 
-void Queue::finish() const {
-    device_.state().finish(queue_of(device_, transfer_), "Queue::finish");
-}
+void Queue::finish() const { device_.state().finish(queue_of(device_, transfer_), "Queue::finish"); }
 
 }  // namespace declivity

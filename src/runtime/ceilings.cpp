@@ -13,9 +13,9 @@
 namespace declivity {
 namespace {
 
-constexpr double kEnough = 10e-3;          // seconds of a run, beside which a launch does not count
+constexpr double kEnough = 10e-3;  // seconds of a run, beside which a launch does not count
 constexpr int kRuns = 5;
-constexpr std::size_t kCopy = 256 << 20;   // bytes: more than most caches
+constexpr std::size_t kCopy = 256 << 20;  // bytes: more than most caches
 constexpr std::size_t kLeastCopy = 1 << 20;
 constexpr std::size_t kGpuGroup = 256;
 
@@ -38,7 +38,10 @@ double multiply_add_rate(const Device& device, bool f64) {
     double best = 0;
     for (const std::int64_t chains : {8, 12}) {
         Defines defines;
-        defines.set("REAL", type).set("VEC", width > 1 ? type + std::to_string(width) : type).set("FIRST(v)", width > 1 ? "(v).s0" : "(v)").set("CHAINS", chains);
+        defines.set("REAL", type)
+            .set("VEC", width > 1 ? type + std::to_string(width) : type)
+            .set("FIRST(v)", width > 1 ? "(v).s0" : "(v)")
+            .set("CHAINS", chains);
         defines.set("COPY", "float").set("BLOCKS", std::int64_t{1});
         if (f64) defines.set("REAL_IS_DOUBLE", std::int64_t{1});
         const Kernel kernel(device, {"ceilings.cl", "ceiling_multiply_add", defines});
@@ -46,11 +49,15 @@ double multiply_add_rate(const Device& device, bool f64) {
         const std::size_t items = round_up((cpu ? 16 : 4096) * std::max<std::size_t>(1, info.compute_units), group);
         const Buffer out(device, items * sizeof(double));
         std::int32_t steps = 256;
-        const auto run = [&] { launch(kernel, {{items}, {group}}, {steps, 0.5F, BufferArgument{&out, 0, f64 ? sizeof(double) : sizeof(float)}}); };
+        const auto run = [&] {
+            launch(kernel, {{items}, {group}},
+                   {steps, 0.5F, BufferArgument{&out, 0, f64 ? sizeof(double) : sizeof(float)}});
+        };
         run();  // the first one may wait for a compiler
         while (seconds_of(device, run) < kEnough && steps < (1 << 26)) steps *= 2;
         for (int i = 0; i < kRuns; ++i)
-            best = std::max(best, 2.0 * static_cast<double>(width * chains * steps) * static_cast<double>(items) / seconds_of(device, run));
+            best = std::max(best, 2.0 * static_cast<double>(width * chains * steps) * static_cast<double>(items) /
+                                      seconds_of(device, run));
     }
     return best;
 }
@@ -62,17 +69,23 @@ double copy_rate(const Device& device) {
     defines.set("COPY", cpu ? "float16" : "float4").set("BLOCKS", std::int64_t{cpu});
     const std::size_t element = cpu ? 64 : 16;
     const Kernel kernel(device, {"ceilings.cl", "ceiling_copy", defines});
-    for (std::size_t bytes = std::clamp<std::size_t>(device.info().max_allocation / 4, kLeastCopy, kCopy);; bytes /= 2) try {
+    for (std::size_t bytes = std::clamp<std::size_t>(device.info().max_allocation / 4, kLeastCopy, kCopy);; bytes /= 2)
+        try {
             const Buffer from(device, bytes), to(device, bytes);
             const auto count = static_cast<std::int64_t>(bytes / element);
             const std::size_t units = std::max<std::size_t>(1, device.info().compute_units);
             const std::size_t group = cpu ? 1 : std::min(kGpuGroup, kernel.max_work_group());
             const std::size_t items = cpu ? units * 4 : units * 16 * group;
             const std::int64_t each = ceil_div(count, static_cast<std::int64_t>(items));
-            const auto run = [&] { launch(kernel, {{items}, {group}}, {count, each, BufferArgument{&from, 0, element}, BufferArgument{&to, 0, element}}); };
+            const auto run = [&] {
+                launch(kernel, {{items}, {group}},
+                       {count, each, BufferArgument{&from, 0, element}, BufferArgument{&to, 0, element}});
+            };
             run();  // touches the pages
             double best = 0;
-            for (int i = 0; i < kRuns; ++i) best = std::max(best, 2.0 * static_cast<double>(count) * static_cast<double>(element) / seconds_of(device, run));
+            for (int i = 0; i < kRuns; ++i)
+                best = std::max(
+                    best, 2.0 * static_cast<double>(count) * static_cast<double>(element) / seconds_of(device, run));
             return best;
         } catch (const OutOfMemory&) {
             if (bytes / 2 < kLeastCopy) throw;

@@ -24,20 +24,27 @@ namespace detail {
 namespace {
 
 Family family_of(const DeviceInfo& info) {
-    if (const auto wanted = environment_choice("DECLIVITY_FAMILY", {"cpu", "gpu"})) return *wanted == 0 ? Family::cpu_like : Family::gpu_like;
+    if (const auto wanted = environment_choice("DECLIVITY_FAMILY", {"cpu", "gpu"}))
+        return *wanted == 0 ? Family::cpu_like : Family::gpu_like;
     switch (info.type) {
-        case DeviceType::gpu: return Family::gpu_like;
-        // A driver whose vectors are made of neighbouring work-items, as on a GPU: it names none of its own, and how many run in step.
-        case DeviceType::cpu: return info.vector_width_f32 <= 1 && info.work_items_in_step > 1 ? Family::gpu_like : Family::cpu_like;
-        default: return info.dedicated_local_memory ? Family::gpu_like : Family::cpu_like;
+        case DeviceType::gpu:
+            return Family::gpu_like;
+        // A driver whose vectors are made of neighbouring work-items, as on a GPU: it names none of its own, and how
+        // many run in step.
+        case DeviceType::cpu:
+            return info.vector_width_f32 <= 1 && info.work_items_in_step > 1 ? Family::gpu_like : Family::cpu_like;
+        default:
+            return info.dedicated_local_memory ? Family::gpu_like : Family::cpu_like;
     }
 }
 
 constinit std::atomic<DeviceState*> last_opened{nullptr};
 
-// Devices and platforms by the C interface: to learn a version, each copy of CLHPP's asks the device and trusts whatever it gets.
+// Devices and platforms by the C interface: to learn a version, each copy of CLHPP's asks the device and trusts
+// whatever it gets.
 
-/// Whether a question was answered. A device may not know it; but one that has run out of something may know it the next time.
+/// Whether a question was answered. A device may not know it; but one that has run out of something may know it the
+/// next time.
 bool answered(cl_int status, const char* function) {
     if (passes(status)) throw cl::Error(status, function);
     return status == CL_SUCCESS;
@@ -62,7 +69,9 @@ std::string text_of(Get&& get, const char* function) {
 }
 
 std::string query_text(cl_device_id device, cl_device_info what) {
-    return text_of([&](std::size_t room, void* to, std::size_t* size) { return clGetDeviceInfo(device, what, room, to, size); }, "clGetDeviceInfo");
+    return text_of(
+        [&](std::size_t room, void* to, std::size_t* size) { return clGetDeviceInfo(device, what, room, to, size); },
+        "clGetDeviceInfo");
 }
 
 std::vector<cl_platform_id> platforms() {
@@ -81,7 +90,9 @@ std::vector<cl_device_id> devices_of(cl_platform_id platform) {
     cl_uint count = 0;
     if (!answered(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &count), "clGetDeviceIDs")) return {};
     std::vector<cl_device_id> found(count);
-    if (count == 0 || !answered(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, found.data(), nullptr), "clGetDeviceIDs")) return {};
+    if (count == 0 ||
+        !answered(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, found.data(), nullptr), "clGetDeviceIDs"))
+        return {};
     return found;
 }
 
@@ -92,8 +103,10 @@ DeviceInfo describe(cl_platform_id platform, cl_device_id device, std::string id
     info.id = std::move(id);
     info.name = query_text(device, CL_DEVICE_NAME);
     info.vendor = query_text(device, CL_DEVICE_VENDOR);
-    info.platform = text_of([&](std::size_t room, void* to, std::size_t* size) { return clGetPlatformInfo(platform, CL_PLATFORM_NAME, room, to, size); },
-                            "clGetPlatformInfo");
+    info.platform =
+        text_of([&](std::size_t room, void* to,
+                    std::size_t* size) { return clGetPlatformInfo(platform, CL_PLATFORM_NAME, room, to, size); },
+                "clGetPlatformInfo");
     info.version = query_text(device, CL_DEVICE_VERSION);
     info.driver = query_text(device, CL_DRIVER_VERSION);
     const auto type = query<cl_device_type>(device, CL_DEVICE_TYPE);
@@ -112,7 +125,9 @@ DeviceInfo describe(cl_platform_id platform, cl_device_id device, std::string id
     info.unified_memory = query<cl_bool>(device, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
     info.max_work_group = query<std::size_t>(device, CL_DEVICE_MAX_WORK_GROUP_SIZE);
     std::vector<std::size_t> items(std::max<cl_uint>(3, query<cl_uint>(device, CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS)));
-    if (answered(clGetDeviceInfo(device, CL_DEVICE_MAX_WORK_ITEM_SIZES, items.size() * sizeof items[0], items.data(), nullptr), "clGetDeviceInfo"))
+    if (answered(clGetDeviceInfo(device, CL_DEVICE_MAX_WORK_ITEM_SIZES, items.size() * sizeof items[0], items.data(),
+                                 nullptr),
+                 "clGetDeviceInfo"))
         std::copy_n(items.begin(), 3, info.max_work_items.begin());
     info.alignment = query<cl_uint>(device, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8;
     const std::string extensions = query_text(device, CL_DEVICE_EXTENSIONS);
@@ -121,7 +136,9 @@ DeviceInfo describe(cl_platform_id platform, cl_device_id device, std::string id
         if (end > start) info.extensions.push_back(extensions.substr(start, end - start));
         start = end + 1;
     }
-    const auto has = [&](std::string_view name) { return std::ranges::find(info.extensions, name) != info.extensions.end(); };
+    const auto has = [&](std::string_view name) {
+        return std::ranges::find(info.extensions, name) != info.extensions.end();
+    };
     info.fp64 = has("cl_khr_fp64");
     info.fp16 = has("cl_khr_fp16");
     info.subgroups = has("cl_khr_subgroups") || has("cl_intel_subgroups");
@@ -130,7 +147,8 @@ DeviceInfo describe(cl_platform_id platform, cl_device_id device, std::string id
     return info;
 }
 
-cl::CommandQueue make_queue(const cl::Context& context, cl_device_id device, const DeviceInfo& info, cl_command_queue_properties properties) {
+cl::CommandQueue make_queue(const cl::Context& context, cl_device_id device, const DeviceInfo& info,
+                            cl_command_queue_properties properties) {
     cl_int status = CL_SUCCESS;
     cl_command_queue queue = nullptr;
     if (info.version.starts_with("OpenCL 1.")) {
@@ -152,7 +170,8 @@ DeviceState::DeviceState(cl_device_id handle, cl::Context with, cl::CommandQueue
       pool(*this),
       staging(*this, info.unified_memory),
       programs(*this) {
-    checked("make the copy queue", info.name, [&] { transfer = make_queue(context, device, info, CL_QUEUE_PROFILING_ENABLE); });
+    checked("make the copy queue", info.name,
+            [&] { transfer = make_queue(context, device, info, CL_QUEUE_PROFILING_ENABLE); });
     profile_process(*this);
     opened_before_ = last_opened.load();
     while (!last_opened.compare_exchange_weak(opened_before_, this)) {
@@ -179,10 +198,14 @@ void DeviceState::finish_all(bool certain) noexcept {
                 continue;
             }
             cl_event last = nullptr;
-            if (clEnqueueMarkerWithWaitList((*queue)(), 0, nullptr, &last) != CL_SUCCESS || clFlush((*queue)()) != CL_SUCCESS) continue;
+            if (clEnqueueMarkerWithWaitList((*queue)(), 0, nullptr, &last) != CL_SUCCESS ||
+                clFlush((*queue)()) != CL_SUCCESS)
+                continue;
             (void)in_time([&] {
                 cl_int status = CL_COMPLETE;
-                return clGetEventInfo(last, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr) != CL_SUCCESS || status <= CL_COMPLETE;
+                return clGetEventInfo(last, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr) !=
+                           CL_SUCCESS ||
+                       status <= CL_COMPLETE;
             });
         }
     }
@@ -190,10 +213,12 @@ void DeviceState::finish_all(bool certain) noexcept {
 
 void DeviceState::throw_refused(int status, std::string_view what) const {
     const MemoryFigures figures = pool.figures();
-    throw_status(status, status == CL_MEM_OBJECT_ALLOCATION_FAILURE || status == CL_OUT_OF_RESOURCES
-                             ? fmt::format("{} (pool: {} bytes in use, {} cached, peak {}, device memory {})", what, figures.in_use,
-                                           figures.cached, figures.peak, info.global_memory)
-                             : std::string(what), info.name);
+    throw_status(status,
+                 status == CL_MEM_OBJECT_ALLOCATION_FAILURE || status == CL_OUT_OF_RESOURCES
+                     ? fmt::format("{} (pool: {} bytes in use, {} cached, peak {}, device memory {})", what,
+                                   figures.in_use, figures.cached, figures.peak, info.global_memory)
+                     : std::string(what),
+                 info.name);
 }
 
 cl::Event DeviceState::compute_marker() {
@@ -207,7 +232,8 @@ cl::Event DeviceState::compute_marker() {
 }
 
 cl_int finish_queue(const cl::CommandQueue& queue) noexcept {
-    // Behind everything in the queue, which runs in order; twice, since such a driver notes a marker before what it took together with it.
+    // Behind everything in the queue, which runs in order; twice, since such a driver notes a marker before what it
+    // took together with it.
     cl_int marked = CL_SUCCESS;
     for (int i = 0; i < 2 && marked == CL_SUCCESS; ++i) {
         cl_event last = nullptr;
@@ -224,7 +250,8 @@ void DeviceState::wait_for(const cl::CommandQueue& queue) noexcept { (void)finis
 
 void DeviceState::finish(const cl::CommandQueue& queue, std::string_view what) const {
     refuse_after_fork(what);
-    if (const cl_int status = finish_queue(queue); status != CL_SUCCESS) throw_status(status, std::string(what), info.name);
+    if (const cl_int status = finish_queue(queue); status != CL_SUCCESS)
+        throw_status(status, std::string(what), info.name);
 }
 
 void DeviceState::finish() {
@@ -311,8 +338,8 @@ Device find(std::string_view asked, std::string_view what) {
         if (matches(found[i].info)) return Device(&registry.state(i));
     std::vector<std::string> names;
     for (const auto& one : found) names.push_back(fmt::format("{} '{}'", one.info.id, one.info.name));
-    throw DeviceError(fmt::format("{}: wants \"gpu\", \"cpu\", an id or part of a name, got \"{}\"; there is {}", asked, what,
-                                  fmt::join(names, ", ")));
+    throw DeviceError(fmt::format("{}: wants \"gpu\", \"cpu\", an id or part of a name, got \"{}\"; there is {}", asked,
+                                  what, fmt::join(names, ", ")));
 }
 
 }  // namespace
@@ -325,7 +352,8 @@ std::vector<Device> Device::all() {
 }
 
 Device Device::best() {
-    if (const std::string_view wanted = detail::environment_text("DECLIVITY_DEVICE"); !wanted.empty()) return find("DECLIVITY_DEVICE", wanted);
+    if (const std::string_view wanted = detail::environment_text("DECLIVITY_DEVICE"); !wanted.empty())
+        return find("DECLIVITY_DEVICE", wanted);
     auto& registry = detail::Registry::instance();
     const auto& found = registry.devices();
     if (found.empty()) throw_no_device();
@@ -359,16 +387,19 @@ void Device::synchronize() const {
 
 std::string memory_summary(const Device& device) {
     const MemoryFigures figures = device.memory();
-    std::string out = fmt::format("memory of '{}': {} in use, {} cached, {} at most\n", device.name(), detail::readable_bytes(figures.in_use),
-                                  detail::readable_bytes(figures.cached), detail::readable_bytes(figures.peak));
+    std::string out = fmt::format("memory of '{}': {} in use, {} cached, {} at most\n", device.name(),
+                                  detail::readable_bytes(figures.in_use), detail::readable_bytes(figures.cached),
+                                  detail::readable_bytes(figures.peak));
     const auto scopes = device.memory_by_scope();
     std::size_t width = 6;
     std::uint64_t all = 0;  // other threads may have gone on since the figures
     for (const ScopeMemory& one : scopes) all += one.bytes;
-    for (const ScopeMemory& one : scopes) width = std::max(width, one.scope.empty() ? std::string_view("outside of modules").size() : one.scope.size());
+    for (const ScopeMemory& one : scopes)
+        width = std::max(width, one.scope.empty() ? std::string_view("outside of modules").size() : one.scope.size());
     out += fmt::format("{:<{}}  {:>10}  {:>7}  {:>5}\n", "module", width, "in use", "blocks", "%");
     for (const ScopeMemory& one : scopes)
-        out += fmt::format("{:<{}}  {:>10}  {:>7}  {:>5.1f}\n", one.scope.empty() ? "outside of modules" : one.scope, width, detail::readable_bytes(one.bytes), one.blocks,
+        out += fmt::format("{:<{}}  {:>10}  {:>7}  {:>5.1f}\n", one.scope.empty() ? "outside of modules" : one.scope,
+                           width, detail::readable_bytes(one.bytes), one.blocks,
                            100 * static_cast<double>(one.bytes) / static_cast<double>(all));
     return out;
 }

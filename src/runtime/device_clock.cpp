@@ -9,10 +9,10 @@
 
 // Old loaders lack it, and those that have it hand it on to drivers without asking their version.
 #if defined(__GNUC__) && !defined(_WIN32)
-#  pragma weak clGetDeviceAndHostTimer
-#  define DECLIVITY_HAS_DEVICE_TIMER (&clGetDeviceAndHostTimer != nullptr)
+#pragma weak clGetDeviceAndHostTimer
+#define DECLIVITY_HAS_DEVICE_TIMER (&clGetDeviceAndHostTimer != nullptr)
 #else
-#  define DECLIVITY_HAS_DEVICE_TIMER false
+#define DECLIVITY_HAS_DEVICE_TIMER false
 #endif
 
 namespace declivity::detail {
@@ -25,12 +25,14 @@ constexpr std::size_t kMostAnchors = 100'000;    // a day of windows
 bool tells_time(const std::string& version) {
     if (!DECLIVITY_HAS_DEVICE_TIMER) return false;
     int major = 0, minor = 0;
-    return std::sscanf(version.c_str(), "OpenCL %d.%d", &major, &minor) == 2 && (major > 2 || (major == 2 && minor >= 1));
+    return std::sscanf(version.c_str(), "OpenCL %d.%d", &major, &minor) == 2 &&
+           (major > 2 || (major == 2 && minor >= 1));
 }
 
 }  // namespace
 
-DeviceClock::DeviceClock(cl_device_id device, const std::string& version) : device_(device), tells_(tells_time(version)) {}
+DeviceClock::DeviceClock(cl_device_id device, const std::string& version)
+    : device_(device), tells_(tells_time(version)) {}
 
 void DeviceClock::ask() {
 #if defined(__GNUC__) && !defined(_WIN32)
@@ -56,7 +58,11 @@ void DeviceClock::saw_queued(std::uint64_t queued, std::int64_t before, std::int
         window_.any = false;
     }
     if (!window_.any) {
-        window_ = {.first = queued, .last = queued, .lowest = before - device_time, .highest = after - device_time, .any = true};
+        window_ = {.first = queued,
+                   .last = queued,
+                   .lowest = before - device_time,
+                   .highest = after - device_time,
+                   .any = true};
         return;
     }
     window_.last = std::max(window_.last, queued);
@@ -67,13 +73,15 @@ void DeviceClock::saw_queued(std::uint64_t queued, std::int64_t before, std::int
 std::int64_t DeviceClock::to_host(std::uint64_t device_time) const {
     const auto time = static_cast<std::int64_t>(device_time);
     // A driver whose timer and whose events run by different clocks: its commands are what is to be shown.
-    const bool told_right = !told_.empty() && (!window_.any || (told_.back().offset > window_.lowest - kLongAnswer && told_.back().offset < window_.highest + kLongAnswer));
+    const bool told_right = !told_.empty() && (!window_.any || (told_.back().offset > window_.lowest - kLongAnswer &&
+                                                                told_.back().offset < window_.highest + kLongAnswer));
     const std::vector<Anchor>& anchors = told_right ? told_ : seen_;
     const bool one_more = !told_right && window_.any;  // the window that is not full
     if (anchors.empty()) return one_more ? time + window_.anchor().offset : time;
     const auto behind = std::ranges::lower_bound(anchors, device_time, {}, &Anchor::at);
     if (behind == anchors.begin()) return time + anchors.front().offset;
-    if (behind == anchors.end() && (!one_more || window_.anchor().at <= device_time)) return time + (one_more ? window_.anchor().offset : anchors.back().offset);
+    if (behind == anchors.end() && (!one_more || window_.anchor().at <= device_time))
+        return time + (one_more ? window_.anchor().offset : anchors.back().offset);
     const Anchor left = *(behind - 1), right = behind == anchors.end() ? window_.anchor() : *behind;
     const double share = static_cast<double>(device_time - left.at) / static_cast<double>(right.at - left.at);
     return time + left.offset + static_cast<std::int64_t>(share * static_cast<double>(right.offset - left.offset));

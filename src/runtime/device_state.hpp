@@ -41,8 +41,8 @@ struct Profilers {
     void add(const Command& command, Enqueued&& enqueued) const;
 };
 
-/// Waits for everything in a queue: clFinish, which with some drivers does not wait for what was flushed before (DriverFault "finish_after_flush"),
-/// and for a marker. @return the first status that is no success
+/// Waits for everything in a queue: clFinish, which with some drivers does not wait for what was flushed before
+/// (DriverFault "finish_after_flush"), and for a marker. @return the first status that is no success
 cl_int finish_queue(const cl::CommandQueue& queue) noexcept;
 
 class DeviceState {
@@ -71,7 +71,7 @@ class DeviceState {
         refuse_after_fork(command.name);
         {
             const std::scoped_lock lock(submit_mutex);
-            if (profilers.any() && !Unprofiled::here()) {
+            if (profilers.any() && !Unprofiled::current()) {
                 seen = profilers;
                 if (out == nullptr) out = &done.event;
                 done.before = now_ns();
@@ -123,14 +123,15 @@ class DeviceState {
     std::vector<std::weak_ptr<RecordingState>> recordings_;
 };
 
-/// Once in a process waits for the first kernel that it launches, since drivers make static objects with their first compilation, and registers
-/// what is to end before these (watch_exit).
+/// Once in a process waits for the first kernel that it launches, since drivers make static objects with their first
+/// compilation, and registers what is to end before these (watch_exit).
 void watch_exit_behind_first_launch(const cl::CommandQueue& queue) noexcept;
 
 DeviceInfo describe(cl_platform_id platform, cl_device_id device, std::string id);
 
 /// An in-order queue.
 /// @throws cl::Error
-cl::CommandQueue make_queue(const cl::Context& context, cl_device_id device, const DeviceInfo& info, cl_command_queue_properties properties);
+cl::CommandQueue make_queue(const cl::Context& context, cl_device_id device, const DeviceInfo& info,
+                            cl_command_queue_properties properties);
 
 }  // namespace declivity::detail

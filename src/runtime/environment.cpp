@@ -52,7 +52,8 @@ std::optional<std::uint64_t> environment_bytes(const char* name) {
     const auto [rest, error] = std::from_chars(text.data(), end, number);
     const std::string_view unit(rest, static_cast<std::size_t>(end - rest));
     const int shift = unit.empty() ? 0 : unit == "K" ? 10 : unit == "M" ? 20 : unit == "G" ? 30 : -1;
-    if (error != std::errc() || shift < 0 || number > (~std::uint64_t{0} >> shift)) refuse(name, "bytes, as in 500000000, 500M or 2G", text);
+    if (error != std::errc() || shift < 0 || number > (~std::uint64_t{0} >> shift))
+        refuse(name, "bytes, as in 500000000, 500M or 2G", text);
     return number << shift;
 }
 
@@ -65,8 +66,10 @@ std::string_view environment_folder(const char* name) {
 
 std::filesystem::path cache_folder() {
     if (const auto own = environment_given("DECLIVITY_CACHE_DIR")) return *own;
-    if (const std::string_view cache = environment_text("XDG_CACHE_HOME"); !cache.empty()) return std::filesystem::path(cache) / "declivity";
-    if (const std::string_view home = environment_text("HOME"); !home.empty()) return std::filesystem::path(home) / ".cache" / "declivity";
+    if (const std::string_view cache = environment_text("XDG_CACHE_HOME"); !cache.empty())
+        return std::filesystem::path(cache) / "declivity";
+    if (const std::string_view home = environment_text("HOME"); !home.empty())
+        return std::filesystem::path(home) / ".cache" / "declivity";
     return {};
 }
 

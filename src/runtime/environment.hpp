@@ -1,5 +1,6 @@
-// Floor 1, private. Environment variables, which the README lists. They are read anew at each call; one that is empty counts as unset, but where
-// said otherwise. What is not understood is an error where the variable is first needed, never a value by default.
+// Floor 1, private. Environment variables, which the README lists. They are read anew at each call; one that is empty
+// counts as unset, but where said otherwise. What is not understood is an error where the variable is first needed,
+// never a value by default.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +29,8 @@ std::optional<std::uint64_t> environment_bytes(const char* name);
 /// @throws ValueError for anything else
 std::string_view environment_folder(const char* name);
 
-/// Where compiled programs and measurements are kept: DECLIVITY_CACHE_DIR, or a folder of the user's. Empty: nowhere, as when the variable is empty.
+/// Where compiled programs and measurements are kept: DECLIVITY_CACHE_DIR, or a folder of the user's. Empty: nowhere,
+/// as when the variable is empty.
 std::filesystem::path cache_folder();
 
 }  // namespace declivity::detail

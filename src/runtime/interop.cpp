@@ -14,7 +14,8 @@ namespace declivity::interop {
 cl_device_id device_id(const Device& device) { return device.state().device; }
 cl_context context(const Device& device) { return device.state().context(); }
 cl_command_queue compute_queue(const Device& device) {
-    if (Recorder* const recorder = Recorder::here()) recorder->refuse("interop::compute_queue: commands that the library does not see, outside of interop::enqueue");
+    if (Recorder* const recorder = Recorder::current())
+        recorder->refuse("interop::compute_queue: commands that the library does not see, outside of interop::enqueue");
     return device.state().compute();
 }
 
@@ -27,7 +28,7 @@ void enqueue(const Device& device, std::string_view name, std::span<const Buffer
     detail::refuse_after_fork(name);
     std::vector<RawBuffer> places;
     for (const Buffer& buffer : buffers) places.push_back(raw(buffer));
-    if (Recorder* const recorder = Recorder::here()) detail::record_call(*recorder, device, name, buffers, commands);
+    if (Recorder* const recorder = Recorder::current()) detail::record_call(*recorder, device, name, buffers, commands);
     const RecordingPause pause;  // what the function enqueues is the function's
     commands(places);
 }
@@ -45,7 +46,8 @@ Device wrap(cl_context raw_context, cl_command_queue raw_queue) {
         cl::CommandQueue queue(raw_queue, true);
         // By the C interface: CLHPP's retains what it gives, and lets go of it once too often where that fails.
         cl_context of_queue = nullptr;
-        cl_int status = clGetCommandQueueInfo(raw_queue, CL_QUEUE_CONTEXT, sizeof of_queue, static_cast<void*>(&of_queue), nullptr);
+        cl_int status =
+            clGetCommandQueueInfo(raw_queue, CL_QUEUE_CONTEXT, sizeof of_queue, static_cast<void*>(&of_queue), nullptr);
         if (status != CL_SUCCESS) throw cl::Error(status, "context of a queue");
         if (of_queue != raw_context)
             throw ValueError("interop::wrap: wants a queue of the given context, got one of another");
@@ -54,35 +56,42 @@ Device wrap(cl_context raw_context, cl_command_queue raw_queue) {
         cl_device_id device = nullptr;
         cl_platform_id platform = nullptr;
         status = clGetCommandQueueInfo(raw_queue, CL_QUEUE_DEVICE, sizeof device, static_cast<void*>(&device), nullptr);
-        if (status == CL_SUCCESS) status = clGetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof platform, static_cast<void*>(&platform), nullptr);
+        if (status == CL_SUCCESS)
+            status =
+                clGetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof platform, static_cast<void*>(&platform), nullptr);
         if (status == CL_SUCCESS) status = clRetainDevice(device);  // for good, as the state
         if (status != CL_SUCCESS) throw cl::Error(status, "device of a queue");
-        auto* state = new detail::DeviceState(device, std::move(own_context), std::move(queue), detail::describe(platform, device, "wrapped"));
+        auto* state = new detail::DeviceState(device, std::move(own_context), std::move(queue),
+                                              detail::describe(platform, device, "wrapped"));
         wrapped->emplace(raw_queue, state);
         return Device(state);
     });
 }
 
 Buffer wrap(const Device& device, cl_mem memory, std::size_t offset, std::size_t bytes) {
-    if (offset % 16 != 0) throw ValueError(fmt::format("interop::wrap: wants an offset that is a multiple of 16 bytes, got {}", offset));
+    if (offset % 16 != 0)
+        throw ValueError(fmt::format("interop::wrap: wants an offset that is a multiple of 16 bytes, got {}", offset));
     return detail::checked("interop::wrap", device.name(), [&] {
         cl::Buffer own(memory, true);
         cl_context of_memory = nullptr;
-        const cl_int status = clGetMemObjectInfo(memory, CL_MEM_CONTEXT, sizeof of_memory, static_cast<void*>(&of_memory), nullptr);
+        const cl_int status =
+            clGetMemObjectInfo(memory, CL_MEM_CONTEXT, sizeof of_memory, static_cast<void*>(&of_memory), nullptr);
         if (status != CL_SUCCESS) throw cl::Error(status, "context of memory");
         if (of_memory != device.state().context())
-            throw DeviceError(fmt::format("interop::wrap: wants memory of the context of '{}', got that of another", device.name()));
+            throw DeviceError(
+                fmt::format("interop::wrap: wants memory of the context of '{}', got that of another", device.name()));
         const std::size_t size = own.getInfo<CL_MEM_SIZE>();
         if (offset > size || bytes > size - offset)
-            throw ShapeError(fmt::format("interop::wrap: wants a range inside the memory of {} bytes, got {} bytes at byte {}",
-                                         size, bytes, offset));
+            throw ShapeError(
+                fmt::format("interop::wrap: wants a range inside the memory of {} bytes, got {} bytes at byte {}", size,
+                            bytes, offset));
         return Buffer(std::make_shared<detail::Block>(device.state(), nullptr, own, offset, bytes));
     });
 }
 
 bool profiled(const Device& device) {
     const std::scoped_lock lock(device.state().submit_mutex);
-    return device.state().profilers.any() && !detail::Unprofiled::here();
+    return device.state().profilers.any() && !detail::Unprofiled::current();
 }
 
 void profile(const Device& device, std::string_view name, cl_event event) {
@@ -91,7 +100,7 @@ void profile(const Device& device, std::string_view name, cl_event event) {
     detail::Profilers seen;
     {
         const std::scoped_lock lock(device.state().submit_mutex);
-        if (!detail::Unprofiled::here()) seen = state.profilers;
+        if (!detail::Unprofiled::current()) seen = state.profilers;
     }
     if (!seen.any()) return;
     const Range none{.global = {0, 0, 0}};

@@ -11,8 +11,8 @@
 
 namespace declivity::detail {
 
-/// Calls set(index, kind, size, data) for each; a buffer is two, memory and offset, of which the second is a value. The data of local
-/// memory are null.
+/// Calls set(index, kind, size, data) for each; a buffer is two, memory and offset, of which the second is a value. The
+/// data of local memory are null.
 template <class Set>
 void for_each_argument(std::span<const Argument> arguments, Set&& set) {
     unsigned index = 0;
@@ -25,14 +25,17 @@ void for_each_argument(std::span<const Argument> arguments, Set&& set) {
             set(index++, Argument::Kind::buffer, sizeof memory, static_cast<const void*>(&memory));
             set(index++, Argument::Kind::value, sizeof offset, static_cast<const void*>(&offset));
         } else {
-            set(index++, argument.kind(), argument.size(), argument.kind() == Argument::Kind::local ? nullptr : argument.data());
+            set(index++, argument.kind(), argument.size(),
+                argument.kind() == Argument::Kind::local ? nullptr : argument.data());
         }
     }
 }
 
-inline void set_argument(const KernelState& kernel, cl_kernel of, const std::string& device, unsigned index, std::size_t size, const void* data) {
+inline void set_argument(const KernelState& kernel, cl_kernel of, const std::string& device, unsigned index,
+                         std::size_t size, const void* data) {
     const cl_int status = clSetKernelArg(of, index, size, data);
-    if (status != CL_SUCCESS) throw_status(status, fmt::format("argument {} of kernel '{}'", index, kernel.name), device);
+    if (status != CL_SUCCESS)
+        throw_status(status, fmt::format("argument {} of kernel '{}'", index, kernel.name), device);
 }
 
 }  // namespace declivity::detail

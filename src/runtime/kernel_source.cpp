@@ -28,10 +28,13 @@ std::optional<std::string> file_text(const std::filesystem::path& path) {
 }
 
 std::optional<std::string> library_text(const std::string& name) {
-    if (const std::string_view folder = environment_folder("DECLIVITY_KERNEL_DIR"); !folder.empty())
-        if (auto text = file_text(std::filesystem::path(folder) / name)) return text;
     const auto kernels = embedded_kernels();
     const auto found = std::ranges::find(kernels, name, &EmbeddedKernel::name);
+    if (const std::string_view folder = environment_folder("DECLIVITY_KERNEL_DIR"); !folder.empty()) {
+        if (auto text = file_text(std::filesystem::path(folder) / name)) return text;
+        if (found != kernels.end())  // the folder may be laid out as cl_kernels/ is
+            if (auto text = file_text(std::filesystem::path(folder) / found->path)) return text;
+    }
     if (found == kernels.end()) return std::nullopt;
     return std::string(found->source);
 }
@@ -65,7 +68,9 @@ std::optional<std::string> included(const std::string& line) {
     return line.substr(at + 1, close - at - 1);
 }
 
-std::string key_of(const File& file) { return (file.folder / std::filesystem::path(file.name).filename()).lexically_normal().string(); }
+std::string key_of(const File& file) {
+    return (file.folder / std::filesystem::path(file.name).filename()).lexically_normal().string();
+}
 
 void append(std::string& out, const File& file, std::vector<std::string>& open) {
     out += fmt::format("#line 1 \"{}\"\n", file.name);
@@ -81,7 +86,8 @@ void append(std::string& out, const File& file, std::vector<std::string>& open) 
         }
         const auto inner = find_include(*include, file.folder);
         if (!inner)
-            throw DeviceError(fmt::format("kernel file '{}', line {}: includes '{}', which does not exist", file.name, number, *include));
+            throw DeviceError(fmt::format("kernel file '{}', line {}: includes '{}', which does not exist", file.name,
+                                          number, *include));
         // Only the preprocessor sees include guards: a file that is open already would include itself for ever.
         if (std::ranges::find(open, key_of(*inner)) == open.end()) append(out, *inner, open);
         out += fmt::format("#line {} \"{}\"\n", number + 1, file.name);
@@ -96,12 +102,17 @@ std::string kernel_source(const std::string& file) {
     const std::filesystem::path path(file);
     auto text = own ? file_text(path) : library_text(file);
     if (!text)
-        throw DeviceError(own ? fmt::format("kernel file '{}' cannot be read", file)
-                              : fmt::format("there is no kernel file '{}' in the library; a file of yours needs a '/' in "
-                                            "its name, as in './{}'", file, file));
+        throw DeviceError(
+            own ? fmt::format("kernel file '{}' cannot be read", file)
+                : fmt::format("there is no kernel file '{}' in the library; a file of yours needs a '/' in "
+                              "its name, as in './{}'",
+                              file, file));
     std::string out;
     std::vector<std::string> open;
-    append(out, own ? File{path.filename().string(), path.parent_path(), std::move(*text)} : File{file, {}, std::move(*text)}, open);
+    append(
+        out,
+        own ? File{path.filename().string(), path.parent_path(), std::move(*text)} : File{file, {}, std::move(*text)},
+        open);
     return out;
 }
 
@@ -114,7 +125,10 @@ void dump_kernel(const KernelSpec& spec) {
     const std::filesystem::path path = std::filesystem::path(folder) / fmt::format("{}-{:016x}.cl", spec.name, hash);
     std::ofstream out(path, std::ios::binary);
     out << fmt::format("// kernel: {}\n// file: {}\n// options: {}\n", spec.name, spec.file, kBuildOptions) << program;
-    if (!out.flush()) throw ValueError(fmt::format("DECLIVITY_DUMP_KERNELS: wants a folder to write to, got \"{}\", where '{}' cannot be written", folder, path.string()));
+    if (!out.flush())
+        throw ValueError(
+            fmt::format("DECLIVITY_DUMP_KERNELS: wants a folder to write to, got \"{}\", where '{}' cannot be written",
+                        folder, path.string()));
 }
 
 }  // namespace declivity::detail

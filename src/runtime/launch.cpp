@@ -40,9 +40,11 @@ void check_range(const detail::KernelState& kernel, const Range& range) {
         group *= local[i];
     }
     if (!fits || group > kernel.max_work_group)
-        throw DeviceError(fmt::format("launch of '{}' on '{}': wants groups of at most {} work-items that divide the global "
-                                      "size, got local {}x{}x{} for global {}x{}x{}", kernel.name, kernel.device->info.name,
-                                      kernel.max_work_group, local[0], local[1], local[2], global[0], global[1], global[2]));
+        throw DeviceError(
+            fmt::format("launch of '{}' on '{}': wants groups of at most {} work-items that divide the global "
+                        "size, got local {}x{}x{} for global {}x{}x{}",
+                        kernel.name, kernel.device->info.name, kernel.max_work_group, local[0], local[1], local[2],
+                        global[0], global[1], global[2]));
 }
 
 /// What the device itself may not notice: drivers take any eight bytes for a pointer.
@@ -50,12 +52,15 @@ void check_arguments(const detail::KernelState& kernel, std::span<const Argument
     std::size_t count = 0;
     for (const Argument& argument : arguments) count += argument.kind() == Argument::Kind::buffer ? 2 : 1;
     if (count != kernel.arguments.size())
-        throw DeviceError(fmt::format("launch of '{}': the kernel has {} arguments, got {} (a buffer counts as two: base and "
-                                      "offset)", kernel.name, kernel.arguments.size(), count));
+        throw DeviceError(
+            fmt::format("launch of '{}': the kernel has {} arguments, got {} (a buffer counts as two: base and "
+                        "offset)",
+                        kernel.name, kernel.arguments.size(), count));
     using Space = detail::KernelState::Space;
     // `what` is made into words only for an error: this runs at every launch.
     const auto check = [&](std::size_t index, Space got, const auto& what) {
-        static constexpr std::string_view kNames[] = {"anything", "a number or struct", "a pointer to __global memory", "a pointer to __local memory"};
+        static constexpr std::string_view kNames[] = {"anything", "a number or struct", "a pointer to __global memory",
+                                                      "a pointer to __local memory"};
         const Space wants = kernel.arguments[index];
         if (wants != Space::unknown && wants != got)
             throw DeviceError(fmt::format("launch of '{}': argument {} is {} in the kernel, got {}", kernel.name, index,
@@ -64,14 +69,20 @@ void check_arguments(const detail::KernelState& kernel, std::span<const Argument
     std::size_t index = 0;
     for (const Argument& argument : arguments) {
         switch (argument.kind()) {
-            case Argument::Kind::value: check(index, Space::value, [&] { return fmt::format("a value of {} bytes", argument.size()); }); break;
-            case Argument::Kind::local: check(index, Space::local, [] { return "local memory"; }); break;
+            case Argument::Kind::value:
+                check(index, Space::value, [&] { return fmt::format("a value of {} bytes", argument.size()); });
+                break;
+            case Argument::Kind::local:
+                check(index, Space::local, [] { return "local memory"; });
+                break;
             case Argument::Kind::buffer: {
                 const auto& buffer = *static_cast<const BufferArgument*>(argument.data());
-                if (!*buffer.buffer) throw ValueError(fmt::format("launch of '{}': argument {} is an empty buffer", kernel.name, index));
+                if (!*buffer.buffer)
+                    throw ValueError(fmt::format("launch of '{}': argument {} is an empty buffer", kernel.name, index));
                 if (&buffer.buffer->block().device != kernel.device)
                     throw DeviceError(fmt::format("launch of '{}' on '{}': argument {} lives on '{}'", kernel.name,
-                                                  kernel.device->info.name, index, buffer.buffer->block().device.info.name));
+                                                  kernel.device->info.name, index,
+                                                  buffer.buffer->block().device.info.name));
                 check(index++, Space::global, [] { return "a buffer"; });
                 check(index, Space::value, [] { return "the offset that follows a buffer"; });
             }
@@ -80,14 +91,18 @@ void check_arguments(const detail::KernelState& kernel, std::span<const Argument
     }
 }
 
-/// Sets the checked arguments; the caller holds the device's lock. Numbers that an earlier launch set are left: to look costs less
-/// than a driver. Buffers are set each time, as another one may lie where one was released.
+/// Sets the checked arguments; the caller holds the device's lock. Numbers that an earlier launch set are left: to look
+/// costs less than a driver. Buffers are set each time, as another one may lie where one was released.
 void set_arguments(detail::KernelState& kernel, std::span<const Argument> arguments) {
     detail::for_each_argument(arguments, [&](unsigned index, Argument::Kind kind, std::size_t size, const void* data) {
-        const auto set = [&] { detail::set_argument(kernel, kernel.kernel(), kernel.device->info.name, index, size, data); };
+        const auto set = [&] {
+            detail::set_argument(kernel, kernel.kernel(), kernel.device->info.name, index, size, data);
+        };
         if (kind == Argument::Kind::buffer) return set();
         std::string& last = kernel.values[index];
-        const std::string_view now = data != nullptr ? std::string_view(static_cast<const char*>(data), size) : std::string_view(reinterpret_cast<const char*>(&size), sizeof size);
+        const std::string_view now = data != nullptr
+                                         ? std::string_view(static_cast<const char*>(data), size)
+                                         : std::string_view(reinterpret_cast<const char*>(&size), sizeof size);
         if (last == now) return;
         last.clear();  // also when setting it should fail
         set();
@@ -107,12 +122,13 @@ void launch(const Kernel& kernel, const Range& range, std::span<const Argument> 
     detail::refuse_at_exit(state.name);
     check_range(state, range);
     check_arguments(state, arguments);
-    if (Recorder* const recorder = Recorder::here()) detail::record_launch(*recorder, state, range, arguments);
-    state.device->submit({.name = state.name, .range = &range}, state.device->compute, [&](cl::CommandQueue& queue, cl::Event* event) {
-        set_arguments(state, arguments);
-        queue.enqueueNDRangeKernel(state.kernel, cl::NullRange, ndrange(range.global),
-                                   range.local == Extent{} ? cl::NullRange : ndrange(range.local), nullptr, event);
-    });
+    if (Recorder* const recorder = Recorder::current()) detail::record_launch(*recorder, state, range, arguments);
+    state.device->submit(
+        {.name = state.name, .range = &range}, state.device->compute, [&](cl::CommandQueue& queue, cl::Event* event) {
+            set_arguments(state, arguments);
+            queue.enqueueNDRangeKernel(state.kernel, cl::NullRange, ndrange(range.global),
+                                       range.local == Extent{} ? cl::NullRange : ndrange(range.local), nullptr, event);
+        });
     detail::watch_exit_behind_first_launch(state.device->compute);
 }
 

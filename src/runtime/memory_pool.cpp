@@ -20,7 +20,8 @@ constexpr std::size_t kLargestSlab = std::size_t{1} << 30;
 constexpr std::size_t kAlignment = 256;  // bytes: at least a cache line, and what every vector type needs
 
 bool ran_out(cl_int status) {
-    return status == CL_MEM_OBJECT_ALLOCATION_FAILURE || status == CL_OUT_OF_RESOURCES || status == CL_OUT_OF_HOST_MEMORY;
+    return status == CL_MEM_OBJECT_ALLOCATION_FAILURE || status == CL_OUT_OF_RESOURCES ||
+           status == CL_OUT_OF_HOST_MEMORY;
 }
 
 }  // namespace
@@ -92,7 +93,8 @@ std::shared_ptr<Block> MemoryPool::take(std::size_t bytes, std::size_t reserved)
 }
 
 std::shared_ptr<Block> MemoryPool::block_in(const Slab& slab, std::size_t offset, std::size_t bytes) {
-    return checked(fmt::format("allocation of {} bytes", bytes), device_.info.name, [&] { return std::make_shared<Block>(device_, nullptr, slab.memory, offset, bytes); });
+    return checked(fmt::format("allocation of {} bytes", bytes), device_.info.name,
+                   [&] { return std::make_shared<Block>(device_, nullptr, slab.memory, offset, bytes); });
 }
 
 std::shared_ptr<Block> MemoryPool::take_transfer(std::size_t bytes, std::size_t reserved) {
@@ -116,8 +118,9 @@ bool MemoryPool::grow(std::size_t reserved) {
     const std::size_t device_limit = largest();
     if (reserved > device_limit) return false;
     // Each slab as large as all before together: few slabs, and never more than twice what is needed.
-    std::size_t size = std::max(reserved, std::min({kLargestSlab, std::max<std::size_t>(kFirstSlab, static_cast<std::size_t>(total_)),
-                                                    device_limit, static_cast<std::size_t>(device_.info.global_memory / 8 + 1)}));
+    std::size_t size =
+        std::max(reserved, std::min({kLargestSlab, std::max<std::size_t>(kFirstSlab, static_cast<std::size_t>(total_)),
+                                     device_limit, static_cast<std::size_t>(device_.info.global_memory / 8 + 1)}));
     if (exact_) size = reserved;
     for (;;) {
         if (total_ <= limit_ && size <= limit_ - total_) {
@@ -141,11 +144,12 @@ bool MemoryPool::grow(std::size_t reserved) {
 cl::Buffer MemoryPool::device_memory(std::size_t bytes) const {
     try {
         cl::Buffer memory(device_.context, CL_MEM_READ_WRITE, bytes);
-        // GPU drivers give the memory at its first use. Then it would be a launch that fails, and the pool could not try
-        // again; so it is asked for now. In exact mode every tensor would cost a command.
+        // GPU drivers give the memory at its first use. Then it would be a launch that fails, and the pool could not
+        // try again; so it is asked for now. In exact mode every tensor would cost a command.
         if (!exact_) {
             const cl_mem raw = memory();
-            const cl_int status = clEnqueueMigrateMemObjects(device_.compute(), 1, &raw, CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED, 0, nullptr, nullptr);
+            const cl_int status = clEnqueueMigrateMemObjects(
+                device_.compute(), 1, &raw, CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED, 0, nullptr, nullptr);
             if (ran_out(status)) return {};
         }
         return memory;
@@ -262,13 +266,17 @@ void MemoryPool::throw_exhausted(std::size_t bytes) const {
     std::string holders;
     const auto scopes = by_scope_locked();
     for (std::size_t i = 0; i < std::min(named, scopes.size()); ++i)
-        holders += fmt::format("{}{} {}", i == 0 ? "" : ", ", scopes[i].scope.empty() ? "outside of modules" : scopes[i].scope, readable_bytes(scopes[i].bytes));
+        holders +=
+            fmt::format("{}{} {}", i == 0 ? "" : ", ", scopes[i].scope.empty() ? "outside of modules" : scopes[i].scope,
+                        readable_bytes(scopes[i].bytes));
     if (scopes.size() > named) holders += " and others";
     throw OutOfMemory(fmt::format(
-        "memory pool of '{}': wants {} bytes, and the device gives no more; in use {} bytes, cached {} bytes, peak {} bytes, device memory {} bytes, "
-        "largest single buffer {} bytes. {}{}{}A smaller batch needs less, and so do checkpoint() around parts of the network and storage as f16 or bf16",
-        device_.info.name, bytes, figures_.in_use, total_ - figures_.in_use, figures_.peak, device_.info.global_memory, device_.info.max_allocation,
-        holders.empty() ? "" : "Most is held by: ", holders, holders.empty() ? "" : ". "));
+        "memory pool of '{}': wants {} bytes, and the device gives no more; in use {} bytes, cached {} bytes, peak {} "
+        "bytes, device memory {} bytes, "
+        "largest single buffer {} bytes. {}{}{}A smaller batch needs less, and so do checkpoint() around parts of the "
+        "network and storage as f16 or bf16",
+        device_.info.name, bytes, figures_.in_use, total_ - figures_.in_use, figures_.peak, device_.info.global_memory,
+        device_.info.max_allocation, holders.empty() ? "" : "Most is held by: ", holders, holders.empty() ? "" : ". "));
 }
 
 }  // namespace declivity::detail

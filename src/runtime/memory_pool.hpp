@@ -35,11 +35,11 @@ struct Block {
     Slab* slab;
     cl::Buffer memory;
     std::size_t offset;
-    std::size_t size;               // as asked for
-    std::size_t reserved = 0;       // as taken from the slab
-    std::shared_ptr<Arena> arena;   // whose slab it is; null: the pool's
+    std::size_t size;              // as asked for
+    std::size_t reserved = 0;      // as taken from the slab
+    std::shared_ptr<Arena> arena;  // whose slab it is; null: the pool's
     BufferUse use = BufferUse::compute;
-    cl::Event readers_done;         // for transfer blocks: what the copy queue must wait for before writing
+    cl::Event readers_done;  // for transfer blocks: what the copy queue must wait for before writing
     std::atomic<std::uint64_t> version{0};
     std::mutex kept_mutex;
     std::map<std::string, std::shared_ptr<const void>> kept;  // made from the contents

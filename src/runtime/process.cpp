@@ -1,11 +1,11 @@
 #include <declivity/runtime/process.hpp>
 
 #if defined(__unix__) || defined(__APPLE__)
-#  include <pthread.h>
+#include <pthread.h>
 #endif
 #if defined(__linux__)
-#  include <sys/syscall.h>
-#  include <unistd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 #include <atomic>
@@ -26,10 +26,11 @@ namespace {
 constinit std::atomic<bool> forked{false};
 constinit std::atomic<bool> ending{false};
 
-// How the process ends. exit() destroys the thread-local objects of the thread that calls it, then calls what was registered with atexit() and
-// destroys static objects, the youngest first. Drivers make static objects at any time, LLVM's for example when PoCL's worker compiles its first
-// kernel, and crash when they are still at work when these go. So the hook that waits for the queues has to be the youngest: each thread that
-// uses the library registers it once more when its thread-local objects are destroyed. Where a thread calls exit() that never used the library, the hook
+// How the process ends. exit() destroys the thread-local objects of the thread that calls it, then calls what was
+// registered with atexit() and destroys static objects, the youngest first. Drivers make static objects at any time,
+// LLVM's for example when PoCL's worker compiles its first kernel, and crash when they are still at work when these go.
+// So the hook that waits for the queues has to be the youngest: each thread that uses the library registers it once
+// more when its thread-local objects are destroyed. Where a thread calls exit() that never used the library, the hook
 // was registered behind the first launch, when other threads ended, and when somebody had waited for a queue.
 constinit std::atomic<int> compiling{0};
 constinit std::atomic<std::uint64_t> compiled{0}, compiled_when_registered{0};
@@ -73,15 +74,20 @@ bool after_fork() noexcept { return forked.load(std::memory_order_relaxed); }
 namespace detail {
 
 void refuse_after_fork(std::string_view doing) {
-    if (!after_fork()) [[likely]] return;
-    throw DeviceError(fmt::format("{}: wants the process that first used a device, got a child that fork() made of it, where the driver's threads do not "
-                                  "exist; fork before the first use of the library, or start the child by exec", doing));
+    if (!after_fork()) [[likely]]
+        return;
+    throw DeviceError(
+        fmt::format("{}: wants the process that first used a device, got a child that fork() made of it, where the "
+                    "driver's threads do not "
+                    "exist; fork before the first use of the library, or start the child by exec",
+                    doing));
 }
 
 void watch_forks() {
 #if defined(__unix__) || defined(__APPLE__)
     static std::once_flag once;
-    std::call_once(once, [] { pthread_atfork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); }); });
+    std::call_once(once,
+                   [] { pthread_atfork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); }); });
 #endif
 }
 
@@ -97,9 +103,13 @@ bool in_main_thread() noexcept {
 
 void refuse_at_exit(std::string_view doing) {
     if (!uses_library) watch_this_thread();
-    if (!ending.load(std::memory_order_relaxed)) [[likely]] return;
-    throw DeviceError(fmt::format("{}: wants a process that runs, got one that ends, the driver's static objects perhaps being destroyed; compute "
-                                  "before main() ends. What is computed can be read still", doing));
+    if (!ending.load(std::memory_order_relaxed)) [[likely]]
+        return;
+    throw DeviceError(
+        fmt::format("{}: wants a process that runs, got one that ends, the driver's static objects perhaps being "
+                    "destroyed; compute "
+                    "before main() ends. What is computed can be read still",
+                    doing));
 }
 
 bool at_exit() noexcept { return ending.load(std::memory_order_relaxed); }
@@ -112,7 +122,8 @@ void watch_exit() {
 
 void watch_exit_behind_first_launch(const cl::CommandQueue& queue) noexcept {
     static std::atomic<bool> done{false};
-    if (done.load(std::memory_order_relaxed) || done.exchange(true)) [[likely]] return;
+    if (done.load(std::memory_order_relaxed) || done.exchange(true)) [[likely]]
+        return;
     DeviceState::wait_for(queue);
     register_end();
 }

@@ -34,7 +34,9 @@ ProcessProfile& profile() {
     return *one;
 }
 
-void complain(const std::exception& error) noexcept { std::fprintf(stderr, "declivity: DECLIVITY_PROFILE: %s\n", error.what()); }
+void complain(const std::exception& error) noexcept {
+    std::fprintf(stderr, "declivity: DECLIVITY_PROFILE: %s\n", error.what());
+}
 
 /// At the end of the process; the devices may still be at work.
 void write_at_exit() {
@@ -76,7 +78,7 @@ void profile_process(DeviceState& device) noexcept {
             if (!asked) {
                 asked = true;
                 all.path = std::filesystem::absolute(path);  // the program may go elsewhere
-                check_trace_place(all.path);  // better known now than after hours
+                check_trace_place(all.path);                 // better known now than after hours
                 // Registered behind what the driver registered when its context was made, so it runs before that.
                 works = std::atexit(write_at_exit) == 0;
             }

@@ -15,9 +15,11 @@ namespace declivity {
 
 Profiler::Profiler(const Device& device, const ProfilerOptions& options) {
     // The library's own queues always have it; one that a program brought along may not.
-    const auto properties = detail::checked("Profiler", device.name(), [&] { return device.state().compute.getInfo<CL_QUEUE_PROPERTIES>(); });
+    const auto properties = detail::checked("Profiler", device.name(),
+                                            [&] { return device.state().compute.getInfo<CL_QUEUE_PROPERTIES>(); });
     if ((properties & CL_QUEUE_PROFILING_ENABLE) == 0)
-        throw Unsupported(fmt::format("Profiler: wants a queue made with CL_QUEUE_PROFILING_ENABLE, got one on '{}' without", device.name()));
+        throw Unsupported(fmt::format(
+            "Profiler: wants a queue made with CL_QUEUE_PROFILING_ENABLE, got one on '{}' without", device.name()));
     auto state = std::make_shared<detail::ProfilerState>(device.state(), options.most_events);
     const std::scoped_lock lock(device.state().submit_mutex);
     if (device.state().profilers.of_program)
@@ -41,8 +43,10 @@ std::vector<Profiler::Row> Profiler::rows() {
     state_->collect(true);
     std::vector<Row> rows;
     const std::scoped_lock lock(state_->mutex);
-    for (const auto& [name, sum] : state_->sums) rows.push_back({name, sum.calls, sum.seconds, sum.longest, sum.flops, sum.bytes});
-    std::ranges::sort(rows, [](const Row& a, const Row& b) { return std::tie(b.seconds, a.name) < std::tie(a.seconds, b.name); });
+    for (const auto& [name, sum] : state_->sums)
+        rows.push_back({name, sum.calls, sum.seconds, sum.longest, sum.flops, sum.bytes});
+    std::ranges::sort(
+        rows, [](const Row& a, const Row& b) { return std::tie(b.seconds, a.name) < std::tie(a.seconds, b.name); });
     return rows;
 }
 
@@ -50,19 +54,23 @@ std::string Profiler::table() {
     const auto all = rows();
     double total = 0;
     for (const Row& row : all) total += row.seconds;
-    std::string out = fmt::format("{:<34} {:>8} {:>12} {:>11} {:>11} {:>9} {:>8} {:>6}\n", "kernel", "calls", "total ms", "mean us", "longest us",
-                                  "GFLOP/s", "GB/s", "%");
-    const auto rate = [](double amount, double seconds) { return amount > 0 && seconds > 0 ? fmt::format("{:.1f}", amount * 1e-9 / seconds) : "-"; };
+    std::string out = fmt::format("{:<34} {:>8} {:>12} {:>11} {:>11} {:>9} {:>8} {:>6}\n", "kernel", "calls",
+                                  "total ms", "mean us", "longest us", "GFLOP/s", "GB/s", "%");
+    const auto rate = [](double amount, double seconds) {
+        return amount > 0 && seconds > 0 ? fmt::format("{:.1f}", amount * 1e-9 / seconds) : "-";
+    };
     for (const Row& row : all)
-        out += fmt::format("{:<34} {:>8} {:>12.3f} {:>11.1f} {:>11.1f} {:>9} {:>8} {:>6.1f}\n", row.name, row.calls, row.seconds * 1e3,
-                           row.seconds * 1e6 / static_cast<double>(row.calls), row.longest * 1e6, rate(row.flops, row.seconds), rate(row.bytes, row.seconds),
+        out += fmt::format("{:<34} {:>8} {:>12.3f} {:>11.1f} {:>11.1f} {:>9} {:>8} {:>6.1f}\n", row.name, row.calls,
+                           row.seconds * 1e3, row.seconds * 1e6 / static_cast<double>(row.calls), row.longest * 1e6,
+                           rate(row.flops, row.seconds), rate(row.bytes, row.seconds),
                            total > 0 ? 100 * row.seconds / total : 0.0);
     return out;
 }
 
 void Profiler::write_trace(const std::filesystem::path& path, const TraceOptions& options) {
     state_->collect(true);
-    const detail::TraceDevice device{state_.get(), options.ceilings ? measure_ceilings(Device(&state_->device)) : Ceilings{}};
+    const detail::TraceDevice device{state_.get(),
+                                     options.ceilings ? measure_ceilings(Device(&state_->device)) : Ceilings{}};
     detail::write_trace(path, std::array{device});
 }
 

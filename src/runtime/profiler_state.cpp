@@ -18,11 +18,14 @@ thread_local bool unprofiled = false;
 
 Unprofiled::Unprofiled() { unprofiled = true; }
 Unprofiled::~Unprofiled() { unprofiled = false; }
-bool Unprofiled::here() noexcept { return unprofiled; }
+bool Unprofiled::current() noexcept { return unprofiled; }
 
 void Profilers::add(const Command& command, Enqueued&& enqueued) const {
     if (of_program && of_process != nullptr) {
-        Enqueued other{.transfer = enqueued.transfer, .before = enqueued.before, .after = enqueued.after, .bracketed = enqueued.bracketed,
+        Enqueued other{.transfer = enqueued.transfer,
+                       .before = enqueued.before,
+                       .after = enqueued.after,
+                       .bracketed = enqueued.bracketed,
                        .event = shared(enqueued.event, "profile", of_process->device.info.name)};
         of_process->add(command, std::move(other));
     } else if (of_process != nullptr) {
@@ -31,7 +34,8 @@ void Profilers::add(const Command& command, Enqueued&& enqueued) const {
     if (of_program) of_program->add(command, std::move(enqueued));
 }
 
-ProfilerState::ProfilerState(DeviceState& of, std::size_t most_events) : device(of), most(most_events), clock(of.device, of.info.version) {
+ProfilerState::ProfilerState(DeviceState& of, std::size_t most_events)
+    : device(of), most(most_events), clock(of.device, of.info.version) {
     clock.ask();
     SpanRecorder::instance().enter(most_events);
 }
@@ -63,8 +67,14 @@ void ProfilerState::add(const Command& command, Enqueued&& enqueued) {
     const MemoryFigures figures = device.pool.figures();
     const std::string scope = Scope::path();
     std::unique_lock lock(mutex);
-    Entry entry{.name = number_of(command.name), .scope = number_of(scope), .launch = command.range != nullptr, .global = {}, .local = {},
-                .bytes = command.bytes, .run = current_operator(), .enqueued = std::move(enqueued)};
+    Entry entry{.name = number_of(command.name),
+                .scope = number_of(scope),
+                .launch = command.range != nullptr,
+                .global = {},
+                .local = {},
+                .bytes = command.bytes,
+                .run = current_operator(),
+                .enqueued = std::move(enqueued)};
     if (command.range != nullptr) entry.global = command.range->global, entry.local = command.range->local;
     if (entry.run) {
         Tally& tally = tallies_[entry.run.get()];
@@ -117,7 +127,9 @@ void ProfilerState::read(const Entry& entry) {
     const cl::Event& event = entry.enqueued.event;
     const auto start = event.getProfilingInfo<CL_PROFILING_COMMAND_START>();
     const auto finish = std::max(start, event.getProfilingInfo<CL_PROFILING_COMMAND_END>());
-    if (entry.enqueued.bracketed) clock.saw_queued(event.getProfilingInfo<CL_PROFILING_COMMAND_QUEUED>(), entry.enqueued.before, entry.enqueued.after);
+    if (entry.enqueued.bracketed)
+        clock.saw_queued(event.getProfilingInfo<CL_PROFILING_COMMAND_QUEUED>(), entry.enqueued.before,
+                         entry.enqueued.after);
     const double seconds = static_cast<double>(finish - start) * 1e-9;
     Sum& sum = sums[names[entry.name]];
     ++sum.calls;
@@ -127,9 +139,19 @@ void ProfilerState::read(const Entry& entry) {
     std::size_t record = kNone;
     if (commands.size() < most) {
         record = commands.size();
-        commands.push_back({.name = entry.name, .scope = entry.scope, .operator_ = number_of(entry.run ? std::string_view(entry.run->name) : ""),
-                            .transfer = entry.enqueued.transfer, .launch = entry.launch, .f64 = false, .start = start, .end = finish,
-                            .enqueued = entry.enqueued.bracketed ? entry.enqueued.before : 0, .flops = 0, .bytes = entry.run ? 0 : entry.bytes, .global = entry.global, .local = entry.local});
+        commands.push_back({.name = entry.name,
+                            .scope = entry.scope,
+                            .operator_ = number_of(entry.run ? std::string_view(entry.run->name) : ""),
+                            .transfer = entry.enqueued.transfer,
+                            .launch = entry.launch,
+                            .f64 = false,
+                            .start = start,
+                            .end = finish,
+                            .enqueued = entry.enqueued.bracketed ? entry.enqueued.before : 0,
+                            .flops = 0,
+                            .bytes = entry.run ? 0 : entry.bytes,
+                            .global = entry.global,
+                            .local = entry.local});
     } else {
         ++commands_left_out;
     }
@@ -149,7 +171,8 @@ void ProfilerState::credit(const Tally& tally) {
         ++kernel.calls;
     }
     if (kernels.empty()) return;
-    const auto& [main, all] = *std::ranges::max_element(kernels, {}, [](const auto& one) { return one.second.seconds; });
+    const auto& [main, all] =
+        *std::ranges::max_element(kernels, {}, [](const auto& one) { return one.second.seconds; });
     const Work& work = tally.run->work;
     Sum& sum = sums[names[main]];
     sum.flops += work.flops;

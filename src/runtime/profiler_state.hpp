@@ -30,9 +30,9 @@ struct Command {
 
 /// Where and when it was.
 struct Enqueued {
-    bool transfer = false;             // by the copy queue
+    bool transfer = false;               // by the copy queue
     std::int64_t before = 0, after = 0;  // the call, host time in ns
-    bool bracketed = true;             // the command was queued between the two
+    bool bracketed = true;               // the command was queued between the two
     cl::Event event = {};
 };
 
@@ -40,8 +40,8 @@ struct Enqueued {
 struct CommandRecord {
     std::uint32_t name, scope, operator_;
     bool transfer, launch, f64;
-    std::uint64_t start, end;   // device time, ns
-    std::int64_t enqueued;      // host time, ns; 0: not known
+    std::uint64_t start, end;  // device time, ns
+    std::int64_t enqueued;     // host time, ns; 0: not known
     double flops, bytes;
     Extent global, local;
 };
@@ -122,7 +122,7 @@ class Unprofiled {
     ~Unprofiled();
     Unprofiled(const Unprofiled&) = delete;
     Unprofiled& operator=(const Unprofiled&) = delete;
-    static bool here() noexcept;
+    static bool current() noexcept;
 };
 
 }  // namespace declivity::detail

@@ -28,14 +28,19 @@ namespace {
 KernelState::Space argument_space(const cl::Kernel& kernel, unsigned index) {
     cl_kernel_arg_address_qualifier where = 0;
     // The C interface, because a driver that does not know is no error.
-    if (clGetKernelArgInfo(kernel(), index, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof where, &where, nullptr) != CL_SUCCESS)
+    if (clGetKernelArgInfo(kernel(), index, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof where, &where, nullptr) !=
+        CL_SUCCESS)
         return KernelState::Space::unknown;
     switch (where) {
-        case CL_KERNEL_ARG_ADDRESS_PRIVATE: return KernelState::Space::value;
+        case CL_KERNEL_ARG_ADDRESS_PRIVATE:
+            return KernelState::Space::value;
         case CL_KERNEL_ARG_ADDRESS_GLOBAL:
-        case CL_KERNEL_ARG_ADDRESS_CONSTANT: return KernelState::Space::global;
-        case CL_KERNEL_ARG_ADDRESS_LOCAL: return KernelState::Space::local;
-        default: return KernelState::Space::unknown;
+        case CL_KERNEL_ARG_ADDRESS_CONSTANT:
+            return KernelState::Space::global;
+        case CL_KERNEL_ARG_ADDRESS_LOCAL:
+            return KernelState::Space::local;
+        default:
+            return KernelState::Space::unknown;
     }
 }
 
@@ -54,8 +59,8 @@ cl::Program of_binary(const DeviceState& device, const std::vector<unsigned char
     return program;
 }
 
-// Drivers need not know the arguments of a program that they were given as a binary, so that what the source's build told is kept behind it:
-// each kernel's name and a letter for each of its arguments, how long that is, and this mark.
+// Drivers need not know the arguments of a program that they were given as a binary, so that what the source's build
+// told is kept behind it: each kernel's name and a letter for each of its arguments, how long that is, and this mark.
 constexpr std::string_view kLetters = "?vgl";  // of KernelState::Space
 constexpr std::string_view kMark = "\nARGUMENTS\n";
 
@@ -63,7 +68,8 @@ std::string describe_arguments(const cl::Program& program) {
     std::string lines;
     try {
         std::vector<cl_kernel> raw(program.getInfo<CL_PROGRAM_NUM_KERNELS>());
-        const cl_int status = clCreateKernelsInProgram(program(), static_cast<cl_uint>(raw.size()), raw.data(), nullptr);
+        const cl_int status =
+            clCreateKernelsInProgram(program(), static_cast<cl_uint>(raw.size()), raw.data(), nullptr);
         if (status != CL_SUCCESS) throw cl::Error(status, "clCreateKernelsInProgram");
         std::vector<cl::Kernel> kernels;
         for (cl_kernel one : raw) kernels.emplace_back(one);
@@ -99,7 +105,8 @@ KernelState::Space described_argument(std::string_view lines, std::string_view k
         const std::string_view line = lines.substr(0, lines.find('\n'));
         const std::size_t space = line.find(' ');
         if (space != std::string_view::npos && line.substr(0, space) == kernel && space + 1 + index < line.size())
-            return static_cast<KernelState::Space>(std::min(kLetters.find(line[space + 1 + index]), kLetters.size()) % kLetters.size());
+            return static_cast<KernelState::Space>(std::min(kLetters.find(line[space + 1 + index]), kLetters.size()) %
+                                                   kLetters.size());
         lines.remove_prefix(std::min(line.size() + 1, lines.size()));
     }
     return KernelState::Space::unknown;
@@ -108,9 +115,12 @@ KernelState::Space described_argument(std::string_view lines, std::string_view k
 /// Empty when the driver does not tell.
 std::string log_of(const cl::Program& program, const DeviceState& device) {
     std::size_t size = 0;
-    if (program() == nullptr || clGetProgramBuildInfo(program(), device.device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size) != CL_SUCCESS) return {};
+    if (program() == nullptr ||
+        clGetProgramBuildInfo(program(), device.device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size) != CL_SUCCESS)
+        return {};
     std::string log(size, '\0');
-    if (clGetProgramBuildInfo(program(), device.device, CL_PROGRAM_BUILD_LOG, size, log.data(), nullptr) != CL_SUCCESS) return {};
+    if (clGetProgramBuildInfo(program(), device.device, CL_PROGRAM_BUILD_LOG, size, log.data(), nullptr) != CL_SUCCESS)
+        return {};
     log.resize(std::min(log.find('\0'), log.size()));
     return log;
 }
@@ -129,7 +139,9 @@ bool has_declarations_in_front(const DeviceState& device) {
 }
 
 /// What tells kernels to do without what keeps clear of drivers' faults, for seeing these.
-std::string workarounds() { return environment_switch("DECLIVITY_WORKAROUNDS", true) ? "" : "#define DECLIVITY_NO_WORKAROUNDS\n"; }
+std::string workarounds() {
+    return environment_switch("DECLIVITY_WORKAROUNDS", true) ? "" : "#define DECLIVITY_NO_WORKAROUNDS\n";
+}
 
 std::string kernels_in(const cl::Program& program) {
     try {
@@ -152,7 +164,8 @@ std::shared_ptr<KernelState> ProgramCache::kernel(const KernelSpec& spec) {
         if (found != kernels_.end()) return found->second;
     }
     dump_kernel(spec);  // also of what then does not compile
-    const auto [built, arguments] = checked(fmt::format("program '{}'", spec.file), device_.info.name, [&] { return program(spec); });
+    const auto [built, arguments] =
+        checked(fmt::format("program '{}'", spec.file), device_.info.name, [&] { return program(spec); });
     auto state = std::make_shared<KernelState>();
     state->name = spec.name;
     state->device = &device_;
@@ -161,14 +174,16 @@ std::shared_ptr<KernelState> ProgramCache::kernel(const KernelSpec& spec) {
             state->kernel = cl::Kernel(built, spec.name.c_str());
         } catch (const cl::Error& error) {
             if (error.err() != CL_INVALID_KERNEL_NAME) throw;
-            throw DeviceError(fmt::format("kernel '{}': there is none of this name in '{}', which has: {}", spec.name, spec.file,
-                                          kernels_in(built)), error.err());
+            throw DeviceError(fmt::format("kernel '{}': there is none of this name in '{}', which has: {}", spec.name,
+                                          spec.file, kernels_in(built)),
+                              error.err());
         }
         state->max_work_group = max_work_group(state->kernel);
         const unsigned count = state->kernel.getInfo<CL_KERNEL_NUM_ARGS>();
         for (unsigned index = 0; index < count; ++index) {
             const KernelState::Space space = argument_space(state->kernel, index);
-            state->arguments.push_back(space == KernelState::Space::unknown ? described_argument(arguments, spec.name, index) : space);
+            state->arguments.push_back(
+                space == KernelState::Space::unknown ? described_argument(arguments, spec.name, index) : space);
         }
         state->values.resize(count);
     });
@@ -224,10 +239,12 @@ ProgramCache::Built ProgramCache::build(const KernelSpec& spec, const std::strin
         }
     } catch (const cl::Error& error) {
         const std::string log = log_of(program, device_);
-        if (passes(error.err()) || log.empty()) throw_status(error.err(), fmt::format("build of '{}'", spec.file), device_.info.name);
-        throw DeviceError(fmt::format("build of '{}' for '{}': {} ({})\nbuilt with:\n{}build log:\n{}", spec.file,
-                                      device_.info.name, status_name(error.err()), error.err(), spec.defines.text(), log),
-                          error.err());
+        if (passes(error.err()) || log.empty())
+            throw_status(error.err(), fmt::format("build of '{}'", spec.file), device_.info.name);
+        throw DeviceError(
+            fmt::format("build of '{}' for '{}': {} ({})\nbuilt with:\n{}build log:\n{}", spec.file, device_.info.name,
+                        status_name(error.err()), error.err(), spec.defines.text(), log),
+            error.err());
     }
     const auto build_time = std::chrono::steady_clock::now() - begin;
     if (store.enabled() && binaries_.kind() != BinarySource::Kind::compiled)
@@ -253,15 +270,16 @@ bool ProgramCache::understates_groups() {
         const std::scoped_lock lock(asked_mutex_);
         if (understates_groups_) return *understates_groups_;
     }
-    const bool found = environment_switch("DECLIVITY_WORKAROUNDS", true) && has_fault(Device(&device_), driver_fault("understated_work_group"));
+    const bool found = environment_switch("DECLIVITY_WORKAROUNDS", true) &&
+                       has_fault(Device(&device_), driver_fault("understated_work_group"));
     const std::scoped_lock lock(asked_mutex_);
     understates_groups_ = found;
     return found;
 }
 
 bool ProgramCache::build_with_own_builtins(const KernelSpec& spec, const std::string& source, cl::Program& program) {
-    // Files of the user's may need any built-in function, and their warnings are of use. Those of the library would be counted aloud. What examines a
-    // driver asks for functions that no other kernel uses.
+    // Files of the user's may need any built-in function, and their warnings are of use. Those of the library would be
+    // counted aloud. What examines a driver asks for functions that no other kernel uses.
     if (spec.file.find('/') != std::string::npos || spec.file.starts_with("doctor_")) return false;
     {
         const std::scoped_lock lock(asked_mutex_);

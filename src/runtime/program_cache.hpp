@@ -50,11 +50,15 @@ class ProgramCache {
     };
     struct KeyEqual {
         using is_transparent = void;
-        bool operator()(const auto& a, const auto& b) const { return a.defines == b.defines && a.name == b.name && a.file == b.file; }
+        bool operator()(const auto& a, const auto& b) const {
+            return a.defines == b.defines && a.name == b.name && a.file == b.file;
+        }
     };
     struct Built {
         cl::Program program;
-        std::string arguments;  // a line for each kernel, of those whose binary was read: a driver may know of the source's only
+        std::string
+            // a line for each kernel, of those whose binary was read: a driver may know of the source's only
+            arguments;
     };
     struct Entry {
         bool building = true;
@@ -62,12 +66,14 @@ class ProgramCache {
     };
     Built program(const KernelSpec& spec);
     Built build(const KernelSpec& spec, const std::string& source);
-    /// Builds a file of the library's behind cl_kernels/builtins.clh, where that saves time; false where it does not build so.
+    /// Builds a file of the library's behind cl_kernels/lib/builtins.clh, where that saves time; false where it does
+    /// not build so.
     bool build_with_own_builtins(const KernelSpec& spec, const std::string& source, cl::Program& program);
 
     /// Most work-items that a group of the kernel may have.
     std::size_t max_work_group(const cl::Kernel& kernel);
-    /// Whether the driver says less than is true of kernels that state their group's size (driver_faults.hpp); asks once.
+    /// Whether the driver says less than is true of kernels that state their group's size (driver_faults.hpp); asks
+    /// once.
     bool understates_groups();
 
     DeviceState& device_;
@@ -84,7 +90,8 @@ class ProgramCache {
 /// @throws DeviceError when the file or something it includes does not exist
 std::string kernel_source(const std::string& file);
 
-/// DECLIVITY_DUMP_KERNELS: writes the kernel's whole program, with the options in its first lines, into the folder that it names.
+/// DECLIVITY_DUMP_KERNELS: writes the kernel's whole program, with the options in its first lines, into the folder that
+/// it names.
 /// @throws ValueError when the folder does not exist, or cannot be written to
 void dump_kernel(const KernelSpec& spec);
 

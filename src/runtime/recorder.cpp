@@ -15,7 +15,7 @@
 namespace declivity {
 namespace {
 
-thread_local Recorder* here = nullptr;
+thread_local Recorder* current = nullptr;
 
 /// Those that are at work, in any thread.
 struct AtWork {
@@ -41,7 +41,8 @@ std::uint64_t next_number() {
 cl::Kernel own_kernel(const KernelState& kernel) {
     return checked("make a kernel to record", kernel.device->info.name, [&] {
         cl_program program = nullptr;
-        cl_int status = clGetKernelInfo(kernel.kernel(), CL_KERNEL_PROGRAM, sizeof program, static_cast<void*>(&program), nullptr);
+        cl_int status =
+            clGetKernelInfo(kernel.kernel(), CL_KERNEL_PROGRAM, sizeof program, static_cast<void*>(&program), nullptr);
         if (status != CL_SUCCESS) throw cl::Error(status, "clGetKernelInfo");
         cl_kernel made = clCreateKernel(program, kernel.name.c_str(), &status);
         if (status != CL_SUCCESS) throw cl::Error(status, "clCreateKernel");
@@ -58,25 +59,32 @@ RecorderState::RecorderState(DeviceState& on, std::vector<Buffer> with, WhenRefu
         if (!input) throw ValueError("Recorder: wants inputs with memory, got an empty handle");
         const Block& block = input.block();
         require_device(block.device, "an input");
-        step.inputs.push_back({.buffer = std::move(input), .bytes = block.size, .misalignment = block.offset % kInputAlignment});
+        step.inputs.push_back(
+            {.buffer = std::move(input), .bytes = block.size, .misalignment = block.offset % kInputAlignment});
     }
 }
 
 void RecorderState::require_device(const DeviceState& device, std::string_view name) const {
-    if (&device != &step.device) throw DeviceError(fmt::format("Recorder: wants {} on '{}', got one on '{}'", name, step.device.info.name, device.info.name));
+    if (&device != &step.device)
+        throw DeviceError(
+            fmt::format("Recorder: wants {} on '{}', got one on '{}'", name, step.device.info.name, device.info.name));
 }
 
-interop::RawBuffer RecorderState::use(const Buffer& buffer, unsigned argument, std::size_t element_size, std::int64_t offset) {
+interop::RawBuffer RecorderState::use(const Buffer& buffer, unsigned argument, std::size_t element_size,
+                                      std::int64_t offset) {
     const Block& block = buffer.block();
-    // Where in its buffer a command works belongs to what it does. A table's commands count from the start of the cl_mem, by what is negative.
+    // Where in its buffer a command works belongs to what it does. A table's commands count from the start of the
+    // cl_mem, by what is negative.
     if (offset > 0) mix(&offset, sizeof offset);
-    if (RecordedInput* const input = step.input(buffer)) input->uses.push_back({step.commands.size(), argument, element_size, offset});
+    if (RecordedInput* const input = step.input(buffer))
+        input->uses.push_back({step.commands.size(), argument, element_size, offset});
     else if (!is_own(block)) step.held.try_emplace(&block, buffer);
     return {block.memory(), block.offset + static_cast<std::size_t>(offset) * element_size, block.size};
 }
 
 void RecorderState::mix(const void* data, std::size_t bytes) {
-    for (const auto* byte = static_cast<const unsigned char*>(data); bytes > 0; --bytes, ++byte) step.fingerprint = (step.fingerprint ^ *byte) * 1099511628211ULL;
+    for (const auto* byte = static_cast<const unsigned char*>(data); bytes > 0; --bytes, ++byte)
+        step.fingerprint = (step.fingerprint ^ *byte) * 1099511628211ULL;
 }
 
 void RecorderState::add(RecordedCommand&& command) {
@@ -101,9 +109,12 @@ void RecorderState::launched_readers(const Buffer& buffer) {
     if (!is_own(buffer.block()) && step.input(buffer) == nullptr) step.asked.try_emplace(&buffer.block(), buffer);
 }
 
-void record_launch(Recorder& recorder, const KernelState& kernel, const Range& range, std::span<const Argument> arguments) {
+void record_launch(Recorder& recorder, const KernelState& kernel, const Range& range,
+                   std::span<const Argument> arguments) {
     RecorderState& state = recorder.state();
-    if (kernel.device != &state.step.device) return recorder.refuse(fmt::format("launch of '{}' on '{}', another device", kernel.name, kernel.device->info.name));
+    if (kernel.device != &state.step.device)
+        return recorder.refuse(
+            fmt::format("launch of '{}' on '{}', another device", kernel.name, kernel.device->info.name));
     RecordedKernel recorded{own_kernel(kernel), range};
     state.mix(range.global.data(), sizeof(std::size_t) * range.global.size());
     state.mix(range.local.data(), sizeof(std::size_t) * range.local.size());
@@ -125,15 +136,18 @@ void record_launch(Recorder& recorder, const KernelState& kernel, const Range& r
     state.add({.what = std::move(recorded), .name = kernel.name});
 }
 
-void record_copy(Recorder& recorder, const Buffer& from, std::size_t from_offset, const Buffer& to, std::size_t to_offset, std::size_t bytes) {
+void record_copy(Recorder& recorder, const Buffer& from, std::size_t from_offset, const Buffer& to,
+                 std::size_t to_offset, std::size_t bytes) {
     RecorderState& state = recorder.state();
     if (&from.block().device != &state.step.device) return recorder.refuse("copy: on another device");
-    const RecordedCopy copy{state.use(from, 0, 1, static_cast<std::int64_t>(from_offset)), state.use(to, 1, 1, static_cast<std::int64_t>(to_offset)), bytes};
+    const RecordedCopy copy{state.use(from, 0, 1, static_cast<std::int64_t>(from_offset)),
+                            state.use(to, 1, 1, static_cast<std::int64_t>(to_offset)), bytes};
     state.mix(&bytes, sizeof bytes);
     state.add({.what = copy, .name = "copy", .bytes = 2.0 * static_cast<double>(bytes)});
 }
 
-void record_fill(Recorder& recorder, const Buffer& to, std::size_t offset, std::size_t bytes, std::span<const std::byte> pattern) {
+void record_fill(Recorder& recorder, const Buffer& to, std::size_t offset, std::size_t bytes,
+                 std::span<const std::byte> pattern) {
     RecorderState& state = recorder.state();
     if (&to.block().device != &state.step.device) return recorder.refuse("fill: on another device");
     RecordedFill fill{state.use(to, 0, 1, static_cast<std::int64_t>(offset)), bytes, pattern.size(), {}};
@@ -143,11 +157,13 @@ void record_fill(Recorder& recorder, const Buffer& to, std::size_t offset, std::
     state.add({.what = fill, .name = "fill", .bytes = static_cast<double>(bytes)});
 }
 
-void record_call(Recorder& recorder, const Device& device, std::string_view name, std::span<const Buffer> buffers, const interop::Commands& commands) {
+void record_call(Recorder& recorder, const Device& device, std::string_view name, std::span<const Buffer> buffers,
+                 const interop::Commands& commands) {
     RecorderState& state = recorder.state();
     if (&device.state() != &state.step.device) return recorder.refuse(fmt::format("{}: on another device", name));
     RecordedCall call{commands, {}};
-    for (std::size_t i = 0; i < buffers.size(); ++i) call.buffers.push_back(state.use(buffers[i], static_cast<unsigned>(i), 1, 0));
+    for (std::size_t i = 0; i < buffers.size(); ++i)
+        call.buffers.push_back(state.use(buffers[i], static_cast<unsigned>(i), 1, 0));
     state.add({.what = std::move(call), .name = std::string(name)});
 }
 
@@ -155,12 +171,13 @@ void record_call(Recorder& recorder, const Device& device, std::string_view name
 
 Recorder::Recorder(const Device& device, std::vector<Buffer> inputs, WhenRefused when_refused) {
     detail::refuse_after_fork("Recorder");
-    if (declivity::here != nullptr) throw ValueError("Recorder: wants a thread that does not record yet, got one that does");
+    if (declivity::current != nullptr)
+        throw ValueError("Recorder: wants a thread that does not record yet, got one that does");
     state_ = std::make_unique<detail::RecorderState>(device.state(), std::move(inputs), when_refused);
     auto& all = AtWork::instance();
     const std::scoped_lock lock(all.mutex);
     all.by_number.emplace(state_->number, this);
-    declivity::here = this;
+    declivity::current = this;
 }
 
 Recorder::~Recorder() {
@@ -169,15 +186,17 @@ Recorder::~Recorder() {
         const std::scoped_lock lock(all.mutex);
         all.by_number.erase(state_->number);
     }
-    if (declivity::here == this) declivity::here = nullptr;
+    if (declivity::current == this) declivity::current = nullptr;
 }
 
-Recorder* Recorder::here() noexcept { return declivity::here; }
-std::uint64_t Recorder::here_number() noexcept { return declivity::here == nullptr ? 0 : declivity::here->state().number; }
+Recorder* Recorder::current() noexcept { return declivity::current; }
+std::uint64_t Recorder::current_number() noexcept {
+    return declivity::current == nullptr ? 0 : declivity::current->state().number;
+}
 const std::string& Recorder::refused() const { return state_->refused; }
 
 Recording Recorder::finish() {
-    if (declivity::here == this) {
+    if (declivity::current == this) {
         // The youngest first, as kernels take up what they are made from. Launching may make values of its own.
         for (auto& left = state_->at_end; !left.empty();) {
             const auto value = left.back().lock();
@@ -185,8 +204,8 @@ Recording Recorder::finish() {
             if (value) value->launch();
         }
     }
-    if (declivity::here != this) return {};  // something was refused
-    declivity::here = nullptr;
+    if (declivity::current != this) return {};  // something was refused
+    declivity::current = nullptr;
     if (incomplete()) return {};
     auto& step = state_->step;
     std::erase_if(step.own, [](const auto& block) { return block.expired(); });
@@ -199,17 +218,21 @@ Recording Recorder::finish() {
 void Recorder::refuse(const std::string& what) {
     state_->refused = what;
     if (state_->when_refused == WhenRefused::fail)
-        throw Unsupported(fmt::format("record: {} cannot be recorded, since a replay would not do it again; leave it out of the recorded step, or do it before or after", what));
-    declivity::here = nullptr;
+        throw Unsupported(
+            fmt::format("record: {} cannot be recorded, since a replay would not do it again; leave it out of the "
+                        "recorded step, or do it before or after",
+                        what));
+    declivity::current = nullptr;
 }
 
 RecordingOf::RecordingOf(std::uint64_t number) {
-    if (Recorder::here_number() == number) return;
+    if (Recorder::current_number() == number) return;
     outside_.emplace();
     if (number == 0) return;
     auto& all = AtWork::instance();
     const std::scoped_lock lock(all.mutex);
-    if (const auto found = all.by_number.find(number); found != all.by_number.end()) found->second->state().incomplete = true;
+    if (const auto found = all.by_number.find(number); found != all.by_number.end())
+        found->second->state().incomplete = true;
 }
 
 bool Recorder::incomplete() const {
@@ -242,7 +265,7 @@ void Recorder::launch_at_end(const std::weak_ptr<PendingLaunch>& value) { state_
 void Recorder::before_replay(std::function<void()> call) { state_->step.before.push_back(std::move(call)); }
 std::shared_ptr<void>& Recorder::attached(const void* key) { return state_->step.attached[key]; }
 
-RecordingPause::RecordingPause() noexcept : before_(std::exchange(here, nullptr)) {}
-RecordingPause::~RecordingPause() { here = before_; }
+RecordingPause::RecordingPause() noexcept : before_(std::exchange(current, nullptr)) {}
+RecordingPause::~RecordingPause() { current = before_; }
 
 }  // namespace declivity

@@ -35,7 +35,8 @@ std::uint64_t RecordingState::memory() const {
 
 bool RecordingState::stale() const {
     const std::scoped_lock lock(mutex_);
-    return !step_ || std::ranges::any_of(step_->relied_on, [](const auto& one) { return one.first.version() != one.second; });
+    return !step_ ||
+           std::ranges::any_of(step_->relied_on, [](const auto& one) { return one.first.version() != one.second; });
 }
 
 bool RecordingState::guards_hold() const {
@@ -51,34 +52,48 @@ void RecordingState::drop() noexcept {
 
 bool RecordingState::serves(std::size_t index, const Buffer& with) const {
     const std::scoped_lock lock(mutex_);
-    return !step_ || (with && with.block().arena != step_->arena && with.block().offset % kInputAlignment == step_->inputs.at(index).misalignment);
+    return !step_ || (with && with.block().arena != step_->arena &&
+                      with.block().offset % kInputAlignment == step_->inputs.at(index).misalignment);
 }
 
 void RecordingState::replace(std::size_t index, const Buffer& with) {
     refuse_after_fork("Recording::replace");
     const std::scoped_lock lock(mutex_);
     if (!step_) return;
-    if (index >= step_->inputs.size()) throw ValueError(fmt::format("Recording::replace: wants an input below {}, got {}", step_->inputs.size(), index));
+    if (index >= step_->inputs.size())
+        throw ValueError(
+            fmt::format("Recording::replace: wants an input below {}, got {}", step_->inputs.size(), index));
     RecordedInput& input = step_->inputs[index];
     if (input.buffer == with && !input.half_replaced) return;
     if (!with || with.size() < input.bytes)
-        throw ShapeError(fmt::format("Recording::replace: wants memory of at least {} bytes for input {}, got {}", input.bytes, index, with.size()));
+        throw ShapeError(fmt::format("Recording::replace: wants memory of at least {} bytes for input {}, got {}",
+                                     input.bytes, index, with.size()));
     const Block& block = with.block();
     if (&block.device != &step_->device)
-        throw DeviceError(fmt::format("Recording::replace: wants memory on '{}', got that of '{}'", step_->device.info.name, block.device.info.name));
-    if (block.arena == step_->arena) throw ValueError(fmt::format("Recording::replace: wants memory of others for input {}, got the recording's own, which a replay overwrites", index));
+        throw DeviceError(fmt::format("Recording::replace: wants memory on '{}', got that of '{}'",
+                                      step_->device.info.name, block.device.info.name));
+    if (block.arena == step_->arena)
+        throw ValueError(
+            fmt::format("Recording::replace: wants memory of others for input {}, got the recording's own, which a "
+                        "replay overwrites",
+                        index));
     if (!serves(index, with))
-        throw ValueError(fmt::format("Recording::replace: wants memory that is aligned as that of the recording, {} bytes behind a multiple of {}, got byte {}",
-                                     input.misalignment, kInputAlignment, block.offset));
+        throw ValueError(
+            fmt::format("Recording::replace: wants memory that is aligned as that of the recording, {} bytes behind a "
+                        "multiple of {}, got byte {}",
+                        input.misalignment, kInputAlignment, block.offset));
     input.half_replaced = true;
     for (const InputUse& use : input.uses) {
         RecordedCommand& command = step_->commands[use.command];
-        const interop::RawBuffer place{block.memory(), block.offset + static_cast<std::size_t>(use.offset) * use.element_size, block.size};
+        const interop::RawBuffer place{
+            block.memory(), block.offset + static_cast<std::size_t>(use.offset) * use.element_size, block.size};
         if (auto* kernel = std::get_if<RecordedKernel>(&command.what)) {
             const cl_long offset = static_cast<cl_long>(block.offset / use.element_size) + use.offset;
             cl_int status = clSetKernelArg(kernel->kernel(), use.argument, sizeof place.memory, &place.memory);
-            if (status == CL_SUCCESS) status = clSetKernelArg(kernel->kernel(), use.argument + 1, sizeof offset, &offset);
-            if (status != CL_SUCCESS) throw_status(status, fmt::format("input {} of a recording", index), step_->device.info.name);
+            if (status == CL_SUCCESS)
+                status = clSetKernelArg(kernel->kernel(), use.argument + 1, sizeof offset, &offset);
+            if (status != CL_SUCCESS)
+                throw_status(status, fmt::format("input {} of a recording", index), step_->device.info.name);
         } else if (auto* copy = std::get_if<RecordedCopy>(&command.what)) {
             (use.argument == 0 ? copy->from : copy->to) = place;
         } else if (auto* fill = std::get_if<RecordedFill>(&command.what)) {
@@ -94,12 +109,18 @@ void RecordingState::replace(std::size_t index, const Buffer& with) {
 void RecordingState::replay() {
     refuse_after_fork("Recording::replay");
     refuse_at_exit("Recording::replay");
-    if (Recorder* const recorder = Recorder::here()) recorder->refuse("Recording::replay within another recording");
+    if (Recorder* const recorder = Recorder::current()) recorder->refuse("Recording::replay within another recording");
     const std::scoped_lock lock(mutex_);
-    if (stale()) throw ValueError("Recording::replay: wants a recording whose constants were not written since and that kept its memory, got one that is stale; record anew");
-    if (replaying_) throw ValueError("Recording::replay: wants a recording that is not being replayed, got one within its own replay");
+    if (stale())
+        throw ValueError(
+            "Recording::replay: wants a recording whose constants were not written since and that kept its memory, got "
+            "one that is stale; record anew");
+    if (replaying_)
+        throw ValueError(
+            "Recording::replay: wants a recording that is not being replayed, got one within its own replay");
     for (const RecordedInput& input : step_->inputs)
-        if (input.half_replaced) throw ValueError("Recording::replay: wants all inputs, got one whose replacement failed; replace it again");
+        if (input.half_replaced)
+            throw ValueError("Recording::replay: wants all inputs, got one whose replacement failed; replace it again");
     struct Replaying {
         bool& flag;
         explicit Replaying(bool& of) : flag(of) { flag = true; }
@@ -128,11 +149,13 @@ void RecordingState::enqueue_all() {
     DeviceState& device = step_->device;
     auto next = step_->commands.begin();
     const auto end = step_->commands.end();
-    const auto is_call = [](const RecordedCommand& command) { return std::holds_alternative<RecordedCall>(command.what); };
+    const auto is_call = [](const RecordedCommand& command) {
+        return std::holds_alternative<RecordedCall>(command.what);
+    };
     bool profiled = false;
     {
         const std::scoped_lock submit(device.submit_mutex);
-        profiled = device.profilers.any() && !Unprofiled::here();
+        profiled = device.profilers.any() && !Unprofiled::current();
     }
     if (!profiled) {
         while (next != end) {
@@ -160,8 +183,8 @@ void RecordingState::enqueue_all() {
             continue;
         }
         const auto* kernel = std::get_if<RecordedKernel>(&next->what);
-        device.submit({.name = next->name, .bytes = next->bytes, .range = kernel != nullptr ? &kernel->range : nullptr}, device.compute,
-                      [&](cl::CommandQueue& queue, cl::Event* event) { enqueue(*next, queue, event); });
+        device.submit({.name = next->name, .bytes = next->bytes, .range = kernel != nullptr ? &kernel->range : nullptr},
+                      device.compute, [&](cl::CommandQueue& queue, cl::Event* event) { enqueue(*next, queue, event); });
     }
 }
 
@@ -171,12 +194,15 @@ void RecordingState::enqueue(RecordedCommand& command, cl::CommandQueue& queue, 
     cl_int status = CL_SUCCESS;
     if (auto* kernel = std::get_if<RecordedKernel>(&command.what)) {
         const Range& range = kernel->range;
-        status = clEnqueueNDRangeKernel(queue(), kernel->kernel(), 3, nullptr, range.global.data(), range.local == Extent{} ? nullptr : range.local.data(), 0, nullptr, out);
+        status = clEnqueueNDRangeKernel(queue(), kernel->kernel(), 3, nullptr, range.global.data(),
+                                        range.local == Extent{} ? nullptr : range.local.data(), 0, nullptr, out);
     } else if (const auto* copy = std::get_if<RecordedCopy>(&command.what)) {
-        status = clEnqueueCopyBuffer(queue(), copy->from.memory, copy->to.memory, copy->from.offset, copy->to.offset, copy->bytes, 0, nullptr, out);
+        status = clEnqueueCopyBuffer(queue(), copy->from.memory, copy->to.memory, copy->from.offset, copy->to.offset,
+                                     copy->bytes, 0, nullptr, out);
     } else {
         const auto& fill = std::get<RecordedFill>(command.what);
-        status = clEnqueueFillBuffer(queue(), fill.to.memory, fill.pattern.data(), fill.unit, fill.to.offset, fill.bytes, 0, nullptr, out);
+        status = clEnqueueFillBuffer(queue(), fill.to.memory, fill.pattern.data(), fill.unit, fill.to.offset,
+                                     fill.bytes, 0, nullptr, out);
     }
     if (status != CL_SUCCESS) throw cl::Error(status, "enqueue");
     if (event != nullptr) *event = cl::Event(raw);

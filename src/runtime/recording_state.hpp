@@ -58,16 +58,16 @@ struct RecordedCommand {
 /// Where a command refers to an input.
 struct InputUse {
     std::size_t command;
-    unsigned argument;          // of a kernel; 0 and 1 of a copy; which buffer of a call
-    std::size_t element_size;   // the kernel's offset counts in these
-    std::int64_t offset;        // from the start of the input
+    unsigned argument;         // of a kernel; 0 and 1 of a copy; which buffer of a call
+    std::size_t element_size;  // the kernel's offset counts in these
+    std::int64_t offset;       // from the start of the input
 };
 
 /// Memory that commands read, or write in place, and that may be exchanged for other.
 struct RecordedInput {
     Buffer buffer;
-    std::size_t bytes;           // that the recorded memory had, and
-    std::size_t misalignment;    // how it lies
+    std::size_t bytes;         // that the recorded memory had, and
+    std::size_t misalignment;  // how it lies
     std::vector<InputUse> uses = {};
     bool written = false;        // in place
     bool half_replaced = false;  // by a call that failed: some commands read the one, some the other
@@ -83,16 +83,17 @@ struct RecordedStep {
     DeviceState& device;
     std::deque<RecordedCommand> commands;
     std::vector<RecordedInput> inputs;
-    std::unordered_map<const Block*, Buffer> held;                        // memory of others
-    std::unordered_map<const Block*, Buffer> written;                     // of it, what is marked as written
-    std::unordered_map<const Block*, Buffer> asked;                       // of it, what readers were launched of: not all that is written is marked
-    std::vector<std::pair<Buffer, std::uint64_t>> relied_on;              // with their versions
-    std::vector<std::function<bool()>> guards;                            // of the host
-    std::vector<std::weak_ptr<Block>> own;                                // blocks of the arena
+    std::unordered_map<const Block*, Buffer> held;     // memory of others
+    std::unordered_map<const Block*, Buffer> written;  // of it, what is marked as written
+    std::unordered_map<const Block*, Buffer>
+        asked;  // of it, what readers were launched of: not all that is written is marked
+    std::vector<std::pair<Buffer, std::uint64_t>> relied_on;  // with their versions
+    std::vector<std::function<bool()>> guards;                // of the host
+    std::vector<std::weak_ptr<Block>> own;                    // blocks of the arena
     std::vector<std::function<void()>> before;
     std::map<const void*, std::shared_ptr<void>> attached;
     std::shared_ptr<Arena> arena;
-    std::uint64_t fingerprint = 14695981039346656037ULL;                  // FNV-1a
+    std::uint64_t fingerprint = 14695981039346656037ULL;  // FNV-1a
 };
 
 struct RecorderState {
@@ -119,7 +120,10 @@ struct RecorderState {
 
 class RecordingState {
   public:
-    explicit RecordingState(RecordedStep&& step) : step_(std::make_unique<RecordedStep>(std::move(step))), commands(step_->commands.size()), fingerprint(step_->fingerprint) {}
+    explicit RecordingState(RecordedStep&& step)
+        : step_(std::make_unique<RecordedStep>(std::move(step))),
+          commands(step_->commands.size()),
+          fingerprint(step_->fingerprint) {}
     ~RecordingState();
     RecordingState(const RecordingState&) = delete;
     RecordingState& operator=(const RecordingState&) = delete;
@@ -148,9 +152,13 @@ class RecordingState {
 };
 
 /// What launches, copies and fills tell a recorder, which is that of this thread.
-void record_launch(Recorder& recorder, const KernelState& kernel, const Range& range, std::span<const Argument> arguments);
-void record_copy(Recorder& recorder, const Buffer& from, std::size_t from_offset, const Buffer& to, std::size_t to_offset, std::size_t bytes);
-void record_fill(Recorder& recorder, const Buffer& to, std::size_t offset, std::size_t bytes, std::span<const std::byte> pattern);
-void record_call(Recorder& recorder, const Device& device, std::string_view name, std::span<const Buffer> buffers, const interop::Commands& commands);
+void record_launch(Recorder& recorder, const KernelState& kernel, const Range& range,
+                   std::span<const Argument> arguments);
+void record_copy(Recorder& recorder, const Buffer& from, std::size_t from_offset, const Buffer& to,
+                 std::size_t to_offset, std::size_t bytes);
+void record_fill(Recorder& recorder, const Buffer& to, std::size_t offset, std::size_t bytes,
+                 std::span<const std::byte> pattern);
+void record_call(Recorder& recorder, const Device& device, std::string_view name, std::span<const Buffer> buffers,
+                 const interop::Commands& commands);
 
 }  // namespace declivity::detail

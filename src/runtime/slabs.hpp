@@ -15,7 +15,7 @@ namespace declivity::detail {
 /// One piece, cut into parts. `parts` covers it without gaps.
 struct Slab {
     cl::Buffer memory;
-    std::size_t base = 0;      // where it begins in `memory`
+    std::size_t base = 0;  // where it begins in `memory`
     std::size_t size = 0;
     std::uint64_t number = 0;  // no two of one owner have the same
     struct Part {

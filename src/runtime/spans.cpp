@@ -65,12 +65,15 @@ void SpanRecorder::add(std::string_view name, SpanKind kind, std::int64_t begin)
     }
 }
 
-std::uint64_t SpanRecorder::visit(std::int64_t from, std::int64_t to, const std::function<void(std::size_t, const SpanRecord&)>& show) {
+std::uint64_t SpanRecorder::visit(std::int64_t from, std::int64_t to,
+                                  const std::function<void(std::size_t, const SpanRecord&)>& show) {
     const std::scoped_lock lock(mutex_);
     for (const auto& thread : threads_) {
         const std::scoped_lock inner(thread->mutex);
         // Kept as they end; shown as they begin, the outer one first.
-        std::ranges::stable_sort(thread->spans, [](const SpanRecord& a, const SpanRecord& b) { return std::tie(a.begin, b.end) < std::tie(b.begin, a.end); });
+        std::ranges::stable_sort(thread->spans, [](const SpanRecord& a, const SpanRecord& b) {
+            return std::tie(a.begin, b.end) < std::tie(b.begin, a.end);
+        });
         for (const SpanRecord& span : thread->spans)
             if (span.begin >= from && span.end <= to) show(thread->number, span);
     }

@@ -17,7 +17,8 @@ namespace declivity::detail {
 
 /// ns of the host's steady clock; never 0.
 inline std::int64_t now_ns() {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
 }
 
 /// An operator's call, shared by its launches.
@@ -44,7 +45,8 @@ class SpanRecorder {
     /// Whether some profiler runs: the one thing that is looked at where none does.
     [[nodiscard]] static bool on() noexcept { return running_.load(std::memory_order_relaxed); }
 
-    /// Profilers that want spans, and may still ask for them after they ended. The last one that goes takes the spans along.
+    /// Profilers that want spans, and may still ask for them after they ended. The last one that goes takes the spans
+    /// along.
     void enter(std::size_t most);
     void pause();
     void leave();
@@ -52,7 +54,8 @@ class SpanRecorder {
     void add(std::string_view name, SpanKind kind, std::int64_t begin) noexcept;  // ends now
 
     /// Spans within [from, to], thread by thread. @return how many were left out as too many
-    std::uint64_t visit(std::int64_t from, std::int64_t to, const std::function<void(std::size_t thread, const SpanRecord&)>& show);
+    std::uint64_t visit(std::int64_t from, std::int64_t to,
+                        const std::function<void(std::size_t thread, const SpanRecord&)>& show);
 
   private:
     struct Thread {
@@ -63,7 +66,8 @@ class SpanRecorder {
     Thread& own();
 
     static inline std::atomic<bool> running_{false};
-    static thread_local Thread* own_;  // without a destructor: static objects may still open spans when main() has ended
+    static thread_local Thread*
+        own_;  // without a destructor: static objects may still open spans when main() has ended
     std::mutex mutex_;
     std::vector<std::unique_ptr<Thread>> threads_;
     int holders_ = 0, recording_ = 0;

@@ -11,10 +11,10 @@ namespace declivity::detail {
 namespace {
 
 constexpr std::size_t kSmallest = 4096;
-constexpr std::size_t kLargest = std::size_t{16} << 20;       // larger uploads go in pieces
-constexpr std::size_t kPinned = std::size_t{4} << 20;         // of each size, but
-constexpr std::size_t kFewest = 2, kMost = 16;                // blocks
-constexpr std::uint64_t kLimit = std::uint64_t{256} << 20;    // beyond this, wait for a copy rather than hold more
+constexpr std::size_t kLargest = std::size_t{16} << 20;     // larger uploads go in pieces
+constexpr std::size_t kPinned = std::size_t{4} << 20;       // of each size, but
+constexpr std::size_t kFewest = 2, kMost = 16;              // blocks
+constexpr std::uint64_t kLimit = std::uint64_t{256} << 20;  // beyond this, wait for a copy rather than hold more
 
 bool done(const cl::Event& event) {
     return event() == nullptr || event.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>() <= CL_COMPLETE;
@@ -27,7 +27,8 @@ bool use_pinned(bool unified_memory) {
 
 }  // namespace
 
-StagingPool::StagingPool(DeviceState& device, bool unified_memory) : device_(device), pinned_(use_pinned(unified_memory)) {}
+StagingPool::StagingPool(DeviceState& device, bool unified_memory)
+    : device_(device), pinned_(use_pinned(unified_memory)) {}
 
 StagingPool::~StagingPool() {
     for (const Staged& staged : blocks_) try {
@@ -36,8 +37,8 @@ StagingPool::~StagingPool() {
         }
 }
 
-void StagingPool::send(cl::CommandQueue& queue, const Block& destination, std::size_t offset, std::span<const std::byte> source,
-                       const std::vector<cl::Event>* after, cl::Event* last) {
+void StagingPool::send(cl::CommandQueue& queue, const Block& destination, std::size_t offset,
+                       std::span<const std::byte> source, const std::vector<cl::Event>* after, cl::Event* last) {
     while (!source.empty()) {
         const std::size_t size = std::min(source.size(), kLargest);
         Staged staged = take(size);
@@ -47,11 +48,13 @@ void StagingPool::send(cl::CommandQueue& queue, const Block& destination, std::s
             device_.submit(
                 {.name = "copy to device", .bytes = static_cast<double>(size)}, queue,
                 [&](cl::CommandQueue& on, cl::Event* out) {
-                    on.enqueueWriteBuffer(destination.memory, CL_FALSE, destination.offset + offset, size, staged.host, after, out);
+                    on.enqueueWriteBuffer(destination.memory, CL_FALSE, destination.offset + offset, size, staged.host,
+                                          after, out);
                 },
                 &event);
             staged.done = std::move(event);
-            if (last != nullptr && source.size() == size) *last = shared(staged.done, "copy to device", device_.info.name);
+            if (last != nullptr && source.size() == size)
+                *last = shared(staged.done, "copy to device", device_.info.name);
             // When memory runs short, take() waits for these copies: they must be under way.
             if (source.size() > size) checked("flush", device_.info.name, [&] { queue.flush(); });
         } catch (...) {
@@ -79,10 +82,13 @@ StagingPool::Staged StagingPool::take(std::size_t bytes) {
         };
         for (const bool pinned : {true, false})
             for (auto block = blocks_.begin(); block != blocks_.end(); ++block)
-                if ((block->plain == nullptr) == pinned && block->size >= size && block->size <= 4 * size && done(block->done)) return take_out(block);
+                if ((block->plain == nullptr) == pinned && block->size >= size && block->size <= 4 * size &&
+                    done(block->done))
+                    return take_out(block);
         while (total_ + size > kLimit) {
             // Oldest first: its copy ends soonest.
-            const auto plain = std::ranges::find_if(blocks_, [](const Staged& block) { return block.plain != nullptr; });
+            const auto plain =
+                std::ranges::find_if(blocks_, [](const Staged& block) { return block.plain != nullptr; });
             if (plain == blocks_.end()) break;
             Staged oldest = take_out(plain);
             lock.unlock();
@@ -115,7 +121,8 @@ void StagingPool::pin(std::size_t size) {
         Staged staged;
         staged.size = size;
         staged.memory = cl::Buffer(device_.context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, size);
-        staged.host = static_cast<std::byte*>(mapping_.enqueueMapBuffer(staged.memory, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, size));
+        staged.host = static_cast<std::byte*>(
+            mapping_.enqueueMapBuffer(staged.memory, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, size));
         pinned.push_front(std::move(staged));
     }
     sizes_.push_back(size);

@@ -21,8 +21,8 @@ struct Block;
 ///
 /// Where the device reads the host's memory itself (a CPU, an integrated GPU), plain memory serves. Elsewhere the first
 /// upload of a size pins a few blocks of it at once, and no later one pins more: how many copies are under way differs
-/// from run to run, and a training step shall create no OpenCL buffer on its hundredth call because the device was slow.
-/// A host further ahead than the pinned blocks reach copies through plain memory, which the driver stages itself.
+/// from run to run, and a training step shall create no OpenCL buffer on its hundredth call because the device was
+/// slow. A host further ahead than the pinned blocks reach copies through plain memory, which the driver stages itself.
 class StagingPool {
   public:
     /// Pinned memory is used where the device has memory of its own, or as DECLIVITY_STAGING=pinned or plain says.
@@ -42,7 +42,7 @@ class StagingPool {
         std::unique_ptr<std::byte[]> plain;  // the other kind
         std::byte* host = nullptr;
         std::size_t size = 0;
-        cl::Event done;                      // the copy that reads it
+        cl::Event done;  // the copy that reads it
     };
     /// A block of at least `bytes` that no copy reads any more.
     Staged take(std::size_t bytes);

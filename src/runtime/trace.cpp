@@ -21,15 +21,22 @@ constexpr int kHost = 1;                          // process number of the host'
 constexpr int kComputeQueue = 1, kCopyQueue = 2;  // thread numbers of a device
 
 /// In quotes; drivers and users write what they like into their names.
-std::string quoted(const std::string& text) { return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace); }
+std::string quoted(const std::string& text) {
+    return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
 
 std::string_view name_of(SpanKind kind) {
     switch (kind) {
-        case SpanKind::module: return "module";
-        case SpanKind::function: return "function";
-        case SpanKind::backward: return "backward";
-        case SpanKind::operator_: return "operator";
-        case SpanKind::wait: break;
+        case SpanKind::module:
+            return "module";
+        case SpanKind::function:
+            return "function";
+        case SpanKind::backward:
+            return "backward";
+        case SpanKind::operator_:
+            return "operator";
+        case SpanKind::wait:
+            break;
     }
     return "wait";
 }
@@ -58,7 +65,8 @@ class TraceFile {
         first_ = false;
     }
     void put(std::string_view text) {
-        if (std::fwrite(text.data(), 1, text.size(), file_) != text.size()) throw IoError("write", temporary_.string(), errno);
+        if (std::fwrite(text.data(), 1, text.size(), file_) != text.size())
+            throw IoError("write", temporary_.string(), errno);
     }
     void finish() {
         const int status = std::fclose(std::exchange(file_, nullptr));
@@ -88,7 +96,8 @@ class Clock {
 };
 
 void name(TraceFile& out, std::string_view what, int process, std::size_t thread, const std::string& text) {
-    out.event(fmt::format(R"("ph":"M","name":"{}","pid":{},"tid":{},"args":{{"name":{}}})", what, process, thread, quoted(text)));
+    out.event(fmt::format(R"("ph":"M","name":"{}","pid":{},"tid":{},"args":{{"name":{}}})", what, process, thread,
+                          quoted(text)));
 }
 
 void write_commands(TraceFile& out, ProfilerState& profile, int process, const Clock& clock) {
@@ -99,24 +108,33 @@ void write_commands(TraceFile& out, ProfilerState& profile, int process, const C
     std::ranges::stable_sort(sorted, {}, [](const CommandRecord* one) { return one->start; });
     for (const CommandRecord* one : sorted) {
         const std::int64_t start = profile.clock.to_host(one->start);
-        std::string text = fmt::format(R"("ph":"X","cat":"{}","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{"scope":{},"operator":{})",
-                                       one->launch ? "kernel" : "copy", names[one->name], process, one->transfer ? kCopyQueue : kComputeQueue, clock.at(start),
-                                       Clock::us(static_cast<std::int64_t>(one->end - one->start)), names[one->scope], names[one->operator_]);
+        std::string text = fmt::format(
+            R"("ph":"X","cat":"{}","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{"scope":{},"operator":{})",
+            one->launch ? "kernel" : "copy", names[one->name], process, one->transfer ? kCopyQueue : kComputeQueue,
+            clock.at(start), Clock::us(static_cast<std::int64_t>(one->end - one->start)), names[one->scope],
+            names[one->operator_]);
         if (one->enqueued != 0) text += fmt::format(R"(,"enqueued":{})", clock.at(one->enqueued));
         if (one->flops > 0) text += fmt::format(R"(,"flops":{})", one->flops);
         if (one->bytes > 0) text += fmt::format(R"(,"bytes":{})", one->bytes);
         if (one->f64) text += R"(,"f64":true)";
-        if (one->launch && one->global[0] != 0) text += fmt::format(R"(,"global":[{},{},{}])", one->global[0], one->global[1], one->global[2]);
-        if (one->local[0] != 0) text += fmt::format(R"(,"local":[{},{},{}])", one->local[0], one->local[1], one->local[2]);
+        if (one->launch && one->global[0] != 0)
+            text += fmt::format(R"(,"global":[{},{},{}])", one->global[0], one->global[1], one->global[2]);
+        if (one->local[0] != 0)
+            text += fmt::format(R"(,"local":[{},{},{}])", one->local[0], one->local[1], one->local[2]);
         out.event(text + "}");
     }
     for (const MemoryRecord& one : profile.memory)
-        out.event(fmt::format(R"("ph":"C","name":"memory","pid":{},"ts":{},"args":{{"in use":{},"cached":{}}})", process, clock.at(one.at), one.in_use, one.cached));
+        out.event(fmt::format(R"("ph":"C","name":"memory","pid":{},"ts":{},"args":{{"in use":{},"cached":{}}})",
+                              process, clock.at(one.at), one.in_use, one.cached));
 }
 
 /// A line across all tracks where something was left out, so that its end is not taken for that of the program.
-void mark_cut(TraceFile& out, std::string_view what, std::uint64_t left_out, std::size_t most, const std::string& when) {
-    if (left_out > 0) out.event(fmt::format(R"("ph":"i","s":"g","name":"{} later {} left out: the most that are kept is {}","pid":{},"tid":0,"ts":{})", left_out, what, most, kHost, when));
+void mark_cut(TraceFile& out, std::string_view what, std::uint64_t left_out, std::size_t most,
+              const std::string& when) {
+    if (left_out > 0)
+        out.event(fmt::format(
+            R"("ph":"i","s":"g","name":"{} later {} left out: the most that are kept is {}","pid":{},"tid":0,"ts":{})",
+            left_out, what, most, kHost, when));
 }
 
 }  // namespace
@@ -138,15 +156,18 @@ void write_trace(const std::filesystem::path& path, std::span<const TraceDevice>
     name(out, "process_name", kHost, 0, "host");
     std::vector<std::size_t> threads;
     std::int64_t last_span = begin;
-    const std::uint64_t spans_left_out = SpanRecorder::instance().visit(begin, end, [&](std::size_t thread, const SpanRecord& span) {
-        if (std::ranges::find(threads, thread) == threads.end()) {
-            threads.push_back(thread);
-            name(out, "thread_name", kHost, thread, fmt::format("thread {}", thread));
-        }
-        last_span = std::max(last_span, span.end);
-        out.event(fmt::format(R"("ph":"X","cat":"{}","name":{},"pid":{},"tid":{},"ts":{},"dur":{})", name_of(span.kind),
-                              quoted(span.kind == SpanKind::backward ? "backward of " + span.name : span.name), kHost, thread, clock.at(span.begin), Clock::us(span.end - span.begin)));
-    });
+    const std::uint64_t spans_left_out =
+        SpanRecorder::instance().visit(begin, end, [&](std::size_t thread, const SpanRecord& span) {
+            if (std::ranges::find(threads, thread) == threads.end()) {
+                threads.push_back(thread);
+                name(out, "thread_name", kHost, thread, fmt::format("thread {}", thread));
+            }
+            last_span = std::max(last_span, span.end);
+            out.event(fmt::format(R"("ph":"X","cat":"{}","name":{},"pid":{},"tid":{},"ts":{},"dur":{})",
+                                  name_of(span.kind),
+                                  quoted(span.kind == SpanKind::backward ? "backward of " + span.name : span.name),
+                                  kHost, thread, clock.at(span.begin), Clock::us(span.end - span.begin)));
+        });
     auto described = nlohmann::ordered_json::array();
     std::uint64_t commands_left_out = 0, memory_left_out = 0;
     int process = kHost;
@@ -158,18 +179,31 @@ void write_trace(const std::filesystem::path& path, std::span<const TraceDevice>
         name(out, "thread_name", process, kComputeQueue, "compute queue");
         name(out, "thread_name", process, kCopyQueue, "copy queue");
         write_commands(out, profile, process, clock);
-        if (!profile.commands.empty()) mark_cut(out, "commands", profile.commands_left_out, profile.most, clock.at(profile.clock.to_host(profile.commands.back().end)));
-        if (!profile.memory.empty()) mark_cut(out, "figures of memory", profile.memory_left_out, profile.most, clock.at(profile.memory.back().at));
+        if (!profile.commands.empty())
+            mark_cut(out, "commands", profile.commands_left_out, profile.most,
+                     clock.at(profile.clock.to_host(profile.commands.back().end)));
+        if (!profile.memory.empty())
+            mark_cut(out, "figures of memory", profile.memory_left_out, profile.most,
+                     clock.at(profile.memory.back().at));
         if (process == kHost + 1) mark_cut(out, "spans", spans_left_out, profile.most, clock.at(last_span));
         commands_left_out += profile.commands_left_out;
         memory_left_out += profile.memory_left_out;
-        described.push_back({{"pid", process}, {"id", info.id}, {"name", info.name}, {"platform", info.platform}, {"driver", info.driver}});
+        described.push_back({{"pid", process},
+                             {"id", info.id},
+                             {"name", info.name},
+                             {"platform", info.platform},
+                             {"driver", info.driver}});
         if (device.ceilings.bytes > 0)
-            described.back()["ceilings"] = {{"flops_f32", device.ceilings.flops_f32}, {"flops_f64", device.ceilings.flops_f64}, {"bytes", device.ceilings.bytes}};
+            described.back()["ceilings"] = {{"flops_f32", device.ceilings.flops_f32},
+                                            {"flops_f64", device.ceilings.flops_f64},
+                                            {"bytes", device.ceilings.bytes}};
     }
-    const nlohmann::ordered_json about{{"declivity", kVersion}, {"devices", described},
-                                       {"left_out", {{"commands", commands_left_out}, {"spans", spans_left_out}, {"memory", memory_left_out}}}};
-    out.put(fmt::format("\n],\"otherData\":{}}}\n", about.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
+    const nlohmann::ordered_json about{
+        {"declivity", kVersion},
+        {"devices", described},
+        {"left_out", {{"commands", commands_left_out}, {"spans", spans_left_out}, {"memory", memory_left_out}}}};
+    out.put(
+        fmt::format("\n],\"otherData\":{}}}\n", about.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
     out.finish();
 }
 

@@ -15,8 +15,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kDeepest = 8;         // of the values that are looked at
-constexpr double kMost = 1e15;      // microseconds: thirty years
+constexpr int kDeepest = 8;     // of the values that are looked at
+constexpr double kMost = 1e15;  // microseconds: thirty years
 
 class Reader {
   public:
@@ -28,7 +28,8 @@ class Reader {
         json root;
         try {
             // Events are looked at as they come, and not kept.
-            root = json::parse(in_, [this](int depth, json::parse_event_t event, json& value) { return keep(depth, event, value); });
+            root = json::parse(
+                in_, [this](int depth, json::parse_event_t event, json& value) { return keep(depth, event, value); });
         } catch (const json::parse_error& error) {
             throw FormatError(path_, error.byte, "wants a trace in JSON, got text that is none, or ends too soon");
         } catch (const std::ios_base::failure&) {  // a folder, a bad disk
@@ -64,7 +65,8 @@ class Reader {
             return otherwise;
         }
         const double value = found->is_number() ? found->get<double>() : NAN;
-        if (!(value >= 0) || !std::isfinite(value)) fault(fmt::format("wants a number of at least 0 as \"{}\", got {}", name, brief(*found)));
+        if (!(value >= 0) || !std::isfinite(value))
+            fault(fmt::format("wants a number of at least 0 as \"{}\", got {}", name, brief(*found)));
         return value;
     }
 
@@ -75,7 +77,9 @@ class Reader {
         return found->get<std::string>();
     }
 
-    static std::string brief(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 40); }
+    static std::string brief(const json& value) {
+        return value.dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 40);
+    }
 
     double time(const json& event, const char* name) {
         const double us = number(event, name);
@@ -96,7 +100,10 @@ class Reader {
         TracedDevice& on = device->second;
         on.first = fresh ? start : std::min(on.first, start);
         on.last = std::max(on.last, start + duration);
-        TraceSum& sum = on.groups[by_ == TraceBy::kernel ? name : by_ == TraceBy::module ? (module.empty() ? "(no module)" : module) : function.empty() ? name : function];
+        TraceSum& sum = on.groups[by_ == TraceBy::kernel   ? name
+                                  : by_ == TraceBy::module ? (module.empty() ? "(no module)" : module)
+                                  : function.empty()       ? name
+                                                           : function];
         ++sum.calls;
         sum.seconds += duration;
         const auto f64 = args.find("f64");
@@ -124,7 +131,9 @@ class Reader {
         device.platform = text(from, "platform");
         device.driver = text(from, "driver");
         if (const auto most = from.find("ceilings"); most != from.end() && most->is_object())
-            device.ceilings = {.flops_f32 = number(*most, "flops_f32", 0), .flops_f64 = number(*most, "flops_f64", 0), .bytes = number(*most, "bytes", 0)};
+            device.ceilings = {.flops_f32 = number(*most, "flops_f32", 0),
+                               .flops_f64 = number(*most, "flops_f64", 0),
+                               .bytes = number(*most, "bytes", 0)};
     }
 
     std::string path_;

@@ -1,5 +1,5 @@
-// Floor 1, private. A trace as `declivity profile` needs it: sums by group and device, and no events, so that size does not
-// matter.
+// Floor 1, private. A trace as `declivity profile` needs it: sums by group and device, and no events, so that size does
+// not matter.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct TraceSum {
 
 struct TracedDevice {
     std::string id, name, platform, driver;
-    Ceilings ceilings;          // 0 where they were not measured
+    Ceilings ceilings;           // 0 where they were not measured
     double first = 0, last = 0;  // seconds, of its commands
     std::map<std::string, TraceSum> groups;
 };

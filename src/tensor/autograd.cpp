@@ -104,8 +104,8 @@ bool recorded(const std::vector<Tensor>& inputs) {
     return false;
 }
 
-std::vector<Tensor> differentiable(std::string_view name, const std::vector<Tensor>& inputs, const std::vector<ops::Value>& results,
-                                   GradientRule rule, RuleKind kind) {
+std::vector<Tensor> differentiable(std::string_view name, const std::vector<Tensor>& inputs,
+                                   const std::vector<ops::Value>& results, GradientRule rule, RuleKind kind) {
     std::vector<Tensor> tensors;
     tensors.reserve(results.size());
     for (const ops::Value& result : results) tensors.emplace_back(result);
@@ -127,7 +127,8 @@ std::vector<Tensor> differentiable(std::string_view name, const std::vector<Tens
     return tensors;
 }
 
-Tensor differentiable(std::string_view name, const std::vector<Tensor>& inputs, const ops::Value& result, GradientRule rule, RuleKind kind) {
+Tensor differentiable(std::string_view name, const std::vector<Tensor>& inputs, const ops::Value& result,
+                      GradientRule rule, RuleKind kind) {
     return differentiable(name, inputs, std::vector<ops::Value>{result}, std::move(rule), kind).front();
 }
 
@@ -144,39 +145,48 @@ Saved Saved::result(const ops::Value& value) { return Saved(Tensor(value)); }
 
 std::uint64_t Saved::wanted_version() const { return version_ ? *version_ : value_.first_version(); }
 
-bool Saved::intact() const { return tensor_.defined() && (!value_.computed() || value_.view().buffer.version() == wanted_version()); }
+bool Saved::intact() const {
+    return tensor_.defined() && (!value_.computed() || value_.view().buffer.version() == wanted_version());
+}
 
 bool Saved::reassigned() const { return tensor_.defined() && tensor_.value().state() != value_.state(); }
 
 Tensor Saved::get(std::string_view function) const {
     if (tensor_.defined() && !intact())
-        throw ValueError(fmt::format("backward of {}: a tensor of shape {} that it needs was written in place after the forward "
-                                     "call (version {}, wants {}); write to a clone() instead", function, tensor_.shape().str(),
-                                     value_.view().buffer.version(), wanted_version()));
+        throw ValueError(
+            fmt::format("backward of {}: a tensor of shape {} that it needs was written in place after the forward "
+                        "call (version {}, wants {}); write to a clone() instead",
+                        function, tensor_.shape().str(), value_.view().buffer.version(), wanted_version()));
     if (!reassigned()) return tensor_;
     if (grad_enabled())
-        throw ValueError(fmt::format("backward of {}: a tensor of shape {} that it needs was given other elements by assign() after the forward call, so "
-                                     "that gradients of gradients are not known", function, tensor_.shape().str()));
+        throw ValueError(
+            fmt::format("backward of {}: a tensor of shape {} that it needs was given other elements by assign() after "
+                        "the forward call, so "
+                        "that gradients of gradients are not known",
+                        function, tensor_.shape().str()));
     return Tensor(value_);
 }
 
 // ---- rules
 
-ops::Expression GradientContext::through_activation(std::size_t input, const ops::Expression& g, const ops::Expression& elements) const {
+ops::Expression GradientContext::through_activation(std::size_t input, const ops::Expression& g,
+                                                    const ops::Expression& elements) const {
     if (activations_[input] == nullptr) return {};
     const std::shared_ptr<GradNode>& node = *activations_[input];
     const detail::Activation& activation = *node->activation;
     if (ops::info(activation.function).gradient_needs_input(0, 0)) return {};
     passed_[input] = true;
     if (!retain_graph_ && node.use_count() == 1) node->rule = nullptr;
-    return ops::Expression::gradient(activation.function, 0, g, std::array{ops::Expression()}, elements, activation.parameters);
+    return ops::Expression::gradient(activation.function, 0, g, std::array{ops::Expression()}, elements,
+                                     activation.parameters);
 }
 
 // ---- custom functions
 
 std::vector<Tensor> CustomFunction::operator()(const std::vector<Tensor>& inputs) const {
     if (!forward || (!backward && recorded(inputs)))
-        throw ValueError(fmt::format("{}: wants the functions forward and backward, got no {}", name, forward ? "backward" : "forward"));
+        throw ValueError(fmt::format("{}: wants the functions forward and backward, got no {}", name,
+                                     forward ? "backward" : "forward"));
     std::vector<Tensor> outputs;
     {
         const NoGrad no_grad;
@@ -184,7 +194,8 @@ std::vector<Tensor> CustomFunction::operator()(const std::vector<Tensor>& inputs
     }
     std::vector<ops::Value> values;
     for (const Tensor& output : outputs) {
-        if (!output.defined()) throw ValueError(fmt::format("{}: forward wants to give tensors, got an undefined one", name));
+        if (!output.defined())
+            throw ValueError(fmt::format("{}: forward wants to give tensors, got an undefined one", name));
         values.push_back(output.value());
     }
     if (!recorded(inputs)) return outputs;
@@ -192,13 +203,15 @@ std::vector<Tensor> CustomFunction::operator()(const std::vector<Tensor>& inputs
     for (const Tensor& input : inputs) saved_inputs.emplace_back(input);
     for (const ops::Value& value : values) saved_outputs.push_back(Saved::result(value));
     const std::size_t count = outputs.size();
-    return differentiable(name, inputs, values, [name = name, backward = backward, saved_inputs, saved_outputs, count](const GradientContext& context) {
-        std::vector<Tensor> in, out, gradients;
-        for (const Saved& saved : saved_inputs) in.push_back(saved.get(name));
-        for (const Saved& saved : saved_outputs) out.push_back(saved.get(name));
-        for (std::size_t i = 0; i < count; ++i) gradients.push_back(context.gradient(i));
-        return backward(in, out, gradients);
-    });
+    return differentiable(
+        name, inputs, values,
+        [name = name, backward = backward, saved_inputs, saved_outputs, count](const GradientContext& context) {
+            std::vector<Tensor> in, out, gradients;
+            for (const Saved& saved : saved_inputs) in.push_back(saved.get(name));
+            for (const Saved& saved : saved_outputs) out.push_back(saved.get(name));
+            for (std::size_t i = 0; i < count; ++i) gradients.push_back(context.gradient(i));
+            return backward(in, out, gradients);
+        });
 }
 
 // ---- backward
@@ -238,21 +251,26 @@ class Backward {
 
     void start() {
         if (request_.gradients.size() > request_.outputs.size())
-            throw ValueError(fmt::format("{}: wants at most {} gradients, one for each output, got {}", caller(request_.accumulate),
-                                         request_.outputs.size(), request_.gradients.size()));
+            throw ValueError(fmt::format("{}: wants at most {} gradients, one for each output, got {}",
+                                         caller(request_.accumulate), request_.outputs.size(),
+                                         request_.gradients.size()));
         for (std::size_t i = 0; i < request_.outputs.size(); ++i) {
             const Tensor& output = request_.outputs[i];
             const std::string_view name = caller(request_.accumulate);
             if (!output.defined()) throw ValueError(fmt::format("{}: wants a tensor, got an undefined one", name));
             const Edge edge = edge_of(output);
             if (!edge)
-                throw ValueError(fmt::format("{}: wants a tensor that depends on one that requires a gradient, got one of shape {} "
-                                             "that does not (was it made under NoGrad, or detached?)", name, output.shape().str()));
+                throw ValueError(
+                    fmt::format("{}: wants a tensor that depends on one that requires a gradient, got one of shape {} "
+                                "that does not (was it made under NoGrad, or detached?)",
+                                name, output.shape().str()));
             Tensor gradient = i < request_.gradients.size() ? request_.gradients[i] : Tensor();
             if (!gradient.defined()) {
                 if (output.numel() != 1)
-                    throw ValueError(fmt::format("{}: wants a scalar, or a gradient of the output's shape, got a tensor of shape {} "
-                                                 "without one", name, output.shape().str()));
+                    throw ValueError(
+                        fmt::format("{}: wants a scalar, or a gradient of the output's shape, got a tensor of shape {} "
+                                    "without one",
+                                    name, output.shape().str()));
                 gradient = ones_like(output);
             }
             check_gradient(name, gradient, {output.shape(), output.dtype(), output.device()});
@@ -260,7 +278,9 @@ class Backward {
         }
         for (std::size_t i = 0; i < request_.inputs.size(); ++i) {
             const Edge edge = request_.inputs[i].defined() ? edge_of(request_.inputs[i]) : Edge{};
-            if (!edge) throw ValueError(fmt::format("grad: wants inputs that require gradients, got input {} that does not", i));
+            if (!edge)
+                throw ValueError(
+                    fmt::format("grad: wants inputs that require gradients, got input {} that does not", i));
             if (edge.node) captured_nodes_[{edge.node.get(), edge.output}].push_back(i);
             else captured_leaves_[edge.leaf.get()].push_back(i);
         }
@@ -269,11 +289,14 @@ class Backward {
 
     static void check_gradient(std::string_view name, const Tensor& gradient, const OutputInfo& wanted) {
         if (!(gradient.shape() == wanted.shape))
-            throw ShapeError(fmt::format("{}: wants a gradient of shape {}, got {}", name, wanted.shape.str(), gradient.shape().str()));
+            throw ShapeError(fmt::format("{}: wants a gradient of shape {}, got {}", name, wanted.shape.str(),
+                                         gradient.shape().str()));
         if (gradient.dtype() != wanted.dtype)
-            throw TypeError(fmt::format("{}: wants a gradient of type {}, got {}", name, name_of(wanted.dtype), name_of(gradient.dtype())));
+            throw TypeError(fmt::format("{}: wants a gradient of type {}, got {}", name, name_of(wanted.dtype),
+                                        name_of(gradient.dtype())));
         if (!(gradient.device() == wanted.device))
-            throw DeviceError(fmt::format("{}: wants a gradient on '{}', got one on '{}'", name, wanted.device.name(), gradient.device().name()));
+            throw DeviceError(fmt::format("{}: wants a gradient on '{}', got one on '{}'", name, wanted.device.name(),
+                                          gradient.device().name()));
     }
 
     /// Finds the nodes from which a path leads to an input of grad(): only these are visited.
@@ -293,7 +316,8 @@ class Backward {
 
     [[nodiscard]] bool leads_to_input(const Edge& edge) const {
         if (edge.leaf) return captured_leaves_.contains(edge.leaf.get());
-        return edge.node && (needed_.contains(edge.node.get()) || captured_nodes_.contains({edge.node.get(), edge.output}));
+        return edge.node &&
+               (needed_.contains(edge.node.get()) || captured_nodes_.contains({edge.node.get(), edge.output}));
     }
 
     [[nodiscard]] bool wanted(const Edge& edge) const { return edge && (request_.accumulate || leads_to_input(edge)); }
@@ -314,7 +338,8 @@ class Backward {
 
     /// Takes a copy, since a hook may add or remove hooks.
     static void apply_hooks(const Hooks hooks, Tensor& gradient) {
-        if (Recorder* const recorder = Recorder::here(); recorder != nullptr && !hooks.empty()) recorder->refuse("a hook of a tensor, which a replay would not call");
+        if (Recorder* const recorder = Recorder::current(); recorder != nullptr && !hooks.empty())
+            recorder->refuse("a hook of a tensor, which a replay would not call");
         for (const auto& [number, hook] : hooks) {
             const Tensor changed = hook(gradient);
             if (!changed.defined()) continue;
@@ -332,8 +357,10 @@ class Backward {
         }
         if (!request_.accumulate && !needed_.contains(&node)) return;
         if (!node.rule && !node.again)
-            throw ValueError(fmt::format("backward of {}: the graph was used up by an earlier backward; pass retain_graph to the "
-                                         "first one to go through it again", node.name));
+            throw ValueError(
+                fmt::format("backward of {}: the graph was used up by an earlier backward; pass retain_graph to the "
+                            "first one to go through it again",
+                            node.name));
         const ResumedScope resumed(node.scope);  // profiles and errors name the layer whose function it is
         if (node.again) return visit_again(node, pending.gradients);
         for (std::size_t i = 0; i < node.outputs.size(); ++i)
@@ -345,15 +372,17 @@ class Backward {
         for (const Edge& edge : node.edges) activations.push_back(passable(edge) ? &edge.node : nullptr);
         // Given away, so that the rule may let go of them, unless gradients of gradients want to know them.
         const std::vector<Tensor> incoming = request_.create_graph ? pending.gradients : std::vector<Tensor>();
-        const GradientContext context(std::move(pending.gradients), needs, std::move(activations), request_.retain_graph);
+        const GradientContext context(std::move(pending.gradients), needs, std::move(activations),
+                                      request_.retain_graph);
         std::vector<Tensor> gradients = call(node, incoming, needs, context);
         if (!request_.retain_graph) node.rule = nullptr;
         for (std::size_t i = 0; i < node.edges.size(); ++i)
-            if (needs[i] && gradients[i].defined()) send(context.passed(i) ? node.edges[i].node->edges.front() : node.edges[i], gradients[i]);
+            if (needs[i] && gradients[i].defined())
+                send(context.passed(i) ? node.edges[i].node->edges.front() : node.edges[i], gradients[i]);
     }
 
-    /// Calls a checkpointed function once more and goes on through what that recorded, which is younger than all that is left: contributions come
-    /// in the order in which they would have come without a checkpoint.
+    /// Calls a checkpointed function once more and goes on through what that recorded, which is younger than all that
+    /// is left: contributions come in the order in which they would have come without a checkpoint.
     void visit_again(GradNode& node, const std::vector<Tensor>& gradients) {
         std::vector<Tensor> outputs;
         {
@@ -373,14 +402,16 @@ class Backward {
             if (gradients[i].defined() && wanted(edges[i])) send(edges[i], gradients[i]);
     }
 
-    /// Whether there is an activation at the other end of an edge, and nobody sees the gradient for its result. Whatever else contributes to that
-    /// gradient may go another way, since an activation's gradient is linear in it.
+    /// Whether there is an activation at the other end of an edge, and nobody sees the gradient for its result.
+    /// Whatever else contributes to that gradient may go another way, since an activation's gradient is linear in it.
     [[nodiscard]] bool passable(const Edge& edge) const {
         if (!edge.node || request_.create_graph || !edge.node->activation || !edge.node->rule) return false;
-        return edge.node->outputs[edge.output].hooks.empty() && !captured_nodes_.contains({edge.node.get(), edge.output});
+        return edge.node->outputs[edge.output].hooks.empty() &&
+               !captured_nodes_.contains({edge.node.get(), edge.output});
     }
 
-    std::vector<Tensor> call(GradNode& node, const std::vector<Tensor>& incoming, const std::vector<bool>& needs, const GradientContext& context) {
+    std::vector<Tensor> call(GradNode& node, const std::vector<Tensor>& incoming, const std::vector<bool>& needs,
+                             const GradientContext& context) {
         const bool opaque = request_.create_graph && node.kind == RuleKind::opaque;
         std::vector<Tensor> gradients;
         const Span span(node.name, SpanKind::backward);
@@ -390,7 +421,8 @@ class Backward {
             gradients = node.rule(context);
         }
         if (gradients.size() != node.edges.size())
-            throw ValueError(fmt::format("backward of {}: wants {} gradients, one for each input, got {}", node.name, node.edges.size(), gradients.size()));
+            throw ValueError(fmt::format("backward of {}: wants {} gradients, one for each input, got {}", node.name,
+                                         node.edges.size(), gradients.size()));
         for (std::size_t i = 0; i < gradients.size(); ++i)
             if (needs[i] && gradients[i].defined()) check_target(node, i, gradients[i]);
         if (opaque)
@@ -403,12 +435,15 @@ class Backward {
         const Edge& edge = node.edges[input];
         const std::string name = fmt::format("backward of {}, input {}", node.name, input);
         if (edge.node) check_gradient(name, gradient, edge.node->outputs[edge.output]);
-        else check_gradient(name, gradient, {edge.leaf->value.shape(), edge.leaf->value.dtype(), edge.leaf->value.device()});
+        else
+            check_gradient(name, gradient,
+                           {edge.leaf->value.shape(), edge.leaf->value.dtype(), edge.leaf->value.device()});
     }
 
     /// The gradient that an opaque rule gave, joined to the graph so that a later backward through it is refused
     /// rather than silently wrong.
-    static Tensor not_differentiable(const GradNode& node, const std::vector<Tensor>& incoming, const Tensor& gradient) {
+    static Tensor not_differentiable(const GradNode& node, const std::vector<Tensor>& incoming,
+                                     const Tensor& gradient) {
         Tensor out(gradient.value());
         auto refusal = std::make_shared<GradNode>();
         refusal->name = fmt::format("gradient of {}", node.name);
@@ -418,7 +453,10 @@ class Backward {
         for (const Tensor& one : incoming) refusal->edges.push_back(edge_of(one));
         refusal->outputs.push_back({out.shape(), out.dtype(), out.device()});
         refusal->rule = [name = node.name](const GradientContext&) -> std::vector<Tensor> {
-            throw Unsupported(fmt::format("backward: wants functions that can be differentiated again, got {}, which has no gradient of its gradient", name));
+            throw Unsupported(
+                fmt::format("backward: wants functions that can be differentiated again, got {}, which has no gradient "
+                            "of its gradient",
+                            name));
         };
         out.state()->node = std::move(refusal);
         return out;
@@ -434,12 +472,13 @@ class Backward {
         }
         for (std::size_t i = 0; i < captured_.size(); ++i)
             if (!captured_[i].defined() && !request_.allow_unused)
-                throw ValueError(fmt::format("grad: input {} plays no part in the outputs; allow_unused gives an undefined tensor for it", i));
+                throw ValueError(fmt::format(
+                    "grad: input {} plays no part in the outputs; allow_unused gives an undefined tensor for it", i));
         return captured_;
     }
 
     void accumulate(const std::shared_ptr<TensorState>& state, Tensor gradient) {
-        if (auto* const notes = StepNotes::here()) {
+        if (auto* const notes = StepNotes::current()) {
             notes->reads_grad(state);
             notes->writes_grad(state);
         }
@@ -471,15 +510,16 @@ class Backward {
 
     /// A grad will be written in place (accumulation, clipping), so it must be nobody else's memory.
     static Tensor in_own_memory(Tensor gradient) {
-        const bool alone = gradient.state().use_count() == 1 && gradient.value().use_count() == 1;
-        if (alone && gradient.value().waits_for_sum()) return gradient;
+        const bool unique = gradient.state().use_count() == 1 && gradient.value().use_count() == 1;
+        if (unique && gradient.value().waits_for_sum()) return gradient;
         const ops::View& view = gradient.view();
-        const bool own = alone && view.buffer.use_count() == 1 && view.dense();
+        const bool own = unique && view.buffer.use_count() == 1 && view.dense();
         return own ? gradient : gradient.clone();
     }
 
     const BackwardRequest& request_;
-    std::map<std::uint64_t, Pending, std::greater<>> ready_;  // youngest first: whoever contributes to a node is younger than it
+    std::map<std::uint64_t, Pending, std::greater<>>
+        ready_;  // youngest first: whoever contributes to a node is younger than it
     std::unordered_map<TensorState*, Tensor> leaves_;
     std::vector<std::shared_ptr<TensorState>> leaf_order_;
     std::map<std::pair<const GradNode*, std::size_t>, std::vector<std::size_t>> captured_nodes_;
@@ -497,10 +537,15 @@ std::vector<Tensor> run_backward(const BackwardRequest& request) {
 
 }  // namespace detail
 
-std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, const GradOptions& options) {
-    return detail::run_backward({.outputs = outputs, .gradients = options.output_gradients, .inputs = inputs,
-                                 .retain_graph = options.retain_graph || options.create_graph, .create_graph = options.create_graph,
-                                 .allow_unused = options.allow_unused, .accumulate = false});
+std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
+                         const GradOptions& options) {
+    return detail::run_backward({.outputs = outputs,
+                                 .gradients = options.output_gradients,
+                                 .inputs = inputs,
+                                 .retain_graph = options.retain_graph || options.create_graph,
+                                 .create_graph = options.create_graph,
+                                 .allow_unused = options.allow_unused,
+                                 .accumulate = false});
 }
 
 }  // namespace declivity

@@ -14,7 +14,7 @@ struct BackwardRequest {
     bool retain_graph = false;
     bool create_graph = false;
     bool allow_unused = false;
-    bool accumulate = true;         // add to the leaves' grad
+    bool accumulate = true;  // add to the leaves' grad
 };
 
 std::vector<Tensor> run_backward(const BackwardRequest& request);

@@ -18,18 +18,22 @@ ops::View dense_or_none(const Tensor& tensor) { return tensor.defined() ? tensor
 ops::View view_or_none(const Tensor& tensor) { return tensor.defined() ? tensor.view() : ops::View(); }
 
 void check_options(const BatchNormOptions& options) {
-    if (!(options.epsilon > 0)) throw ValueError(fmt::format("batch_norm: wants an epsilon above 0, got {}", options.epsilon));
+    if (!(options.epsilon > 0))
+        throw ValueError(fmt::format("batch_norm: wants an epsilon above 0, got {}", options.epsilon));
     if (!(options.momentum >= 0 && options.momentum <= 1))
         throw ValueError(fmt::format("batch_norm: wants a momentum in [0, 1], got {}", options.momentum));
 }
 
 /// x of f16 or bf16; what belongs to the channels may be of its type or f32.
-Tensor batch_norm_of_half(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean, const Tensor& running_variance,
-                          const BatchNormOptions& options) {
+Tensor batch_norm_of_half(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+                          const Tensor& running_variance, const BatchNormOptions& options) {
     const Tensor mean = detail::widened(running_mean), variance = detail::widened(running_variance);
-    const Tensor result = batch_norm(detail::widened(x), detail::widened(weight), detail::widened(bias), mean, variance, options).to(x.dtype());
+    const Tensor result =
+        batch_norm(detail::widened(x), detail::widened(weight), detail::widened(bias), mean, variance, options)
+            .to(x.dtype());
     const auto update = [&](Tensor running, const Tensor& updated) {
-        if (options.training && running.defined() && is_half(running.dtype())) running.copy_(updated.to(running.dtype()));
+        if (options.training && running.defined() && is_half(running.dtype()))
+            running.copy_(updated.to(running.dtype()));
     };
     update(running_mean, mean);
     update(running_variance, variance);
@@ -39,8 +43,10 @@ Tensor batch_norm_of_half(const Tensor& x, const Tensor& weight, const Tensor& b
 /// By the shape of x, which is what a caller gets wrong: a layer's own tensors fit each other.
 void require_channels(const Tensor& x, std::string_view name, const Tensor& channels) {
     if (channels.defined() && !(channels.shape() == Shape{x.size(1)}))
-        throw ShapeError(fmt::format("batch_norm: wants x (N, C, ...) with as many channels as {} has elements, got x of shape {} and {} of shape {}", name, x.shape().str(), name,
-                                     channels.shape().str()));
+        throw ShapeError(
+            fmt::format("batch_norm: wants x (N, C, ...) with as many channels as {} has elements, got x of shape {} "
+                        "and {} of shape {}",
+                        name, x.shape().str(), name, channels.shape().str()));
 }
 
 /// A number for each channel, beside x of (N, C, ...).
@@ -57,36 +63,46 @@ void check_running(const Tensor& x, const Tensor& mean, const Tensor& variance) 
     (void)beside(x, "the running variance", variance);
 }
 
-/// Evaluation of which no gradient is wanted: a factor and an offset for each channel, which a convolution before it takes up.
-Tensor evaluated(Tensor x, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& variance, double epsilon) {
+/// Evaluation of which no gradient is wanted: a factor and an offset for each channel, which a convolution before it
+/// takes up.
+Tensor evaluated(Tensor x, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& variance,
+                 double epsilon) {
     check_running(x, mean, variance);
-    const auto or_none = [&](std::string_view name, const Tensor& tensor) { return tensor.defined() ? beside(x, name, tensor) : ops::View(); };
+    const auto or_none = [&](std::string_view name, const Tensor& tensor) {
+        return tensor.defined() ? beside(x, name, tensor) : ops::View();
+    };
     const auto use = grad_enabled() ? ops::OperandUse::variable : ops::OperandUse::constant;
-    return Tensor(ops::batch_norm(x.value(), ops::batch_norm_fold(mean.dense_view(), variance.dense_view(), or_none("the weight", weight), or_none("the bias", bias), epsilon, use)));
+    return Tensor(ops::batch_norm(
+        x.value(), ops::batch_norm_fold(mean.dense_view(), variance.dense_view(), or_none("the weight", weight),
+                                        or_none("the bias", bias), epsilon, use)));
 }
 
 }  // namespace
 
-Tensor batch_norm(Tensor x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean, const Tensor& running_variance,
-                  const BatchNormOptions& options) {
+Tensor batch_norm(Tensor x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+                  const Tensor& running_variance, const BatchNormOptions& options) {
     if (!x.defined()) throw ValueError("batch_norm: wants a tensor, got an undefined one");
     check_options(options);
-    if (options.training && detail::running_again() && (running_mean.defined() || running_variance.defined())) return batch_norm(std::move(x), weight, bias, {}, {}, options);
+    if (options.training && detail::running_again() && (running_mean.defined() || running_variance.defined()))
+        return batch_norm(std::move(x), weight, bias, {}, {}, options);
     if (is_half(x.dtype())) return batch_norm_of_half(x, weight, bias, running_mean, running_variance, options);
     const Span span("batch_norm");
-    if (x.rank() < 2) throw ShapeError(fmt::format("batch_norm: wants at least 2 axes (N, C, ...) as x, got {}", x.shape().str()));
+    if (x.rank() < 2)
+        throw ShapeError(fmt::format("batch_norm: wants at least 2 axes (N, C, ...) as x, got {}", x.shape().str()));
     require_channels(x, "the running mean", running_mean);
     require_channels(x, "the running variance", running_variance);
     require_channels(x, "the weight", weight);
     require_channels(x, "the bias", bias);
-    if (!options.training && !recorded({x, weight, bias})) return evaluated(std::move(x), weight, bias, running_mean, running_variance, options.epsilon);
+    if (!options.training && !recorded({x, weight, bias}))
+        return evaluated(std::move(x), weight, bias, running_mean, running_variance, options.epsilon);
     const ops::View in = x.dense_view();
     ops::View mean, scale;  // of evaluation
     Saved running;          // knows when training has written it meanwhile
     std::optional<ops::BatchNormStatistics> of_batch;
     ops::Value out;
     if (options.training) {
-        const ops::BatchNormRunning updated{view_or_none(running_mean), view_or_none(running_variance), options.momentum};
+        const ops::BatchNormRunning updated{view_or_none(running_mean), view_or_none(running_variance),
+                                            options.momentum};
         of_batch.emplace(in, options.epsilon, updated);
         // Not by the tensors, which would launch what waits.
         updated.mean.buffer.mark_written();
@@ -101,19 +117,25 @@ Tensor batch_norm(Tensor x, const Tensor& weight, const Tensor& bias, const Tens
         out = ops::batch_norm(in, mean, scale, dense_or_none(weight), dense_or_none(bias));
     }
     if (!recorded({x, weight, bias})) return Tensor(out);
-    return differentiable("batch_norm", {x, weight, bias}, out,
-                          [x = Saved(x), weight = Saved(weight), has_bias = bias.defined(), mean, scale, of_batch, running](const GradientContext& context) {
-        const ops::View g = context.take_gradient().dense_view();  // first: what it waits for needs memory of its own
-        const ops::View input = x.get("batch_norm").dense_view();
-        (void)running.get("batch_norm");
-        const Tensor factor = weight.get("batch_norm");
-        const ops::View dx = context.needs(0) ? ops::View::make(input.device(), input.dtype, input.shape) : ops::View();
-        const ops::View dweight = ops::View::make(input.device(), input.dtype, {input.shape[1]});
-        const ops::View dbias = ops::View::make(input.device(), input.dtype, {input.shape[1]});
-        ops::batch_norm_backward(input, of_batch ? of_batch->mean() : mean, of_batch ? of_batch->scale() : scale, dense_or_none(factor), of_batch.has_value(), g, dx, dweight, dbias);
-        return std::vector{context.needs(0) ? Tensor(dx) : Tensor(), factor.defined() && context.needs(1) ? Tensor(dweight) : Tensor(),
-                           has_bias && context.needs(2) ? Tensor(dbias) : Tensor()};
-    });
+    return differentiable(
+        "batch_norm", {x, weight, bias}, out,
+        [x = Saved(x), weight = Saved(weight), has_bias = bias.defined(), mean, scale, of_batch,
+         running](const GradientContext& context) {
+            const ops::View g =
+                context.take_gradient().dense_view();  // first: what it waits for needs memory of its own
+            const ops::View input = x.get("batch_norm").dense_view();
+            (void)running.get("batch_norm");
+            const Tensor factor = weight.get("batch_norm");
+            const ops::View dx =
+                context.needs(0) ? ops::View::make(input.device(), input.dtype, input.shape) : ops::View();
+            const ops::View dweight = ops::View::make(input.device(), input.dtype, {input.shape[1]});
+            const ops::View dbias = ops::View::make(input.device(), input.dtype, {input.shape[1]});
+            ops::batch_norm_backward(input, of_batch ? of_batch->mean() : mean, of_batch ? of_batch->scale() : scale,
+                                     dense_or_none(factor), of_batch.has_value(), g, dx, dweight, dbias);
+            return std::vector{context.needs(0) ? Tensor(dx) : Tensor(),
+                               factor.defined() && context.needs(1) ? Tensor(dweight) : Tensor(),
+                               has_bias && context.needs(2) ? Tensor(dbias) : Tensor()};
+        });
 }
 
 }  // namespace declivity

@@ -31,7 +31,8 @@ std::vector<Edge> edges_out_of(const std::vector<Tensor>& outputs, std::uint64_t
         if (!edge) continue;
         const void* to = edge.node ? static_cast<const void*>(edge.node.get()) : edge.leaf.get();
         if (!seen.insert({to, edge.output}).second) continue;
-        if (edge.node && edge.node->sequence > first_sequence) stack.insert(stack.end(), edge.node->edges.begin(), edge.node->edges.end());
+        if (edge.node && edge.node->sequence > first_sequence)
+            stack.insert(stack.end(), edge.node->edges.begin(), edge.node->edges.end());
         else found.push_back(edge);
     }
     return found;
@@ -40,7 +41,8 @@ std::vector<Edge> edges_out_of(const std::vector<Tensor>& outputs, std::uint64_t
 std::vector<Tensor> call(const CheckpointedFunction& function, const std::vector<Tensor>& inputs) {
     std::vector<Tensor> outputs = function(inputs);
     for (const Tensor& output : outputs)
-        if (!output.defined()) throw ValueError("checkpoint: wants a function that gives tensors, got an undefined one");
+        if (!output.defined())
+            throw ValueError("checkpoint: wants a function that gives tensors, got an undefined one");
     return outputs;
 }
 
@@ -50,7 +52,10 @@ class Unchanged {
     explicit Unchanged(const Tensor& tensor) : tensor_(tensor), saved_(tensor) {}
     [[nodiscard]] const Tensor& get() const {
         if (tensor_.defined() && saved_.reassigned())
-            throw ValueError(fmt::format("checkpoint: a tensor of shape {} was given other elements by assign() after the first call, and the second would use these", tensor_.shape().str()));
+            throw ValueError(
+                fmt::format("checkpoint: a tensor of shape {} was given other elements by assign() after the first "
+                            "call, and the second would use these",
+                            tensor_.shape().str()));
         (void)saved_.get("checkpoint");
         return tensor_;
     }
@@ -76,8 +81,8 @@ std::vector<Tensor> checkpoint(const CheckpointedFunction& function, const std::
     std::vector<ops::RandomRecording::Call> random;
     {
         ops::RandomRecording recording;
-        // Recorded as without a checkpoint, so that the results are the same to the bit, and to learn which leaves it uses. What was kept for its
-        // gradients goes when this ends.
+        // Recorded as without a checkpoint, so that the results are the same to the bit, and to learn which leaves it
+        // uses. What was kept for its gradients goes when this ends.
         outputs = detail::call(function, inputs);
         random = recording.calls();
     }
@@ -91,7 +96,9 @@ std::vector<Tensor> checkpoint(const CheckpointedFunction& function, const std::
     for (std::size_t i = 0; i < outputs.size(); ++i) {
         const detail::TensorState& state = *outputs[i].state();
         if (!state.node || state.node->sequence <= first) continue;
-        const auto same = [&](const Tensor& one) { return one.state()->node == state.node && one.state()->output == state.output; };
+        const auto same = [&](const Tensor& one) {
+            return one.state()->node == state.node && one.state()->output == state.output;
+        };
         const auto at = static_cast<std::size_t>(std::ranges::find_if(own, same) - own.begin());
         if (at == own.size()) {
             own.push_back(outputs[i]);
@@ -122,8 +129,11 @@ std::vector<Tensor> checkpoint(const CheckpointedFunction& function, const std::
         std::vector<Tensor> once;
         if (all.size() == given)
             for (const std::size_t place : places) once.push_back(all[place]);
-        if (!std::ranges::equal(once, shapes, [](const Tensor& tensor, const Shape& shape) { return tensor.shape() == shape; }))
-            throw ValueError("checkpoint: wants a function that gives the same when it is called again, got results of other shapes");
+        if (!std::ranges::equal(once, shapes,
+                                [](const Tensor& tensor, const Shape& shape) { return tensor.shape() == shape; }))
+            throw ValueError(
+                "checkpoint: wants a function that gives the same when it is called again, got results of other "
+                "shapes");
         return once;
     };
     return outputs;
@@ -131,7 +141,9 @@ std::vector<Tensor> checkpoint(const CheckpointedFunction& function, const std::
 
 Tensor checkpoint(const std::function<Tensor(const Tensor&)>& function, const Tensor& x) {
     if (!function) throw ValueError("checkpoint: wants a function, got none");
-    return checkpoint([function](const std::vector<Tensor>& inputs) { return std::vector{function(inputs[0])}; }, std::vector{x}).front();
+    return checkpoint([function](const std::vector<Tensor>& inputs) { return std::vector{function(inputs[0])}; },
+                      std::vector{x})
+        .front();
 }
 
 }  // namespace declivity

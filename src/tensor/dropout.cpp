@@ -13,22 +13,28 @@
 namespace declivity {
 namespace {
 
-/// Which elements are dropped is drawn anew from the same call each time, so nothing but the call is kept for the gradient.
+/// Which elements are dropped is drawn anew from the same call each time, so nothing but the call is kept for the
+/// gradient.
 Tensor dropped(const Tensor& x, double probability, const ops::RandomCall& random) {
     const ops::Expression inputs[] = {x.value(), ops::random_bernoulli(x.dtype(), x.shape(), probability, random)};
     const double scale[] = {probability < 1 ? 1 / (1 - probability) : 0};
     const ops::Value result(ops::Expression::apply(Function::dropout, inputs, scale), x.device());
-    return differentiable("dropout", {x}, result, [probability, random](const GradientContext& context) {
-        return std::vector{dropped(context.gradient(), probability, random)};
-    }, RuleKind::composed);
+    return differentiable(
+        "dropout", {x}, result,
+        [probability, random](const GradientContext& context) {
+            return std::vector{dropped(context.gradient(), probability, random)};
+        },
+        RuleKind::composed);
 }
 
 }  // namespace
 
 Tensor dropout(const Tensor& x, double probability) {
     detail::require_defined("dropout", x);
-    if (!(probability >= 0 && probability <= 1)) throw ValueError(fmt::format("dropout: wants a probability in [0, 1], got {}", probability));
-    if (!is_floating(x.dtype())) throw TypeError(fmt::format("dropout: wants f32, f64, f16 or bf16, got {}", name_of(x.dtype())));
+    if (!(probability >= 0 && probability <= 1))
+        throw ValueError(fmt::format("dropout: wants a probability in [0, 1], got {}", probability));
+    if (!is_floating(x.dtype()))
+        throw TypeError(fmt::format("dropout: wants f32, f64, f16 or bf16, got {}", name_of(x.dtype())));
     if (is_half(x.dtype())) return dropout(detail::widened(x), probability).to(x.dtype());
     const Span span("dropout");
     return dropped(x, probability, ops::take_random(x.device(), x.dtype(), x.numel()));

@@ -29,7 +29,8 @@ Tensor composed_gradient(const FunctionInfo& row, std::size_t input, const Tenso
 
 bool is_composed(const FunctionInfo& row) {
     for (const std::string_view rule : row.gradient)
-        if (!rule.empty() && rule != "g" && rule != "-g" && rule != "g * a" && rule != "g * b" && rule != "g * p") return false;
+        if (!rule.empty() && rule != "g" && rule != "-g" && rule != "g * a" && rule != "g * b" && rule != "g * p")
+            return false;
     return true;
 }
 
@@ -50,17 +51,22 @@ Tensor operator/(Tensor x, double p) {
     const double factor = 1.0 / p;
     const bool whole = std::isfinite(factor) && factor == std::trunc(factor);
     if (x.defined() && !is_floating(x.dtype()) && !whole)
-        throw TypeError(fmt::format("operator/: wants f32, f64, f16 or bf16 to divide by {}, got {} (convert with .to(DType::f32))", p, name_of(x.dtype())));
+        throw TypeError(
+            fmt::format("operator/: wants f32, f64, f16 or bf16 to divide by {}, got {} (convert with .to(DType::f32))",
+                        p, name_of(x.dtype())));
     return elementwise(Function::mul_scalar, {std::move(x)}, {factor}, "operator/");
 }
 
-Tensor elementwise(Function function, const std::vector<Tensor>& inputs, const std::vector<double>& parameters, std::string_view called) {
+Tensor elementwise(Function function, const std::vector<Tensor>& inputs, const std::vector<double>& parameters,
+                   std::string_view called) {
     const FunctionInfo& row = ops::info(function);
     const std::string_view name = called.empty() ? row.name : called;
     const Span span(row.name);
     std::vector<Expression> expressions;
     for (const Tensor& input : inputs) {
-        if (!input.defined()) throw ValueError(fmt::format("{}: wants {} tensor{}, got an undefined one", name, row.inputs, row.inputs == 1 ? "" : "s"));
+        if (!input.defined())
+            throw ValueError(fmt::format("{}: wants {} tensor{}, got an undefined one", name, row.inputs,
+                                         row.inputs == 1 ? "" : "s"));
         expressions.emplace_back(input.value());
     }
     const Expression expression = Expression::apply(function, expressions, parameters, called);
@@ -75,7 +81,8 @@ Tensor elementwise(Function function, const std::vector<Tensor>& inputs, const s
         shapes.push_back(inputs[static_cast<std::size_t>(i)].shape());
         if (!inputs[static_cast<std::size_t>(i)].requires_grad()) continue;
         for (int other = 0; other < row.inputs; ++other)
-            if (row.gradient_needs_input(i, other)) saved[static_cast<std::size_t>(other)] = Saved(inputs[static_cast<std::size_t>(other)]);
+            if (row.gradient_needs_input(i, other))
+                saved[static_cast<std::size_t>(other)] = Saved(inputs[static_cast<std::size_t>(other)]);
         if (row.gradient_needs_result(i)) saved_result = Saved::result(result);
     }
     const auto rule = [function, shapes, saved, saved_result, parameters](const GradientContext& context) {
@@ -88,16 +95,18 @@ Tensor elementwise(Function function, const std::vector<Tensor>& inputs, const s
             if (!gradient.defined()) {
                 std::vector<Expression> kept;
                 for (const Saved& one : saved) kept.push_back(expression_of(one, of.name));
-                const auto expression_of_gradient = Expression::gradient(function, static_cast<int>(i), g.value(), kept,
-                                                                         expression_of(saved_result, of.name), parameters);
+                const auto expression_of_gradient = Expression::gradient(
+                    function, static_cast<int>(i), g.value(), kept, expression_of(saved_result, of.name), parameters);
                 gradient = Tensor(ops::Value(expression_of_gradient, g.device()));
             }
             gradients[i] = detail::sum_to(gradient, shapes[i]);
         }
         return gradients;
     };
-    const Tensor out = differentiable(row.name, inputs, result, rule, is_composed(row) ? RuleKind::composed : RuleKind::opaque);
-    if (row.inputs == 1) out.state()->node->activation = detail::Activation{.function = function, .parameters = parameters};
+    const Tensor out =
+        differentiable(row.name, inputs, result, rule, is_composed(row) ? RuleKind::composed : RuleKind::opaque);
+    if (row.inputs == 1)
+        out.state()->node->activation = detail::Activation{.function = function, .parameters = parameters};
     return out;
 }
 

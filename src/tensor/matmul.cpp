@@ -14,7 +14,7 @@
 namespace declivity {
 namespace {
 
-/// The axes in front of a matrix joined into one: a view when its strides allow, otherwise a dense copy.
+/// The axes in front of a matrix merged into one: a view when its strides allow, otherwise a dense copy.
 ops::View as_batch(const ops::View& view, std::int64_t batch) {
     const int rank = view.rank();
     const std::int64_t rows = view.shape[rank - 2], columns = view.shape[rank - 1];
@@ -24,12 +24,15 @@ ops::View as_batch(const ops::View& view, std::int64_t batch) {
         out.strides = {rank == 3 ? view.strides[0] : 0, view.strides[rank - 2], view.strides[rank - 1]};
         return out;
     }
-    std::int64_t inner = 0, reach = 0;  // stride of the innermost batch axis that counts, and how far the axes so far reach
+    std::int64_t inner = 0,
+                 reach = 0;  // stride of the innermost batch axis that counts, and how far the axes so far reach
     bool joins = true, first = true;
     for (int axis = rank - 3; axis >= 0; --axis) {
         if (view.shape[axis] == 1) continue;
         if (first) inner = view.strides[axis];
-        else joins = joins && view.strides[axis] == reach;  // of repeated axes, which reach nowhere, all must be repeated
+        else
+            joins =
+                joins && view.strides[axis] == reach;  // of repeated axes, which reach nowhere, all must be repeated
         first = false;
         reach = view.strides[axis] * view.shape[axis];
     }
@@ -44,7 +47,9 @@ ops::View as_batch(const ops::View& view, std::int64_t batch) {
 Tensor product(const Tensor& a, const Tensor& b) {
     Shape front_a = a.shape(), front_b = b.shape();
     const std::int64_t m = a.size(-2), k = a.size(-1), n = b.size(-1);
-    if (b.size(-2) != k) throw ShapeError(fmt::format("matmul: wants (..., M, K) x (..., K, N), got {} x {}", a.shape().str(), b.shape().str()));
+    if (b.size(-2) != k)
+        throw ShapeError(
+            fmt::format("matmul: wants (..., M, K) x (..., K, N), got {} x {}", a.shape().str(), b.shape().str()));
     for (int i = 0; i < 2; ++i) {
         front_a.erase(front_a.rank() - 1);
         front_b.erase(front_b.rank() - 1);
@@ -61,18 +66,24 @@ Tensor product(const Tensor& a, const Tensor& b) {
     const std::int64_t batch = front.numel();
     const ops::View left = as_batch(ops::expanded("matmul", in_a, with(m, k)), batch);
     const ops::View right = as_batch(ops::expanded("matmul", in_b, with(k, n)), batch);
-    return differentiable("matmul", {a, b}, ops::matmul(left, right, with(m, n)), [a = Saved(a), b = Saved(b)](const GradientContext& context) {
-        const Tensor& g = context.gradient();
-        const Tensor left_in = a.get("matmul"), right_in = b.get("matmul");
-        return std::vector{context.needs(0) ? detail::sum_to(matmul(g, transpose(right_in)), left_in.shape()) : Tensor(),
-                           context.needs(1) ? detail::sum_to(matmul(transpose(left_in), g), right_in.shape()) : Tensor()};
-    }, RuleKind::composed);
+    return differentiable(
+        "matmul", {a, b}, ops::matmul(left, right, with(m, n)),
+        [a = Saved(a), b = Saved(b)](const GradientContext& context) {
+            const Tensor& g = context.gradient();
+            const Tensor left_in = a.get("matmul"), right_in = b.get("matmul");
+            return std::vector{
+                context.needs(0) ? detail::sum_to(matmul(g, transpose(right_in)), left_in.shape()) : Tensor(),
+                context.needs(1) ? detail::sum_to(matmul(transpose(left_in), g), right_in.shape()) : Tensor()};
+        },
+        RuleKind::composed);
 }
 
 /// x (rows, in) times a transposed weight (out, in), and the bias, if there is one, on its way.
 Tensor linear_rows(const Tensor& x, const Tensor& weight, const Tensor& bias) {
     const Span span("linear");
-    if (!is_floating(x.dtype())) throw TypeError(fmt::format("linear: wants f32, f64, f16 or bf16 as x, got {} (convert with .to(DType::f32))", name_of(x.dtype())));
+    if (!is_floating(x.dtype()))
+        throw TypeError(fmt::format("linear: wants f32, f64, f16 or bf16 as x, got {} (convert with .to(DType::f32))",
+                                    name_of(x.dtype())));
     const ops::View &in = x.value().view(), &factor = weight.value().view();
     ops::require_alike("linear", "x", in, "weight", factor);
     std::optional<ops::View> offset;
@@ -80,12 +91,17 @@ Tensor linear_rows(const Tensor& x, const Tensor& weight, const Tensor& bias) {
         offset = bias.value().view();
         ops::require_alike("linear", "x", in, "bias", *offset);
     }
-    const ops::Value out = ops::matmul(as_batch(in, 1), as_batch(ops::permuted(factor, {1, 0}), 1), {x.size(0), weight.size(0)}, offset, detail::use_of(weight));
-    return differentiable("linear", {x, weight, bias}, out, [x = Saved(x), weight = Saved(weight)](const GradientContext& context) {
-        const Tensor& g = context.gradient();
-        return std::vector{context.needs(0) ? matmul(g, weight.get("linear")) : Tensor(),
-                           context.needs(1) ? matmul(transpose(g), x.get("linear")) : Tensor(), context.needs(2) ? sum(g, {0}) : Tensor()};
-    }, RuleKind::composed);
+    const ops::Value out = ops::matmul(as_batch(in, 1), as_batch(ops::permuted(factor, {1, 0}), 1),
+                                       {x.size(0), weight.size(0)}, offset, detail::use_of(weight));
+    return differentiable(
+        "linear", {x, weight, bias}, out,
+        [x = Saved(x), weight = Saved(weight)](const GradientContext& context) {
+            const Tensor& g = context.gradient();
+            return std::vector{context.needs(0) ? matmul(g, weight.get("linear")) : Tensor(),
+                               context.needs(1) ? matmul(transpose(g), x.get("linear")) : Tensor(),
+                               context.needs(2) ? sum(g, {0}) : Tensor()};
+        },
+        RuleKind::composed);
 }
 
 Tensor without_axis(const Tensor& x, std::int64_t axis) {
@@ -99,15 +115,17 @@ Tensor without_axis(const Tensor& x, std::int64_t axis) {
 Tensor matmul(const Tensor& a, const Tensor& b) {
     const Span span("matmul");
     if (!a.defined() || !b.defined() || a.rank() == 0 || b.rank() == 0)
-        throw ShapeError(fmt::format("matmul: wants tensors of at least one axis, got {} x {}", a.defined() ? a.shape().str() : "none",
-                                     b.defined() ? b.shape().str() : "none"));
+        throw ShapeError(fmt::format("matmul: wants tensors of at least one axis, got {} x {}",
+                                     a.defined() ? a.shape().str() : "none", b.defined() ? b.shape().str() : "none"));
     if (a.rank() == 1) return without_axis(matmul(reshape(a, {1, a.numel()}), b), b.rank() == 1 ? -1 : -2);
     if (b.rank() == 1) return without_axis(matmul(a, reshape(b, {b.numel(), 1})), -1);
     // A matrix on the right: the axes in front of a are more rows, one large product instead of many small ones.
     if (a.rank() > 2 && b.rank() == 2) {
         Shape shape = a.shape();
         shape[shape.rank() - 1] = b.size(1);
-        if (a.size(-1) != b.size(0)) throw ShapeError(fmt::format("matmul: wants (..., M, K) x (..., K, N), got {} x {}", a.shape().str(), b.shape().str()));
+        if (a.size(-1) != b.size(0))
+            throw ShapeError(
+                fmt::format("matmul: wants (..., M, K) x (..., K, N), got {} x {}", a.shape().str(), b.shape().str()));
         std::int64_t rows = 1;
         for (int axis = 0; axis + 1 < a.rank(); ++axis) rows *= a.shape()[axis];
         return reshape(product(reshape(a, {rows, a.size(-1)}), b), shape);

@@ -12,13 +12,18 @@ namespace declivity {
 namespace {
 
 ops::Pool2dParameters parameters_of(const Pool2dOptions& options) {
-    ops::Pool2dParameters out{.window = options.window, .stride = options.stride, .padding = options.padding, .count_padding = options.count_padding};
+    ops::Pool2dParameters out{.window = options.window,
+                              .stride = options.stride,
+                              .padding = options.padding,
+                              .count_padding = options.count_padding};
     for (std::size_t i = 0; i < 2; ++i)
         if (out.stride[i] == 0) out.stride[i] = out.window[i];
     return out;
 }
 
-ops::View make_like(const ops::View& like, const Shape& shape, DType dtype) { return ops::View::make(like.device(), dtype, shape); }
+ops::View make_like(const ops::View& like, const Shape& shape, DType dtype) {
+    return ops::View::make(like.device(), dtype, shape);
+}
 
 }  // namespace
 
@@ -30,19 +35,22 @@ Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options) {
     const Shape shape = ops::pool2d_shape("max_pool2d", in.shape, parameters);
     const ops::View out = make_like(in, shape, in.dtype), winners = make_like(in, shape, DType::i32);
     ops::max_pool2d_forward(in, out, winners, parameters);
-    // The gradient for an activation's maxima goes on to what went into the activation: there are fewer of them than elements.
+    // The gradient for an activation's maxima goes on to what went into the activation: there are fewer of them than
+    // elements.
     const auto& made_by = x.state()->node;
     const Saved maxima = made_by && made_by->activation ? Saved::result(out) : Saved();
-    return differentiable("max_pool2d", {x}, out, [winners, parameters, from = in.shape, maxima](const GradientContext& context) {
-        Tensor incoming = context.take_gradient();
-        if (maxima.intact())
-            if (const auto before = context.through_activation(0, incoming.value(), maxima.get("max_pool2d").view()))
-                incoming = Tensor(ops::Value(before, incoming.device()));
-        const ops::View g = incoming.dense_view();
-        const ops::View gradient = make_like(g, from, g.dtype);
-        ops::max_pool2d_backward(g, winners, gradient, parameters);
-        return std::vector{Tensor(gradient)};
-    });
+    return differentiable(
+        "max_pool2d", {x}, out, [winners, parameters, from = in.shape, maxima](const GradientContext& context) {
+            Tensor incoming = context.take_gradient();
+            if (maxima.intact())
+                if (const auto before =
+                        context.through_activation(0, incoming.value(), maxima.get("max_pool2d").view()))
+                    incoming = Tensor(ops::Value(before, incoming.device()));
+            const ops::View g = incoming.dense_view();
+            const ops::View gradient = make_like(g, from, g.dtype);
+            ops::max_pool2d_backward(g, winners, gradient, parameters);
+            return std::vector{Tensor(gradient)};
+        });
 }
 
 Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options) {
@@ -63,7 +71,8 @@ Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options) {
 Tensor global_avg_pool2d(const Tensor& x) {
     detail::require_defined("global_avg_pool2d", x);
     ops::require_rank("global_avg_pool2d", "x", x.view(), 4, "N, C, H, W");
-    if (!is_floating(x.dtype())) throw TypeError(fmt::format("global_avg_pool2d: wants f32, f64, f16 or bf16, got {}", name_of(x.dtype())));
+    if (!is_floating(x.dtype()))
+        throw TypeError(fmt::format("global_avg_pool2d: wants f32, f64, f16 or bf16, got {}", name_of(x.dtype())));
     return mean(x, {2, 3}, true);
 }
 

@@ -34,14 +34,23 @@ std::vector<std::string> formatted(const Tensor& x) {
         for (const auto value : values) out.push_back(std::to_string(value));
     };
     switch (x.dtype()) {
-        case DType::i8: integers(x.to_vector<std::int8_t>()); return out;
-        case DType::u8: integers(x.to_vector<std::uint8_t>()); return out;
-        case DType::i32: integers(x.to_vector<std::int32_t>()); return out;
-        case DType::i64: integers(x.to_vector<std::int64_t>()); return out;
+        case DType::i8:
+            integers(x.to_vector<std::int8_t>());
+            return out;
+        case DType::u8:
+            integers(x.to_vector<std::uint8_t>());
+            return out;
+        case DType::i32:
+            integers(x.to_vector<std::int32_t>());
+            return out;
+        case DType::i64:
+            integers(x.to_vector<std::int64_t>());
+            return out;
         case DType::boolean:
             for (const auto value : x.to_vector<std::uint8_t>()) out.emplace_back(value != 0 ? "true" : "false");
             return out;
-        default: break;
+        default:
+            break;
     }
     const auto values = x.dtype() == DType::f64 ? widened<double>(x) : widened<float>(x.to(DType::f32));
     double largest = 0, smallest = INFINITY;
@@ -51,13 +60,16 @@ std::vector<std::string> formatted(const Tensor& x) {
             smallest = std::min(smallest, std::abs(value));
         }
     const bool scientific = largest >= 1e8 || (largest > 0 && (smallest < 1e-4 || largest / smallest > 1e6));
-    for (const double value : values) out.push_back(std::isnan(value) ? "nan" : scientific ? fmt::format("{:.4e}", value) : fmt::format("{:.4f}", value));
+    for (const double value : values)
+        out.push_back(std::isnan(value) ? "nan"
+                      : scientific      ? fmt::format("{:.4e}", value)
+                                        : fmt::format("{:.4f}", value));
     return out;
 }
 
 struct Printer {
-    const Shape& shape;    // of the tensor
-    const Shape& shown;    // of what is printed
+    const Shape& shape;  // of the tensor
+    const Shape& shown;  // of what is printed
     const std::vector<std::string>& values;
     std::size_t width;
 
@@ -81,7 +93,9 @@ struct Printer {
 
     void separate(std::string& out, int axis, bool last) const {
         if (last) out += ", ";
-        else out += ',' + std::string(static_cast<std::size_t>(shape.rank() - axis - 1), '\n') + std::string(static_cast<std::size_t>(axis) + 1, ' ');
+        else
+            out += ',' + std::string(static_cast<std::size_t>(shape.rank() - axis - 1), '\n') +
+                   std::string(static_cast<std::size_t>(axis) + 1, ' ');
     }
 };
 
@@ -89,7 +103,8 @@ struct Printer {
 
 std::string Tensor::str() const {
     if (!defined()) return "Tensor(undefined)";
-    const std::string head = fmt::format("Tensor({}, {}, '{}'{})\n", name_of(dtype()), shape().str(), device().name(), requires_grad() ? ", requires_grad" : "");
+    const std::string head = fmt::format("Tensor({}, {}, '{}'{})\n", name_of(dtype()), shape().str(), device().name(),
+                                         requires_grad() ? ", requires_grad" : "");
     if (numel() == 0) return head + "[]";  // whatever the other axes are, as NumPy does
     const NoGrad no_grad;
     const Tensor whole = detach();

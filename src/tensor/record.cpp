@@ -15,7 +15,8 @@
 namespace declivity {
 namespace {
 
-/// Calls without a replay between them that had to be recorded anew, until recording is given up: it costs more than a plain call.
+/// Calls without a replay between them that had to be recorded anew, until recording is given up: it costs more than a
+/// plain call.
 constexpr int kMostAnew = 4;
 /// Plain calls in a row with inputs of another shape, until these are recorded instead: a last batch comes alone.
 constexpr int kMostOthers = 2;
@@ -23,7 +24,8 @@ constexpr int kMostOthers = 2;
 /// What commands may read by its memory alone: all of it, and dense.
 Tensor as_input(const Tensor& x) {
     const ops::View& view = x.value().view();
-    return view.dense() && view.offset == 0 && view.buffer.size() == ops::bytes_of(view.shape, view.dtype) ? x : x.clone();
+    return view.dense() && view.offset == 0 && view.buffer.size() == ops::bytes_of(view.shape, view.dtype) ? x
+                                                                                                           : x.clone();
 }
 
 }  // namespace
@@ -46,9 +48,9 @@ struct Recorded::State {
     Recording recording;
     std::weak_ptr<detail::StepNotes> notes;  // held by the recording
     std::vector<Tensor> results;
-    std::vector<std::size_t> passed_on;      // for each result, the input that it is
-    int alike = 0;                           // recordings with the same commands
-    int anew = 0, others = 0;                // calls in a row
+    std::vector<std::size_t> passed_on;  // for each result, the input that it is
+    int alike = 0;                       // recordings with the same commands
+    int anew = 0, others = 0;            // calls in a row
     std::optional<std::uint64_t> fingerprint;
     std::int64_t replayed = 0;
     std::string refused;
@@ -76,9 +78,13 @@ struct Recorded::State {
         for (std::size_t i = 0; i < inputs.size(); ++i) {
             detail::require_defined("Recorded", given[i]);
             if (!(given[i].shape() == inputs[i].shape) || given[i].dtype() != inputs[i].dtype)
-                return fmt::format("input {} of shape {} and type {}, got {} and {}", i, inputs[i].shape.str(), name_of(inputs[i].dtype), given[i].shape().str(), name_of(given[i].dtype()));
-            if (!(given[i].device() == inputs[i].device)) return fmt::format("input {} on '{}', got one on '{}'", i, inputs[i].device.name(), given[i].device().name());
-            if (options.when_refused == WhenRefused::run && given[i].requires_grad()) return "inputs without a gradient";
+                return fmt::format("input {} of shape {} and type {}, got {} and {}", i, inputs[i].shape.str(),
+                                   name_of(inputs[i].dtype), given[i].shape().str(), name_of(given[i].dtype()));
+            if (!(given[i].device() == inputs[i].device))
+                return fmt::format("input {} on '{}', got one on '{}'", i, inputs[i].device.name(),
+                                   given[i].device().name());
+            if (options.when_refused == WhenRefused::run && given[i].requires_grad())
+                return "inputs without a gradient";
         }
         return {};
     }
@@ -105,13 +111,15 @@ struct Recorded::State {
             ops::View view = as_input(x).value().view();
             // Commands tell inputs by their memory.
             if (std::ranges::find(buffers, view.buffer) != buffers.end()) view = x.clone().value().view();
-            fixed.emplace_back(ops::Value(view));  // by a value of its own, so that the tensor itself, if the step uses it, is told from the input
+            fixed.emplace_back(ops::Value(
+                // by a value of its own, so that the tensor itself, if the step uses it, is told from the input
+                view));
             buffers.push_back(view.buffer);
         }
         std::vector<std::uint64_t> versions;
         for (const Buffer& buffer : buffers) versions.push_back(buffer.version());
         Recorder recorder(device, buffers, options.when_refused);
-        const std::uint64_t number = Recorder::here_number();
+        const std::uint64_t number = Recorder::current_number();
         const auto written_down = detail::StepNotes::attach(recorder);
         record_guard(grad_enabled);
         for (const Tensor& x : given)
@@ -119,12 +127,13 @@ struct Recorded::State {
         std::vector<Tensor> out = step(fixed);
         std::vector<std::size_t> from_input(out.size(), kNone);
         for (std::size_t i = 0; i < out.size(); ++i)
-            if (const auto same = std::ranges::find(fixed, out[i].state(), &Tensor::state); out[i].defined() && same != fixed.end())
+            if (const auto same = std::ranges::find(fixed, out[i].state(), &Tensor::state);
+                out[i].defined() && same != fixed.end())
                 from_input[i] = static_cast<std::size_t>(same - fixed.begin());
-        if (Recorder::here() == &recorder) {  // nothing was refused within the step
+        if (Recorder::current() == &recorder) {  // nothing was refused within the step
             if (const auto why = unfit(out, from_input, buffers, *written_down); !why.empty()) recorder.refuse(why);
         }
-        if (Recorder::here() == &recorder) {
+        if (Recorder::current() == &recorder) {
             // In the order in which a plain call's would be asked for: in f16 it matters what is rounded on the way.
             for (const Tensor& result : out)
                 if (result.defined()) (void)result.value().view();
@@ -137,7 +146,9 @@ struct Recorded::State {
             if (from_input[i] != kNone) out[i] = given[from_input[i]];
         if (ambiguous || recorder.incomplete()) {  // the call itself was as it should be
             start_over();
-            if (++anew > kMostAnew) refuse(ambiguous ? "a step that uses its input under another name" : "a step whose values another thread computes");
+            if (++anew > kMostAnew)
+                refuse(ambiguous ? "a step that uses its input under another name"
+                                 : "a step whose values another thread computes");
             return out;
         }
         if (!made) {
@@ -147,7 +158,8 @@ struct Recorded::State {
         written_down->close();
         if (written_down->assigned()) {
             constexpr auto* why = "assign() to a tensor that was there before the step";
-            if (options.when_refused == WhenRefused::fail) throw Unsupported(fmt::format("record: {} cannot be recorded; write its elements by copy_()", why));
+            if (options.when_refused == WhenRefused::fail)
+                throw Unsupported(fmt::format("record: {} cannot be recorded; write its elements by copy_()", why));
             refuse(why);
             return out;
         }
@@ -169,11 +181,14 @@ struct Recorded::State {
     }
 
     /// Why what a step gives or leaves cannot be given again by a replay; empty when it can.
-    static std::string unfit(const std::vector<Tensor>& out, const std::vector<std::size_t>& from_input, const std::vector<Buffer>& buffers, const detail::StepNotes& notes) {
+    static std::string unfit(const std::vector<Tensor>& out, const std::vector<std::size_t>& from_input,
+                             const std::vector<Buffer>& buffers, const detail::StepNotes& notes) {
         for (std::size_t i = 0; i < out.size(); ++i) {
             if (!out[i].defined()) continue;
-            if (out[i].requires_grad() && !out[i].is_leaf()) return "a result that requires a gradient (call backward within the step, or detach() it)";
-            if (from_input[i] == kNone && out[i].value().computed() && std::ranges::find(buffers, out[i].value().view().buffer) != buffers.end())
+            if (out[i].requires_grad() && !out[i].is_leaf())
+                return "a result that requires a gradient (call backward within the step, or detach() it)";
+            if (from_input[i] == kNone && out[i].value().computed() &&
+                std::ranges::find(buffers, out[i].value().view().buffer) != buffers.end())
                 return "a result that lies in the memory of an input (clone() it)";
         }
         if (notes.leaves_graph()) return "a gradient that requires a gradient";
@@ -192,7 +207,9 @@ struct Recorded::State {
         std::vector<Tensor> read;
         std::vector<std::uint64_t> versions;
         for (std::size_t i = 0; i < given.size(); ++i) {
-            if (given[i].requires_grad()) throw Unsupported(fmt::format("Recorded: wants inputs that require no gradient, got one for input {}", i));
+            if (given[i].requires_grad())
+                throw Unsupported(
+                    fmt::format("Recorded: wants inputs that require no gradient, got one for input {}", i));
             Tensor x = as_input(given[i]);
             if (!recording.serves(i, x.value().view().buffer)) x = x.clone();
             recording.replace(i, x.value().view().buffer);
@@ -212,11 +229,13 @@ struct Recorded::State {
     }
 
     std::vector<Tensor> call(const std::vector<Tensor>& given) {
-        if (Recorder::here() != nullptr || !refused.empty()) return step(given);  // a part of what is recorded there
+        if (Recorder::current() != nullptr || !refused.empty()) return step(given);  // a part of what is recorded there
         if (!recording) return record(given);
-        if (given.size() != inputs.size()) throw ValueError(fmt::format("Recorded: wants {} inputs, got {}", inputs.size(), given.size()));
+        if (given.size() != inputs.size())
+            throw ValueError(fmt::format("Recorded: wants {} inputs, got {}", inputs.size(), given.size()));
         if (const std::string other = difference(given); !other.empty()) {
-            if (options.when_refused == WhenRefused::fail) throw ShapeError(fmt::format("Recorded: wants {}; reset() records anew", other));
+            if (options.when_refused == WhenRefused::fail)
+                throw ShapeError(fmt::format("Recorded: wants {}; reset() records anew", other));
             if (++others < kMostOthers || std::ranges::any_of(given, &Tensor::requires_grad)) return step(given);
             start_over();
             return record(given);
@@ -241,7 +260,8 @@ struct Recorded::State {
 
 Recorded::Recorded(StepFunction step, const RecordOptions& options) {
     if (!step) throw ValueError("record: wants a function, got an empty one");
-    if (options.recordings < 1) throw ValueError(fmt::format("record: wants at least 1 recording, got {}", options.recordings));
+    if (options.recordings < 1)
+        throw ValueError(fmt::format("record: wants at least 1 recording, got {}", options.recordings));
     state_ = std::make_unique<State>(std::move(step), options);
 }
 Recorded::~Recorded() = default;

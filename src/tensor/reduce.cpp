@@ -24,7 +24,8 @@ Reduced reduced(Reduce kind, const Tensor& x, const Dims& axes, bool keep_axes, 
     const Dims over = ops::normalize_axes(ops::name_of(kind), axes, x.rank());
     // A value that somebody else holds is stored once, rather than computed here and there.
     stored = stored || x.state().use_count() > 1 || x.value().use_count() > 1;
-    return {stored ? ops::reduce(kind, x.view(), over, keep_axes) : ops::reduce(kind, x.value(), over, keep_axes), ops::reduced_shape(x.shape(), over, true)};
+    return {stored ? ops::reduce(kind, x.view(), over, keep_axes) : ops::reduce(kind, x.value(), over, keep_axes),
+            ops::reduced_shape(x.shape(), over, true)};
 }
 
 Tensor extreme(Reduce kind, const Tensor& x, const Dims& axes, bool keep_axes) {
@@ -32,17 +33,19 @@ Tensor extreme(Reduce kind, const Tensor& x, const Dims& axes, bool keep_axes) {
     const auto [result, kept] = reduced(kind, x, axes, keep_axes, recorded({x}));
     if (!recorded({x})) return Tensor(result);
     return differentiable(ops::name_of(kind), {x}, result,
-                          [x = Saved(x), result = Saved::result(result), kept, name = ops::name_of(kind)](const GradientContext& context) {
-        const Tensor in = x.get(name), value = reshape(result.get(name), kept);
-        const Tensor chosen = equal(in, value);
-        Dims over;
-        for (int axis = 0; axis < kept.rank(); ++axis)
-            if (kept[axis] != in.shape()[axis]) over.push_back(axis);
-        // No axis was longer than 1: every element is the largest of its own.
-        if (over.empty()) return std::vector{reshape(context.gradient(), kept)};
-        const Tensor share = reshape(context.gradient(), kept) / sum(chosen, over, true).to(in.dtype());
-        return std::vector{where(chosen, share, zeros({}, {in.dtype(), in.device()}))};
-    });
+                          [x = Saved(x), result = Saved::result(result), kept,
+                           name = ops::name_of(kind)](const GradientContext& context) {
+                              const Tensor in = x.get(name), value = reshape(result.get(name), kept);
+                              const Tensor chosen = equal(in, value);
+                              Dims over;
+                              for (int axis = 0; axis < kept.rank(); ++axis)
+                                  if (kept[axis] != in.shape()[axis]) over.push_back(axis);
+                              // No axis was longer than 1: every element is the largest of its own.
+                              if (over.empty()) return std::vector{reshape(context.gradient(), kept)};
+                              const Tensor share =
+                                  reshape(context.gradient(), kept) / sum(chosen, over, true).to(in.dtype());
+                              return std::vector{where(chosen, share, zeros({}, {in.dtype(), in.device()}))};
+                          });
 }
 
 }  // namespace
@@ -50,18 +53,25 @@ Tensor extreme(Reduce kind, const Tensor& x, const Dims& axes, bool keep_axes) {
 Tensor sum(Tensor x, const Dims& axes, bool keep_axes) {
     const auto [result, kept] = reduced(Reduce::sum, x, axes, keep_axes);
     if (!recorded({x})) return Tensor(result);
-    return differentiable("sum", {x}, result, [kept, from = x.shape()](const GradientContext& context) {
-        return std::vector{expand(reshape(context.gradient(), kept), from)};
-    }, RuleKind::composed);
+    return differentiable(
+        "sum", {x}, result,
+        [kept, from = x.shape()](const GradientContext& context) {
+            return std::vector{expand(reshape(context.gradient(), kept), from)};
+        },
+        RuleKind::composed);
 }
 
 Tensor mean(Tensor x, const Dims& axes, bool keep_axes) {
     const auto [result, kept] = reduced(Reduce::mean, x, axes, keep_axes);
     if (!recorded({x})) return Tensor(result);
-    return differentiable("mean", {x}, result, [kept, from = x.shape()](const GradientContext& context) {
-        const double elements = kept.numel() == 0 ? 1 : static_cast<double>(from.numel() / kept.numel());
-        return std::vector{expand(reshape(context.gradient(), kept), from) / elements};  // which goes on into the next kernel
-    }, RuleKind::composed);
+    return differentiable(
+        "mean", {x}, result,
+        [kept, from = x.shape()](const GradientContext& context) {
+            const double elements = kept.numel() == 0 ? 1 : static_cast<double>(from.numel() / kept.numel());
+            return std::vector{expand(reshape(context.gradient(), kept), from) /
+                               elements};  // which goes on into the next kernel
+        },
+        RuleKind::composed);
 }
 
 Tensor max(Tensor x, const Dims& axes, bool keep_axes) { return extreme(Reduce::max, x, axes, keep_axes); }

@@ -31,7 +31,8 @@ Shape completed(const Shape& from, const Shape& to) {
     if (open >= 0 && known > 0 && from.numel() % known == 0) out[open] = from.numel() / known;
     const bool negative = std::ranges::any_of(out, [](std::int64_t size) { return size < 0; });
     if (negative || out.numel() != from.numel())
-        throw ShapeError(fmt::format("reshape: wants a shape of {} elements (as {}), got {}", from.numel(), from.str(), to.str()));
+        throw ShapeError(
+            fmt::format("reshape: wants a shape of {} elements (as {}), got {}", from.numel(), from.str(), to.str()));
     return out;
 }
 
@@ -41,8 +42,9 @@ Tensor reshape(const Tensor& x, const Shape& shape) {
     detail::require_defined("reshape", x);
     const Shape target = completed(x.shape(), shape);
     if (target == x.shape()) return x;
-    return alias("reshape", x, ops::reshaped(x.dense_view(), target),
-                 [from = x.shape()](const GradientContext& context) { return std::vector{reshape(context.gradient(), from)}; });
+    return alias(
+        "reshape", x, ops::reshaped(x.dense_view(), target),
+        [from = x.shape()](const GradientContext& context) { return std::vector{reshape(context.gradient(), from)}; });
 }
 
 Tensor flatten(const Tensor& x, std::int64_t first) {
@@ -66,11 +68,14 @@ Tensor permute(const Tensor& x, const Dims& order) {
         axes[i] = normalize_axis("permute", order[i], x.rank());
         once = once && std::find(axes.begin(), axes.begin() + i, axes[i]) == axes.begin() + i;
     }
-    if (!once) throw ShapeError(fmt::format("permute: wants each axis of {} once, got {}", x.shape().str(), order.str()));
+    if (!once)
+        throw ShapeError(fmt::format("permute: wants each axis of {} once, got {}", x.shape().str(), order.str()));
     const ops::View result = ops::permuted(x.view(), axes);
     Dims inverse = axes;
     for (int i = 0; i < axes.rank(); ++i) inverse[static_cast<int>(axes[i])] = i;
-    return alias("permute", x, result, [inverse](const GradientContext& context) { return std::vector{permute(context.gradient(), inverse)}; });
+    return alias("permute", x, result, [inverse](const GradientContext& context) {
+        return std::vector{permute(context.gradient(), inverse)};
+    });
 }
 
 Tensor transpose(const Tensor& x, std::int64_t axis_a, std::int64_t axis_b) {
@@ -100,9 +105,13 @@ Tensor slice(const Tensor& x, std::int64_t axis, std::int64_t start, std::int64_
         }
         const Tensor spread = zeros(from, {g.dtype(), g.device()});
         ops::copy(g.view(), ops::sliced(spread.view(), along, first, count, step));
-        return std::vector{differentiable("slice", {g}, spread.view(), [=](const GradientContext& second) {
-            return std::vector{slice(second.gradient(), along, first, count == 0 ? first : first + (count - 1) * step + 1, step)};
-        }, RuleKind::composed)};
+        return std::vector{differentiable(
+            "slice", {g}, spread.view(),
+            [=](const GradientContext& second) {
+                return std::vector{
+                    slice(second.gradient(), along, first, count == 0 ? first : first + (count - 1) * step + 1, step)};
+            },
+            RuleKind::composed)};
     });
 }
 
@@ -110,7 +119,9 @@ Tensor expand(const Tensor& x, const Shape& shape) {
     detail::require_defined("expand", x);
     if (shape == x.shape()) return x;
     return alias("expand", x, ops::expanded("expand", x.view(), shape),
-                 [from = x.shape()](const GradientContext& context) { return std::vector{detail::sum_to(context.gradient(), from)}; });
+                 [from = x.shape()](const GradientContext& context) {
+                     return std::vector{detail::sum_to(context.gradient(), from)};
+                 });
 }
 
 namespace {
@@ -127,7 +138,8 @@ Tensor concatenated(const char* name, const std::vector<Tensor>& parts, std::int
         ops::require_alike(name, "the first part", parts[0].view(), "another", part.view());
         if (other.rank() == shape.rank()) other[along] = shape[along];
         if (!(other == shape))
-            throw ShapeError(fmt::format("{}: wants parts that differ along axis {} only, got {} and {}", name, along, parts[0].shape().str(), part.shape().str()));
+            throw ShapeError(fmt::format("{}: wants parts that differ along axis {} only, got {} and {}", name, along,
+                                         parts[0].shape().str(), part.shape().str()));
         sizes.push_back(part.shape()[along]);
         shape[along] += part.shape()[along];
     }
@@ -137,13 +149,17 @@ Tensor concatenated(const char* name, const std::vector<Tensor>& parts, std::int
         ops::copy(part.view(), ops::sliced(result, along, start, part.shape()[along]));
         start += part.shape()[along];
     }
-    return differentiable(name, parts, result, [along, sizes](const GradientContext& context) {
-        std::vector<Tensor> gradients;
-        std::int64_t from = 0;
-        for (std::size_t i = 0; i < sizes.size(); from += sizes[i++])
-            gradients.push_back(context.needs(i) ? slice(context.gradient(), along, from, from + sizes[i]) : Tensor());
-        return gradients;
-    }, RuleKind::composed);
+    return differentiable(
+        name, parts, result,
+        [along, sizes](const GradientContext& context) {
+            std::vector<Tensor> gradients;
+            std::int64_t from = 0;
+            for (std::size_t i = 0; i < sizes.size(); from += sizes[i++])
+                gradients.push_back(context.needs(i) ? slice(context.gradient(), along, from, from + sizes[i])
+                                                     : Tensor());
+            return gradients;
+        },
+        RuleKind::composed);
 }
 
 }  // namespace
@@ -154,9 +170,12 @@ Tensor cat(const std::vector<Tensor>& parts, std::int64_t axis) { return concate
 Tensor pad(const Tensor& x, const Dims& before, const Dims& after, double value) {
     detail::require_defined("pad", x);
     const bool fits = before.rank() == x.rank() && after.rank() == x.rank() &&
-                      std::ranges::all_of(before, [](auto n) { return n >= 0; }) && std::ranges::all_of(after, [](auto n) { return n >= 0; });
+                      std::ranges::all_of(before, [](auto n) { return n >= 0; }) &&
+                      std::ranges::all_of(after, [](auto n) { return n >= 0; });
     if (!fits)
-        throw ShapeError(fmt::format("pad: wants a number of at least 0 before and after each of {} axes, got {} and {}", x.rank(), before.str(), after.str()));
+        throw ShapeError(
+            fmt::format("pad: wants a number of at least 0 before and after each of {} axes, got {} and {}", x.rank(),
+                        before.str(), after.str()));
     Shape shape = x.shape();
     for (int axis = 0; axis < x.rank(); ++axis) shape[axis] += before[axis] + after[axis];
     const ops::View result = ops::View::make(x.device(), x.dtype(), shape);
@@ -164,11 +183,14 @@ Tensor pad(const Tensor& x, const Dims& before, const Dims& after, double value)
     ops::View inner = result;
     for (int axis = 0; axis < x.rank(); ++axis) inner = ops::sliced(inner, axis, before[axis], x.shape()[axis]);
     ops::copy(x.view(), inner);
-    return differentiable("pad", {x}, result, [before, from = x.shape()](const GradientContext& context) {
-        Tensor g = context.gradient();
-        for (int axis = 0; axis < from.rank(); ++axis) g = slice(g, axis, before[axis], before[axis] + from[axis]);
-        return std::vector{g};
-    }, RuleKind::composed);
+    return differentiable(
+        "pad", {x}, result,
+        [before, from = x.shape()](const GradientContext& context) {
+            Tensor g = context.gradient();
+            for (int axis = 0; axis < from.rank(); ++axis) g = slice(g, axis, before[axis], before[axis] + from[axis]);
+            return std::vector{g};
+        },
+        RuleKind::composed);
 }
 
 }  // namespace declivity

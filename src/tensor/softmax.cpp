@@ -20,17 +20,20 @@ Tensor apply(SoftmaxKind kind, const char* name, const Tensor& x, std::int64_t a
     const Span span(name);
     const ops::View out = ops::View::make(x.device(), x.dtype(), x.shape());
     ops::softmax(kind, x.dense_view(), along, out);
-    return differentiable(name, {x}, out, [kind, name, along, result = Saved::result(out)](const GradientContext& context) {
-        const ops::View y = result.get(name).view();
-        const ops::View dx = ops::View::make(y.device(), y.dtype, y.shape);
-        ops::softmax_backward(kind, y, context.gradient().dense_view(), along, dx);
-        return std::vector{Tensor(dx)};
-    });
+    return differentiable(name, {x}, out,
+                          [kind, name, along, result = Saved::result(out)](const GradientContext& context) {
+                              const ops::View y = result.get(name).view();
+                              const ops::View dx = ops::View::make(y.device(), y.dtype, y.shape);
+                              ops::softmax_backward(kind, y, context.gradient().dense_view(), along, dx);
+                              return std::vector{Tensor(dx)};
+                          });
 }
 
 }  // namespace
 
 Tensor softmax(const Tensor& x, std::int64_t axis) { return apply(SoftmaxKind::softmax, "softmax", x, axis); }
-Tensor log_softmax(const Tensor& x, std::int64_t axis) { return apply(SoftmaxKind::log_softmax, "log_softmax", x, axis); }
+Tensor log_softmax(const Tensor& x, std::int64_t axis) {
+    return apply(SoftmaxKind::log_softmax, "log_softmax", x, axis);
+}
 
 }  // namespace declivity

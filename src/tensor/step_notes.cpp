@@ -18,8 +18,8 @@ T& at(std::vector<T>& list, std::unordered_map<const TensorState*, std::size_t>&
 
 }  // namespace
 
-StepNotes* StepNotes::here() {
-    Recorder* const recorder = Recorder::here();
+StepNotes* StepNotes::current() {
+    Recorder* const recorder = Recorder::current();
     return recorder == nullptr ? nullptr : static_cast<StepNotes*>(recorder->attached(&kKey).get());
 }
 
@@ -72,7 +72,9 @@ bool StepNotes::inputs_under_other_names(std::uint64_t recorder, const std::vect
         const auto tensor = used.tensor.lock();
         if (!tensor || !tensor->value.computed() || tensor->value.recorder() == recorder) return false;
         const auto is = [&](const Tensor& input) { return input.state()->value.state() == tensor->value.state(); };
-        const auto shares = [&](const Tensor& input) { return input.state()->value.view().buffer == tensor->value.view().buffer; };
+        const auto shares = [&](const Tensor& input) {
+            return input.state()->value.view().buffer == tensor->value.view().buffer;
+        };
         return std::ranges::none_of(inputs, is) && std::ranges::any_of(inputs, shares);
     });
 }
@@ -80,7 +82,8 @@ bool StepNotes::inputs_under_other_names(std::uint64_t recorder, const std::vect
 bool StepNotes::leaves_gradient_in(const std::vector<Buffer>& inputs) const {
     return std::ranges::any_of(grads_, [&](const Grad& grad) {
         const auto leaf = grad.leaf.lock();
-        return leaf && grad.written && leaf->grad.defined() && leaf->grad.value().computed() && std::ranges::find(inputs, leaf->grad.value().view().buffer) != inputs.end();
+        return leaf && grad.written && leaf->grad.defined() && leaf->grad.value().computed() &&
+               std::ranges::find(inputs, leaf->grad.value().view().buffer) != inputs.end();
     });
 }
 
@@ -94,7 +97,8 @@ bool StepNotes::leaves_graph() const {
 bool StepNotes::holds() const {
     const auto same = [](const Used& used) {
         const auto tensor = used.tensor.lock();
-        return !tensor || (tensor->value.state() == used.value && tensor->requires_grad == used.requires_grad && tensor->hooks.size() == used.hooks);
+        return !tensor || (tensor->value.state() == used.value && tensor->requires_grad == used.requires_grad &&
+                           tensor->hooks.size() == used.hooks);
     };
     const auto same_grad = [](const Grad& grad) {
         const auto leaf = grad.leaf.lock();

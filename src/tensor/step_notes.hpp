@@ -13,12 +13,12 @@ namespace declivity::detail {
 
 struct TensorState;
 
-/// Tensors that a recorded step has used, and the gradients that it has left in them. Held by the recording, so that it holds no
-/// memory longer than that.
+/// Tensors that a recorded step has used, and the gradients that it has left in them. Held by the recording, so that it
+/// holds no memory longer than that.
 class StepNotes {
   public:
     /// Those of the step that this thread records by way of a Recorded; null where there is none.
-    static StepNotes* here();
+    static StepNotes* current();
     /// Begins them.
     static std::shared_ptr<StepNotes> attach(Recorder& recorder);
 
@@ -32,7 +32,8 @@ class StepNotes {
     [[nodiscard]] bool assigned() const noexcept { return assigned_; }
     /// Whether a tensor from before the step, not given to it as an input, lies in the memory of an input.
     [[nodiscard]] bool inputs_under_other_names(std::uint64_t recorder, const std::vector<Tensor>& inputs) const;
-    /// Whether the step leaves a gradient that lies in memory of these: a leaf would go on having that of the first call.
+    /// Whether the step leaves a gradient that lies in memory of these: a leaf would go on having that of the first
+    /// call.
     [[nodiscard]] bool leaves_gradient_in(const std::vector<Buffer>& inputs) const;
     /// Whether the step leaves a gradient with a graph.
     [[nodiscard]] bool leaves_graph() const;
@@ -51,7 +52,7 @@ class StepNotes {
     };
     struct Grad {
         std::weak_ptr<TensorState> leaf;
-        bool read = false, written = false;     // read: before it was written
+        bool read = false, written = false;      // read: before it was written
         std::weak_ptr<TensorState> before = {};  // empty: there was none
         bool had = false;
         Tensor after = {};

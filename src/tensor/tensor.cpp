@@ -31,7 +31,7 @@ detail::TensorState& checked_state(const std::shared_ptr<detail::TensorState>& s
 /// A recorded step must know whose elements it works on.
 const ops::Value& used_value(const std::shared_ptr<detail::TensorState>& state, std::string_view function) {
     const ops::Value& value = checked_state(state, function).value;
-    if (auto* const notes = detail::StepNotes::here()) notes->uses(state);
+    if (auto* const notes = detail::StepNotes::current()) notes->uses(state);
     return value;
 }
 
@@ -39,13 +39,18 @@ const ops::Value& used_value(const std::shared_ptr<detail::TensorState>& state, 
 ops::View writable(const Tensor& tensor, std::string_view function) {
     checked_state(tensor.state(), function);
     if (grad_enabled() && tensor.requires_grad())
-        throw ValueError(fmt::format("{}: wants a tensor whose gradient is not being recorded, got one of shape {} that requires a "
-                                     "gradient; write under NoGrad, or to a detach()ed clone", function, tensor.shape().str()));
+        throw ValueError(
+            fmt::format("{}: wants a tensor whose gradient is not being recorded, got one of shape {} that requires a "
+                        "gradient; write under NoGrad, or to a detach()ed clone",
+                        function, tensor.shape().str()));
     const ops::View& view = tensor.view();
     for (int axis = 0; axis < view.rank(); ++axis)
         if (view.shape[axis] > 1 && view.strides[axis] == 0)
-            throw ShapeError(fmt::format("{}: wants a tensor each of whose elements lies in one place, got shape {} with strides {} (write to a clone() of an "
-                                         "expanded tensor)", function, view.shape.str(), view.strides.str()));
+            throw ShapeError(
+                fmt::format("{}: wants a tensor each of whose elements lies in one place, got shape {} with strides {} "
+                            "(write to a clone() of an "
+                            "expanded tensor)",
+                            function, view.shape.str(), view.strides.str()));
     return view;
 }
 
@@ -53,8 +58,10 @@ ops::View writable(const Tensor& tensor, std::string_view function) {
 void require_unrecorded(const Tensor& source, std::string_view function) {
     checked_state(source.state(), function);
     if (grad_enabled() && source.requires_grad())
-        throw ValueError(fmt::format("{}: wants a source whose gradient is not being recorded, got one of shape {} that requires a gradient, "
-                                     "which a write in place would lose; detach() it, or compute the sum instead", function, source.shape().str()));
+        throw ValueError(fmt::format(
+            "{}: wants a source whose gradient is not being recorded, got one of shape {} that requires a gradient, "
+            "which a write in place would lose; detach() it, or compute the sum instead",
+            function, source.shape().str()));
 }
 
 }  // namespace
@@ -72,29 +79,36 @@ void set_default_device(const Device& device) {
     default_slot() = device;
 }
 
-Tensor::Tensor(const ops::Value& value) : state_(std::make_shared<detail::TensorState>(detail::TensorState{.value = value})) {}
+Tensor::Tensor(const ops::Value& value)
+    : state_(std::make_shared<detail::TensorState>(detail::TensorState{.value = value})) {}
 
-Tensor Tensor::from_bytes(std::span<const std::byte> bytes, DType dtype, const Shape& shape, const std::optional<Device>& device) {
+Tensor Tensor::from_bytes(std::span<const std::byte> bytes, DType dtype, const Shape& shape,
+                          const std::optional<Device>& device) {
     return from_bytes("from_bytes", bytes, dtype, shape, device);
 }
 
-Tensor Tensor::from_bytes(std::string_view function, std::span<const std::byte> bytes, DType dtype, const Shape& shape, const std::optional<Device>& device) {
+Tensor Tensor::from_bytes(std::string_view function, std::span<const std::byte> bytes, DType dtype, const Shape& shape,
+                          const std::optional<Device>& device) {
     const std::string name = fmt::format("Tensor::{}", function);
     const std::size_t wanted = ops::bytes_of(shape, dtype, name);
     if (bytes.size() != wanted && function == "from")
-        throw ShapeError(fmt::format("{}: wants {} values for shape {}, got {}", name, shape.numel(), shape.str(), bytes.size() / size_of(dtype)));
+        throw ShapeError(fmt::format("{}: wants {} values for shape {}, got {}", name, shape.numel(), shape.str(),
+                                     bytes.size() / size_of(dtype)));
     if (bytes.size() != wanted)
-        throw ShapeError(fmt::format("{}: wants {} bytes for shape {} of {}, got {}", name, wanted, shape.str(), name_of(dtype), bytes.size()));
+        throw ShapeError(fmt::format("{}: wants {} bytes for shape {} of {}, got {}", name, wanted, shape.str(),
+                                     name_of(dtype), bytes.size()));
     const ops::View view = ops::View::make(device ? *device : default_device(), dtype, shape);
     upload(view.buffer, 0, bytes);
     return Tensor(view);
 }
 
 const Shape& Tensor::shape() const { return shape_for("shape"); }
-const Shape& Tensor::shape_for(std::string_view function) const { return checked_state(state_, function).value.shape(); }
+const Shape& Tensor::shape_for(std::string_view function) const {
+    return checked_state(state_, function).value.shape();
+}
 DType Tensor::dtype() const { return checked_state(state_, "dtype").value.dtype(); }
 Device Tensor::device() const { return checked_state(state_, "device").value.device(); }
-std::int64_t Tensor::size(std::int64_t axis) const { 
+std::int64_t Tensor::size(std::int64_t axis) const {
     const Shape& sizes = shape_for("size");
     return sizes[normalize_axis("size", axis, sizes.rank())];
 }
@@ -110,12 +124,14 @@ const ops::Value& Tensor::value() const { return used_value(state_, "value"); }
 void Tensor::read_bytes(std::string_view function, std::span<std::byte> bytes, DType dtype) const {
     const ops::Value& from = checked_state(state_, function).value;
     const bool same = dtype == from.dtype() || (dtype == DType::u8 && from.dtype() == DType::boolean);
-    if (!same) throw TypeError(fmt::format("{}: wants the tensor's type, {}, got {}", function, name_of(from.dtype()), name_of(dtype)));
+    if (!same)
+        throw TypeError(
+            fmt::format("{}: wants the tensor's type, {}, got {}", function, name_of(from.dtype()), name_of(dtype)));
     if (function == "item" && from.shape().numel() != 1)
         throw ShapeError(fmt::format("item: wants a tensor of one element, got shape {}", from.shape().str()));
     if (bytes.size() != ops::bytes_of(from.shape(), from.dtype()))
-        throw ShapeError(fmt::format("{}: wants room for {} elements (shape {}), got {}", function, from.shape().numel(), from.shape().str(),
-                                     bytes.size() / size_of(dtype)));
+        throw ShapeError(fmt::format("{}: wants room for {} elements (shape {}), got {}", function,
+                                     from.shape().numel(), from.shape().str(), bytes.size() / size_of(dtype)));
     const ops::View dense = dense_view();
     read(dense.buffer, static_cast<std::size_t>(dense.offset) * size_of(dense.dtype), bytes);
 }
@@ -127,8 +143,10 @@ Tensor Tensor::to(const Device& target) const {
     std::vector<std::byte> bytes(ops::bytes_of(shape(), dtype()));
     read_bytes("to", bytes, dtype());
     const Tensor there = from_bytes(bytes, dtype(), shape(), target);
-    return differentiable("to", {*this}, there.value(),
-                          [origin](const GradientContext& context) { return std::vector{context.gradient().to(origin)}; }, RuleKind::composed);
+    return differentiable(
+        "to", {*this}, there.value(),
+        [origin](const GradientContext& context) { return std::vector{context.gradient().to(origin)}; },
+        RuleKind::composed);
 }
 
 Tensor Tensor::to(DType target) const {
@@ -136,9 +154,10 @@ Tensor Tensor::to(DType target) const {
     if (from.dtype() == target) return *this;
     const ops::Value converted(ops::Expression::cast(from, target), from.device());
     if (!is_floating(target)) return Tensor(converted);
-    return differentiable("to", {*this}, converted,
-                          [origin = from.dtype()](const GradientContext& context) { return std::vector{context.gradient().to(origin)}; },
-                          RuleKind::composed);
+    return differentiable(
+        "to", {*this}, converted,
+        [origin = from.dtype()](const GradientContext& context) { return std::vector{context.gradient().to(origin)}; },
+        RuleKind::composed);
 }
 
 Tensor Tensor::clone() const {
@@ -146,7 +165,9 @@ Tensor Tensor::clone() const {
     const ops::View out = ops::View::make(from.device(), from.dtype, from.shape);
     ops::copy(from, out);
     if (!recorded({*this})) return Tensor(out);
-    return differentiable("clone", {*this}, out, [](const GradientContext& context) { return std::vector{context.take_gradient()}; }, RuleKind::composed);
+    return differentiable(
+        "clone", {*this}, out, [](const GradientContext& context) { return std::vector{context.take_gradient()}; },
+        RuleKind::composed);
 }
 
 // ---- gradients
@@ -158,9 +179,12 @@ bool Tensor::requires_grad() const {
 
 Tensor& Tensor::set_requires_grad(bool wanted) {
     auto& state = checked_state(state_, "set_requires_grad");
-    if (state.node) throw ValueError(fmt::format("set_requires_grad: wants a leaf, got the result of {}; detach() it first", state.node->name));
+    if (state.node)
+        throw ValueError(
+            fmt::format("set_requires_grad: wants a leaf, got the result of {}; detach() it first", state.node->name));
     if (wanted && !is_floating(state.value.dtype()))
-        throw TypeError(fmt::format("set_requires_grad: wants f32, f64, f16 or bf16, got {}", name_of(state.value.dtype())));
+        throw TypeError(
+            fmt::format("set_requires_grad: wants f32, f64, f16 or bf16, got {}", name_of(state.value.dtype())));
     state.requires_grad = wanted;
     return *this;
 }
@@ -168,7 +192,7 @@ Tensor& Tensor::set_requires_grad(bool wanted) {
 bool Tensor::is_leaf() const { return checked_state(state_, "is_leaf").node == nullptr; }
 Tensor Tensor::grad() const {
     const auto& state = checked_state(state_, "grad");
-    if (auto* const notes = detail::StepNotes::here()) notes->reads_grad(state_);
+    if (auto* const notes = detail::StepNotes::current()) notes->reads_grad(state_);
     const auto lock = detail::lock_grad(state);
     return state.grad;
 }
@@ -179,13 +203,13 @@ void Tensor::set_grad(const Tensor& gradient) {
         ops::require_shape("set_grad", "the gradient", gradient.view(), shape());
         ops::require_alike("set_grad", "gradient", gradient.view(), "tensor", view());
     }
-    if (auto* const notes = detail::StepNotes::here()) notes->writes_grad(state_);
+    if (auto* const notes = detail::StepNotes::current()) notes->writes_grad(state_);
     detail::exchange_grad(state, gradient);
 }
 
 void Tensor::zero_grad() {
     auto& state = checked_state(state_, "zero_grad");
-    if (auto* const notes = detail::StepNotes::here()) notes->writes_grad(state_);
+    if (auto* const notes = detail::StepNotes::current()) notes->writes_grad(state_);
     detail::exchange_grad(state, {});
 }
 
@@ -195,13 +219,14 @@ void Tensor::backward(const Tensor& gradient, bool retain_graph) const {
 
 Tensor Tensor::detach() const {
     const auto& state = checked_state(state_, "detach");
-    if (auto* const notes = detail::StepNotes::here()) notes->uses(state_);
+    if (auto* const notes = detail::StepNotes::current()) notes->uses(state_);
     return Tensor(std::make_shared<detail::TensorState>(detail::TensorState{.value = state.value}));
 }
 
 int Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) {
     auto& state = checked_state(state_, "register_hook");
-    if (!requires_grad()) throw ValueError("register_hook: wants a tensor that requires a gradient, got one that does not");
+    if (!requires_grad())
+        throw ValueError("register_hook: wants a tensor that requires a gradient, got one that does not");
     if (!hook) throw ValueError("register_hook: wants a function, got an empty one");
     auto& hooks = state.node ? state.node->outputs[state.output].hooks : state.hooks;
     static std::atomic<int> last{0};  // no number twice, so that a stale one removes nobody else's hook
@@ -224,7 +249,7 @@ void Tensor::assign(const Tensor& other) {
     auto& state = checked_state(state_, "assign");
     if (state.node) throw ValueError(fmt::format("assign: wants a leaf, got the result of {}", state.node->name));
     const auto& from = checked_state(other.state_, "assign");
-    if (auto* const notes = detail::StepNotes::here()) {
+    if (auto* const notes = detail::StepNotes::current()) {
         notes->uses(state_);
         notes->uses(other.state_);
         notes->writes_grad(state_);
@@ -238,7 +263,8 @@ Tensor& Tensor::copy_(const Tensor& source) {
     require_unrecorded(source, "copy_");
     ops::require_shape("copy_", "the source", source.view(), to.shape);
     if (source.dtype() != to.dtype)
-        throw TypeError(fmt::format("copy_: wants a source of type {}, got {}", name_of(to.dtype), name_of(source.dtype())));
+        throw TypeError(
+            fmt::format("copy_: wants a source of type {}, got {}", name_of(to.dtype), name_of(source.dtype())));
     const NoGrad no_grad;
     ops::copy(source.to(to.device()).view(), to);
     mark_written();
@@ -257,7 +283,8 @@ Tensor& Tensor::add_(const Tensor& other) {
     const ops::Expression inputs[] = {to, other.view()};
     const auto sum = ops::Expression::apply(ops::Function::add, inputs, {}, "add_");
     if (!(sum.shape() == to.shape))
-        throw ShapeError(fmt::format("add_: wants a shape that stretches to {}, got {}", to.shape.str(), other.shape().str()));
+        throw ShapeError(
+            fmt::format("add_: wants a shape that stretches to {}, got {}", to.shape.str(), other.shape().str()));
     ops::evaluate(sum, to);
     mark_written();
     return *this;

@@ -25,23 +25,27 @@ using Hooks = std::vector<std::pair<int, Hook>>;
 
 struct TensorState {
     ops::Value value;
-    bool requires_grad = false;      // leaves only
-    Tensor grad = {};                // guarded by lock_grad()
-    Hooks hooks = {};                // of a leaf; other tensors' stand in their node
+    bool requires_grad = false;           // leaves only
+    Tensor grad = {};                     // guarded by lock_grad()
+    Hooks hooks = {};                     // of a leaf; other tensors' stand in their node
     std::shared_ptr<GradNode> node = {};  // what made it
-    std::size_t output = 0;          // which result of the node it is
+    std::size_t output = 0;               // which result of the node it is
 
     ~TensorState();
 };
 
-/// Guards a tensor's `grad`, which several threads may add to. Nothing that calls a user's code, as destructors of rules do, may run under it.
+/// Guards a tensor's `grad`, which several threads may add to. Nothing that calls a user's code, as destructors of
+/// rules do, may run under it.
 /// @throws DeviceError in a child that fork() made, where it may be held by a thread that does not exist
 std::unique_lock<std::mutex> lock_grad(const TensorState& tensor);
 /// Gives the tensor another gradient and lets go of the one before.
 void exchange_grad(TensorState& tensor, Tensor gradient);
 
 /// A parameter that is used where nothing is recorded is used as it is again: operators may keep what they make of it.
-inline ops::OperandUse use_of(const Tensor& weight) { return !grad_enabled() && weight.requires_grad() && weight.is_leaf() ? ops::OperandUse::constant : ops::OperandUse::variable; }
+inline ops::OperandUse use_of(const Tensor& weight) {
+    return !grad_enabled() && weight.requires_grad() && weight.is_leaf() ? ops::OperandUse::constant
+                                                                         : ops::OperandUse::variable;
+}
 
 /// Where a gradient goes: to a result of another node, to a leaf, or nowhere.
 struct Edge {
@@ -70,11 +74,11 @@ struct GradNode {
     std::uint64_t sequence = 0;  // later calls have larger numbers, so a node comes before all that it depends on
     std::vector<Edge> edges;     // one for each input
     std::vector<OutputInfo> outputs;
-    GradientRule rule;           // empty once it was used up
+    GradientRule rule;  // empty once it was used up
     RuleKind kind = RuleKind::opaque;
     std::optional<Activation> activation;
     std::function<std::vector<Tensor>()> again;  // in place of a rule: calls the function once more, recorded in full
-    std::string scope;           // of the call
+    std::string scope;                           // of the call
 
     ~GradNode();
 };
@@ -92,7 +96,8 @@ class FlagScope {
     bool before_;
 };
 
-/// Whether a checkpointed function is called again for its gradients: what it did beside its results it must not do twice.
+/// Whether a checkpointed function is called again for its gradients: what it did beside its results it must not do
+/// twice.
 bool running_again();
 
 /// For functions that take a tensor apart before they do anything else.

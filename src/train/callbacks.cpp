@@ -13,7 +13,8 @@ namespace declivity::train {
 
 Checkpoint::Checkpoint(CheckpointOptions options) : options_(std::move(options)) {
     if (options_.every_steps < 0 || (options_.every_steps > 0 && options_.last.empty()))
-        throw ValueError(fmt::format("Checkpoint: wants every_steps of at least 0, and a path as `last` with it, got {}", options_.every_steps));
+        throw ValueError(fmt::format(
+            "Checkpoint: wants every_steps of at least 0, and a path as `last` with it, got {}", options_.every_steps));
 }
 
 void Checkpoint::after_step(Trainer& trainer) {
@@ -29,7 +30,9 @@ void Checkpoint::after_epoch(Trainer& trainer, const EpochFigures& figures) {
     }
     // The history knows the best of earlier runs, too.
     const auto& history = trainer.progress().history;
-    const bool best = std::ranges::all_of(history, [&](const EpochFigures& other) { return other.epoch == figures.epoch || other.test_accuracy < figures.test_accuracy; });
+    const bool best = std::ranges::all_of(history, [&](const EpochFigures& other) {
+        return other.epoch == figures.epoch || other.test_accuracy < figures.test_accuracy;
+    });
     if (!options_.best.empty() && best && !std::isnan(figures.test_accuracy)) trainer.save(options_.best);
 }
 
@@ -43,7 +46,8 @@ void LearningRate::before_step(Trainer& trainer) {
 }
 
 EarlyStopping::EarlyStopping(std::int64_t patience, double margin) : patience_(patience), margin_(margin) {
-    if (patience < 1) throw ValueError(fmt::format("EarlyStopping: wants a patience of at least 1 epoch, got {}", patience));
+    if (patience < 1)
+        throw ValueError(fmt::format("EarlyStopping: wants a patience of at least 1 epoch, got {}", patience));
 }
 
 void EarlyStopping::after_epoch(Trainer& trainer, const EpochFigures& figures) {
@@ -61,12 +65,14 @@ void EarlyStopping::after_epoch(Trainer& trainer, const EpochFigures& figures) {
 void CsvLog::after_epoch(Trainer& trainer, const EpochFigures&) {
     std::string text = "epoch,train_loss,train_accuracy,test_loss,test_accuracy,learning_rate,seconds\n";
     for (const EpochFigures& row : trainer.progress().history)
-        text += fmt::format("{},{},{},{},{},{},{}\n", row.epoch, row.train_loss, row.train_accuracy, row.test_loss, row.test_accuracy, row.learning_rate, row.seconds);
+        text += fmt::format("{},{},{},{},{},{},{}\n", row.epoch, row.train_loss, row.train_accuracy, row.test_loss,
+                            row.test_accuracy, row.learning_rate, row.seconds);
     io::write_file(path_, std::as_bytes(std::span(text)));
 }
 
 void LearningCurvePicture::after_epoch(Trainer& trainer, const EpochFigures&) {
-    Series train_loss{"train", {}, {}}, test_loss{"test", {}, {}}, train_accuracy{"train", {}, {}}, test_accuracy{"test", {}, {}};
+    Series train_loss{"train", {}, {}}, test_loss{"test", {}, {}}, train_accuracy{"train", {}, {}},
+        test_accuracy{"test", {}, {}};
     for (const EpochFigures& row : trainer.progress().history) {
         const auto add = [&](Series& series, double value) {
             series.x.push_back(static_cast<double>(row.epoch));
@@ -77,7 +83,9 @@ void LearningCurvePicture::after_epoch(Trainer& trainer, const EpochFigures&) {
         add(train_accuracy, row.train_accuracy);
         add(test_accuracy, row.test_accuracy);
     }
-    io::write_png(path_, learning_curve({.title = title_, .losses = {train_loss, test_loss}, .accuracies = {train_accuracy, test_accuracy}}));
+    io::write_png(path_, learning_curve({.title = title_,
+                                         .losses = {train_loss, test_loss},
+                                         .accuracies = {train_accuracy, test_accuracy}}));
 }
 
 }  // namespace declivity::train

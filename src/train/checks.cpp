@@ -21,7 +21,8 @@ void require_parameters_of(const nn::Module& model, const optim::Optimizer& opti
         throw ValueError("Trainer: wants an optimizer of the model's parameters, got one that holds none of them");
 }
 
-std::optional<std::int64_t> refused_label(const Loss& loss, const Tensor& scores, DType type, const NotedLabels& noted) {
+std::optional<std::int64_t> refused_label(const Loss& loss, const Tensor& scores, DType type,
+                                          const NotedLabels& noted) {
     if (noted[1] == 0) return std::nullopt;
     const NoGrad no_grad;
     // Rows of the label 0, so that a mean has something to count where the other label is ignored.
@@ -44,8 +45,9 @@ void require_labels(const Loss& loss, const Tensor& scores, DType type, const Te
     NotedLabels labels{};
     noted.copy_to(std::span<std::int64_t>(labels));
     if (const auto label = refused_label(loss, scores, type, labels))
-        throw ValueError(fmt::format("Trainer::evaluate: wants labels in [0, {}), as many as the model has outputs, got label {} in batch {}", scores.size(1), *label,
-                                     labels[1] - 1));
+        throw ValueError(fmt::format(
+            "Trainer::evaluate: wants labels in [0, {}), as many as the model has outputs, got label {} in batch {}",
+            scores.size(1), *label, labels[1] - 1));
 }
 
 }  // namespace declivity::train

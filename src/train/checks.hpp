@@ -14,8 +14,8 @@ void require_parameters_of(const nn::Module& model, const optim::Optimizer& opti
 /// What ops::add_classification notes of labels, on the host.
 using NotedLabels = std::array<std::int64_t, 4>;
 
-/// Of the labels that were noted one that the loss refuses: it gives no number for it, whatever the scores. None where both are labels that
-/// the loss is told to ignore.
+/// Of the labels that were noted one that the loss refuses: it gives no number for it, whatever the scores. None where
+/// both are labels that the loss is told to ignore.
 /// @param scores (N, C), whose values do not matter; @param type of the labels
 std::optional<std::int64_t> refused_label(const Loss& loss, const Tensor& scores, DType type, const NotedLabels& noted);
 

@@ -37,7 +37,8 @@ void ProgressBar::update(std::int64_t batch, double loss, double accuracy) {
     const double left = batch > 0 ? passed * static_cast<double>(batches_ - batch) / static_cast<double>(batch) : 0;
     std::string bar;
     for (int i = 0; i < kWidth; ++i) bar += i < filled ? "\u2588" : "\u2591";
-    fmt::print("\r\033[Kepoch {}/{} {} {}/{}  loss {:.4f}  accuracy {:.4f}  {:.0f} s left", epoch_, epochs_, bar, batch, batches_, loss, accuracy, left);
+    fmt::print("\r\033[Kepoch {}/{} {} {}/{}  loss {:.4f}  accuracy {:.4f}  {:.0f} s left", epoch_, epochs_, bar, batch,
+               batches_, loss, accuracy, left);
     std::fflush(stdout);
     drawn_ = true;
 }
@@ -50,7 +51,8 @@ void ProgressBar::clear() {
 void ProgressBar::end_epoch(const EpochFigures& figures, bool with_test) {
     if (quiet_) return;
     clear();
-    fmt::print("epoch {}/{}  loss {:.4f}  accuracy {:.4f}", figures.epoch, epochs_, figures.train_loss, figures.train_accuracy);
+    fmt::print("epoch {}/{}  loss {:.4f}  accuracy {:.4f}", figures.epoch, epochs_, figures.train_loss,
+               figures.train_accuracy);
     if (with_test) fmt::print("  test loss {:.4f}  test accuracy {:.4f}", figures.test_loss, figures.test_accuracy);
     fmt::print("  {:.1f} s\n", figures.seconds);
     std::fflush(stdout);

@@ -56,7 +56,8 @@ struct Report {
     }
 };
 
-void add_to_totals(const Tensor& output, const Tensor& labels, const Tensor& loss, const Tensor& totals, const Tensor& noted) {
+void add_to_totals(const Tensor& output, const Tensor& labels, const Tensor& loss, const Tensor& totals,
+                   const Tensor& noted) {
     ops::add_classification(output.dense_view(), labels.dense_view(), loss.view(), totals.view(), noted.view());
 }
 
@@ -114,10 +115,16 @@ void require_batch(std::string_view function, std::int64_t batch) {
 }
 
 const FitOptions& checked(const FitOptions& options, const Trainer::State& state) {
-    if (state.fitting) throw ValueError("Trainer::fit: wants a trainer that is not fitting, got one that is, in a callback's call or another thread");
-    if (options.epochs < 0) throw ValueError(fmt::format("Trainer::fit: wants epochs of at least 0, got {}", options.epochs));
+    if (state.fitting)
+        throw ValueError(
+            "Trainer::fit: wants a trainer that is not fitting, got one that is, in a callback's call or another "
+            "thread");
+    if (options.epochs < 0)
+        throw ValueError(fmt::format("Trainer::fit: wants epochs of at least 0, got {}", options.epochs));
     require_batch("fit", options.batch);
-    if (!(options.clip_norm >= 0)) throw ValueError(fmt::format("Trainer::fit: wants a clip_norm above 0, or 0 for no clipping, got {}", options.clip_norm));
+    if (!(options.clip_norm >= 0))
+        throw ValueError(
+            fmt::format("Trainer::fit: wants a clip_norm above 0, or 0 for no clipping, got {}", options.clip_norm));
     for (const auto& callback : options.callbacks)
         if (!callback) throw ValueError("Trainer::fit: wants callbacks, got a null pointer among them");
     return options;
@@ -126,18 +133,28 @@ const FitOptions& checked(const FitOptions& options, const Trainer::State& state
 /// One fit, from where the trainer stands.
 class Fit {
   public:
-    Fit(Trainer& trainer, Trainer::State& state, const data::Dataset& train, const data::Dataset* test, const FitOptions& options)
-        : trainer_(trainer), state_(state), test_(test), options_(options),
-          loader_(train, {.batch = options.batch, .shuffle = options.shuffle, .seed = options.seed, .transform = options.train_transform,
-                          .threads = options.loader_threads, .device = state.device}),
-          step_([this](const std::vector<Tensor>& batch) { return commands(batch[0], batch[1]), std::vector<Tensor>{}; },
-                {.when_refused = WhenRefused::run, .recordings = 2, .device = state.device}),
+    Fit(Trainer& trainer, Trainer::State& state, const data::Dataset& train, const data::Dataset* test,
+        const FitOptions& options)
+        : trainer_(trainer),
+          state_(state),
+          test_(test),
+          options_(options),
+          loader_(train, {.batch = options.batch,
+                          .shuffle = options.shuffle,
+                          .seed = options.seed,
+                          .transform = options.train_transform,
+                          .threads = options.loader_threads,
+                          .device = state.device}),
+          step_(
+              [this](const std::vector<Tensor>& batch) { return commands(batch[0], batch[1]), std::vector<Tensor>{}; },
+              {.when_refused = WhenRefused::run, .recordings = 2, .device = state.device}),
           bar_(options.quiet) {
         const Trainer::State::Run run{options.seed, options.batch, train.size(), options.shuffle};
         if (state_.progress.batch > 0 && !(run == state_.run))
-            throw ValueError(fmt::format("Trainer::fit: the checkpoint stands in the middle of an epoch of {} examples in batches of {}, "
-                                         "seed {}; wants to go on with the same, got {} examples, batch {}, seed {}", state_.run.examples,
-                                         state_.run.batch, state_.run.seed, run.examples, run.batch, run.seed));
+            throw ValueError(fmt::format(
+                "Trainer::fit: the checkpoint stands in the middle of an epoch of {} examples in batches of {}, "
+                "seed {}; wants to go on with the same, got {} examples, batch {}, seed {}",
+                state_.run.examples, state_.run.batch, state_.run.seed, run.examples, run.batch, run.seed));
         state_.run = run;
         state_.planned_steps = options.epochs * loader_.batches();
         state_.stop = false;
@@ -158,7 +175,8 @@ class Fit {
         while (state_.progress.epoch < options_.epochs && !ended()) run_epoch();
         for (const auto& callback : options_.callbacks) callback->on_end(trainer_);
         if (detail::InterruptGuard::interrupted())
-            bar_.note(fmt::format("interrupted in epoch {} after step {}", state_.progress.epoch + 1, state_.progress.step));
+            bar_.note(
+                fmt::format("interrupted in epoch {} after step {}", state_.progress.epoch + 1, state_.progress.step));
         return state_.progress.epoch >= options_.epochs && !detail::InterruptGuard::interrupted();
     }
 
@@ -171,7 +189,7 @@ class Fit {
         const auto start = std::chrono::steady_clock::now();
         if (progress.batch == 0) state_.totals.fill_(0);
         loader_.start(static_cast<std::uint64_t>(progress.epoch), progress.batch);
-        step_.confirm();  // callbacks may have changed what a step does
+        step_.confirm();    // callbacks may have changed what a step does
         Report reports[2];  // one on its way while the other is filled
         std::size_t current = 0;
         while (progress.batch < loader_.batches() && !ended()) {
@@ -187,9 +205,14 @@ class Fit {
         read(last);
         if (progress.batch < loader_.batches()) return;
         const double examples = static_cast<double>(loader_.dataset().size());
-        EpochFigures figures{.epoch = progress.epoch + 1, .train_loss = last.totals[0] / examples, .train_accuracy = last.totals[1] / examples,
-                             .test_loss = NAN, .test_accuracy = NAN, .learning_rate = state_.optimizer.learning_rate(),
-                             .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+        EpochFigures figures{
+            .epoch = progress.epoch + 1,
+            .train_loss = last.totals[0] / examples,
+            .train_accuracy = last.totals[1] / examples,
+            .test_loss = NAN,
+            .test_accuracy = NAN,
+            .learning_rate = state_.optimizer.learning_rate(),
+            .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
         if (test_ != nullptr) {
             const Evaluation evaluation = trainer_.evaluate(*test_, {.transform = options_.test_transform});
             figures.test_loss = evaluation.loss;
@@ -220,13 +243,15 @@ class Fit {
 
     /// What a step does on the device.
     void commands(const Tensor& features, const Tensor& labels) {
-        if (Recorder* const recorder = Recorder::here())
+        if (Recorder* const recorder = Recorder::current())
             if (const std::string why = not_replayable(); !why.empty()) recorder->refuse(why);
         state_.optimizer.zero_grad();
         const Tensor output = state_.model(features);
         const Tensor loss = state_.loss(output, labels);
-        if (!loss.defined()) throw ValueError("Trainer: wants a loss of one element, got an undefined tensor from the loss function");
-        if (loss.numel() != 1) throw ShapeError(fmt::format("Trainer: wants a loss of one element, got {}", loss.shape().str()));
+        if (!loss.defined())
+            throw ValueError("Trainer: wants a loss of one element, got an undefined tensor from the loss function");
+        if (loss.numel() != 1)
+            throw ShapeError(fmt::format("Trainer: wants a loss of one element, got {}", loss.shape().str()));
         ops::check_finite(loss.view(), state_.guard.view());
         loss.backward();
         const double clip_norm = record_guard([this] { return options_.clip_norm; });
@@ -240,17 +265,21 @@ class Fit {
     [[nodiscard]] std::string not_replayable() const {
         if (options_.record) return {};  // the program says so
         if (const std::string module = state_.model.not_replayable(); !module.empty())
-            return fmt::format("{} does not say that it is replayable (nn::Module::replayable, FitOptions::record)", module);
+            return fmt::format("{} does not say that it is replayable (nn::Module::replayable, FitOptions::record)",
+                               module);
         if (!is_of_library(state_.loss)) return "the loss is a function of the program's own (FitOptions::record)";
-        if (state_.optimizer.replayable() != typeid(state_.optimizer)) return "the optimizer does not say that it is replayable (Optimizer::replayable, FitOptions::record)";
+        if (state_.optimizer.replayable() != typeid(state_.optimizer))
+            return "the optimizer does not say that it is replayable (Optimizer::replayable, FitOptions::record)";
         return {};
     }
 
     void read(const Report& report) {
         if (!report.totals_read) return;
         report.wait();
-        if (report.guard[0] != 0) throw_non_finite(report.guard[0], report.noted[1] == report.guard[0] ? report.noted : NotedLabels{});
-        const double examples = static_cast<double>(std::min(state_.progress.batch * options_.batch, loader_.dataset().size()));
+        if (report.guard[0] != 0)
+            throw_non_finite(report.guard[0], report.noted[1] == report.guard[0] ? report.noted : NotedLabels{});
+        const double examples =
+            static_cast<double>(std::min(state_.progress.batch * options_.batch, loader_.dataset().size()));
         bar_.update(state_.progress.batch, report.totals[0] / examples, report.totals[1] / examples);
     }
 
@@ -258,7 +287,8 @@ class Fit {
     [[noreturn]] void throw_non_finite(std::int64_t number, const NotedLabels& noted) {
         const std::int64_t step = first_step_ + number;
         // Steps since the last completed epoch, counted back from where the host stands now.
-        const std::int64_t position = state_.progress.epoch * loader_.batches() + state_.progress.batch - (state_.progress.step - (step - 1));
+        const std::int64_t position =
+            state_.progress.epoch * loader_.batches() + state_.progress.batch - (state_.progress.step - (step - 1));
         loader_.start(static_cast<std::uint64_t>(position / loader_.batches()), position % loader_.batches());
         const data::Batch batch = *loader_.next();
         throw_loss_not_finite(state_.model, state_.loss, batch, noted, step, position / loader_.batches() + 1);
@@ -276,7 +306,9 @@ class Fit {
 
 }  // namespace
 
-bool Trainer::fit(const data::Dataset& train, const FitOptions& options) { return Fit(*this, *state_, train, nullptr, checked(options, *state_)).run(); }
+bool Trainer::fit(const data::Dataset& train, const FitOptions& options) {
+    return Fit(*this, *state_, train, nullptr, checked(options, *state_)).run();
+}
 
 bool Trainer::fit(const data::Dataset& train, const data::Dataset& test, const FitOptions& options) {
     return Fit(*this, *state_, train, &test, checked(options, *state_)).run();

@@ -21,8 +21,8 @@ struct Trainer::State {
     /// f32 [2]: sum of losses and number of right answers in the current epoch. Part of a checkpoint, so that the
     /// figures of a resumed epoch are those of an unbroken one.
     Tensor totals;
-    Tensor guard;                 // i32 [2], see ops/finite.hpp
-    Tensor noted;                 // i64 [4], see ops/classification.hpp
+    Tensor guard;  // i32 [2], see ops/finite.hpp
+    Tensor noted;  // i64 [4], see ops/classification.hpp
     std::int64_t planned_steps = 0;
     bool stop = false;
     std::atomic<bool> fitting = false;

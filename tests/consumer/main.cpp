@@ -44,9 +44,11 @@ bool same(const nn::StateDict& a, const nn::StateDict& b) {
     for (const nn::NamedTensor& wanted : a) {
         bool found = false;
         for (const nn::NamedTensor& got : b)
-            found = found || (got.name == wanted.name && got.tensor.shape() == wanted.tensor.shape() && got.tensor.dtype() == wanted.tensor.dtype() &&
-                              (got.tensor.dtype() == DType::f32 ? got.tensor.to_vector<float>() == wanted.tensor.to_vector<float>()
-                                                                : got.tensor.numel() == wanted.tensor.numel()));
+            found = found || (got.name == wanted.name && got.tensor.shape() == wanted.tensor.shape() &&
+                              got.tensor.dtype() == wanted.tensor.dtype() &&
+                              (got.tensor.dtype() == DType::f32
+                                   ? got.tensor.to_vector<float>() == wanted.tensor.to_vector<float>()
+                                   : got.tensor.numel() == wanted.tensor.numel()));
         if (!found) return false;
     }
     return true;
@@ -83,7 +85,8 @@ int run(const std::filesystem::path& file) {
     other.load_state_dict(loaded);
     model.eval();
     other.eval();
-    if (model(x).to_vector<float>() != other(x).to_vector<float>()) return complain("the loaded network computes something else");
+    if (model(x).to_vector<float>() != other(x).to_vector<float>())
+        return complain("the loaded network computes something else");
 
     // The trainer, with a data set of the library.
     data::DrawnDigits digits(64, 1);
@@ -94,20 +97,23 @@ int run(const std::filesystem::path& file) {
     if (!(trainer.evaluate(digits).accuracy >= 0)) return complain("the trainer has no accuracy");
 
     // A function of the program's own, called and differentiated by the library.
-    const CustomFunction triple{.name = "triple",
-                                .forward = [](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] * 3.0}; },
-                                .backward = [](const std::vector<Tensor>&, const std::vector<Tensor>&, const std::vector<Tensor>& g) {
-                                    return std::vector<Tensor>{g[0] * 3.0};
-                                }};
+    const CustomFunction triple{
+        .name = "triple",
+        .forward = [](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] * 3.0}; },
+        .backward = [](const std::vector<Tensor>&, const std::vector<Tensor>&,
+                       const std::vector<Tensor>& g) { return std::vector<Tensor>{g[0] * 3.0}; }};
     const Tensor a = uniform({2, 3}).set_requires_grad();
     sum(triple({a})[0]).backward();
-    if (a.grad().to_vector<float>() != std::vector<float>(6, 3.0F)) return complain("a function of its own has a wrong gradient");
+    if (a.grad().to_vector<float>() != std::vector<float>(6, 3.0F))
+        return complain("a function of its own has a wrong gradient");
 
     if (!throws<ShapeError>([&] { (void)matmul(a, a); })) return complain("a wrong shape is no ShapeError");
     if (!throws<Error>([&] { (void)matmul(a, a); })) return complain("a wrong shape is no Error");
-    if (!throws<std::runtime_error>([&] { (void)matmul(a, a); })) return complain("a wrong shape is no std::runtime_error");
+    if (!throws<std::runtime_error>([&] { (void)matmul(a, a); }))
+        return complain("a wrong shape is no std::runtime_error");
     if (!throws<TypeError>([&] { (void)a.to_vector<double>(); })) return complain("a wrong type is no TypeError");
-    if (!throws<IoError>([&] { (void)io::load(file.string() + ".missing"); })) return complain("a missing file is no IoError");
+    if (!throws<IoError>([&] { (void)io::load(file.string() + ".missing"); }))
+        return complain("a missing file is no IoError");
     // So do modules, whose classes may come from either side.
     nn::Module* child = model.children().at(0).second;
     if (dynamic_cast<nn::Conv2d*>(child) == nullptr || dynamic_cast<nn::Linear*>(child) != nullptr)

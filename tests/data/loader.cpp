@@ -23,7 +23,8 @@ class Numbers : public data::Dataset {
   private:
     void do_read(std::int64_t index, std::span<float> features) const override {
         if (index == broken_) throw FormatError("numbers", 12, "a broken example");
-        for (std::size_t i = 0; i < features.size(); ++i) features[i] = static_cast<float>(index) + 0.5F * static_cast<float>(i);
+        for (std::size_t i = 0; i < features.size(); ++i)
+            features[i] = static_cast<float>(index) + 0.5F * static_cast<float>(i);
     }
     std::int64_t do_label(std::int64_t index) const override { return index % 3; }
     std::int64_t count_, broken_;
@@ -85,7 +86,8 @@ TEST_CASE("threads, prefetch and the batch to start with change nothing") {
     data::Loader many(set, {.batch = 4, .shuffle = true, .seed = 9, .transform = transform, .threads = 3, .ahead = 5});
     CHECK(run(many, 2) == reference);
     const Seen rest = run(many, 2, 7);
-    CHECK(std::equal(rest.features.begin(), rest.features.end(), reference.features.begin() + 7 * 4 * 4, reference.features.end()));
+    CHECK(std::equal(rest.features.begin(), rest.features.end(), reference.features.begin() + 7 * 4 * 4,
+                     reference.features.end()));
     many.start(1);
     (void)many.next();  // an epoch that is not finished
     CHECK(run(many, 2) == reference);

@@ -1,10 +1,12 @@
 // The same program with the same seed on several drivers: how far its results lie apart, by function.
 //
-//   declivity_numbers write FILE [SEED]             computes everything on the default device and writes it as safetensors
+//   declivity_numbers write FILE [SEED]             computes everything on the default device and writes it as
+//                                                   safetensors
 //   declivity_numbers compare FILE [NAME=FILE]...   a table (Markdown) of how the others differ from the first
 //
 // Groups of results, by the first word of their names:
-//   exact     integers, comparisons, uniform random numbers and what is made of them without rounding: equal to the bit, or `compare` fails
+//   exact     integers, comparisons, uniform random numbers and what is made of them without rounding: equal to the
+//             bit, or `compare` fails
 //   each      elementwise functions: apart by so many units in the last place of f32, element by element
 //   sums      what adds up in an order of its own: largest difference, relative to the largest value
 //   training  losses of a small network over its first steps: relative differences; rounding grows with the steps
@@ -56,18 +58,22 @@ void elementwise_functions(Results& results) {
         int inputs, parameters;
     };
     const Row rows[] = {
-#define DECLIVITY_FUNCTION(name, domain, inputs, parameters, value, first, second, third) {Function::name, #name, #domain, inputs, parameters},
+#define DECLIVITY_FUNCTION(name, domain, inputs, parameters, value, first, second, third) \
+    {Function::name, #name, #domain, inputs, parameters},
 #include <declivity/ops/elementwise_table.def>
 #undef DECLIVITY_FUNCTION
     };
     const Tensor weights = uniform({kCount}, -1, 1);
-    const std::vector<Tensor> any{uniform({kCount}, -4, 4), uniform({kCount}, -4, 4)}, positive{uniform({kCount}, 0.01, 9), uniform({kCount}, -3, 3)};
+    const std::vector<Tensor> any{uniform({kCount}, -4, 4), uniform({kCount}, -4, 4)},
+        positive{uniform({kCount}, 0.01, 9), uniform({kCount}, -3, 3)};
     const std::vector<double> parameters{0.75, 1.5};
     for (const Row& row : rows) {
         if (row.domain == "choose") continue;  // its first input is a bool: below
-        const bool of_positives = std::string_view(row.name).starts_with("pow") || row.function == Function::sqrt || row.function == Function::log;
+        const bool of_positives = std::string_view(row.name).starts_with("pow") || row.function == Function::sqrt ||
+                                  row.function == Function::log;
         std::vector<Tensor> inputs;
-        for (int i = 0; i < row.inputs; ++i) inputs.push_back((of_positives ? positive : any)[static_cast<std::size_t>(i)].clone());
+        for (int i = 0; i < row.inputs; ++i)
+            inputs.push_back((of_positives ? positive : any)[static_cast<std::size_t>(i)].clone());
         if (row.function == Function::dropout) inputs[1] = bernoulli({kCount}, 0.5);
         const std::vector<double> own(parameters.begin(), parameters.begin() + row.parameters);
         if (row.domain == "compare") {
@@ -77,14 +83,17 @@ void elementwise_functions(Results& results) {
         inputs[0].set_requires_grad();
         const Tensor y = elementwise(row.function, inputs, own);
         results.add(fmt::format("each/{}", row.name), y);
-        if (y.requires_grad()) results.add(fmt::format("each/{}, gradient", row.name), gradients(y, {inputs[0]}, weights)[0]);
+        if (y.requires_grad())
+            results.add(fmt::format("each/{}, gradient", row.name), gradients(y, {inputs[0]}, weights)[0]);
         if (row.domain == "number") {
             for (const DType dtype : {DType::i32, DType::i64, DType::u8}) {
                 std::vector<Tensor> whole;
-                for (int i = 0; i < row.inputs; ++i) whole.push_back((uniform({kCount}, dtype == DType::u8 ? 0 : -99, 100)).to(dtype));
+                for (int i = 0; i < row.inputs; ++i)
+                    whole.push_back((uniform({kCount}, dtype == DType::u8 ? 0 : -99, 100)).to(dtype));
                 if (dtype == DType::u8 && (row.function == Function::neg || row.function == Function::sub)) continue;
                 const std::vector<double> numbers{3, 50};
-                results.add(fmt::format("exact/{}, {}", row.name, name_of(dtype)), elementwise(row.function, whole, {numbers.begin(), numbers.begin() + row.parameters}));
+                results.add(fmt::format("exact/{}, {}", row.name, name_of(dtype)),
+                            elementwise(row.function, whole, {numbers.begin(), numbers.begin() + row.parameters}));
             }
         }
     }
@@ -116,15 +125,19 @@ void layers(Results& results) {
     const auto both = [&](const std::string& name, const Tensor& result, const std::vector<Tensor>& inputs) {
         results.add("sums/" + name, result);
         const auto found = gradients(result, inputs, uniform(result.shape(), -1, 1));
-        for (std::size_t i = 0; i < found.size(); ++i) results.add(fmt::format("sums/{}, gradient of input {}", name, i + 1), found[i]);
+        for (std::size_t i = 0; i < found.size(); ++i)
+            results.add(fmt::format("sums/{}, gradient of input {}", name, i + 1), found[i]);
     };
-    for (const auto& [m, k, n] : {std::array<std::int64_t, 3>{7, 13, 5}, {65, 300, 129}, {1, 1031, 77}, {200, 64, 10}}) {
+    for (const auto& [m, k, n] :
+         {std::array<std::int64_t, 3>{7, 13, 5}, {65, 300, 129}, {1, 1031, 77}, {200, 64, 10}}) {
         const Tensor a = leaf({m, k}), b = leaf({k, n});
         both(fmt::format("matmul {} x {} x {}", m, k, n), matmul(a, b), {a, b});
     }
     const Tensor images = leaf({5, 6, 19, 17});
     for (const auto& [name, shape, options] : std::vector<std::tuple<std::string, Shape, Conv2dOptions>>{
-             {"conv2d 3x3", {16, 6, 3, 3}, {.padding = {1, 1}}}, {"conv2d 5x3, stride 2", {9, 6, 5, 3}, {.stride = {2, 2}}}, {"conv2d 1x1", {20, 6, 1, 1}, {}},
+             {"conv2d 3x3", {16, 6, 3, 3}, {.padding = {1, 1}}},
+             {"conv2d 5x3, stride 2", {9, 6, 5, 3}, {.stride = {2, 2}}},
+             {"conv2d 1x1", {20, 6, 1, 1}, {}},
              {"conv2d 3x3, depthwise", {6, 1, 3, 3}, {.padding = {1, 1}, .groups = 6}}}) {
         const Tensor weight = leaf(shape), bias = leaf({shape[0]});
         both(name, conv2d(images, weight, bias, options), {images, weight, bias});
@@ -132,7 +145,8 @@ void layers(Results& results) {
     both("max_pool2d", max_pool2d(images, {.window = {2, 3}}), {images});
     both("avg_pool2d", avg_pool2d(images, {.window = {3, 2}}), {images});
     const Tensor scale = leaf({6}), shift = leaf({6});
-    both("batch_norm, training", batch_norm(images, scale, shift, zeros({6}), ones({6}), {.training = true}), {images, scale, shift});
+    both("batch_norm, training", batch_norm(images, scale, shift, zeros({6}), ones({6}), {.training = true}),
+         {images, scale, shift});
     const Tensor logits = leaf({64, 33});
     both("softmax", softmax(logits * 3), {logits});
     both("log_softmax", log_softmax(logits * 3), {logits});
@@ -158,11 +172,13 @@ void optimizers(Results& results) {
 }
 
 void training(Results& results) {
-    nn::Sequential model(nn::Conv2d(1, 8, 3), nn::BatchNorm2d(8), nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(), nn::Linear(8 * 7 * 7, 10));
+    nn::Sequential model(nn::Conv2d(1, 8, 3), nn::BatchNorm2d(8), nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(),
+                         nn::Linear(8 * 7 * 7, 10));
     optim::SGD optimizer(model.parameters(), {.lr = 0.05, .momentum = 0.9});
     constexpr int steps = 100;
     for (int step = 1; step <= steps; ++step) {
-        const Tensor x = uniform({32, 1, 16, 16}), labels = argmax(reshape(slice(slice(mean(x, {1}), 1, 0, 2), 2, 0, 5), {32, 10}));
+        const Tensor x = uniform({32, 1, 16, 16}),
+                     labels = argmax(reshape(slice(slice(mean(x, {1}), 1, 0, 2), 2, 0, 5), {32, 10}));
         const Tensor loss = cross_entropy(model(x), labels);
         optimizer.zero_grad();
         loss.backward();
@@ -191,7 +207,8 @@ Apart compare(const std::string& name, const io::HostArray& a, const io::HostArr
     apart.count = static_cast<std::size_t>(a.shape.numel());
     if (a.dtype != DType::f32) {
         const std::size_t size = size_of(a.dtype);
-        for (std::size_t i = 0; i < apart.count; ++i) apart.different += std::memcmp(&a.bytes[i * size], &b.bytes[i * size], size) != 0;
+        for (std::size_t i = 0; i < apart.count; ++i)
+            apart.different += std::memcmp(&a.bytes[i * size], &b.bytes[i * size], size) != 0;
         apart.relative = apart.different == 0 ? 0 : INFINITY;
         return apart;
     }
@@ -210,7 +227,8 @@ Apart compare(const std::string& name, const io::HostArray& a, const io::HostArr
         largest = std::max<double>(largest, std::abs(x[i]));
         difference = std::max(difference, std::abs(static_cast<double>(x[i]) - y[i]));
         // Denormal numbers may count as zeros.
-        if (std::abs(x[i]) >= 0x1p-126F || std::abs(y[i]) >= 0x1p-126F) apart.ulps = std::max(apart.ulps, static_cast<double>(std::abs(place_of(x[i]) - place_of(y[i]))));
+        if (std::abs(x[i]) >= 0x1p-126F || std::abs(y[i]) >= 0x1p-126F)
+            apart.ulps = std::max(apart.ulps, static_cast<double>(std::abs(place_of(x[i]) - place_of(y[i]))));
     }
     apart.relative = difference == 0 ? 0 : difference / std::max(largest, 0x1p-126);
     return apart;
@@ -251,7 +269,8 @@ int compare(const std::string& first, const std::vector<std::pair<std::string, s
             bool all_equal = true;
             for (std::size_t i = 0; i < files.size(); ++i) {
                 const auto found = files[i].arrays.find(name);
-                if (found == files[i].arrays.end()) throw std::runtime_error(fmt::format("{} has no \"{}\"", others[i].second, name));
+                if (found == files[i].arrays.end())
+                    throw std::runtime_error(fmt::format("{} has no \"{}\"", others[i].second, name));
                 const Apart apart = compare(name, array, found->second);
                 all_equal = all_equal && apart.different == 0;
                 wrong += apart.relative > (group.name == "each" ? 1e-4 : group.most);

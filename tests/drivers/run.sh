@@ -102,7 +102,7 @@ for driver in $drivers; do
         for entry in $(names "$report" fail); do echo "FAILED on $driver: $entry"; done
         for entry in $(names "$report" notrun); do echo "skipped on $driver: $entry"; done
         # Why parts of entries were skipped.
-        sed -n 's/^ *\(SKIPPED: .*\)$/  \1/p' "$build/Testing/Temporary/LastTest.log" | sort | uniq -c | sort -rn
+        sed -n 's/.*\(SKIPPED: .*\)$/  \1/p' "$report" | grep -v 'part(s) of this run' | sort | uniq -c | sort -rn
     } >"$out/$driver.txt"
     grep '^FAILED' "$out/$driver.txt" || true
     cat "$out/$driver.txt" >>"$details"

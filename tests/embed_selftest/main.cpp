@@ -11,14 +11,16 @@ int main(int argc, char** argv) {
     if (argc != 2) return std::fputs("usage: embed_selftest FOLDER\n", stderr), 2;
     int wrong = 0;
     std::size_t files = 0;
-    for (const auto& entry : std::filesystem::directory_iterator(argv[1])) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(argv[1])) {
         if (entry.path().extension() != ".cl" && entry.path().extension() != ".clh") continue;
         ++files;
         std::ifstream stream(entry.path(), std::ios::binary);
         const std::string wanted{std::istreambuf_iterator<char>(stream), {}};
         bool same = false;
         for (const auto& kernel : declivity::detail::embedded_kernels())
-            if (kernel.name == entry.path().filename().string()) same = kernel.source == wanted;
+            if (kernel.name == entry.path().filename().string())
+                same =
+                    kernel.source == wanted && kernel.path == entry.path().lexically_relative(argv[1]).generic_string();
         std::printf("%s: %zu bytes: %s\n", entry.path().filename().c_str(), wanted.size(), same ? "same" : "DIFFERENT");
         wrong += same ? 0 : 1;
     }

@@ -2,18 +2,20 @@
 //
 //   gpu_compile_check [--library FOLDER --only-forced FILE] [--each] [--jobs N] FOLDER|FILE...
 //
-// Each .cl file that the library wrote (DECLIVITY_DUMP_KERNELS) is compiled by clang and libclc for AMD's gfx906 and, where ptxas is in PATH, for
-// NVIDIA's sm_80. A kernel fails that does not compile, that spills registers, or that keeps private arrays in scratch memory (local memory, as CUDA
-// calls it). The figures are those of LLVM and ptxas, not of the drivers' own compilers.
+// Each .cl file that the library wrote (DECLIVITY_DUMP_KERNELS) is compiled by clang and libclc for AMD's gfx906 and,
+// where ptxas is in PATH, for NVIDIA's sm_80. A kernel fails that does not compile, that spills registers, or that
+// keeps private arrays in scratch memory (local memory, as CUDA calls it). The figures are those of LLVM and ptxas, not
+// of the drivers' own compilers.
 //
 //   --library FOLDER    whose .cl files' kernels must all be among those compiled, or
-//   --only-forced FILE  in this list of those that no GPU-like device is given unless forced: "KERNEL: reason" a line (or "PREFIX*: reason"). One that is
-//                       compiled, or that the library does not have, fails
+//   --only-forced FILE  in this list of those that no GPU-like device is given unless forced: "KERNEL: reason" a line
+//                       (or "PREFIX*: reason"). One that is compiled, or that the library does not have, fails
 //   --each              a row for each program; otherwise for each kernel, with the worst of its programs
 //   --jobs N            compilers at a time
 //   --compilers         only says which compilers it takes
 //
-// DECLIVITY_CLANG and DECLIVITY_LIBCLC name another compiler and another folder of libclc. Exit code 77 where there is none.
+// DECLIVITY_CLANG and DECLIVITY_LIBCLC name another compiler and another folder of libclc. Exit code 77 where there is
+// none.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -88,20 +90,25 @@ struct Compilers {
 
     /// @param to the assembly, or /dev/null
     [[nodiscard]] std::string for_amd(const std::string& options, const fs::path& from) const {
-        return clang + " -x cl " + options + " -O3 -w -target amdgcn-mesa-mesa3d -mcpu=" + kAmd + " -nogpulib -Xclang -mlink-builtin-bitcode -Xclang " + quoted(amd_library) +
+        return clang + " -x cl " + options + " -O3 -w -target amdgcn-mesa-mesa3d -mcpu=" + kAmd +
+               " -nogpulib -Xclang -mlink-builtin-bitcode -Xclang " + quoted(amd_library) +
                " -Rpass-analysis=kernel-resource-usage -fno-caret-diagnostics -S -o /dev/null " + quoted(from.string());
     }
     [[nodiscard]] std::string for_nvidia(const std::string& options, const fs::path& from, const fs::path& to) const {
-        return clang + " -x cl " + options + " -O3 -w -target nvptx64--nvidiacl -Xclang -target-cpu -Xclang " + kNvidia + " -Xclang -mlink-builtin-bitcode -Xclang " +
-               quoted(nvidia_library) + " -fno-caret-diagnostics -S -o " + quoted(to.string()) + " " + quoted(from.string());
+        return clang + " -x cl " + options + " -O3 -w -target nvptx64--nvidiacl -Xclang -target-cpu -Xclang " +
+               kNvidia + " -Xclang -mlink-builtin-bitcode -Xclang " + quoted(nvidia_library) +
+               " -fno-caret-diagnostics -S -o " + quoted(to.string()) + " " + quoted(from.string());
     }
-    [[nodiscard]] std::string assembled(const fs::path& from) const { return ptxas + " -v -arch=" + kNvidia + " -o /dev/null " + quoted(from.string()); }
+    [[nodiscard]] std::string assembled(const fs::path& from) const {
+        return ptxas + " -v -arch=" + kNvidia + " -o /dev/null " + quoted(from.string());
+    }
 };
 
 std::vector<std::string> clangs() {
     if (const char* own = std::getenv("DECLIVITY_CLANG"); own != nullptr && *own != '\0') return {own};
     std::vector<std::string> names;
-    for (int version = kOldestClang; version <= kNewestClang; ++version) names.push_back("clang-" + std::to_string(version));
+    for (int version = kOldestClang; version <= kNewestClang; ++version)
+        names.push_back("clang-" + std::to_string(version));
     names.emplace_back("clang");
     return names;
 }
@@ -109,26 +116,36 @@ std::vector<std::string> clangs() {
 std::vector<fs::path> library_folders(int version) {
     if (const char* own = std::getenv("DECLIVITY_LIBCLC"); own != nullptr && *own != '\0') return {own};
     const std::string llvm = "/usr/lib/llvm-" + std::to_string(version);
-    return {"/usr/lib/clc", "/usr/share/clc", llvm + "/lib/clc", llvm + "/share/clc", "/usr/lib64/clc", "/usr/local/share/clc"};
+    return {"/usr/lib/clc",      "/usr/share/clc", llvm + "/lib/clc",
+            llvm + "/share/clc", "/usr/lib64/clc", "/usr/local/share/clc"};
 }
 
 /// The first clang and libclc that compile a kernel with a function of the library's.
 std::optional<Compilers> find_compilers(const fs::path& scratch) {
     const fs::path probe = scratch / "probe.cl";
-    std::ofstream(probe) << "__kernel void probe(__global float* x) { x[get_global_id(0)] = sqrt(x[get_global_id(0)]); }\n";
+    std::ofstream(probe)
+        << "__kernel void probe(__global float* x) { x[get_global_id(0)] = sqrt(x[get_global_id(0)]); }\n";
     for (const std::string& clang : clangs()) {
         const Output said = run(clang + " --version");
         std::smatch match;
-        if (said.code != 0 || !std::regex_search(said.text, match, std::regex("version ([0-9]+)\\.[0-9.]+")) || std::stoi(match[1]) < kOldestClang) continue;
+        if (said.code != 0 || !std::regex_search(said.text, match, std::regex("version ([0-9]+)\\.[0-9.]+")) ||
+            std::stoi(match[1]) < kOldestClang)
+            continue;
         for (const fs::path& folder : library_folders(std::stoi(match[1]))) {
-            Compilers compilers{.clang = clang, .version = match[0], .amd_library = (folder / (std::string(kAmd) + "-amdgcn-mesa-mesa3d.bc")).string(), .nvidia_library = {},
-                                .ptxas = {}, .ptxas_version = {}};
-            if (!fs::exists(compilers.amd_library) || run(compilers.for_amd("-cl-std=CL1.2", probe)).code != 0) continue;
+            Compilers compilers{.clang = clang,
+                                .version = match[0],
+                                .amd_library = (folder / (std::string(kAmd) + "-amdgcn-mesa-mesa3d.bc")).string(),
+                                .nvidia_library = {},
+                                .ptxas = {},
+                                .ptxas_version = {}};
+            if (!fs::exists(compilers.amd_library) || run(compilers.for_amd("-cl-std=CL1.2", probe)).code != 0)
+                continue;
             const Output ptxas = run("ptxas --version");
             compilers.nvidia_library = (folder / "nvptx64--nvidiacl.bc").string();
             const fs::path assembly = scratch / "probe.ptx";
             compilers.ptxas = "ptxas";
-            if (ptxas.code != 0 || !fs::exists(compilers.nvidia_library) || run(compilers.for_nvidia("-cl-std=CL1.2", probe, assembly)).code != 0 ||
+            if (ptxas.code != 0 || !fs::exists(compilers.nvidia_library) ||
+                run(compilers.for_nvidia("-cl-std=CL1.2", probe, assembly)).code != 0 ||
                 run(compilers.assembled(assembly)).code != 0)
                 compilers.ptxas.clear();
             else if (std::regex_search(ptxas.text, match, std::regex("V[0-9.]+"))) compilers.ptxas_version = match[0];
@@ -142,7 +159,8 @@ std::optional<Compilers> find_compilers(const fs::path& scratch) {
 
 /// Of one kernel by one compiler.
 struct Amd {
-    long vector_registers = 0, scalar_registers = 0, vector_spills = 0, scalar_spills = 0, scratch = 0, local = 0, waves = 0;
+    long vector_registers = 0, scalar_registers = 0, vector_spills = 0, scalar_spills = 0, scratch = 0, local = 0,
+         waves = 0;
 };
 struct Nvidia {
     long registers = 0, spilled = 0, stack = 0, local = 0;
@@ -168,9 +186,11 @@ std::optional<Amd> amd_of(const std::string& remarks, const std::string& kernel)
             continue;
         }
         if (!here) continue;
-        const std::map<std::string_view, long*> fields{{"VGPRs", &out.vector_registers}, {"SGPRs", &out.scalar_registers}, {"TotalSGPRs", &out.scalar_registers},
-                                                       {"VGPRs Spill", &out.vector_spills}, {"SGPRs Spill", &out.scalar_spills}, {"ScratchSize [bytes/lane]", &out.scratch},
-                                                       {"LDS Size [bytes/block]", &out.local}, {"Occupancy [waves/SIMD]", &out.waves}};
+        const std::map<std::string_view, long*> fields{
+            {"VGPRs", &out.vector_registers},       {"SGPRs", &out.scalar_registers},
+            {"TotalSGPRs", &out.scalar_registers},  {"VGPRs Spill", &out.vector_spills},
+            {"SGPRs Spill", &out.scalar_spills},    {"ScratchSize [bytes/lane]", &out.scratch},
+            {"LDS Size [bytes/block]", &out.local}, {"Occupancy [waves/SIMD]", &out.waves}};
         if (const auto field = fields.find(name); field != fields.end()) *field->second = std::stol(value);
     }
     return found ? std::optional(out) : std::nullopt;
@@ -184,8 +204,10 @@ std::optional<Nvidia> nvidia_of(const std::string& said, const std::string& kern
         std::smatch match;
         return std::regex_search(here, match, std::regex(what)) ? std::stol(match[1]) : 0;
     };
-    return Nvidia{.registers = number("Used ([0-9]+) registers"), .spilled = number("([0-9]+) bytes spill stores") + number("([0-9]+) bytes spill loads"),
-                  .stack = number("([0-9]+) bytes stack frame"), .local = number("([0-9]+) bytes smem")};
+    return Nvidia{.registers = number("Used ([0-9]+) registers"),
+                  .spilled = number("([0-9]+) bytes spill stores") + number("([0-9]+) bytes spill loads"),
+                  .stack = number("([0-9]+) bytes stack frame"),
+                  .local = number("([0-9]+) bytes smem")};
 }
 
 /// A program and the kernels of it that are launched.
@@ -245,7 +267,8 @@ std::vector<Result> compiled(const Compilers& compilers, const Program& program,
             bytes(kAmd, result.amd->scratch, " bytes of scratch memory a work-item");
         }
         if (nvidia.code != 0) fault(stage + line_with(nvidia.text, "error"));
-        else if (!compilers.ptxas.empty() && !(result.nvidia = nvidia_of(nvidia.text, kernel))) fault("ptxas says nothing of it");
+        else if (!compilers.ptxas.empty() && !(result.nvidia = nvidia_of(nvidia.text, kernel)))
+            fault("ptxas says nothing of it");
         if (result.nvidia) {
             bytes(kNvidia, result.nvidia->spilled, " bytes of registers spilled");
             bytes(kNvidia, result.nvidia->stack, " bytes of stack a work-item");
@@ -282,20 +305,26 @@ void worsen(Result& all, const Result& one) {
 void print(const std::vector<Result>& results, bool each) {
     std::map<std::string, std::pair<Result, int>> rows;
     for (const Result& result : results) {
-        auto [row, first] = rows.try_emplace(each ? fs::path(result.program).stem().string() : result.kernel, result, 0);
+        auto [row, first] =
+            rows.try_emplace(each ? fs::path(result.program).stem().string() : result.kernel, result, 0);
         if (!first) worsen(row->second.first, result);
         ++row->second.second;
     }
-    std::printf("%-42s%9s |%6s%6s%8s%8s%7s%6s |%10s%8s%7s%7s\n", "", "", "VGPRs", "SGPRs", "spills", "scratch", "local", "waves", "registers", "spilled", "stack", "local");
-    std::printf("%-42s%9s |%-41s |%s\n", "kernel", "programs", (std::string(" ") + kAmd).c_str(), (std::string(" ") + kNvidia).c_str());
+    std::printf("%-42s%9s |%6s%6s%8s%8s%7s%6s |%10s%8s%7s%7s\n", "", "", "VGPRs", "SGPRs", "spills", "scratch", "local",
+                "waves", "registers", "spilled", "stack", "local");
+    std::printf("%-42s%9s |%-41s |%s\n", "kernel", "programs", (std::string(" ") + kAmd).c_str(),
+                (std::string(" ") + kNvidia).c_str());
     for (const auto& [name, row] : rows) {
         const auto& [worst, count] = row;
         std::printf("%-42s%9d |", name.c_str(), count);
         if (worst.amd)
-            std::printf("%6ld%6ld%8ld%8ld%7ld%6ld |", worst.amd->vector_registers, worst.amd->scalar_registers, worst.amd->vector_spills + worst.amd->scalar_spills, worst.amd->scratch,
-                        worst.amd->local, worst.amd->waves);
+            std::printf("%6ld%6ld%8ld%8ld%7ld%6ld |", worst.amd->vector_registers, worst.amd->scalar_registers,
+                        worst.amd->vector_spills + worst.amd->scalar_spills, worst.amd->scratch, worst.amd->local,
+                        worst.amd->waves);
         else std::printf("%41s |", "-");
-        if (worst.nvidia) std::printf("%10ld%8ld%7ld%7ld\n", worst.nvidia->registers, worst.nvidia->spilled, worst.nvidia->stack, worst.nvidia->local);
+        if (worst.nvidia)
+            std::printf("%10ld%8ld%7ld%7ld\n", worst.nvidia->registers, worst.nvidia->spilled, worst.nvidia->stack,
+                        worst.nvidia->local);
         else std::printf("%10s\n", "-");
     }
 }
@@ -307,14 +336,15 @@ std::map<std::string, std::string> list_in(const fs::path& file) {
     std::map<std::string, std::string> list;
     std::istringstream lines(text_of(file));
     for (std::string line; std::getline(lines, line);)
-        if (const std::size_t colon = line.find(": "); !line.empty() && line[0] != '#' && colon != std::string::npos) list[line.substr(0, colon)] = line.substr(colon + 2);
+        if (const std::size_t colon = line.find(": "); !line.empty() && line[0] != '#' && colon != std::string::npos)
+            list[line.substr(0, colon)] = line.substr(colon + 2);
     return list;
 }
 
 std::set<std::string> kernels_of_library(const fs::path& folder) {
     std::set<std::string> kernels;
     const std::regex kernel("__kernel[^(;]*(?:\\(\\([^)]*\\([^)]*\\)\\)\\)\\s*)?void\\s+([a-z0-9_]+)\\(");
-    for (const auto& entry : fs::directory_iterator(folder)) {
+    for (const auto& entry : fs::recursive_directory_iterator(folder)) {
         if (entry.path().extension() != ".cl") continue;
         const std::string text = text_of(entry.path());
         for (std::sregex_iterator at(text.begin(), text.end(), kernel), end; at != end; ++at) kernels.insert((*at)[1]);
@@ -328,7 +358,8 @@ bool is_meant(const std::string& listed, const std::string& kernel) {
 }
 
 /// Prints what is wrong; how many times.
-int check_list(const std::set<std::string>& library, const std::map<std::string, std::string>& forced, const std::vector<Result>& results) {
+int check_list(const std::set<std::string>& library, const std::map<std::string, std::string>& forced,
+               const std::vector<Result>& results) {
     std::set<std::string> seen;
     for (const Result& result : results) seen.insert(result.kernel);
     int wrong = 0;
@@ -340,10 +371,12 @@ int check_list(const std::set<std::string>& library, const std::map<std::string,
         return std::ranges::any_of(forced, [&](const auto& entry) { return is_meant(entry.first, kernel); });
     };
     for (const std::string& kernel : library)
-        if (!seen.contains(kernel) && !listed(kernel)) say(kernel, "not collected, and not listed as one that no GPU-like device is given");
+        if (!seen.contains(kernel) && !listed(kernel))
+            say(kernel, "not collected, and not listed as one that no GPU-like device is given");
     for (const auto& [name, reason] : forced) {
         const auto meant = [&name = name](const std::string& kernel) { return is_meant(name, kernel); };
-        if (std::ranges::none_of(library, meant)) say(name, "listed as only forced, and the library has no such kernel");
+        if (std::ranges::none_of(library, meant))
+            say(name, "listed as only forced, and the library has no such kernel");
         for (const std::string& kernel : seen)
             if (meant(kernel)) say(kernel, "listed as only forced, and yet given to a GPU-like device");
         if (reason.empty()) say(name, "listed as only forced without a reason");
@@ -378,12 +411,17 @@ int main(int argc, char** argv) try {
     } cleaner{scratch};
     const auto compilers = find_compilers(scratch);
     if (!compilers) {
-        std::printf("SKIPPED: found no clang (%d or newer) and libclc that compile for AMD's %s; on Debian 12: apt-get install clang-15 libclc-15\n", kOldestClang, kAmd);
+        std::printf(
+            "SKIPPED: found no clang (%d or newer) and libclc that compile for AMD's %s; on Debian 12: apt-get install "
+            "clang-15 libclc-15\n",
+            kOldestClang, kAmd);
         return kSkipped;
     }
-    std::printf("%s %s, %s for %s; %s\n", compilers->clang.c_str(), compilers->version.c_str(), compilers->amd_library.c_str(), kAmd,
-                compilers->ptxas.empty() ? "no ptxas in PATH that takes its assembly: nothing is said of NVIDIA's"
-                                         : (std::string("ptxas ") + compilers->ptxas_version + " for " + kNvidia).c_str());
+    std::printf("%s %s, %s for %s; %s\n", compilers->clang.c_str(), compilers->version.c_str(),
+                compilers->amd_library.c_str(), kAmd,
+                compilers->ptxas.empty()
+                    ? "no ptxas in PATH that takes its assembly: nothing is said of NVIDIA's"
+                    : (std::string("ptxas ") + compilers->ptxas_version + " for " + kNvidia).c_str());
     std::fflush(stdout);
     if (only_compilers) return 0;
     const std::vector<Program> programs = programs_in(places);
@@ -395,7 +433,8 @@ int main(int argc, char** argv) try {
     std::vector<std::vector<Result>> by_program(programs.size());
     std::atomic<std::size_t> next{0};
     const auto work = [&](unsigned worker) {
-        for (std::size_t i = 0; (i = next++) < programs.size();) by_program[i] = compiled(*compilers, programs[i], scratch / (std::to_string(worker) + ".ptx"));
+        for (std::size_t i = 0; (i = next++) < programs.size();)
+            by_program[i] = compiled(*compilers, programs[i], scratch / (std::to_string(worker) + ".ptx"));
     };
     std::vector<std::thread> workers;
     for (unsigned worker = 1; worker < jobs; ++worker) workers.emplace_back(work, worker);

@@ -1,11 +1,12 @@
-// Writes the programs of the kernels that a GPU-like device may be given into a folder, for compilers of GPUs (compile.cpp).
+// Writes the programs of the kernels that a GPU-like device may be given into a folder, for compilers of GPUs
+// (compile.cpp).
 //
 //   gpu_compile_collect FOLDER [--all] [PART...]
 //
-// Goes through the catalogue of operators as the chooser and the tuner do: all strategies that can serve, all of their variants, all types, aligned
-// sizes and odd ones, with tails and without. --all: each combination of them, where otherwise those are left out that only repeat what others have.
-// The parts are those that it prints.
-// The kernels are made, with DECLIVITY_FAMILY=gpu, on whatever device there is; nothing runs: launches end here.
+// Goes through the catalogue of operators as the chooser and the tuner do: all strategies that can serve, all of their
+// variants, all types, aligned sizes and odd ones, with epilogues and without. --all: each combination of them, where
+// otherwise those are left out that only repeat what others have. The parts are those that it prints. The kernels are
+// made, with DECLIVITY_FAMILY=gpu, on whatever device there is; nothing runs: launches end here.
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -37,14 +38,16 @@
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
-#include <ops/conv2d_strategy.hpp>
-#include <ops/matmul_strategies.hpp>
+#include <ops/conv/conv2d_strategy.hpp>
+#include <ops/matmul/matmul_strategies.hpp>
 
 #include "tests/support/real_function.hpp"
 
 // A program's own definition of a symbol is taken before that of a shared library.
-extern "C" __attribute__((visibility("default"))) cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel, cl_uint, const size_t*, const size_t*, const size_t*,
-                                                                               cl_uint, const cl_event*, cl_event* event) {
+extern "C" __attribute__((visibility("default"))) cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel,
+                                                                                cl_uint, const size_t*, const size_t*,
+                                                                                const size_t*, cl_uint, const cl_event*,
+                                                                                cl_event* event) {
     static auto* marker = declivity::test::real<decltype(clEnqueueMarkerWithWaitList)>("clEnqueueMarkerWithWaitList");
     return event != nullptr ? marker(queue, 0, nullptr, event) : CL_SUCCESS;
 }
@@ -76,8 +79,12 @@ void backward(const Tensor& result, const std::vector<Tensor>& leaves) {
 /// Calls of all rows of the table over operands like `x`; those with a dear gradient are apart.
 std::vector<std::function<Tensor(const Tensor&, const Tensor&)>> chains() {
     return {
-        [](const Tensor& a, const Tensor& b) { return maximum(minimum((a + b) * (a - b), a * b), neg(abs(a)) + square(b) * 2.0 + 1.0); },
-        [](const Tensor& a, const Tensor& b) { return a / b + reciprocal(a) * sqrt(b) - leaky_relu(a) * clamp(b, -1, 1) + relu(a); },
+        [](const Tensor& a, const Tensor& b) {
+            return maximum(minimum((a + b) * (a - b), a * b), neg(abs(a)) + square(b) * 2.0 + 1.0);
+        },
+        [](const Tensor& a, const Tensor& b) {
+            return a / b + reciprocal(a) * sqrt(b) - leaky_relu(a) * clamp(b, -1, 1) + relu(a);
+        },
         [](const Tensor& a, const Tensor& b) { return exp(a) + log(b); },
         [](const Tensor& a, const Tensor& b) { return tanh(a) * sigmoid(b); },
         [](const Tensor& a, const Tensor& b) { return gelu(a) + silu(b); },
@@ -86,7 +93,9 @@ std::vector<std::function<Tensor(const Tensor&, const Tensor&)>> chains() {
         [](const Tensor& a, const Tensor& b) { return where(less(a, b), a, b); },
         [](const Tensor& a, const Tensor& b) { return mse_loss(a, b, Reduction::none); },
         [](const Tensor& a, const Tensor& b) { return bce_with_logits(a, b, Reduction::none); },
-        [](const Tensor& a, const Tensor& b) { return gelu(tanh(a * b) + exp(-silu(a)) * pow(b, 1.5)) / (sigmoid(a) + log(b)); },
+        [](const Tensor& a, const Tensor& b) {
+            return gelu(tanh(a * b) + exp(-silu(a)) * pow(b, 1.5)) / (sigmoid(a) + log(b));
+        },
     };
 }
 
@@ -100,15 +109,19 @@ void elementwise_functions() {
             backward(chain(leaves[0], leaves[1]), leaves);
         }
     // Whole numbers, comparisons, and all conversions.
-    constexpr std::array kAll{DType::f32, DType::f64, DType::i8, DType::u8, DType::i32, DType::i64, DType::boolean, DType::f16, DType::bf16};
+    constexpr std::array kAll{DType::f32, DType::f64,     DType::i8,  DType::u8,  DType::i32,
+                              DType::i64, DType::boolean, DType::f16, DType::bf16};
     for (const DType from : kAll) {
         for (const DType to : kAll)
-            if (from != to && (all_combinations || from == DType::f32 || to == DType::f32 || (is_floating(from) && is_floating(to)))) compute(of(from, {7, 11}).to(to));
+            if (from != to &&
+                (all_combinations || from == DType::f32 || to == DType::f32 || (is_floating(from) && is_floating(to))))
+                compute(of(from, {7, 11}).to(to));
         const Tensor a = of(from, {7, 11}), b = of(from, {7, 11});
         compute(equal(a, b));
         if (from != DType::boolean) compute(maximum(a * b - a, minimum(a, b)) * 3.0 + 2.0);
     }
-    for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64}) compute(arange(0, 9, 1, {.dtype = dtype}));
+    for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64})
+        compute(arange(0, 9, 1, {.dtype = dtype}));
 }
 
 /// One dense operand of a shape, or one whose axes lie the other way round.
@@ -136,7 +149,8 @@ void index_spaces() {
         for (const bool reversed : {false, true}) {
             std::vector<Tensor> kept;
             Tensor sum = laid(dtype, shape, reversed);
-            for (int i = 0; i < 5; ++i) kept.push_back(sum), sum = exp(sum * 0.5 + laid(dtype, shape, i % 2 == 0) * of(dtype, stretched));
+            for (int i = 0; i < 5; ++i)
+                kept.push_back(sum), sum = exp(sum * 0.5 + laid(dtype, shape, i % 2 == 0) * of(dtype, stretched));
             compute(sum);
             for (const Tensor& one : kept) compute(one);
         }
@@ -171,13 +185,15 @@ void random_numbers() {
 // ---- reductions, softmax, losses, what is chosen
 
 void reductions() {
-    for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8, DType::i8, DType::boolean}) {
+    for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8,
+                              DType::i8, DType::boolean}) {
         const bool plain = dtype == DType::f32 || all_combinations;
-        for (auto* call : {+[](Tensor x, const Dims& axes) { return sum(std::move(x), axes); }, +[](Tensor x, const Dims& axes) { return max(std::move(x), axes); },
-                           +[](Tensor x, const Dims& axes) { return min(std::move(x), axes); }}) {
-            compute(call(of(dtype, {50, 700}), {1}));   // contiguous elements
-            compute(call(of(dtype, {700, 50}), {0}));   // contiguous results
-            compute(call(of(dtype, {1000000}), {}));    // in two passes
+        for (auto* call : {+[](Tensor x, const Dims&axes) { return sum(std::move(x), axes); },
+                           +[](Tensor x, const Dims&axes) { return max(std::move(x), axes); },
+                           +[](Tensor x, const Dims&axes) { return min(std::move(x), axes); }}) {
+            compute(call(of(dtype, {50, 700}), {1}));  // contiguous elements
+            compute(call(of(dtype, {700, 50}), {0}));  // contiguous results
+            compute(call(of(dtype, {1000000}), {}));   // in two passes
             if (!plain) continue;
             compute(call(of(dtype, {5, 7, 9, 11}), {0, 2}));
             compute(call(of(dtype, {3, 2, 3, 2, 3, 2, 3, 2}), {0, 2, 4, 6}));
@@ -198,7 +214,8 @@ void reductions() {
         backward(sum(max(leaves[0] * leaves[0], {1})), leaves);
         backward(mean(leaves[0], {0}), leaves);
     }
-    for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8, DType::i8, DType::boolean}) {
+    for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8,
+                              DType::i8, DType::boolean}) {
         compute(argmax(of(dtype, {40, 1000}), 1));
         compute(argmax(of(dtype, {1000, 40}), 0));
     }
@@ -217,53 +234,69 @@ void losses() {
             for (const Reduction reduction : {Reduction::mean, Reduction::sum, Reduction::none})
                 for (const double smoothing : {0.0, 0.1}) {
                     const std::vector<Tensor> own{leaf(dtype, {30, 11})};
-                    backward(cross_entropy(own[0], of(label, {30}), {.reduction = reduction, .label_smoothing = smoothing}), own);
-                    backward(cross_entropy(leaves[0], of(label, {30}), {.reduction = reduction, .label_smoothing = smoothing}), leaves);
+                    backward(
+                        cross_entropy(own[0], of(label, {30}), {.reduction = reduction, .label_smoothing = smoothing}),
+                        own);
+                    backward(cross_entropy(leaves[0], of(label, {30}),
+                                           {.reduction = reduction, .label_smoothing = smoothing}),
+                             leaves);
                 }
     }
 }
 
 // ---- products
 
-/// The forms of an operand (batch, rows, columns): its rows side by side or its columns, on aligned places or odd ones, or neither.
+/// The forms of an operand (batch, rows, columns): its rows side by side or its columns, on aligned places or odd ones,
+/// or neither.
 View operand(DType dtype, std::int64_t batch, std::int64_t rows, std::int64_t columns, int form) {
     const Device device = Device::best();
     switch (form) {
-        case 0: return View::make(device, dtype, {batch, rows, columns});
-        case 1: return permuted(View::make(device, dtype, {batch, columns, rows}), {0, 2, 1});
-        case 2: return sliced(View::make(device, dtype, {batch, rows, columns + 3}), 2, 1, columns);
-        case 3: return permuted(sliced(View::make(device, dtype, {batch, columns, rows + 3}), 2, 1, rows), {0, 2, 1});
-        default: return sliced(View::make(device, dtype, {batch, rows, 2 * columns}), 2, 0, columns, 2);
+        case 0:
+            return View::make(device, dtype, {batch, rows, columns});
+        case 1:
+            return permuted(View::make(device, dtype, {batch, columns, rows}), {0, 2, 1});
+        case 2:
+            return sliced(View::make(device, dtype, {batch, rows, columns + 3}), 2, 1, columns);
+        case 3:
+            return permuted(sliced(View::make(device, dtype, {batch, columns, rows + 3}), 2, 1, rows), {0, 2, 1});
+        default:
+            return sliced(View::make(device, dtype, {batch, rows, 2 * columns}), 2, 0, columns, 2);
     }
 }
 
-/// What a strategy is given to do with its sums: nothing; a function, or its gradient, of all that may be added. Of these those that it takes.
-std::vector<ProductTail> tails(const View& out, TailOf of, bool many) {
-    std::vector<ProductTail> tails(1);
-    if (!many) return tails;
-    const Expression dense = View::make(out.device(), out.dtype, out.shape), result = Expression::operator_result(out.dtype, out.shape);
-    const bool convolution = of == TailOf::convolution;
-    const View numbers = View::make(out.device(), out.dtype, convolution ? Shape{out.shape[1], 1, 1} : Shape{out.shape.back()});
-    const auto apply = [](Function function, const std::vector<Expression>& inputs, const std::vector<double>& parameters = {}) {
+/// What a strategy is given to do with its sums: nothing; a function, or its gradient, of all that may be added. Of
+/// these those that it takes.
+std::vector<KernelEpilogue> epilogues(const View& out, EpilogueOf of, bool many) {
+    std::vector<KernelEpilogue> epilogues(1);
+    if (!many) return epilogues;
+    const Expression dense = View::make(out.device(), out.dtype, out.shape),
+                     result = Expression::operator_result(out.dtype, out.shape);
+    const bool convolution = of == EpilogueOf::convolution;
+    const View numbers =
+        View::make(out.device(), out.dtype, convolution ? Shape{out.shape[1], 1, 1} : Shape{out.shape.back()});
+    const auto apply = [](Function function, const std::vector<Expression>& inputs,
+                          const std::vector<double>& parameters = {}) {
         return Expression::apply(function, inputs, parameters);
     };
-    const Expression scaled = convolution ? apply(Function::mul, {result, numbers}) : apply(Function::mul_scalar, {result}, {0.5});
+    const Expression scaled =
+        convolution ? apply(Function::mul, {result, numbers}) : apply(Function::mul_scalar, {result}, {0.5});
     const Expression sum = apply(Function::add, {apply(Function::add, {scaled, numbers}), dense});
     for (const Function function : {Function::relu, Function::leaky_relu, Function::gelu, Function::tanh}) {
         const std::vector<double> parameters(static_cast<std::size_t>(info(function).parameters), 0.1);
-        for (const Expression& tail : {apply(function, {sum}, parameters), Expression::gradient(function, 0, result, std::array{dense}, dense, parameters)})
-            if (auto taken = product_tail({tail}, out, of)) tails.push_back(*std::move(taken));
+        for (const Expression& each : {apply(function, {sum}, parameters),
+                                       Expression::gradient(function, 0, result, std::array{dense}, dense, parameters)})
+            if (auto taken = kernel_epilogue({each}, out, of)) epilogues.push_back(*std::move(taken));
     }
-    return tails;
+    return epilogues;
 }
 
-/// Tails go with the first variant, of the largest tile, and with the last; with all others on demand.
-bool takes_tails(const std::vector<std::string>& variants, const std::string& variant) {
+/// Epilogues go with the first variant, of the largest tile, and with the last; with all others on demand.
+bool takes_epilogues(const std::vector<std::string>& variants, const std::string& variant) {
     return all_combinations || variant == variants.front() || variant == variants.back();
 }
 
 /// @param each_tile with all tiles, or only with the largest
-void product(const View& a, const View& b, bool many_tails, bool each_tile = true) {
+void product(const View& a, const View& b, bool many_epilogues, bool each_tile = true) {
     const std::int64_t batch = a.shape[0], m = a.shape[1], k = a.shape[2], n = b.shape[2];
     const View out = View::make(a.device(), a.dtype, {batch, m, n});
     for (const bool constant : {false, true}) {
@@ -271,14 +304,17 @@ void product(const View& a, const View& b, bool many_tails, bool each_tile = tru
         problem.constant_b = constant;
         for (const MatmulStrategy& strategy : matmul_strategies()) {
             if (strategy.name == "clblast" || !strategy.serves(problem)) continue;  // whose kernels are its own
-            std::vector<std::string> variants = strategy.variants != nullptr ? strategy.variants(problem) : std::vector<std::string>{""};
+            std::vector<std::string> variants =
+                strategy.variants != nullptr ? strategy.variants(problem) : std::vector<std::string>{""};
             if (!each_tile) variants.resize(1);
             for (const std::string& variant : variants)
-                for (const ProductTail& tail : tails(out, TailOf::product, many_tails && strategy.tail && takes_tails(variants, variant))) {
+                for (const KernelEpilogue& epilogue :
+                     epilogues(out, EpilogueOf::product,
+                               many_epilogues && strategy.epilogue && takes_epilogues(variants, variant))) {
                     MatmulProblem one = problem;
                     const std::string name = variant;
                     one.variant = name;
-                    one.tail = tail;
+                    one.epilogue = epilogue;
                     strategy.run(one);
                 }
         }
@@ -287,13 +323,15 @@ void product(const View& a, const View& b, bool many_tails, bool each_tile = tru
 
 void products() {
     for (const DType dtype : kFloats) {
-        // Every tile with operands of each form, on aligned sizes and odd ones; of other combinations the largest tile, which takes most registers.
+        // Every tile with operands of each form, on aligned sizes and odd ones; of other combinations the largest tile,
+        // which takes most registers.
         for (int a = 0; a < 5; ++a)
             for (int b = 0; b < 5; ++b) {
                 const bool each_tile = all_combinations || (a < 4 && a == b && dtype != DType::bf16);
                 if (!each_tile && dtype != DType::f32 && a != b) continue;
                 product(operand(dtype, 1, 256, 4096, a), operand(dtype, 1, 4096, 256, b), false, each_tile);
-                if (each_tile && (all_combinations || a < 2)) product(operand(dtype, 2, 127, 65, a), operand(dtype, 2, 65, 131, b), false);
+                if (each_tile && (all_combinations || a < 2))
+                    product(operand(dtype, 2, 127, 65, a), operand(dtype, 2, 65, 131, b), false);
             }
         product(operand(dtype, 1, 256, 512, 0), operand(dtype, 1, 512, 256, 1), true);
         for (const std::int64_t few : {1, 2, 3, 4})
@@ -311,14 +349,14 @@ void products() {
 struct Convolution {
     Shape x, weight;
     ops::Conv2dOptions options = {};
-    bool tails = false;
+    bool epilogues = false;
 };
 
 std::vector<Convolution> convolutions() {
     return {
-        {{4, 64, 32, 32}, {256, 64, 3, 3}, {.padding = {1, 1}}, true},   // aligned, all tiles
+        {{4, 64, 32, 32}, {256, 64, 3, 3}, {.padding = {1, 1}}, true},  // aligned, all tiles
         {{4, 64, 32, 32}, {256, 64, 1, 1}},
-        {{3, 37, 15, 17}, {131, 37, 3, 3}, {.padding = {1, 1}}},         // odd
+        {{3, 37, 15, 17}, {131, 37, 3, 3}, {.padding = {1, 1}}},  // odd
         {{3, 37, 17, 15}, {129, 37, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}}},
         {{2, 64, 16, 16}, {129, 64, 1, 1}},
         {{2, 64, 15, 15}, {128, 64, 1, 1}},
@@ -340,16 +378,27 @@ std::vector<Convolution> convolutions() {
 
 Conv2dProblem problem_of(const Convolution& one, DType dtype, Conv2dDirection direction) {
     const Shape out = conv2d_shape("collect", one.x, one.weight, one.options);
-    return {.direction = direction, .dtype = dtype, .family = Family::gpu_like, .images = one.x[0], .channels = one.x[1], .filters = one.weight[0],
-            .groups = one.options.groups, .input = {one.x[2], one.x[3]}, .filter = {one.weight[2], one.weight[3]}, .output = {out[2], out[3]},
-            .stride = one.options.stride, .padding = one.options.padding, .dilation = one.options.dilation};
+    return {.direction = direction,
+            .dtype = dtype,
+            .family = Family::gpu_like,
+            .images = one.x[0],
+            .channels = one.x[1],
+            .filters = one.weight[0],
+            .groups = one.options.groups,
+            .input = {one.x[2], one.x[3]},
+            .filter = {one.weight[2], one.weight[3]},
+            .output = {out[2], out[3]},
+            .stride = one.options.stride,
+            .padding = one.options.padding,
+            .dilation = one.options.dilation};
 }
 
 void convolution_strategies() {
     const Device device = Device::best();
     for (const DType dtype : kReals)
         for (const Convolution& one : convolutions())
-            for (const auto direction : {Conv2dDirection::forward, Conv2dDirection::backward_input, Conv2dDirection::backward_weights}) {
+            for (const auto direction :
+                 {Conv2dDirection::forward, Conv2dDirection::backward_input, Conv2dDirection::backward_weights}) {
                 const Conv2dProblem problem = problem_of(one, dtype, direction);
                 const Shape out = conv2d_shape("collect", one.x, one.weight, one.options);
                 const bool forward = direction == Conv2dDirection::forward;
@@ -357,10 +406,14 @@ void convolution_strategies() {
                     if (!strategy->can_serve(problem)) continue;
                     const std::vector<std::string> variants = strategy->variants(device, problem);
                     for (const std::string& variant : variants) {
-                        Conv2dOperands operands{View::make(device, dtype, one.x), View::make(device, dtype, one.weight), View::make(device, dtype, out)};
-                        const bool tailed = one.tails && direction != Conv2dDirection::backward_weights && takes_tails(variants, variant) && strategy->takes_tail(problem, device, variant);
-                        for (const ProductTail& tail : tails(forward ? operands.out : operands.x, TailOf::convolution, tailed)) {
-                            operands.tail = tail;
+                        Conv2dOperands operands{View::make(device, dtype, one.x), View::make(device, dtype, one.weight),
+                                                View::make(device, dtype, out)};
+                        const bool tailed = one.epilogues && direction != Conv2dDirection::backward_weights &&
+                                            takes_epilogues(variants, variant) &&
+                                            strategy->takes_epilogue(problem, device, variant);
+                        for (const KernelEpilogue& epilogue :
+                             epilogues(forward ? operands.out : operands.x, EpilogueOf::convolution, tailed)) {
+                            operands.epilogue = epilogue;
                             if (forward) operands.bias = View::make(device, dtype, {one.weight[0]});
                             strategy->run(problem, operands, variant);
                         }
@@ -375,8 +428,12 @@ void convolution_strategies() {
 
 void pools() {
     const std::vector<std::pair<Shape, Pool2dOptions>> cases{
-        {{3, 5, 28, 28}, {}}, {{3, 5, 27, 29}, {.window = 3, .stride = 2, .padding = 1}}, {{2, 3, 8, 9}, {.window = 5, .stride = 1, .padding = 2, .count_padding = false}},
-        {{2, 3, 7, 5}, {.window = {3, 2}, .stride = {2, 1}, .padding = {1, 0}}}, {{2, 3, 56, 56}, {.window = 2, .stride = 3}}, {{2, 3, 40, 40}, {.window = 13, .stride = 4, .padding = 6}}};
+        {{3, 5, 28, 28}, {}},
+        {{3, 5, 27, 29}, {.window = 3, .stride = 2, .padding = 1}},
+        {{2, 3, 8, 9}, {.window = 5, .stride = 1, .padding = 2, .count_padding = false}},
+        {{2, 3, 7, 5}, {.window = {3, 2}, .stride = {2, 1}, .padding = {1, 0}}},
+        {{2, 3, 56, 56}, {.window = 2, .stride = 3}},
+        {{2, 3, 40, 40}, {.window = 13, .stride = 4, .padding = 6}}};
     for (const DType dtype : kReals)
         for (const auto& [shape, options] : cases) {
             const std::vector<Tensor> leaves{leaf(dtype, shape)};
@@ -388,14 +445,16 @@ void pools() {
 
 void normalisations() {
     for (const DType dtype : kFloats)
-        for (const Shape& shape : {Shape{8, 16, 14, 14}, Shape{64, 300}, Shape{5, 7, 3}, Shape{2, 3, 100, 100}, Shape{256, 8, 32, 32}, Shape{3, 64, 1, 5}, Shape{2, 64, 16, 16}}) {
+        for (const Shape& shape : {Shape{8, 16, 14, 14}, Shape{64, 300}, Shape{5, 7, 3}, Shape{2, 3, 100, 100},
+                                   Shape{256, 8, 32, 32}, Shape{3, 64, 1, 5}, Shape{2, 64, 16, 16}}) {
             const Shape channels{shape[1]};
             for (const bool training : {true, false}) {
                 std::vector<Tensor> leaves{leaf(dtype, shape), leaf(dtype, channels), leaf(dtype, channels)};
                 const Tensor mean = of(dtype, channels), variance = of(dtype, channels);
                 const BatchNormOptions options{.training = training};
                 backward(batch_norm(leaves[0], leaves[1], leaves[2], mean, variance, options), leaves);
-                backward(relu(batch_norm(leaves[0], leaves[1], leaves[2], mean, variance, options) + of(dtype, shape)), leaves);
+                backward(relu(batch_norm(leaves[0], leaves[1], leaves[2], mean, variance, options) + of(dtype, shape)),
+                         leaves);
                 backward(batch_norm(leaves[0], leaves[1], leaves[2], mean, variance, options) * leaves[0], leaves);
                 const NoGrad none;
                 compute(batch_norm(leaves[0], leaves[1], leaves[2], mean, variance, options));
@@ -422,7 +481,8 @@ void optimizers() {
         check_finite(of(dtype, {3}).view(), guard);
         count_step(progress, guard);
         for (const DType label : {DType::i32, DType::i64})
-            add_classification(of(dtype, {30, 10}).view(), of(label, {30}).view(), of(dtype, {}).view(), of(DType::f32, {2}).view(), of(DType::i64, {4}).view());
+            add_classification(of(dtype, {30, 10}).view(), of(label, {30}).view(), of(dtype, {}).view(),
+                               of(DType::f32, {2}).view(), of(DType::i64, {4}).view());
     }
 }
 
@@ -444,11 +504,21 @@ int main(int argc, char** argv) try {
     setenv("DECLIVITY_FAMILY", "gpu", 1);
     setenv("DECLIVITY_CACHE_DIR", "", 1);
     setenv("DECLIVITY_TUNING_FILE", "", 1);
-    for (const char* name : {"DECLIVITY_CONV2D", "DECLIVITY_MATMUL", "DECLIVITY_TUNE", "DECLIVITY_FUSION", "DECLIVITY_KERNEL_DIR"}) unsetenv(name);
+    for (const char* name :
+         {"DECLIVITY_CONV2D", "DECLIVITY_MATMUL", "DECLIVITY_TUNE", "DECLIVITY_FUSION", "DECLIVITY_KERNEL_DIR"})
+        unsetenv(name);
     setenv("POCL_CACHE_DIR", (folder / "pocl").c_str(), 1);
-    const std::vector<std::pair<const char*, void (*)()>> walk{
-        {"elementwise", elementwise_functions}, {"index_spaces", index_spaces}, {"random", random_numbers}, {"reductions", reductions}, {"losses", losses}, {"products", products},
-        {"convolutions", convolution_strategies}, {"pools", pools}, {"normalisation", normalisations}, {"optimizers", optimizers}, {"ceilings", ceilings}};
+    const std::vector<std::pair<const char*, void (*)()>> walk{{"elementwise", elementwise_functions},
+                                                               {"index_spaces", index_spaces},
+                                                               {"random", random_numbers},
+                                                               {"reductions", reductions},
+                                                               {"losses", losses},
+                                                               {"products", products},
+                                                               {"convolutions", convolution_strategies},
+                                                               {"pools", pools},
+                                                               {"normalisation", normalisations},
+                                                               {"optimizers", optimizers},
+                                                               {"ceilings", ceilings}};
     const auto count = [&] { return std::distance(std::filesystem::directory_iterator(kernels), {}); };
     const bool only_some = !wanted.empty();
     for (const auto& [name, part] : walk) {
@@ -458,7 +528,8 @@ int main(int argc, char** argv) try {
         std::printf("%-16s %4td kernels\n", name, count() - before);
         std::fflush(stdout);
     }
-    for (const std::string_view name : wanted) std::fprintf(stderr, "gpu_compile_collect: there is no part %s\n", std::string(name).c_str());
+    for (const std::string_view name : wanted)
+        std::fprintf(stderr, "gpu_compile_collect: there is no part %s\n", std::string(name).c_str());
     return wanted.empty() ? 0 : 2;
 } catch (const std::exception& error) {
     std::fprintf(stderr, "gpu_compile_collect: %s\n", error.what());

@@ -1,5 +1,5 @@
-// guide_pages NAME [show]: runs the blocks of a page of the guide, and compares what they print with what the page says. "show" writes that to
-// standard error as well, for whoever writes a page.
+// guide_pages NAME [show]: runs the blocks of a page of the guide, and compares what they print with what the page
+// says. "show" writes that to standard error as well, for whoever writes a page.
 #include "guide.hpp"
 
 #include <cstdio>
@@ -73,7 +73,8 @@ void printed(std::string_view place, std::string_view wanted) {
 
 int main(int argc, char** argv) {
     guide::show = argc == 3 && std::string_view(argv[2]) == "show";
-    const auto page = argc == (guide::show ? 3 : 2) ? guide::pages().find(std::string_view(argv[1])) : guide::pages().end();
+    const auto page =
+        argc == (guide::show ? 3 : 2) ? guide::pages().find(std::string_view(argv[1])) : guide::pages().end();
     if (page == guide::pages().end()) {
         for (const auto& [name, blocks] : guide::pages()) std::fprintf(stderr, "%s\n", name.c_str());
         return 2;

@@ -32,7 +32,8 @@ Bytes with_length(const std::string& json, const Bytes& data = {}) {
 // Some arrays of random types and shapes.
 Safetensors random_content(unsigned seed) {
     std::mt19937 random(seed);
-    const DType types[] = {DType::f32, DType::f64, DType::i8, DType::u8, DType::i32, DType::i64, DType::boolean, DType::f16, DType::bf16};
+    const DType types[] = {DType::f32, DType::f64,     DType::i8,  DType::u8,  DType::i32,
+                           DType::i64, DType::boolean, DType::f16, DType::bf16};
     Safetensors content;
     const unsigned count = static_cast<unsigned>(random()) % 6;
     for (unsigned i = 0; i < count; ++i) {
@@ -123,12 +124,15 @@ TEST_CASE("safetensors: the file, byte by byte") {
     CHECK(read.arrays.at("b").shape == Shape{3, 1, 1});
     put_file(path, with_length("{}"));
     CHECK(read_safetensors(path).arrays.empty());
-    put_file(path, with_length(R"({"h":{"dtype":"F16","shape":[2],"data_offsets":[0,4]},"b":{"dtype":"BF16","shape":[1],"data_offsets":[4,6]}})", {0x00, 0x3e, 0x00, 0xc0, 0x20, 0x40}));
+    put_file(path, with_length(R"({"h":{"dtype":"F16","shape":[2],"data_offsets":[0,4]},)"
+                               R"("b":{"dtype":"BF16","shape":[1],"data_offsets":[4,6]}})",
+                               {0x00, 0x3e, 0x00, 0xc0, 0x20, 0x40}));
     const Safetensors halves = read_safetensors(path);
     CHECK(static_cast<float>(halves.arrays.at("h").as<float16>()[0]) == 1.5F);
     CHECK(static_cast<float>(halves.arrays.at("h").as<float16>()[1]) == -2.0F);
     CHECK(static_cast<float>(halves.arrays.at("b").as<bfloat16>()[0]) == 2.5F);
-    CHECK_THROWS_WITH_AS((void)halves.arrays.at("b").as<float16>(), "HostArray::as: wants f16, got an array of bf16", TypeError);
+    CHECK_THROWS_WITH_AS((void)halves.arrays.at("b").as<float16>(), "HostArray::as: wants f16, got an array of bf16",
+                         TypeError);
     write_safetensors(path, halves);
     check_same(read_safetensors(path), halves);
 }
@@ -146,9 +150,9 @@ TEST_CASE("safetensors: headers that are refused, with their place") {
     refuse(R"({"a":1})", R"(     ^)", {});
     refuse(R"({"a":[]})", R"(     ^)", {});
     refuse(R"({"a":null})", R"(     ^)", {});
-    refuse(
-        R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}})",
-        R"(                                                      ^)", four);
+    refuse(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
+           R"("a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}})",
+           R"(                                                      ^)", four);
     refuse(R"({"a":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}})", R"(                    ^)", four);
     refuse(R"({"a":{"dtype":"I16","shape":[2],"data_offsets":[0,4]}})", R"(              ^)", four);
     refuse(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"more":1}})",
@@ -176,12 +180,12 @@ TEST_CASE("safetensors: headers that are refused, with their place") {
     refuse(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", R"( ^)", four);
     refuse(R"({"a":{"dtype":"F32","shape":[4611686018427387905],"data_offsets":[0,4]}})", R"( ^)", four);
     refuse(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[1,5]}})", R"( ^)", Bytes(5, 0));
-    refuse(
-        R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[2,6]}})",
-        R"(                                                      ^)", Bytes(6, 0));
-    refuse(
-        R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[5,9]}})",
-        R"(                                                      ^)", Bytes(9, 0));
+    refuse(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
+           R"("b":{"dtype":"F32","shape":[1],"data_offsets":[2,6]}})",
+           R"(                                                      ^)", Bytes(6, 0));
+    refuse(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
+           R"("b":{"dtype":"F32","shape":[1],"data_offsets":[5,9]}})",
+           R"(                                                      ^)", Bytes(9, 0));
     refuse(R"({"__metadata__":{"a":1}})", R"(                     ^)", {});
     refuse(R"({"__metadata__":{"a":{}}})", R"(                     ^)", {});
     refuse(R"({"__metadata__":{"a":"1","a":"2"}})", R"(                             ^)", {});
@@ -203,11 +207,11 @@ TEST_CASE("safetensors: headers that are refused, with their place") {
     put_file(path, Bytes{1, 0xe1, 0xf5, 0x05, 0, 0, 0, 0, '{'});
     fs::resize_file(path, 100'000'009);
     CHECK_THROWS_WITH_AS((void)read_safetensors(path),
-                         doctest::Contains("at byte 0: this is no safetensors file, or a damaged one: its first 8 bytes would make a header of 100000001 bytes, wants at most 100000000"),
+                         doctest::Contains("at byte 0: this is no safetensors file, or a damaged one: its first 8 "
+                                           "bytes would make a header of 100000001 bytes, wants at most 100000000"),
                          FormatError);
-    CHECK(
-        refusal(path, with_length(R"({"w":{"dtype":"U16","shape":[2],"data_offsets":[0,4]}})", four)).find("'U16'") !=
-        std::string::npos);
+    CHECK(refusal(path, with_length(R"({"w":{"dtype":"U16","shape":[2],"data_offsets":[0,4]}})", four)).find("'U16'") !=
+          std::string::npos);
     // A hundred thousand opening brackets must not use up the stack.
     CHECK(refused_at(path, with_length("{\"a\":" + std::string(100000, '['))) == 13);
     std::string objects;
@@ -234,7 +238,8 @@ TEST_CASE("safetensors: files of other kinds are called so") {
     says("version https://git-lfs.github.com/spec/v1\n", "git-lfs");
     // The beginning of a right file.
     const std::string cut = refusal(path, Bytes{200, 0, 0, 0, 0, 0, 0, 0, '{', '}'});
-    CHECK_MESSAGE(cut.find("a header of 200 bytes in a file of 10: it is cut off or damaged") != std::string::npos, cut);
+    CHECK_MESSAGE(cut.find("a header of 200 bytes in a file of 10: it is cut off or damaged") != std::string::npos,
+                  cut);
 }
 
 TEST_CASE("safetensors: mini-fuzz") {

@@ -1,4 +1,5 @@
-// Tensors by name in files: what is saved is what is loaded, and what cannot be saved is refused before the file is touched.
+// Tensors by name in files: what is saved is what is loaded, and what cannot be saved is refused before the file is
+// touched.
 #include <declivity/io/state_dict.hpp>
 
 #include <fstream>
@@ -26,7 +27,9 @@ std::string bytes_of_file(const std::filesystem::path& path) {
 TEST_CASE("io::save: tensors that do not lie dense are saved row by row, labels as they are") {
     const test::TempFolder folder;
     const std::vector<std::int64_t> labels = {3, -1, 7};
-    io::save(folder / "t", {{"turned", transpose(reshape(arange(0, 6), {2, 3}))}, {"labels", Tensor::from(labels, {3})}}, {{"made", "here"}});
+    io::save(folder / "t",
+             {{"turned", transpose(reshape(arange(0, 6), {2, 3}))}, {"labels", Tensor::from(labels, {3})}},
+             {{"made", "here"}});
     const nn::StateDict loaded = io::load(folder / "t");
     REQUIRE(loaded.size() == 2);
     CHECK(loaded[0].name == "labels");
@@ -40,7 +43,9 @@ TEST_CASE("io::save: a name that comes twice and a tensor that there is not are 
     const test::TempFolder folder;
     io::save(folder / "t", {{"a", ones({2})}});
     const std::string before = bytes_of_file(folder / "t");
-    CHECK_THROWS_WITH_AS(io::save(folder / "t", {{"a", ones({2})}, {"b", ones({1})}, {"a", zeros({2})}}), "io::save: wants each name once, got 'a' again", ValueError);
-    CHECK_THROWS_WITH_AS(io::save(folder / "t", {{"a", zeros({2})}, {"b", Tensor()}}), "io::save: wants a tensor as 'b', got an undefined one", ValueError);
+    CHECK_THROWS_WITH_AS(io::save(folder / "t", {{"a", ones({2})}, {"b", ones({1})}, {"a", zeros({2})}}),
+                         "io::save: wants each name once, got 'a' again", ValueError);
+    CHECK_THROWS_WITH_AS(io::save(folder / "t", {{"a", zeros({2})}, {"b", Tensor()}}),
+                         "io::save: wants a tensor as 'b', got an undefined one", ValueError);
     CHECK(bytes_of_file(folder / "t") == before);
 }

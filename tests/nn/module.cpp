@@ -35,7 +35,8 @@ std::vector<std::string> names(const std::vector<nn::NamedTensor>& tensors) {
 
 TEST_CASE("parameters, buffers and children have names in order of registration") {
     nn::Sequential model(Block(), nn::Flatten(), nn::Linear(3 * 4 * 4, 5));
-    CHECK(names(model.named_parameters()) == std::vector<std::string>{"0.scale", "0.conv.weight", "0.norm.weight", "0.norm.bias", "2.weight", "2.bias"});
+    CHECK(names(model.named_parameters()) ==
+          std::vector<std::string>{"0.scale", "0.conv.weight", "0.norm.weight", "0.norm.bias", "2.weight", "2.bias"});
     CHECK(names(model.named_buffers()) == std::vector<std::string>{"0.norm.running_mean", "0.norm.running_variance"});
     CHECK(model.state_dict().size() == 8);
     CHECK(model.children().size() == 3);
@@ -125,7 +126,8 @@ TEST_CASE("dropout only works while training") {
 
 TEST_CASE("modules outside of training see each step of an optimizer") {
     manual_seed(4);
-    nn::Sequential model(nn::Conv2d(18, 33, 3, {.padding = 1}), nn::ReLU(), nn::Flatten(), nn::Linear(33 * 12 * 12, 10));
+    nn::Sequential model(nn::Conv2d(18, 33, 3, {.padding = 1}), nn::ReLU(), nn::Flatten(),
+                         nn::Linear(33 * 12 * 12, 10));
     optim::SGD optimizer(model.parameters(), {.lr = 0.1});
     const Tensor x = uniform({16, 18, 12, 12}, -1, 1);
     const auto outside = [&] {
@@ -157,7 +159,8 @@ TEST_CASE("initial values have the spread that their formulas say") {
     const Shape shape{64, 20, 3, 3};  // 180 inputs, 576 outputs
     const auto figures = [](const Tensor& tensor) {
         const auto values = test::values(tensor);
-        const double n = static_cast<double>(values.size()), mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
+        const double n = static_cast<double>(values.size()),
+                     mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
         double square = 0, largest = 0;
         for (const double value : values) {
             square += (value - mean) * (value - mean);
@@ -177,7 +180,8 @@ TEST_CASE("initial values have the spread that their formulas say") {
     check(nn::xavier_normal_(zeros(shape)), std::sqrt(2.0 / 756), INFINITY);
     // Cut at two deviations a normal distribution has 0.8796 of its deviation.
     check(nn::truncated_normal_(zeros(shape), 0, 0.1), 0.08796, 0.2000001);
-    const auto first = test::values(nn::truncated_normal_(zeros({5}))), second = test::values(nn::truncated_normal_(zeros({5})));
+    const auto first = test::values(nn::truncated_normal_(zeros({5}))),
+               second = test::values(nn::truncated_normal_(zeros({5})));
     CHECK(first != second);
     CHECK_THROWS_AS(nn::fan_of({3}), ShapeError);
 }

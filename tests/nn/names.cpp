@@ -18,7 +18,8 @@ using namespace declivity;
 
 TEST_CASE("BatchNorm1d, 2d and 3d are BatchNorm with the number of axes checked") {
     const Shape shapes[] = {{4, 3}, {4, 3, 5}, {4, 3, 2, 3}, {2, 3, 2, 2, 3}, {2, 3, 2, 2, 2, 2}};
-    const auto check = [&](auto make, const std::string& name, std::vector<std::size_t> taken, const std::string& wants) {
+    const auto check = [&](auto make, const std::string& name, std::vector<std::size_t> taken,
+                           const std::string& wants) {
         for (const bool training : {true, false})
             for (std::size_t i = 0; i < std::size(shapes); ++i) {
                 CAPTURE(shapes[i].str());
@@ -32,9 +33,13 @@ TEST_CASE("BatchNorm1d, 2d and 3d are BatchNorm with the number of axes checked"
                 const Tensor x = test::random_tensor(shapes[i], i);
                 if (std::ranges::find(taken, i) != taken.end()) {
                     CHECK(test::values(layer(x)) == test::values(plain(x)));
-                    CHECK(test::values(layer.named_buffers()[1].tensor) == test::values(plain.named_buffers()[1].tensor));
+                    CHECK(test::values(layer.named_buffers()[1].tensor) ==
+                          test::values(plain.named_buffers()[1].tensor));
                 } else {
-                    CHECK_THROWS_WITH_AS(layer(x), (name + ": wants x " + wants + ", got " + shapes[i].str() + " (in " + name + ")").c_str(), ShapeError);
+                    CHECK_THROWS_WITH_AS(
+                        layer(x),
+                        (name + ": wants x " + wants + ", got " + shapes[i].str() + " (in " + name + ")").c_str(),
+                        ShapeError);
                 }
             }
     };
@@ -46,9 +51,15 @@ TEST_CASE("BatchNorm1d, 2d and 3d are BatchNorm with the number of axes checked"
 }
 
 TEST_CASE("short and other names give what the long ones do") {
-    const Tensor a = test::random_tensor({3, 4}, 1), b = where(greater(a, zeros({})), a, test::random_tensor({3, 4}, 2));
+    const Tensor a = test::random_tensor({3, 4}, 1),
+                 b = where(greater(a, zeros({})), a, test::random_tensor({3, 4}, 2));
     using Binary = Tensor (*)(Tensor, Tensor);
-    for (const auto& [by, as] : {std::pair<Binary, Binary>{eq, equal}, {ne, not_equal}, {lt, less}, {le, less_equal}, {gt, greater}, {ge, greater_equal}})
+    for (const auto& [by, as] : {std::pair<Binary, Binary>{eq, equal},
+                                 {ne, not_equal},
+                                 {lt, less},
+                                 {le, less_equal},
+                                 {gt, greater},
+                                 {ge, greater_equal}})
         CHECK(test::values(by(a, b)) == test::values(as(a, b)));
     CHECK(test::values(cat({a, b})) == test::values(concat({a, b}, 0)));
     CHECK(cat({a, b}, -1).shape() == Shape{3, 8});
@@ -73,7 +84,8 @@ TEST_CASE("short and other names give what the long ones do") {
     const Tensor image = test::random_tensor({2, 3, 4, 4}, 3);
     CHECK(test::values(nn::AdaptiveAvgPool2d(1)(image)) == test::values(global_avg_pool2d(image)));
     CHECK(nn::AdaptiveAvgPool2d(1).type_name() == "AdaptiveAvgPool2d");
-    CHECK_THROWS_WITH_AS(nn::AdaptiveAvgPool2d(7), "AdaptiveAvgPool2d: wants an output of 1 x 1, got 7 x 7", Unsupported);
+    CHECK_THROWS_WITH_AS(nn::AdaptiveAvgPool2d(7), "AdaptiveAvgPool2d: wants an output of 1 x 1, got 7 x 7",
+                         Unsupported);
     CHECK(test::values(nn::Identity()(image)) == test::values(image));
     CHECK(nn::Identity().type_name() == "Identity");
     CHECK(nn::Identity().not_replayable().empty());

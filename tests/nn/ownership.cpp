@@ -23,7 +23,8 @@ namespace {
 
 /// Its own function, and a pointer, refer to the module itself: it may not be moved.
 struct Scale : nn::Module {
-    explicit Scale(double by, std::unique_ptr<int> starts_at = nullptr) : factor(by), calls(starts_at ? *starts_at : 0) {}
+    explicit Scale(double by, std::unique_ptr<int> starts_at = nullptr)
+        : factor(by), calls(starts_at ? *starts_at : 0) {}
     Scale(Scale&&) = delete;
     double factor;
     int calls;
@@ -119,7 +120,9 @@ TEST_CASE("a module that was moved from says so") {
         [&] { from.eval(); },
         [&] { from.zero_grad(); },
         [&] { (void)from.not_replayable(); },
-        [&] { (void)from.summary({7, 5}); },
+        [&] {
+            (void)from.summary({7, 5});
+        },
         [&] { (void)optim::SGD(from.parameters(), {.lr = 0.1}); },
     };
     for (std::size_t i = 0; i < calls.size(); ++i) {
@@ -141,17 +144,21 @@ TEST_CASE("a module that was moved from says so") {
     CHECK_THROWS_WITH_AS((void)linear(x), "Linear: wants a module, got one that was moved from", ValueError);
     nn::Linear third(std::move(linear));
     CHECK_THROWS_WITH_AS((void)third.state_dict(), "Linear: wants a module, got one that was moved from", ValueError);
-    CHECK_THROWS_WITH_AS((void)nn::Sequential(nn::ReLU(), std::move(linear)), "Linear '1': wants a module, got one that was moved from", ValueError);
+    CHECK_THROWS_WITH_AS((void)nn::Sequential(nn::ReLU(), std::move(linear)),
+                         "Linear '1': wants a module, got one that was moved from", ValueError);
     nn::ReLU relu_layer, taken(std::move(relu_layer));
-    CHECK_THROWS_WITH_AS((void)relu_layer(x), doctest::Contains("wants a module, got one that was moved from"), ValueError);
+    CHECK_THROWS_WITH_AS((void)relu_layer(x), doctest::Contains("wants a module, got one that was moved from"),
+                         ValueError);
     CHECK(taken(x).shape() == x.shape());
 
     // A child that somebody moved away: where it was is named.
     nn::Sequential outer(nn::Sequential(nn::ReLU(), nn::Linear(5, 3)), nn::Tanh());
     auto& child = dynamic_cast<nn::Linear&>(*outer.children()[0].second->children()[1].second);
     const nn::Linear stolen(std::move(child));
-    CHECK_THROWS_WITH_AS((void)outer.parameters(), "Linear '0.1': wants a module, got one that was moved from", ValueError);
-    CHECK_THROWS_WITH_AS((void)outer(x), doctest::Contains("Linear: wants a module, got one that was moved from"), ValueError);
+    CHECK_THROWS_WITH_AS((void)outer.parameters(), "Linear '0.1': wants a module, got one that was moved from",
+                         ValueError);
+    CHECK_THROWS_WITH_AS((void)outer(x), doctest::Contains("Linear: wants a module, got one that was moved from"),
+                         ValueError);
 }
 
 TEST_CASE("assignment gives a module that was moved from another life") {

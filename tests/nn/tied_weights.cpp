@@ -96,7 +96,8 @@ TEST_CASE("tied weights: counted once, named twice") {
     CHECK(model.parameters().size() == 1);
     CHECK(names(model.named_parameters()) == std::vector<std::string>{"encoder.weight"});
     CHECK(names(model.named_buffers()) == std::vector<std::string>{"mean"});
-    CHECK(names(model.state_dict()) == std::vector<std::string>{"mean", "encoder.weight", "decoder.weight", "decoder.mean"});
+    CHECK(names(model.state_dict()) ==
+          std::vector<std::string>{"mean", "encoder.weight", "decoder.weight", "decoder.mean"});
     CHECK(names(model.decoder.named_parameters()) == std::vector<std::string>{"weight"});
     // A line of the summary counts what the layer has, the last line each once.
     const std::string summary = model.summary({7, kInputs});

@@ -30,7 +30,9 @@ int main(int argc, char** argv) try {
     const cl::Context context(device);
     const cl::CommandQueue queue(context, device);
     const cl::Program program(
-        context, "__kernel void add_index(__global const int* in, __global int* out) { size_t i = get_global_id(0); " + body_of(fault) + " }",
+        context,
+        "__kernel void add_index(__global const int* in, __global int* out) { size_t i = get_global_id(0); " +
+            body_of(fault) + " }",
         true);
     int values[16] = {};
     const cl::Buffer in(context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, sizeof values, values);

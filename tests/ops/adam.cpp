@@ -23,7 +23,8 @@ void step_on_host(TensorLists& lists, const AdamParameters& with, double rate, i
             else g += with.weight_decay * p;
             m = with.beta1 * m + (1 - with.beta1) * g;
             v = with.beta2 * v + (1 - with.beta2) * g * g;
-            p -= rate * m / (1 - std::pow(with.beta1, t)) / (std::sqrt(v / (1 - std::pow(with.beta2, t))) + with.epsilon);
+            p -= rate * m / (1 - std::pow(with.beta1, t)) /
+                 (std::sqrt(v / (1 - std::pow(with.beta2, t))) + with.epsilon);
         }
 }
 
@@ -32,8 +33,10 @@ void step_on_host(TensorLists& lists, const AdamParameters& with, double rate, i
 TEST_CASE("adam: with and without weight decay, coupled and decoupled") {
     for (const Device& device : pooled_and_exact())
         for (const DType dtype : floats())
-            for (const AdamParameters& with : {AdamParameters{}, AdamParameters{.weight_decay = 0.1}, AdamParameters{.weight_decay = 0.1, .decoupled = true},
-                                               AdamParameters{.beta1 = 0.5, .beta2 = 0.9, .epsilon = 1e-3}, AdamParameters{.beta1 = 0, .beta2 = 0}}) {
+            for (const AdamParameters& with : {AdamParameters{}, AdamParameters{.weight_decay = 0.1},
+                                               AdamParameters{.weight_decay = 0.1, .decoupled = true},
+                                               AdamParameters{.beta1 = 0.5, .beta2 = 0.9, .epsilon = 1e-3},
+                                               AdamParameters{.beta1 = 0, .beta2 = 0}}) {
                 CAPTURE(name_of(dtype));
                 CAPTURE(with.beta1);
                 CAPTURE(with.weight_decay);
@@ -51,7 +54,8 @@ TEST_CASE("adam: with and without weight decay, coupled and decoupled") {
                     ops::count_step(progress, guard);
                     ops::adam_step(tensors, progress, guard, with);
                     step_on_host(lists, with, rate, t);
-                    for (std::size_t role = 0; role < 4; ++role) CHECK(lists.check(role, tolerance(dtype, 20, 1)) == "");
+                    for (std::size_t role = 0; role < 4; ++role)
+                        CHECK(lists.check(role, tolerance(dtype, 20, 1)) == "");
                 }
             }
 }
@@ -88,7 +92,8 @@ TEST_CASE("adam: parameters out of range are refused") {
     ops::MultiTensor tensors(4);
     tensors.set(lists.views);
     const ops::View progress = progress_view(device(), DType::f32, 0.5, 1), guard = guard_view(device());
-    CHECK_THROWS_WITH_AS(ops::adam_step(tensors, progress, guard, {.beta1 = 1}), "adam_step: wants beta1 in [0, 1), got 1", ValueError);
+    CHECK_THROWS_WITH_AS(ops::adam_step(tensors, progress, guard, {.beta1 = 1}),
+                         "adam_step: wants beta1 in [0, 1), got 1", ValueError);
     CHECK_THROWS_AS(ops::adam_step(tensors, progress, guard, {.beta2 = -0.1}), ValueError);
     CHECK_THROWS_AS(ops::adam_step(tensors, progress, guard, {.beta2 = NAN}), ValueError);
     ops::MultiTensor few(2);

@@ -7,7 +7,7 @@
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
 
-#include "ops/work_split.hpp"
+#include "ops/support/work_split.hpp"
 #include "tests/support/gradient_check.hpp"
 
 using namespace declivity;
@@ -15,10 +15,11 @@ using namespace declivity::test;
 
 namespace {
 
-
-std::vector<double> mixed(const std::vector<double>& before, const std::vector<double>& batch, double momentum, double factor = 1) {
+std::vector<double> mixed(const std::vector<double>& before, const std::vector<double>& batch, double momentum,
+                          double factor = 1) {
     std::vector<double> out;
-    for (std::size_t i = 0; i < before.size(); ++i) out.push_back((1 - momentum) * before[i] + momentum * batch[i] * factor);
+    for (std::size_t i = 0; i < before.size(); ++i)
+        out.push_back((1 - momentum) * before[i] + momentum * batch[i] * factor);
     return out;
 }
 
@@ -30,10 +31,12 @@ TEST_CASE("batch_norm, its statistics and its gradients agree with the reference
         for (const DType dtype : floats()) {
             const Shape channels{one.channels()};
             Tensor x = random_tensor(one.shape, 1, dtype, -1, 3).set_requires_grad();
-            Tensor weight = random_tensor(channels, 2, dtype, 0.5, 2).set_requires_grad(), bias = random_tensor(channels, 3, dtype).set_requires_grad();
+            Tensor weight = random_tensor(channels, 2, dtype, 0.5, 2).set_requires_grad(),
+                   bias = random_tensor(channels, 3, dtype).set_requires_grad();
             const Tensor g = random_tensor(one.shape, 4, dtype);
             const auto elements = values(x), gradient = values(g), weights = values(weight), biases = values(bias);
-            const auto mean_before = random_values(one.channels(), 5), variance_before = random_values(one.channels(), 6, 0.5, 1.5);
+            const auto mean_before = random_values(one.channels(), 5),
+                       variance_before = random_values(one.channels(), 6, 0.5, 1.5);
             const auto expected = reference_batch_norm(one, elements, weights, biases, gradient, 1e-5);
             BatchNormReference given;
             given.mean = mean_before;
@@ -46,9 +49,11 @@ TEST_CASE("batch_norm, its statistics and its gradients agree with the reference
                 CAPTURE(family == Family::cpu_like ? "CPU-like" : "GPU-like");
                 for (const bool training : {true, false}) {
                     CAPTURE(training);
-                    Tensor mean = tensor(mean_before, channels, dtype), variance = tensor(variance_before, channels, dtype);
+                    Tensor mean = tensor(mean_before, channels, dtype),
+                           variance = tensor(variance_before, channels, dtype);
                     for (Tensor* leaf : {&x, &weight, &bias}) leaf->zero_grad();
-                    const Tensor y = batch_norm(x, weight, bias, mean, variance, {.training = training, .momentum = 0.2});
+                    const Tensor y =
+                        batch_norm(x, weight, bias, mean, variance, {.training = training, .momentum = 0.2});
                     const auto& wanted = training ? expected : evaluated;
                     const double sums = std::sqrt(static_cast<double>(one.terms()));
                     CHECK(difference(y, wanted.y, one.tolerance(dtype, 2)) == "");
@@ -57,8 +62,11 @@ TEST_CASE("batch_norm, its statistics and its gradients agree with the reference
                     CHECK(difference(weight.grad(), wanted.dweight, one.tolerance(dtype, sums)) == "");
                     CHECK(difference(bias.grad(), wanted.dbias, one.tolerance(dtype, sums)) == "");
                     const auto terms = static_cast<double>(one.terms());
-                    CHECK(difference(mean, training ? mixed(mean_before, expected.mean, 0.2) : mean_before, one.tolerance(dtype)) == "");
-                    CHECK(difference(variance, training ? mixed(variance_before, expected.variance, 0.2, terms / (terms - 1)) : variance_before,
+                    CHECK(difference(mean, training ? mixed(mean_before, expected.mean, 0.2) : mean_before,
+                                     one.tolerance(dtype)) == "");
+                    CHECK(difference(variance,
+                                     training ? mixed(variance_before, expected.variance, 0.2, terms / (terms - 1))
+                                              : variance_before,
                                      one.tolerance(dtype)) == "");
                 }
             }
@@ -71,7 +79,8 @@ TEST_CASE("a mean far from zero does not swallow the variance") {
         const ops::FamilyScope scope(family);
         for (const Shape& shape : {Shape{40, 3}, Shape{4, 3, 40}}) {
             auto elements = random_values(shape.numel(), 7);
-            for (double& value : elements) value = std::round(value * 64) / 64 + 10'000;  // a float at this size has steps of 1/1024
+            for (double& value : elements)
+                value = std::round(value * 64) / 64 + 10'000;  // a float at this size has steps of 1/1024
             const Tensor x = tensor(elements, shape);
             const BatchNormCase one{.name = "", .shape = shape};
             const std::vector<double> ones(3, 1), zeros(3, 0);
@@ -87,14 +96,28 @@ TEST_CASE("numeric gradients of batch_norm") {
         const ops::FamilyScope scope(family);
         for (const Shape& shape : {Shape{5, 3}, Shape{3, 2, 2, 2}, Shape{2, 3, 20}}) {
             const Shape channels{shape[1]};
-            const Tensor x = random_tensor(shape, 8, DType::f64), weight = random_tensor(channels, 9, DType::f64), bias = random_tensor(channels, 10, DType::f64);
-            const Tensor mean = random_tensor(channels, 11, DType::f64), variance = random_tensor(channels, 12, DType::f64, 0.5, 2);
+            const Tensor x = random_tensor(shape, 8, DType::f64), weight = random_tensor(channels, 9, DType::f64),
+                         bias = random_tensor(channels, 10, DType::f64);
+            const Tensor mean = random_tensor(channels, 11, DType::f64),
+                         variance = random_tensor(channels, 12, DType::f64, 0.5, 2);
             const GradientCheckOptions loose{.tolerance = 1e-5};
-            CHECK(gradient_difference([](const auto& in) { return batch_norm(in[0], in[1], in[2], {}, {}, {.epsilon = 1e-2}); }, {x, weight, bias}, loose) == "");
-            CHECK(gradient_difference([](const auto& in) { return batch_norm(in[0], {}, in[1], {}, {}, {.epsilon = 1e-2}); }, {x, bias}, loose) == "");
-            CHECK(gradient_difference([](const auto& in) { return batch_norm(in[0], in[1], {}, {}, {}, {.epsilon = 1e-2}); }, {x, weight}, loose) == "");
-            CHECK(gradient_difference([&](const auto& in) { return batch_norm(in[0], in[1], in[2], mean, variance, {.training = false}); }, {x, weight, bias}) == "");
-            CHECK(gradient_difference([&](const auto& in) { return batch_norm(in[0], {}, {}, mean, variance, {.training = false}); }, {x}) == "");
+            CHECK(gradient_difference(
+                      [](const auto& in) { return batch_norm(in[0], in[1], in[2], {}, {}, {.epsilon = 1e-2}); },
+                      {x, weight, bias}, loose) == "");
+            CHECK(gradient_difference(
+                      [](const auto& in) { return batch_norm(in[0], {}, in[1], {}, {}, {.epsilon = 1e-2}); }, {x, bias},
+                      loose) == "");
+            CHECK(gradient_difference(
+                      [](const auto& in) { return batch_norm(in[0], in[1], {}, {}, {}, {.epsilon = 1e-2}); },
+                      {x, weight}, loose) == "");
+            CHECK(gradient_difference(
+                      [&](const auto& in) {
+                          return batch_norm(in[0], in[1], in[2], mean, variance, {.training = false});
+                      },
+                      {x, weight, bias}) == "");
+            CHECK(gradient_difference(
+                      [&](const auto& in) { return batch_norm(in[0], {}, {}, mean, variance, {.training = false}); },
+                      {x}) == "");
         }
     }
 }
@@ -120,14 +143,26 @@ TEST_CASE("running statistics count as written") {
 
 TEST_CASE("what batch_norm refuses") {
     const Tensor x = zeros({4, 3}), c = zeros({3});
-    CHECK_THROWS_WITH_AS(batch_norm(zeros({4}), c, c, c, c), "batch_norm: wants at least 2 axes (N, C, ...) as x, got [4]", ShapeError);
-    CHECK_THROWS_WITH_AS(batch_norm(zeros({1, 3}), c, c, c, c), "batch_norm: wants at least two elements a channel to train on, got [1, 3]", ShapeError);
-    CHECK_THROWS_WITH_AS(batch_norm(x, zeros({4}), c, c, c), "batch_norm: wants x (N, C, ...) with as many channels as the weight has elements, got x of shape [4, 3] and the weight of shape [4]", ShapeError);
+    CHECK_THROWS_WITH_AS(batch_norm(zeros({4}), c, c, c, c),
+                         "batch_norm: wants at least 2 axes (N, C, ...) as x, got [4]", ShapeError);
+    CHECK_THROWS_WITH_AS(batch_norm(zeros({1, 3}), c, c, c, c),
+                         "batch_norm: wants at least two elements a channel to train on, got [1, 3]", ShapeError);
+    CHECK_THROWS_WITH_AS(batch_norm(x, zeros({4}), c, c, c),
+                         "batch_norm: wants x (N, C, ...) with as many channels as the weight has elements, got x of "
+                         "shape [4, 3] and the weight of shape [4]",
+                         ShapeError);
     CHECK_THROWS_WITH_AS(batch_norm(x, c, c, c, {}, {.training = false}),
                          "batch_norm: wants running statistics to evaluate with, got an undefined tensor", ValueError);
-    CHECK_THROWS_WITH_AS(batch_norm(x, c, c, c, zeros({2}), {.training = false}), "batch_norm: wants x (N, C, ...) with as many channels as the running variance has elements, got x of shape [4, 3] and the running variance of shape [2]", ShapeError);
-    CHECK_THROWS_WITH_AS(batch_norm(x, c.to(DType::f64), c, c, c), "batch_norm: wants x and the weight of one type, got f32 and f64", TypeError);
-    CHECK_THROWS_WITH_AS(batch_norm(x.to(DType::i32), c, c, c, c), "batch_norm: wants f32 or f64 as x, got i32", TypeError);
-    CHECK_THROWS_WITH_AS(batch_norm(x, c, c, c, c, {.epsilon = 0}), "batch_norm: wants an epsilon above 0, got 0", ValueError);
-    CHECK_THROWS_WITH_AS(batch_norm(x, c, c, c, c, {.momentum = 2}), "batch_norm: wants a momentum in [0, 1], got 2", ValueError);
+    CHECK_THROWS_WITH_AS(batch_norm(x, c, c, c, zeros({2}), {.training = false}),
+                         "batch_norm: wants x (N, C, ...) with as many channels as the running variance has elements, "
+                         "got x of shape [4, 3] and the running variance of shape [2]",
+                         ShapeError);
+    CHECK_THROWS_WITH_AS(batch_norm(x, c.to(DType::f64), c, c, c),
+                         "batch_norm: wants x and the weight of one type, got f32 and f64", TypeError);
+    CHECK_THROWS_WITH_AS(batch_norm(x.to(DType::i32), c, c, c, c), "batch_norm: wants f32 or f64 as x, got i32",
+                         TypeError);
+    CHECK_THROWS_WITH_AS(batch_norm(x, c, c, c, c, {.epsilon = 0}), "batch_norm: wants an epsilon above 0, got 0",
+                         ValueError);
+    CHECK_THROWS_WITH_AS(batch_norm(x, c, c, c, c, {.momentum = 2}), "batch_norm: wants a momentum in [0, 1], got 2",
+                         ValueError);
 }

@@ -22,7 +22,9 @@ struct BatchNormCase {
     [[nodiscard]] std::int64_t terms() const { return shape.numel() / shape[1]; }
     /// Forward in training: mean, variance, normalise.
     [[nodiscard]] double flops() const { return 8.0 * static_cast<double>(shape.numel()); }
-    [[nodiscard]] double bytes(DType dtype) const { return 3.0 * static_cast<double>(shape.numel()) * static_cast<double>(size_of(dtype)); }
+    [[nodiscard]] double bytes(DType dtype) const {
+        return 3.0 * static_cast<double>(shape.numel()) * static_cast<double>(size_of(dtype));
+    }
     [[nodiscard]] Tolerance tolerance(DType dtype, double scale = 1) const { return test::tolerance(dtype, 64, scale); }
 };
 
@@ -53,8 +55,9 @@ struct BatchNormReference {
 };
 
 /// `given`: mean and variance to use instead of those of x.
-inline BatchNormReference reference_batch_norm(const BatchNormCase& one, const std::vector<double>& x, const std::vector<double>& weight,
-                                               const std::vector<double>& bias, const std::vector<double>& g, double epsilon,
+inline BatchNormReference reference_batch_norm(const BatchNormCase& one, const std::vector<double>& x,
+                                               const std::vector<double>& weight, const std::vector<double>& bias,
+                                               const std::vector<double>& g, double epsilon,
                                                const BatchNormReference* given = nullptr) {
     const auto channels = static_cast<std::size_t>(one.channels()), inner = static_cast<std::size_t>(one.inner());
     const auto count = static_cast<double>(one.terms());
@@ -71,10 +74,13 @@ inline BatchNormReference reference_batch_norm(const BatchNormCase& one, const s
     } else {
         out.mean = sums([&](std::size_t i) { return x[i]; });
         for (double& value : out.mean) value /= count;
-        out.variance = sums([&](std::size_t i) { return (x[i] - out.mean[channel(i)]) * (x[i] - out.mean[channel(i)]); });
+        out.variance =
+            sums([&](std::size_t i) { return (x[i] - out.mean[channel(i)]) * (x[i] - out.mean[channel(i)]); });
         for (double& value : out.variance) value /= count;
     }
-    const auto normal = [&](std::size_t i) { return (x[i] - out.mean[channel(i)]) / std::sqrt(out.variance[channel(i)] + epsilon); };
+    const auto normal = [&](std::size_t i) {
+        return (x[i] - out.mean[channel(i)]) / std::sqrt(out.variance[channel(i)] + epsilon);
+    };
     for (std::size_t i = 0; i < x.size(); ++i) out.y.push_back(normal(i) * weight[channel(i)] + bias[channel(i)]);
     out.dweight = sums([&](std::size_t i) { return g[i] * normal(i); });
     out.dbias = sums([&](std::size_t i) { return g[i]; });

@@ -14,8 +14,8 @@
 #include <tests/support/devices.hpp>
 #include <tests/support/gradient_check.hpp>
 
-#include "ops/conv2d_strategy.hpp"
-#include "ops/work_split.hpp"
+#include "ops/conv/conv2d_strategy.hpp"
+#include "ops/support/work_split.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
@@ -32,17 +32,27 @@ Tensor unwritten(const Shape& shape, DType dtype) {
 
 ops::Conv2dProblem problem_of(const Conv2dCase& c, DType dtype, Family family, Conv2dDirection direction) {
     const Shape out = c.out();
-    return {.direction = direction, .dtype = dtype, .family = family, .images = c.x[0], .channels = c.x[1],
-            .filters = c.weight[0], .groups = c.options.groups, .input = {c.x[2], c.x[3]},
-            .filter = {c.weight[2], c.weight[3]}, .output = {out[2], out[3]}, .stride = c.options.stride,
-            .padding = c.options.padding, .dilation = c.options.dilation};
+    return {.direction = direction,
+            .dtype = dtype,
+            .family = family,
+            .images = c.x[0],
+            .channels = c.x[1],
+            .filters = c.weight[0],
+            .groups = c.options.groups,
+            .input = {c.x[2], c.x[3]},
+            .filter = {c.weight[2], c.weight[3]},
+            .output = {out[2], out[3]},
+            .stride = c.options.stride,
+            .padding = c.options.padding,
+            .dilation = c.options.dilation};
 }
 
 /// Random operands of a case, and what each direction makes of them.
 struct Filled {
     const Conv2dCase& c;
     DType dtype;
-    Tensor x = random_tensor(c.x, 1, dtype), weight = random_tensor(c.weight, 2, dtype), bias = random_tensor({c.weight[0]}, 3, dtype);
+    Tensor x = random_tensor(c.x, 1, dtype), weight = random_tensor(c.weight, 2, dtype),
+           bias = random_tensor({c.weight[0]}, 3, dtype);
     Tensor gradient = random_tensor(c.out(), 4, dtype);
     std::vector<double> out = conv2d_reference(c, values(x), values(weight), {});
     std::vector<double> biased_out = conv2d_reference(c, values(x), values(weight), values(bias));
@@ -55,15 +65,18 @@ template <class Visit>
 void for_each_case(Visit visit) {
     for (const Conv2dCase& c : conv2d_cases())
         for (const DType dtype : floats()) {
-            if (!has(dtype) || (small_cases() && (!c.small || c.flops() > (dtype == DType::f32 ? 5000 : 1200)))) continue;
+            if (!has(dtype) || (small_cases() && (!c.small || c.flops() > (dtype == DType::f32 ? 5000 : 1200))))
+                continue;
             CAPTURE(c.name);
             CAPTURE(name_of(dtype));
             visit(Filled{c, dtype});
         }
 }
 
-/// What is wrong with a result of `strategy`. Winograd's transforms lose digits where terms cancel: its error is counted against the norm.
-std::string wrong_by(const ops::Conv2dStrategy& strategy, DType dtype, const Tensor& result, const std::vector<double>& wanted, const Tolerance& allowed) {
+/// What is wrong with a result of `strategy`. Winograd's transforms lose digits where terms cancel: its error is
+/// counted against the norm.
+std::string wrong_by(const ops::Conv2dStrategy& strategy, DType dtype, const Tensor& result,
+                     const std::vector<double>& wanted, const Tolerance& allowed) {
     if (!strategy.name().starts_with("winograd")) return difference(result, wanted, allowed);
     double error = 0, norm = 0;
     const std::vector<double> got = values(result);
@@ -72,7 +85,9 @@ std::string wrong_by(const ops::Conv2dStrategy& strategy, DType dtype, const Ten
         norm += wanted[i] * wanted[i];
     }
     const double most = dtype == DType::f32 ? 1e-5 : 1e-14;
-    return std::sqrt(error) <= most * std::sqrt(norm) ? std::string() : fmt::format("an error of {} relative to the norm", std::sqrt(error / norm));
+    return std::sqrt(error) <= most * std::sqrt(norm)
+               ? std::string()
+               : fmt::format("an error of {} relative to the norm", std::sqrt(error / norm));
 }
 
 /// All directions of one case by one strategy, in one form; gives how many it served.
@@ -82,7 +97,9 @@ int check(const ops::Conv2dStrategy& strategy, Family family, const Filled& fill
     CAPTURE(family == Family::cpu_like ? "CPU-like" : "GPU-like");
     const auto& [c, dtype, x, weight, bias, gradient, out, biased_out, dx, dweight, dbias] = filled;
     int served = 0;
-    const auto wrong = [&](const Tensor& result, const std::vector<double>& wanted, const Tolerance& allowed) { return wrong_by(strategy, dtype, result, wanted, allowed); };
+    const auto wrong = [&](const Tensor& result, const std::vector<double>& wanted, const Tolerance& allowed) {
+        return wrong_by(strategy, dtype, result, wanted, allowed);
+    };
     const auto run = [&](Conv2dDirection direction, const ops::Conv2dOperands& operands) {
         const auto problem = problem_of(filled.c, filled.dtype, family, direction);
         if (!strategy.can_serve(problem)) return false;
@@ -100,13 +117,15 @@ int check(const ops::Conv2dStrategy& strategy, Family family, const Filled& fill
         CHECK(wrong(for_x, dx, c.input_tolerance(dtype)) == "");
     const bool gives_bias = strategy.gives_bias_gradient();
     const Tensor for_bias = unwritten({c.weight[0]}, dtype);
-    if (run(Conv2dDirection::backward_weights, {x.view(), for_weight.view(), gradient.view(), gives_bias ? std::optional(for_bias.view()) : std::nullopt})) {
+    if (run(Conv2dDirection::backward_weights, {x.view(), for_weight.view(), gradient.view(),
+                                                gives_bias ? std::optional(for_bias.view()) : std::nullopt})) {
         CHECK(wrong(for_weight, dweight, c.weights_tolerance(dtype)) == "");
         if (gives_bias) CHECK(difference(for_bias, dbias, c.weights_tolerance(dtype)) == "");
         // Without it the same.
         const Tensor alone = unwritten(c.weight, dtype);
         if (gives_bias) {
-            strategy.run(problem_of(c, dtype, family, Conv2dDirection::backward_weights), {x.view(), alone.view(), gradient.view()}, variant);
+            strategy.run(problem_of(c, dtype, family, Conv2dDirection::backward_weights),
+                         {x.view(), alone.view(), gradient.view()}, variant);
             CHECK(values(alone) == values(for_weight));
         }
     }
@@ -124,8 +143,7 @@ TEST_CASE("conv2d: each strategy computes each case that it can serve, in both f
         for (const ops::Conv2dStrategy* strategy : ops::conv2d_strategies()) {
             // Its larger tiles take long to compile for a CPU.
             if (strategy == &ops::conv2d_local() && filled.dtype == DType::f64 && !filled.c.small) continue;
-            for (const Family family : families())
-                served[strategy->name()] += check(*strategy, family, filled);
+            for (const Family family : families()) served[strategy->name()] += check(*strategy, family, filled);
         }
     });
     for (const auto& [name, count] : served) {
@@ -137,20 +155,24 @@ TEST_CASE("conv2d: each strategy computes each case that it can serve, in both f
 
 TEST_CASE("conv2d: local, every tile, with sums as a whole and in parts") {
     if (small_cases()) return;  // the same kernels as above
-    const Conv2dCase odd{"odd", {3, 5, 13, 11}, {35, 5, 3, 3}, {.padding = {1, 2}}}, even{"even", {2, 16, 12, 10}, {40, 8, 1, 3}, {.padding = {0, 1}, .groups = 2}};
+    const Conv2dCase odd{"odd", {3, 5, 13, 11}, {35, 5, 3, 3}, {.padding = {1, 2}}},
+        even{"even", {2, 16, 12, 10}, {40, 8, 1, 3}, {.padding = {0, 1}, .groups = 2}};
     const Conv2dCase strided{"strided", {2, 16, 17, 20}, {24, 16, 3, 2}, {.stride = {2, 2}, .padding = {1, 0}}};
-    const auto problem = problem_of({"", {16, 256, 64, 64}, {256, 256, 3, 3}, {}}, DType::f32, Family::gpu_like, Conv2dDirection::forward);
+    const auto problem = problem_of({"", {16, 256, 64, 64}, {256, 256, 3, 3}, {}}, DType::f32, Family::gpu_like,
+                                    Conv2dDirection::forward);
     const std::vector<std::string> variants = ops::conv2d_local().variants(default_device(), problem);
     CHECK(variants.size() == 7);
     for (const Conv2dCase& c : {odd, even}) {
         const Filled filled{c, DType::f32};
-        for (const std::string& variant : variants) CHECK(check(ops::conv2d_local(), Family::gpu_like, filled, variant) == 4);
+        for (const std::string& variant : variants)
+            CHECK(check(ops::conv2d_local(), Family::gpu_like, filled, variant) == 4);
     }
     for (const Conv2dCase& c : {odd, even, strided})
         for (const DType dtype : floats()) {
             if (!has(dtype) || (dtype == DType::f64 && c.name != "odd")) continue;
             const Filled filled{c, dtype};
-            for (const char* variant : {"32x32x2", "16x64x3"}) CHECK(check(ops::conv2d_local(), Family::gpu_like, filled, variant) == 4);
+            for (const char* variant : {"32x32x2", "16x64x3"})
+                CHECK(check(ops::conv2d_local(), Family::gpu_like, filled, variant) == 4);
         }
 }
 
@@ -168,9 +190,12 @@ TEST_CASE("conv2d: the public functions compute each case, and the gradient of t
             ops::conv2d_backward_weights(x.view(), gradient.view(), for_weight.view(), c.options, for_bias.view());
             ops::conv2d_backward_bias(gradient.view(), bias_by_itself.view());
             CHECK(difference(bias_by_itself, dbias, c.weights_tolerance(dtype)) == "");
-            const auto wrong = [&](Conv2dDirection direction, const Tensor& result, const std::vector<double>& wanted, const Tolerance& allowed) {
-                if (c.x[0] == 0) return difference(result, wanted, allowed);  // there is nothing to choose a strategy for
-                return wrong_by(*ops::choose_conv2d(problem_of(c, dtype, family, direction), x.device()).strategy, dtype, result, wanted, allowed);
+            const auto wrong = [&](Conv2dDirection direction, const Tensor& result, const std::vector<double>& wanted,
+                                   const Tolerance& allowed) {
+                if (c.x[0] == 0)
+                    return difference(result, wanted, allowed);  // there is nothing to choose a strategy for
+                return wrong_by(*ops::choose_conv2d(problem_of(c, dtype, family, direction), x.device()).strategy,
+                                dtype, result, wanted, allowed);
             };
             CHECK(wrong(Conv2dDirection::forward, forward, biased_out, c.forward_tolerance(dtype)) == "");
             CHECK(wrong(Conv2dDirection::backward_input, for_x, dx, c.input_tolerance(dtype)) == "");
@@ -184,11 +209,15 @@ TEST_CASE("conv2d: gradients of the differentiable function") {
     const auto x = random_tensor({2, 4, 5, 6}, 1, DType::f64), weight = random_tensor({6, 2, 3, 2}, 2, DType::f64);
     const auto bias = random_tensor({6}, 3, DType::f64);
     const Conv2dOptions options{.stride = {2, 1}, .padding = {1, 2}, .dilation = {1, 2}, .groups = 2};
-    CHECK(gradient_difference([&](const auto& in) { return conv2d(in[0], in[1], in[2], options); }, {x, weight, bias}) == "");
+    CHECK(gradient_difference([&](const auto& in) { return conv2d(in[0], in[1], in[2], options); },
+                              {x, weight, bias}) == "");
     CHECK(gradient_difference([&](const auto& in) { return conv2d(in[0], in[1], {}, options); }, {x, weight}) == "");
     // Tensors that are not dense.
-    CHECK(gradient_difference([&](const auto& in) { return conv2d(permute(in[0], {0, 1, 3, 2}), permute(in[1], {0, 1, 3, 2}), in[2], options); },
-                              {x, weight, bias}) == "");
+    CHECK(gradient_difference(
+              [&](const auto& in) {
+                  return conv2d(permute(in[0], {0, 1, 3, 2}), permute(in[1], {0, 1, 3, 2}), in[2], options);
+              },
+              {x, weight, bias}) == "");
 }
 
 TEST_CASE("conv2d: gradients that are not wanted stay undefined, and inputs of one value work") {
@@ -197,7 +226,8 @@ TEST_CASE("conv2d: gradients that are not wanted stay undefined, and inputs of o
     CHECK(!x.grad().defined());
     CHECK(difference(weight.grad(), values(x), {}) == "");
     CHECK_THROWS_WITH_AS(conv2d(x, Tensor()), "conv2d: wants x and weight, got an undefined tensor", ValueError);
-    CHECK_THROWS_WITH_AS(conv2d(reshape(x, {1, 1, 1}), weight), "conv2d: wants x of shape (N, C, H, W), got [1, 1, 1]", ShapeError);
+    CHECK_THROWS_WITH_AS(conv2d(reshape(x, {1, 1, 1}), weight), "conv2d: wants x of shape (N, C, H, W), got [1, 1, 1]",
+                         ShapeError);
 }
 
 TEST_CASE("conv2d: views into larger buffers, and nothing written beside them") {
@@ -208,7 +238,9 @@ TEST_CASE("conv2d: views into larger buffers, and nothing written beside them") 
                         ops::sliced(out.view(), 0, 1, 2), c.options);
     const auto all_x = values(x), all_weights = values(weight), all = values(out);
     const std::vector<double> inner(all.begin() + 4 * 42, all.begin() + 12 * 42);
-    CHECK(difference(inner, conv2d_reference(c, {all_x.begin() + 126, all_x.end()}, {all_weights.begin() + 27, all_weights.end()}, {}),
+    CHECK(difference(inner,
+                     conv2d_reference(c, {all_x.begin() + 126, all_x.end()},
+                                      {all_weights.begin() + 27, all_weights.end()}, {}),
                      c.forward_tolerance(DType::f32)) == "");
     CHECK(std::all_of(all.begin(), all.begin() + 4 * 42, [](double v) { return std::isnan(v); }));
     CHECK(std::all_of(all.begin() + 12 * 42, all.end(), [](double v) { return std::isnan(v); }));
@@ -228,8 +260,10 @@ TEST_CASE("conv2d: an epilogue changes the result on its way") {
 
 TEST_CASE("conv2d: the gradient for x goes on through what made x, within the kernels and behind them") {
     const Conv2dCase c{"", {2, 3, 7, 6}, {4, 3, 3, 3}, {.padding = {1, 1}}};
-    const auto dout = random_tensor(c.out(), 1), weight = random_tensor(c.weight, 2), x = random_tensor(c.x, 3), residual = random_tensor(c.x, 4);
-    const auto plain = conv2d_backward_input_reference(c, values(dout), values(weight)), made = values(x), added = values(residual);
+    const auto dout = random_tensor(c.out(), 1), weight = random_tensor(c.weight, 2), x = random_tensor(c.x, 3),
+               residual = random_tensor(c.x, 4);
+    const auto plain = conv2d_backward_input_reference(c, values(dout), values(weight)), made = values(x),
+               added = values(residual);
     const auto result = ops::Expression::operator_result(DType::f32, c.x);
     const auto sum = ops::Expression::apply(ops::Function::add, std::array{result, ops::Expression(residual.view())});
     for (const char* strategy : {"gemm", "direct"})
@@ -239,12 +273,15 @@ TEST_CASE("conv2d: the gradient for x goes on through what made x, within the ke
             setenv("DECLIVITY_CONV2D", strategy, 1);
             const Tensor out = unwritten(c.x, DType::f32);
             const std::array<ops::Expression, 1> input{x.view()};
-            ops::conv2d_backward_input(dout.view(), weight.view(), out.view(), c.options, {ops::Expression::gradient(function, 0, sum, input, x.view(), {})});
+            ops::conv2d_backward_input(dout.view(), weight.view(), out.view(), c.options,
+                                       {ops::Expression::gradient(function, 0, sum, input, x.view(), {})});
             unsetenv("DECLIVITY_CONV2D");
             auto expected = plain;
             for (std::size_t i = 0; i < expected.size(); ++i) {
                 const double v = made[i], cumulative = 0.5 * (1 + std::erf(v / std::sqrt(2.0)));
-                const double slope = function == ops::Function::relu ? v > 0 ? 1 : 0 : cumulative + v * std::exp(-v * v / 2) / std::sqrt(2 * std::numbers::pi);
+                const double slope = function == ops::Function::relu
+                                         ? v > 0 ? 1 : 0
+                                         : cumulative + v * std::exp(-v * v / 2) / std::sqrt(2 * std::numbers::pi);
                 expected[i] = (expected[i] + added[i]) * slope;
             }
             CHECK(difference(out, expected, c.input_tolerance(DType::f32)) == "");
@@ -252,13 +289,15 @@ TEST_CASE("conv2d: the gradient for x goes on through what made x, within the ke
 }
 
 TEST_CASE("conv2d: epilogues within the kernels, and behind them") {
-    const Conv2dCase plain{"", {2, 3, 6, 7}, {4, 3, 3, 3}}, even{"", {1, 5, 4, 4}, {8, 5, 1, 1}}, depthwise{"", {2, 3, 9, 8}, {3, 1, 3, 3}, {.padding = {1, 1}, .groups = 3}};
+    const Conv2dCase plain{"", {2, 3, 6, 7}, {4, 3, 3, 3}}, even{"", {1, 5, 4, 4}, {8, 5, 1, 1}},
+        depthwise{"", {2, 3, 9, 8}, {3, 1, 3, 3}, {.padding = {1, 1}, .groups = 3}};
     for (const Conv2dCase& c : {plain, even, depthwise})
         for (const Family family : families()) {
             if (small_cases() && (family == Family::cpu_like || &c == &even)) continue;
             const ops::FamilyScope scope(family);
             const Shape shape = c.out();
-            const auto x = random_tensor(c.x, 1), weight = random_tensor(c.weight, 2), bias = random_tensor({c.weight[0]}, 3), residual = random_tensor(shape, 4);
+            const auto x = random_tensor(c.x, 1), weight = random_tensor(c.weight, 2),
+                       bias = random_tensor({c.weight[0]}, 3), residual = random_tensor(shape, 4);
             const auto columns = random_tensor({shape[3]}, 5);
             const auto expected = conv2d_reference(c, values(x), values(weight), values(bias));
             const auto added = values(residual), by_column = values(columns);
@@ -266,23 +305,26 @@ TEST_CASE("conv2d: epilogues within the kernels, and behind them") {
                 return ops::Expression::apply(function, std::vector<ops::Expression>(inputs));
             };
             const ops::Expression result = ops::Expression::operator_result(DType::f32, shape);
-            const auto check_tail = [&](const ops::Expression& tail, const auto& wanted) {
+            const auto check_epilogue = [&](const ops::Expression& epilogue, const auto& wanted) {
                 const Tensor out = unwritten(shape, DType::f32);
-                ops::conv2d_forward(x.view(), weight.view(), bias.view(), out.view(), c.options, {tail});
+                ops::conv2d_forward(x.view(), weight.view(), bias.view(), out.view(), c.options, {epilogue});
                 auto all = expected;
                 for (std::size_t i = 0; i < all.size(); ++i) all[i] = wanted(all[i], i);
                 CHECK(difference(out, all, c.forward_tolerance(DType::f32)) == "");
             };
-            check_tail(apply(ops::Function::relu, {apply(ops::Function::add, {result, residual.view()})}), [&](double v, std::size_t i) { return std::max(0.0, v + added[i]); });
-            check_tail(apply(ops::Function::tanh, {result}), [](double v, std::size_t) { return std::tanh(v); });
-            check_tail(apply(ops::Function::add, {result, columns.view()}), [&](double v, std::size_t i) { return v + by_column[i % by_column.size()]; });
+            check_epilogue(apply(ops::Function::relu, {apply(ops::Function::add, {result, residual.view()})}),
+                           [&](double v, std::size_t i) { return std::max(0.0, v + added[i]); });
+            check_epilogue(apply(ops::Function::tanh, {result}), [](double v, std::size_t) { return std::tanh(v); });
+            check_epilogue(apply(ops::Function::add, {result, columns.view()}),
+                           [&](double v, std::size_t i) { return v + by_column[i % by_column.size()]; });
             if (small_cases()) continue;
             for (const char* variant : {"32x32", "32x32x2"}) {
                 const auto problem = problem_of(c, DType::f32, Family::gpu_like, Conv2dDirection::forward);
                 const Tensor out = unwritten(shape, DType::f32);
-                const ops::ProductTail tail{.alpha = 2, .beta = -1, .residual = residual.view(), .activation = ops::Function::tanh};
-                REQUIRE(ops::conv2d_local().takes_tail(problem, x.device(), variant));
-                ops::conv2d_local().run(problem, {x.view(), weight.view(), out.view(), bias.view(), tail}, variant);
+                const ops::KernelEpilogue epilogue{
+                    .alpha = 2, .beta = -1, .residual = residual.view(), .activation = ops::Function::tanh};
+                REQUIRE(ops::conv2d_local().takes_epilogue(problem, x.device(), variant));
+                ops::conv2d_local().run(problem, {x.view(), weight.view(), out.view(), bias.view(), epilogue}, variant);
                 auto all = expected;
                 for (std::size_t i = 0; i < all.size(); ++i) all[i] = std::tanh(2 * all[i] - added[i]);
                 CHECK(difference(out, all, c.forward_tolerance(DType::f32)) == "");
@@ -294,8 +336,10 @@ TEST_CASE("conv2d: what is made of constant weights is kept until they are marke
     const Conv2dCase c{"", {2, 20, 14, 13}, {35, 20, 3, 3}, {.padding = {1, 1}}};
     if (!has_family(Family::cpu_like)) return;
     const ops::FamilyScope scope(Family::cpu_like);
-    const auto x = random_tensor(c.x, 1), weight = random_tensor(c.weight, 2), other = random_tensor(c.weight, 3), out = unwritten(c.out(), DType::f32);
-    const auto before = conv2d_reference(c, values(x), values(weight), {}), after = conv2d_reference(c, values(x), values(other), {});
+    const auto x = random_tensor(c.x, 1), weight = random_tensor(c.weight, 2), other = random_tensor(c.weight, 3),
+               out = unwritten(c.out(), DType::f32);
+    const auto before = conv2d_reference(c, values(x), values(weight), {}),
+               after = conv2d_reference(c, values(x), values(other), {});
     setenv("DECLIVITY_CONV2D", "winograd4", 1);
     const auto wrong = [&](const std::vector<double>& wanted, ops::OperandUse use) {
         ops::conv2d_forward(x.view(), weight.view(), std::nullopt, out.view(), c.options, {}, use);
@@ -311,15 +355,16 @@ TEST_CASE("conv2d: what is made of constant weights is kept until they are marke
     unsetenv("DECLIVITY_CONV2D");
 }
 
-TEST_CASE("conv2d: tails within each kernel that knows them") {
-    const std::vector<Conv2dCase> cases{{"small", {2, 3, 6, 7}, {5, 3, 3, 3}, {.padding = {1, 0}}},
-                                        {"wide", {1, 18, 23, 61}, {35, 18, 3, 3}, {.padding = {1, 1}}},
-                                        {"small images", {13, 5, 6, 7}, {21, 5, 3, 3}, {.padding = {1, 1}}},
-                                        {"strided, groups", {3, 6, 15, 18}, {14, 3, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}, .groups = 2}},
-                                        {"strided", {2, 7, 14, 13}, {9, 7, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}}},
-                                        {"1x1", {5, 20, 7, 7}, {33, 20, 1, 1}},
-                                        {"depthwise", {2, 19, 9, 8}, {19, 1, 3, 3}, {.padding = {1, 1}, .groups = 19}},
-                                        {"depthwise, strided", {2, 37, 40, 44}, {37, 1, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}, .groups = 37}}};
+TEST_CASE("conv2d: epilogues within each kernel that knows them") {
+    const std::vector<Conv2dCase> cases{
+        {"small", {2, 3, 6, 7}, {5, 3, 3, 3}, {.padding = {1, 0}}},
+        {"wide", {1, 18, 23, 61}, {35, 18, 3, 3}, {.padding = {1, 1}}},
+        {"small images", {13, 5, 6, 7}, {21, 5, 3, 3}, {.padding = {1, 1}}},
+        {"strided, groups", {3, 6, 15, 18}, {14, 3, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}, .groups = 2}},
+        {"strided", {2, 7, 14, 13}, {9, 7, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}}},
+        {"1x1", {5, 20, 7, 7}, {33, 20, 1, 1}},
+        {"depthwise", {2, 19, 9, 8}, {19, 1, 3, 3}, {.padding = {1, 1}, .groups = 19}},
+        {"depthwise, strided", {2, 37, 40, 44}, {37, 1, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}, .groups = 37}}};
     for (const Conv2dDirection direction : {Conv2dDirection::forward, Conv2dDirection::backward_input}) {
         const bool forward = direction == Conv2dDirection::forward;
         CAPTURE(forward);
@@ -328,42 +373,62 @@ TEST_CASE("conv2d: tails within each kernel that knows them") {
             if (small_cases() && c.name != "small" && c.name != "depthwise") continue;
             CAPTURE(c.name);
             const Shape shape = forward ? c.out() : c.x;
-            const auto x = random_tensor(c.x, 1), weight = random_tensor(c.weight, 2), bias = random_tensor({c.weight[0]}, 3), dout = random_tensor(c.out(), 6);
+            const auto x = random_tensor(c.x, 1), weight = random_tensor(c.weight, 2),
+                       bias = random_tensor({c.weight[0]}, 3), dout = random_tensor(c.out(), 6);
             const auto residual = random_tensor(shape, 4), saved = random_tensor(shape, 5);
-            const auto plain = forward ? conv2d_reference(c, values(x), values(weight), values(bias)) : conv2d_backward_input_reference(c, values(dout), values(weight));
+            const auto plain = forward ? conv2d_reference(c, values(x), values(weight), values(bias))
+                                       : conv2d_backward_input_reference(c, values(dout), values(weight));
             const auto added = values(residual), kept = values(saved);
             for (const Family family : families())
                 for (const ops::Conv2dStrategy* strategy : ops::conv2d_strategies()) {
                     CAPTURE(strategy->name());
                     const auto problem = problem_of(c, DType::f32, family, direction);
-                    if (!strategy->can_serve(problem) || !strategy->takes_tail(problem, x.device(), {})) continue;
-                    const auto check_tail = [&](const ops::ProductTail& tail, const auto& wanted) {
+                    if (!strategy->can_serve(problem) || !strategy->takes_epilogue(problem, x.device(), {})) continue;
+                    const auto check_epilogue = [&](const ops::KernelEpilogue& epilogue, const auto& wanted) {
                         const Tensor result = unwritten(shape, DType::f32);
-                        if (forward) strategy->run(problem, {x.view(), weight.view(), result.view(), bias.view(), tail});
-                        else strategy->run(problem, {result.view(), weight.view(), dout.view(), std::nullopt, tail});
+                        if (forward)
+                            strategy->run(problem, {x.view(), weight.view(), result.view(), bias.view(), epilogue});
+                        else
+                            strategy->run(problem, {result.view(), weight.view(), dout.view(), std::nullopt, epilogue});
                         ++served[strategy->name()];
                         auto all = plain;
                         for (std::size_t i = 0; i < all.size(); ++i) all[i] = wanted(all[i], i);
-                        CHECK(wrong_by(*strategy, DType::f32, result, all, forward ? c.forward_tolerance(DType::f32) : c.input_tolerance(DType::f32)) == "");
+                        CHECK(wrong_by(*strategy, DType::f32, result, all,
+                                       forward ? c.forward_tolerance(DType::f32) : c.input_tolerance(DType::f32)) ==
+                              "");
                     };
-                    const ops::ProductTail sum{.alpha = 0.5, .beta = -1.5, .residual = residual.view(), .activation = ops::Function::relu};
+                    const ops::KernelEpilogue sum{
+                        .alpha = 0.5, .beta = -1.5, .residual = residual.view(), .activation = ops::Function::relu};
                     const auto sum_of = [&](double v, std::size_t i) { return 0.5 * v - 1.5 * added[i]; };
-                    if (forward || !small_cases()) check_tail(sum, [&](double v, std::size_t i) { return std::max(0.0, sum_of(v, i)); });
-                    ops::ProductTail back = sum;
+                    if (forward || !small_cases())
+                        check_epilogue(sum, [&](double v, std::size_t i) { return std::max(0.0, sum_of(v, i)); });
+                    ops::KernelEpilogue back = sum;
                     back.saved = saved.view();
-                    if (!forward || !small_cases()) check_tail(back, [&](double v, std::size_t i) { return kept[i] > 0 ? sum_of(v, i) : 0.0; });
+                    if (!forward || !small_cases())
+                        check_epilogue(back, [&](double v, std::size_t i) { return kept[i] > 0 ? sum_of(v, i) : 0.0; });
                     const Tensor scale = random_tensor({shape[1]}, 7), shift = random_tensor({shape[1]}, 8);
                     const auto scales = values(scale), shifts = values(shift);
-                    const auto channel = [&](std::size_t i) { return i / static_cast<std::size_t>(shape[2] * shape[3]) % scales.size(); };
-                    check_tail({.alpha = 2, .scale = scale.view(), .shift = shift.view(), .residual = residual.view(), .activation = ops::Function::relu},
-                               [&](double v, std::size_t i) { return std::max(0.0, 2 * v * scales[channel(i)] + shifts[channel(i)] + added[i]); });
+                    const auto channel = [&](std::size_t i) {
+                        return i / static_cast<std::size_t>(shape[2] * shape[3]) % scales.size();
+                    };
+                    check_epilogue({.alpha = 2,
+                                    .scale = scale.view(),
+                                    .shift = shift.view(),
+                                    .residual = residual.view(),
+                                    .activation = ops::Function::relu},
+                                   [&](double v, std::size_t i) {
+                                       return std::max(0.0, 2 * v * scales[channel(i)] + shifts[channel(i)] + added[i]);
+                                   });
                     if (small_cases()) continue;
-                    check_tail({.activation = ops::Function::tanh}, [](double v, std::size_t) { return std::tanh(v); });
-                    check_tail({.activation = ops::Function::tanh, .saved = saved.view()}, [&](double v, std::size_t i) { return v * (1 - kept[i] * kept[i]); });
+                    check_epilogue({.activation = ops::Function::tanh},
+                                   [](double v, std::size_t) { return std::tanh(v); });
+                    check_epilogue({.activation = ops::Function::tanh, .saved = saved.view()},
+                                   [&](double v, std::size_t i) { return v * (1 - kept[i] * kept[i]); });
                 }
         }
-        for (const std::string_view name : {"depthwise_turned", "depthwise", "depthwise_direct", "winograd4", "banded", "gemm", "local", "fold"}) {
-            if (forward && name == "fold") continue;
+        for (const std::string_view name : {"depthwise_channels_last", "depthwise", "depthwise_direct", "winograd4",
+                                            "banded", "gemm", "local", "col2im"}) {
+            if (forward && name == "col2im") continue;
             CAPTURE(name);
             if (served[name] == 0 && !has_family(Family::cpu_like)) continue;
             CHECK(served[name] >= (small_cases() ? 1 : 4));
@@ -384,7 +449,9 @@ TEST_CASE("conv2d: the same inputs give the same bits") {
 TEST_CASE("conv2d: DECLIVITY_CONV2D names the strategy") {
     const Conv2dCase served{"", {1, 1, 3, 3}, {1, 1, 2, 2}}, large{"", {1, 1, 13, 12}, {2, 1, 12, 12}};
     const auto choice = [](const Conv2dCase& c) {
-        return ops::choose_conv2d(problem_of(c, DType::f32, Family::cpu_like, Conv2dDirection::forward), default_device()).strategy->name();
+        return ops::choose_conv2d(problem_of(c, DType::f32, Family::cpu_like, Conv2dDirection::forward),
+                                  default_device())
+            .strategy->name();
     };
     const char* before = std::getenv("DECLIVITY_CONV2D");
     const std::string kept = before != nullptr ? before : "";
@@ -394,7 +461,9 @@ TEST_CASE("conv2d: DECLIVITY_CONV2D names the strategy") {
     CHECK(choice(served) == "tiled");
     CHECK(choice(large) != "tiled");  // which cannot serve
     setenv("DECLIVITY_CONV2D", "fft", 1);
-    CHECK_THROWS_WITH_AS(choice(served), "DECLIVITY_CONV2D: wants one of depthwise_turned, depthwise, depthwise_direct, winograd4, winograd2, fold, matmul, banded, gemm, local, tiled, direct, got \"fft\"",
+    CHECK_THROWS_WITH_AS(choice(served),
+                         "DECLIVITY_CONV2D: wants one of depthwise_channels_last, depthwise, depthwise_direct, "
+                         "winograd4, winograd2, fold, matmul, banded, gemm, local, tiled, direct, got \"fft\"",
                          ValueError);
     setenv("DECLIVITY_CONV2D", kept.c_str(), 1);
 }
@@ -417,19 +486,25 @@ TEST_CASE("conv2d: Winograd's error stays small over many channels, and it can b
     for (const int tile : {2, 4}) {
         CAPTURE(tile);
         const Tensor out = unwritten(c.out(), DType::f32);
-        (tile == 2 ? ops::conv2d_winograd2() : ops::conv2d_winograd4()).run(problem_of(c, DType::f32, Family::cpu_like, Conv2dDirection::forward), {x.view(), weight.view(), out.view()});
+        (tile == 2 ? ops::conv2d_winograd2() : ops::conv2d_winograd4())
+            .run(problem_of(c, DType::f32, Family::cpu_like, Conv2dDirection::forward),
+                 {x.view(), weight.view(), out.view()});
         small(out, wanted);
     }
     // Gradients of weights are the longest sums: of all positions.
     const Conv2dCase many{"", {40, 9, 35, 33}, {8, 9, 3, 3}, {.padding = {1, 1}}};
-    const Tensor images = random_tensor(many.x, 3, DType::f32, 0, 2), gradient = random_tensor(many.out(), 4), result = unwritten(many.weight, DType::f32);
-    ops::conv2d_winograd4().run(problem_of(many, DType::f32, Family::cpu_like, Conv2dDirection::backward_weights), {images.view(), result.view(), gradient.view()});
+    const Tensor images = random_tensor(many.x, 3, DType::f32, 0, 2), gradient = random_tensor(many.out(), 4),
+                 result = unwritten(many.weight, DType::f32);
+    ops::conv2d_winograd4().run(problem_of(many, DType::f32, Family::cpu_like, Conv2dDirection::backward_weights),
+                                {images.view(), result.view(), gradient.view()});
     small(result, conv2d_backward_weights_reference(many, values(images), values(gradient)));
     const Conv2dCase large{"", {16, 128, 28, 28}, {128, 128, 3, 3}, {.padding = {1, 1}}};
     const ops::Conv2dProblem problem = problem_of(large, DType::f32, Family::cpu_like, Conv2dDirection::forward);
     CHECK(ops::conv2d_winograd4().pays(problem));
-    CHECK(ops::conv2d_winograd4().pays(problem_of(large, DType::f32, Family::cpu_like, Conv2dDirection::backward_weights)));
-    CHECK(!ops::conv2d_winograd2().can_serve(problem_of(large, DType::f32, Family::cpu_like, Conv2dDirection::backward_weights)));
+    CHECK(ops::conv2d_winograd4().pays(
+        problem_of(large, DType::f32, Family::cpu_like, Conv2dDirection::backward_weights)));
+    CHECK(!ops::conv2d_winograd2().can_serve(
+        problem_of(large, DType::f32, Family::cpu_like, Conv2dDirection::backward_weights)));
     CHECK(!ops::conv2d_winograd4().pays(problem_of(large, DType::f64, Family::cpu_like, Conv2dDirection::forward)));
     CHECK(!ops::conv2d_winograd4().pays(problem_of(c, DType::f32, Family::cpu_like, Conv2dDirection::backward_input)));
     setenv("DECLIVITY_WINOGRAD", "0", 1);
@@ -439,18 +514,24 @@ TEST_CASE("conv2d: Winograd's error stays small over many channels, and it can b
 
 TEST_CASE("conv2d: what does not fit is refused, by name") {
     const Tensor x = zeros({2, 4, 5, 6}), weight = zeros({6, 4, 3, 3}), bias = zeros({6}), out = zeros({2, 6, 3, 4});
-    const auto forward = [&](const Tensor& x1, const Tensor& w, const Tensor& b, const Tensor& y, const ops::Conv2dOptions& options = {}) {
+    const auto forward = [&](const Tensor& x1, const Tensor& w, const Tensor& b, const Tensor& y,
+                             const ops::Conv2dOptions& options = {}) {
         ops::conv2d_forward(x1.view(), w.view(), b.view(), y.view(), options);
     };
     forward(x, weight, bias, out);
-    CHECK_THROWS_WITH_AS(forward(zeros({4, 5, 6}), weight, bias, out), "conv2d_forward: wants x of shape (N, C, H, W), got [4, 5, 6]", ShapeError);
+    CHECK_THROWS_WITH_AS(forward(zeros({4, 5, 6}), weight, bias, out),
+                         "conv2d_forward: wants x of shape (N, C, H, W), got [4, 5, 6]", ShapeError);
     CHECK_THROWS_WITH_AS(forward(x, zeros({6, 4, 9}), bias, out),
                          "conv2d_forward: wants a weight of shape (O, C / groups, R, S), got [6, 4, 9]", ShapeError);
-    CHECK_THROWS_WITH_AS(forward(x, zeros({6, 3, 3, 3}), bias, out),
-                         "conv2d_forward: wants a weight of 4 input channels for x [2, 4, 5, 6] in 1 group, got [6, 3, 3, 3]", ShapeError);
+    CHECK_THROWS_WITH_AS(
+        forward(x, zeros({6, 3, 3, 3}), bias, out),
+        "conv2d_forward: wants a weight of 4 input channels for x [2, 4, 5, 6] in 1 group, got [6, 3, 3, 3]",
+        ShapeError);
     CHECK_THROWS_WITH_AS(forward(x, weight, bias, out, {.groups = 4}),
-                         "conv2d_forward: wants groups that divide the channels of x and the filters, at least one of each, got 4 groups "
-                         "for x [2, 4, 5, 6] and weight [6, 4, 3, 3]", ValueError);
+                         "conv2d_forward: wants groups that divide the channels of x and the filters, at least one of "
+                         "each, got 4 groups "
+                         "for x [2, 4, 5, 6] and weight [6, 4, 3, 3]",
+                         ValueError);
     CHECK_THROWS_AS(forward(x, weight, bias, out, {.groups = 0}), ValueError);
     CHECK_THROWS_AS(forward(x, zeros({0, 4, 3, 3}), zeros({0}), zeros({2, 0, 3, 4})), ValueError);
     CHECK_THROWS_WITH_AS(forward(x, weight, bias, out, {.stride = {1, 0}}),
@@ -458,20 +539,27 @@ TEST_CASE("conv2d: what does not fit is refused, by name") {
     CHECK_THROWS_WITH_AS(forward(x, weight, bias, out, {.padding = {-1, 0}}),
                          "conv2d_forward: wants a padding of at least 0 both ways, got [-1, 0]", ValueError);
     CHECK_THROWS_AS(forward(x, weight, bias, out, {.dilation = {0, 1}}), ValueError);
-    CHECK_THROWS_WITH_AS(forward(x, weight, bias, out, {.dilation = {3, 1}}),
-                         "conv2d_forward: wants an x at least as large as the filter, got x [2, 4, 5, 6] with padding [0, 0] and weight "
-                         "[6, 4, 3, 3] with dilation [3, 1]", ShapeError);
+    CHECK_THROWS_WITH_AS(
+        forward(x, weight, bias, out, {.dilation = {3, 1}}),
+        "conv2d_forward: wants an x at least as large as the filter, got x [2, 4, 5, 6] with padding [0, 0] and weight "
+        "[6, 4, 3, 3] with dilation [3, 1]",
+        ShapeError);
     CHECK_THROWS_AS(forward(zeros({2, 4, 0, 6}), weight, bias, out), ShapeError);
-    CHECK_THROWS_WITH_AS(forward(x, weight, zeros({5}), out), "conv2d_forward: wants bias of shape [6], got [5]", ShapeError);
-    CHECK_THROWS_WITH_AS(forward(x, weight, bias, zeros({2, 6, 3, 3})), "conv2d_forward: wants out of shape [2, 6, 3, 4], got [2, 6, 3, 3]",
+    CHECK_THROWS_WITH_AS(forward(x, weight, zeros({5}), out), "conv2d_forward: wants bias of shape [6], got [5]",
                          ShapeError);
-    CHECK_THROWS_WITH_AS(forward(zeros({2, 4, 5, 6}, DType::i32), weight, bias, out), "conv2d_forward: wants f32 or f64 as x, got i32", TypeError);
-    CHECK_THROWS_AS(ops::conv2d_forward(ops::permuted(zeros({2, 4, 6, 5}).view(), {0, 1, 3, 2}), weight.view(), std::nullopt, out.view(), {}),
+    CHECK_THROWS_WITH_AS(forward(x, weight, bias, zeros({2, 6, 3, 3})),
+                         "conv2d_forward: wants out of shape [2, 6, 3, 4], got [2, 6, 3, 3]", ShapeError);
+    CHECK_THROWS_WITH_AS(forward(zeros({2, 4, 5, 6}, DType::i32), weight, bias, out),
+                         "conv2d_forward: wants f32 or f64 as x, got i32", TypeError);
+    CHECK_THROWS_AS(ops::conv2d_forward(ops::permuted(zeros({2, 4, 6, 5}).view(), {0, 1, 3, 2}), weight.view(),
+                                        std::nullopt, out.view(), {}),
                     ShapeError);
     CHECK_THROWS_WITH_AS(ops::conv2d_backward_input(out.view(), weight.view(), zeros({2, 4, 5, 7}).view(), {}),
-                         "conv2d_backward_input: wants out_gradient of shape [2, 6, 3, 5], got [2, 6, 3, 4]", ShapeError);
+                         "conv2d_backward_input: wants out_gradient of shape [2, 6, 3, 5], got [2, 6, 3, 4]",
+                         ShapeError);
     CHECK_THROWS_WITH_AS(ops::conv2d_backward_weights(x.view(), out.view(), zeros({6, 4, 3, 2}).view(), {}),
-                         "conv2d_backward_weights: wants out_gradient of shape [2, 6, 3, 5], got [2, 6, 3, 4]", ShapeError);
+                         "conv2d_backward_weights: wants out_gradient of shape [2, 6, 3, 5], got [2, 6, 3, 4]",
+                         ShapeError);
     CHECK_THROWS_WITH_AS(ops::conv2d_backward_bias(out.view(), zeros({5}).view()),
                          "conv2d_backward_bias: wants bias_gradient of shape [6], got [5]", ShapeError);
 }

@@ -55,35 +55,73 @@ inline std::vector<Conv2dCase> conv2d_cases() {
         {"stride beyond the filter", {1, 2, 10, 11}, {2, 2, 2, 1}, {.stride = {4, 3}}},
         {"stride beyond the image", {1, 2, 3, 2}, {3, 2, 2, 2}, {.stride = {5, 7}}},
         {"dilation", {2, 2, 9, 12}, {3, 2, 3, 3}, {.padding = {2, 3}, .dilation = {2, 3}}},
-        {"dilation and stride", {1, 3, 14, 13}, {2, 3, 3, 2}, {.stride = {2, 3}, .padding = {1, 2}, .dilation = {3, 2}}},
-        {"dilation 2 and stride 4", {1, 1, 15, 16}, {2, 1, 3, 4}, {.stride = {4, 4}, .padding = {3, 1}, .dilation = {2, 2}}},
+        {"dilation and stride",
+         {1, 3, 14, 13},
+         {2, 3, 3, 2},
+         {.stride = {2, 3}, .padding = {1, 2}, .dilation = {3, 2}}},
+        {"dilation 2 and stride 4",
+         {1, 1, 15, 16},
+         {2, 1, 3, 4},
+         {.stride = {4, 4}, .padding = {3, 1}, .dilation = {2, 2}}},
         {"more padding than filter", {1, 1, 3, 2}, {2, 1, 2, 2}, {.stride = {2, 1}, .padding = {4, 3}}},
         {"padding beside a stride", {1, 1, 1, 1}, {1, 1, 2, 2}, {.stride = {3, 3}, .padding = {1, 1}}},
         {"edges never read", {1, 1, 8, 9}, {2, 1, 2, 2}, {.stride = {5, 4}}},
         {"groups", {2, 6, 6, 5}, {9, 2, 3, 3}, {.padding = {1, 1}, .groups = 3}},
-        {"groups, stride, dilation", {1, 4, 9, 9}, {6, 2, 2, 3}, {.stride = {2, 1}, .padding = {1, 1}, .dilation = {1, 2}, .groups = 2}},
+        {"groups, stride, dilation",
+         {1, 4, 9, 9},
+         {6, 2, 2, 3},
+         {.stride = {2, 1}, .padding = {1, 1}, .dilation = {1, 2}, .groups = 2}},
         {"depthwise", {2, 5, 6, 7}, {5, 1, 3, 3}, {.padding = {1, 1}, .groups = 5}},
         {"depthwise, two filters each", {1, 3, 6, 6}, {6, 1, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}, .groups = 3}},
         {"depthwise, stride 2", {2, 3, 9, 11}, {3, 1, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}, .groups = 3}},
-        {"depthwise, strides 3 and 2, dilation", {1, 4, 13, 17}, {4, 1, 3, 2}, {.stride = {3, 2}, .padding = {2, 1}, .dilation = {2, 3}, .groups = 4}},
+        {"depthwise, strides 3 and 2, dilation",
+         {1, 4, 13, 17},
+         {4, 1, 3, 2},
+         {.stride = {3, 2}, .padding = {2, 1}, .dilation = {2, 3}, .groups = 4}},
         {"depthwise, wide", {2, 2, 5, 70}, {2, 1, 3, 5}, {.padding = {1, 2}, .groups = 2}},
         {"depthwise, many images", {9, 3, 7, 7}, {3, 1, 3, 3}, {.padding = {1, 1}, .groups = 3}},
-        {"depthwise, more padding than filter", {1, 2, 3, 4}, {2, 1, 2, 2}, {.stride = {2, 1}, .padding = {3, 2}, .groups = 2}},
+        {"depthwise, more padding than filter",
+         {1, 2, 3, 4},
+         {2, 1, 2, 2},
+         {.stride = {2, 1}, .padding = {3, 2}, .groups = 2}},
         {"depthwise, no padding, stride 2", {1, 2, 8, 37}, {2, 1, 2, 3}, {.stride = {1, 2}, .groups = 2}},
         {"3x3, more columns than one unit of tiles", {1, 18, 11, 121}, {70, 18, 3, 3}, {.padding = {1, 2}}, false},
         {"3x3, little of x seen by any tile", {2, 3, 4, 5}, {18, 3, 3, 3}, {.padding = {20, 90}}, false},
         {"3x3, small images, several in a unit", {13, 5, 6, 7}, {21, 5, 3, 3}, {.padding = {1, 1}}, false},
-        {"3x3, more filters and channels than sums kept at a time, both ways", {2, 83, 6, 9}, {71, 83, 3, 3}, {.padding = {1, 0}}, false},
+        {"3x3, more filters and channels than sums kept at a time, both ways",
+         {2, 83, 6, 9},
+         {71, 83, 3, 3},
+         {.padding = {1, 0}},
+         false},
         {"1x1, one image", {1, 70, 7, 9}, {41, 70, 1, 1}, {}, false},
         {"1x1, many weights", {1, 131, 5, 7}, {140, 131, 1, 1}, {}, false},
         {"3x3, units of tiles one after the other", {5, 18, 30, 61}, {19, 18, 3, 3}, {.padding = {1, 1}}, false},
         {"3x3, more padding than filter, 17 filters", {2, 3, 5, 9}, {17, 3, 3, 3}, {.padding = {3, 4}}, false},
         {"depthwise, 35 channels", {2, 35, 6, 5}, {35, 1, 3, 3}, {.padding = {1, 1}, .groups = 35}},
-        {"depthwise, 16 channels, strides", {3, 16, 9, 8}, {16, 1, 3, 2}, {.stride = {2, 3}, .padding = {1, 0}, .dilation = {1, 2}, .groups = 16}},
-        {"depthwise, 37 channels, stride 2", {2, 37, 14, 14}, {37, 1, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}, .groups = 37}, false},
-        {"depthwise, 5x5 and 20 channels in bands", {2, 20, 61, 58}, {20, 1, 5, 5}, {.stride = {2, 2}, .padding = {2, 2}, .groups = 20}, false},
-        {"depthwise, 7x7, more padding than filter", {1, 17, 11, 9}, {17, 1, 7, 7}, {.padding = {8, 7}, .groups = 17}, false},
-        {"depthwise, in bands", {1, 2, 90, 150}, {2, 1, 5, 3}, {.stride = {1, 2}, .padding = {2, 1}, .groups = 2}, false},
+        {"depthwise, 16 channels, strides",
+         {3, 16, 9, 8},
+         {16, 1, 3, 2},
+         {.stride = {2, 3}, .padding = {1, 0}, .dilation = {1, 2}, .groups = 16}},
+        {"depthwise, 37 channels, stride 2",
+         {2, 37, 14, 14},
+         {37, 1, 3, 3},
+         {.stride = {2, 2}, .padding = {1, 1}, .groups = 37},
+         false},
+        {"depthwise, 5x5 and 20 channels in bands",
+         {2, 20, 61, 58},
+         {20, 1, 5, 5},
+         {.stride = {2, 2}, .padding = {2, 2}, .groups = 20},
+         false},
+        {"depthwise, 7x7, more padding than filter",
+         {1, 17, 11, 9},
+         {17, 1, 7, 7},
+         {.padding = {8, 7}, .groups = 17},
+         false},
+        {"depthwise, in bands",
+         {1, 2, 90, 150},
+         {2, 1, 5, 3},
+         {.stride = {1, 2}, .padding = {2, 1}, .groups = 2},
+         false},
         {"3x3, one filter", {1, 2, 4, 7}, {1, 2, 3, 3}},
         {"3x3, few tiles", {1, 1, 5, 6}, {2, 1, 3, 3}, {.padding = {1, 1}}},
         {"3x3, tiles over several rows and images", {3, 2, 9, 13}, {5, 2, 3, 3}, {.padding = {1, 0}}},
@@ -124,36 +162,44 @@ void for_each_product(const Conv2dCase& c, Visit visit) {
                                 if (h < 0 || h >= c.x[2] || w < 0 || w >= c.x[3]) continue;
                                 const std::int64_t channel = o / (c.weight[0] / groups) * c.weight[1] + i;
                                 visit(static_cast<std::size_t>(((n * c.x[1] + channel) * c.x[2] + h) * c.x[3] + w),
-                                      static_cast<std::size_t>(((o * c.weight[1] + i) * c.weight[2] + r) * c.weight[3] + s),
+                                      static_cast<std::size_t>(((o * c.weight[1] + i) * c.weight[2] + r) * c.weight[3] +
+                                                               s),
                                       static_cast<std::size_t>(((n * out[1] + o) * out[2] + p) * out[3] + q));
                             }
 }
 
-inline std::vector<double> conv2d_reference(const Conv2dCase& c, const std::vector<double>& x, const std::vector<double>& weight,
-                                            const std::vector<double>& bias) {
+inline std::vector<double> conv2d_reference(const Conv2dCase& c, const std::vector<double>& x,
+                                            const std::vector<double>& weight, const std::vector<double>& bias) {
     const Shape shape = c.out();
     std::vector<double> out(static_cast<std::size_t>(shape.numel()));
     for (std::size_t i = 0; i < out.size(); ++i)
-        out[i] = bias.empty() ? 0 : bias[i / static_cast<std::size_t>(shape[2] * shape[3]) % static_cast<std::size_t>(shape[1])];
-    for_each_product(c, [&](std::size_t in_x, std::size_t in_weight, std::size_t in_out) { out[in_out] += x[in_x] * weight[in_weight]; });
+        out[i] = bias.empty()
+                     ? 0
+                     : bias[i / static_cast<std::size_t>(shape[2] * shape[3]) % static_cast<std::size_t>(shape[1])];
+    for_each_product(c, [&](std::size_t in_x, std::size_t in_weight, std::size_t in_out) {
+        out[in_out] += x[in_x] * weight[in_weight];
+    });
     return out;
 }
 
 inline std::vector<double> conv2d_backward_input_reference(const Conv2dCase& c, const std::vector<double>& out_gradient,
                                                            const std::vector<double>& weight) {
     std::vector<double> gradient(static_cast<std::size_t>(c.x.numel()));
-    for_each_product(c, [&](std::size_t x, std::size_t w, std::size_t out) { gradient[x] += out_gradient[out] * weight[w]; });
+    for_each_product(
+        c, [&](std::size_t x, std::size_t w, std::size_t out) { gradient[x] += out_gradient[out] * weight[w]; });
     return gradient;
 }
 
 inline std::vector<double> conv2d_backward_weights_reference(const Conv2dCase& c, const std::vector<double>& x,
                                                              const std::vector<double>& out_gradient) {
     std::vector<double> gradient(static_cast<std::size_t>(c.weight.numel()));
-    for_each_product(c, [&](std::size_t in_x, std::size_t w, std::size_t out) { gradient[w] += out_gradient[out] * x[in_x]; });
+    for_each_product(
+        c, [&](std::size_t in_x, std::size_t w, std::size_t out) { gradient[w] += out_gradient[out] * x[in_x]; });
     return gradient;
 }
 
-inline std::vector<double> conv2d_backward_bias_reference(const Conv2dCase& c, const std::vector<double>& out_gradient) {
+inline std::vector<double> conv2d_backward_bias_reference(const Conv2dCase& c,
+                                                          const std::vector<double>& out_gradient) {
     const Shape shape = c.out();
     std::vector<double> gradient(static_cast<std::size_t>(shape[1]));
     for (std::size_t i = 0; i < out_gradient.size(); ++i)

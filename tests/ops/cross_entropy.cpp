@@ -6,14 +6,13 @@
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
 
-#include "ops/work_split.hpp"
+#include "ops/support/work_split.hpp"
 #include "tests/support/gradient_check.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
 
-namespace {
-}
+namespace {}
 
 TEST_CASE("cross entropy and its gradient agree with the reference") {
     for (const CrossEntropyCase& one : cross_entropy_cases()) {
@@ -44,9 +43,15 @@ TEST_CASE("numeric gradients of cross entropy") {
         for (const Reduction reduction : {Reduction::mean, Reduction::sum, Reduction::none}) {
             const Tensor labels = Tensor::from<std::int64_t>({2, 0, -100, 1}, {4});
             const Tensor x = random_tensor({4, 3}, 2, DType::f64, -2, 2);
-            const auto loss = [&](const auto& in) { return cross_entropy(in[0], labels, {.reduction = reduction, .label_smoothing = 0.2}); };
+            const auto loss = [&](const auto& in) {
+                return cross_entropy(in[0], labels, {.reduction = reduction, .label_smoothing = 0.2});
+            };
             CHECK(gradient_difference(loss, {x}) == "");
-            CHECK(gradient_difference([&](const auto& in) { return cross_entropy(transpose(in[0]), slice(labels, 0, 0, 3), {.reduction = reduction}); }, {x}) == "");
+            CHECK(gradient_difference(
+                      [&](const auto& in) {
+                          return cross_entropy(transpose(in[0]), slice(labels, 0, 0, 3), {.reduction = reduction});
+                      },
+                      {x}) == "");
         }
     }
 }
@@ -94,7 +99,9 @@ TEST_CASE("labels that count for nothing, and labels outside the classes") {
             for (std::size_t i = 0; i < 12; ++i) CHECK(std::isnan(gradient[i]) == (i / 4 == 1));
         }
         // A label that is ignored need not be outside of the classes.
-        CHECK(cross_entropy(x, Tensor::from<std::int32_t>({2, 2, 2}, {3}), {.reduction = Reduction::sum, .ignore_label = 2}).item<float>() == 0);
+        CHECK(cross_entropy(x, Tensor::from<std::int32_t>({2, 2, 2}, {3}),
+                            {.reduction = Reduction::sum, .ignore_label = 2})
+                  .item<float>() == 0);
     }
 }
 
@@ -106,7 +113,8 @@ TEST_CASE("cross entropy of any magnitude") {
         const auto losses = values(cross_entropy(x, labels, {.reduction = Reduction::none}));
         CHECK(losses[0] == doctest::Approx(std::log(1 + std::exp(1.0))).epsilon(1e-6));
         CHECK(losses[1] == doctest::Approx(std::log(1 + std::exp(-5.0))).epsilon(1e-6));
-        CHECK(values(cross_entropy(x, Tensor::from<std::int32_t>({0, 1}, {2}), {.reduction = Reduction::none}))[1] == INFINITY);
+        CHECK(values(cross_entropy(x, Tensor::from<std::int32_t>({0, 1}, {2}), {.reduction = Reduction::none}))[1] ==
+              INFINITY);
     }
 }
 
@@ -119,11 +127,16 @@ TEST_CASE("cross entropy of no rows") {
 
 TEST_CASE("what cross entropy refuses") {
     const Tensor x = zeros({2, 3}), labels = zeros({2}, {.dtype = DType::i64});
-    CHECK_THROWS_WITH_AS(cross_entropy(zeros({2, 3, 4}), labels), "cross_entropy: wants 2 axes (N, C) as logits, got [2, 3, 4]", ShapeError);
-    CHECK_THROWS_WITH_AS(cross_entropy(x, zeros({3}, {.dtype = DType::i64})), "cross_entropy: wants labels of shape [2], got [3]", ShapeError);
+    CHECK_THROWS_WITH_AS(cross_entropy(zeros({2, 3, 4}), labels),
+                         "cross_entropy: wants 2 axes (N, C) as logits, got [2, 3, 4]", ShapeError);
+    CHECK_THROWS_WITH_AS(cross_entropy(x, zeros({3}, {.dtype = DType::i64})),
+                         "cross_entropy: wants labels of shape [2], got [3]", ShapeError);
     CHECK_THROWS_WITH_AS(cross_entropy(x, zeros({2})), "cross_entropy: wants labels of i32 or i64, got f32", TypeError);
-    CHECK_THROWS_WITH_AS(cross_entropy(x.to(DType::i32), labels), "cross_entropy: wants f32 or f64 as logits, got i32", TypeError);
-    CHECK_THROWS_WITH_AS(cross_entropy(x, labels, {.label_smoothing = 1}), "cross_entropy: wants label_smoothing in [0, 1), got 1", ValueError);
-    CHECK_THROWS_WITH_AS(cross_entropy(zeros({2, 0}), labels), "cross_entropy: wants at least one class, got logits of shape [2, 0]", ShapeError);
+    CHECK_THROWS_WITH_AS(cross_entropy(x.to(DType::i32), labels), "cross_entropy: wants f32 or f64 as logits, got i32",
+                         TypeError);
+    CHECK_THROWS_WITH_AS(cross_entropy(x, labels, {.label_smoothing = 1}),
+                         "cross_entropy: wants label_smoothing in [0, 1), got 1", ValueError);
+    CHECK_THROWS_WITH_AS(cross_entropy(zeros({2, 0}), labels),
+                         "cross_entropy: wants at least one class, got logits of shape [2, 0]", ShapeError);
     CHECK_THROWS_AS(cross_entropy(x, Tensor()), ValueError);
 }

@@ -15,7 +15,9 @@ struct CrossEntropyCase {
     bool large = false;  ///< too much for an interpreter
 
     [[nodiscard]] double flops() const { return 18.0 * static_cast<double>(rows * classes); }
-    [[nodiscard]] double bytes(DType dtype) const { return static_cast<double>(rows * classes) * static_cast<double>(size_of(dtype)); }
+    [[nodiscard]] double bytes(DType dtype) const {
+        return static_cast<double>(rows * classes) * static_cast<double>(size_of(dtype));
+    }
     [[nodiscard]] Tolerance tolerance(DType dtype) const {
         const double all = options.reduction == Reduction::sum ? static_cast<double>(rows) : 1;
         return test::tolerance(dtype, static_cast<double>(classes), 8 * all);
@@ -37,12 +39,19 @@ inline const std::vector<CrossEntropyCase>& cross_entropy_cases() {
         {.name = "sum", .rows = 33, .classes = 10, .options = {.reduction = Reduction::sum}},
         {.name = "rows", .rows = 9, .classes = 21, .options = {.reduction = Reduction::none}},
         {.name = "smoothed", .rows = 11, .classes = 75, .options = {.label_smoothing = 0.1}},
-        {.name = "smoothed rows, 0 ignored", .rows = 11, .classes = 19,
+        {.name = "smoothed rows, 0 ignored",
+         .rows = 11,
+         .classes = 19,
          .options = {.reduction = Reduction::none, .label_smoothing = 0.3, .ignore_label = 0}},
         // Rows of few classes are taken together, as many as a vector has elements; some are left.
-        {.name = "smoothed digits, 3 ignored", .rows = 53, .classes = 10,
+        {.name = "smoothed digits, 3 ignored",
+         .rows = 53,
+         .classes = 10,
          .options = {.reduction = Reduction::none, .label_smoothing = 0.2, .ignore_label = 3}},
-        {.name = "rows of several vectors", .rows = 41, .classes = 37, .options = {.reduction = Reduction::none, .label_smoothing = 0.1}},
+        {.name = "rows of several vectors",
+         .rows = 41,
+         .classes = 37,
+         .options = {.reduction = Reduction::none, .label_smoothing = 0.1}},
         {.name = "rows of whole vectors", .rows = 35, .classes = 32},
         {.name = "images", .rows = 256, .classes = 1000, .large = true},
         {.name = "images, smoothed", .rows = 256, .classes = 1000, .options = {.label_smoothing = 0.1}, .large = true},
@@ -57,7 +66,8 @@ struct CrossEntropyReference {
     std::vector<double> gradient;  // of the logits, where that of each loss is 1
 };
 
-inline CrossEntropyReference reference_cross_entropy(const std::vector<double>& x, std::int64_t classes, const std::vector<std::int32_t>& labels,
+inline CrossEntropyReference reference_cross_entropy(const std::vector<double>& x, std::int64_t classes,
+                                                     const std::vector<std::int32_t>& labels,
                                                      const CrossEntropyOptions& options) {
     const auto rows = static_cast<std::int64_t>(labels.size());
     const auto log_p = reference_log_softmax(x, {rows, classes}, 1);
@@ -68,7 +78,8 @@ inline CrossEntropyReference reference_cross_entropy(const std::vector<double>& 
         ++counted;
         for (std::int64_t c = 0; c < classes; ++c) {
             const std::size_t at = row * static_cast<std::size_t>(classes) + static_cast<std::size_t>(c);
-            const double target = options.label_smoothing / static_cast<double>(classes) + (c == labels[row] ? 1 - options.label_smoothing : 0);
+            const double target = options.label_smoothing / static_cast<double>(classes) +
+                                  (c == labels[row] ? 1 - options.label_smoothing : 0);
             if (target > 0) out.loss[row] -= target * log_p[at];
             out.gradient[at] = std::exp(log_p[at]) - target;
         }

@@ -1,4 +1,5 @@
-// float16 and bfloat16 against their definitions: every pattern one way, every tie the other. And what types are called.
+// float16 and bfloat16 against their definitions: every pattern one way, every tie the other. And what types are
+// called.
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -13,11 +14,15 @@ namespace {
 
 /// What a pattern stands for, as IEEE 754 defines it.
 double defined(std::uint16_t bits, int mantissa_bits) {
-    const int exponent_bits = 15 - mantissa_bits, exponent = bits >> mantissa_bits & ((1 << exponent_bits) - 1), mantissa = bits & ((1 << mantissa_bits) - 1);
+    const int exponent_bits = 15 - mantissa_bits, exponent = bits >> mantissa_bits & ((1 << exponent_bits) - 1),
+              mantissa = bits & ((1 << mantissa_bits) - 1);
     const int bias = (1 << (exponent_bits - 1)) - 1;
     const double sign = (bits & 0x8000) != 0 ? -1 : 1;
-    if (exponent == 2 * bias + 1) return mantissa == 0 ? sign * std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
-    return sign * (exponent == 0 ? std::ldexp(mantissa, 1 - bias - mantissa_bits) : std::ldexp(mantissa + (1 << mantissa_bits), exponent - bias - mantissa_bits));
+    if (exponent == 2 * bias + 1)
+        return mantissa == 0 ? sign * std::numeric_limits<double>::infinity()
+                             : std::numeric_limits<double>::quiet_NaN();
+    return sign * (exponent == 0 ? std::ldexp(mantissa, 1 - bias - mantissa_bits)
+                                 : std::ldexp(mantissa + (1 << mantissa_bits), exponent - bias - mantissa_bits));
 }
 
 template <class T>
@@ -30,23 +35,29 @@ std::string check(int mantissa_bits) {
         const double value = defined(bits, mantissa_bits);
         const float widened = number;
         if (std::isnan(value)) {
-            if (!std::isnan(widened) || !std::isnan(static_cast<float>(T(widened)))) return fmt::format("{:#x} is a NaN, not {}", i, widened);
+            if (!std::isnan(widened) || !std::isnan(static_cast<float>(T(widened))))
+                return fmt::format("{:#x} is a NaN, not {}", i, widened);
             continue;
         }
-        if (static_cast<double>(widened) != value || std::signbit(widened) != (i >= 0x8000)) return fmt::format("{:#x} is {}, not {}", i, value, widened);
-        if (pattern(value) != bits || T(widened).bits != bits) return fmt::format("{} is {:#x}, not {:#x}", value, i, pattern(value));
+        if (static_cast<double>(widened) != value || std::signbit(widened) != (i >= 0x8000))
+            return fmt::format("{:#x} is {}, not {}", i, value, widened);
+        if (pattern(value) != bits || T(widened).bits != bits)
+            return fmt::format("{} is {:#x}, not {:#x}", value, i, pattern(value));
         // Between it and the next one: the tie, and what lies just beside the tie, in double and in float.
         const double next = defined(static_cast<std::uint16_t>(i + 1), mantissa_bits);
         if ((i & 0x7fff) == 0x7fff || std::isinf(value) || std::isnan(next)) continue;
         // The distance to infinity is that of one more step.
-        const double tie = std::isinf(next) ? value + (value - defined(static_cast<std::uint16_t>(i - 1), mantissa_bits)) / 2 : (value + next) / 2;
+        const double tie = std::isinf(next)
+                               ? value + (value - defined(static_cast<std::uint16_t>(i - 1), mantissa_bits)) / 2
+                               : (value + next) / 2;
         const auto even = static_cast<std::uint16_t>(i % 2 == 0 ? i : i + 1), above = static_cast<std::uint16_t>(i + 1);
         if (pattern(tie) != even) return fmt::format("{} is {:#x}, not {:#x}", tie, even, pattern(tie));
         if (pattern(std::nextafter(tie, value)) != bits) return fmt::format("below {} comes {:#x}", tie, i);
         if (pattern(std::nextafter(tie, 2 * tie)) != above) return fmt::format("above {} comes {:#x}", tie, i + 1);
         const auto near = static_cast<float>(tie);
         if (static_cast<double>(near) != tie) continue;  // among the smallest of bf16
-        if (T(near).bits != even || T(std::nextafter(near, 0.0F)).bits != bits || T(std::nextafter(near, 2 * near)).bits != above)
+        if (T(near).bits != even || T(std::nextafter(near, 0.0F)).bits != bits ||
+            T(std::nextafter(near, 2 * near)).bits != above)
             return fmt::format("floats around {} go astray", tie);
     }
     return {};

@@ -11,7 +11,7 @@
 #include <declivity/runtime/error.hpp>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-#include <ops/work_split.hpp>
+#include <ops/support/work_split.hpp>
 #include <tests/ops/elementwise_cases.hpp>
 #include <tests/support/devices.hpp>
 #include <tests/support/strided.hpp>
@@ -40,7 +40,8 @@ std::vector<DType> types_of(Domain domain, bool halves = true) {
 }
 
 std::vector<double> special_values() {
-    return {0.0, -0.0, 1, -1, 0.5, -2.5, 3, -3, 1e-30, -1e-30, 1e30, -1e30, 88, -87, 200, -200, kInfinity, -kInfinity, NAN};
+    return {0.0,  -0.0,  1,  -1,  0.5, -2.5, 3,         -3,         1e-30, -1e-30,
+            1e30, -1e30, 88, -87, 200, -200, kInfinity, -kInfinity, NAN};
 }
 
 Expression applied(const ElementwiseCase& one, const std::vector<View>& views) {
@@ -52,7 +53,8 @@ std::string check(const ElementwiseCase& one, DType dtype, const std::vector<std
     std::vector<View> views;
     for (std::size_t i = 0; i < in.size(); ++i) {
         const bool condition = ops::info(one.function).domain == Domain::choose && i == 0;
-        views.push_back(tensor(in[i], {static_cast<std::int64_t>(in[i].size())}, condition ? DType::boolean : dtype).view());
+        views.push_back(
+            tensor(in[i], {static_cast<std::int64_t>(in[i].size())}, condition ? DType::boolean : dtype).view());
     }
     const View out = ops::evaluate(applied(one, views), device());
     const std::string text = difference(Tensor(out), expected(one, dtype, in), allowed(one, dtype));
@@ -62,7 +64,8 @@ std::string check(const ElementwiseCase& one, DType dtype, const std::vector<std
 }  // namespace
 
 TEST_CASE("elementwise: every row of the table has a case") {
-    for (const Function function : all_functions()) CHECK_MESSAGE(case_of(function) != nullptr, "no case for ", ops::info(function).name);
+    for (const Function function : all_functions())
+        CHECK_MESSAGE(case_of(function) != nullptr, "no case for ", ops::info(function).name);
     CHECK(elementwise_cases().size() == all_functions().size());
 }
 
@@ -72,16 +75,19 @@ TEST_CASE("elementwise: every function, in every type it takes, on random values
         const ElementwiseCase* one = case_of(function);
         if (one == nullptr) continue;  // reported above
         const ops::FunctionInfo& row = ops::info(function);
-        const bool common = function == Function::add || function == Function::where || function == Function::clamp || function == Function::gelu || function == Function::less;
+        const bool common = function == Function::add || function == Function::where || function == Function::clamp ||
+                            function == Function::gelu || function == Function::less;
         for (const DType dtype : types_of(row.domain, common || !small_cases())) {
             // Elsewhere the two take turns: what differs between them are loads and stores.
             if (is_half(dtype) && !common && (dtype == DType::f16) != (static_cast<int>(function) % 2 == 0)) continue;
             ElementwiseCase suited = *one;
             if (!is_floating(dtype))
-                for (double& parameter : suited.parameters) parameter = dtype == DType::u8 ? std::abs(std::trunc(parameter)) : std::trunc(parameter);
+                for (double& parameter : suited.parameters)
+                    parameter = dtype == DType::u8 ? std::abs(std::trunc(parameter)) : std::trunc(parameter);
             std::vector<std::vector<double>> in;
             for (int i = 0; i < row.inputs; ++i)
-                in.push_back(inputs_for(suited, row.domain == Domain::choose && i == 0 ? DType::boolean : dtype, count, static_cast<std::uint64_t>(i) + 1));
+                in.push_back(inputs_for(suited, row.domain == Domain::choose && i == 0 ? DType::boolean : dtype, count,
+                                        static_cast<std::uint64_t>(i) + 1));
             CHECK(check(suited, dtype, in) == "");
         }
     }
@@ -92,7 +98,8 @@ TEST_CASE("elementwise: every floating function on zeros, infinities, NaN and nu
     for (const Function function : all_functions()) {
         const ElementwiseCase* one = case_of(function);
         const ops::FunctionInfo& row = ops::info(function);
-        if (one == nullptr || row.domain == Domain::choose || function == Function::binary_cross_entropy) continue;  // the last takes targets in [0, 1]
+        if (one == nullptr || row.domain == Domain::choose || function == Function::binary_cross_entropy)
+            continue;  // the last takes targets in [0, 1]
         for (const DType dtype : types_of(Domain::real, !small_cases())) {
             if (is_half(dtype) && (dtype == DType::f16) != (static_cast<int>(function) % 2 == 0)) continue;
             // All pairs.
@@ -117,8 +124,10 @@ TEST_CASE("elementwise: signs of zero survive copies, casts and multiplication")
         return out;
     };
     CHECK(signs(ops::evaluate(factors[0], device())) == std::vector{false, true, false, true});
-    CHECK(signs(ops::evaluate(Expression::apply(Function::mul_scalar, factors, minus), device())) == std::vector{true, false, true, false});
-    CHECK(signs(ops::evaluate(Expression::apply(Function::neg, factors), device())) == std::vector{true, false, true, false});
+    CHECK(signs(ops::evaluate(Expression::apply(Function::mul_scalar, factors, minus), device())) ==
+          std::vector{true, false, true, false});
+    CHECK(signs(ops::evaluate(Expression::apply(Function::neg, factors), device())) ==
+          std::vector{true, false, true, false});
 }
 
 TEST_CASE("elementwise: operands of all shapes, broadcast, permuted and sliced") {
@@ -127,17 +136,21 @@ TEST_CASE("elementwise: operands of all shapes, broadcast, permuted and sliced")
     for (int round = 0; round < rounds; ++round) {
         Random random(static_cast<std::uint64_t>(round));
         const int rank = round % 9;
-        const ops::FamilyScope form(round / 9 % 2 == 0 && has_family(Family::cpu_like) ? Family::cpu_like : Family::gpu_like);
+        const ops::FamilyScope form(round / 9 % 2 == 0 && has_family(Family::cpu_like) ? Family::cpu_like
+                                                                                       : Family::gpu_like);
         Shape shape;
-        for (int axis = 0; axis < rank; ++axis) shape.push_back(random.below(rank > 5 ? 3 : 5) + (random.below(12) == 0 ? 0 : 1));
+        for (int axis = 0; axis < rank; ++axis)
+            shape.push_back(random.below(rank > 5 ? 3 : 5) + (random.below(12) == 0 ? 0 : 1));
         CAPTURE(shape.str());
-        const StridedArray a = random_strided(shape, random, Broadcast::yes), b = random_strided(shape, random, Broadcast::yes);
+        const StridedArray a = random_strided(shape, random, Broadcast::yes),
+                           b = random_strided(shape, random, Broadcast::yes);
         StridedArray out = random_strided(shape, random, Broadcast::no);
         // Broadcasting works on what the operands themselves are, so that shape may be larger than both.
         const Expression inputs[] = {a.view(), b.view()};
         const Expression difference_of = Expression::apply(Function::sub, inputs);
         if (difference_of.shape() == shape) {
-            CHECK(difference(Tensor(ops::evaluate(difference_of, device())), combined(shape, a, b, [](double x, double y) { return x - y; }), {}) == "");
+            CHECK(difference(Tensor(ops::evaluate(difference_of, device())),
+                             combined(shape, a, b, [](double x, double y) { return x - y; }), {}) == "");
         }
         ops::evaluate(difference_of, out.view());
         out.expect(shape, [&](const Dims& at) { return a.at(at) - b.at(at); });
@@ -153,7 +166,8 @@ TEST_CASE("elementwise: halves of all shapes, broadcast, permuted and sliced") {
         for (int axis = 0; axis < round % 5; ++axis) shape.push_back(1 + random.below(6));
         CAPTURE(shape.str());
         CAPTURE(name_of(dtype));
-        const StridedArray a = random_strided(shape, random, Broadcast::yes, dtype), b = random_strided(shape, random, Broadcast::yes, dtype);
+        const StridedArray a = random_strided(shape, random, Broadcast::yes, dtype),
+                           b = random_strided(shape, random, Broadcast::yes, dtype);
         StridedArray out = random_strided(shape, random, Broadcast::no, dtype);
         const Expression inputs[] = {a.view(), b.view()};
         ops::evaluate(Expression::apply(Function::sub, inputs), out.view());
@@ -171,7 +185,8 @@ TEST_CASE("elementwise: halves, every pattern to f32 and back, and every tie") {
         for (int i = 0; i < 0x10000; i += each) patterns.emplace_back().bits = static_cast<std::uint16_t>(i);
         const Tensor x = Tensor::from(patterns, {static_cast<std::int64_t>(patterns.size())});
         const auto wide = x.to(DType::f32).template to_vector<float>();
-        const auto back = x.to(DType::f32).to(dtype).template to_vector<T>(), copied = x.clone().template to_vector<T>();
+        const auto back = x.to(DType::f32).to(dtype).template to_vector<T>(),
+                   copied = x.clone().template to_vector<T>();
         // Strided, so that no driver copies them.
         const View every_second = ops::sliced(x.view(), 0, 1, static_cast<std::int64_t>(patterns.size()) / 2, 2);
         const auto sliced = Tensor(ops::evaluate(Expression(every_second), device())).template to_vector<T>();
@@ -181,28 +196,40 @@ TEST_CASE("elementwise: halves, every pattern to f32 and back, and every tie") {
             const float value = patterns[i];
             // Denormal floats, which are bf16 as well, may count as zeros.
             const bool tiny = std::abs(value) < 0x1p-126F;
-            const auto same = [&](float got) { return std::isnan(value) ? std::isnan(got) : (got == value || (tiny && got == 0)) && std::signbit(got) == std::signbit(value); };
+            const auto same = [&](float got) {
+                return std::isnan(value)
+                           ? std::isnan(got)
+                           : (got == value || (tiny && got == 0)) && std::signbit(got) == std::signbit(value);
+            };
             if (!same(wide[i]) || !same(back[i])) ++wrong;
-            if (copied[i].bits != patterns[i].bits || (i % 2 == 1 && sliced[i / 2].bits != patterns[i].bits)) ++copied_wrong;
+            if (copied[i].bits != patterns[i].bits || (i % 2 == 1 && sliced[i / 2].bits != patterns[i].bits))
+                ++copied_wrong;
             T next = patterns[i];
             ++next.bits;
             if (std::isnan(value) || std::isinf(value) || std::isnan(static_cast<float>(next)) || tiny) continue;
-            const double step = std::isinf(static_cast<float>(next)) ? (dtype == DType::f16 ? 32 : 0x1p120) : std::abs(static_cast<double>(next) - static_cast<double>(value));
+            const double step = std::isinf(static_cast<float>(next))
+                                    ? (dtype == DType::f16 ? 32 : 0x1p120)
+                                    : std::abs(static_cast<double>(next) - static_cast<double>(value));
             const auto tie = std::copysign(std::abs(static_cast<double>(value)) + step / 2, value);
-            between.insert(between.end(), {tie, static_cast<double>(std::nextafter(static_cast<float>(tie), 0.0F)), static_cast<double>(std::nextafter(static_cast<float>(tie), 2 * static_cast<float>(tie)))});
+            between.insert(between.end(),
+                           {tie, static_cast<double>(std::nextafter(static_cast<float>(tie), 0.0F)),
+                            static_cast<double>(std::nextafter(static_cast<float>(tie), 2 * static_cast<float>(tie)))});
         }
         CHECK(wrong == 0);
         CHECK(copied_wrong == 0);
         // NaNs whose digits would round to those of infinity, or to nothing.
         std::vector<float> nans;
-        for (const std::uint32_t bits : {0x7f800001U, 0x7fffffffU, 0xff800001U, 0xffffffffU, 0x7fc00000U}) nans.push_back(std::bit_cast<float>(bits));
+        for (const std::uint32_t bits : {0x7f800001U, 0x7fffffffU, 0xff800001U, 0xffffffffU, 0x7fc00000U})
+            nans.push_back(std::bit_cast<float>(bits));
         for (const double value : values(Tensor::from(nans, {5}).to(dtype))) CHECK(std::isnan(value));
         std::vector<DType> from{DType::f32};
         if (device().info().fp64) from.push_back(DType::f64);
         for (const DType source : from) {
             if (source == DType::f64)  // just beside the ties, where f32 is too coarse
-                for (std::size_t i = 0; i < between.size(); i += 3) between[i + 1] = between[i] * (1 - 0x1p-50), between[i + 2] = between[i] * (1 + 0x1p-50);
-            const auto got = tensor(between, {static_cast<std::int64_t>(between.size())}, source).to(dtype).template to_vector<T>();
+                for (std::size_t i = 0; i < between.size(); i += 3)
+                    between[i + 1] = between[i] * (1 - 0x1p-50), between[i + 2] = between[i] * (1 + 0x1p-50);
+            const auto got =
+                tensor(between, {static_cast<std::int64_t>(between.size())}, source).to(dtype).template to_vector<T>();
             int astray = 0;
             for (std::size_t i = 0; i < between.size(); ++i) astray += got[i].bits == T(between[i]).bits ? 0 : 1;
             CHECK(astray == 0);
@@ -221,21 +248,28 @@ TEST_CASE("elementwise: trees over halves are computed in f32, but what is cast 
     // 2048 + 1 is no f16, the sum minus 2048 is.
     const Expression sum[] = {Expression::apply(Function::add_scalar, narrow, one)};
     CHECK(values(Tensor(ops::evaluate(Expression::apply(Function::add_scalar, sum, less), device())))[0] == 1);
-    CHECK(values(Tensor(ops::evaluate(Expression::constant(0.1, DType::bf16), device())))[0] == as_type(0.1, DType::bf16));
-    CHECK(values(Tensor(ops::evaluate(Expression::cast(Expression::constant(0.1, DType::bf16), DType::f32), device())))[0] == as_type(0.1, DType::bf16));
-    const Expression f16_and_bf16[] = {narrow[0], Expression::cast(x.view(), DType::bf16)}, f16_and_f32[] = {narrow[0], x.view()};
-    CHECK_THROWS_WITH_AS(Expression::apply(Function::add, f16_and_bf16), "add: wants tensors of one type (convert with .to(DType)), got f16, bf16", TypeError);
-    CHECK_THROWS_WITH_AS(Expression::apply(Function::mul, f16_and_f32), "mul: wants tensors of one type (convert with .to(DType)), got f16, f32", TypeError);
+    CHECK(values(Tensor(ops::evaluate(Expression::constant(0.1, DType::bf16), device())))[0] ==
+          as_type(0.1, DType::bf16));
+    CHECK(values(Tensor(ops::evaluate(Expression::cast(Expression::constant(0.1, DType::bf16), DType::f32),
+                                      device())))[0] == as_type(0.1, DType::bf16));
+    const Expression f16_and_bf16[] = {narrow[0], Expression::cast(x.view(), DType::bf16)},
+                     f16_and_f32[] = {narrow[0], x.view()};
+    CHECK_THROWS_WITH_AS(Expression::apply(Function::add, f16_and_bf16),
+                         "add: wants tensors of one type (convert with .to(DType)), got f16, bf16", TypeError);
+    CHECK_THROWS_WITH_AS(Expression::apply(Function::mul, f16_and_f32),
+                         "mul: wants tensors of one type (convert with .to(DType)), got f16, f32", TypeError);
 }
 
 TEST_CASE("elementwise: three operands of different shapes") {
     for (int round = 0; round < (small_cases() ? 4 : 30); ++round) {
         Random random(1000 + static_cast<std::uint64_t>(round));
-        const ops::FamilyScope form(round / 2 % 2 == 0 && has_family(Family::cpu_like) ? Family::cpu_like : Family::gpu_like);
+        const ops::FamilyScope form(round / 2 % 2 == 0 && has_family(Family::cpu_like) ? Family::cpu_like
+                                                                                       : Family::gpu_like);
         Shape shape;
         for (int axis = 0; axis < 1 + round % 4; ++axis) shape.push_back(1 + random.below(6));
         CAPTURE(shape.str());
-        const StridedArray condition = random_strided(shape, random, Broadcast::yes, DType::boolean), a = random_strided(shape, random, Broadcast::yes),
+        const StridedArray condition = random_strided(shape, random, Broadcast::yes, DType::boolean),
+                           a = random_strided(shape, random, Broadcast::yes),
                            b = random_strided(shape, random, Broadcast::yes);
         StridedArray out = random_strided(shape, random, Broadcast::no);
         const Expression inputs[] = {condition.view(), a.view(), b.view()};
@@ -247,7 +281,9 @@ TEST_CASE("elementwise: three operands of different shapes") {
 
 TEST_CASE("elementwise: sizes around and above a work-item's share") {
     std::vector<Shape> shapes{{0}, {1}, {0, 5}, {5, 0, 2}, {255}, {257}, {3, 1}, {1, 3}};
-    if (!small_cases()) shapes.insert(shapes.end(), {{8191}, {8192}, {8193}, {20011}, {3001, 7}, {7, 3001}, {9, 8193}, {2, 3, 8200}, {40000, 1, 3}});
+    if (!small_cases())
+        shapes.insert(shapes.end(),
+                      {{8191}, {8192}, {8193}, {20011}, {3001, 7}, {7, 3001}, {9, 8193}, {2, 3, 8200}, {40000, 1, 3}});
     for (const Shape& shape : shapes) {
         CAPTURE(shape.str());
         const Tensor a = random_tensor(shape, 1), b = random_tensor(shape, 2);
@@ -340,8 +376,10 @@ TEST_CASE("elementwise: long copies, which a kernel makes on CPUs, keep every bi
     for (const DType dtype : {DType::f32, DType::i64, DType::boolean, DType::f16}) {
         const auto count = static_cast<std::int64_t>((std::size_t{1} << 20) / size_of(dtype)) + 5;
         std::vector<double> numbers;
-        for (std::int64_t i = 0; i < count; ++i) numbers.push_back(static_cast<double>(dtype == DType::boolean ? i % 3 == 0 : i % 4099));
-        if (is_floating(dtype)) numbers[1000] = NAN, numbers[1001] = 1e-42, numbers[1002] = -kInfinity, numbers[1003] = -0.0;
+        for (std::int64_t i = 0; i < count; ++i)
+            numbers.push_back(static_cast<double>(dtype == DType::boolean ? i % 3 == 0 : i % 4099));
+        if (is_floating(dtype))
+            numbers[1000] = NAN, numbers[1001] = 1e-42, numbers[1002] = -kInfinity, numbers[1003] = -0.0;
         const Tensor from = tensor(numbers, {count}, dtype);
         const Tensor to = tensor(std::vector<double>(numbers.size() + 2, 1), {count + 2}, dtype);
         ops::copy(from.view(), ops::sliced(to.view(), 0, 1, count));
@@ -362,8 +400,9 @@ TEST_CASE("elementwise: copies in another order of axes, large enough for square
         Shape shape;
         Dims order;
     };
-    for (const Case& one : {Case{{70, 83}, {1, 0}}, Case{{3, 37, 50}, {0, 2, 1}}, Case{{2, 5, 21, 33}, {0, 2, 3, 1}}, Case{{2, 21, 33, 3}, {0, 3, 1, 2}},
-                            Case{{5, 33, 34}, {2, 0, 1}}, Case{{4, 18, 5, 17}, {3, 1, 2, 0}}})
+    for (const Case& one :
+         {Case{{70, 83}, {1, 0}}, Case{{3, 37, 50}, {0, 2, 1}}, Case{{2, 5, 21, 33}, {0, 2, 3, 1}},
+          Case{{2, 21, 33, 3}, {0, 3, 1, 2}}, Case{{5, 33, 34}, {2, 0, 1}}, Case{{4, 18, 5, 17}, {3, 1, 2, 0}}})
         for (const DType dtype : {DType::f32, DType::i64, DType::f16}) {
             // Halves have too few digits to number the elements of large ones, and no kernel of their own for this.
             if (dtype == DType::f16 && (small_cases() || one.shape.numel() > 2000)) continue;
@@ -398,7 +437,8 @@ TEST_CASE("elementwise: copies in another order of axes, large enough for square
         }
     // One row for many, and a matrix onto itself.
     const Tensor row = random_tensor({1, 90}, 7), square = random_tensor({66, 66}, 8);
-    const Tensor columns = Tensor(ops::evaluate(Expression(ops::permuted(ops::expanded("test", row.view(), {80, 90}), {1, 0})), row.device()));
+    const Tensor columns = Tensor(
+        ops::evaluate(Expression(ops::permuted(ops::expanded("test", row.view(), {80, 90}), {1, 0})), row.device()));
     CHECK(values(columns)[80 * 89 + 79] == values(row)[89]);
     CHECK(values(columns)[80 * 17] == values(row)[17]);
     const auto before = values(square);
@@ -417,7 +457,9 @@ TEST_CASE("elementwise: trees of functions run as one") {
     const double two[] = {2};
     const Expression product[] = {x, y}, less[] = {x, y}, of_exp[] = {z};
     const Expression plus[] = {Expression::apply(Function::mul, product)};
-    const Expression choice[] = {Expression::apply(Function::less, less), Expression::apply(Function::add_scalar, plus, two), Expression::apply(Function::exp, of_exp)};
+    const Expression choice[] = {Expression::apply(Function::less, less),
+                                 Expression::apply(Function::add_scalar, plus, two),
+                                 Expression::apply(Function::exp, of_exp)};
     const Expression parts[] = {Expression::apply(Function::where, choice), z};
     const Expression whole = Expression::apply(Function::sub, parts);
     CHECK(whole.shape() == Shape({4, 3, 5}));
@@ -433,14 +475,17 @@ TEST_CASE("elementwise: trees of functions run as one") {
         const Expression with[] = {Expression::constant(value, DType::f32), x};
         std::vector<double> product_with;
         for (const double one : va) product_with.push_back(as_type(value * one, DType::f32));
-        CHECK(difference(Tensor(ops::evaluate(Expression::apply(Function::mul, with), device())), product_with, {}) == "");
+        CHECK(difference(Tensor(ops::evaluate(Expression::apply(Function::mul, with), device())), product_with, {}) ==
+              "");
     }
     CHECK(values(Tensor(ops::evaluate(Expression::constant(7, DType::i64), device()))) == std::vector{7.0});
 }
 
 TEST_CASE("elementwise: casts between all types") {
-    const std::vector<double> whole{0, 1, -1, 2, 100, -100, 127, -128, 128, 200, 255, 256, 1000, -1000, 65536, 2147483647, -2147483648.0};
-    const std::vector<double> broken{0.5, -0.5, 0.99, -0.99, 1.5, -1.5, 2.5, 126.7, -127.9, 255.9, 1e6, -1e6, 3e9, -3e9, 1e19, -1e19, 1e30, kInfinity, -kInfinity, NAN};
+    const std::vector<double> whole{0,   1,   -1,  2,    100,   -100,  127,        -128,         128,
+                                    200, 255, 256, 1000, -1000, 65536, 2147483647, -2147483648.0};
+    const std::vector<double> broken{0.5, -0.5, 0.99, -0.99, 1.5,  -1.5,  2.5,  126.7,     -127.9,     255.9,
+                                     1e6, -1e6, 3e9,  -3e9,  1e19, -1e19, 1e30, kInfinity, -kInfinity, NAN};
     const auto saturated = [](double value, double low, double high) {
         return std::isnan(value) ? 0.0 : std::trunc(std::clamp(value, low, high));
     };
@@ -492,22 +537,27 @@ TEST_CASE("elementwise: an epilogue is the same expression of a stored result") 
     CHECK(difference(result, wanted, {}) == "");
     ops::apply_epilogue({}, result.view());
     CHECK(difference(result, wanted, {}) == "");
-    CHECK_THROWS_AS(ops::evaluate(epilogue.tail, device()), ValueError);
+    CHECK_THROWS_AS(ops::evaluate(epilogue.expression, device()), ValueError);
 }
 
 TEST_CASE("elementwise: what does not fit is refused, by name") {
-    const View x = random_tensor({2, 3}, 1).view(), y = random_tensor({4}, 2).view(), whole = tensor({1, 2, 3}, {3}, DType::i32).view();
+    const View x = random_tensor({2, 3}, 1).view(), y = random_tensor({4}, 2).view(),
+               whole = tensor({1, 2, 3}, {3}, DType::i32).view();
     const auto apply = [](Function function, std::vector<Expression> inputs, std::vector<double> parameters = {}) {
         return Expression::apply(function, inputs, parameters);
     };
-    CHECK_THROWS_WITH_AS(apply(Function::add, {x, y}), "add: wants shapes that broadcast, got [2, 3] and [4]", ShapeError);
-    CHECK_THROWS_WITH_AS(apply(Function::add, {x, whole}), "add: wants tensors of one type (convert with .to(DType)), got f32, i32", TypeError);
-    CHECK_THROWS_WITH_AS(apply(Function::exp, {whole}), "exp: wants f32, f64, f16 or bf16, got i32 (convert with .to(DType::f32))", TypeError);
+    CHECK_THROWS_WITH_AS(apply(Function::add, {x, y}), "add: wants shapes that broadcast, got [2, 3] and [4]",
+                         ShapeError);
+    CHECK_THROWS_WITH_AS(apply(Function::add, {x, whole}),
+                         "add: wants tensors of one type (convert with .to(DType)), got f32, i32", TypeError);
+    CHECK_THROWS_WITH_AS(apply(Function::exp, {whole}),
+                         "exp: wants f32, f64, f16 or bf16, got i32 (convert with .to(DType::f32))", TypeError);
     CHECK_THROWS_AS(apply(Function::neg, {Expression::cast(whole, DType::boolean)}), TypeError);
     CHECK_THROWS_AS(apply(Function::where, {x, x, x}), TypeError);
     CHECK_THROWS_WITH_AS(apply(Function::add, {x}), "add: wants 2 inputs and 0 parameters, got 1 and 0", ValueError);
     CHECK_THROWS_AS(apply(Function::clamp, {x}, {1}), ValueError);
-    CHECK_THROWS_WITH_AS(apply(Function::mul_scalar, {whole}, {0.5}), "mul_scalar: wants a whole number that fits into i32, got 0.5", ValueError);
+    CHECK_THROWS_WITH_AS(apply(Function::mul_scalar, {whole}, {0.5}),
+                         "mul_scalar: wants a whole number that fits into i32, got 0.5", ValueError);
     CHECK_THROWS_AS(apply(Function::add_scalar, {whole}, {3e9}), ValueError);
     CHECK_THROWS_AS(apply(Function::add_scalar, {whole}, {NAN}), ValueError);
     CHECK_THROWS_AS(Expression::constant(256, DType::u8), ValueError);
@@ -515,7 +565,8 @@ TEST_CASE("elementwise: what does not fit is refused, by name") {
     CHECK_THROWS_AS(Expression::constant(0x1p63, DType::i64), ValueError);
     CHECK_NOTHROW(Expression::constant(-0x1p63, DType::i64));
     CHECK_THROWS_AS(ops::fill(whole, 2.5), ValueError);
-    CHECK_THROWS_WITH_AS(ops::evaluate(Expression(x), whole), "evaluate: wants an output of type f32, got i32", TypeError);
+    CHECK_THROWS_WITH_AS(ops::evaluate(Expression(x), whole), "evaluate: wants an output of type f32, got i32",
+                         TypeError);
     CHECK_THROWS_AS(ops::evaluate(Expression(x), y), ShapeError);
     CHECK_THROWS_AS(ops::evaluate(Expression(y), ops::expanded("test", random_tensor({1}, 1).view(), {4})), ShapeError);
     CHECK_THROWS_AS(ops::copy(x, y), ShapeError);

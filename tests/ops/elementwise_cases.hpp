@@ -23,11 +23,13 @@ struct ElementwiseCase {
     ops::Function function;
     std::function<double(const Arguments&)> value;
     std::vector<double> parameters = {};
-    double low = -3, high = 3;   ///< random floating inputs
-    double ulps = 2;             ///< what the device may be off, in units of the last place of the result
-    double absolute = 0;         ///< beside that, in f32 (where the function has zeros that are no zeros of a factor)
+    double low = -3, high = 3;  ///< random floating inputs
+    double ulps = 2;            ///< what the device may be off, in units of the last place of the result
+    double absolute = 0;        ///< beside that, in f32 (where the function has zeros that are no zeros of a factor)
     /// Distance from the nearest place without a derivative.
-    std::function<double(const Arguments&)> kink = [](const Arguments&) { return std::numeric_limits<double>::infinity(); };
+    std::function<double(const Arguments&)> kink = [](const Arguments&) {
+        return std::numeric_limits<double>::infinity();
+    };
 };
 
 inline double normal_distribution(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
@@ -40,42 +42,97 @@ inline const std::vector<ElementwiseCase>& elementwise_cases() {
         {.function = F::add, .value = [](const A& v) { return v.a + v.b; }},
         {.function = F::sub, .value = [](const A& v) { return v.a - v.b; }},
         {.function = F::mul, .value = [](const A& v) { return v.a * v.b; }},
-        {.function = F::div, .value = [](const A& v) { return v.a / v.b; }, .ulps = 3, .kink = [](const A& v) { return std::abs(v.b) / 10; }},
-        {.function = F::pow, .value = [](const A& v) { return std::pow(v.a, v.b); }, .low = 0.05, .high = 4, .ulps = 16},
-        {.function = F::min, .value = [](const A& v) { return std::isnan(v.a) || std::isnan(v.b) ? NAN : std::min(v.a, v.b); },
+        {.function = F::div,
+         .value = [](const A& v) { return v.a / v.b; },
+         .ulps = 3,
+         .kink = [](const A& v) { return std::abs(v.b) / 10; }},
+        {.function = F::pow,
+         .value = [](const A& v) { return std::pow(v.a, v.b); },
+         .low = 0.05,
+         .high = 4,
+         .ulps = 16},
+        {.function = F::min,
+         .value = [](const A& v) { return std::isnan(v.a) || std::isnan(v.b) ? NAN : std::min(v.a, v.b); },
          .kink = [](const A& v) { return std::abs(v.a - v.b); }},
-        {.function = F::max, .value = [](const A& v) { return std::isnan(v.a) || std::isnan(v.b) ? NAN : std::max(v.a, v.b); },
+        {.function = F::max,
+         .value = [](const A& v) { return std::isnan(v.a) || std::isnan(v.b) ? NAN : std::max(v.a, v.b); },
          .kink = [](const A& v) { return std::abs(v.a - v.b); }},
         {.function = F::add_scalar, .value = [](const A& v) { return v.a + v.p; }, .parameters = {3}},
         {.function = F::mul_scalar, .value = [](const A& v) { return v.a * v.p; }, .parameters = {-2}},
-        {.function = F::pow_scalar, .value = [](const A& v) { return std::pow(v.a, v.p); }, .parameters = {2.5}, .low = 0.05, .high = 4, .ulps = 16},
+        {.function = F::pow_scalar,
+         .value = [](const A& v) { return std::pow(v.a, v.p); },
+         .parameters = {2.5},
+         .low = 0.05,
+         .high = 4,
+         .ulps = 16},
         {.function = F::neg, .value = [](const A& v) { return -v.a; }},
-        {.function = F::abs, .value = [](const A& v) { return std::abs(v.a); }, .kink = [](const A& v) { return std::abs(v.a); }},
-        {.function = F::square, .value = [](const A& v) { return v.a * v.a; }},
-        {.function = F::sqrt, .value = [](const A& v) { return std::sqrt(v.a); }, .low = 0, .ulps = 4, .kink = [](const A& v) { return v.a / 10; }},
-        {.function = F::reciprocal, .value = [](const A& v) { return 1 / v.a; }, .ulps = 3, .kink = [](const A& v) { return std::abs(v.a) / 10; }},
-        {.function = F::exp, .value = [](const A& v) { return std::exp(v.a); }, .low = -10, .high = 10, .ulps = 4},
-        {.function = F::log, .value = [](const A& v) { return std::log(v.a); }, .low = 0, .high = 10, .ulps = 4, .kink = [](const A& v) { return v.a / 10; }},
-        {.function = F::tanh, .value = [](const A& v) { return std::tanh(v.a); }, .ulps = 6},
-        {.function = F::sigmoid, .value = [](const A& v) { return 1 / (1 + std::exp(-v.a)); }, .low = -20, .high = 20, .ulps = 6},
-        {.function = F::relu, .value = [](const A& v) { return v.a < 0 ? 0.0 : v.a; }, .kink = [](const A& v) { return std::abs(v.a); }},
-        {.function = F::leaky_relu, .value = [](const A& v) { return v.a < 0 ? v.p * v.a : v.a; }, .parameters = {0.125},
+        {.function = F::abs,
+         .value = [](const A& v) { return std::abs(v.a); },
          .kink = [](const A& v) { return std::abs(v.a); }},
-        {.function = F::gelu, .value = [](const A& v) { return v.a == -kInfinity ? 0.0 : v.a * normal_distribution(v.a); }, .low = -5, .high = 5, .ulps = 40},
-        {.function = F::silu, .value = [](const A& v) { return v.a == -kInfinity ? 0.0 : v.a / (1 + std::exp(-v.a)); }, .low = -20, .high = 20, .ulps = 8},
-        {.function = F::clamp, .value = [](const A& v) { return v.a < v.p ? v.p : v.a > v.q ? v.q : v.a; }, .parameters = {-1, 2},
+        {.function = F::square, .value = [](const A& v) { return v.a * v.a; }},
+        {.function = F::sqrt,
+         .value = [](const A& v) { return std::sqrt(v.a); },
+         .low = 0,
+         .ulps = 4,
+         .kink = [](const A& v) { return v.a / 10; }},
+        {.function = F::reciprocal,
+         .value = [](const A& v) { return 1 / v.a; },
+         .ulps = 3,
+         .kink = [](const A& v) { return std::abs(v.a) / 10; }},
+        {.function = F::exp, .value = [](const A& v) { return std::exp(v.a); }, .low = -10, .high = 10, .ulps = 4},
+        {.function = F::log,
+         .value = [](const A& v) { return std::log(v.a); },
+         .low = 0,
+         .high = 10,
+         .ulps = 4,
+         .kink = [](const A& v) { return v.a / 10; }},
+        {.function = F::tanh, .value = [](const A& v) { return std::tanh(v.a); }, .ulps = 6},
+        {.function = F::sigmoid,
+         .value = [](const A& v) { return 1 / (1 + std::exp(-v.a)); },
+         .low = -20,
+         .high = 20,
+         .ulps = 6},
+        {.function = F::relu,
+         .value = [](const A& v) { return v.a < 0 ? 0.0 : v.a; },
+         .kink = [](const A& v) { return std::abs(v.a); }},
+        {.function = F::leaky_relu,
+         .value = [](const A& v) { return v.a < 0 ? v.p * v.a : v.a; },
+         .parameters = {0.125},
+         .kink = [](const A& v) { return std::abs(v.a); }},
+        {.function = F::gelu,
+         .value = [](const A& v) { return v.a == -kInfinity ? 0.0 : v.a * normal_distribution(v.a); },
+         .low = -5,
+         .high = 5,
+         .ulps = 40},
+        {.function = F::silu,
+         .value = [](const A& v) { return v.a == -kInfinity ? 0.0 : v.a / (1 + std::exp(-v.a)); },
+         .low = -20,
+         .high = 20,
+         .ulps = 8},
+        {.function = F::clamp,
+         .value = [](const A& v) { return v.a < v.p   ? v.p
+                                          : v.a > v.q ? v.q
+                                                      : v.a; },
+         .parameters = {-1, 2},
          .kink = [](const A& v) { return std::min(std::abs(v.a - v.p), std::abs(v.a - v.q)); }},
         {.function = F::squared_difference, .value = [](const A& v) { return (v.a - v.b) * (v.a - v.b); }, .ulps = 4},
         {.function = F::binary_cross_entropy,
          .value = [](const A& v) { return std::max(v.a, 0.0) - v.a * v.b + std::log1p(std::exp(-std::abs(v.a))); },
-         .low = 0, .high = 1, .ulps = 8, .absolute = 4e-7, .kink = [](const A& v) { return std::abs(v.a); }},
+         .low = 0,
+         .high = 1,
+         .ulps = 8,
+         .absolute = 4e-7,
+         .kink = [](const A& v) { return std::abs(v.a); }},
         {.function = F::equal, .value = [](const A& v) { return v.a == v.b ? 1.0 : 0.0; }},
         {.function = F::not_equal, .value = [](const A& v) { return v.a != v.b ? 1.0 : 0.0; }},
         {.function = F::less, .value = [](const A& v) { return v.a < v.b ? 1.0 : 0.0; }},
         {.function = F::less_equal, .value = [](const A& v) { return v.a <= v.b ? 1.0 : 0.0; }},
         {.function = F::greater, .value = [](const A& v) { return v.a > v.b ? 1.0 : 0.0; }},
         {.function = F::greater_equal, .value = [](const A& v) { return v.a >= v.b ? 1.0 : 0.0; }},
-        {.function = F::dropout, .value = [](const A& v) { return v.b == 0 ? v.a * v.p : 0.0; }, .parameters = {1.25}, .kink = [](const A& v) { return std::abs(v.b); }},
+        {.function = F::dropout,
+         .value = [](const A& v) { return v.b == 0 ? v.a * v.p : 0.0; },
+         .parameters = {1.25},
+         .kink = [](const A& v) { return std::abs(v.b); }},
         {.function = F::where, .value = [](const A& v) { return v.a != 0 ? v.b : v.c; }},
     };
     return cases;
@@ -106,14 +163,17 @@ inline std::vector<double> inputs_for(const ElementwiseCase& one, DType dtype, s
     }
     // Products of two must fit into i32 and i64; in the small types they may wrap, as they do on the device.
     const double reach = dtype == DType::i64 ? 1e6 : dtype == DType::i32 ? 40000 : 127;
-    auto values = random_values(count, seed, dtype == DType::u8 || dtype == DType::boolean ? 0 : -reach, dtype == DType::boolean ? 2 : reach);
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = i % 5 == 0 ? static_cast<double>(i % 3) : std::floor(values[i]);
+    auto values = random_values(count, seed, dtype == DType::u8 || dtype == DType::boolean ? 0 : -reach,
+                                dtype == DType::boolean ? 2 : reach);
+    for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = i % 5 == 0 ? static_cast<double>(i % 3) : std::floor(values[i]);
     for (double& value : values) value = as_type(value, dtype);
     return values;
 }
 
 /// What the function gives for each element.
-inline std::vector<double> expected(const ElementwiseCase& one, DType dtype, const std::vector<std::vector<double>>& in) {
+inline std::vector<double> expected(const ElementwiseCase& one, DType dtype,
+                                    const std::vector<std::vector<double>>& in) {
     const ops::Domain domain = ops::info(one.function).domain;
     const DType result = domain == ops::Domain::compare ? DType::boolean : dtype;
     std::vector<double> out;
@@ -124,7 +184,8 @@ inline std::vector<double> expected(const ElementwiseCase& one, DType dtype, con
         if (!one.parameters.empty()) arguments.p = as_type(one.parameters[0], compute_type(dtype));
         if (one.parameters.size() > 1) arguments.q = as_type(one.parameters[1], compute_type(dtype));
         const double exact = one.value(arguments), rounded = as_type(exact, result);
-        // Of halves the exact value, since an error of f32 on the way may tip the rounding; but infinity where it rounds to that.
+        // Of halves the exact value, since an error of f32 on the way may tip the rounding; but infinity where it
+        // rounds to that.
         out.push_back(is_half(result) && std::isfinite(rounded) ? exact : rounded);
     }
     return out;

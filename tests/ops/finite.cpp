@@ -27,7 +27,8 @@ TEST_CASE("finite: the guard counts steps and keeps the first bad one") {
 
 TEST_CASE("finite: a bad loss is found wherever it stands, and the largest numbers are good") {
     for (const double bad : {static_cast<double>(INFINITY), static_cast<double>(-INFINITY), static_cast<double>(NAN)})
-        for (const std::size_t at : {std::size_t{0}, std::size_t{1}, std::size_t{63}, std::size_t{64}, std::size_t{99}}) {
+        for (const std::size_t at :
+             {std::size_t{0}, std::size_t{1}, std::size_t{63}, std::size_t{64}, std::size_t{99}}) {
             std::vector<double> losses(100, 3.4e38);
             const ops::View guard = guard_view(device());
             ops::check_finite(tensor(losses, {100}).view(), guard);

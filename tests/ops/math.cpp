@@ -49,8 +49,7 @@ std::vector<Real> apply(const Device& device, const std::string& name, const std
     Defines defines = defines_of<Real>();
     if (vector > 1) defines.set("VECTOR", vector);
     const Buffer in = to_device(device, x), out(device, x.size() * sizeof(Real));
-    launch(kernel(device, "doctor_" + name, defines),
-           {.global = {x.size() / static_cast<std::size_t>(vector), 1, 1}},
+    launch(kernel(device, "doctor_" + name, defines), {.global = {x.size() / static_cast<std::size_t>(vector), 1, 1}},
            {argument<Real>(in, vector), argument<Real>(out, vector)});
     return to_host<Real>(out, x.size());
 }
@@ -117,8 +116,7 @@ TEST_CASE("math.clh: pow follows C's rules and its stated bound") {
     for (const int vector : {1, 16}) {
         Defines defines = defines_of<float>();
         if (vector > 1) defines.set("VECTOR", vector);
-        launch(kernel(device, "doctor_pow", defines),
-               {.global = {x.size() / static_cast<std::size_t>(vector), 1, 1}},
+        launch(kernel(device, "doctor_pow", defines), {.global = {x.size() / static_cast<std::size_t>(vector), 1, 1}},
                {argument<float>(xs, vector), argument<float>(ys, vector), argument<float>(zs, vector)});
         const auto z = to_host<float>(zs, x.size());
         std::size_t worst = 0;

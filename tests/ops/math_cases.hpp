@@ -1,5 +1,5 @@
-// The functions of math.clh: references in double, the bounds stated there, and arguments over their whole range. Shared by the test and
-// `declivity doctor`.
+// The functions of math.clh: references in double, the bounds stated there, and arguments over their whole range.
+// Shared by the test and `declivity doctor`.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace declivity::test {
 
-// With the factor of math.clh: its rounding is magnified in the tail, and is not what the test is about.
+// With the factor of math.clh: its rounding is magnified in the epilogue, and is not what the test is about.
 inline double big_phi(double x) { return 0.5 * std::erfc(-0.70710678118654752440 * x); }
 inline double small_phi(double x) { return std::exp(-0.5 * x * x) / std::sqrt(2 * std::numbers::pi); }
 inline double sigmoid(double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }
@@ -66,7 +66,8 @@ double ulp(double x) {
 template <class Real>
 double math_error(Real actual, double expected, double absolute) {
     const auto nearest = static_cast<Real>(expected);
-    if (std::isnan(expected) || std::isnan(actual)) return std::isnan(expected) == std::isnan(actual) ? 0 : std::numeric_limits<double>::infinity();
+    if (std::isnan(expected) || std::isnan(actual))
+        return std::isnan(expected) == std::isnan(actual) ? 0 : std::numeric_limits<double>::infinity();
     if (std::isinf(nearest) || std::isinf(actual)) {
         const bool borders =
             std::abs(expected) > std::numeric_limits<Real>::max() * (1 - 1e-6) && !std::isinf(expected);
@@ -91,16 +92,48 @@ double math_error(const MathCase& one, Real x, Real y) {
 }
 
 /// The same in double, whose functions are as good as the host's, nearly.
-inline double math_error_f64(const MathCase& one, double x, double y) { return math_error(y, one.reference(x), one.absolute == 0 ? 1e-290 : 2e-15); }
+inline double math_error_f64(const MathCase& one, double x, double y) {
+    return math_error(y, one.reference(x), one.absolute == 0 ? 1e-290 : 2e-15);
+}
 inline constexpr double kMathUlpsF64 = 64;
 
-/// Special values, `count` bit patterns spread over all there are, and as many numbers where the functions bend, twice. A multiple of 16 where `count` is.
+/// Special values, `count` bit patterns spread over all there are, and as many numbers where the functions bend, twice.
+/// A multiple of 16 where `count` is.
 inline std::vector<float> math_arguments(std::uint32_t count) {
     constexpr float nan = std::numeric_limits<float>::quiet_NaN();
     const auto f = [](std::uint32_t bits) { return std::bit_cast<float>(bits); };
-    std::vector<float> x = {0.0F, -0.0F, 1, -1, INFINITY, -INFINITY, nan, -nan, f(0x7fffffff), f(0xffc00fff),
-                            FLT_MIN, -FLT_MIN, FLT_TRUE_MIN, -FLT_TRUE_MIN, FLT_MAX, -FLT_MAX,
-                            88.72283F, 88.72284F, 89, -87.3365F, -87.33655F, -103.9F, -105, 0.9375F, 4, -0.75179F, 10, 10.2F, 14.4F, -14.4F, 1.0e-4F, -1.0e-4F};
+    std::vector<float> x = {0.0F,
+                            -0.0F,
+                            1,
+                            -1,
+                            INFINITY,
+                            -INFINITY,
+                            nan,
+                            -nan,
+                            f(0x7fffffff),
+                            f(0xffc00fff),
+                            FLT_MIN,
+                            -FLT_MIN,
+                            FLT_TRUE_MIN,
+                            -FLT_TRUE_MIN,
+                            FLT_MAX,
+                            -FLT_MAX,
+                            88.72283F,
+                            88.72284F,
+                            89,
+                            -87.3365F,
+                            -87.33655F,
+                            -103.9F,
+                            -105,
+                            0.9375F,
+                            4,
+                            -0.75179F,
+                            10,
+                            10.2F,
+                            14.4F,
+                            -14.4F,
+                            1.0e-4F,
+                            -1.0e-4F};
     const std::uint32_t stride = (0xffffffffU / count) | 1U;
     for (std::uint32_t i = 0; i < count; ++i) x.push_back(f(i * stride + (i * 2654435761U) % stride));
     for (std::uint32_t i = 0; i < count; ++i) x.push_back(-20 + 40 * static_cast<float>(i) / static_cast<float>(count));
@@ -115,7 +148,7 @@ struct PowArguments {
 inline PowArguments pow_arguments(std::uint32_t count) {
     constexpr float nan = std::numeric_limits<float>::quiet_NaN();
     const auto unit = [](std::uint32_t word) { return (word + 0.5) * 0x1p-32; };
-    const std::vector<float> special = {0.0F,   -0.0F,   1,    -1,    INFINITY,   -INFINITY,   nan,     2,
+    const std::vector<float> special = {0.0F,   -0.0F,   1,    -1,    INFINITY,   -INFINITY,   nan,      2,
                                         -2,     3,       -3,   0.5F,  -0.5F,      16777216,    -8388607, 1e30F,
                                         -1e30F, FLT_MAX, 1.5F, -2.5F, 1.0000001F, 0.99999994F, 1e-30F};
     PowArguments out;
@@ -149,7 +182,8 @@ inline PowArguments pow_arguments(std::uint32_t count) {
 inline double pow_error(float x, float y, float z) {
     if (flushes(x) || flushes(y)) return 0;
     const double expected = std::pow(static_cast<double>(x), static_cast<double>(y));
-    if (expected == 0 && !std::isnan(z) && std::signbit(expected) != std::signbit(z)) return std::numeric_limits<double>::infinity();
+    if (expected == 0 && !std::isnan(z) && std::signbit(expected) != std::signbit(z))
+        return std::numeric_limits<double>::infinity();
     return math_error(z, expected, 0);
 }
 inline constexpr double kPowUlps = 1.5;

@@ -14,9 +14,9 @@
 #include <tests/support/devices.hpp>
 #include <tests/support/opencl_calls.hpp>
 
-#include "ops/local_tile.hpp"
-#include "ops/matmul_strategies.hpp"
-#include "ops/work_split.hpp"
+#include "ops/support/local_tile.hpp"
+#include "ops/matmul/matmul_strategies.hpp"
+#include "ops/support/work_split.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
@@ -26,10 +26,12 @@ using ops::View;
 
 namespace {
 
-/// A dense view in the middle of a buffer of NaN, which shows whether somebody writes beside it, or reads before writing.
+/// A dense view in the middle of a buffer of NaN, which shows whether somebody writes beside it, or reads before
+/// writing.
 struct Guarded {
     View whole, out;
-    explicit Guarded(const Shape& shape, DType dtype) : whole(View::make(device(), dtype, {shape.numel() + 64})), out(whole) {
+    explicit Guarded(const Shape& shape, DType dtype)
+        : whole(View::make(device(), dtype, {shape.numel() + 64})), out(whole) {
         ops::fill(whole, NAN);
         out.offset = 32;
         out.shape = shape;
@@ -45,7 +47,8 @@ struct Guarded {
 void check(const MatmulCase& one, DType dtype) {
     CAPTURE(one.name());
     CAPTURE(name_of(dtype));
-    const auto a = matmul_operand(one.a, one.batch, one.m, one.k, 1, dtype), b = matmul_operand(one.b, one.batch, one.k, one.n, 2, dtype);
+    const auto a = matmul_operand(one.a, one.batch, one.m, one.k, 1, dtype),
+               b = matmul_operand(one.b, one.batch, one.k, one.n, 2, dtype);
     const Guarded result({one.batch, one.m, one.n}, dtype);
     ops::matmul(a.view, b.view, result.out);
     CHECK(difference(Tensor(result.out), matmul_reference(one, a.elements, b.elements), one.allowed(dtype)) == "");
@@ -54,7 +57,8 @@ void check(const MatmulCase& one, DType dtype) {
 
 /// The form that a strategy is made for; those for both are tested as the device is.
 std::optional<ops::FamilyScope> family_for(std::string_view strategy) {
-    if (strategy == "local" || strategy == "gemv") return std::optional<ops::FamilyScope>(std::in_place, Family::gpu_like);
+    if (strategy == "local" || strategy == "gemv")
+        return std::optional<ops::FamilyScope>(std::in_place, Family::gpu_like);
     return std::nullopt;
 }
 
@@ -62,7 +66,8 @@ void check_all(const char* strategy, DType dtype) {
     const Environment set("DECLIVITY_MATMUL", strategy);
     const auto family = family_for(strategy);
     // Each way to read the operands of "local" is a kernel that takes seconds to compile for a CPU.
-    const bool local = strategy == std::string_view("local"), gemv = strategy == std::string_view("gemv"), few = small_cases() || (local && dtype == DType::f64);
+    const bool local = strategy == std::string_view("local"), gemv = strategy == std::string_view("gemv"),
+               few = small_cases() || (local && dtype == DType::f64);
     for (const MatmulCase& one : matmul_cases()) {
         // And each of its tiles is much work for a simulated device.
         if (small_cases() && local && (one.batch > 3 || (dtype == DType::f64 && one.batch > 1))) continue;
@@ -122,12 +127,25 @@ TEST_CASE("matmul: f16 and bf16, added up in f32 and rounded once") {
         const bool local = strategy == "local", gemv = strategy == "gemv";
         CAPTURE(strategy);
         // Dense and transposed, edges of tiles, vectors of 4, several blocks of k, one row.
-        std::vector<MatmulCase> cases{{2, 7, 18, 5, Lie::transposed, Lie::dense}, {2, 8, 12, 20, Lie::dense, Lie::transposed}, {1, 3, 50, 1024, Lie::dense, Lie::transposed, true},
-                                      {1, 61, 70, 801, Lie::transposed, Lie::dense, true}, {3, 24, 80, 133, Lie::repeated, Lie::transposed, true}, {1, 1, 400, 500, Lie::dense, Lie::dense, true}};
-        if (!local) cases.insert(cases.end(), {{1, 33, 47, 1290, Lie::sliced, Lie::scattered, true}, {3, 17, 1, 4}, {1, 1, 1, 1}, {1, 1, 6, 5, Lie::transposed, Lie::scattered}, {4, 130, 260, 100, Lie::dense, Lie::sliced, true}});
-        if (gemv) cases.insert(cases.end(), {{2, 1, 20, 16, Lie::dense, Lie::transposed}, {1, 2, 5, 50000, Lie::dense, Lie::dense, true}});
+        std::vector<MatmulCase> cases{{2, 7, 18, 5, Lie::transposed, Lie::dense},
+                                      {2, 8, 12, 20, Lie::dense, Lie::transposed},
+                                      {1, 3, 50, 1024, Lie::dense, Lie::transposed, true},
+                                      {1, 61, 70, 801, Lie::transposed, Lie::dense, true},
+                                      {3, 24, 80, 133, Lie::repeated, Lie::transposed, true},
+                                      {1, 1, 400, 500, Lie::dense, Lie::dense, true}};
+        if (!local)
+            cases.insert(cases.end(), {{1, 33, 47, 1290, Lie::sliced, Lie::scattered, true},
+                                       {3, 17, 1, 4},
+                                       {1, 1, 1, 1},
+                                       {1, 1, 6, 5, Lie::transposed, Lie::scattered},
+                                       {4, 130, 260, 100, Lie::dense, Lie::sliced, true}});
+        if (gemv)
+            cases.insert(cases.end(),
+                         {{2, 1, 20, 16, Lie::dense, Lie::transposed}, {1, 2, 5, 50000, Lie::dense, Lie::dense, true}});
         // A few for slow checkers.
-        if (small_cases()) cases = gemv ? std::vector<MatmulCase>{{1, 1, 20, 16, Lie::dense, Lie::transposed}} : std::vector<MatmulCase>{{1, 5, 18, 8, Lie::transposed, Lie::dense}};
+        if (small_cases())
+            cases = gemv ? std::vector<MatmulCase>{{1, 1, 20, 16, Lie::dense, Lie::transposed}}
+                         : std::vector<MatmulCase>{{1, 5, 18, 8, Lie::transposed, Lie::dense}};
         for (const MatmulCase& one : cases) {
             if (gemv && std::min(one.m, one.n) > 4) continue;
             for (const DType dtype : {DType::f16, DType::bf16}) {
@@ -137,7 +155,9 @@ TEST_CASE("matmul: f16 and bf16, added up in f32 and rounded once") {
         }
     }
     // Both would have to convert again and again, or do not know them.
-    const View a = random_tensor({1, 4, 40}, 1, DType::f16).view(), b = ops::permuted(random_tensor({1, 5, 40}, 2, DType::f16).view(), {0, 2, 1}), out = View::make(device(), DType::f16, {1, 4, 5});
+    const View a = random_tensor({1, 4, 40}, 1, DType::f16).view(),
+               b = ops::permuted(random_tensor({1, 5, 40}, 2, DType::f16).view(), {0, 2, 1}),
+               out = View::make(device(), DType::f16, {1, 4, 5});
     const ops::MatmulProblem problem{.a = a, .b = b, .out = out, .batch = 1, .m = 4, .n = 5, .k = 40};
     CHECK_FALSE(ops::matmul_dot_serves(problem));
     CHECK_FALSE(ops::matmul_clblast_serves(problem));
@@ -146,8 +166,10 @@ TEST_CASE("matmul: f16 and bf16, added up in f32 and rounded once") {
         const Environment none("DECLIVITY_MATMUL", std::nullopt);
         check({1, 4, 5, 40, Lie::dense, Lie::transposed}, DType::f16);
     }
-    CHECK_THROWS_WITH_AS(ops::matmul(a, random_tensor({1, 40, 5}, 2, DType::bf16).view(), out), "matmul: wants a and b of one type, got f16 and bf16", TypeError);
-    CHECK_THROWS_WITH_AS(ops::matmul(a, b, View::make(device(), DType::f32, {1, 4, 5})), "matmul: wants a and out of one type, got f16 and f32", TypeError);
+    CHECK_THROWS_WITH_AS(ops::matmul(a, random_tensor({1, 40, 5}, 2, DType::bf16).view(), out),
+                         "matmul: wants a and b of one type, got f16 and bf16", TypeError);
+    CHECK_THROWS_WITH_AS(ops::matmul(a, b, View::make(device(), DType::f32, {1, 4, 5})),
+                         "matmul: wants a and out of one type, got f16 and f32", TypeError);
 }
 
 TEST_CASE("matmul: an epilogue over halves is part of the one rounding") {
@@ -155,13 +177,20 @@ TEST_CASE("matmul: an epilogue over halves is part of the one rounding") {
         for (const std::int64_t k : {std::int64_t{12}, std::int64_t{small_cases() ? 20 : 1200}}) {
             if (small_cases() && (dtype == DType::bf16 || k > 12)) continue;
             const MatmulCase one{1, 4, 24, k, Lie::dense, Lie::transposed};
-            const auto a = matmul_operand(one.a, 1, one.m, k, 1, dtype), b = matmul_operand(one.b, 1, k, one.n, 2, dtype);
+            const auto a = matmul_operand(one.a, 1, one.m, k, 1, dtype),
+                       b = matmul_operand(one.b, 1, k, one.n, 2, dtype);
             const Tensor bias = random_tensor({one.n}, 3, dtype), residual = random_tensor({1, one.m, one.n}, 4, dtype);
             const Shape shape{1, one.m, one.n};
-            const auto apply = [](Function function, std::initializer_list<Expression> inputs) { return Expression::apply(function, std::vector<Expression>(inputs)); };
-            const Expression tail = apply(Function::relu, {apply(Function::add, {apply(Function::add, {Expression::operator_result(dtype, shape), bias.view()}), residual.view()})});
+            const auto apply = [](Function function, std::initializer_list<Expression> inputs) {
+                return Expression::apply(function, std::vector<Expression>(inputs));
+            };
+            const Expression epilogue = apply(
+                Function::relu,
+                {apply(Function::add, {apply(Function::add, {Expression::operator_result(dtype, shape), bias.view()}),
+                                       residual.view()})});
             auto wanted = matmul_reference(one, a.elements, b.elements);
-            for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] = std::max(0.0, wanted[i] + values(bias)[i % 24] + values(residual)[i]);
+            for (std::size_t i = 0; i < wanted.size(); ++i)
+                wanted[i] = std::max(0.0, wanted[i] + values(bias)[i % 24] + values(residual)[i]);
             for (const std::string_view strategy : {"blocked", "local", "gemv"}) {
                 CAPTURE(strategy);
                 CAPTURE(name_of(dtype));
@@ -169,7 +198,7 @@ TEST_CASE("matmul: an epilogue over halves is part of the one rounding") {
                 const Environment set("DECLIVITY_MATMUL", std::string(strategy));
                 const auto family = family_for(strategy);
                 const Guarded result(shape, dtype);
-                ops::matmul(a.view, b.view, result.out, {tail});
+                ops::matmul(a.view, b.view, result.out, {epilogue});
                 CHECK(difference(Tensor(result.out), wanted, one.allowed(dtype)) == "");
                 CHECK(result.intact());
             }
@@ -183,11 +212,15 @@ TEST_CASE("matmul: local, every tile and way to read, with sums as a whole and i
         cases = {{1, 5, 8, 9, Lie::transposed, Lie::dense}};
     } else {
         // Single elements, across the tile and along k, and vectors of 4.
-        cases = {{1, 133, 261, 43, Lie::transposed, Lie::dense}, {1, 133, 261, 43, Lie::dense, Lie::transposed},
-                 {2, 132, 136, 44, Lie::transposed, Lie::dense}, {2, 132, 136, 44, Lie::dense, Lie::transposed}, {3, 64, 128, 128, Lie::repeated, Lie::repeated}};
+        cases = {{1, 133, 261, 43, Lie::transposed, Lie::dense},
+                 {1, 133, 261, 43, Lie::dense, Lie::transposed},
+                 {2, 132, 136, 44, Lie::transposed, Lie::dense},
+                 {2, 132, 136, 44, Lie::dense, Lie::transposed},
+                 {3, 64, 128, 128, Lie::repeated, Lie::repeated}};
     }
     // The tuner's, for a product that all of them suit.
-    std::vector<std::string> variants = ops::local_variants(device(), DType::f32, {.rows = 4096, .columns = 4096, .k = 16});
+    std::vector<std::string> variants =
+        ops::local_variants(device(), DType::f32, {.rows = 4096, .columns = 4096, .k = 16});
     CHECK(variants.size() == 7);
     for (const char* in_parts : {"64x64x3", "32x32x1000"}) variants.emplace_back(in_parts);
     if (small_cases()) variants = {"128x128", "64x64", "16x64", "32x32x2"};
@@ -197,16 +230,27 @@ TEST_CASE("matmul: local, every tile and way to read, with sums as a whole and i
                 if (dtype == DType::f64 && (!device().info().fp64 || small_cases() || variant != "64x64")) continue;
                 CAPTURE(one.name());
                 CAPTURE(variant);
-                const auto a = matmul_operand(one.a, one.batch, one.m, one.k, 1, dtype), b = matmul_operand(one.b, one.batch, one.k, one.n, 2, dtype);
+                const auto a = matmul_operand(one.a, one.batch, one.m, one.k, 1, dtype),
+                           b = matmul_operand(one.b, one.batch, one.k, one.n, 2, dtype);
                 const Guarded result({one.batch, one.m, one.n}, dtype);
-                ops::matmul_local({.a = a.view, .b = b.view, .out = result.out, .batch = one.batch, .m = one.m, .n = one.n, .k = one.k, .variant = variant});
-                CHECK(difference(Tensor(result.out), matmul_reference(one, a.elements, b.elements), one.allowed(dtype)) == "");
+                ops::matmul_local({.a = a.view,
+                                   .b = b.view,
+                                   .out = result.out,
+                                   .batch = one.batch,
+                                   .m = one.m,
+                                   .n = one.n,
+                                   .k = one.k,
+                                   .variant = variant});
+                CHECK(difference(Tensor(result.out), matmul_reference(one, a.elements, b.elements),
+                                 one.allowed(dtype)) == "");
                 CHECK(result.intact());
             }
 }
 
 TEST_CASE("matmul: how products are cut into tiles") {
-    const auto first = [](const ops::LocalProduct& product, const char* variant = "") { return ops::local_cuts(device(), DType::f32, product, variant).front(); };
+    const auto first = [](const ops::LocalProduct& product, const char* variant = "") {
+        return ops::local_cuts(device(), DType::f32, product, variant).front();
+    };
     CHECK(first({.rows = 4096, .columns = 4096, .k = 1024}).tile.name() == "128x128");
     CHECK(first({.rows = 4096, .columns = 4096, .k = 1024}).parts == 1);
     CHECK(first({.rows = 10, .columns = 4096, .k = 512}).tile.name() == "16x64");
@@ -236,13 +280,16 @@ TEST_CASE("matmul: the strategy chosen by itself") {
     for (const Family family : families()) {
         const ops::FamilyScope scope(family);
         for (const MatmulCase& one : matmul_cases())
-            if (!small_cases() || (!one.large && (family == Family::cpu_like || one.batch == 1))) check(one, DType::f32);
+            if (!small_cases() || (!one.large && (family == Family::cpu_like || one.batch == 1)))
+                check(one, DType::f32);
     }
 }
 
 TEST_CASE("matmul: nothing to add up gives zeros, nothing to compute gives nothing") {
-    for (const auto& [batch, m, n, k] : {std::array<std::int64_t, 4>{2, 3, 5, 0}, {0, 3, 5, 2}, {2, 0, 5, 3}, {2, 3, 0, 3}}) {
-        const View a = View::make(device(), DType::f32, {batch, m, k}), b = View::make(device(), DType::f32, {batch, k, n});
+    for (const auto& [batch, m, n, k] :
+         {std::array<std::int64_t, 4>{2, 3, 5, 0}, {0, 3, 5, 2}, {2, 0, 5, 3}, {2, 3, 0, 3}}) {
+        const View a = View::make(device(), DType::f32, {batch, m, k}),
+                   b = View::make(device(), DType::f32, {batch, k, n});
         const Guarded result({batch, m, n}, DType::f32);
         ops::matmul(a, b, result.out);
         CHECK(values(Tensor(result.out)) == std::vector<double>(static_cast<std::size_t>(batch * m * n), 0));
@@ -272,7 +319,7 @@ TEST_CASE("matmul: infinities and NaN stay visible") {
 namespace {
 
 /// An epilogue, and what is right: of the product's element i.
-struct Tail {
+struct Epilogue {
     const char* name;
     bool fused;    ///< what kernels of products can do on the way
     bool defines;  ///< by being compiled for it
@@ -280,8 +327,10 @@ struct Tail {
     std::function<double(double value, std::size_t i)> wanted;
 };
 
-std::vector<Tail> tails_for(const MatmulCase& one, const Tensor& bias, const Tensor& row_bias, const Tensor& residual, const Shape& shape) {
-    const auto apply = [](Function function, std::initializer_list<Expression> inputs, std::initializer_list<double> parameters = {}) {
+std::vector<Epilogue> tails_for(const MatmulCase& one, const Tensor& bias, const Tensor& row_bias,
+                                const Tensor& residual, const Shape& shape) {
+    const auto apply = [](Function function, std::initializer_list<Expression> inputs,
+                          std::initializer_list<double> parameters = {}) {
         return Expression::apply(function, std::vector<Expression>(inputs), std::vector<double>(parameters));
     };
     const Expression x = Expression::operator_result(DType::f32, shape), b = bias.view(), r = residual.view();
@@ -293,30 +342,45 @@ std::vector<Tail> tails_for(const MatmulCase& one, const Tensor& bias, const Ten
     const auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };
     return {
         {"bias", true, false, apply(Function::add, {x, b}), [=](double v, std::size_t i) { return v + added(i); }},
-        {"bias, relu", true, false, apply(Function::relu, {apply(Function::add, {b, x})}), [=](double v, std::size_t i) { return relu(v + added(i)); }},
-        {"bias, residual, relu", true, false, apply(Function::relu, {apply(Function::add, {r, apply(Function::add, {x, b})})}),
+        {"bias, relu", true, false, apply(Function::relu, {apply(Function::add, {b, x})}),
+         [=](double v, std::size_t i) { return relu(v + added(i)); }},
+        {"bias, residual, relu", true, false,
+         apply(Function::relu, {apply(Function::add, {r, apply(Function::add, {x, b})})}),
          [=](double v, std::size_t i) { return relu(v + added(i) + other(i)); }},
         {"relu", true, false, apply(Function::relu, {x}), [=](double v, std::size_t) { return relu(v); }},
         {"residual", true, false, apply(Function::add, {x, r}), [=](double v, std::size_t i) { return v + other(i); }},
-        {"factors", true, false, apply(Function::sub, {apply(Function::mul_scalar, {x}, {0.5}), apply(Function::mul_scalar, {r}, {3})}),
+        {"factors", true, false,
+         apply(Function::sub, {apply(Function::mul_scalar, {x}, {0.5}), apply(Function::mul_scalar, {r}, {3})}),
          [=](double v, std::size_t i) { return 0.5 * v - 3 * other(i); }},
-        {"negative", true, false, apply(Function::neg, {apply(Function::sub, {x, r})}), [=](double v, std::size_t i) { return other(i) - v; }},
+        {"negative", true, false, apply(Function::neg, {apply(Function::sub, {x, r})}),
+         [=](double v, std::size_t i) { return other(i) - v; }},
         {"bias, gelu", true, true, apply(Function::gelu, {apply(Function::add, {x, b})}),
-         [=](double v, std::size_t i) { return 0.5 * (v + added(i)) * (1 + std::erf((v + added(i)) / std::sqrt(2.0))); }},
+         [=](double v, std::size_t i) {
+             return 0.5 * (v + added(i)) * (1 + std::erf((v + added(i)) / std::sqrt(2.0)));
+         }},
         {"sigmoid", true, true, apply(Function::sigmoid, {x}), [=](double v, std::size_t) { return sigmoid(v); }},
         {"bias, leaky relu", true, true, apply(Function::leaky_relu, {apply(Function::add, {x, b})}, {0.25}),
          [=](double v, std::size_t i) { return v + added(i) < 0 ? 0.25 * (v + added(i)) : v + added(i); }},
-        {"clamp", true, true, apply(Function::clamp, {x}, {-0.5, 0.25}), [](double v, std::size_t) { return std::clamp(v, -0.5, 0.25); }},
-        {"gradient of relu", true, false, Expression::gradient(Function::relu, 0, apply(Function::add, {x, r}), {}, r, {}),
+        {"clamp", true, true, apply(Function::clamp, {x}, {-0.5, 0.25}),
+         [](double v, std::size_t) { return std::clamp(v, -0.5, 0.25); }},
+        {"gradient of relu", true, false,
+         Expression::gradient(Function::relu, 0, apply(Function::add, {x, r}), {}, r, {}),
          [=](double v, std::size_t i) { return other(i) > 0 ? v + other(i) : 0.0; }},
-        {"gradient of leaky relu", true, true, Expression::gradient(Function::leaky_relu, 0, apply(Function::add, {b, x}), std::array{r}, {}, std::array{0.25}),
+        {"gradient of leaky relu", true, true,
+         Expression::gradient(Function::leaky_relu, 0, apply(Function::add, {b, x}), std::array{r}, {},
+                              std::array{0.25}),
          [=](double v, std::size_t i) { return (other(i) > 0 ? 1 : 0.25) * (v + added(i)); }},
-        {"gradient of an activation of less", false, false, Expression::gradient(Function::tanh, 0, x, {}, b, {}), [=](double v, std::size_t i) { return v * (1 - added(i) * added(i)); }},
-        {"a number for each row", false, false, apply(Function::add, {x, row_bias.view()}), [=](double v, std::size_t i) { return v + for_row(i); }},
-        {"relu first", false, false, apply(Function::add, {apply(Function::relu, {x}), b}), [=](double v, std::size_t i) { return relu(v) + added(i); }},
-        {"two residuals", false, false, apply(Function::add, {apply(Function::add, {x, r}), r}), [=](double v, std::size_t i) { return v + 2 * other(i); }},
+        {"gradient of an activation of less", false, false, Expression::gradient(Function::tanh, 0, x, {}, b, {}),
+         [=](double v, std::size_t i) { return v * (1 - added(i) * added(i)); }},
+        {"a number for each row", false, false, apply(Function::add, {x, row_bias.view()}),
+         [=](double v, std::size_t i) { return v + for_row(i); }},
+        {"relu first", false, false, apply(Function::add, {apply(Function::relu, {x}), b}),
+         [=](double v, std::size_t i) { return relu(v) + added(i); }},
+        {"two residuals", false, false, apply(Function::add, {apply(Function::add, {x, r}), r}),
+         [=](double v, std::size_t i) { return v + 2 * other(i); }},
         {"twice the product", false, false, apply(Function::add, {x, x}), [](double v, std::size_t) { return 2 * v; }},
-        {"tanh of relu", false, false, apply(Function::tanh, {apply(Function::relu, {x})}), [=](double v, std::size_t) { return std::tanh(relu(v)); }},
+        {"tanh of relu", false, false, apply(Function::tanh, {apply(Function::relu, {x})}),
+         [=](double v, std::size_t) { return std::tanh(relu(v)); }},
     };
 }
 
@@ -324,30 +388,39 @@ std::vector<Tail> tails_for(const MatmulCase& one, const Tensor& bias, const Ten
 
 TEST_CASE("matmul: an epilogue runs over the product") {
     // Several blocks of k, edges of panels and tiles, operands that each strategy can take.
-    const MatmulCase cases[] = {{2, 5, 6, 7, Lie::dense, Lie::transposed}, {1, 9, 50, small_cases() ? 20 : 1100, Lie::dense, Lie::transposed}, {3, 16, 96, 3}, {1, 3, 8, 40, Lie::dense, Lie::transposed}};
+    const MatmulCase cases[] = {{2, 5, 6, 7, Lie::dense, Lie::transposed},
+                                {1, 9, 50, small_cases() ? 20 : 1100, Lie::dense, Lie::transposed},
+                                {3, 16, 96, 3},
+                                {1, 3, 8, 40, Lie::dense, Lie::transposed}};
     for (const MatmulCase& one : cases) {
-        const auto a = matmul_operand(one.a, one.batch, one.m, one.k, 1, DType::f32), b = matmul_operand(one.b, one.batch, one.k, one.n, 2, DType::f32);
+        const auto a = matmul_operand(one.a, one.batch, one.m, one.k, 1, DType::f32),
+                   b = matmul_operand(one.b, one.batch, one.k, one.n, 2, DType::f32);
         const Shape shape{one.batch, one.m, one.n};
         const auto product = matmul_reference(one, a.elements, b.elements);
-        const Tensor bias = random_tensor({one.n}, 3), row_bias = random_tensor({one.m, 1}, 4), residual = random_tensor(shape, 5);
-        for (const Tail& tail : tails_for(one, bias, row_bias, residual, shape)) {
+        const Tensor bias = random_tensor({one.n}, 3), row_bias = random_tensor({one.m, 1}, 4),
+                     residual = random_tensor(shape, 5);
+        for (const Epilogue& epilogue : tails_for(one, bias, row_bias, residual, shape)) {
             // Kernels with an activation of their own take long to compile.
-            if (tail.defines && &one != &cases[1] && &one != &cases[3]) continue;
+            if (epilogue.defines && &one != &cases[1] && &one != &cases[3]) continue;
             CAPTURE(one.name());
-            CAPTURE(tail.name);
-            CHECK(ops::product_tail({tail.expression}, View::make(device(), DType::f32, shape)).has_value() == tail.fused);
+            CAPTURE(epilogue.name);
+            CHECK(ops::kernel_epilogue({epilogue.expression}, View::make(device(), DType::f32, shape)).has_value() ==
+                  epilogue.fused);
             auto wanted = product;
-            for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] = tail.wanted(wanted[i], i);
-            for (const std::string_view strategy : {"tiled", "packed", "blocked", "split", "dot", "local", "gemv", "clblast"}) {
+            for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] = epilogue.wanted(wanted[i], i);
+            for (const std::string_view strategy :
+                 {"tiled", "packed", "blocked", "split", "dot", "local", "gemv", "clblast"}) {
                 // The others do not apply it themselves.
-                const bool knows = strategy == "blocked" || strategy == "dot" || strategy == "local" || strategy == "gemv" || strategy == "packed";
+                const bool knows = strategy == "blocked" || strategy == "dot" || strategy == "local" ||
+                                   strategy == "gemv" || strategy == "packed";
                 if (small_cases() && (&one != &cases[3] || (!knows && strategy != "tiled"))) continue;
                 CAPTURE(strategy);
                 const Environment set("DECLIVITY_MATMUL", std::string(strategy));
                 const auto family = family_for(strategy);
                 const Guarded result(shape, DType::f32);
-                ops::matmul(a.view, b.view, result.out, {tail.expression});
-                CHECK(difference(Tensor(result.out), wanted, tolerance(DType::f32, static_cast<double>(one.k + 2))) == "");
+                ops::matmul(a.view, b.view, result.out, {epilogue.expression});
+                CHECK(difference(Tensor(result.out), wanted, tolerance(DType::f32, static_cast<double>(one.k + 2))) ==
+                      "");
                 CHECK(result.intact());
             }
         }
@@ -361,7 +434,9 @@ TEST_CASE("matmul: what is made of a constant operand is kept until it is marked
     for (const DType dtype : {DType::f32, DType::bf16}) {
         if (small_cases() && dtype != DType::f32) continue;
         CAPTURE(name_of(dtype));
-        const auto a = matmul_operand(one.a, 1, one.m, one.k, 1, dtype), b = matmul_operand(one.b, 1, one.k, one.n, 2, dtype), other = matmul_operand(one.b, 1, one.k, one.n, 3, dtype);
+        const auto a = matmul_operand(one.a, 1, one.m, one.k, 1, dtype),
+                   b = matmul_operand(one.b, 1, one.k, one.n, 2, dtype),
+                   other = matmul_operand(one.b, 1, one.k, one.n, 3, dtype);
         const Shape shape{1, one.m, one.n};
         const Tensor bias = random_tensor({one.n}, 4, dtype);
         const std::array<ops::Expression, 2> sum{ops::Expression::operator_result(dtype, shape), bias.view()};
@@ -370,7 +445,8 @@ TEST_CASE("matmul: what is made of a constant operand is kept until it is marked
             const View out = View::make(device(), dtype, shape);
             ops::matmul(a.view, b.view, out, biased, use);
             auto wanted = matmul_reference(one, a.elements, right.elements);
-            for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] += values(bias)[i % static_cast<std::size_t>(one.n)];
+            for (std::size_t i = 0; i < wanted.size(); ++i)
+                wanted[i] += values(bias)[i % static_cast<std::size_t>(one.n)];
             return difference(Tensor(out), wanted, one.allowed(dtype));
         };
         CHECK(wrong(b, ops::OperandUse::constant) == "");
@@ -390,10 +466,20 @@ TEST_CASE("matmul: an epilogue runs once over sums in parts") {
     const auto a = matmul_operand(one.a, 1, 3, k, 1, DType::f32), b = matmul_operand(one.b, 1, k, 8, 2, DType::f32);
     const Tensor bias = random_tensor({8}, 3), residual = random_tensor({1, 3, 8}, 4);
     auto wanted = matmul_reference(one, a.elements, b.elements);
-    for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] = std::tanh(2 * wanted[i] + values(bias)[i % 8] - values(residual)[i]);
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+        wanted[i] = std::tanh(2 * wanted[i] + values(bias)[i % 8] - values(residual)[i]);
     const View out = View::make(device(), DType::f32, {1, 3, 8});
-    ops::matmul_local({.a = a.view, .b = b.view, .out = out, .batch = 1, .m = 3, .n = 8, .k = k,
-                       .tail = {.alpha = 2, .beta = -1, .bias = bias.view(), .residual = residual.view(), .activation = Function::tanh}, .variant = "32x32x3"});
+    ops::matmul_local(
+        {.a = a.view,
+         .b = b.view,
+         .out = out,
+         .batch = 1,
+         .m = 3,
+         .n = 8,
+         .k = k,
+         .epilogue =
+             {.alpha = 2, .beta = -1, .bias = bias.view(), .residual = residual.view(), .activation = Function::tanh},
+         .variant = "32x32x3"});
     CHECK(difference(Tensor(out), wanted, tolerance(DType::f32, static_cast<double>(k))) == "");
 }
 
@@ -401,12 +487,17 @@ TEST_CASE("matmul: gemv cuts long sums into parts") {
     if (small_cases()) return;  // the kernels are those of the other cases
     const Environment set("DECLIVITY_MATMUL", "gemv");
     const ops::FamilyScope scope(Family::gpu_like);
-    for (const auto& [m, n, k, lie] : {std::tuple<std::int64_t, std::int64_t, std::int64_t, Lie>{1, 1, 100003, Lie::dense}, {1, 3, 65536, Lie::transposed}, {2, 5, 50000, Lie::dense}, {40, 4, 30001, Lie::dense}})
+    for (const auto& [m, n, k, lie] :
+         {std::tuple<std::int64_t, std::int64_t, std::int64_t, Lie>{1, 1, 100003, Lie::dense},
+          {1, 3, 65536, Lie::transposed},
+          {2, 5, 50000, Lie::dense},
+          {40, 4, 30001, Lie::dense}})
         check({1, m, n, k, Lie::dense, lie}, DType::f32);
 }
 
 TEST_CASE("matmul: equal calls give equal bits") {
-    const auto a = random_tensor({1, 50, 77}, 1).view(), b = ops::permuted(random_tensor({1, 33, 77}, 2).view(), {0, 2, 1});
+    const auto a = random_tensor({1, 50, 77}, 1).view(),
+               b = ops::permuted(random_tensor({1, 33, 77}, 2).view(), {0, 2, 1});
     for (const char* strategy : {"tiled", "packed", "blocked", "split", "dot", "local"}) {
         const Environment set("DECLIVITY_MATMUL", strategy);
         const auto family = family_for(strategy);
@@ -432,29 +523,38 @@ TEST_CASE("matmul: CLBlast makes no buffers of its own") {
     // Large enough for its indirect kernels, odd enough that these want padded copies; the second of a batch starts
     // elsewhere than the first, and so may want more.
     const std::int64_t size = small_cases() ? 65 : 401;
-    const View a = made({2, size, size + 2}), b = ops::permuted(made({2, size + 1, size + 2}), {0, 2, 1}), out = made({2, size, size + 1});
+    const View a = made({2, size, size + 2}), b = ops::permuted(made({2, size + 1, size + 2}), {0, 2, 1}),
+               out = made({2, size, size + 1});
     ops::matmul(a, b, out);
     const long before = opencl_calls().create_buffer;
     ops::matmul(a, b, out);
     fresh.synchronize();
     CHECK(opencl_calls().create_buffer == before);
     const auto result = values(Tensor(out));
-    CHECK(difference({result.front(), result.back()}, {0.25 * static_cast<double>(size + 2), 0.25 * static_cast<double>(size + 2)}, tolerance(DType::f32, 400)) == "");
+    CHECK(difference({result.front(), result.back()},
+                     {0.25 * static_cast<double>(size + 2), 0.25 * static_cast<double>(size + 2)},
+                     tolerance(DType::f32, 400)) == "");
 }
 
 TEST_CASE("matmul: what does not fit is refused") {
-    const View a = random_tensor({2, 3, 4}, 1).view(), b = random_tensor({2, 4, 5}, 2).view(), out = random_tensor({2, 3, 5}, 3).view();
-    CHECK_THROWS_WITH_AS(ops::matmul(a, a, out), "matmul: wants (batch, M, K) x (batch, K, N), got [2, 3, 4] x [2, 3, 4]", ShapeError);
+    const View a = random_tensor({2, 3, 4}, 1).view(), b = random_tensor({2, 4, 5}, 2).view(),
+               out = random_tensor({2, 3, 5}, 3).view();
+    CHECK_THROWS_WITH_AS(ops::matmul(a, a, out),
+                         "matmul: wants (batch, M, K) x (batch, K, N), got [2, 3, 4] x [2, 3, 4]", ShapeError);
     CHECK_THROWS_AS(ops::matmul(a, random_tensor({3, 4, 5}, 2).view(), out), ShapeError);
     CHECK_THROWS_AS(ops::matmul(ops::reshaped(a, {6, 4}), b, out), ShapeError);
     CHECK_THROWS_AS(ops::matmul(a, b, random_tensor({2, 5, 3}, 3).view()), ShapeError);
     CHECK_THROWS_AS(ops::matmul(a, b, ops::permuted(random_tensor({2, 5, 3}, 3).view(), {0, 2, 1})), ShapeError);
     const View whole = View::make(device(), DType::i32, {2, 3, 4});
     CHECK_THROWS_AS(ops::matmul(whole, b, out), TypeError);
-    if (device().info().fp64) CHECK_THROWS_AS(ops::matmul(a, View::make(device(), DType::f64, {2, 4, 5}), out), TypeError);
+    if (device().info().fp64)
+        CHECK_THROWS_AS(ops::matmul(a, View::make(device(), DType::f64, {2, 4, 5}), out), TypeError);
     CHECK_THROWS_AS(ops::matmul(a, View::make(fresh_device(), DType::f32, {2, 4, 5}), out), DeviceError);
     const View square = random_tensor({1, 4, 4}, 1).view();
     CHECK_THROWS_AS(ops::matmul(square, random_tensor({1, 4, 4}, 1).view(), square), ValueError);
     const Environment wrong("DECLIVITY_MATMUL", "fast");
-    CHECK_THROWS_WITH_AS(ops::matmul(a, b, out), "DECLIVITY_MATMUL: wants one of blocked, clblast, dot, gemv, local, packed, split, tiled, got \"fast\"", ValueError);
+    CHECK_THROWS_WITH_AS(
+        ops::matmul(a, b, out),
+        "DECLIVITY_MATMUL: wants one of blocked, clblast, dot, gemv, local, packed, split, tiled, got \"fast\"",
+        ValueError);
 }

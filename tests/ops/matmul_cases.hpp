@@ -40,7 +40,8 @@ struct MatmulCase {
     }
     [[nodiscard]] std::string name() const {
         static constexpr const char* kLies[] = {"dense", "transposed", "repeated", "sliced", "scattered"};
-        return fmt::format("{} x ({} x {} x {}), a {}, b {}", batch, m, k, n, kLies[static_cast<int>(a)], kLies[static_cast<int>(b)]);
+        return fmt::format("{} x ({} x {} x {}), a {}, b {}", batch, m, k, n, kLies[static_cast<int>(a)],
+                           kLies[static_cast<int>(b)]);
     }
 };
 
@@ -50,48 +51,96 @@ struct MatmulOperand {
     std::vector<double> elements;
 };
 
-inline MatmulOperand matmul_operand(Lie lie, std::int64_t batch, std::int64_t rows, std::int64_t columns, std::uint64_t seed, DType dtype) {
+inline MatmulOperand matmul_operand(Lie lie, std::int64_t batch, std::int64_t rows, std::int64_t columns,
+                                    std::uint64_t seed, DType dtype) {
     MatmulOperand operand;
     switch (lie) {
-        case Lie::dense: operand.view = random_tensor({batch, rows, columns}, seed, dtype).view(); break;
-        case Lie::transposed: operand.view = ops::permuted(random_tensor({batch, columns, rows}, seed, dtype).view(), {0, 2, 1}); break;
-        case Lie::repeated: operand.view = ops::expanded("test", random_tensor({1, rows, columns}, seed, dtype).view(), {batch, rows, columns}); break;
-        case Lie::sliced: operand.view = ops::sliced(random_tensor({batch, rows, columns + 3}, seed, dtype).view(), 2, 2, columns); break;
-        case Lie::scattered: operand.view = ops::sliced(random_tensor({batch, rows, 2 * columns + 1}, seed, dtype).view(), 2, 1, columns, 2); break;
+        case Lie::dense:
+            operand.view = random_tensor({batch, rows, columns}, seed, dtype).view();
+            break;
+        case Lie::transposed:
+            operand.view = ops::permuted(random_tensor({batch, columns, rows}, seed, dtype).view(), {0, 2, 1});
+            break;
+        case Lie::repeated:
+            operand.view =
+                ops::expanded("test", random_tensor({1, rows, columns}, seed, dtype).view(), {batch, rows, columns});
+            break;
+        case Lie::sliced:
+            operand.view = ops::sliced(random_tensor({batch, rows, columns + 3}, seed, dtype).view(), 2, 2, columns);
+            break;
+        case Lie::scattered:
+            operand.view =
+                ops::sliced(random_tensor({batch, rows, 2 * columns + 1}, seed, dtype).view(), 2, 1, columns, 2);
+            break;
     }
     operand.elements = values(Tensor(operand.view));
     return operand;
 }
 
-inline std::vector<double> matmul_reference(const MatmulCase& one, const std::vector<double>& a, const std::vector<double>& b) {
-    const auto m = static_cast<std::size_t>(one.m), n = static_cast<std::size_t>(one.n), k = static_cast<std::size_t>(one.k);
+inline std::vector<double> matmul_reference(const MatmulCase& one, const std::vector<double>& a,
+                                            const std::vector<double>& b) {
+    const auto m = static_cast<std::size_t>(one.m), n = static_cast<std::size_t>(one.n),
+               k = static_cast<std::size_t>(one.k);
     std::vector<double> out(static_cast<std::size_t>(one.batch) * m * n);
     for (std::size_t z = 0; z < static_cast<std::size_t>(one.batch); ++z)
         for (std::size_t i = 0; i < m; ++i)
             for (std::size_t l = 0; l < k; ++l)
-                for (std::size_t j = 0; j < n; ++j) out[(z * m + i) * n + j] += a[(z * m + i) * k + l] * b[(z * k + l) * n + j];
+                for (std::size_t j = 0; j < n; ++j)
+                    out[(z * m + i) * n + j] += a[(z * m + i) * k + l] * b[(z * k + l) * n + j];
     return out;
 }
 
 inline const std::vector<MatmulCase>& matmul_cases() {
     static const std::vector<MatmulCase> cases = {
-        {1, 1, 1, 1}, {1, 1, 1, 7}, {1, 1, 9, 1}, {1, 9, 1, 1}, {2, 3, 5, 7}, {3, 1, 17, 4}, {3, 17, 1, 4},
-        {1, 6, 16, 5}, {1, 7, 17, 5}, {1, 5, 15, 3}, {1, 12, 32, 8}, {1, 13, 33, 9},
-        {2, 7, 18, 5, Lie::transposed, Lie::dense}, {2, 7, 18, 5, Lie::dense, Lie::transposed}, {2, 7, 18, 5, Lie::transposed, Lie::transposed},
-        {3, 4, 19, 6, Lie::repeated, Lie::dense}, {3, 4, 19, 6, Lie::dense, Lie::repeated}, {3, 4, 19, 6, Lie::repeated, Lie::repeated},
-        {2, 8, 21, 5, Lie::sliced, Lie::sliced}, {2, 8, 21, 5, Lie::scattered, Lie::dense}, {2, 8, 21, 5, Lie::dense, Lie::scattered},
-        {1, 1, 6, 5, Lie::transposed, Lie::scattered}, {1, 6, 1, 5, Lie::sliced, Lie::transposed}, {4, 1, 1, 3, Lie::transposed, Lie::sliced},
-        {2, 25, 49, 7, Lie::dense, Lie::repeated}, {3, 24, 80, 133, Lie::repeated, Lie::transposed, true}, {1, 61, 70, 801, Lie::transposed, Lie::dense, true},
-        {2, 7, 9, 35, Lie::sliced, Lie::transposed}, {1, 1, 17, 50, Lie::dense, Lie::transposed}, {2, 14, 3, 16, Lie::repeated, Lie::transposed},
-        {1, 20, 11, 2050, Lie::dense, Lie::transposed, true}, {1, 3, 50, 1024, Lie::dense, Lie::transposed, true},
-        {1, 33, 47, 129, Lie::dense, Lie::dense, true}, {1, 64, 64, 64, Lie::dense, Lie::transposed, true},
+        {1, 1, 1, 1},
+        {1, 1, 1, 7},
+        {1, 1, 9, 1},
+        {1, 9, 1, 1},
+        {2, 3, 5, 7},
+        {3, 1, 17, 4},
+        {3, 17, 1, 4},
+        {1, 6, 16, 5},
+        {1, 7, 17, 5},
+        {1, 5, 15, 3},
+        {1, 12, 32, 8},
+        {1, 13, 33, 9},
+        {2, 7, 18, 5, Lie::transposed, Lie::dense},
+        {2, 7, 18, 5, Lie::dense, Lie::transposed},
+        {2, 7, 18, 5, Lie::transposed, Lie::transposed},
+        {3, 4, 19, 6, Lie::repeated, Lie::dense},
+        {3, 4, 19, 6, Lie::dense, Lie::repeated},
+        {3, 4, 19, 6, Lie::repeated, Lie::repeated},
+        {2, 8, 21, 5, Lie::sliced, Lie::sliced},
+        {2, 8, 21, 5, Lie::scattered, Lie::dense},
+        {2, 8, 21, 5, Lie::dense, Lie::scattered},
+        {1, 1, 6, 5, Lie::transposed, Lie::scattered},
+        {1, 6, 1, 5, Lie::sliced, Lie::transposed},
+        {4, 1, 1, 3, Lie::transposed, Lie::sliced},
+        {2, 25, 49, 7, Lie::dense, Lie::repeated},
+        {3, 24, 80, 133, Lie::repeated, Lie::transposed, true},
+        {1, 61, 70, 801, Lie::transposed, Lie::dense, true},
+        {2, 7, 9, 35, Lie::sliced, Lie::transposed},
+        {1, 1, 17, 50, Lie::dense, Lie::transposed},
+        {2, 14, 3, 16, Lie::repeated, Lie::transposed},
+        {1, 20, 11, 2050, Lie::dense, Lie::transposed, true},
+        {1, 3, 50, 1024, Lie::dense, Lie::transposed, true},
+        {1, 33, 47, 129, Lie::dense, Lie::dense, true},
+        {1, 64, 64, 64, Lie::dense, Lie::transposed, true},
         {1, 128, 10, 3136, Lie::dense, Lie::transposed, true},  // the dense layer behind two pooled convolutions
         {1, 10, 3136, 128, Lie::transposed, Lie::dense, true},  // and the gradient of its weights
-        {8, 37, 41, 65, Lie::transposed, Lie::dense, true}, {5, 100, 90, 70, Lie::sliced, Lie::transposed, true},
-        {1, 70, 49, 400, Lie::scattered, Lie::scattered, true}, {1, 17, 500, 90, Lie::sliced, Lie::dense, true},
-        {1, 73, 65, 900, Lie::transposed, Lie::dense, true}, {1, 9, 33, 1300, Lie::dense, Lie::dense, true}, {70, 5, 6, 7}, {65, 9, 17, 10, Lie::repeated, Lie::transposed, true},
-        {1, 1, 400, 500, Lie::dense, Lie::dense, true}, {1, 400, 1, 500, Lie::transposed, Lie::dense, true}, {1, 1100, 20, 10, Lie::dense, Lie::dense, true},
-        {1, 130, 260, 300, Lie::transposed, Lie::transposed, true}, {2, 300, 200, 100, Lie::dense, Lie::dense, true},
+        {8, 37, 41, 65, Lie::transposed, Lie::dense, true},
+        {5, 100, 90, 70, Lie::sliced, Lie::transposed, true},
+        {1, 70, 49, 400, Lie::scattered, Lie::scattered, true},
+        {1, 17, 500, 90, Lie::sliced, Lie::dense, true},
+        {1, 73, 65, 900, Lie::transposed, Lie::dense, true},
+        {1, 9, 33, 1300, Lie::dense, Lie::dense, true},
+        {70, 5, 6, 7},
+        {65, 9, 17, 10, Lie::repeated, Lie::transposed, true},
+        {1, 1, 400, 500, Lie::dense, Lie::dense, true},
+        {1, 400, 1, 500, Lie::transposed, Lie::dense, true},
+        {1, 1100, 20, 10, Lie::dense, Lie::dense, true},
+        {1, 130, 260, 300, Lie::transposed, Lie::transposed, true},
+        {2, 300, 200, 100, Lie::dense, Lie::dense, true},
     };
     return cases;
 }

@@ -53,7 +53,8 @@ TEST_CASE("multi tensor: a recording holds the memory that a table names") {
     Recording recording;
     {
         MultiTensor tensors(2);
-        const View first = constant(1), second = constant(2), first_gradient = constant(10), second_gradient = constant(20), progress = View::make(device, DType::f32, {2}),
+        const View first = constant(1), second = constant(2), first_gradient = constant(10),
+                   second_gradient = constant(20), progress = View::make(device, DType::f32, {2}),
                    guard = View::make(device, DType::i32, {2});
         ops::fill(progress, 0.5);
         ops::fill(guard, 0);
@@ -66,7 +67,8 @@ TEST_CASE("multi tensor: a recording holds the memory that a table names") {
     std::vector<View> others;
     for (int i = 0; i < 8; ++i) others.push_back(constant(i));
     recording.replay();
-    for (int i = 0; i < 8; ++i) CHECK(values(Tensor(others[static_cast<std::size_t>(i)])) == std::vector<double>(64, i));
+    for (int i = 0; i < 8; ++i)
+        CHECK(values(Tensor(others[static_cast<std::size_t>(i)])) == std::vector<double>(64, i));
 }
 
 TEST_CASE("multi tensor: the tensors may move to another device") {
@@ -85,7 +87,8 @@ TEST_CASE("multi tensor: roles may lie in different memory from tensor to tensor
     std::vector<View> parameters, gradients;
     for (std::int64_t i = 0; i < 14; ++i) {  // more memory objects than a launch takes
         parameters.push_back(View::make(device, DType::f32, {100 + i}));
-        gradients.push_back(i % 2 == 0 ? View::make(device, DType::f32, {100 + i}) : elsewhere(device, DType::f32, {100 + i}));
+        gradients.push_back(i % 2 == 0 ? View::make(device, DType::f32, {100 + i})
+                                       : elsewhere(device, DType::f32, {100 + i}));
         ops::fill(parameters.back(), static_cast<double>(i));
         ops::fill(gradients.back(), static_cast<double>(1 + i));
     }
@@ -93,11 +96,13 @@ TEST_CASE("multi tensor: roles may lie in different memory from tensor to tensor
     tensors.set({parameters, gradients});
     ops::sgd_step(tensors, progress_view(device, DType::f32, 0.5, 1), guard_view(device), {});
     for (std::size_t i = 0; i < parameters.size(); ++i)
-        CHECK(values(Tensor(parameters[i])) == std::vector<double>(100 + i, static_cast<double>(i) - 0.5 * static_cast<double>(1 + i)));
+        CHECK(values(Tensor(parameters[i])) ==
+              std::vector<double>(100 + i, static_cast<double>(i) - 0.5 * static_cast<double>(1 + i)));
 }
 
 TEST_CASE("multi tensor: what does not fit is refused") {
-    const View a = View::make(device(), DType::f32, {10}), b = View::make(device(), DType::f32, {11}), whole = View::make(device(), DType::i32, {10});
+    const View a = View::make(device(), DType::f32, {10}), b = View::make(device(), DType::f32, {11}),
+               whole = View::make(device(), DType::i32, {10});
     CHECK_THROWS_AS(MultiTensor(0), ValueError);
     CHECK_THROWS_AS(MultiTensor(6), ValueError);
     MultiTensor one(1), two(2);

@@ -61,7 +61,8 @@ class TensorLists {
     [[nodiscard]] std::string check(std::size_t role, const Tolerance& allowed) const {
         for (std::size_t i = 0; i < views[role].size(); ++i) {
             const std::string text = difference(Tensor(views[role][i]), host[role][i], allowed);
-            if (!text.empty()) return fmt::format("role {}, tensor {} of {} elements: {}", role, i, tensor_sizes()[i], text);
+            if (!text.empty())
+                return fmt::format("role {}, tensor {} of {} elements: {}", role, i, tensor_sizes()[i], text);
         }
         for (const ops::View& one : whole) {
             const auto all = values(Tensor(one));

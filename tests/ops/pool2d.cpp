@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
 
-#include "ops/work_split.hpp"
+#include "ops/support/work_split.hpp"
 #include "tests/ops/pool2d_cases.hpp"
 #include "tests/support/gradient_check.hpp"
 #include "tests/support/values.hpp"
@@ -20,13 +20,15 @@ TEST_CASE("pooling and its gradients equal plain loops") {
             CAPTURE(one.name());
             const Tensor x = test::random_tensor(one.x, 1, dtype), g = test::random_tensor(one.out(), 2, dtype);
             const auto reference = one.reference(test::values(x), test::values(g));
-            const auto tolerance = test::tolerance(dtype, static_cast<double>(one.parameters.window[0] * one.parameters.window[1]));
+            const auto tolerance =
+                test::tolerance(dtype, static_cast<double>(one.parameters.window[0] * one.parameters.window[1]));
             const auto make = [&](const Shape& shape, DType type) { return ops::View::make(x.device(), type, shape); };
             for (const Family family : test::families()) {
                 // GPU-like kernels know types by a name only, and each set of parameters takes time to compile.
                 if (family == Family::gpu_like && dtype == DType::f64 && one.parameters.padding[1] == 0) continue;
                 const ops::FamilyScope scope(family);
-                const ops::View out = make(one.out(), dtype), winners = make(one.out(), DType::i32), gradient = make(one.x, dtype);
+                const ops::View out = make(one.out(), dtype), winners = make(one.out(), DType::i32),
+                                gradient = make(one.x, dtype);
                 ops::max_pool2d_forward(x.view(), out, winners, one.parameters);
                 CHECK(test::difference(Tensor(out), reference.max, {}) == "");
                 ops::max_pool2d_backward(g.view(), winners, gradient, one.parameters);
@@ -48,21 +50,27 @@ TEST_CASE("the first of equal elements wins, and NaN before all") {
 }
 
 TEST_CASE("infinities, NaN and equal elements in vectors of windows") {
-    const ops::Pool2dParameters padded{.window = {3, 3}, .stride = {2, 2}, .padding = {1, 1}}, whole{.window = {7, 7}, .stride = {7, 7}};
+    const ops::Pool2dParameters padded{.window = {3, 3}, .stride = {2, 2}, .padding = {1, 1}},
+        whole{.window = {7, 7}, .stride = {7, 7}};
     for (const DType dtype : test::floats())
         for (const ops::Pool2dParameters& parameters : {ops::Pool2dParameters{}, padded, whole}) {
-            const test::Pool2dCase one{{1, 3, parameters.window[0] == 7 ? 7 : 6, parameters.window[0] == 7 ? 7 : 40}, parameters};
+            const test::Pool2dCase one{{1, 3, parameters.window[0] == 7 ? 7 : 6, parameters.window[0] == 7 ? 7 : 40},
+                                       parameters};
             std::vector<double> values(static_cast<std::size_t>(one.x.numel()));
             for (std::size_t i = 0; i < values.size(); ++i) {
                 constexpr double kValues[] = {-INFINITY, 1, -INFINITY, 2, 2, NAN, INFINITY};
-                const std::size_t plane = i / (values.size() / 3);  // one of few and equal numbers, one of -inf alone, one with all kinds
-                values[i] = plane == 0 ? kValues[3 * i * i % 5] : plane == 1 ? -INFINITY : kValues[(i * i + i / 11) % 7];
+                const std::size_t plane =
+                    i / (values.size() / 3);  // one of few and equal numbers, one of -inf alone, one with all kinds
+                values[i] = plane == 0   ? kValues[3 * i * i % 5]
+                            : plane == 1 ? -INFINITY
+                                         : kValues[(i * i + i / 11) % 7];
             }
             const Tensor x = test::tensor(values, one.x, dtype), g = test::random_tensor(one.out(), 2, dtype);
             const auto reference = one.reference(test::values(x), test::values(g));
             for (const Family family : test::families()) {
                 const ops::FamilyScope scope(family);
-                const ops::View out = ops::View::make(x.device(), dtype, one.out()), winners = ops::View::make(x.device(), DType::i32, one.out());
+                const ops::View out = ops::View::make(x.device(), dtype, one.out()),
+                                winners = ops::View::make(x.device(), DType::i32, one.out());
                 const ops::View gradient = ops::View::make(x.device(), dtype, one.x);
                 CAPTURE(one.name());
                 ops::max_pool2d_forward(x.view(), out, winners, parameters);
@@ -75,17 +83,32 @@ TEST_CASE("infinities, NaN and equal elements in vectors of windows") {
 
 TEST_CASE("gradients of the differentiable functions") {
     const Tensor x = test::random_tensor({2, 3, 5, 6}, 3, DType::f64);
-    CHECK(test::gradient_difference([](const auto& in) { return max_pool2d(in[0], {.window = {3, 2}, .stride = 2, .padding = 1}); }, {x}) == "");
-    CHECK(test::gradient_difference([](const auto& in) { return avg_pool2d(in[0], {.window = 3, .stride = {1, 2}, .padding = 1}); }, {x}) == "");
-    CHECK(test::gradient_difference([](const auto& in) { return avg_pool2d(in[0], {.window = 3, .padding = 1, .count_padding = false}); }, {x}) == "");
+    CHECK(test::gradient_difference(
+              [](const auto& in) {
+                  return max_pool2d(in[0], {.window = {3, 2}, .stride = 2, .padding = 1});
+              },
+              {x}) == "");
+    CHECK(test::gradient_difference(
+              [](const auto& in) {
+                  return avg_pool2d(in[0], {.window = 3, .stride = {1, 2}, .padding = 1});
+              },
+              {x}) == "");
+    CHECK(test::gradient_difference(
+              [](const auto& in) { return avg_pool2d(in[0], {.window = 3, .padding = 1, .count_padding = false}); },
+              {x}) == "");
     CHECK(test::gradient_difference([](const auto& in) { return global_avg_pool2d(in[0]); }, {x}) == "");
     // A tensor that is not dense.
-    CHECK(test::gradient_difference([](const auto& in) { return max_pool2d(permute(in[0], {1, 0, 3, 2})); }, {x}) == "");
+    CHECK(test::gradient_difference(
+              [](const auto& in) {
+                  return max_pool2d(permute(in[0], {1, 0, 3, 2}));
+              },
+              {x}) == "");
 }
 
 TEST_CASE("what pooling refuses") {
     const Tensor x = test::random_tensor({1, 2, 4, 4}, 1);
-    CHECK_THROWS_WITH_AS(max_pool2d(reshape(x, {2, 4, 4})), doctest::Contains("max_pool2d: wants x (N, C, H, W), got [2, 4, 4]"), ShapeError);
+    CHECK_THROWS_WITH_AS(max_pool2d(reshape(x, {2, 4, 4})),
+                         doctest::Contains("max_pool2d: wants x (N, C, H, W), got [2, 4, 4]"), ShapeError);
     CHECK_THROWS_AS(max_pool2d(x, {.window = 5}), ShapeError);
     CHECK_THROWS_AS(avg_pool2d(x, {.window = 0}), ValueError);
     CHECK_THROWS_AS(avg_pool2d(x, {.window = 2, .stride = -1}), ValueError);

@@ -18,12 +18,14 @@ struct Pool2dCase {
 
     [[nodiscard]] std::string name() const {
         const auto& [window, stride, padding, count] = parameters;
-        return fmt::format("x {} window {}x{} stride {}x{} padding {}x{}{}", x.str(), window[0], window[1], stride[0], stride[1], padding[0],
-                           padding[1], count ? "" : " without padding in the mean");
+        return fmt::format("x {} window {}x{} stride {}x{} padding {}x{}{}", x.str(), window[0], window[1], stride[0],
+                           stride[1], padding[0], padding[1], count ? "" : " without padding in the mean");
     }
     [[nodiscard]] Shape out() const { return ops::pool2d_shape("case", x, parameters); }
     /// Bytes read and written by a forward.
-    [[nodiscard]] std::int64_t bytes(DType dtype) const { return (x.numel() + out().numel()) * static_cast<std::int64_t>(size_of(dtype)); }
+    [[nodiscard]] std::int64_t bytes(DType dtype) const {
+        return (x.numel() + out().numel()) * static_cast<std::int64_t>(size_of(dtype));
+    }
 
     struct Reference {
         std::vector<double> max, average, max_gradient, average_gradient;
@@ -44,8 +46,10 @@ struct Pool2dCase {
                     const auto each = [&](auto&& visit) {
                         for (std::int64_t r = 0; r < window[0]; ++r)
                             for (std::int64_t s = 0; s < window[1]; ++s) {
-                                const std::int64_t h = p * stride[0] + r - padding[0], w = q * stride[1] + s - padding[1];
-                                if (h >= 0 && h < height && w >= 0 && w < width) visit(static_cast<std::size_t>((plane * height + h) * width + w));
+                                const std::int64_t h = p * stride[0] + r - padding[0],
+                                                   w = q * stride[1] + s - padding[1];
+                                if (h >= 0 && h < height && w >= 0 && w < width)
+                                    visit(static_cast<std::size_t>((plane * height + h) * width + w));
                             }
                     };
                     each([&](std::size_t at) {
@@ -69,9 +73,11 @@ struct Pool2dCase {
 
 inline std::vector<Pool2dCase> pool2d_cases() {
     // Each set of parameters is compiled for itself: few of them.
-    const ops::Pool2dParameters mixed{.window = {3, 2}, .stride = {1, 2}, .padding = {1, 1}}, single{.window = {1, 1}, .stride = {2, 2}};
+    const ops::Pool2dParameters mixed{.window = {3, 2}, .stride = {1, 2}, .padding = {1, 1}},
+        single{.window = {1, 1}, .stride = {2, 2}};
     const ops::Pool2dParameters inside{.window = {3, 3}, .stride = {2, 2}, .padding = {1, 1}, .count_padding = false};
-    const ops::Pool2dParameters wide{.window = {2, 5}, .stride = {1, 1}, .padding = {0, 2}, .count_padding = false}, gaps{.window = {2, 3}, .stride = {3, 5}};
+    const ops::Pool2dParameters wide{.window = {2, 5}, .stride = {1, 1}, .padding = {0, 2}, .count_padding = false},
+        gaps{.window = {2, 3}, .stride = {3, 5}};
     return {
         {{1, 1, 2, 2}, {}},
         {{1, 1, 1, 1}, single},

@@ -13,7 +13,7 @@
 #include <tests/support/threads.hpp>
 #include <tests/support/values.hpp>
 
-#include "ops/work_split.hpp"
+#include "ops/support/work_split.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
@@ -64,7 +64,8 @@ struct Position {
 };
 
 std::vector<std::int64_t> sizes() {
-    return small_cases() ? std::vector<std::int64_t>{1, 2, 3, 5, 33} : std::vector<std::int64_t>{1, 2, 3, 4, 5, 7, 1000, 8191, 8193, 16390, 70001};
+    return small_cases() ? std::vector<std::int64_t>{1, 2, 3, 5, 33}
+                         : std::vector<std::int64_t>{1, 2, 3, 4, 5, 7, 1000, 8191, 8193, 16390, 70001};
 }
 
 struct Moments {
@@ -89,7 +90,8 @@ Moments moments(const std::vector<double>& values) {
 TEST_CASE("random: uniforms have the bits of the host's Philox, at any seed, offset and size") {
     for (const DType dtype : floats())
         for (const std::int64_t size : sizes()) {
-            const std::uint64_t seed = 0x123456789abcdefULL + static_cast<std::uint64_t>(size), offset = size % 2 == 0 ? 5 : 0xfffffffdULL;  // crosses 2^32
+            const std::uint64_t seed = 0x123456789abcdefULL + static_cast<std::uint64_t>(size),
+                                offset = size % 2 == 0 ? 5 : 0xfffffffdULL;  // crosses 2^32
             CAPTURE(size);
             const Position position(seed, offset);
             const RandomCall call = ops::take_random(device(), dtype, size);
@@ -101,13 +103,15 @@ TEST_CASE("random: uniforms have the bits of the host's Philox, at any seed, off
             for (std::size_t i = 0; i < seen.size(); ++i) wrong += seen[i] != uniform(dtype, seed, offset, i);
             CHECK(wrong == 0);
             const std::uint64_t each = dtype == DType::f32 ? 4 : 2;
-            CHECK(ops::random_position(device()).offset == offset + (static_cast<std::uint64_t>(size) + each - 1) / each);
+            CHECK(ops::random_position(device()).offset ==
+                  offset + (static_cast<std::uint64_t>(size) + each - 1) / each);
         }
 }
 
 TEST_CASE("random: uniforms of an interval lie inside it, its upper end left out") {
     // Here one in sixteen would round up to the end.
-    for (const auto& [low, high] : {std::pair{1048576.0, 1048577.0}, std::pair{-1.0, 0.0}, std::pair{1.0, 2.0}, std::pair{3.0, 3.0}}) {
+    for (const auto& [low, high] :
+         {std::pair{1048576.0, 1048577.0}, std::pair{-1.0, 0.0}, std::pair{1.0, 2.0}, std::pair{3.0, 3.0}}) {
         CAPTURE(low);
         const Guarded result(4000, DType::f32);
         ops::random_uniform(result.out, low, high, ops::take_random(device(), DType::f32, 4000));
@@ -138,7 +142,8 @@ TEST_CASE("random: the distributions have their moments") {
         CHECK(std::abs(uniform_moments.variance - 1.0 / 12) < slack * 0.075);
         CHECK(std::abs(uniform_moments.kurtosis - 1.8) < slack);
         double neighbours = 0;
-        for (std::size_t i = 1; i < u.size(); ++i) neighbours += (u[i] - 0.5) * (u[i - 1] - 0.5) * 12 / static_cast<double>(size);
+        for (std::size_t i = 1; i < u.size(); ++i)
+            neighbours += (u[i] - 0.5) * (u[i - 1] - 0.5) * 12 / static_cast<double>(size);
         CHECK(std::abs(neighbours) < slack);
 
         ops::random_normal(bell.out, 0, 1, ops::take_random(device(), dtype, size));
@@ -166,7 +171,10 @@ TEST_CASE("random: bernoulli is a comparison of the uniforms") {
             ops::random_bernoulli(result.out, probability, ops::take_random(device(), dtype, 1003));
             std::vector<double> wanted;
             for (std::size_t i = 0; i < 1003; ++i)
-                wanted.push_back(uniform(dtype, 77, 3, i) < (dtype == DType::f32 ? static_cast<float>(probability) : probability) ? 1 : 0);
+                wanted.push_back(uniform(dtype, 77, 3, i) <
+                                         (dtype == DType::f32 ? static_cast<float>(probability) : probability)
+                                     ? 1
+                                     : 0);
             CHECK(difference(result.content(), wanted, {}) == "");
         }
 }
@@ -209,7 +217,8 @@ TEST_CASE("random: threads that draw at once get different numbers") {
     const Position position(5, 0);
     std::vector<std::vector<std::int64_t>> offsets(4);
     const auto faults = in_threads(4, [&](int number) -> std::string {
-        for (int i = 0; i < 100; ++i) offsets[static_cast<std::size_t>(number)].push_back(ops::take_random(device(), DType::f32, 9).offset);
+        for (int i = 0; i < 100; ++i)
+            offsets[static_cast<std::size_t>(number)].push_back(ops::take_random(device(), DType::f32, 9).offset);
         return "";
     });
     for (const std::string& fault : faults) CHECK(fault == "");
@@ -231,15 +240,19 @@ TEST_CASE("dropout: drops by the uniforms, scales the rest, and does the same to
                 const Guarded out(size, dtype), gradient(size, dtype), in_place(size, dtype);
                 const Expression chosen = ops::random_bernoulli(dtype, {size}, probability, call);
                 const std::array scale{probability < 1 ? 1 / (1 - probability) : 0};
-                const auto drop = [&](const View& from) { return Expression::apply(Function::dropout, std::array{Expression(from), chosen}, scale); };
+                const auto drop = [&](const View& from) {
+                    return Expression::apply(Function::dropout, std::array{Expression(from), chosen}, scale);
+                };
                 ops::evaluate(drop(tensor(in, {size}, dtype).view()), out.out);
-                const auto rule = Expression::gradient(Function::dropout, 0, tensor(up, {size}, dtype).view(), std::array{Expression(), chosen}, {}, scale);
+                const auto rule = Expression::gradient(Function::dropout, 0, tensor(up, {size}, dtype).view(),
+                                                       std::array{Expression(), chosen}, {}, scale);
                 ops::evaluate(rule, gradient.out);
                 ops::copy(tensor(in, {size}, dtype).view(), in_place.out);
                 ops::evaluate(drop(in_place.out), in_place.out);
                 std::vector<double> wanted, wanted_gradient;
                 for (std::size_t i = 0; i < in.size(); ++i) {
-                    const bool dropped = uniform(dtype, 42, 7, i) < (dtype == DType::f32 ? static_cast<float>(probability) : probability);
+                    const bool dropped = uniform(dtype, 42, 7, i) <
+                                         (dtype == DType::f32 ? static_cast<float>(probability) : probability);
                     wanted.push_back(dropped ? 0 : in[i] / (1 - probability));
                     wanted_gradient.push_back(dropped ? 0 : up[i] / (1 - probability));
                 }
@@ -253,18 +266,27 @@ namespace {
 
 using Leaf = Expression (*)(DType, const Shape&, const RandomCall&);
 
-Expression uniform_leaf(DType dtype, const Shape& shape, const RandomCall& call) { return ops::random_uniform(dtype, shape, -3, 5, call); }
-Expression normal_leaf(DType dtype, const Shape& shape, const RandomCall& call) { return ops::random_normal(dtype, shape, 1, 2, call); }
-Expression bernoulli_leaf(DType dtype, const Shape& shape, const RandomCall& call) { return ops::random_bernoulli(dtype, shape, 0.4, call); }
+Expression uniform_leaf(DType dtype, const Shape& shape, const RandomCall& call) {
+    return ops::random_uniform(dtype, shape, -3, 5, call);
+}
+Expression normal_leaf(DType dtype, const Shape& shape, const RandomCall& call) {
+    return ops::random_normal(dtype, shape, 1, 2, call);
+}
+Expression bernoulli_leaf(DType dtype, const Shape& shape, const RandomCall& call) {
+    return ops::random_bernoulli(dtype, shape, 0.4, call);
+}
 
-std::vector<double> stored(Leaf leaf, DType dtype, const Shape& shape, const RandomCall& call) { return values(Tensor(ops::evaluate(leaf(dtype, shape, call), device()))); }
+std::vector<double> stored(Leaf leaf, DType dtype, const Shape& shape, const RandomCall& call) {
+    return values(Tensor(ops::evaluate(leaf(dtype, shape, call), device())));
+}
 
 /// All of an expression's elements, computed with a sum of 0 so that the leaf is not its root.
 std::vector<double> beside_zeros(const Expression& leaf, const Shape& shape, Family family) {
     const ops::FamilyScope scope(family);
     const View zeros = View::make(device(), leaf.dtype(), shape);
     ops::fill(zeros, 0);
-    return values(Tensor(ops::evaluate(Expression::apply(Function::add, std::array{Expression(zeros), leaf}), device())));
+    return values(
+        Tensor(ops::evaluate(Expression::apply(Function::add, std::array{Expression(zeros), leaf}), device())));
 }
 
 }  // namespace
@@ -273,13 +295,16 @@ TEST_CASE("random: within an expression numbers have the bits of those that are 
     for (const Family family : families()) {
         for (const DType dtype : floats())
             for (const Leaf leaf : {uniform_leaf, normal_leaf, bernoulli_leaf}) {
-                for (const std::int64_t size : small_cases() ? std::vector<std::int64_t>{5} : std::vector<std::int64_t>{1, 2, 3, 511, 513, 1030, 8195, 20003}) {
+                for (const std::int64_t size : small_cases()
+                                                   ? std::vector<std::int64_t>{5}
+                                                   : std::vector<std::int64_t>{1, 2, 3, 511, 513, 1030, 8195, 20003}) {
                     CAPTURE(size);
                     const Position position(9, 0xfffffff0ULL);
                     const RandomCall call = ops::take_random(device(), dtype, size);
                     CHECK(beside_zeros(leaf(dtype, {size}, call), {size}, family) == stored(leaf, dtype, {size}, call));
                 }
-                // Stretched, and in another order than that of memory: the innermost axis of what is stored is the middle one of the numbers.
+                // Stretched, and in another order than that of memory: the innermost axis of what is stored is the
+                // middle one of the numbers.
                 const RandomCall call = ops::take_random(device(), dtype, 7 * 1 * 9);
                 const auto few = stored(leaf, dtype, {7, 1, 9}, call);
                 const auto stretched = beside_zeros(leaf(dtype, {7, 1, 9}, call), {7, 5, 9}, family);
@@ -287,7 +312,9 @@ TEST_CASE("random: within an expression numbers have the bits of those that are 
                 const View turned = View::make(device(), dtype, {9, 7, 5});
                 {
                     const ops::FamilyScope scope(family);
-                    ops::evaluate(Expression::apply(Function::mul_scalar, std::array{leaf(dtype, {5, 7, 9}, call)}, std::array{1.0}), ops::permuted(turned, {2, 1, 0}));
+                    ops::evaluate(Expression::apply(Function::mul_scalar, std::array{leaf(dtype, {5, 7, 9}, call)},
+                                                    std::array{1.0}),
+                                  ops::permuted(turned, {2, 1, 0}));
                 }
                 const auto all = stored(leaf, dtype, {5, 7, 9}, call), back = values(Tensor(turned));
                 int wrong = 0;
@@ -306,11 +333,13 @@ TEST_CASE("random: within an expression numbers have the bits of those that are 
     const View wide = View::make(device(), DType::f32, {3, 10});
     const View part = ops::sliced(wide, 1, 2, 7);
     ops::fill(wide, 0);
-    ops::evaluate(Expression::apply(Function::add, std::array{Expression(part), normal_leaf(DType::f32, {3, 7}, call)}), part);
+    ops::evaluate(Expression::apply(Function::add, std::array{Expression(part), normal_leaf(DType::f32, {3, 7}, call)}),
+                  part);
     CHECK(values(Tensor(ops::dense_copy_if_needed(part))) == stored(normal_leaf, DType::f32, {3, 7}, call));
     if (!device().info().fp64) return;
     // Among numbers of f64 those of f32 stay what they are.
-    CHECK(beside_zeros(Expression::cast(normal_leaf(DType::f32, {3, 7}, call), DType::f64), {3, 7}, Family::cpu_like) == stored(normal_leaf, DType::f32, {3, 7}, call));
+    CHECK(beside_zeros(Expression::cast(normal_leaf(DType::f32, {3, 7}, call), DType::f64), {3, 7}, Family::cpu_like) ==
+          stored(normal_leaf, DType::f32, {3, 7}, call));
 }
 
 TEST_CASE("random: what does not fit is refused") {

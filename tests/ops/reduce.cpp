@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
 
-#include "ops/work_split.hpp"
+#include "ops/support/work_split.hpp"
 #include "tests/support/gradient_check.hpp"
 
 using namespace declivity;
@@ -24,7 +24,8 @@ void check(const ReduceCase& one, Reduce kind, const Tensor& x, const std::vecto
     CAPTURE(ops::name_of(kind));
     CAPTURE(name_of(x.dtype()));
     const auto expected = reference_reduce(kind, elements, one.shape, one.axes);
-    CHECK(difference(Tensor(ops::reduce(kind, x.view(), one.axes, false)), expected, one.tolerance(kind, x.dtype())) == "");
+    CHECK(difference(Tensor(ops::reduce(kind, x.view(), one.axes, false)), expected, one.tolerance(kind, x.dtype())) ==
+          "");
 }
 
 }  // namespace
@@ -40,7 +41,8 @@ TEST_CASE("reductions of floats agree with the reference") {
             // Each size of a group is a kernel to compile on some drivers, so GPU-like minima and means take turns.
             for (const Reduce kind : kKinds) {
                 if (has_family(Family::cpu_like)) check(one, kind, x, elements, Family::cpu_like);
-                if (kind == Reduce::sum || kind == Reduce::max || number % 5 == 0) check(one, kind, x, elements, Family::gpu_like);
+                if (kind == Reduce::sum || kind == Reduce::max || number % 5 == 0)
+                    check(one, kind, x, elements, Family::gpu_like);
             }
         }
     }
@@ -64,7 +66,8 @@ TEST_CASE("reductions of halves are those of f32, rounded once") {
                 CAPTURE(name_of(dtype));
                 Tolerance allowed = one.tolerance(kind, DType::f32);
                 // Half a unit of the last place.
-                if (kind != Reduce::max) allowed.relative += dtype == DType::f16 ? 0x1.01p-11 : 0x1.01p-8, allowed.absolute += 0x1p-25;
+                if (kind != Reduce::max)
+                    allowed.relative += dtype == DType::f16 ? 0x1.01p-11 : 0x1.01p-8, allowed.absolute += 0x1p-25;
                 const Tensor result(ops::reduce(kind, x.view(), one.axes, false));
                 CHECK(result.dtype() == dtype);
                 CHECK(difference(result, reference_reduce(kind, elements, one.shape, one.axes), allowed) == "");
@@ -74,12 +77,14 @@ TEST_CASE("reductions of halves are those of f32, rounded once") {
     CHECK(static_cast<float>(sum(ones({5000}, {DType::f16})).item<float16>()) == 5000);
     CHECK(static_cast<float>(mean(full({3000}, 60000, {DType::f16})).item<float16>()) == 60000);
     const ops::View whole = zeros({2, 3}, {DType::bf16}).view(), wide = zeros({3}).view();
-    CHECK_THROWS_WITH_AS(ops::reduce(Reduce::sum, whole, {0}, wide), "sum: wants an output of type bf16, got f32", TypeError);
+    CHECK_THROWS_WITH_AS(ops::reduce(Reduce::sum, whole, {0}, wide), "sum: wants an output of type bf16, got f32",
+                         TypeError);
 }
 
 TEST_CASE("reductions of integers are exact") {
     // Each type is a kernel of its own, so a few shapes that go through all of its parts.
-    const ReduceCase rows{.name = "rows", .shape = {5, 95}, .axes = {1}}, columns{.name = "columns", .shape = {9, 5}, .axes = {0}};
+    const ReduceCase rows{.name = "rows", .shape = {5, 95}, .axes = {1}},
+        columns{.name = "columns", .shape = {9, 5}, .axes = {0}};
     const ReduceCase many{.name = "many", .shape = {1'000'003}, .large = true};
     for (const ReduceCase& one : {rows, columns, many}) {
         if (one.large && small_cases()) continue;
@@ -95,7 +100,8 @@ TEST_CASE("reductions of integers are exact") {
     }
     const Tensor big = Tensor::from<std::int32_t>({2'000'000'000, 2'000'000'000, 2'000'000'000}, {3});
     CHECK(sum(big).item<std::int64_t>() == 6'000'000'000);
-    CHECK(max(Tensor::from<std::int64_t>({-9'000'000'000'000'000'000, -9'000'000'000'000'000'001}, {2})).item<std::int64_t>() == -9'000'000'000'000'000'000);
+    CHECK(max(Tensor::from<std::int64_t>({-9'000'000'000'000'000'000, -9'000'000'000'000'000'001}, {2}))
+              .item<std::int64_t>() == -9'000'000'000'000'000'000);
 }
 
 TEST_CASE("an output may be strided, and keep the reduced axes") {
@@ -116,7 +122,8 @@ TEST_CASE("a stretched axis is reduced as if its elements were there") {
     for (const Dims& axes : {Dims{0}, Dims{1}, Dims{}})
         for (const Reduce kind : kKinds) {
             const Tensor x = expand(row, {6, 20});
-            CHECK(difference(Tensor(ops::reduce(kind, x.view(), axes, false)), reference_reduce(kind, values(x), x.shape(), axes), {1e-5, 0}) == "");
+            CHECK(difference(Tensor(ops::reduce(kind, x.view(), axes, false)),
+                             reference_reduce(kind, values(x), x.shape(), axes), {1e-5, 0}) == "");
         }
     CHECK(sum(expand(full({1}, 2), {70})).item<float>() == 140);
 }
@@ -125,11 +132,11 @@ TEST_CASE("sums of many f32 lose little") {
     if (small_cases()) return;
     const std::int64_t n = 1 << 24;
     for (const Family family : families()) {
-    const ops::FamilyScope scope(family);
-    CHECK(sum(ones({n})).item<float>() == 0x1p24f);
-    CHECK(sum(full({n}, 0.1)).item<float>() == doctest::Approx(0x1p24 * double{0.1f}).epsilon(1e-6));
-    CHECK(mean(full({n / 4, 4}, 0.1), {0}).to_vector<float>()[3] == doctest::Approx(0.1).epsilon(1e-6));
-    CHECK(mean(full({4, n / 4}, 0.1), {1}).to_vector<float>()[3] == doctest::Approx(0.1).epsilon(1e-6));
+        const ops::FamilyScope scope(family);
+        CHECK(sum(ones({n})).item<float>() == 0x1p24f);
+        CHECK(sum(full({n}, 0.1)).item<float>() == doctest::Approx(0x1p24 * double{0.1f}).epsilon(1e-6));
+        CHECK(mean(full({n / 4, 4}, 0.1), {0}).to_vector<float>()[3] == doctest::Approx(0.1).epsilon(1e-6));
+        CHECK(mean(full({4, n / 4}, 0.1), {1}).to_vector<float>()[3] == doctest::Approx(0.1).epsilon(1e-6));
     }
 }
 
@@ -141,25 +148,27 @@ TEST_CASE("the same sum has the same bits every time") {
 
 TEST_CASE("NaN and infinities pass through") {
     for (const Family family : families()) {
-    const ops::FamilyScope scope(family);
-    for (const std::int64_t n : small_cases() ? std::vector<std::int64_t>{50} : std::vector<std::int64_t>{3, 50, 200}) {
-        for (const std::int64_t at : {std::int64_t{0}, n / 2, n - 1}) {
-            if (small_cases() && at != n / 2) continue;
-            auto elements = random_values(n, 6);
-            elements[static_cast<std::size_t>(at)] = NAN;
-            for (const Shape& shape : {Shape{1, n}, Shape{n, 1}}) {
-                for (const Reduce kind : kKinds) {
-                    const Tensor x = concat({tensor(elements, {n, 1}), random_tensor({n, 17}, 7)}, 1);
-                    CHECK(std::isnan(values(Tensor(ops::reduce(kind, x.view(), {0}, false)))[0]));
-                    CHECK(std::isnan(values(Tensor(ops::reduce(kind, tensor(elements, shape).view(), {}, false)))[0]));
+        const ops::FamilyScope scope(family);
+        for (const std::int64_t n :
+             small_cases() ? std::vector<std::int64_t>{50} : std::vector<std::int64_t>{3, 50, 200}) {
+            for (const std::int64_t at : {std::int64_t{0}, n / 2, n - 1}) {
+                if (small_cases() && at != n / 2) continue;
+                auto elements = random_values(n, 6);
+                elements[static_cast<std::size_t>(at)] = NAN;
+                for (const Shape& shape : {Shape{1, n}, Shape{n, 1}}) {
+                    for (const Reduce kind : kKinds) {
+                        const Tensor x = concat({tensor(elements, {n, 1}), random_tensor({n, 17}, 7)}, 1);
+                        CHECK(std::isnan(values(Tensor(ops::reduce(kind, x.view(), {0}, false)))[0]));
+                        CHECK(std::isnan(
+                            values(Tensor(ops::reduce(kind, tensor(elements, shape).view(), {}, false)))[0]));
+                    }
                 }
             }
         }
-    }
-    CHECK(max(Tensor::from<float>({-INFINITY, -INFINITY}, {2})).item<float>() == -INFINITY);
-    CHECK(min(Tensor::from<float>({INFINITY, INFINITY}, {2})).item<float>() == INFINITY);
-    CHECK(std::isnan(sum(Tensor::from<float>({INFINITY, -INFINITY}, {2})).item<float>()));
-    CHECK(sum(Tensor::from<float>({INFINITY, 1}, {2})).item<float>() == INFINITY);
+        CHECK(max(Tensor::from<float>({-INFINITY, -INFINITY}, {2})).item<float>() == -INFINITY);
+        CHECK(min(Tensor::from<float>({INFINITY, INFINITY}, {2})).item<float>() == INFINITY);
+        CHECK(std::isnan(sum(Tensor::from<float>({INFINITY, -INFINITY}, {2})).item<float>()));
+        CHECK(sum(Tensor::from<float>({INFINITY, 1}, {2})).item<float>() == INFINITY);
     }
 }
 
@@ -170,7 +179,8 @@ TEST_CASE("reductions of nothing") {
     CHECK(sum(none, {0}).shape() == Shape({0}));
     CHECK(max(none, {0}).shape() == Shape({0}));
     CHECK(sum(zeros({0}, {.dtype = DType::i32})).item<std::int64_t>() == 0);
-    CHECK_THROWS_WITH_AS(max(none, {1}), "max: wants at least one element to choose from, got [3, 0] over axes [1]", ShapeError);
+    CHECK_THROWS_WITH_AS(max(none, {1}), "max: wants at least one element to choose from, got [3, 0] over axes [1]",
+                         ShapeError);
     CHECK_THROWS_AS(min(none), ShapeError);
 }
 
@@ -189,10 +199,15 @@ TEST_CASE("gradients of reductions") {
 TEST_CASE("argmax agrees with the reference") {
     for (const ArgmaxCase& one : argmax_cases()) {
         if (one.large && small_cases()) continue;
-        for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64, DType::i8, DType::u8, DType::boolean, DType::f16, DType::bf16}) {
+        for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64, DType::i8, DType::u8, DType::boolean,
+                                  DType::f16, DType::bf16}) {
             if (!is_floating(dtype) && one.shape.rank() != 2) continue;  // each type is a kernel of its own
-            if (is_half(dtype) && (one.shape.numel() > 10000 || one.shape.rank() != 2)) continue;  // they are cast first
-            const Tensor x = random_tensor(one.shape, 9, dtype, is_floating(dtype) ? -1 : 0, is_floating(dtype) ? 1 : dtype == DType::boolean ? 2 : 120);
+            if (is_half(dtype) && (one.shape.numel() > 10000 || one.shape.rank() != 2))
+                continue;  // they are cast first
+            const Tensor x = random_tensor(one.shape, 9, dtype, is_floating(dtype) ? -1 : 0,
+                                           is_floating(dtype)        ? 1
+                                           : dtype == DType::boolean ? 2
+                                                                     : 120);
             const auto expected = reference_argmax(values(x), one.shape, one.axis);
             for (const Family family : families()) {
                 const ops::FamilyScope scope(family);
@@ -216,7 +231,8 @@ TEST_CASE("argmax: ties, NaN, shapes") {
             CHECK(argmax(tensor(elements, {n})).item<std::int64_t>() == n - 2);
             elements[static_cast<std::size_t>(n / 2)] = elements[static_cast<std::size_t>(n / 2 + 1)] = NAN;
             CHECK(argmax(tensor(elements, {n})).item<std::int64_t>() == n / 2);
-            CHECK(argmax(expand(tensor(elements, {n, 1}), {n, 3}), 0).to_vector<std::int64_t>() == std::vector<std::int64_t>(3, n / 2));
+            CHECK(argmax(expand(tensor(elements, {n, 1}), {n, 3}), 0).to_vector<std::int64_t>() ==
+                  std::vector<std::int64_t>(3, n / 2));
         }
         CHECK(argmax(Tensor::from<float>({-INFINITY, -INFINITY}, {2})).item<std::int64_t>() == 0);
         const Tensor x = Tensor::from<float>({1, 5, 2, 9, 4, 3}, {2, 3});
@@ -225,7 +241,8 @@ TEST_CASE("argmax: ties, NaN, shapes") {
         CHECK(argmax(x, -1).shape() == Shape({2}));
     }
     CHECK(argmax(zeros({0, 3}), 1).shape() == Shape({0}));
-    CHECK_THROWS_WITH_AS(argmax(zeros({3, 0}), 1), "argmax: wants at least one element to choose from, got [3, 0] along axis 1", ShapeError);
+    CHECK_THROWS_WITH_AS(argmax(zeros({3, 0}), 1),
+                         "argmax: wants at least one element to choose from, got [3, 0] along axis 1", ShapeError);
     CHECK_THROWS_WITH_AS(argmax(zeros({3}), 1), "argmax: wants an axis in [-1, 0], got 1", ShapeError);
     CHECK_THROWS_AS(argmax(zeros({})), ShapeError);
 }
@@ -250,9 +267,11 @@ TEST_CASE("what reductions refuse") {
     CHECK_THROWS_WITH_AS(sum(x, {2}), "sum: wants an axis in [-2, 1], got 2", ShapeError);
     CHECK_THROWS_WITH_AS(sum(x, {1, -1}), "sum: wants each axis once, got [1, -1] for 2 axes", ShapeError);
     CHECK_THROWS_AS(sum(zeros({}), {0}), ShapeError);
-    CHECK_THROWS_WITH_AS(mean(x.to(DType::i32)), "mean: wants f32, f64, f16 or bf16 (convert with .to(DType)), got i32", TypeError);
+    CHECK_THROWS_WITH_AS(mean(x.to(DType::i32)), "mean: wants f32, f64, f16 or bf16 (convert with .to(DType)), got i32",
+                         TypeError);
     CHECK_THROWS_WITH_AS(max(Tensor()), "max: wants a tensor, got an undefined one", ValueError);
-    CHECK_THROWS_WITH_AS(ops::reduce(Reduce::sum, x.view(), {0}, zeros({2}).view()), "sum: wants an output of shape [3], got [2]", ShapeError);
+    CHECK_THROWS_WITH_AS(ops::reduce(Reduce::sum, x.view(), {0}, zeros({2}).view()),
+                         "sum: wants an output of shape [3], got [2]", ShapeError);
     CHECK_THROWS_WITH_AS(ops::reduce(Reduce::sum, x.view(), {0}, zeros({3}, {.dtype = DType::f64}).view()),
                          "sum: wants an output of type f32, got f64", TypeError);
 }

@@ -14,7 +14,8 @@
 
 namespace declivity::test {
 
-/// x is made dense with the axes in the order `memory` (as given when empty), then every `step`th element of each axis is taken.
+/// x is made dense with the axes in the order `memory` (as given when empty), then every `step`th element of each axis
+/// is taken.
 struct ReduceCase {
     std::string name;
     Shape shape;
@@ -25,7 +26,8 @@ struct ReduceCase {
 
     [[nodiscard]] Tensor input(DType dtype, std::uint64_t seed = 1, double low = -1, double high = 1) const {
         Shape dense;
-        for (int i = 0; i < shape.rank(); ++i) dense.push_back(shape[memory.empty() ? i : static_cast<int>(memory[i])] * step);
+        for (int i = 0; i < shape.rank(); ++i)
+            dense.push_back(shape[memory.empty() ? i : static_cast<int>(memory[i])] * step);
         Tensor x = random_tensor(dense, seed, dtype, low, high);
         if (!memory.empty()) {
             Dims order = memory;
@@ -36,15 +38,21 @@ struct ReduceCase {
         return x;
     }
 
-    [[nodiscard]] std::int64_t outputs() const { return ops::reduced_shape(shape, ops::normalize_axes("case", axes, shape.rank()), false).numel(); }
+    [[nodiscard]] std::int64_t outputs() const {
+        return ops::reduced_shape(shape, ops::normalize_axes("case", axes, shape.rank()), false).numel();
+    }
     [[nodiscard]] std::int64_t terms() const { return shape.numel() / std::max<std::int64_t>(1, outputs()); }
     [[nodiscard]] double flops() const { return static_cast<double>(shape.numel()); }
-    [[nodiscard]] double bytes(DType dtype) const { return static_cast<double>((shape.numel() + outputs()) * static_cast<std::int64_t>(size_of(dtype))); }
-    /// Maxima are exact. Sums are made of short partial sums whose errors are kept, so that the number of terms hardly counts.
+    [[nodiscard]] double bytes(DType dtype) const {
+        return static_cast<double>((shape.numel() + outputs()) * static_cast<std::int64_t>(size_of(dtype)));
+    }
+    /// Maxima are exact. Sums are made of short partial sums whose errors are kept, so that the number of terms hardly
+    /// counts.
     [[nodiscard]] Tolerance tolerance(ops::Reduce kind, DType dtype) const {
         if (kind == ops::Reduce::max || kind == ops::Reduce::min || !is_floating(dtype)) return {};
         const double scale = kind == ops::Reduce::mean ? 1 / static_cast<double>(terms()) : 1;
-        return test::tolerance(dtype, static_cast<double>(std::min<std::int64_t>(terms(), 64)), std::sqrt(static_cast<double>(terms())) * scale);
+        return test::tolerance(dtype, static_cast<double>(std::min<std::int64_t>(terms(), 64)),
+                               std::sqrt(static_cast<double>(terms())) * scale);
     }
 };
 
@@ -89,7 +97,10 @@ inline const std::vector<ReduceCase>& reduce_cases() {
         {.name = "long rows", .shape = {10, 100'001}, .axes = {1}, .large = true},
         {.name = "long columns", .shape = {3'001, 513}, .axes = {0}, .large = true},
         {.name = "channels of a batch", .shape = {64, 32, 28, 28}, .axes = {0, 2, 3}, .large = true},
-        {.name = "channels of a batch beyond the caches", .shape = {1'301, 5, 27, 25}, .axes = {0, 2, 3}, .large = true},
+        {.name = "channels of a batch beyond the caches",
+         .shape = {1'301, 5, 27, 25},
+         .axes = {0, 2, 3},
+         .large = true},
         {.name = "few channels of a batch", .shape = {100, 3, 5, 5}, .axes = {0, 2, 3}, .large = true},
         {.name = "planes of a batch", .shape = {64, 32, 7, 7}, .axes = {2, 3}, .large = true},
         {.name = "a permuted batch", .shape = {64, 32, 14, 14}, .axes = {0, 2}, .memory = {0, 2, 3, 1}, .large = true},
@@ -104,8 +115,17 @@ struct ArgmaxCase {
 };
 
 inline const std::vector<ArgmaxCase>& argmax_cases() {
-    static const std::vector<ArgmaxCase> cases{{{1}, 0}, {{7}, 0}, {{300}, 0}, {{9, 10}, 1}, {{9, 70}, 0}, {{3, 5, 4}, 1}, {{2, 3, 70}, 1},
-                                               {{1'000'003}, 0, true}, {{1000, 1000}, 1, true}, {{2000, 500}, 0, true}, {{8, 21, 64, 64}, 1, true}};
+    static const std::vector<ArgmaxCase> cases{{{1}, 0},
+                                               {{7}, 0},
+                                               {{300}, 0},
+                                               {{9, 10}, 1},
+                                               {{9, 70}, 0},
+                                               {{3, 5, 4}, 1},
+                                               {{2, 3, 70}, 1},
+                                               {{1'000'003}, 0, true},
+                                               {{1000, 1000}, 1, true},
+                                               {{2000, 500}, 0, true},
+                                               {{8, 21, 64, 64}, 1, true}};
     return cases;
 }
 
@@ -119,14 +139,16 @@ inline std::vector<double> reference_argmax(const std::vector<double>& x, const 
         const std::int64_t start = row / inner * n * inner + row % inner;
         std::int64_t best = 0;
         for (std::int64_t c = 1; c < n; ++c)
-            if (x[static_cast<std::size_t>(start + c * inner)] > x[static_cast<std::size_t>(start + best * inner)]) best = c;
+            if (x[static_cast<std::size_t>(start + c * inner)] > x[static_cast<std::size_t>(start + best * inner)])
+                best = c;
         out.push_back(static_cast<double>(best));
     }
     return out;
 }
 
 /// Results in row-major order of the kept axes.
-inline std::vector<double> reference_reduce(ops::Reduce kind, const std::vector<double>& x, const Shape& shape, const Dims& given_axes) {
+inline std::vector<double> reference_reduce(ops::Reduce kind, const std::vector<double>& x, const Shape& shape,
+                                            const Dims& given_axes) {
     const Dims axes = ops::normalize_axes("reference", given_axes, shape.rank());
     const Shape kept = ops::reduced_shape(shape, axes, true);
     const Strides strides = dense_strides(kept);
@@ -145,7 +167,8 @@ inline std::vector<double> reference_reduce(ops::Reduce kind, const std::vector<
         else if (kind == ops::Reduce::max ? x[i] > value : x[i] < value) value = x[i];
     }
     if (kind == ops::Reduce::mean)
-        for (long double& value : out) value /= static_cast<long double>(x.size()) / static_cast<long double>(out.size());
+        for (long double& value : out)
+            value /= static_cast<long double>(x.size()) / static_cast<long double>(out.size());
     return {out.begin(), out.end()};
 }
 

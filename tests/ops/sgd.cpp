@@ -52,9 +52,10 @@ void check_steps(const Device& device, DType dtype, const SgdParameters& with) {
 TEST_CASE("sgd: plain, with momentum, dampening, Nesterov and weight decay") {
     for (const Device& device : pooled_and_exact())
         for (const DType dtype : floats())
-            for (const SgdParameters& with : {SgdParameters{}, SgdParameters{.weight_decay = 0.1}, SgdParameters{.momentum = 0.9},
-                                              SgdParameters{.momentum = 0.9, .dampening = 0.5, .weight_decay = 0.01},
-                                              SgdParameters{.momentum = 0.8, .weight_decay = 0.1, .nesterov = true}}) {
+            for (const SgdParameters& with :
+                 {SgdParameters{}, SgdParameters{.weight_decay = 0.1}, SgdParameters{.momentum = 0.9},
+                  SgdParameters{.momentum = 0.9, .dampening = 0.5, .weight_decay = 0.01},
+                  SgdParameters{.momentum = 0.8, .weight_decay = 0.1, .nesterov = true}}) {
                 CAPTURE(name_of(dtype));
                 CAPTURE(with.momentum);
                 CAPTURE(with.nesterov);
@@ -100,5 +101,6 @@ TEST_CASE("sgd: what does not fit is refused") {
     CHECK_THROWS_AS(ops::sgd_step(tensors, progress, ops::View::make(device, DType::i64, {2}), {}), TypeError);
     CHECK_THROWS_AS(ops::sgd_step(tensors, ops::View::make(device, DType::i32, {2}), guard, {}), TypeError);
     CHECK_THROWS_AS(ops::sgd_step(tensors, progress, guard_view(fresh_device()), {}), DeviceError);
-    CHECK_THROWS_AS(ops::sgd_step(tensors, progress, guard, {.momentum = 0.9}), ValueError);  // momentum wants a third role
+    CHECK_THROWS_AS(ops::sgd_step(tensors, progress, guard, {.momentum = 0.9}),
+                    ValueError);  // momentum wants a third role
 }

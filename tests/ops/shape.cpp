@@ -28,7 +28,8 @@ TEST_CASE("a shape takes values in and out at any place") {
 
 TEST_CASE("a shape of more than kMaxRank axes is refused") {
     const std::array<std::int64_t, 9> nine{};
-    CHECK_THROWS_WITH_AS(Shape{std::span(nine)}, "Dims: wants at most 8 axes, got 9: [0, 0, 0, 0, 0, 0, 0, 0, 0]", ShapeError);
+    CHECK_THROWS_WITH_AS(Shape{std::span(nine)}, "Dims: wants at most 8 axes, got 9: [0, 0, 0, 0, 0, 0, 0, 0, 0]",
+                         ShapeError);
     Shape full = Dims::filled(Dims::kMaxRank, 1);
     CHECK_THROWS_AS(full.push_back(1), ShapeError);
 }
@@ -50,6 +51,6 @@ TEST_CASE("shapes broadcast by NumPy's rule") {
     CHECK(broadcast_shapes("add", {4, 1, 3}, {2, 1}) == Shape({4, 2, 3}));
     CHECK(broadcast_shapes("add", {}, {2}) == Shape({2}));
     CHECK(broadcast_shapes("add", {0, 3}, {1, 3}) == Shape({0, 3}));
-    CHECK_THROWS_WITH_AS(broadcast_shapes("add", {2, 3}, {2, 4}), "add: wants shapes that broadcast, got [2, 3] and [2, 4]",
-                         ShapeError);
+    CHECK_THROWS_WITH_AS(broadcast_shapes("add", {2, 3}, {2, 4}),
+                         "add: wants shapes that broadcast, got [2, 3] and [2, 4]", ShapeError);
 }

@@ -6,14 +6,13 @@
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
 
-#include "ops/work_split.hpp"
+#include "ops/support/work_split.hpp"
 #include "tests/support/gradient_check.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
 
 namespace {
-
 
 Tensor backward_of(const Tensor& y, Tensor& x, const Tensor& gradient) {
     x.zero_grad();
@@ -37,9 +36,14 @@ TEST_CASE("softmax and its gradient agree with the reference") {
                 CAPTURE(family == Family::cpu_like ? "CPU-like" : "GPU-like");
                 const Tensor y = softmax(x, one.axis), log_y = log_softmax(x, one.axis);
                 CHECK(difference(y, reference_softmax(elements, one.shape, one.axis), one.tolerance(dtype)) == "");
-                CHECK(difference(log_y, reference_log_softmax(elements, one.shape, one.axis), one.tolerance(dtype, 8)) == "");
-                CHECK(difference(backward_of(y, x, g), reference_softmax_backward(false, elements, gradient, one.shape, one.axis), one.tolerance(dtype)) == "");
-                CHECK(difference(backward_of(log_y, x, g), reference_softmax_backward(true, elements, gradient, one.shape, one.axis), one.tolerance(dtype, 8)) == "");
+                CHECK(difference(log_y, reference_log_softmax(elements, one.shape, one.axis),
+                                 one.tolerance(dtype, 8)) == "");
+                CHECK(difference(backward_of(y, x, g),
+                                 reference_softmax_backward(false, elements, gradient, one.shape, one.axis),
+                                 one.tolerance(dtype)) == "");
+                CHECK(difference(backward_of(log_y, x, g),
+                                 reference_softmax_backward(true, elements, gradient, one.shape, one.axis),
+                                 one.tolerance(dtype, 8)) == "");
             }
         }
     }
@@ -49,11 +53,14 @@ TEST_CASE("softmax of any magnitude") {
     for (const Family family : families()) {
         const ops::FamilyScope scope(family);
         for (const bool columns : {false, true}) {
-            const auto arranged = [&](const Tensor& x) { return columns ? expand(reshape(x, {x.numel(), 1}), {x.numel(), 2}) : x; };
+            const auto arranged = [&](const Tensor& x) {
+                return columns ? expand(reshape(x, {x.numel(), 1}), {x.numel(), 2}) : x;
+            };
             const auto first = [&](const Tensor& y) { return values(columns ? slice(y, 1, 0, 1) : y); };
             const Tensor big = arranged(Tensor::from<float>({1e30f, 1e30f, -1e30f, 3}, {4}));
             CHECK(first(softmax(big, 0)) == std::vector<double>{0.5, 0.5, 0, 0});
-            CHECK(difference(first(log_softmax(big, 0)), {-std::log(2.0), -std::log(2.0), -2e30, -1e30}, {1e-6, 1e-6}) == "");
+            CHECK(difference(first(log_softmax(big, 0)), {-std::log(2.0), -std::log(2.0), -2e30, -1e30},
+                             {1e-6, 1e-6}) == "");
             const Tensor holes = arranged(Tensor::from<float>({-INFINITY, 2, -INFINITY, 2}, {4}));
             CHECK(first(softmax(holes, 0)) == std::vector<double>{0, 0.5, 0, 0.5});
             CHECK(first(log_softmax(holes, 0))[0] == -INFINITY);
@@ -88,7 +95,8 @@ TEST_CASE("numeric gradients of softmax") {
 
 TEST_CASE("what softmax refuses") {
     CHECK_THROWS_WITH_AS(softmax(zeros({2, 3}), 2), "softmax: wants an axis in [-2, 1], got 2", ShapeError);
-    CHECK_THROWS_WITH_AS(log_softmax(zeros({2}, {.dtype = DType::i32})), "log_softmax: wants f32 or f64 as x, got i32", TypeError);
+    CHECK_THROWS_WITH_AS(log_softmax(zeros({2}, {.dtype = DType::i32})), "log_softmax: wants f32 or f64 as x, got i32",
+                         TypeError);
     CHECK_THROWS_WITH_AS(softmax(Tensor()), "softmax: wants a tensor, got an undefined one", ValueError);
     const Tensor x = zeros({2, 3});
     CHECK_THROWS_AS(ops::softmax(ops::SoftmaxKind::softmax, x.view(), 1, zeros({3, 2}).view()), ShapeError);

@@ -21,8 +21,12 @@ struct SoftmaxCase {
     [[nodiscard]] std::int64_t length() const { return shape[normalize_axis("case", axis, shape.rank())]; }
     /// Largest, difference, exponential (about 15), sum, product.
     [[nodiscard]] double flops() const { return 19.0 * static_cast<double>(shape.numel()); }
-    [[nodiscard]] double bytes(DType dtype) const { return 2.0 * static_cast<double>(shape.numel()) * static_cast<double>(size_of(dtype)); }
-    [[nodiscard]] Tolerance tolerance(DType dtype, double scale = 1) const { return test::tolerance(dtype, static_cast<double>(length()), scale); }
+    [[nodiscard]] double bytes(DType dtype) const {
+        return 2.0 * static_cast<double>(shape.numel()) * static_cast<double>(size_of(dtype));
+    }
+    [[nodiscard]] Tolerance tolerance(DType dtype, double scale = 1) const {
+        return test::tolerance(dtype, static_cast<double>(length()), scale);
+    }
 };
 
 inline const std::vector<SoftmaxCase>& softmax_cases() {
@@ -75,7 +79,8 @@ inline std::vector<double> reference_softmax(const std::vector<double>& x, const
 }
 
 /// Gradient of softmax, or of its logarithm, from that of the result.
-inline std::vector<double> reference_softmax_backward(bool log, const std::vector<double>& x, const std::vector<double>& g, const Shape& shape, int axis) {
+inline std::vector<double> reference_softmax_backward(bool log, const std::vector<double>& x,
+                                                      const std::vector<double>& g, const Shape& shape, int axis) {
     const auto y = reference_softmax(x, shape, axis);
     std::vector<double> out(x.size());
     for_rows(shape, axis, [&](auto at, std::int64_t n) {

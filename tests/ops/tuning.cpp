@@ -19,10 +19,10 @@
 #include <tests/support/damage.hpp>
 #include <tests/support/temp_folder.hpp>
 
-#include "ops/conv2d_strategy.hpp"
-#include "ops/matmul_strategies.hpp"
-#include "ops/tuning_table.hpp"
-#include "ops/work_split.hpp"
+#include "ops/conv/conv2d_strategy.hpp"
+#include "ops/matmul/matmul_strategies.hpp"
+#include "ops/support/tuning_table.hpp"
+#include "ops/support/work_split.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
@@ -69,11 +69,20 @@ const ops::Conv2dShape kConv{.x = {2, 3, 8, 9}, .weight = {4, 3, 3, 3}, .options
 
 ops::Conv2dProblem forward_of(const ops::Conv2dShape& shape) {
     const Shape out = ops::conv2d_shape("test", shape.x, shape.weight, shape.options);
-    return {.family = default_device().family(), .images = shape.x[0], .channels = shape.x[1], .filters = shape.weight[0], .input = {shape.x[2], shape.x[3]},
-            .filter = {shape.weight[2], shape.weight[3]}, .output = {out[2], out[3]}, .stride = shape.options.stride, .padding = shape.options.padding};
+    return {.family = default_device().family(),
+            .images = shape.x[0],
+            .channels = shape.x[1],
+            .filters = shape.weight[0],
+            .input = {shape.x[2], shape.x[3]},
+            .filter = {shape.weight[2], shape.weight[3]},
+            .output = {out[2], out[3]},
+            .stride = shape.options.stride,
+            .padding = shape.options.padding};
 }
 
-void put_text(const std::filesystem::path& path, const std::string& text) { put_file(path, Bytes(text.begin(), text.end())); }
+void put_text(const std::filesystem::path& path, const std::string& text) {
+    put_file(path, Bytes(text.begin(), text.end()));
+}
 
 Tensor by_operator(const Tensor& x, const Tensor& weight, const ops::Conv2dOptions& options) {
     const Tensor out = full(ops::conv2d_shape("test", x.shape(), weight.shape(), options), NAN);
@@ -81,7 +90,9 @@ Tensor by_operator(const Tensor& x, const Tensor& weight, const ops::Conv2dOptio
     return out;
 }
 
-TuningEntry entry_for(const std::string& winner) { return {.winner = winner, .microseconds = {{winner, 12.5}}, .rejected = {{"other", "wrong"}}}; }
+TuningEntry entry_for(const std::string& winner) {
+    return {.winner = winner, .microseconds = {{winner, 12.5}}, .rejected = {{"other", "wrong"}}};
+}
 
 }  // namespace
 
@@ -104,11 +115,12 @@ TEST_CASE("tuning: the fastest right result wins, wrong and failing ones are rej
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
         right();
     };
-    const std::vector<ops::Trial> trials{{"wrong", [&] { ops::fill(out.view(), 2.001); }},
-                                         {"half", [&] { ops::copy(ops::sliced(from.view(), 0, 0, 500), ops::sliced(out.view(), 0, 0, 500)); }},
-                                         {"broken", [] { throw DeviceError("no such thing", -11); }},
-                                         {"fast", right},
-                                         {"plain", slow}};
+    const std::vector<ops::Trial> trials{
+        {"wrong", [&] { ops::fill(out.view(), 2.001); }},
+        {"half", [&] { ops::copy(ops::sliced(from.view(), 0, 0, 500), ops::sliced(out.view(), 0, 0, 500)); }},
+        {"broken", [] { throw DeviceError("no such thing", -11); }},
+        {"fast", right},
+        {"plain", slow}};
     const TuningEntry entry = ops::measure(out.view(), trials);
     CHECK(entry.winner == "fast");
     CHECK(entry.microseconds.size() == 2);
@@ -123,7 +135,11 @@ TEST_CASE("tuning: the fastest right result wins, wrong and failing ones are rej
 TEST_CASE("tuning: results are kept in the file, beside those of others") {
     OwnFile own;
     nlohmann::json others{{"format", "declivity tuning 1"},
-                          {"sections", {{{"device", "another"}, {"driver", "1"}, {"library", std::string(kVersion)}, {"entries", {{"a", {{"winner", "b"}}}}}}}}};
+                          {"sections",
+                           {{{"device", "another"},
+                             {"driver", "1"},
+                             {"library", std::string(kVersion)},
+                             {"entries", {{"a", {{"winner", "b"}}}}}}}}};
     put_text(own.path, others.dump());
     own.table.reload();
     CHECK(own.table.generation() == 0);
@@ -161,7 +177,8 @@ TEST_CASE("tuning: a choice follows the file, as far as it makes sense") {
         CHECK(after("direct") == "tiled");
     }
     const Tensor a = random_tensor({1, 40, 50}, 1), b = random_tensor({1, 50, 30}, 2), out = full({1, 40, 30}, 0.0);
-    const ops::MatmulProblem product{.a = a.view(), .b = b.view(), .out = out.view(), .batch = 1, .m = 40, .n = 30, .k = 50};
+    const ops::MatmulProblem product{
+        .a = a.view(), .b = b.view(), .out = out.view(), .batch = 1, .m = 40, .n = 30, .k = 50};
     const auto product_after = [&](const std::string& winner) {
         own.table.put(ops::tuning_key(product), entry_for(winner));
         return std::string(ops::matmul_strategy(product));
@@ -186,7 +203,8 @@ TEST_CASE("tuning: whatever a variant says, the result is right") {
     for (const std::string winner : {"gemm 8x3", "gemm 6x4", "gemm 12x1", "gemm 99x99", "gemm ", "gemm x"}) {
         CAPTURE(winner);
         own.table.put(ops::tuning_key(forward_of(kConv)), entry_for(winner));
-        CHECK(difference(by_operator(x, weight, c.options), conv2d_reference(c, values(x), values(weight), {}), c.forward_tolerance(DType::f32)) == "");
+        CHECK(difference(by_operator(x, weight, c.options), conv2d_reference(c, values(x), values(weight), {}),
+                         c.forward_tolerance(DType::f32)) == "");
     }
 }
 
@@ -209,7 +227,8 @@ TEST_CASE("tuning: shapes are measured, once, and on first use when DECLIVITY_TU
     CHECK(!own.table.find(ops::tuning_key(forward_of(kConv))));
     const Variable on("DECLIVITY_TUNE", "1");
     const Conv2dCase c{"", kConv.x, kConv.weight, kConv.options};
-    CHECK(difference(by_operator(x, weight, c.options), conv2d_reference(c, values(x), values(weight), {}), c.forward_tolerance(DType::f32)) == "");
+    CHECK(difference(by_operator(x, weight, c.options), conv2d_reference(c, values(x), values(weight), {}),
+                     c.forward_tolerance(DType::f32)) == "");
     const auto entry = own.table.find(ops::tuning_key(forward_of(kConv)));
     REQUIRE(entry);
     CHECK(entry->microseconds.contains("direct"));
@@ -232,8 +251,11 @@ TEST_CASE("tuning: a damaged, missing or unwritable file does no harm") {
     CHECK(cut.refused == 0);
     const auto damaged = damage_at_random(valid, own.path, 300, read);
     CHECK(damaged.refused == 0);
-    for (const char* text : {"", "[]", "{}", "null", R"({"format": 3})", R"({"format": "declivity tuning 1", "sections": 7})", R"({"format": "declivity tuning 1", "sections": [3]})",
-                             R"({"format": "declivity tuning 1", "sections": [{"device": 1, "driver": [], "library": {}, "entries": {}}]})"}) {
+    for (const char* text :
+         {"", "[]", "{}", "null", R"({"format": 3})", R"({"format": "declivity tuning 1", "sections": 7})",
+          R"({"format": "declivity tuning 1", "sections": [3]})",
+          R"({"format": "declivity tuning 1", "sections": [)"
+          R"({"device": 1, "driver": [], "library": {}, "entries": {}}]})"}) {
         put_text(own.path, text);
         own.table.reload();
         CHECK(own.table.generation() == 0);
@@ -261,8 +283,10 @@ TEST_CASE("tuning: child, writes many entries" * doctest::skip()) {
 TEST_CASE("tuning: processes that write at once leave a whole file") {
     OwnFile own;
     {
-        const std::map<std::string, std::optional<std::string>> environment{{"DECLIVITY_TUNING_FILE", own.path.string()}};
-        Child first("tuning: child, writes many entries", environment), second("tuning: child, writes many entries", environment);
+        const std::map<std::string, std::optional<std::string>> environment{
+            {"DECLIVITY_TUNING_FILE", own.path.string()}};
+        Child first("tuning: child, writes many entries", environment),
+            second("tuning: child, writes many entries", environment);
         for (int i = 0; i < 200; ++i) {  // what a reader meets meanwhile
             if (!std::filesystem::exists(own.path)) continue;
             CHECK_NOTHROW(nlohmann::json::parse(std::ifstream(own.path)));

@@ -19,8 +19,8 @@
 #include <tests/support/trace.hpp>
 #include <tests/support/values.hpp>
 
-#include "ops/conv2d_strategy.hpp"
-#include "ops/matmul_strategies.hpp"
+#include "ops/conv/conv2d_strategy.hpp"
+#include "ops/matmul/matmul_strategies.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
@@ -79,26 +79,40 @@ TEST_CASE("work: a convolution's is 2 * N * K * P * Q * C/g * R * S, in all dire
     const std::vector<std::string> names{"conv2d", "conv2d_backward_input", "conv2d_backward_weights"};
     int served = 0;
     for (const Case& c : cases)
-        for (const auto direction : {ops::Conv2dDirection::forward, ops::Conv2dDirection::backward_input, ops::Conv2dDirection::backward_weights}) {
+        for (const auto direction : {ops::Conv2dDirection::forward, ops::Conv2dDirection::backward_input,
+                                     ops::Conv2dDirection::backward_weights}) {
             const Shape shape = ops::conv2d_shape("test", c.x, c.weight, c.options);
             const Tensor x = random_tensor(c.x, 1), weight = random_tensor(c.weight, 2), out = random_tensor(shape, 3);
             const double formula = 2.0 * static_cast<double>(shape.numel() * c.weight[1] * c.weight[2] * c.weight[3]);
             for (const ops::Conv2dStrategy* strategy : ops::conv2d_strategies()) {
-                const ops::Conv2dProblem problem{.direction = direction, .family = test::device().family(), .images = c.x[0], .channels = c.x[1],
-                                                 .filters = c.weight[0], .groups = c.options.groups, .input = {c.x[2], c.x[3]},
-                                                 .filter = {c.weight[2], c.weight[3]}, .output = {shape[2], shape[3]}, .stride = c.options.stride,
-                                                 .padding = c.options.padding, .dilation = c.options.dilation};
-                if (!strategy->can_serve(problem) || (small_cases() && strategy->name() != "direct" && strategy->name() != "gemm")) continue;
+                const ops::Conv2dProblem problem{.direction = direction,
+                                                 .family = test::device().family(),
+                                                 .images = c.x[0],
+                                                 .channels = c.x[1],
+                                                 .filters = c.weight[0],
+                                                 .groups = c.options.groups,
+                                                 .input = {c.x[2], c.x[3]},
+                                                 .filter = {c.weight[2], c.weight[3]},
+                                                 .output = {shape[2], shape[3]},
+                                                 .stride = c.options.stride,
+                                                 .padding = c.options.padding,
+                                                 .dilation = c.options.dilation};
+                if (!strategy->can_serve(problem) ||
+                    (small_cases() && strategy->name() != "direct" && strategy->name() != "gemm"))
+                    continue;
                 CAPTURE(strategy->name());
                 const Environment named("DECLIVITY_CONV2D", std::string(strategy->name()));
                 const ops::View xv = x.view(), wv = weight.view(), ov = out.view();
                 const Seen seen = work_of([&] {
-                    if (direction == ops::Conv2dDirection::forward) ops::conv2d_forward(xv, wv, std::nullopt, ov, c.options);
-                    else if (direction == ops::Conv2dDirection::backward_input) ops::conv2d_backward_input(ov, wv, xv, c.options);
+                    if (direction == ops::Conv2dDirection::forward)
+                        ops::conv2d_forward(xv, wv, std::nullopt, ov, c.options);
+                    else if (direction == ops::Conv2dDirection::backward_input)
+                        ops::conv2d_backward_input(ov, wv, xv, c.options);
                     else ops::conv2d_backward_weights(xv, ov, wv, c.options);
                 });
                 CHECK(seen.flops == doctest::Approx(formula));
-                CHECK(seen.bytes == doctest::Approx(4.0 * static_cast<double>(c.x.numel() + c.weight.numel() + shape.numel())));
+                CHECK(seen.bytes ==
+                      doctest::Approx(4.0 * static_cast<double>(c.x.numel() + c.weight.numel() + shape.numel())));
                 CHECK(seen.carriers == 1);
                 ++served;
             }
@@ -106,7 +120,8 @@ TEST_CASE("work: a convolution's is 2 * N * K * P * Q * C/g * R * S, in all dire
     CHECK(served >= 12);
 }
 
-TEST_CASE("work: f64 is said, and a batch norm's, a pool's, a reduction's, a softmax's, an optimizer's is by elements") {
+TEST_CASE(
+    "work: f64 is said, and a batch norm's, a pool's, a reduction's, a softmax's, an optimizer's is by elements") {
     const Device device = test::device();
     const Tensor x = random_tensor({2, 3, 8, 8}, 1);
     constexpr double n = 2 * 3 * 8 * 8;
@@ -125,7 +140,9 @@ TEST_CASE("work: f64 is said, and a batch norm's, a pool's, a reduction's, a sof
     }
     {
         const ops::View out = ops::View::make(device, DType::f32, {2, 3, 4, 4});
-        const Seen seen = work_of([&] { ops::avg_pool2d_forward(view, out, {.window = {2, 2}, .stride = {2, 2}, .padding = {0, 0}}); });
+        const Seen seen = work_of([&] {
+            ops::avg_pool2d_forward(view, out, {.window = {2, 2}, .stride = {2, 2}, .padding = {0, 0}});
+        });
         CHECK(seen.flops == n);
         CHECK(seen.bytes == 4 * (n + n / 4));
     }
@@ -165,7 +182,8 @@ TEST_CASE("work: f64 is said, and a batch norm's, a pool's, a reduction's, a sof
         const Tensor y = matmul(a, a);
         (void)y.view();
         int marked = 0;
-        for (const Json& kernel : events(trace_of(profiler), "X", "kernel")) marked += kernel.at("args").contains("f64") ? 1 : 0;
+        for (const Json& kernel : events(trace_of(profiler), "X", "kernel"))
+            marked += kernel.at("args").contains("f64") ? 1 : 0;
         CHECK(marked == 1);
     }
 }

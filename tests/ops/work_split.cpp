@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include "ops/work_split.hpp"
+#include "ops/support/work_split.hpp"
 
 using declivity::ops::GroupGrid;
 
@@ -45,7 +45,8 @@ TEST_CASE("work split: the short groups at the end count") {
     // Two units: 4 + 4 and 4 + 1, in neighbouring groups; and 7 rows of which the first unit takes the larger half.
     CHECK(GroupGrid{4, 1, 4e6, 1e6, 4e6, 1e6}.cycles(2) == doctest::Approx(8e6));
     CHECK(GroupGrid{2, 1, 8e6, 5e6, 8e6, 5e6}.cycles(2) == doctest::Approx(8e6));
-    CHECK(GroupGrid{1, 2, 6.5e6, 6.5e6, 6.5e6, 6.5e6}.cycles(2) == doctest::Approx(6.56e6));  // who is woken comes a little later
+    CHECK(GroupGrid{1, 2, 6.5e6, 6.5e6, 6.5e6, 6.5e6}.cycles(2) ==
+          doctest::Approx(6.56e6));  // who is woken comes a little later
     CHECK(GroupGrid{1, 7, 1e6, 1e6, 1e6, 1e6}.cycles(2) == doctest::Approx(4e6));
     // Far more units than it tells apart.
     CHECK(GroupGrid{1, 100, 1e6, 1e6, 1e6, 1e6}.cycles(50) == doctest::Approx(2e6).epsilon(0.05));

@@ -38,7 +38,8 @@ double stepped() {
     return test::values(p)[1];
 }
 
-/// Whether values fill [-bound, bound]: none beyond, the largest of so many close to it, their mean square a third of its square.
+/// Whether values fill [-bound, bound]: none beyond, the largest of so many close to it, their mean square a third of
+/// its square.
 void check_uniform(const Tensor& tensor, double bound) {
     const auto values = test::values(tensor);
     REQUIRE(values.size() >= 1000);
@@ -63,7 +64,8 @@ TEST_CASE("weights of AdamW decay whatever options are given, those of Adam and 
     CHECK(decayed<optim::Adam>(optim::AdamOptions{.lr = 0.1}) == 100);
     CHECK(decayed<optim::SGD>(optim::SGDOptions{.lr = 0.1}) == 100);
     // As it is written, and in a group of its own.
-    Tensor p = full({3}, 100).set_requires_grad(), q = full({2}, 100).set_requires_grad(), r = full({2}, 100).set_requires_grad();
+    Tensor p = full({3}, 100).set_requires_grad(), q = full({2}, 100).set_requires_grad(),
+           r = full({2}, 100).set_requires_grad();
     optim::AdamW optimizer({p}, {.lr = 0.1});
     optimizer.add_group({q}, {.lr = 0.2});
     optimizer.add_group({r}, {.lr = 0.1, .weight_decay = 0});
@@ -72,8 +74,9 @@ TEST_CASE("weights of AdamW decay whatever options are given, those of Adam and 
     CHECK(test::values(p)[0] == doctest::Approx(99.9).epsilon(1e-6));
     CHECK(test::values(q)[0] == doctest::Approx(99.8).epsilon(1e-6));
     CHECK(test::values(r)[0] == 100);
-    CHECK_THROWS_WITH_AS(optim::AdamW({zeros({1}).set_requires_grad()}, {.beta1 = 1}),
-                         "AdamW: wants betas in (0, 1), epsilon and weight decay of at least 0, got 1, 0.999, 1e-08, 0.01", ValueError);
+    CHECK_THROWS_WITH_AS(
+        optim::AdamW({zeros({1}).set_requires_grad()}, {.beta1 = 1}),
+        "AdamW: wants betas in (0, 1), epsilon and weight decay of at least 0, got 1, 0.999, 1e-08, 0.01", ValueError);
 }
 
 TEST_CASE("defaults of optimizers are PyTorch's") {
@@ -104,7 +107,8 @@ TEST_CASE("defaults of optimizers are PyTorch's") {
 }
 
 TEST_CASE("defaults of schedules are PyTorch's") {
-    const auto step = optim::step_decay(3), cosine = optim::cosine(10);  // StepLR(gamma=0.1), CosineAnnealingLR(eta_min=0)
+    const auto step = optim::step_decay(3),
+               cosine = optim::cosine(10);  // StepLR(gamma=0.1), CosineAnnealingLR(eta_min=0)
     CHECK(step(2) == 1);
     CHECK(step(3) == doctest::Approx(0.1));
     CHECK(step(7) == doctest::Approx(0.01));
@@ -112,16 +116,20 @@ TEST_CASE("defaults of schedules are PyTorch's") {
 }
 
 TEST_CASE("defaults of losses are PyTorch's") {
-    // CrossEntropyLoss(ignore_index=-100, reduction='mean', label_smoothing=0), MSELoss(reduction='mean'), BCEWithLogitsLoss(reduction='mean')
+    // CrossEntropyLoss(ignore_index=-100, reduction='mean', label_smoothing=0), MSELoss(reduction='mean'),
+    // BCEWithLogitsLoss(reduction='mean')
     const CrossEntropyOptions options;
     CHECK(options.ignore_label == -100);
     CHECK(options.reduction == Reduction::mean);
     CHECK(options.label_smoothing == 0);
-    const Tensor logits = Tensor::from<float>({1, 2, 3, 4}, {2, 2}), labels = Tensor::from<std::int64_t>({1, 0}, {2}), targets = Tensor::from<float>({0, 1, 1, 0}, {2, 2});
+    const Tensor logits = Tensor::from<float>({1, 2, 3, 4}, {2, 2}), labels = Tensor::from<std::int64_t>({1, 0}, {2}),
+                 targets = Tensor::from<float>({0, 1, 1, 0}, {2, 2});
     const double per_row[] = {std::log(1 + std::exp(-1.0)), 1 + std::log(1 + std::exp(-1.0))};
     CHECK(nn::CrossEntropyLoss()(logits, labels).item<float>() == doctest::Approx((per_row[0] + per_row[1]) / 2));
-    CHECK(cross_entropy(logits, Tensor::from<std::int64_t>({1, -100}, {2})).item<float>() == doctest::Approx(per_row[0]));
-    CHECK(nn::CrossEntropyLoss({.reduction = Reduction::sum})(logits, labels).item<float>() == doctest::Approx(per_row[0] + per_row[1]));
+    CHECK(cross_entropy(logits, Tensor::from<std::int64_t>({1, -100}, {2})).item<float>() ==
+          doctest::Approx(per_row[0]));
+    CHECK(nn::CrossEntropyLoss({.reduction = Reduction::sum})(logits, labels).item<float>() ==
+          doctest::Approx(per_row[0] + per_row[1]));
     CHECK(nn::MSELoss()(logits, targets).item<float>() == doctest::Approx((1 + 1 + 4 + 16) / 4.0));
     CHECK(nn::MSELoss(Reduction::sum)(logits, targets).item<float>() == doctest::Approx(22));
     const auto softplus = [](double x) { return std::log(1 + std::exp(x)); };
@@ -143,7 +151,8 @@ TEST_CASE("defaults of layers are PyTorch's") {
     CHECK(nn::Conv2d(1, 2, 3).bias().defined());
     CHECK(nn::LinearOptions().bias);
     CHECK(nn::Linear(2, 3).bias().defined());
-    // BatchNorm2d(num_features, eps=1e-5, momentum=0.1, affine=True): weight 1, bias 0, running mean 0, running variance 1
+    // BatchNorm2d(num_features, eps=1e-5, momentum=0.1, affine=True): weight 1, bias 0, running mean 0, running
+    // variance 1
     const nn::BatchNormOptions norm;
     CHECK(norm.epsilon == 1e-5);
     CHECK(norm.momentum == 0.1);
@@ -163,12 +172,14 @@ TEST_CASE("defaults of layers are PyTorch's") {
     const Tensor image = reshape(arange(0, 36), {1, 1, 6, 6});
     CHECK(nn::MaxPool2d(3)(image).shape() == Shape{1, 1, 2, 2});
     CHECK(nn::AvgPool2d(2)(image).shape() == Shape{1, 1, 3, 3});
-    CHECK(test::values(nn::AvgPool2d(2, {.padding = 1})(ones({1, 1, 2, 2}))) == std::vector<double>{0.25, 0.25, 0.25, 0.25});
+    CHECK(test::values(nn::AvgPool2d(2, {.padding = 1})(ones({1, 1, 2, 2}))) ==
+          std::vector<double>{0.25, 0.25, 0.25, 0.25});
     CHECK(test::values(avg_pool2d(ones({1, 1, 2, 2}), {.padding = 1}))[0] == 0.25);
     // LeakyReLU(negative_slope=0.01), GELU(approximate='none'), Flatten(start_dim=1), Softmax over the last axis
     CHECK(test::values(nn::LeakyReLU()(full({1}, -1)))[0] == doctest::Approx(-0.01));
     CHECK(test::values(leaky_relu(full({1}, -1)))[0] == doctest::Approx(-0.01));
-    CHECK(test::values(nn::GELU()(ones({1})))[0] == doctest::Approx(0.5 * (1 + std::erf(std::sqrt(0.5)))).epsilon(1e-6));
+    CHECK(test::values(nn::GELU()(ones({1})))[0] ==
+          doctest::Approx(0.5 * (1 + std::erf(std::sqrt(0.5)))).epsilon(1e-6));
     CHECK(nn::Flatten()(zeros({2, 3, 4})).shape() == Shape{2, 12});
     CHECK(test::values(nn::Softmax()(zeros({2, 4})))[0] == doctest::Approx(0.25));
     // Dropout(p=0.5): a half is dropped, the others are doubled

@@ -46,7 +46,8 @@ struct Problem {
     }
     void check() const {
         const double unit = dtype == DType::f64 ? 1e-12 : 2e-6;
-        for (std::size_t i = 0; i < parameters.size(); ++i) CHECK(test::difference(parameters[i], reference[i], {unit, unit}) == "");
+        for (std::size_t i = 0; i < parameters.size(); ++i)
+            CHECK(test::difference(parameters[i], reference[i], {unit, unit}) == "");
     }
 };
 
@@ -54,9 +55,10 @@ struct Problem {
 
 TEST_CASE("SGD with momentum, dampening, nesterov and weight decay") {
     for (const DType dtype : test::floats())
-        for (const optim::SGDOptions& options : {optim::SGDOptions{.lr = 0.1}, optim::SGDOptions{.lr = 0.05, .momentum = 0.9},
-                                                 optim::SGDOptions{.lr = 0.05, .momentum = 0.8, .dampening = 0.3, .weight_decay = 0.01},
-                                                 optim::SGDOptions{.lr = 0.02, .momentum = 0.9, .weight_decay = 0.1, .nesterov = true}}) {
+        for (const optim::SGDOptions& options :
+             {optim::SGDOptions{.lr = 0.1}, optim::SGDOptions{.lr = 0.05, .momentum = 0.9},
+              optim::SGDOptions{.lr = 0.05, .momentum = 0.8, .dampening = 0.3, .weight_decay = 0.01},
+              optim::SGDOptions{.lr = 0.02, .momentum = 0.9, .weight_decay = 0.1, .nesterov = true}}) {
             Problem problem(dtype);
             optim::SGD optimizer(problem.parameters, options);
             std::vector<std::vector<double>> mean(kShapes.size());
@@ -83,9 +85,13 @@ TEST_CASE("Adam and AdamW") {
     for (const DType dtype : test::floats())
         for (const bool decoupled : {false, true}) {
             Problem problem(dtype);
-            const optim::AdamOptions options{.lr = 0.01, .beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-6, .weight_decay = 0.1};
+            const optim::AdamOptions options{
+                .lr = 0.01, .beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-6, .weight_decay = 0.1};
             std::unique_ptr<optim::Optimizer> optimizer;
-            if (decoupled) optimizer = std::make_unique<optim::AdamW>(problem.parameters, optim::AdamWOptions{.lr = 0.01, .beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-6, .weight_decay = 0.1});
+            if (decoupled)
+                optimizer = std::make_unique<optim::AdamW>(
+                    problem.parameters,
+                    optim::AdamWOptions{.lr = 0.01, .beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-6, .weight_decay = 0.1});
             else optimizer = std::make_unique<optim::Adam>(problem.parameters, options);
             std::vector<std::vector<double>> m(kShapes.size()), v(kShapes.size());
             for (int t = 1; t <= 5; ++t) {
@@ -100,7 +106,8 @@ TEST_CASE("Adam and AdamW") {
                         else g += options.weight_decay * p;
                         m[i][k] = options.beta1 * m[i][k] + (1 - options.beta1) * g;
                         v[i][k] = options.beta2 * v[i][k] + (1 - options.beta2) * g * g;
-                        p -= options.lr * m[i][k] / (1 - std::pow(options.beta1, t)) / (std::sqrt(v[i][k] / (1 - std::pow(options.beta2, t))) + options.epsilon);
+                        p -= options.lr * m[i][k] / (1 - std::pow(options.beta1, t)) /
+                             (std::sqrt(v[i][k] / (1 - std::pow(options.beta2, t))) + options.epsilon);
                     }
                 }
                 optimizer->step();
@@ -110,10 +117,15 @@ TEST_CASE("Adam and AdamW") {
 }
 
 TEST_CASE("a step over two hundred tensors takes three launches at most") {
-    const test::Environment pool("DECLIVITY_POOL", std::nullopt);  // where each tensor has memory of its own, a kernel cannot reach two of them
+    const test::Environment pool(
+        "DECLIVITY_POOL", std::nullopt);  // where each tensor has memory of its own, a kernel cannot reach two of them
     const Device device = test::fresh_device();
     std::vector<Tensor> parameters;
-    for (int i = 0; i < 200; ++i) parameters.push_back(test::random_tensor({1 + i % 7, 3 + i % 11}, static_cast<std::uint64_t>(i)).to(device).clone().set_requires_grad());
+    for (int i = 0; i < 200; ++i)
+        parameters.push_back(test::random_tensor({1 + i % 7, 3 + i % 11}, static_cast<std::uint64_t>(i))
+                                 .to(device)
+                                 .clone()
+                                 .set_requires_grad());
     for (const bool adam : {true, false}) {
         std::unique_ptr<optim::Optimizer> optimizer;
         if (adam) optimizer = std::make_unique<optim::Adam>(parameters);
@@ -163,7 +175,8 @@ TEST_CASE("groups have settings of their own; parameters without gradient stay")
 TEST_CASE("the state of an optimizer goes on where it was taken") {
     Problem straight(DType::f32), broken(DType::f32);
     optim::Adam one(straight.parameters, {.lr = 0.01});
-    std::unique_ptr<optim::Adam> other = std::make_unique<optim::Adam>(broken.parameters, optim::AdamOptions{.lr = 0.01});
+    std::unique_ptr<optim::Adam> other =
+        std::make_unique<optim::Adam>(broken.parameters, optim::AdamOptions{.lr = 0.01});
     for (int t = 1; t <= 6; ++t) {
         straight.gradients(t);
         one.step();
@@ -175,7 +188,8 @@ TEST_CASE("the state of an optimizer goes on where it was taken") {
         CHECK(fresh->learning_rate() == doctest::Approx(0.01));
         other = std::move(fresh);
     }
-    for (std::size_t i = 0; i < kShapes.size(); ++i) CHECK(test::values(straight.parameters[i]) == test::values(broken.parameters[i]));
+    for (std::size_t i = 0; i < kShapes.size(); ++i)
+        CHECK(test::values(straight.parameters[i]) == test::values(broken.parameters[i]));
     auto state = one.state();
     state.pop_back();
     CHECK_THROWS_AS(one.load_state(state), ValueError);

@@ -39,10 +39,13 @@ Bytes content(const Buffer& buffer) {
 }
 
 Bytes part(const Bytes& bytes, std::size_t start, std::size_t size) {
-    return {bytes.begin() + static_cast<std::ptrdiff_t>(start), bytes.begin() + static_cast<std::ptrdiff_t>(start + size)};
+    return {bytes.begin() + static_cast<std::ptrdiff_t>(start),
+            bytes.begin() + static_cast<std::ptrdiff_t>(start + size)};
 }
 
-void put(Bytes& into, std::size_t at, const Bytes& bytes) { std::ranges::copy(bytes, into.begin() + static_cast<std::ptrdiff_t>(at)); }
+void put(Bytes& into, std::size_t at, const Bytes& bytes) {
+    std::ranges::copy(bytes, into.begin() + static_cast<std::ptrdiff_t>(at));
+}
 
 }  // namespace
 
@@ -69,7 +72,8 @@ TEST_CASE("buffer: what is kept with a buffer goes when it is written or freed")
 
 TEST_CASE("buffer: bytes go up and down, whole and in parts") {
     const Device device = test::device();
-    for (const std::size_t size : {std::size_t{1}, std::size_t{3}, std::size_t{255}, std::size_t{4097}, std::size_t{70001}}) {
+    for (const std::size_t size :
+         {std::size_t{1}, std::size_t{3}, std::size_t{255}, std::size_t{4097}, std::size_t{70001}}) {
         CAPTURE(size);
         const Buffer buffer(device, size);
         Bytes expected = random_bytes(size, size);
@@ -178,7 +182,8 @@ TEST_CASE("buffer: wrong ranges, patterns and handles are refused") {
     const Device device = test::device();
     const Buffer buffer(device, 100), none;
     Bytes bytes(50);
-    CHECK_THROWS_WITH_AS(upload(buffer, 51, bytes), "upload: wants a range inside the buffer of 100 bytes, got 50 bytes at byte 51", ShapeError);
+    CHECK_THROWS_WITH_AS(upload(buffer, 51, bytes),
+                         "upload: wants a range inside the buffer of 100 bytes, got 50 bytes at byte 51", ShapeError);
     CHECK_THROWS_AS(upload(buffer, ~std::size_t{0}, bytes), ShapeError);
     CHECK_THROWS_AS(read(buffer, 51, bytes), ShapeError);
     CHECK_THROWS_AS((void)download(buffer, 101, {}), ShapeError);
@@ -243,7 +248,9 @@ TEST_CASE("buffer: uploads ahead wait for the kernels that read the block before
     }
 }
 
-TEST_CASE("buffer: uploads through either kind of host memory, however far ahead of the device, create no buffer after the first") {
+TEST_CASE(
+    "buffer: uploads through either kind of host memory, however far ahead of the device, create no buffer after the "
+    "first") {
     for (const char* kind : {"pinned", "plain"}) {
         CAPTURE(kind);
         const test::Environment pool("DECLIVITY_POOL", std::nullopt), staging("DECLIVITY_STAGING", kind);
@@ -259,7 +266,9 @@ TEST_CASE("buffer: uploads through either kind of host memory, however far ahead
             std::vector<int> values(n);
             for (int i = 0; i < n; ++i) values[static_cast<std::size_t>(i)] = 1000 * round + i;
             upload(in, 0, std::as_bytes(std::span(values)));
-            launch(kernel, {.global = n}, {round == 0 ? steps : 1, BufferArgument{&in, 0, 4}, BufferArgument{&outputs[static_cast<std::size_t>(round)], 0, 4}});
+            launch(kernel, {.global = n},
+                   {round == 0 ? steps : 1, BufferArgument{&in, 0, 4},
+                    BufferArgument{&outputs[static_cast<std::size_t>(round)], 0, 4}});
             if (round == 0) created = test::opencl_calls().create_buffer;
         }
         CHECK(test::opencl_calls().create_buffer == created);
@@ -333,6 +342,7 @@ TEST_CASE("buffer: whether anybody else can see a write") {
     CHECK(buffer.only_for(1, nullptr));
     CHECK_FALSE(Buffer().only_for(0, nullptr));
     const auto raw = interop::raw(buffer);
-    CHECK_FALSE(interop::wrap(device, raw.memory, raw.offset, 100).only_for(1, nullptr));  // nor can it be known of the memory of others
+    CHECK_FALSE(interop::wrap(device, raw.memory, raw.offset, 100)
+                    .only_for(1, nullptr));  // nor can it be known of the memory of others
     CHECK_FALSE(Buffer(device, 100, BufferUse::transfer).only_for(1, nullptr));  // the copy queue may be writing it
 }

@@ -24,7 +24,10 @@ std::vector<T> contents(const Buffer& buffer) {
 
 Defines defines_for(const std::string& type, int width, int blocks) {
     Defines defines;
-    defines.set("REAL", type).set("VEC", width > 1 ? type + std::to_string(width) : type).set("FIRST(v)", width > 1 ? "(v).s0" : "(v)").set("CHAINS", std::int64_t{8});
+    defines.set("REAL", type)
+        .set("VEC", width > 1 ? type + std::to_string(width) : type)
+        .set("FIRST(v)", width > 1 ? "(v).s0" : "(v)")
+        .set("CHAINS", std::int64_t{8});
     defines.set("COPY", width > 1 ? "float4" : "float").set("BLOCKS", std::int64_t{blocks});
     if (type == "double") defines.set("REAL_IS_DOUBLE", std::int64_t{1});
     return defines;
@@ -38,7 +41,9 @@ TEST_CASE_TEMPLATE("ceilings: the multiply-adds are done", T, float, double) {
     for (const int width : {1, 4}) {
         const Buffer out(device, 32 * sizeof(T));
         const std::int32_t steps = 5;
-        launch(Kernel(device, {"ceilings.cl", "ceiling_multiply_add", defines_for(sizeof(T) == 8 ? "double" : "float", width, 0)}), {32, 8}, {steps, 0.5F, BufferArgument{&out, 0, sizeof(T)}});
+        launch(Kernel(device, {"ceilings.cl", "ceiling_multiply_add",
+                               defines_for(sizeof(T) == 8 ? "double" : "float", width, 0)}),
+               {32, 8}, {steps, 0.5F, BufferArgument{&out, 0, sizeof(T)}});
         const auto got = contents<T>(out);
         for (int item = 0; item < 32; ++item) {
             double expected = 0;
@@ -58,7 +63,8 @@ TEST_CASE("ceilings: the copies are whole") {
             for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i + 1);
             upload(from, 0, std::as_bytes(std::span(values)));
             const std::int64_t each = ceil_div(count, 16);
-            launch(Kernel(device, {"ceilings.cl", "ceiling_copy", defines_for("float", 4, blocks)}), {16, 8}, {count, each, BufferArgument{&from, 0, 16}, BufferArgument{&to, 0, 16}});
+            launch(Kernel(device, {"ceilings.cl", "ceiling_copy", defines_for("float", 4, blocks)}), {16, 8},
+                   {count, each, BufferArgument{&from, 0, 16}, BufferArgument{&to, 0, 16}});
             for (std::size_t i = static_cast<std::size_t>(count) * 4; i < values.size(); ++i) values[i] = 0;
             CHECK(contents<float>(to) == values);
         }

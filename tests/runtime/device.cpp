@@ -82,7 +82,8 @@ TEST_CASE("DECLIVITY_DEVICE names the device; a wrong one is an error that says 
 TEST_CASE("a GPU goes before a CPU") {
     const Environment none("DECLIVITY_DEVICE", std::nullopt);
     const auto all = Device::all();
-    const bool gpu = std::ranges::any_of(all, [](const Device& device) { return device.info().type == DeviceType::gpu; });
+    const bool gpu =
+        std::ranges::any_of(all, [](const Device& device) { return device.info().type == DeviceType::gpu; });
     if (gpu) CHECK(Device::best().info().type == DeviceType::gpu);
     else CHECK(Device::best().info().type != DeviceType::gpu);
 }
@@ -101,7 +102,8 @@ TEST_CASE("a device says what it can do") {
         CHECK(info.max_work_group > 0);
         CHECK(std::ranges::all_of(info.max_work_items, [](std::size_t size) { return size > 0; }));
         CHECK(info.alignment >= 1);
-        CHECK(std::ranges::none_of(info.extensions, [](const std::string& name) { return name.empty() || contains(name, " "); }));
+        CHECK(std::ranges::none_of(info.extensions,
+                                   [](const std::string& name) { return name.empty() || contains(name, " "); }));
         CHECK(info.fp64 == (std::ranges::find(info.extensions, "cl_khr_fp64") != info.extensions.end()));
     }
 }
@@ -117,10 +119,13 @@ TEST_CASE("the kernel family follows the device, and DECLIVITY_FAMILY overrides 
     }
     const Environment none("DECLIVITY_FAMILY", std::nullopt);
     const Device device = test::fresh_device();
-    // A CPU whose driver makes vectors of work-items that follow one another, and takes none from a kernel, is one for kernels of GPUs.
+    // A CPU whose driver makes vectors of work-items that follow one another, and takes none from a kernel, is one for
+    // kernels of GPUs.
     const bool of_work_items = device.info().vector_width_f32 <= 1 && device.info().work_items_in_step > 1;
-    if (device.info().type == DeviceType::cpu) CHECK(device.family() == (of_work_items ? Family::gpu_like : Family::cpu_like));
-    if (device.info().type == DeviceType::gpu && device.info().dedicated_local_memory) CHECK(device.family() == Family::gpu_like);
+    if (device.info().type == DeviceType::cpu)
+        CHECK(device.family() == (of_work_items ? Family::gpu_like : Family::cpu_like));
+    if (device.info().type == DeviceType::gpu && device.info().dedicated_local_memory)
+        CHECK(device.family() == Family::gpu_like);
 }
 
 TEST_CASE("handles of one device are equal, of two are not") {
@@ -157,7 +162,8 @@ TEST_CASE("errors say in which scope they were made") {
     {
         const Scope layer("conv1");
         CHECK(Scope::path() == "Net/conv1");
-        CHECK(std::string(ShapeError("conv2d: wants this, got that").what()) == "conv2d: wants this, got that (in Net/conv1)");
+        CHECK(std::string(ShapeError("conv2d: wants this, got that").what()) ==
+              "conv2d: wants this, got that (in Net/conv1)");
         CHECK(message_of([] { Device::select("no such device"); }).ends_with("(in Net/conv1)"));
     }
     CHECK(Scope::path() == "Net");

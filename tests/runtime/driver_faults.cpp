@@ -32,7 +32,8 @@ TEST_CASE("driver faults: each can be asked, and gives the same answer again") {
 // A kernel that computes something else looks as the right one would on a driver that computes wrongly.
 TEST_CASE("driver faults: wrong results are found") {
     const test::TempFolder folder;
-    const test::Bytes bytes = test::get_file(test::source_folder().parent_path() / "cl_kernels/driver_faults.cl");
+    const test::Bytes bytes =
+        test::get_file(test::source_folder().parent_path() / "cl_kernels/runtime/driver_faults.cl");
     std::string text(bytes.begin(), bytes.end());
     const std::string right = "(4 * row + r) * 32";
     const std::size_t at = text.rfind(right);

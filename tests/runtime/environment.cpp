@@ -38,15 +38,22 @@ void open_device() { (void)test::fresh_device(); }
 }  // namespace
 
 TEST_CASE("environment: variables of a device") {
-    CHECK(complaint("DECLIVITY_FAMILY", "tpu", open_device) == "DECLIVITY_FAMILY: wants \"cpu\" or \"gpu\", got \"tpu\"");
-    CHECK(complaint("DECLIVITY_STAGING", "bogus", open_device) == "DECLIVITY_STAGING: wants \"plain\" or \"pinned\", got \"bogus\"");
+    CHECK(complaint("DECLIVITY_FAMILY", "tpu", open_device) ==
+          "DECLIVITY_FAMILY: wants \"cpu\" or \"gpu\", got \"tpu\"");
+    CHECK(complaint("DECLIVITY_STAGING", "bogus", open_device) ==
+          "DECLIVITY_STAGING: wants \"plain\" or \"pinned\", got \"bogus\"");
     CHECK(complaint("DECLIVITY_POOL", "exactly", open_device) == "DECLIVITY_POOL: wants \"exact\", got \"exactly\"");
     for (const std::string wrong : {"abc", "-5", "5T", "12 M", "99999999999999999999", "9999999999999G"})
-        CHECK(complaint("DECLIVITY_MEMORY_LIMIT", wrong, open_device) == "DECLIVITY_MEMORY_LIMIT: wants bytes, as in 500000000, 500M or 2G, got \"" + wrong + "\"");
-    for (const char* name : {"DECLIVITY_FAMILY", "DECLIVITY_STAGING", "DECLIVITY_POOL", "DECLIVITY_MEMORY_LIMIT"}) CHECK(complaint(name, "", open_device) == "nothing");
-    CHECK(complaint("DECLIVITY_FAMILY", "gpu", [] { CHECK(test::fresh_device().family() == Family::gpu_like); }) == "nothing");
-    CHECK(complaint("DECLIVITY_FAMILY", "cpu", [] { CHECK(test::fresh_device().family() == Family::cpu_like); }) == "nothing");
-    for (const char* value : {"plain", "pinned"}) CHECK(complaint("DECLIVITY_STAGING", value, open_device) == "nothing");
+        CHECK(complaint("DECLIVITY_MEMORY_LIMIT", wrong, open_device) ==
+              "DECLIVITY_MEMORY_LIMIT: wants bytes, as in 500000000, 500M or 2G, got \"" + wrong + "\"");
+    for (const char* name : {"DECLIVITY_FAMILY", "DECLIVITY_STAGING", "DECLIVITY_POOL", "DECLIVITY_MEMORY_LIMIT"})
+        CHECK(complaint(name, "", open_device) == "nothing");
+    CHECK(complaint("DECLIVITY_FAMILY", "gpu", [] { CHECK(test::fresh_device().family() == Family::gpu_like); }) ==
+          "nothing");
+    CHECK(complaint("DECLIVITY_FAMILY", "cpu", [] { CHECK(test::fresh_device().family() == Family::cpu_like); }) ==
+          "nothing");
+    for (const char* value : {"plain", "pinned"})
+        CHECK(complaint("DECLIVITY_STAGING", value, open_device) == "nothing");
     CHECK(complaint("DECLIVITY_MEMORY_LIMIT", "2G", open_device) == "nothing");
 }
 
@@ -54,21 +61,31 @@ TEST_CASE("environment: the folder of kernels") {
     const test::TempFolder folder;
     const Device device = test::device();
     int number = 0;  // a program that was not made before
-    const auto compile = [&] { (void)Kernel(device, {"finite.cl", "count_step", Defines().set("REAL", "float").set("NUMBER", std::int64_t{++number})}); };
+    const auto compile = [&] {
+        (void)Kernel(device,
+                     {"finite.cl", "count_step", Defines().set("REAL", "float").set("NUMBER", std::int64_t{++number})});
+    };
     const std::string missing = (folder / "none").string(), file = (folder / "file").string();
     test::put_file(file, test::bytes_of(std::string("text")));
-    for (const std::string& wrong : {missing, file}) CHECK(complaint("DECLIVITY_KERNEL_DIR", wrong, compile) == "DECLIVITY_KERNEL_DIR: wants a folder that exists, got \"" + wrong + "\"");
+    for (const std::string& wrong : {missing, file})
+        CHECK(complaint("DECLIVITY_KERNEL_DIR", wrong, compile) ==
+              "DECLIVITY_KERNEL_DIR: wants a folder that exists, got \"" + wrong + "\"");
     CHECK(complaint("DECLIVITY_KERNEL_DIR", "", compile) == "nothing");
-    CHECK(complaint("DECLIVITY_KERNEL_DIR", folder.path().string(), compile) == "nothing");  // a file that is not there comes from the library
+    CHECK(complaint("DECLIVITY_KERNEL_DIR", folder.path().string(), compile) ==
+          "nothing");  // a file that is not there comes from the library
 }
 
 TEST_CASE("environment: the folder for kernels as they are made") {
     const test::TempFolder folder;
     const Device device = test::device();
     int number = 0;  // a kernel that was not made before
-    const auto make = [&] { (void)Kernel(device, {"finite.cl", "count_step", Defines().set("REAL", "float").set("NUMBER_OF_DUMP", std::int64_t{++number})}); };
+    const auto make = [&] {
+        (void)Kernel(device, {"finite.cl", "count_step",
+                              Defines().set("REAL", "float").set("NUMBER_OF_DUMP", std::int64_t{++number})});
+    };
     const std::string missing = (folder / "none").string();
-    CHECK(complaint("DECLIVITY_DUMP_KERNELS", missing, make) == "DECLIVITY_DUMP_KERNELS: wants a folder that exists, got \"" + missing + "\"");
+    CHECK(complaint("DECLIVITY_DUMP_KERNELS", missing, make) ==
+          "DECLIVITY_DUMP_KERNELS: wants a folder that exists, got \"" + missing + "\"");
     CHECK(complaint("DECLIVITY_DUMP_KERNELS", "", make) == "nothing");
     CHECK(folder.names().empty());
     CHECK(complaint("DECLIVITY_DUMP_KERNELS", folder.path().string(), make) == "nothing");
@@ -84,7 +101,10 @@ TEST_CASE("environment: the folder for kernels as they are made") {
     CHECK(text.find("#include \"") == std::string::npos);
     CHECK(text.find("__kernel void count_step(") != std::string::npos);
     // A kernel that is there already is not made again; one that does not compile is written as well.
-    const auto broken = [&] { CHECK_THROWS_AS(Kernel(device, {"finite.cl", "count_step", Defines().set("REAL", "no_such_type")}), DeviceError); };
+    const auto broken = [&] {
+        CHECK_THROWS_AS(Kernel(device, {"finite.cl", "count_step", Defines().set("REAL", "no_such_type")}),
+                        DeviceError);
+    };
     CHECK(complaint("DECLIVITY_DUMP_KERNELS", folder.path().string(), broken) == "nothing");
     CHECK(folder.names().size() == 2);
 }
@@ -95,11 +115,13 @@ TEST_CASE("environment: strategies") {
     const auto convolution = [&] { (void)conv2d(image, filter).to_vector<float>(); };
     CHECK(complaint("DECLIVITY_MATMUL", "magic", product).starts_with("DECLIVITY_MATMUL: wants one of blocked, "));
     CHECK(complaint("DECLIVITY_MATMUL", "magic", product).ends_with("got \"magic\""));
-    CHECK(complaint("DECLIVITY_CONV2D", "magic", convolution).starts_with("DECLIVITY_CONV2D: wants one of depthwise_turned, "));
+    CHECK(complaint("DECLIVITY_CONV2D", "magic", convolution)
+              .starts_with("DECLIVITY_CONV2D: wants one of depthwise_channels_last, "));
     CHECK(complaint("DECLIVITY_CONV2D", "magic", convolution).ends_with("got \"magic\""));
     for (const auto& call : {std::function<void()>(product), std::function<void()>(convolution)})
         CHECK(complaint("DECLIVITY_TUNE", "yes", call) == "DECLIVITY_TUNE: wants 0 or 1, got \"yes\"");
-    if (test::device().family() == Family::cpu_like) CHECK(complaint("DECLIVITY_WINOGRAD", "off", convolution) == "DECLIVITY_WINOGRAD: wants 0 or 1, got \"off\"");
+    if (test::device().family() == Family::cpu_like)
+        CHECK(complaint("DECLIVITY_WINOGRAD", "off", convolution) == "DECLIVITY_WINOGRAD: wants 0 or 1, got \"off\"");
     for (const char* name : {"DECLIVITY_MATMUL", "DECLIVITY_CONV2D", "DECLIVITY_TUNE", "DECLIVITY_WINOGRAD"}) {
         CHECK(complaint(name, "", product) == "nothing");
         CHECK(complaint(name, "", convolution) == "nothing");
@@ -134,16 +156,21 @@ TEST_CASE("environment: switches, words, numbers and folders") {
     CHECK(with("1", [&] { return environment_switch(name, false); }));
     CHECK_FALSE(with("0", [&] { return environment_switch(name, true); }));
     CHECK(with("", [&] { return environment_switch(name, true); }));
-    CHECK(complaint(name, "2", [&] { (void)environment_switch(name, true); }) == std::string(name) + ": wants 0 or 1, got \"2\"");
+    CHECK(complaint(name, "2", [&] { (void)environment_switch(name, true); }) ==
+          std::string(name) + ": wants 0 or 1, got \"2\"");
     CHECK(with("c", [&] { return environment_choice(name, {"a", "b", "c"}); }) == 2);
-    CHECK(complaint(name, "d", [&] { (void)environment_choice(name, {"a", "b", "c"}); }) == std::string(name) + ": wants \"a\", \"b\" or \"c\", got \"d\"");
+    CHECK(complaint(name, "d", [&] {
+              (void)environment_choice(name, {"a", "b", "c"});
+          }) == std::string(name) + ": wants \"a\", \"b\" or \"c\", got \"d\"");
     CHECK(with("3K", [&] { return environment_bytes(name); }) == 3072);
     CHECK(with("17", [&] { return environment_bytes(name); }) == 17);
 }
 
 TEST_CASE("environment: fusion, child process" * doctest::skip()) {
     // Not at the start of the program, and again at each use.
-    for (int i = 0; i < 2; ++i) CHECK_THROWS_WITH_AS((void)(ones({3}) + 1.0).to_vector<float>(), "DECLIVITY_FUSION: wants 0 or 1, got \"2\"", ValueError);
+    for (int i = 0; i < 2; ++i)
+        CHECK_THROWS_WITH_AS((void)(ones({3}) + 1.0).to_vector<float>(), "DECLIVITY_FUSION: wants 0 or 1, got \"2\"",
+                             ValueError);
 }
 
 TEST_CASE("environment: fusion") {
@@ -154,9 +181,12 @@ TEST_CASE("environment: fusion") {
 
 TEST_CASE("environment: the program says what is wrong and fails") {
     if (!test::program_built()) return;
-    for (const auto& [set, message] : {std::pair<std::string, std::string>{"DECLIVITY_FAMILY=tpu", "DECLIVITY_FAMILY: wants \"cpu\" or \"gpu\", got \"tpu\""},
-                                       {"DECLIVITY_STAGING=bogus", "DECLIVITY_STAGING: wants \"plain\" or \"pinned\", got \"bogus\""},
-                                       {"DECLIVITY_MEMORY_LIMIT=abc", "DECLIVITY_MEMORY_LIMIT: wants bytes, as in 500000000, 500M or 2G, got \"abc\""}}) {
+    for (const auto& [set, message] :
+         {std::pair<std::string, std::string>{"DECLIVITY_FAMILY=tpu",
+                                              "DECLIVITY_FAMILY: wants \"cpu\" or \"gpu\", got \"tpu\""},
+          {"DECLIVITY_STAGING=bogus", "DECLIVITY_STAGING: wants \"plain\" or \"pinned\", got \"bogus\""},
+          {"DECLIVITY_MEMORY_LIMIT=abc",
+           "DECLIVITY_MEMORY_LIMIT: wants bytes, as in 500000000, 500M or 2G, got \"abc\""}}) {
         const test::ProgramRun run = test::run_program("devices", set);
         CHECK(run.code == 1);
         CHECK(run.error == "declivity: " + message + "\n");

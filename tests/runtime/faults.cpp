@@ -1,6 +1,7 @@
 // no-oclgrind: it is about drivers that fail, not about kernels
 //
-// OpenCL calls that fail where devices are found, opened and compiled for, and commands that fail behind the host's back.
+// OpenCL calls that fail where devices are found, opened and compiled for, and commands that fail behind the host's
+// back.
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -29,7 +30,8 @@ namespace {
 
 /// Refuses each call of `call` once. @param call says what is wrong with what it came to, or ""
 /// @return how often it was refused, and what was wrong
-std::pair<int, std::string> refuse_each(const std::function<std::string()>& call, const std::function<void()>& prepare = [] {}) {
+std::pair<int, std::string> refuse_each(
+    const std::function<std::string()>& call, const std::function<void()>& prepare = [] {}) {
     int errors = 0;
     for (long number = 0;; ++number) {
         prepare();
@@ -44,7 +46,8 @@ std::pair<int, std::string> refuse_each(const std::function<std::string()>& call
         } catch (const std::exception& error) {
             wrong = fmt::format("neither a DeviceError nor an OutOfMemory: {}", error.what());
         }
-        if (wrong != "") return {errors, fmt::format("call {} ({}, status {}): {}", number, fault.function(), fault.code(), wrong)};
+        if (wrong != "")
+            return {errors, fmt::format("call {} ({}, status {}): {}", number, fault.function(), fault.code(), wrong)};
         if (fault.function().empty()) return {errors, ""};
     }
 }
@@ -81,8 +84,9 @@ TEST_CASE("faults: finding devices, child process" * doctest::skip()) {
         const std::vector<Device> all = Device::all();  // the first search that succeeds is kept
         if (all.empty()) return "no devices";
         const DeviceInfo& info = all.front().info();
-        const bool whole = !info.name.empty() && !info.platform.empty() && !info.version.empty() && info.max_work_group > 0 && info.max_work_items[2] > 0 &&
-                           info.global_memory > 0 && !info.extensions.empty();
+        const bool whole = !info.name.empty() && !info.platform.empty() && !info.version.empty() &&
+                           info.max_work_group > 0 && info.max_work_items[2] > 0 && info.global_memory > 0 &&
+                           !info.extensions.empty();
         return whole ? "" : "a device without " + info.name;
     });
     CHECK(wrong == "");
@@ -108,7 +112,9 @@ TEST_CASE("faults: each call while a device is opened and first written and read
                 const std::string result = sent_and_read(device);
                 return device.memory().in_use == 0 ? result : "memory is not given back";
             },
-            [&] { queue = test::make_queue(interop::context(like), interop::device_id(like), CL_QUEUE_PROFILING_ENABLE); });
+            [&] {
+                queue = test::make_queue(interop::context(like), interop::device_id(like), CL_QUEUE_PROFILING_ENABLE);
+            });
         CHECK(wrong == "");
         CHECK(errors > 20);
         CHECK((test::opencl_handles() - before).kernels == 0);
@@ -140,7 +146,8 @@ TEST_CASE("faults: a device that refused a call while it was first written and r
 }
 
 TEST_CASE("faults: each call while a kernel is compiled, kept on disk, and fetched from there") {
-    // As a file of the user's, and as one of the library's, which is built behind declarations of its own where that saves time.
+    // As a file of the user's, and as one of the library's, which is built behind declarations of its own where that
+    // saves time.
     const auto folder_of_kernels = test::source_folder() / "runtime";
     const test::Environment library("DECLIVITY_KERNEL_DIR", folder_of_kernels.string());
     for (const std::string& file : {(folder_of_kernels / "kernels.cl").string(), std::string("kernels.cl")}) {
@@ -187,7 +194,8 @@ TEST_CASE("faults: a command that failed behind the host's back is an error of w
         {
             const test::FailedCommands failed(CL_OUT_OF_RESOURCES, told);
             for (const std::function<void()>& call : std::vector<std::function<void()>>{
-                     [&] { read(buffer, 0, back); }, [&] { download(buffer, 0, back).wait(); }, [&] { Queue::compute(device).marker().wait(); },
+                     [&] { read(buffer, 0, back); }, [&] { download(buffer, 0, back).wait(); },
+                     [&] { Queue::compute(device).marker().wait(); },
                      [&] { (void)Queue::compute(device).marker().done(); }}) {
                 try {
                     call();

@@ -64,7 +64,8 @@ std::vector<int> values_of(const Buffer& buffer) {
 }
 
 void count_up(const Device& device, const Buffer& buffer, int by) {
-    launch(Kernel(device, {(kFolder / "kernels.cl").string(), "count_up"}), {.global = buffer.size() / sizeof(int)}, {BufferArgument{&buffer, 0, 4}, by});
+    launch(Kernel(device, {(kFolder / "kernels.cl").string(), "count_up"}), {.global = buffer.size() / sizeof(int)},
+           {BufferArgument{&buffer, 0, 4}, by});
 }
 
 }  // namespace
@@ -73,7 +74,8 @@ TEST_CASE("interop: the library's queue and memory in raw calls") {
     const Device device = test::device();
     CHECK(interop::device_id(device) != nullptr);
     const Foreign foreign(interop::context(device), interop::device_id(device));
-    const Buffer before(device, 40), buffer(device, 10 * sizeof(int)), after(device, 40);  // neighbours, where it is a pool
+    const Buffer before(device, 40), buffer(device, 10 * sizeof(int)),
+        after(device, 40);  // neighbours, where it is a pool
     for (const Buffer& one : {before, buffer, after}) {
         const std::vector<int> zeros(10, 0);
         upload(one, 0, std::as_bytes(std::span(zeros)));
@@ -81,7 +83,8 @@ TEST_CASE("interop: the library's queue and memory in raw calls") {
     count_up(device, buffer, 5);
     const auto raw = interop::raw(buffer);
     CHECK(raw.size == 10 * sizeof(int));
-    foreign.enqueue(interop::compute_queue(device), raw.memory, raw.offset / sizeof(int), 10);  // in order: no waiting between
+    foreign.enqueue(interop::compute_queue(device), raw.memory, raw.offset / sizeof(int),
+                    10);  // in order: no waiting between
     count_up(device, buffer, 2);
     CHECK(values_of(buffer) == std::vector<int>(10, 8));
     CHECK(values_of(before) == std::vector<int>(10, 0));
@@ -144,7 +147,8 @@ TEST_CASE("interop: wrong handles are refused") {
     REQUIRE(queue != nullptr);
     CHECK_THROWS_AS(interop::wrap(interop::context(device), queue), ValueError);
     CHECK_THROWS_AS(interop::wrap(interop::context(device), nullptr), DeviceError);
-    if (cl_command_queue disorderly = test::make_queue(other, id, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE); disorderly != nullptr) {
+    if (cl_command_queue disorderly = test::make_queue(other, id, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+        disorderly != nullptr) {
         CHECK_THROWS_AS(interop::wrap(other, disorderly), ValueError);
         clReleaseCommandQueue(disorderly);
     }
@@ -173,7 +177,8 @@ TEST_CASE("interop: commands of one's own come into the profile") {
     const float number = 1;
     for (int i = 0; i < 3; ++i) {
         cl_event event = nullptr;
-        REQUIRE(clEnqueueFillBuffer(interop::compute_queue(device), memory, &number, sizeof number, offset, size, 0, nullptr, &event) == CL_SUCCESS);
+        REQUIRE(clEnqueueFillBuffer(interop::compute_queue(device), memory, &number, sizeof number, offset, size, 0,
+                                    nullptr, &event) == CL_SUCCESS);
         interop::profile(device, "of my own", event);
         clReleaseEvent(event);
     }
@@ -182,7 +187,8 @@ TEST_CASE("interop: commands of one's own come into the profile") {
     CHECK(rows[0].name == "of my own");
     CHECK(rows[0].calls == 3);
     CHECK_THROWS_AS(interop::profile(device, "nothing", nullptr), ValueError);
-    for (const test::Json& one : test::commands(test::trace_of(profiler))) CHECK_FALSE(one.at("args").contains("enqueued"));  // that is not known
+    for (const test::Json& one : test::commands(test::trace_of(profiler)))
+        CHECK_FALSE(one.at("args").contains("enqueued"));  // that is not known
     profiler.stop();
     CHECK_FALSE(interop::profiled(device));
 }

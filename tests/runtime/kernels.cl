@@ -2,8 +2,8 @@
 #include "kernels_helper.clh"
 #include "math.clh"
 
-__kernel void scale(const long n, __global const float* restrict in_base, const long in_offset, __global float* restrict out_base,
-                    const long out_offset, const float factor) {
+__kernel void scale(const long n, __global const float* restrict in_base, const long in_offset,
+                    __global float* restrict out_base, const long out_offset, const float factor) {
     const long i = get_global_id(0);
     if (i < n) out_base[out_offset + i] = HELPED(in_base[in_offset + i]) * factor;
 }
@@ -34,8 +34,8 @@ __kernel void add_pair(const struct Pair pair, __global long* restrict out_base,
 }
 
 // Takes its time: a sum of `steps` terms that nobody can shorten, then copies.
-__kernel void slow_copy(const int steps, __global const int* restrict in_base, const long in_offset, __global int* restrict out_base,
-                        const long out_offset) {
+__kernel void slow_copy(const int steps, __global const int* restrict in_base, const long in_offset,
+                        __global int* restrict out_base, const long out_offset) {
     uint state = 1;
     for (int i = 0; i < steps; ++i) state = state * 1664525u + 1013904223u;
     out_base[out_offset + get_global_id(0)] = in_base[in_offset + get_global_id(0)] + (state == 0u ? 1 : 0);

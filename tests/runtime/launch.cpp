@@ -84,7 +84,8 @@ TEST_CASE("launch: sizes that are not given are 1, and an empty range launches n
     const Buffer out = buffer_of(device, std::vector<int>(24, -1));
     const BufferArgument argument{&out, 0, sizeof(int)};
     const Kernel kernel(device, {kFile, "places"});
-    for (const Range& nothing : {Range{.global = {0, 1, 1}}, Range{.global = {4, 0, 1}}, Range{.global = {4, 1, 0}, .local = {2}}}) {
+    for (const Range& nothing :
+         {Range{.global = {0, 1, 1}}, Range{.global = {4, 0, 1}}, Range{.global = {4, 1, 0}, .local = {2}}}) {
         launch(kernel, nothing, {argument});
         CHECK(values_of<int>(out) == std::vector<int>(24, -1));
     }
@@ -101,7 +102,8 @@ TEST_CASE("launch: sizes that are not given are 1, and an empty range launches n
 TEST_CASE("launch: local memory and structs as arguments") {
     const Device device = test::device();
     const Buffer out = buffer_of(device, std::vector<int>(12, 0));
-    launch(Kernel(device, {kFile, "group_sizes"}), {.global = 12, .local = 4}, {LocalMemory{4 * sizeof(int)}, BufferArgument{&out, 0, 4}});
+    launch(Kernel(device, {kFile, "group_sizes"}), {.global = 12, .local = 4},
+           {LocalMemory{4 * sizeof(int)}, BufferArgument{&out, 0, 4}});
     CHECK(values_of<int>(out) == std::vector<int>(12, 4));
 
     struct Pair {
@@ -118,7 +120,8 @@ TEST_CASE("launch: local memory and structs as arguments") {
 
 TEST_CASE("launch: a kernel is compiled once for the same file and defines, and anew for others") {
     const Device device = test::device();
-    const Kernel a(device, {kFile, "scale"}), b(device, {kFile, "scale"}), c(device, {kFile, "scale", {{"ADDED", "1.0f"}}});
+    const Kernel a(device, {kFile, "scale"}), b(device, {kFile, "scale"}),
+        c(device, {kFile, "scale", {{"ADDED", "1.0f"}}});
     CHECK(&a.state() == &b.state());
     CHECK(&a.state() != &c.state());
 }
@@ -126,7 +129,8 @@ TEST_CASE("launch: a kernel is compiled once for the same file and defines, and 
 TEST_CASE("launch: a build that fails shows file, device, status, defines and log") {
     const Device device = test::device();
     const TempFolder folder;
-    write(folder / "broken.cl", "__kernel void answer(__global int* out, const long offset) {\n  out[0] = no_such_name;\n}\n");
+    write(folder / "broken.cl",
+          "__kernel void answer(__global int* out, const long offset) {\n  out[0] = no_such_name;\n}\n");
     try {
         const Kernel kernel(device, {(folder / "broken.cl").string(), "answer", {{"WIDTH", "17"}}});
         FAIL("nothing was thrown");
@@ -156,14 +160,18 @@ TEST_CASE("launch: a kernel function that is not there is named, beside those th
 TEST_CASE("launch: files that are not there") {
     const Device device = test::device();
     const TempFolder folder;
-    const std::string missing = message_of<DeviceError>([&] { Kernel(device, {(folder / "missing.cl").string(), "answer"}); });
+    const std::string missing = message_of<DeviceError>([&] {
+        Kernel(device, {(folder / "missing.cl").string(), "answer"});
+    });
     CHECK(missing.find("missing.cl") != std::string::npos);
     const std::string library = message_of<DeviceError>([&] { Kernel(device, {"no_such_file.cl", "answer"}); });
     CHECK(library.find("no_such_file.cl") != std::string::npos);
     CHECK(library.find("'/'") != std::string::npos);
     CHECK_THROWS_AS(Kernel(device, {folder.path().string() + "/.", "answer"}), DeviceError);  // a folder is no file
     write(folder / "lost.cl", "\n\n#include \"nowhere.clh\"\n");
-    const std::string include = message_of<DeviceError>([&] { Kernel(device, {(folder / "lost.cl").string(), "answer"}); });
+    const std::string include = message_of<DeviceError>([&] {
+        Kernel(device, {(folder / "lost.cl").string(), "answer"});
+    });
     CHECK(include.find("'lost.cl', line 3") != std::string::npos);
     CHECK(include.find("'nowhere.clh'") != std::string::npos);
 }
@@ -171,13 +179,16 @@ TEST_CASE("launch: files that are not there") {
 TEST_CASE("launch: includes are looked up beside the file that includes, then in the library") {
     const Device device = test::device();
     const TempFolder folder;
-    write(folder / "a.cl", "#include \"sub/b.clh\"\n #  include  \"c.clh\"\n#include \"c.clh\"\n" + answer_kernel("B + C"));
+    write(folder / "a.cl",
+          "#include \"sub/b.clh\"\n #  include  \"c.clh\"\n#include \"c.clh\"\n" + answer_kernel("B + C"));
     write(folder / "sub/b.clh", "#include \"c.clh\"\n#define B (1000 * C)\n#undef C\n");
     write(folder / "sub/c.clh", "#define C 7\n#define SEVEN C\n");
     write(folder / "c.clh", "#undef C\n#define C 5\n");
     CHECK(answer(device, (folder / "a.cl").string()) == 5005);  // macros are put in at the end
     // A file may be included several times, as multi-width maths are.
-    write(folder / "twice.cl", "#define NAME one\n#include \"f.clh\"\n#undef NAME\n#define NAME two\n#include \"f.clh\"\n" + answer_kernel("one() + two()"));
+    write(folder / "twice.cl",
+          "#define NAME one\n#include \"f.clh\"\n#undef NAME\n#define NAME two\n#include \"f.clh\"\n" +
+              answer_kernel("one() + two()"));
     write(folder / "f.clh", "static inline int NAME(void) { return 21; }\n");
     CHECK(answer(device, (folder / "twice.cl").string()) == 42);
     // A file that includes itself or its includer does not hang.
@@ -194,6 +205,12 @@ TEST_CASE("launch: DECLIVITY_KERNEL_DIR goes before the files in the library, fi
         const test::Environment set("DECLIVITY_KERNEL_DIR", folder.path().string());
         CHECK(answer(device, "arange.cl") == 8);
         CHECK_NOTHROW(Kernel(device, {"finite.cl", "count_step"}));
+    }
+    {  // laid out as cl_kernels/ is
+        std::filesystem::create_directory(folder / "conv");
+        write(folder / "conv/conv2d_direct.cl", "#include \"math.clh\"\n" + answer_kernel("(int)REAL_C(9.0)"));
+        const test::Environment set("DECLIVITY_KERNEL_DIR", folder.path().string());
+        CHECK(answer(test::fresh_device(), "conv2d_direct.cl") == 9);
     }
     const test::Environment unset("DECLIVITY_KERNEL_DIR", std::nullopt);
     CHECK_THROWS_AS(answer(test::fresh_device(), "arange.cl"), DeviceError);
@@ -213,8 +230,10 @@ TEST_CASE("launch: wrong arguments are refused, and the kernel works afterwards"
     CHECK(few.find("has 6 arguments, got 5") != std::string::npos);
     CHECK(refused({n, in, out, 1.0f, 1.0f}).find("got 7") != std::string::npos);
     const std::string kind = refused({n, n, n, out, 1.0f});
-    CHECK(kind.find("argument 1 is a pointer to __global memory in the kernel, got a value of 8 bytes") != std::string::npos);
-    CHECK(refused({in, n, out, 1.0f}).find("argument 0 is a number or struct in the kernel, got a buffer") != std::string::npos);
+    CHECK(kind.find("argument 1 is a pointer to __global memory in the kernel, got a value of 8 bytes") !=
+          std::string::npos);
+    CHECK(refused({in, n, out, 1.0f}).find("argument 0 is a number or struct in the kernel, got a buffer") !=
+          std::string::npos);
     CHECK(refused({n, in, LocalMemory{8}, n, 1.0f}).find("argument 3") != std::string::npos);
     const std::string size = refused({n, in, out, 1.0});  // a double for a float
     CHECK(size.find("argument 5") != std::string::npos);
@@ -237,7 +256,8 @@ TEST_CASE("launch: wrong work-group sizes are refused") {
                                Range{.global = {8, 8}, .local = {4, 3}}, Range{.global = {8, 8}, .local = {8, 0}}}) {
         const std::string message = message_of<DeviceError>([&] { launch(kernel, wrong, {argument}); });
         CHECK(message.find("'places'") != std::string::npos);
-        CHECK(message.find(fmt::format("local {}x{}x{}", wrong.local[0], wrong.local[1], wrong.local[2])) != std::string::npos);
+        CHECK(message.find(fmt::format("local {}x{}x{}", wrong.local[0], wrong.local[1], wrong.local[2])) !=
+              std::string::npos);
     }
 }
 

@@ -38,7 +38,9 @@ Device exact() {
     return test::fresh_device();
 }
 
-bool same_place(const interop::RawBuffer& a, const interop::RawBuffer& b) { return a.memory == b.memory && a.offset == b.offset; }
+bool same_place(const interop::RawBuffer& a, const interop::RawBuffer& b) {
+    return a.memory == b.memory && a.offset == b.offset;
+}
 
 std::vector<std::byte> pattern(std::size_t size, unsigned seed) {
     std::vector<std::byte> bytes(size);
@@ -132,9 +134,7 @@ TEST_CASE("pool: figures count what is handed out and what is kept") {
 
 TEST_CASE("pool: cached memory goes back to the device when it has no more, and the request is tried again") {
     const Device device = pooled("64M");
-    {
-        const Buffer large(device, 40 * kMega);
-    }
+    { const Buffer large(device, 40 * kMega); }
     CHECK(device.memory().cached >= 40 * kMega);
     const Buffer larger(device, 60 * kMega);
     CHECK(larger.size() == 60 * kMega);
@@ -199,7 +199,8 @@ TEST_CASE("pool: memory in use is known by scope, and named when it runs out") {
     } catch (const OutOfMemory& error) {
         const std::string message = error.what();
         CAPTURE(message);
-        CHECK(message.find("Most is held by: Net/conv1 30.0 MiB, outside of modules 3.0 MiB, Net 1.0 MiB. ") != std::string::npos);
+        CHECK(message.find("Most is held by: Net/conv1 30.0 MiB, outside of modules 3.0 MiB, Net 1.0 MiB. ") !=
+              std::string::npos);
         CHECK(message.find("checkpoint()") != std::string::npos);
     }
     second->move_to_scope("Net/conv2");

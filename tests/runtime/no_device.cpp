@@ -31,8 +31,8 @@ TEST_CASE("no device: child process" * doctest::skip()) {
 TEST_CASE("without a driver there are no devices, and the error says which package brings one") {
     const test::TempFolder empty;
     const auto result = test::run_child("no device: child process", {{"OCL_ICD_VENDORS", empty.path().string()},
-                                                                      {"OCL_ICD_FILENAMES", std::nullopt},
-                                                                      {"DECLIVITY_DEVICE", std::nullopt}});
+                                                                     {"OCL_ICD_FILENAMES", std::nullopt},
+                                                                     {"DECLIVITY_DEVICE", std::nullopt}});
     INFO(result.output);
     CHECK(result.code == 0);
 }
@@ -42,8 +42,8 @@ TEST_CASE("a driver that cannot be loaded is as good as none") {
     const std::string text = "/no/such/library.so\n";
     test::put_file(folder / "broken.icd", test::bytes_of(text));
     const auto result = test::run_child("no device: child process", {{"OCL_ICD_VENDORS", folder.path().string()},
-                                                                      {"OCL_ICD_FILENAMES", std::nullopt},
-                                                                      {"DECLIVITY_DEVICE", std::nullopt}});
+                                                                     {"OCL_ICD_FILENAMES", std::nullopt},
+                                                                     {"DECLIVITY_DEVICE", std::nullopt}});
     INFO(result.output);
     CHECK(result.code == 0);
 }

@@ -28,7 +28,8 @@ void slow(const Device& device, int steps) {
     const Buffer in(device, 64 * sizeof(int)), out(device, 64 * sizeof(int));
     const std::byte zero[4]{};
     fill(in, 0, in.size(), zero);
-    launch(Kernel(device, {kFile, "slow_copy"}), {.global = 64}, {steps, BufferArgument{&in, 0, 4}, BufferArgument{&out, 0, 4}});
+    launch(Kernel(device, {kFile, "slow_copy"}), {.global = 64},
+           {steps, BufferArgument{&in, 0, 4}, BufferArgument{&out, 0, 4}});
 }
 
 std::size_t count_of(const std::string& text, const std::string& word) {
@@ -51,7 +52,7 @@ TEST_CASE("process profile: child goes elsewhere and calls exit" * doctest::skip
     CHECK(Device::best() == Device::best());
     std::filesystem::current_path("/");
     static const Buffer late(Device::best(), 1000);  // destroyed behind the writing of the file, or before it
-    std::exit(3);  // NOLINT: that is what is tested
+    std::exit(3);                                    // NOLINT: that is what is tested
 }
 
 TEST_CASE("process profile: child profiles by itself, too" * doctest::skip()) {
@@ -67,7 +68,8 @@ TEST_CASE("process profile: child profiles by itself, too" * doctest::skip()) {
 TEST_CASE("process profile: all that was enqueued is in the file when the process has ended") {
     const TempFolder folder;
     const auto path = folder / "trace.json";
-    const auto result = run_child("process profile: child ends with a busy queue", {{"DECLIVITY_PROFILE", path.string()}});
+    const auto result =
+        run_child("process profile: child ends with a busy queue", {{"DECLIVITY_PROFILE", path.string()}});
     INFO(result.output);
     CHECK(result.code == 0);
     REQUIRE(folder.names() == std::vector<std::string>{"trace.json"});
@@ -76,7 +78,8 @@ TEST_CASE("process profile: all that was enqueued is in the file when the proces
     CHECK(kernels.size() == 10);
     for (const Json& kernel : kernels) CHECK(kernel.at("args").at("scope") == "Child");
     CHECK(events(trace, "X", "copy").size() == 10);
-    CHECK(std::ranges::count(events(trace, "X", "module"), "Child", [](const Json& one) { return one.at("name"); }) == 1);
+    CHECK(std::ranges::count(events(trace, "X", "module"), "Child", [](const Json& one) { return one.at("name"); }) ==
+          1);
     CHECK_FALSE(events(trace, "C").empty());
 }
 
@@ -84,7 +87,8 @@ TEST_CASE("process profile: std::exit elsewhere writes it where it was meant to 
     const TempFolder folder;
     const auto before = std::filesystem::current_path();
     std::filesystem::current_path(folder.path());
-    const auto result = run_child("process profile: child goes elsewhere and calls exit", {{"DECLIVITY_PROFILE", "trace.json"}});
+    const auto result =
+        run_child("process profile: child goes elsewhere and calls exit", {{"DECLIVITY_PROFILE", "trace.json"}});
     std::filesystem::current_path(before);
     INFO(result.output);
     CHECK(result.code == 3);
@@ -94,7 +98,8 @@ TEST_CASE("process profile: std::exit elsewhere writes it where it was meant to 
 
 TEST_CASE("process profile: runs beside Profilers, on every device") {
     const TempFolder folder;
-    const auto result = run_child("process profile: child profiles by itself, too", {{"DECLIVITY_PROFILE", (folder / "t").string()}});
+    const auto result =
+        run_child("process profile: child profiles by itself, too", {{"DECLIVITY_PROFILE", (folder / "t").string()}});
     INFO(result.output);
     CHECK(result.code == 0);
     const Json trace = read_json(folder / "t");
@@ -105,7 +110,8 @@ TEST_CASE("process profile: runs beside Profilers, on every device") {
 TEST_CASE("process profile: a file that cannot be written is a sentence, and changes nothing") {
     const TempFolder folder;
     for (const std::string& path : {(folder / "missing/trace.json").string(), folder.path().string()}) {
-        const auto result = run_child("process profile: child goes elsewhere and calls exit", {{"DECLIVITY_PROFILE", path}});
+        const auto result =
+            run_child("process profile: child goes elsewhere and calls exit", {{"DECLIVITY_PROFILE", path}});
         INFO(result.output);
         CHECK(result.code == 3);
         CHECK(count_of(result.output, "declivity: DECLIVITY_PROFILE: cannot ") == 1);

@@ -31,14 +31,16 @@ void slow(const Device& device, int steps) {
     const Buffer in(device, 64 * sizeof(int)), out(device, 64 * sizeof(int));
     const std::byte zero[4]{};
     fill(in, 0, in.size(), zero);
-    launch(Kernel(device, {kFile, "slow_copy"}), {.global = 64}, {steps, BufferArgument{&in, 0, 4}, BufferArgument{&out, 0, 4}});
+    launch(Kernel(device, {kFile, "slow_copy"}), {.global = 64},
+           {steps, BufferArgument{&in, 0, 4}, BufferArgument{&out, 0, 4}});
 }
 
 void count(const Device& device, int times) {
     const Buffer out(device, 64 * sizeof(int));
     const std::byte zero[4]{};
     fill(out, 0, out.size(), zero);
-    for (int i = 0; i < times; ++i) launch(Kernel(device, {kFile, "count_up"}), {.global = 64}, {BufferArgument{&out, 0, 4}, 1});
+    for (int i = 0; i < times; ++i)
+        launch(Kernel(device, {kFile, "count_up"}), {.global = 64}, {BufferArgument{&out, 0, 4}, 1});
 }
 
 }  // namespace
@@ -57,8 +59,9 @@ TEST_CASE("profiler: counts launches and copies by name, the longest first") {
     copy(buffer, 0, buffer, 500, 100);
     read(buffer, 0, bytes);
     const auto rows = profiler.rows();
-    for (const auto& [name, calls] : {std::pair{"count_up", 5}, std::pair{"slow_copy", 1}, std::pair{"copy to device", 2},
-                                      std::pair{"copy", 1}, std::pair{"copy to host", 1}, std::pair{"fill", 2}}) {
+    for (const auto& [name, calls] :
+         {std::pair{"count_up", 5}, std::pair{"slow_copy", 1}, std::pair{"copy to device", 2}, std::pair{"copy", 1},
+          std::pair{"copy to host", 1}, std::pair{"fill", 2}}) {
         CAPTURE(name);
         const auto* row = row_of(rows, name);
         REQUIRE(row != nullptr);
@@ -126,7 +129,8 @@ TEST_CASE("profiler: many launches from several threads, while somebody asks") {
     const int each = test::small_cases() ? 20 : 3000;  // together more than are kept unread
     const auto faults = test::in_threads(3, [&](int number) -> std::string {
         if (number < 2) count(device, each);
-        else for (int i = 0; i < 3; ++i) (void)profiler.rows();
+        else
+            for (int i = 0; i < 3; ++i) (void)profiler.rows();
         return "";
     });
     for (const std::string& fault : faults) CHECK(fault == "");

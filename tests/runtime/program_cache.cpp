@@ -106,7 +106,8 @@ TEST_CASE("program cache: a damaged file is compiled anew and replaced") {
         damaged.emplace_back(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
     damaged.push_back(whole);
     damaged.back().push_back(0);
-    for (const std::size_t at : {std::size_t{0}, std::size_t{9}, std::size_t{17}, std::size_t{25}, std::size_t{40}, whole.size() / 2, whole.size() - 1}) {
+    for (const std::size_t at : {std::size_t{0}, std::size_t{9}, std::size_t{17}, std::size_t{25}, std::size_t{40},
+                                 whole.size() / 2, whole.size() - 1}) {
         damaged.push_back(whole);
         damaged.back()[at] ^= 0x10;
     }
@@ -197,7 +198,8 @@ TEST_CASE("program cache: where it lies, and how it is switched off") {
         CHECK(files_in(folder / "declivity").size() == 1);
     }
     {
-        const Environment own("DECLIVITY_CACHE_DIR", std::nullopt), xdg("XDG_CACHE_HOME", std::nullopt), home("HOME", (folder / "home").string());
+        const Environment own("DECLIVITY_CACHE_DIR", std::nullopt), xdg("XDG_CACHE_HOME", std::nullopt),
+            home("HOME", (folder / "home").string());
         CHECK(scales());
         CHECK(files_in(folder / "home/.cache/declivity").size() == 1);
     }
@@ -205,7 +207,8 @@ TEST_CASE("program cache: where it lies, and how it is switched off") {
     fs::create_directory(folder / "here");
     fs::current_path(folder / "here");
     {
-        const Environment own("DECLIVITY_CACHE_DIR", std::nullopt), xdg("XDG_CACHE_HOME", std::nullopt), home("HOME", std::nullopt);
+        const Environment own("DECLIVITY_CACHE_DIR", std::nullopt), xdg("XDG_CACHE_HOME", std::nullopt),
+            home("HOME", std::nullopt);
         CHECK(scales());
     }
     {
@@ -220,7 +223,8 @@ TEST_CASE("program cache: where it lies, and how it is switched off") {
 namespace {
 
 /// Builds a program, and has its binary saved as if that had taken `build_time`.
-BinaryStore saved(const Device& device, BinarySource& binaries, std::chrono::seconds build_time, const std::string& source) {
+BinaryStore saved(const Device& device, BinarySource& binaries, std::chrono::seconds build_time,
+                  const std::string& source) {
     const cl::Program program(cl::Context(interop::context(device), true), source, true);
     const BinaryStore store(device.info(), source, "");
     binaries.save(program, interop::device_id(device), device.info(), store, build_time);
@@ -258,8 +262,9 @@ TEST_CASE("program cache: several processes at once") {
     const TempFolder folder;
     std::vector<std::unique_ptr<test::Child>> children;
     for (int i = 0; i < 3; ++i)
-        children.push_back(std::make_unique<test::Child>("program cache: child process",
-                                                         std::map<std::string, std::optional<std::string>>{{"DECLIVITY_CACHE_DIR", folder.path().string()}}));
+        children.push_back(std::make_unique<test::Child>(
+            "program cache: child process",
+            std::map<std::string, std::optional<std::string>>{{"DECLIVITY_CACHE_DIR", folder.path().string()}}));
     for (const auto& child : children) {
         const auto result = child->finish();
         INFO(result.output);

@@ -19,7 +19,9 @@ using namespace declivity;
 
 namespace {
 
-Kernel scale(const Device& device) { return {device, {.file = (test::source_folder() / "runtime" / "kernels.cl").string(), .name = "scale"}}; }
+Kernel scale(const Device& device) {
+    return {device, {.file = (test::source_folder() / "runtime" / "kernels.cl").string(), .name = "scale"}};
+}
 
 std::vector<std::byte> pattern(float value) {
     std::vector<std::byte> bytes(sizeof value);
@@ -60,12 +62,14 @@ TEST_CASE("a replay enqueues kernels, copies and fills in order, in memory of it
         // `between` lies where the first one has lain, so the order counts.
         {
             const Buffer before(device, kCount * sizeof(float));
-            launch(kernel, {.global = {64}}, {count, BufferArgument{&input, 0, 4}, BufferArgument{&before, 0, 4}, 2.0F});
+            launch(kernel, {.global = {64}},
+                   {count, BufferArgument{&input, 0, 4}, BufferArgument{&before, 0, 4}, 2.0F});
             copy(before, 0, out, kCount * sizeof(float), kCount * sizeof(float));
         }
         const Buffer between(device, kCount * sizeof(float));
         fill(between, 0, between.size(), pattern(5));
-        launch(kernel, {.global = {32}, .local = {8}}, {count - 6, BufferArgument{&input, 6, 4}, BufferArgument{&between, 1, 4}, 3.0F});
+        launch(kernel, {.global = {32}, .local = {8}},
+               {count - 6, BufferArgument{&input, 6, 4}, BufferArgument{&between, 1, 4}, 3.0F});
         copy(between, 0, out, 0, between.size());
     };
     const auto expected = [&](const std::vector<float>& from) {
@@ -83,16 +87,17 @@ TEST_CASE("a replay enqueues kernels, copies and fills in order, in memory of it
     CHECK(of_first[kCount - 1] == 5);
 
     Recorder recorder(device, {input});
-    CHECK(Recorder::here() == &recorder);
+    CHECK(Recorder::current() == &recorder);
     commands();
     {
         const RecordingPause pause;
-        CHECK(Recorder::here() == nullptr);
-        CHECK(Recorder::here_number() == 0);
-        launch(kernel, {.global = {64}}, {count, BufferArgument{&out, 0, 4}, BufferArgument{&out, 0, 4}, 1.0F});  // not again
+        CHECK(Recorder::current() == nullptr);
+        CHECK(Recorder::current_number() == 0);
+        launch(kernel, {.global = {64}},
+               {count, BufferArgument{&out, 0, 4}, BufferArgument{&out, 0, 4}, 1.0F});  // not again
     }
     const Recording recording = recorder.finish();
-    CHECK(Recorder::here() == nullptr);
+    CHECK(Recorder::current() == nullptr);
     REQUIRE(recording);
     CHECK(recording.commands() == 5);
     CHECK(recording.memory() > 0);
@@ -121,11 +126,13 @@ TEST_CASE("a replay enqueues kernels, copies and fills in order, in memory of it
 
 TEST_CASE("recordings of the same work have the same fingerprint, others another one") {
     const Device device = test::device();
-    const Buffer a = buffer_of(device, random_floats(64, 1)), b = buffer_of(device, random_floats(64, 2)), out(device, 256);
+    const Buffer a = buffer_of(device, random_floats(64, 1)), b = buffer_of(device, random_floats(64, 2)),
+                 out(device, 256);
     const auto print = [&](const Buffer& in, float factor, std::size_t global, std::size_t local, bool twice) {
         Recorder recorder(device, {in});
         for (int i = 0; i < (twice ? 2 : 1); ++i)
-            launch(scale(device), {.global = {global}, .local = {local}}, {std::int64_t{16}, BufferArgument{&in, 0, 4}, BufferArgument{&out, 0, 4}, factor});
+            launch(scale(device), {.global = {global}, .local = {local}},
+                   {std::int64_t{16}, BufferArgument{&in, 0, 4}, BufferArgument{&out, 0, 4}, factor});
         return recorder.finish().fingerprint();
     };
     const auto one = print(a, 2, 16, 4, false);
@@ -142,7 +149,8 @@ TEST_CASE("memory that a recording relies on makes it stale when it is written, 
     Recorder recorder(device);
     CHECK(!recorder.varies(constant));
     recorder.relies_on(constant);
-    launch(scale(device), {.global = {16}}, {std::int64_t{16}, BufferArgument{&constant, 0, 4}, BufferArgument{&out, 0, 4}, 2.0F});
+    launch(scale(device), {.global = {16}},
+           {std::int64_t{16}, BufferArgument{&constant, 0, 4}, BufferArgument{&out, 0, 4}, 2.0F});
     out.mark_written();
     CHECK(recorder.varies(out));
     CHECK(recorder.varies(Buffer(device, 8)));
@@ -166,7 +174,8 @@ TEST_CASE("commands of a program's own are called at each replay, with the memor
     int calls = 0;
     interop::enqueue(device, "copy of my own", buffers, [&calls, device](std::span<const interop::RawBuffer> in) {
         ++calls;
-        CHECK(clEnqueueCopyBuffer(interop::compute_queue(device), in[0].memory, in[1].memory, in[0].offset, in[1].offset, 32, 0, nullptr, nullptr) == CL_SUCCESS);
+        CHECK(clEnqueueCopyBuffer(interop::compute_queue(device), in[0].memory, in[1].memory, in[0].offset,
+                                  in[1].offset, 32, 0, nullptr, nullptr) == CL_SUCCESS);
     });
     CHECK_THROWS_AS((void)interop::compute_queue(device), Unsupported);
     const Recording recording = recorder.finish();
@@ -186,12 +195,12 @@ TEST_CASE("what a recorder cannot repeat it refuses, and a second one as well") 
         CHECK_THROWS_AS((void)Recorder{device}.refused(), ValueError);
         CHECK_THROWS_AS(read(buffer, 0, bytes), Unsupported);
         CHECK_THROWS_AS(upload(buffer, 0, bytes), Unsupported);
-        CHECK(Recorder::here() == &recorder);
+        CHECK(Recorder::current() == &recorder);
     }
-    CHECK(Recorder::here() == nullptr);
+    CHECK(Recorder::current() == nullptr);
     Recorder lenient(device, {}, WhenRefused::run);
     read(buffer, 0, bytes);
-    CHECK(Recorder::here() == nullptr);
+    CHECK(Recorder::current() == nullptr);
     CHECK(lenient.refused() == "a read to the host");
     CHECK(!lenient.finish());
     CHECK_THROWS_AS(Recording().replace(0, buffer), ValueError);

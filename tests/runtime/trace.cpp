@@ -31,7 +31,8 @@ namespace {
 const std::string kFile = (source_folder() / "runtime/kernels.cl").string();
 
 void count(const Buffer& out, int times) {
-    for (int i = 0; i < times; ++i) launch(Kernel(out.device(), {kFile, "count_up"}), {.global = 64, .local = 32}, {BufferArgument{&out, 0, 4}, 1});
+    for (int i = 0; i < times; ++i)
+        launch(Kernel(out.device(), {kFile, "count_up"}), {.global = 64, .local = 32}, {BufferArgument{&out, 0, 4}, 1});
 }
 
 Buffer zeros(const Device& device) {
@@ -102,7 +103,8 @@ TEST_CASE("trace: commands stand on their queues, in order, with what was said o
     // Every track that is used has a name.
     std::set<std::string> named;
     for (const Json& one : events(trace, "M")) named.insert(one.at("args").at("name"));
-    for (const std::string name : {"host", "compute queue", "copy queue", "thread 1"}) CHECK(std::ranges::any_of(named, [&](const auto& is) { return is.starts_with(name.substr(0, 6)); }));
+    for (const std::string name : {"host", "compute queue", "copy queue", "thread 1"})
+        CHECK(std::ranges::any_of(named, [&](const auto& is) { return is.starts_with(name.substr(0, 6)); }));
     CHECK(trace.at("otherData").at("devices").at(0).at("name") == device.name());
     CHECK(trace.at("otherData").at("left_out").at("commands") == 0);
 }
@@ -140,7 +142,8 @@ TEST_CASE("trace: an operator's work goes to the kernel that took its time, and 
         REQUIRE(kernels.size() == 3);
         REQUIRE(kernels.contains("slow_copy"));
         constexpr double rounding = 2e-3;  // of times, which a trace gives by the nanosecond
-        const double longest = std::ranges::max_element(kernels, {}, [](const auto& one) { return one.second.time; })->second.time;
+        const double longest =
+            std::ranges::max_element(kernels, {}, [](const auto& one) { return one.second.time; })->second.time;
         int credited = 0;
         for (const auto& [name, kernel] : kernels) {
             CAPTURE(name);
@@ -194,8 +197,13 @@ TEST_CASE("trace: spans of scopes, functions and operators nest, thread by threa
     CHECK(nesting_fault(host) == "");
     std::map<std::string, int> seen;
     for (const Json& span : host) ++seen[span.at("cat").get<std::string>() + " " + span.at("name").get<std::string>()];
-    CHECK(seen == std::map<std::string, int>{{"module Zero", 20}, {"module Net", 40}, {"module deeper", 60}, {"function conv2d", 60},
-                                             {"operator counting", 60}, {"wait wait", 60}, {"backward backward of conv2d", 3}});
+    CHECK(seen == std::map<std::string, int>{{"module Zero", 20},
+                                             {"module Net", 40},
+                                             {"module deeper", 60},
+                                             {"function conv2d", 60},
+                                             {"operator counting", 60},
+                                             {"wait wait", 60},
+                                             {"backward backward of conv2d", 3}});
     std::set<int> threads;
     for (const Json& span : host) threads.insert(span.at("tid").get<int>());
     CHECK(threads.size() == (small_cases() ? 1 : 3));
@@ -235,7 +243,9 @@ TEST_CASE("trace: a device's clock that began elsewhere and runs faster is follo
     detail::DeviceClock clock(test::device().state().device, test::device().info().version);
     CHECK(clock.to_host(12345) == 12345);  // nothing is known yet
     constexpr std::int64_t kEpoch = 700'000'000'000;
-    const auto device_time = [](std::int64_t host) { return static_cast<std::uint64_t>(static_cast<double>(host - kEpoch) * (1 + 50e-6)); };
+    const auto device_time = [](std::int64_t host) {
+        return static_cast<std::uint64_t>(static_cast<double>(host - kEpoch) * (1 + 50e-6));
+    };
     for (int i = 0; i < 20000; ++i) {  // ten seconds, in which the clocks drift by half a millisecond
         const std::int64_t queued = kEpoch + 1'000'000 + i * 500'000LL;
         clock.saw_queued(device_time(queued), queued - 700 - i % 5000, queued + 300 + i % 7000);
@@ -255,8 +265,9 @@ TEST_CASE("trace: a device that tells its time is believed, if its commands run 
     detail::DeviceClock clock(test::device().state().device, test::device().info().version), other = clock;
     for (std::int64_t host = 1'000'000'000; host < 10'000'000'000; host += 500'000'000)
         for (auto* one : {&clock, &other}) {
-            one->told(device_time(host) + static_cast<std::uint64_t>(host / 1000), host - 100, host + 100);  // and it drifts
-            one->told(1, host, host + 2'000'000);                                                     // an answer too late to say anything
+            one->told(device_time(host) + static_cast<std::uint64_t>(host / 1000), host - 100,
+                      host + 100);                 // and it drifts
+            one->told(1, host, host + 2'000'000);  // an answer too late to say anything
         }
     CHECK(clock.to_host(device_time(3'250'000'000) + 3'250'000) == 3'250'000'000);
     CHECK(clock.to_host(device_time(9'500'000'000) + 9'500'000) == 9'500'000'000);

@@ -21,13 +21,20 @@ namespace {
 const std::string kTrace = R"({"displayTimeUnit":"ms","traceEvents":[
 {"ph":"M","name":"process_name","pid":1,"tid":0,"args":{"name":"host"}},
 {"ph":"X","cat":"module","name":"Net","pid":1,"tid":1,"ts":0.5,"dur":90.125},
-{"ph":"X","cat":"kernel","name":"conv","pid":2,"tid":1,"ts":10.000,"dur":4.000,"args":{"enqueued":5,"scope":"Net/0","operator":"conv2d","flops":8000,"bytes":400}},
-{"ph":"X","cat":"kernel","name":"conv","pid":2,"tid":1,"ts":20.000,"dur":6.000,"args":{"enqueued":5,"scope":"Net/1","operator":"conv2d","flops":2000,"bytes":600,"f64":true}},
-{"ph":"X","cat":"kernel","name":"pack","pid":2,"tid":1,"ts":30.000,"dur":1.000,"args":{"enqueued":5,"scope":"Net/1","operator":"conv2d"}},
-{"ph":"X","cat":"copy","name":"copy to host","pid":2,"tid":1,"ts":40.000,"dur":2.000,"args":{"enqueued":5,"scope":"","operator":"","bytes":64}},
+{"ph":"X","cat":"kernel","name":"conv","pid":2,"tid":1,"ts":10.000,"dur":4.000,
+"args":{"enqueued":5,"scope":"Net/0","operator":"conv2d","flops":8000,"bytes":400}},
+{"ph":"X","cat":"kernel","name":"conv","pid":2,"tid":1,"ts":20.000,"dur":6.000,
+"args":{"enqueued":5,"scope":"Net/1","operator":"conv2d","flops":2000,"bytes":600,"f64":true}},
+{"ph":"X","cat":"kernel","name":"pack","pid":2,"tid":1,"ts":30.000,"dur":1.000,
+"args":{"enqueued":5,"scope":"Net/1","operator":"conv2d"}},
+{"ph":"X","cat":"copy","name":"copy to host","pid":2,"tid":1,"ts":40.000,"dur":2.000,
+"args":{"enqueued":5,"scope":"","operator":"","bytes":64}},
 {"ph":"C","name":"memory","pid":2,"ts":1.0,"args":{"in use":5,"cached":7}},
 {"ph":"X","cat":"kernel","name":"conv","pid":3,"tid":1,"ts":1.000,"dur":1.000}
-],"otherData":{"declivity":"0.1.0","devices":[{"pid":2,"id":"0:0","name":"a","platform":"p","driver":"d","ceilings":{"flops_f32":1e12,"flops_f64":5e11,"bytes":1e10}},{"pid":3,"id":"0:1","name":"b","platform":"p","driver":"d"}],"left_out":{"commands":12,"spans":0,"memory":0}}}
+],"otherData":{"declivity":"0.1.0","devices":[{"pid":2,"id":"0:0","name":"a","platform":"p","driver":"d",
+"ceilings":{"flops_f32":1e12,"flops_f64":5e11,"bytes":1e10}},
+{"pid":3,"id":"0:1","name":"b","platform":"p","driver":"d"}],
+"left_out":{"commands":12,"spans":0,"memory":0}}}
 )";
 
 detail::TraceSummary read_text(const std::string& text, TraceBy by = TraceBy::kernel) {
@@ -99,7 +106,9 @@ TEST_CASE("trace reader: what is wrong is said, with the place") {
         {replaced(kTrace, "\"flops\":8000", "\"flops\":[]"), "\"flops\""},
         {replaced(kTrace, "\"name\":\"conv\"", "\"name\":{}"), "\"name\""},
         {replaced(kTrace, "\"name\":\"conv\",\"pid\":2", "\"name\":\"conv\",\"pid\":\"2\""), "\"pid\""},
-        {replaced(kTrace, "\"pid\":3,\"tid\":1,\"ts\":1.000,\"dur\":1.000", "\"pid\":3,\"tid\":1,\"ts\":1.000,\"dur\":1.000,\"args\":5"), "\"args\""},
+        {replaced(kTrace, "\"pid\":3,\"tid\":1,\"ts\":1.000,\"dur\":1.000",
+                  "\"pid\":3,\"tid\":1,\"ts\":1.000,\"dur\":1.000,\"args\":5"),
+         "\"args\""},
         {replaced(kTrace, "\"otherData\":{", "\"otherData\":7,\"x\":{"), "\"otherData\""},
         {replaced(kTrace, "\"bytes\":1e10", "\"bytes\":\"many\""), "\"bytes\""},
         {"{\"traceEvents\":[{\"ph\":5}]}", "\"ph\""},

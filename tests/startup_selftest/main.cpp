@@ -1,5 +1,5 @@
-// All of the library is linked into this program, and none of it used: until main() no OpenCL call was made, no file opened and no thread
-// started. With "use" as its argument it uses the library, which must be seen.
+// All of the library is linked into this program, and none of it used: until main() no OpenCL call was made, no file
+// opened and no thread started. With "use" as its argument it uses the library, which must be seen.
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -57,9 +57,11 @@ DECLIVITY_EXPORT FILE* fopen64(const char* path, const char* mode) {
     return next(path, mode);
 }
 
-DECLIVITY_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*), void* argument) {
+DECLIVITY_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
+                                    void* argument) {
     ++threads_started;
-    static auto* next = declivity::test::real<int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)>("pthread_create");
+    static auto* next =
+        declivity::test::real<int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)>("pthread_create");
     return next(thread, attributes, start, argument);
 }
 
@@ -70,7 +72,8 @@ int main(int argc, char** argv) {
     if (use) (void)(declivity::zeros({3}) + 1.0).to_vector<float>();
     const long calls = declivity::test::opencl_call_count();
     const int tasks = count_entries("/proc/self/task");
-    std::printf("OpenCL calls: %ld, files opened: %ld, threads started: %ld, threads: %d\n", calls, opened.load(), threads_started.load(), tasks);
+    std::printf("OpenCL calls: %ld, files opened: %ld, threads started: %ld, threads: %d\n", calls, opened.load(),
+                threads_started.load(), tasks);
     if (use) return calls > 0 && opened > 0 ? 0 : 1;
     return calls == 0 && opened == 0 && threads_started == 0 && tasks <= 1 ? 0 : 1;
 }

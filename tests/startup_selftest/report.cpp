@@ -1,4 +1,5 @@
-// Loaded in front of a program (LD_PRELOAD): writes how many OpenCL calls it made to the file that DECLIVITY_TEST_REPORT names.
+// Loaded in front of a program (LD_PRELOAD): writes how many OpenCL calls it made to the file that
+// DECLIVITY_TEST_REPORT names.
 #include <cstdio>
 #include <cstdlib>
 

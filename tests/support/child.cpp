@@ -72,7 +72,8 @@ Child::~Child() {
     if (pid_ >= 0) finish();
 }
 
-ChildResult run_child(const std::string& test_case, const std::map<std::string, std::optional<std::string>>& environment) {
+ChildResult run_child(const std::string& test_case,
+                      const std::map<std::string, std::optional<std::string>>& environment) {
     return Child(test_case, environment).finish();
 }
 

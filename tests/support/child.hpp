@@ -14,7 +14,8 @@ struct ChildResult {
 
 /// @param test_case its whole name; it carries doctest's skip(), so that it runs here only
 /// @param environment values to set, or nothing for variables to remove
-ChildResult run_child(const std::string& test_case, const std::map<std::string, std::optional<std::string>>& environment);
+ChildResult run_child(const std::string& test_case,
+                      const std::map<std::string, std::optional<std::string>>& environment);
 
 /// The same, started only; `finish` waits. Several may run at once.
 class Child {

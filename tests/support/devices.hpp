@@ -36,8 +36,9 @@ class Environment {
 
 /// f32, and f64 where the device has it; says once where it has not.
 std::vector<DType> floats();
-/// The families whose kernels can run here: both, but on a CPU whose driver wants kernels for GPUs (Mesa's llvmpipe) these alone. Such a driver need not stand
-/// those for CPUs (DriverFault "indexed_struct_argument"), and never gets them. Says once where that is so.
+/// The families whose kernels can run here: both, but on a CPU whose driver wants kernels for GPUs (Mesa's llvmpipe)
+/// these alone. Such a driver need not stand those for CPUs (DriverFault "indexed_struct_argument"), and never gets
+/// them. Says once where that is so.
 std::vector<Family> families();
 /// Whether families() has it.
 bool has_family(Family family);

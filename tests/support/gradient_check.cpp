@@ -10,9 +10,11 @@
 
 namespace declivity::test {
 
-std::string gradient_difference(const std::function<Tensor(const std::vector<Tensor>&)>& function, std::vector<Tensor> inputs,
-                                const GradientCheckOptions& options) {
-    const auto skipped = [&](std::size_t i) { return std::ranges::find(options.skip, static_cast<int>(i)) != options.skip.end(); };
+std::string gradient_difference(const std::function<Tensor(const std::vector<Tensor>&)>& function,
+                                std::vector<Tensor> inputs, const GradientCheckOptions& options) {
+    const auto skipped = [&](std::size_t i) {
+        return std::ranges::find(options.skip, static_cast<int>(i)) != options.skip.end();
+    };
     for (std::size_t i = 0; i < inputs.size(); ++i)
         if (!skipped(i)) inputs[i] = inputs[i].detach().set_requires_grad();
     const Tensor output = function(inputs);
@@ -32,10 +34,12 @@ std::string gradient_difference(const std::function<Tensor(const std::vector<Ten
         if (skipped(i)) continue;
         if (!inputs[i].grad().defined()) return fmt::format("input {} got no gradient", i);
         if (!(inputs[i].grad().shape() == inputs[i].shape()))
-            return fmt::format("input {} of shape {} got a gradient of shape {}", i, inputs[i].shape().str(), inputs[i].grad().shape().str());
+            return fmt::format("input {} of shape {} got a gradient of shape {}", i, inputs[i].shape().str(),
+                               inputs[i].grad().shape().str());
         const auto gradient = values(inputs[i].grad());
         const auto point = values(inputs[i]);
-        const std::size_t stride = std::max<std::size_t>(1, point.size() / static_cast<std::size_t>(small_cases() ? 1 : options.most));
+        const std::size_t stride =
+            std::max<std::size_t>(1, point.size() / static_cast<std::size_t>(small_cases() ? 1 : options.most));
         for (std::size_t k = 0; k < point.size(); k += stride) {
             auto changed = point;
             changed[k] = point[k] + options.step;

@@ -10,16 +10,16 @@
 namespace declivity::test {
 
 struct GradientCheckOptions {
-    double step = 1e-6;        ///< central differences, in f64
-    double tolerance = 1e-6;   ///< relative to max(1, |gradient|)
-    int most = 60;             ///< elements tried per input, spread over it
+    double step = 1e-6;          ///< central differences, in f64
+    double tolerance = 1e-6;     ///< relative to max(1, |gradient|)
+    int most = 60;               ///< elements tried per input, spread over it
     std::vector<int> skip = {};  ///< inputs without gradient (labels)
 };
 
 /// Checks d(sum(weights * function(inputs))) / d(inputs) with random weights against central differences. All inputs
 /// that carry gradients must be f64. Empty when they agree, otherwise a sentence about the first that does not.
 /// Use: CHECK(gradient_difference([](const auto& in) { return relu(in[0]); }, {x}) == "");
-std::string gradient_difference(const std::function<Tensor(const std::vector<Tensor>&)>& function, std::vector<Tensor> inputs,
-                                const GradientCheckOptions& options = {});
+std::string gradient_difference(const std::function<Tensor(const std::vector<Tensor>&)>& function,
+                                std::vector<Tensor> inputs, const GradientCheckOptions& options = {});
 
 }  // namespace declivity::test

@@ -9,43 +9,43 @@
 
 /// `if` in front of a call: whether it is the one to refuse, and the status to refuse it with.
 /// A driver that calls a function of OpenCL's by its public name gets here as well, and is let through.
-#define DECLIVITY_REFUSAL(name, ...)                                                              \
-    static constexpr int kCodes[] = {__VA_ARGS__};                                                \
-    const bool ours = declivity::test::faults::of_program(__builtin_return_address(0));           \
+#define DECLIVITY_REFUSAL(name, ...)                                                    \
+    static constexpr int kCodes[] = {__VA_ARGS__};                                      \
+    const bool ours = declivity::test::faults::of_program(__builtin_return_address(0)); \
     const cl_int refused = ours ? declivity::test::faults::refusal(#name, kCodes) : CL_SUCCESS;
 
 /// A function that gives a status. Its codes stand last.
-#define DECLIVITY_CALL(name, parameters, arguments, ...)                    \
-    DECLIVITY_EXPORT cl_int name parameters {                               \
-        DECLIVITY_REFUSAL(name, __VA_ARGS__)                                \
-        if (refused != CL_SUCCESS) return refused;                          \
-        static auto* next = declivity::test::real<decltype(name)>(#name);   \
-        return next arguments;                                              \
+#define DECLIVITY_CALL(name, parameters, arguments, ...)                  \
+    DECLIVITY_EXPORT cl_int name parameters {                             \
+        DECLIVITY_REFUSAL(name, __VA_ARGS__)                              \
+        if (refused != CL_SUCCESS) return refused;                        \
+        static auto* next = declivity::test::real<decltype(name)>(#name); \
+        return next arguments;                                            \
     }
 
 /// A function whose last parameter is an event that the caller may want.
-#define DECLIVITY_ENQUEUE(name, parameters, arguments, ...)                                             \
-    DECLIVITY_EXPORT cl_int name parameters {                                                           \
-        DECLIVITY_REFUSAL(name, __VA_ARGS__)                                                            \
-        if (refused != CL_SUCCESS) return refused;                                                      \
-        static auto* next = declivity::test::real<decltype(name)>(#name);                               \
-        const cl_int result = next arguments;                                                           \
+#define DECLIVITY_ENQUEUE(name, parameters, arguments, ...)                                                     \
+    DECLIVITY_EXPORT cl_int name parameters {                                                                   \
+        DECLIVITY_REFUSAL(name, __VA_ARGS__)                                                                    \
+        if (refused != CL_SUCCESS) return refused;                                                              \
+        static auto* next = declivity::test::real<decltype(name)>(#name);                                       \
+        const cl_int result = next arguments;                                                                   \
         if (ours && result == CL_SUCCESS && event != nullptr) declivity::test::faults::count(Handle::event, 1); \
-        return result;                                                                                  \
+        return result;                                                                                          \
     }
 
 /// A function that gives a new object; the last parameter is its status.
-#define DECLIVITY_MAKE(type, name, kind, parameters, arguments, ...)             \
-    DECLIVITY_EXPORT type name parameters {                                      \
-        DECLIVITY_REFUSAL(name, __VA_ARGS__)                                     \
-        if (refused != CL_SUCCESS) {                                             \
-            if (status != nullptr) *status = refused;                            \
-            return nullptr;                                                      \
-        }                                                                        \
-        static auto* next = declivity::test::real<decltype(name)>(#name);        \
-        type made = next arguments;                                              \
-        if (ours && made != nullptr) declivity::test::faults::count(kind, 1);            \
-        return made;                                                             \
+#define DECLIVITY_MAKE(type, name, kind, parameters, arguments, ...)          \
+    DECLIVITY_EXPORT type name parameters {                                   \
+        DECLIVITY_REFUSAL(name, __VA_ARGS__)                                  \
+        if (refused != CL_SUCCESS) {                                          \
+            if (status != nullptr) *status = refused;                         \
+            return nullptr;                                                   \
+        }                                                                     \
+        static auto* next = declivity::test::real<decltype(name)>(#name);     \
+        type made = next arguments;                                           \
+        if (ours && made != nullptr) declivity::test::faults::count(kind, 1); \
+        return made;                                                          \
     }
 
 #define DECLIVITY_RETAIN(name, type, kind)                                         \
@@ -54,16 +54,16 @@
         if (refused != CL_SUCCESS) return refused;                                 \
         static auto* next = declivity::test::real<decltype(name)>(#name);          \
         const cl_int result = next(object);                                        \
-        if (ours && result == CL_SUCCESS) declivity::test::faults::count(kind, 1);       \
+        if (ours && result == CL_SUCCESS) declivity::test::faults::count(kind, 1); \
         return result;                                                             \
     }
 
-#define DECLIVITY_RELEASE(name, type, kind)                                        \
-    DECLIVITY_EXPORT cl_int name(type object) {                                    \
-        static auto* next = declivity::test::real<decltype(name)>(#name);          \
+#define DECLIVITY_RELEASE(name, type, kind)                                                 \
+    DECLIVITY_EXPORT cl_int name(type object) {                                             \
+        static auto* next = declivity::test::real<decltype(name)>(#name);                   \
         const bool ours = declivity::test::faults::of_program(__builtin_return_address(0)); \
-        if (ours) declivity::test::faults::count_call();                           \
-        const cl_int result = next(object);                                        \
-        if (ours && result == CL_SUCCESS) declivity::test::faults::count(kind, -1);        \
-        return result;                                                             \
+        if (ours) declivity::test::faults::count_call();                                    \
+        const cl_int result = next(object);                                                 \
+        if (ours && result == CL_SUCCESS) declivity::test::faults::count(kind, -1);         \
+        return result;                                                                      \
     }

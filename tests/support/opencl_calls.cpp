@@ -26,9 +26,11 @@ cl_int with_event(cl_int status, const cl_event* event) {
 
 extern "C" {
 
-DECLIVITY_EXPORT cl_mem clCreateBuffer(cl_context context, cl_mem_flags flags, size_t size, void* host, cl_int* status) {
+DECLIVITY_EXPORT cl_mem clCreateBuffer(cl_context context, cl_mem_flags flags, size_t size, void* host,
+                                       cl_int* status) {
     ++create_buffer;
-    DECLIVITY_REFUSAL(clCreateBuffer, CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY, CL_INVALID_BUFFER_SIZE)
+    DECLIVITY_REFUSAL(clCreateBuffer, CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY,
+                      CL_INVALID_BUFFER_SIZE)
     if (refused != CL_SUCCESS || size > largest_buffer) {
         if (status != nullptr) *status = refused != CL_SUCCESS ? refused : CL_MEM_OBJECT_ALLOCATION_FAILURE;
         return nullptr;
@@ -49,15 +51,17 @@ DECLIVITY_EXPORT cl_int clFinish(cl_command_queue queue) {
 
 DECLIVITY_EXPORT cl_int clWaitForEvents(cl_uint count, const cl_event* events) {
     ++wait_for_events;
-    DECLIVITY_REFUSAL(clWaitForEvents, CL_OUT_OF_RESOURCES, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, CL_OUT_OF_HOST_MEMORY)
+    DECLIVITY_REFUSAL(clWaitForEvents, CL_OUT_OF_RESOURCES, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,
+                      CL_OUT_OF_HOST_MEMORY)
     if (refused != CL_SUCCESS) return refused;
     static auto* next = real<decltype(clWaitForEvents)>("clWaitForEvents");
     const cl_int status = next(count, events);
     return status == CL_SUCCESS && faults::failed_wait() ? CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST : status;
 }
 
-DECLIVITY_EXPORT cl_int clEnqueueReadBuffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking, size_t offset, size_t size, void* to, cl_uint count,
-                                            const cl_event* events, cl_event* event) {
+DECLIVITY_EXPORT cl_int clEnqueueReadBuffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking, size_t offset,
+                                            size_t size, void* to, cl_uint count, const cl_event* events,
+                                            cl_event* event) {
     blocking_transfer += blocking == CL_TRUE;
     DECLIVITY_REFUSAL(clEnqueueReadBuffer, CL_OUT_OF_RESOURCES, CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_HOST_MEMORY)
     if (refused != CL_SUCCESS) return refused;
@@ -65,18 +69,22 @@ DECLIVITY_EXPORT cl_int clEnqueueReadBuffer(cl_command_queue queue, cl_mem buffe
     return with_event(next(queue, buffer, blocking, offset, size, to, count, events, event), event);
 }
 
-DECLIVITY_EXPORT cl_int clEnqueueWriteBuffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking, size_t offset, size_t size, const void* from,
-                                             cl_uint count, const cl_event* events, cl_event* event) {
+DECLIVITY_EXPORT cl_int clEnqueueWriteBuffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking, size_t offset,
+                                             size_t size, const void* from, cl_uint count, const cl_event* events,
+                                             cl_event* event) {
     blocking_transfer += blocking == CL_TRUE;
-    DECLIVITY_REFUSAL(clEnqueueWriteBuffer, CL_OUT_OF_RESOURCES, CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_HOST_MEMORY)
+    DECLIVITY_REFUSAL(clEnqueueWriteBuffer, CL_OUT_OF_RESOURCES, CL_MEM_OBJECT_ALLOCATION_FAILURE,
+                      CL_OUT_OF_HOST_MEMORY)
     if (refused != CL_SUCCESS) return refused;
-    if (written_memory::active()) return written_memory::write(queue, buffer, blocking, offset, size, from, count, events, event);
+    if (written_memory::active())
+        return written_memory::write(queue, buffer, blocking, offset, size, from, count, events, event);
     static auto* next = real<decltype(clEnqueueWriteBuffer)>("clEnqueueWriteBuffer");
     return with_event(next(queue, buffer, blocking, offset, size, from, count, events, event), event);
 }
 
-DECLIVITY_EXPORT void* clEnqueueMapBuffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking, cl_map_flags flags, size_t offset, size_t size,
-                                          cl_uint count, const cl_event* events, cl_event* event, cl_int* status) {
+DECLIVITY_EXPORT void* clEnqueueMapBuffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking, cl_map_flags flags,
+                                          size_t offset, size_t size, cl_uint count, const cl_event* events,
+                                          cl_event* event, cl_int* status) {
     blocking_transfer += blocking == CL_TRUE;
     DECLIVITY_REFUSAL(clEnqueueMapBuffer, CL_MAP_FAILURE, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
     if (refused != CL_SUCCESS) {
@@ -89,20 +97,24 @@ DECLIVITY_EXPORT void* clEnqueueMapBuffer(cl_command_queue queue, cl_mem buffer,
     return host;
 }
 
-DECLIVITY_EXPORT cl_int clEnqueueFillBuffer(cl_command_queue queue, cl_mem buffer, const void* pattern, size_t unit, size_t offset, size_t size, cl_uint count,
-                                            const cl_event* events, cl_event* event) {
+DECLIVITY_EXPORT cl_int clEnqueueFillBuffer(cl_command_queue queue, cl_mem buffer, const void* pattern, size_t unit,
+                                            size_t offset, size_t size, cl_uint count, const cl_event* events,
+                                            cl_event* event) {
     DECLIVITY_REFUSAL(clEnqueueFillBuffer, CL_OUT_OF_RESOURCES, CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_HOST_MEMORY)
     if (refused != CL_SUCCESS) return refused;
-    if (written_memory::active()) return written_memory::fill(queue, buffer, pattern, unit, offset, size, count, events, event);
+    if (written_memory::active())
+        return written_memory::fill(queue, buffer, pattern, unit, offset, size, count, events, event);
     static auto* next = real<decltype(clEnqueueFillBuffer)>("clEnqueueFillBuffer");
     return with_event(next(queue, buffer, pattern, unit, offset, size, count, events, event), event);
 }
 
-DECLIVITY_EXPORT cl_int clEnqueueCopyBuffer(cl_command_queue queue, cl_mem from, cl_mem to, size_t from_offset, size_t to_offset, size_t size, cl_uint count,
-                                            const cl_event* events, cl_event* event) {
+DECLIVITY_EXPORT cl_int clEnqueueCopyBuffer(cl_command_queue queue, cl_mem from, cl_mem to, size_t from_offset,
+                                            size_t to_offset, size_t size, cl_uint count, const cl_event* events,
+                                            cl_event* event) {
     DECLIVITY_REFUSAL(clEnqueueCopyBuffer, CL_OUT_OF_RESOURCES, CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_HOST_MEMORY)
     if (refused != CL_SUCCESS) return refused;
-    if (written_memory::active()) return written_memory::copy(queue, from, to, from_offset, to_offset, size, count, events, event);
+    if (written_memory::active())
+        return written_memory::copy(queue, from, to, from_offset, to_offset, size, count, events, event);
     static auto* next = real<decltype(clEnqueueCopyBuffer)>("clEnqueueCopyBuffer");
     return with_event(next(queue, from, to, from_offset, to_offset, size, count, events, event), event);
 }
@@ -111,7 +123,9 @@ DECLIVITY_EXPORT cl_int clReleaseMemObject(cl_mem object) {
     const bool ours = faults::of_program(__builtin_return_address(0));
     if (ours) faults::count_call();
     cl_uint owners = 0;
-    if (written_memory::active() && clGetMemObjectInfo(object, CL_MEM_REFERENCE_COUNT, sizeof owners, &owners, nullptr) == CL_SUCCESS && owners == 1)
+    if (written_memory::active() &&
+        clGetMemObjectInfo(object, CL_MEM_REFERENCE_COUNT, sizeof owners, &owners, nullptr) == CL_SUCCESS &&
+        owners == 1)
         return CL_SUCCESS;
     static auto* next = real<decltype(clReleaseMemObject)>("clReleaseMemObject");
     const cl_int status = next(object);

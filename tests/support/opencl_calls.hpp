@@ -1,5 +1,5 @@
-// Counts OpenCL calls of the whole test program, CLBlast's included, by standing before the real functions; refuses some
-// on demand.
+// Counts OpenCL calls of the whole test program, CLBlast's included, by standing before the real functions; refuses
+// some on demand.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// The functions of OpenCL that the library and CLBlast call, each in front of the real one. Those that opencl_calls.cpp counts stand there.
+// The functions of OpenCL that the library and CLBlast call, each in front of the real one. Those that opencl_calls.cpp
+// counts stand there.
 #include "tests/support/opencl_faults.hpp"
 
 #include <dlfcn.h>
@@ -50,10 +51,11 @@ bool of_program(const void* return_address) {
     if (return_address == last) return answer;
     Dl_info from{}, own{}, main{};
     last = return_address;
-    answer = dladdr(return_address, &from) == 0 || from.dli_fname == nullptr || std::strstr(from.dli_fname, "clblast") != nullptr ||
-             std::strstr(from.dli_fname, "libdeclivity") != nullptr ||
-             (dladdr(reinterpret_cast<const void*>(&opencl_call_count), &own) != 0 && from.dli_fbase == own.dli_fbase) ||
-             (dladdr(reinterpret_cast<const void*>(getauxval(AT_ENTRY)), &main) != 0 && from.dli_fbase == main.dli_fbase);
+    answer =
+        dladdr(return_address, &from) == 0 || from.dli_fname == nullptr ||
+        std::strstr(from.dli_fname, "clblast") != nullptr || std::strstr(from.dli_fname, "libdeclivity") != nullptr ||
+        (dladdr(reinterpret_cast<const void*>(&opencl_call_count), &own) != 0 && from.dli_fbase == own.dli_fbase) ||
+        (dladdr(reinterpret_cast<const void*>(getauxval(AT_ENTRY)), &main) != 0 && from.dli_fbase == main.dli_fbase);
     return answer;
 }
 
@@ -80,12 +82,18 @@ bool failed_wait() { return told_by_wait; }
 }  // namespace faults
 
 OpenClHandles OpenClHandles::operator-(const OpenClHandles& other) const {
-    return {memory - other.memory, events - other.events, kernels - other.kernels, programs - other.programs, queues - other.queues, contexts - other.contexts};
+    return {memory - other.memory,     events - other.events, kernels - other.kernels,
+            programs - other.programs, queues - other.queues, contexts - other.contexts};
 }
 
 std::string OpenClHandles::text() const {
     std::string out;
-    for (const auto& [name, number] : {std::pair{"memory", memory}, {"events", events}, {"kernels", kernels}, {"programs", programs}, {"queues", queues}, {"contexts", contexts}})
+    for (const auto& [name, number] : {std::pair{"memory", memory},
+                                       {"events", events},
+                                       {"kernels", kernels},
+                                       {"programs", programs},
+                                       {"queues", queues},
+                                       {"contexts", contexts}})
         out += std::string(out.empty() ? "" : ", ") + name + " " + std::to_string(number);
     return out;
 }
@@ -154,29 +162,31 @@ extern "C" {
 
 // Objects are made.
 DECLIVITY_MAKE(cl_context, clCreateContext, Handle::context,
-               (const cl_context_properties* properties, cl_uint count, const cl_device_id* devices, void(CL_CALLBACK* notify)(const char*, const void*, size_t, void*),
-                void* data, cl_int* status),
+               (const cl_context_properties* properties, cl_uint count, const cl_device_id* devices,
+                void(CL_CALLBACK* notify)(const char*, const void*, size_t, void*), void* data, cl_int* status),
                (properties, count, devices, notify, data, status), CL_OUT_OF_HOST_MEMORY, CL_DEVICE_NOT_AVAILABLE)
 DECLIVITY_MAKE(cl_command_queue, clCreateCommandQueue, Handle::queue,
-               (cl_context context, cl_device_id device, cl_command_queue_properties properties, cl_int* status), (context, device, properties, status),
-               CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
+               (cl_context context, cl_device_id device, cl_command_queue_properties properties, cl_int* status),
+               (context, device, properties, status), CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
 DECLIVITY_MAKE(cl_command_queue, clCreateCommandQueueWithProperties, Handle::queue,
-               (cl_context context, cl_device_id device, const cl_queue_properties* properties, cl_int* status), (context, device, properties, status),
-               CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
+               (cl_context context, cl_device_id device, const cl_queue_properties* properties, cl_int* status),
+               (context, device, properties, status), CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
 DECLIVITY_MAKE(cl_mem, clCreateSubBuffer, Handle::memory,
-               (cl_mem buffer, cl_mem_flags flags, cl_buffer_create_type type, const void* region, cl_int* status), (buffer, flags, type, region, status),
-               CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_MISALIGNED_SUB_BUFFER_OFFSET)
+               (cl_mem buffer, cl_mem_flags flags, cl_buffer_create_type type, const void* region, cl_int* status),
+               (buffer, flags, type, region, status), CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_MISALIGNED_SUB_BUFFER_OFFSET)
 DECLIVITY_MAKE(cl_program, clCreateProgramWithSource, Handle::program,
-               (cl_context context, cl_uint count, const char** texts, const size_t* lengths, cl_int* status), (context, count, texts, lengths, status),
-               CL_OUT_OF_HOST_MEMORY, CL_OUT_OF_RESOURCES)
+               (cl_context context, cl_uint count, const char** texts, const size_t* lengths, cl_int* status),
+               (context, count, texts, lengths, status), CL_OUT_OF_HOST_MEMORY, CL_OUT_OF_RESOURCES)
 DECLIVITY_MAKE(cl_program, clCreateProgramWithBinary, Handle::program,
-               (cl_context context, cl_uint count, const cl_device_id* devices, const size_t* lengths, const unsigned char** binaries, cl_int* each, cl_int* status),
+               (cl_context context, cl_uint count, const cl_device_id* devices, const size_t* lengths,
+                const unsigned char** binaries, cl_int* each, cl_int* status),
                (context, count, devices, lengths, binaries, each, status), CL_INVALID_BINARY, CL_OUT_OF_HOST_MEMORY)
-DECLIVITY_MAKE(cl_kernel, clCreateKernel, Handle::kernel, (cl_program program, const char* name, cl_int* status), (program, name, status), CL_OUT_OF_RESOURCES,
-               CL_OUT_OF_HOST_MEMORY, CL_INVALID_PROGRAM_EXECUTABLE)
+DECLIVITY_MAKE(cl_kernel, clCreateKernel, Handle::kernel, (cl_program program, const char* name, cl_int* status),
+               (program, name, status), CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY, CL_INVALID_PROGRAM_EXECUTABLE)
 
 DECLIVITY_EXPORT cl_int clCreateKernelsInProgram(cl_program program, cl_uint room, cl_kernel* kernels, cl_uint* count) {
-    DECLIVITY_REFUSAL(clCreateKernelsInProgram, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY, CL_INVALID_PROGRAM_EXECUTABLE)
+    DECLIVITY_REFUSAL(clCreateKernelsInProgram, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY,
+                      CL_INVALID_PROGRAM_EXECUTABLE)
     if (refused != CL_SUCCESS) return refused;
     static auto* next = declivity::test::real<decltype(clCreateKernelsInProgram)>("clCreateKernelsInProgram");
     cl_uint made = 0;
@@ -187,52 +197,68 @@ DECLIVITY_EXPORT cl_int clCreateKernelsInProgram(cl_program program, cl_uint roo
 }
 
 DECLIVITY_CALL(clBuildProgram,
-               (cl_program program, cl_uint count, const cl_device_id* devices, const char* options, void(CL_CALLBACK* notify)(cl_program, void*), void* data),
-               (program, count, devices, options, notify, data), CL_BUILD_PROGRAM_FAILURE, CL_OUT_OF_HOST_MEMORY, CL_OUT_OF_RESOURCES)
+               (cl_program program, cl_uint count, const cl_device_id* devices, const char* options,
+                void(CL_CALLBACK* notify)(cl_program, void*), void* data),
+               (program, count, devices, options, notify, data), CL_BUILD_PROGRAM_FAILURE, CL_OUT_OF_HOST_MEMORY,
+               CL_OUT_OF_RESOURCES)
 
 // Commands.
-DECLIVITY_CALL(clSetKernelArg, (cl_kernel kernel, cl_uint index, size_t size, const void* value), (kernel, index, size, value), CL_OUT_OF_RESOURCES,
-               CL_OUT_OF_HOST_MEMORY, CL_INVALID_MEM_OBJECT)
+DECLIVITY_CALL(clSetKernelArg, (cl_kernel kernel, cl_uint index, size_t size, const void* value),
+               (kernel, index, size, value), CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY, CL_INVALID_MEM_OBJECT)
 DECLIVITY_ENQUEUE(clEnqueueNDRangeKernel,
-                  (cl_command_queue queue, cl_kernel kernel, cl_uint axes, const size_t* offset, const size_t* global, const size_t* local, cl_uint count,
-                   const cl_event* events, cl_event* event),
-                  (queue, kernel, axes, offset, global, local, count, events, event), CL_OUT_OF_RESOURCES, CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_HOST_MEMORY,
-                  CL_INVALID_KERNEL_ARGS)
-DECLIVITY_ENQUEUE(clEnqueueMarkerWithWaitList, (cl_command_queue queue, cl_uint count, const cl_event* events, cl_event* event), (queue, count, events, event),
-                  CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
-DECLIVITY_ENQUEUE(clEnqueueBarrierWithWaitList, (cl_command_queue queue, cl_uint count, const cl_event* events, cl_event* event), (queue, count, events, event),
-                  CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
+                  (cl_command_queue queue, cl_kernel kernel, cl_uint axes, const size_t* offset, const size_t* global,
+                   const size_t* local, cl_uint count, const cl_event* events, cl_event* event),
+                  (queue, kernel, axes, offset, global, local, count, events, event), CL_OUT_OF_RESOURCES,
+                  CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_HOST_MEMORY, CL_INVALID_KERNEL_ARGS)
+DECLIVITY_ENQUEUE(clEnqueueMarkerWithWaitList,
+                  (cl_command_queue queue, cl_uint count, const cl_event* events, cl_event* event),
+                  (queue, count, events, event), CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
+DECLIVITY_ENQUEUE(clEnqueueBarrierWithWaitList,
+                  (cl_command_queue queue, cl_uint count, const cl_event* events, cl_event* event),
+                  (queue, count, events, event), CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
 DECLIVITY_ENQUEUE(clEnqueueMigrateMemObjects,
-                  (cl_command_queue queue, cl_uint number, const cl_mem* objects, cl_mem_migration_flags flags, cl_uint count, const cl_event* events, cl_event* event),
-                  (queue, number, objects, flags, count, events, event), CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
+                  (cl_command_queue queue, cl_uint number, const cl_mem* objects, cl_mem_migration_flags flags,
+                   cl_uint count, const cl_event* events, cl_event* event),
+                  (queue, number, objects, flags, count, events, event), CL_MEM_OBJECT_ALLOCATION_FAILURE,
+                  CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
 DECLIVITY_CALL(clFlush, (cl_command_queue queue), (queue), CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
 
 // Questions.
-DECLIVITY_CALL(clGetPlatformIDs, (cl_uint room, cl_platform_id* platforms, cl_uint* count), (room, platforms, count), CL_OUT_OF_HOST_MEMORY)
-DECLIVITY_CALL(clGetPlatformInfo, (cl_platform_id platform, cl_platform_info what, size_t size, void* value, size_t* needed), (platform, what, size, value, needed),
+DECLIVITY_CALL(clGetPlatformIDs, (cl_uint room, cl_platform_id* platforms, cl_uint* count), (room, platforms, count),
                CL_OUT_OF_HOST_MEMORY)
-DECLIVITY_CALL(clGetDeviceIDs, (cl_platform_id platform, cl_device_type type, cl_uint room, cl_device_id* devices, cl_uint* count),
+DECLIVITY_CALL(clGetPlatformInfo,
+               (cl_platform_id platform, cl_platform_info what, size_t size, void* value, size_t* needed),
+               (platform, what, size, value, needed), CL_OUT_OF_HOST_MEMORY)
+DECLIVITY_CALL(clGetDeviceIDs,
+               (cl_platform_id platform, cl_device_type type, cl_uint room, cl_device_id* devices, cl_uint* count),
                (platform, type, room, devices, count), CL_OUT_OF_RESOURCES)
-DECLIVITY_CALL(clGetDeviceInfo, (cl_device_id device, cl_device_info what, size_t size, void* value, size_t* needed), (device, what, size, value, needed),
-               CL_OUT_OF_RESOURCES)
-DECLIVITY_CALL(clGetContextInfo, (cl_context context, cl_context_info what, size_t size, void* value, size_t* needed), (context, what, size, value, needed),
-               CL_OUT_OF_RESOURCES)
-DECLIVITY_CALL(clGetCommandQueueInfo, (cl_command_queue queue, cl_command_queue_info what, size_t size, void* value, size_t* needed),
+DECLIVITY_CALL(clGetDeviceInfo, (cl_device_id device, cl_device_info what, size_t size, void* value, size_t* needed),
+               (device, what, size, value, needed), CL_OUT_OF_RESOURCES)
+DECLIVITY_CALL(clGetContextInfo, (cl_context context, cl_context_info what, size_t size, void* value, size_t* needed),
+               (context, what, size, value, needed), CL_OUT_OF_RESOURCES)
+DECLIVITY_CALL(clGetCommandQueueInfo,
+               (cl_command_queue queue, cl_command_queue_info what, size_t size, void* value, size_t* needed),
                (queue, what, size, value, needed), CL_OUT_OF_RESOURCES)
-DECLIVITY_CALL(clGetMemObjectInfo, (cl_mem memory, cl_mem_info what, size_t size, void* value, size_t* needed), (memory, what, size, value, needed),
-               CL_OUT_OF_RESOURCES)
-DECLIVITY_CALL(clGetProgramInfo, (cl_program program, cl_program_info what, size_t size, void* value, size_t* needed), (program, what, size, value, needed),
-               CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
-DECLIVITY_CALL(clGetProgramBuildInfo, (cl_program program, cl_device_id device, cl_program_build_info what, size_t size, void* value, size_t* needed),
+DECLIVITY_CALL(clGetMemObjectInfo, (cl_mem memory, cl_mem_info what, size_t size, void* value, size_t* needed),
+               (memory, what, size, value, needed), CL_OUT_OF_RESOURCES)
+DECLIVITY_CALL(clGetProgramInfo, (cl_program program, cl_program_info what, size_t size, void* value, size_t* needed),
+               (program, what, size, value, needed), CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY)
+DECLIVITY_CALL(clGetProgramBuildInfo,
+               (cl_program program, cl_device_id device, cl_program_build_info what, size_t size, void* value,
+                size_t* needed),
                (program, device, what, size, value, needed), CL_OUT_OF_RESOURCES)
-DECLIVITY_CALL(clGetKernelInfo, (cl_kernel kernel, cl_kernel_info what, size_t size, void* value, size_t* needed), (kernel, what, size, value, needed),
-               CL_OUT_OF_RESOURCES)
-DECLIVITY_CALL(clGetKernelArgInfo, (cl_kernel kernel, cl_uint index, cl_kernel_arg_info what, size_t size, void* value, size_t* needed),
+DECLIVITY_CALL(clGetKernelInfo, (cl_kernel kernel, cl_kernel_info what, size_t size, void* value, size_t* needed),
+               (kernel, what, size, value, needed), CL_OUT_OF_RESOURCES)
+DECLIVITY_CALL(clGetKernelArgInfo,
+               (cl_kernel kernel, cl_uint index, cl_kernel_arg_info what, size_t size, void* value, size_t* needed),
                (kernel, index, what, size, value, needed), CL_KERNEL_ARG_INFO_NOT_AVAILABLE)
-DECLIVITY_CALL(clGetKernelWorkGroupInfo, (cl_kernel kernel, cl_device_id device, cl_kernel_work_group_info what, size_t size, void* value, size_t* needed),
+DECLIVITY_CALL(clGetKernelWorkGroupInfo,
+               (cl_kernel kernel, cl_device_id device, cl_kernel_work_group_info what, size_t size, void* value,
+                size_t* needed),
                (kernel, device, what, size, value, needed), CL_OUT_OF_RESOURCES)
-DECLIVITY_CALL(clGetEventProfilingInfo, (cl_event event, cl_profiling_info what, size_t size, void* value, size_t* needed), (event, what, size, value, needed),
-               CL_PROFILING_INFO_NOT_AVAILABLE, CL_OUT_OF_RESOURCES)
+DECLIVITY_CALL(clGetEventProfilingInfo,
+               (cl_event event, cl_profiling_info what, size_t size, void* value, size_t* needed),
+               (event, what, size, value, needed), CL_PROFILING_INFO_NOT_AVAILABLE, CL_OUT_OF_RESOURCES)
 
 DECLIVITY_EXPORT cl_int clGetEventInfo(cl_event event, cl_event_info what, size_t size, void* value, size_t* needed) {
     static constexpr int kCodes[] = {CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY};
@@ -240,7 +266,8 @@ DECLIVITY_EXPORT cl_int clGetEventInfo(cl_event event, cl_event_info what, size_
     static auto* next = declivity::test::real<decltype(clGetEventInfo)>("clGetEventInfo");
     const cl_int status = next(event, what, size, value, needed);
     const int failed = declivity::test::faults::failed_status();
-    if (status == CL_SUCCESS && failed != 0 && what == CL_EVENT_COMMAND_EXECUTION_STATUS && value != nullptr) *static_cast<cl_int*>(value) = failed;
+    if (status == CL_SUCCESS && failed != 0 && what == CL_EVENT_COMMAND_EXECUTION_STATUS && value != nullptr)
+        *static_cast<cl_int*>(value) = failed;
     return status;
 }
 

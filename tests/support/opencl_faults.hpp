@@ -1,7 +1,8 @@
-// Refuses one OpenCL call of the whole test program, CLBlast's included, as a driver does that has run out of something;
-// counts the handles that are held; makes commands fail behind the host's back.
+// Refuses one OpenCL call of the whole test program, CLBlast's included, as a driver does that has run out of
+// something; counts the handles that are held; makes commands fail behind the host's back.
 //
-// Releases are counted, never refused: OpenCL gives no way on when one fails, so that no program can do better than to forget it.
+// Releases are counted, never refused: OpenCL gives no way on when one fails, so that no program can do better than to
+// forget it.
 #pragma once
 
 #include <compare>
@@ -49,8 +50,9 @@ class RefusedFunction {
     const char* function_;
 };
 
-/// While one lives, clGetEventInfo says of each command that it ended with this status, which is negative. What else waits for events goes on
-/// as if nothing were wrong, as with a driver that tells only who asks; or, with `told`, clWaitForEvents fails as the standard has it.
+/// While one lives, clGetEventInfo says of each command that it ended with this status, which is negative. What else
+/// waits for events goes on as if nothing were wrong, as with a driver that tells only who asks; or, with `told`,
+/// clWaitForEvents fails as the standard has it.
 class FailedCommands {
   public:
     FailedCommands(int status, bool told);
@@ -70,8 +72,8 @@ int refusal(const char* function, std::span<const int> codes);
 void count_call();  ///< of a function that is never refused
 enum class Handle { memory, event, kernel, program, queue, context };
 void count(Handle kind, long change);
-int failed_status();       ///< of FailedCommands, or 0
-bool failed_wait();        ///< whether clWaitForEvents is to fail
+int failed_status();  ///< of FailedCommands, or 0
+bool failed_wait();   ///< whether clWaitForEvents is to fail
 }  // namespace faults
 
 }  // namespace declivity::test

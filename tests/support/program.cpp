@@ -27,11 +27,13 @@ bool program_built() {
 ProgramRun run_program(const std::string& arguments, const std::string& environment) {
     const TempFolder folder;
     const std::string errors = folder / "errors";
-    std::FILE* pipe = popen(("env " + environment + " '" + program().string() + "' " + arguments + " 2>'" + errors + "'").c_str(), "r");
+    std::FILE* pipe = popen(
+        ("env " + environment + " '" + program().string() + "' " + arguments + " 2>'" + errors + "'").c_str(), "r");
     if (pipe == nullptr) throw std::runtime_error("popen failed");
     ProgramRun result;
     std::array<char, 4096> bytes{};
-    for (std::size_t count = 0; (count = std::fread(bytes.data(), 1, bytes.size(), pipe)) > 0;) result.out.append(bytes.data(), count);
+    for (std::size_t count = 0; (count = std::fread(bytes.data(), 1, bytes.size(), pipe)) > 0;)
+        result.out.append(bytes.data(), count);
     const int status = pclose(pipe);
     result.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     const Bytes said = get_file(errors);

@@ -11,7 +11,8 @@ std::int64_t Random::below(std::int64_t limit) {
     return static_cast<std::int64_t>((state_ >> 33) % static_cast<std::uint64_t>(limit));
 }
 
-StridedArray::StridedArray(const std::vector<double>& memory, DType dtype, std::int64_t offset, const Shape& shape, const Strides& strides)
+StridedArray::StridedArray(const std::vector<double>& memory, DType dtype, std::int64_t offset, const Shape& shape,
+                           const Strides& strides)
     : memory_(memory), view_(tensor(memory, {static_cast<std::int64_t>(memory.size())}, dtype).view()) {
     view_.offset = offset;
     view_.shape = shape;
@@ -56,7 +57,8 @@ StridedArray random_strided(const Shape& shape, Random& random, Broadcast broadc
     std::vector<int> order;
     for (int axis = own.rank() - 1; axis >= 0; --axis) order.push_back(axis);
     if (random.below(2) == 0)
-        for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(i)))]);
+        for (std::size_t i = order.size(); i > 1; --i)
+            std::swap(order[i - 1], order[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(i)))]);
     const bool gaps = random.below(2) == 0;
     Strides strides = own;
     std::int64_t stride = 1, offset = random.below(4);
@@ -68,7 +70,10 @@ StridedArray random_strided(const Shape& shape, Random& random, Broadcast broadc
     }
     const std::int64_t total = offset + stride + 3;
     auto memory = random_values(total, static_cast<std::uint64_t>(random.below(1 << 30)), -100, 100);
-    for (double& value : memory) value = dtype == DType::boolean ? (value > 0 ? 1 : 0) : is_floating(dtype) ? as_type(as_type(value, dtype), DType::f32) : static_cast<double>(static_cast<int>(std::abs(value)));
+    for (double& value : memory)
+        value = dtype == DType::boolean ? (value > 0 ? 1 : 0)
+                : is_floating(dtype)    ? as_type(as_type(value, dtype), DType::f32)
+                                        : static_cast<double>(static_cast<int>(std::abs(value)));
     return {memory, dtype, offset, own, strides};
 }
 
@@ -85,7 +90,8 @@ void for_each_index(const Shape& shape, const std::function<void(const Dims&)>& 
     }
 }
 
-std::vector<double> combined(const Shape& shape, const StridedArray& a, const StridedArray& b, const std::function<double(double, double)>& f) {
+std::vector<double> combined(const Shape& shape, const StridedArray& a, const StridedArray& b,
+                             const std::function<double(double, double)>& f) {
     std::vector<double> out;
     for_each_index(shape, [&](const Dims& index) { out.push_back(static_cast<float>(f(a.at(index), b.at(index)))); });
     return out;

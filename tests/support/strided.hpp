@@ -27,7 +27,8 @@ enum class Broadcast : bool { no, yes };
 
 class StridedArray {
   public:
-    StridedArray(const std::vector<double>& memory, DType dtype, std::int64_t offset, const Shape& shape, const Strides& strides);
+    StridedArray(const std::vector<double>& memory, DType dtype, std::int64_t offset, const Shape& shape,
+                 const Strides& strides);
     [[nodiscard]] const ops::View& view() const { return view_; }
     /// The element at an index of a shape that this one stretches to.
     [[nodiscard]] double at(const Dims& index) const;
@@ -49,6 +50,7 @@ StridedArray random_strided(const Shape& shape, Random& random, Broadcast broadc
 void for_each_index(const Shape& shape, const std::function<void(const Dims&)>& call);
 
 /// f(a, b) for each index, row-major, rounded to float.
-std::vector<double> combined(const Shape& shape, const StridedArray& a, const StridedArray& b, const std::function<double(double, double)>& f);
+std::vector<double> combined(const Shape& shape, const StridedArray& a, const StridedArray& b,
+                             const std::function<double(double, double)>& f);
 
 }  // namespace declivity::test

@@ -53,8 +53,11 @@ inline std::string nesting_fault(const std::vector<Json>& spans) {
         const double begin = span.at("ts"), end = begin + span.at("dur").get<double>();
         if (span.at("dur") < 0 || begin < 0) return "before its begin: " + span.dump();
         auto& stack = open[{span.at("pid"), span.at("tid")}];
-        while (!stack.empty() && stack.back().second <= begin + rounding && !(stack.back().first >= begin - rounding && end <= stack.back().second)) stack.pop_back();
-        if (!stack.empty() && (begin < stack.back().first - rounding || end > stack.back().second + rounding)) return "across another: " + span.dump();
+        while (!stack.empty() && stack.back().second <= begin + rounding &&
+               !(stack.back().first >= begin - rounding && end <= stack.back().second))
+            stack.pop_back();
+        if (!stack.empty() && (begin < stack.back().first - rounding || end > stack.back().second + rounding))
+            return "across another: " + span.dump();
         stack.emplace_back(begin, end);
     }
     return "";

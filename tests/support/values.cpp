@@ -36,15 +36,24 @@ std::vector<double> widened(const Tensor& tensor) {
 
 Tensor tensor(const std::vector<double>& values, const Shape& shape, DType dtype) {
     switch (dtype) {
-        case DType::f32: return converted<float>(values, shape);
-        case DType::f64: return converted<double>(values, shape);
-        case DType::i8: return converted<std::int8_t>(values, shape);
-        case DType::u8: return converted<std::uint8_t>(values, shape);
-        case DType::i32: return converted<std::int32_t>(values, shape);
-        case DType::i64: return converted<std::int64_t>(values, shape);
-        case DType::f16: return converted<float16>(values, shape);
-        case DType::bf16: return converted<bfloat16>(values, shape);
-        case DType::boolean: break;
+        case DType::f32:
+            return converted<float>(values, shape);
+        case DType::f64:
+            return converted<double>(values, shape);
+        case DType::i8:
+            return converted<std::int8_t>(values, shape);
+        case DType::u8:
+            return converted<std::uint8_t>(values, shape);
+        case DType::i32:
+            return converted<std::int32_t>(values, shape);
+        case DType::i64:
+            return converted<std::int64_t>(values, shape);
+        case DType::f16:
+            return converted<float16>(values, shape);
+        case DType::bf16:
+            return converted<bfloat16>(values, shape);
+        case DType::boolean:
+            break;
     }
     return converted<std::uint8_t>(values, shape).to(DType::boolean);
 }
@@ -55,30 +64,47 @@ Tensor random_tensor(const Shape& shape, std::uint64_t seed, DType dtype, double
 
 std::vector<double> values(const Tensor& tensor) {
     switch (tensor.dtype()) {
-        case DType::f32: return widened<float>(tensor);
-        case DType::f64: return widened<double>(tensor);
-        case DType::i8: return widened<std::int8_t>(tensor);
-        case DType::i32: return widened<std::int32_t>(tensor);
-        case DType::i64: return widened<std::int64_t>(tensor);
-        case DType::f16: return widened<float16>(tensor);
-        case DType::bf16: return widened<bfloat16>(tensor);
+        case DType::f32:
+            return widened<float>(tensor);
+        case DType::f64:
+            return widened<double>(tensor);
+        case DType::i8:
+            return widened<std::int8_t>(tensor);
+        case DType::i32:
+            return widened<std::int32_t>(tensor);
+        case DType::i64:
+            return widened<std::int64_t>(tensor);
+        case DType::f16:
+            return widened<float16>(tensor);
+        case DType::bf16:
+            return widened<bfloat16>(tensor);
         case DType::u8:
-        case DType::boolean: return widened<std::uint8_t>(tensor);
+        case DType::boolean:
+            return widened<std::uint8_t>(tensor);
     }
     return {};
 }
 
 double as_type(double value, DType dtype) {
     switch (dtype) {
-        case DType::f32: return static_cast<float>(value);
-        case DType::f64: return value;
-        case DType::i8: return static_cast<std::int8_t>(static_cast<std::int64_t>(value));
-        case DType::u8: return static_cast<std::uint8_t>(static_cast<std::int64_t>(value));
-        case DType::i32: return static_cast<std::int32_t>(static_cast<std::int64_t>(value));
-        case DType::i64: return static_cast<double>(static_cast<std::int64_t>(value));
-        case DType::boolean: return value != 0 ? 1 : 0;
-        case DType::f16: return float16(value);
-        case DType::bf16: return bfloat16(value);
+        case DType::f32:
+            return static_cast<float>(value);
+        case DType::f64:
+            return value;
+        case DType::i8:
+            return static_cast<std::int8_t>(static_cast<std::int64_t>(value));
+        case DType::u8:
+            return static_cast<std::uint8_t>(static_cast<std::int64_t>(value));
+        case DType::i32:
+            return static_cast<std::int32_t>(static_cast<std::int64_t>(value));
+        case DType::i64:
+            return static_cast<double>(static_cast<std::int64_t>(value));
+        case DType::boolean:
+            return value != 0 ? 1 : 0;
+        case DType::f16:
+            return float16(value);
+        case DType::bf16:
+            return bfloat16(value);
     }
     return 0;
 }
@@ -94,8 +120,10 @@ Tolerance sum_tolerance(DType dtype, double terms) {
     return out;
 }
 
-std::string difference(const std::vector<double>& actual, const std::vector<double>& expected, const Tolerance& allowed) {
-    if (actual.size() != expected.size()) return fmt::format("{} elements instead of {}", actual.size(), expected.size());
+std::string difference(const std::vector<double>& actual, const std::vector<double>& expected,
+                       const Tolerance& allowed) {
+    if (actual.size() != expected.size())
+        return fmt::format("{} elements instead of {}", actual.size(), expected.size());
     double worst = 1;
     std::string text;
     for (std::size_t i = 0; i < actual.size(); ++i) {
@@ -104,7 +132,8 @@ std::string difference(const std::vector<double>& actual, const std::vector<doub
         const double times = error / (allowed.absolute + allowed.relative * std::abs(expected[i]));
         if (times <= worst) continue;  // NaN compares false and so is reported
         worst = std::isnan(times) ? INFINITY : times;
-        text = fmt::format("element {} is {}, wants {} (error {} is {:.1f} times what is allowed)", i, actual[i], expected[i], error, times);
+        text = fmt::format("element {} is {}, wants {} (error {} is {:.1f} times what is allowed)", i, actual[i],
+                           expected[i], error, times);
     }
     return text;
 }

@@ -11,7 +11,8 @@ namespace declivity::test::written_memory {
 namespace {
 
 constexpr const char* kSource =
-    "__kernel void put(__global UNIT* to, const ulong to_offset, __global const UNIT* from, const ulong from_offset) {\n"
+    "__kernel void put(__global UNIT* to, const ulong to_offset, __global const UNIT* from, const ulong from_offset) "
+    "{\n"
     "    const ulong row = get_global_id(1);\n"
     "    to[to_offset + row * get_global_size(0) + get_global_id(0)] = from[from_offset + get_global_id(0)];\n"
     "}\n";
@@ -42,8 +43,8 @@ cl_kernel kernel(cl_command_queue queue, bool words) {
 }
 
 /// Copies `size` bytes, `repeats` times one behind the other.
-cl_int put(cl_command_queue queue, cl_mem to, size_t to_offset, cl_mem from, size_t from_offset, size_t size, size_t repeats, cl_uint count,
-           const cl_event* events, cl_event* event) {
+cl_int put(cl_command_queue queue, cl_mem to, size_t to_offset, cl_mem from, size_t from_offset, size_t size,
+           size_t repeats, cl_uint count, const cl_event* events, cl_event* event) {
     const bool words = (to_offset | from_offset | size) % 4 == 0;
     const size_t unit = words ? 4 : 1;
     const cl_ulong to_unit = to_offset / unit, from_unit = from_offset / unit;
@@ -59,10 +60,12 @@ cl_int put(cl_command_queue queue, cl_mem to, size_t to_offset, cl_mem from, siz
 
 /// A buffer of these bytes, never released.
 cl_mem buffer_of(cl_command_queue queue, const void* bytes, size_t size) {
-    cl_mem buffer = real<decltype(clCreateBuffer)>("clCreateBuffer")(of_queue<cl_context>(queue, CL_QUEUE_CONTEXT), CL_MEM_READ_WRITE, size, nullptr, nullptr);
+    cl_mem buffer = real<decltype(clCreateBuffer)>("clCreateBuffer")(of_queue<cl_context>(queue, CL_QUEUE_CONTEXT),
+                                                                     CL_MEM_READ_WRITE, size, nullptr, nullptr);
     void* const kept = std::malloc(size);  // as long as the queue may need it
     std::memcpy(kept, bytes, size);
-    real<decltype(clEnqueueWriteBuffer)>("clEnqueueWriteBuffer")(queue, buffer, CL_FALSE, 0, size, kept, 0, nullptr, nullptr);
+    real<decltype(clEnqueueWriteBuffer)>("clEnqueueWriteBuffer")(queue, buffer, CL_FALSE, 0, size, kept, 0, nullptr,
+                                                                 nullptr);
     return buffer;
 }
 
@@ -79,26 +82,29 @@ bool active() {
     return value;
 }
 
-cl_int write(cl_command_queue queue, cl_mem buffer, cl_bool blocking, size_t offset, size_t size, const void* from, cl_uint count, const cl_event* events,
-             cl_event* event) {
+cl_int write(cl_command_queue queue, cl_mem buffer, cl_bool blocking, size_t offset, size_t size, const void* from,
+             cl_uint count, const cl_event* events, cl_event* event) {
     // What is refused, and what covers the whole buffer, goes its usual way.
     if (from == nullptr || size == 0 || offset + size > size_of(buffer) || (offset == 0 && size == size_of(buffer)))
-        return real<decltype(clEnqueueWriteBuffer)>("clEnqueueWriteBuffer")(queue, buffer, blocking, offset, size, from, count, events, event);
+        return real<decltype(clEnqueueWriteBuffer)>("clEnqueueWriteBuffer")(queue, buffer, blocking, offset, size, from,
+                                                                            count, events, event);
     const cl_int status = put(queue, buffer, offset, buffer_of(queue, from, size), 0, size, 1, count, events, event);
     return status == CL_SUCCESS && blocking == CL_TRUE ? real<decltype(clFinish)>("clFinish")(queue) : status;
 }
 
-cl_int fill(cl_command_queue queue, cl_mem buffer, const void* pattern, size_t unit, size_t offset, size_t size, cl_uint count, const cl_event* events,
-            cl_event* event) {
+cl_int fill(cl_command_queue queue, cl_mem buffer, const void* pattern, size_t unit, size_t offset, size_t size,
+            cl_uint count, const cl_event* events, cl_event* event) {
     if (pattern == nullptr || unit == 0 || size == 0 || size % unit != 0 || offset + size > size_of(buffer))
-        return real<decltype(clEnqueueFillBuffer)>("clEnqueueFillBuffer")(queue, buffer, pattern, unit, offset, size, count, events, event);
+        return real<decltype(clEnqueueFillBuffer)>("clEnqueueFillBuffer")(queue, buffer, pattern, unit, offset, size,
+                                                                          count, events, event);
     return put(queue, buffer, offset, buffer_of(queue, pattern, unit), 0, unit, size / unit, count, events, event);
 }
 
-cl_int copy(cl_command_queue queue, cl_mem from, cl_mem to, size_t from_offset, size_t to_offset, size_t size, cl_uint count, const cl_event* events,
-            cl_event* event) {
+cl_int copy(cl_command_queue queue, cl_mem from, cl_mem to, size_t from_offset, size_t to_offset, size_t size,
+            cl_uint count, const cl_event* events, cl_event* event) {
     if (size == 0 || from_offset + size > size_of(from) || to_offset + size > size_of(to))
-        return real<decltype(clEnqueueCopyBuffer)>("clEnqueueCopyBuffer")(queue, from, to, from_offset, to_offset, size, count, events, event);
+        return real<decltype(clEnqueueCopyBuffer)>("clEnqueueCopyBuffer")(queue, from, to, from_offset, to_offset, size,
+                                                                          count, events, event);
     return put(queue, to, to_offset, from, from_offset, size, 1, count, events, event);
 }
 

@@ -29,10 +29,11 @@ struct Named {
 };
 
 std::vector<Named> activations() {
-    std::vector<Named> all{{"relu", [](const Tensor& x) { return relu(x); }}, {"leaky_relu", [](const Tensor& x) { return leaky_relu(x, 0.2); }}};
+    std::vector<Named> all{{"relu", [](const Tensor& x) { return relu(x); }},
+                           {"leaky_relu", [](const Tensor& x) { return leaky_relu(x, 0.2); }}};
     if (small_cases()) return all;
-    all.push_back({"gelu", [](const Tensor& x) { return gelu(x); }});    // by what goes in
-    all.push_back({"tanh", [](const Tensor& x) { return tanh(x); }});    // by what comes out
+    all.push_back({"gelu", [](const Tensor& x) { return gelu(x); }});   // by what goes in
+    all.push_back({"tanh", [](const Tensor& x) { return tanh(x); }});   // by what comes out
     all.push_back({"times", [](const Tensor& x) { return x * 1.5; }});  // by neither
     return all;
 }
@@ -44,12 +45,27 @@ struct Case {
 };
 
 std::vector<Case> layers(DType dtype) {
-    const Tensor filter = random_tensor({4, 3, 3, 3}, 11, dtype), weight = random_tensor({5, 7}, 12, dtype), bias = random_tensor({4}, 13, dtype);
-    return {{"conv2d", {2, 3, 6, 7}, [=](const Tensor& x) { return conv2d(x, filter, bias, {.padding = {1, 1}}); }},
-            {"conv2d, strided", {2, 3, 7, 6}, [=](const Tensor& x) { return conv2d(x, filter, bias, {.stride = {2, 2}, .padding = {1, 0}}); }},
+    const Tensor filter = random_tensor({4, 3, 3, 3}, 11, dtype), weight = random_tensor({5, 7}, 12, dtype),
+                 bias = random_tensor({4}, 13, dtype);
+    return {{"conv2d",
+             {2, 3, 6, 7},
+             [=](const Tensor& x) {
+                 return conv2d(x, filter, bias, {.padding = {1, 1}});
+             }},
+            {"conv2d, strided",
+             {2, 3, 7, 6},
+             [=](const Tensor& x) {
+                 return conv2d(x, filter, bias, {.stride = {2, 2}, .padding = {1, 0}});
+             }},
             {"linear", {3, 7}, [=](const Tensor& x) { return linear(x, weight); }},
-            {"max_pool2d", {2, 3, 6, 7}, [](const Tensor& x) { return max_pool2d(x, {.window = {2, 2}}); }},
-            {"max_pool2d, overlapping", {2, 2, 7, 7}, [](const Tensor& x) { return max_pool2d(x, {.window = {3, 3}, .stride = {2, 2}, .padding = {1, 1}}); }}};
+            {"max_pool2d",
+             {2, 3, 6, 7},
+             [](const Tensor& x) {
+                 return max_pool2d(x, {.window = {2, 2}});
+             }},
+            {"max_pool2d, overlapping", {2, 2, 7, 7}, [](const Tensor& x) {
+                 return max_pool2d(x, {.window = {3, 3}, .stride = {2, 2}, .padding = {1, 1}});
+             }}};
 }
 
 /// Launches of kernels of that name during a call.
@@ -62,8 +78,10 @@ int launches_of(const std::string& kernel, const std::function<void()>& call) {
     return count;
 }
 
-/// The gradient for x of a weighted sum of layer(activation(x)). @param watched a hook sees the gradient between the two
-std::vector<double> gradient_of(const Tensor& x, const Activation& activation, const Layer& layer, const Tensor& weights, bool watched, std::vector<double>* seen = nullptr) {
+/// The gradient for x of a weighted sum of layer(activation(x)). @param watched a hook sees the gradient between the
+/// two
+std::vector<double> gradient_of(const Tensor& x, const Activation& activation, const Layer& layer,
+                                const Tensor& weights, bool watched, std::vector<double>* seen = nullptr) {
     Tensor leaf = x.clone();
     leaf.set_requires_grad();
     Tensor middle = activation(leaf);
@@ -86,17 +104,21 @@ TEST_CASE("activation gradients: on the way of a layer's own, the same as by the
             for (const Named& activation : activations()) {
                 CAPTURE(c.name);
                 CAPTURE(activation.name);
-                const Tensor x = random_tensor(c.shape, 1, dtype), weights = random_tensor(c.layer(x).shape(), 2, dtype);
+                const Tensor x = random_tensor(c.shape, 1, dtype),
+                             weights = random_tensor(c.layer(x).shape(), 2, dtype);
                 std::vector<double> fused, apart;
-                const int fewer = launches_of("elementwise", [&] { fused = gradient_of(x, activation.function, c.layer, weights, false); });
-                const int more = launches_of("elementwise", [&] { apart = gradient_of(x, activation.function, c.layer, weights, true); });
+                const int fewer = launches_of(
+                    "elementwise", [&] { fused = gradient_of(x, activation.function, c.layer, weights, false); });
+                const int more = launches_of(
+                    "elementwise", [&] { apart = gradient_of(x, activation.function, c.layer, weights, true); });
                 CHECK(difference(fused, apart, tolerance(dtype, 40)) == "");
                 CHECK(std::ranges::any_of(fused, [](double v) { return v != 0; }));
                 // Gradients for maxima are fewer, and as many launches.
                 const bool within = std::string(c.name) == "conv2d" || std::string(c.name) == "linear";
                 if (ops::fuses() && within && activation.name != std::string("times")) CHECK(fewer == more - 1);
                 if (dtype == DType::f64 && activation.name != std::string("relu"))
-                    CHECK(gradient_difference([&](const auto& in) { return c.layer(activation.function(in[0])); }, {x}) == "");
+                    CHECK(gradient_difference([&](const auto& in) { return c.layer(activation.function(in[0])); },
+                                              {x}) == "");
             }
     }
 }
@@ -108,7 +130,9 @@ TEST_CASE("activation gradients: whoever looks between sees the gradient there")
         for (std::size_t k = 0; k < 7; ++k)
             for (std::size_t j = 0; j < 5; ++j) wanted[i * 7 + k] += g[i * 5 + j] * w[j * 7 + k];
     std::vector<double> seen;
-    gradient_of(x, [](const Tensor& t) { return relu(t); }, [&](const Tensor& t) { return linear(t, weight); }, weights, true, &seen);
+    gradient_of(
+        x, [](const Tensor& t) { return relu(t); }, [&](const Tensor& t) { return linear(t, weight); }, weights, true,
+        &seen);
     CHECK(difference(seen, wanted, tolerance(DType::f32, 5)) == "");
 
     Tensor leaf = x.clone();
@@ -124,7 +148,10 @@ TEST_CASE("activation gradients: whoever looks between sees the gradient there")
 TEST_CASE("activation gradients: of a value used by several") {
     const Tensor weight = random_tensor({7, 7}, 1), x = random_tensor({3, 7}, 2);
     const auto gradient = [&](bool watched) {
-        return gradient_of(x, [](const Tensor& t) { return tanh(t); }, [&](const Tensor& t) { return linear(t, weight) + t * linear(t, weight); }, random_tensor({3, 7}, 3), watched);
+        return gradient_of(
+            x, [](const Tensor& t) { return tanh(t); },
+            [&](const Tensor& t) { return linear(t, weight) + t * linear(t, weight); }, random_tensor({3, 7}, 3),
+            watched);
     };
     CHECK(difference(gradient(false), gradient(true), tolerance(DType::f32, 40)) == "");
     const Tensor last = random_tensor({3, 7}, 4);

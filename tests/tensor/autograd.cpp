@@ -32,7 +32,8 @@ using Values = std::vector<double>;
 CustomFunction same() {
     return {.name = "same",
             .forward = [](const std::vector<Tensor>& in) { return std::vector{in[0].detach()}; },
-            .backward = [](const std::vector<Tensor>&, const std::vector<Tensor>&, const std::vector<Tensor>& g) { return g; }};
+            .backward = [](const std::vector<Tensor>&, const std::vector<Tensor>&,
+                           const std::vector<Tensor>& g) { return g; }};
 }
 
 }  // namespace
@@ -118,9 +119,9 @@ TEST_CASE("backward: leaves that got the same gradient have memory of their own"
 TEST_CASE("backward: a value used twice") {
     for (const DType dtype : floats()) {
         Tensor x = leaf({2, -3}, {2}, dtype);
-        const Tensor shared = x * x;                    // x^2
+        const Tensor shared = x * x;  // x^2
         const Tensor left = shared * 3, right = shared * shared;
-        sum(left + right).backward();                   // 3 x^2 + x^4
+        sum(left + right).backward();  // 3 x^2 + x^4
         CHECK(values(x.grad()) == Values{6 * 2 + 4 * 8, 6 * -3 + 4 * -27});
         // As both operands, and through paths of different length.
         x.zero_grad();
@@ -133,10 +134,12 @@ TEST_CASE("backward: a value used twice") {
         CHECK(values(x.grad()) == Values{6, 6});
     }
     if (device().info().fp64)
-        CHECK(gradient_difference([](const auto& in) {
-                  const Tensor h = tanh(in[0]);
-                  return h * in[0] + exp(h) * sum(h * in[1]);
-              }, {random_tensor({3}, 1, DType::f64), random_tensor({3}, 2, DType::f64)}) == "");
+        CHECK(gradient_difference(
+                  [](const auto& in) {
+                      const Tensor h = tanh(in[0]);
+                      return h * in[0] + exp(h) * sum(h * in[1]);
+                  },
+                  {random_tensor({3}, 1, DType::f64), random_tensor({3}, 2, DType::f64)}) == "");
 }
 
 TEST_CASE("backward: each node is gone through once, after all that depend on it") {
@@ -183,14 +186,19 @@ TEST_CASE("backward: through a graph again only with retain_graph") {
     CHECK(values(x.grad()) == Values{24, 54});
     y.backward();
     CHECK(values(x.grad()) == Values{36, 81});
-    CHECK_THROWS_WITH_AS(y.backward(), "backward of sum: the graph was used up by an earlier backward; pass retain_graph to the first one "
-                                       "to go through it again", ValueError);
+    CHECK_THROWS_WITH_AS(
+        y.backward(),
+        "backward of sum: the graph was used up by an earlier backward; pass retain_graph to the first one "
+        "to go through it again",
+        ValueError);
     // What failed changed no gradient, not even where the graph was still whole.
     const Tensor trunk = exp(x);
     sum(trunk).backward();
     const auto before = values(x.grad());
-    CHECK_THROWS_WITH_AS(sum(trunk * x).backward(), "backward of exp: the graph was used up by an earlier backward; pass retain_graph to the "
-                                                    "first one to go through it again", ValueError);
+    CHECK_THROWS_WITH_AS(sum(trunk * x).backward(),
+                         "backward of exp: the graph was used up by an earlier backward; pass retain_graph to the "
+                         "first one to go through it again",
+                         ValueError);
     CHECK(values(x.grad()) == before);
 }
 
@@ -245,18 +253,28 @@ TEST_CASE("backward: a chain of a hundred thousand calls, backward and to its en
 TEST_CASE("backward: what it refuses") {
     Tensor x = leaf({1, 2}, {2});
     const Tensor y = x * 2, plain = tensor({1, 2}, {2});
-    CHECK_THROWS_WITH_AS(y.backward(), "backward: wants a scalar, or a gradient of the output's shape, got a tensor of shape [2] without one", ValueError);
+    CHECK_THROWS_WITH_AS(
+        y.backward(),
+        "backward: wants a scalar, or a gradient of the output's shape, got a tensor of shape [2] without one",
+        ValueError);
     CHECK_THROWS_WITH_AS(y.backward(ones({3})), "backward: wants a gradient of shape [2], got [3]", ShapeError);
     CHECK_THROWS_WITH_AS(y.backward(ones({2, 1})), "backward: wants a gradient of shape [2], got [2, 1]", ShapeError);
     CHECK_THROWS_WITH_AS(sum(y).backward(ones({1})), "backward: wants a gradient of shape [], got [1]", ShapeError);
-    CHECK_THROWS_WITH_AS(y.backward(ones({2}, {DType::i32})), "backward: wants a gradient of type f32, got i32", TypeError);
+    CHECK_THROWS_WITH_AS(y.backward(ones({2}, {DType::i32})), "backward: wants a gradient of type f32, got i32",
+                         TypeError);
     if (device().info().fp64)
-        CHECK_THROWS_WITH_AS(y.backward(ones({2}, {DType::f64})), "backward: wants a gradient of type f32, got f64", TypeError);
+        CHECK_THROWS_WITH_AS(y.backward(ones({2}, {DType::f64})), "backward: wants a gradient of type f32, got f64",
+                             TypeError);
     const Device other = fresh_device();
-    CHECK_THROWS_WITH_AS(y.backward(ones({2}, {.device = other})),
-                         ("backward: wants a gradient on '" + device().name() + "', got one on '" + other.name() + "'").c_str(), DeviceError);
-    CHECK_THROWS_WITH_AS(sum(plain).backward(), "backward: wants a tensor that depends on one that requires a gradient, got one of shape [] that "
-                                                "does not (was it made under NoGrad, or detached?)", ValueError);
+    CHECK_THROWS_WITH_AS(
+        y.backward(ones({2}, {.device = other})),
+        ("backward: wants a gradient on '" + device().name() + "', got one on '" + other.name() + "'").c_str(),
+        DeviceError);
+    CHECK_THROWS_WITH_AS(
+        sum(plain).backward(),
+        "backward: wants a tensor that depends on one that requires a gradient, got one of shape [] that "
+        "does not (was it made under NoGrad, or detached?)",
+        ValueError);
     CHECK_THROWS_WITH_AS(Tensor().backward(), "backward: wants a tensor, got an undefined one", ValueError);
     // None of these used the graph up.
     CHECK_FALSE(x.grad().defined());
@@ -267,16 +285,20 @@ TEST_CASE("backward: what it refuses") {
 TEST_CASE("requires_grad: leaves of f32 and f64 only") {
     for (const DType dtype : {DType::i8, DType::u8, DType::i32, DType::i64, DType::boolean}) {
         Tensor whole = zeros({2}, {dtype});
-        const std::string message = "set_requires_grad: wants f32, f64, f16 or bf16, got " + std::string(name_of(dtype));
+        const std::string message =
+            "set_requires_grad: wants f32, f64, f16 or bf16, got " + std::string(name_of(dtype));
         CHECK_THROWS_WITH_AS(whole.set_requires_grad(), message.c_str(), TypeError);
         CHECK_NOTHROW(whole.set_requires_grad(false));
         CHECK_FALSE(whole.requires_grad());
     }
     Tensor x = leaf({1.5, 2.5}, {2});
     Tensor y = exp(x);
-    CHECK_THROWS_WITH_AS(y.set_requires_grad(), "set_requires_grad: wants a leaf, got the result of exp; detach() it first", ValueError);
-    CHECK_THROWS_WITH_AS(y.set_requires_grad(false), "set_requires_grad: wants a leaf, got the result of exp; detach() it first", ValueError);
-    CHECK_THROWS_WITH_AS(Tensor().set_requires_grad(), "set_requires_grad: wants a tensor, got an undefined one", ValueError);
+    CHECK_THROWS_WITH_AS(y.set_requires_grad(),
+                         "set_requires_grad: wants a leaf, got the result of exp; detach() it first", ValueError);
+    CHECK_THROWS_WITH_AS(y.set_requires_grad(false),
+                         "set_requires_grad: wants a leaf, got the result of exp; detach() it first", ValueError);
+    CHECK_THROWS_WITH_AS(Tensor().set_requires_grad(), "set_requires_grad: wants a tensor, got an undefined one",
+                         ValueError);
     // What is made of whole numbers ends the graph.
     CHECK_FALSE(x.to(DType::i32).requires_grad());
     CHECK_FALSE(greater(x, y).requires_grad());
@@ -294,20 +316,25 @@ TEST_CASE("grad: of chosen inputs, leaving every grad alone") {
         const Tensor h = a * b, y = sum(h * h);
         const auto found = grad({y}, {b, h, a, b}, {.retain_graph = true});
         REQUIRE(found.size() == 4);
-        CHECK(values(found[0]) == Values{6, 32});    // 2 a^2 b
-        CHECK(values(found[1]) == Values{6, 16});    // 2 h
-        CHECK(values(found[2]) == Values{18, 64});   // 2 a b^2
+        CHECK(values(found[0]) == Values{6, 32});   // 2 a^2 b
+        CHECK(values(found[1]) == Values{6, 16});   // 2 h
+        CHECK(values(found[2]) == Values{18, 64});  // 2 a b^2
         CHECK(values(found[3]) == Values{6, 32});
         CHECK_FALSE(a.grad().defined());
         CHECK_FALSE(b.grad().defined());
         // Several outputs: the gradients of their sum, with weights where given.
-        const auto of_two = grad({y, h}, {a}, {.output_gradients = {{}, tensor({1, 10}, {2}, dtype)}, .retain_graph = true});
+        const auto of_two =
+            grad({y, h}, {a}, {.output_gradients = {{}, tensor({1, 10}, {2}, dtype)}, .retain_graph = true});
         CHECK(values(of_two[0]) == Values{18 + 3, 64 + 40});
-        CHECK(values(grad({h}, {h}, {.output_gradients = {tensor({7, 8}, {2}, dtype)}, .retain_graph = true})[0]) == Values{7, 8});
+        CHECK(values(grad({h}, {h}, {.output_gradients = {tensor({7, 8}, {2}, dtype)}, .retain_graph = true})[0]) ==
+              Values{7, 8});
         CHECK(values(grad({sum(a)}, {a})[0]) == Values{1, 1});
         CHECK(values(grad({y}, {a})[0]) == Values{18, 64});
-        CHECK_THROWS_WITH_AS(grad({y}, {a}), "backward of sum: the graph was used up by an earlier backward; pass retain_graph to the first one to go "
-                                             "through it again", ValueError);
+        CHECK_THROWS_WITH_AS(
+            grad({y}, {a}),
+            "backward of sum: the graph was used up by an earlier backward; pass retain_graph to the first one to go "
+            "through it again",
+            ValueError);
     }
 }
 
@@ -349,8 +376,10 @@ TEST_CASE("grad: a rule is told which gradients are wanted") {
 TEST_CASE("grad: inputs that play no part") {
     Tensor a = leaf({1, 2}, {2}), b = leaf({3, 4}, {2});
     const Tensor y = sum(a * a);
-    CHECK_THROWS_WITH_AS(grad({y}, {a, b}, {.retain_graph = true}), "grad: input 1 plays no part in the outputs; allow_unused gives an undefined "
-                                                                    "tensor for it", ValueError);
+    CHECK_THROWS_WITH_AS(grad({y}, {a, b}, {.retain_graph = true}),
+                         "grad: input 1 plays no part in the outputs; allow_unused gives an undefined "
+                         "tensor for it",
+                         ValueError);
     const auto found = grad({y}, {a, b}, {.allow_unused = true});
     CHECK(values(found[0]) == Values{2, 4});
     CHECK_FALSE(found[1].defined());
@@ -360,16 +389,23 @@ TEST_CASE("grad: what it refuses") {
     Tensor x = leaf({1, 2}, {2});
     const Tensor y = square(x), plain = tensor({1, 2}, {2});
     const GradOptions keep{.retain_graph = true};
-    CHECK_THROWS_WITH_AS(grad({y}, {x}, keep), "grad: wants a scalar, or a gradient of the output's shape, got a tensor of shape [2] without one", ValueError);
-    CHECK_THROWS_WITH_AS(grad({y}, {x}, {.output_gradients = {ones({1, 2})}, .retain_graph = true}), "grad: wants a gradient of shape [2], got [1, 2]",
-                         ShapeError);
+    CHECK_THROWS_WITH_AS(
+        grad({y}, {x}, keep),
+        "grad: wants a scalar, or a gradient of the output's shape, got a tensor of shape [2] without one", ValueError);
+    CHECK_THROWS_WITH_AS(grad({y}, {x}, {.output_gradients = {ones({1, 2})}, .retain_graph = true}),
+                         "grad: wants a gradient of shape [2], got [1, 2]", ShapeError);
     CHECK_THROWS_WITH_AS(grad({y}, {x}, {.output_gradients = {ones({2}, {DType::i64})}, .retain_graph = true}),
                          "grad: wants a gradient of type f32, got i64", TypeError);
-    CHECK_THROWS_WITH_AS(grad({sum(y)}, {x, plain}, keep), "grad: wants inputs that require gradients, got input 1 that does not", ValueError);
-    CHECK_THROWS_WITH_AS(grad({sum(y)}, {Tensor()}, keep), "grad: wants inputs that require gradients, got input 0 that does not", ValueError);
+    CHECK_THROWS_WITH_AS(grad({sum(y)}, {x, plain}, keep),
+                         "grad: wants inputs that require gradients, got input 1 that does not", ValueError);
+    CHECK_THROWS_WITH_AS(grad({sum(y)}, {Tensor()}, keep),
+                         "grad: wants inputs that require gradients, got input 0 that does not", ValueError);
     CHECK_THROWS_WITH_AS(grad({Tensor()}, {x}), "grad: wants a tensor, got an undefined one", ValueError);
-    CHECK_THROWS_WITH_AS(grad({sum(plain)}, {x}), "grad: wants a tensor that depends on one that requires a gradient, got one of shape [] that does "
-                                                  "not (was it made under NoGrad, or detached?)", ValueError);
+    CHECK_THROWS_WITH_AS(
+        grad({sum(plain)}, {x}),
+        "grad: wants a tensor that depends on one that requires a gradient, got one of shape [] that does "
+        "not (was it made under NoGrad, or detached?)",
+        ValueError);
     CHECK_THROWS_WITH_AS(grad({sum(y)}, {x}, {.output_gradients = {ones({}), ones({})}, .retain_graph = true}),
                          "grad: wants at most 1 gradients, one for each output, got 2", ValueError);
     CHECK(values(grad({sum(y)}, {x})[0]) == Values{2, 4});
@@ -389,7 +425,10 @@ TEST_CASE("grad: gradients of gradients, where the rules can be differentiated")
     Tensor x = leaf({2, -1}, {2});
     const Tensor first = grad({sum(exp(x))}, {x}, {.create_graph = true})[0];
     CHECK(difference(first, {std::exp(2), std::exp(-1)}, {1e-5, 1e-5}) == "");
-    CHECK_THROWS_WITH_AS(grad({sum(first)}, {x}), "backward: wants functions that can be differentiated again, got exp, which has no gradient of its gradient", Unsupported);
+    CHECK_THROWS_WITH_AS(
+        grad({sum(first)}, {x}),
+        "backward: wants functions that can be differentiated again, got exp, which has no gradient of its gradient",
+        Unsupported);
 }
 
 // ---- what is recorded
@@ -410,7 +449,7 @@ TEST_CASE("no_grad: nothing is recorded while it lives") {
         }
         CHECK_FALSE(grad_enabled());
         CHECK(x.requires_grad());
-        x.mul_(2);  // a leaf may be written now
+        x.mul_(2);                                          // a leaf may be written now
         std::thread([] { CHECK(grad_enabled()); }).join();  // other threads are not concerned
     }
     CHECK(grad_enabled());
@@ -540,7 +579,8 @@ TEST_CASE("hooks: may take themselves away, and must fit") {
     k.register_hook([](const Tensor&) { return ones({2}, {DType::i32}); });
     CHECK_THROWS_WITH_AS(sum(k).backward(), "hook: wants a gradient of type f32, got i32", TypeError);
     Tensor plain = tensor({1}, {1});
-    CHECK_THROWS_WITH_AS(plain.register_hook({}), "register_hook: wants a tensor that requires a gradient, got one that does not", ValueError);
+    CHECK_THROWS_WITH_AS(plain.register_hook({}),
+                         "register_hook: wants a tensor that requires a gradient, got one that does not", ValueError);
     CHECK_THROWS_WITH_AS(x.register_hook({}), "register_hook: wants a function, got an empty one", ValueError);
     CHECK_THROWS_WITH_AS(Tensor().register_hook({}), "register_hook: wants a tensor, got an undefined one", ValueError);
 }
@@ -550,16 +590,20 @@ TEST_CASE("hooks: may take themselves away, and must fit") {
 TEST_CASE("in place: tensors whose gradient is recorded are not written") {
     Tensor x = leaf({1, 2}, {2});
     Tensor y = x * 3, plain = tensor({5, 6}, {2});
-    const std::string rest = ": wants a tensor whose gradient is not being recorded, got one of shape [2] that requires a gradient; write under "
-                             "NoGrad, or to a detach()ed clone";
+    const std::string rest =
+        ": wants a tensor whose gradient is not being recorded, got one of shape [2] that requires a gradient; write "
+        "under "
+        "NoGrad, or to a detach()ed clone";
     for (Tensor* to : {&x, &y}) {
         CHECK_THROWS_WITH_AS(to->fill_(1), ("fill_" + rest).c_str(), ValueError);
         CHECK_THROWS_WITH_AS(to->mul_(2), ("mul_" + rest).c_str(), ValueError);
         CHECK_THROWS_WITH_AS(to->add_(plain), ("add_" + rest).c_str(), ValueError);
         CHECK_THROWS_WITH_AS(to->copy_(plain), ("copy_" + rest).c_str(), ValueError);
     }
-    const std::string source = ": wants a source whose gradient is not being recorded, got one of shape [2] that requires a gradient, which a write "
-                               "in place would lose; detach() it, or compute the sum instead";
+    const std::string source =
+        ": wants a source whose gradient is not being recorded, got one of shape [2] that requires a gradient, which a "
+        "write "
+        "in place would lose; detach() it, or compute the sum instead";
     CHECK_THROWS_WITH_AS(plain.add_(y), ("add_" + source).c_str(), ValueError);
     CHECK_THROWS_WITH_AS(plain.copy_(x), ("copy_" + source).c_str(), ValueError);
     CHECK_THROWS_WITH_AS(plain.add_(ones({3, 2})), "add_: wants a shape that stretches to [2], got [3, 2]", ShapeError);
@@ -585,7 +629,8 @@ TEST_CASE("in place: a value written after a function kept it is noticed") {
             FAIL("a stale value was used");
         } catch (const ValueError& error) {
             const std::string message = error.what();
-            CHECK(message.find("backward of mul: a tensor of shape [2] that it needs was written in place after the forward call") == 0);
+            CHECK(message.find("backward of mul: a tensor of shape [2] that it needs was written in place after the "
+                               "forward call") == 0);
             CHECK(message.find("clone()") != std::string::npos);
         }
         CHECK_FALSE(x.grad().defined());
@@ -642,10 +687,14 @@ namespace {
 /// a * b and a + b at once.
 CustomFunction product_and_sum() {
     return {.name = "product_and_sum",
-            .forward = [](const std::vector<Tensor>& in) { return std::vector{in[0] * in[1], in[0] + in[1]}; },
-            .backward = [](const std::vector<Tensor>& in, const std::vector<Tensor>&, const std::vector<Tensor>& g) {
-                return std::vector{g[0] * in[1] + g[1], g[0] * in[0] + g[1]};
-            }};
+            .forward =
+                [](const std::vector<Tensor>& in) {
+                    return std::vector{in[0] * in[1], in[0] + in[1]};
+                },
+            .backward =
+                [](const std::vector<Tensor>& in, const std::vector<Tensor>&, const std::vector<Tensor>& g) {
+                    return std::vector{g[0] * in[1] + g[1], g[0] * in[0] + g[1]};
+                }};
 }
 
 /// A function whose backward gives what it is told.
@@ -674,23 +723,27 @@ TEST_CASE("custom function: values and gradients, of each output and of all") {
         CHECK(values(b.grad()) == Values{1 * 9, 2 * 12, 3 * 15});
     }
     if (device().info().fp64)
-        CHECK(gradient_difference([](const auto& in) {
-                  const auto out = product_and_sum()({in[0], in[1]});
-                  return tanh(out[0]) * out[1];
-              }, {random_tensor({7}, 1, DType::f64), random_tensor({7}, 2, DType::f64)}) == "");
+        CHECK(gradient_difference(
+                  [](const auto& in) {
+                      const auto out = product_and_sum()({in[0], in[1]});
+                      return tanh(out[0]) * out[1];
+                  },
+                  {random_tensor({7}, 1, DType::f64), random_tensor({7}, 2, DType::f64)}) == "");
 }
 
 TEST_CASE("custom function: forward is not recorded, backward gets the outputs") {
     CustomFunction function{
         .name = "exponential",
-        .forward = [](const std::vector<Tensor>& in) {
-            CHECK_FALSE(grad_enabled());
-            return std::vector{exp(in[0])};
-        },
-        .backward = [](const std::vector<Tensor>& in, const std::vector<Tensor>& out, const std::vector<Tensor>& g) {
-            CHECK(in.size() == 1);
-            return std::vector{g[0] * out[0]};
-        }};
+        .forward =
+            [](const std::vector<Tensor>& in) {
+                CHECK_FALSE(grad_enabled());
+                return std::vector{exp(in[0])};
+            },
+        .backward =
+            [](const std::vector<Tensor>& in, const std::vector<Tensor>& out, const std::vector<Tensor>& g) {
+                CHECK(in.size() == 1);
+                return std::vector{g[0] * out[0]};
+            }};
     Tensor x = leaf({0, 1}, {2});
     const Tensor y = function({x})[0];
     sum(y).backward();
@@ -701,7 +754,10 @@ TEST_CASE("custom function: forward is not recorded, backward gets the outputs")
         CHECK_FALSE(function({x})[0].requires_grad());
     }
     const Tensor first = grad({sum(function({x})[0])}, {x}, {.create_graph = true})[0];
-    CHECK_THROWS_WITH_AS(sum(first).backward(), "backward: wants functions that can be differentiated again, got exponential, which has no gradient of its gradient", Unsupported);
+    CHECK_THROWS_WITH_AS(sum(first).backward(),
+                         "backward: wants functions that can be differentiated again, got exponential, which has no "
+                         "gradient of its gradient",
+                         Unsupported);
     const Tensor stale = function({x})[0];
     stale.detach().fill_(0);
     CHECK_THROWS_AS(sum(stale).backward(), ValueError);
@@ -710,10 +766,14 @@ TEST_CASE("custom function: forward is not recorded, backward gets the outputs")
 TEST_CASE("custom function: inputs without gradient, and outputs of whole numbers") {
     CustomFunction pick{
         .name = "pick",
-        .forward = [](const std::vector<Tensor>& in) { return std::vector{in[0] * in[1].to(DType::f32), argmax(in[0])}; },
-        .backward = [](const std::vector<Tensor>& in, const std::vector<Tensor>&, const std::vector<Tensor>& g) {
-            return std::vector{g[0] * in[1].to(DType::f32), Tensor()};
-        }};
+        .forward =
+            [](const std::vector<Tensor>& in) {
+                return std::vector{in[0] * in[1].to(DType::f32), argmax(in[0])};
+            },
+        .backward =
+            [](const std::vector<Tensor>& in, const std::vector<Tensor>&, const std::vector<Tensor>& g) {
+                return std::vector{g[0] * in[1].to(DType::f32), Tensor()};
+            }};
     Tensor x = leaf({1, 5, 2}, {3});
     const auto out = pick({x, tensor({1, 0, 2}, {3}, DType::i32)});
     CHECK_FALSE(out[1].requires_grad());
@@ -729,27 +789,40 @@ TEST_CASE("custom function: inputs without gradient, and outputs of whole number
 
 TEST_CASE("custom function: what it refuses, by its name") {
     Tensor a = leaf({1, 2}, {2}), b = leaf({3, 4}, {2});
-    const auto backward_of = [&](std::vector<Tensor> gradients) { sum(gives(std::move(gradients))({a, b})[0]).backward(); };
-    CHECK_THROWS_WITH_AS(backward_of({ones({2})}), "backward of gives: wants 2 gradients, one for each input, got 1", ValueError);
-    CHECK_THROWS_WITH_AS(backward_of({}), "backward of gives: wants 2 gradients, one for each input, got 0", ValueError);
-    CHECK_THROWS_WITH_AS(backward_of({ones({2}), ones({2}), ones({2})}), "backward of gives: wants 2 gradients, one for each input, got 3", ValueError);
-    CHECK_THROWS_WITH_AS(backward_of({ones({2}), ones({3})}), "backward of gives, input 1: wants a gradient of shape [2], got [3]", ShapeError);
-    CHECK_THROWS_WITH_AS(backward_of({ones({}), ones({2})}), "backward of gives, input 0: wants a gradient of shape [2], got []", ShapeError);
-    CHECK_THROWS_WITH_AS(backward_of({ones({2}, {DType::i32}), ones({2})}), "backward of gives, input 0: wants a gradient of type f32, got i32", TypeError);
+    const auto backward_of = [&](std::vector<Tensor> gradients) {
+        sum(gives(std::move(gradients))({a, b})[0]).backward();
+    };
+    CHECK_THROWS_WITH_AS(backward_of({ones({2})}), "backward of gives: wants 2 gradients, one for each input, got 1",
+                         ValueError);
+    CHECK_THROWS_WITH_AS(backward_of({}), "backward of gives: wants 2 gradients, one for each input, got 0",
+                         ValueError);
+    CHECK_THROWS_WITH_AS(backward_of({ones({2}), ones({2}), ones({2})}),
+                         "backward of gives: wants 2 gradients, one for each input, got 3", ValueError);
+    CHECK_THROWS_WITH_AS(backward_of({ones({2}), ones({3})}),
+                         "backward of gives, input 1: wants a gradient of shape [2], got [3]", ShapeError);
+    CHECK_THROWS_WITH_AS(backward_of({ones({}), ones({2})}),
+                         "backward of gives, input 0: wants a gradient of shape [2], got []", ShapeError);
+    CHECK_THROWS_WITH_AS(backward_of({ones({2}, {DType::i32}), ones({2})}),
+                         "backward of gives, input 0: wants a gradient of type f32, got i32", TypeError);
     CHECK_FALSE(a.grad().defined());
     CustomFunction nothing = product_and_sum();
     nothing.forward = [](const auto& in) { return std::vector{in[0] + 1, Tensor()}; };
-    CHECK_THROWS_WITH_AS(nothing({a, b}), "product_and_sum: forward wants to give tensors, got an undefined one", ValueError);
+    CHECK_THROWS_WITH_AS(nothing({a, b}), "product_and_sum: forward wants to give tensors, got an undefined one",
+                         ValueError);
     CustomFunction half = product_and_sum();
     half.forward = {};
-    CHECK_THROWS_WITH_AS(half({a, b}), "product_and_sum: wants the functions forward and backward, got no forward", ValueError);
+    CHECK_THROWS_WITH_AS(half({a, b}), "product_and_sum: wants the functions forward and backward, got no forward",
+                         ValueError);
     half = product_and_sum();
     half.backward = {};
-    CHECK_THROWS_WITH_AS(half({a, b}), "product_and_sum: wants the functions forward and backward, got no backward", ValueError);
+    CHECK_THROWS_WITH_AS(half({a, b}), "product_and_sum: wants the functions forward and backward, got no backward",
+                         ValueError);
     CHECK_NOTHROW((void)half({a.detach(), b.detach()}));  // nobody will ask for it
     // An error on the way stays what it is.
     CustomFunction fails = product_and_sum();
-    fails.backward = [](const auto&, const auto&, const auto&) -> std::vector<Tensor> { throw std::out_of_range("mine"); };
+    fails.backward = [](const auto&, const auto&, const auto&) -> std::vector<Tensor> {
+        throw std::out_of_range("mine");
+    };
     CHECK_THROWS_AS(sum(fails({a, b})[0]).backward(), std::out_of_range);
     CHECK(grad_enabled());
 }
@@ -758,7 +831,8 @@ TEST_CASE("several threads record and go through graphs of their own over shared
     const Tensor w = leaf({1, 2, 3}, {3});
     std::vector<Values> found(4);
     const auto faults = in_threads(4, [&](int number) -> std::string {
-        for (int round = 0; round < 20; ++round) found[static_cast<std::size_t>(number)] = values(grad({sum(w * w * number)}, {w})[0]);
+        for (int round = 0; round < 20; ++round)
+            found[static_cast<std::size_t>(number)] = values(grad({sum(w * w * number)}, {w})[0]);
         return "";
     });
     for (const std::string& fault : faults) CHECK(fault == "");

@@ -42,11 +42,13 @@ TEST_CASE("binary cross entropy does not overflow") {
 TEST_CASE("numeric gradients of bce_with_logits") {
     const Tensor x = random_tensor({4, 3}, 3, DType::f64, -3, 3), t = random_tensor({4, 3}, 4, DType::f64, 0, 1);
     for (const Reduction reduction : {Reduction::mean, Reduction::sum, Reduction::none})
-        CHECK(gradient_difference([&](const auto& in) { return bce_with_logits(in[0], in[1], reduction); }, {x, t}) == "");
+        CHECK(gradient_difference([&](const auto& in) { return bce_with_logits(in[0], in[1], reduction); }, {x, t}) ==
+              "");
 }
 
 TEST_CASE("what bce_with_logits refuses") {
-    CHECK_THROWS_WITH_AS(bce_with_logits(zeros({4}), zeros({4, 1})), "bce_with_logits: wants the target of shape [4], got [4, 1]", ShapeError);
+    CHECK_THROWS_WITH_AS(bce_with_logits(zeros({4}), zeros({4, 1})),
+                         "bce_with_logits: wants the target of shape [4], got [4, 1]", ShapeError);
     CHECK_THROWS_AS(bce_with_logits(zeros({4}), zeros({4}, {.dtype = DType::f64})), TypeError);
     CHECK_THROWS_AS(bce_with_logits(Tensor(), zeros({4})), ValueError);
 }

@@ -24,7 +24,8 @@ namespace {
 /// A block with all that could go wrong: an activation with two uses, a skip connection, dropout, running statistics.
 struct Block : nn::Module {
     explicit Block(std::int64_t channels)
-        : first(add("first", nn::Conv2d(channels, channels, 3, {.padding = 1}))), norm(add("norm", nn::BatchNorm(channels))),
+        : first(add("first", nn::Conv2d(channels, channels, 3, {.padding = 1}))),
+          norm(add("norm", nn::BatchNorm(channels))),
           second(add("second", nn::Conv2d(channels, channels, 3, {.padding = 1, .bias = false}))) {}
     Tensor forward(const Tensor& x) override {
         const Tensor h = dropout(relu(norm(first(x))), 0.3);
@@ -42,15 +43,18 @@ struct Outcome {
 
 enum class How { plain, checkpointed, nested };
 
-/// Two steps' loss, gradients and statistics: of a network whose middle blocks share a weight with what lies outside of them.
+/// Two steps' loss, gradients and statistics: of a network whose middle blocks share a weight with what lies outside of
+/// them.
 Outcome train(How how) {
     manual_seed(7);
     Block one(4), two(4);
-    Tensor weight = random_tensor({4, 4, 1, 1}, 3).set_requires_grad(), x = random_tensor({3, 4, 7, 5}, 4).set_requires_grad();
+    Tensor weight = random_tensor({4, 4, 1, 1}, 3).set_requires_grad(),
+           x = random_tensor({3, 4, 7, 5}, 4).set_requires_grad();
     Outcome out;
     const auto block = [&](Block& which, const Tensor& in) { return which(conv2d(in, weight)); };
     const auto both = [&](const Tensor& in) {
-        const Tensor between = how == How::nested ? checkpoint([&](const Tensor& t) { return block(one, t); }, in) : block(one, in);
+        const Tensor between =
+            how == How::nested ? checkpoint([&](const Tensor& t) { return block(one, t); }, in) : block(one, in);
         return block(two, between) + between;
     };
     for (int step = 0; step < 2; ++step) {
@@ -63,7 +67,8 @@ Outcome train(How how) {
     for (const Tensor& tensor : {x, weight}) out.values.push_back(tensor.grad().to_vector<float>());
     for (Block* which : {&one, &two}) {
         for (const auto& parameter : which->parameters()) out.values.push_back(parameter.grad().to_vector<float>());
-        for (const auto& [name, tensor] : which->named_buffers()) if (tensor.dtype() == DType::f32) out.values.push_back(tensor.to_vector<float>());
+        for (const auto& [name, tensor] : which->named_buffers())
+            if (tensor.dtype() == DType::f32) out.values.push_back(tensor.to_vector<float>());
     }
     out.random = ops::random_position(x.device());
     return out;
@@ -83,7 +88,8 @@ TEST_CASE("a checkpoint changes no bit of losses, gradients, running statistics 
 }
 
 TEST_CASE("grad() finds what lies within a checkpoint, and gradients of gradients go through it") {
-    const Tensor x = random_tensor({5, 3}, 1, DType::f64).set_requires_grad(), w = random_tensor({5, 3}, 2, DType::f64).set_requires_grad();
+    const Tensor x = random_tensor({5, 3}, 1, DType::f64).set_requires_grad(),
+                 w = random_tensor({5, 3}, 2, DType::f64).set_requires_grad();
     const Tensor unused = random_tensor({2}, 3, DType::f64).set_requires_grad();
     const auto function = [&](const Tensor& in) { return in * in * w + w * w * 0.5; };
     const auto wanted = grad({sum(function(x) * x)}, {w, x});
@@ -102,7 +108,9 @@ TEST_CASE("grad() finds what lies within a checkpoint, and gradients of gradient
 
 TEST_CASE("a checkpoint of several tensors, some without gradients") {
     const Tensor a = random_tensor({4}, 1).set_requires_grad(), b = random_tensor({4}, 2);
-    const auto function = [&](const std::vector<Tensor>& in) { return std::vector{in[0] * in[1], in[1] + 1.0, in[0], exp(in[0])}; };
+    const auto function = [&](const std::vector<Tensor>& in) {
+        return std::vector{in[0] * in[1], in[1] + 1.0, in[0], exp(in[0])};
+    };
     const auto plain = function({a, b});
     const auto outputs = checkpoint(function, {a, b});
     REQUIRE(outputs.size() == 4);
@@ -110,7 +118,9 @@ TEST_CASE("a checkpoint of several tensors, some without gradients") {
         CHECK(outputs[i].to_vector<float>() == plain[i].to_vector<float>());
         CHECK(outputs[i].requires_grad() == plain[i].requires_grad());
     }
-    const auto gradient = [&](const std::vector<Tensor>& from) { return grad({sum(from[0] + from[2] * from[1])}, {a})[0].to_vector<float>(); };
+    const auto gradient = [&](const std::vector<Tensor>& from) {
+        return grad({sum(from[0] + from[2] * from[1])}, {a})[0].to_vector<float>();
+    };
     CHECK(gradient(outputs) == gradient(plain));  // nothing asks for the last one
     CHECK_FALSE(checkpoint(function, {b, b})[3].requires_grad());
     const NoGrad no_grad;
@@ -121,7 +131,8 @@ TEST_CASE("inputs, leaves and results that are given twice: the same bits") {
     const Tensor a = random_tensor({300}, 1).set_requires_grad(), w = random_tensor({300}, 2).set_requires_grad();
     const auto gradients = [&](const std::vector<Tensor>& of) {
         std::vector<std::vector<float>> out;
-        for (const Tensor& one : grad({sum(of[0] * of[1] * 0.3 + of[2] * of[3])}, {a, w})) out.push_back(one.to_vector<float>());
+        for (const Tensor& one : grad({sum(of[0] * of[1] * 0.3 + of[2] * of[3])}, {a, w}))
+            out.push_back(one.to_vector<float>());
         return out;
     };
     const auto check = [&](const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& function) {
@@ -141,17 +152,21 @@ TEST_CASE("inputs, leaves and results that are given twice: the same bits") {
 
 TEST_CASE("chains that end in reductions, and normalisation behind functions that keep their result: the same bits") {
     const Tensor a = random_tensor({40, 77}, 1).set_requires_grad(), b = random_tensor({40, 77}, 2).set_requires_grad();
-    const Tensor w = random_tensor({77}, 3).set_requires_grad(), t[] = {random_tensor({40, 77}, 4), random_tensor({40, 77}, 5), random_tensor({40, 77}, 6), random_tensor({40, 77}, 7)};
+    const Tensor w = random_tensor({77}, 3).set_requires_grad(),
+                 t[] = {random_tensor({40, 77}, 4), random_tensor({40, 77}, 5), random_tensor({40, 77}, 6),
+                        random_tensor({40, 77}, 7)};
     const auto check = [&](const std::function<Tensor(const Tensor&)>& function, const auto& loss) {
         std::vector<std::vector<float>> got[2];
         for (const int checkpointed : {0, 1}) {
             const Tensor x = a * b;  // waits
-            for (const Tensor& one : grad({loss(checkpointed == 1 ? checkpoint(function, x) : function(x))}, {a, b, w})) got[checkpointed].push_back(one.to_vector<float>());
+            for (const Tensor& one : grad({loss(checkpointed == 1 ? checkpoint(function, x) : function(x))}, {a, b, w}))
+                got[checkpointed].push_back(one.to_vector<float>());
         }
         CHECK(got[0] == got[1]);
     };
     check([&](const Tensor& x) { return x * w * sum(x, {1}, true); }, [](const Tensor& y) { return sum(square(y)); });
-    check([&](const Tensor& x) { return sigmoid(batch_norm(x, w, {}, {}, {})); }, [&](const Tensor& y) { return sum(y * t[0] * t[1] * t[2] * t[3]); });
+    check([&](const Tensor& x) { return sigmoid(batch_norm(x, w, {}, {}, {})); },
+          [&](const Tensor& y) { return sum(y * t[0] * t[1] * t[2] * t[3]); });
 }
 
 TEST_CASE("threads that draw random numbers do not disturb the second calls of each other") {
@@ -159,12 +174,14 @@ TEST_CASE("threads that draw random numbers do not disturb the second calls of e
         int count = 0;
         for (int round = 0; round < 60; ++round) {
             const Tensor x = ones({64}).set_requires_grad();
-            const Tensor y = checkpoint([](const Tensor& in) {
-                const Tensor h = dropout(in, 0.5);
-                (void)h.view();
-                std::this_thread::yield();
-                return dropout(h, 0.5);
-            }, x);
+            const Tensor y = checkpoint(
+                [](const Tensor& in) {
+                    const Tensor h = dropout(in, 0.5);
+                    (void)h.view();
+                    std::this_thread::yield();
+                    return dropout(h, 0.5);
+                },
+                x);
             sum(y).backward();
             count += x.grad().to_vector<float>() != y.to_vector<float>();
         }
@@ -198,13 +215,21 @@ TEST_CASE("a graph through a checkpoint is used up, or kept") {
     const Tensor y = checkpoint([](const Tensor& in) { return sum(in * in); }, x);
     y.backward({}, true);
     y.backward();
-    CHECK(difference(x.grad(), [&] { auto v = values(x); for (double& one : v) one *= 4; return v; }(), {1e-6, 1e-6}) == "");
+    CHECK(difference(x.grad(),
+                     [&] {
+                         auto v = values(x);
+                         for (double& one : v) one *= 4;
+                         return v;
+                     }(),
+                     {1e-6, 1e-6}) == "");
     CHECK_THROWS_AS(y.backward(), ValueError);
 }
 
 TEST_CASE("what a checkpoint refuses") {
-    CHECK_THROWS_WITH_AS((void)checkpoint(std::function<Tensor(const Tensor&)>(), zeros({2})), "checkpoint: wants a function, got none", ValueError);
-    CHECK_THROWS_WITH_AS((void)checkpoint([](const Tensor&) { return Tensor(); }, zeros({2})), "checkpoint: wants a function that gives tensors, got an undefined one", ValueError);
+    CHECK_THROWS_WITH_AS((void)checkpoint(std::function<Tensor(const Tensor&)>(), zeros({2})),
+                         "checkpoint: wants a function, got none", ValueError);
+    CHECK_THROWS_WITH_AS((void)checkpoint([](const Tensor&) { return Tensor(); }, zeros({2})),
+                         "checkpoint: wants a function that gives tensors, got an undefined one", ValueError);
     Tensor x = random_tensor({3}, 1).set_requires_grad();
     {
         Tensor scale = random_tensor({3}, 2).set_requires_grad();
@@ -217,20 +242,42 @@ TEST_CASE("what a checkpoint refuses") {
         Tensor scale = random_tensor({3}, 2).set_requires_grad();
         const Tensor y = sum(checkpoint([&](const Tensor& in) { return in * scale; }, x));
         scale.assign(random_tensor({3}, 5));
-        CHECK_THROWS_WITH_AS(y.backward(), "checkpoint: a tensor of shape [3] was given other elements by assign() after the first call, and the second would use these",
+        CHECK_THROWS_WITH_AS(y.backward(),
+                             "checkpoint: a tensor of shape [3] was given other elements by assign() after the first "
+                             "call, and the second would use these",
                              ValueError);
     }
     {
         int draws = 1;
-        const Tensor y = sum(checkpoint([&](const Tensor& in) { Tensor h = in; for (int i = 0; i < draws; ++i) h = dropout(h, 0.1); return h; }, x));
+        const Tensor y = sum(checkpoint(
+            [&](const Tensor& in) {
+                Tensor h = in;
+                for (int i = 0; i < draws; ++i) h = dropout(h, 0.1);
+                return h;
+            },
+            x));
         draws = 2;
-        CHECK_THROWS_WITH_AS(y.backward(), "random numbers: a function that is called again wants others than the first time", ValueError);
+        CHECK_THROWS_WITH_AS(y.backward(),
+                             "random numbers: a function that is called again wants others than the first time",
+                             ValueError);
     }
     int calls = 0;
-    const Tensor y = sum(checkpoint([&](const Tensor& in) { return ++calls == 1 ? in * 2.0 : reshape(in, {3, 1}); }, x));
-    CHECK_THROWS_WITH_AS(y.backward(), "checkpoint: wants a function that gives the same when it is called again, got results of other shapes", ValueError);
+    const Tensor y = sum(checkpoint(
+        [&](const Tensor& in) {
+            return ++calls == 1 ? in * 2.0 : reshape(in, {3, 1});
+        },
+        x));
+    CHECK_THROWS_WITH_AS(
+        y.backward(),
+        "checkpoint: wants a function that gives the same when it is called again, got results of other shapes",
+        ValueError);
     // A failure in between leaves nothing behind.
-    const Tensor z = sum(checkpoint([&](const Tensor& in) { if (++calls == 4) throw std::runtime_error("no"); return dropout(in); }, x));
+    const Tensor z = sum(checkpoint(
+        [&](const Tensor& in) {
+            if (++calls == 4) throw std::runtime_error("no");
+            return dropout(in);
+        },
+        x));
     CHECK_THROWS_WITH(z.backward(), "no");
     CHECK(grad_enabled());
     const auto position = ops::random_position(x.device()).offset;

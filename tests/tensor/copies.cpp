@@ -1,4 +1,5 @@
-// Functions that move, repeat, drop or copy elements: differentiable to any order, or cut from the graph where they say so.
+// Functions that move, repeat, drop or copy elements: differentiable to any order, or cut from the graph where they say
+// so.
 #include <functional>
 #include <string>
 #include <vector>
@@ -51,56 +52,86 @@ struct Linear {
     std::vector<Values> columns;
 };
 
-/// Gradients of first, second and third order of sum(w y^3) with y = function(x), against 3 A^T (w y^2), 6 A^T (w y (A v)) and 6 A^T (w (A v) (A u)).
+/// Gradients of first, second and third order of sum(w y^3) with y = function(x), against 3 A^T (w y^2), 6 A^T (w y (A
+/// v)) and 6 A^T (w (A v) (A u)).
 std::string check(const std::function<Tensor(const Tensor&)>& function, const Shape& shape, DType dtype) {
     const Linear reference(function, shape, dtype);
     const Tensor x = random_tensor(shape, 1, dtype).set_requires_grad();
     const Tensor y = function(x);
     if (!y.requires_grad()) return "cut";
-    const Tensor w = random_tensor(y.shape(), 2, y.dtype()), v = random_tensor(shape, 3, dtype), u = random_tensor(shape, 4, dtype);
-    const auto at = reference.forward(values(x), true), by_v = reference.forward(values(v), false), by_u = reference.forward(values(u), false), weights = values(w);
+    const Tensor w = random_tensor(y.shape(), 2, y.dtype()), v = random_tensor(shape, 3, dtype),
+                 u = random_tensor(shape, 4, dtype);
+    const auto at = reference.forward(values(x), true), by_v = reference.forward(values(v), false),
+               by_u = reference.forward(values(u), false), weights = values(w);
     Values one, two, three;
     for (std::size_t j = 0; j < at.size(); ++j) {
         one.push_back(3 * weights[j] * at[j] * at[j]);
         two.push_back(6 * weights[j] * at[j] * by_v[j]);
         three.push_back(6 * weights[j] * by_v[j] * by_u[j]);
     }
-    const Tolerance allowed = dtype == DType::f64 && y.dtype() == DType::f64 ? Tolerance{1e-12, 1e-12} : Tolerance{1e-4, 1e-4};
+    const Tolerance allowed =
+        dtype == DType::f64 && y.dtype() == DType::f64 ? Tolerance{1e-12, 1e-12} : Tolerance{1e-4, 1e-4};
     const Tensor first = grad({sum(w * y * y * y)}, {x}, {.create_graph = true})[0];
-    if (const auto fault = difference(first, reference.backward(one), allowed); !fault.empty()) return "first: " + fault;
+    if (const auto fault = difference(first, reference.backward(one), allowed); !fault.empty())
+        return "first: " + fault;
     const Tensor second = grad({sum(first * v)}, {x}, {.create_graph = true})[0];
-    if (const auto fault = difference(second, reference.backward(two), allowed); !fault.empty()) return "second: " + fault;
+    if (const auto fault = difference(second, reference.backward(two), allowed); !fault.empty())
+        return "second: " + fault;
     sum(second * u).backward();
-    if (const auto fault = difference(x.grad(), reference.backward(three), allowed); !fault.empty()) return "third: " + fault;
+    if (const auto fault = difference(x.grad(), reference.backward(three), allowed); !fault.empty())
+        return "third: " + fault;
     return "";
 }
 
 }  // namespace
 
 TEST_CASE("what moves, repeats, drops or copies elements is differentiable to any order") {
-    const DType dtype = device().info().fp64 ? DType::f64 : DType::f32, other = dtype == DType::f64 ? DType::f32 : DType::f16;
+    const DType dtype = device().info().fp64 ? DType::f64 : DType::f32,
+                other = dtype == DType::f64 ? DType::f32 : DType::f16;
     const Device second = fresh_device();
     const Tensor m = random_tensor({4, 5}, 9, dtype);
     const std::vector<std::pair<std::string, std::function<Tensor(const Tensor&)>>> functions{
         {"clone", [](const Tensor& x) { return x.clone(); }},
         {"clone of what is not dense", [](const Tensor& x) { return transpose(x).clone(); }},
         {"clone of a value that waits", [](const Tensor& x) { return (x * 2.0 + 1.0).clone(); }},
-        {"clone of a stretched one", [](const Tensor& x) { return expand(reshape(x, {1, 12}), {2, 12}).clone(); }},
+        {"clone of a stretched one",
+         [](const Tensor& x) {
+             return expand(reshape(x, {1, 12}), {2, 12}).clone();
+         }},
         {"to a device", [&](const Tensor& x) { return x.to(second).to(device()); }},
-        {"reshape", [](const Tensor& x) { return reshape(x, {2, -1}); }},
-        {"reshape of what is not dense", [](const Tensor& x) { return reshape(transpose(x), {6, 2}); }},
+        {"reshape",
+         [](const Tensor& x) {
+             return reshape(x, {2, -1});
+         }},
+        {"reshape of what is not dense",
+         [](const Tensor& x) {
+             return reshape(transpose(x), {6, 2});
+         }},
         {"flatten", [](const Tensor& x) { return flatten(x, 0); }},
-        {"permute", [](const Tensor& x) { return permute(reshape(x, {3, 2, 2}), {2, 0, 1}); }},
+        {"permute",
+         [](const Tensor& x) {
+             return permute(reshape(x, {3, 2, 2}), {2, 0, 1});
+         }},
         {"transpose", [](const Tensor& x) { return transpose(x); }},
         {"slice", [](const Tensor& x) { return slice(x, 1, 1, 4, 2); }},
-        {"expand", [](const Tensor& x) { return expand(slice(x, 0, 1, 2), {3, 4}); }},
-        {"concat", [](const Tensor& x) { return concat({x, slice(x, 1, 0, 1), x}, 1); }},
-        {"pad", [](const Tensor& x) { return pad(x, {1, 0}, {0, 2}, 0.5); }},
+        {"expand",
+         [](const Tensor& x) {
+             return expand(slice(x, 0, 1, 2), {3, 4});
+         }},
+        {"concat",
+         [](const Tensor& x) {
+             return concat({x, slice(x, 1, 0, 1), x}, 1);
+         }},
+        {"pad",
+         [](const Tensor& x) {
+             return pad(x, {1, 0}, {0, 2}, 0.5);
+         }},
         {"sum", [](const Tensor& x) { return sum(x, {0}); }},
         {"mean", [](const Tensor& x) { return mean(x, {1}, true); }},
         {"matmul", [&](const Tensor& x) { return matmul(x, m); }},
         {"linear", [&](const Tensor& x) { return linear(x, transpose(m)); }},
-        {"arithmetic", [&](const Tensor& x) { return (-x + x * 3.0 - 2.0) / 4.0 + (1.0 - x) * slice(transpose(m), 0, 0, 1); }},
+        {"arithmetic",
+         [&](const Tensor& x) { return (-x + x * 3.0 - 2.0) / 4.0 + (1.0 - x) * slice(transpose(m), 0, 0, 1); }},
     };
     for (const auto& [name, function] : functions) {
         CAPTURE(name);
@@ -108,7 +139,8 @@ TEST_CASE("what moves, repeats, drops or copies elements is differentiable to an
         if (small_cases() && name == "reshape") break;
     }
     CHECK(check([&](const Tensor& x) { return x.to(DType::f32) * 1.0; }, {3, 4}, dtype) == "");
-    CHECK(check([&](const Tensor& x) { return x.to(other).to(x.dtype()); }, {3, 4}, DType::f32).find("cut") == std::string::npos);
+    CHECK(check([&](const Tensor& x) { return x.to(other).to(x.dtype()); }, {3, 4}, DType::f32).find("cut") ==
+          std::string::npos);
 }
 
 TEST_CASE("clone: memory of its own, in the graph; of what is detached, outside") {
@@ -117,8 +149,10 @@ TEST_CASE("clone: memory of its own, in the graph; of what is detached, outside"
     CHECK(copy.requires_grad());
     CHECK_FALSE(copy.is_leaf());
     CHECK_FALSE(copy.view().buffer == x.view().buffer);
-    CHECK_THROWS_WITH_AS(Tensor(copy).fill_(1), doctest::Contains("fill_: wants a tensor whose gradient is not being recorded"), ValueError);
-    CHECK_THROWS_WITH_AS(Tensor(copy).set_requires_grad(), "set_requires_grad: wants a leaf, got the result of clone; detach() it first", ValueError);
+    CHECK_THROWS_WITH_AS(Tensor(copy).fill_(1),
+                         doctest::Contains("fill_: wants a tensor whose gradient is not being recorded"), ValueError);
+    CHECK_THROWS_WITH_AS(Tensor(copy).set_requires_grad(),
+                         "set_requires_grad: wants a leaf, got the result of clone; detach() it first", ValueError);
     sum(copy * copy).backward();
     CHECK(values(x.grad()) == Values{2, 4, 6});
     // What is written afterwards is the copy's, or the original's, alone.
@@ -164,7 +198,9 @@ TEST_CASE("what is cut from the graph: integers, memory, and what is written in 
     CHECK_FALSE(plain.requires_grad());
 }
 
-TEST_CASE("gradients of gradients that there are not: the first is given, the second refused by the function's name and layer") {
+TEST_CASE(
+    "gradients of gradients that there are not: the first is given, the second refused by the function's name and "
+    "layer") {
     nn::Sequential model(nn::Linear(3, 4), nn::Tanh());
     const Tensor x = random_tensor({5, 3}, 1).set_requires_grad();
     const Tensor y = model(x);
@@ -179,7 +215,9 @@ TEST_CASE("gradients of gradients that there are not: the first is given, the se
         }
         return "none";
     };
-    constexpr auto* wanted = "backward: wants functions that can be differentiated again, got tanh, which has no gradient of its gradient (in Sequential/1)";
+    constexpr auto* wanted =
+        "backward: wants functions that can be differentiated again, got tanh, which has no gradient of its gradient "
+        "(in Sequential/1)";
     CHECK(words([&] { (void)grad({sum(square(first))}, {x}, {.retain_graph = true}); }) == wanted);
     CHECK(words([&] { sum(square(first)).backward(); }) == wanted);
     for (const Tensor& parameter : model.parameters()) CHECK_FALSE(parameter.grad().defined());

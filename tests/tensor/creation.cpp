@@ -42,7 +42,8 @@ TEST_CASE("full, zeros, ones: every type and rank") {
             CAPTURE(name_of(dtype));
             CAPTURE(shape.str());
             const auto count = static_cast<std::size_t>(shape.numel());
-            for (const Tensor& one : {ones(shape, {dtype}), ones_like(zeros(shape, {dtype})), full(shape, 1, {dtype})}) {
+            for (const Tensor& one :
+                 {ones(shape, {dtype}), ones_like(zeros(shape, {dtype})), full(shape, 1, {dtype})}) {
                 CHECK(one.dtype() == dtype);
                 CHECK(one.shape() == shape);
                 CHECK(values(one) == Values(count, 1));
@@ -66,9 +67,12 @@ TEST_CASE("full, zeros, ones: every type and rank") {
 }
 
 TEST_CASE("full: what it refuses") {
-    CHECK_THROWS_WITH_AS(full({2}, 0.5, {DType::i32}), "full: wants a whole number that fits into i32, got 0.5", ValueError);
-    CHECK_THROWS_WITH_AS(full({2}, -1, {DType::u8}), "full: wants a whole number that fits into u8, got -1", ValueError);
-    CHECK_THROWS_WITH_AS(full({2}, 128, {DType::i8}), "full: wants a whole number that fits into i8, got 128", ValueError);
+    CHECK_THROWS_WITH_AS(full({2}, 0.5, {DType::i32}), "full: wants a whole number that fits into i32, got 0.5",
+                         ValueError);
+    CHECK_THROWS_WITH_AS(full({2}, -1, {DType::u8}), "full: wants a whole number that fits into u8, got -1",
+                         ValueError);
+    CHECK_THROWS_WITH_AS(full({2}, 128, {DType::i8}), "full: wants a whole number that fits into i8, got 128",
+                         ValueError);
     CHECK_THROWS_AS(full({2}, NAN, {DType::i64}), ValueError);
     CHECK_THROWS_WITH_AS(zeros({2, -1}), "zeros: wants sizes of at least 0, got [2, -1]", ShapeError);
     CHECK_THROWS_AS(zeros({std::int64_t{1} << 40, std::int64_t{1} << 40}), ShapeError);
@@ -119,7 +123,8 @@ TEST_CASE("arange: whole numbers are exact in every type") {
     CHECK(values(arange(250, 256, 1, {DType::u8})) == Values{250, 251, 252, 253, 254, 255});
     CHECK(values(arange(3, -1, -1, {DType::u8})) == Values{3, 2, 1, 0});
     CHECK(arange(0, 0, 1, {DType::u8}).shape() == Shape({0}));
-    CHECK(arange(2147483640, 2147483648.0, 4, {DType::i32}).to_vector<std::int32_t>() == std::vector<std::int32_t>{2147483640, 2147483644});
+    CHECK(arange(2147483640, 2147483648.0, 4, {DType::i32}).to_vector<std::int32_t>() ==
+          std::vector<std::int32_t>{2147483640, 2147483644});
     const auto far = arange(0x1p53, 0x1p53 + 8, 2, {DType::i64}).to_vector<std::int64_t>();
     const std::int64_t base = std::int64_t{1} << 53;
     CHECK(far == std::vector<std::int64_t>{base, base + 2, base + 4, base + 6});
@@ -127,15 +132,23 @@ TEST_CASE("arange: whole numbers are exact in every type") {
 }
 
 TEST_CASE("arange: what it refuses") {
-    CHECK_THROWS_WITH_AS(arange(0, 3, 0), "arange: wants finite bounds and a finite step other than 0, got 0, 3, 0", ValueError);
-    CHECK_THROWS_WITH_AS(arange(0, INFINITY), "arange: wants finite bounds and a finite step other than 0, got 0, inf, 1", ValueError);
-    CHECK_THROWS_WITH_AS(arange(NAN, 3), "arange: wants finite bounds and a finite step other than 0, got nan, 3, 1", ValueError);
-    CHECK_THROWS_WITH_AS(arange(0, 3, NAN), "arange: wants finite bounds and a finite step other than 0, got 0, 3, nan", ValueError);
+    CHECK_THROWS_WITH_AS(arange(0, 3, 0), "arange: wants finite bounds and a finite step other than 0, got 0, 3, 0",
+                         ValueError);
+    CHECK_THROWS_WITH_AS(arange(0, INFINITY),
+                         "arange: wants finite bounds and a finite step other than 0, got 0, inf, 1", ValueError);
+    CHECK_THROWS_WITH_AS(arange(NAN, 3), "arange: wants finite bounds and a finite step other than 0, got nan, 3, 1",
+                         ValueError);
+    CHECK_THROWS_WITH_AS(arange(0, 3, NAN), "arange: wants finite bounds and a finite step other than 0, got 0, 3, nan",
+                         ValueError);
     CHECK_THROWS_AS(arange(0, 3, INFINITY), ValueError);
-    CHECK_THROWS_WITH_AS(arange(0, 1e300), "arange: wants a number of elements that fits into 63 bits, got 1e+300 of them", ValueError);
-    CHECK_THROWS_WITH_AS(arange(0, 3, 0.5, {DType::i32}), "arange: wants a whole number that fits into i64, got 0.5", ValueError);
-    CHECK_THROWS_WITH_AS(arange(0, 257, 1, {DType::u8}), "arange: wants a whole number that fits into u8, got 256", ValueError);
-    CHECK_THROWS_WITH_AS(arange(1, -2, -1, {DType::u8}), "arange: wants a whole number that fits into u8, got -1", ValueError);
+    CHECK_THROWS_WITH_AS(arange(0, 1e300),
+                         "arange: wants a number of elements that fits into 63 bits, got 1e+300 of them", ValueError);
+    CHECK_THROWS_WITH_AS(arange(0, 3, 0.5, {DType::i32}), "arange: wants a whole number that fits into i64, got 0.5",
+                         ValueError);
+    CHECK_THROWS_WITH_AS(arange(0, 257, 1, {DType::u8}), "arange: wants a whole number that fits into u8, got 256",
+                         ValueError);
+    CHECK_THROWS_WITH_AS(arange(1, -2, -1, {DType::u8}), "arange: wants a whole number that fits into u8, got -1",
+                         ValueError);
     CHECK_THROWS_WITH_AS(arange(0, 2, 1, {DType::boolean}), "arange: wants numbers, got bool", TypeError);
 }
 
@@ -144,8 +157,10 @@ TEST_CASE("from the host and back: every type") {
     CHECK(Tensor::from<std::int8_t>({-128, 127}, {2}).to_vector<std::int8_t>() == std::vector<std::int8_t>{-128, 127});
     CHECK(Tensor::from<std::uint8_t>({0, 255}, {2}).to_vector<std::uint8_t>() == std::vector<std::uint8_t>{0, 255});
     CHECK(Tensor::from<std::int32_t>({-5, 7}, {2}).to_vector<std::int32_t>() == std::vector<std::int32_t>{-5, 7});
-    CHECK(Tensor::from<std::int64_t>({std::int64_t{1} << 62, -1}, {2}).to_vector<std::int64_t>() == std::vector<std::int64_t>{std::int64_t{1} << 62, -1});
-    if (device().info().fp64) CHECK(Tensor::from<double>({0.1, 1e300}, {2}).to_vector<double>() == std::vector<double>{0.1, 1e300});
+    CHECK(Tensor::from<std::int64_t>({std::int64_t{1} << 62, -1}, {2}).to_vector<std::int64_t>() ==
+          std::vector<std::int64_t>{std::int64_t{1} << 62, -1});
+    if (device().info().fp64)
+        CHECK(Tensor::from<double>({0.1, 1e300}, {2}).to_vector<double>() == std::vector<double>{0.1, 1e300});
     const Tensor flags = Tensor::from<bool>({true, false, true}, {3});
     CHECK(flags.dtype() == DType::boolean);
     CHECK(flags.to_vector<std::uint8_t>() == std::vector<std::uint8_t>{1, 0, 1});
@@ -161,29 +176,39 @@ TEST_CASE("from the host and back: every type") {
     std::ranges::fill(host, 2.0F);
     CHECK(values(taken) == Values(5000, 1));
     // Row-major, whatever lies in memory.
-    CHECK(transpose(Tensor::from<float>({1, 2, 3, 4, 5, 6}, {2, 3})).to_vector<float>() == std::vector<float>{1, 4, 2, 5, 3, 6});
-    CHECK(expand(Tensor::from<float>({1, 2}, {2, 1}), {2, 3}).to_vector<float>() == std::vector<float>{1, 1, 1, 2, 2, 2});
+    CHECK(transpose(Tensor::from<float>({1, 2, 3, 4, 5, 6}, {2, 3})).to_vector<float>() ==
+          std::vector<float>{1, 4, 2, 5, 3, 6});
+    CHECK(expand(Tensor::from<float>({1, 2}, {2, 1}), {2, 3}).to_vector<float>() ==
+          std::vector<float>{1, 1, 1, 2, 2, 2});
     CHECK(Tensor::from<float>({}, {3, 0}).to_vector<float>().empty());
     CHECK(Tensor::from<float>({7}, {}).rank() == 0);
     CHECK(Tensor::from<float>({1, 2, 3, 4, 5, 6}, {2, 3}).size(-1) == 3);
-    CHECK_THROWS_WITH_AS((void)Tensor::from<float>({1, 2, 3, 4, 5, 6}, {2, 3}).size(2), "size: wants an axis in [-2, 1], got 2", ShapeError);
+    CHECK_THROWS_WITH_AS((void)Tensor::from<float>({1, 2, 3, 4, 5, 6}, {2, 3}).size(2),
+                         "size: wants an axis in [-2, 1], got 2", ShapeError);
 }
 
 TEST_CASE("from the host and back: wrong sizes and types") {
-    CHECK_THROWS_WITH_AS(Tensor::from<float>({1, 2, 3, 4, 5}, {2, 3}), "Tensor::from: wants 6 values for shape [2, 3], got 5", ShapeError);
-    CHECK_THROWS_WITH_AS(Tensor::from(std::vector<std::int64_t>(7), {2, 3}), "Tensor::from: wants 6 values for shape [2, 3], got 7", ShapeError);
+    CHECK_THROWS_WITH_AS(Tensor::from<float>({1, 2, 3, 4, 5}, {2, 3}),
+                         "Tensor::from: wants 6 values for shape [2, 3], got 5", ShapeError);
+    CHECK_THROWS_WITH_AS(Tensor::from(std::vector<std::int64_t>(7), {2, 3}),
+                         "Tensor::from: wants 6 values for shape [2, 3], got 7", ShapeError);
     CHECK_THROWS_WITH_AS(Tensor::from<float>({}, {}), "Tensor::from: wants 1 values for shape [], got 0", ShapeError);
-    CHECK_THROWS_WITH_AS(Tensor::from<float>({1}, {0}), "Tensor::from: wants 0 values for shape [0], got 1", ShapeError);
+    CHECK_THROWS_WITH_AS(Tensor::from<float>({1}, {0}), "Tensor::from: wants 0 values for shape [0], got 1",
+                         ShapeError);
     CHECK_THROWS_AS(Tensor::from<float>({1}, {-1}), ShapeError);
     const std::array<std::byte, 7> bytes{};
-    CHECK_THROWS_WITH_AS(Tensor::from_bytes(bytes, DType::f32, {1}), "Tensor::from_bytes: wants 4 bytes for shape [1] of f32, got 7", ShapeError);
+    CHECK_THROWS_WITH_AS(Tensor::from_bytes(bytes, DType::f32, {1}),
+                         "Tensor::from_bytes: wants 4 bytes for shape [1] of f32, got 7", ShapeError);
 
     const Tensor x = tensor({1, 2, 3, 4, 5, 6}, {2, 3});
     std::vector<float> five(5), seven(7);
-    CHECK_THROWS_WITH_AS(x.copy_to(std::span<float>(five)), "copy_to: wants room for 6 elements (shape [2, 3]), got 5", ShapeError);
-    CHECK_THROWS_WITH_AS(x.copy_to(std::span<float>(seven)), "copy_to: wants room for 6 elements (shape [2, 3]), got 7", ShapeError);
+    CHECK_THROWS_WITH_AS(x.copy_to(std::span<float>(five)), "copy_to: wants room for 6 elements (shape [2, 3]), got 5",
+                         ShapeError);
+    CHECK_THROWS_WITH_AS(x.copy_to(std::span<float>(seven)), "copy_to: wants room for 6 elements (shape [2, 3]), got 7",
+                         ShapeError);
     CHECK_THROWS_WITH_AS((void)x.to_vector<double>(), "to_vector: wants the tensor's type, f32, got f64", TypeError);
-    CHECK_THROWS_WITH_AS((void)x.to_vector<std::int32_t>(), "to_vector: wants the tensor's type, f32, got i32", TypeError);
+    CHECK_THROWS_WITH_AS((void)x.to_vector<std::int32_t>(), "to_vector: wants the tensor's type, f32, got i32",
+                         TypeError);
     CHECK_THROWS_AS((void)tensor({1}, {1}, DType::u8).item<bool>(), TypeError);  // 2 is no bool
 }
 
@@ -194,9 +219,12 @@ TEST_CASE("item: the only element") {
     CHECK(Tensor::from<bool>({true}, {}).item<bool>());
     CHECK(Tensor::from<bool>({true}, {}).item<std::uint8_t>() == 1);
     CHECK(slice(tensor({1, 2, 3}, {3}), 0, 1, 2).item<float>() == 2);
-    CHECK_THROWS_WITH_AS((void)tensor({1, 2}, {2}).item<float>(), "item: wants a tensor of one element, got shape [2]", ShapeError);
-    CHECK_THROWS_WITH_AS((void)zeros({0}).item<float>(), "item: wants a tensor of one element, got shape [0]", ShapeError);
-    CHECK_THROWS_WITH_AS((void)tensor({1}, {1}).item<double>(), "item: wants the tensor's type, f32, got f64", TypeError);
+    CHECK_THROWS_WITH_AS((void)tensor({1, 2}, {2}).item<float>(), "item: wants a tensor of one element, got shape [2]",
+                         ShapeError);
+    CHECK_THROWS_WITH_AS((void)zeros({0}).item<float>(), "item: wants a tensor of one element, got shape [0]",
+                         ShapeError);
+    CHECK_THROWS_WITH_AS((void)tensor({1}, {1}).item<double>(), "item: wants the tensor's type, f32, got f64",
+                         TypeError);
     CHECK_THROWS_WITH_AS((void)Tensor().item<float>(), "item: wants a tensor, got an undefined one", ValueError);
 }
 
@@ -249,7 +277,8 @@ TEST_CASE("random: the same seed gives the same values, another seed or position
     const KeepRandom keep;
     for (const DType dtype : floats()) {
         const auto draw = [&] {
-            return std::array{values(uniform({3, 7}, -1, 1, {dtype})), values(normal({5, 5}, 2, 3, {dtype})), values(bernoulli({101}, 0.5, {dtype}))};
+            return std::array{values(uniform({3, 7}, -1, 1, {dtype})), values(normal({5, 5}, 2, 3, {dtype})),
+                              values(bernoulli({101}, 0.5, {dtype}))};
         };
         manual_seed(7);
         CHECK(random_state(device()).seed == 7);
@@ -322,10 +351,14 @@ TEST_CASE("random: what it refuses") {
     const KeepRandom keep;
     CHECK_THROWS_WITH_AS(uniform({2}, 1, 0), "uniform: wants finite bounds, low <= high, got 1 and 0", ValueError);
     CHECK_THROWS_WITH_AS(uniform({2}, NAN, 0), "uniform: wants finite bounds, low <= high, got nan and 0", ValueError);
-    CHECK_THROWS_WITH_AS(uniform({2}, 0, INFINITY), "uniform: wants finite bounds, low <= high, got 0 and inf", ValueError);
-    CHECK_THROWS_WITH_AS(normal({2}, 0, -1), "normal: wants a finite mean and a deviation of at least 0, got 0 and -1", ValueError);
-    CHECK_THROWS_WITH_AS(normal({2}, 0, NAN), "normal: wants a finite mean and a deviation of at least 0, got 0 and nan", ValueError);
-    CHECK_THROWS_WITH_AS(normal({2}, INFINITY, 1), "normal: wants a finite mean and a deviation of at least 0, got inf and 1", ValueError);
+    CHECK_THROWS_WITH_AS(uniform({2}, 0, INFINITY), "uniform: wants finite bounds, low <= high, got 0 and inf",
+                         ValueError);
+    CHECK_THROWS_WITH_AS(normal({2}, 0, -1), "normal: wants a finite mean and a std of at least 0, got 0 and -1",
+                         ValueError);
+    CHECK_THROWS_WITH_AS(normal({2}, 0, NAN), "normal: wants a finite mean and a std of at least 0, got 0 and nan",
+                         ValueError);
+    CHECK_THROWS_WITH_AS(normal({2}, INFINITY, 1), "normal: wants a finite mean and a std of at least 0, got inf and 1",
+                         ValueError);
     CHECK_THROWS_WITH_AS(bernoulli({2}, 1.5), "bernoulli: wants a probability in [0, 1], got 1.5", ValueError);
     CHECK_THROWS_WITH_AS(bernoulli({2}, -0.1), "bernoulli: wants a probability in [0, 1], got -0.1", ValueError);
     CHECK_THROWS_AS(bernoulli({2}, NAN), ValueError);

@@ -14,7 +14,7 @@
 #include <tests/support/devices.hpp>
 #include <tests/support/values.hpp>
 
-#include "ops/work_split.hpp"
+#include "ops/support/work_split.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
@@ -58,21 +58,38 @@ std::vector<Case> cases() {
     const Tensor labels = (uniform({rows}) * 9.99).to(DType::i64);
     std::vector<Case> all{
         {"matmul", {{rows, wide}, {wide, small ? 3 : 65}}, [](const auto& in) { return matmul(in[0], in[1]); }},
-        {"linear", {{rows, wide}, {small ? 3 : 65, wide}, {small ? 3 : 65}}, [](const auto& in) { return linear(in[0], in[1], in[2]); }},
-        {"conv2d 3x3", {{n, 3, side, side}, {16, 3, 3, 3}, {16}}, [](const auto& in) { return conv2d(in[0], in[1], in[2], {.padding = 1}); }},
-        {"batch_norm", {{n + 1, 5, side, side}, {5}, {5}}, [](const auto& in) { return batch_norm(in[0], in[1], in[2], {}, {}); }},
+        {"linear",
+         {{rows, wide}, {small ? 3 : 65, wide}, {small ? 3 : 65}},
+         [](const auto& in) { return linear(in[0], in[1], in[2]); }},
+        {"conv2d 3x3",
+         {{n, 3, side, side}, {16, 3, 3, 3}, {16}},
+         [](const auto& in) { return conv2d(in[0], in[1], in[2], {.padding = 1}); }},
+        {"batch_norm",
+         {{n + 1, 5, side, side}, {5}, {5}},
+         [](const auto& in) { return batch_norm(in[0], in[1], in[2], {}, {}); }},
         {"cross_entropy", {{rows, 10}}, [labels](const auto& in) { return cross_entropy(in[0], labels); }},
         {"softmax", {{rows, wide}}, [](const auto& in) { return softmax(in[0]); }},
         {"sums", {{rows, wide}}, [](const auto& in) { return sum(in[0] * in[0], {0}) * mean(in[0]); }},
         {"max", {{rows, wide}}, [](const auto& in) { return max(in[0], {1}); }},
         {"broadcast", {{rows, 1}, {wide}}, [](const auto& in) { return tanh(in[0] * in[1]) + in[1]; }},
-        {"pooling", {{n, 4, side, side}}, [](const auto& in) { return max_pool2d(in[0], {.window = 3, .stride = 2}) + avg_pool2d(in[0], {.window = 3, .stride = 2}); }},
+        {"pooling",
+         {{n, 4, side, side}},
+         [](const auto& in) {
+             return max_pool2d(in[0], {.window = 3, .stride = 2}) + avg_pool2d(in[0], {.window = 3, .stride = 2});
+         }},
     };
     if (small) return all;
-    all.push_back({"conv2d, Winograd", {{4, 32, 16, 16}, {32, 32, 3, 3}}, [](const auto& in) { return conv2d(in[0], in[1], {}, {.padding = 1}); }});
-    all.push_back({"conv2d 1x1", {{4, 40, 14, 14}, {70, 40, 1, 1}}, [](const auto& in) { return conv2d(in[0], in[1]); }});
-    all.push_back({"conv2d, strided", {{4, 16, 15, 15}, {24, 16, 3, 3}}, [](const auto& in) { return conv2d(in[0], in[1], {}, {.stride = 2, .padding = 1}); }});
-    all.push_back({"conv2d, depthwise", {{4, 33, 14, 14}, {33, 1, 3, 3}}, [](const auto& in) { return conv2d(in[0], in[1], {}, {.padding = 1, .groups = 33}); }});
+    all.push_back({"conv2d, Winograd", {{4, 32, 16, 16}, {32, 32, 3, 3}}, [](const auto& in) {
+                       return conv2d(in[0], in[1], {}, {.padding = 1});
+                   }});
+    all.push_back(
+        {"conv2d 1x1", {{4, 40, 14, 14}, {70, 40, 1, 1}}, [](const auto& in) { return conv2d(in[0], in[1]); }});
+    all.push_back({"conv2d, strided", {{4, 16, 15, 15}, {24, 16, 3, 3}}, [](const auto& in) {
+                       return conv2d(in[0], in[1], {}, {.stride = 2, .padding = 1});
+                   }});
+    all.push_back({"conv2d, depthwise", {{4, 33, 14, 14}, {33, 1, 3, 3}}, [](const auto& in) {
+                       return conv2d(in[0], in[1], {}, {.padding = 1, .groups = 33});
+                   }});
     return all;
 }
 

@@ -43,7 +43,8 @@ bool has_gradient(ops::Function function) {
 }
 
 /// The gradient of sum(weights * f(inputs)), by one dtype.
-std::vector<std::vector<double>> gradients(const ElementwiseCase& one, const std::vector<std::vector<double>>& in, DType dtype) {
+std::vector<std::vector<double>> gradients(const ElementwiseCase& one, const std::vector<std::vector<double>>& in,
+                                           DType dtype) {
     const auto count = static_cast<std::int64_t>(in[0].size());
     std::vector<Tensor> inputs;
     for (std::size_t i = 0; i < in.size(); ++i) {
@@ -53,7 +54,8 @@ std::vector<std::vector<double>> gradients(const ElementwiseCase& one, const std
     }
     elementwise(one.function, inputs, one.parameters).backward(random_tensor({count}, 4, dtype));
     std::vector<std::vector<double>> out;
-    for (const Tensor& input : inputs) out.push_back(input.grad().defined() ? values(input.grad()) : std::vector<double>{});
+    for (const Tensor& input : inputs)
+        out.push_back(input.grad().defined() ? values(input.grad()) : std::vector<double>{});
     return out;
 }
 
@@ -69,10 +71,12 @@ TEST_CASE("elementwise gradients: every function against central differences") {
         for (const auto& column : smooth_inputs(*one, 12, 1)) inputs.push_back(tensor(column, {12}, DType::f64));
         const bool mask = function == ops::Function::dropout;  // to its second input no gradient flows
         const std::vector<Tensor> wanted(inputs.begin(), mask ? inputs.begin() + 1 : inputs.end());
-        CHECK(gradient_difference([&](auto in) {
-            if (mask) in.push_back(inputs[1]);
-            return elementwise(function, in, one->parameters);
-        }, wanted) == "");
+        CHECK(gradient_difference(
+                  [&](auto in) {
+                      if (mask) in.push_back(inputs[1]);
+                      return elementwise(function, in, one->parameters);
+                  },
+                  wanted) == "");
     }
 }
 
@@ -98,7 +102,8 @@ TEST_CASE("elementwise gradients: f32 agrees with f64") {
         for (auto& column : in)
             for (double& value : column) value = static_cast<float>(value);
         const auto wide = gradients(*one, in, DType::f64), narrow = gradients(*one, in, DType::f32);
-        for (std::size_t i = 0; i < wide.size(); ++i) CHECK(difference(narrow[i], wide[i], {.absolute = 3e-6, .relative = 3e-6}) == "");
+        for (std::size_t i = 0; i < wide.size(); ++i)
+            CHECK(difference(narrow[i], wide[i], {.absolute = 3e-6, .relative = 3e-6}) == "");
     }
 }
 
@@ -151,7 +156,9 @@ TEST_CASE("elementwise gradients: one half each where both are equal, nothing at
 
 TEST_CASE("elementwise: the catalogue calls the function it is named after") {
     const Tensor a = tensor({0.5, -1.5, 2}, {3}), b = tensor({2, -0.5, 2}, {3}), positive = tensor({0.25, 1, 4}, {3});
-    const auto check = [](const Tensor& got, const std::vector<double>& wanted) { CHECK(difference(got, wanted, {.absolute = 1e-6, .relative = 1e-6}) == ""); };
+    const auto check = [](const Tensor& got, const std::vector<double>& wanted) {
+        CHECK(difference(got, wanted, {.absolute = 1e-6, .relative = 1e-6}) == "");
+    };
     check(a + b, {2.5, -2, 4});
     check(a - b, {-1.5, -1, 0});
     check(a * b, {1, 0.75, 4});

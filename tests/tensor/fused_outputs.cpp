@@ -17,7 +17,7 @@
 #include <tests/support/launches.hpp>
 #include <tests/support/values.hpp>
 
-#include "ops/fusion.hpp"
+#include "ops/engine/fusion.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
@@ -108,7 +108,8 @@ TEST_CASE("fusion: what is stored on the way has any type, and is rounded before
             if (fused) CHECK(count == 0);  // z's kernel stored it
             for (const Tensor& one : {h, y, z}) both.push_back(values(one));
         }
-        for (std::size_t i = 0; i < 3; ++i) CHECK(difference(both[i], both[i + 3], i == 2 ? tolerance(DType::f32, 2, 100) : Tolerance{}) == "");
+        for (std::size_t i = 0; i < 3; ++i)
+            CHECK(difference(both[i], both[i + 3], i == 2 ? tolerance(DType::f32, 2, 100) : Tolerance{}) == "");
     }
 }
 
@@ -194,13 +195,17 @@ TEST_CASE("fusion: no result takes the place of what somebody may still ask for"
         CHECK(peak_of([&] { need(z); }) == 0);  // the last to read it
         times_two(y);
         const auto more = values(z);
-        for (std::size_t i = 0; i < in.size(); ++i) CHECK_UNARY(more[i] == static_cast<double>(static_cast<float>(in[i]) + 1.0F));
+        for (std::size_t i = 0; i < in.size(); ++i)
+            CHECK_UNARY(more[i] == static_cast<double>(static_cast<float>(in[i]) + 1.0F));
     }
     SUBCASE("an expression of somebody's own") {
         const ops::Expression elements = x.view();
         x = Tensor();
         const double two[] = {2};
-        const auto twice = [&] { return Tensor(ops::Value(ops::Expression::apply(ops::Function::mul_scalar, std::array{elements}, two), default_device())); };
+        const auto twice = [&] {
+            return Tensor(ops::Value(ops::Expression::apply(ops::Function::mul_scalar, std::array{elements}, two),
+                                     default_device()));
+        };
         times_two(twice());
         times_two(twice());
     }
@@ -212,8 +217,10 @@ TEST_CASE("fusion: no result takes the place of what somebody may still ask for"
         const auto of_y = values(y), of_z = values(z);
         int wrong = 0;
         for (std::size_t i = 0; i < in.size(); ++i) {
-            wrong += of_y[i] != static_cast<double>(static_cast<float>(in[i]) + static_cast<float>(in[3 * kColumns + i % kColumns]));
-            wrong += of_z[i] != static_cast<double>(static_cast<float>(in[i]) - static_cast<float>(in[i / kColumns * kColumns + 5]));
+            wrong += of_y[i] != static_cast<double>(static_cast<float>(in[i]) +
+                                                    static_cast<float>(in[3 * kColumns + i % kColumns]));
+            wrong += of_z[i] != static_cast<double>(static_cast<float>(in[i]) -
+                                                    static_cast<float>(in[i / kColumns * kColumns + 5]));
         }
         CHECK(wrong == 0);
     }
@@ -226,7 +233,8 @@ TEST_CASE("fusion: no result takes the place of what somebody may still ask for"
         need(z);
         z.backward(ones_like(z));
         const auto gradient = values(x.grad());
-        for (std::size_t i = 0; i < in.size(); ++i) CHECK_UNARY(std::abs(gradient[i] - 3 * std::exp(in[i])) < 1e-5 * std::exp(in[i]) * 3);
+        for (std::size_t i = 0; i < in.size(); ++i)
+            CHECK_UNARY(std::abs(gradient[i] - 3 * std::exp(in[i])) < 1e-5 * std::exp(in[i]) * 3);
     }
 }
 
@@ -242,7 +250,8 @@ TEST_CASE("fusion: memory used again counts as written, and belongs to whom it w
     need(x);
     CHECK(x.view().buffer.version() == before + 1);
     const auto rows = device.memory_by_scope();
-    CHECK(std::ranges::any_of(rows, [](const ScopeMemory& row) { return row.scope == "reuser" && row.bytes == kBytes; }));
+    CHECK(
+        std::ranges::any_of(rows, [](const ScopeMemory& row) { return row.scope == "reuser" && row.bytes == kBytes; }));
     // What is saved of the result is intact.
     x.set_requires_grad();
     Tensor y = square(x);
@@ -251,7 +260,8 @@ TEST_CASE("fusion: memory used again counts as written, and belongs to whom it w
 
 namespace {
 
-/// A random program over tensors large enough: functions of all kinds of handles, aliases, values let go, writes in place.
+/// A random program over tensors large enough: functions of all kinds of handles, aliases, values let go, writes in
+/// place.
 std::vector<std::vector<double>> program(unsigned seed, int steps) {
     std::mt19937 random(seed);
     const auto pick = [&](std::size_t count) { return static_cast<std::size_t>(random() % count); };
@@ -261,21 +271,39 @@ std::vector<std::vector<double>> program(unsigned seed, int steps) {
         Tensor& slot = all[pick(all.size())];
         const std::size_t a = pick(all.size()), b = pick(all.size());
         switch (pick(11)) {
-            case 0: slot = slot * 0.5; break;
-            case 1: slot = relu(std::move(slot)) + all[b == a ? 0 : b].detach(); break;
-            case 2: slot = tanh(all[a]) - all[b]; break;
-            case 3: all.push_back(reshape(reshape(all[a], {kRows * kColumns}), {kRows, kColumns})); break;  // an alias
-            case 4: slot = all[a] + slice(all[b], 0, 3, 4) * 0.5; break;
-            case 5: need(slot); break;
-            case 6: (void)slot.clone().fill_(1); break;
-            case 7: slot = slot.clone().mul_(0.75); break;
+            case 0:
+                slot = slot * 0.5;
+                break;
+            case 1:
+                slot = relu(std::move(slot)) + all[b == a ? 0 : b].detach();
+                break;
+            case 2:
+                slot = tanh(all[a]) - all[b];
+                break;
+            case 3:
+                all.push_back(reshape(reshape(all[a], {kRows * kColumns}), {kRows, kColumns}));
+                break;  // an alias
+            case 4:
+                slot = all[a] + slice(all[b], 0, 3, 4) * 0.5;
+                break;
+            case 5:
+                need(slot);
+                break;
+            case 6:
+                (void)slot.clone().fill_(1);
+                break;
+            case 7:
+                slot = slot.clone().mul_(0.75);
+                break;
             case 8: {
                 const Tensor e = exp(clamp(all[a], -2, 2));
                 slot = e * 0.25 + all[b];
                 if (pick(2) == 0) all.push_back(e);
                 break;
             }
-            case 9: slot.detach().fill_(0.125 * static_cast<double>(pick(9))); break;
+            case 9:
+                slot.detach().fill_(0.125 * static_cast<double>(pick(9)));
+                break;
             default:
                 slot = Tensor(all[a]);
                 need(slot = slot - 0.25);
@@ -305,6 +333,7 @@ TEST_CASE("fusion: random programs over memory that is used again give the same 
             apart = program(seed, small_cases() ? 6 : 40);
         }
         REQUIRE(fused.size() == apart.size());
-        for (std::size_t i = 0; i < fused.size(); ++i) CHECK(difference(fused[i], apart[i], tolerance(DType::f32, 1000)) == "");
+        for (std::size_t i = 0; i < fused.size(); ++i)
+            CHECK(difference(fused[i], apart[i], tolerance(DType::f32, 1000)) == "");
     }
 }

@@ -15,8 +15,8 @@
 #include <tests/support/launches.hpp>
 #include <tests/support/values.hpp>
 
-#include "ops/fusion.hpp"
-#include "ops/work_split.hpp"
+#include "ops/engine/fusion.hpp"
+#include "ops/support/work_split.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
@@ -45,13 +45,15 @@ TEST_CASE("random numbers in a chain: one kernel, and the same numbers") {
     };
     const std::vector<Wanted> chains{
         {"dropout", [](const Tensor& x, const Tensor&) { return dropout(relu(x), 0.3); }, true},
-        {"dropout and more", [](const Tensor& x, const Tensor& b) { return dropout(relu(x * 0.5 + b), 0.3) + x; }, false},
+        {"dropout and more", [](const Tensor& x, const Tensor& b) { return dropout(relu(x * 0.5 + b), 0.3) + x; },
+         false},
         {"dropout twice", [](const Tensor& x, const Tensor&) { return dropout(dropout(x, 0.5), 0.25); }, true},
         {"noise", [](const Tensor& x, const Tensor&) { return x + normal(x.shape()) * 0.1; }, false},
         {"a mask", [](const Tensor& x, const Tensor&) { return x * bernoulli(x.shape(), 0.5); }, true},
         {"where", [](const Tensor& x, const Tensor& b) { return where(less(uniform(x.shape()), b), x, -x); }, true},
         {"cast", [](const Tensor& x, const Tensor&) { return dropout(x.to(DType::f16), 0.5).to(DType::f32); }, true},
-        {"reduced", [](const Tensor& x, const Tensor&) { return sum(dropout(x, 0.5), {1}); }, false, 2},  // dear, and the caller holds it
+        {"reduced", [](const Tensor& x, const Tensor&) { return sum(dropout(x, 0.5), {1}); }, false,
+         2},  // dear, and the caller holds it
     };
     const std::int64_t columns = small_cases() ? 67 : 1203;
     const Tensor x = random_tensor({3, columns}, 1), b = random_tensor({columns}, 2);
@@ -86,7 +88,10 @@ TEST_CASE("random numbers: a small tensor of them that stretches holds each once
         const auto got = values(x * noise), in = values(x), each = values(noise);
         const std::int64_t columns = shape[shape.rank() - 1];
         for (std::size_t i = 0; i < in.size(); ++i) {
-            const std::size_t at = shape.rank() == 3 ? i / 30 : shape.rank() == 2 ? i / 6 % 5 : columns == 1 ? 0 : i % 6;
+            const std::size_t at = shape.rank() == 3   ? i / 30
+                                   : shape.rank() == 2 ? i / 6 % 5
+                                   : columns == 1      ? 0
+                                                       : i % 6;
             CHECK_UNARY(got[i] == static_cast<double>(static_cast<float>(in[i]) * static_cast<float>(each[at])));
         }
     }

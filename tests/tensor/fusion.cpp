@@ -19,17 +19,15 @@
 #include <tests/support/launches.hpp>
 #include <tests/support/values.hpp>
 
-#include "ops/fusion.hpp"
-#include "ops/work_split.hpp"
+#include "ops/engine/fusion.hpp"
+#include "ops/support/work_split.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
 using ops::FusionScope;
 using ops::Value;
 
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("fusion: a chain of functions is one kernel") {
     const FusionScope on(true);
@@ -41,7 +39,8 @@ TEST_CASE("fusion: a chain of functions is one kernel") {
           }) == 1);
     const auto in_a = values(a), in_b = values(b), in_c = values(c);
     std::vector<double> wanted(in_a.size());
-    for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] = std::clamp(std::max(0.0, in_a[i] * in_b[i % 7] + in_c[i / 35]) - 0.25, -0.1, 0.4);
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+        wanted[i] = std::clamp(std::max(0.0, in_a[i] * in_b[i % 7] + in_c[i / 35]) - 0.25, -0.1, 0.4);
     CHECK(difference(y, wanted, tolerance(DType::f32, 4)) == "");
     const FusionScope off(false);
     CHECK(launches([&] { y = clamp(relu(a * b + c) - 0.25, -0.1, 0.4); }) == 5);
@@ -157,7 +156,8 @@ TEST_CASE("fusion: what follows a product or a convolution runs within it") {
     const FusionScope on(true);
     if (!has_family(Family::cpu_like)) return;
     const ops::FamilyScope cpu(Family::cpu_like);
-    const Tensor x = random_tensor({2, 3, 6, 7}, 1), filter = random_tensor({4, 3, 3, 3}, 2), residual = random_tensor({2, 4, 6, 7}, 3);
+    const Tensor x = random_tensor({2, 3, 6, 7}, 1), filter = random_tensor({4, 3, 3, 3}, 2),
+                 residual = random_tensor({2, 4, 6, 7}, 3);
     const Tensor rows = random_tensor({6, 9}, 4), weight = random_tensor({5, 9}, 5), bias = random_tensor({5}, 6);
     const auto convolved = [&] { return relu(conv2d(x, filter, {}, {.padding = 1}) + residual); };
     const auto mapped = [&] { return gelu(linear(rows, weight, bias)); };
@@ -184,7 +184,8 @@ TEST_CASE("fusion: what follows a product or a convolution runs within it") {
         y = y * z;
         return y;
     };
-    for (const auto& [function, most] : std::vector<std::pair<std::function<Tensor()>, int>>{{convolved, 0}, {nested, 0}, {mapped, 0}, {many, 2}, {held, 3}, {both, 1}, {two, 1}}) {
+    for (const auto& [function, most] : std::vector<std::pair<std::function<Tensor()>, int>>{
+             {convolved, 0}, {nested, 0}, {mapped, 0}, {many, 2}, {held, 3}, {both, 1}, {two, 1}}) {
         std::vector<double> apart;
         {
             const FusionScope off(false);
@@ -198,16 +199,21 @@ TEST_CASE("fusion: what follows a product or a convolution runs within it") {
 
 TEST_CASE("fusion: batch normalisation at inference becomes the scale and shift of the convolution before it") {
     const FusionScope on(true);
-    const Tensor x = random_tensor({2, 3, 6, 7}, 1), filter = random_tensor({5, 3, 3, 3}, 2), residual = random_tensor({2, 5, 6, 7}, 3), depth = random_tensor({3, 1, 3, 3}, 4);
-    Tensor weight = random_tensor({5}, 5), bias = random_tensor({5}, 6), mean = random_tensor({5}, 7), variance = random_tensor({5}, 8, DType::f32, 0.5, 2);
+    const Tensor x = random_tensor({2, 3, 6, 7}, 1), filter = random_tensor({5, 3, 3, 3}, 2),
+                 residual = random_tensor({2, 5, 6, 7}, 3), depth = random_tensor({3, 1, 3, 3}, 4);
+    Tensor weight = random_tensor({5}, 5), bias = random_tensor({5}, 6), mean = random_tensor({5}, 7),
+           variance = random_tensor({5}, 8, DType::f32, 0.5, 2);
     const auto net = [&] {
-        return relu(batch_norm(conv2d(x, filter, {}, {.padding = 1}), weight, bias, mean, variance, {.training = false}) + residual);
+        return relu(
+            batch_norm(conv2d(x, filter, {}, {.padding = 1}), weight, bias, mean, variance, {.training = false}) +
+            residual);
     };
     const auto by_hand = [&] {
         const FusionScope off(false);
         const auto channels = [](const Tensor& t) { return reshape(t, {5, 1, 1}); };
         const Tensor h = conv2d(x, filter, {}, {.padding = 1});
-        return values(relu((h - channels(mean)) / sqrt(channels(variance) + 1e-5) * channels(weight) + channels(bias) + residual));
+        return values(relu((h - channels(mean)) / sqrt(channels(variance) + 1e-5) * channels(weight) + channels(bias) +
+                           residual));
     };
     for (const Family family : families()) {
         const ops::FamilyScope scope(family);
@@ -224,11 +230,14 @@ TEST_CASE("fusion: batch normalisation at inference becomes the scale and shift 
     {
         // Parts of the same statistics are other ones.
         const NoGrad no_grad;
-        const Tensor m = random_tensor({8}, 11), v = random_tensor({8}, 12, DType::f32, 0.5, 2), in = random_tensor({2, 8}, 13);
+        const Tensor m = random_tensor({8}, 11), v = random_tensor({8}, 12, DType::f32, 0.5, 2),
+                     in = random_tensor({2, 8}, 13);
         for (const std::int64_t channels : {1, 4, 8}) {
-            const Tensor part = slice(in, 1, 0, channels), mean_part = slice(m, 0, 0, channels), variance_part = slice(v, 0, 0, channels);
+            const Tensor part = slice(in, 1, 0, channels), mean_part = slice(m, 0, 0, channels),
+                         variance_part = slice(v, 0, 0, channels);
             const Tensor wanted = (part - mean_part) / sqrt(variance_part + 1e-5);
-            CHECK(difference(batch_norm(part, {}, {}, mean_part, variance_part, {.training = false}), values(wanted), tolerance(DType::f32, 10)) == "");
+            CHECK(difference(batch_norm(part, {}, {}, mean_part, variance_part, {.training = false}), values(wanted),
+                             tolerance(DType::f32, 10)) == "");
         }
     }
     {
@@ -238,12 +247,16 @@ TEST_CASE("fusion: batch normalisation at inference becomes the scale and shift 
         device.synchronize();
         const auto before = device.memory().in_use;
         {
-            const Tensor in = random_tensor({2, 3}, 1), a = random_tensor({3}, 2, DType::f32, 0.5, 2), b = random_tensor({3}, 3, DType::f32, 0.5, 2);
+            const Tensor in = random_tensor({2, 3}, 1), a = random_tensor({3}, 2, DType::f32, 0.5, 2),
+                         b = random_tensor({3}, 3, DType::f32, 0.5, 2);
             for (int round = 0; round < 2; ++round) {
                 const auto wanted = [&](const Tensor& m, const Tensor& v) { return values((in - m) / sqrt(v + 1e-5)); };
-                CHECK(difference(batch_norm(in, {}, {}, a, b, {.training = false}), wanted(a, b), tolerance(DType::f32, 10)) == "");
-                CHECK(difference(batch_norm(in, {}, {}, b, a, {.training = false}), wanted(b, a), tolerance(DType::f32, 10)) == "");
-                CHECK(difference(batch_norm(in, {}, {}, a, a, {.training = false}), wanted(a, a), tolerance(DType::f32, 10)) == "");
+                CHECK(difference(batch_norm(in, {}, {}, a, b, {.training = false}), wanted(a, b),
+                                 tolerance(DType::f32, 10)) == "");
+                CHECK(difference(batch_norm(in, {}, {}, b, a, {.training = false}), wanted(b, a),
+                                 tolerance(DType::f32, 10)) == "");
+                CHECK(difference(batch_norm(in, {}, {}, a, a, {.training = false}), wanted(a, a),
+                                 tolerance(DType::f32, 10)) == "");
             }
         }
         CHECK(device.memory().in_use == before);
@@ -282,7 +295,8 @@ TEST_CASE("fusion: batch normalisation in training, and what follows, are one ke
         std::function<Tensor()> function;
         int alone, elementwise;
     };
-    for (const auto& [function, alone, elementwise] : std::vector<Wanted>{{plain, 1, 0}, {followed, 0, 1}, {too_many, 1, 1}, {held, 1, 2}}) {
+    for (const auto& [function, alone, elementwise] :
+         std::vector<Wanted>{{plain, 1, 0}, {followed, 0, 1}, {too_many, 1, 1}, {held, 1, 2}}) {
         CHECK(launches([&] { need(function()); }, "batch_norm") == alone);
         CHECK(launches([&] { need(function()); }, "elementwise") == elementwise);
         const Tensor fused = function();
@@ -367,11 +381,12 @@ TEST_CASE("fusion: a launch that fails can be tried again") {
     const FusionScope on(true);
     const Tensor x = random_tensor({6}, 1);
     int calls = 0;
-    const Value failing = Value::of_operator(default_device(), DType::f32, {6}, std::array{x.view()}, [&, in = x.view()](const ops::View& out, const ops::Epilogue& epilogue) {
-        if (++calls == 1) throw OutOfMemory("no memory, this once");
-        ops::copy(in, out);
-        ops::apply_epilogue(epilogue, out);
-    });
+    const Value failing = Value::of_operator(default_device(), DType::f32, {6}, std::array{x.view()},
+                                             [&, in = x.view()](const ops::View& out, const ops::Epilogue& epilogue) {
+                                                 if (++calls == 1) throw OutOfMemory("no memory, this once");
+                                                 ops::copy(in, out);
+                                                 ops::apply_epilogue(epilogue, out);
+                                             });
     const Tensor y = Tensor(failing) * 2;
     CHECK_THROWS_AS((void)values(y), OutOfMemory);
     std::vector<double> twice = values(x);
@@ -385,7 +400,9 @@ TEST_CASE("fusion: an error says where the function was called") {
     const Tensor x = random_tensor({6}, 1);
     const auto failing = [&] {
         const Scope scope("layer");
-        return Tensor(Value::of_operator(default_device(), DType::f32, {6}, std::array{x.view()}, [](const ops::View&, const ops::Epilogue&) { throw DeviceError("it broke", -5); }));
+        return Tensor(
+            Value::of_operator(default_device(), DType::f32, {6}, std::array{x.view()},
+                               [](const ops::View&, const ops::Epilogue&) { throw DeviceError("it broke", -5); }));
     };
     const Scope elsewhere("elsewhere");
     std::string said;
@@ -408,7 +425,8 @@ TEST_CASE("fusion: several threads need the same values") {
                  const Tensor mine = y + static_cast<double>(thread);
                  const auto got = values(mine), shared = values(h);
                  for (std::size_t i = 0; i < in.size(); ++i)
-                     if (std::abs(got[i] - (in[i] * 2 + 1 + thread)) > 1e-5 || shared[i] != in[i] * 2) return "a wrong value";
+                     if (std::abs(got[i] - (in[i] * 2 + 1 + thread)) > 1e-5 || shared[i] != in[i] * 2)
+                         return "a wrong value";
                  return "";
              }))
             CHECK(fault == "");
@@ -429,26 +447,50 @@ std::vector<std::vector<double>> random_program(unsigned seed, int steps) {
         const Tensor a = all[pick(all.size())], b = all[pick(all.size())];
         Tensor& slot = all[pick(all.size())];
         switch (pick(14)) {
-            case 0: all.push_back(a + b); break;
-            case 1: all.push_back(a * b); break;
-            case 2: slot = relu(a) - b; break;
-            case 3: slot = tanh(a); break;
-            case 4: all.push_back(maximum(a, b * 0.5)); break;
-            case 5: slot = where(less(a, b), a, b); break;
-            case 6: slot = (clamp(a, -2, 2) * 0.0 + 3.5).to(DType::i32).to(DType::f32) + a; break;  // far from where rounding would tell
-            case 7: (void)values(a); break;
-            case 8: slot = slot.clone().mul_(0.75); break;
+            case 0:
+                all.push_back(a + b);
+                break;
+            case 1:
+                all.push_back(a * b);
+                break;
+            case 2:
+                slot = relu(a) - b;
+                break;
+            case 3:
+                slot = tanh(a);
+                break;
+            case 4:
+                all.push_back(maximum(a, b * 0.5));
+                break;
+            case 5:
+                slot = where(less(a, b), a, b);
+                break;
+            case 6:
+                slot = (clamp(a, -2, 2) * 0.0 + 3.5).to(DType::i32).to(DType::f32) + a;
+                break;  // far from where rounding would tell
+            case 7:
+                (void)values(a);
+                break;
+            case 8:
+                slot = slot.clone().mul_(0.75);
+                break;
             case 9: {
                 Tensor same = slot.detach();
                 same.fill_(0.125 * static_cast<double>(pick(9)));
                 break;
             }
-            case 10: all.push_back(a.rank() == 2 && a.size(1) == 6 ? relu(matmul(a, square) * 0.25) : -a); break;
-            case 11: all.push_back(clamp(sum(a) * 0.05, -1, 1) + a); break;
+            case 10:
+                all.push_back(a.rank() == 2 && a.size(1) == 6 ? relu(matmul(a, square) * 0.25) : -a);
+                break;
+            case 11:
+                all.push_back(clamp(sum(a) * 0.05, -1, 1) + a);
+                break;
             case 12:
                 if (all.size() > 4) all.erase(all.begin() + static_cast<std::ptrdiff_t>(pick(all.size())));
                 break;
-            default: all.push_back(sigmoid(a) + b.detach()); break;
+            default:
+                all.push_back(sigmoid(a) + b.detach());
+                break;
         }
         if (all.size() > 12) all.erase(all.begin(), all.begin() + 4);
     }
@@ -472,13 +514,15 @@ TEST_CASE("fusion: random programs give the same numbers with and without it") {
             apart = random_program(seed, small_cases() ? 12 : 40);
         }
         REQUIRE(fused.size() == apart.size());
-        for (std::size_t i = 0; i < fused.size(); ++i) CHECK(difference(fused[i], apart[i], tolerance(DType::f32, 1000)) == "");
+        for (std::size_t i = 0; i < fused.size(); ++i)
+            CHECK(difference(fused[i], apart[i], tolerance(DType::f32, 1000)) == "");
     }
 }
 
-TEST_CASE("the gradient of an activation before a maximum pool is the tail of the convolution behind it") {
+TEST_CASE("the gradient of an activation before a maximum pool is the epilogue of the convolution behind it") {
     if (!ops::fuses()) return;
-    const Tensor x = random_tensor({2, 3, 18, 18}, 1), first = random_tensor({4, 3, 3, 3}, 2).set_requires_grad(), second = random_tensor({5, 4, 3, 3}, 3).set_requires_grad();
+    const Tensor x = random_tensor({2, 3, 18, 18}, 1), first = random_tensor({4, 3, 3, 3}, 2).set_requires_grad(),
+                 second = random_tensor({5, 4, 3, 3}, 3).set_requires_grad();
     const auto backward = [&] {
         const Tensor y = sum(conv2d(max_pool2d(relu(conv2d(x, first))), second));
         x.device().synchronize();

@@ -1,4 +1,5 @@
-// Tensors of f16 and bf16: made, read, printed, cast with their gradients; functions that compute in f32, and those that refuse.
+// Tensors of f16 and bf16: made, read, printed, cast with their gradients; functions that compute in f32, and those
+// that refuse.
 #include <cmath>
 #include <functional>
 #include <string>
@@ -46,7 +47,10 @@ TEST_CASE("halves: made, filled, read and printed") {
         CHECK(values(zeros({2}, {dtype})) == std::vector<double>{0, 0});
         CHECK(values(ones_like(full({2}, 3, {dtype}))) == std::vector<double>{1, 1});
         CHECK(ones_like(zeros({2}, {dtype})).dtype() == dtype);
-        CHECK(values(arange(0, 3, 0.7, {dtype})) == rounded({0, static_cast<double>(0.7F), static_cast<double>(2 * 0.7F), static_cast<double>(3 * 0.7F), static_cast<double>(4 * 0.7F)}, dtype));
+        CHECK(values(arange(0, 3, 0.7, {dtype})) ==
+              rounded({0, static_cast<double>(0.7F), static_cast<double>(2 * 0.7F), static_cast<double>(3 * 0.7F),
+                       static_cast<double>(4 * 0.7F)},
+                      dtype));
         Tensor room = zeros({4, 3}, {dtype});
         Tensor column = slice(room, 1, 1, 2);
         column.fill_(0.3);
@@ -108,11 +112,16 @@ TEST_CASE("halves: functions without kernels for them compute in f32 and round o
         {"softmax", [](const Tensor& x, const Tensor&) { return softmax(x); }},
         {"log_softmax", [](const Tensor& x, const Tensor&) { return log_softmax(x, 0); }},
         {"cross_entropy", [&](const Tensor& x, const Tensor&) { return cross_entropy(x, labels); }},
-        {"cross_entropy, a loss for each", [&](const Tensor& x, const Tensor&) { return cross_entropy(x, labels, {.reduction = Reduction::none}); }},
+        {"cross_entropy, a loss for each",
+         [&](const Tensor& x, const Tensor&) { return cross_entropy(x, labels, {.reduction = Reduction::none}); }},
         {"mse_loss", [](const Tensor& x, const Tensor& y) { return mse_loss(x * 100, y * 100); }},
         {"bce_with_logits", [](const Tensor& x, const Tensor& y) { return bce_with_logits(x, y); }},
         {"batch_norm", [](const Tensor& x, const Tensor&) { return batch_norm(x, {}, {}, {}, {}); }},
-        {"dropout", [](const Tensor& x, const Tensor&) { manual_seed(3); return dropout(x, 0.4); }},
+        {"dropout",
+         [](const Tensor& x, const Tensor&) {
+             manual_seed(3);
+             return dropout(x, 0.4);
+         }},
         {"mean", [](const Tensor& x, const Tensor&) { return mean(x, {0}); }},
         {"max", [](const Tensor& x, const Tensor&) { return max(x, {1}); }},
     };
@@ -127,16 +136,21 @@ TEST_CASE("halves: functions without kernels for them compute in f32 and round o
             wide.set_requires_grad();
             const Tensor got = one.call(x, y), exact = one.call(wide, y.to(DType::f32));
             CHECK(got.dtype() == dtype);
-            // Within half a unit of the last place where something was rounded on the way as well (mse_loss of products).
+            // Within half a unit of the last place where something was rounded on the way as well (mse_loss of
+            // products).
             const double unit = dtype == DType::f16 ? 0x1p-10 : 0x1p-7;
-            CHECK(difference(got, values(exact), {.absolute = 1e-7, .relative = one.name == std::string("mse_loss") ? 2 * unit : unit / 2 * 1.001}) == "");
+            CHECK(difference(got, values(exact),
+                             {.absolute = 1e-7,
+                              .relative = one.name == std::string("mse_loss") ? 2 * unit : unit / 2 * 1.001}) == "");
             sum(got).backward();
             sum(exact).backward();
             CHECK(x.grad().dtype() == dtype);
             CHECK(difference(x.grad(), values(wide.grad()), {.absolute = unit / 8, .relative = 4 * unit}) == "");
         }
     // The squares are too large for f16, their mean is not.
-    CHECK(static_cast<float>(mse_loss(Tensor::from<float16>({float16(300), float16(0), float16(0), float16(0)}, {4}), zeros({4}, {DType::f16})).item<float16>()) == 22496);
+    CHECK(static_cast<float>(mse_loss(Tensor::from<float16>({float16(300), float16(0), float16(0), float16(0)}, {4}),
+                                      zeros({4}, {DType::f16}))
+                                 .item<float16>()) == 22496);
     CHECK_THROWS_AS(mse_loss(zeros({2}, {DType::f16}), zeros({2}, {DType::bf16})), TypeError);
     CHECK_THROWS_AS(mse_loss(zeros({2}, {DType::f16}), zeros({2})), TypeError);
     CHECK(argmax(Tensor::from<bfloat16>({bfloat16(1), bfloat16(3), bfloat16(2)}, {3})).item<std::int64_t>() == 1);
@@ -144,9 +158,11 @@ TEST_CASE("halves: functions without kernels for them compute in f32 and round o
 
 TEST_CASE("halves: batch_norm keeps running statistics of either type") {
     const Tensor x = random_tensor({6, 3, 4}, 1, DType::f16, -1, 3);
-    Tensor mean = zeros({3}), variance = ones({3}), narrow_mean = zeros({3}, {DType::f16}), narrow_variance = ones({3}, {DType::f16});
+    Tensor mean = zeros({3}), variance = ones({3}), narrow_mean = zeros({3}, {DType::f16}),
+           narrow_variance = ones({3}, {DType::f16});
     const Tensor weight = full({3}, 2, {DType::f16}), bias = full({3}, 0.5, {DType::f16});
-    const Tensor with_wide = batch_norm(x, weight, bias, mean, variance), with_narrow = batch_norm(x, weight, bias, narrow_mean, narrow_variance);
+    const Tensor with_wide = batch_norm(x, weight, bias, mean, variance),
+                 with_narrow = batch_norm(x, weight, bias, narrow_mean, narrow_variance);
     CHECK(with_wide.dtype() == DType::f16);
     CHECK(values(with_wide) == values(with_narrow));
     Tensor wanted_mean = zeros({3}), wanted_variance = ones({3});
@@ -163,7 +179,8 @@ TEST_CASE("halves: batch_norm keeps running statistics of either type") {
 TEST_CASE("halves: products and their gradients") {
     for (const DType dtype : kHalves) {
         if (small_cases() && dtype == DType::bf16) continue;
-        Tensor x = random_tensor({2, 3, 7}, 1, dtype), w = random_tensor({5, 7}, 2, dtype), b = random_tensor({5}, 3, dtype);
+        Tensor x = random_tensor({2, 3, 7}, 1, dtype), w = random_tensor({5, 7}, 2, dtype),
+               b = random_tensor({5}, 3, dtype);
         Tensor wide_x = x.to(DType::f32), wide_w = w.to(DType::f32), wide_b = b.to(DType::f32);
         for (Tensor* leaf : {&x, &w, &b, &wide_x, &wide_w, &wide_b}) leaf->set_requires_grad();
         const Tensor got = linear(x, w, b), exact = linear(wide_x, wide_w, wide_b);
@@ -174,20 +191,28 @@ TEST_CASE("halves: products and their gradients") {
         sum(exact).backward();
         for (const auto& [narrow, wide] : {std::pair{&x, &wide_x}, {&w, &wide_w}, {&b, &wide_b}}) {
             CHECK(narrow->grad().dtype() == dtype);
-            CHECK(difference(narrow->grad(), values(wide->grad()), {.absolute = 1e-6, .relative = unit / 2 * 1.001}) == "");
+            CHECK(difference(narrow->grad(), values(wide->grad()), {.absolute = 1e-6, .relative = unit / 2 * 1.001}) ==
+                  "");
         }
-        CHECK_THROWS_WITH_AS(matmul(x, transpose(wide_w)), ("matmul: wants a and b of one type, got " + std::string(name_of(dtype)) + " and f32").c_str(), TypeError);
+        CHECK_THROWS_WITH_AS(
+            matmul(x, transpose(wide_w)),
+            ("matmul: wants a and b of one type, got " + std::string(name_of(dtype)) + " and f32").c_str(), TypeError);
     }
 }
 
 TEST_CASE("halves: what does not serve them says so, and what helps") {
     const Tensor x = zeros({1, 1, 4, 4}, {DType::f16}), weight = zeros({1, 1, 2, 2}, {DType::f16});
-    CHECK_THROWS_WITH_AS(conv2d(x, weight), "conv2d: wants f32 or f64 as x, got f16 (convert with .to(DType::f32))", TypeError);
-    CHECK_THROWS_WITH_AS(max_pool2d(x), "max_pool2d: wants f32 or f64 as x, got f16 (convert with .to(DType::f32))", TypeError);
-    CHECK_THROWS_WITH_AS(avg_pool2d(x.to(DType::bf16)), "avg_pool2d: wants f32 or f64 as x, got bf16 (convert with .to(DType::f32))", TypeError);
+    CHECK_THROWS_WITH_AS(conv2d(x, weight), "conv2d: wants f32 or f64 as x, got f16 (convert with .to(DType::f32))",
+                         TypeError);
+    CHECK_THROWS_WITH_AS(max_pool2d(x), "max_pool2d: wants f32 or f64 as x, got f16 (convert with .to(DType::f32))",
+                         TypeError);
+    CHECK_THROWS_WITH_AS(avg_pool2d(x.to(DType::bf16)),
+                         "avg_pool2d: wants f32 or f64 as x, got bf16 (convert with .to(DType::f32))", TypeError);
     CHECK(conv2d(x.to(DType::f32), weight.to(DType::f32)).shape() == Shape({1, 1, 3, 3}));
     CHECK(global_avg_pool2d(x).dtype() == DType::f16);
     Tensor parameter = zeros({3}, {DType::bf16});
     parameter.set_requires_grad();
-    CHECK_THROWS_WITH_AS(optim::SGD({parameter}, {.lr = 0.1}), "Optimizer: wants f32 or f64 as a parameter, got bf16 (convert with .to(DType::f32))", TypeError);
+    CHECK_THROWS_WITH_AS(optim::SGD({parameter}, {.lr = 0.1}),
+                         "Optimizer: wants f32 or f64 as a parameter, got bf16 (convert with .to(DType::f32))",
+                         TypeError);
 }

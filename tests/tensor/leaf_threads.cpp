@@ -1,4 +1,5 @@
-// Threads that call backward() into the same leaves: no gradient is lost, and grad(), zero_grad() and set_grad() may be called beside them.
+// Threads that call backward() into the same leaves: no gradient is lost, and grad(), zero_grad() and set_grad() may be
+// called beside them.
 #include <atomic>
 #include <cmath>
 #include <memory>
@@ -69,7 +70,9 @@ TEST_CASE("threads that look at a gradient, forget it or replace it beside other
                  if (number < 2) sum(leaf * 2.0).backward();
                  else if (number == 2 && i % 10 == 0) leaf.zero_grad();
                  else if (number == 2) leaf.set_grad(full({33}, 4));
-                 else if (const Tensor gradient = leaf.grad(); gradient.defined() && std::fmod(values(gradient)[i % 33], 2.0) != 0) return "half a gradient";
+                 else if (const Tensor gradient = leaf.grad();
+                          gradient.defined() && std::fmod(values(gradient)[i % 33], 2.0) != 0)
+                     return "half a gradient";
              }
              return "";
          }))
@@ -96,9 +99,10 @@ TEST_CASE("a gradient's graph may end in a user's destructor that asks for gradi
             Tensor other = ones({1}).set_requires_grad();
             other.set_grad(ones({1}));
             Tensor source = ones({3}).set_requires_grad();
-            w.set_grad(differentiable("held", {source}, (source.detach() * 1.0).value(), [held = std::make_shared<Looks>(other, &looked)](const GradientContext& context) {
-                return std::vector{context.gradient()};
-            }));
+            w.set_grad(differentiable("held", {source}, (source.detach() * 1.0).value(),
+                                      [held = std::make_shared<Looks>(other, &looked)](const GradientContext& context) {
+                                          return std::vector{context.gradient()};
+                                      }));
             if (way == 0) w.zero_grad();
             else if (way == 1) w.set_grad(ones({3}));
             else w.assign(ones({3}));

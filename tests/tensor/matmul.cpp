@@ -21,7 +21,8 @@ namespace {
 double at(const std::vector<double>& elements, const Shape& shape, const Dims& index) {
     std::int64_t place = 0;
     const int missing = index.rank() - shape.rank();
-    for (int axis = 0; axis < shape.rank(); ++axis) place = place * shape[axis] + (shape[axis] == 1 ? 0 : index[axis + missing]);
+    for (int axis = 0; axis < shape.rank(); ++axis)
+        place = place * shape[axis] + (shape[axis] == 1 ? 0 : index[axis + missing]);
     return elements[static_cast<std::size_t>(place)];
 }
 
@@ -73,9 +74,11 @@ TEST_CASE("matmul: batches broadcast") {
 }
 
 TEST_CASE("matmul: vectors count as a row or a column") {
-    const Tensor v = random_tensor({4}, 1), w = random_tensor({4}, 2), m = random_tensor({4, 3}, 3), batch = random_tensor({2, 3, 4}, 4);
+    const Tensor v = random_tensor({4}, 1), w = random_tensor({4}, 2), m = random_tensor({4, 3}, 3),
+                 batch = random_tensor({2, 3, 4}, 4);
     CHECK(matmul(v, w).shape() == Shape());
-    CHECK(difference(matmul(v, w), product(reshape(v, {1, 4}), reshape(w, {4, 1}), {1, 1}), tolerance(DType::f32, 4)) == "");
+    CHECK(difference(matmul(v, w), product(reshape(v, {1, 4}), reshape(w, {4, 1}), {1, 1}), tolerance(DType::f32, 4)) ==
+          "");
     CHECK(matmul(v, m).shape() == Shape({3}));
     CHECK(difference(matmul(v, m), product(reshape(v, {1, 4}), m, {1, 3}), tolerance(DType::f32, 4)) == "");
     CHECK(matmul(batch, w).shape() == Shape({2, 3}));
@@ -86,8 +89,14 @@ TEST_CASE("matmul: vectors count as a row or a column") {
 TEST_CASE("matmul: gradients against central differences") {
     if (!device().info().fp64) return test::skip("f64: the device has no double precision");
     const auto f = [](const auto& in) { return matmul(in[0], in[1]); };
-    for (const auto& [a, b] : std::vector<std::pair<Shape, Shape>>{{{3, 4}, {4, 2}}, {{2, 3, 4}, {4, 2}}, {{3, 4}, {2, 4, 2}}, {{2, 1, 3, 2}, {3, 2, 2}},
-                                                                   {{4}, {4}}, {{4}, {4, 3}}, {{2, 3, 4}, {4}}, {{2, 3, 1}, {1, 2}}}) {
+    for (const auto& [a, b] : std::vector<std::pair<Shape, Shape>>{{{3, 4}, {4, 2}},
+                                                                   {{2, 3, 4}, {4, 2}},
+                                                                   {{3, 4}, {2, 4, 2}},
+                                                                   {{2, 1, 3, 2}, {3, 2, 2}},
+                                                                   {{4}, {4}},
+                                                                   {{4}, {4, 3}},
+                                                                   {{2, 3, 4}, {4}},
+                                                                   {{2, 3, 1}, {1, 2}}}) {
         CAPTURE(a.str());
         CAPTURE(b.str());
         CHECK(gradient_difference(f, {random_tensor(a, 1, DType::f64), random_tensor(b, 2, DType::f64)}) == "");
@@ -105,8 +114,8 @@ TEST_CASE("matmul: nothing to add up has a gradient as well") {
 
 TEST_CASE("matmul: gradients of gradients") {
     if (!device().info().fp64) return test::skip("f64: the device has no double precision");
-    // f = sum(A B * A B); df/dA = 2 (A B) B^T, and of its sum with weights W: d/dB = 2 (A^T W B + (A B)^T W ...), checked
-    // by differences of the first gradient.
+    // f = sum(A B * A B); df/dA = 2 (A B) B^T, and of its sum with weights W: d/dB = 2 (A^T W B + (A B)^T W ...),
+    // checked by differences of the first gradient.
     Tensor a = random_tensor({2, 3}, 1, DType::f64).set_requires_grad();
     Tensor b = random_tensor({3, 2}, 2, DType::f64).set_requires_grad();
     const auto first = [&](const Tensor& x, const Tensor& y, bool graph) {
@@ -121,7 +130,8 @@ TEST_CASE("matmul: gradients of gradients") {
         const auto moved = [&](double by) {
             auto changed = point;
             changed[i] += by;
-            return sum(first(a, tensor(changed, {3, 2}, DType::f64).set_requires_grad(), false) * weights).item<double>();
+            return sum(first(a, tensor(changed, {3, 2}, DType::f64).set_requires_grad(), false) * weights)
+                .item<double>();
         };
         CHECK(got[i] == doctest::Approx((moved(1e-5) - moved(-1e-5)) / 2e-5).epsilon(1e-7));
     }
@@ -137,7 +147,8 @@ TEST_CASE("linear: x W^T + bias") {
     CHECK(linear(random_tensor({4}, 1), weight, bias).shape() == Shape({3}));
     if (device().info().fp64)
         CHECK(gradient_difference([](const auto& in) { return linear(in[0], in[1], in[2]); },
-                                  {random_tensor({2, 4}, 1, DType::f64), random_tensor({3, 4}, 2, DType::f64), random_tensor({3}, 3, DType::f64)}) == "");
+                                  {random_tensor({2, 4}, 1, DType::f64), random_tensor({3, 4}, 2, DType::f64),
+                                   random_tensor({3}, 3, DType::f64)}) == "");
 }
 
 TEST_CASE("matmul and linear: what does not fit is refused") {

@@ -30,12 +30,15 @@ TEST_CASE("numeric gradients of mse_loss") {
     const Tensor x = random_tensor({4, 3}, 3, DType::f64), t = random_tensor({4, 3}, 4, DType::f64);
     for (const Reduction reduction : {Reduction::mean, Reduction::sum, Reduction::none}) {
         CHECK(gradient_difference([&](const auto& in) { return mse_loss(in[0], in[1], reduction); }, {x, t}) == "");
-        CHECK(gradient_difference([&](const auto& in) { return mse_loss(transpose(in[0]), transpose(in[1]), reduction); }, {x, t}) == "");
+        CHECK(gradient_difference(
+                  [&](const auto& in) { return mse_loss(transpose(in[0]), transpose(in[1]), reduction); }, {x, t}) ==
+              "");
     }
 }
 
 TEST_CASE("what mse_loss refuses") {
-    CHECK_THROWS_WITH_AS(mse_loss(zeros({4}), zeros({4, 1})), "mse_loss: wants the target of shape [4], got [4, 1]", ShapeError);
+    CHECK_THROWS_WITH_AS(mse_loss(zeros({4}), zeros({4, 1})), "mse_loss: wants the target of shape [4], got [4, 1]",
+                         ShapeError);
     CHECK_THROWS_AS(mse_loss(zeros({4}), zeros({4}, {.dtype = DType::f64})), TypeError);
     CHECK_THROWS_AS(mse_loss(zeros({4}), Tensor()), ValueError);
 }

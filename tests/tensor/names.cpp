@@ -43,23 +43,31 @@ using Unary = Tensor (*)(Tensor);
 using Binary = Tensor (*)(Tensor, Tensor);
 
 std::vector<Mistake> mistakes() {
-    const Tensor none, x = zeros({2, 3}), other = zeros({4}), whole = zeros({2, 3}, {DType::i32}), yes = zeros({2, 3}, {DType::boolean});
-    const Tensor image = zeros({1, 2, 4, 4}), whole_image = zeros({1, 2, 4, 4}, {DType::i32}), labels = zeros({2}, {DType::i64}), channels = zeros({2});
+    const Tensor none, x = zeros({2, 3}), other = zeros({4}), whole = zeros({2, 3}, {DType::i32}),
+                       yes = zeros({2, 3}, {DType::boolean});
+    const Tensor image = zeros({1, 2, 4, 4}), whole_image = zeros({1, 2, 4, 4}, {DType::i32}),
+                 labels = zeros({2}, {DType::i64}), channels = zeros({2});
     const Tensor leaf = zeros({2, 3}).set_requires_grad(), small = zeros({2}, {DType::u8});
     std::vector<Mistake> all;
     const auto add = [&](const char* name, std::function<void()> call) { all.push_back({name, std::move(call)}); };
 
+    // clang-format off
     const std::pair<const char*, Binary> binary[] = {
-        {"operator+", operator+}, {"operator-", operator-}, {"operator*", operator*}, {"operator/", operator/}, {"pow", pow}, {"minimum", minimum}, {"maximum", maximum},
-        {"equal", equal}, {"not_equal", not_equal}, {"less", less}, {"less_equal", less_equal}, {"greater", greater}, {"greater_equal", greater_equal},
+        {"operator+", operator+}, {"operator-", operator-}, {"operator*", operator*}, {"operator/", operator/},
+        {"pow", pow}, {"minimum", minimum}, {"maximum", maximum}, {"equal", equal}, {"not_equal", not_equal},
+        {"less", less}, {"less_equal", less_equal}, {"greater", greater}, {"greater_equal", greater_equal},
         {"eq", eq}, {"ne", ne}, {"lt", lt}, {"le", le}, {"gt", gt}, {"ge", ge}};
+    const std::pair<const char*, Binary> of_numbers[] = {
+        {"operator+", operator+}, {"operator-", operator-}, {"operator*", operator*}, {"operator/", operator/},
+        {"minimum", minimum}, {"maximum", maximum}};
+    const std::pair<const char*, Unary> unary[] = {
+        {"operator-", operator-}, {"neg", neg}, {"abs", abs}, {"square", square}, {"sqrt", sqrt},
+        {"reciprocal", reciprocal}, {"exp", exp}, {"log", log}, {"tanh", tanh}, {"sigmoid", sigmoid}, {"relu", relu},
+        {"gelu", gelu}, {"silu", silu}};
+    // clang-format on
     for (const auto& [name, function] : binary)
         for (const Tensor& wrong : {none, other, whole}) add(name, [=, f = function] { f(x, wrong); });
-    for (const auto& [name, function] : {std::pair<const char*, Binary>{"operator+", operator+}, {"operator-", operator-}, {"operator*", operator*}, {"operator/", operator/},
-                                         {"minimum", minimum}, {"maximum", maximum}})
-        add(name, [=, f = function] { f(yes, yes); });
-    const std::pair<const char*, Unary> unary[] = {{"operator-", operator-}, {"neg", neg}, {"abs", abs}, {"square", square}, {"sqrt", sqrt}, {"reciprocal", reciprocal},
-        {"exp", exp}, {"log", log}, {"tanh", tanh}, {"sigmoid", sigmoid}, {"relu", relu}, {"gelu", gelu}, {"silu", silu}};
+    for (const auto& [name, function] : of_numbers) add(name, [=, f = function] { f(yes, yes); });
     for (const auto& [name, function] : unary)
         for (const Tensor& wrong : {none, yes}) add(name, [=, f = function] { f(wrong); });
     for (const Tensor& wrong : {none, yes, small}) {
@@ -113,7 +121,8 @@ std::vector<Mistake> mistakes() {
     add("pad", [=] { pad(x, {0, -1}, {0, 0}); });
     add("pad", [=] { pad(whole, {0, 1}, {0, 0}, 0.5); });
 
-    for (const auto& [name, function] : {named("sum", sum), named("mean", mean), named("max", max), named("min", min)}) {
+    for (const auto& [name, function] :
+         {named("sum", sum), named("mean", mean), named("max", max), named("min", min)}) {
         add(name, [f = function] { f({}, {}, false); });
         add(name, [=, f = function] { f(x, {2}, false); });
         add(name, [=, f = function] { f(x, {0, 0}, false); });
@@ -183,7 +192,8 @@ std::vector<Mistake> mistakes() {
     add("conv2d", [=] { conv2d(image, filter, {}, {.dilation = 0}); });
     add("conv2d", [=] { conv2d(image, filter, {}, {.groups = 3}); });
     for (const auto& [name, function] : {named("max_pool2d", max_pool2d), named("avg_pool2d", avg_pool2d)}) {
-        for (const Tensor& wrong : {none, x, whole_image, image.to(DType::bf16)}) add(name, [=, f = function] { f(wrong, {}); });
+        for (const Tensor& wrong : {none, x, whole_image, image.to(DType::bf16)})
+            add(name, [=, f = function] { f(wrong, {}); });
         add(name, [=, f = function] { f(image, {.window = 5}); });
         add(name, [=, f = function] { f(image, {.window = 0}); });
         add(name, [=, f = function] { f(image, {.padding = 2}); });
@@ -203,8 +213,10 @@ std::vector<Mistake> mistakes() {
             add("batch_norm", [=] { batch_norm(in, channels, channels, other, channels, options); });
             add("batch_norm", [=] { batch_norm(in, channels, channels, channels, other, options); });
             add("batch_norm", [=] { batch_norm(in, labels, channels, channels, channels, options); });
-            add("batch_norm", [=] { batch_norm(in, channels, channels, channels, channels, {.training = training, .momentum = 2}); });
-            add("batch_norm", [=] { batch_norm(in, channels, channels, channels, channels, {.training = training, .epsilon = 0}); });
+            add("batch_norm",
+                [=] { batch_norm(in, channels, channels, channels, channels, {.training = training, .momentum = 2}); });
+            add("batch_norm",
+                [=] { batch_norm(in, channels, channels, channels, channels, {.training = training, .epsilon = 0}); });
         }
     add("batch_norm", [=] { batch_norm(image, channels, channels, none, none, {.training = false}); });
     add("batch_norm", [=] { batch_norm(zeros({1, 2}), channels, channels, channels, channels); });
@@ -322,10 +334,16 @@ TEST_CASE("errors begin with the name that was called") {
 
 TEST_CASE("errors say what division and products want") {
     const Tensor whole = zeros({2}, {DType::i32});
-    CHECK_THROWS_WITH_AS(whole / 2.0, "operator/: wants f32, f64, f16 or bf16 to divide by 2, got i32 (convert with .to(DType::f32))", TypeError);
-    CHECK_THROWS_WITH_AS(whole / whole, "operator/: wants f32, f64, f16 or bf16, got i32, i32 (convert with .to(DType::f32))", TypeError);
-    CHECK((Tensor::from<std::int32_t>({3, -4}, {2}) / 0.5).to_vector<std::int32_t>() == std::vector<std::int32_t>{6, -8});
+    CHECK_THROWS_WITH_AS(
+        whole / 2.0, "operator/: wants f32, f64, f16 or bf16 to divide by 2, got i32 (convert with .to(DType::f32))",
+        TypeError);
+    CHECK_THROWS_WITH_AS(whole / whole,
+                         "operator/: wants f32, f64, f16 or bf16, got i32, i32 (convert with .to(DType::f32))",
+                         TypeError);
+    CHECK((Tensor::from<std::int32_t>({3, -4}, {2}) / 0.5).to_vector<std::int32_t>() ==
+          std::vector<std::int32_t>{6, -8});
     CHECK_THROWS_WITH_AS(matmul(zeros({2, 2}, {DType::i32}), zeros({2, 2}, {DType::i32})),
                          "matmul: wants f32, f64, f16 or bf16 as a, got i32 (convert with .to(DType::f32))", TypeError);
-    CHECK_THROWS_WITH_AS(permute(zeros({2, 3}), {-1, 1}), "permute: wants each axis of [2, 3] once, got [-1, 1]", ShapeError);
+    CHECK_THROWS_WITH_AS(permute(zeros({2, 3}), {-1, 1}), "permute: wants each axis of [2, 3] once, got [-1, 1]",
+                         ShapeError);
 }

@@ -36,7 +36,8 @@ namespace {
 
 using Values = std::vector<std::vector<float>>;
 
-/// A network with all that a recording must look after: running statistics, random masks, a skip connection, a checkpoint.
+/// A network with all that a recording must look after: running statistics, random masks, a skip connection, a
+/// checkpoint.
 struct Net : nn::Module {
     Tensor forward(const Tensor& x) override {
         const Tensor h = relu(norm(first(x)));
@@ -52,7 +53,8 @@ struct Net : nn::Module {
 Tensor batch(int number) { return random_tensor({4, 3, 7, 9}, 100 + static_cast<std::uint64_t>(number)); }
 Tensor labels(int number) {
     std::vector<std::int64_t> out;
-    for (const double value : random_values(4, 200 + static_cast<std::uint64_t>(number), 0, 5)) out.push_back(static_cast<std::int64_t>(value));
+    for (const double value : random_values(4, 200 + static_cast<std::uint64_t>(number), 0, 5))
+        out.push_back(static_cast<std::int64_t>(value));
     return Tensor::from(out, {4});
 }
 
@@ -175,7 +177,9 @@ TEST_CASE("replays enqueue what the call enqueued, and a step without results ne
     CHECK(difference(sums, expected, tolerance(DType::f32, 22, 3)) == "");
 }
 
-TEST_CASE("results lie in the recording's memory, and values that wait for them have the elements of the time of their call") {
+TEST_CASE(
+    "results lie in the recording's memory, and values that wait for them have the elements of the time of their "
+    "call") {
     auto twice = record([](const Tensor& x) { return x * 2.0 + 1.0; });
     const Tensor a = random_tensor({513}, 1), b = random_tensor({513}, 2);
     const Tensor y = twice(a);
@@ -230,7 +234,9 @@ TEST_CASE("statistics whose normalisation nobody needs are updated, by plain and
             } else {
                 step(x);
             }
-            if (i == 3) for (const auto& [name, tensor] : norm.named_buffers()) out.push_back(tensor.to(DType::f32).to_vector<float>());
+            if (i == 3)
+                for (const auto& [name, tensor] : norm.named_buffers())
+                    out.push_back(tensor.to(DType::f32).to_vector<float>());
         }
         for (const auto& [name, tensor] : norm.named_buffers()) out.push_back(tensor.to(DType::f32).to_vector<float>());
         return out;
@@ -245,10 +251,13 @@ TEST_CASE("a step takes inputs of any kind of memory, and other shapes are refus
     const Tensor whole = random_tensor({12, 30}, 1);
     const Tensor turned = permute(random_tensor({30, 5}, 2), {1, 0}), part = slice(whole, 0, 3, 8);
     for (auto* step : {&strict, &lenient}) {
-        for (const Tensor& x : {slice(whole, 0, 0, 5), part, turned, part.clone()}) CHECK((*step)(x).to_vector<float>() == function(x).to_vector<float>());
+        for (const Tensor& x : {slice(whole, 0, 0, 5), part, turned, part.clone()})
+            CHECK((*step)(x).to_vector<float>() == function(x).to_vector<float>());
         CHECK(step->replayed() == 3);
     }
-    CHECK(words_of<ShapeError>([&] { strict(whole); }).find("wants input 0 of shape [5, 30] and type f32, got [12, 30] and f32") != std::string::npos);
+    CHECK(words_of<ShapeError>([&] {
+              strict(whole);
+          }).find("wants input 0 of shape [5, 30] and type f32, got [12, 30] and f32") != std::string::npos);
     CHECK(words_of<ShapeError>([&] { strict(part.to(DType::f64)); }).find("f64") != std::string::npos);
     CHECK(lenient(whole).to_vector<float>() == function(whole).to_vector<float>());
     CHECK(lenient(part).to_vector<float>() == function(part).to_vector<float>());
@@ -269,16 +278,27 @@ TEST_CASE("what cannot be recorded is refused in words, or runs plainly") {
         {[](const Tensor& t) { return t * Tensor::from(std::vector<float>{2}, {1}); }, "upload from the host"},
         {[&](const Tensor& t) { return t * x; }, "a result that requires a gradient"},
         {[](const Tensor& t) { return slice(t, 0, 2, 4); }, "lies in the memory of an input"},
-        {[&](const Tensor& t) { kept.assign(t * 2.0); return t * 3.0; }, "assign()"},
-        {[&](const Tensor& t) { return zeros({2}, {DType::f32, other}), t * 2.0; }, "another device"},
+        {[&](const Tensor& t) {
+             kept.assign(t * 2.0);
+             return t * 3.0;
+         },
+         "assign()"},
+        {[&](const Tensor& t) {
+             return zeros({2}, {DType::f32, other}), t * 2.0;
+         },
+         "another device"},
         {[&](const Tensor& t) {
              Tensor leaf = t.clone().set_requires_grad();
              leaf.register_hook([](const Tensor& g) { return g * 2.0; });
              sum(leaf * t).backward();
              return leaf.grad();
-         }, "a hook of a tensor"},
+         },
+         "a hook of a tensor"},
         {[](const Tensor& t) { return interop::compute_queue(t.device()), t * 2.0; }, "interop::compute_queue"},
-        {[](const Tensor& t) { return Queue::compute(t.device()).wait_for(Queue::transfer(t.device()).marker()), t * 2.0; }, "to let the compute queue wait"},
+        {[](const Tensor& t) {
+             return Queue::compute(t.device()).wait_for(Queue::transfer(t.device()).marker()), t * 2.0;
+         },
+         "to let the compute queue wait"},
     };
     for (const auto& one : cases) {
         CAPTURE(one.words);
@@ -290,7 +310,7 @@ TEST_CASE("what cannot be recorded is refused in words, or runs plainly") {
         CHECK(lenient.replayed() == 0);
         // Nothing of it stays behind.
         CHECK((y * 2.0).to_vector<float>().size() == 8);
-        CHECK(Recorder::here() == nullptr);
+        CHECK(Recorder::current() == nullptr);
     }
     auto step = record([](const Tensor& t) { return t * 2.0; });
     CHECK(words_of<Unsupported>([&] { step(x); }).find("an input that requires a gradient") != std::string::npos);
@@ -352,7 +372,8 @@ TEST_CASE("a step is recorded anew when its tensors are others than they were") 
 }
 
 TEST_CASE("weights that kernels were prepared for are prepared anew when they were written") {
-    nn::Sequential model(nn::Conv2d(3, 32, 3, {.padding = 1}), nn::BatchNorm(32), nn::ReLU(), nn::Conv2d(32, 64, 3, {.padding = 1}));
+    nn::Sequential model(nn::Conv2d(3, 32, 3, {.padding = 1}), nn::BatchNorm(32), nn::ReLU(),
+                         nn::Conv2d(32, 64, 3, {.padding = 1}));
     model.eval();
     const NoGrad no_grad;
     auto infer = record([&](const Tensor& t) { return model(t); });
@@ -380,15 +401,18 @@ TEST_CASE("a step that writes weights and uses them as constants gives what plai
         auto step = record(function, {.when_refused = WhenRefused::run});
         Values out;
         for (int i = 0; i < 9; ++i) out.push_back((recorded ? step(x) : function(x)).to_vector<float>());
-        // Prepared for what is overwritten in the same step, it would have to be prepared anew each time. GPU-like kernels take weights as they are.
+        // Prepared for what is overwritten in the same step, it would have to be prepared anew each time. GPU-like
+        // kernels take weights as they are.
         const bool prepares = default_device().family() == Family::cpu_like;
         CHECK(step.replayed() == (recorded && !(before_as_well && prepares) ? 8 : 0));
         return out;
     };
-    for (const bool before_as_well : {true, false}) CHECK(outcome(true, before_as_well) == outcome(false, before_as_well));
+    for (const bool before_as_well : {true, false})
+        CHECK(outcome(true, before_as_well) == outcome(false, before_as_well));
 }
 
-TEST_CASE("an optimizer's plain steps between replays do not harm the recorded ones, and memory that a table names is held") {
+TEST_CASE(
+    "an optimizer's plain steps between replays do not harm the recorded ones, and memory that a table names is held") {
     const Tensor x = random_tensor({7}, 1);
     struct Fit {
         Tensor a = random_tensor({7}, 2).set_requires_grad(), b = random_tensor({7}, 3).set_requires_grad();
@@ -420,7 +444,8 @@ TEST_CASE("an optimizer's plain steps between replays do not harm the recorded o
     recorded.reset();
     std::vector<Tensor> others;
     std::vector<std::vector<float>> before;
-    for (std::uint64_t i = 0; i < 200; ++i) others.push_back(random_tensor({7}, 100 + i)), before.push_back(others.back().to_vector<float>());
+    for (std::uint64_t i = 0; i < 200; ++i)
+        others.push_back(random_tensor({7}, 100 + i)), before.push_back(others.back().to_vector<float>());
     alone.replay();
     for (std::size_t i = 0; i < others.size(); ++i) CHECK(others[i].to_vector<float>() == before[i]);
 }
@@ -473,7 +498,8 @@ TEST_CASE("a recording gives its memory up when none is left, and its step goes 
     const auto held = step.recording().memory();
     CHECK(held >= 4 << 20);
     bool summarised = false;
-    for (const auto& row : small.memory_by_scope()) summarised = summarised || (row.scope == "recorded step" && row.bytes >= held);
+    for (const auto& row : small.memory_by_scope())
+        summarised = summarised || (row.scope == "recorded step" && row.bytes >= held);
     CHECK(summarised);
     {
         // So much that what the recording holds is needed, too.
@@ -514,7 +540,9 @@ TEST_CASE("threads record and replay beside each other") {
     std::vector<int> wrong(4, 0);
     for (int number = 0; number < 4; ++number)
         threads.emplace_back([&, number] {
-            const auto function = [&](const Tensor& t) { return relu(matmul(t, shared_weight)) * static_cast<double>(number + 1); };
+            const auto function = [&](const Tensor& t) {
+                return relu(matmul(t, shared_weight)) * static_cast<double>(number + 1);
+            };
             auto step = record(function);
             for (int i = 0; i < 20; ++i) {
                 const Tensor x = random_tensor({5, 6}, static_cast<std::uint64_t>(100 * number + i));

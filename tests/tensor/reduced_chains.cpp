@@ -10,8 +10,8 @@
 #include <declivity/tensor/functions.hpp>
 #include <doctest/doctest.h>
 
-#include "ops/fusion.hpp"
-#include "ops/work_split.hpp"
+#include "ops/engine/fusion.hpp"
+#include "ops/support/work_split.hpp"
 #include "tests/support/devices.hpp"
 #include "tests/support/values.hpp"
 
@@ -25,25 +25,43 @@ struct Case {
     Dims axes;
 };
 
-/// Among them several rows to a work-item, several splits of a row, columns that do not become one row, and rows too short to be worth it.
+/// Among them several rows to a work-item, several splits of a row, columns that do not become one row, and rows too
+/// short to be worth it.
 std::vector<Case> cases() {
-    std::vector<Case> all{{{1000}, {1000}, {}},          {{1000}, {}, {}},           {{7, 130}, {7, 130}, {1}},          {{7, 130}, {7, 1}, {1}},
-            {{7, 130}, {130}, {1}},        {{3, 5, 9, 11}, {3, 5, 9, 11}, {0, 2, 3}}, {{3, 5, 9, 11}, {5, 1, 1}, {0, 2, 3}}, {{3, 5, 9, 11}, {5, 1, 1}, {}},
-            {{2, 70, 1}, {2, 1, 1}, {1, 2}}, {{4, 1, 33, 2}, {2}, {1, 2, 3}}, {{2, 3000}, {2, 3000}, {1}},  {{130, 7}, {130, 7}, {0}},
-            {{90, 11}, {11}, {1}},         {{1, 1}, {1}, {}},          {{5, 64, 3}, {3}, {0, 1, 2}},           {{40, 70}, {40, 1}, {1}},
-            {{5000}, {5000}, {}}};
+    std::vector<Case> all{{{1000}, {1000}, {}},
+                          {{1000}, {}, {}},
+                          {{7, 130}, {7, 130}, {1}},
+                          {{7, 130}, {7, 1}, {1}},
+                          {{7, 130}, {130}, {1}},
+                          {{3, 5, 9, 11}, {3, 5, 9, 11}, {0, 2, 3}},
+                          {{3, 5, 9, 11}, {5, 1, 1}, {0, 2, 3}},
+                          {{3, 5, 9, 11}, {5, 1, 1}, {}},
+                          {{2, 70, 1}, {2, 1, 1}, {1, 2}},
+                          {{4, 1, 33, 2}, {2}, {1, 2, 3}},
+                          {{2, 3000}, {2, 3000}, {1}},
+                          {{130, 7}, {130, 7}, {0}},
+                          {{90, 11}, {11}, {1}},
+                          {{1, 1}, {1}, {}},
+                          {{5, 64, 3}, {3}, {0, 1, 2}},
+                          {{40, 70}, {40, 1}, {1}},
+                          {{5000}, {5000}, {}}};
     if (!small_cases())
-        for (const Case& large : {Case{{40'000}, {40'000}, {}}, Case{{2, 50'000}, {2, 1}, {1}}, Case{{20, 20'000}, {20'000}, {1}}, Case{{4, 3, 150, 150}, {3, 1, 1}, {0, 2, 3}}}) all.push_back(large);
+        for (const Case& large : {Case{{40'000}, {40'000}, {}}, Case{{2, 50'000}, {2, 1}, {1}},
+                                  Case{{20, 20'000}, {20'000}, {1}}, Case{{4, 3, 150, 150}, {3, 1, 1}, {0, 2, 3}}})
+            all.push_back(large);
     return all;
 }
 
 std::vector<double> at_each(const Tensor& tensor, const Shape& shape) { return values(expand(tensor, shape).clone()); }
 
 /// In double precision, over axes of a row-major array.
-std::vector<double> reduced(const std::vector<double>& elements, const Shape& shape, const Dims& axes, ops::Reduce kind) {
+std::vector<double> reduced(const std::vector<double>& elements, const Shape& shape, const Dims& axes,
+                            ops::Reduce kind) {
     const Dims over = ops::normalize_axes("test", axes, shape.rank());
     const Shape kept = ops::reduced_shape(shape, over, true);
-    std::vector<double> out(static_cast<std::size_t>(kept.numel()), kind == ops::Reduce::max ? -INFINITY : kind == ops::Reduce::min ? INFINITY : 0);
+    std::vector<double> out(static_cast<std::size_t>(kept.numel()), kind == ops::Reduce::max   ? -INFINITY
+                                                                    : kind == ops::Reduce::min ? INFINITY
+                                                                                               : 0);
     for (std::size_t i = 0; i < elements.size(); ++i) {
         std::int64_t rest = static_cast<std::int64_t>(i), at = 0, step = 1;
         for (int axis = shape.rank() - 1; axis >= 0; --axis) {
@@ -64,10 +82,14 @@ std::vector<double> reduced(const std::vector<double>& elements, const Shape& sh
 
 Tensor apply(ops::Reduce kind, const Tensor& x, const Dims& axes) {
     switch (kind) {
-        case ops::Reduce::sum: return sum(x, axes);
-        case ops::Reduce::mean: return mean(x, axes);
-        case ops::Reduce::max: return max(x, axes);
-        case ops::Reduce::min: return min(x, axes);
+        case ops::Reduce::sum:
+            return sum(x, axes);
+        case ops::Reduce::mean:
+            return mean(x, axes);
+        case ops::Reduce::max:
+            return max(x, axes);
+        case ops::Reduce::min:
+            return min(x, axes);
     }
     return {};
 }
@@ -97,14 +119,17 @@ TEST_CASE("reductions of chains agree with the reference") {
                 const Tensor x = random_tensor(one.shape, 1, dtype), t = random_tensor(one.other, 2, dtype);
                 auto elements = values(x);
                 const auto others = at_each(t, one.shape);
-                for (std::size_t i = 0; i < elements.size(); ++i) elements[i] = (elements[i] - others[i]) * (elements[i] - others[i]) * 0.5 - 0.1;
-                for (const ops::Reduce kind : {ops::Reduce::sum, ops::Reduce::mean, ops::Reduce::max, ops::Reduce::min}) {
+                for (std::size_t i = 0; i < elements.size(); ++i)
+                    elements[i] = (elements[i] - others[i]) * (elements[i] - others[i]) * 0.5 - 0.1;
+                for (const ops::Reduce kind :
+                     {ops::Reduce::sum, ops::Reduce::mean, ops::Reduce::max, ops::Reduce::min}) {
                     if (small_cases() && kind != (dtype == DType::f32 ? ops::Reduce::mean : ops::Reduce::max)) continue;
                     CAPTURE(ops::name_of(kind));
                     const Tensor y = apply(kind, square(x - t) * 0.5 - 0.1, one.axes);
                     const double eps = dtype == DType::f64 ? 1e-14 : dtype == DType::f32 ? 1e-6 : 2e-3;
                     const double terms = kind == ops::Reduce::sum ? static_cast<double>(one.shape.numel()) : 1;
-                    CHECK(difference(y, reduced(elements, one.shape, one.axes, kind), {8 * eps, 2 * eps * std::sqrt(terms)}) == "");
+                    CHECK(difference(y, reduced(elements, one.shape, one.axes, kind),
+                                     {8 * eps, 2 * eps * std::sqrt(terms)}) == "");
                 }
             }
         }
@@ -180,7 +205,8 @@ TEST_CASE("gradients through reduced chains") {
         for (const Tensor& one : grad({loss()}, {x, t})) got[fused ? 1 : 0].push_back(one.to_vector<float>());
     }
     for (std::size_t i = 0; i < 2; ++i)
-        for (std::size_t k = 0; k < got[0][i].size(); ++k) CHECK(got[1][i][k] == doctest::Approx(got[0][i][k]).epsilon(1e-5));
+        for (std::size_t k = 0; k < got[0][i].size(); ++k)
+            CHECK(got[1][i][k] == doctest::Approx(got[0][i][k]).epsilon(1e-5));
 }
 
 TEST_CASE("the gradient of an extreme finds its element, though chains of halves are rounded where they are stored") {

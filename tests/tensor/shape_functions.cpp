@@ -48,7 +48,8 @@ TEST_CASE("reshape: the same elements, one size computed") {
     CHECK(flatten(x, 0).shape() == Shape({24}));
     CHECK(flatten(x, -2).shape() == Shape({2, 12}));
     CHECK(flatten(x, 2).shape() == Shape({2, 3, 4}));
-    CHECK_THROWS_WITH_AS(reshape(x, {5, 5}), "reshape: wants a shape of 24 elements (as [2, 3, 4]), got [5, 5]", ShapeError);
+    CHECK_THROWS_WITH_AS(reshape(x, {5, 5}), "reshape: wants a shape of 24 elements (as [2, 3, 4]), got [5, 5]",
+                         ShapeError);
     CHECK_THROWS_AS(reshape(x, {-1, 5}), ShapeError);
     CHECK_THROWS_AS(reshape(x, {-1, -1}), ShapeError);
     CHECK_THROWS_AS(reshape(x, {-2, -12}), ShapeError);
@@ -66,7 +67,9 @@ TEST_CASE("permute and transpose: axes in another order, no data moved") {
     CHECK(turned.view().buffer == x.view().buffer);
     const auto seen = values(turned);
     std::size_t i = 0;
-    for_each_index({4, 2, 3}, [&](const Dims& at) { CHECK_UNARY(seen[i++] == static_cast<double>(at[1] * 12 + at[2] * 4 + at[0])); });
+    for_each_index({4, 2, 3}, [&](const Dims& at) {
+        CHECK_UNARY(seen[i++] == static_cast<double>(at[1] * 12 + at[2] * 4 + at[0]));
+    });
     CHECK(permute(x, {-1, 0, 1}).shape() == Shape({4, 2, 3}));
     CHECK(transpose(x).shape() == Shape({2, 4, 3}));
     CHECK(transpose(x, 0, 2).shape() == Shape({4, 3, 2}));
@@ -117,7 +120,8 @@ TEST_CASE("concat: joins along an axis, parts of any kind") {
     const Tensor a = counted({2, 3}), b = counted({2, 1}) * 100, none = zeros({2, 0});
     CHECK(values(concat({a, b, none, a}, 1)) == std::vector<double>{0, 1, 2, 0, 0, 1, 2, 3, 4, 5, 100, 3, 4, 5});
     CHECK(values(concat({a, a}, 0)) == std::vector<double>{0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5});
-    CHECK(values(concat({transpose(counted({3, 2})), a}, -2)) == std::vector<double>{0, 2, 4, 1, 3, 5, 0, 1, 2, 3, 4, 5});
+    CHECK(values(concat({transpose(counted({3, 2})), a}, -2)) ==
+          std::vector<double>{0, 2, 4, 1, 3, 5, 0, 1, 2, 3, 4, 5});
     CHECK(values(concat({a}, 0)) == values(a));
     CHECK(concat({counted({2}, DType::i64), counted({1}, DType::i64)}, 0).dtype() == DType::i64);
     CHECK_THROWS_AS(concat({}, 0), ValueError);

@@ -1,6 +1,7 @@
 // no-oclgrind: it runs others' cases in processes of their own, with the driver that speaks
 //
-// Correct programs print nothing: drivers that count the errors of a build on standard error are given none to count, whatever is compiled anew.
+// Correct programs print nothing: drivers that count the errors of a build on standard error are given none to count,
+// whatever is compiled anew.
 #include <sstream>
 #include <string>
 
@@ -15,15 +16,19 @@ using namespace declivity;
 
 namespace {
 
-/// What a run of these cases printed beside doctest's own lines, with caches that are empty at first, the driver's too where it is PoCL.
+/// What a run of these cases printed beside doctest's own lines, with caches that are empty at first, the driver's too
+/// where it is PoCL.
 std::string words_of(const std::string& test_case) {
     const test::TempFolder folder;
-    const auto result = test::run_child(test_case, {{"DECLIVITY_CACHE_DIR", (folder.path() / "programs").string()}, {"POCL_CACHE_DIR", (folder.path() / "driver").string()},
-                                                   {"DECLIVITY_CASES", std::nullopt}});
+    const auto result = test::run_child(test_case, {{"DECLIVITY_CACHE_DIR", (folder.path() / "programs").string()},
+                                                    {"POCL_CACHE_DIR", (folder.path() / "driver").string()},
+                                                    {"DECLIVITY_CASES", std::nullopt}});
     CHECK((result.code == 0 || result.code == 77));  // 77: parts of it cannot run here, and say so
     std::string words, line;
     for (std::istringstream lines(result.output); std::getline(lines, line);)
-        if (!line.empty() && !line.starts_with("[doctest]") && !line.starts_with("=====") && !line.starts_with("SKIPPED: ")) words += line + '\n';
+        if (!line.empty() && !line.starts_with("[doctest]") && !line.starts_with("=====") &&
+            !line.starts_with("SKIPPED: "))
+            words += line + '\n';
     return words;
 }
 
@@ -34,19 +39,27 @@ TEST_CASE("silence: child process that says something" * doctest::skip()) {
     std::fputs("1 error generated.\n", stderr);
 }
 
-TEST_CASE("silence: a word on standard error is seen") { CHECK(words_of("silence: child process that says something") == "1 error generated.\n"); }
+TEST_CASE("silence: a word on standard error is seen") {
+    CHECK(words_of("silence: child process that says something") == "1 error generated.\n");
+}
 
-TEST_CASE("silence: every function of the catalogue, forward and backward, every elementwise function, type and cast, reductions, a training") {
-    for (const char* test_case : {"catalogue: values agree with plain C++, dense and strided", "elementwise: every function, in every type it takes, on random values",
-                                  "elementwise: casts between all types", "reductions of integers are exact", "reductions of halves are those of f32, rounded once",
-                                  "arange: whole numbers are exact in every type", "halves: functions without kernels for them compute in f32 and round once",
-                                  "halves: products and their gradients", "training learns and reports"}) {
+TEST_CASE(
+    "silence: every function of the catalogue, forward and backward, every elementwise function, type and cast, "
+    "reductions, a training") {
+    for (const char* test_case :
+         {"catalogue: values agree with plain C++, dense and strided",
+          "elementwise: every function, in every type it takes, on random values",
+          "elementwise: casts between all types", "reductions of integers are exact",
+          "reductions of halves are those of f32, rounded once", "arange: whole numbers are exact in every type",
+          "halves: functions without kernels for them compute in f32 and round once",
+          "halves: products and their gradients", "training learns and reports"}) {
         CAPTURE(std::string(test_case));
         CHECK(words_of(test_case) == "");
     }
     if (!test::device().info().fp64) return test::skip("cases in f64: the device has no double precision");
-    for (const char* test_case : {"catalogue: gradients agree with central differences, dense and strided", "catalogue: gradients of f32 agree with those of f64",
-                                  "argmax agrees with the reference"}) {
+    for (const char* test_case :
+         {"catalogue: gradients agree with central differences, dense and strided",
+          "catalogue: gradients of f32 agree with those of f64", "argmax agrees with the reference"}) {
         CAPTURE(std::string(test_case));
         CHECK(words_of(test_case) == "");
     }

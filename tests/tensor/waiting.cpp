@@ -1,4 +1,5 @@
-// Launches that wait for others: sums of partial gradients, and statistics of batch normalisation. Nobody can tell by the numbers.
+// Launches that wait for others: sums of partial gradients, and statistics of batch normalisation. Nobody can tell by
+// the numbers.
 #include <functional>
 #include <memory>
 #include <string>
@@ -19,10 +20,10 @@
 #include <tests/support/launches.hpp>
 #include <tests/support/values.hpp>
 
-#include "ops/conv2d_strategy.hpp"
-#include "ops/fusion.hpp"
-#include "ops/partial_sums.hpp"
-#include "ops/work_split.hpp"
+#include "ops/conv/conv2d_strategy.hpp"
+#include "ops/engine/fusion.hpp"
+#include "ops/engine/partial_sums.hpp"
+#include "ops/support/work_split.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
@@ -43,9 +44,13 @@ std::vector<double> summed(const Tensor& partials) {
 /// Residual blocks with shortcuts of several sizes, as in K. He et al. 2015.
 struct Block : nn::Module {
     Block(std::int64_t in, std::int64_t out, std::int64_t stride)
-        : first(add("first", nn::Conv2d(in, out, 3, {.stride = stride, .padding = 1, .bias = false}))), first_norm(add("first_norm", nn::BatchNorm(out))),
-          second(add("second", nn::Conv2d(out, out, 3, {.padding = 1, .bias = false}))), second_norm(add("second_norm", nn::BatchNorm(out))) {
-        if (in != out) shortcut = &add("shortcut", nn::Sequential(nn::Conv2d(in, out, 1, {.stride = stride, .bias = false}), nn::BatchNorm(out)));
+        : first(add("first", nn::Conv2d(in, out, 3, {.stride = stride, .padding = 1, .bias = false}))),
+          first_norm(add("first_norm", nn::BatchNorm(out))),
+          second(add("second", nn::Conv2d(out, out, 3, {.padding = 1, .bias = false}))),
+          second_norm(add("second_norm", nn::BatchNorm(out))) {
+        if (in != out)
+            shortcut = &add("shortcut", nn::Sequential(nn::Conv2d(in, out, 1, {.stride = stride, .bias = false}),
+                                                       nn::BatchNorm(out)));
     }
     Tensor forward(const Tensor& x) override {
         const Tensor y = second_norm(second(relu(first_norm(first(x)))));
@@ -75,14 +80,17 @@ TEST_CASE("sums of partial results: several at once, in both forms") {
                     const std::int64_t elements = i % 3 == 0 ? 1 + i : i % 3 == 1 ? 256 + i : 777;
                     partials.push_back(random_tensor({1 + i % 5, elements}, static_cast<std::uint64_t>(i), dtype));
                     if (i == 1) results.push_back(Tensor(elsewhere(default_device(), dtype, {elements})));
-                    else results.push_back(i % 2 == 0 || count > 3 ? zeros({elements}, {dtype}) : slice(around, 0, 1000 * i, 1000 * i + elements));
+                    else
+                        results.push_back(i % 2 == 0 || count > 3 ? zeros({elements}, {dtype})
+                                                                  : slice(around, 0, 1000 * i, 1000 * i + elements));
                     sums.push_back({partials.back().view(), results.back().view()});
                 }
                 // All is in one memory object, but what is elsewhere; or, for a checker of memory, nothing is.
                 const int made = launches([&] { ops::add_up(sums, family); }, "sum_partials");
                 CHECK(made >= (count > 22 ? 3 : 1));
                 if (!small_cases()) CHECK(made <= (count > 22 ? 6 : 2));
-                for (std::size_t i = 0; i < sums.size(); ++i) CHECK(difference(results[i], summed(partials[i]), tolerance(dtype, 5)) == "");
+                for (std::size_t i = 0; i < sums.size(); ++i)
+                    CHECK(difference(results[i], summed(partials[i]), tolerance(dtype, 5)) == "");
                 const std::vector<double> beside = values(around);
                 CHECK(beside[999] == 7);
                 CHECK(beside[5999] == 7);
@@ -91,8 +99,11 @@ TEST_CASE("sums of partial results: several at once, in both forms") {
 
 TEST_CASE("sums of partial results wait for each other, and any use of one launches them") {
     const FusionScope on(true);
-    const Tensor a = random_tensor({3, 20}, 1), b = random_tensor({2, 300}, 2), c = random_tensor({4, 6}, 3, DType::f64);
-    const auto sum_of = [](const Tensor& partials, const Shape& shape) { return Tensor(Value::of_sum(partials.view(), shape)); };
+    const Tensor a = random_tensor({3, 20}, 1), b = random_tensor({2, 300}, 2),
+                 c = random_tensor({4, 6}, 3, DType::f64);
+    const auto sum_of = [](const Tensor& partials, const Shape& shape) {
+        return Tensor(Value::of_sum(partials.view(), shape));
+    };
     Tensor x, y, z;
     CHECK(launches([&] { x = sum_of(a, {4, 5}), y = sum_of(b, {300}), z = sum_of(c, {6}); }) == 0);
     CHECK(x.value().waits_for_sum());
@@ -113,9 +124,13 @@ TEST_CASE("sums of partial results wait for each other, and any use of one launc
     CHECK(difference(doubled, wanted, tolerance(DType::f32, 3)) == "");
     // Each thread for itself.
     x = sum_of(a, {20});
-    for (const std::string& fault : in_threads(2, [&](int) { return difference(sum_of(b, {300}), summed(b), tolerance(DType::f32, 2)); })) CHECK(fault == "");
+    for (const std::string& fault :
+         in_threads(2, [&](int) { return difference(sum_of(b, {300}), summed(b), tolerance(DType::f32, 2)); }))
+        CHECK(fault == "");
     if (!small_cases()) CHECK(x.value().waits_for_sum());
-    for (const std::string& fault : in_threads(2, [&](int) { return difference(x, summed(a), tolerance(DType::f32, 3)); })) CHECK(fault == "");
+    for (const std::string& fault :
+         in_threads(2, [&](int) { return difference(x, summed(a), tolerance(DType::f32, 3)); }))
+        CHECK(fault == "");
     // What waits must not hold too much memory. (A checker of memory is slow ever after it has seen a large array.)
     if (!small_cases()) {
         const Tensor large = zeros({3, 1000000});
@@ -129,7 +144,8 @@ TEST_CASE("sums of partial results wait for each other, and any use of one launc
 TEST_CASE("gradients of filters are summed by one launch, when the first is looked at") {
     if (small_cases()) return;  // of convolutions, which have cases of their own
     const Tensor x = random_tensor({6, 3, 12, 12}, 1);
-    nn::Sequential net(nn::Conv2d(3, 5, 3, {.padding = 1}), nn::ReLU(), nn::Conv2d(5, 4, 3), nn::ReLU(), nn::Conv2d(4, 6, 3, {.stride = 2}));
+    nn::Sequential net(nn::Conv2d(3, 5, 3, {.padding = 1}), nn::ReLU(), nn::Conv2d(5, 4, 3), nn::ReLU(),
+                       nn::Conv2d(4, 6, 3, {.stride = 2}));
     const auto parameters = net.parameters();
     const auto gradients = [&](bool fused) {
         const FusionScope scope(fused);
@@ -140,7 +156,10 @@ TEST_CASE("gradients of filters are summed by one launch, when the first is look
         else CHECK(early == 0);
         if (fused) CHECK(launches([&] { (void)parameters[2].grad().view(); }, "sum_partials") == 1);
         for (const Tensor& parameter : parameters) all.push_back(parameter.grad().to_vector<float>());
-        if (fused) CHECK(launches([&] { for (const Tensor& parameter : parameters) (void)parameter.grad().view(); }) == 0);
+        if (fused)
+            CHECK(launches([&] {
+                      for (const Tensor& parameter : parameters) (void)parameter.grad().view();
+                  }) == 0);
         // Once more, added to those that are there: also where they wait still.
         net.zero_grad();
         sum(square(net(x))).backward();
@@ -152,7 +171,9 @@ TEST_CASE("gradients of filters are summed by one launch, when the first is look
         if (fused) CHECK(launches([&] { sgd.step(); }, "sum_partials") == 1);
         net.zero_grad();
         sum(square(net(x))).backward();
-        if (fused) CHECK(launches([&] { all.push_back(optim::clip_grad_norm(parameters, 0.5).to_vector<float>()); }, "sum_partials") == 1);
+        if (fused)
+            CHECK(launches([&] { all.push_back(optim::clip_grad_norm(parameters, 0.5).to_vector<float>()); },
+                           "sum_partials") == 1);
         else all.push_back(optim::clip_grad_norm(parameters, 0.5).to_vector<float>());
         for (const Tensor& parameter : parameters) all.push_back(parameter.grad().to_vector<float>());
         return all;
@@ -165,40 +186,53 @@ TEST_CASE("batch_norm in training: statistics, normalisation and what follows ar
         Shape x;
         bool one;  // kernel, on CPU-like devices of few units
     };
-    const std::vector<Size> sizes{{{2, 5, 17, 16}, true}, {{3, 16, 8, 8}, true}, {{5, 13, 10, 7}, true}, {{2, 9, 5, 7}, true}, {{2, 3, 300}, true}, {{4, 9, 3, 3}, false}, {{6, 4}, false}};
-    struct Tail {
+    const std::vector<Size> sizes{{{2, 5, 17, 16}, true}, {{3, 16, 8, 8}, true}, {{5, 13, 10, 7}, true},
+                                  {{2, 9, 5, 7}, true},   {{2, 3, 300}, true},   {{4, 9, 3, 3}, false},
+                                  {{6, 4}, false}};
+    struct KernelEpilogue {
         const char* name;
         std::function<Tensor(Tensor, const Tensor&)> function;
     };
-    const std::vector<Tail> tails{{"none", [](Tensor y, const Tensor&) { return y; }},
-                                  {"relu", [](Tensor y, const Tensor&) { return relu(std::move(y)); }},
-                                  {"residual", [](Tensor y, const Tensor& r) { return relu(std::move(y) + r); }},
-                                  {"sigmoid", [](Tensor y, const Tensor&) { return sigmoid(std::move(y)); }},
-                                  {"square", [](Tensor y, const Tensor& r) { return square(std::move(y)) * r; }}};
+    const std::vector<KernelEpilogue> epilogues{
+        {"none", [](Tensor y, const Tensor&) { return y; }},
+        {"relu", [](Tensor y, const Tensor&) { return relu(std::move(y)); }},
+        {"residual", [](Tensor y, const Tensor& r) { return relu(std::move(y) + r); }},
+        {"sigmoid", [](Tensor y, const Tensor&) { return sigmoid(std::move(y)); }},
+        {"square", [](Tensor y, const Tensor& r) { return square(std::move(y)) * r; }}};
     for (const Family family : families())
         for (const Size& size : sizes)
-            for (const Tail& tail : tails)
+            for (const KernelEpilogue& epilogue : epilogues)
                 for (const DType dtype : floats()) {
-                    if (small_cases() && (size.x.numel() > 1900 || dtype == DType::f64 || (std::string(tail.name) != "residual" && (size.x.rank() != 3 || std::string(tail.name) != "sigmoid")))) continue;
+                    if (small_cases() && (size.x.numel() > 1900 || dtype == DType::f64 ||
+                                          (std::string(epilogue.name) != "residual" &&
+                                           (size.x.rank() != 3 || std::string(epilogue.name) != "sigmoid"))))
+                        continue;
                     const FamilyScope scope(family);
                     CAPTURE(size.x.str());
-                    CAPTURE(tail.name);
+                    CAPTURE(epilogue.name);
                     CAPTURE(static_cast<int>(family));
                     const bool affine = size.x[0] != 5;
                     const Tensor x = random_tensor(size.x, 1, dtype, -1, 3), residual = random_tensor(size.x, 2, dtype);
                     const Shape channels{size.x[1]};
-                    const Tensor weight = affine ? random_tensor(channels, 3, dtype) : Tensor(), bias = affine ? random_tensor(channels, 4, dtype) : Tensor();
+                    const Tensor weight = affine ? random_tensor(channels, 3, dtype) : Tensor(),
+                                 bias = affine ? random_tensor(channels, 4, dtype) : Tensor();
                     const auto run = [&](bool fused, bool look) {
                         const FusionScope on(fused);
-                        const Tensor mean = random_tensor(channels, 5, dtype), variance = random_tensor(channels, 6, dtype, 0.5, 1);
+                        const Tensor mean = random_tensor(channels, 5, dtype),
+                                     variance = random_tensor(channels, 6, dtype, 0.5, 1);
                         std::vector<std::vector<double>> out;
                         Tensor y = batch_norm(x, weight, bias, mean, variance, {.training = true});
                         if (look) out = {values(mean), values(variance)};
                         int made = 0;
-                        made = launches([&, y = std::move(y)]() mutable { out.push_back(values(tail.function(std::move(y), residual))); }, "");
+                        made = launches(
+                            [&, y = std::move(y)]() mutable {
+                                out.push_back(values(epilogue.function(std::move(y), residual)));
+                            },
+                            "");
                         if (!look) out.insert(out.begin(), {values(mean), values(variance)});
                         const bool few = default_device().info().compute_units <= 2 && family == Family::cpu_like;
-                        if (fused && !look && size.one && few && std::string(tail.name) != "square") CHECK(made == 1);
+                        if (fused && !look && size.one && few && std::string(epilogue.name) != "square")
+                            CHECK(made == 1);
                         return out;
                     };
                     const auto wanted = run(false, false);
@@ -222,19 +256,76 @@ TEST_CASE("running statistics that wait are there for whoever looks, and count e
         return look(norm, mean);
     };
     const std::vector<std::function<std::vector<float>(nn::BatchNorm&, const Tensor&)>> looks{
-        [&](nn::BatchNorm& norm, const Tensor& mean) { (void)norm(x); return mean.to_vector<float>(); },  // whose result nobody wants
-        [&](nn::BatchNorm& norm, const Tensor& mean) { const Tensor y = norm(x); return mean.to_vector<float>(); },
-        [&](nn::BatchNorm& norm, const Tensor& mean) { const Tensor y = norm(x), twice = mean * 2.0; need(y); return twice.to_vector<float>(); },
-        [&](nn::BatchNorm& norm, const Tensor& mean) { const Tensor before = mean * 2.0, y = norm(x); need(y); return before.to_vector<float>(); },
-        [&](nn::BatchNorm& norm, const Tensor& mean) { const Tensor part = slice(mean, 0, 1, 3), y = norm(x); return part.to_vector<float>(); },
-        [&](nn::BatchNorm& norm, const Tensor& mean) { const Tensor same = mean.detach(), y = norm(x); return same.to_vector<float>(); },
-        [&](nn::BatchNorm& norm, const Tensor& mean) { const Tensor y = norm(x), z = norm(other), w = norm(x); need(z), need(y); return mean.to_vector<float>(); },
-        [&](nn::BatchNorm& norm, Tensor mean) { const Tensor y = norm(x); { const NoGrad none; mean.mul_(0.5); } need(y); return mean.to_vector<float>(); },
-        [&](nn::BatchNorm& norm, Tensor mean) { const Tensor y = norm(x); { const NoGrad none; mean.fill_(3); } return y.to_vector<float>(); },
-        [&](nn::BatchNorm& norm, const Tensor&) { const Tensor y = norm(x); norm.eval(); const NoGrad none; return norm(other).to_vector<float>(); },
-        [&](nn::BatchNorm& norm, const Tensor&) { Tensor in = x.clone(); const Tensor y = norm(in); in.fill_(0); return y.to_vector<float>(); },
-        [&](nn::BatchNorm& norm, const Tensor& mean) { Tensor in = x.clone(); (void)norm(in); in.fill_(0); return mean.to_vector<float>(); },
-        [&](nn::BatchNorm& norm, const Tensor& mean) { const Tensor y = norm(x); return mean.clone().to_vector<float>(); },
+        [&](nn::BatchNorm& norm, const Tensor& mean) {
+            (void)norm(x);
+            return mean.to_vector<float>();
+        },  // whose result nobody wants
+        [&](nn::BatchNorm& norm, const Tensor& mean) {
+            const Tensor y = norm(x);
+            return mean.to_vector<float>();
+        },
+        [&](nn::BatchNorm& norm, const Tensor& mean) {
+            const Tensor y = norm(x), twice = mean * 2.0;
+            need(y);
+            return twice.to_vector<float>();
+        },
+        [&](nn::BatchNorm& norm, const Tensor& mean) {
+            const Tensor before = mean * 2.0, y = norm(x);
+            need(y);
+            return before.to_vector<float>();
+        },
+        [&](nn::BatchNorm& norm, const Tensor& mean) {
+            const Tensor part = slice(mean, 0, 1, 3), y = norm(x);
+            return part.to_vector<float>();
+        },
+        [&](nn::BatchNorm& norm, const Tensor& mean) {
+            const Tensor same = mean.detach(), y = norm(x);
+            return same.to_vector<float>();
+        },
+        [&](nn::BatchNorm& norm, const Tensor& mean) {
+            const Tensor y = norm(x), z = norm(other), w = norm(x);
+            need(z), need(y);
+            return mean.to_vector<float>();
+        },
+        [&](nn::BatchNorm& norm, Tensor mean) {
+            const Tensor y = norm(x);
+            {
+                const NoGrad none;
+                mean.mul_(0.5);
+            }
+            need(y);
+            return mean.to_vector<float>();
+        },
+        [&](nn::BatchNorm& norm, Tensor mean) {
+            const Tensor y = norm(x);
+            {
+                const NoGrad none;
+                mean.fill_(3);
+            }
+            return y.to_vector<float>();
+        },
+        [&](nn::BatchNorm& norm, const Tensor&) {
+            const Tensor y = norm(x);
+            norm.eval();
+            const NoGrad none;
+            return norm(other).to_vector<float>();
+        },
+        [&](nn::BatchNorm& norm, const Tensor&) {
+            Tensor in = x.clone();
+            const Tensor y = norm(in);
+            in.fill_(0);
+            return y.to_vector<float>();
+        },
+        [&](nn::BatchNorm& norm, const Tensor& mean) {
+            Tensor in = x.clone();
+            (void)norm(in);
+            in.fill_(0);
+            return mean.to_vector<float>();
+        },
+        [&](nn::BatchNorm& norm, const Tensor& mean) {
+            const Tensor y = norm(x);
+            return mean.clone().to_vector<float>();
+        },
     };
     for (std::size_t i = 0; i < looks.size(); i += small_cases() ? 4 : 1) {
         CAPTURE(i);
@@ -262,15 +353,25 @@ TEST_CASE("Winograd's convolution transforms its weights by itself in training, 
     for (const ops::Conv2dDirection direction : {ops::Conv2dDirection::forward, ops::Conv2dDirection::backward_input})
         for (const auto& [channels, filters] : {std::pair{3, 5}, std::pair{18, 7}, std::pair{2, 99}}) {
             if (small_cases() && (filters > 5 || direction != ops::Conv2dDirection::forward)) continue;
-            const std::int64_t units = default_device().info().compute_units, rows = 37 * units;  // three units of tiles for each compute unit
-            const ops::Conv2dProblem problem{.direction = direction, .family = Family::cpu_like, .images = 1, .channels = channels, .filters = filters, .input = {rows, 53},
-                                             .filter = {3, 3}, .output = {rows, 53}, .padding = {1, 1}};
+            const std::int64_t units = default_device().info().compute_units,
+                               rows = 37 * units;  // three units of tiles for each compute unit
+            const ops::Conv2dProblem problem{.direction = direction,
+                                             .family = Family::cpu_like,
+                                             .images = 1,
+                                             .channels = channels,
+                                             .filters = filters,
+                                             .input = {rows, 53},
+                                             .filter = {3, 3},
+                                             .output = {rows, 53},
+                                             .padding = {1, 1}};
             Tensor x = random_tensor({1, channels, rows, 53}, 1), out = random_tensor({1, filters, rows, 53}, 3);
             const Tensor weight = random_tensor({filters, channels, 3, 3}, 2);
             Tensor& result = direction == ops::Conv2dDirection::forward ? out : x;
             const auto run = [&](bool fused) {
                 const FusionScope scope(fused);
-                CHECK(launches([&] { strategy.run(problem, {x.view(), weight.view(), out.view()}); }) == (fused ? 1 : 2));
+                CHECK(launches([&] {
+                          strategy.run(problem, {x.view(), weight.view(), out.view()});
+                      }) == (fused ? 1 : 2));
                 return result.to_vector<float>();
             };
             CAPTURE(channels);
@@ -283,7 +384,8 @@ TEST_CASE("Winograd's convolution transforms its weights by itself in training, 
 TEST_CASE("a training step of ResNet-20 takes at most half the launches that it takes function by function") {
     if (small_cases()) return;
     const auto make = [] {
-        auto net = std::make_unique<nn::Sequential>(nn::Conv2d(3, 16, 3, {.padding = 1, .bias = false}), nn::BatchNorm(16), nn::ReLU());
+        auto net = std::make_unique<nn::Sequential>(nn::Conv2d(3, 16, 3, {.padding = 1, .bias = false}),
+                                                    nn::BatchNorm(16), nn::ReLU());
         std::int64_t in = 16;
         for (const std::int64_t out : {16, 32, 64})
             for (int block = 0; block < 3; ++block, in = out) net->append(Block(in, out, in == out ? 1 : 2));

@@ -25,7 +25,9 @@ std::vector<std::string> lines(const std::string& text) {
 }
 
 /// For a process that sees no driver.
-std::string nothing(const TempFolder& empty) { return "-u OCL_ICD_FILENAMES -u DECLIVITY_DEVICE OCL_ICD_VENDORS='" + empty.path().string() + "'"; }
+std::string nothing(const TempFolder& empty) {
+    return "-u OCL_ICD_FILENAMES -u DECLIVITY_DEVICE OCL_ICD_VENDORS='" + empty.path().string() + "'";
+}
 
 }  // namespace
 
@@ -56,14 +58,16 @@ TEST_CASE("declivity devices: a line for each, and a star at the best") {
     CHECK(table.error.empty());
     const auto rows = lines(table.out);
     REQUIRE(rows.size() == all.size() + 2);
-    for (const std::string word : {"id", "name", "platform", "driver", "type", "units", "memory", "fp64", "fp16", "subgroups", "command buffers"})
+    for (const std::string word : {"id", "name", "platform", "driver", "type", "units", "memory", "fp64", "fp16",
+                                   "subgroups", "command buffers"})
         CHECK(rows[0].find(word) != std::string::npos);
     for (std::size_t i = 0; i < all.size(); ++i) {
         const DeviceInfo& info = all[i].info();
         const std::string& row = rows[i + 1];
         CAPTURE(row);
         CHECK(row[0] == (all[i] == best ? '*' : ' '));
-        for (const std::string& cell : {info.id, info.name, info.platform, info.driver, std::to_string(info.compute_units)})
+        for (const std::string& cell :
+             {info.id, info.name, info.platform, info.driver, std::to_string(info.compute_units)})
             CHECK(row.find(cell) != std::string::npos);
         CHECK(row.find(info.name) == rows[0].find("name"));  // below its title
         const std::size_t fp64 = rows[0].find("fp64");
@@ -76,7 +80,8 @@ TEST_CASE("declivity devices: one star among several") {
     if (!program_built()) return;
     // PoCL makes as many devices as it is asked for.
     const std::string two = "-u DECLIVITY_DEVICE POCL_DEVICES='basic pthread' ";
-    if (nlohmann::json::parse(run_program("devices --json", two).out).size() != 2) return skip("PoCL is not the only driver here");
+    if (nlohmann::json::parse(run_program("devices --json", two).out).size() != 2)
+        return skip("PoCL is not the only driver here");
     const auto stars = [](const ProgramRun& table) {
         std::string out;
         for (const std::string& line : lines(table.out)) out += line[0];

@@ -1,4 +1,5 @@
-// `declivity doctor`, as a user runs it: its words and its JSON, its exit codes, drivers that crash or hang, kernels that compute something else.
+// `declivity doctor`, as a user runs it: its words and its JSON, its exit codes, drivers that crash or hang, kernels
+// that compute something else.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -59,7 +60,9 @@ std::vector<Json> with_status(const Json& section, const std::string& status) {
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 /// For a process that sees no driver.
-std::string nothing(const TempFolder& empty) { return "-u OCL_ICD_FILENAMES -u DECLIVITY_DEVICE OCL_ICD_VENDORS='" + empty.path().string() + "'"; }
+std::string nothing(const TempFolder& empty) {
+    return "-u OCL_ICD_FILENAMES -u DECLIVITY_DEVICE OCL_ICD_VENDORS='" + empty.path().string() + "'";
+}
 
 }  // namespace
 
@@ -70,7 +73,8 @@ TEST_CASE("declivity doctor: sections in words, and what to do") {
     CHECK(run.error.empty());
     CHECK(run.code == 0);
     const DeviceInfo& info = Device::best().info();
-    for (const std::string& word : {info.name, info.driver, info.platform, std::string("\ngroups: "), std::string("barriers"), std::string("\nhalf: "), std::string("cl_khr_fp16"),
+    for (const std::string& word : {info.name, info.driver, info.platform, std::string("\ngroups: "),
+                                    std::string("barriers"), std::string("\nhalf: "), std::string("cl_khr_fp16"),
                                     std::string("checks that were asked for are right"), std::string("What to do: ")})
         CHECK(has(run.out, word));
     CHECK_FALSE(has(run.out, "WRONG"));
@@ -113,7 +117,8 @@ TEST_CASE("declivity doctor: what there is not, and what is not understood, is e
     const ProgramRun unknown = run_program("doctor --device frobnicator");
     CHECK(unknown.code == 2);
     CHECK(has(unknown.error, "frobnicator"));
-    for (const std::string wrong : {"doctor --frobnicate", "doctor --only nonsense", "doctor --silence soon", "doctor more"}) {
+    for (const std::string wrong :
+         {"doctor --frobnicate", "doctor --only nonsense", "doctor --silence soon", "doctor more"}) {
         CAPTURE(wrong);
         const ProgramRun refused = run_program(wrong);
         CHECK(refused.code == 2);
@@ -129,10 +134,12 @@ TEST_CASE("declivity doctor: a driver that crashes, hangs or ends the process is
     struct Way {
         std::string fault, options, text;
     };
-    for (const Way& way : {Way{"crash", "", "signal 6"}, Way{"exit", "", "exit code 3"}, Way{"hang", "--silence 20", "nothing was heard of it for 20 s"}}) {
+    for (const Way& way : {Way{"crash", "", "signal 6"}, Way{"exit", "", "exit code 3"},
+                           Way{"hang", "--silence 20", "nothing was heard of it for 20 s"}}) {
         CAPTURE(way.fault);
         const bool hangs = way.fault == "hang";
-        const Report report = examined(fmt::format("--only arguments{} --fault {}@arguments {}", hangs ? "" : ",atomics", way.fault, way.options));
+        const Report report = examined(
+            fmt::format("--only arguments{} --fault {}@arguments {}", hangs ? "" : ",atomics", way.fault, way.options));
         CHECK(report.code == 1);
         const Json arguments = section(report, "arguments");
         const auto wrong = with_status(arguments, "wrong");
@@ -167,7 +174,8 @@ struct Mutation {
 };
 
 /// All of them at once, in one run of a section.
-Report with_mutations(const std::string& section_name, const std::vector<Mutation>& mutations, const std::string& options = "") {
+Report with_mutations(const std::string& section_name, const std::vector<Mutation>& mutations,
+                      const std::string& options = "") {
     const TempFolder folder;
     std::map<std::string, std::string> sources;
     for (const Mutation& one : mutations) {
@@ -184,7 +192,8 @@ Report with_mutations(const std::string& section_name, const std::vector<Mutatio
     return examined("--only " + section_name + options, "DECLIVITY_KERNEL_DIR='" + folder.path().string() + "'");
 }
 
-void check_found(const std::string& section_name, const std::vector<Mutation>& mutations, const std::string& options = "") {
+void check_found(const std::string& section_name, const std::vector<Mutation>& mutations,
+                 const std::string& options = "") {
     CAPTURE(section_name);
     const Report report = with_mutations(section_name, mutations, options);
     CHECK(report.code == 1);
@@ -200,32 +209,46 @@ void check_found(const std::string& section_name, const std::vector<Mutation>& m
 
 TEST_CASE("declivity doctor: each check of arithmetic can fail") {
     if (!program_built()) return;
-    std::vector<Mutation> mutations{{"doctor_arithmetic.cl", "OF_2(add, float, float, x + y)", "OF_2(add, float, float, x + y * 1.0000002f)", "f32: sums"},
-                                    {"doctor_arithmetic.cl", "OF_3(fma, float, float, fma(x, y, z))", "OF_3(fma, float, float, fma(x, y, z * 1.0000002f))", "f32: fma is fused"},
-                                    {"doctor_arithmetic.cl", "float, x / y)", "float, x / y * 1.000001f)", "f32: division"},
-                                    {"doctor_arithmetic.cl", "(x < y ? 1 : 0)", "(x < y ? 1 : 64)", "f32: comparisons"},
-                                    {"doctor_arithmetic.cl", "fmin(x, y)", "x < y ? x : y", "f32: fmin"},
-                                    {"doctor_arithmetic.cl", "rint(x)", "floor(x + 0.5f)", "f32: rint"},
-                                    {"doctor_arithmetic.cl", "OF_2(multiply, float, float, x * y)", "OF_2(multiply, float, float, fabs(x * y))", "f32: signs of zeros"},
-                                    {"doctor_arithmetic.cl", "OF_1(copy, float, float, x)", "OF_1(copy, float, float, -x)", "f32: elements are copied"},
-                                    {"doctor_arithmetic.cl", "x < y ? fma(x", "x <= y ? fma(x", "vectors of 16"},
-                                    {"doctor_arithmetic.cl", "convert_int_sat_rte(x)", "convert_int_sat(x)", "f32 to i32"},
-                                    {"doctor_arithmetic.cl", "convert_uchar_sat(x)", "(uchar)(int)clamp(x, -1e6f, 1e6f)", "f32 to u8"},
-                                    {"doctor_arithmetic.cl", "float_to_long_saturated, float, long, convert_long_sat(x)", "float_to_long_saturated, float, long, (long)convert_int_sat(x)", "f32 to i64"},
-                                    {"doctor_arithmetic.cl", "OF_1(int_to_float, int, float, (float)x)", "OF_1(int_to_float, int, float, (float)(x & ~1))", "i32 and u32 to f32"},
-                                    {"doctor_arithmetic.cl", "OF_1(long_to_float, long, float, (float)x)", "OF_1(long_to_float, long, float, (float)(int)x)", "i64 and u64 to f32"},
-                                    {"doctor_arithmetic.cl", "(char)x", "(char)max(x, 0)", "i32, i64 and i8"},
-                                    {"doctor_arithmetic.cl", "mul_hi(x, y)", "x * y", "i32: division"},
-                                    {"doctor_arithmetic.cl", "(x >> (y & 31))", "(x >> (y & 15))", "i64: division"},
-                                    {"doctor_arithmetic.cl", "ushort, to_f16(x))", "ushort, to_f16(x * 1.0000002f))", "f16 in integer arithmetic"},
-                                    {"doctor_arithmetic.cl", "ushort, to_bf16(x))", "ushort, (ushort)(as_uint(x) >> 16))", "bf16 by shifts"}};
+    std::vector<Mutation> mutations{
+        {"doctor_arithmetic.cl", "OF_2(add, float, float, x + y)", "OF_2(add, float, float, x + y * 1.0000002f)",
+         "f32: sums"},
+        {"doctor_arithmetic.cl", "OF_3(fma, float, float, fma(x, y, z))",
+         "OF_3(fma, float, float, fma(x, y, z * 1.0000002f))", "f32: fma is fused"},
+        {"doctor_arithmetic.cl", "float, x / y)", "float, x / y * 1.000001f)", "f32: division"},
+        {"doctor_arithmetic.cl", "(x < y ? 1 : 0)", "(x < y ? 1 : 64)", "f32: comparisons"},
+        {"doctor_arithmetic.cl", "fmin(x, y)", "x < y ? x : y", "f32: fmin"},
+        {"doctor_arithmetic.cl", "rint(x)", "floor(x + 0.5f)", "f32: rint"},
+        {"doctor_arithmetic.cl", "OF_2(multiply, float, float, x * y)", "OF_2(multiply, float, float, fabs(x * y))",
+         "f32: signs of zeros"},
+        {"doctor_arithmetic.cl", "OF_1(copy, float, float, x)", "OF_1(copy, float, float, -x)",
+         "f32: elements are copied"},
+        {"doctor_arithmetic.cl", "x < y ? fma(x", "x <= y ? fma(x", "vectors of 16"},
+        {"doctor_arithmetic.cl", "convert_int_sat_rte(x)", "convert_int_sat(x)", "f32 to i32"},
+        {"doctor_arithmetic.cl", "convert_uchar_sat(x)", "(uchar)(int)clamp(x, -1e6f, 1e6f)", "f32 to u8"},
+        {"doctor_arithmetic.cl", "float_to_long_saturated, float, long, convert_long_sat(x)",
+         "float_to_long_saturated, float, long, (long)convert_int_sat(x)", "f32 to i64"},
+        {"doctor_arithmetic.cl", "OF_1(int_to_float, int, float, (float)x)",
+         "OF_1(int_to_float, int, float, (float)(x & ~1))", "i32 and u32 to f32"},
+        {"doctor_arithmetic.cl", "OF_1(long_to_float, long, float, (float)x)",
+         "OF_1(long_to_float, long, float, (float)(int)x)", "i64 and u64 to f32"},
+        {"doctor_arithmetic.cl", "(char)x", "(char)max(x, 0)", "i32, i64 and i8"},
+        {"doctor_arithmetic.cl", "mul_hi(x, y)", "x * y", "i32: division"},
+        {"doctor_arithmetic.cl", "(x >> (y & 31))", "(x >> (y & 15))", "i64: division"},
+        {"doctor_arithmetic.cl", "ushort, to_f16(x))", "ushort, to_f16(x * 1.0000002f))", "f16 in integer arithmetic"},
+        {"doctor_arithmetic.cl", "ushort, to_bf16(x))", "ushort, (ushort)(as_uint(x) >> 16))", "bf16 by shifts"}};
     if (Device::best().info().fp64)
-        mutations.insert(mutations.end(), {{"doctor_arithmetic.cl", "OF_1(double_sqrt, double, double, sqrt(x))", "OF_1(double_sqrt, double, double, sqrt(x) * (1 + 1e-15))", "f64: sums"},
-                                           {"doctor_arithmetic.cl", "OF_3(double_fma, double, double, fma(x, y, z))", "OF_3(double_fma, double, double, fma(x, y, z * (1 + 1e-15)))", "f64: fma"},
-                                           {"doctor_arithmetic.cl", "OF_1(double_to_long, double, long, convert_long_sat(x))", "OF_1(double_to_long, double, long, convert_int_sat(x))", "f64 to f32"}});
+        mutations.insert(mutations.end(),
+                         {{"doctor_arithmetic.cl", "OF_1(double_sqrt, double, double, sqrt(x))",
+                           "OF_1(double_sqrt, double, double, sqrt(x) * (1 + 1e-15))", "f64: sums"},
+                          {"doctor_arithmetic.cl", "OF_3(double_fma, double, double, fma(x, y, z))",
+                           "OF_3(double_fma, double, double, fma(x, y, z * (1 + 1e-15)))", "f64: fma"},
+                          {"doctor_arithmetic.cl", "OF_1(double_to_long, double, long, convert_long_sat(x))",
+                           "OF_1(double_to_long, double, long, convert_int_sat(x))", "f64 to f32"}});
     check_found("arithmetic", mutations);
     // What the library does without is of no harm.
-    const Report half = with_mutations("arithmetic", {{"doctor_arithmetic.cl", "vload_half(a_offset + i, (__global const half*)a)", "0", ""}, {"doctor_arithmetic.cl", "convert_int_sat(x)", "(x == x ? convert_int_sat(x) : 1)", ""}});
+    const Report half = with_mutations(
+        "arithmetic", {{"doctor_arithmetic.cl", "vload_half(a_offset + i, (__global const half*)a)", "0", ""},
+                       {"doctor_arithmetic.cl", "convert_int_sat(x)", "(x == x ? convert_int_sat(x) : 1)", ""}});
     CHECK(half.code == 0);
     CHECK(has(half.json["avoided"], "f16 by vload_half"));
     CHECK(has(half.json["avoided"], "NaN becomes 0"));
@@ -233,35 +256,50 @@ TEST_CASE("declivity doctor: each check of arithmetic can fail") {
 
 TEST_CASE("declivity doctor: each check of functions, work-groups, arguments, memory and queues can fail") {
     if (!program_built()) return;
-    check_found("maths", {{"doctor_math.cl", "= d_##name(x[x_offset + i])", "= d_##name(x[x_offset + i]) * (REAL)1.000002f", "exp of f32, 16 wide\n"},
-                          {"doctor_math.cl", "d_pow(x[x_offset + i], y[y_offset + i])", "d_pow(x[x_offset + i], y[y_offset + i]) * (REAL)1.000002f", "pow of f32\n"},
+    check_found("maths", {{"doctor_math.cl", "= d_##name(x[x_offset + i])",
+                           "= d_##name(x[x_offset + i]) * (REAL)1.000002f", "exp of f32, 16 wide\n"},
+                          {"doctor_math.cl", "d_pow(x[x_offset + i], y[y_offset + i])",
+                           "d_pow(x[x_offset + i], y[y_offset + i]) * (REAL)1.000002f", "pow of f32\n"},
                           {"doctor_math.cl", "2 * d_is_nan", "3 * d_is_nan", "told apart"}});
-    check_found("groups", {{"doctor_groups.cl", "(long)get_local_id(0) |", "(long)get_global_id(0) |", "ids in one"},
-                           {"doctor_groups.cl", "= tile[items - 1 - item];", "= tile[item];", "static local memory"},
-                           {"doctor_groups.cl", "second[(item + 1) % items];", "second[item];", "two arguments of local memory"},
-                           {"doctor_groups.cl", "all[i] = i * 3 + 1", "all[i] = i == count - 1 ? 0 : i * 3 + 1", "all of the local memory"},
-                           {"doctor_groups.cl", "slices[1 - now][item]", "slices[now][item]", "two halves"},
-                           {"doctor_groups.cl", "if (item + half_of < left)", "if (item + half_of < left - 1)", "sums by halving"},
-                           {"doctor_groups.cl", "item >= distance ?", "item > distance ?", "running sums"},
-                           {"doctor_groups.cl", "get_group_id(0) % 4", "get_group_id(0) % 3", "barriers in a function"},
-                           {"doctor_groups.cl", "mine[items - 1 - item] = 2 * value", "mine[item] = 2 * value", "exchange through global memory"},
-                           {"doctor_groups.cl", "sums[(value + i * i) % 13] += i", "sums[value % 13] += i", "private arrays"}});
-    check_found("arguments", {{"doctor_arguments.cl", "doctor_small(const struct Small s, TO) { int at = 0; PUT(s.a); PUT(s.b); }", "doctor_small(const struct Small s, TO) { int at = 0; PUT(s.a); PUT(s.a); }", "a struct of 8 bytes"},
-                              {"doctor_arguments.cl", "struct Odd s) { int at = 0; PUT(s.a); PUT(s.b); PUT(s.c); }", "struct Odd s) { int at = 0; PUT(s.a); PUT(s.c); PUT(s.c); }", "a struct of 12 bytes"},
-                              {"doctor_arguments.cl", "for (int i = 0; i < 7; ++i) PUT(s.a[i]);", "for (int i = 0; i < 7; ++i) PUT(s.a[0]);", "a struct of 64 bytes"},
-                              {"doctor_arguments.cl", "PUT(s.c[i]);", "PUT(s.c[0]);", "arrays of 1 and 2 bytes"},
-                              {"doctor_arguments.cl", "PUT(s.inner[i].b);", "PUT(s.inner[0].b);", "structs in a struct"},
-                              {"doctor_arguments.cl", "PUT(s.values[index]);", "PUT(s.values[250 - index]);", "a struct of 1008 bytes"},
-                              {"doctor_arguments.cl", "#define WRITTEN(name) PUT(name);", "#define WRITTEN(name) PUT(a1);", "126 numbers"},
-                              {"doctor_arguments.cl", "PUT(f); PUT(g);", "PUT(f); PUT(f);", "numbers of all sizes"}});
-    check_found("queues", {{"doctor_queues.cl", "factor * x[x_offset + i]", "factor + x[x_offset + i]", "kernels run in the order"},
+    check_found(
+        "groups",
+        {{"doctor_groups.cl", "(long)get_local_id(0) |", "(long)get_global_id(0) |", "ids in one"},
+         {"doctor_groups.cl", "= tile[items - 1 - item];", "= tile[item];", "static local memory"},
+         {"doctor_groups.cl", "second[(item + 1) % items];", "second[item];", "two arguments of local memory"},
+         {"doctor_groups.cl", "all[i] = i * 3 + 1", "all[i] = i == count - 1 ? 0 : i * 3 + 1",
+          "all of the local memory"},
+         {"doctor_groups.cl", "slices[1 - now][item]", "slices[now][item]", "two halves"},
+         {"doctor_groups.cl", "if (item + half_of < left)", "if (item + half_of < left - 1)", "sums by halving"},
+         {"doctor_groups.cl", "item >= distance ?", "item > distance ?", "running sums"},
+         {"doctor_groups.cl", "get_group_id(0) % 4", "get_group_id(0) % 3", "barriers in a function"},
+         {"doctor_groups.cl", "mine[items - 1 - item] = 2 * value", "mine[item] = 2 * value",
+          "exchange through global memory"},
+         {"doctor_groups.cl", "sums[(value + i * i) % 13] += i", "sums[value % 13] += i", "private arrays"}});
+    check_found(
+        "arguments",
+        {{"doctor_arguments.cl", "doctor_small(const struct Small s, TO) { int at = 0; PUT(s.a); PUT(s.b); }",
+          "doctor_small(const struct Small s, TO) { int at = 0; PUT(s.a); PUT(s.a); }", "a struct of 8 bytes"},
+         {"doctor_arguments.cl", "struct Odd s) { int at = 0; PUT(s.a); PUT(s.b); PUT(s.c); }",
+          "struct Odd s) { int at = 0; PUT(s.a); PUT(s.c); PUT(s.c); }", "a struct of 12 bytes"},
+         {"doctor_arguments.cl", "for (int i = 0; i < 7; ++i) PUT(s.a[i]);", "for (int i = 0; i < 7; ++i) PUT(s.a[0]);",
+          "a struct of 64 bytes"},
+         {"doctor_arguments.cl", "PUT(s.c[i]);", "PUT(s.c[0]);", "arrays of 1 and 2 bytes"},
+         {"doctor_arguments.cl", "PUT(s.inner[i].b);", "PUT(s.inner[0].b);", "structs in a struct"},
+         {"doctor_arguments.cl", "PUT(s.values[index]);", "PUT(s.values[250 - index]);", "a struct of 1008 bytes"},
+         {"doctor_arguments.cl", "#define WRITTEN(name) PUT(name);", "#define WRITTEN(name) PUT(a1);", "126 numbers"},
+         {"doctor_arguments.cl", "PUT(f); PUT(g);", "PUT(f); PUT(f);", "numbers of all sizes"}});
+    check_found("queues", {{"doctor_queues.cl", "factor * x[x_offset + i]", "factor + x[x_offset + i]",
+                            "kernels run in the order"},
                            {"doctor_queues.cl", "(uint)i + added", "(uint)i + added", "kernels, uploads, copies"},
                            {"doctor_queues.cl", "(uint)i + added", "(uint)i + added", "two queues"},
                            {"doctor_queues.cl", "(uint)i + added", "(uint)i + added", "mapped memory"}});
     if (with_status(section(examined("--only memory"), "memory"), "skipped").empty())
-        check_found("memory", {{"doctor_memory.cl", "base[offset + i * step] =", "base[(offset + i * step) & 0x3fffffff] =", "more than 4 GiB"}});
+        check_found("memory", {{"doctor_memory.cl", "base[offset + i * step] =",
+                                "base[(offset + i * step) & 0x3fffffff] =", "more than 4 GiB"}});
     else skip("there is no memory for a buffer of more than 4 GiB");
-    const Report atomics = with_mutations("atomics", {{"doctor_atomics.cl", "atomic_max(&c[1], value)", "c[1] = value", ""}, {"doctor_atomics.cl", "ATOMIC(sub)(&c[2], 3)", "ATOMIC(sub)(&c[2], 2)", ""}});
+    const Report atomics =
+        with_mutations("atomics", {{"doctor_atomics.cl", "atomic_max(&c[1], value)", "c[1] = value", ""},
+                                   {"doctor_atomics.cl", "ATOMIC(sub)(&c[2], 3)", "ATOMIC(sub)(&c[2], 2)", ""}});
     CHECK(atomics.code == 0);
     CHECK(section(atomics, "atomics")["avoided"].get<int>() >= 2);
     CHECK(section(atomics, "atomics")["wrong"] == 0);
@@ -269,7 +307,8 @@ TEST_CASE("declivity doctor: each check of functions, work-groups, arguments, me
 
 TEST_CASE("declivity doctor: a known fault is of no harm while it is avoided") {
     if (!program_built()) return;
-    const std::vector<Mutation> like_a_fault{{"driver_faults.cl", "out[(4 * row + r) * 32 + 4 * column] = get", "out[(4 * row + 1) * 32 + 4 * column] = get", "wide_work_item_ids"}};
+    const std::vector<Mutation> like_a_fault{{"driver_faults.cl", "out[(4 * row + r) * 32 + 4 * column] = get",
+                                              "out[(4 * row + 1) * 32 + 4 * column] = get", "wide_work_item_ids"}};
     const std::string options = " --checks wide_work_item_ids";
     const Report avoided = with_mutations("faults", like_a_fault, options);
     CHECK(avoided.code == 0);
@@ -278,12 +317,16 @@ TEST_CASE("declivity doctor: a known fault is of no harm while it is avoided") {
     REQUIRE(findings.size() == 1);
     CHECK(has(findings[0]["text"], "The library avoids it: "));
     // One that ends the process is said in words, too.
-    const Report ended = with_mutations("faults", {{"driver_faults.cl", "out[get_global_id(0)] = given.a", "((__global int*)8)[get_global_id(0)] = given.a", ""}}, " --checks indexed_struct_argument");
+    const Report ended = with_mutations(
+        "faults",
+        {{"driver_faults.cl", "out[get_global_id(0)] = given.a", "((__global int*)8)[get_global_id(0)] = given.a", ""}},
+        " --checks indexed_struct_argument");
     CHECK(ended.code == 0);
     const auto of_end = with_status(section(ended, "faults"), "avoided");
     REQUIRE(of_end.size() == 1);
     CAPTURE(of_end[0]);
-    if (has(of_end[0]["text"], "ended by signal")) CHECK(has(of_end[0]["text"], "reads an array within a struct argument"));
+    if (has(of_end[0]["text"], "ended by signal"))
+        CHECK(has(of_end[0]["text"], "reads an array within a struct argument"));
     else skip("this driver survives a kernel that writes to address 8");
     const Environment off("DECLIVITY_WORKAROUNDS", "0");
     check_found("faults", like_a_fault, options);
@@ -294,23 +337,51 @@ TEST_CASE("declivity doctor: an operator whose kernel computes something else is
     // Only the checks that have to find it, since each section compiles much.
     {
         const Environment family("DECLIVITY_FAMILY", "cpu");
-        check_found("elementwise", {{"elementwise.cl", "BODY\n                out[i * STEP_OUT] = RESULT;", "BODY out[i * STEP_OUT] = RESULT; if (i == 7) out[i * STEP_OUT] = 1;", "tanh of f32, CPU-like"}}, " --checks 'tanh'");
-        check_found("copies", {{"permute.cl", "to[j + i * to_a] = from[i + j * from_b]", "to[j + i * to_a] = from[i + b * from_b]", "in the order 1 0"}}, " --checks 'in the order 1 0'");
-        check_found("random", {{"philox.clh", "k0 += 0x9e3779b9u", "k0 += 0x9e3779bbu", "uniform numbers"}}, " --checks 'uniform'");
-        check_found("reduce", {{"reduce.cl", "split * split_stride] = FINISH(value)", "split * split_stride] = FINISH(value + (ACC)1)", "sum of a million, CPU-like"}}, " --checks 'a million'");
-        check_found("optimizers", {{"sgd.cl", "fma(-rate, gradient, p[i])", "fma(rate, gradient, p[i])", "SGD with momentum 0,"}, {"adam.cl", "* p[i] - size * mean", "* p[i] + size * mean", "AdamW"}});
-        check_found("matmul", {{"matmul.cl", "sum[i][j] = fma(left, right[j], sum[i][j]);", "sum[i][j] = fma(left, right[j] + (REAL)0.01, sum[i][j]);", "tiled: 1 x (13 x 9 x 33)"}}, " --checks 'tiled: 1 x'");
-        check_found("conv2d", {{"conv2d_direct.cl", "if (d.has_bias) sum += bias", "if (d.has_bias) sum -= bias", "direct, forward, CPU-like: 3x3, f32"}}, " --checks 'direct, forward'");
-        check_found("training", {{"adam.cl", "* p[i] - size * mean", "* p[i] + size * mean", "the loss falls"}}, " --checks 'the loss falls, as it did in a recorded run, CPU-like'");
+        check_found("elementwise",
+                    {{"elementwise.cl", "BODY\n                out[i * STEP_OUT] = RESULT;",
+                      "BODY out[i * STEP_OUT] = RESULT; if (i == 7) out[i * STEP_OUT] = 1;", "tanh of f32, CPU-like"}},
+                    " --checks 'tanh'");
+        check_found("copies",
+                    {{"permute.cl", "to[j + i * to_a] = from[i + j * from_b]",
+                      "to[j + i * to_a] = from[i + b * from_b]", "in the order 1 0"}},
+                    " --checks 'in the order 1 0'");
+        check_found("random", {{"philox.clh", "k0 += 0x9e3779b9u", "k0 += 0x9e3779bbu", "uniform numbers"}},
+                    " --checks 'uniform'");
+        check_found("reduce",
+                    {{"reduce.cl", "split * split_stride] = FINISH(value)",
+                      "split * split_stride] = FINISH(value + (ACC)1)", "sum of a million, CPU-like"}},
+                    " --checks 'a million'");
+        check_found("optimizers",
+                    {{"sgd.cl", "fma(-rate, gradient, p[i])", "fma(rate, gradient, p[i])", "SGD with momentum 0,"},
+                     {"adam.cl", "* p[i] - size * mean", "* p[i] + size * mean", "AdamW"}});
+        check_found("matmul",
+                    {{"matmul.cl", "sum[i][j] = fma(left, right[j], sum[i][j]);",
+                      "sum[i][j] = fma(left, right[j] + (REAL)0.01, sum[i][j]);", "tiled: 1 x (13 x 9 x 33)"}},
+                    " --checks 'tiled: 1 x'");
+        check_found("conv2d",
+                    {{"conv2d_direct.cl", "if (d.has_bias) sum += bias", "if (d.has_bias) sum -= bias",
+                      "direct, forward, CPU-like: 3x3, f32"}},
+                    " --checks 'direct, forward'");
+        check_found("training", {{"adam.cl", "* p[i] - size * mean", "* p[i] + size * mean", "the loss falls"}},
+                    " --checks 'the loss falls, as it did in a recorded run, CPU-like'");
     }
     {
         const Environment family("DECLIVITY_FAMILY", "gpu");
-        check_found("rows", {{"softmax.cl", "y[c * inner] = d_exp(x[c * inner] - m) * scale;", "y[c * inner] = d_exp(x[c * inner] - m) * scale * (REAL)1.001;", "softmax: rows, GPU-like"}}, " --checks 'softmax: rows'");
-        check_found("pool2d", {{"pool2d.cl", "winners[p * pool.Q + q] == h * pool.W + column", "winners[p * pool.Q + q] != h * pool.W + column", "GPU-like"}}, " --checks 'GPU-like'");
+        check_found("rows",
+                    {{"softmax.cl", "y[c * inner] = d_exp(x[c * inner] - m) * scale;",
+                      "y[c * inner] = d_exp(x[c * inner] - m) * scale * (REAL)1.001;", "softmax: rows, GPU-like"}},
+                    " --checks 'softmax: rows'");
+        check_found("pool2d",
+                    {{"pool2d.cl", "winners[p * pool.Q + q] == h * pool.W + column",
+                      "winners[p * pool.Q + q] != h * pool.W + column", "GPU-like"}},
+                    " --checks 'GPU-like'");
     }
     // The form for other devices is said, and of no harm.
     const Environment family("DECLIVITY_FAMILY", "cpu");
-    const Report other = with_mutations("rows", {{"softmax.cl", "y[c * inner] = d_exp(x[c * inner] - m) * scale;", "y[c * inner] = d_exp(x[c * inner] - m) * scale * (REAL)1.001;", ""}}, " --checks 'softmax: rows, GPU-like'");
+    const Report other = with_mutations("rows",
+                                        {{"softmax.cl", "y[c * inner] = d_exp(x[c * inner] - m) * scale;",
+                                          "y[c * inner] = d_exp(x[c * inner] - m) * scale * (REAL)1.001;", ""}},
+                                        " --checks 'softmax: rows, GPU-like'");
     CHECK(other.code == 0);
     CHECK(has(other.json["avoided"], "softmax: rows, GPU-like"));
 }
@@ -330,7 +401,8 @@ TEST_CASE("declivity doctor --bench: rates beside what the device does at most")
     CHECK(most["GFLOP/s f32"] > 0);
     CHECK(most["GB/s"] > 0);
     CHECK(launches["waited us"] >= launches["enqueue us"]);
-    const Json product = figures(Device::best().family() == Family::cpu_like ? "product 512 x 512 x 512, CPU-like" : "product 512 x 512 x 512, GPU-like");
+    const Json product = figures(Device::best().family() == Family::cpu_like ? "product 512 x 512 x 512, CPU-like"
+                                                                             : "product 512 x 512 x 512, GPU-like");
     CHECK(product["GFLOP/s"] > 0);
     CHECK_FALSE(product["strategy"].get<std::string>().empty());
 }

@@ -37,11 +37,16 @@ using Words = std::vector<std::string>;
 
 // 100 GFLOP/s and 4 GB/s in conv2d_gemm, of 400 f32, 200 f64 and 10 GB/s.
 const std::string kTrace = R"({"traceEvents":[
-{"ph":"X","cat":"kernel","name":"conv2d_gemm","pid":2,"tid":1,"ts":0,"dur":1000,"args":{"scope":"Net/0","operator":"conv2d","flops":100000000,"bytes":4000000}},
-{"ph":"X","cat":"kernel","name":"conv2d_gemm","pid":2,"tid":1,"ts":1000,"dur":2000,"args":{"scope":"Net/1","operator":"conv2d","flops":200000000,"bytes":8000000}},
-{"ph":"X","cat":"kernel","name":"elementwise","pid":2,"tid":1,"ts":9000,"dur":1000,"args":{"scope":"Net/1","operator":"relu","flops":1000000,"bytes":8000000}},
-{"ph":"X","cat":"kernel","name":"double","pid":2,"tid":1,"ts":8000,"dur":1000,"args":{"scope":"","operator":"","flops":100000000,"f64":true}}
-],"otherData":{"declivity":"0.1.0","devices":[{"pid":2,"id":"0:0","name":"a device of a test","platform":"p","driver":"d"CEILINGS}],"left_out":{"commands":LEFT}}})";
+{"ph":"X","cat":"kernel","name":"conv2d_gemm","pid":2,"tid":1,"ts":0,"dur":1000,
+"args":{"scope":"Net/0","operator":"conv2d","flops":100000000,"bytes":4000000}},
+{"ph":"X","cat":"kernel","name":"conv2d_gemm","pid":2,"tid":1,"ts":1000,"dur":2000,
+"args":{"scope":"Net/1","operator":"conv2d","flops":200000000,"bytes":8000000}},
+{"ph":"X","cat":"kernel","name":"elementwise","pid":2,"tid":1,"ts":9000,"dur":1000,
+"args":{"scope":"Net/1","operator":"relu","flops":1000000,"bytes":8000000}},
+{"ph":"X","cat":"kernel","name":"double","pid":2,"tid":1,"ts":8000,"dur":1000,
+"args":{"scope":"","operator":"","flops":100000000,"f64":true}}
+],"otherData":{"declivity":"0.1.0","devices":[{"pid":2,"id":"0:0","name":"a device of a test","platform":"p",
+"driver":"d"CEILINGS}],"left_out":{"commands":LEFT}}})";
 
 std::string with(std::string text, const std::string& ceilings, const std::string& left) {
     text.replace(text.find("CEILINGS"), 8, ceilings);
@@ -66,7 +71,8 @@ TEST_CASE("declivity profile: rates, shares, and parts of the device's ceilings"
     CAPTURE(table.out);
     CHECK(table.code == 0);
     CHECK(table.error.empty());
-    CHECK(table.out.starts_with("a device of a test (0:0): 4 commands, 5.000 ms of 10.000 ms between the first and the last (50 %)\n"));
+    CHECK(table.out.starts_with(
+        "a device of a test (0:0): 4 commands, 5.000 ms of 10.000 ms between the first and the last (50 %)\n"));
     CHECK(table.out.find("400.0 GFLOP/s f32, 200.0 GFLOP/s f64, 10.0 GB/s") != std::string::npos);
     CHECK(line_of(table.out, "conv2d_gemm") == Words{"2", "3.000", "60.0", "1500.0", "100.0", "4.0", "40.0", "memory"});
     CHECK(line_of(table.out, "double") == Words{"1", "1.000", "20.0", "1000.0", "100.0", "-", "50.0", "compute"});

@@ -1,4 +1,5 @@
-// The end of a process while its device is at work: with programs that were never compiled before, so that a driver's compiler is at work, too.
+// The end of a process while its device is at work: with programs that were never compiled before, so that a driver's
+// compiler is at work, too.
 #include <unistd.h>
 
 #include <atomic>
@@ -21,6 +22,7 @@
 
 #include "tests/support/child.hpp"
 #include "tests/support/devices.hpp"
+#include "tests/support/skip.hpp"
 #include "tests/support/temp_folder.hpp"
 #include "tests/support/values.hpp"
 
@@ -50,17 +52,25 @@ struct Run {
     test::TempFolder folder;
     test::Child child;
     explicit Run(const std::string& how)
-        : child("exit: child process", {{"DECLIVITY_TEST_HOW", how}, {"DECLIVITY_CACHE_DIR", (folder.path() / "programs").string()},
-                                        {"POCL_CACHE_DIR", (folder.path() / "driver").string()},
-                                        // LLVM, in PoCL, gives a thread that compiles a signal stack, which AddressSanitizer would take for its own.
-                                        {"ASAN_OPTIONS", variable("ASAN_OPTIONS") + ":use_sigaltstack=0"}}) {}
+        : child(
+              "exit: child process",
+              {{"DECLIVITY_TEST_HOW", how},
+               {"DECLIVITY_CACHE_DIR", (folder.path() / "programs").string()},
+               {"POCL_CACHE_DIR", (folder.path() / "driver").string()},
+               // LLVM, in PoCL, gives a thread that compiles a signal stack, which AddressSanitizer would take for its
+               // own.
+               {"ASAN_OPTIONS", variable("ASAN_OPTIONS") + ":use_sigaltstack=0"}}) {}
+};
+
+struct Ends {
+    int failed = 0;
+    std::string last;  ///< what the last that failed said
 };
 
 /// So many children, two at a time.
-void run(const std::string& how, int count) {
+Ends ends(const std::string& how, int count) {
     std::deque<std::unique_ptr<Run>> running;
-    int failed = 0;
-    std::string output;
+    Ends all;
     for (int i = 0; i < count || !running.empty();) {
         if (i < count && running.size() < 2) {
             running.push_back(std::make_unique<Run>(how));
@@ -69,13 +79,54 @@ void run(const std::string& how, int count) {
         }
         const auto result = running.front()->child.finish();
         running.pop_front();
-        const bool right = result.code == 0 && result.output.find("done") != std::string::npos;
-        failed += right ? 0 : 1;
-        if (!right) output = std::to_string(result.code) + ": " + result.output;
+        if (result.code == 0 && result.output.find("done") != std::string::npos) continue;
+        ++all.failed;
+        all.last = std::to_string(result.code) + ": " + result.output;
     }
+    return all;
+}
+
+void run(const std::string& how, int count) {
+    const Ends all = ends(how, count);
     CAPTURE(how);
-    INFO("the last that failed: " << output);
-    CHECK(failed == 0);
+    INFO("the last that failed: " << all.last);
+    CHECK(all.failed == 0);
+}
+
+/// A callback of the driver's ends the process.
+void exit_in_callback(cl_command_queue queue) {
+    std::fflush(stdout);
+    cl_event event = nullptr;
+    REQUIRE(clEnqueueMarkerWithWaitList(queue, 0, nullptr, &event) == CL_SUCCESS);
+    const auto end = [](cl_event, cl_int, void*) { std::exit(0); };
+    REQUIRE(clSetEventCallback(event, CL_COMPLETE, end, nullptr) == CL_SUCCESS);
+    clFlush(queue);
+    for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+}
+
+/// The same without the library: some kernels of plain OpenCL on the first device of the first platform.
+void exit_in_callback_without_library() {
+    cl_platform_id platform = nullptr;
+    cl_device_id device = nullptr;
+    cl_int status = CL_SUCCESS;
+    REQUIRE(clGetPlatformIDs(1, &platform, nullptr) == CL_SUCCESS);
+    REQUIRE(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, nullptr) == CL_SUCCESS);
+    cl_context context = clCreateContext(nullptr, 1, &device, nullptr, nullptr, &status);
+    REQUIRE(status == CL_SUCCESS);
+    cl_command_queue queue = test::make_queue(context, device, 0);
+    const char* source = "__kernel void count(__global int* x) { x[get_global_id(0)] += 1; }";
+    cl_program program = clCreateProgramWithSource(context, 1, &source, nullptr, &status);
+    REQUIRE(status == CL_SUCCESS);
+    REQUIRE(clBuildProgram(program, 1, &device, "", nullptr, nullptr) == CL_SUCCESS);
+    cl_kernel kernel = clCreateKernel(program, "count", &status);
+    constexpr std::size_t items = 64;
+    cl_mem memory = clCreateBuffer(context, CL_MEM_READ_WRITE, items * sizeof(cl_int), nullptr, &status);
+    REQUIRE(status == CL_SUCCESS);
+    REQUIRE(clSetKernelArg(kernel, 0, sizeof memory, static_cast<void*>(&memory)) == CL_SUCCESS);
+    for (int i = 0; i < 100; ++i)
+        clEnqueueNDRangeKernel(queue, kernel, 1, nullptr, &items, nullptr, 0, nullptr, nullptr);
+    std::puts("done");
+    exit_in_callback(queue);
 }
 
 /// Computes when main() has ended, from another thread's work.
@@ -122,13 +173,11 @@ TEST_CASE("exit: child process" * doctest::skip()) {
     }
     if (how == "exit in a callback") {
         train();
-        std::fflush(stdout);
-        const cl_command_queue queue = interop::compute_queue(default_device());
-        cl_event event = nullptr;
-        REQUIRE(clEnqueueMarkerWithWaitList(queue, 0, nullptr, &event) == CL_SUCCESS);
-        REQUIRE(clSetEventCallback(event, CL_COMPLETE, [](cl_event, cl_int, void*) { std::exit(0); }, nullptr) == CL_SUCCESS);
-        clFlush(queue);
-        for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+        exit_in_callback(interop::compute_queue(default_device()));
+    }
+    if (how == "exit in a callback, without the library") {
+        alarm(60);
+        exit_in_callback_without_library();
     }
 }
 
@@ -138,4 +187,8 @@ TEST_CASE("exit: it does not matter which thread worked, and which ended the pro
     for (const char* how : {"late", "ended thread", "living thread", "exit in another thread"}) run(how, 4);
 }
 
-TEST_CASE("exit: a callback of the driver's may end the process") { run("exit in a callback", 1); }
+TEST_CASE("exit: a callback of the driver's may end the process") {
+    if (ends("exit in a callback, without the library", 1).failed > 0)
+        return test::skip("this driver hangs where a callback of its own ends the process, without the library, too");
+    run("exit in a callback", 1);
+}

@@ -1,4 +1,5 @@
-// Each OpenCL call of a training step fails once: an error that says so, nothing lost, and the next step as if nothing had been.
+// Each OpenCL call of a training step fails once: an error that says so, nothing lost, and the next step as if nothing
+// had been.
 #include <functional>
 #include <map>
 #include <optional>
@@ -29,10 +30,19 @@ using test::OpenClHandles;
 
 namespace {
 
-/// Where the library goes on another way: a compiled program that cannot be read or kept, source that does not build behind the library's own
-/// declarations, what a device does not tell about a kernel, memory that is asked for again once the queues are empty.
-const std::set<std::string> kOtherWay{"clCreateProgramWithBinary", "clCreateProgramWithSource", "clBuildProgram", "clGetProgramBuildInfo", "clGetProgramInfo",
-                                      "clRetainDevice", "clGetKernelArgInfo", "clCreateBuffer", "clEnqueueMigrateMemObjects", "clGetEventProfilingInfo"};
+/// Where the library goes on another way: a compiled program that cannot be read or kept, source that does not build
+/// behind the library's own declarations, what a device does not tell about a kernel, memory that is asked for again
+/// once the queues are empty.
+const std::set<std::string> kOtherWay{"clCreateProgramWithBinary",
+                                      "clCreateProgramWithSource",
+                                      "clBuildProgram",
+                                      "clGetProgramBuildInfo",
+                                      "clGetProgramInfo",
+                                      "clRetainDevice",
+                                      "clGetKernelArgInfo",
+                                      "clCreateBuffer",
+                                      "clEnqueueMigrateMemObjects",
+                                      "clGetEventProfilingInfo"};
 
 class DefaultDevice {
   public:
@@ -49,18 +59,23 @@ class Training {
     explicit Training(const Device& device)
         : default_(device),
           device_(device),
-          model_(nn::Conv2d(1, 4, 3), nn::BatchNorm(4), nn::ReLU(), nn::MaxPool2d(2), nn::Conv2d(4, 6, 3), nn::ReLU(), nn::Dropout(0.25), nn::Flatten(),
-                 nn::Linear(24, 3)),
+          model_(nn::Conv2d(1, 4, 3), nn::BatchNorm(4), nn::ReLU(), nn::MaxPool2d(2), nn::Conv2d(4, 6, 3), nn::ReLU(),
+                 nn::Dropout(0.25), nn::Flatten(), nn::Linear(24, 3)),
           optimizer_(model_.parameters(), {.lr = 0.01}),
           x_(test::random_tensor({6, 1, 10, 10}, 1)),
           labels_(Tensor::from(std::vector<std::int32_t>{0, 2, 1, 1, 0, 2}, {6})) {
         for (const auto& [name, parameter] : model_.named_parameters()) {
             const NoGrad no_grad;
-            Tensor(parameter).copy_(test::random_tensor(parameter.shape(), name.size() + static_cast<std::uint64_t>(parameter.numel())) * 0.2);
+            Tensor(parameter).copy_(
+                test::random_tensor(parameter.shape(), name.size() + static_cast<std::uint64_t>(parameter.numel())) *
+                0.2);
         }
-        for (const nn::NamedTensor& one : model_.state_dict()) model_state_.push_back({one.name, one.tensor.detach().clone()});
-        for (const auto& [name, tensor] : optimizer_.state()) optimizer_state_.emplace_back(name, tensor.detach().clone());
-        for (const auto& [name, tensor] : model_state_) test::values(tensor);  // computed now, not at the first restore()
+        for (const nn::NamedTensor& one : model_.state_dict())
+            model_state_.push_back({one.name, one.tensor.detach().clone()});
+        for (const auto& [name, tensor] : optimizer_.state())
+            optimizer_state_.emplace_back(name, tensor.detach().clone());
+        for (const auto& [name, tensor] : model_state_)
+            test::values(tensor);  // computed now, not at the first restore()
     }
 
     void restore() {
@@ -162,7 +177,8 @@ std::string attempt(Training& training, long number, const Step& wanted, std::ma
             message = error.what();
             done.reset();
         } catch (const std::exception& error) {
-            return fmt::format("call {} ({}, status {}): neither a DeviceError nor an OutOfMemory: {}", number, fault.function(), fault.code(), error.what());
+            return fmt::format("call {} ({}, status {}): neither a DeviceError nor an OutOfMemory: {}", number,
+                               fault.function(), fault.code(), error.what());
         }
         function = fault.function();
         code = fault.code();
@@ -177,7 +193,8 @@ std::string attempt(Training& training, long number, const Step& wanted, std::ma
     if (!grad_enabled()) return call + ": nothing is recorded any more";
     if (done) {
         done->state = training.state();
-        // Memory that a batch was sent to is given back by destructors, which cannot tell; it is used again only once its readers are known.
+        // Memory that a batch was sent to is given back by destructors, which cannot tell; it is used again only once
+        // its readers are known.
         const bool batch = training.send_ahead && (function == "clEnqueueMarkerWithWaitList" || function == "clFlush");
         if (!kOtherWay.contains(function) && !batch) return call + ": no error";
         if (!(*done == wanted)) return call + ": another way was found, to another result";
@@ -185,7 +202,9 @@ std::string attempt(Training& training, long number, const Step& wanted, std::ma
     }
     const std::string name = training.device().name();
     if (message.find(name) == std::string::npos) return call + ": the error does not name the device: " + message;
-    if (message.find("CL_") == std::string::npos && message.find("gives no more") == std::string::npos && message.find("by CLBlast") == std::string::npos) return call + ": the error does not name the status: " + message;
+    if (message.find("CL_") == std::string::npos && message.find("gives no more") == std::string::npos &&
+        message.find("by CLBlast") == std::string::npos)
+        return call + ": the error does not name the status: " + message;
     return "";
 }
 
@@ -324,7 +343,8 @@ TEST_CASE("faults: each call of the first step on a device") {
     }
     std::map<std::string, int> seen;
     for (std::size_t i = 0; i < calls.size(); ++i) {
-        // What each kernel's arguments are asked and set by is one line each, that steps which ran before went through as well.
+        // What each kernel's arguments are asked and set by is one line each, that steps which ran before went through
+        // as well.
         const int nth = seen[calls[i]]++;
         if ((calls[i] == "clSetKernelArg" || calls[i] == "clGetKernelArgInfo") && nth > 3 && nth % 13 != 0) continue;
         const auto number = static_cast<long>(i);

@@ -1,4 +1,5 @@
-// fork(): before the first use of a device all is well in parent and child; afterwards the child is told, and hangs nowhere.
+// fork(): before the first use of a device all is well in parent and child; afterwards the child is told, and hangs
+// nowhere.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,7 +41,8 @@ int in_forked_child = 0;
 
 enum class End { exit, at_once };
 
-/// Runs `body` in a child that fork() makes, which ends by exit(), with all destructors of static objects, or by _exit(). @return its exit code, or 128 + the signal that ended it: to hang is to fail
+/// Runs `body` in a child that fork() makes, which ends by exit(), with all destructors of static objects, or by
+/// _exit(). @return its exit code, or 128 + the signal that ended it: to hang is to fail
 int forked(const std::function<int()>& body, End end = End::exit) {
     std::fflush(stdout);
     const pid_t child = fork();
@@ -104,7 +106,8 @@ TEST_CASE("fork: afterwards each use is refused in words, and objects end in sil
     const Device device = test::device();
     static Tensor in_static_storage = relu(test::random_tensor({5}, 1)) + 1.0;  // ends with the child as well
     Tensor w = test::random_tensor({4, 4}, 1).set_requires_grad();
-    const Tensor x = test::random_tensor({4, 4}, 2), waiting = exp(x) + 1.0, product = matmul(x, w), loss = sum(square(matmul(product, w)));
+    const Tensor x = test::random_tensor({4, 4}, 2), waiting = exp(x) + 1.0, product = matmul(x, w),
+                 loss = sum(square(matmul(product, w)));
     const Tensor image = test::random_tensor({1, 1, 5, 5}, 1), window = test::random_tensor({1, 1, 3, 3}, 1);
     (void)test::values(x);
     nn::Sequential model(nn::Conv2d(1, 2, 3), nn::ReLU());
@@ -113,7 +116,8 @@ TEST_CASE("fork: afterwards each use is refused in words, and objects end in sil
     Buffer ahead(device, 100, BufferUse::transfer);
     std::vector<std::byte> bytes(100);
     const Event event = upload_ahead(ahead, 0, bytes);
-    const Kernel kernel(device, {.file = "arange.cl", .name = "arange", .defines = {{"OUT", "float"}, {"COMPUTE", "float"}}});
+    const Kernel kernel(device,
+                        {.file = "arange.cl", .name = "arange", .defines = {{"OUT", "float"}, {"COMPUTE", "float"}}});
     data::DrawnDigits digits(64, 1);
     data::LoaderOptions options;
     options.batch = 16;
@@ -135,7 +139,10 @@ TEST_CASE("fork: afterwards each use is refused in words, and objects end in sil
         {"seed", [] { manual_seed(3); }},
         {"read", [&] { (void)x.to_vector<float>(); }},
         {"read what waits", [&] { (void)waiting.to_vector<float>(); }},
-        {"view", [&] { (void)(waiting.value().computed() ? zeros({1}) : waiting).view(); }},  // with DECLIVITY_FUSION=0 it waits no more
+        {"view",
+         [&] {
+             (void)(waiting.value().computed() ? zeros({1}) : waiting).view();
+         }},  // with DECLIVITY_FUSION=0 it waits no more
         {"expression", [&] { (void)(x + 1.0); }},
         {"operator", [&] { (void)matmul(x, x).view(); }},
         {"conv2d", [&] { (void)conv2d(image, window).view(); }},
@@ -171,7 +178,10 @@ TEST_CASE("fork: afterwards each use is refused in words, and objects end in sil
         {"recorder", [&] { (void)Recorder(device).finish(); }},
         {"release_cached_memory", [&] { device.release_cached_memory(); }},
         {"kernel", [&] { (void)Kernel(device, {.file = "arange.cl", .name = "arange"}); }},
-        {"launch", [&] { launch(kernel, {}, {std::int64_t{1}, BufferArgument{&buffer, 0, 4}, 1.0F, 1.0F}); }},
+        {"launch",
+         [&] {
+             launch(kernel, {}, {std::int64_t{1}, BufferArgument{&buffer, 0, 4}, 1.0F, 1.0F});
+         }},
         {"rows", [&] { (void)profiler->rows(); }},
         {"profiler", [&] { (void)Profiler(device); }},
         {"next", [&] { (void)loader->next(); }},
@@ -232,10 +242,13 @@ TEST_CASE("fork: while other threads train, the child ends and is told") {
         }
     };
     std::thread first(train), second(train);
-    // Locks of a driver's that other threads held at the fork stay locked in the child, and destructors of its static objects take some of them.
+    // Locks of a driver's that other threads held at the fork stay locked in the child, and destructors of its static
+    // objects take some of them.
     int wrong = 0;
     for (int round = 0; round < 20; ++round)
-        wrong += forked([&] { return refused([] { (void)zeros({3}); }) && refused([] { (void)Device::best(); }) ? 0 : 1; }, End::at_once) != 0;
+        wrong +=
+            forked([&] { return refused([] { (void)zeros({3}); }) && refused([] { (void)Device::best(); }) ? 0 : 1; },
+                   End::at_once) != 0;
     stop = true;
     first.join();
     second.join();

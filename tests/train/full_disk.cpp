@@ -43,8 +43,10 @@ struct Setup {
     optim::Adam optimizer;
     train::Trainer trainer;
 
-    Setup() : model((manual_seed(3), nn::Sequential(nn::Linear(5, 16), nn::ReLU(), nn::Dropout(0.3), nn::Linear(16, 2)))),
-              optimizer(model.parameters(), {.lr = 1e-2}), trainer(model, optimizer) {}
+    Setup()
+        : model((manual_seed(3), nn::Sequential(nn::Linear(5, 16), nn::ReLU(), nn::Dropout(0.3), nn::Linear(16, 2)))),
+          optimizer(model.parameters(), {.lr = 1e-2}),
+          trainer(model, optimizer) {}
 
     void fit(std::int64_t epochs, std::shared_ptr<train::Callback> callback = nullptr) {
         train::FitOptions options{.epochs = epochs, .batch = 16, .seed = 7, .quiet = true};
@@ -53,8 +55,8 @@ struct Setup {
     }
 };
 
-/// Files of this process end after so many bytes, as on a full disk, for as long as it lives. Only the soft limit, which
-/// can be raised again.
+/// Files of this process end after so many bytes, as on a full disk, for as long as it lives. Only the soft limit,
+/// which can be raised again.
 class FullAfter {
   public:
     explicit FullAfter(std::uintmax_t bytes) {
@@ -93,7 +95,10 @@ TEST_CASE("full disk: child process" * doctest::skip()) {
         whole.fit(3);
         whole.trainer.save(unbroken);
     }
-    const auto only = [&](std::size_t files) { CHECK(std::distance(fs::directory_iterator(folder), fs::directory_iterator()) == static_cast<std::ptrdiff_t>(files)); };
+    const auto only = [&](std::size_t files) {
+        CHECK(std::distance(fs::directory_iterator(folder), fs::directory_iterator()) ==
+              static_cast<std::ptrdiff_t>(files));
+    };
 
     Setup setup;
     setup.fit(1, std::make_shared<train::Checkpoint>(train::CheckpointOptions{.last = path}));
@@ -116,8 +121,9 @@ TEST_CASE("full disk: child process" * doctest::skip()) {
     {
         const FullAfter full(size - 1);
         // The checkpoint of the second epoch ends the training, ...
-        CHECK(refused(path, [&] { setup.fit(3, std::make_shared<train::Checkpoint>(train::CheckpointOptions{.last = path})); }).find(path.string()) !=
-              std::string::npos);
+        CHECK(refused(path, [&] {
+                  setup.fit(3, std::make_shared<train::Checkpoint>(train::CheckpointOptions{.last = path}));
+              }).find(path.string()) != std::string::npos);
         CHECK(setup.trainer.progress().epoch == 2);
         CHECK(test::get_file(path) == old);
         only(2);
@@ -129,10 +135,12 @@ TEST_CASE("full disk: child process" * doctest::skip()) {
         const auto table = std::make_shared<train::CsvLog>(folder / "log.csv");
         const FullAfter nothing(10);
         (void)refused(folder / "log.csv", [&] { other.fit(2, table); });
-        (void)refused(folder / "curve.png", [&] { other.fit(3, std::make_shared<train::LearningCurvePicture>(folder / "curve.png", "x")); });
+        (void)refused(folder / "curve.png",
+                      [&] { other.fit(3, std::make_shared<train::LearningCurvePicture>(folder / "curve.png", "x")); });
         only(2);
     }
-    // With room again, both ways to the end give the same numbers: on with the trainer that failed, or from the checkpoint.
+    // With room again, both ways to the end give the same numbers: on with the trainer that failed, or from the
+    // checkpoint.
     Setup from_old;
     from_old.trainer.load(path);
     from_old.fit(3);
@@ -142,7 +150,10 @@ TEST_CASE("full disk: child process" * doctest::skip()) {
     again.fit(1);
     {
         const FullAfter full(size / 2);
-        (void)refused(resumed, [&] { again.fit(3, std::make_shared<train::Checkpoint>(train::CheckpointOptions{.last = resumed, .every_steps = 3})); });
+        (void)refused(resumed, [&] {
+            again.fit(3,
+                      std::make_shared<train::Checkpoint>(train::CheckpointOptions{.last = resumed, .every_steps = 3}));
+        });
     }
     again.fit(3, std::make_shared<train::Checkpoint>(train::CheckpointOptions{.last = resumed}));
     CHECK(io::read_safetensors(resumed).arrays == io::read_safetensors(unbroken).arrays);
@@ -151,7 +162,8 @@ TEST_CASE("full disk: child process" * doctest::skip()) {
 
 TEST_CASE("a full disk (RLIMIT_FSIZE) while a training saves") {
     const test::TempFolder folder;
-    const auto result = test::run_child("full disk: child process", {{"DECLIVITY_TEST_FOLDER", folder.path().string()}});
+    const auto result =
+        test::run_child("full disk: child process", {{"DECLIVITY_TEST_FOLDER", folder.path().string()}});
     INFO(result.output);
     CHECK(result.code == 0);
 }

@@ -50,12 +50,15 @@ TEST_CASE("killed at random moments, resumed, the same to the bit") {
     const test::TempFolder folder;
     const std::string unbroken = folder.path() / "unbroken", broken = folder.path() / "broken";
     const auto command = [&](const std::string& file, bool resume) {
-        std::vector<std::string> out{mnist(), "--limit", "640", "--batch", "32", "--epochs", "4", "--save-every", "3", "--save", file};
+        std::vector<std::string> out{mnist(), "--limit",      "640", "--batch", "32", "--epochs",
+                                     "4",     "--save-every", "3",   "--save",  file};
         if (resume) out.insert(out.end(), {"--load", file});
         return out;
     };
     using Clock = std::chrono::steady_clock;
-    const auto since = [](Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); };
+    const auto since = [](Clock::time_point begin) {
+        return std::chrono::duration<double>(Clock::now() - begin).count();
+    };
     auto begin = Clock::now();
     REQUIRE(finish(start(command(unbroken, false))) == 0);
     double whole = since(begin);

@@ -46,25 +46,33 @@ struct Setup {
     optim::SGD optimizer;
     train::Trainer trainer;
     explicit Setup(std::int64_t outputs, train::Loss loss = {})
-        : model((manual_seed(1), nn::Sequential(nn::Linear(4, outputs)))), optimizer(model.parameters(), {.lr = 0.1}), trainer(model, optimizer, std::move(loss)) {}
+        : model((manual_seed(1), nn::Sequential(nn::Linear(4, outputs)))),
+          optimizer(model.parameters(), {.lr = 0.1}),
+          trainer(model, optimizer, std::move(loss)) {}
 };
 
-train::FitOptions options(bool record) { return {.epochs = 2, .batch = 4, .shuffle = false, .quiet = true, .record = record}; }
+train::FitOptions options(bool record) {
+    return {.epochs = 2, .batch = 4, .shuffle = false, .quiet = true, .record = record};
+}
 
 }  // namespace
 
 TEST_CASE("fit: a label out of range is named, with its step, and the parameters are those from before") {
     for (const bool record : {false, true})
-        for (const std::int64_t wrong : {std::int64_t{3}, std::int64_t{-1}, std::int64_t{-100000}, std::int64_t{1} << 40}) {
+        for (const std::int64_t wrong :
+             {std::int64_t{3}, std::int64_t{-1}, std::int64_t{-100000}, std::int64_t{1} << 40}) {
             auto labels = many(40);
             labels[26] = wrong;  // of the seventh batch
             Setup setup(3);
-            CHECK_THROWS_WITH_AS(setup.trainer.fit(Labelled(labels), options(record)),
-                                 ("Trainer: wants labels in [0, 3), as many as the model has outputs, got label " + std::to_string(wrong) +
-                                  " at step 7 (epoch 1, batch 6). The parameters are those from before the step").c_str(),
-                                 ValueError);
+            CHECK_THROWS_WITH_AS(
+                setup.trainer.fit(Labelled(labels), options(record)),
+                ("Trainer: wants labels in [0, 3), as many as the model has outputs, got label " +
+                 std::to_string(wrong) + " at step 7 (epoch 1, batch 6). The parameters are those from before the step")
+                    .c_str(),
+                ValueError);
             Setup good(3);
-            good.trainer.fit(Labelled(many(24)), {.epochs = 1, .batch = 4, .shuffle = false, .quiet = true, .record = record});
+            good.trainer.fit(Labelled(many(24)),
+                             {.epochs = 1, .batch = 4, .shuffle = false, .quiet = true, .record = record});
             CHECK(test::values(setup.model.parameters()[0]) == test::values(good.model.parameters()[0]));
         }
 }
@@ -72,10 +80,14 @@ TEST_CASE("fit: a label out of range is named, with its step, and the parameters
 TEST_CASE("fit and evaluate: a model of fewer outputs than classes") {
     Setup setup(2);
     CHECK_THROWS_WITH_AS(setup.trainer.fit(Labelled(many(40)), options(true)),
-                         "Trainer: wants labels in [0, 2), as many as the model has outputs, got label 2 at step 1 (epoch 1, batch 0). The parameters are those "
-                         "from before the step", ValueError);
-    CHECK_THROWS_WITH_AS((void)setup.trainer.evaluate(Labelled(many(40)), {.batch = 2}),
-                         "Trainer::evaluate: wants labels in [0, 2), as many as the model has outputs, got label 2 in batch 1", ValueError);
+                         "Trainer: wants labels in [0, 2), as many as the model has outputs, got label 2 at step 1 "
+                         "(epoch 1, batch 0). The parameters are those "
+                         "from before the step",
+                         ValueError);
+    CHECK_THROWS_WITH_AS(
+        (void)setup.trainer.evaluate(Labelled(many(40)), {.batch = 2}),
+        "Trainer::evaluate: wants labels in [0, 2), as many as the model has outputs, got label 2 in batch 1",
+        ValueError);
 }
 
 TEST_CASE("evaluate: a label out of range is named") {
@@ -83,13 +95,17 @@ TEST_CASE("evaluate: a label out of range is named") {
     labels[30] = 7;
     labels[35] = 9;
     Setup setup(3);
-    CHECK_THROWS_WITH_AS((void)setup.trainer.evaluate(Labelled(labels), {.batch = 8}),
-                         "Trainer::evaluate: wants labels in [0, 3), as many as the model has outputs, got label 7 in batch 3", ValueError);
+    CHECK_THROWS_WITH_AS(
+        (void)setup.trainer.evaluate(Labelled(labels), {.batch = 8}),
+        "Trainer::evaluate: wants labels in [0, 3), as many as the model has outputs, got label 7 in batch 3",
+        ValueError);
     CHECK(std::isfinite(setup.trainer.evaluate(Labelled(many(40))).loss));
 }
 
 TEST_CASE("labels that a loss ignores are none of these, and a wrong one behind them is found") {
-    const auto loss = [](const Tensor& output, const Tensor& labels) { return cross_entropy(output, labels, {.ignore_label = 255}); };
+    const auto loss = [](const Tensor& output, const Tensor& labels) {
+        return cross_entropy(output, labels, {.ignore_label = 255});
+    };
     auto labels = many(40);
     labels[1] = labels[9] = 255;
     {
@@ -100,8 +116,10 @@ TEST_CASE("labels that a loss ignores are none of these, and a wrong one behind 
     labels[10] = 3;  // behind the ignored label of its batch
     {
         Setup setup(3, loss);
-        CHECK_THROWS_WITH_AS(setup.trainer.fit(Labelled(labels), options(true)), doctest::Contains("got label 3 at step 3 (epoch 1, batch 2)"), ValueError);
-        CHECK_THROWS_WITH_AS((void)setup.trainer.evaluate(Labelled(labels), {.batch = 4}), doctest::Contains("got label 3 in batch 2"), ValueError);
+        CHECK_THROWS_WITH_AS(setup.trainer.fit(Labelled(labels), options(true)),
+                             doctest::Contains("got label 3 at step 3 (epoch 1, batch 2)"), ValueError);
+        CHECK_THROWS_WITH_AS((void)setup.trainer.evaluate(Labelled(labels), {.batch = 4}),
+                             doctest::Contains("got label 3 in batch 2"), ValueError);
     }
     // A loss that is no number for another reason, beside ignored labels.
     {
@@ -110,18 +128,22 @@ TEST_CASE("labels that a loss ignores are none of these, and a wrong one behind 
     }
     {
         Setup setup(3, loss);
-        const Labelled large(labels = [] {
-            auto out = many(40);
-            out[1] = 255;
-            return out;
-        }(), 1e38F);
+        const Labelled large(
+            labels =
+                [] {
+                    auto out = many(40);
+                    out[1] = 255;
+                    return out;
+                }(),
+            1e38F);
         CHECK_THROWS_AS(setup.trainer.fit(large, options(true)), train::NonFiniteLoss);
         CHECK_FALSE(std::isfinite(setup.trainer.evaluate(large).loss));  // as it was: no number, and no label to blame
     }
     // All ignored: the mean of nothing.
     {
         Setup setup(3, loss);
-        CHECK_THROWS_AS(setup.trainer.fit(Labelled(std::vector<std::int64_t>(8, 255)), options(true)), train::NonFiniteLoss);
+        CHECK_THROWS_AS(setup.trainer.fit(Labelled(std::vector<std::int64_t>(8, 255)), options(true)),
+                        train::NonFiniteLoss);
     }
 }
 
@@ -150,7 +172,8 @@ TEST_CASE("a loss that diverged before a wrong label came is told as such") {
 
 TEST_CASE("plain cross_entropy gives NaN for such labels") {
     CHECK(std::isnan(cross_entropy(zeros({2, 3}), Tensor::from<std::int64_t>({0, 3}, {2})).item<float>()));
-    const auto rows = test::values(cross_entropy(zeros({2, 3}), Tensor::from<std::int32_t>({0, -1}, {2}), {.reduction = Reduction::none}));
+    const auto rows = test::values(
+        cross_entropy(zeros({2, 3}), Tensor::from<std::int32_t>({0, -1}, {2}), {.reduction = Reduction::none}));
     CHECK(rows[0] == doctest::Approx(std::log(3.0)));
     CHECK(std::isnan(rows[1]));
 }
@@ -159,27 +182,35 @@ TEST_CASE("add_classification notes the first call whose loss is no number, and 
     for (const DType type : {DType::i32, DType::i64})
         for (const DType real : test::floats()) {
             if (real == DType::f64 && !default_device().info().fp64) continue;
-            const Tensor scores = test::random_tensor({5, 3}, 1, real), totals = zeros({2}), noted = zeros({4}, {DType::i64});
+            const Tensor scores = test::random_tensor({5, 3}, 1, real), totals = zeros({2}),
+                         noted = zeros({4}, {DType::i64});
             const auto call = [&](const std::vector<std::int64_t>& labels, double loss) {
-                ops::add_classification(scores.view(), Tensor::from(labels, {5}).to(type).view(), full({}, loss, {real}).view(), totals.view(), noted.view());
+                ops::add_classification(scores.view(), Tensor::from(labels, {5}).to(type).view(),
+                                        full({}, loss, {real}).view(), totals.view(), noted.view());
                 return noted.to_vector<std::int64_t>();
             };
             CHECK(call({0, 1, 2, 1, 0}, 1) == std::vector<std::int64_t>{1, 0, 0, 0});
-            CHECK(call({0, 1, 7, 1, 0}, 1) == std::vector<std::int64_t>{2, 0, 0, 0});     // a loss of its own may take it
+            CHECK(call({0, 1, 7, 1, 0}, 1) == std::vector<std::int64_t>{2, 0, 0, 0});  // a loss of its own may take it
             CHECK(call({0, 1, 2, 1, 0}, NAN) == std::vector<std::int64_t>{3, 0, 0, 0});
             CHECK(call({0, -5, -5, 3, 9}, INFINITY) == std::vector<std::int64_t>{4, 4, -5, 3});
             CHECK(call({8, 8, 8, 8, 8}, NAN) == std::vector<std::int64_t>{5, 4, -5, 3});
             noted.detach().fill_(0);
             CHECK(call({0, 1, 2, 1, 4}, NAN) == std::vector<std::int64_t>{1, 1, 4, 4});
-            CHECK_THROWS_AS(ops::add_classification(scores.view(), zeros({5}, {type}).view(), zeros({}, {real}).view(), totals.view(), zeros({3}, {DType::i64}).view()), ShapeError);
-            CHECK_THROWS_AS(ops::add_classification(scores.view(), zeros({5}, {type}).view(), zeros({}, {real}).view(), totals.view(), zeros({4}).view()), TypeError);
+            CHECK_THROWS_AS(ops::add_classification(scores.view(), zeros({5}, {type}).view(), zeros({}, {real}).view(),
+                                                    totals.view(), zeros({3}, {DType::i64}).view()),
+                            ShapeError);
+            CHECK_THROWS_AS(ops::add_classification(scores.view(), zeros({5}, {type}).view(), zeros({}, {real}).view(),
+                                                    totals.view(), zeros({4}).view()),
+                            TypeError);
         }
 }
 
 TEST_CASE("the trainer refuses an optimizer of another model's parameters") {
     nn::Sequential model(nn::Linear(4, 3)), other(nn::Linear(4, 3));
     optim::SGD wrong(other.parameters()), right(model.parameters());
-    CHECK_THROWS_WITH_AS(train::Trainer(model, wrong), "Trainer: wants an optimizer of the model's parameters, got one that holds none of them", ValueError);
+    CHECK_THROWS_WITH_AS(train::Trainer(model, wrong),
+                         "Trainer: wants an optimizer of the model's parameters, got one that holds none of them",
+                         ValueError);
     CHECK_NOTHROW(train::Trainer(model, right));
     // One of them is enough: others may be frozen, or belong to a loss.
     optim::SGD some({model.parameters()[1]});

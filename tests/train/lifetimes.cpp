@@ -54,34 +54,36 @@ class Objects {
         auto& profiler = make<Profiler>(device);
         const Tensor& w = make<Tensor>(test::random_tensor({8, 8}, 1).set_requires_grad());
         const Tensor& x = make<Tensor>(test::random_tensor({8, 8}, 2));
-        make<Tensor>(relu(x * 2.0 + 1.0));                       // an expression that nobody ever needs
-        Tensor& product = make<Tensor>(matmul(x, w));            // an operator that waits, with a graph
-        make<Tensor>(exp(product) - product);                    // and what is made from it
+        make<Tensor>(relu(x * 2.0 + 1.0));             // an expression that nobody ever needs
+        Tensor& product = make<Tensor>(matmul(x, w));  // an operator that waits, with a graph
+        make<Tensor>(exp(product) - product);          // and what is made from it
         make<Tensor>(sum(square(matmul(product, x))));
         Tensor& used = make<Tensor>(sum(matmul(x, w)));
         used.backward();
         make<Tensor>(w.grad());
 
-        auto& model = make<nn::Sequential>(nn::Conv2d(1, 3, 3), nn::BatchNorm(3), nn::ReLU(), nn::MaxPool2d(2), nn::Dropout(0.5), nn::Flatten(), nn::Linear(507, 10));
+        auto& model = make<nn::Sequential>(nn::Conv2d(1, 3, 3), nn::BatchNorm(3), nn::ReLU(), nn::MaxPool2d(2),
+                                           nn::Dropout(0.5), nn::Flatten(), nn::Linear(507, 10));
         auto& optimizer = make<optim::Adam>(model.parameters(), optim::AdamOptions{.lr = 0.01});
         digits_ = std::make_unique<data::DrawnDigits>(64, 1);
         data::LoaderOptions options;
         options.batch = 16;
         options.threads = 2;
-        auto& loader = make<data::Loader>(*digits_, options);      // with batches on their way at the end
+        auto& loader = make<data::Loader>(*digits_, options);  // with batches on their way at the end
         loader.start(0);
         auto& batch = make<data::Batch>(*loader.next());
-        make<Tensor>(cross_entropy(model(batch.features), batch.labels));    // a graph over everything
+        make<Tensor>(cross_entropy(model(batch.features), batch.labels));  // a graph over everything
         Tensor loss = cross_entropy(model(batch.features), batch.labels);
         loss.backward();
-        optimizer.step();                                        // gradients stay
+        optimizer.step();  // gradients stay
 
-        auto& action = make<RecordedAction>(record([model = &model, optimizer = &optimizer, x = batch.features, y = batch.labels] {
-            optimizer->zero_grad();
-            cross_entropy((*model)(x), y).backward();
-            optimizer->step();
-        }));
-        for (int i = 0; i < 3; ++i) action();                    // gradients lie in its memory
+        auto& action =
+            make<RecordedAction>(record([model = &model, optimizer = &optimizer, x = batch.features, y = batch.labels] {
+                optimizer->zero_grad();
+                cross_entropy((*model)(x), y).backward();
+                optimizer->step();
+            }));
+        for (int i = 0; i < 3; ++i) action();  // gradients lie in its memory
         auto& doubled = make<RecordedFunction>(record([](const Tensor& in) { return in * 2.0; }));
         make<Tensor>(doubled(x));
         make<Recording>(action.recording());
@@ -91,7 +93,9 @@ class Objects {
         make<Event>(upload_ahead(ahead, 0, std::vector<std::byte>(1000)));
         declivity::fill(buffer, 0, buffer.size(), std::vector<std::byte>(4));
         make<Event>(Queue::compute(device).marker());
-        make<Kernel>(device, KernelSpec{.file = "arange.cl", .name = "arange", .defines = {{"OUT", "float"}, {"COMPUTE", "float"}}});
+        make<Kernel>(
+            device,
+            KernelSpec{.file = "arange.cl", .name = "arange", .defines = {{"OUT", "float"}, {"COMPUTE", "float"}}});
         (void)profiler.rows();
 
         if (order == "backward") std::reverse(list_.begin(), list_.end());
@@ -113,8 +117,11 @@ struct LateWorker {
         if (!w.defined()) return;
         if (test::difference(w, test::random_values(36, 1), {1e-6, 1e-6}) != "") _exit(3);
         Tensor k = test::random_tensor({1, 1, 3, 3}, 4).set_requires_grad();
-        for (const std::function<void()>& call : std::vector<std::function<void()>>{[&] { test::values(waiting.value().computed() ? -waiting : waiting); }, [&] { sum(conv2d(w, k)).backward(); },
-                                                                                     [&] { test::values(exp(w) * 3.0); }, [&] { test::values(matmul(k, k)); }}) try {
+        for (const std::function<void()>& call : std::vector<std::function<void()>>{
+                 [&] { test::values(waiting.value().computed() ? -waiting : waiting); },
+                 [&] { sum(conv2d(w, k)).backward(); }, [&] { test::values(exp(w) * 3.0); },
+                 [&] { test::values(matmul(k, k)); }})
+            try {
                 call();
                 _exit(4);
             } catch (const DeviceError& error) {
@@ -180,9 +187,12 @@ TEST_CASE("lifetimes: objects in any place and order end in silence") {
             if (std::string(place) == "late worker" && std::string(order) != "forward") continue;
             CAPTURE(std::string(place));
             CAPTURE(std::string(order));
-            // LLVM, in PoCL, gives a thread that compiles a signal stack, which AddressSanitizer would take for its own when the thread ends.
-            const auto result = test::run_child("lifetimes: child process", {{"DECLIVITY_TEST_PLACE", place}, {"DECLIVITY_TEST_ORDER", order},
-                                                                             {"ASAN_OPTIONS", variable("ASAN_OPTIONS") + ":use_sigaltstack=0"}});
+            // LLVM, in PoCL, gives a thread that compiles a signal stack, which AddressSanitizer would take for its own
+            // when the thread ends.
+            const auto result = test::run_child("lifetimes: child process",
+                                                {{"DECLIVITY_TEST_PLACE", place},
+                                                 {"DECLIVITY_TEST_ORDER", order},
+                                                 {"ASAN_OPTIONS", variable("ASAN_OPTIONS") + ":use_sigaltstack=0"}});
             INFO(result.output);
             CHECK(result.code == 0);
             CHECK(last_words(result.output) == "");

@@ -65,8 +65,9 @@ TEST_CASE("mistakes: what was moved from says so") {
     optim::Adam first(model.parameters());
     optim::Adam second(std::move(first));
     for (const std::function<void()>& call : std::vector<std::function<void()>>{
-             [&] { first.step(); }, [&] { first.zero_grad(); }, [&] { (void)first.learning_rate(); }, [&] { (void)first.groups(); }, [&] { (void)first.state(); },
-             [&] { first.set_learning_rate(1); }, [&] { first.add_group({ones({2}).set_requires_grad()}, {}); }, [&] { train::Trainer(model, first); }}) {
+             [&] { first.step(); }, [&] { first.zero_grad(); }, [&] { (void)first.learning_rate(); },
+             [&] { (void)first.groups(); }, [&] { (void)first.state(); }, [&] { first.set_learning_rate(1); },
+             [&] { first.add_group({ones({2}).set_requires_grad()}, {}); }, [&] { train::Trainer(model, first); }}) {
         const std::string said = complaint(call);
         CAPTURE(said);
         CHECK(said.starts_with("Optimizer::"));
@@ -77,7 +78,8 @@ TEST_CASE("mistakes: what was moved from says so") {
     const Tensor x = ones({2});
     step(x);
     RecordedFunction moved = std::move(step);
-    for (const std::function<void()>& call : std::vector<std::function<void()>>{[&] { step(x); }, [&] { (void)step.replays(); }, [&] { step.reset(); }, [&] { step.confirm(); }})
+    for (const std::function<void()>& call : std::vector<std::function<void()>>{
+             [&] { step(x); }, [&] { (void)step.replays(); }, [&] { step.reset(); }, [&] { step.confirm(); }})
         CHECK(complaint(call) == "Recorded: wants a step, got one that was moved from");
     CHECK(test::values(moved(x)) == std::vector<double>{2, 2});
 }
@@ -90,18 +92,27 @@ TEST_CASE("mistakes: options of a fit") {
     CHECK(fit({.epochs = 0, .quiet = true}) == "nothing");
     CHECK(fit({.epochs = -1, .quiet = true}) == "Trainer::fit: wants epochs of at least 0, got -1");
     CHECK(fit({.batch = 0, .quiet = true}) == "Trainer::fit: wants a batch of at least 1, got 0");
-    CHECK(fit({.clip_norm = -1, .quiet = true}) == "Trainer::fit: wants a clip_norm above 0, or 0 for no clipping, got -1");
-    CHECK(fit({.clip_norm = NAN, .quiet = true}) == "Trainer::fit: wants a clip_norm above 0, or 0 for no clipping, got nan");
-    CHECK(fit({.callbacks = {nullptr}, .quiet = true}) == "Trainer::fit: wants callbacks, got a null pointer among them");
-    CHECK(complaint([&] { (void)Setup().trainer.evaluate(set, {.batch = 0}); }) == "Trainer::evaluate: wants a batch of at least 1, got 0");
-    CHECK(complaint([&] { (void)Setup().trainer.predict(set, {.batch = -3}); }) == "Trainer::predict: wants a batch of at least 1, got -3");
+    CHECK(fit({.clip_norm = -1, .quiet = true}) ==
+          "Trainer::fit: wants a clip_norm above 0, or 0 for no clipping, got -1");
+    CHECK(fit({.clip_norm = NAN, .quiet = true}) ==
+          "Trainer::fit: wants a clip_norm above 0, or 0 for no clipping, got nan");
+    CHECK(fit({.callbacks = {nullptr}, .quiet = true}) ==
+          "Trainer::fit: wants callbacks, got a null pointer among them");
+    CHECK(complaint([&] { (void)Setup().trainer.evaluate(set, {.batch = 0}); }) ==
+          "Trainer::evaluate: wants a batch of at least 1, got 0");
+    CHECK(complaint([&] { (void)Setup().trainer.predict(set, {.batch = -3}); }) ==
+          "Trainer::predict: wants a batch of at least 1, got -3");
     std::string inner;
     Setup setup;
-    CHECK(setup.trainer.fit(set, {.callbacks = {std::make_shared<WithinStep>([&](train::Trainer& trainer) { inner = complaint([&] { trainer.fit(set, {.quiet = true}); }); })}, .quiet = true}));
+    CHECK(setup.trainer.fit(set, {.callbacks = {std::make_shared<WithinStep>([&](train::Trainer& trainer) {
+                                      inner = complaint([&] { trainer.fit(set, {.quiet = true}); });
+                                  })},
+                                  .quiet = true}));
     CHECK(inner.starts_with("Trainer::fit: wants a trainer that is not fitting, got one that is"));
     CHECK(setup.trainer.fit(set, {.epochs = 2, .quiet = true}));  // later it may
-    CHECK(complaint([&] { Setup([](const Tensor&, const Tensor&) { return Tensor(); }).trainer.fit(set, {.quiet = true}); }) ==
-          "Trainer: wants a loss of one element, got an undefined tensor from the loss function");
+    CHECK(complaint([&] {
+              Setup([](const Tensor&, const Tensor&) { return Tensor(); }).trainer.fit(set, {.quiet = true});
+          }) == "Trainer: wants a loss of one element, got an undefined tensor from the loss function");
     const std::string of_data = complaint([&] { Setup().trainer.fit(points(NAN), {.quiet = true}); });
     CHECK(of_data.find("in 'input'") != std::string::npos);
     CHECK(of_data.ends_with("Look at the data and its transform"));
@@ -110,20 +121,32 @@ TEST_CASE("mistakes: options of a fit") {
 TEST_CASE("mistakes: optimizers and their parameters") {
     nn::Linear model(2, 2);
     optim::SGD optimizer(model.parameters());
-    CHECK(complaint([&] { optimizer.set_learning_rate(0.1, 3); }) == "Optimizer::set_learning_rate: wants a group below 1, got 3");
-    CHECK(complaint([&] { (void)optimizer.learning_rate(1); }) == "Optimizer::learning_rate: wants a group below 1, got 1");
+    CHECK(complaint([&] { optimizer.set_learning_rate(0.1, 3); }) ==
+          "Optimizer::set_learning_rate: wants a group below 1, got 3");
+    CHECK(complaint([&] { (void)optimizer.learning_rate(1); }) ==
+          "Optimizer::learning_rate: wants a group below 1, got 1");
     CHECK(complaint([&] { (void)optimizer.parameters(2); }) == "Optimizer::parameters: wants a group below 1, got 2");
     CHECK(complaint([&] { optim::apply({}, 1, optimizer); }) == "apply: wants a schedule, got an empty function");
     const Tensor leaf = ones({2}).set_requires_grad();
-    CHECK(complaint([&] { optim::SGD({leaf, ones({2})}); }) == "Optimizer: wants leaf tensors that require a gradient, got one that requires none (set_requires_grad) as parameter 1");
-    CHECK(complaint([&] { optim::SGD({leaf * 2.0}); }) == "Optimizer: wants leaf tensors that require a gradient, got the result of a function as parameter 0");
-    CHECK(complaint([&] { optim::SGD({Tensor()}); }) == "Optimizer: wants leaf tensors that require a gradient, got an undefined tensor as parameter 0");
-    CHECK(complaint([&] { optim::clip_grad_norm({leaf}, -1); }) == "clip_grad_norm: wants a largest norm above 0, got -1");
-    CHECK(complaint([&] { optim::clip_grad_norm({Tensor()}, 1); }) == "clip_grad_norm: wants tensors, got an undefined one");
+    CHECK(complaint([&] {
+              optim::SGD({leaf, ones({2})});
+          }) ==
+          "Optimizer: wants leaf tensors that require a gradient, got one that requires none (set_requires_grad) as "
+          "parameter 1");
+    CHECK(complaint([&] { optim::SGD({leaf * 2.0}); }) ==
+          "Optimizer: wants leaf tensors that require a gradient, got the result of a function as parameter 0");
+    CHECK(complaint([&] { optim::SGD({Tensor()}); }) ==
+          "Optimizer: wants leaf tensors that require a gradient, got an undefined tensor as parameter 0");
+    CHECK(complaint([&] { optim::clip_grad_norm({leaf}, -1); }) ==
+          "clip_grad_norm: wants a largest norm above 0, got -1");
+    CHECK(complaint([&] { optim::clip_grad_norm({Tensor()}, 1); }) ==
+          "clip_grad_norm: wants tensors, got an undefined one");
     if (default_device().info().fp64) {
         model.to(DType::f64);
         sum(model(ones({1, 2}, {DType::f64}))).backward();
-        CHECK(complaint([&] { optimizer.step(); }).starts_with("Optimizer::step: wants parameters as they were when the optimizer was made, f32 on "));
+        CHECK(complaint([&] {
+                  optimizer.step();
+              }).starts_with("Optimizer::step: wants parameters as they were when the optimizer was made, f32 on "));
     }
 }
 
@@ -135,23 +158,34 @@ TEST_CASE("mistakes: modules") {
     nn::BatchNorm2d norm(4);
     for (const bool training : {true, false}) {
         norm.train(training);
-        CHECK(complaint([&] { norm(ones({2, 3, 2, 2})); }) == "batch_norm: wants x (N, C, ...) with as many channels as the running mean has elements, got x of shape [2, 3, 2, 2] and the "
-                                                              "running mean of shape [4] (in BatchNorm2d)");
+        CHECK(complaint([&] {
+                  norm(ones({2, 3, 2, 2}));
+              }) ==
+              "batch_norm: wants x (N, C, ...) with as many channels as the running mean has elements, got x of shape "
+              "[2, 3, 2, 2] and the "
+              "running mean of shape [4] (in BatchNorm2d)");
     }
     CHECK(complaint([] { nn::BatchNorm2d(0); }) == "BatchNorm: wants at least 1 channel, got 0");
     CHECK(complaint([] { nn::MaxPool2d(0); }).starts_with("MaxPool2d: wants a window of at least 1"));
     CHECK(complaint([] { nn::AvgPool2d(2, {.padding = 2}); }).starts_with("AvgPool2d: wants a window of at least 1"));
-    CHECK(complaint([] { nn::Lambda(nullptr)(ones({1})); }) == "Lambda: wants a function, got an empty one (in Lambda)");
+    CHECK(complaint([] { nn::Lambda(nullptr)(ones({1})); }) ==
+          "Lambda: wants a function, got an empty one (in Lambda)");
     nn::Linear linear(2, 2);
     auto state = linear.state_dict();
     state.push_back(state[0]);
-    CHECK(complaint([&] { linear.load_state_dict(state); }) == "load_state_dict: wants each name once, got 'weight' again");
+    CHECK(complaint([&] { linear.load_state_dict(state); }) ==
+          "load_state_dict: wants each name once, got 'weight' again");
 }
 
 TEST_CASE("mistakes: shapes and types of new tensors") {
-    CHECK(complaint([] { (void)rand({4}, {.dtype = DType::i32}); }).starts_with("rand: wants a floating type, got i32"));
-    CHECK(complaint([] { (void)randn({4}, {.dtype = DType::i64}); }).starts_with("randn: wants a floating type, got i64"));
-    CHECK(complaint([] { (void)normal({4}, 0, 1, {.dtype = DType::u8}); }).starts_with("normal: wants a floating type, got u8"));
+    CHECK(
+        complaint([] { (void)rand({4}, {.dtype = DType::i32}); }).starts_with("rand: wants a floating type, got i32"));
+    CHECK(complaint([] {
+              (void)randn({4}, {.dtype = DType::i64});
+          }).starts_with("randn: wants a floating type, got i64"));
+    CHECK(complaint([] {
+              (void)normal({4}, 0, 1, {.dtype = DType::u8});
+          }).starts_with("normal: wants a floating type, got u8"));
     Dims sizes{2, 3, 5};
     CHECK(sizes[-1] == 5);
     CHECK(sizes[-3] == 2);

@@ -28,7 +28,8 @@ struct Net {
 
     static nn::Sequential made() {
         manual_seed(7);
-        return nn::Sequential(nn::Conv2d(1, 4, 3, {.padding = 1}), nn::BatchNorm(4), nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(), nn::Dropout(0.25), nn::Linear(4 * 4 * 4, 3));
+        return nn::Sequential(nn::Conv2d(1, 4, 3, {.padding = 1}), nn::BatchNorm(4), nn::ReLU(), nn::MaxPool2d(2),
+                              nn::Flatten(), nn::Dropout(0.25), nn::Linear(4 * 4 * 4, 3));
     }
 
     double step() {
@@ -96,8 +97,9 @@ TEST_CASE("profile of a step: every launch is there, with the module whose funct
         spans.insert(one.at("cat").get<std::string>() + " " + one.at("name").get<std::string>());
     }
     CHECK(nesting_fault(host) == "");
-    for (const std::string name : {"module Sequential", "module 0", "function conv2d", "function linear", "operator conv2d", "backward backward of conv2d", "function backward",
-                                   "module optimizer", "wait wait"}) {
+    for (const std::string name :
+         {"module Sequential", "module 0", "function conv2d", "function linear", "operator conv2d",
+          "backward backward of conv2d", "function backward", "module optimizer", "wait wait"}) {
         CAPTURE(name);
         CHECK(spans.contains(name));
     }

@@ -1,4 +1,5 @@
-// Steps that the trainer records by itself are those that plain calls would have been, whatever the program decides from step to step.
+// Steps that the trainer records by itself are those that plain calls would have been, whatever the program decides
+// from step to step.
 #include <functional>
 #include <memory>
 #include <random>
@@ -55,7 +56,9 @@ struct Training {
 
     nn::Sequential& sequential() { return dynamic_cast<nn::Sequential&>(*model); }
     void run() {
-        if (!optimizer) optimizer = std::make_unique<optim::SGD>(model->parameters(), optim::SGDOptions{.lr = 0.05, .momentum = 0.9});
+        if (!optimizer)
+            optimizer =
+                std::make_unique<optim::SGD>(model->parameters(), optim::SGDOptions{.lr = 0.05, .momentum = 0.9});
         if (before_step) options.callbacks.push_back(std::make_shared<BeforeStep>(before_step));
         train::Trainer trainer(*model, *optimizer, loss);
         trainer.fit(points(), options);
@@ -84,7 +87,8 @@ train::Replays same_as_plain(const Prepare& prepare) {
 }
 
 std::unique_ptr<nn::Sequential> network() {
-    return std::make_unique<nn::Sequential>(nn::Linear(5, 16), nn::BatchNorm(16), nn::ReLU(), nn::Dropout(0.3), nn::Linear(16, 3));
+    return std::make_unique<nn::Sequential>(nn::Linear(5, 16), nn::BatchNorm(16), nn::ReLU(), nn::Dropout(0.3),
+                                            nn::Linear(16, 3));
 }
 
 /// One of two ways through, by the host's dice.
@@ -107,7 +111,8 @@ struct Counting : nn::Sequential {
 struct CountingSGD : optim::SGD {
     using optim::SGD::SGD;
     int calls = 0;
-    void update(std::size_t group, const std::vector<std::vector<ops::View>>& roles, const ops::View& progress, const ops::View& guard) override {
+    void update(std::size_t group, const std::vector<std::vector<ops::View>>& roles, const ops::View& progress,
+                const ops::View& guard) override {
         if (++calls % 3 != 0) optim::SGD::update(group, roles, progress, guard);
     }
 };
@@ -130,7 +135,8 @@ struct TemperedTwice : Tempered {
 
 TEST_CASE("replays: a network, loss and optimizer of the library are recorded, and the same to the bit") {
     for (const train::Loss& loss : {train::Loss(), train::Loss(nn::CrossEntropyLoss{{.label_smoothing = 0.1}})}) {
-        const auto replays = same_as_plain([&](Training& training) { training.model = network(), training.loss = loss; });
+        const auto replays =
+            same_as_plain([&](Training& training) { training.model = network(), training.loss = loss; });
         CHECK(replays.replayed >= kSteps - 2 - 3);
         CHECK(replays.refused == "");
     }
@@ -146,22 +152,32 @@ TEST_CASE("replays: what a program's own loss, module or optimizer decides from 
         Prepare prepare;
     };
     const std::vector<Case> cases{
-        {"the loss is a function of the program's own", [](Training& training) {
+        {"the loss is a function of the program's own",
+         [](Training& training) {
              training.model = network();
-             training.loss = [calls = 0](const Tensor& output, const Tensor& labels) mutable { return cross_entropy(output, labels) * (++calls > 5 ? 100.0 : 1.0); };
+             training.loss = [calls = 0](const Tensor& output, const Tensor& labels) mutable {
+                 return cross_entropy(output, labels) * (++calls > 5 ? 100.0 : 1.0);
+             };
          }},
-        {"the model (Branching) does not say", [](Training& training) { training.model = std::make_unique<Branching>(); }},
-        {"module '1' (Branching) does not say", [](Training& training) {
-             training.model = std::make_unique<nn::Sequential>(nn::Linear(5, 5), Branching());
+        {"the model (Branching) does not say",
+         [](Training& training) { training.model = std::make_unique<Branching>(); }},
+        {"module '1' (Branching) does not say",
+         [](Training& training) { training.model = std::make_unique<nn::Sequential>(nn::Linear(5, 5), Branching()); }},
+        {"module '0' (Lambda) does not say",
+         [](Training& training) {
+             training.model = std::make_unique<nn::Sequential>(
+                 nn::Lambda([calls = 0](const Tensor& x) mutable { return ++calls % 2 == 0 ? x : x * 2.0; }),
+                 nn::Linear(5, 3));
          }},
-        {"module '0' (Lambda) does not say", [](Training& training) {
-             training.model = std::make_unique<nn::Sequential>(nn::Lambda([calls = 0](const Tensor& x) mutable { return ++calls % 2 == 0 ? x : x * 2.0; }), nn::Linear(5, 3));
-         }},
-        {"the model (a class derived from Sequential) does not say", [](Training& training) { training.model = std::make_unique<Counting>(nn::Linear(5, 3)); }},
-        {"the model (a class derived from Module) does not say", [](Training& training) { training.model = std::make_unique<TemperedTwice>(); }},
-        {"the optimizer does not say", [](Training& training) {
+        {"the model (a class derived from Sequential) does not say",
+         [](Training& training) { training.model = std::make_unique<Counting>(nn::Linear(5, 3)); }},
+        {"the model (a class derived from Module) does not say",
+         [](Training& training) { training.model = std::make_unique<TemperedTwice>(); }},
+        {"the optimizer does not say",
+         [](Training& training) {
              training.model = network();
-             training.optimizer = std::make_unique<CountingSGD>(training.model->parameters(), optim::SGDOptions{.lr = 0.1});
+             training.optimizer =
+                 std::make_unique<CountingSGD>(training.model->parameters(), optim::SGDOptions{.lr = 0.1});
          }},
     };
     for (const Case& one : cases) {
@@ -178,31 +194,39 @@ TEST_CASE("replays: what callbacks change between steps is noticed at the next")
         Prepare prepare;
     };
     const std::vector<Case> cases{
-        {"a module's mode", [](Training& training) {
+        {"a module's mode",
+         [](Training& training) {
              training.model = network();
              training.before_step = [&training](std::int64_t step) {
                  if (step == 5 || step == 13) training.sequential().children()[1].second->train(step == 13);
              };
          }},
-        {"dropout's probability", [](Training& training) {
+        {"dropout's probability",
+         [](Training& training) {
              training.model = network();
              training.before_step = [&training](std::int64_t step) {
-                 if (step == 12) dynamic_cast<nn::Dropout&>(*training.sequential().children()[3].second) = nn::Dropout(0.8);
+                 if (step == 12)
+                     dynamic_cast<nn::Dropout&>(*training.sequential().children()[3].second) = nn::Dropout(0.8);
              };
          }},
-        {"another layer", [](Training& training) {
+        {"another layer",
+         [](Training& training) {
              training.model = network();
              training.before_step = [&training](std::int64_t step) {
                  if (step == 12) training.sequential().append(nn::Softmax());
              };
          }},
-        {"a layer that is not replayable", [](Training& training) {
+        {"a layer that is not replayable",
+         [](Training& training) {
              training.model = network();
              training.before_step = [&training](std::int64_t step) {
-                 if (step == 12) training.sequential().append(nn::Lambda([calls = 0](const Tensor& x) mutable { return x * (++calls % 2 == 0 ? 1.0 : 0.3); }));
+                 if (step == 12)
+                     training.sequential().append(nn::Lambda(
+                         [calls = 0](const Tensor& x) mutable { return x * (++calls % 2 == 0 ? 1.0 : 0.3); }));
              };
          }},
-        {"another group", [](Training& training) {
+        {"another group",
+         [](Training& training) {
              auto model = network();
              auto frozen = std::make_unique<nn::Sequential>(nn::Linear(5, 5));
              training.optimizer = std::make_unique<optim::SGD>(model->parameters(), optim::SGDOptions{.lr = 0.1});
@@ -213,25 +237,37 @@ TEST_CASE("replays: what callbacks change between steps is noticed at the next")
                  if (step == 12) dynamic_cast<optim::SGD&>(*training.optimizer).add_group(more, {.lr = 0.03});
              };
          }},
-        {"the norm that gradients are clipped to", [](Training& training) {
+        {"the norm that gradients are clipped to",
+         [](Training& training) {
              training.model = network();
              training.options.clip_norm = 0.5;
-             training.before_step = [&training](std::int64_t step) { training.options.clip_norm = step < 12 ? 0.5 : 0.1; };
-         }},
-        {"a layer that is frozen", [](Training& training) {
-             training.model = network();
              training.before_step = [&training](std::int64_t step) {
-                 if (step == 12) training.model->parameters()[0].set_requires_grad(false), training.model->parameters()[0].zero_grad();
+                 training.options.clip_norm = step < 12 ? 0.5 : 0.1;
              };
          }},
-        {"a number of a module's own", [](Training& training) {
-             training.model = std::make_unique<Tempered>();
-             training.before_step = [&training](std::int64_t step) { dynamic_cast<Tempered&>(*training.model).temperature = 1 + 0.5 * static_cast<double>(step / 6); };
+        {"a layer that is frozen",
+         [](Training& training) {
+             training.model = network();
+             training.before_step = [&training](std::int64_t step) {
+                 if (step == 12)
+                     training.model->parameters()[0].set_requires_grad(false),
+                         training.model->parameters()[0].zero_grad();
+             };
          }},
-        {"a number of a loss's own", [](Training& training) {
+        {"a number of a module's own",
+         [](Training& training) {
+             training.model = std::make_unique<Tempered>();
+             training.before_step = [&training](std::int64_t step) {
+                 dynamic_cast<Tempered&>(*training.model).temperature = 1 + 0.5 * static_cast<double>(step / 6);
+             };
+         }},
+        {"a number of a loss's own",
+         [](Training& training) {
              training.model = network();
              const auto factor = std::make_shared<double>(1);
-             training.loss = [factor](const Tensor& output, const Tensor& labels) { return cross_entropy(output, labels) * record_guard([factor] { return *factor; }); };
+             training.loss = [factor](const Tensor& output, const Tensor& labels) {
+                 return cross_entropy(output, labels) * record_guard([factor] { return *factor; });
+             };
              training.before_step = [factor](std::int64_t step) { *factor = step < 12 ? 1 : 4; };
              training.options.record = true;
          }},
@@ -251,7 +287,9 @@ TEST_CASE("replays: an observer of calls that comes in the middle is told of eac
         training.model = network();
         const auto observe = std::make_shared<std::unique_ptr<nn::ObserveCalls>>();
         training.before_step = [observe, &seen](std::int64_t step) {
-            if (step == 12) *observe = std::make_unique<nn::ObserveCalls>([&seen](const std::string&, const nn::Module&, const Tensor&, const Tensor&) { ++seen; });
+            if (step == 12)
+                *observe = std::make_unique<nn::ObserveCalls>(
+                    [&seen](const std::string&, const nn::Module&, const Tensor&, const Tensor&) { ++seen; });
             if (step == 18) observe->reset();
         };
     });
@@ -260,7 +298,9 @@ TEST_CASE("replays: an observer of calls that comes in the middle is told of eac
 
 TEST_CASE("replays: the program may promise for what is its own") {
     const auto loss = [](const Tensor& output, const Tensor& labels) { return cross_entropy(output, labels) * 2.0; };
-    CHECK(same_as_plain([&](Training& training) { training.model = network(), training.loss = loss, training.options.record = true; }).replayed > 0);
+    CHECK(same_as_plain([&](Training& training) {
+              training.model = network(), training.loss = loss, training.options.record = true;
+          }).replayed > 0);
     CHECK(same_as_plain([&](Training& training) { training.model = std::make_unique<Tempered>(); }).replayed > 0);
 }
 

@@ -26,8 +26,8 @@ std::vector<float> elements(const Tensor& tensor) { return tensor.to_vector<floa
 /// Parameters after some steps on a device; nothing of it is random but where the seed says so.
 std::vector<std::vector<float>> trained(const Device& device, std::uint64_t seed, int steps = 6) {
     const TensorOptions on{.dtype = DType::f32, .device = device};
-    nn::Sequential model(nn::Conv2d(1, 4, 3, {.tensor = on}), nn::BatchNorm(4, {.tensor = on}), nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(),
-                         nn::Linear(64, 5, {.tensor = on}));
+    nn::Sequential model(nn::Conv2d(1, 4, 3, {.tensor = on}), nn::BatchNorm(4, {.tensor = on}), nn::ReLU(),
+                         nn::MaxPool2d(2), nn::Flatten(), nn::Linear(64, 5, {.tensor = on}));
     {
         const NoGrad no_grad;
         std::uint64_t number = seed * 100;
@@ -69,15 +69,18 @@ TEST_CASE("several devices: child process" * doctest::skip()) {
     const Device a = all[0], b = all[1];
     CHECK(!(a == b));
 
-    SUBCASE("two threads train at once, each as if it were alone, and where the devices are of a kind to the same bits") {
+    SUBCASE(
+        "two threads train at once, each as if it were alone, and where the devices are of a kind to the same bits") {
         const auto alone_a = trained(a, 1), alone_b = trained(b, 1);
         if (a.name() == b.name() && a.info().compute_units == b.info().compute_units) CHECK(alone_a == alone_b);
         else
             for (std::size_t i = 0; i < alone_a.size(); ++i)
-                CHECK(test::difference({alone_a[i].begin(), alone_a[i].end()}, {alone_b[i].begin(), alone_b[i].end()}, {1e-2, 1e-2}) == "");
+                CHECK(test::difference({alone_a[i].begin(), alone_a[i].end()}, {alone_b[i].begin(), alone_b[i].end()},
+                                       {1e-2, 1e-2}) == "");
         const auto faults = test::in_threads(4, [&](int number) -> std::string {
             for (int round = 0; round < 3; ++round)
-                if (trained(number % 2 == 0 ? a : b, 1) != (number % 2 == 0 ? alone_a : alone_b)) return "other parameters";
+                if (trained(number % 2 == 0 ? a : b, 1) != (number % 2 == 0 ? alone_a : alone_b))
+                    return "other parameters";
             return "";
         });
         for (const std::string& fault : faults) CHECK(fault == "");
@@ -94,12 +97,13 @@ TEST_CASE("several devices: child process" * doctest::skip()) {
         CHECK(a.memory().in_use > 0);
         CHECK(b.memory().in_use > 0);
         // From several threads, both ways.
-        for (const std::string& fault : test::in_threads(4, [&](int number) -> std::string {
-                 Tensor t = test::random_tensor({50, 7}, static_cast<std::uint64_t>(number)).to(number % 2 == 0 ? a : b);
-                 const auto before = elements(t);
-                 for (int i = 0; i < 20; ++i) t = t.to(t.device() == a ? b : a);
-                 return elements(t) == before ? "" : "other elements";
-             }))
+        for (
+            const std::string& fault : test::in_threads(4, [&](int number) -> std::string {
+                Tensor t = test::random_tensor({50, 7}, static_cast<std::uint64_t>(number)).to(number % 2 == 0 ? a : b);
+                const auto before = elements(t);
+                for (int i = 0; i < 20; ++i) t = t.to(t.device() == a ? b : a);
+                return elements(t) == before ? "" : "other elements";
+            }))
             CHECK(fault == "");
     }
     SUBCASE("mixing them is an error that names both") {
@@ -110,11 +114,17 @@ TEST_CASE("several devices: child process" * doctest::skip()) {
                  {[&] { (void)(on_a + on_b).view(); }, "add"},
                  {[&] { (void)matmul(on_a, on_b).view(); }, "matmul"},
                  {[&] { (void)maximum(on_a, on_b).view(); }, "maximum"},
-                 {[&] { (void)concat({on_a, on_b}, 0).view(); }, "concat"},
+                 {[&] {
+                      (void)concat({on_a, on_b}, 0).view();
+                  },
+                  "concat"},
                  {[&] { Tensor(on_a).add_(on_b); }, "add_"},
                  {[&] { parameter_a.set_grad(on_b); }, "set_grad"},
                  {[&] { copy(on_a.view().buffer, 0, on_b.view().buffer, 0, 4); }, "copy"},
-                 {[&] { optim::Adam({parameter_a, parameter_b}, {}); }, "Adam"}}) {
+                 {[&] {
+                      optim::Adam({parameter_a, parameter_b}, {});
+                  },
+                  "Adam"}}) {
             CAPTURE(std::string(name));
             const std::string message = message_of(call);
             CHECK(message.find(a.name()) != std::string::npos);
@@ -126,7 +136,8 @@ TEST_CASE("several devices: child process" * doctest::skip()) {
     }
     SUBCASE("each has random numbers of its own, the same for the same seed") {
         manual_seed(5);
-        const auto from_a = elements(uniform({9}, 0, 1, {.device = a})), from_b = elements(uniform({9}, 0, 1, {.device = b}));
+        const auto from_a = elements(uniform({9}, 0, 1, {.device = a})),
+                   from_b = elements(uniform({9}, 0, 1, {.device = b}));
         CHECK(from_a == from_b);
     }
 }
@@ -134,7 +145,8 @@ TEST_CASE("several devices: child process" * doctest::skip()) {
 TEST_CASE("several devices in one process") {
     for (const char* devices : {"pthread pthread", "pthread basic"}) {
         CAPTURE(std::string(devices));
-        const auto result = test::run_child("several devices: child process", {{"POCL_DEVICES", devices}, {"DECLIVITY_DEVICE", std::nullopt}});
+        const auto result = test::run_child("several devices: child process",
+                                            {{"POCL_DEVICES", devices}, {"DECLIVITY_DEVICE", std::nullopt}});
         INFO(result.output);
         CHECK((result.code == 0 || result.code == 77));
         if (result.code == 77) test::skip("the driver offers one device only");
@@ -147,7 +159,8 @@ TEST_CASE("threads: several train on one device, each as if it were alone") {
     for (std::uint64_t seed = 1; seed <= 4; ++seed) alone.push_back(trained(device, seed));
     for (const std::string& fault : test::in_threads(4, [&](int number) -> std::string {
              for (int round = 0; round < 3; ++round)
-                 if (trained(device, static_cast<std::uint64_t>(number) + 1) != alone[static_cast<std::size_t>(number)]) return "other parameters";
+                 if (trained(device, static_cast<std::uint64_t>(number) + 1) != alone[static_cast<std::size_t>(number)])
+                     return "other parameters";
              return "";
          }))
         CHECK(fault == "");

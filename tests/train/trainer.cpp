@@ -42,8 +42,10 @@ struct Setup {
     train::Trainer trainer;
 
     explicit Setup(std::uint64_t seed)
-        : model((manual_seed(seed), nn::Sequential(nn::Linear(5, 16), nn::ReLU(), nn::Dropout(0.3), nn::Linear(16, 2)))),
-          optimizer(model.parameters(), {.lr = 1e-2}), trainer(model, optimizer) {}
+        : model(
+              (manual_seed(seed), nn::Sequential(nn::Linear(5, 16), nn::ReLU(), nn::Dropout(0.3), nn::Linear(16, 2)))),
+          optimizer(model.parameters(), {.lr = 1e-2}),
+          trainer(model, optimizer) {}
 };
 
 train::FitOptions quiet(std::int64_t epochs, std::vector<std::shared_ptr<train::Callback>> callbacks = {}) {
@@ -80,7 +82,8 @@ TEST_CASE("training learns and reports") {
     // Outputs and labels agree as often as evaluate says.
     const auto scores = test::values(setup.trainer.predict(test_set));
     int right = 0;
-    for (std::size_t i = 0; i < 100; ++i) right += (scores[2 * i + 1] > scores[2 * i]) == (test_set.label(static_cast<std::int64_t>(i)) == 1);
+    for (std::size_t i = 0; i < 100; ++i)
+        right += (scores[2 * i + 1] > scores[2 * i]) == (test_set.label(static_cast<std::int64_t>(i)) == 1);
     CHECK(right / 100.0 == doctest::Approx(setup.trainer.evaluate(test_set).accuracy));
 }
 
@@ -99,7 +102,9 @@ TEST_CASE("the same seed gives the same weights to the bit, another seed others"
 TEST_CASE("a training resumed from a checkpoint, in the middle of an epoch too, equals an unbroken one") {
     const auto train_set = clouds(200, 1), test_set = clouds(50, 2);
     const test::TempFolder folder;
-    const auto schedule = [] { return std::make_shared<train::LearningRate>(optim::cosine(39), train::LearningRate::Unit::step); };
+    const auto schedule = [] {
+        return std::make_shared<train::LearningRate>(optim::cosine(39), train::LearningRate::Unit::step);
+    };
     Setup unbroken(5);
     unbroken.trainer.fit(train_set, test_set, quiet(3, {schedule()}));
     for (const std::int64_t stop_at : {1, 13, 20, 38}) {
@@ -107,10 +112,11 @@ TEST_CASE("a training resumed from a checkpoint, in the middle of an epoch too, 
         const auto file = folder.path() / "checkpoint.safetensors";
         {
             Setup broken(5);
-            broken.trainer.fit(train_set, test_set, quiet(3, {schedule(), std::make_shared<At>(stop_at, [&](train::Trainer& trainer) {
-                trainer.save(file);
-                trainer.stop();
-            })}));
+            broken.trainer.fit(train_set, test_set,
+                               quiet(3, {schedule(), std::make_shared<At>(stop_at, [&](train::Trainer& trainer) {
+                                             trainer.save(file);
+                                             trainer.stop();
+                                         })}));
             CHECK(broken.trainer.progress().step == stop_at);
         }
         Setup resumed(99);  // everything must come from the file
@@ -133,7 +139,8 @@ TEST_CASE("a checkpoint of another run or model is refused in words") {
     const test::TempFolder folder;
     const auto file = folder.path() / "checkpoint.safetensors";
     Setup setup(5);
-    setup.trainer.fit(train_set, quiet(1, {std::make_shared<At>(2, [&](train::Trainer& trainer) { trainer.save(file); })}));
+    setup.trainer.fit(train_set,
+                      quiet(1, {std::make_shared<At>(2, [&](train::Trainer& trainer) { trainer.save(file); })}));
     setup.trainer.load(file);
     CHECK_THROWS_AS(setup.trainer.fit(other_set, quiet(2)), ValueError);
 
@@ -173,8 +180,9 @@ TEST_CASE("Ctrl-C ends the training after the step, saved") {
     const test::TempFolder folder;
     const auto file = folder.path() / "last.safetensors";
     Setup setup(1);
-    const bool complete = setup.trainer.fit(train_set, quiet(5, {std::make_shared<At>(9, [](train::Trainer&) { std::raise(SIGINT); }),
-                                                                 std::make_shared<train::Checkpoint>(train::CheckpointOptions{.last = file})}));
+    const bool complete = setup.trainer.fit(
+        train_set, quiet(5, {std::make_shared<At>(9, [](train::Trainer&) { std::raise(SIGINT); }),
+                             std::make_shared<train::Checkpoint>(train::CheckpointOptions{.last = file})}));
     CHECK_FALSE(complete);
     CHECK(setup.trainer.progress().step == 9);
     Setup resumed(2);
@@ -187,8 +195,11 @@ TEST_CASE("callbacks: early stopping, log, best checkpoint") {
     const test::TempFolder folder;
     Setup setup(1);
     for (std::size_t group = 0; group < setup.optimizer.groups(); ++group) setup.optimizer.set_learning_rate(0, group);
-    setup.trainer.fit(train_set, test_set, quiet(50, {std::make_shared<train::EarlyStopping>(3), std::make_shared<train::CsvLog>(folder.path() / "log.csv"),
-                                                      std::make_shared<train::Checkpoint>(train::CheckpointOptions{.best = folder.path() / "best"})}));
+    setup.trainer.fit(
+        train_set, test_set,
+        quiet(50,
+              {std::make_shared<train::EarlyStopping>(3), std::make_shared<train::CsvLog>(folder.path() / "log.csv"),
+               std::make_shared<train::Checkpoint>(train::CheckpointOptions{.best = folder.path() / "best"})}));
     CHECK(setup.trainer.progress().epoch == 4);  // nothing improves after the first
     std::ifstream log(folder.path() / "log.csv");
     std::string line;
@@ -214,7 +225,8 @@ TEST_CASE("recorded steps give the bits of plain ones, whatever callbacks do bet
         }
         void after_step(train::Trainer& trainer) override {
             if (trainer.progress().step % 5 == 0)
-                for (const auto& parameter : model.parameters()) seen.push_back(parameter.grad().defined() ? test::values(parameter.grad())[0] : 7);
+                for (const auto& parameter : model.parameters())
+                    seen.push_back(parameter.grad().defined() ? test::values(parameter.grad())[0] : 7);
         }
         void after_epoch(train::Trainer& trainer, const train::EpochFigures&) override {
             if (trainer.progress().epoch == 2) factor = 0.5;
@@ -232,14 +244,17 @@ TEST_CASE("recorded steps give the bits of plain ones, whatever callbacks do bet
         nn::Sequential model(nn::Linear(5, 16), nn::ReLU(), nn::Dropout(0.3), nn::Linear(16, 2));
         optim::Adam optimizer(model.parameters(), {.lr = 1e-2});
         double factor = 1;
-        train::Trainer trainer(model, optimizer, [&](const Tensor& output, const Tensor& labels) { return cross_entropy(output, labels) * factor; });
+        train::Trainer trainer(model, optimizer, [&](const Tensor& output, const Tensor& labels) {
+            return cross_entropy(output, labels) * factor;
+        });
         const auto meddler = std::make_shared<Meddler>(model, factor);
         auto options = quiet(5, {meddler});
         options.record = record;
         options.clip_norm = 0.7;
         trainer.fit(train_set, test_set, options);
         Outcome out{weights(model), meddler->seen, {}, random_state(default_device())};
-        for (const auto& epoch : trainer.progress().history) out.losses.insert(out.losses.end(), {epoch.train_loss, epoch.train_accuracy, epoch.test_loss});
+        for (const auto& epoch : trainer.progress().history)
+            out.losses.insert(out.losses.end(), {epoch.train_loss, epoch.train_accuracy, epoch.test_loss});
         return out;
     };
     const Outcome plain = run(false), recorded = run(true);
@@ -249,7 +264,8 @@ TEST_CASE("recorded steps give the bits of plain ones, whatever callbacks do bet
     CHECK(recorded.random.offset == plain.random.offset);
 }
 
-TEST_CASE("steps are replayed: the model is not called, but for two recordings, one more an epoch, and the last batch") {
+TEST_CASE(
+    "steps are replayed: the model is not called, but for two recordings, one more an epoch, and the last batch") {
     struct Counting : nn::Module {
         nn::Linear& linear = add("linear", nn::Linear(5, 2));
         int calls = 0;

@@ -17,7 +17,9 @@
 
 namespace fs = std::filesystem;
 
-TEST_CASE("the header of all names every public header once, in order, but the one that brings OpenCL's own and those of operators") {
+TEST_CASE(
+    "the header of all names every public header once, in order, but the one that brings OpenCL's own and those of "
+    "operators") {
     const fs::path include = declivity::test::source_folder().parent_path() / "include";
     std::set<std::string> files;
     for (const auto& entry : fs::recursive_directory_iterator(include))
@@ -30,7 +32,9 @@ TEST_CASE("the header of all names every public header once, in order, but the o
     for (std::string line; std::getline(in, line);)
         if (line.starts_with("#include <")) named.push_back(line.substr(10, line.size() - 11));
     // Operators on views are for those who build functions on them.
-    std::erase_if(files, [&](const std::string& file) { return file.starts_with("declivity/ops/") && std::find(named.begin(), named.end(), file) == named.end(); });
+    std::erase_if(files, [&](const std::string& file) {
+        return file.starts_with("declivity/ops/") && std::find(named.begin(), named.end(), file) == named.end();
+    });
     CHECK(named == std::vector<std::string>(files.begin(), files.end()));
 }
 

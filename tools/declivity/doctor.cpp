@@ -46,7 +46,8 @@ Json settings() {
         const std::string_view text(*one);
         const std::size_t equals = text.find('=');
         for (const std::string_view prefix : {"DECLIVITY_", "OCL_", "POCL_", "RUSTICL_", "CL_CONFIG_"})
-            if (equals != std::string_view::npos && text.starts_with(prefix)) found[std::string(text.substr(0, equals))] = text.substr(equals + 1);
+            if (equals != std::string_view::npos && text.starts_with(prefix))
+                found[std::string(text.substr(0, equals))] = text.substr(equals + 1);
     }
     return found;
 }
@@ -64,14 +65,18 @@ std::string indented(std::string text) {
 void print(const SectionReport& report, bool all) {
     std::string counts;
     for (const Status status : {Status::right, Status::wrong, Status::avoided, Status::skipped})
-        if (const int count = report.count(status); count > 0) counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", count, status == Status::wrong ? "WRONG" : name_of(status));
-    fmt::print("{}: {}{}{} ({:.1f} s)\n", report.section->name, report.section->about, counts.empty() ? "" : "; ", counts, report.seconds);
+        if (const int count = report.count(status); count > 0)
+            counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", count,
+                                  status == Status::wrong ? "WRONG" : name_of(status));
+    fmt::print("{}: {}{}{} ({:.1f} s)\n", report.section->name, report.section->about, counts.empty() ? "" : "; ",
+               counts, report.seconds);
     std::size_t width = 0;
     for (const Json& one : report.findings)
         if (is(one, Status::fact)) width = std::max(width, one.at("name").get<std::string>().size());
     // What has the same to say is said once.
     std::map<std::pair<std::string, std::string>, std::vector<std::string>> alike;
-    for (const Json& one : report.findings) alike[{one.at("status").get<std::string>(), text_of(one)}].push_back(one.at("name").get<std::string>());
+    for (const Json& one : report.findings)
+        alike[{one.at("status").get<std::string>(), text_of(one)}].push_back(one.at("name").get<std::string>());
     for (const Json& one : report.findings) {
         const auto name = one.at("name").get<std::string>(), status = one.at("status").get<std::string>();
         if (is(one, Status::fact)) {
@@ -85,7 +90,8 @@ void print(const SectionReport& report, bool all) {
             constexpr std::size_t most = 8;
             const std::size_t shown = all ? names.size() : std::min(names.size(), most + 1);
             if (names.size() > 1)
-                fmt::print("           the same: {}{}\n", fmt::join(names.begin() + 1, names.begin() + static_cast<std::ptrdiff_t>(shown), "; "),
+                fmt::print("           the same: {}{}\n",
+                           fmt::join(names.begin() + 1, names.begin() + static_cast<std::ptrdiff_t>(shown), "; "),
                            shown < names.size() ? fmt::format("; and {} more", names.size() - shown) : "");
             names.clear();
         }
@@ -97,7 +103,8 @@ void print(const SectionReport& report, bool all) {
         std::istringstream printed(report.printed);
         for (std::string line; std::getline(printed, line);)
             if (times[line]++ == 0) lines.push_back(line);
-        for (const std::string& line : lines) fmt::print("      {}{}\n", line, times[line] > 1 ? fmt::format(" ({} times)", times[line]) : "");
+        for (const std::string& line : lines)
+            fmt::print("      {}{}\n", line, times[line] > 1 ? fmt::format(" ({} times)", times[line]) : "");
     }
     std::fflush(stdout);
 }
@@ -121,20 +128,34 @@ Verdict judge(const std::vector<SectionReport>& reports, bool partial) {
             if (is(one, Status::avoided)) avoided.push_back(one.at("name").get<std::string>());
     }
     if (right + wrong == 0) out.verdict = "Nothing was examined that could be wrong.";
-    else if (wrong == 0) out.verdict = fmt::format("All {} checks{} are right: Declivity computes correctly on this device.", right, partial ? " that were asked for" : "");
-    else out.verdict = fmt::format("{} of {} checks are wrong, in: {}. Do not trust what Declivity computes on this device.", wrong, right + wrong, fmt::join(where, ", "));
+    else if (wrong == 0)
+        out.verdict = fmt::format("All {} checks{} are right: Declivity computes correctly on this device.", right,
+                                  partial ? " that were asked for" : "");
+    else
+        out.verdict =
+            fmt::format("{} of {} checks are wrong, in: {}. Do not trust what Declivity computes on this device.",
+                        wrong, right + wrong, fmt::join(where, ", "));
     constexpr std::size_t most = 12;  // more are named above
     if (!avoided.empty())
-        out.avoided = fmt::format("Of no harm, since the library does without or avoids it: {}{}.", fmt::join(avoided.begin(), avoided.begin() + static_cast<std::ptrdiff_t>(std::min(avoided.size(), most)), "; "),
-                                  avoided.size() > most ? fmt::format("; and {} more", avoided.size() - most) : "");
+        out.avoided =
+            fmt::format("Of no harm, since the library does without or avoids it: {}{}.",
+                        fmt::join(avoided.begin(),
+                                  avoided.begin() + static_cast<std::ptrdiff_t>(std::min(avoided.size(), most)), "; "),
+                        avoided.size() > most ? fmt::format("; and {} more", avoided.size() - most) : "");
     if (wrong > 0) {
         out.code = kSomethingWrong;
-        out.what_to_do = "What to do: run `declivity doctor --json > doctor.json` and send that file with your report to the authors of Declivity; it names the device, the "
-                         "driver, the settings, and each check that failed. Until it is mended, try a newer driver, another one (`declivity devices` lists what there is, "
-                         "DECLIVITY_DEVICE chooses), or, where only strategies of `conv2d` or `matmul` are wrong, another strategy by DECLIVITY_CONV2D or DECLIVITY_MATMUL.";
+        out.what_to_do =
+            "What to do: run `declivity doctor --json > doctor.json` and send that file with your report to the "
+            "authors of Declivity; it names the device, the "
+            "driver, the settings, and each check that failed. Until it is mended, try a newer driver, another one "
+            "(`declivity devices` lists what there is, "
+            "DECLIVITY_DEVICE chooses), or, where only strategies of `conv2d` or `matmul` are wrong, another strategy "
+            "by DECLIVITY_CONV2D or DECLIVITY_MATMUL.";
     } else {
-        out.what_to_do = "What to do: nothing. If something seems wrong nevertheless, or this device or driver is not in docs/devices.md, send what "
-                         "`declivity doctor --bench --json` writes to the authors of Declivity.";
+        out.what_to_do =
+            "What to do: nothing. If something seems wrong nevertheless, or this device or driver is not in "
+            "docs/devices.md, send what "
+            "`declivity doctor --bench --json` writes to the authors of Declivity.";
     }
     return out;
 }
@@ -147,10 +168,15 @@ Json device_of(const SectionReport& report) {
 }
 
 void print_json(const std::vector<SectionReport>& reports, const Verdict& verdict) {
-    Json out{{"declivity", kVersion}, {"format", kFormat}, {"device", device_of(reports.front())}, {"settings", settings()}, {"sections", Json::array()}};
+    Json out{{"declivity", kVersion},
+             {"format", kFormat},
+             {"device", device_of(reports.front())},
+             {"settings", settings()},
+             {"sections", Json::array()}};
     for (const SectionReport& report : reports) {
         Json one{{"name", report.section->name}, {"seconds", std::round(report.seconds * 1000) / 1000}};
-        for (const Status status : {Status::right, Status::wrong, Status::avoided, Status::skipped}) one[std::string(name_of(status))] = report.count(status);
+        for (const Status status : {Status::right, Status::wrong, Status::avoided, Status::skipped})
+            one[std::string(name_of(status))] = report.count(status);
         one["findings"] = report.findings;
         if (!report.printed.empty()) one["printed"] = report.printed;
         out["sections"].push_back(one);
@@ -171,9 +197,12 @@ bool asked_for(const Section& section, const Options& options) {
 int run(const Options& options) {
     if (!options.section.empty()) {
         const auto found = std::ranges::find(sections(), options.section, &Section::name);
-        if (found == sections().end()) throw ValueError(fmt::format("doctor: wants a section, got \"{}\"", options.section));
+        if (found == sections().end())
+            throw ValueError(fmt::format("doctor: wants a section, got \"{}\"", options.section));
         const std::size_t at = options.fault.find('@');  // "crash@atomics"
-        return run_here(*found, options.first, options.checks, at != std::string::npos && options.fault.substr(at + 1) == found->name ? options.fault.substr(0, at) : "");
+        return run_here(
+            *found, options.first, options.checks,
+            at != std::string::npos && options.fault.substr(at + 1) == found->name ? options.fault.substr(0, at) : "");
     }
     // The environment goes on to the sections' processes. Nothing here uses OpenCL.
     if (!options.device.empty()) setenv("DECLIVITY_DEVICE", options.device.c_str(), 1);
@@ -194,7 +223,13 @@ int run(const Options& options) {
         if (looks_on) fmt::print(stderr, "\r\033[K");
         if (reports.back().no_device) {
             const std::string why = text_of(reports.back().findings.back());
-            if (options.json) fmt::print("{}\n", Json{{"declivity", kVersion}, {"format", kFormat}, {"settings", settings()}, {"verdict", why}, {"code", kNothingExamined}}.dump(1, ' ', false, Json::error_handler_t::replace));
+            if (options.json)
+                fmt::print("{}\n", Json{{"declivity", kVersion},
+                                        {"format", kFormat},
+                                        {"settings", settings()},
+                                        {"verdict", why},
+                                        {"code", kNothingExamined}}
+                                       .dump(1, ' ', false, Json::error_handler_t::replace));
             std::fflush(stdout);
             fmt::print(stderr, "declivity: {}\n", why);
             return kNothingExamined;
@@ -216,18 +251,24 @@ int run(const Options& options) {
 
 std::function<int()> add_doctor(CLI::App& app) {
     const auto options = std::make_shared<Options>();
-    CLI::App* doctor = app.add_subcommand("doctor", "examines a device and its driver: 0 all is right, 1 something is wrong, 2 nothing was examined");
+    CLI::App* doctor = app.add_subcommand(
+        "doctor", "examines a device and its driver: 0 all is right, 1 something is wrong, 2 nothing was examined");
     doctor->add_flag("--json", options->json, "the report as a JSON object");
     doctor->add_flag("--bench", options->bench, "measures rates, too, beside what the device does at most");
     doctor->add_flag("--all", options->all, "names the checks that are right, too");
     doctor->add_option("--device", options->device, "as DECLIVITY_DEVICE names it");
     std::vector<std::string> names;
     for (const Section& section : sections()) names.emplace_back(section.name);
-    doctor->add_option("--only", options->only, fmt::format("these sections and `device` alone, of: {}", fmt::join(names, ", ")))
+    doctor
+        ->add_option("--only", options->only,
+                     fmt::format("these sections and `device` alone, of: {}", fmt::join(names, ", ")))
         ->delimiter(',')
         ->check(CLI::IsMember(names));
     doctor->add_option("--checks", options->checks, "only checks that have these words in their names");
-    doctor->add_option("--silence", options->silence, "seconds after which a section that says nothing counts as hanging (600)")->check(CLI::Range(0.001, 1e6));
+    doctor
+        ->add_option("--silence", options->silence,
+                     "seconds after which a section that says nothing counts as hanging (600)")
+        ->check(CLI::Range(0.001, 1e6));
     doctor->add_option("--section", options->section)->group("");
     doctor->add_option("--first", options->first)->group("");
     doctor->add_option("--fault", options->fault)->group("");

@@ -13,9 +13,9 @@
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
-#include <ops/conv2d_strategy.hpp>
-#include <ops/matmul_strategies.hpp>
-#include <ops/work_split.hpp>
+#include <ops/conv/conv2d_strategy.hpp>
+#include <ops/matmul/matmul_strategies.hpp>
+#include <ops/support/work_split.hpp>
 
 #include "doctor_launch.hpp"
 #include "doctor_section.hpp"
@@ -25,7 +25,7 @@ namespace {
 
 constexpr double kLeast = 0.02;  // seconds of a round
 constexpr int kRounds = 7;
-constexpr double kMost = 3;      // seconds that all rounds of one row may take, but the first three
+constexpr double kMost = 3;  // seconds that all rounds of one row may take, but the first three
 
 double seconds(const std::function<void()>& run) {
     const auto begin = std::chrono::steady_clock::now();
@@ -67,15 +67,24 @@ struct Rates {
     Ceilings most;
 
     /// A row: GFLOP/s, or GB/s where there are no FLOPs, and the larger part of what arithmetic, or memory, allows.
-    void add(Examination& e, const std::string& name, double flops, double bytes, const std::function<void()>& call, const std::string& by = {}) const {
+    void add(Examination& e, const std::string& name, double flops, double bytes, const std::function<void()>& call,
+             const std::string& by = {}) const {
         e.fact(name, [&] {
             const double time = timed(device, call);
             const bool computes = flops > 0;
-            const auto part = [&](double amount, double ceiling) { return ceiling > 0 ? 100 * amount / time / ceiling : 0; };
-            const double compute = part(flops, most.flops_f32), memory = part(bytes, most.bytes), rate = (computes ? flops : bytes) / time;
-            Json figures{{"seconds", time}, {computes ? "GFLOP/s" : "GB/s", rate * 1e-9}, {"percent", std::max(compute, memory)}, {"of", compute > memory ? "compute" : "memory"}};
+            const auto part = [&](double amount, double ceiling) {
+                return ceiling > 0 ? 100 * amount / time / ceiling : 0;
+            };
+            const double compute = part(flops, most.flops_f32), memory = part(bytes, most.bytes),
+                         rate = (computes ? flops : bytes) / time;
+            Json figures{{"seconds", time},
+                         {computes ? "GFLOP/s" : "GB/s", rate * 1e-9},
+                         {"percent", std::max(compute, memory)},
+                         {"of", compute > memory ? "compute" : "memory"}};
             if (!by.empty()) figures["strategy"] = by;
-            return Fact{fmt::format("{:8.1f} {}  {:5.1f} % of {}{}{}", rate * 1e-9, computes ? "GFLOP/s" : "GB/s   ", std::max(compute, memory), compute > memory ? "compute" : "memory", by.empty() ? "" : "  ", by),
+            return Fact{fmt::format("{:8.1f} {}  {:5.1f} % of {}{}{}", rate * 1e-9, computes ? "GFLOP/s" : "GB/s   ",
+                                    std::max(compute, memory), compute > memory ? "compute" : "memory",
+                                    by.empty() ? "" : "  ", by),
                         figures};
         });
     }
@@ -97,31 +106,40 @@ void measure_launches(Examination& e, const Device& device) {
                                    for (int i = 0; i < calls; ++i) run();
                                });
                                device.synchronize();
-                           }) / calls);
+                           }) /
+                           calls);
             enqueued.push_back(host / calls);
         }
-        for (int i = 0; i < 200; ++i) waited.push_back(seconds([&] {
+        for (int i = 0; i < 200; ++i)
+            waited.push_back(seconds([&] {
                 run();
                 device.synchronize();
             }));
         const double a = median(enqueued) * 1e6, b = median(done) * 1e6, c = median(waited) * 1e6;
-        return Fact{fmt::format("{:.1f} us to enqueue; {:.1f} us each of {} that are waited for once; {:.1f} us with a wait", a, b, calls, c), {{"enqueue us", a}, {"among many us", b}, {"waited us", c}}};
+        return Fact{
+            fmt::format("{:.1f} us to enqueue; {:.1f} us each of {} that are waited for once; {:.1f} us with a wait", a,
+                        b, calls, c),
+            {{"enqueue us", a}, {"among many us", b}, {"waited us", c}}};
     });
 }
 
 void measure_products(Examination& e, const Rates& rates) {
     double last_rate = 0;  // of CLBlast
     for (const std::int64_t size : {512, 1024, 2048}) {
-        const Tensor a = uniform({1, size, size}, -1, 1), b = uniform({1, size, size}, -1, 1), out = zeros({1, size, size});
+        const Tensor a = uniform({1, size, size}, -1, 1), b = uniform({1, size, size}, -1, 1),
+                     out = zeros({1, size, size});
         const ops::View left = a.view(), right = b.view(), to = out.view();
         const ops::MatmulProblem problem{.a = left, .b = right, .out = to, .batch = 1, .m = size, .n = size, .k = size};
-        const double flops = 2.0 * static_cast<double>(size * size * size), bytes = 12.0 * static_cast<double>(size * size);
+        const double flops = 2.0 * static_cast<double>(size * size * size),
+                     bytes = 12.0 * static_cast<double>(size * size);
         for (const Family family : {Family::cpu_like, Family::gpu_like}) {
             const bool own = family == rates.device.family();
             if (!own && size > 512) continue;  // takes long, and nobody would choose it
             const ops::FamilyScope scope(family);
             const ops::MatmulChoice choice = ops::choose_matmul(problem);
-            rates.add(e, fmt::format("product {0} x {0} x {0}, {1}-like", size, family == Family::cpu_like ? "CPU" : "GPU"), flops, bytes, [&] { ops::matmul(left, right, to); }, std::string(choice.strategy->name));
+            rates.add(
+                e, fmt::format("product {0} x {0} x {0}, {1}-like", size, family == Family::cpu_like ? "CPU" : "GPU"),
+                flops, bytes, [&] { ops::matmul(left, right, to); }, std::string(choice.strategy->name));
         }
         const auto& all = ops::matmul_strategies();
         const auto clblast = std::ranges::find(all, "clblast", &ops::MatmulStrategy::name);
@@ -132,7 +150,9 @@ void measure_products(Examination& e, const Rates& rates) {
         };
         once();  // compiles
         last_rate = flops / seconds(once);
-        rates.add(e, fmt::format("product {0} x {0} x {0}, CLBlast", size), flops, bytes, [&] { clblast->run(problem); }, "clblast");
+        rates.add(
+            e, fmt::format("product {0} x {0} x {0}, CLBlast", size), flops, bytes, [&] { clblast->run(problem); },
+            "clblast");
     }
 }
 
@@ -143,33 +163,59 @@ void measure_convolutions(Examination& e, const Rates& rates) {
         ops::Conv2dOptions options;
     };
     const std::int64_t batch = 8;
-    for (const Row& row : {Row{"3x3, 64 to 64, 56x56", {batch, 64, 56, 56}, {64, 64, 3, 3}, {.padding = {1, 1}}}, Row{"1x1, 256 to 64, 56x56", {batch, 256, 56, 56}, {64, 256, 1, 1}, {}},
-                           Row{"3x3 stride 2, 128 to 128, 56x56", {batch, 128, 56, 56}, {128, 128, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}}},
-                           Row{"3x3 depthwise, 144, 56x56", {batch, 144, 56, 56}, {144, 1, 3, 3}, {.padding = {1, 1}, .groups = 144}}}) {
+    for (const Row& row :
+         {Row{"3x3, 64 to 64, 56x56", {batch, 64, 56, 56}, {64, 64, 3, 3}, {.padding = {1, 1}}},
+          Row{"1x1, 256 to 64, 56x56", {batch, 256, 56, 56}, {64, 256, 1, 1}, {}},
+          Row{"3x3 stride 2, 128 to 128, 56x56",
+              {batch, 128, 56, 56},
+              {128, 128, 3, 3},
+              {.stride = {2, 2}, .padding = {1, 1}}},
+          Row{"3x3 depthwise, 144, 56x56", {batch, 144, 56, 56}, {144, 1, 3, 3}, {.padding = {1, 1}, .groups = 144}}}) {
         const Shape out_shape = ops::conv2d_shape("doctor", row.x, row.weight, row.options);
-        const Tensor x = uniform(row.x, -1, 1), weight = uniform(row.weight, -1, 1), out = uniform(out_shape, -1, 1), to_x = zeros(row.x), to_weight = zeros(row.weight), to_out = zeros(out_shape);
-        const double flops = 2.0 * static_cast<double>(out_shape.numel() * row.weight[1] * row.weight[2] * row.weight[3]);
+        const Tensor x = uniform(row.x, -1, 1), weight = uniform(row.weight, -1, 1), out = uniform(out_shape, -1, 1),
+                     to_x = zeros(row.x), to_weight = zeros(row.weight), to_out = zeros(out_shape);
+        const double flops =
+            2.0 * static_cast<double>(out_shape.numel() * row.weight[1] * row.weight[2] * row.weight[3]);
         const double bytes = 4.0 * static_cast<double>(row.x.numel() + row.weight.numel() + out_shape.numel());
         const auto strategy = [&](ops::Conv2dDirection direction) {
-            const ops::Conv2dProblem problem{.direction = direction, .family = rates.device.family(), .images = row.x[0], .channels = row.x[1], .filters = row.weight[0], .groups = row.options.groups,
-                                             .input = {row.x[2], row.x[3]}, .filter = {row.weight[2], row.weight[3]}, .output = {out_shape[2], out_shape[3]}, .stride = row.options.stride,
-                                             .padding = row.options.padding, .dilation = row.options.dilation};
+            const ops::Conv2dProblem problem{.direction = direction,
+                                             .family = rates.device.family(),
+                                             .images = row.x[0],
+                                             .channels = row.x[1],
+                                             .filters = row.weight[0],
+                                             .groups = row.options.groups,
+                                             .input = {row.x[2], row.x[3]},
+                                             .filter = {row.weight[2], row.weight[3]},
+                                             .output = {out_shape[2], out_shape[3]},
+                                             .stride = row.options.stride,
+                                             .padding = row.options.padding,
+                                             .dilation = row.options.dilation};
             return std::string(ops::choose_conv2d(problem, rates.device).strategy->name());
         };
-        const ops::View vx = x.view(), vw = weight.view(), vo = out.view(), tx = to_x.view(), tw = to_weight.view(), to = to_out.view();
+        const ops::View vx = x.view(), vw = weight.view(), vo = out.view(), tx = to_x.view(), tw = to_weight.view(),
+                        to = to_out.view();
         using Direction = ops::Conv2dDirection;
-        rates.add(e, fmt::format("convolution {}, forward", row.name), flops, bytes, [&] { ops::conv2d_forward(vx, vw, std::nullopt, to, row.options); }, strategy(Direction::forward));
-        rates.add(e, fmt::format("convolution {}, backward_input", row.name), flops, bytes, [&] { ops::conv2d_backward_input(vo, vw, tx, row.options); }, strategy(Direction::backward_input));
-        rates.add(e, fmt::format("convolution {}, backward_weights", row.name), flops, bytes, [&] { ops::conv2d_backward_weights(vx, vo, tw, row.options); }, strategy(Direction::backward_weights));
+        rates.add(
+            e, fmt::format("convolution {}, forward", row.name), flops, bytes,
+            [&] { ops::conv2d_forward(vx, vw, std::nullopt, to, row.options); }, strategy(Direction::forward));
+        rates.add(
+            e, fmt::format("convolution {}, backward_input", row.name), flops, bytes,
+            [&] { ops::conv2d_backward_input(vo, vw, tx, row.options); }, strategy(Direction::backward_input));
+        rates.add(
+            e, fmt::format("convolution {}, backward_weights", row.name), flops, bytes,
+            [&] { ops::conv2d_backward_weights(vx, vo, tw, row.options); }, strategy(Direction::backward_weights));
     }
 }
 
 void measure_memory(Examination& e, const Rates& rates) {
-    const auto count = static_cast<std::int64_t>(std::clamp<std::uint64_t>(rates.device.info().max_allocation / 32, 1 << 18, 1 << 24));  // 64 MiB of floats
+    const auto count = static_cast<std::int64_t>(
+        std::clamp<std::uint64_t>(rates.device.info().max_allocation / 32, 1 << 18, 1 << 24));  // 64 MiB of floats
     const double each = 4.0 * static_cast<double>(count);
     const Tensor a = uniform({count}), b = uniform({count});
     const ops::View x = a.view(), y = b.view(), out = ops::View::make(rates.device, DType::f32, {count});
-    const auto evaluate = [&](ops::Function function, std::vector<ops::Expression> inputs) { ops::evaluate(ops::Expression::apply(function, inputs), out); };
+    const auto evaluate = [&](ops::Function function, std::vector<ops::Expression> inputs) {
+        ops::evaluate(ops::Expression::apply(function, inputs), out);
+    };
     rates.add(e, "copy", 0, 2 * each, [&] { ops::copy(x, out); });
     rates.add(e, "relu", 0, 2 * each, [&] { evaluate(ops::Function::relu, {x}); });
     rates.add(e, "gelu", 0, 2 * each, [&] { evaluate(ops::Function::gelu, {x}); });
@@ -186,7 +232,9 @@ void measure(Examination& e) {
     e.fact("at most, measured", [&] {
         rates.most = measure_ceilings(rates.device);
         const auto& [f32, f64, bytes] = rates.most;
-        return Fact{fmt::format("{:.1f} GFLOP/s f32, {:.1f} GFLOP/s f64, {:.1f} GB/s", f32 * 1e-9, f64 * 1e-9, bytes * 1e-9), {{"GFLOP/s f32", f32 * 1e-9}, {"GFLOP/s f64", f64 * 1e-9}, {"GB/s", bytes * 1e-9}}};
+        return Fact{
+            fmt::format("{:.1f} GFLOP/s f32, {:.1f} GFLOP/s f64, {:.1f} GB/s", f32 * 1e-9, f64 * 1e-9, bytes * 1e-9),
+            {{"GFLOP/s f32", f32 * 1e-9}, {"GFLOP/s f64", f64 * 1e-9}, {"GB/s", bytes * 1e-9}}};
     });
     measure_launches(e, rates.device);
     measure_memory(e, rates);

@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <ops/work_split.hpp>
+#include <ops/support/work_split.hpp>
 
 #include "doctor_section.hpp"
 
@@ -32,16 +32,27 @@ std::string query_text(cl_device_id device, cl_device_info what) {
     return text;
 }
 
-std::string_view type_of(DeviceType type) { return type == DeviceType::cpu ? "CPU" : type == DeviceType::gpu ? "GPU" : type == DeviceType::accelerator ? "accelerator" : "other"; }
+std::string_view type_of(DeviceType type) {
+    return type == DeviceType::cpu           ? "CPU"
+           : type == DeviceType::gpu         ? "GPU"
+           : type == DeviceType::accelerator ? "accelerator"
+                                             : "other";
+}
 
 std::string size_of(std::uint64_t bytes) {
     if (bytes >= std::uint64_t{1} << 30) return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / 0x1p30);
-    return bytes >= std::uint64_t{1} << 20 ? fmt::format("{:.1f} MiB", static_cast<double>(bytes) / 0x1p20) : fmt::format("{} KiB", bytes >> 10);
+    return bytes >= std::uint64_t{1} << 20 ? fmt::format("{:.1f} MiB", static_cast<double>(bytes) / 0x1p20)
+                                           : fmt::format("{} KiB", bytes >> 10);
 }
 
 std::string floats_of(cl_device_fp_config config) {
-    const std::array<std::pair<cl_device_fp_config, const char*>, 6> parts{{{CL_FP_DENORM, "denormals"}, {CL_FP_INF_NAN, "infinity and NaN"}, {CL_FP_ROUND_TO_NEAREST, "rounding to the nearest"},
-                                                                           {CL_FP_ROUND_TO_ZERO, "to zero"}, {CL_FP_FMA, "fma"}, {CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT, "exact division"}}};
+    const std::array<std::pair<cl_device_fp_config, const char*>, 6> parts{
+        {{CL_FP_DENORM, "denormals"},
+         {CL_FP_INF_NAN, "infinity and NaN"},
+         {CL_FP_ROUND_TO_NEAREST, "rounding to the nearest"},
+         {CL_FP_ROUND_TO_ZERO, "to zero"},
+         {CL_FP_FMA, "fma"},
+         {CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT, "exact division"}}};
     std::string out;
     for (const auto& [bit, name] : parts)
         if (config & bit) out += fmt::format("{}{}", out.empty() ? "" : ", ", name);
@@ -49,10 +60,13 @@ std::string floats_of(cl_device_fp_config config) {
 }
 
 std::string why_family(const DeviceInfo& info) {
-    if (const char* named = std::getenv("DECLIVITY_FAMILY"); named != nullptr && *named != '\0') return "DECLIVITY_FAMILY says so";
+    if (const char* named = std::getenv("DECLIVITY_FAMILY"); named != nullptr && *named != '\0')
+        return "DECLIVITY_FAMILY says so";
     if (info.type == DeviceType::gpu) return "it says that it is a GPU";
     if (info.type == DeviceType::cpu)
-        return info.vector_width_f32 <= 1 && info.work_items_in_step > 1 ? fmt::format("a CPU whose driver makes vectors of {} work-items", info.work_items_in_step) : "it says that it is a CPU";
+        return info.vector_width_f32 <= 1 && info.work_items_in_step > 1
+                   ? fmt::format("a CPU whose driver makes vectors of {} work-items", info.work_items_in_step)
+                   : "it says that it is a CPU";
     return info.dedicated_local_memory ? "it has local memory of its own" : "its local memory is plain memory";
 }
 
@@ -67,40 +81,77 @@ void examine_device(Examination& e) {
     const auto parameters = query<std::size_t>(id, CL_DEVICE_MAX_PARAMETER_SIZE);
     const auto floats = query<cl_device_fp_config>(id, CL_DEVICE_SINGLE_FP_CONFIG);
     e.fact("device", [&] {
-        Json all{{"id", info.id}, {"name", info.name}, {"vendor", info.vendor}, {"platform", info.platform}, {"version", info.version}, {"driver", info.driver},
-                 {"OpenCL C", c_version}, {"type", type_of(info.type)}, {"family", cpu ? "cpu" : "gpu"}, {"compute units", info.compute_units},
-                 {"clock MHz", query<cl_uint>(id, CL_DEVICE_MAX_CLOCK_FREQUENCY)}, {"vector width f32", info.vector_width_f32}, {"vector width f64", info.vector_width_f64},
-                 {"memory", info.global_memory}, {"largest allocation", info.max_allocation}, {"unified memory", info.unified_memory}, {"local memory", info.local_memory},
-                 {"local memory of its own", info.dedicated_local_memory}, {"largest work-group", info.max_work_group}, {"largest work-items", info.max_work_items}, {"work-items in step", info.work_items_in_step},
-                 {"alignment", info.alignment}, {"bytes of arguments", parameters}, {"address bits", query<cl_uint>(id, CL_DEVICE_ADDRESS_BITS)}, {"fp64", info.fp64}, {"fp16", info.fp16},
-                 {"subgroups", info.subgroups}, {"int64 atomics", info.int64_atomics}, {"command buffers", info.command_buffers},
-                 {"single fp config", static_cast<std::uint64_t>(floats)}, {"extensions", info.extensions}};
-        return Fact{fmt::format("{}, {} ({}), a {}", info.id, info.name, info.vendor, type_of(info.type)), {{"device", all}}};
+        Json all{{"id", info.id},
+                 {"name", info.name},
+                 {"vendor", info.vendor},
+                 {"platform", info.platform},
+                 {"version", info.version},
+                 {"driver", info.driver},
+                 {"OpenCL C", c_version},
+                 {"type", type_of(info.type)},
+                 {"family", cpu ? "cpu" : "gpu"},
+                 {"compute units", info.compute_units},
+                 {"clock MHz", query<cl_uint>(id, CL_DEVICE_MAX_CLOCK_FREQUENCY)},
+                 {"vector width f32", info.vector_width_f32},
+                 {"vector width f64", info.vector_width_f64},
+                 {"memory", info.global_memory},
+                 {"largest allocation", info.max_allocation},
+                 {"unified memory", info.unified_memory},
+                 {"local memory", info.local_memory},
+                 {"local memory of its own", info.dedicated_local_memory},
+                 {"largest work-group", info.max_work_group},
+                 {"largest work-items", info.max_work_items},
+                 {"work-items in step", info.work_items_in_step},
+                 {"alignment", info.alignment},
+                 {"bytes of arguments", parameters},
+                 {"address bits", query<cl_uint>(id, CL_DEVICE_ADDRESS_BITS)},
+                 {"fp64", info.fp64},
+                 {"fp16", info.fp16},
+                 {"subgroups", info.subgroups},
+                 {"int64 atomics", info.int64_atomics},
+                 {"command buffers", info.command_buffers},
+                 {"single fp config", static_cast<std::uint64_t>(floats)},
+                 {"extensions", info.extensions}};
+        return Fact{fmt::format("{}, {} ({}), a {}", info.id, info.name, info.vendor, type_of(info.type)),
+                    {{"device", all}}};
     });
     e.fact("platform, driver", fmt::format("{}; {}; {}; {}", info.platform, info.version, info.driver, c_version));
     e.fact("family", fmt::format("{}-like kernels: {}", cpu ? "CPU" : "GPU", why_family(info)));
-    e.fact("compute units", fmt::format("{} at {} MHz, vectors of {} floats and {} doubles", info.compute_units, query<cl_uint>(id, CL_DEVICE_MAX_CLOCK_FREQUENCY), info.vector_width_f32,
+    e.fact("compute units", fmt::format("{} at {} MHz, vectors of {} floats and {} doubles", info.compute_units,
+                                        query<cl_uint>(id, CL_DEVICE_MAX_CLOCK_FREQUENCY), info.vector_width_f32,
                                         info.vector_width_f64));
-    e.fact("memory", fmt::format("{}, at most {} at once, {}; parts aligned to {} bytes", size_of(info.global_memory), size_of(info.max_allocation),
-                                 info.unified_memory ? "the host's" : "of its own", info.alignment));
-    e.fact("work-groups", fmt::format("of up to {} work-items, {}; {} of local memory, {}", info.max_work_group, fmt::join(info.max_work_items, " x "), size_of(info.local_memory),
+    e.fact("memory", fmt::format("{}, at most {} at once, {}; parts aligned to {} bytes", size_of(info.global_memory),
+                                 size_of(info.max_allocation), info.unified_memory ? "the host's" : "of its own",
+                                 info.alignment));
+    e.fact("work-groups", fmt::format("of up to {} work-items, {}; {} of local memory, {}", info.max_work_group,
+                                      fmt::join(info.max_work_items, " x "), size_of(info.local_memory),
                                       info.dedicated_local_memory ? "of its own" : "in plain memory"));
     e.fact("f32", floats_of(floats));
-    const auto has = [&](std::string_view name) { return std::ranges::find(info.extensions, name) != info.extensions.end(); };
+    const auto has = [&](std::string_view name) {
+        return std::ranges::find(info.extensions, name) != info.extensions.end();
+    };
     std::string with, without;
-    for (const char* name : {"cl_khr_fp64", "cl_khr_fp16", "cl_khr_int64_base_atomics", "cl_khr_subgroups", "cl_khr_subgroup_shuffle", "cl_intel_subgroups", "cl_khr_command_buffer",
-                             "cl_khr_integer_dot_product", "cl_khr_il_program"}) {
+    for (const char* name :
+         {"cl_khr_fp64", "cl_khr_fp16", "cl_khr_int64_base_atomics", "cl_khr_subgroups", "cl_khr_subgroup_shuffle",
+          "cl_intel_subgroups", "cl_khr_command_buffer", "cl_khr_integer_dot_product", "cl_khr_il_program"}) {
         std::string& into = has(name) ? with : without;
         into += fmt::format("{}{}", into.empty() ? "" : ", ", name);
     }
-    e.fact("extensions", fmt::format("with {}; without {}", with.empty() ? "none that matters" : with, without.empty() ? "none that matters" : without));
+    e.fact("extensions", fmt::format("with {}; without {}", with.empty() ? "none that matters" : with,
+                                     without.empty() ? "none that matters" : without));
     // What the library takes for granted.
-    e.check("OpenCL 1.2 at least", [&] { return info.version.starts_with("OpenCL 1.0") || info.version.starts_with("OpenCL 1.1") ? info.version : ""; });
-    e.check("a compiler, of little-endian kernels with infinities, NaN and rounding to the nearest", [&]() -> std::string {
-        if (query<cl_bool>(id, CL_DEVICE_COMPILER_AVAILABLE) == 0) return "the driver says that it has no compiler";
-        if (query<cl_bool>(id, CL_DEVICE_ENDIAN_LITTLE) == 0) return "the device says that it is big-endian";
-        return (floats & CL_FP_INF_NAN) != 0 && (floats & CL_FP_ROUND_TO_NEAREST) != 0 ? "" : fmt::format("the device says of f32: {}", floats_of(floats));
+    e.check("OpenCL 1.2 at least", [&] {
+        return info.version.starts_with("OpenCL 1.0") || info.version.starts_with("OpenCL 1.1") ? info.version : "";
     });
+    e.check("a compiler, of little-endian kernels with infinities, NaN and rounding to the nearest",
+            [&]() -> std::string {
+                if (query<cl_bool>(id, CL_DEVICE_COMPILER_AVAILABLE) == 0)
+                    return "the driver says that it has no compiler";
+                if (query<cl_bool>(id, CL_DEVICE_ENDIAN_LITTLE) == 0) return "the device says that it is big-endian";
+                return (floats & CL_FP_INF_NAN) != 0 && (floats & CL_FP_ROUND_TO_NEAREST) != 0
+                           ? ""
+                           : fmt::format("the device says of f32: {}", floats_of(floats));
+            });
     e.check("1024 bytes of arguments, 32 KiB of local memory, 16 bytes of alignment", [&] {
         std::string wrong;
         if (parameters < 1024) wrong += fmt::format("{} bytes of arguments; ", parameters);

@@ -14,7 +14,11 @@ void examine_faults(Examination& e) {
     for (const DriverFault& fault : driver_faults()) {
         std::string has = fmt::format("this driver has it: {}. ", fault.what);
         if (fault.avoided.empty()) has += "The library cannot avoid it";
-        else has += fmt::format("{}: {}", off ? "DECLIVITY_WORKAROUNDS=0 takes back what the library does about it" : "The library avoids it", fault.avoided);
+        else
+            has += fmt::format(
+                "{}: {}",
+                off ? "DECLIVITY_WORKAROUNDS=0 takes back what the library does about it" : "The library avoids it",
+                fault.avoided);
         const auto found = [&] { return has_fault(device, fault) ? has : std::string(); };
         const std::string at_end = fault.may_crash ? has : "";
         if (off || fault.avoided.empty()) e.check(std::string(fault.name), found, at_end);

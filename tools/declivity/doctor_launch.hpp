@@ -50,7 +50,9 @@ std::vector<Out> apply(const Kernel& kernel, const std::vector<In>& first, const
     return to_host<Out>(out, first.size());
 }
 
-inline bool same(double a, double b) { return std::isnan(a) ? std::isnan(b) : a == b && (a != 0 || std::signbit(a) == std::signbit(b)); }
+inline bool same(double a, double b) {
+    return std::isnan(a) ? std::isnan(b) : a == b && (a != 0 || std::signbit(a) == std::signbit(b));
+}
 
 /// Empty where all are equal; NaN equals NaN. @param of what the i-th element was made of, in words
 template <class T, class Of>
@@ -64,8 +66,11 @@ std::string first_difference(const std::vector<T>& got, const std::vector<T>& wa
     }
     if (wrong == 0) return {};
     if constexpr (std::is_floating_point_v<T>)
-        return fmt::format("{} of {} are wrong, first of {}: {:a} ({}), wants {:a} ({})", wrong, wanted.size(), of(first), got[first], got[first], wanted[first], wanted[first]);
-    else return fmt::format("{} of {} are wrong, first of {}: {}, wants {}", wrong, wanted.size(), of(first), got[first], wanted[first]);
+        return fmt::format("{} of {} are wrong, first of {}: {:a} ({}), wants {:a} ({})", wrong, wanted.size(),
+                           of(first), got[first], got[first], wanted[first], wanted[first]);
+    else
+        return fmt::format("{} of {} are wrong, first of {}: {}, wants {}", wrong, wanted.size(), of(first), got[first],
+                           wanted[first]);
 }
 template <class T>
 std::string first_difference(const std::vector<T>& got, const std::vector<T>& wanted) {
@@ -79,7 +84,8 @@ std::vector<T> any_bits(std::size_t count, std::uint64_t seed) {
     std::vector<T> out(count);
     for (T& one : out) {
         if constexpr (sizeof(T) == 8) one = std::bit_cast<T>(engine());
-        else if constexpr (std::is_same_v<T, float>) one = std::bit_cast<float>(static_cast<std::uint32_t>(engine() >> 32));
+        else if constexpr (std::is_same_v<T, float>)
+            one = std::bit_cast<float>(static_cast<std::uint32_t>(engine() >> 32));
         else one = static_cast<T>(engine() >> 32);
     }
     return out;

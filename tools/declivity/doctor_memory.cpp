@@ -22,8 +22,9 @@
 namespace declivity::tools::doctor {
 namespace {
 
-constexpr std::uint64_t kBeyond = (std::uint64_t{4} << 30) + (std::uint64_t{64} << 20);  // bytes: some more than 32 bits count
-constexpr std::uint64_t kShare = 3;                                                      // of free memory at most a third is taken
+constexpr std::uint64_t kBeyond =
+    (std::uint64_t{4} << 30) + (std::uint64_t{64} << 20);  // bytes: some more than 32 bits count
+constexpr std::uint64_t kShare = 3;                        // of free memory at most a third is taken
 
 /// Bytes that this machine has left; none where that is not known.
 std::optional<std::uint64_t> free_host_memory() {
@@ -36,7 +37,8 @@ std::optional<std::uint64_t> free_host_memory() {
     }
     // What a container may take.
     std::uint64_t most = 0, used = 0;
-    if (std::ifstream limit("/sys/fs/cgroup/memory.max"), now("/sys/fs/cgroup/memory.current"); left && limit >> most && now >> used)
+    if (std::ifstream limit("/sys/fs/cgroup/memory.max"), now("/sys/fs/cgroup/memory.current");
+        left && limit >> most && now >> used)
         left = std::min(*left, most > used ? most - used : 0);
     return left;
 }
@@ -48,21 +50,28 @@ std::pair<std::uint64_t, std::string> allowance(const Device& device) {
     if (info.type == DeviceType::cpu || info.unified_memory) {
         const auto left = free_host_memory();
         if (!left) return {0, "how much memory of this machine is free is not known"};
-        return {*left / kShare, fmt::format("{} of this machine's memory are free, of which a third may be taken", gib(*left))};
+        return {*left / kShare,
+                fmt::format("{} of this machine's memory are free, of which a third may be taken", gib(*left))};
     }
-    constexpr cl_device_info free_memory_amd = 0x4039;  // CL_DEVICE_GLOBAL_FREE_MEMORY_AMD: KiB in all, and of the largest block
+    constexpr cl_device_info free_memory_amd =
+        0x4039;  // CL_DEVICE_GLOBAL_FREE_MEMORY_AMD: KiB in all, and of the largest block
     std::array<std::size_t, 2> kib{};
-    if (clGetDeviceInfo(interop::device_id(device), free_memory_amd, sizeof kib, kib.data(), nullptr) == CL_SUCCESS && kib[0] > 0) {
+    if (clGetDeviceInfo(interop::device_id(device), free_memory_amd, sizeof kib, kib.data(), nullptr) == CL_SUCCESS &&
+        kib[0] > 0) {
         const std::uint64_t left = std::uint64_t{kib[0]} << 10;
-        return {left / kShare, fmt::format("{} of the device's memory are free, of which a third may be taken", gib(left))};
+        return {left / kShare,
+                fmt::format("{} of the device's memory are free, of which a third may be taken", gib(left))};
     }
-    return {info.global_memory / kShare, fmt::format("the device has {}, of which a third may be taken", gib(info.global_memory))};
+    return {info.global_memory / kShare,
+            fmt::format("the device has {}, of which a third may be taken", gib(info.global_memory))};
 }
 
 /// A buffer that passes 4 GiB: what is written on both sides of the border is read by other ways.
 std::string beyond_32_bits(const Device& device, const Buffer& large) {
-    const Kernel write(device, {"doctor_memory.cl", "doctor_write"}), gather(device, {"doctor_memory.cl", "doctor_gather"});
-    const std::int64_t count = 1024, elements = static_cast<std::int64_t>(kBeyond / 4), step = (elements - 16) / count, border = std::int64_t{1} << 30;  // element at byte 2^32
+    const Kernel write(device, {"doctor_memory.cl", "doctor_write"}),
+        gather(device, {"doctor_memory.cl", "doctor_gather"});
+    const std::int64_t count = 1024, elements = static_cast<std::int64_t>(kBeyond / 4), step = (elements - 16) / count,
+                       border = std::int64_t{1} << 30;  // element at byte 2^32
     const auto wanted = [&](std::uint32_t seed) {
         std::vector<std::uint32_t> out;
         for (std::int64_t i = 0; i < count; ++i) out.push_back(seed + static_cast<std::uint32_t>(i) * 2654435761U);
@@ -85,7 +94,8 @@ std::string beyond_32_bits(const Device& device, const Buffer& large) {
     const std::size_t far = static_cast<std::size_t>(border + 4099) * 4;
     upload(large, 4099 * 4, std::as_bytes(std::span(before)));
     upload(large, far, std::as_bytes(std::span(sent)));
-    launch(gather, {{items}}, {BufferArgument{&large, border + 4099, 4}, std::int64_t{1}, argument<std::uint32_t>(few)});
+    launch(gather, {{items}},
+           {BufferArgument{&large, border + 4099, 4}, std::int64_t{1}, argument<std::uint32_t>(few)});
     wrong = first_difference(to_host<std::uint32_t>(few, items), sent);
     if (!wrong.empty()) return "written by the host behind the border and read by a kernel: " + wrong;
     std::vector<std::uint32_t> near(items);
@@ -113,7 +123,8 @@ void examine_memory(Examination& e) {
                 buffers.push_back(to_device(device, contents.back()));
             }
         for (std::size_t i = 0; i < buffers.size(); ++i)
-            if (to_host<std::uint8_t>(buffers[i], contents[i].size()) != contents[i]) return fmt::format("the one of {} bytes holds something else", contents[i].size());
+            if (to_host<std::uint8_t>(buffers[i], contents[i].size()) != contents[i])
+                return fmt::format("the one of {} bytes holds something else", contents[i].size());
         return {};
     });
     const auto [allowed, why] = allowance(device);
@@ -201,29 +212,34 @@ void examine_queues(Examination& e) {
         for (const Event& event : events) event.wait();
         for (std::size_t i = 0; i < 20; ++i) {
             if (i % 2 == 1) seen[i][2] = 0;
-            if (const std::string wrong = first_difference(seen[i], wanted[i]); !wrong.empty()) return fmt::format("in round {}: {}", i, wrong);
+            if (const std::string wrong = first_difference(seen[i], wanted[i]); !wrong.empty())
+                return fmt::format("in round {}: {}", i, wrong);
         }
         return {};
     });
-    e.check("two queues: the copy queue's uploads are there when the compute queue waits for their events", [&]() -> std::string {
-        const Kernel kernel = step_kernel();
-        for (std::uint32_t round = 0; round < 20; ++round) {
-            Chain chain{any_bits<std::uint32_t>(300007, round)};
-            const Buffer x(device, chain.x.size() * 4, BufferUse::transfer);
-            const Event ready = upload_ahead(x, 0, std::as_bytes(std::span(chain.x)));
-            Queue::compute(device).wait_for(ready);
-            launch(kernel, {{chain.x.size()}}, {argument<std::uint32_t>(x), 3U, round});
-            chain.step(3, round);
-            if (const std::string wrong = first_difference(to_host<std::uint32_t>(x, chain.x.size()), chain.x); !wrong.empty()) return fmt::format("in round {}: {}", round, wrong);
-        }
-        return {};
-    });
+    e.check("two queues: the copy queue's uploads are there when the compute queue waits for their events",
+            [&]() -> std::string {
+                const Kernel kernel = step_kernel();
+                for (std::uint32_t round = 0; round < 20; ++round) {
+                    Chain chain{any_bits<std::uint32_t>(300007, round)};
+                    const Buffer x(device, chain.x.size() * 4, BufferUse::transfer);
+                    const Event ready = upload_ahead(x, 0, std::as_bytes(std::span(chain.x)));
+                    Queue::compute(device).wait_for(ready);
+                    launch(kernel, {{chain.x.size()}}, {argument<std::uint32_t>(x), 3U, round});
+                    chain.step(3, round);
+                    if (const std::string wrong = first_difference(to_host<std::uint32_t>(x, chain.x.size()), chain.x);
+                        !wrong.empty())
+                        return fmt::format("in round {}: {}", round, wrong);
+                }
+                return {};
+            });
     /// A fill whose event is waited for.
     const auto filled = [&](const Buffer& x) {
         RawEvent event;
         const std::uint32_t zero = 0;
         const auto raw = interop::raw(x);
-        require(clEnqueueFillBuffer(queue, raw.memory, &zero, 4, raw.offset, raw.size, 0, nullptr, &event.handle), "clEnqueueFillBuffer");
+        require(clEnqueueFillBuffer(queue, raw.memory, &zero, 4, raw.offset, raw.size, 0, nullptr, &event.handle),
+                "clEnqueueFillBuffer");
         require(clWaitForEvents(1, &event.handle), "clWaitForEvents");
         return std::exchange(event.handle, nullptr);
     };
@@ -236,41 +252,53 @@ void examine_queues(Examination& e) {
         if (!marker.done()) return "a marker that was waited for is not done";
         const RawEvent event(filled(x));
         cl_int status = CL_QUEUED;
-        require(clGetEventInfo(event.handle, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr), "clGetEventInfo");
+        require(clGetEventInfo(event.handle, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr),
+                "clGetEventInfo");
         return status == CL_COMPLETE ? "" : fmt::format("a command that was waited for has status {}", status);
     });
-    e.check_unused("times of events go forward, as long as a command may take (profiles show them)", [&]() -> std::string {
-        const Buffer x(device, 16 << 20);
-        const auto begin = std::chrono::steady_clock::now();
-        const RawEvent event(filled(x));
-        const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-        std::array<cl_ulong, 4> times{};
-        for (cl_uint i = 0; i < 4; ++i)
-            require(clGetEventProfilingInfo(event.handle, CL_PROFILING_COMMAND_QUEUED + i, sizeof times[i], &times[i], nullptr), "clGetEventProfilingInfo");
-        const bool forward = times[0] <= times[1] && times[1] <= times[2] && times[2] <= times[3], moves = times[3] - times[2] > 1000;
-        const bool fits = static_cast<double>(times[3] - times[2]) * 1e-9 <= 2 * seconds + 1e-3;
-        return forward && moves && fits ? "" : fmt::format("queued {}, submitted {}, started {}, ended {} ns, of a fill of 16 MiB that took {} s", times[0], times[1], times[2], times[3], seconds);
-    });
+    e.check_unused(
+        "times of events go forward, as long as a command may take (profiles show them)", [&]() -> std::string {
+            const Buffer x(device, 16 << 20);
+            const auto begin = std::chrono::steady_clock::now();
+            const RawEvent event(filled(x));
+            const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+            std::array<cl_ulong, 4> times{};
+            for (cl_uint i = 0; i < 4; ++i)
+                require(clGetEventProfilingInfo(event.handle, CL_PROFILING_COMMAND_QUEUED + i, sizeof times[i],
+                                                &times[i], nullptr),
+                        "clGetEventProfilingInfo");
+            const bool forward = times[0] <= times[1] && times[1] <= times[2] && times[2] <= times[3],
+                       moves = times[3] - times[2] > 1000;
+            const bool fits = static_cast<double>(times[3] - times[2]) * 1e-9 <= 2 * seconds + 1e-3;
+            return forward && moves && fits
+                       ? ""
+                       : fmt::format(
+                             "queued {}, submitted {}, started {}, ended {} ns, of a fill of 16 MiB that took {} s",
+                             times[0], times[1], times[2], times[3], seconds);
+        });
     e.check("copies of odd sizes at odd places, within the device and to and from the host", [&]() -> std::string {
         auto host = any_bits<std::uint8_t>(100003, 4);
         const Buffer x = to_device(device, host), y(device, host.size());
         copy(x, 0, y, 0, host.size());
         std::mt19937 engine(6);
         for (int i = 0; i < 200; ++i) {
-            const std::size_t bytes = 1 + engine() % (i % 10 == 0 ? 40000 : 300), from = engine() % (host.size() - bytes), to = engine() % (host.size() - bytes);
+            const std::size_t bytes = 1 + engine() % (i % 10 == 0 ? 40000 : 300),
+                              from = engine() % (host.size() - bytes), to = engine() % (host.size() - bytes);
             if (i % 3 == 0) {
                 const auto sent = any_bits<std::uint8_t>(bytes, static_cast<std::uint64_t>(i));
                 upload(y, to, std::as_bytes(std::span(sent)));
                 std::copy(sent.begin(), sent.end(), host.begin() + static_cast<std::ptrdiff_t>(to));
             } else if (i % 3 == 1) {
-                const std::vector<std::uint8_t> part(host.begin() + static_cast<std::ptrdiff_t>(from), host.begin() + static_cast<std::ptrdiff_t>(from + bytes));
+                const std::vector<std::uint8_t> part(host.begin() + static_cast<std::ptrdiff_t>(from),
+                                                     host.begin() + static_cast<std::ptrdiff_t>(from + bytes));
                 copy(y, from, x, to, bytes);
                 copy(x, to, y, to, bytes);
                 std::copy(part.begin(), part.end(), host.begin() + static_cast<std::ptrdiff_t>(to));
             } else {
                 std::vector<std::uint8_t> got(bytes);
                 read(y, from, std::as_writable_bytes(std::span(got)));
-                if (!std::equal(got.begin(), got.end(), host.begin() + static_cast<std::ptrdiff_t>(from))) return fmt::format("{} bytes from {} on are not what they were", bytes, from);
+                if (!std::equal(got.begin(), got.end(), host.begin() + static_cast<std::ptrdiff_t>(from)))
+                    return fmt::format("{} bytes from {} on are not what they were", bytes, from);
             }
         }
         return first_difference(to_host<std::uint8_t>(y, host.size()), host);
@@ -283,7 +311,8 @@ void examine_queues(Examination& e) {
             const std::size_t offset = 5 * size, bytes = 77 * size;
             fill(x, offset, bytes, std::as_bytes(std::span(pattern)));
             for (std::size_t i = 0; i < bytes; ++i) host[offset + i] = pattern[i % size];
-            if (const std::string wrong = first_difference(to_host<std::uint8_t>(x, host.size()), host); !wrong.empty()) return fmt::format("a pattern of {} bytes: {}", size, wrong);
+            if (const std::string wrong = first_difference(to_host<std::uint8_t>(x, host.size()), host); !wrong.empty())
+                return fmt::format("a pattern of {} bytes: {}", size, wrong);
         }
         return {};
     });
@@ -295,19 +324,25 @@ void examine_queues(Examination& e) {
         const Buffer x = interop::wrap(device, memory.handle, 0, bytes);
         for (std::uint32_t round = 0; round < 3; ++round) {
             cl_int status = CL_SUCCESS;
-            void* mapped = clEnqueueMapBuffer(queue, memory.handle, CL_TRUE, CL_MAP_WRITE_INVALIDATE_REGION, 0, bytes, 0, nullptr, nullptr, &status);
+            void* mapped = clEnqueueMapBuffer(queue, memory.handle, CL_TRUE, CL_MAP_WRITE_INVALIDATE_REGION, 0, bytes,
+                                              0, nullptr, nullptr, &status);
             require(status, "clEnqueueMapBuffer");
             std::copy(chain.x.begin(), chain.x.end(), static_cast<std::uint32_t*>(mapped));
-            require(clEnqueueUnmapMemObject(queue, memory.handle, mapped, 0, nullptr, nullptr), "clEnqueueUnmapMemObject");
+            require(clEnqueueUnmapMemObject(queue, memory.handle, mapped, 0, nullptr, nullptr),
+                    "clEnqueueUnmapMemObject");
             launch(kernel, {{chain.x.size()}}, {argument<std::uint32_t>(x), 7U, round});
             chain.step(7, round);
             const std::size_t part = 400;  // bytes: a map need not begin where the buffer does
-            mapped = clEnqueueMapBuffer(queue, memory.handle, CL_TRUE, CL_MAP_READ, part, bytes - part, 0, nullptr, nullptr, &status);
+            mapped = clEnqueueMapBuffer(queue, memory.handle, CL_TRUE, CL_MAP_READ, part, bytes - part, 0, nullptr,
+                                        nullptr, &status);
             require(status, "clEnqueueMapBuffer");
             const auto* read_back = static_cast<const std::uint32_t*>(mapped);
-            const std::vector<std::uint32_t> got(read_back, read_back + chain.x.size() - part / 4), wanted(chain.x.begin() + static_cast<std::ptrdiff_t>(part / 4), chain.x.end());
-            require(clEnqueueUnmapMemObject(queue, memory.handle, mapped, 0, nullptr, nullptr), "clEnqueueUnmapMemObject");
-            if (const std::string wrong = first_difference(got, wanted); !wrong.empty()) return fmt::format("in round {}: {}", round, wrong);
+            const std::vector<std::uint32_t> got(read_back, read_back + chain.x.size() - part / 4),
+                wanted(chain.x.begin() + static_cast<std::ptrdiff_t>(part / 4), chain.x.end());
+            require(clEnqueueUnmapMemObject(queue, memory.handle, mapped, 0, nullptr, nullptr),
+                    "clEnqueueUnmapMemObject");
+            if (const std::string wrong = first_difference(got, wanted); !wrong.empty())
+                return fmt::format("in round {}: {}", round, wrong);
         }
         device.synchronize();
         return {};

@@ -17,7 +17,7 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <ops/work_split.hpp>
+#include <ops/support/work_split.hpp>
 #include <tests/ops/batch_norm_cases.hpp>
 #include <tests/ops/cross_entropy_cases.hpp>
 #include <tests/ops/elementwise_cases.hpp>
@@ -39,10 +39,11 @@ using test::values;
 template <class Run>
 void for_families(Examination& e, const std::string& name, Run&& run) {
     for (const Family family : {Family::cpu_like, Family::gpu_like})
-        e.check_form(family, fmt::format("{}, {}-like", name, family == Family::cpu_like ? "CPU" : "GPU"), [&]() -> std::string {
-            const ops::FamilyScope scope(family);
-            return run(family);
-        });
+        e.check_form(family, fmt::format("{}, {}-like", name, family == Family::cpu_like ? "CPU" : "GPU"),
+                     [&]() -> std::string {
+                         const ops::FamilyScope scope(family);
+                         return run(family);
+                     });
 }
 
 /// The first of several differences, with what it is of.
@@ -76,17 +77,23 @@ void examine_elementwise(Examination& e) {
             in.push_back(test::inputs_for(one, type, count, static_cast<std::uint64_t>(i) + 1));
             inputs.emplace_back(test::tensor(in.back(), {count}, type).view());
         }
-        return difference(Tensor(ops::evaluate(ops::Expression::apply(function, inputs, one.parameters), device)), test::expected(one, dtype, in), test::allowed(one, dtype));
+        return difference(Tensor(ops::evaluate(ops::Expression::apply(function, inputs, one.parameters), device)),
+                          test::expected(one, dtype, in), test::allowed(one, dtype));
     };
     for (const ops::Function function : test::all_functions()) {
         std::vector<DType> types{DType::f32};
         const ops::Domain domain = ops::info(function).domain;
-        if (function == ops::Function::add || function == ops::Function::gelu) types.insert(types.end(), {DType::f16, DType::bf16});
+        if (function == ops::Function::add || function == ops::Function::gelu)
+            types.insert(types.end(), {DType::f16, DType::bf16});
         if (domain != ops::Domain::real) types.push_back(DType::i32);
-        if (function == ops::Function::add || function == ops::Function::mul) types.insert(types.end(), {DType::i64, DType::i8, DType::u8});
-        if (device.info().fp64 && (function == ops::Function::add || function == ops::Function::exp || function == ops::Function::tanh)) types.push_back(DType::f64);
+        if (function == ops::Function::add || function == ops::Function::mul)
+            types.insert(types.end(), {DType::i64, DType::i8, DType::u8});
+        if (device.info().fp64 &&
+            (function == ops::Function::add || function == ops::Function::exp || function == ops::Function::tanh))
+            types.push_back(DType::f64);
         for (const DType dtype : types)
-            for_families(e, fmt::format("{} of {}", ops::info(function).name, name_of(dtype)), [&](Family) { return run(function, dtype); });
+            for_families(e, fmt::format("{} of {}", ops::info(function).name, name_of(dtype)),
+                         [&](Family) { return run(function, dtype); });
     }
     for_families(e, "a chain of functions as one kernel, with a broadcast operand", [&](Family) {
         const Shape shape{7, 5, 33};
@@ -105,7 +112,8 @@ void examine_elementwise(Examination& e) {
         sum(gelu(x) * exp(x) + silu(x)).backward();
         std::vector<double> wanted;
         for (const double v : values(x)) {
-            const double phi = 0.5 * std::erfc(-v / std::numbers::sqrt2), density = std::exp(-v * v / 2) / std::sqrt(2 * std::numbers::pi), s = 1 / (1 + std::exp(-v));
+            const double phi = 0.5 * std::erfc(-v / std::numbers::sqrt2),
+                         density = std::exp(-v * v / 2) / std::sqrt(2 * std::numbers::pi), s = 1 / (1 + std::exp(-v));
             wanted.push_back((phi + v * density + v * phi) * std::exp(v) + s * (1 + v * (1 - s)));
         }
         return difference(x.grad(), wanted, {1e-5, 1e-5});
@@ -119,37 +127,52 @@ void examine_copies(Examination& e) {
         Dims order;
         std::int64_t step;
     };
-    const std::vector<Case> cases{{{67, 130}, {1, 0}, 1}, {{3, 5, 33, 40}, {0, 2, 3, 1}, 1}, {{3, 33, 40, 5}, {0, 3, 1, 2}, 1}, {{9, 31, 17}, {2, 1, 0}, 1}, {{6, 35, 21}, {1, 0, 2}, 2},
-                                  {{6, 35, 21}, {0, 2, 1}, 3}, {{2, 3, 4, 5, 6}, {4, 2, 0, 3, 1}, 1}, {{1, 257}, {1, 0}, 1}, {{1000, 3}, {1, 0}, 1}};
+    const std::vector<Case> cases{{{67, 130}, {1, 0}, 1},
+                                  {{3, 5, 33, 40}, {0, 2, 3, 1}, 1},
+                                  {{3, 33, 40, 5}, {0, 3, 1, 2}, 1},
+                                  {{9, 31, 17}, {2, 1, 0}, 1},
+                                  {{6, 35, 21}, {1, 0, 2}, 2},
+                                  {{6, 35, 21}, {0, 2, 1}, 3},
+                                  {{2, 3, 4, 5, 6}, {4, 2, 0, 3, 1}, 1},
+                                  {{1, 257}, {1, 0}, 1},
+                                  {{1000, 3}, {1, 0}, 1}};
     for (const Case& one : cases)
         for (const DType dtype : {DType::f32, DType::u8, DType::i64}) {
             if (dtype != DType::f32 && one.step > 1) continue;
-            for_families(e, fmt::format("{} in the order {} by steps of {}, {}", one.shape.str(), fmt::join(one.order, " "), one.step, name_of(dtype)), [&](Family) {
-                Tensor x = random_tensor(one.shape, 5, dtype, is_floating(dtype) ? -1 : 0, is_floating(dtype) ? 1 : 120);
-                const auto source = values(x);
-                for (int axis = 0; one.step > 1 && axis < x.rank(); ++axis) x = slice(x, axis, 0, x.size(axis), one.step);
-                const Tensor y = permute(x, one.order).clone();
-                const Strides strides = dense_strides(one.shape);
-                std::vector<double> wanted;
-                for (std::int64_t i = 0; i < y.numel(); ++i) {
-                    std::int64_t rest = i, at = 0;
-                    for (int axis = y.rank() - 1; axis >= 0; --axis) {
-                        at += rest % y.size(axis) * one.step * strides[static_cast<int>(one.order[axis])];
-                        rest /= y.size(axis);
-                    }
-                    wanted.push_back(source[static_cast<std::size_t>(at)]);
-                }
-                return difference(y, wanted, {});
-            });
+            for_families(e,
+                         fmt::format("{} in the order {} by steps of {}, {}", one.shape.str(),
+                                     fmt::join(one.order, " "), one.step, name_of(dtype)),
+                         [&](Family) {
+                             Tensor x = random_tensor(one.shape, 5, dtype, is_floating(dtype) ? -1 : 0,
+                                                      is_floating(dtype) ? 1 : 120);
+                             const auto source = values(x);
+                             for (int axis = 0; one.step > 1 && axis < x.rank(); ++axis)
+                                 x = slice(x, axis, 0, x.size(axis), one.step);
+                             const Tensor y = permute(x, one.order).clone();
+                             const Strides strides = dense_strides(one.shape);
+                             std::vector<double> wanted;
+                             for (std::int64_t i = 0; i < y.numel(); ++i) {
+                                 std::int64_t rest = i, at = 0;
+                                 for (int axis = y.rank() - 1; axis >= 0; --axis) {
+                                     at += rest % y.size(axis) * one.step * strides[static_cast<int>(one.order[axis])];
+                                     rest /= y.size(axis);
+                                 }
+                                 wanted.push_back(source[static_cast<std::size_t>(at)]);
+                             }
+                             return difference(y, wanted, {});
+                         });
         }
     for_families(e, "concatenation, padding, broadcast", [&](Family) {
         const Tensor a = random_tensor({5, 7}, 1), b = random_tensor({5, 12}, 2);
         const auto av = values(a), bv = values(b);
         std::vector<double> joined, padded(9 * 13, 0.5), wide;
         for (std::size_t row = 0; row < 5; ++row) {
-            joined.insert(joined.end(), av.begin() + static_cast<std::ptrdiff_t>(7 * row), av.begin() + static_cast<std::ptrdiff_t>(7 * row + 7));
-            joined.insert(joined.end(), bv.begin() + static_cast<std::ptrdiff_t>(12 * row), bv.begin() + static_cast<std::ptrdiff_t>(12 * row + 12));
-            for (std::size_t column = 0; column < 7; ++column) padded[(row + 1) * 13 + column + 2] = av[7 * row + column];
+            joined.insert(joined.end(), av.begin() + static_cast<std::ptrdiff_t>(7 * row),
+                          av.begin() + static_cast<std::ptrdiff_t>(7 * row + 7));
+            joined.insert(joined.end(), bv.begin() + static_cast<std::ptrdiff_t>(12 * row),
+                          bv.begin() + static_cast<std::ptrdiff_t>(12 * row + 12));
+            for (std::size_t column = 0; column < 7; ++column)
+                padded[(row + 1) * 13 + column + 2] = av[7 * row + column];
         }
         for (int i = 0; i < 3; ++i) wide.insert(wide.end(), av.begin(), av.end());
         First first;
@@ -158,17 +181,21 @@ void examine_copies(Examination& e) {
         first.add("expand", difference(expand(reshape(a, {1, 5, 7}), {3, 5, 7}).clone(), wide, {}));
         return first.text();
     });
-    std::vector<DType> types{DType::f32, DType::f16, DType::bf16, DType::i32, DType::i64, DType::i8, DType::u8, DType::boolean};
+    std::vector<DType> types{DType::f32, DType::f16, DType::bf16, DType::i32,
+                             DType::i64, DType::i8,  DType::u8,   DType::boolean};
     if (e.device().info().fp64) types.push_back(DType::f64);
     for_families(e, "casts between all types", [&](Family) {
         First first;
         for (const DType from : types)
             for (const DType to : types) {
-                const bool whole = !is_floating(from), narrow = to == DType::u8 || from == DType::u8 || from == DType::boolean || to == DType::boolean;
+                const bool whole = !is_floating(from), narrow = to == DType::u8 || from == DType::u8 ||
+                                                                from == DType::boolean || to == DType::boolean;
                 const Tensor x = random_tensor({301}, 6, from, narrow ? 0 : -100, from == DType::boolean ? 2 : 100);
                 auto wanted = values(x);
-                for (double& v : wanted) v = test::as_type(whole || is_floating(to) || to == DType::boolean ? v : std::trunc(v), to);
-                first.add(fmt::format("{} to {}", name_of(from), name_of(to)).c_str(), difference(x.to(to), wanted, {}));
+                for (double& v : wanted)
+                    v = test::as_type(whole || is_floating(to) || to == DType::boolean ? v : std::trunc(v), to);
+                first.add(fmt::format("{} to {}", name_of(from), name_of(to)).c_str(),
+                          difference(x.to(to), wanted, {}));
             }
         return first.text();
     });
@@ -177,7 +204,9 @@ void examine_copies(Examination& e) {
 namespace {
 
 std::array<std::uint32_t, 4> block_of(std::uint64_t seed, std::uint64_t block) {
-    const auto halves = [](std::uint64_t v) { return std::array{static_cast<std::uint32_t>(v), static_cast<std::uint32_t>(v >> 32)}; };
+    const auto halves = [](std::uint64_t v) {
+        return std::array{static_cast<std::uint32_t>(v), static_cast<std::uint32_t>(v >> 32)};
+    };
     return philox4x32_10({halves(block)[0], halves(block)[1], 0, 0}, halves(seed));
 }
 
@@ -194,9 +223,13 @@ void examine_random(Examination& e) {
         const Buffer out(device, 1024 * 16);
         launch(kernel, {{1024}}, {first, stream, key, argument<std::uint32_t>(out)});
         std::vector<std::uint32_t> wanted;
-        const auto halves = [](std::uint64_t v) { return std::array{static_cast<std::uint32_t>(v), static_cast<std::uint32_t>(v >> 32)}; };
+        const auto halves = [](std::uint64_t v) {
+            return std::array{static_cast<std::uint32_t>(v), static_cast<std::uint32_t>(v >> 32)};
+        };
         for (std::uint64_t i = 0; i < 1024; ++i)
-            for (const std::uint32_t one : philox4x32_10({halves(first + i)[0], halves(first + i)[1], halves(stream)[0], halves(stream)[1]}, halves(key))) wanted.push_back(one);
+            for (const std::uint32_t one : philox4x32_10(
+                     {halves(first + i)[0], halves(first + i)[1], halves(stream)[0], halves(stream)[1]}, halves(key)))
+                wanted.push_back(one);
         return first_difference(to_host<std::uint32_t>(out, wanted.size()), wanted);
     });
     for_families(e, "uniform numbers, to the bit, across 2^32 blocks", [&](Family) {
@@ -205,7 +238,8 @@ void examine_random(Examination& e) {
             const std::uint64_t offset = size % 2 == 0 ? 5 : 0xfffffffd;
             set_random_state(device, {seed, offset});
             std::vector<double> wanted;
-            for (std::size_t i = 0; i < static_cast<std::size_t>(size); ++i) wanted.push_back(unit_uniform(word(offset, i)));
+            for (std::size_t i = 0; i < static_cast<std::size_t>(size); ++i)
+                wanted.push_back(unit_uniform(word(offset, i)));
             first.add(fmt::format("{} of them", size).c_str(), difference(uniform({size}), wanted, {}));
         }
         return first.text();
@@ -215,7 +249,8 @@ void examine_random(Examination& e) {
         const auto unit = [](std::uint32_t w) { return (w + 0.5) * 0x1p-32; };
         std::vector<double> wanted;
         for (std::size_t i = 0; i < 8192; i += 2) {
-            const double radius = std::sqrt(-2 * std::log(unit(word(7, i)))), angle = 2 * std::numbers::pi * 0x1p-32 * word(7, i + 1);
+            const double radius = std::sqrt(-2 * std::log(unit(word(7, i)))),
+                         angle = 2 * std::numbers::pi * 0x1p-32 * word(7, i + 1);
             wanted.push_back(radius * std::cos(angle)), wanted.push_back(radius * std::sin(angle));
         }
         return difference(normal({8192}), wanted, {device.info().type == DeviceType::cpu ? 1e-6 : 3e-6, 0});
@@ -234,10 +269,13 @@ void examine_random(Examination& e) {
         for (std::size_t i = 0; i < in.size(); ++i) {
             const bool keeps = out[i] != 0;
             kept += keeps ? 1 : 0;
-            if (std::abs(out[i] - (keeps ? in[i] / 0.75 : 0)) > 1e-6 || std::abs(gradient[i] - (keeps ? 1 / 0.75 : 0)) > 1e-6)
-                first.add("dropout", fmt::format("element {} of {} becomes {}, its gradient {}", i, in[i], out[i], gradient[i]));
+            if (std::abs(out[i] - (keeps ? in[i] / 0.75 : 0)) > 1e-6 ||
+                std::abs(gradient[i] - (keeps ? 1 / 0.75 : 0)) > 1e-6)
+                first.add("dropout",
+                          fmt::format("element {} of {} becomes {}, its gradient {}", i, in[i], out[i], gradient[i]));
         }
-        if (std::abs(kept - 3000.75) > 200) first.add("dropout", fmt::format("{} of 4001 stayed at a probability of 0.25", kept));
+        if (std::abs(kept - 3000.75) > 200)
+            first.add("dropout", fmt::format("{} of 4001 stayed at a probability of 0.25", kept));
         return first.text();
     });
 }
@@ -251,18 +289,23 @@ void examine_reduce(Examination& e) {
             if ((kind == ops::Reduce::mean || kind == ops::Reduce::min) && number % 4 != 0) continue;
             for_families(e, fmt::format("{} of {}", ops::name_of(kind), one.name), [&](Family) {
                 const Tensor x = one.input(DType::f32);
-                return difference(Tensor(ops::reduce(kind, x.view(), one.axes, false)), test::reference_reduce(kind, values(x), one.shape, one.axes), one.tolerance(kind, DType::f32));
+                return difference(Tensor(ops::reduce(kind, x.view(), one.axes, false)),
+                                  test::reference_reduce(kind, values(x), one.shape, one.axes),
+                                  one.tolerance(kind, DType::f32));
             });
         }
     }
-    const test::ReduceCase rows{.name = "rows", .shape = {5, 95}, .axes = {1}}, columns{.name = "columns", .shape = {9, 5}, .axes = {0}};
+    const test::ReduceCase rows{.name = "rows", .shape = {5, 95}, .axes = {1}},
+        columns{.name = "columns", .shape = {9, 5}, .axes = {0}};
     for (const test::ReduceCase& one : {rows, columns})
         for (const DType dtype : {DType::i32, DType::i64, DType::u8, DType::f16, DType::bf16})
             for_families(e, fmt::format("sum of {} of {}", one.name, name_of(dtype)), [&](Family) {
                 const Tensor x = one.input(dtype, 2, is_floating(dtype) ? -1 : 0, is_floating(dtype) ? 2 : 120);
                 test::Tolerance allowed = one.tolerance(ops::Reduce::sum, is_floating(dtype) ? DType::f32 : dtype);
-                if (is_floating(dtype)) allowed.relative += dtype == DType::f16 ? 0x1.01p-11 : 0x1.01p-8, allowed.absolute += 0x1p-25;
-                return difference(Tensor(ops::reduce(ops::Reduce::sum, x.view(), one.axes, false)), test::reference_reduce(ops::Reduce::sum, values(x), one.shape, one.axes), allowed);
+                if (is_floating(dtype))
+                    allowed.relative += dtype == DType::f16 ? 0x1.01p-11 : 0x1.01p-8, allowed.absolute += 0x1p-25;
+                return difference(Tensor(ops::reduce(ops::Reduce::sum, x.view(), one.axes, false)),
+                                  test::reference_reduce(ops::Reduce::sum, values(x), one.shape, one.axes), allowed);
             });
     for (const test::ArgmaxCase& one : test::argmax_cases()) {
         if (one.large) continue;
@@ -294,10 +337,18 @@ void examine_rows(Examination& e) {
             const auto in = values(x), gradient = values(g);
             const Tensor y = softmax(x, one.axis), log_y = log_softmax(x, one.axis);
             First first;
-            first.add("softmax", difference(y, test::reference_softmax(in, one.shape, one.axis), one.tolerance(DType::f32)));
-            first.add("its logarithm", difference(log_y, test::reference_log_softmax(in, one.shape, one.axis), one.tolerance(DType::f32, 8)));
-            first.add("its gradient", difference(backward_of(y, x, g), test::reference_softmax_backward(false, in, gradient, one.shape, one.axis), one.tolerance(DType::f32)));
-            first.add("its logarithm's gradient", difference(backward_of(log_y, x, g), test::reference_softmax_backward(true, in, gradient, one.shape, one.axis), one.tolerance(DType::f32, 8)));
+            first.add("softmax",
+                      difference(y, test::reference_softmax(in, one.shape, one.axis), one.tolerance(DType::f32)));
+            first.add("its logarithm", difference(log_y, test::reference_log_softmax(in, one.shape, one.axis),
+                                                  one.tolerance(DType::f32, 8)));
+            first.add("its gradient",
+                      difference(backward_of(y, x, g),
+                                 test::reference_softmax_backward(false, in, gradient, one.shape, one.axis),
+                                 one.tolerance(DType::f32)));
+            first.add("its logarithm's gradient",
+                      difference(backward_of(log_y, x, g),
+                                 test::reference_softmax_backward(true, in, gradient, one.shape, one.axis),
+                                 one.tolerance(DType::f32, 8)));
             return first.text();
         });
     }
@@ -318,32 +369,41 @@ void examine_rows(Examination& e) {
     for (const test::BatchNormCase& one : test::batch_norm_cases()) {
         if (one.large) continue;
         for (const bool training : {true, false})
-            for_families(e, fmt::format("batch normalisation, {}: {}", training ? "training" : "evaluation", one.name), [&](Family) {
-                const Shape channels{one.channels()};
-                Tensor x = random_tensor(one.shape, 1, DType::f32, -1, 3).set_requires_grad();
-                Tensor weight = random_tensor(channels, 2, DType::f32, 0.5, 2).set_requires_grad(), bias = random_tensor(channels, 3).set_requires_grad();
-                Tensor mean = random_tensor(channels, 5), variance = random_tensor(channels, 6, DType::f32, 0.5, 1.5);
-                const Tensor g = random_tensor(one.shape, 4);
-                test::BatchNormReference given;
-                given.mean = values(mean), given.variance = values(variance);
-                const auto wanted = test::reference_batch_norm(one, values(x), values(weight), values(bias), values(g), 1e-5, training ? nullptr : &given);
-                const Tensor y = batch_norm(x, weight, bias, mean, variance, {.training = training, .momentum = 0.2});
-                const double sums = std::sqrt(static_cast<double>(one.terms())), terms = static_cast<double>(one.terms());
-                First first;
-                first.add("the result", difference(y, wanted.y, one.tolerance(DType::f32, 2)));
-                y.backward(g);
-                first.add("x's gradient", difference(x.grad(), wanted.dx, one.tolerance(DType::f32, 2)));
-                first.add("the weight's gradient", difference(weight.grad(), wanted.dweight, one.tolerance(DType::f32, sums)));
-                first.add("the bias' gradient", difference(bias.grad(), wanted.dbias, one.tolerance(DType::f32, sums)));
-                auto new_mean = given.mean, new_variance = given.variance;
-                for (std::size_t i = 0; training && i < new_mean.size(); ++i) {
-                    new_mean[i] = 0.8 * new_mean[i] + 0.2 * wanted.mean[i];
-                    new_variance[i] = 0.8 * new_variance[i] + 0.2 * wanted.variance[i] * terms / (terms - 1);
-                }
-                first.add("the running mean", difference(mean, new_mean, one.tolerance(DType::f32)));
-                first.add("the running variance", difference(variance, new_variance, one.tolerance(DType::f32)));
-                return first.text();
-            });
+            for_families(
+                e, fmt::format("batch normalisation, {}: {}", training ? "training" : "evaluation", one.name),
+                [&](Family) {
+                    const Shape channels{one.channels()};
+                    Tensor x = random_tensor(one.shape, 1, DType::f32, -1, 3).set_requires_grad();
+                    Tensor weight = random_tensor(channels, 2, DType::f32, 0.5, 2).set_requires_grad(),
+                           bias = random_tensor(channels, 3).set_requires_grad();
+                    Tensor mean = random_tensor(channels, 5),
+                           variance = random_tensor(channels, 6, DType::f32, 0.5, 1.5);
+                    const Tensor g = random_tensor(one.shape, 4);
+                    test::BatchNormReference given;
+                    given.mean = values(mean), given.variance = values(variance);
+                    const auto wanted = test::reference_batch_norm(one, values(x), values(weight), values(bias),
+                                                                   values(g), 1e-5, training ? nullptr : &given);
+                    const Tensor y =
+                        batch_norm(x, weight, bias, mean, variance, {.training = training, .momentum = 0.2});
+                    const double sums = std::sqrt(static_cast<double>(one.terms())),
+                                 terms = static_cast<double>(one.terms());
+                    First first;
+                    first.add("the result", difference(y, wanted.y, one.tolerance(DType::f32, 2)));
+                    y.backward(g);
+                    first.add("x's gradient", difference(x.grad(), wanted.dx, one.tolerance(DType::f32, 2)));
+                    first.add("the weight's gradient",
+                              difference(weight.grad(), wanted.dweight, one.tolerance(DType::f32, sums)));
+                    first.add("the bias' gradient",
+                              difference(bias.grad(), wanted.dbias, one.tolerance(DType::f32, sums)));
+                    auto new_mean = given.mean, new_variance = given.variance;
+                    for (std::size_t i = 0; training && i < new_mean.size(); ++i) {
+                        new_mean[i] = 0.8 * new_mean[i] + 0.2 * wanted.mean[i];
+                        new_variance[i] = 0.8 * new_variance[i] + 0.2 * wanted.variance[i] * terms / (terms - 1);
+                    }
+                    first.add("the running mean", difference(mean, new_mean, one.tolerance(DType::f32)));
+                    first.add("the running variance", difference(variance, new_variance, one.tolerance(DType::f32)));
+                    return first.text();
+                });
     }
 }
 
@@ -353,8 +413,11 @@ void examine_pool2d(Examination& e) {
         for_families(e, one.name(), [&](Family) {
             const Tensor x = random_tensor(one.x, 1), g = random_tensor(one.out(), 2);
             const auto wanted = one.reference(values(x), values(g));
-            const auto tolerance = test::tolerance(DType::f32, static_cast<double>(one.parameters.window[0] * one.parameters.window[1]));
-            const auto make = [&](const Shape& shape, DType type = DType::f32) { return ops::View::make(x.device(), type, shape); };
+            const auto tolerance =
+                test::tolerance(DType::f32, static_cast<double>(one.parameters.window[0] * one.parameters.window[1]));
+            const auto make = [&](const Shape& shape, DType type = DType::f32) {
+                return ops::View::make(x.device(), type, shape);
+            };
             const ops::View out = make(one.out()), winners = make(one.out(), DType::i32), gradient = make(one.x);
             First first;
             ops::max_pool2d_forward(x.view(), out, winners, one.parameters);
@@ -372,7 +435,8 @@ void examine_pool2d(Examination& e) {
 
 namespace {
 
-/// Four steps with drawn gradients, of parameters of odd sizes. @param host (parameter, gradient, state, step) changes all but the gradient
+/// Four steps with drawn gradients, of parameters of odd sizes. @param host (parameter, gradient, state, step) changes
+/// all but the gradient
 template <class Make, class Host>
 std::string steps(Make&& make, Host&& host) {
     const std::vector<std::int64_t> sizes{1, 7, 4097, 33, 10001};
@@ -383,14 +447,16 @@ std::string steps(Make&& make, Host&& host) {
         wanted.push_back(values(parameters.back()));
     }
     std::vector<std::vector<std::array<double, 2>>> state;
-    for (const std::int64_t size : sizes) state.emplace_back(static_cast<std::size_t>(size), std::array<double, 2>{0, 0});
+    for (const std::int64_t size : sizes)
+        state.emplace_back(static_cast<std::size_t>(size), std::array<double, 2>{0, 0});
     auto optimizer = make(parameters);
     for (int t = 1; t <= 4; ++t) {
         optimizer.zero_grad();
         std::vector<Tensor> gradients;
         Tensor loss = zeros({});
         for (std::size_t i = 0; i < sizes.size(); ++i) {
-            gradients.push_back(random_tensor({sizes[i]}, 100 * static_cast<std::uint64_t>(t) + i, DType::f32, 0.01, 1));
+            gradients.push_back(
+                random_tensor({sizes[i]}, 100 * static_cast<std::uint64_t>(t) + i, DType::f32, 0.01, 1));
             loss = loss + sum(parameters[i] * gradients.back());
         }
         loss.backward();
@@ -398,7 +464,8 @@ std::string steps(Make&& make, Host&& host) {
         for (std::size_t i = 0; i < sizes.size(); ++i) {
             const auto g = values(gradients[i]);
             for (std::size_t k = 0; k < g.size(); ++k) host(wanted[i][k], g[k], state[i][k], t);
-            if (const std::string wrong = difference(parameters[i], wanted[i], test::tolerance(DType::f32, 20, 2)); !wrong.empty())
+            if (const std::string wrong = difference(parameters[i], wanted[i], test::tolerance(DType::f32, 20, 2));
+                !wrong.empty())
                 return fmt::format("after step {}, of {} elements: {}", t, sizes[i], wrong);
         }
     }
@@ -409,16 +476,23 @@ std::string steps(Make&& make, Host&& host) {
 
 void examine_optimizers(Examination& e) {
     using State = std::array<double, 2>;
-    for (const optim::SGDOptions& with : {optim::SGDOptions{.lr = 0.25}, optim::SGDOptions{.lr = 0.25, .momentum = 0.9, .dampening = 0.5, .weight_decay = 0.01},
-                                          optim::SGDOptions{.lr = 0.25, .momentum = 0.8, .weight_decay = 0.1, .nesterov = true}})
-        for_families(e, fmt::format("SGD with momentum {}, dampening {}, weight decay {}{}", with.momentum, with.dampening, with.weight_decay, with.nesterov ? ", Nesterov" : ""), [&](Family) {
-            return steps([&](const std::vector<Tensor>& parameters) { return optim::SGD(parameters, with); }, [&](double& p, double gradient, State& state, int t) {
-                const double g = gradient + with.weight_decay * p;
-                double& m = state[0];
-                m = with.momentum == 0 || t == 1 ? g : with.momentum * m + (1 - with.dampening) * g;
-                p -= with.lr * (with.nesterov ? g + with.momentum * m : m);
-            });
-        });
+    for (const optim::SGDOptions& with :
+         {optim::SGDOptions{.lr = 0.25},
+          optim::SGDOptions{.lr = 0.25, .momentum = 0.9, .dampening = 0.5, .weight_decay = 0.01},
+          optim::SGDOptions{.lr = 0.25, .momentum = 0.8, .weight_decay = 0.1, .nesterov = true}})
+        for_families(e,
+                     fmt::format("SGD with momentum {}, dampening {}, weight decay {}{}", with.momentum, with.dampening,
+                                 with.weight_decay, with.nesterov ? ", Nesterov" : ""),
+                     [&](Family) {
+                         return steps(
+                             [&](const std::vector<Tensor>& parameters) { return optim::SGD(parameters, with); },
+                             [&](double& p, double gradient, State& state, int t) {
+                                 const double g = gradient + with.weight_decay * p;
+                                 double& m = state[0];
+                                 m = with.momentum == 0 || t == 1 ? g : with.momentum * m + (1 - with.dampening) * g;
+                                 p -= with.lr * (with.nesterov ? g + with.momentum * m : m);
+                             });
+                     });
     for (const bool decoupled : {false, true})
         for_families(e, decoupled ? "AdamW" : "Adam with weight decay", [&](Family) {
             constexpr double lr = 0.03, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, decay = 0.1;
@@ -431,8 +505,17 @@ void examine_optimizers(Examination& e) {
                 v = beta2 * v + (1 - beta2) * g * g;
                 p -= lr * m / (1 - std::pow(beta1, t)) / (std::sqrt(v / (1 - std::pow(beta2, t))) + epsilon);
             };
-            if (decoupled) return steps([&](const std::vector<Tensor>& parameters) { return optim::AdamW(parameters, {.lr = lr, .weight_decay = decay}); }, host);
-            return steps([&](const std::vector<Tensor>& parameters) { return optim::Adam(parameters, {.lr = lr, .weight_decay = decay}); }, host);
+            if (decoupled)
+                return steps(
+                    [&](const std::vector<Tensor>& parameters) {
+                        return optim::AdamW(parameters, {.lr = lr, .weight_decay = decay});
+                    },
+                    host);
+            return steps(
+                [&](const std::vector<Tensor>& parameters) {
+                    return optim::Adam(parameters, {.lr = lr, .weight_decay = decay});
+                },
+                host);
         });
 }
 

@@ -14,20 +14,20 @@
 #include <fmt/format.h>
 
 #if defined(__unix__) || defined(__APPLE__)
-#  include <fcntl.h>
-#  include <poll.h>
-#  include <spawn.h>
-#  include <sys/wait.h>
-#  include <unistd.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
-#  include <csignal>
+#include <csignal>
 #else
-#  error "declivity doctor starts processes by posix_spawn"
+#error "declivity doctor starts processes by posix_spawn"
 #endif
 #if defined(__linux__)
-#  include <sys/prctl.h>
+#include <sys/prctl.h>
 #elif defined(__APPLE__)
-#  include <mach-o/dyld.h>
+#include <mach-o/dyld.h>
 #endif
 
 extern char** environ;  // NOLINT: of POSIX
@@ -36,7 +36,7 @@ namespace declivity::tools::doctor {
 namespace {
 
 constexpr int kMostDeaths = 20, kMostOfNoHarm = 300, kMostHangs = 2;  // of a section
-constexpr std::size_t kMostPrinted = 16384;      // bytes that are kept of what a driver prints
+constexpr std::size_t kMostPrinted = 16384;                           // bytes that are kept of what a driver prints
 
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
@@ -45,7 +45,8 @@ std::string own_program() {
     std::uint32_t size = 0;
     _NSGetExecutablePath(nullptr, &size);
     std::string path(size, '\0');
-    if (_NSGetExecutablePath(path.data(), &size) != 0) throw ValueError("doctor: wants to know where this program lies");
+    if (_NSGetExecutablePath(path.data(), &size) != 0)
+        throw ValueError("doctor: wants to know where this program lies");
     path.resize(std::strlen(path.c_str()));
     return path;
 #else
@@ -53,7 +54,9 @@ std::string own_program() {
 #endif
 }
 
-[[noreturn]] void fail(const char* what, int error = errno) { throw std::system_error(error, std::generic_category(), std::string("doctor: ") + what); }
+[[noreturn]] void fail(const char* what, int error = errno) {
+    throw std::system_error(error, std::generic_category(), std::string("doctor: ") + what);
+}
 
 class Descriptor {
   public:
@@ -113,7 +116,8 @@ class Child {
     Child& operator=(const Child&) = delete;
 
     /// Reads until it ends. @return false when it said nothing for so long, and was ended
-    bool listen(std::chrono::milliseconds silence, const std::function<void(const std::string&)>& line, std::string& printed) {
+    bool listen(std::chrono::milliseconds silence, const std::function<void(const std::string&)>& line,
+                std::string& printed) {
         std::string rest;
         std::array<pollfd, 2> ends{pollfd{out_.from.get(), POLLIN, 0}, pollfd{error_.from.get(), POLLIN, 0}};
         while (ends[0].fd >= 0 || ends[1].fd >= 0) {
@@ -136,7 +140,9 @@ class Child {
                 std::string& into = i == 0 ? rest : printed;
                 into.append(bytes.data(), static_cast<std::size_t>(count));
                 if (i == 1 && printed.size() > kMostPrinted) printed.resize(kMostPrinted);
-                for (std::size_t end = 0; i == 0 && (end = rest.find('\n')) != std::string::npos; rest.erase(0, end + 1)) line(rest.substr(0, end));
+                for (std::size_t end = 0; i == 0 && (end = rest.find('\n')) != std::string::npos;
+                     rest.erase(0, end + 1))
+                    line(rest.substr(0, end));
             }
         }
         return true;
@@ -147,8 +153,12 @@ class Child {
         int status = 0;
         while (waitpid(std::exchange(id_, -1), &status, 0) < 0 && errno == EINTR) {
         }
-        if (WIFSIGNALED(status)) return fmt::format("the process was ended by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
-        return WEXITSTATUS(status) == 0 ? "" : fmt::format("the process ended by itself, with exit code {}", WEXITSTATUS(status));
+        if (WIFSIGNALED(status))
+            return fmt::format("the process was ended by signal {} ({})", WTERMSIG(status),
+                               strsignal(WTERMSIG(status)));
+        return WEXITSTATUS(status) == 0
+                   ? ""
+                   : fmt::format("the process ended by itself, with exit code {}", WEXITSTATUS(status));
     }
 
   private:
@@ -159,10 +169,12 @@ class Child {
 }  // namespace
 
 int SectionReport::count(Status status) const {
-    return static_cast<int>(std::ranges::count_if(findings, [&](const Json& one) { return one.at("status").get<std::string>() == name_of(status); }));
+    return static_cast<int>(std::ranges::count_if(
+        findings, [&](const Json& one) { return one.at("status").get<std::string>() == name_of(status); }));
 }
 
-SectionReport run_apart(const Section& section, const std::vector<std::string>& arguments, std::chrono::milliseconds silence,
+SectionReport run_apart(const Section& section, const std::vector<std::string>& arguments,
+                        std::chrono::milliseconds silence,
                         const std::function<void(const std::string& check)>& begins) {
     SectionReport report;
     report.section = &section;
@@ -183,7 +195,8 @@ SectionReport run_apart(const Section& section, const std::vector<std::string>& 
                 ended = true;
             } else if (said.contains("no device")) {
                 report.no_device = true;
-                report.findings.push_back({{"name", section.name}, {"status", name_of(Status::wrong)}, {"text", said["no device"]}});
+                report.findings.push_back(
+                    {{"name", section.name}, {"status", name_of(Status::wrong)}, {"text", said["no device"]}});
             } else if (said.contains("begin")) {
                 under_way = said;
                 begins(said["begin"].get<std::string>());
@@ -196,19 +209,28 @@ SectionReport run_apart(const Section& section, const std::vector<std::string>& 
         };
         const bool spoke = child.listen(silence, line, report.printed);
         std::string how = child.wait();
-        if (!spoke) how = fmt::format("nothing was heard of it for {} s; its process was ended", static_cast<double>(silence.count()) / 1000);
+        if (!spoke)
+            how = fmt::format("nothing was heard of it for {} s; its process was ended",
+                              static_cast<double>(silence.count()) / 1000);
         if (ended && how.empty()) break;
         if (how.empty()) how = "the process ended by itself, with exit code 0";
         const bool harms = under_way.is_null() || under_way["otherwise"].get<std::string>() == name_of(Status::wrong);
         ++(harms ? deaths : of_no_harm);
         hangs += spoke ? 0 : 1;
-        const std::string name = under_way.is_null() ? ended ? "the end of the process" : "the beginning of the process" : under_way["begin"].get<std::string>();
-        if (!under_way.is_null() && under_way["at_end"] != "") how += fmt::format(": {}", under_way["at_end"].get<std::string>());
-        report.findings.push_back({{"name", name}, {"status", under_way.is_null() ? name_of(Status::wrong) : under_way["otherwise"].get<std::string>()}, {"text", how}});
+        const std::string name = under_way.is_null() ? ended ? "the end of the process" : "the beginning of the process"
+                                                     : under_way["begin"].get<std::string>();
+        if (!under_way.is_null() && under_way["at_end"] != "")
+            how += fmt::format(": {}", under_way["at_end"].get<std::string>());
+        report.findings.push_back(
+            {{"name", name},
+             {"status", under_way.is_null() ? name_of(Status::wrong) : under_way["otherwise"].get<std::string>()},
+             {"text", how}});
         if (under_way.is_null()) break;
         first = under_way["at"].get<std::size_t>() + 1;
         if (deaths < kMostDeaths && of_no_harm < kMostOfNoHarm && hangs < kMostHangs) continue;
-        report.findings.push_back({{"name", "the rest of the section"}, {"status", name_of(Status::skipped)}, {"text", fmt::format("its process has ended {} times", deaths + of_no_harm)}});
+        report.findings.push_back({{"name", "the rest of the section"},
+                                   {"status", name_of(Status::skipped)},
+                                   {"text", fmt::format("its process has ended {} times", deaths + of_no_harm)}});
         break;
     }
     report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -246,7 +268,10 @@ int run_here(const Section& section, std::size_t first, const std::string& only,
     try {
         section.run(examination);
     } catch (const std::exception& error) {
-        say({{"at", 0}, {"name", "the section as a whole"}, {"status", name_of(Status::wrong)}, {"text", error.what()}});
+        say({{"at", 0},
+             {"name", "the section as a whole"},
+             {"status", name_of(Status::wrong)},
+             {"text", error.what()}});
     }
     say({{"end", true}});
     return 0;

@@ -15,7 +15,7 @@ struct SectionReport {
     std::vector<Json> findings;  ///< {"name", "status", "text", "figures"}
     std::string printed;         ///< by the driver, on standard output and standard error
     double seconds = 0;
-    bool no_device = false;      ///< there is none; the last finding says so
+    bool no_device = false;  ///< there is none; the last finding says so
 
     [[nodiscard]] int count(Status status) const;
 };
@@ -24,10 +24,11 @@ struct SectionReport {
 /// @param arguments of the program, for the child
 /// @param silence after which a child that says nothing is ended
 /// @param begins is told of each check that begins
-SectionReport run_apart(const Section& section, const std::vector<std::string>& arguments, std::chrono::milliseconds silence,
-                        const std::function<void(const std::string& check)>& begins);
+SectionReport run_apart(const Section& section, const std::vector<std::string>& arguments,
+                        std::chrono::milliseconds silence, const std::function<void(const std::string& check)>& begins);
 
-/// Runs it here: what the child does. Findings go to standard output, a line each; what others print there goes to standard error.
+/// Runs it here: what the child does. Findings go to standard output, a line each; what others print there goes to
+/// standard error.
 /// @return the exit code
 int run_here(const Section& section, std::size_t first, const std::string& only, const std::string& fault);
 

@@ -1,4 +1,5 @@
-// Each strategy for products and convolutions that can serve, in the forms for both families, with each variant that a tuner may choose, against plain C++.
+// Each strategy for products and convolutions that can serve, in the forms for both families, with each variant that a
+// tuner may choose, against plain C++.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -14,9 +15,9 @@
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
-#include <ops/conv2d_strategy.hpp>
-#include <ops/matmul_strategies.hpp>
-#include <ops/work_split.hpp>
+#include <ops/conv/conv2d_strategy.hpp>
+#include <ops/matmul/matmul_strategies.hpp>
+#include <ops/support/work_split.hpp>
 #include <tests/ops/conv2d_cases.hpp>
 #include <tests/ops/matmul_cases.hpp>
 
@@ -38,7 +39,8 @@ std::string_view name_of(Family family) { return family == Family::cpu_like ? "C
 /// A result before it is written, between elements that nobody may write.
 class Guarded {
   public:
-    Guarded(const Shape& shape, DType dtype) : whole_(ops::View::make(default_device(), dtype, {shape.numel() + 2 * kGuard})), out_(whole_) {
+    Guarded(const Shape& shape, DType dtype)
+        : whole_(ops::View::make(default_device(), dtype, {shape.numel() + 2 * kGuard})), out_(whole_) {
         ops::fill(whole_, NAN);
         out_.offset += kGuard;
         out_.shape = shape;
@@ -50,7 +52,9 @@ class Guarded {
     [[nodiscard]] std::string beside() const {
         const auto all = values(Tensor(whole_));
         for (std::size_t i = 0; i < all.size(); ++i)
-            if ((i < kGuard || i + kGuard >= all.size()) && !std::isnan(all[i])) return fmt::format("element {} beside the result was overwritten", static_cast<std::int64_t>(i) - kGuard);
+            if ((i < kGuard || i + kGuard >= all.size()) && !std::isnan(all[i]))
+                return fmt::format("element {} beside the result was overwritten",
+                                   static_cast<std::int64_t>(i) - kGuard);
         return {};
     }
 
@@ -96,10 +100,22 @@ class Served {
 
 void examine_matmul(Examination& e) {
     const Device device = e.device();
-    const std::vector<test::MatmulCase> cases{
-        {1, 1, 1, 1}, {2, 3, 5, 7}, {3, 17, 1, 4}, {1, 13, 33, 9}, {1, 3, 8, 40, Lie::dense, Lie::transposed}, {2, 7, 18, 5, Lie::transposed, Lie::dense}, {2, 7, 18, 5, Lie::transposed, Lie::transposed},
-        {2, 8, 21, 5, Lie::sliced, Lie::scattered}, {3, 24, 80, 133, Lie::repeated, Lie::transposed}, {1, 61, 70, 801, Lie::transposed, Lie::dense}, {1, 64, 64, 64, Lie::dense, Lie::transposed},
-        {1, 20, 11, 2050, Lie::dense, Lie::transposed}, {1, 1, 400, 500}, {1, 400, 1, 500, Lie::transposed, Lie::dense}, {1, 73, 65, 900, Lie::transposed, Lie::dense}, {1, 130, 260, 300}};
+    const std::vector<test::MatmulCase> cases{{1, 1, 1, 1},
+                                              {2, 3, 5, 7},
+                                              {3, 17, 1, 4},
+                                              {1, 13, 33, 9},
+                                              {1, 3, 8, 40, Lie::dense, Lie::transposed},
+                                              {2, 7, 18, 5, Lie::transposed, Lie::dense},
+                                              {2, 7, 18, 5, Lie::transposed, Lie::transposed},
+                                              {2, 8, 21, 5, Lie::sliced, Lie::scattered},
+                                              {3, 24, 80, 133, Lie::repeated, Lie::transposed},
+                                              {1, 61, 70, 801, Lie::transposed, Lie::dense},
+                                              {1, 64, 64, 64, Lie::dense, Lie::transposed},
+                                              {1, 20, 11, 2050, Lie::dense, Lie::transposed},
+                                              {1, 1, 400, 500},
+                                              {1, 400, 1, 500, Lie::transposed, Lie::dense},
+                                              {1, 73, 65, 900, Lie::transposed, Lie::dense},
+                                              {1, 130, 260, 300}};
     Served served;
     const auto examine = [&](const test::MatmulCase& one, DType dtype, bool variants) {
         struct Made {
@@ -109,7 +125,8 @@ void examine_matmul(Examination& e) {
         const auto made = std::make_shared<std::optional<Made>>();
         const auto operands = [=]() -> const Made& {
             if (!*made) {
-                auto a = test::matmul_operand(one.a, one.batch, one.m, one.k, 1, dtype), b = test::matmul_operand(one.b, one.batch, one.k, one.n, 2, dtype);
+                auto a = test::matmul_operand(one.a, one.batch, one.m, one.k, 1, dtype),
+                     b = test::matmul_operand(one.b, one.batch, one.k, one.n, 2, dtype);
                 auto wanted = test::matmul_reference(one, a.elements, b.elements);
                 *made = Made{std::move(a), std::move(b), std::move(wanted)};
             }
@@ -124,7 +141,13 @@ void examine_matmul(Examination& e) {
                 const ops::FamilyScope scope(family);
                 const Made& in = operands();
                 const auto result = std::make_shared<Guarded>(Shape{one.batch, one.m, one.n}, dtype);
-                ops::MatmulProblem problem{.a = in.a.view, .b = in.b.view, .out = result->out(), .batch = one.batch, .m = one.m, .n = one.n, .k = one.k};
+                ops::MatmulProblem problem{.a = in.a.view,
+                                           .b = in.b.view,
+                                           .out = result->out(),
+                                           .batch = one.batch,
+                                           .m = one.m,
+                                           .n = one.n,
+                                           .k = one.k};
                 served.expect(strategy.name);
                 if (!strategy.serves(problem)) continue;
                 served.count(strategy.name);
@@ -133,13 +156,17 @@ void examine_matmul(Examination& e) {
                     for (const std::string& variant : strategy.variants(problem))
                         if (!variant.empty()) ways.push_back(variant);
                 for (const std::string& way : ways)
-                    e.check_form(family, fmt::format("{}{}{}: {}, {}", strategy.name, way.empty() ? "" : " ", way, one.name(), declivity::name_of(dtype)), [&] {
-                        problem.variant = way;
-                        ops::fill(result->out(), NAN);
-                        strategy.run(problem);
-                        const std::string wrong = difference(result->tensor(), in.wanted, one.allowed(dtype));
-                        return wrong.empty() ? result->beside() : wrong;
-                    });
+                    e.check_form(family,
+                                 fmt::format("{}{}{}: {}, {}", strategy.name, way.empty() ? "" : " ", way, one.name(),
+                                             declivity::name_of(dtype)),
+                                 [&] {
+                                     problem.variant = way;
+                                     ops::fill(result->out(), NAN);
+                                     strategy.run(problem);
+                                     const std::string wrong =
+                                         difference(result->tensor(), in.wanted, one.allowed(dtype));
+                                     return wrong.empty() ? result->beside() : wrong;
+                                 });
             }
     };
     for (const test::MatmulCase& one : cases) examine(one, DType::f32, one.m == 73);
@@ -149,31 +176,56 @@ void examine_matmul(Examination& e) {
     served.say(e);
 
     // As the library's functions ask for them: with what follows a product on the way, where a strategy knows how.
-    const auto apply = [](ops::Function function, std::initializer_list<ops::Expression> inputs) { return ops::Expression::apply(function, std::vector<ops::Expression>(inputs)); };
+    const auto apply = [](ops::Function function, std::initializer_list<ops::Expression> inputs) {
+        return ops::Expression::apply(function, std::vector<ops::Expression>(inputs));
+    };
     for (const Family family : kFamilies)
         for (const ops::MatmulStrategy& strategy : ops::matmul_strategies()) {
             if (strategy.name == "clblast") continue;
-            for (const test::MatmulCase& one : std::vector<test::MatmulCase>{{1, 3, 8, 40, Lie::dense, Lie::transposed}, {1, 9, 50, 1100, Lie::dense, Lie::transposed}, {3, 16, 96, 3}, {1, 70, 65, 33}})
+            for (const test::MatmulCase& one :
+                 std::vector<test::MatmulCase>{{1, 3, 8, 40, Lie::dense, Lie::transposed},
+                                               {1, 9, 50, 1100, Lie::dense, Lie::transposed},
+                                               {3, 16, 96, 3},
+                                               {1, 70, 65, 33}})
                 for (const bool relu : {true, false}) {
-                    const auto a = test::matmul_operand(one.a, one.batch, one.m, one.k, 1, DType::f32), b = test::matmul_operand(one.b, one.batch, one.k, one.n, 2, DType::f32);
+                    const auto a = test::matmul_operand(one.a, one.batch, one.m, one.k, 1, DType::f32),
+                               b = test::matmul_operand(one.b, one.batch, one.k, one.n, 2, DType::f32);
                     const Shape shape{one.batch, one.m, one.n};
                     const Guarded result(shape, DType::f32);
                     const ops::FamilyScope scope(family);
-                    if (!strategy.serves({.a = a.view, .b = b.view, .out = result.out(), .batch = one.batch, .m = one.m, .n = one.n, .k = one.k})) continue;
-                    e.check_form(family, fmt::format("{}, {}, {}: {}", strategy.name, relu ? "with bias, residual and relu" : "with a sigmoid", name_of(family), one.name()), [&] {
-                        const Environment named("DECLIVITY_MATMUL", std::string(strategy.name));
-                        const Tensor bias = random_tensor({one.n}, 3), residual = random_tensor(shape, 5);
-                        const ops::Expression x = ops::Expression::operator_result(DType::f32, shape);
-                        const ops::Expression tail = relu ? apply(ops::Function::relu, {apply(ops::Function::add, {residual.view(), apply(ops::Function::add, {x, bias.view()})})})
-                                                          : apply(ops::Function::sigmoid, {x});
-                        ops::matmul(a.view, b.view, result.out(), {tail});
-                        auto wanted = test::matmul_reference(one, a.elements, b.elements);
-                        const auto added = values(bias), other = values(residual);
-                        for (std::size_t i = 0; i < wanted.size(); ++i)
-                            wanted[i] = relu ? std::max(0.0, wanted[i] + added[i % added.size()] + other[i]) : 1 / (1 + std::exp(-wanted[i]));
-                        const std::string wrong = difference(result.tensor(), wanted, test::sum_tolerance(DType::f32, static_cast<double>(one.k + 2)));
-                        return wrong.empty() ? result.beside() : wrong;
-                    });
+                    if (!strategy.serves({.a = a.view,
+                                          .b = b.view,
+                                          .out = result.out(),
+                                          .batch = one.batch,
+                                          .m = one.m,
+                                          .n = one.n,
+                                          .k = one.k}))
+                        continue;
+                    e.check_form(
+                        family,
+                        fmt::format("{}, {}, {}: {}", strategy.name,
+                                    relu ? "with bias, residual and relu" : "with a sigmoid", name_of(family),
+                                    one.name()),
+                        [&] {
+                            const Environment named("DECLIVITY_MATMUL", std::string(strategy.name));
+                            const Tensor bias = random_tensor({one.n}, 3), residual = random_tensor(shape, 5);
+                            const ops::Expression x = ops::Expression::operator_result(DType::f32, shape);
+                            const ops::Expression tail =
+                                relu ? apply(ops::Function::relu,
+                                             {apply(ops::Function::add,
+                                                    {residual.view(), apply(ops::Function::add, {x, bias.view()})})})
+                                     : apply(ops::Function::sigmoid, {x});
+                            ops::matmul(a.view, b.view, result.out(), {tail});
+                            auto wanted = test::matmul_reference(one, a.elements, b.elements);
+                            const auto added = values(bias), other = values(residual);
+                            for (std::size_t i = 0; i < wanted.size(); ++i)
+                                wanted[i] = relu ? std::max(0.0, wanted[i] + added[i % added.size()] + other[i])
+                                                 : 1 / (1 + std::exp(-wanted[i]));
+                            const std::string wrong =
+                                difference(result.tensor(), wanted,
+                                           test::sum_tolerance(DType::f32, static_cast<double>(one.k + 2)));
+                            return wrong.empty() ? result.beside() : wrong;
+                        });
                 }
         }
 }
@@ -181,13 +233,25 @@ void examine_matmul(Examination& e) {
 namespace {
 
 std::string_view name_of(Conv2dDirection direction) {
-    return direction == Conv2dDirection::forward ? "forward" : direction == Conv2dDirection::backward_input ? "backward_input" : "backward_weights";
+    return direction == Conv2dDirection::forward          ? "forward"
+           : direction == Conv2dDirection::backward_input ? "backward_input"
+                                                          : "backward_weights";
 }
 
 ops::Conv2dProblem problem_of(const test::Conv2dCase& c, DType dtype, Family family, Conv2dDirection direction) {
     const Shape out = c.out();
-    return {.direction = direction, .dtype = dtype, .family = family, .images = c.x[0], .channels = c.x[1], .filters = c.weight[0], .groups = c.options.groups,
-            .input = {c.x[2], c.x[3]}, .filter = {c.weight[2], c.weight[3]}, .output = {out[2], out[3]}, .stride = c.options.stride, .padding = c.options.padding,
+    return {.direction = direction,
+            .dtype = dtype,
+            .family = family,
+            .images = c.x[0],
+            .channels = c.x[1],
+            .filters = c.weight[0],
+            .groups = c.options.groups,
+            .input = {c.x[2], c.x[3]},
+            .filter = {c.weight[2], c.weight[3]},
+            .output = {out[2], out[3]},
+            .stride = c.options.stride,
+            .padding = c.options.padding,
             .dilation = c.options.dilation};
 }
 
@@ -197,7 +261,8 @@ class Convolution {
     Convolution(test::Conv2dCase one, DType dtype) : c(std::move(one)), dtype_(dtype) {}
 
     /// @return what is wrong with what a strategy gives
-    std::string examine(const ops::Conv2dStrategy& strategy, const ops::Conv2dProblem& problem, const std::string& variant) {
+    std::string examine(const ops::Conv2dStrategy& strategy, const ops::Conv2dProblem& problem,
+                        const std::string& variant) {
         make();
         const auto allowed = [&](const Tensor& result, const std::vector<double>& wanted, const test::Tolerance& most) {
             return strategy.name().starts_with("winograd") ? by_norm(result, wanted) : difference(result, wanted, most);
@@ -206,9 +271,13 @@ class Convolution {
             case Conv2dDirection::forward: {
                 const Guarded plain(c.out(), dtype_), biased(c.out(), dtype_);
                 strategy.run(problem, {x.view(), weight.view(), plain.out()}, variant);
-                if (const std::string wrong = allowed(plain.tensor(), out, c.forward_tolerance(dtype_)) + plain.beside(); !wrong.empty()) return wrong;
+                if (const std::string wrong =
+                        allowed(plain.tensor(), out, c.forward_tolerance(dtype_)) + plain.beside();
+                    !wrong.empty())
+                    return wrong;
                 strategy.run(problem, {x.view(), weight.view(), biased.out(), bias.view()}, variant);
-                const std::string wrong = allowed(biased.tensor(), biased_out, c.forward_tolerance(dtype_)) + biased.beside();
+                const std::string wrong =
+                    allowed(biased.tensor(), biased_out, c.forward_tolerance(dtype_)) + biased.beside();
                 return wrong.empty() ? "" : "with a bias: " + wrong;
             }
             case Conv2dDirection::backward_input: {
@@ -219,10 +288,15 @@ class Convolution {
             case Conv2dDirection::backward_weights: {
                 const Guarded result(c.weight, dtype_), for_bias({c.weight[0]}, dtype_);
                 const bool gives_bias = strategy.gives_bias_gradient();
-                strategy.run(problem, {x.view(), result.out(), gradient.view(), gives_bias ? std::optional(for_bias.out()) : std::nullopt}, variant);
-                const std::string wrong = allowed(result.tensor(), dweight, c.weights_tolerance(dtype_)) + result.beside();
+                strategy.run(problem,
+                             {x.view(), result.out(), gradient.view(),
+                              gives_bias ? std::optional(for_bias.out()) : std::nullopt},
+                             variant);
+                const std::string wrong =
+                    allowed(result.tensor(), dweight, c.weights_tolerance(dtype_)) + result.beside();
                 if (!wrong.empty() || !gives_bias) return wrong;
-                const std::string of_bias = difference(for_bias.tensor(), dbias, c.weights_tolerance(dtype_)) + for_bias.beside();
+                const std::string of_bias =
+                    difference(for_bias.tensor(), dbias, c.weights_tolerance(dtype_)) + for_bias.beside();
                 return of_bias.empty() ? "" : "the bias' gradient: " + of_bias;
             }
         }
@@ -234,7 +308,8 @@ class Convolution {
   private:
     void make() {
         if (x.defined()) return;
-        x = random_tensor(c.x, 1, dtype_), weight = random_tensor(c.weight, 2, dtype_), bias = random_tensor({c.weight[0]}, 3, dtype_), gradient = random_tensor(c.out(), 4, dtype_);
+        x = random_tensor(c.x, 1, dtype_), weight = random_tensor(c.weight, 2, dtype_),
+        bias = random_tensor({c.weight[0]}, 3, dtype_), gradient = random_tensor(c.out(), 4, dtype_);
         out = test::conv2d_reference(c, values(x), values(weight), {});
         biased_out = test::conv2d_reference(c, values(x), values(weight), values(bias));
         dx = test::conv2d_backward_input_reference(c, values(gradient), values(weight));
@@ -245,8 +320,11 @@ class Convolution {
     [[nodiscard]] std::string by_norm(const Tensor& result, const std::vector<double>& wanted) const {
         const auto got = values(result);
         double error = 0, norm = 0;
-        for (std::size_t i = 0; i < got.size(); ++i) error += (got[i] - wanted[i]) * (got[i] - wanted[i]), norm += wanted[i] * wanted[i];
-        return std::sqrt(error) <= (dtype_ == DType::f64 ? 1e-14 : 1e-5) * std::sqrt(norm) ? "" : fmt::format("an error of {} relative to the norm", std::sqrt(error / norm));
+        for (std::size_t i = 0; i < got.size(); ++i)
+            error += (got[i] - wanted[i]) * (got[i] - wanted[i]), norm += wanted[i] * wanted[i];
+        return std::sqrt(error) <= (dtype_ == DType::f64 ? 1e-14 : 1e-5) * std::sqrt(norm)
+                   ? ""
+                   : fmt::format("an error of {} relative to the norm", std::sqrt(error / norm));
     }
 
     DType dtype_;
@@ -263,7 +341,10 @@ void examine_conv2d(Examination& e) {
         {"3x3", {2, 3, 9, 9}, {5, 3, 3, 3}, {.padding = {1, 1}}},
         {"1x1", {3, 7, 5, 6}, {9, 7, 1, 1}},
         {"stride 2", {2, 16, 17, 20}, {24, 16, 3, 2}, {.stride = {2, 2}, .padding = {1, 0}}},
-        {"groups, stride, dilation", {1, 4, 9, 9}, {6, 2, 2, 3}, {.stride = {2, 1}, .padding = {1, 1}, .dilation = {1, 2}, .groups = 2}},
+        {"groups, stride, dilation",
+         {1, 4, 9, 9},
+         {6, 2, 2, 3},
+         {.stride = {2, 1}, .padding = {1, 1}, .dilation = {1, 2}, .groups = 2}},
         {"depthwise", {2, 5, 6, 7}, {5, 1, 3, 3}, {.padding = {1, 1}, .groups = 5}},
         {"depthwise, stride 2", {2, 37, 14, 14}, {37, 1, 3, 3}, {.stride = {2, 2}, .padding = {1, 1}, .groups = 37}},
         {"3x3, 32 to 64", {2, 32, 14, 14}, {64, 32, 3, 3}, {.padding = {1, 1}}},
@@ -275,7 +356,8 @@ void examine_conv2d(Examination& e) {
         for (const test::Conv2dCase& c : cases) {
             if (dtype == DType::f64 && c.name != "3x3" && c.name != "depthwise") continue;
             Convolution convolution(c, dtype);
-            for (const Conv2dDirection direction : {Conv2dDirection::forward, Conv2dDirection::backward_input, Conv2dDirection::backward_weights})
+            for (const Conv2dDirection direction :
+                 {Conv2dDirection::forward, Conv2dDirection::backward_input, Conv2dDirection::backward_weights})
                 for (const Family family : kFamilies)
                     for (const ops::Conv2dStrategy* strategy : ops::conv2d_strategies()) {
                         const ops::Conv2dProblem problem = problem_of(c, dtype, family, direction);
@@ -288,33 +370,44 @@ void examine_conv2d(Examination& e) {
                             for (const std::string& variant : strategy->variants(device, problem))
                                 if (!variant.empty()) variants.push_back(variant);
                         for (const std::string& variant : variants)
-                            e.check_form(family, fmt::format("{}{}{}, {}, {}: {}, {}", strategy->name(), variant.empty() ? "" : " ", variant, name_of(direction), name_of(family), c.name, declivity::name_of(dtype)),
-                                    [&] { return convolution.examine(*strategy, problem, variant); });
+                            e.check_form(family,
+                                         fmt::format("{}{}{}, {}, {}: {}, {}", strategy->name(),
+                                                     variant.empty() ? "" : " ", variant, name_of(direction),
+                                                     name_of(family), c.name, declivity::name_of(dtype)),
+                                         [&] { return convolution.examine(*strategy, problem, variant); });
                     }
         }
     }
     served.say(e);
     for (const Family family : kFamilies)
-        e.check_form(family, fmt::format("bias, relu and gradients on the way, {}", name_of(family)), [&]() -> std::string {
-            const ops::FamilyScope scope(family);
-            const test::Conv2dCase& c = cases[0];
-            Tensor x = random_tensor(c.x, 1).set_requires_grad(), weight = random_tensor(c.weight, 2).set_requires_grad(), bias = random_tensor({c.weight[0]}, 3).set_requires_grad();
-            const Tensor g = random_tensor(c.out(), 4);
-            const Tensor y = relu(conv2d(x, weight, bias, {.padding = {1, 1}}));
-            y.backward(g);
-            auto wanted = test::conv2d_reference(c, values(x), values(weight), values(bias)), slope = values(g);
-            for (std::size_t i = 0; i < wanted.size(); ++i) {
-                if (wanted[i] <= 0) slope[i] = wanted[i] = 0;
-            }
-            const std::string first = difference(y, wanted, c.forward_tolerance(DType::f32));
-            if (!first.empty()) return first;
-            const std::string of_x = difference(x.grad(), test::conv2d_backward_input_reference(c, slope, values(weight)), c.input_tolerance(DType::f32));
-            if (!of_x.empty()) return "x's gradient: " + of_x;
-            const std::string of_weight = difference(weight.grad(), test::conv2d_backward_weights_reference(c, values(x), slope), c.weights_tolerance(DType::f32));
-            if (!of_weight.empty()) return "the weight's gradient: " + of_weight;
-            const std::string of_bias = difference(bias.grad(), test::conv2d_backward_bias_reference(c, slope), c.weights_tolerance(DType::f32));
-            return of_bias.empty() ? "" : "the bias' gradient: " + of_bias;
-        });
+        e.check_form(
+            family, fmt::format("bias, relu and gradients on the way, {}", name_of(family)), [&]() -> std::string {
+                const ops::FamilyScope scope(family);
+                const test::Conv2dCase& c = cases[0];
+                Tensor x = random_tensor(c.x, 1).set_requires_grad(),
+                       weight = random_tensor(c.weight, 2).set_requires_grad(),
+                       bias = random_tensor({c.weight[0]}, 3).set_requires_grad();
+                const Tensor g = random_tensor(c.out(), 4);
+                const Tensor y = relu(conv2d(x, weight, bias, {.padding = {1, 1}}));
+                y.backward(g);
+                auto wanted = test::conv2d_reference(c, values(x), values(weight), values(bias)), slope = values(g);
+                for (std::size_t i = 0; i < wanted.size(); ++i) {
+                    if (wanted[i] <= 0) slope[i] = wanted[i] = 0;
+                }
+                const std::string first = difference(y, wanted, c.forward_tolerance(DType::f32));
+                if (!first.empty()) return first;
+                const std::string of_x =
+                    difference(x.grad(), test::conv2d_backward_input_reference(c, slope, values(weight)),
+                               c.input_tolerance(DType::f32));
+                if (!of_x.empty()) return "x's gradient: " + of_x;
+                const std::string of_weight =
+                    difference(weight.grad(), test::conv2d_backward_weights_reference(c, values(x), slope),
+                               c.weights_tolerance(DType::f32));
+                if (!of_weight.empty()) return "the weight's gradient: " + of_weight;
+                const std::string of_bias = difference(bias.grad(), test::conv2d_backward_bias_reference(c, slope),
+                                                       c.weights_tolerance(DType::f32));
+                return of_bias.empty() ? "" : "the bias' gradient: " + of_bias;
+            });
 }
 
 }  // namespace declivity::tools::doctor

@@ -13,8 +13,11 @@
 namespace declivity::tools::doctor {
 namespace {
 
-constexpr std::array<std::pair<Status, std::string_view>, 5> kNames{
-    {{Status::right, "right"}, {Status::fact, "fact"}, {Status::skipped, "skipped"}, {Status::avoided, "avoided"}, {Status::wrong, "wrong"}}};
+constexpr std::array<std::pair<Status, std::string_view>, 5> kNames{{{Status::right, "right"},
+                                                                     {Status::fact, "fact"},
+                                                                     {Status::skipped, "skipped"},
+                                                                     {Status::avoided, "avoided"},
+                                                                     {Status::wrong, "wrong"}}};
 
 constexpr std::array kSections{
     Section{"device", "what it is and can do", examine_device},
@@ -75,7 +78,8 @@ void Examination::end(const std::string& name, Status status, const std::string&
     say_(line);
 }
 
-void Examination::judge(const std::string& name, const std::function<std::string()>& what, Status otherwise, const std::string& at_end) {
+void Examination::judge(const std::string& name, const std::function<std::string()>& what, Status otherwise,
+                        const std::string& at_end) {
     if (!begin(name, otherwise, at_end)) return;
     std::string wrong;
     try {

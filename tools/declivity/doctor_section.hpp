@@ -1,5 +1,5 @@
-// What the sections of `declivity doctor` are made of. Each runs in a process of its own, whose findings are lines of JSON (doctor_process.hpp): a driver
-// may crash or hang.
+// What the sections of `declivity doctor` are made of. Each runs in a process of its own, whose findings are lines of
+// JSON (doctor_process.hpp): a driver may crash or hang.
 #pragma once
 
 #include <cstddef>
@@ -45,10 +45,16 @@ class Examination {
     [[nodiscard]] Device device() const { return Device::best(); }
     /// @param what gives what is wrong, nothing where all is right
     /// @param at_end what it means when the process ends within it; empty: that is said without a meaning
-    void check(const std::string& name, const std::function<std::string()>& what, const std::string& at_end = "") { judge(name, what, Status::wrong, at_end); }
+    void check(const std::string& name, const std::function<std::string()>& what, const std::string& at_end = "") {
+        judge(name, what, Status::wrong, at_end);
+    }
     /// The same of what the library does not need.
-    void check_unused(const std::string& name, const std::function<std::string()>& what, const std::string& at_end = "") { judge(name, what, Status::avoided, at_end); }
-    /// The same of kernels in the form for a family: of those for the other one than the device's the library has no need, unless DECLIVITY_WORKAROUNDS=0.
+    void check_unused(const std::string& name, const std::function<std::string()>& what,
+                      const std::string& at_end = "") {
+        judge(name, what, Status::avoided, at_end);
+    }
+    /// The same of kernels in the form for a family: of those for the other one than the device's the library has no
+    /// need, unless DECLIVITY_WORKAROUNDS=0.
     void check_form(Family family, const std::string& name, const std::function<std::string()>& what);
     void fact(const std::string& name, const std::function<Fact()>& what);
     void fact(const std::string& name, const std::string& text);
@@ -57,7 +63,8 @@ class Examination {
     void avoided(const std::string& name, const std::string& text);
 
   private:
-    void judge(const std::string& name, const std::function<std::string()>& what, Status otherwise, const std::string& at_end = "");
+    void judge(const std::string& name, const std::function<std::string()>& what, Status otherwise,
+               const std::string& at_end = "");
     /// Whether it is to be done here.
     bool begin(const std::string& name, Status otherwise, const std::string& at_end = "");
     void end(const std::string& name, Status status, const std::string& text, const Json& figures = Json::object());

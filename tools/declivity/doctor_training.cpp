@@ -14,7 +14,7 @@
 #include <declivity/tensor/record.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <ops/work_split.hpp>
+#include <ops/support/work_split.hpp>
 
 #include "doctor_section.hpp"
 
@@ -25,12 +25,23 @@ constexpr int kSteps = 12;
 constexpr std::int64_t kBatch = 32;
 
 /// Losses of the steps on PoCL 3.1, which other devices give to some digits: sums are added in other orders.
-constexpr std::array<double, kSteps> kRecorded{2.3214405, 2.2915354, 2.301683, 2.253202, 2.2447238, 2.1987705, 2.0296493, 2.1036317, 1.9350274, 1.8447168, 1.7440691, 1.7871574};
+constexpr std::array<double, kSteps> kRecorded{2.3214405, 2.2915354, 2.301683,  2.253202,  2.2447238, 2.1987705,
+                                               2.0296493, 2.1036317, 1.9350274, 1.8447168, 1.7440691, 1.7871574};
 constexpr double kAllowed = 2e-3;  // relative
 
 struct Network {
-    nn::Sequential model{nn::Conv2d(1, 8, 3, {.padding = 1, .bias = false}), nn::BatchNorm2d(8), nn::ReLU(), nn::MaxPool2d(2), nn::Conv2d(8, 16, 3), nn::ReLU(), nn::AvgPool2d(2),
-                         nn::Flatten(), nn::Linear(16 * 6 * 6, 32), nn::GELU(), nn::Dropout(0.1), nn::Linear(32, 10)};
+    nn::Sequential model{nn::Conv2d(1, 8, 3, {.padding = 1, .bias = false}),
+                         nn::BatchNorm2d(8),
+                         nn::ReLU(),
+                         nn::MaxPool2d(2),
+                         nn::Conv2d(8, 16, 3),
+                         nn::ReLU(),
+                         nn::AvgPool2d(2),
+                         nn::Flatten(),
+                         nn::Linear(16 * 6 * 6, 32),
+                         nn::GELU(),
+                         nn::Dropout(0.1),
+                         nn::Linear(32, 10)};
     optim::Adam optimizer{model.parameters(), {.lr = 3e-3}};
 
     Tensor step(const Tensor& images, const Tensor& labels) {
@@ -62,12 +73,15 @@ Batch batch(int number) {
 std::vector<float> train(bool recorded) {
     manual_seed(7);
     Network network;
-    const auto step = [&](const std::vector<Tensor>& inputs) { return std::vector<Tensor>{network.step(inputs[0], inputs[1])}; };
+    const auto step = [&](const std::vector<Tensor>& inputs) {
+        return std::vector<Tensor>{network.step(inputs[0], inputs[1])};
+    };
     Recorded replay(step);
     std::vector<float> losses;
     for (int i = 0; i < kSteps; ++i) {
         const Batch one = batch(i % 6);
-        losses.push_back((recorded ? replay({one.images, one.labels}) : step({one.images, one.labels}))[0].item<float>());
+        losses.push_back(
+            (recorded ? replay({one.images, one.labels}) : step({one.images, one.labels}))[0].item<float>());
     }
     return losses;
 }
@@ -77,20 +91,26 @@ std::vector<float> train(bool recorded) {
 void examine_training(Examination& e) {
     for (const Family family : {Family::cpu_like, Family::gpu_like}) {
         const std::string kernels = family == Family::cpu_like ? "CPU-like kernels" : "GPU-like kernels";
-        e.check_form(family, fmt::format("the loss falls, as it did in a recorded run, {}", kernels), [&]() -> std::string {
-            const ops::FamilyScope scope(family);
-            const auto losses = train(false);
-            if (!(losses.back() < 0.8F * losses.front())) return fmt::format("it does not fall: {}", fmt::join(losses, ", "));
-            for (std::size_t i = 0; i < losses.size(); ++i)
-                if (!(std::abs(losses[i] - kRecorded[i]) <= kAllowed * kRecorded[i]))
-                    return fmt::format("in step {} it is {}, and was {}; all: {}", i, losses[i], kRecorded[i], fmt::join(losses, ", "));
-            return {};
-        });
-        e.check_form(family, fmt::format("the same steps recorded and replayed, to the bit, {}", kernels), [&]() -> std::string {
-            const ops::FamilyScope scope(family);
-            const auto plain = train(false), recorded = train(true);
-            return plain == recorded ? "" : fmt::format("{} by calls, {} by replays", fmt::join(plain, ", "), fmt::join(recorded, ", "));
-        });
+        e.check_form(family, fmt::format("the loss falls, as it did in a recorded run, {}", kernels),
+                     [&]() -> std::string {
+                         const ops::FamilyScope scope(family);
+                         const auto losses = train(false);
+                         if (!(losses.back() < 0.8F * losses.front()))
+                             return fmt::format("it does not fall: {}", fmt::join(losses, ", "));
+                         for (std::size_t i = 0; i < losses.size(); ++i)
+                             if (!(std::abs(losses[i] - kRecorded[i]) <= kAllowed * kRecorded[i]))
+                                 return fmt::format("in step {} it is {}, and was {}; all: {}", i, losses[i],
+                                                    kRecorded[i], fmt::join(losses, ", "));
+                         return {};
+                     });
+        e.check_form(family, fmt::format("the same steps recorded and replayed, to the bit, {}", kernels),
+                     [&]() -> std::string {
+                         const ops::FamilyScope scope(family);
+                         const auto plain = train(false), recorded = train(true);
+                         return plain == recorded ? ""
+                                                  : fmt::format("{} by calls, {} by replays", fmt::join(plain, ", "),
+                                                                fmt::join(recorded, ", "));
+                     });
     }
 }
 

@@ -1,4 +1,5 @@
-// declivity: says which version is installed and which devices it sees, examines them, tunes for them, and reads profiles.
+// declivity: says which version is installed and which devices it sees, examines them, tunes for them, and reads
+// profiles.
 #include <algorithm>
 #include <cstdio>
 #include <optional>
@@ -23,10 +24,14 @@ namespace {
 
 std::string_view name_of(DeviceType type) {
     switch (type) {
-        case DeviceType::cpu: return "cpu";
-        case DeviceType::gpu: return "gpu";
-        case DeviceType::accelerator: return "accelerator";
-        case DeviceType::other: break;
+        case DeviceType::cpu:
+            return "cpu";
+        case DeviceType::gpu:
+            return "gpu";
+        case DeviceType::accelerator:
+            return "accelerator";
+        case DeviceType::other:
+            break;
     }
     return "other";
 }
@@ -34,13 +39,14 @@ std::string_view name_of(DeviceType type) {
 std::string gibibytes(std::uint64_t bytes) { return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / 0x1p30); }
 
 void print_table(const std::vector<Device>& devices, const std::optional<Device>& best) {
-    std::vector<std::vector<std::string>> rows{
-        {"", "id", "name", "platform", "driver", "type", "units", "memory", "fp64", "fp16", "subgroups", "command buffers"}};
+    std::vector<std::vector<std::string>> rows{{"", "id", "name", "platform", "driver", "type", "units", "memory",
+                                                "fp64", "fp16", "subgroups", "command buffers"}};
     const auto yes = [](bool has) { return std::string(has ? "yes" : "-"); };
     for (const Device& device : devices) {
         const DeviceInfo& info = device.info();
-        rows.push_back({best == device ? "*" : "", info.id, info.name, info.platform, info.driver, std::string(name_of(info.type)),
-                        std::to_string(info.compute_units), gibibytes(info.global_memory), yes(info.fp64), yes(info.fp16), yes(info.subgroups),
+        rows.push_back({best == device ? "*" : "", info.id, info.name, info.platform, info.driver,
+                        std::string(name_of(info.type)), std::to_string(info.compute_units),
+                        gibibytes(info.global_memory), yes(info.fp64), yes(info.fp16), yes(info.subgroups),
                         yes(info.command_buffers)});
     }
     std::vector<std::size_t> widths(rows[0].size(), 0);
@@ -59,11 +65,25 @@ void print_json(const std::vector<Device>& devices, const std::optional<Device>&
     auto list = nlohmann::ordered_json::array();
     for (const Device& device : devices) {
         const DeviceInfo& info = device.info();
-        list.push_back({{"id", info.id}, {"best", best == device}, {"name", info.name}, {"vendor", info.vendor}, {"platform", info.platform},
-                        {"version", info.version}, {"driver", info.driver}, {"type", name_of(info.type)}, {"compute_units", info.compute_units},
-                        {"memory", info.global_memory}, {"max_allocation", info.max_allocation}, {"local_memory", info.local_memory},
-                        {"max_work_group", info.max_work_group}, {"fp64", info.fp64}, {"fp16", info.fp16}, {"subgroups", info.subgroups},
-                        {"int64_atomics", info.int64_atomics}, {"command_buffers", info.command_buffers}, {"extensions", info.extensions}});
+        list.push_back({{"id", info.id},
+                        {"best", best == device},
+                        {"name", info.name},
+                        {"vendor", info.vendor},
+                        {"platform", info.platform},
+                        {"version", info.version},
+                        {"driver", info.driver},
+                        {"type", name_of(info.type)},
+                        {"compute_units", info.compute_units},
+                        {"memory", info.global_memory},
+                        {"max_allocation", info.max_allocation},
+                        {"local_memory", info.local_memory},
+                        {"max_work_group", info.max_work_group},
+                        {"fp64", info.fp64},
+                        {"fp16", info.fp16},
+                        {"subgroups", info.subgroups},
+                        {"int64_atomics", info.int64_atomics},
+                        {"command_buffers", info.command_buffers},
+                        {"extensions", info.extensions}});
     }
     // Drivers write what they like into their names.
     fmt::print("{}\n", list.dump(4, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
@@ -105,7 +125,10 @@ int main(int argc, char** argv) try {
         const int code = app.exit(error);
         return code != 0 && argc > 1 && std::string_view(argv[1]) == "doctor" ? tools::kNothingExamined : code;
     }
-    return *list ? devices(json) : *app.get_subcommand("profile") ? profile() : *app.get_subcommand("doctor") ? doctor() : tune();
+    return *list                            ? devices(json)
+           : *app.get_subcommand("profile") ? profile()
+           : *app.get_subcommand("doctor")  ? doctor()
+                                            : tune();
 } catch (const std::exception& error) {
     fmt::print(stderr, "declivity: {}\n", error.what());
     return 1;

@@ -38,19 +38,25 @@ std::optional<Ceilings> ceilings_of(const TracedDevice& traced) {
     return same ? std::optional(measure_ceilings(*same)) : std::nullopt;
 }
 
-std::string rate(double amount, double seconds) { return amount > 0 && seconds > 0 ? fmt::format("{:.1f}", amount * 1e-9 / seconds) : "-"; }
+std::string rate(double amount, double seconds) {
+    return amount > 0 && seconds > 0 ? fmt::format("{:.1f}", amount * 1e-9 / seconds) : "-";
+}
 
 /// The larger part of what arithmetic, or memory, allows.
 std::string percent(const TraceSum& sum, const std::optional<Ceilings>& most) {
     if (!most || sum.seconds <= 0) return "-";
     const auto at_least = [](double amount, double ceiling) { return ceiling > 0 ? amount / ceiling : 0; };
-    const double compute = at_least(sum.flops_f32, most->flops_f32) + at_least(sum.flops_f64, most->flops_f64), memory = at_least(sum.bytes, most->bytes);
+    const double compute = at_least(sum.flops_f32, most->flops_f32) + at_least(sum.flops_f64, most->flops_f64),
+                 memory = at_least(sum.bytes, most->bytes);
     if (compute <= 0 && memory <= 0) return "-";
-    return fmt::format("{:.1f} {}", 100 * std::max(compute, memory) / sum.seconds, compute > memory ? "compute" : "memory");
+    return fmt::format("{:.1f} {}", 100 * std::max(compute, memory) / sum.seconds,
+                       compute > memory ? "compute" : "memory");
 }
 
 /// The beginning of a text, as wide as `most` characters of ASCII.
-std::string cut(const std::string& text, std::size_t most) { return text.size() <= most ? text : text.substr(0, most - 3) + "..."; }
+std::string cut(const std::string& text, std::size_t most) {
+    return text.size() <= most ? text : text.substr(0, most - 3) + "...";
+}
 
 void print(const TracedDevice& device, By by, bool with_ceilings) {
     constexpr std::size_t kWidth = 44;
@@ -60,30 +66,40 @@ void print(const TracedDevice& device, By by, bool with_ceilings) {
     for (const auto& [name, sum] : rows) busy += sum.seconds, commands += sum.calls;
     std::ranges::stable_sort(rows, [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
     const double span = device.last - device.first;
-    fmt::print("{} ({}): {} commands, {:.3f} ms of {:.3f} ms between the first and the last ({:.0f} %)\n", device.name.empty() ? "a device" : device.name,
-               device.id.empty() ? "?" : device.id, commands, busy * 1e3, span * 1e3, span > 0 ? 100 * busy / span : 0);
+    fmt::print("{} ({}): {} commands, {:.3f} ms of {:.3f} ms between the first and the last ({:.0f} %)\n",
+               device.name.empty() ? "a device" : device.name, device.id.empty() ? "?" : device.id, commands,
+               busy * 1e3, span * 1e3, span > 0 ? 100 * busy / span : 0);
     std::optional<Ceilings> most;
     if (with_ceilings) {
         most = ceilings_of(device);
-        if (most) fmt::print("at most, measured: {:.1f} GFLOP/s f32, {:.1f} GFLOP/s f64, {:.1f} GB/s\n", most->flops_f32 * 1e-9, most->flops_f64 * 1e-9, most->bytes * 1e-9);
+        if (most)
+            fmt::print("at most, measured: {:.1f} GFLOP/s f32, {:.1f} GFLOP/s f64, {:.1f} GB/s\n",
+                       most->flops_f32 * 1e-9, most->flops_f64 * 1e-9, most->bytes * 1e-9);
         else fmt::print("at most: not known, since this device is not here\n");
     }
-    fmt::print("{:<44} {:>8} {:>11} {:>6} {:>10} {:>9} {:>8}  {}\n", by == By::kernel ? "kernel" : by == By::module ? "module" : "function", "calls", "total ms",
-               "%", "mean us", "GFLOP/s", "GB/s", "% of ceiling");
+    fmt::print("{:<44} {:>8} {:>11} {:>6} {:>10} {:>9} {:>8}  {}\n",
+               by == By::kernel   ? "kernel"
+               : by == By::module ? "module"
+                                  : "function",
+               "calls", "total ms", "%", "mean us", "GFLOP/s", "GB/s", "% of ceiling");
     for (const auto& [name, sum] : rows)
-        fmt::print("{:<44} {:>8} {:>11.3f} {:>6.1f} {:>10.1f} {:>9} {:>8}  {}\n", cut(name, kWidth), sum.calls, sum.seconds * 1e3, busy > 0 ? 100 * sum.seconds / busy : 0,
-                   sum.seconds * 1e6 / static_cast<double>(sum.calls), rate(sum.flops_f32 + sum.flops_f64, sum.seconds), rate(sum.bytes, sum.seconds), percent(sum, most));
+        fmt::print("{:<44} {:>8} {:>11.3f} {:>6.1f} {:>10.1f} {:>9} {:>8}  {}\n", cut(name, kWidth), sum.calls,
+                   sum.seconds * 1e3, busy > 0 ? 100 * sum.seconds / busy : 0,
+                   sum.seconds * 1e6 / static_cast<double>(sum.calls), rate(sum.flops_f32 + sum.flops_f64, sum.seconds),
+                   rate(sum.bytes, sum.seconds), percent(sum, most));
 }
 
 int run(const Options& options) {
     unsetenv("DECLIVITY_PROFILE");  // or measuring would write over the file that is being read
     const detail::TraceSummary trace = detail::read_trace(options.file, options.by);
-    if (trace.devices.empty()) throw ValueError(fmt::format("profile: wants a trace with commands of a device, got none in {}", options.file));
+    if (trace.devices.empty())
+        throw ValueError(fmt::format("profile: wants a trace with commands of a device, got none in {}", options.file));
     for (std::size_t i = 0; i < trace.devices.size(); ++i) {
         if (i > 0) fmt::print("\n");
         print(trace.devices[i], options.by, !options.no_ceiling);
     }
-    if (trace.commands_left_out > 0) fmt::print("\n{} later commands are not in the trace, and not counted here\n", trace.commands_left_out);
+    if (trace.commands_left_out > 0)
+        fmt::print("\n{} later commands are not in the trace, and not counted here\n", trace.commands_left_out);
     return 0;
 }
 
@@ -91,10 +107,13 @@ int run(const Options& options) {
 
 std::function<int()> add_profile(CLI::App& app) {
     const auto options = std::make_shared<Options>();
-    CLI::App* profile = app.add_subcommand("profile", "says where the time went, from a trace that DECLIVITY_PROFILE=FILE or Profiler::write_trace wrote");
+    CLI::App* profile = app.add_subcommand(
+        "profile", "says where the time went, from a trace that DECLIVITY_PROFILE=FILE or Profiler::write_trace wrote");
     profile->add_option("trace", options->file, "the trace")->required();
-    const std::vector<std::pair<std::string, By>> groups{{"kernel", By::kernel}, {"module", By::module}, {"function", By::function}};
-    profile->add_option("--by", options->by, "a line for each kernel, module or function")->transform(CLI::CheckedTransformer(groups));
+    const std::vector<std::pair<std::string, By>> groups{
+        {"kernel", By::kernel}, {"module", By::module}, {"function", By::function}};
+    profile->add_option("--by", options->by, "a line for each kernel, module or function")
+        ->transform(CLI::CheckedTransformer(groups));
     profile->add_flag("--no-ceiling", options->no_ceiling, "measures nothing on this machine");
     return [options] { return run(*options); };
 }

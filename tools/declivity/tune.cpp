@@ -20,9 +20,12 @@ namespace {
 using Task = std::variant<ops::Conv2dShape, ops::MatmulShape>;
 
 constexpr const char* kGrammar =
-    "wants 'conv2d N C H W K R S [stride A[,B]] [padding A[,B]] [dilation A[,B]] [groups G] [f64]' or 'matmul BATCH M N K [NN|NT|TN|TT] [f64|f16|bf16]'";
+    "wants 'conv2d N C H W K R S [stride A[,B]] [padding A[,B]] [dilation A[,B]] [groups G] [f64]' or 'matmul BATCH M "
+    "N K [NN|NT|TN|TT] [f64|f16|bf16]'";
 
-[[noreturn]] void refuse(const std::vector<std::string>& words) { throw ValueError(fmt::format("tune: {}, got '{}'", kGrammar, fmt::join(words, " "))); }
+[[noreturn]] void refuse(const std::vector<std::string>& words) {
+    throw ValueError(fmt::format("tune: {}, got '{}'", kGrammar, fmt::join(words, " ")));
+}
 
 std::int64_t number(const std::string& word, const std::vector<std::string>& words) {
     std::size_t read = 0;
@@ -55,7 +58,8 @@ Task task_of(const std::vector<std::string>& words) {
             if (word == "f64") shape.dtype = DType::f64;
             else if (word == "f16") shape.dtype = DType::f16;
             else if (word == "bf16") shape.dtype = DType::bf16;
-            else if (word == "NN" || word == "NT" || word == "TN" || word == "TT") shape.a_transposed = word[0] == 'T', shape.b_transposed = word[1] == 'T';
+            else if (word == "NN" || word == "NT" || word == "TN" || word == "TT")
+                shape.a_transposed = word[0] == 'T', shape.b_transposed = word[1] == 'T';
             else refuse(words);
         }
         return shape;
@@ -76,8 +80,12 @@ Task task_of(const std::vector<std::string>& words) {
         else refuse(words);
         ++i;
     }
-    if (options.groups < 1 || n[1] % options.groups != 0) throw ValueError(fmt::format("tune: wants groups that divide {} channels, got {}", n[1], options.groups));
-    return ops::Conv2dShape{.x = {n[0], n[1], n[2], n[3]}, .weight = {n[4], n[1] / options.groups, n[5], n[6]}, .options = options, .dtype = dtype};
+    if (options.groups < 1 || n[1] % options.groups != 0)
+        throw ValueError(fmt::format("tune: wants groups that divide {} channels, got {}", n[1], options.groups));
+    return ops::Conv2dShape{.x = {n[0], n[1], n[2], n[3]},
+                            .weight = {n[4], n[1] / options.groups, n[5], n[6]},
+                            .options = options,
+                            .dtype = dtype};
 }
 
 std::vector<Task> tasks_of_file(const std::string& path) {
@@ -94,8 +102,11 @@ std::vector<Task> tasks_of_file(const std::string& path) {
 }
 
 Task conv2d_of(const Layer& layer, std::int64_t batch) {
-    return ops::Conv2dShape{.x = {batch, layer.in, layer.size, layer.size}, .weight = {layer.out, layer.in / layer.groups, layer.filter, layer.filter},
-                            .options = {.stride = {layer.stride, layer.stride}, .padding = {layer.padding, layer.padding}, .groups = layer.groups}};
+    return ops::Conv2dShape{
+        .x = {batch, layer.in, layer.size, layer.size},
+        .weight = {layer.out, layer.in / layer.groups, layer.filter, layer.filter},
+        .options = {
+            .stride = {layer.stride, layer.stride}, .padding = {layer.padding, layer.padding}, .groups = layer.groups}};
 }
 
 /// The sample networks; with `all`, the known ones, and products of many sizes.
@@ -116,7 +127,9 @@ std::vector<Task> known_tasks(bool all) {
         for (const Layer& layer : kLayers) tasks.push_back(conv2d_of(layer, batch));
     for (const std::int64_t size : {64, 128, 256, 512, 1024, 2048})
         for (const bool a : {false, true})
-            for (const bool b : {false, true}) tasks.push_back(ops::MatmulShape{.m = size, .n = size, .k = size, .a_transposed = a, .b_transposed = b});
+            for (const bool b : {false, true})
+                tasks.push_back(
+                    ops::MatmulShape{.m = size, .n = size, .k = size, .a_transposed = a, .b_transposed = b});
     for (const std::int64_t batch : {1, 8, 32, 128, 256})
         for (const std::int64_t size : {768, 1024, 4096}) dense(batch, size, size);
     return tasks;
@@ -137,18 +150,22 @@ int run(const Options& options) {
     }
     const Device device = options.device.empty() ? Device::best() : Device::select(options.device);
     if (!options.explain.empty()) {
-        fmt::print("{}", std::visit([&](const auto& shape) { return ops::explain(device, shape); }, task_of(options.explain)));
+        fmt::print(
+            "{}", std::visit([&](const auto& shape) { return ops::explain(device, shape); }, task_of(options.explain)));
         return 0;
     }
     fmt::print("tuning {}\n", device.name());
     const auto begin = std::chrono::steady_clock::now();
-    const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
+    const auto seconds = [&] {
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    };
     const std::vector<Task> tasks = options.shapes.empty() ? known_tasks(options.all) : tasks_of_file(options.shapes);
     std::size_t done = 0;
     for (const Task& task : tasks) {
         if (options.budget > 0 && seconds() > options.budget) break;
         try {
-            fmt::print("{}", std::visit([&](const auto& shape) { return ops::tune(device, shape, options.again); }, task));
+            fmt::print("{}",
+                       std::visit([&](const auto& shape) { return ops::tune(device, shape, options.again); }, task));
         } catch (const OutOfMemory& error) {
             fmt::print("  too large for this device: {}\n", error.what());
         }
@@ -156,7 +173,8 @@ int run(const Options& options) {
         ++done;
     }
     const std::string file = ops::tuning_file().string();
-    fmt::print("{} of {} shapes after {:.0f} s; kept in {}\n", done, tasks.size(), seconds(), file.empty() ? "no file: there is no place for one" : file);
+    fmt::print("{} of {} shapes after {:.0f} s; kept in {}\n", done, tasks.size(), seconds(),
+               file.empty() ? "no file: there is no place for one" : file);
     return 0;
 }
 
@@ -164,14 +182,19 @@ int run(const Options& options) {
 
 std::function<int()> add_tune(CLI::App& app) {
     const auto options = std::make_shared<Options>();
-    CLI::App* tune = app.add_subcommand("tune", "measures which strategy serves which shape best, and keeps the results");
-    tune->add_option("--budget", options->budget, "seconds after which no other shape is begun")->check(CLI::PositiveNumber);
+    CLI::App* tune =
+        app.add_subcommand("tune", "measures which strategy serves which shape best, and keeps the results");
+    tune->add_option("--budget", options->budget, "seconds after which no other shape is begun")
+        ->check(CLI::PositiveNumber);
     tune->add_option("--shapes", options->shapes, fmt::format("a file with a shape on each line; {}", kGrammar));
     tune->add_flag("--all", options->all, "not only the sample networks' shapes, but those of many known networks");
     tune->add_flag("--again", options->again, "also what was measured before");
     tune->add_option("--device", options->device, "as DECLIVITY_DEVICE names it");
-    tune->add_option("--explain", options->explain, "measures nothing, and says which strategy serves this shape, and why")->expected(1, 32);
-    tune->add_option("--merge", options->merge, "measures nothing, and adds these files' results to --into")->expected(1, 1000);
+    tune->add_option("--explain", options->explain,
+                     "measures nothing, and says which strategy serves this shape, and why")
+        ->expected(1, 32);
+    tune->add_option("--merge", options->merge, "measures nothing, and adds these files' results to --into")
+        ->expected(1, 1000);
     tune->add_option("--into", options->into, "the file that --merge writes");
     return [options] { return run(*options); };
 }

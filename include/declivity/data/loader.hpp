@@ -21,12 +21,12 @@ struct Batch {
 
 struct LoaderOptions {
     std::int64_t batch = 64;
-    bool shuffle = false;        ///< another order each epoch, from (seed, epoch)
-    bool drop_last = false;      ///< leave out the last batch when it is smaller than the others
+    bool shuffle = false;    ///< another order each epoch, from (seed, epoch)
+    bool drop_last = false;  ///< leave out the last batch when it is smaller than the others
     std::uint64_t seed = 0;
-    Transform transform = {};    ///< for images (C, H, W); its random numbers come from (seed, epoch, index) alone
-    int threads = 1;             ///< that read and transform in the background
-    int ahead = 3;               ///< batches prepared before they are asked for, on their way to the device
+    Transform transform = {};  ///< for images (C, H, W); its random numbers come from (seed, epoch, index) alone
+    int threads = 1;           ///< that read and transform in the background
+    int ahead = 3;             ///< batches prepared before they are asked for, on their way to the device
     std::optional<Device> device = std::nullopt;  ///< default_device() if none
 };
 

@@ -25,10 +25,10 @@ struct Image {
 /// numbers depend on (seed, epoch, index) alone; so it may run on several threads, in any order.
 using Transform = std::function<void(Image& image, Random& random)>;
 
-/// (x - mean[c]) / deviation[c] in each channel c.
+/// (x - mean[c]) / std[c] in each channel c.
 /// @throws ShapeError unless there are as many deviations as means; ValueError unless all are finite and every
-/// deviation is above 0. The transform throws ShapeError for an image with another number of channels.
-DECLIVITY_API Transform normalize(std::vector<float> mean, std::vector<float> deviation);
+/// std is above 0. The transform throws ShapeError for an image with another number of channels.
+DECLIVITY_API Transform normalize(std::vector<float> mean, std::vector<float> std);
 
 /// A window of height x width at a random place of the image after `padding` zeros were added on every side.
 /// Put it before `normalize`, so that the zeros mean black.

@@ -13,7 +13,8 @@ struct BatchNormOptions {
     TensorOptions tensor = {};  ///< type and device of the parameters
 };
 
-/// Normalises each channel of x (N, C, ...), of any number of axes from 2, see declivity::batch_norm. Buffers running_mean and running_variance (C).
+/// Normalises each channel of x (N, C, ...), of any number of axes from 2, see declivity::batch_norm. Buffers
+/// running_mean and running_variance (C).
 class DECLIVITY_API BatchNorm : public Module {
   public:
     explicit BatchNorm(std::int64_t channels, const BatchNormOptions& options = {});

@@ -9,15 +9,15 @@ namespace declivity::nn {
 
 struct Conv2dOptions {
     Size2 stride = 1;
-    Size2 padding = 0;   ///< zeros on both sides
+    Size2 padding = 0;  ///< zeros on both sides
     Size2 dilation = 1;
     std::int64_t groups = 1;
     bool bias = true;
     TensorOptions tensor = {};  ///< type and device of the parameters
 };
 
-/// x (N, in, H, W) -> (N, out, P, Q), see declivity::conv2d. Weight (out, in / groups, window) and bias (out) start uniform
-/// in +-1 / sqrt(in / groups * window area).
+/// x (N, in, H, W) -> (N, out, P, Q), see declivity::conv2d. Weight (out, in / groups, window) and bias (out) start
+/// uniform in +-1 / sqrt(in / groups * window area).
 class DECLIVITY_API Conv2d : public Module {
   public:
     Conv2d(std::int64_t in, std::int64_t out, Size2 window, const Conv2dOptions& options = {});

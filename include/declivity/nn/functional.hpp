@@ -55,12 +55,14 @@ struct Sigmoid : Lambda {
     const std::type_info& replayable() const override { return typeid(Sigmoid); }
 };
 struct Softmax : Lambda {
-    explicit Softmax(std::int64_t axis = -1) : Lambda([axis](const Tensor& x) { return softmax(x, axis); }, "Softmax") {}
+    explicit Softmax(std::int64_t axis = -1)
+        : Lambda([axis](const Tensor& x) { return softmax(x, axis); }, "Softmax") {}
     const std::type_info& replayable() const override { return typeid(Softmax); }
 };
 /// Joins the axes from `first` on.
 struct Flatten : Lambda {
-    explicit Flatten(std::int64_t first = 1) : Lambda([first](const Tensor& x) { return flatten(x, first); }, "Flatten") {}
+    explicit Flatten(std::int64_t first = 1)
+        : Lambda([first](const Tensor& x) { return flatten(x, first); }, "Flatten") {}
     const std::type_info& replayable() const override { return typeid(Flatten); }
 };
 

@@ -17,16 +17,17 @@ DECLIVITY_API Fan fan_of(const Shape& weight);
 // Each fills the tensor in place and gives it back.
 
 DECLIVITY_API Tensor uniform_(Tensor tensor, double low = 0, double high = 1);
-DECLIVITY_API Tensor normal_(Tensor tensor, double mean = 0, double deviation = 1);
-/// Normal values, drawn again until they lie within [mean - cut * deviation, mean + cut * deviation].
-DECLIVITY_API Tensor truncated_normal_(Tensor tensor, double mean = 0, double deviation = 1, double cut = 2);
-/// Uniform in +-sqrt(6 / ((1 + a^2) fan_in)), for layers followed by relu, or by leaky relu of slope a (He et al. 2015).
+DECLIVITY_API Tensor normal_(Tensor tensor, double mean = 0, double std = 1);
+/// Normal values, drawn again until they lie within [mean - cut * std, mean + cut * std].
+DECLIVITY_API Tensor truncated_normal_(Tensor tensor, double mean = 0, double std = 1, double cut = 2);
+/// Uniform in +-sqrt(6 / ((1 + a^2) fan_in)), for layers followed by relu, or by leaky relu of slope a (He et al.
+/// 2015).
 DECLIVITY_API Tensor kaiming_uniform_(Tensor weight, double a = 0);
-/// Normal with deviation sqrt(2 / ((1 + a^2) fan_in)).
+/// Normal with standard deviation sqrt(2 / ((1 + a^2) fan_in)).
 DECLIVITY_API Tensor kaiming_normal_(Tensor weight, double a = 0);
 /// Uniform in +-gain sqrt(6 / (fan_in + fan_out)) (Glorot, Bengio 2010).
 DECLIVITY_API Tensor xavier_uniform_(Tensor weight, double gain = 1);
-/// Normal with deviation gain sqrt(2 / (fan_in + fan_out)).
+/// Normal with standard deviation gain sqrt(2 / (fan_in + fan_out)).
 DECLIVITY_API Tensor xavier_normal_(Tensor weight, double gain = 1);
 
 }  // namespace declivity::nn

@@ -9,7 +9,9 @@ namespace declivity::nn {
 class CrossEntropyLoss {
   public:
     explicit CrossEntropyLoss(const CrossEntropyOptions& options = {}) : options_(options) {}
-    Tensor operator()(const Tensor& logits, const Tensor& labels) const { return cross_entropy(logits, labels, options_); }
+    Tensor operator()(const Tensor& logits, const Tensor& labels) const {
+        return cross_entropy(logits, labels, options_);
+    }
 
   private:
     CrossEntropyOptions options_;
@@ -29,7 +31,9 @@ class MSELoss {
 class BCEWithLogitsLoss {
   public:
     explicit BCEWithLogitsLoss(Reduction reduction = Reduction::mean) : reduction_(reduction) {}
-    Tensor operator()(const Tensor& logits, const Tensor& target) const { return bce_with_logits(logits, target, reduction_); }
+    Tensor operator()(const Tensor& logits, const Tensor& target) const {
+        return bce_with_logits(logits, target, reduction_);
+    }
 
   private:
     Reduction reduction_;

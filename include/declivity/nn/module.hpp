@@ -32,10 +32,11 @@ using StateDict = std::vector<NamedTensor>;
 ///         Tensor forward(const Tensor& x) override { return dense(flatten(global_avg_pool2d(relu(conv(x))))); }
 ///     };
 ///
-/// Modules can be moved, not copied; a tensor handed out earlier stays the module's own. Children live on the heap, so that references to them, as in
-/// the example, are right after a move as well. What refers to the module itself is not: a lambda that captures `this`, a pointer to a member. Such a
-/// module is built where it stays, as a child by emplace(). One that was moved from can be destroyed or assigned to; calls, parameters and children of it
-/// throw ValueError.
+/// Modules can be moved, not copied; a tensor handed out earlier stays the module's own. Children live on the heap, so
+/// that references to them, as in the example, are right after a move as well. What refers to the module itself is not:
+/// a lambda that captures `this`, a pointer to a member. Such a module is built where it stays, as a child by
+/// emplace(). One that was moved from can be destroyed or assigned to; calls, parameters and children of it throw
+/// ValueError.
 class DECLIVITY_API Module {
   public:
     Module() = default;
@@ -48,7 +49,8 @@ class DECLIVITY_API Module {
     /// Runs `forward` in a scope of the module's name.
     Tensor operator()(Tensor x);
 
-    /// Parameters of this module and all below it, in order of registration. A tensor that is registered twice (tied weights) comes once, by its first name.
+    /// Parameters of this module and all below it, in order of registration. A tensor that is registered twice (tied
+    /// weights) comes once, by its first name.
     [[nodiscard]] std::vector<Tensor> parameters() const;
     [[nodiscard]] std::vector<NamedTensor> named_parameters() const;
     /// Tensors that are kept but not trained, such as running statistics. Each once.
@@ -71,15 +73,18 @@ class DECLIVITY_API Module {
     [[nodiscard]] bool training() const noexcept { return training_; }
     void zero_grad();
 
-    /// Parameters and buffers by name; one that is registered twice has both its names. The tensors share the module's memory.
+    /// Parameters and buffers by name; one that is registered twice has both its names. The tensors share the module's
+    /// memory.
     [[nodiscard]] StateDict state_dict() const;
-    /// Copies values into parameters and buffers of the same names. Of a tensor with two names, the values of the later one stay.
-    /// @throws ValueError naming the missing and unexpected names (unless not strict), ShapeError, TypeError; nothing is
+    /// Copies values into parameters and buffers of the same names. Of a tensor with two names, the values of the later
+    /// one stay.
+    /// @throws ValueError naming the missing and unexpected names (unless not strict), ShapeError, TypeError; nothing
+    /// is
     /// changed then
     void load_state_dict(const StateDict& state, bool strict = true);
 
-    /// A table of the layers that an input of this shape runs through: output shape, parameters, multiply-adds. The last
-    /// line has the sums.
+    /// A table of the layers that an input of this shape runs through: output shape, parameters, multiply-adds. The
+    /// last line has the sums.
     /// @param dtype of the input, which is zeros; that of the first parameter if none
     [[nodiscard]] std::string summary(const Shape& input, std::optional<DType> dtype = std::nullopt);
     /// Multiply-adds of one call of this module itself, without its children.
@@ -87,27 +92,30 @@ class DECLIVITY_API Module {
     /// "Conv2d", as summaries print it.
     [[nodiscard]] virtual std::string type_name() const;
 
-    /// Which class promises that a recorded step may call `forward` once and then repeat what it launched (docs/recording.md): that it launches the
-    /// same for every input of the same shape and type, but for what it reads by training(), guarded() or record_guard(). A class that does says
+    /// Which class promises that a recorded step may call `forward` once and then repeat what it launched
+    /// (docs/recording.md): that it launches the same for every input of the same shape and type, but for what it reads
+    /// by training(), guarded() or record_guard(). A class that does says
     ///
     ///     const std::type_info& replayable() const override { return typeid(Net); }
     ///
-    /// and speaks for itself alone: not for children, and not for classes that derive from it. void, as here, promises nothing.
+    /// and speaks for itself alone: not for children, and not for classes that derive from it. void, as here, promises
+    /// nothing.
     [[nodiscard]] virtual const std::type_info& replayable() const;
-    /// Of this module and all below it, the first whose very class does not promise to be replayable, such as "module '2.norm' (MyNorm)"; empty
-    /// when all do.
+    /// Of this module and all below it, the first whose very class does not promise to be replayable, such as "module
+    /// '2.norm' (MyNorm)"; empty when all do.
     [[nodiscard]] std::string not_replayable() const;
 
   protected:
     virtual Tensor forward(const Tensor& x) = 0;
 
-    /// Registers a trained tensor; an undefined one (no bias) is passed through. Gives it back, requiring a gradient. Another module's parameter ties the
-    /// two: parameter("weight", encoder.weight()).
+    /// Registers a trained tensor; an undefined one (no bias) is passed through. Gives it back, requiring a gradient.
+    /// Another module's parameter ties the two: parameter("weight", encoder.weight()).
     Tensor parameter(std::string_view name, Tensor value);
     /// Registers a tensor that is kept but not trained.
     Tensor buffer(std::string_view name, Tensor value);
-    /// Registers a child and gives it back; its address does not change when this module is moved. The child itself is moved once, to its place: one that
-    /// refers to itself (a lambda that captures `this`) is built there, by emplace().
+    /// Registers a child and gives it back; its address does not change when this module is moved. The child itself is
+    /// moved once, to its place: one that refers to itself (a lambda that captures `this`) is built there, by
+    /// emplace().
     template <class M>
     M& add(std::string_view name, M module) {
         static_assert(std::is_base_of_v<Module, M>, "a child must be a Module");
@@ -116,8 +124,9 @@ class DECLIVITY_API Module {
         add_child(name, std::move(owned));
         return reference;
     }
-    /// Builds a child in place, from the arguments of a constructor, and gives it back: for modules that cannot be moved, or must not. Options need the
-    /// name of their type here: emplace<nn::Conv2d>("conv", 1, 16, 3, nn::Conv2dOptions{.padding = 1}).
+    /// Builds a child in place, from the arguments of a constructor, and gives it back: for modules that cannot be
+    /// moved, or must not. Options need the name of their type here: emplace<nn::Conv2d>("conv", 1, 16, 3,
+    /// nn::Conv2dOptions{.padding = 1}).
     template <class M, class... Args>
     M& emplace(std::string_view name, Args&&... args) {
         static_assert(std::is_base_of_v<Module, M>, "a child must be a Module");
@@ -129,13 +138,16 @@ class DECLIVITY_API Module {
     /// @throws ValueError for a name that is taken or has a dot, null, or a module that was moved from
     void add_child(std::string_view name, std::unique_ptr<Module> module);
 
-    /// A member of this module that `forward` decides by, such as `guarded(&Dropout::probability_)`: a recorded step is called and recorded anew
-    /// when the member has changed, or the module has moved or ended. The member's type can be copied and compared.
+    /// A member of this module that `forward` decides by, such as `guarded(&Dropout::probability_)`: a recorded step is
+    /// called and recorded anew when the member has changed, or the module has moved or ended. The member's type can be
+    /// copied and compared.
     template <class M, class Owner>
     const M& guarded(M Owner::*member) const {
         const M& now = static_cast<const Owner&>(*this).*member;
-        if (Recorder* const recorder = Recorder::here())
-            recorder->guard([here = presence_.watch(), owner = &static_cast<const Owner&>(*this), member, value = now] { return !here.expired() && owner->*member == value; });
+        if (Recorder* const recorder = Recorder::current())
+            recorder->guard([here = presence_.watch(), owner = &static_cast<const Owner&>(*this), member, value = now] {
+                return !here.expired() && owner->*member == value;
+            });
         return now;
     }
 
@@ -158,7 +170,8 @@ class DECLIVITY_API Module {
     void check_name(std::string_view name) const;
     /// @throws ValueError when it was moved from
     void require_in_place(std::string_view path = {}) const;
-    void collect(std::string_view prefix, std::vector<NamedTensor>* parameters, std::vector<NamedTensor>* buffers) const;
+    void collect(std::string_view prefix, std::vector<NamedTensor>* parameters,
+                 std::vector<NamedTensor>* buffers) const;
 
     std::string name_;
     std::vector<NamedTensor> parameters_;
@@ -170,11 +183,12 @@ class DECLIVITY_API Module {
     bool moved_from_ = false;
 };
 
-/// While one lives, it is told of every module call of this thread, after the call: the path of scopes, the module, what
-/// it got and what it gave.
+/// While one lives, it is told of every module call of this thread, after the call: the path of scopes, the module,
+/// what it got and what it gave.
 class DECLIVITY_API ObserveCalls {
   public:
-    using Observer = std::function<void(const std::string& path, const Module& module, const Tensor& input, const Tensor& output)>;
+    using Observer =
+        std::function<void(const std::string& path, const Module& module, const Tensor& input, const Tensor& output)>;
     explicit ObserveCalls(Observer observer);
     ~ObserveCalls();
     ObserveCalls(const ObserveCalls&) = delete;

@@ -7,7 +7,7 @@
 namespace declivity::nn {
 
 struct PoolOptions {
-    Size2 stride = 0;   ///< 0: as the window
+    Size2 stride = 0;  ///< 0: as the window
     Size2 padding = 0;
     bool count_padding = true;  ///< AvgPool2d: padded zeros count in the average
 };

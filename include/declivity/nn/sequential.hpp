@@ -10,9 +10,9 @@ namespace declivity::nn {
 class DECLIVITY_API Sequential : public Module {
   public:
     template <class... Modules>
-        requires(sizeof...(Modules) > 0 && (std::is_base_of_v<Module, Modules> && ...) &&
-                 !(sizeof...(Modules) == 1 && (std::is_same_v<Sequential, Modules> && ...)))
-    explicit Sequential(Modules... modules) {
+    requires(sizeof...(Modules) > 0 && (std::is_base_of_v<Module, Modules> && ...) &&
+             !(sizeof...(Modules) == 1 &&
+               (std::is_same_v<Sequential, Modules> && ...))) explicit Sequential(Modules... modules) {
         (append(std::move(modules)), ...);
     }
     Sequential() = default;
@@ -22,7 +22,8 @@ class DECLIVITY_API Sequential : public Module {
     M& append(M module) {
         return add(std::to_string(children().size()), std::move(module));
     }
-    /// Builds the next module in place, from the arguments of its constructor: for one that refers to itself, or cannot be moved.
+    /// Builds the next module in place, from the arguments of its constructor: for one that refers to itself, or cannot
+    /// be moved.
     template <class M, class... Args>
     M& emplace(Args&&... args) {
         return Module::emplace<M>(std::to_string(children().size()), std::forward<Args>(args)...);

@@ -20,6 +20,7 @@ struct AdamParameters {
 /// (Kingma, Ba 2015, algorithm 1; Loshchilov, Hutter 2019, algorithm 2.)
 /// @param tensors roles: parameters, gradients, m, v
 /// @param progress, guard as for sgd_step
-DECLIVITY_API void adam_step(const MultiTensor& tensors, const View& progress, const View& guard, const AdamParameters& parameters);
+DECLIVITY_API void adam_step(const MultiTensor& tensors, const View& progress, const View& guard,
+                             const AdamParameters& parameters);
 
 }  // namespace declivity::ops

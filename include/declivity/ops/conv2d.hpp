@@ -1,7 +1,8 @@
 // Floor 2. Two-dimensional convolution (cross-correlation) and its gradients.
 //
 //   out[n, o, p, q] = bias[o] + sum over c, r, s of
-//                     x[n, c', p * stride[0] + r * dilation[0] - padding[0], q * stride[1] + s * dilation[1] - padding[1]]
+//                     x[n, c', p * stride[0] + r * dilation[0] - padding[0], q * stride[1] + s * dilation[1] -
+//                       padding[1]]
 //                     * weight[o, c, r, s]
 //
 // with c in [0, C / groups), c' = c + (o / (O / groups)) * C / groups, and 0 where the position lies outside of x.
@@ -30,36 +31,43 @@ struct Conv2dOptions {
 /// P = (H + 2 padding - dilation (R - 1) - 1) / stride + 1, rounded down, and Q likewise. N may be 0.
 /// @throws ShapeError naming `function` when the shapes do not fit or the output would be empty, ValueError for
 /// options out of range
-DECLIVITY_API Shape conv2d_shape(std::string_view function, const Shape& x, const Shape& weight, const Conv2dOptions& options);
+DECLIVITY_API Shape conv2d_shape(std::string_view function, const Shape& x, const Shape& weight,
+                                 const Conv2dOptions& options);
 
 /// out = epilogue(conv2d(x, weight) + bias); bias (O).
 /// @throws ShapeError, TypeError, DeviceError, ValueError before anything is launched
 DECLIVITY_API void conv2d_forward(const View& x, const View& weight, const std::optional<View>& bias, const View& out,
-                                  const Conv2dOptions& options, const Epilogue& epilogue = {}, OperandUse weights = OperandUse::variable);
+                                  const Conv2dOptions& options, const Epilogue& epilogue = {},
+                                  OperandUse weights = OperandUse::variable);
 
 /// The same as a value, launched when it is needed: elementwise functions that follow become its epilogue.
-DECLIVITY_API Value conv2d(const View& x, const View& weight, const std::optional<View>& bias, const Conv2dOptions& options, OperandUse weights = OperandUse::variable);
+DECLIVITY_API Value conv2d(const View& x, const View& weight, const std::optional<View>& bias,
+                           const Conv2dOptions& options, OperandUse weights = OperandUse::variable);
 
-/// The gradient for x, from that of the output and the weights, changed by `epilogue`: so it may go on to what x was made of by an
-/// activation (Expression::gradient of operator_result()). Overwrites `x_gradient`.
+/// The gradient for x, from that of the output and the weights, changed by `epilogue`: so it may go on to what x was
+/// made of by an activation (Expression::gradient of operator_result()). Overwrites `x_gradient`.
 DECLIVITY_API void conv2d_backward_input(const View& out_gradient, const View& weight, const View& x_gradient,
                                          const Conv2dOptions& options, const Epilogue& epilogue = {});
 
 /// The same as a value, of the shape of x.
-DECLIVITY_API Value conv2d_input_gradient(const View& out_gradient, const View& weight, const Shape& x, const Conv2dOptions& options);
+DECLIVITY_API Value conv2d_input_gradient(const View& out_gradient, const View& weight, const Shape& x,
+                                          const Conv2dOptions& options);
 
-/// The gradient for the weights, from x and that of the output, and with it that for the bias (O), if it is wanted: on the way where
-/// the strategy can, otherwise as conv2d_backward_bias. Overwrites both. An infinity or NaN in x may spread to every weight of its
-/// channel.
-DECLIVITY_API void conv2d_backward_weights(const View& x, const View& out_gradient, const View& weight_gradient, const Conv2dOptions& options,
+/// The gradient for the weights, from x and that of the output, and with it that for the bias (O), if it is wanted: on
+/// the way where the strategy can, otherwise as conv2d_backward_bias. Overwrites both. An infinity or NaN in x may
+/// spread to every weight of its channel.
+DECLIVITY_API void conv2d_backward_weights(const View& x, const View& out_gradient, const View& weight_gradient,
+                                           const Conv2dOptions& options,
                                            const std::optional<View>& bias_gradient = std::nullopt);
 
 struct Conv2dGradients {
     Value weight, bias;
 };
-/// The same as values, of memory of their own; `bias` is none unless it is wanted. What is launched leaves partial results, which are summed when one
-/// of the values is needed, and with them those of all others of this thread that wait for it (Value::of_sum).
-DECLIVITY_API Conv2dGradients conv2d_weight_gradients(const View& x, const View& out_gradient, const Shape& weight, const Conv2dOptions& options, bool with_bias);
+/// The same as values, of memory of their own; `bias` is none unless it is wanted. What is launched leaves partial
+/// results, which are summed when one of the values is needed, and with them those of all others of this thread that
+/// wait for it (Value::of_sum).
+DECLIVITY_API Conv2dGradients conv2d_weight_gradients(const View& x, const View& out_gradient, const Shape& weight,
+                                                      const Conv2dOptions& options, bool with_bias);
 
 /// The gradient for the bias: the sum of the output's over N, P and Q. Overwrites `bias_gradient` (O).
 DECLIVITY_API void conv2d_backward_bias(const View& out_gradient, const View& bias_gradient);

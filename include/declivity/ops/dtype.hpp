@@ -11,8 +11,9 @@
 
 namespace declivity {
 
-/// Type of one element of a tensor. `boolean` takes one byte, 0 or 1. f16 (IEEE 754 binary16) and bf16 (the upper half of an
-/// f32) are types to store numbers in: arithmetic on them, sums included, is that of f32, and results are rounded to nearest.
+/// Type of one element of a tensor. `boolean` takes one byte, 0 or 1. f16 (IEEE 754 binary16) and bf16 (the upper half
+/// of an f32) are types to store numbers in: arithmetic on them, sums included, is that of f32, and results are rounded
+/// to nearest.
 enum class DType : std::uint8_t { f32, f64, i8, u8, i32, i64, boolean, f16, bf16 };
 
 /// Bytes of one element.

@@ -33,10 +33,11 @@ enum class Domain : std::uint8_t {
 struct DECLIVITY_API FunctionInfo {
     std::string_view name;
     Domain domain;
-    int inputs;      ///< 1: x; 2: a, b; 3: a, b, c
-    int parameters;  ///< numbers that are no tensors: p, q
-    std::string_view value;                    ///< OpenCL C
-    std::array<std::string_view, 3> gradient;  ///< with respect to each input, from g, the inputs and the result y; "" for none
+    int inputs;              ///< 1: x; 2: a, b; 3: a, b, c
+    int parameters;          ///< numbers that are no tensors: p, q
+    std::string_view value;  ///< OpenCL C
+    std::array<std::string_view, 3>
+        gradient;  ///< with respect to each input, from g, the inputs and the result y; "" for none
 
     /// Whether the gradient for `input` mentions the input numbered `other`.
     [[nodiscard]] bool gradient_needs_input(int input, int other) const;
@@ -62,14 +63,16 @@ class DECLIVITY_API Expression {
     /// @param called what errors call the function, where that is not its name in the table
     /// @throws ShapeError, TypeError, DeviceError naming the function; ValueError when an integer type cannot hold a
     /// parameter
-    static Expression apply(Function function, std::span<const Expression> inputs, std::span<const double> parameters = {}, std::string_view called = {});
+    static Expression apply(Function function, std::span<const Expression> inputs,
+                            std::span<const double> parameters = {}, std::string_view called = {});
     /// The gradient of function(...) for one input: from the gradient of its result, the inputs, and the result.
     /// Those that the table's rule does not mention may be empty.
-    static Expression gradient(Function function, int input, const Expression& result_gradient, std::span<const Expression> inputs,
-                               const Expression& result, std::span<const double> parameters);
+    static Expression gradient(Function function, int input, const Expression& result_gradient,
+                               std::span<const Expression> inputs, const Expression& result,
+                               std::span<const double> parameters);
     /// Another type: to bool means "is not 0". From floating to integers the fraction is dropped, numbers out of range
-    /// become the nearest in range, NaN becomes 0; between integers high bits are dropped. To f16 and bf16 to nearest, ties to
-    /// even, once; from integers by way of f32.
+    /// become the nearest in range, NaN becomes 0; between integers high bits are dropped. To f16 and bf16 to nearest,
+    /// ties to even, once; from integers by way of f32.
     static Expression cast(const Expression& from, DType to);
 
     [[nodiscard]] explicit operator bool() const noexcept { return node_ != nullptr; }
@@ -102,7 +105,7 @@ DECLIVITY_API void fill(const View& view, double value, std::string_view functio
 /// What a heavy operator (matmul, convolution) does to each element of its result before it is stored: an
 /// elementwise expression of operator_result(). Empty: nothing.
 struct Epilogue {
-    Expression tail = {};
+    Expression expression = {};
 };
 /// Applies an epilogue to a result that is stored already; for strategies that cannot do so on the way.
 DECLIVITY_API void apply_epilogue(const Epilogue& epilogue, const View& out);

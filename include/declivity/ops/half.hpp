@@ -26,25 +26,27 @@ constexpr std::uint16_t narrowed(double value) noexcept {
     const int shift = 52 - MantissaBits + (exponent < least ? least - exponent : 0);
     const std::uint64_t rounded = (digits + (std::uint64_t{1} << (shift - 1)) - 1 + (digits >> shift & 1)) >> shift;
     // A carry out of the digits is the next exponent, in the end infinity.
-    return with_sign(exponent < least ? rounded : (static_cast<std::uint64_t>(exponent - least) << MantissaBits) + rounded);
+    return with_sign(exponent < least ? rounded
+                                      : (static_cast<std::uint64_t>(exponent - least) << MantissaBits) + rounded);
 }
 
 }  // namespace detail
 
-/// IEEE 754 binary16: 11 bits of precision, magnitudes from 2^-24 to 65504. A type to store numbers in; arithmetic on it is
-/// arithmetic on floats.
+/// IEEE 754 binary16: 11 bits of precision, magnitudes from 2^-24 to 65504. A type to store numbers in; arithmetic on
+/// it is arithmetic on floats.
 struct float16 {  // NOLINT(readability-identifier-naming): named as the types that C++23 has
     std::uint16_t bits = 0;
 
     constexpr float16() noexcept = default;
     /// The nearest one, ties to even; infinity from 65520 on.
     template <class T>
-        requires std::is_arithmetic_v<T>
+    requires std::is_arithmetic_v<T>
     constexpr explicit float16(T value) noexcept : bits(detail::narrowed<5, 10>(static_cast<double>(value))) {}
     /// Exactly this number.
     constexpr operator float() const noexcept {  // NOLINT: nothing is lost
         const std::uint32_t sign = (bits & 0x8000U) << 16, magnitude = bits & 0x7fffU;
-        if (magnitude < 0x400) return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(static_cast<float>(magnitude) * 0x1p-24F));
+        if (magnitude < 0x400)
+            return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(static_cast<float>(magnitude) * 0x1p-24F));
         return std::bit_cast<float>(sign | ((magnitude << 13) + (magnitude < 0x7c00 ? 112U << 23 : 224U << 23)));
     }
 };
@@ -57,10 +59,12 @@ struct bfloat16 {  // NOLINT(readability-identifier-naming)
     constexpr bfloat16() noexcept = default;
     /// The nearest one, ties to even.
     template <class T>
-        requires std::is_arithmetic_v<T>
+    requires std::is_arithmetic_v<T>
     constexpr explicit bfloat16(T value) noexcept : bits(detail::narrowed<8, 7>(static_cast<double>(value))) {}
     /// Exactly this number.
-    constexpr operator float() const noexcept { return std::bit_cast<float>(std::uint32_t{bits} << 16); }  // NOLINT: nothing is lost
+    constexpr operator float() const noexcept {
+        return std::bit_cast<float>(std::uint32_t{bits} << 16);
+    }  // NOLINT: nothing is lost
 };
 
 static_assert(sizeof(float16) == 2 && std::is_trivially_copyable_v<float16>);

@@ -17,7 +17,7 @@ namespace declivity::ops {
 /// Pooled tensors share few cl_mem, so the kernel takes these and a table of places in them. The table lives
 /// on the device and is sent again only when a tensor moved.
 ///
-/// A kernel for it is declared as (cl_kernels/multi_tensor.clh):
+/// A kernel for it is declared as (cl_kernels/lib/multi_tensor.clh):
 ///     __kernel void name(MULTI_TENSOR_PARAMETERS(roles), <further parameters>)
 class DECLIVITY_API MultiTensor {
   public:

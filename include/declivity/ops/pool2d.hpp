@@ -22,12 +22,15 @@ struct Pool2dParameters {
 DECLIVITY_API Shape pool2d_shape(std::string_view function, const Shape& x, const Pool2dParameters& parameters);
 
 /// out = the largest of each window; NaN wins, then the first. winners = its position h * W + w, i32, of out's shape.
-DECLIVITY_API void max_pool2d_forward(const View& x, const View& out, const View& winners, const Pool2dParameters& parameters);
+DECLIVITY_API void max_pool2d_forward(const View& x, const View& out, const View& winners,
+                                      const Pool2dParameters& parameters);
 /// x_gradient = sum of the gradients of the windows that x won. Overwrites it.
-DECLIVITY_API void max_pool2d_backward(const View& out_gradient, const View& winners, const View& x_gradient, const Pool2dParameters& parameters);
+DECLIVITY_API void max_pool2d_backward(const View& out_gradient, const View& winners, const View& x_gradient,
+                                       const Pool2dParameters& parameters);
 
 /// out = mean of each window, over the whole window or over the part inside x (count_padding).
 DECLIVITY_API void avg_pool2d_forward(const View& x, const View& out, const Pool2dParameters& parameters);
-DECLIVITY_API void avg_pool2d_backward(const View& out_gradient, const View& x_gradient, const Pool2dParameters& parameters);
+DECLIVITY_API void avg_pool2d_backward(const View& out_gradient, const View& x_gradient,
+                                       const Pool2dParameters& parameters);
 
 }  // namespace declivity::ops

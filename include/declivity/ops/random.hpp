@@ -10,10 +10,11 @@
 namespace declivity::ops {
 
 /// Where a call takes its random numbers from: blocks offset, offset + 1, ... after the base that lies in device memory
-/// beside the seed. The offset is taken when the call is made, so that whatever is launched later gets the same numbers.
+/// beside the seed. The offset is taken when the call is made, so that whatever is launched later gets the same
+/// numbers.
 struct RandomCall {
-    View state;                ///< i64 [2] on the device: seed, base
-    std::int64_t offset = 0;   ///< blocks of four 32-bit words (Philox4x32-10, Salmon et al. 2011)
+    View state;               ///< i64 [2] on the device: seed, base
+    std::int64_t offset = 0;  ///< blocks of four 32-bit words (Philox4x32-10, Salmon et al. 2011)
 };
 
 /// Takes enough blocks for `count` numbers of this type from the device's generator. Thread-safe.
@@ -50,7 +51,8 @@ class DECLIVITY_API RandomRecording {
     RandomRecording* before_;
 };
 
-/// While one lives, calls of this thread draw the numbers of calls that were recorded, one after the other, and leave the devices' generators alone.
+/// While one lives, calls of this thread draw the numbers of calls that were recorded, one after the other, and leave
+/// the devices' generators alone.
 class DECLIVITY_API RandomReplay {
   public:
     explicit RandomReplay(std::vector<RandomRecording::Call> calls);
@@ -67,17 +69,20 @@ class DECLIVITY_API RandomReplay {
     RandomReplay* before_;
 };
 
-/// As leaves of an expression: element i, in row-major order, is number i of the call, the one that the functions below store there.
-/// f32 or f64.
+/// As leaves of an expression: element i, in row-major order, is number i of the call, the one that the functions below
+/// store there. f32 or f64.
 /// @throws TypeError, ShapeError for sizes below 0, Unsupported for f64 on a device without
-DECLIVITY_API Expression random_uniform(DType dtype, const Shape& shape, double low, double high, const RandomCall& random);
-DECLIVITY_API Expression random_normal(DType dtype, const Shape& shape, double mean, double deviation, const RandomCall& random);
-DECLIVITY_API Expression random_bernoulli(DType dtype, const Shape& shape, double probability, const RandomCall& random);
+DECLIVITY_API Expression random_uniform(DType dtype, const Shape& shape, double low, double high,
+                                        const RandomCall& random);
+DECLIVITY_API Expression random_normal(DType dtype, const Shape& shape, double mean, double std,
+                                       const RandomCall& random);
+DECLIVITY_API Expression random_bernoulli(DType dtype, const Shape& shape, double probability,
+                                          const RandomCall& random);
 
 /// out = low + (high - low) u, u uniform in [0, 1). Dense, f32 or f64.
 DECLIVITY_API void random_uniform(const View& out, double low, double high, const RandomCall& random);
-/// out = mean + deviation n, n standard normal.
-DECLIVITY_API void random_normal(const View& out, double mean, double deviation, const RandomCall& random);
+/// out = mean + std n, n standard normal.
+DECLIVITY_API void random_normal(const View& out, double mean, double std, const RandomCall& random);
 /// out = 1 with this probability, otherwise 0.
 DECLIVITY_API void random_bernoulli(const View& out, double probability, const RandomCall& random);
 

@@ -10,7 +10,9 @@
 namespace declivity::ops {
 
 enum class Reduce : std::uint8_t {
-    sum,   ///< floating numbers in their own type, f16 and bf16 added up in f32, every integer type and bool in i64; 0 for no elements
+    /// floating numbers in their own type, f16 and bf16 added up in f32, every integer type and bool in i64; 0 for no
+    /// elements
+    sum,
     mean,  ///< floating numbers; NaN for no elements
     max,   ///< any type; a NaN among the elements is the result
     min,
@@ -34,8 +36,8 @@ DECLIVITY_API Shape reduced_shape(const Shape& shape, const Dims& axes, bool kee
 DECLIVITY_API void reduce(Reduce kind, const View& x, const Dims& axes, const View& out);
 /// The same into dense memory of its own.
 DECLIVITY_API View reduce(Reduce kind, const View& x, const Dims& axes, bool keep_axes);
-/// Of a value that waits: where its axes lie so, one kernel computes the elements and reduces them, and they are never stored. Elements of f16 and bf16
-/// are then not rounded before.
+/// Of a value that waits: where its axes lie so, one kernel computes the elements and reduces them, and they are never
+/// stored. Elements of f16 and bf16 are then not rounded before.
 DECLIVITY_API View reduce(Reduce kind, const Value& x, const Dims& axes, bool keep_axes);
 
 }  // namespace declivity::ops

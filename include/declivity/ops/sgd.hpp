@@ -19,6 +19,7 @@ struct SgdParameters {
 /// @param tensors roles: parameters, gradients and, with momentum, m
 /// @param progress dense, 2 elements of the tensors' type, on the device
 /// @param guard i32, see finite.hpp: nothing is written while it is set
-DECLIVITY_API void sgd_step(const MultiTensor& tensors, const View& progress, const View& guard, const SgdParameters& parameters);
+DECLIVITY_API void sgd_step(const MultiTensor& tensors, const View& progress, const View& guard,
+                            const SgdParameters& parameters);
 
 }  // namespace declivity::ops

@@ -54,7 +54,8 @@ class DECLIVITY_API Dims {
   private:
     [[nodiscard]] std::size_t place(int axis) const {
         const int from_start = axis < 0 ? axis + rank_ : axis;
-        if (from_start < 0 || from_start >= rank_) [[unlikely]] refuse_axis(axis);
+        if (from_start < 0 || from_start >= rank_) [[unlikely]]
+            refuse_axis(axis);
         return static_cast<std::size_t>(from_start);
     }
     [[noreturn]] void refuse_axis(int axis) const;

@@ -16,6 +16,7 @@ DECLIVITY_API void softmax(SoftmaxKind kind, const View& x, int axis, const View
 
 /// The gradient for x from the result and the gradient of the result. All are dense views of one shape, and
 /// `x_gradient` is neither of the others.
-DECLIVITY_API void softmax_backward(SoftmaxKind kind, const View& result, const View& result_gradient, int axis, const View& x_gradient);
+DECLIVITY_API void softmax_backward(SoftmaxKind kind, const View& result, const View& result_gradient, int axis,
+                                    const View& x_gradient);
 
 }  // namespace declivity::ops

@@ -1,11 +1,12 @@
 // Floor 2. Which strategy serves which shape: measured on the device, kept in a file, explained.
 //
 // Heavy operators can be computed in several ways. Until something was measured on a device, rules of thumb choose. The
-// functions here, the program `declivity tune`, or the environment variable DECLIVITY_TUNE=1 (on the first use of a shape)
-// measure all that can serve a shape, check each result against the plain strategy's, and keep every time and the winner in
-// a JSON file: DECLIVITY_TUNING_FILE, otherwise tuning.json in the cache folder (DECLIVITY_CACHE_DIR, XDG_CACHE_HOME/declivity,
-// ~/.cache/declivity). It has a section for each device, driver and version of the library; others are left alone. A missing,
-// damaged or read-only file means rules of thumb, never an error. Shapes are rounded to buckets.
+// functions here, the program `declivity tune`, or the environment variable DECLIVITY_TUNE=1 (on the first use of a
+// shape) measure all that can serve a shape, check each result against the plain strategy's, and keep every time and
+// the winner in a JSON file: DECLIVITY_TUNING_FILE, otherwise tuning.json in the cache folder (DECLIVITY_CACHE_DIR,
+// XDG_CACHE_HOME/declivity, ~/.cache/declivity). It has a section for each device, driver and version of the library;
+// others are left alone. A missing, damaged or read-only file means rules of thumb, never an error. Shapes are rounded
+// to buckets.
 #pragma once
 
 #include <filesystem>

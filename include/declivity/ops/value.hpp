@@ -1,8 +1,9 @@
-// Floor 2. Values: elements that are there, or that are computed as soon as somebody needs them. What Tensors stand for.
+// Floor 2. Values: elements that are there, or that are computed as soon as somebody needs them. What Tensors stand
+// for.
 //
-// Elementwise results stay expressions until then, so that a chain of functions becomes one kernel; the result of an operator
-// (matmul, convolution) waits for the functions that follow it, so that they become its epilogue. DECLIVITY_FUSION=0 computes
-// each value as it is made.
+// Elementwise results stay expressions until then, so that a chain of functions becomes one kernel; the result of an
+// operator (matmul, convolution) waits for the functions that follow it, so that they become its epilogue.
+// DECLIVITY_FUSION=0 computes each value as it is made.
 #pragma once
 
 #include <cstdint>
@@ -28,12 +29,13 @@ class DECLIVITY_API Value {
     /// Those of an expression over views and other values of one device.
     /// @throws Unsupported when it has more views than a kernel takes inputs
     Value(const Expression& expression, const Device& device);
-    /// The result of an operator over `operands`, which are checked already. Until it is launched nobody else may write them
-    /// without Buffer::launch_readers().
-    static Value of_operator(const Device& device, DType dtype, const Shape& shape, std::span<const View> operands, OperatorLaunch launch);
+    /// The result of an operator over `operands`, which are checked already. Until it is launched nobody else may write
+    /// them without Buffer::launch_readers().
+    static Value of_operator(const Device& device, DType dtype, const Shape& shape, std::span<const View> operands,
+                             OperatorLaunch launch);
 
-    /// The sum of partials (k, elements of `shape`) over k. When it is needed, all such sums of this thread are launched together; so they are when
-    /// their partials hold much memory.
+    /// The sum of partials (k, elements of `shape`) over k. When it is needed, all such sums of this thread are
+    /// launched together; so they are when their partials hold much memory.
     static Value of_sum(const View& partials, const Shape& shape);
 
     [[nodiscard]] explicit operator bool() const noexcept { return state_ != nullptr; }
@@ -48,7 +50,7 @@ class DECLIVITY_API Value {
     [[nodiscard]] const View& view() const;
     /// Buffer::version() of the elements when they had just been computed.
     [[nodiscard]] std::uint64_t first_version() const;
-    /// Recorder::here_number() when it was made.
+    /// Recorder::current_number() when it was made.
     [[nodiscard]] std::uint64_t recorder() const;
     /// How many handles share it, expressions of values that are not computed included.
     [[nodiscard]] long use_count() const noexcept { return state_.use_count(); }

@@ -22,8 +22,10 @@ struct DECLIVITY_API View {
     Strides strides;
 
     /// Dense memory of its own, not initialised.
-    /// @throws Unsupported when the device lacks the type (f64); OutOfMemory; ShapeError, naming `function`, as bytes_of
-    static View make(const Device& device, DType dtype, const Shape& shape, BufferUse use = BufferUse::compute, std::string_view function = "View::make");
+    /// @throws Unsupported when the device lacks the type (f64); OutOfMemory; ShapeError, naming `function`, as
+    /// bytes_of
+    static View make(const Device& device, DType dtype, const Shape& shape, BufferUse use = BufferUse::compute,
+                     std::string_view function = "View::make");
 
     [[nodiscard]] Device device() const { return buffer.device(); }
     [[nodiscard]] std::int64_t numel() const noexcept { return shape.numel(); }
@@ -36,8 +38,8 @@ struct DECLIVITY_API View {
     [[nodiscard]] std::size_t bytes() const noexcept { return static_cast<std::size_t>(numel()) * size_of(dtype); }
 };
 
-/// Whether an operand may change between calls. Of one that stays constant, operators keep what they make of it, such as transformed
-/// weights, with its memory: until that is marked as written (Buffer::mark_written) or freed.
+/// Whether an operand may change between calls. Of one that stays constant, operators keep what they make of it, such
+/// as transformed weights, with its memory: until that is marked as written (Buffer::mark_written) or freed.
 enum class OperandUse : bool { variable, constant };
 
 /// Bytes of a dense tensor.
@@ -65,26 +67,30 @@ DECLIVITY_API void require_supported(const Device& device, DType dtype);
 /// @throws ShapeError unless the view is dense
 DECLIVITY_API void require_dense(std::string_view function, std::string_view name, const View& view);
 /// @throws ShapeError unless the view has `rank` axes; `axes` says what they are, as in "N,C,H,W"
-DECLIVITY_API void require_rank(std::string_view function, std::string_view name, const View& view, int rank, std::string_view axes);
+DECLIVITY_API void require_rank(std::string_view function, std::string_view name, const View& view, int rank,
+                                std::string_view axes);
 /// @throws ShapeError unless the view has this shape
-DECLIVITY_API void require_shape(std::string_view function, std::string_view name, const View& view, const Shape& shape);
+DECLIVITY_API void require_shape(std::string_view function, std::string_view name, const View& view,
+                                 const Shape& shape);
 /// @throws TypeError unless the view is f32 or f64, the types that all kernels for floating numbers serve
 DECLIVITY_API void require_floating(std::string_view function, std::string_view name, const View& view);
 /// @throws TypeError or DeviceError unless both have one type and live on one device
-DECLIVITY_API void require_alike(std::string_view function, std::string_view name_a, const View& a, std::string_view name_b, const View& b);
+DECLIVITY_API void require_alike(std::string_view function, std::string_view name_a, const View& a,
+                                 std::string_view name_b, const View& b);
 /// The same for values that are not computed yet.
-DECLIVITY_API void require_alike(std::string_view function, std::string_view name_a, DType type_a, const Device& device_a, std::string_view name_b,
-                                 DType type_b, const Device& device_b);
+DECLIVITY_API void require_alike(std::string_view function, std::string_view name_a, DType type_a,
+                                 const Device& device_a, std::string_view name_b, DType type_b, const Device& device_b);
 /// @throws DeviceError unless both live on one device
 DECLIVITY_API void require_same_device(std::string_view function, const View& a, const View& b);
 DECLIVITY_API void require_same_device(std::string_view function, const Device& a, const Device& b);
 
 /// What an element in memory is called in OpenCL C: "float", "uchar" for bool, "ushort" for f16 and bf16, ...
 DECLIVITY_API std::string_view cl_type(DType type);
-/// The defines that math.clh and the kernels want for a floating type: REAL, that of its arithmetic, and, for f64, REAL_IS_DOUBLE.
+/// The defines that math.clh and the kernels want for a floating type: REAL, that of its arithmetic, and, for f64,
+/// REAL_IS_DOUBLE.
 DECLIVITY_API Defines real_defines(DType type);
-/// And those of kernels that read and write halves (cl_kernels/storage.clh): STORED_AS for operands, OUTPUT_AS for results. Both
-/// are computed with as the same type.
+/// And those of kernels that read and write halves (cl_kernels/lib/storage.clh): STORED_AS for operands, OUTPUT_AS for
+/// results. Both are computed with as the same type.
 DECLIVITY_API Defines storage_defines(DType stored, DType output);
 
 }  // namespace declivity::ops

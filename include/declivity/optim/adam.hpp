@@ -35,8 +35,10 @@ class DECLIVITY_API Adam : public Optimizer {
     /// Without any group yet.
     Adam() = default;
     /// @param name of the optimizer, for errors
-    void add_group_of(const char* name, const std::vector<Tensor>& parameters, double lr, const ops::AdamParameters& settings);
-    void update(std::size_t group, const std::vector<std::vector<ops::View>>& roles, const ops::View& progress, const ops::View& guard) override;
+    void add_group_of(const char* name, const std::vector<Tensor>& parameters, double lr,
+                      const ops::AdamParameters& settings);
+    void update(std::size_t group, const std::vector<std::vector<ops::View>>& roles, const ops::View& progress,
+                const ops::View& guard) override;
 
   private:
     struct Settings {

@@ -28,7 +28,8 @@ class DECLIVITY_API Optimizer {
     /// Forgets all gradients.
     void zero_grad();
 
-    /// Groups are counted from 0. @throws ValueError for a group that there is not, and in all calls of an optimizer that was moved from
+    /// Groups are counted from 0. @throws ValueError for a group that there is not, and in all calls of an optimizer
+    /// that was moved from
     [[nodiscard]] std::size_t groups() const;
     [[nodiscard]] const std::vector<Tensor>& parameters(std::size_t group) const;
     [[nodiscard]] double learning_rate(std::size_t group = 0) const;
@@ -40,8 +41,9 @@ class DECLIVITY_API Optimizer {
     /// While guard[0] is not 0, steps change nothing. i32 [2] on the device of the parameters, see ops/finite.hpp.
     void set_guard(const Tensor& guard);
 
-    /// Which class promises that a recorded step may call step() once and then repeat what it launched, see nn::Module::replayable(): SGD, Adam and
-    /// AdamW do, for themselves and not for classes that derive from them. void, as here, promises nothing.
+    /// Which class promises that a recorded step may call step() once and then repeat what it launched, see
+    /// nn::Module::replayable(): SGD, Adam and AdamW do, for themselves and not for classes that derive from them.
+    /// void, as here, promises nothing.
     [[nodiscard]] virtual const std::type_info& replayable() const;
 
     /// Everything that a resumed training needs: moments, step counts and rates, by names like "0.m.3" (group, state,
@@ -64,7 +66,7 @@ class DECLIVITY_API Optimizer {
                         const ops::View& guard) = 0;
 
   private:
-    State& here(std::string_view function) const;
+    State& checked_state(std::string_view function) const;
     Group& group_of(std::string_view function, std::size_t index) const;
 
     std::shared_ptr<State> state_;  // shared with nobody: recordings watch it
@@ -74,6 +76,8 @@ class DECLIVITY_API Optimizer {
 /// Parameters without a gradient are left out. Nothing waits: the norm before clipping stays on the device, shape [1].
 DECLIVITY_API Tensor clip_grad_norm(const std::vector<Tensor>& parameters, double max_norm);
 /// The same; the gradients are changed in place.
-inline Tensor clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm) { return clip_grad_norm(parameters, max_norm); }
+inline Tensor clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm) {
+    return clip_grad_norm(parameters, max_norm);
+}
 
 }  // namespace declivity::optim

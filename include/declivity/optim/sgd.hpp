@@ -23,7 +23,8 @@ class DECLIVITY_API SGD : public Optimizer {
     [[nodiscard]] const std::type_info& replayable() const override { return typeid(SGD); }
 
   protected:
-    void update(std::size_t group, const std::vector<std::vector<ops::View>>& roles, const ops::View& progress, const ops::View& guard) override;
+    void update(std::size_t group, const std::vector<std::vector<ops::View>>& roles, const ops::View& progress,
+                const ops::View& guard) override;
 
   private:
     struct Settings {

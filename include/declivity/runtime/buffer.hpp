@@ -48,15 +48,18 @@ class DECLIVITY_API Buffer {
     /// How many handles share the block.
     [[nodiscard]] long use_count() const noexcept { return block_.use_count(); }
 
-    /// How often the memory was written in place, for floors that keep values for later and must know whether they
-    /// are stale: a count of mark_written() calls. Who writes memory by a kernel or copy of his own, that others have read before, calls it.
+    /// How often the memory was written in place, for floors that keep values for later and must know whether they are
+    /// stale: a count of mark_written() calls. Who writes memory by a kernel or copy of his own, that others have read
+    /// before, calls it.
     [[nodiscard]] std::uint64_t version() const noexcept;
     void mark_written() const noexcept;
 
-    /// What a floor above made from the memory's contents, such as a copy in another order: kept under a name until the contents are
-    /// marked as written or the memory is freed. Null when there is none, and for memory of others, who may write it unseen.
+    /// What a floor above made from the memory's contents, such as a copy in another order: kept under a name until the
+    /// contents are marked as written or the memory is freed. Null when there is none, and for memory of others, who
+    /// may write it unseen.
     [[nodiscard]] std::shared_ptr<const void> kept(const std::string& name) const;
-    /// @param made_from version() before the value was made; if the contents were marked as written since, nothing is kept
+    /// @param made_from version() before the value was made; if the contents were marked as written since, nothing is
+    /// kept
     void keep(const std::string& name, std::shared_ptr<const void> value, std::uint64_t made_from) const;
 
     /// Counts the memory among that of a scope, see Device::memory_by_scope().
@@ -65,12 +68,12 @@ class DECLIVITY_API Buffer {
     void add_reader(const std::weak_ptr<PendingLaunch>& reader) const;
     /// Launches all that still have to read the memory. Who writes in place calls it before.
     void launch_readers() const;
-    /// Whether nobody can tell when the memory is written, but who has `handles` handles to it: it is the pool's, its other handles are gone, and nobody
-    /// but `reader` still has to read it.
+    /// Whether nobody can tell when the memory is written, but who has `handles` handles to it: it is the pool's, its
+    /// other handles are gone, and nobody but `reader` still has to read it.
     [[nodiscard]] bool only_for(long handles, const PendingLaunch* reader) const;
 
-    /// Who still has to write memory that was handed out before. It is launched before anybody reads or writes the elements, and lives until then. It
-    /// must not keep the memory alive: see weak().
+    /// Who still has to write memory that was handed out before. It is launched before anybody reads or writes the
+    /// elements, and lives until then. It must not keep the memory alive: see weak().
     void add_writer(std::shared_ptr<PendingLaunch> writer) const;
     /// Launches all that still have to write the memory. Who reads or writes elements calls it before.
     void launch_writers() const;
@@ -92,7 +95,8 @@ DECLIVITY_API void upload(const Buffer& destination, std::size_t offset, std::sp
 /// As `upload`, through the copy queue, beside running kernels. Before the first kernel that uses the bytes, let the
 /// compute queue wait: Queue::compute(device).wait_for(event). `destination` must have been made with
 /// BufferUse::transfer, and no kernel may use it before.
-[[nodiscard]] DECLIVITY_API Event upload_ahead(const Buffer& destination, std::size_t offset, std::span<const std::byte> source);
+[[nodiscard]] DECLIVITY_API Event upload_ahead(const Buffer& destination, std::size_t offset,
+                                               std::span<const std::byte> source);
 
 /// Starts copying device bytes to the host. `destination` must stay alive until the event is done.
 [[nodiscard]] DECLIVITY_API Event download(const Buffer& source, std::size_t offset, std::span<std::byte> destination);
@@ -105,6 +109,7 @@ DECLIVITY_API void copy(const Buffer& source, std::size_t source_offset, const B
                         std::size_t destination_offset, std::size_t bytes);
 
 /// Repeats `pattern` (1, 2, 4, 8 or 16 bytes) over `bytes` bytes; `offset` and `bytes` are multiples of its size.
-DECLIVITY_API void fill(const Buffer& destination, std::size_t offset, std::size_t bytes, std::span<const std::byte> pattern);
+DECLIVITY_API void fill(const Buffer& destination, std::size_t offset, std::size_t bytes,
+                        std::span<const std::byte> pattern);
 
 }  // namespace declivity

@@ -9,11 +9,11 @@ namespace declivity {
 struct Ceilings {
     double flops_f32 = 0;  ///< 1/s, of multiply-adds of vectors in registers, each two
     double flops_f64 = 0;
-    double bytes = 0;      ///< 1/s read and written by a copy that is larger than caches
+    double bytes = 0;  ///< 1/s read and written by a copy that is larger than caches
 };
 
-/// Runs a few short kernels, less than a second on most devices, which no Profiler shows. The best of several runs counts, so
-/// work of others on the device makes them too low, never too high.
+/// Runs a few short kernels, less than a second on most devices, which no Profiler shows. The best of several runs
+/// counts, so work of others on the device makes them too low, never too high.
 /// @throws OutOfMemory where not even 2 MiB are free
 DECLIVITY_API Ceilings measure_ceilings(const Device& device);
 

@@ -25,15 +25,15 @@ struct DeviceInfo {
     DeviceType type = DeviceType::other;
     unsigned compute_units = 0;
     unsigned vector_width_f32 = 1, vector_width_f64 = 0;  ///< elements of the device's own vectors
-    std::size_t work_items_in_step = 0; ///< whose multiples a work-group should have; 0 where the device does not say
-    std::uint64_t global_memory = 0;    ///< bytes
-    std::uint64_t max_allocation = 0;   ///< bytes of the largest single buffer
-    std::uint64_t local_memory = 0;     ///< bytes a work-group
+    std::size_t work_items_in_step = 0;  ///< whose multiples a work-group should have; 0 where the device does not say
+    std::uint64_t global_memory = 0;     ///< bytes
+    std::uint64_t max_allocation = 0;    ///< bytes of the largest single buffer
+    std::uint64_t local_memory = 0;      ///< bytes a work-group
     bool dedicated_local_memory = false;
-    bool unified_memory = false;        ///< device memory is host memory
-    std::size_t max_work_group = 0;     ///< work-items
+    bool unified_memory = false;     ///< device memory is host memory
+    std::size_t max_work_group = 0;  ///< work-items
     std::array<std::size_t, 3> max_work_items{};
-    std::size_t alignment = 0;          ///< bytes to which parts of a buffer are aligned
+    std::size_t alignment = 0;  ///< bytes to which parts of a buffer are aligned
     bool fp64 = false, fp16 = false, subgroups = false, int64_atomics = false, command_buffers = false;
     std::vector<std::string> extensions;
 };
@@ -45,7 +45,8 @@ struct MemoryFigures {
     std::uint64_t peak = 0;    ///< largest `in_use` so far
 };
 
-/// Bytes in use that were asked for within a scope: the path of a module, "optimizer", or "" for what is outside of all.
+/// Bytes in use that were asked for within a scope: the path of a module, "optimizer", or "" for what is outside of
+/// all.
 struct ScopeMemory {
     std::string scope = {};
     std::uint64_t bytes = 0;
@@ -53,8 +54,8 @@ struct ScopeMemory {
 };
 
 /// How kernels are shaped for a device: `cpu_like` ones want few work-items that loop over contiguous memory,
-/// `gpu_like` ones want many work-items and local memory. GPUs are gpu_like, and so are CPU devices whose drivers make vectors of neighbouring
-/// work-items; DECLIVITY_FAMILY=cpu or gpu overrides it.
+/// `gpu_like` ones want many work-items and local memory. GPUs are gpu_like, and so are CPU devices whose drivers make
+/// vectors of neighbouring work-items; DECLIVITY_FAMILY=cpu or gpu overrides it.
 enum class Family : std::uint8_t { cpu_like, gpu_like };
 
 /// A cheap handle to one OpenCL device. The object behind it (context, queues, memory pool, compiled programs) is
@@ -95,7 +96,8 @@ class DECLIVITY_API Device {
     detail::DeviceState* state_;
 };
 
-/// The figures of memory() and the rows of memory_by_scope() as a table. Parameters belong to a module once it was called.
+/// The figures of memory() and the rows of memory_by_scope() as a table. Parameters belong to a module once it was
+/// called.
 DECLIVITY_API std::string memory_summary(const Device& device);
 
 }  // namespace declivity

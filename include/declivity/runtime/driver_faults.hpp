@@ -1,4 +1,5 @@
-// Floor 1. Faults of OpenCL drivers that the library knows and keeps clear of. Each is shown by a small kernel, never inferred from a name.
+// Floor 1. Faults of OpenCL drivers that the library knows and keeps clear of. Each is shown by a small kernel, never
+// inferred from a name.
 #pragma once
 
 #include <span>
@@ -23,7 +24,8 @@ DECLIVITY_API std::span<const DriverFault> driver_faults();
 /// The one of this name. @throws ValueError when there is none
 DECLIVITY_API const DriverFault& driver_fault(std::string_view name);
 
-/// Whether a device has it: runs the kernel that shows it, on a queue of its own, which nothing records and no Profiler shows.
+/// Whether a device has it: runs the kernel that shows it, on a queue of its own, which nothing records and no Profiler
+/// shows.
 /// @throws DeviceError when the kernel can't be built or run for another reason
 DECLIVITY_API bool has_fault(const Device& device, const DriverFault& fault);
 

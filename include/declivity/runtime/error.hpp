@@ -10,7 +10,8 @@
 
 namespace declivity {
 
-/// Base of everything the library throws on purpose. The message closes with the open scopes (runtime/scope.hpp), if any.
+/// Base of everything the library throws on purpose. The message closes with the open scopes (runtime/scope.hpp), if
+/// any.
 class DECLIVITY_API Error : public std::runtime_error {
   public:
     explicit Error(const std::string& what);

@@ -3,7 +3,7 @@
 #pragma once
 
 #ifndef CL_TARGET_OPENCL_VERSION
-#  define CL_TARGET_OPENCL_VERSION 300
+#define CL_TARGET_OPENCL_VERSION 300
 #endif
 #include <CL/cl.h>
 
@@ -33,9 +33,11 @@ DECLIVITY_API RawBuffer raw(const Buffer& buffer);
 /// Enqueues commands of its own to compute_queue(), which work on these buffers.
 using Commands = std::function<void(std::span<const RawBuffer> buffers)>;
 
-/// Calls `commands` with where the buffers lie. While this thread records (runtime/recording.hpp), the function is kept and called at each replay, when
-/// the buffers may lie elsewhere: it must hold no memory of the step, nor take compute_queue() anywhere else.
-DECLIVITY_API void enqueue(const Device& device, std::string_view name, std::span<const Buffer> buffers, const Commands& commands);
+/// Calls `commands` with where the buffers lie. While this thread records (runtime/recording.hpp), the function is kept
+/// and called at each replay, when the buffers may lie elsewhere: it must hold no memory of the step, nor take
+/// compute_queue() anywhere else.
+DECLIVITY_API void enqueue(const Device& device, std::string_view name, std::span<const Buffer> buffers,
+                           const Commands& commands);
 
 /// A Device over a context and an in-order queue of yours (both are retained). Two calls with the same queue give
 /// the same Device.

@@ -75,7 +75,7 @@ class DECLIVITY_API Kernel {
 struct Extent : std::array<std::size_t, 3> {
     constexpr Extent() : array{0, 0, 0} {}
     constexpr Extent(std::size_t x, std::size_t y = 1, std::size_t z = 1) : array{x, y, z} {}  // NOLINT: `.global = n`
-    constexpr Extent(const std::array<std::size_t, 3>& sizes) : array(sizes) {}                            // NOLINT
+    constexpr Extent(const std::array<std::size_t, 3>& sizes) : array(sizes) {}                // NOLINT
 };
 
 /// Work-items in up to three dimensions. A local size of {} leaves the choice to the device.
@@ -92,8 +92,8 @@ struct LocalMemory {
 /// Memory as a kernel argument. It arrives as two: `__global T* base, long offset`, the offset in elements.
 struct BufferArgument {
     const Buffer* buffer;
-    std::int64_t offset;        ///< elements
-    std::size_t element_size;   ///< bytes
+    std::int64_t offset;       ///< elements
+    std::size_t element_size;  ///< bytes
 };
 
 /// Plain data of a size known at run time, by value; a struct without padding.
@@ -117,24 +117,29 @@ consteval bool read_all_bytes() {
     return sum < ~0U;
 }
 template <class T>
-concept Unpadded = requires { typename std::bool_constant<read_all_bytes<T>()>; };
+concept Unpadded = requires {
+    typename std::bool_constant<read_all_bytes<T>()>;
+};
 }  // namespace detail
 
 /// One argument of a launch, of any kind; refers to the caller's value, so use it only as a temporary.
 class DECLIVITY_API Argument {
   public:
     template <class T>
-        requires std::is_arithmetic_v<T> && (!std::same_as<T, bool>)
-    Argument(const T& value) : kind_(Kind::value), data_(&value), size_(sizeof(T)) {}
-    /// Plain data, passed by value: the kernel must declare the same struct. Without padding, about which drivers disagree: some want
-    /// the bytes up to the last member, some those of sizeof.
+    requires std::is_arithmetic_v<T> &&(!std::same_as<T, bool>)Argument(const T& value)
+        : kind_(Kind::value), data_(&value), size_(sizeof(T)) {}
+    /// Plain data, passed by value: the kernel must declare the same struct. Without padding, about which drivers
+    /// disagree: some want the bytes up to the last member, some those of sizeof.
     template <class T>
-        requires std::is_class_v<T> && std::is_trivially_copyable_v<T>
-    Argument(const T& value) : kind_(Kind::value), data_(&value), size_(sizeof(T)) {
-        static_assert(detail::Unpadded<T>, "a struct for a kernel wants no padding: order its members by size, and add members where bytes are left over");
+    requires std::is_class_v<T> && std::is_trivially_copyable_v<T> Argument(const T& value)
+        : kind_(Kind::value), data_(&value), size_(sizeof(T)) {
+        static_assert(detail::Unpadded<T>,
+                      "a struct for a kernel wants no padding: order its members by size, and add members where bytes "
+                      "are left over");
     }
     Argument(const RawArgument& raw) : kind_(Kind::value), data_(raw.data), size_(raw.bytes) {}
-    Argument(const PlacesArgument& places) : kind_(Kind::value), places_(true), data_(places.data), size_(places.bytes) {}
+    Argument(const PlacesArgument& places)
+        : kind_(Kind::value), places_(true), data_(places.data), size_(places.bytes) {}
     Argument(const BufferArgument& buffer) : kind_(Kind::buffer), data_(&buffer) {}
     Argument(const LocalMemory& local) : kind_(Kind::local), size_(local.bytes) {}
 
@@ -157,7 +162,9 @@ DECLIVITY_API void launch(const Kernel& kernel, const Range& range, std::initial
 DECLIVITY_API void launch(const Kernel& kernel, const Range& range, std::span<const Argument> arguments);
 
 /// `count` rounded up to a multiple of `multiple`, for global sizes.
-constexpr std::size_t round_up(std::size_t count, std::size_t multiple) { return (count + multiple - 1) / multiple * multiple; }
+constexpr std::size_t round_up(std::size_t count, std::size_t multiple) {
+    return (count + multiple - 1) / multiple * multiple;
+}
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace declivity

@@ -5,8 +5,9 @@
 
 namespace declivity::detail {
 
-/// One T for each thread and Tag. It is destroyed with the thread's other objects; whoever asks for it later, such as the destructor of an
-/// object in static storage, gets a new one, where a plain thread_local would give a destroyed one.
+/// One T for each thread and Tag. It is destroyed with the thread's other objects; whoever asks for it later, such as
+/// the destructor of an object in static storage, gets a new one, where a plain thread_local would give a destroyed
+/// one.
 template <class T, class Tag>
 class PerThread {
   public:

@@ -7,12 +7,13 @@
 
 namespace declivity {
 
-/// Whether this process is a child that fork() made of one that had used a device. Nothing of the library works in it then but destructors.
-/// Always false where there is no pthread_atfork.
+/// Whether this process is a child that fork() made of one that had used a device. Nothing of the library works in it
+/// then but destructors. Always false where there is no pthread_atfork.
 DECLIVITY_API bool after_fork() noexcept;
 
 namespace detail {
-/// To be called first by whatever takes a lock that another thread may have held when the process forked, or asks the driver.
+/// To be called first by whatever takes a lock that another thread may have held when the process forked, or asks the
+/// driver.
 /// @throws DeviceError in such a child
 DECLIVITY_API void refuse_after_fork(std::string_view doing);
 /// From now on a device counts as used.
@@ -25,10 +26,11 @@ void refuse_at_exit(std::string_view doing);
 bool at_exit() noexcept;
 /// Whether this is the thread that main() runs in; false where it cannot be told.
 bool in_main_thread() noexcept;
-/// To be called when a device is opened. From then on the end of the process, before any static object of a driver is destroyed, waits until all
-/// queues are empty: a driver that compiles or computes while its static objects go crashes.
+/// To be called when a device is opened. From then on the end of the process, before any static object of a driver is
+/// destroyed, waits until all queues are empty: a driver that compiles or computes while its static objects go crashes.
 void watch_exit();
-/// To be called when somebody has waited for a queue: drivers may have made static objects since the last time, which end before those that are older.
+/// To be called when somebody has waited for a queue: drivers may have made static objects since the last time, which
+/// end before those that are older.
 void watch_exit_again();
 
 /// While one lives, this thread is within a driver's compiler. The end of the process waits for it.

@@ -21,7 +21,7 @@ namespace declivity {
 namespace detail {
 struct RecorderState;
 class RecordingState;
-}
+}  // namespace detail
 
 /// Kernels, copies and fills that ran once, each kernel with its arguments set, and the memory in which they work. A
 /// shared handle, thread-safe; an empty one has no commands.
@@ -36,21 +36,24 @@ class DECLIVITY_API Recording {
     [[nodiscard]] std::uint64_t memory() const;
     /// A number made of kernels, ranges and plain arguments, not of memory: recordings of the same work have the same.
     [[nodiscard]] std::uint64_t fingerprint() const;
-    /// Whether it can be replayed no more: memory was written that commands took as constant, or the recording gave its memory up
-    /// when the device ran short.
+    /// Whether it can be replayed no more: memory was written that commands took as constant, or the recording gave its
+    /// memory up when the device ran short.
     [[nodiscard]] bool stale() const;
-    /// Whether what the commands depend on beside memory (Recorder::guard) is as it was. For whoever can make the commands anew: replay() does not ask.
+    /// Whether what the commands depend on beside memory (Recorder::guard) is as it was. For whoever can make the
+    /// commands anew: replay() does not ask.
     [[nodiscard]] bool guards_hold() const;
 
-    /// From the next replay on, commands read input `index` from other memory of at least the same size. The recording holds it until it is
-    /// replaced in turn.
-    /// @throws ValueError for an index that there is not, or memory that does not serve; ShapeError for memory that is too small, DeviceError for
+    /// From the next replay on, commands read input `index` from other memory of at least the same size. The recording
+    /// holds it until it is replaced in turn.
+    /// @throws ValueError for an index that there is not, or memory that does not serve; ShapeError for memory that is
+    /// too small, DeviceError for
     /// that of another device
     void replace(std::size_t index, const Buffer& with) const;
-    /// Whether memory is aligned as the input that was recorded, and not the recording's own, which a replay overwrites before it has been read. That of
-    /// the pool is aligned, unless an input was not.
+    /// Whether memory is aligned as the input that was recorded, and not the recording's own, which a replay overwrites
+    /// before it has been read. That of the pool is aligned, unless an input was not.
     [[nodiscard]] bool serves(std::size_t index, const Buffer& with) const;
-    /// Enqueues all commands and returns at once. Values that still have to read what the commands write are launched before.
+    /// Enqueues all commands and returns at once. Values that still have to read what the commands write are launched
+    /// before.
     /// @throws ValueError when it is stale; DeviceError, OutOfMemory
     void replay() const;
 
@@ -66,15 +69,17 @@ enum class WhenRefused : std::uint8_t {
     run    ///< the step runs to its end, and is not recorded
 };
 
-/// While one lives, what this thread enqueues for a device is run as ever, and kept. Memory for it comes from the recording's own.
+/// While one lives, what this thread enqueues for a device is run as ever, and kept. Memory for it comes from the
+/// recording's own.
 ///
-/// What a replay could not repeat is refused: to read from the device or write to it from the host, to let the compute queue wait for
-/// another, to use the raw queue, to use another device.
+/// What a replay could not repeat is refused: to read from the device or write to it from the host, to let the compute
+/// queue wait for another, to use the raw queue, to use another device.
 class DECLIVITY_API Recorder {
   public:
     /// @param inputs memory that Recording::replace() may exchange for other
     /// @throws ValueError when this thread records already
-    explicit Recorder(const Device& device, std::vector<Buffer> inputs = {}, WhenRefused when_refused = WhenRefused::fail);
+    explicit Recorder(const Device& device, std::vector<Buffer> inputs = {},
+                      WhenRefused when_refused = WhenRefused::fail);
     /// Without finish() nothing is kept.
     ~Recorder();
     Recorder(const Recorder&) = delete;
@@ -89,11 +94,12 @@ class DECLIVITY_API Recorder {
     // ---- for floors above
 
     /// That of this thread; null where there is none, or within a RecordingPause.
-    static Recorder* here() noexcept;
+    static Recorder* current() noexcept;
     /// Its number, 0 where there is none; no two have the same.
-    static std::uint64_t here_number() noexcept;
+    static std::uint64_t current_number() noexcept;
 
-    /// Whether something that belongs to it was launched elsewhere (RecordingOf): finish() then gives an empty recording, though nothing was refused.
+    /// Whether something that belongs to it was launched elsewhere (RecordingOf): finish() then gives an empty
+    /// recording, though nothing was refused.
     [[nodiscard]] bool incomplete() const;
 
     /// @param what cannot be recorded, as "read: ..."
@@ -103,9 +109,11 @@ class DECLIVITY_API Recorder {
     void uses(const Buffer& buffer);
     /// Commands rely on the contents: once they are marked as written, the recording is stale.
     void relies_on(const Buffer& buffer);
-    /// The commands depend on something of the host: `holds` says whether it is as it was (Recording::guards_hold), and lives as long as the recording.
+    /// The commands depend on something of the host: `holds` says whether it is as it was (Recording::guards_hold), and
+    /// lives as long as the recording.
     void guard(std::function<bool()> holds);
-    /// Whether the contents may be another at each replay: the recording's own memory, its inputs, and what it has written.
+    /// Whether the contents may be another at each replay: the recording's own memory, its inputs, and what it has
+    /// written.
     [[nodiscard]] bool varies(const Buffer& buffer) const;
     /// To be launched by finish(), unless it was before.
     void launch_at_end(const std::weak_ptr<PendingLaunch>& value);
@@ -132,8 +140,9 @@ class DECLIVITY_API RecordingPause {
     Recorder* before_;
 };
 
-/// While one lives, this thread launches what was put off when the recorder with this number was at work (Recorder::here_number(); 0: none). If that is at
-/// work here, it records; if not, nothing does, and the recording, should it still be made elsewhere, lacks these commands and will not be kept.
+/// While one lives, this thread launches what was put off when the recorder with this number was at work
+/// (Recorder::current_number(); 0: none). If that is at work here, it records; if not, nothing does, and the recording,
+/// should it still be made elsewhere, lacks these commands and will not be kept.
 class DECLIVITY_API RecordingOf {
   public:
     explicit RecordingOf(std::uint64_t number);

@@ -14,8 +14,8 @@ namespace detail {
 struct OperatorRun;
 }
 
-/// While one lives, errors made by this thread say where they happened: "... (in Net/conv1)". A running Profiler shows it
-/// as a span of this thread.
+/// While one lives, errors made by this thread say where they happened: "... (in Net/conv1)". A running Profiler shows
+/// it as a span of this thread.
 class DECLIVITY_API Scope {
   public:
     explicit Scope(std::string_view name);
@@ -72,8 +72,8 @@ struct Work {
     bool f64 = false;  ///< in double precision
 };
 
-/// While one lives, what this thread launches is one operator that does so much work. Of several kernels the one that took
-/// most of the time carries all of it in a profile, and scopes within this one add nothing. It is a Span, too.
+/// While one lives, what this thread launches is one operator that does so much work. Of several kernels the one that
+/// took most of the time carries all of it in a profile, and scopes within this one add nothing. It is a Span, too.
 class DECLIVITY_API WorkScope {
   public:
     /// @param name must outlive the scope

@@ -38,17 +38,19 @@ DECLIVITY_API bool grad_enabled();
 struct GradOptions {
     std::vector<Tensor> output_gradients = {};  ///< one for each output; needed for outputs of more than one element
     bool retain_graph = false;                  ///< keep the graph for another backward
-    /// Record the backward itself, for gradients of gradients. Functions that have none (functions.hpp says which have) give their gradient all the
-    /// same: what is refused, as Unsupported, is the backward that goes through that.
+    /// Record the backward itself, for gradients of gradients. Functions that have none (functions.hpp says which have)
+    /// give their gradient all the same: what is refused, as Unsupported, is the backward that goes through that.
     bool create_graph = false;
-    bool allow_unused = false;                  ///< an input that the outputs do not depend on gives an undefined tensor
+    bool allow_unused = false;  ///< an input that the outputs do not depend on gives an undefined tensor
 };
 
 /// Gradients of the sum of `outputs` with respect to `inputs`; leaves every tensor's grad() alone.
 /// @throws ValueError when an input plays no part (unless allow_unused), or the graph is used up
-/// @throws Unsupported, naming function and layer, when it goes through a gradient that create_graph recorded, of a function that can be differentiated
+/// @throws Unsupported, naming function and layer, when it goes through a gradient that create_graph recorded, of a
+/// function that can be differentiated
 /// but once; backward() does the same. The call with create_graph does not fail
-DECLIVITY_API std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, const GradOptions& options = {});
+DECLIVITY_API std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
+                                       const GradOptions& options = {});
 
 // ---- making differentiable functions
 
@@ -57,21 +59,27 @@ class DECLIVITY_API GradientContext {
   public:
     /// The gradient of output `index`; zeros when nothing depended on it.
     [[nodiscard]] const Tensor& gradient(std::size_t index = 0) const { return gradients_[index]; }
-    /// The same, given away: where nobody else keeps it, its memory goes back as soon as the rule lets go, and an operator that it still waits for may
-    /// take up what the rule does with it.
+    /// The same, given away: where nobody else keeps it, its memory goes back as soon as the rule lets go, and an
+    /// operator that it still waits for may take up what the rule does with it.
     [[nodiscard]] Tensor take_gradient(std::size_t index = 0) const { return std::exchange(gradients_[index], {}); }
     /// Whether the gradient for this input is wanted; if not, the rule may leave it undefined.
     [[nodiscard]] bool needs(std::size_t input) const { return needs_[input]; }
 
-    /// Where an activation made this input and nobody watches it, a rule that took some elements of it (maxima) may go on through the
-    /// activation by these alone: from `g`, their gradient, and themselves this gives that for what went into the activation there, and
-    /// the rule must return the gradient for all that went in. What the activation had kept for its own rule is let go, where no other way leads
-    /// there. Empty where there is nothing to go through.
-    [[nodiscard]] ops::Expression through_activation(std::size_t input, const ops::Expression& g, const ops::Expression& elements) const;
+    /// Where an activation made this input and nobody watches it, a rule that took some elements of it (maxima) may go
+    /// on through the activation by these alone: from `g`, their gradient, and themselves this gives that for what went
+    /// into the activation there, and the rule must return the gradient for all that went in. What the activation had
+    /// kept for its own rule is let go, where no other way leads there. Empty where there is nothing to go through.
+    [[nodiscard]] ops::Expression through_activation(std::size_t input, const ops::Expression& g,
+                                                     const ops::Expression& elements) const;
 
     /// @param activations nodes that may be passed, null for other inputs
-    GradientContext(std::vector<Tensor> gradients, std::vector<bool> needs, std::vector<const std::shared_ptr<detail::GradNode>*> activations, bool retain_graph)
-        : gradients_(std::move(gradients)), needs_(std::move(needs)), activations_(std::move(activations)), passed_(activations_.size()), retain_graph_(retain_graph) {}
+    GradientContext(std::vector<Tensor> gradients, std::vector<bool> needs,
+                    std::vector<const std::shared_ptr<detail::GradNode>*> activations, bool retain_graph)
+        : gradients_(std::move(gradients)),
+          needs_(std::move(needs)),
+          activations_(std::move(activations)),
+          passed_(activations_.size()),
+          retain_graph_(retain_graph) {}
     /// Whether the rule went through the activation before this input.
     [[nodiscard]] bool passed(std::size_t input) const { return passed_[input]; }
 
@@ -86,8 +94,8 @@ class DECLIVITY_API GradientContext {
 /// From the gradients of the outputs to those of the inputs, in their order; undefined where none flows.
 using GradientRule = std::function<std::vector<Tensor>(const GradientContext&)>;
 
-/// Whether a rule consists of differentiable functions of Tensors, so that it can be differentiated itself. A backward through the gradient that an
-/// opaque one gave is refused as Unsupported.
+/// Whether a rule consists of differentiable functions of Tensors, so that it can be differentiated itself. A backward
+/// through the gradient that an opaque one gave is refused as Unsupported.
 enum class RuleKind : std::uint8_t { opaque, composed };
 
 /// Joins a result to the graph: the way every differentiable function ends. `inputs` may hold undefined tensors.
@@ -120,19 +128,20 @@ class DECLIVITY_API Saved {
   private:
     [[nodiscard]] std::uint64_t wanted_version() const;
     Tensor tensor_;
-    ops::Value value_;  // its elements then: assign() may give the tensor others
+    ops::Value value_;                      // its elements then: assign() may give the tensor others
     std::optional<std::uint64_t> version_;  // none: of elements that were not computed then
 };
 
-/// A differentiable function of a user's own. The inputs and outputs are kept for `backward`. Its gradient cannot be differentiated again
-/// (RuleKind::opaque); for one that can, see differentiable().
+/// A differentiable function of a user's own. The inputs and outputs are kept for `backward`. Its gradient cannot be
+/// differentiated again (RuleKind::opaque); for one that can, see differentiable().
 struct DECLIVITY_API CustomFunction {
     std::string name;
     /// Computes the outputs; runs without recording.
     std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs)> forward;
     /// From inputs, outputs and the gradients of the outputs to the gradients of the inputs (undefined for none).
     std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs,
-                                      const std::vector<Tensor>& output_gradients)> backward;
+                                      const std::vector<Tensor>& output_gradients)>
+        backward;
 
     /// @throws ValueError later, from backward(), when `backward` gives another number of gradients than inputs,
     /// ShapeError when one has another shape than its input

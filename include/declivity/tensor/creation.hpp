@@ -37,8 +37,8 @@ DECLIVITY_API void set_random_state(const Device& device, const RandomState& sta
 /// Evenly distributed in [low, high); f16 and bf16 are rounded from f32, and so may be `high`.
 DECLIVITY_API Tensor uniform(const Shape& shape, double low = 0, double high = 1, const TensorOptions& options = {});
 /// Normally distributed.
-DECLIVITY_API Tensor normal(const Shape& shape, double mean = 0, double deviation = 1, const TensorOptions& options = {});
-/// uniform in [0, 1), and normal with mean 0 and deviation 1.
+DECLIVITY_API Tensor normal(const Shape& shape, double mean = 0, double std = 1, const TensorOptions& options = {});
+/// uniform in [0, 1), and normal with mean 0 and standard deviation 1.
 DECLIVITY_API Tensor rand(const Shape& shape, const TensorOptions& options = {});
 DECLIVITY_API Tensor randn(const Shape& shape, const TensorOptions& options = {});
 /// 1 with this probability, otherwise 0.

@@ -20,12 +20,12 @@ namespace declivity {
 using StepFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs)>;
 
 struct RecordOptions {
-    /// What becomes of a step that cannot be recorded, or is called with inputs of another shape or type than those it was recorded with:
-    /// an error, or a plain call.
+    /// What becomes of a step that cannot be recorded, or is called with inputs of another shape or type than those it
+    /// was recorded with: an error, or a plain call.
     WhenRefused when_refused = WhenRefused::fail;
-    /// So many calls are recorded, one after the other, until their commands are the same and the next call is a replay. 1 takes it
-    /// on trust that the step does the same each time; more find out about a step that counts its calls, which is then called plainly, unless
-    /// all that differs is which tensors it works on.
+    /// So many calls are recorded, one after the other, until their commands are the same and the next call is a
+    /// replay. 1 takes it on trust that the step does the same each time; more find out about a step that counts its
+    /// calls, which is then called plainly, unless all that differs is which tensors it works on.
     int recordings = 1;
     /// Of the step; that of the first input if there is one, else the default device, when not set.
     std::optional<Device> device = {};
@@ -33,25 +33,28 @@ struct RecordOptions {
 
 /// A step, and what it came to when it was called: its kernels with their arguments set, in memory of their own.
 ///
-/// The first call runs the function. Calls with inputs of the same shapes and types enqueue its commands again: kernels read the new inputs, and
-/// write what the first call wrote, so the results are the same tensors each time, with other elements. Random numbers go on as they would in plain
-/// calls, and the elements are those of plain calls to the bit (for inputs that lie dense; of others, such as transposed ones, those of a call with their
-/// clone()). The function itself is not called: what it does beside launching
-/// (a counter, a print) happens once, and what it decides on the host (a branch, a number that becomes an argument of a kernel) is decided once.
-/// Modules and optimizers of the library register what they decide by, such as train() or eval() and dropout's probability, as guards: a
-/// replay looks at them first, and where one has changed the function is called and recorded anew. A step's own go through record_guard().
+/// The first call runs the function. Calls with inputs of the same shapes and types enqueue its commands again: kernels
+/// read the new inputs, and write what the first call wrote, so the results are the same tensors each time, with other
+/// elements. Random numbers go on as they would in plain calls, and the elements are those of plain calls to the bit
+/// (for inputs that lie dense; of others, such as transposed ones, those of a call with their clone()). The function
+/// itself is not called: what it does beside launching (a counter, a print) happens once, and what it decides on the
+/// host (a branch, a number that becomes an argument of a kernel) is decided once. Modules and optimizers of the
+/// library register what they decide by, such as train() or eval() and dropout's probability, as guards: a replay looks
+/// at them first, and where one has changed the function is called and recorded anew. A step's own go through
+/// record_guard().
 ///
-/// A step works on tensors that outlive it: parameters, running statistics, an optimizer's moments, whatever is written in place. What a
-/// variable of C++ is to carry from one call to the next must be written in place, too (copy_, add_).
+/// A step works on tensors that outlive it: parameters, running statistics, an optimizer's moments, whatever is written
+/// in place. What a variable of C++ is to carry from one call to the next must be written in place, too (copy_, add_).
 /// Gradients that a step leaves in leaves are those after each call.
 ///
-/// The function is called again, and recorded anew, when a tensor that it used was given other elements by assign(), now requires a gradient or no
-/// longer does, or has a gradient other than the one that the step added to, when weights that kernels were prepared for were written, when a guard
-/// has changed, and when the device had run out of memory and the recording had given up its own.
+/// The function is called again, and recorded anew, when a tensor that it used was given other elements by assign(),
+/// now requires a gradient or no longer does, or has a gradient other than the one that the step added to, when weights
+/// that kernels were prepared for were written, when a guard has changed, and when the device had run out of memory and
+/// the recording had given up its own.
 ///
-/// What cannot be recorded: to read elements (item, to_vector, print), to make tensors of host data, to take tensors to another device,
-/// results, inputs and gradients that require a gradient, results and gradients that lie in the memory of an input, hooks of tensors, which a replay
-/// would not call.
+/// What cannot be recorded: to read elements (item, to_vector, print), to make tensors of host data, to take tensors to
+/// another device, results, inputs and gradients that require a gradient, results and gradients that lie in the memory
+/// of an input, hooks of tensors, which a replay would not call.
 ///
 /// Movable; calls of one object from several threads wait for each other. One that was moved from throws ValueError.
 class DECLIVITY_API Recorded {
@@ -61,7 +64,8 @@ class DECLIVITY_API Recorded {
     Recorded(Recorded&&) noexcept;
     Recorded& operator=(Recorded&&) noexcept;
 
-    /// @throws Unsupported in the middle of a first call, saying what cannot be recorded; ShapeError or TypeError for inputs unlike those
+    /// @throws Unsupported in the middle of a first call, saying what cannot be recorded; ShapeError or TypeError for
+    /// inputs unlike those
     /// recorded; both not with WhenRefused::run. ValueError when the number of inputs changes; whatever the step throws
     std::vector<Tensor> operator()(const std::vector<Tensor>& inputs);
 
@@ -73,10 +77,11 @@ class DECLIVITY_API Recorded {
     [[nodiscard]] std::string refused() const;
     /// The commands; empty before the first call, and where it was refused.
     [[nodiscard]] Recording recording() const;
-    /// The next call is recorded again, and if its commands are those of before, replays go on; if not, as many calls are recorded as at the
-    /// beginning.
+    /// The next call is recorded again, and if its commands are those of before, replays go on; if not, as many calls
+    /// are recorded as at the beginning.
     void confirm();
-    /// Forgets all: the next call records. For a step that would do something else now, such as one of a module between train() and eval().
+    /// Forgets all: the next call records. For a step that would do something else now, such as one of a module between
+    /// train() and eval().
     void reset();
 
   private:
@@ -86,17 +91,20 @@ class DECLIVITY_API Recorded {
     std::unique_ptr<State> state_;
 };
 
-/// What `read` gives: a value of the host that a recorded step depends on. While a step is recorded on this thread the value becomes a guard of the
-/// recording: `read` is called before each replay, and where it gives another value the step is called and recorded anew.
+/// What `read` gives: a value of the host that a recorded step depends on. While a step is recorded on this thread the
+/// value becomes a guard of the recording: `read` is called before each replay, and where it gives another value the
+/// step is called and recorded anew.
 ///
 ///     Tensor loss = cross_entropy(model(x), labels) * record_guard([&] { return temperature; });
 ///
-/// @param read a function without arguments, of something that can be copied and compared. It is kept as long as the recording: what it refers to must
+/// @param read a function without arguments, of something that can be copied and compared. It is kept as long as the
+/// recording: what it refers to must
 /// live as long. Modules have guarded(), which looks after that.
 template <class Read>
 auto record_guard(Read read) {
     auto value = read();
-    if (Recorder* const recorder = Recorder::here()) recorder->guard([read, value]() mutable { return static_cast<bool>(read() == value); });
+    if (Recorder* const recorder = Recorder::current())
+        recorder->guard([read, value]() mutable { return static_cast<bool>(read() == value); });
     return value;
 }
 
@@ -129,10 +137,17 @@ auto record(Function step, const RecordOptions& options = {}) {
     if constexpr (std::is_invocable_r_v<std::vector<Tensor>, Function&, const std::vector<Tensor>&>) {
         return Recorded(std::move(step), options);
     } else if constexpr (std::is_invocable_v<Function&>) {
-        return RecordedAction([step = std::move(step)](const std::vector<Tensor>&) mutable { return step(), std::vector<Tensor>{}; }, options);
+        return RecordedAction(
+            [step = std::move(step)](const std::vector<Tensor>&) mutable { return step(), std::vector<Tensor>{}; },
+            options);
     } else {
-        static_assert(std::is_invocable_r_v<Tensor, Function&, const Tensor&>, "record: wants a function of no tensors, of one, or of a vector of them");
-        return RecordedFunction([step = std::move(step)](const std::vector<Tensor>& in) mutable { return std::vector{Tensor(step(in.at(0)))}; }, options);
+        static_assert(std::is_invocable_r_v<Tensor, Function&, const Tensor&>,
+                      "record: wants a function of no tensors, of one, or of a vector of them");
+        return RecordedFunction(
+            [step = std::move(step)](const std::vector<Tensor>& in) mutable {
+                return std::vector{Tensor(step(in.at(0)))};
+            },
+            options);
     }
 }
 

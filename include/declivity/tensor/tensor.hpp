@@ -39,18 +39,22 @@ class DECLIVITY_API Tensor {
     /// Copies `values`, row-major, to a device.
     /// @throws ShapeError when their number is not shape.numel()
     template <class T>
-    static Tensor from(std::span<const T> values, const Shape& shape, const std::optional<Device>& device = std::nullopt) {
+    static Tensor from(std::span<const T> values, const Shape& shape,
+                       const std::optional<Device>& device = std::nullopt) {
         return from_bytes("from", std::as_bytes(values), dtype_of<T>(), shape, device);
     }
     template <class T>
-    static Tensor from(const std::vector<T>& values, const Shape& shape, const std::optional<Device>& device = std::nullopt) {
+    static Tensor from(const std::vector<T>& values, const Shape& shape,
+                       const std::optional<Device>& device = std::nullopt) {
         return from(std::span<const T>(values), shape, device);
     }
     template <class T>
-    static Tensor from(std::initializer_list<T> values, const Shape& shape, const std::optional<Device>& device = std::nullopt) {
+    static Tensor from(std::initializer_list<T> values, const Shape& shape,
+                       const std::optional<Device>& device = std::nullopt) {
         return from(std::span<const T>(values.begin(), values.size()), shape, device);
     }
-    static Tensor from_bytes(std::span<const std::byte> bytes, DType dtype, const Shape& shape, const std::optional<Device>& device = std::nullopt);
+    static Tensor from_bytes(std::span<const std::byte> bytes, DType dtype, const Shape& shape,
+                             const std::optional<Device>& device = std::nullopt);
 
     [[nodiscard]] bool defined() const noexcept { return state_ != nullptr; }
     [[nodiscard]] const Shape& shape() const;
@@ -75,7 +79,8 @@ class DECLIVITY_API Tensor {
     /// All elements, row-major. Waits for the device.
     template <class T>
     [[nodiscard]] std::vector<T> to_vector() const {
-        static_assert(!std::is_same_v<T, bool>, "std::vector<bool> has no elements to copy into: use to_vector<std::uint8_t>()");
+        static_assert(!std::is_same_v<T, bool>,
+                      "std::vector<bool> has no elements to copy into: use to_vector<std::uint8_t>()");
         std::vector<T> values(static_cast<std::size_t>(shape_for("to_vector").numel()));
         read_bytes("to_vector", std::as_writable_bytes(std::span(values)), dtype_of<T>());
         return values;
@@ -90,7 +95,8 @@ class DECLIVITY_API Tensor {
     [[nodiscard]] Tensor to(const Device& device) const;
     /// This tensor in another type, or itself. Differentiable between floating types.
     [[nodiscard]] Tensor to(DType dtype) const;
-    /// A dense copy with memory of its own. Differentiable, so that it requires a gradient where this does: detach().clone() is outside of any graph.
+    /// A dense copy with memory of its own. Differentiable, so that it requires a gradient where this does:
+    /// detach().clone() is outside of any graph.
     [[nodiscard]] Tensor clone() const;
 
     // ---- gradients
@@ -100,11 +106,11 @@ class DECLIVITY_API Tensor {
     Tensor& set_requires_grad(bool wanted = true);
     /// True when no differentiable function made it.
     [[nodiscard]] bool is_leaf() const;
-    /// The gradient that backward() left, or an undefined tensor. Several threads may call backward() into one leaf, and this, set_grad() and zero_grad()
-    /// beside them (docs/robustness.md).
+    /// The gradient that backward() left, or an undefined tensor. Several threads may call backward() into one leaf,
+    /// and this, set_grad() and zero_grad() beside them (docs/robustness.md).
     [[nodiscard]] Tensor grad() const;
-    /// Replaces it. A gradient with a graph (GradOptions::create_graph) that leads to this tensor holds it, and is held by it: neither ends before
-    /// zero_grad() or another gradient. Better keep such a gradient in a variable.
+    /// Replaces it. A gradient with a graph (GradOptions::create_graph) that leads to this tensor holds it, and is held
+    /// by it: neither ends before zero_grad() or another gradient. Better keep such a gradient in a variable.
     /// @throws ShapeError, TypeError or DeviceError for a gradient unlike the tensor
     void set_grad(const Tensor& gradient);
     /// Forgets the gradient.
@@ -128,19 +134,20 @@ class DECLIVITY_API Tensor {
     Tensor& add_(const Tensor& other);
     Tensor& mul_(double factor);
 
-    /// The memory, to read or to write, outside of any graph. Launches what is pending first, so that later commands of the compute queue see the values, and
-    /// whatever still has to read it: take it anew before each write.
+    /// The memory, to read or to write, outside of any graph. Launches what is pending first, so that later commands of
+    /// the compute queue see the values, and whatever still has to read it: take it anew before each write.
     [[nodiscard]] const ops::View& view() const;
     /// The memory as a dense view, to read; a copy when the tensor is not dense.
     [[nodiscard]] ops::View dense_view() const;
     /// The elements, which may not be computed yet, to build on.
     [[nodiscard]] const ops::Value& value() const;
 
-    /// Makes this handle, and all that share it, stand for the elements of `other` from now on, outside of its graph; the gradient is dropped.
-    /// How a module moves its parameters to another device without invalidating handles to them.
+    /// Makes this handle, and all that share it, stand for the elements of `other` from now on, outside of its graph;
+    /// the gradient is dropped. How a module moves its parameters to another device without invalidating handles to
+    /// them.
     void assign(const Tensor& other);
-    /// For operators that write the memory themselves: what the graph saved of it, and what operators made of it as a constant (a parameter
-    /// used under NoGrad), is stale.
+    /// For operators that write the memory themselves: what the graph saved of it, and what operators made of it as a
+    /// constant (a parameter used under NoGrad), is stale.
     void mark_written() const;
 
     /// Shape, type, device and the values, shortened as NumPy does. Waits for the device.
@@ -151,7 +158,8 @@ class DECLIVITY_API Tensor {
     [[nodiscard]] const std::shared_ptr<detail::TensorState>& state() const noexcept { return state_; }
 
   private:
-    static Tensor from_bytes(std::string_view function, std::span<const std::byte> bytes, DType dtype, const Shape& shape, const std::optional<Device>& device);
+    static Tensor from_bytes(std::string_view function, std::span<const std::byte> bytes, DType dtype,
+                             const Shape& shape, const std::optional<Device>& device);
     [[nodiscard]] const Shape& shape_for(std::string_view function) const;
     void read_bytes(std::string_view function, std::span<std::byte> bytes, DType dtype) const;
     std::shared_ptr<detail::TensorState> state_;

@@ -10,7 +10,8 @@
 namespace declivity::train {
 
 struct CheckpointOptions {
-    std::filesystem::path last = {};  ///< written at the end of each epoch, and when the training ends or is interrupted
+    std::filesystem::path last =
+        {};  ///< written at the end of each epoch, and when the training ends or is interrupted
     std::filesystem::path best = {};  ///< written when the accuracy on the test set is the best so far
     std::int64_t every_steps = 0;     ///< writes `last` also after each so many steps; 0 does not
 };
@@ -50,8 +51,8 @@ class DECLIVITY_API EarlyStopping : public Callback {
     double margin_;
 };
 
-/// A line for each epoch: epoch, train_loss, train_accuracy, test_loss, test_accuracy, learning_rate, seconds. A resumed
-/// training rewrites the lines that its checkpoint knows.
+/// A line for each epoch: epoch, train_loss, train_accuracy, test_loss, test_accuracy, learning_rate, seconds. A
+/// resumed training rewrites the lines that its checkpoint knows.
 class DECLIVITY_API CsvLog : public Callback {
   public:
     explicit CsvLog(std::filesystem::path path) : path_(std::move(path)) {}
@@ -64,7 +65,8 @@ class DECLIVITY_API CsvLog : public Callback {
 /// A picture of losses and accuracies by epoch, drawn anew after each.
 class DECLIVITY_API LearningCurvePicture : public Callback {
   public:
-    LearningCurvePicture(std::filesystem::path path, std::string title) : path_(std::move(path)), title_(std::move(title)) {}
+    LearningCurvePicture(std::filesystem::path path, std::string title)
+        : path_(std::move(path)), title_(std::move(title)) {}
     void after_epoch(Trainer& trainer, const EpochFigures& figures) override;
 
   private:

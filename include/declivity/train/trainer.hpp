@@ -20,8 +20,8 @@ namespace declivity::train {
 
 class Callback;
 
-/// From a network's output and the labels to a scalar: nn::CrossEntropyLoss() and its like, or a function of the program's own, which is called by
-/// evaluate() as well as by each step that is not a replay.
+/// From a network's output and the labels to a scalar: nn::CrossEntropyLoss() and its like, or a function of the
+/// program's own, which is called by evaluate() as well as by each step that is not a replay.
 using Loss = std::function<Tensor(const Tensor& output, const Tensor& labels)>;
 
 /// What an epoch came to. Accuracies in [0, 1]; those of the test set are NaN when there is none.
@@ -30,7 +30,7 @@ struct EpochFigures {
     double train_loss = 0, train_accuracy = 0;
     double test_loss = 0, test_accuracy = 0;
     double learning_rate = 0;
-    double seconds = 0;      ///< of training, without the evaluation
+    double seconds = 0;  ///< of training, without the evaluation
 };
 
 /// Where a training stands.
@@ -43,20 +43,22 @@ struct Progress {
 };
 
 struct FitOptions {
-    std::int64_t epochs = 1;   ///< in all: a resumed training does what is left
+    std::int64_t epochs = 1;  ///< in all: a resumed training does what is left
     std::int64_t batch = 64;
-    std::uint64_t seed = 0;    ///< of the order and of the transform
+    std::uint64_t seed = 0;  ///< of the order and of the transform
     bool shuffle = true;
     data::Transform train_transform = {};
     data::Transform test_transform = {};
     int loader_threads = 1;
-    double clip_norm = 0;      ///< clips gradients to this norm; 0 does not
+    double clip_norm = 0;  ///< clips gradients to this norm; 0 does not
     std::vector<std::shared_ptr<Callback>> callbacks = {};
-    bool quiet = false;        ///< no progress bar and no lines
-    /// Whether steps of the same shapes are recorded twice and then replayed (docs/recording.md), once more in each epoch. A replay does not call the model or
-    /// the loss: what they decide on the host, by a counter or a random number of C++, it repeats. So, when not set, steps are recorded only where
-    /// every part of them says that this is right: modules and optimizers by their replayable(), losses of nn/loss.hpp. true says so for the model,
-    /// loss and optimizer of this call; false records nothing. What cannot be recorded runs plainly. Trainer::replays() tells what came of it.
+    bool quiet = false;  ///< no progress bar and no lines
+    /// Whether steps of the same shapes are recorded twice and then replayed (docs/recording.md), once more in each
+    /// epoch. A replay does not call the model or the loss: what they decide on the host, by a counter or a random
+    /// number of C++, it repeats. So, when not set, steps are recorded only where every part of them says that this is
+    /// right: modules and optimizers by their replayable(), losses of nn/loss.hpp. true says so for the model, loss and
+    /// optimizer of this call; false records nothing. What cannot be recorded runs plainly. Trainer::replays() tells
+    /// what came of it.
     std::optional<bool> record = {};
 };
 
@@ -81,11 +83,13 @@ struct Replays {
 /// A loss that was infinite or NaN. The parameters are those from before the step.
 class DECLIVITY_API NonFiniteLoss : public Error {
   public:
-    NonFiniteLoss(const std::string& what, std::int64_t step, std::string layer) : Error(what), step_(step), layer_(std::move(layer)) {}
+    NonFiniteLoss(const std::string& what, std::int64_t step, std::string layer)
+        : Error(what), step_(step), layer_(std::move(layer)) {}
     ~NonFiniteLoss() override;
     /// Number of the step, from 1.
     [[nodiscard]] std::int64_t step() const noexcept { return step_; }
-    /// Path of the first layer whose output was not finite, "loss" for the loss itself, empty when a second run was finite.
+    /// Path of the first layer whose output was not finite, "loss" for the loss itself, empty when a second run was
+    /// finite.
     [[nodiscard]] const std::string& layer() const noexcept { return layer_; }
 
   private:
@@ -104,10 +108,11 @@ class DECLIVITY_API Trainer {
     Trainer(const Trainer&) = delete;
     Trainer& operator=(const Trainer&) = delete;
 
-    /// Trains until `options.epochs` epochs are complete, from where the trainer stands. Ctrl-C ends it after the current
-    /// step, once the callbacks have saved; a second Ctrl-C ends the program.
+    /// Trains until `options.epochs` epochs are complete, from where the trainer stands. Ctrl-C ends it after the
+    /// current step, once the callbacks have saved; a second Ctrl-C ends the program.
     /// @return false when it was interrupted or a callback stopped it
-    /// @throws NonFiniteLoss; ValueError for options out of range, while another fit is under way, and naming a label that is none of the classes that the model has outputs for; whatever reading the data threw
+    /// @throws NonFiniteLoss; ValueError for options out of range, while another fit is under way, and naming a label
+    /// that is none of the classes that the model has outputs for; whatever reading the data threw
     bool fit(const data::Dataset& train, const FitOptions& options);
     bool fit(const data::Dataset& train, const data::Dataset& test, const FitOptions& options);
     /// Mean loss and accuracy over a data set, with the model in evaluation mode.

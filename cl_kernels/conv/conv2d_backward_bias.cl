@@ -1,0 +1,36 @@
+// The gradient of a convolution's bias, in a fixed order.
+//
+//   dbias[o] = sum over n, p, q of dout[n, o, p, q], in two steps: over each plane (n, o), then over n
+//     (partial_sums.cl)
+//
+//   REAL, VW, GROUP (vectors.clh)
+#include "vectors.clh"
+
+// partial[plane] = sum of the `size` elements of a plane of dout. A work-group adds up one plane.
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void conv2d_backward_bias(
+    const long size, __global const REAL* restrict dout, const long dout_offset, __global REAL* restrict partial,
+    const long partial_offset) {
+    __global const REAL* from = dout + dout_offset + get_group_id(0) * size;
+    REAL total = 0;
+#if GROUP == 1
+    VEC sum = (VEC)(0);
+    long i = 0;
+    for (; i + VW <= size; i += VW) sum += VLOAD(from + i);
+    for (; i < size; ++i) total += from[i];
+    REAL part[VW];
+    VSTORE(sum, part);
+    for (int lane = 0; lane < VW; ++lane) total += part[lane];
+    partial[partial_offset + get_group_id(0)] = total;
+#else
+    __local REAL shared[GROUP];
+    const int me = get_local_id(0);
+    for (long i = me; i < size; i += GROUP) total += from[i];
+    shared[me] = total;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int width = GROUP / 2; width > 0; width /= 2) {
+        if (me < width) shared[me] += shared[me + width];
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    if (me == 0) partial[partial_offset + get_group_id(0)] = shared[0];
+#endif
+}

@@ -1,0 +1,179 @@
+// Convolution by register tiles over bands of rows, for CPU-like devices. Serves forward and backward_input: both are
+// sums
+//
+//   out[n, o, p, q] = bias[o] + sum over c, i, j of  weight[o][c, i, j] * x[n, c, h, w]
+//   h = p * stride_h + i * dilation_h - pad_top, w = q * stride_w + j * dilation_w - pad_left
+//
+// with zeros outside of x. A work-group copies the rows of all channels that a band of rows of out meets into local
+// memory (bands.clh) and multiplies them where they are: position (p, q) of a band is the number p * pitch + q, a tap
+// is an offset, and vectors of positions run on over the ends of rows; what they hold there is not stored. So an
+// element is copied once, and not once for each tap as by conv2d_gemm.cl, which pays where few filters share the
+// copies.
+//
+// For backward_input x is the gradient of the output, and the filters are read flipped and transposed. A stride of
+// forward then is one sum for each phase of the result, which are zipped as they are stored.
+//
+//   ROWS, COLUMNS  of a register tile: filters, and positions
+//   TAPS_H, TAPS_W elements of the filter
+//   UP_H, UP_W     phases of the result
+//   REAL, VW       (vectors.clh)
+#define GROUP 1
+#include "bands.clh"
+#include "epilogue_stored.clh"
+
+#define VECTORS (COLUMNS / VW)
+#define UP (UP_H * UP_W)
+#define TAPS (TAPS_H * TAPS_W)
+
+struct Banded {
+    long x_image, x_channel, x_count;  // elements from one image and channel of x to the next; all
+    long out_image, out_channel;       // the same of out
+    long a_group, a_row, a_channel;    // elements from one group of weights, filter o, and channel c to the next
+    int channels, filters;             // c and o of a group
+    int height, width;                 // of x
+    int rows, columns;                 // of out
+    int stride_h, stride_w, pad_top, pad_left, dilation_h, dilation_w, padding_h, padding_w;
+    int pitch, band,
+        bands;  // elements of a copied row; rows of a phase of out of a work-group; work-groups of an image
+    int reach;  // rows of a phase of x that the last row of out meets behind its first
+    int phase_size, copy_size;        // elements of a copied phase of x, and of a channel
+    int made, made_size;              // where the sums of a panel of filters go, and elements of a row of them
+    int row_panels, row_panels_each;  // panels of ROWS filters: all, and of a work-group
+    int has_bias;                     // 0: `bias` is any buffer, and not read
+    int back;                         // 1: backward_input
+};
+
+// The taps of a phase of out: how many; x, their elements of the filter, and y, where in the copies they lie.
+struct Taps {
+    int count;
+    int2 at[TAPS + 1];  // and one more, which is read, and not used
+};
+
+NOINLINE void find_taps(const struct Banded* d, const int b, const int a, struct Taps* taps) {
+    taps->count = 0;
+    for (int i = 0; i < TAPS_H; ++i) {
+        // Positions p of forward meet row p * step + i * dilation - padding: of backward, where a stride divides, p =
+        // (h + padding - i * dilation) / step.
+        const int k = d->back ? b + d->padding_h - i * d->dilation_h : i * d->dilation_h,
+                  stride_h = d->back ? UP_H : d->stride_h;
+        const int row = d->back ? (k + stride_h * d->pad_top) / stride_h : k / stride_h;
+        if (d->back && (row - d->pad_top) * stride_h != k) continue;
+        for (int j = 0; j < TAPS_W; ++j) {
+            const int m = d->back ? a + d->padding_w - j * d->dilation_w : j * d->dilation_w,
+                      stride_w = d->back ? UP_W : d->stride_w;
+            const int column = d->back ? (m + stride_w * d->pad_left) / stride_w : m / stride_w;
+            if (d->back && (column - d->pad_left) * stride_w != m) continue;
+            const int phase = d->back ? 0 : (k - row * stride_h) * stride_w + (m - column * stride_w);
+            taps->at[taps->count++] = (int2)(i * TAPS_W + j, phase * d->phase_size + row * d->pitch + column);
+        }
+    }
+    taps->at[taps->count] = (int2)(0);
+}
+
+// What a tile is made of.
+struct Tile {
+    __global const REAL* left[ROWS];  // the filters
+    __global const REAL* bias;
+    int height;  // rows that are filters: the others are multiplied again, and not stored
+    int narrow;  // what is left of the positions fills but one vector
+};
+
+// Adds to the first `vectors` vectors of a tile what all channels and taps give. Where the next tap lies is looked up
+// one step ahead: otherwise the compiler loads all factors first, to hide that latency, and has no registers left for
+// the sums.
+#define ADD_CHANNELS(vectors)                                                                                      \
+    for (int c = 0; c < d->channels; ++c, plane += d->copy_size) {                                                 \
+        const int2 *tap = taps->at, *end = tap + taps->count;                                                      \
+        long position = c * d->a_channel + tap->x;                                                                 \
+        __local const REAL* right = plane + tap->y;                                                                \
+        while (tap != end) {                                                                                       \
+            VEC values[vectors];                                                                                   \
+            _Pragma("unroll") for (int v = 0; v < vectors; ++v) values[v] = VLOAD(right + v * VW);                 \
+            _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                     \
+                const VEC factor = (VEC)(left[i][position]);                                                       \
+                _Pragma("unroll") for (int v = 0; v < vectors; ++v) sum[i][v] = fma(factor, values[v], sum[i][v]); \
+            }                                                                                                      \
+            ++tap;                                                                                                 \
+            position = c * d->a_channel + tap->x;                                                                  \
+            right = plane + tap->y;                                                                                \
+        }                                                                                                          \
+    }
+
+NOINLINE void multiply(const struct Banded* d, const struct Taps* taps, const struct Tile* t, __local const REAL* plane,
+                       __local REAL* to, const int to_row) {
+    __global const REAL* left[ROWS];
+    VEC sum[ROWS][VECTORS];
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i) {
+        left[i] = t->left[i];
+        const VEC begin = (VEC)(d->has_bias ? t->bias[min(i, t->height - 1)] : (REAL)0);
+#pragma unroll
+        for (int v = 0; v < VECTORS; ++v) sum[i][v] = begin;
+    }
+    if (t->narrow) {
+        ADD_CHANNELS(1)
+    } else {
+        ADD_CHANNELS(VECTORS)
+    }
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i)
+#pragma unroll
+        for (int v = 0; v < VECTORS; ++v) VSTORE(sum[i][v], to + i * to_row + v * VW);
+}
+
+// global size (images * bands, ceil(row_panels / row_panels_each), groups)
+NOINLINE void conv2d_banded_part(const size_t id0, const size_t id1, const size_t id2, const struct Banded args,
+                                 __local REAL* restrict block, __global const REAL* restrict x, const long x_offset,
+                                 __global const REAL* restrict a, const long a_offset, __global REAL* restrict out,
+                                 const long out_offset, __global const REAL* restrict bias,
+                                 const long bias_offset EPILOGUE_STORED_PARAMETERS) {
+    const struct Banded d = args;
+    struct Taps taps[UP];
+    for (int phase = 0; phase < UP; ++phase) find_taps(&d, phase / UP_W, phase % UP_W, taps + phase);
+    const struct Band shape = {d.height, d.width, d.stride_h, d.stride_w, d.pad_top, d.pad_left, d.pitch, d.phase_size};
+    const int group = id2, n = id0 / d.bands, first = (id0 - n * d.bands) * d.band;
+    const int phase_rows = (d.rows + UP_H - 1) / UP_H, count = min(d.band, phase_rows - first);
+    const int out_rows = min(count * UP_H, d.rows - first * UP_H), size = count * d.pitch;
+    const long from = n * d.x_image + (long)group * d.channels * d.x_channel;
+    const int copied = (count + d.reach) * d.pitch;
+    for (int c = 0; c < d.channels; ++c) {
+        // What lies behind the rows is read, and not stored.
+        for (int e = c * d.copy_size; e < (c + 1) * d.copy_size; e += d.phase_size)
+            clear(block + e + copied, d.phase_size - copied);
+        copy_band(&shape, x + x_offset + from + c * d.x_channel, d.x_count - from - c * d.x_channel, first,
+                  count + d.reach, block + c * d.copy_size);
+    }
+    clear(block + d.channels * d.copy_size, d.made - d.channels * d.copy_size);
+    const int first_panel = id1 * d.row_panels_each, end_panel = min(first_panel + d.row_panels_each, d.row_panels);
+    for (int panel = first_panel; panel < end_panel; ++panel) {
+        const int height = min(ROWS, d.filters - panel * ROWS);
+        struct Tile tile = {.bias = bias + bias_offset + group * d.filters + panel * ROWS, .height = height};
+        // Behind the last filter the last one is multiplied again, and not stored.
+        for (int i = 0; i < ROWS; ++i)
+            tile.left[i] = a + a_offset + group * d.a_group + (panel * ROWS + min(i, height - 1)) * d.a_row;
+        for (int phase = 0; phase < UP; ++phase)
+            for (int f = 0; f < size; f += COLUMNS) {
+                tile.narrow = size - f <= VW;  // what is left often fills but one vector
+                multiply(&d, taps + phase, &tile, block + f, block + d.made + phase * d.made_size + f,
+                         UP * d.made_size);
+            }
+        long at =
+            n * d.out_image + (long)(group * d.filters + panel * ROWS) * d.out_channel + (long)first * UP_H * d.columns;
+        for (int i = 0; i < height; ++i, at += d.out_channel) {
+            __global REAL* to = out + out_offset + at;
+            store_rows(block + d.made + i * UP * d.made_size, d.made_size, d.pitch, d.columns, out_rows, to,
+                       to + (long)out_rows * d.columns);
+#ifdef EPILOGUE
+            EPILOGUE_STORED(out + out_offset, group * d.filters + panel * ROWS + i, at, (long)out_rows * d.columns)
+#endif
+        }
+    }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_banded(
+    const struct Banded args, __local REAL* restrict block, __global const REAL* restrict x, const long x_offset,
+    __global const REAL* restrict a, const long a_offset, __global REAL* restrict out, const long out_offset,
+    __global const REAL* restrict bias, const long bias_offset EPILOGUE_STORED_PARAMETERS) {
+    conv2d_banded_part(get_global_id(0), get_global_id(1), get_global_id(2), args, block, x, x_offset, a, a_offset, out,
+                       out_offset, bias, bias_offset EPILOGUE_STORED_ARGUMENTS);
+}

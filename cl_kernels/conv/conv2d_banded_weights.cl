@@ -1,0 +1,147 @@
+// The gradient of a convolution's weights over bands of rows, for CPU-like devices:
+//
+//   dweight[o][c, t] = sum over n and positions f of  x[n, c, f + offset[t]] * dout[n, o, f]
+//
+// with the positions p * pitch + q and offsets of conv2d_banded.cl. A work-group copies a band of rows of all channels
+// of x and of all filters of dout into local memory (bands.clh), dout with zeros behind the ends of its rows. Both then
+// run along the positions, so that nothing is transposed: a register tile of ROWS streams (c, t) and COLUMNS filters o
+// takes a vector of positions at a time, and the lanes of its sums are added at the end of the band. Bands are dealt
+// out to chunks, each of which leaves a partial result; sum_partials adds them in their order.
+//
+//   ROWS, COLUMNS  of a register tile: streams, and filters
+//   TAPS_H, TAPS_W elements of the filter
+//   REAL, VW       (vectors.clh)
+#define GROUP 1
+#define UP_H 1
+#define UP_W 1
+#include "bands.clh"
+
+#define TAPS (TAPS_H * TAPS_W)
+
+struct BandedWeights {
+    long x_image, x_channel, x_count;           // elements from one image and channel of x to the next; all
+    long dout_image, dout_channel, dout_count;  // the same of dout
+    long partial;                               // elements from one partial result to the next
+    int channels, filters;                      // of a group
+    int images, height, width;                  // of x
+    int rows, columns;                          // of dout
+    int stride_h, stride_w, pad_top, pad_left, dilation_h, dilation_w;
+    int pitch, band, bands, reach;             // as in conv2d_banded.cl
+    int phase_size, copy_size, gradient_size;  // elements of a copied phase of x, of a channel, and of a filter of dout
+    int lot;                  // images that are copied at once; several only when they are not cut into bands
+    int blocks, blocks_each;  // lots or bands: all, and of a chunk
+    int gradients, sums;      // where dout and the sums of a tile lie in local memory
+    int has_bias;             // 0: `bias` is any buffer, and not written
+};
+
+// The sums of all positions of dout, for the gradient of the bias.
+NOINLINE void add_up(__local const REAL* gradients, const int filter, const int image, const int images, const int size,
+                     const int filters, __global REAL* bias, const int add) {
+    for (int o = 0; o < filters; ++o) {
+        VEC sum = (VEC)(0);
+        for (int n = 0; n < images; ++n)
+            for (int e = 0; e < size; e += VW) sum += VLOAD(gradients + o * filter + n * image + e);
+        bias[o] = (add ? bias[o] : (REAL)0) + vector_sum(sum);
+    }
+}
+
+// global size (chunks, 1, groups)
+NOINLINE void conv2d_banded_backward_weights_part(const size_t id0, const size_t id2, const struct BandedWeights args,
+                                                  __local REAL* restrict block, __global const REAL* restrict x,
+                                                  const long x_offset, __global const REAL* restrict dout,
+                                                  const long dout_offset, __global REAL* restrict partials,
+                                                  const long partials_offset, __global REAL* restrict bias,
+                                                  const long bias_offset) {
+    const struct BandedWeights d = args;
+    const struct Band shape = {d.height, d.width, d.stride_h, d.stride_w, d.pad_top, d.pad_left, d.pitch, d.phase_size};
+    const struct Band gradient_shape = {d.rows, d.columns, 1, 1, 0, 0, d.pitch, d.gradient_size};
+    clear(block + d.sums + ROWS * COLUMNS * VW, VW);  // add_lanes reads it
+    int offset[TAPS];
+    for (int t = 0; t < TAPS; ++t) {
+        const int k = t / TAPS_W * d.dilation_h, m = t % TAPS_W * d.dilation_w, row = k / d.stride_h,
+                  column = m / d.stride_w;
+        offset[t] =
+            ((k - row * d.stride_h) * d.stride_w + m - column * d.stride_w) * d.phase_size + row * d.pitch + column;
+    }
+    const int group = id2, streams = d.channels * TAPS;
+    const int first_block = id0 * d.blocks_each, end_block = min(d.blocks, first_block + d.blocks_each);
+    __global REAL* result = partials + partials_offset + id0 * d.partial + (long)group * d.filters * streams;
+    for (int b = first_block; b < end_block; ++b) {
+        const int first_image = b / d.bands * d.lot, images = min(d.lot, d.images - first_image);
+        const int first = (b - b / d.bands * d.bands) * d.band, count = min(d.band, d.rows - first),
+                  size = count * d.pitch;
+        const int copied = (count + d.reach) * d.pitch;
+        for (int c = 0; c < d.channels; ++c)
+            for (int n = 0; n < images; ++n) {
+                const long from = (first_image + n) * d.x_image + (group * d.channels + c) * d.x_channel;
+                __local REAL* to = block + (c * d.lot + n) * d.copy_size;
+                // What lies behind the rows is multiplied by zeros.
+                for (int e = 0; e < d.copy_size; e += d.phase_size) clear(to + e + copied, d.phase_size - copied);
+                copy_band(&shape, x + x_offset + from, d.x_count - from, first, count + d.reach, to);
+            }
+        for (int o = 0; o < d.filters; ++o)
+            for (int n = 0; n < images; ++n) {
+                const long from = (first_image + n) * d.dout_image + (group * d.filters + o) * d.dout_channel;
+                __local REAL* to = block + d.gradients + (o * d.lot + n) * d.gradient_size;
+                clear(to + size, d.gradient_size - size);
+                copy_band(&gradient_shape, dout + dout_offset + from, d.dout_count - from, first, count, to);
+            }
+        if (d.has_bias)
+            add_up(block + d.gradients, d.lot * d.gradient_size, d.gradient_size, images, size, d.filters,
+                   bias + bias_offset + ((long)id0 * get_global_size(2) + group) * d.filters, b > first_block);
+        for (int first_filter = 0; first_filter < d.filters; first_filter += COLUMNS)
+            for (int first_stream = 0; first_stream < streams; first_stream += ROWS) {
+                // Behind the last ones those are multiplied again, and not stored.
+                __local const REAL *left[ROWS], *right[COLUMNS];
+#pragma unroll
+                for (int i = 0; i < ROWS; ++i) {
+                    const int at = min(first_stream + i, streams - 1), c = at / TAPS;
+                    left[i] = block + c * d.lot * d.copy_size + offset[at - c * TAPS];
+                }
+#pragma unroll
+                for (int j = 0; j < COLUMNS; ++j)
+                    right[j] = block + d.gradients + min(first_filter + j, d.filters - 1) * d.lot * d.gradient_size;
+                VEC sum[COLUMNS][ROWS];
+#pragma unroll
+                for (int j = 0; j < COLUMNS; ++j)
+#pragma unroll
+                    for (int i = 0; i < ROWS; ++i) sum[j][i] = (VEC)(0);
+                for (int n = 0; n < images; ++n) {
+                    for (int f = 0; f < size; f += VW) {
+                        VEC gradient[COLUMNS];
+#pragma unroll
+                        for (int j = 0; j < COLUMNS; ++j) gradient[j] = VLOAD(right[j] + f);
+#pragma unroll
+                        for (int i = 0; i < ROWS; ++i) {
+                            const VEC value = VLOAD(left[i] + f);
+#pragma unroll
+                            for (int j = 0; j < COLUMNS; ++j) sum[j][i] = fma(value, gradient[j], sum[j][i]);
+                        }
+                    }
+#pragma unroll
+                    for (int i = 0; i < ROWS; ++i) left[i] += d.copy_size;
+#pragma unroll
+                    for (int j = 0; j < COLUMNS; ++j) right[j] += d.gradient_size;
+                }
+                __local REAL* sums = block + d.sums;
+#pragma unroll
+                for (int j = 0; j < COLUMNS; ++j)
+#pragma unroll
+                    for (int i = 0; i < ROWS; ++i) VSTORE(sum[j][i], sums + (j * ROWS + i) * VW);
+                add_lanes(sums, COLUMNS * ROWS);
+                for (int j = 0; j < min(COLUMNS, d.filters - first_filter); ++j)
+                    for (int i = 0; i < min(ROWS, streams - first_stream); ++i) {
+                        __global REAL* to = result + (long)(first_filter + j) * streams + first_stream + i;
+                        *to = b > first_block ? *to + sums[j * ROWS + i] : sums[j * ROWS + i];
+                    }
+            }
+    }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_banded_backward_weights(
+    const struct BandedWeights args, __local REAL* restrict block, __global const REAL* restrict x, const long x_offset,
+    __global const REAL* restrict dout, const long dout_offset, __global REAL* restrict partials,
+    const long partials_offset, __global REAL* restrict bias, const long bias_offset) {
+    conv2d_banded_backward_weights_part(get_global_id(0), get_global_id(2), args, block, x, x_offset, dout, dout_offset,
+                                        partials, partials_offset, bias, bias_offset);
+}

@@ -1,0 +1,67 @@
+// The second half of a convolution's gradient for x by way of a matrix product, for CPU-like devices: what each
+// position of dout gives to the elements of x under each tap, products[n][p, q][c][i, j], is added up where taps of
+// several positions meet
+//
+//   dx[n, c, h, w] += products[n][p, q][c][i, j]
+//   h = p * stride_h + i * dilation_h - pad_top, w = q * stride_w + j * dilation_w - pad_left
+//
+// (K. Chellapilla et al., High performance convolutional neural networks, 2006, the other way round).
+//
+//   TAPS_H, TAPS_W  elements of the filter
+//   VW              elements of a vector
+//   REAL            (math.clh), EPILOGUE (epilogue_stored.clh)
+#include "noinline.clh"
+#include "vectors.clh"
+#include "epilogue_stored.clh"
+
+#define TAPS (TAPS_H * TAPS_W)
+
+struct Fold {
+    int channels, each;  // channels of a work-item
+    int height, width;   // of x
+    int rows, columns;   // of dout
+    int stride_h, stride_w, pad_top, pad_left, dilation_h, dilation_w;
+};
+
+// global size (ceil(channels / each), images)
+NOINLINE void conv2d_col2im_part(const size_t id0, const size_t id1, const struct Fold d,
+                                 __global const REAL* restrict products, __global REAL* restrict dx_base,
+                                 const long dx_offset EPILOGUE_STORED_PARAMETERS) {
+    const int first = id0 * d.each, here = min(d.each, d.channels - first), plane = d.height * d.width;
+    const long begin = ((long)id1 * d.channels + first) * plane;
+    __global REAL* dx = dx_base + dx_offset + begin;
+    products += (long)id1 * d.rows * d.columns * d.channels * TAPS + first * TAPS;
+    for (long e = 0; e < (long)here * plane; ++e) dx[e] = 0;
+    for (int p = 0; p < d.rows; ++p)
+        for (int q = 0; q < d.columns; ++q, products += (long)d.channels * TAPS) {
+            const int h = p * d.stride_h - d.pad_top, w = q * d.stride_w - d.pad_left;
+            const bool inside = h >= 0 && h + (TAPS_H - 1) * d.dilation_h < d.height && w >= 0 &&
+                                w + (TAPS_W - 1) * d.dilation_w < d.width;
+            for (int c = 0; c < here; ++c) {
+                __global const REAL* from = products + c * TAPS;
+                __global REAL* to = dx + c * plane + h * d.width + w;
+                if (inside)
+                    for (int i = 0; i < TAPS_H; ++i)
+#pragma unroll
+                        for (int j = 0; j < TAPS_W; ++j)
+                            to[i * d.dilation_h * d.width + j * d.dilation_w] += from[i * TAPS_W + j];
+                else
+                    for (int i = 0; i < TAPS_H; ++i)
+                        for (int j = 0; j < TAPS_W; ++j) {
+                            const int row = h + i * d.dilation_h, column = w + j * d.dilation_w;
+                            if (row >= 0 && row < d.height && column >= 0 && column < d.width)
+                                to[i * d.dilation_h * d.width + j * d.dilation_w] += from[i * TAPS_W + j];
+                        }
+            }
+        }
+#ifdef EPILOGUE
+    for (int c = 0; c < here; ++c) EPILOGUE_STORED(dx_base + dx_offset, first + c, begin + (long)c * plane, plane)
+#endif
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_col2im(
+    const struct Fold d, __global const REAL* restrict products, const long products_offset, __global REAL* restrict dx,
+    const long dx_offset EPILOGUE_STORED_PARAMETERS) {
+    conv2d_col2im_part(get_global_id(0), get_global_id(1), d, products + products_offset, dx,
+                       dx_offset EPILOGUE_STORED_ARGUMENTS);
+}

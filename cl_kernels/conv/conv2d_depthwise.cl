@@ -1,0 +1,302 @@
+// Depthwise convolution (a filter of its own for each channel), for CPU-like devices.
+//
+//   forward:           out[n, c, p, q]  = bias[c] + sum over i, j of  weight[c, i, j] * x[n, c, h, w]
+//   backward_weights:  dweight[c, i, j] = sum over n, p, q of  dout[n, c, p, q] * x[n, c, h, w]
+//   h = p * stride_h + i * dilation_h - first_h, w = q * stride_w + j * dilation_w - first_w
+//
+// with zeros outside of x. backward_input is forward of dout with flipped filters; with strides up_h, up_w it is one
+// such sum for each phase of the result, whose rows and columns are zipped at the end.
+//
+// Rows are short in the later layers, so a plane is taken as one long row: position p * pitch + q, whole vectors
+// whatever the width. For that a work-item copies a band of rows of x into local memory, with rows of zeros above and
+// below (bands.clh). What a tap meets beyond the ends of a row is another row's: those lanes keep their sum.
+//
+//   TAPS_H, TAPS_W   elements of the filter
+//   UP_H, UP_W       phases of the result
+//   WEIGHTS          1: the kernel for backward_weights
+//   REAL, VW         (vectors.clh)
+#define GROUP 1
+#define COPY_BAND static  // planes are small, and there are many
+#include "bands.clh"
+#include "epilogue_stored.clh"
+
+#ifdef REAL_IS_DOUBLE
+#define UNSIGNED_LANES PASTE(ulong, VW)
+#define AS_UNSIGNED PASTE(as_ulong, VW)
+#define LANE long
+#else
+#define UNSIGNED_LANES PASTE(uint, VW)
+#define AS_UNSIGNED PASTE(as_uint, VW)
+#define LANE int
+#endif
+#define UP (UP_H * UP_W)
+
+struct Depthwise {
+    long planes;  // of x and of out: images * channels
+    int channels, images;
+    int height, width;  // of a plane of x
+    int rows, columns;  // of a plane of out
+    int stride_h, stride_w, first_h, first_w, dilation_h,
+        dilation_w;    // first_h, first_w with UP > 1: the padding of forward
+    int pad_top;       // rows of zeros above those of x; fewer than none: so many are left out
+    int pitch;         // of a phase: columns of x or of out, whichever are more
+    int band;          // rows of a phase of out for which x is copied at once
+    int reach;         // rows of a phase of x that the last row of out meets behind its first
+    int phase_size;    // elements of a copied phase of x, with a vector to spare
+    int lot;           // planes that are copied before the first is used: what was just stored cannot be loaded yet
+    int copy_size;     // elements of the phases of a plane of x
+    int margin, used;  // elements of local memory before the first phase, and in all
+    int made,
+        made_size;  // where the sums go before they are stored in rows, and elements of a phase; made < 0: not needed
+    int sums, lots_each;  // for WEIGHTS: where they are kept, and lots of channels of a work-item
+    int each;             // planes, or for WEIGHTS images, of a work-item
+    int flip, has_bias;
+};
+
+// Where the taps of a phase of out are found: the elements of the filter, those of x from a position's own on, and the
+// columns that lie between.
+struct Taps {
+    int count_h, count_w;
+    int element_h[TAPS_H], element_w[TAPS_W];
+    int at_h[TAPS_H], at_w[TAPS_W], shift[TAPS_W];
+};
+
+static int floor_div(const int a, const int b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
+
+NOINLINE void find_taps(const struct Depthwise* d, const int b, const int a, struct Taps* taps) {
+    taps->count_h = taps->count_w = 0;
+    for (int i = 0; i < TAPS_H; ++i) {
+        const int k = UP > 1 ? b + d->first_h - i * d->dilation_h : i * d->dilation_h,
+                  step = UP > 1 ? UP_H : d->stride_h, row = floor_div(k, step);
+        if (UP > 1 && row * UP_H != k) continue;
+        taps->element_h[taps->count_h] = i;
+        taps->at_h[taps->count_h++] =
+            UP > 1 ? (row + d->pad_top) * d->pitch : (k - row * step) * d->stride_w * d->phase_size + row * d->pitch;
+    }
+    for (int j = 0; j < TAPS_W; ++j) {
+        const int k = UP > 1 ? a + d->first_w - j * d->dilation_w : j * d->dilation_w - d->first_w,
+                  step = UP > 1 ? UP_W : d->stride_w, column = floor_div(k, step);
+        if (UP > 1 && column * UP_W != k) continue;
+        taps->element_w[taps->count_w] = j;
+        // A shift beyond a row's length meets nothing.
+        taps->shift[taps->count_w] = clamp(column, -d->pitch, d->pitch);
+        taps->at_w[taps->count_w] = taps->shift[taps->count_w] + (UP > 1 ? 0 : (k - column * step) * d->phase_size);
+        ++taps->count_w;
+    }
+}
+
+// The columns of VW positions from `position` on.
+NOINLINE LANES columns_from(const int position, const int pitch) {
+    LANE columns[VW];
+    for (int e = 0, column = position % pitch; e < VW; ++e) {
+        columns[e] = column;
+        if (++column == pitch) column = 0;
+    }
+    return PASTE(vload, VW)(0, columns);
+}
+
+// Lanes whose tap lies in their own row.
+#define INSIDE(column, shift) (AS_UNSIGNED((column) + (LANES)(shift)) < (UNSIGNED_LANES)(d.pitch))
+
+#define NEXT_COLUMNS(column)       \
+    column += (LANES)(columns_on); \
+    column = select(column, column - (LANES)(d.pitch), column >= (LANES)(d.pitch));
+
+#if !WEIGHTS
+// The sums at VW positions from `f` on; `column` are their columns.
+static VEC sums_at(const struct Depthwise d, const struct Taps* taps, const REAL* w, __local const REAL* z,
+                   const LANES column, const VEC begin) {
+    VEC sum = begin;
+#if UP == 1
+#pragma unroll
+    for (int j = 0; j < TAPS_W; ++j) {
+        VEC part = (VEC)(w[j]) * VLOAD(z + taps->at_h[0] + taps->at_w[j]);
+#pragma unroll
+        for (int i = 1; i < TAPS_H; ++i)
+            part = fma((VEC)(w[i * TAPS_W + j]), VLOAD(z + taps->at_h[i] + taps->at_w[j]), part);
+        sum = select(sum, sum + part, INSIDE(column, taps->shift[j]));
+    }
+#else
+    for (int j = 0; j < taps->count_w; ++j) {
+        VEC part = (VEC)(0);
+        for (int i = 0; i < taps->count_h; ++i)
+            part = fma((VEC)(w[taps->element_h[i] * TAPS_W + taps->element_w[j]]),
+                       VLOAD(z + taps->at_h[i] + taps->at_w[j]), part);
+        sum = select(sum, sum + part, INSIDE(column, taps->shift[j]));
+    }
+#endif
+    return sum;
+}
+
+// global size (ceil(planes / each))
+NOINLINE void conv2d_depthwise_part(const size_t id0, const struct Depthwise args, __local REAL* restrict block,
+                                    __global const REAL* restrict x, const long x_offset,
+                                    __global const REAL* restrict weight, const long weight_offset,
+                                    __global REAL* restrict out, const long out_offset,
+                                    __global const REAL* restrict bias,
+                                    const long bias_offset EPILOGUE_STORED_PARAMETERS) {
+    const struct Depthwise d = args;
+    const struct Band shape = {d.height, d.width, d.stride_h, d.stride_w, d.pad_top, 0, d.pitch, d.phase_size};
+    clear(block, d.used);  // what no row covers is read, and not used
+    struct Taps taps[UP];
+    for (int b = 0; b < UP_H; ++b)
+        for (int a = 0; a < UP_W; ++a) find_taps(&d, b, a, taps + b * UP_W + a);
+    const int columns_on = VW % d.pitch, phase_rows = (d.rows + UP_H - 1) / UP_H;
+    const LANES first_columns = columns_from(0, d.pitch);
+    LANES last_columns = first_columns;
+    int last_size = 0;
+    const long first_plane = id0 * (long)d.each, end_plane = min(d.planes, first_plane + d.each);
+    for (long lot = first_plane; lot < end_plane; lot += d.lot) {
+        const int lot_size = (int)min((long)d.lot, end_plane - lot), first_channel = (int)(lot % d.channels);
+        __global REAL* lot_out = out + out_offset + lot * d.rows * d.columns;
+        for (int first = 0; first < phase_rows; first += d.band) {
+            const int count = min(d.band, phase_rows - first), size = count * d.pitch;
+            for (int n = 0; n < lot_size; ++n)
+                copy_band(&shape, x + x_offset + (lot + n) * d.height * d.width,
+                          (d.planes - lot - n) * d.height * d.width, first, count + d.reach,
+                          block + d.margin + n * d.copy_size);
+            if (size != last_size) {
+                last_size = size;
+                last_columns = columns_from(max(0, size - VW), d.pitch);
+            }
+            int c = first_channel;
+            for (int n = 0; n < lot_size; ++n) {
+                __local const REAL* z = block + d.margin + n * d.copy_size;
+                __global const REAL* filter = weight + weight_offset + c * (TAPS_H * TAPS_W);
+                REAL w[TAPS_H * TAPS_W];
+#pragma unroll
+                for (int t = 0; t < TAPS_H * TAPS_W; ++t)
+                    w[t] = filter[UP == 1 && d.flip ? TAPS_H * TAPS_W - 1 - t : t];
+                const VEC begin = (VEC)(d.has_bias ? bias[bias_offset + c] : (REAL)0);
+                if (++c == d.channels) c = 0;
+                LANES column = first_columns;
+                if (d.made >= 0) {
+                    for (int phase = 0; phase < UP; ++phase, column = first_columns)
+                        for (int f = 0; f < size; f += VW) {
+                            VSTORE(sums_at(d, taps + phase, w, z + f, column, begin),
+                                   block + d.made + (n * UP + phase) * d.made_size + f);
+                            NEXT_COLUMNS(column)
+                        }
+                    continue;
+                }
+                __global REAL* to = lot_out + ((long)n * d.rows + first) * d.pitch;
+                int f = 0;
+                for (; f + VW <= size; f += VW) {
+                    VSTORE(sums_at(d, taps, w, z + f, column, begin), to + f);
+                    NEXT_COLUMNS(column)
+                }
+                if (f < size && size >= VW)
+                    VSTORE(sums_at(d, taps, w, z + size - VW, last_columns, begin), to + size - VW);
+                else if (f < size) {
+                    REAL one[VW];
+                    VSTORE(sums_at(d, taps, w, z, column, begin), one);
+                    for (int e = 0; e < size; ++e) to[e] = one[e];
+                }
+            }
+            if (d.made >= 0)
+                for (int n = 0; n < lot_size; ++n)
+                    store_rows(block + d.made + n * UP * d.made_size, d.made_size, d.pitch, d.columns,
+                               min(count * UP_H, d.rows - first * UP_H),
+                               lot_out + ((long)n * d.rows + first * UP_H) * d.columns,
+                               lot_out + (long)(n + 1) * d.rows * d.columns);
+#ifdef EPILOGUE
+            for (int n = 0; n < lot_size; ++n)
+                EPILOGUE_STORED(out + out_offset, (lot + n) % d.channels,
+                                ((lot + n) * d.rows + first * UP_H) * d.columns,
+                                (long)min(count * UP_H, d.rows - first * UP_H) * d.columns)
+#endif
+        }
+    }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_depthwise(
+    const struct Depthwise args, __local REAL* restrict block, __global const REAL* restrict x, const long x_offset,
+    __global const REAL* restrict weight, const long weight_offset, __global REAL* restrict out, const long out_offset,
+    __global const REAL* restrict bias, const long bias_offset EPILOGUE_STORED_PARAMETERS) {
+    conv2d_depthwise_part(get_global_id(0), args, block, x, x_offset, weight, weight_offset, out, out_offset, bias,
+                          bias_offset EPILOGUE_STORED_ARGUMENTS);
+}
+#else
+// A work-item takes `lot` channels at once, since their planes are neighbours in memory, and keeps their sums in local
+// memory. global size (ceil(channels / (lot * lots_each)), ceil(images / each)); partials[chunk][c][i][j]
+NOINLINE void conv2d_depthwise_backward_weights_part(const size_t id0, const size_t id1, const struct Depthwise args,
+                                                     __local REAL* restrict block, __global const REAL* restrict x,
+                                                     const long x_offset, __global const REAL* restrict dout,
+                                                     const long dout_offset, __global REAL* restrict partials,
+                                                     const long partials_offset) {
+    const struct Depthwise d = args;
+    const struct Band shape = {d.height, d.width, d.stride_h, d.stride_w, d.pad_top, 0, d.pitch, d.phase_size};
+    clear(block, d.used);
+    const struct Band gradient_shape = {d.rows, d.columns, 1, 1, 0, 0, d.pitch, 0};
+    struct Taps taps;
+    find_taps(&d, 0, 0, &taps);
+    const int columns_on = VW % d.pitch;
+    const LANES first_columns = columns_from(0, d.pitch);
+    const int end_image = min(d.images, (int)(id1 + 1) * d.each);
+    const int end_channel = min(d.channels, (int)(id0 + 1) * d.lot * d.lots_each);
+    __local REAL* sums = block + d.sums;
+    for (int first_channel = id0 * d.lot * d.lots_each; first_channel < end_channel; first_channel += d.lot) {
+        const int lot_size = min(d.lot, end_channel - first_channel);
+        clear(sums, d.lot * TAPS_H * TAPS_W * VW);
+        for (int image = id1 * d.each; image < end_image; ++image) {
+            const long lot = (long)image * d.channels + first_channel;
+            for (int first = 0; first < d.rows; first += d.band) {
+                const int count = min(d.band, d.rows - first), size = count * d.pitch;
+                for (int n = 0; n < lot_size; ++n) {
+                    const long plane = lot + n, left = d.planes - plane;
+                    copy_band(&shape, x + x_offset + plane * d.height * d.width, left * d.height * d.width, first,
+                              count + d.reach, block + d.margin + n * d.copy_size);
+                    if (d.made >= 0)
+                        copy_band(&gradient_shape, dout + dout_offset + plane * d.rows * d.columns,
+                                  left * d.rows * d.columns, first, count, block + d.made + n * d.made_size);
+                }
+                for (int n = 0; n < lot_size; ++n) {
+                    const long here = ((lot + n) * d.rows + first) * d.columns,
+                               there = (d.planes - lot - n) * d.rows * d.columns - first * d.columns;
+                    __global const REAL* gradients = dout + dout_offset + here;
+                    __local const REAL* z = block + d.margin + n * d.copy_size;
+                    __local REAL* kept = sums + n * (TAPS_H * TAPS_W * VW);
+                    VEC sum[TAPS_H][TAPS_W];
+#pragma unroll
+                    for (int i = 0; i < TAPS_H; ++i)
+#pragma unroll
+                        for (int j = 0; j < TAPS_W; ++j) sum[i][j] = VLOAD(kept + (i * TAPS_W + j) * VW);
+                    LANES column = first_columns;
+                    for (int f = 0; f < size; f += VW) {
+                        VEC gradient;
+                        if (d.made >= 0) gradient = VLOAD(block + d.made + n * d.made_size + f);
+                        else if (there >= f + VW) gradient = VLOAD(gradients + f);
+                        else gradient = load_some(gradients + f, size - f, there - f);
+                        const LANES valid = LANE_NUMBERS < (LANES)(size - f);
+#pragma unroll
+                        for (int j = 0; j < TAPS_W; ++j) {
+                            const LANES inside = INSIDE(column, taps.shift[j]) && valid;
+#pragma unroll
+                            for (int i = 0; i < TAPS_H; ++i)
+                                sum[i][j] = select(sum[i][j],
+                                                   fma(gradient, VLOAD(z + taps.at_h[i] + taps.at_w[j] + f), sum[i][j]),
+                                                   inside);
+                        }
+                        NEXT_COLUMNS(column)
+                    }
+#pragma unroll
+                    for (int i = 0; i < TAPS_H; ++i)
+#pragma unroll
+                        for (int j = 0; j < TAPS_W; ++j) VSTORE(sum[i][j], kept + (i * TAPS_W + j) * VW);
+                }
+            }
+        }
+        add_lanes(sums, lot_size * TAPS_H * TAPS_W);
+        __global REAL* to = partials + partials_offset + (id1 * d.channels + first_channel) * (TAPS_H * TAPS_W);
+        for (int t = 0; t < lot_size * TAPS_H * TAPS_W; ++t) to[t] = sums[t];
+    }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_depthwise_backward_weights(
+    const struct Depthwise args, __local REAL* restrict block, __global const REAL* restrict x, const long x_offset,
+    __global const REAL* restrict dout, const long dout_offset, __global REAL* restrict partials,
+    const long partials_offset) {
+    conv2d_depthwise_backward_weights_part(get_global_id(0), get_global_id(1), args, block, x, x_offset, dout,
+                                           dout_offset, partials, partials_offset);
+}
+#endif

@@ -1,0 +1,328 @@
+// Depthwise convolution (a filter of its own for each channel) with channels in the lanes of a vector, for CPU-like
+// devices.
+//
+//   GATHER:   point[n, c, p, q] = bias[c] + sum over i, j of  weight[c, i, j] * grid[n, c, h, w]
+//   SCATTER:  grid[n, c, h, w] = sum of  weight[c, i, j] * point[n, c, p, q]
+//   WEIGHTS:  dweight[c, i, j] = sum over n, p, q of  point[n, c, p, q] * grid[n, c, h, w]
+//   h = p * stride_h + i * dilation_h - first_h, w = q * stride_w + j * dilation_w - first_w
+//
+// with zeros outside of the grid. forward gathers; backward_input without strides gathers from the gradient with
+// flipped filters, and with strides it scatters: the grid is what is made.
+//
+// Rows of small planes fill no vectors, and a stride leaves gaps in them. So the planes of VW channels are transposed
+// (channels_last.clh), and a band of the grid lies in local memory as [row][column][VW], with margins that keep zeros
+// for what is outside, or take what nobody asks for.
+//
+//   MODE            GATHER, SCATTER or WEIGHTS
+//   TAPS_H, TAPS_W  elements of the filter
+//   REAL, VW        (vectors.clh)
+#define GATHER 1
+#define SCATTER 2
+#define WEIGHTS 3
+#define GROUP 1
+#include "channels_last.clh"
+#include "epilogue_stored.clh"
+
+#define TAPS (TAPS_H * TAPS_W)
+
+struct ChannelsLast {
+    int images, channels;
+    int height, width;  // of the grid
+    int rows, columns;  // of points
+    int stride_h, stride_w, first_h, first_w, dilation_h, dilation_w;
+    int pitch, held;  // columns and rows of the grid in local memory
+    int band;         // rows that are made, or for WEIGHTS summed, at once
+    int each;         // units of a work-item: images of a vector of channels; for WEIGHTS images
+    int flip, has_bias;
+    int point_table,
+        filter_table;  // behind that of the grid: where each position of a band lies, in elements of the block
+    int filter, lot;   // where the filters and a transposed tile lie in the block
+};
+
+// The way back of load_channels_last; lanes behind the last channel are not stored.
+NOINLINE void store_channels_last(__local const REAL* from, __local const int* place, __global REAL* to,
+                                  const long stride, const int here, const int count) {
+    if (count == VW) {
+        VEC square[VW];
+#pragma unroll
+        for (int e = 0; e < VW; ++e) square[e] = VLOAD(from + place[e]);
+        TRANSPOSE_TILE(VEC, VW, square)
+        if (here == VW)
+#pragma unroll
+            for (int c = 0; c < VW; ++c) VSTORE(square[c], to + c * stride);
+        else
+#pragma unroll
+            for (int c = 0; c < VW; ++c)
+                if (c < here) VSTORE(square[c], to + c * stride);
+    } else
+        for (int e = 0; e < count; ++e)
+            for (int c = 0; c < here; ++c) to[c * stride + e] = from[place[e] + c];
+}
+
+// What does not depend on the unit: tables[h * width + w] for rows h of a band from its first row of the grid on,
+// point_table[p * columns + q] for rows p of a band, and filter_table[t]. Columns that no tap meets go to the vector
+// behind the grid.
+NOINLINE void make_tables(const struct ChannelsLast* d, const int grid_rows, const int point_rows,
+                          __local int* tables) {
+    const int spare = d->held * d->pitch * VW;
+    __local int* table = tables;
+    for (int h = 0; h < grid_rows; ++h)
+        for (int w = 0; w < d->width; ++w) {
+            const int column = w + d->first_w;
+            *table++ = column >= 0 && column < d->pitch ? (h * d->pitch + column) * VW : spare;
+        }
+    table = tables + d->point_table;
+    for (int p = 0; p < point_rows; ++p)
+        for (int q = 0; q < d->columns; ++q) *table++ = (p * d->stride_h * d->pitch + q * d->stride_w) * VW;
+    table = tables + d->filter_table;
+    for (int t = 0; t < TAPS; ++t) table[t] = (d->flip ? TAPS - 1 - t : t) * VW;
+    for (int t = TAPS; t < VW; ++t) table[t] = TAPS * VW;
+    for (int t = 0; t < VW; ++t) table[max(TAPS, VW) + t] = t * VW;  // of a square by itself
+}
+
+#if MODE != WEIGHTS
+// filters[t][VW] of channels from c on.
+NOINLINE void filters_in(const struct ChannelsLast* d, __global const REAL* weight, const int c, const int here,
+                         __local REAL* to, __local const int* table) {
+    weight += c * TAPS;
+    // What is read behind the last tap of few goes to where nobody looks.
+    const bool more = TAPS < VW && (c + here - 1) * TAPS + VW <= d->channels * TAPS;
+    load_run_channels_last(weight, TAPS, here, more ? VW : TAPS, to, table);
+}
+#endif
+
+#if MODE == GATHER
+// The sums of `count` points.
+NOINLINE void gather(const struct ChannelsLast* d, __local const REAL* grid, __local const int* table, const int count,
+                     __local const REAL* filter, const VEC begin, __local REAL* to) {
+    const int row = d->dilation_h * d->pitch * VW, column = d->dilation_w * VW;
+#if TAPS <= 25
+    VEC w[TAPS];
+#pragma unroll
+    for (int t = 0; t < TAPS; ++t) w[t] = VLOAD(filter + t * VW);
+#define FILTER(t) w[t]
+#else
+#define FILTER(t) VLOAD(filter + (t)*VW)
+#endif
+    for (int e = 0; e < count; ++e) {
+        __local const REAL* z = grid + table[e];
+        // Sums of rows by themselves: one after the other, all would wait for each multiply-add.
+        VEC sum = begin;
+#pragma unroll
+        for (int i = 0; i < TAPS_H; ++i, z += row) {
+            VEC part = FILTER(i * TAPS_W) * VLOAD(z);
+#pragma unroll
+            for (int j = 1; j < TAPS_W; ++j) part = fma(FILTER(i * TAPS_W + j), VLOAD(z + j * column), part);
+            sum += part;
+        }
+        VSTORE(sum, to + e * VW);
+    }
+}
+#elif MODE == SCATTER
+// Adds what points from `from` on, `count` of them, give to the grid.
+NOINLINE void scatter(const struct ChannelsLast* d, __local REAL* grid, __local const int* table, const int from,
+                      const int count, __local const REAL* filter, __local const REAL* points) {
+    const int row = d->dilation_h * d->pitch * VW, column = d->dilation_w * VW;
+    for (int e = from; e < count; ++e) {
+        __local REAL* z = grid + table[e];
+        const VEC point = VLOAD(points + e * VW);
+#pragma unroll
+        for (int i = 0; i < TAPS_H; ++i, z += row)
+#pragma unroll
+            for (int j = 0; j < TAPS_W; ++j)
+                VSTORE(fma(VLOAD(filter + (i * TAPS_W + j) * VW), point, VLOAD(z + j * column)), z + j * column);
+    }
+}
+#else
+// Adds to the sums what points from `from` on, `count` of them, give to each tap.
+NOINLINE void correlate(const struct ChannelsLast* d, __local const REAL* grid, __local const int* table,
+                        const int from, const int count, __local REAL* sums, __local const REAL* points) {
+    const int row = d->dilation_h * d->pitch * VW, column = d->dilation_w * VW;
+#if TAPS <= 25
+    VEC sum[TAPS];
+#pragma unroll
+    for (int t = 0; t < TAPS; ++t) sum[t] = VLOAD(sums + t * VW);
+    for (int e = from; e < count; ++e) {
+        __local const REAL* z = grid + table[e];
+        const VEC point = VLOAD(points + e * VW);
+#pragma unroll
+        for (int i = 0; i < TAPS_H; ++i, z += row)
+#pragma unroll
+            for (int j = 0; j < TAPS_W; ++j)
+                sum[i * TAPS_W + j] = fma(point, VLOAD(z + j * column), sum[i * TAPS_W + j]);
+    }
+#pragma unroll
+    for (int t = 0; t < TAPS; ++t) VSTORE(sum[t], sums + t * VW);
+#else
+    for (int i = 0; i < TAPS_H; ++i, grid += row, sums += TAPS_W * VW) {
+        VEC sum[TAPS_W];
+#pragma unroll
+        for (int j = 0; j < TAPS_W; ++j) sum[j] = VLOAD(sums + j * VW);
+        for (int e = from; e < count; ++e) {
+            __local const REAL* z = grid + table[e];
+            const VEC point = VLOAD(points + e * VW);
+#pragma unroll
+            for (int j = 0; j < TAPS_W; ++j) sum[j] = fma(point, VLOAD(z + j * column), sum[j]);
+        }
+#pragma unroll
+        for (int j = 0; j < TAPS_W; ++j) VSTORE(sum[j], sums + j * VW);
+    }
+#endif
+}
+#endif
+
+#if MODE != SCATTER
+// The rows of the grid that points from row `first` on meet.
+static void band_in(const struct ChannelsLast* d, __global const REAL* x, const int first, const int here,
+                    __local REAL* block, __local const int* tables) {
+    const int top = first * d->stride_h - d->first_h;  // row of the grid that lies in row 0
+    const int begin = clamp(-top, 0, d->held), end = clamp(d->height - top, begin, d->held);
+    clear(block, begin * d->pitch);
+    clear(block + end * d->pitch * VW, (d->held - end) * d->pitch);
+    load_run_channels_last(x + (long)(top + begin) * d->width, (long)d->height * d->width, here,
+                           (end - begin) * d->width, block, tables + begin * d->width);
+}
+#endif
+
+#if MODE == GATHER
+// global size (ceil(units / each))
+NOINLINE void conv2d_depthwise_gather_part(const size_t id0, const struct ChannelsLast args,
+                                           __local REAL* restrict block, __local int* restrict tables,
+                                           __global const REAL* restrict x, const long x_offset,
+                                           __global const REAL* restrict weight, const long weight_offset,
+                                           __global REAL* restrict out, const long out_offset,
+                                           __global const REAL* restrict bias,
+                                           const long bias_offset EPILOGUE_STORED_PARAMETERS) {
+    const struct ChannelsLast d = args;
+    make_tables(&d, d.held, d.band, tables);
+    clear(block, d.held * d.pitch);
+    const long units = (long)((d.channels + VW - 1) / VW) * d.images, plane = (long)d.rows * d.columns;
+    const long end_unit = min(units, (long)(id0 + 1) * d.each);
+    for (long unit = id0 * (long)d.each, last = -1; unit < end_unit; ++unit) {
+        const int c = (int)(unit / d.images) * VW, n = (int)(unit % d.images), here = min(VW, d.channels - c);
+        if (c != last) filters_in(&d, weight + weight_offset, c, here, block + d.filter, tables + d.filter_table);
+        last = c;
+        REAL biases[VW];
+        for (int e = 0; e < VW; ++e) biases[e] = d.has_bias ? bias[bias_offset + c + min(e, here - 1)] : (REAL)0;
+        const VEC begin = VLOAD(biases);
+        __global const REAL* from = x + x_offset + ((long)n * d.channels + c) * d.height * d.width;
+        const long begins = ((long)n * d.channels + c) * plane;
+        __global REAL* to = out + out_offset + begins;
+        for (int p = 0; p < d.rows; p += d.band) {
+            const int first = min(p, d.rows - d.band),
+                      count = d.band * d.columns;  // the last band overlaps the one before
+            band_in(&d, from, first, here, block, tables);
+            for (int f = 0; f < count; f += VW) {
+                const int at = min(f, max(0, count - VW)), size = min(VW, count);
+                gather(&d, block, tables + d.point_table + at, size, block + d.filter, begin, block + d.lot);
+                store_channels_last(block + d.lot, tables + d.filter_table + max(TAPS, VW),
+                                    to + (long)first * d.columns + at, plane, here, size);
+            }
+#ifdef EPILOGUE
+            for (int e = 0; e < here; ++e)
+                EPILOGUE_STORED(out + out_offset, c + e, begins + e * plane + (long)first * d.columns, count)
+#endif
+        }
+    }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_depthwise_gather(
+    const struct ChannelsLast args, __local REAL* restrict block, __local int* restrict tables,
+    __global const REAL* restrict x, const long x_offset, __global const REAL* restrict weight,
+    const long weight_offset, __global REAL* restrict out, const long out_offset, __global const REAL* restrict bias,
+    const long bias_offset EPILOGUE_STORED_PARAMETERS) {
+    conv2d_depthwise_gather_part(get_global_id(0), args, block, tables, x, x_offset, weight, weight_offset, out,
+                                 out_offset, bias, bias_offset EPILOGUE_STORED_ARGUMENTS);
+}
+#elif MODE == SCATTER
+// A band of the grid has margins of (TAPS_H - 1) * dilation_h rows above and below, that take what belongs to other
+// bands. global size (ceil(units / each))
+NOINLINE void conv2d_depthwise_scatter_part(const size_t id0, const struct ChannelsLast args,
+                                            __local REAL* restrict block, __local int* restrict tables,
+                                            __global const REAL* restrict dout, const long dout_offset,
+                                            __global const REAL* restrict weight, const long weight_offset,
+                                            __global REAL* restrict dx, const long dx_offset) {
+    const struct ChannelsLast d = args;
+    const int margin = (TAPS_H - 1) * d.dilation_h;
+    make_tables(&d, d.band, min(d.rows, (d.band + margin - 1) / d.stride_h + 1), tables);
+    const long units = (long)((d.channels + VW - 1) / VW) * d.images, plane = (long)d.rows * d.columns;
+    const long end_unit = min(units, (long)(id0 + 1) * d.each);
+    for (long unit = id0 * (long)d.each, last = -1; unit < end_unit; ++unit) {
+        const int c = (int)(unit / d.images) * VW, n = (int)(unit % d.images), here = min(VW, d.channels - c);
+        if (c != last) filters_in(&d, weight + weight_offset, c, here, block + d.filter, tables + d.filter_table);
+        last = c;
+        __global const REAL* from = dout + dout_offset + ((long)n * d.channels + c) * plane;
+        __global REAL* to = dx + dx_offset + ((long)n * d.channels + c) * d.height * d.width;
+        for (int h = 0; h < d.height; h += d.band) {
+            const int first = min(h, d.height - d.band);
+            clear(block, d.held * d.pitch);
+            // Points whose taps reach rows [first, first + band).
+            const int begin = clamp((first + d.first_h - margin + d.stride_h - 1) / d.stride_h, 0, d.rows);
+            const int end = clamp((first + d.band - 1 + d.first_h) / d.stride_h + 1, begin, d.rows),
+                      count = (end - begin) * d.columns;
+            __local REAL* grid = block + (begin * d.stride_h - d.first_h - first + margin) * d.pitch * VW;
+            for (int f = 0; f < count; f += VW) {
+                const int at = min(f, max(0, count - VW)), size = min(VW, count);
+                load_channels_last(from + (long)begin * d.columns + at, plane, here, size, block + d.lot,
+                                   tables + d.filter_table + max(TAPS, VW));
+                scatter(&d, grid, tables + d.point_table + at, f - at, size, block + d.filter, block + d.lot);
+            }
+            const int made = d.band * d.width;
+            for (int f = 0; f < made; f += VW) {
+                const int at = min(f, max(0, made - VW));
+                store_channels_last(block + margin * d.pitch * VW, tables + at, to + (long)first * d.width + at,
+                                    (long)d.height * d.width, here, min(VW, made));
+            }
+        }
+    }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_depthwise_scatter(
+    const struct ChannelsLast args, __local REAL* restrict block, __local int* restrict tables,
+    __global const REAL* restrict dout, const long dout_offset, __global const REAL* restrict weight,
+    const long weight_offset, __global REAL* restrict dx, const long dx_offset) {
+    conv2d_depthwise_scatter_part(get_global_id(0), args, block, tables, dout, dout_offset, weight, weight_offset, dx,
+                                  dx_offset);
+}
+#else
+// global size (vectors of channels, ceil(images / each)); partials[chunk][c][i][j]
+NOINLINE void conv2d_depthwise_correlate_part(const size_t id0, const size_t id1, const struct ChannelsLast args,
+                                              __local REAL* restrict block, __local int* restrict tables,
+                                              __global const REAL* restrict x, const long x_offset,
+                                              __global const REAL* restrict dout, const long dout_offset,
+                                              __global REAL* restrict partials, const long partials_offset) {
+    const struct ChannelsLast d = args;
+    make_tables(&d, d.held, d.band, tables);
+    clear(block, d.held * d.pitch);
+    clear(block + d.filter, TAPS);
+    const long plane = (long)d.rows * d.columns;
+    const int c = id0 * VW, here = min(VW, d.channels - c), end_image = min(d.images, (int)(id1 + 1) * d.each);
+    for (int n = id1 * d.each; n < end_image; ++n) {
+        __global const REAL* from = x + x_offset + ((long)n * d.channels + c) * d.height * d.width;
+        __global const REAL* points = dout + dout_offset + ((long)n * d.channels + c) * plane;
+        for (int p = 0; p < d.rows; p += d.band) {
+            const int first = min(p, d.rows - d.band), count = d.band * d.columns;
+            band_in(&d, from, first, here, block, tables);
+            for (int f = (p - first) * d.columns; f < count; f += VW) {
+                const int at = min(f, max(0, count - VW)), size = min(VW, count);
+                load_channels_last(points + (long)first * d.columns + at, plane, here, size, block + d.lot,
+                                   tables + d.filter_table + max(TAPS, VW));
+                correlate(&d, block, tables + d.point_table + at, f - at, size, block + d.filter, block + d.lot);
+            }
+        }
+    }
+    __global REAL* to = partials + partials_offset + ((long)id1 * d.channels + c) * TAPS;
+    for (int t = 0; t < TAPS; t += VW) {
+        const int at = min(t, max(0, TAPS - VW));
+        store_channels_last(block + d.filter, tables + d.filter_table + at, to + at, TAPS, here, min(VW, TAPS));
+    }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_depthwise_correlate(
+    const struct ChannelsLast args, __local REAL* restrict block, __local int* restrict tables,
+    __global const REAL* restrict x, const long x_offset, __global const REAL* restrict dout, const long dout_offset,
+    __global REAL* restrict partials, const long partials_offset) {
+    conv2d_depthwise_correlate_part(get_global_id(0), get_global_id(1), args, block, tables, x, x_offset, dout,
+                                    dout_offset, partials, partials_offset);
+}
+#endif

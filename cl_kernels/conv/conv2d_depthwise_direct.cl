@@ -1,0 +1,142 @@
+// Depthwise convolution (a filter of its own for each channel), for GPU-like devices.
+//
+//   forward            out[n, c, p, q]  = epilogue(bias[c] + sum over i, j of weight[c, i, j] * x[n, c, h, w])
+//   backward_input     dx[n, c, h, w]   = sum over i, j of weight[c, i, j] * dout[n, c, p, q]
+//   backward_weights   dweight[c, i, j] = sum over n, p, q of dout[n, c, p, q] * x[n, c, h, w]
+//   h = p * STRIDE_H + first_h + i * DILATION_H, w = q * STRIDE_W + first_w + j * DILATION_W
+//
+// with zeros outside of x, epilogue as in epilogue.clh without a bias of its own. Neighbouring work-items compute
+// neighbouring elements. Forward, a work-item computes DOWN elements one below the other, and uses each element of x
+// that it reads for all of them.
+//
+//   STAGE                    which kernel: 0 forward, and backward_input where steps are 1, as forward of dout with
+//                            flipped filters; 1 backward_input; 2 backward_weights
+//   TAPS_H, TAPS_W           elements of the filter
+//   STRIDE_H, STRIDE_W, DILATION_H, DILATION_W   stride and dilation
+//   DOWN                     1, or more where DILATION_H is 1
+//   GROUP                    STAGE 2: work-items of a group, a power of 2
+//   REAL                     element type (math.clh)
+#include "math.clh"
+#include "epilogue.clh"
+
+struct Depthwise {
+    int channels, images;
+    int height, width;           // of a plane of x
+    int rows, columns;           // of a plane of out
+    int first_h, first_w;        // what position (0, 0) and tap (0, 0) meet
+    int blocks;                  // of DOWN rows
+    int each;                    // STAGE 2: images of a group
+    int jump_n, jump_p, jump_q;  // STAGE 2: what GROUP positions further on adds to image, row and column
+    int flip, has_bias;          // has_bias 0: `bias` is any buffer, and not read
+};
+
+#if STAGE == 0
+// global size images * channels * blocks * columns, rounded up to the local size
+__kernel void conv2d_depthwise_direct(const struct Depthwise d, __global const REAL* restrict x, const long x_offset,
+                                      __global const REAL* restrict weight, const long weight_offset,
+                                      __global REAL* restrict out, const long out_offset,
+                                      __global const REAL* restrict bias, const long bias_offset, EPILOGUE_PARAMETERS) {
+    const struct Epilogue epilogue = EPILOGUE_OF_PARAMETERS;
+    const int id = get_global_id(0), strip = id / d.columns, plane = strip / d.blocks;
+    if (plane >= d.images * d.channels) return;
+    const int c = plane - plane / d.channels * d.channels, q = id - strip * d.columns,
+              p = (strip - plane * d.blocks) * DOWN;
+    const int h_first = p * STRIDE_H + d.first_h, w_first = q * STRIDE_W + d.first_w;
+    __global const REAL* from = x + x_offset + (long)plane * d.height * d.width;
+    __global const REAL* filter = weight + weight_offset + c * (TAPS_H * TAPS_W);
+    REAL sum[DOWN];
+#pragma unroll
+    for (int r = 0; r < DOWN; ++r) sum[r] = d.has_bias ? bias[bias_offset + c] : (REAL)0;
+#pragma unroll
+    for (int t = 0; t < (DOWN - 1) * STRIDE_H + TAPS_H; ++t) {
+        const int h = h_first + t * DILATION_H;
+        if (h < 0 || h >= d.height) continue;
+#pragma unroll
+        for (int j = 0; j < TAPS_W; ++j) {
+            const int w = w_first + j * DILATION_W;
+            const REAL value = w >= 0 && w < d.width ? from[h * d.width + w] : (REAL)0;
+#pragma unroll
+            for (int r = 0; r < DOWN; ++r) {
+                const int i = t - r * STRIDE_H;
+                if (i >= 0 && i < TAPS_H)
+                    sum[r] = fma(value, filter[d.flip ? TAPS_H * TAPS_W - 1 - i * TAPS_W - j : i * TAPS_W + j], sum[r]);
+            }
+        }
+    }
+    const long to = ((long)plane * d.rows + p) * d.columns + q;
+#pragma unroll
+    for (int r = 0; r < DOWN; ++r)
+        if (p + r < d.rows)
+            out[out_offset + to + r * d.columns] = with_epilogue(epilogue, sum[r], c, to + r * d.columns);
+}
+#elif STAGE == 1
+// global size images * channels * height * width, rounded up to the local size
+__kernel void conv2d_depthwise_direct_backward_input(const struct Depthwise d, __global const REAL* restrict dout,
+                                                     const long dout_offset, __global const REAL* restrict weight,
+                                                     const long weight_offset, __global REAL* restrict dx,
+                                                     const long dx_offset) {
+    const int id = get_global_id(0), strip = id / d.width, plane = strip / d.height;
+    if (plane >= d.images * d.channels) return;
+    const int c = plane - plane / d.channels * d.channels, w = id - strip * d.width, h = strip - plane * d.height;
+    __global const REAL* from = dout + dout_offset + (long)plane * d.rows * d.columns;
+    __global const REAL* filter = weight + weight_offset + c * (TAPS_H * TAPS_W);
+    REAL sum = 0;
+#pragma unroll
+    for (int i = 0; i < TAPS_H; ++i) {
+        const int y = h - d.first_h - i * DILATION_H, p = y / STRIDE_H;
+        if (y < 0 || p * STRIDE_H != y || p >= d.rows) continue;
+#pragma unroll
+        for (int j = 0; j < TAPS_W; ++j) {
+            const int z = w - d.first_w - j * DILATION_W, q = z / STRIDE_W;
+            if (z >= 0 && q * STRIDE_W == z && q < d.columns)
+                sum = fma(from[p * d.columns + q], filter[i * TAPS_W + j], sum);
+        }
+    }
+    dx[dx_offset + id] = sum;
+}
+#else
+// partials[chunk][c][i][j] of `each` images. global size (GROUP * channels, ceil(images / each))
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void conv2d_depthwise_direct_backward_weights(
+    const struct Depthwise d, __global const REAL* restrict x, const long x_offset, __global const REAL* restrict dout,
+    const long dout_offset, __global REAL* restrict partials, const long partials_offset) {
+    __local REAL shared[GROUP];
+    const int item = get_local_id(0), c = get_group_id(0), plane = d.rows * d.columns;
+    const int n_first = get_group_id(1) * d.each, n_end = min(d.images, n_first + d.each);
+    int n = item / plane, p = (item - n * plane) / d.columns, q = item - n * plane - p * d.columns;
+    n += n_first;
+    REAL sum[TAPS_H * TAPS_W];
+#pragma unroll
+    for (int t = 0; t < TAPS_H * TAPS_W; ++t) sum[t] = 0;
+    while (n < n_end) {
+        const long at = (long)n * d.channels + c;
+        const REAL gradient = dout[dout_offset + at * plane + p * d.columns + q];
+        __global const REAL* from = x + x_offset + at * d.height * d.width;
+        const int h_first = p * STRIDE_H + d.first_h, w_first = q * STRIDE_W + d.first_w;
+#pragma unroll
+        for (int i = 0; i < TAPS_H; ++i)
+#pragma unroll
+            for (int j = 0; j < TAPS_W; ++j) {
+                const int h = h_first + i * DILATION_H, w = w_first + j * DILATION_W;
+                const REAL value = h >= 0 && h < d.height && w >= 0 && w < d.width ? from[h * d.width + w] : (REAL)0;
+                sum[i * TAPS_W + j] = fma(gradient, value, sum[i * TAPS_W + j]);
+            }
+        q += d.jump_q;
+        p += d.jump_p;
+        n += d.jump_n;
+        if (q >= d.columns) q -= d.columns, ++p;
+        if (p >= d.rows) p -= d.rows, ++n;
+    }
+    __global REAL* to = partials + partials_offset + ((long)get_group_id(1) * d.channels + c) * (TAPS_H * TAPS_W);
+#pragma unroll
+    for (int t = 0; t < TAPS_H * TAPS_W; ++t) {
+        shared[item] = sum[t];
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (int reach = GROUP / 2; reach > 0; reach /= 2) {
+            if (item < reach) shared[item] += shared[item + reach];
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
+        if (item == 0) to[t] = shared[0];
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+}
+#endif

@@ -1,0 +1,367 @@
+// Convolution as a matrix product, for CPU-like devices. Serves forward and backward_input: both are sums
+//
+//   out[n, o, p, q] = bias[o] + sum over c, i, j of  weight[o][c, i, j] * x[n, c, h, w]
+//   h = p * stride_h + first_h + i * dilation_h, w = q * stride_w + first_w + j * dilation_w
+//
+// with zeros outside of x. In the product, rows are the output channels o of a group, columns the positions (n, p, q)
+// of all images one after the other, and the inner index k is (c, i, j). For backward_input x is the gradient of the
+// output, the weights are flipped and transposed first, and a stride gives one launch for each phase of positions.
+//
+// The matrix of windows is never made as a whole: a work-group copies COLUMNS columns at a time and `k_block` of their
+// k into local memory, in the order in which the inner loop reads them, and multiplies them with all its rows (K.
+// Chellapilla et al., High performance convolutional neural networks, 2006; K. Goto and R. van de Geijn, Anatomy of
+// high-performance matrix multiplication, 2008).
+//
+//   ROWS, COLUMNS  of a register tile, as in matmul_packed.cl
+//   PANELS         most panels of a work-group
+//   A_FORM         0: weights are read where they are, those of a row side by side in the order of k; 1: from panels,
+//                  [group][panel][k][ROWS]; 2: where they are, k = (c, i, j) at c * a_channel + i * a_h + j * a_w
+//   TAPS_H, TAPS_W, FLIP_CHANNELS, FLIP_PANELS  only for the kernel that makes such panels: elements of the filter that
+//                                               it packs
+//   REAL, VW       (vectors.clh)
+#define GROUP 1
+#include "noinline.clh"
+#include "vectors.clh"
+#include "epilogue_stored.clh"
+
+#define VECTORS (COLUMNS / VW)
+
+struct Conv {
+    long x_image, x_channel, x_count;        // elements from one image and channel of x to the next; all
+    long out_image, out_channel, out_first;  // the same of out; element of position (0, 0)
+    long a_group, a_row, a_channel,
+        a_first;            // elements from one group of weights, row or panel, and c to the next; first
+    long positions;         // columns: images * rows * columns
+    int channels, filters;  // input and output channels of a group
+    int height, width;      // of x
+    int rows, columns;      // positions of an image
+    int stride_h, stride_w, first_h, first_w, dilation_h, dilation_w, taps_h, taps_w;
+    int a_h, a_w;
+    int out_row_step, out_column_step;                     // elements between neighbouring positions of out
+    int panels, panels_each, row_panels, row_panels_each;  // of COLUMNS columns and ROWS rows: all, and of a work-group
+    int k_block;                                           // A_FORM 2: a multiple of the taps
+    int has_bias;                                          // 0: `bias` is any buffer, and not read
+};
+
+// A run of at most VW positions of one row of one image, and where it goes in the block of copies.
+struct Piece {
+    long first;  // element of x that tap (0, 0) of channel 0 meets
+    int to, h, w;
+};
+
+// The pieces of `panels` panels from `first` on, each `panel_size` elements long; gives how many. Columns behind the
+// last position are zeros, once and for all.
+NOINLINE int cut_pieces(const struct Conv d, struct Piece* pieces, const long first, const int panels,
+                        const int panel_size, __local REAL* block) {
+    const int plane = d.rows * d.columns, here = (int)min((long)panels * COLUMNS, d.positions - first);
+    const int in_plane = (int)(first - first / plane * plane);
+    int n = (int)(first / plane), p = in_plane / d.columns, q = in_plane - p * d.columns, count = 0;
+    for (int at = 0; at < here;) {
+        const int panel = at / COLUMNS, column = at - panel * COLUMNS;
+        const int run = min(min(d.columns - q, here - at), min(COLUMNS - column, VW));
+        const int h = p * d.stride_h + d.first_h, w = q * d.stride_w + d.first_w;
+        pieces[count].first = n * d.x_image + (long)h * d.width + w;
+        pieces[count].to = panel * panel_size + column;
+        pieces[count].h = h;
+        pieces[count].w = w;
+        ++count;
+        at += run;
+        q += run;
+        if (q == d.columns) {
+            q = 0;
+            if (++p == d.rows) p = 0, ++n;
+        }
+    }
+    if (here < panels * COLUMNS) {
+        __local REAL* last = block + (panels - 1) * panel_size;
+        for (int e = 0; e < panel_size; e += VW) VSTORE((VEC)(0), last + e);
+    }
+    return count;
+}
+
+// The columns of all pieces: to[panel][k][column] for k in [k_first, k_first + steps). `x_end` elements of x may be
+// read. A vector is stored for each piece; what it holds beyond the piece, the next one overwrites, and the next k.
+NOINLINE void copy_windows(const struct Conv d, __global const REAL* x, const long x_end, __local REAL* to,
+                           const struct Piece* pieces, const int count, const bool plain, const int k_first,
+                           const int steps) {
+    const int taps = d.taps_h * d.taps_w;
+    if (count == 0) return;
+    if (plain) {
+        for (int k = 0; k < steps; ++k) {
+            const long from = (k_first + k) * d.x_channel;
+            __local REAL* row = to + k * COLUMNS;
+            if (pieces[count - 1].first + from + VW <= x_end)  // the last piece lies behind all others
+                for (int r = 0; r < count; ++r) {
+                    VSTORE(VLOAD(x + pieces[r].first + from), row + pieces[r].to);
+                    PREFETCH(x + pieces[r].first + from + 3 * d.x_channel);  // further rows lie in other pages
+                }
+            else
+                for (int r = 0; r < count; ++r) {
+                    REAL one[VW];
+                    for (int e = 0; e < VW; ++e)
+                        one[e] = pieces[r].first + from + e < x_end ? x[pieces[r].first + from + e] : (REAL)0;
+                    VSTORE(VLOAD(one), row + pieces[r].to);
+                }
+        }
+        return;
+    }
+    const LANES lane = LANE_NUMBERS * d.stride_w;
+    int c = k_first / taps, i = (k_first - c * taps) / d.taps_w, j = k_first - c * taps - i * d.taps_w;
+    for (int k = 0; k < steps; ++k, to += COLUMNS) {
+        const int h = i * d.dilation_h, w = j * d.dilation_w;
+        const long from = c * d.x_channel + (long)h * d.width + w;
+        for (int r = 0; r < count; ++r) {
+            VEC value = (VEC)(0);
+            const int row = pieces[r].h + h, column = pieces[r].w + w;
+            if (row >= 0 && row < d.height) {
+                const long at = pieces[r].first + from;
+                __global const REAL* source = x + at;
+                if (at < 0 || at + VW * d.stride_w > x_end || d.stride_w > 2) {
+                    REAL one[VW];
+                    for (int e = 0; e < VW; ++e) {
+                        const int inside = column + e * d.stride_w;
+                        one[e] = inside >= 0 && inside < d.width ? source[e * d.stride_w] : (REAL)0;
+                    }
+                    value = VLOAD(one);
+                } else {
+                    if (d.stride_w == 1) value = VLOAD(source);
+                    else {
+                        const VEC low = VLOAD(source), high = VLOAD(source + VW);
+                        value = EVEN(low, high);
+                    }
+                    const LANES columns = lane + column;
+                    value = select((VEC)(0), value, columns >= (LANES)(0) && columns < (LANES)(d.width));
+                }
+            }
+            VSTORE(value, to + pieces[r].to);
+        }
+        if (++j == d.taps_w) {
+            j = 0;
+            if (++i == d.taps_h) i = 0, ++c;
+        }
+    }
+}
+
+// Stores a tile, or adds it to what earlier blocks of k left.
+NOINLINE void store_tile(const struct Conv* d, const REAL* tile, __global REAL* out, const int panel, const int height,
+                         const int add) {
+    const int plane = d->rows * d->columns;
+    const long first = (long)panel * COLUMNS;
+    const int here = (int)min((long)COLUMNS, d->positions - first);
+    const bool flat = d->out_row_step == d->columns * d->out_column_step;
+    int n = (int)(first / plane), f = (int)(first - (long)n * plane);
+    for (int at = 0; at < here;) {
+        const int p = f / d->columns, q = f - p * d->columns;
+        const int run = min((flat ? plane - f : d->columns - q), here - at);
+        __global REAL* to = out + n * d->out_image + (long)p * d->out_row_step + (long)q * d->out_column_step;
+        for (int i = 0; i < height; ++i, to += d->out_channel) {
+            const REAL* from = tile + i * COLUMNS + at;
+            if (d->out_column_step == 1) store_run(from, to, run, add);
+            else
+                for (int e = 0; e < run; ++e) {
+                    __global REAL* one = to + (long)e * d->out_column_step;
+                    *one = add ? *one + from[e] : from[e];
+                }
+        }
+        at += run;
+        f += run;
+        if (f == plane) f = 0, ++n;
+    }
+}
+
+#ifdef TAPS_H
+// packed[group][panel][(o, i, j)][r] = weight[o][panel * ROWS + r][at_h + i * by_h][at_w + j * by_w], 0 behind the last
+// row, for backward_input. A work-item packs FLIP_PANELS panels of FLIP_CHANNELS o: neighbours on both sides.
+struct Flip {
+    int rows, panels;               // of the product, in a group
+    int channels;                   // o, in a group
+    int taps;                       // elements of the filter
+    int first, stride_h, stride_w;  // of them, those that are packed
+};
+
+// global size (ceil(channels / FLIP_CHANNELS), ceil(panels / FLIP_PANELS), groups)
+__kernel void conv2d_gemm_flip(const struct Flip d, __global const REAL* restrict weight, const long weight_offset,
+                               __global REAL* restrict packed, const long packed_offset) {
+    const long group = get_global_id(2);
+    const int first_o = get_global_id(0) * FLIP_CHANNELS, first_panel = get_global_id(1) * FLIP_PANELS;
+    for (int o = first_o; o < min(d.channels, first_o + FLIP_CHANNELS); ++o)
+        for (int panel = first_panel; panel < min(d.panels, first_panel + FLIP_PANELS); ++panel) {
+            __global const REAL* from =
+                weight + weight_offset + ((group * d.channels + o) * d.rows + panel * ROWS) * d.taps + d.first;
+            __global REAL* to =
+                packed + packed_offset + ((group * d.panels + panel) * d.channels + o) * (TAPS_H * TAPS_W * ROWS);
+            const int here = min(ROWS, d.rows - panel * ROWS);
+            // The first loops are not unrolled, since that takes longer to compile than it saves.
+            for (int i = 0; i < TAPS_H; ++i)
+                for (int j = 0; j < TAPS_W; ++j, to += ROWS) {
+                    __global const REAL* tap = from + i * d.stride_h + j * d.stride_w;
+                    if (here == ROWS)
+#pragma unroll
+                        for (int r = 0; r < ROWS; ++r) to[r] = tap[r * d.taps];
+                    else
+                        for (int r = 0; r < ROWS; ++r) to[r] = r < here ? tap[r * d.taps] : (REAL)0;
+                }
+        }
+}
+#else
+#if A_FORM == 1
+#define FACTOR(i, k) left[(k)*ROWS + (i)]
+#else
+#define FACTOR(i, k) left[i][k]
+#endif
+
+// Adds the product of a column of weights with `vectors` vectors of a row of the copied windows.
+#define MULTIPLY(k, vectors)                                                                                   \
+    {                                                                                                          \
+        const long position = k;                                                                               \
+        VEC values[vectors];                                                                                   \
+        _Pragma("unroll") for (int v = 0; v < vectors; ++v) values[v] = VLOAD(right + v * VW);                 \
+        _Pragma("unroll") for (int i = 0; i < ROWS; ++i) {                                                     \
+            const VEC factor = (VEC)(FACTOR(i, position));                                                     \
+            _Pragma("unroll") for (int v = 0; v < vectors; ++v) sum[i][v] = fma(factor, values[v], sum[i][v]); \
+        }                                                                                                      \
+    }
+
+#if A_FORM == 1
+typedef __global const REAL* Left;
+#else
+struct Rows {
+    __global const REAL* row[ROWS];
+};
+typedef struct Rows Left;
+#endif
+
+// Where a tile goes.
+struct Tile {
+    int panel, height;
+    int first;          // block of k: it begins with the bias, others add to what earlier blocks left
+    int image, column;  // of the first position
+    int whole;          // all of it is there, its columns side by side
+    int narrow;         // what is left of the last image's columns fills but one vector
+};
+
+// A tile: rows of weights times `steps` rows of copied windows.
+NOINLINE void multiply(const struct Conv* d, const Left a, __local const REAL* right, const int steps,
+                       const struct Tile t, __global REAL* out, __global const REAL* bias) {
+#if A_FORM == 1
+    __global const REAL* left = a;
+#else
+    __global const REAL* left[ROWS];
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i) left[i] = a.row[i];
+#endif
+    if (t.whole) {
+        out += t.image * d->out_image + t.column;
+        for (int i = 0; i < ROWS; ++i)
+            for (int v = 0; v < VECTORS; ++v) PREFETCH_TO_WRITE(out + i * d->out_channel + v * VW);
+    }
+    VEC sum[ROWS][VECTORS];
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i) {
+        const VEC begin = (VEC)(d->has_bias && t.first ? bias[min(i, t.height - 1)] : (REAL)0);
+#pragma unroll
+        for (int v = 0; v < VECTORS; ++v) sum[i][v] = begin;
+    }
+#if A_FORM == 2
+    const int channels = steps / (d->taps_h * d->taps_w);
+    for (int c = 0; c < channels; ++c)
+        for (int y = 0; y < d->taps_h; ++y)
+            for (int z = 0; z < d->taps_w; ++z, right += COLUMNS)
+                MULTIPLY(c * d->a_channel + y * d->a_h + z * d->a_w, VECTORS)
+#else
+    if (!t.narrow)
+        for (int k = 0; k < steps; ++k, right += COLUMNS) MULTIPLY(k, VECTORS)
+    else
+        for (int k = 0; k < steps; ++k, right += COLUMNS) MULTIPLY(k, 1)
+#endif
+    if (t.whole) {
+#pragma unroll
+        for (int i = 0; i < ROWS; ++i)
+#pragma unroll
+            for (int v = 0; v < VECTORS; ++v) {
+                __global REAL* at = out + i * d->out_channel + v * VW;
+                VSTORE(t.first ? sum[i][v] : sum[i][v] + VLOAD(at), at);
+            }
+    } else {
+        REAL tile[ROWS * COLUMNS];
+#pragma unroll
+        for (int i = 0; i < ROWS; ++i)
+#pragma unroll
+            for (int v = 0; v < VECTORS; ++v) VSTORE(sum[i][v], tile + i * COLUMNS + v * VW);
+        store_tile(d, tile, out, t.panel, t.height, !t.first);
+    }
+}
+
+// global size (ceil(panels / panels_each), ceil(row_panels / row_panels_each), groups)
+NOINLINE void conv2d_gemm_part(const size_t id0, const size_t id1, const size_t id2, const struct Conv d,
+                               __local REAL* restrict block, __global const REAL* restrict x, const long x_offset,
+                               __global const REAL* restrict a, const long a_offset, __global REAL* restrict out,
+                               const long out_offset, __global const REAL* restrict bias,
+                               const long bias_offset EPILOGUE_STORED_PARAMETERS) {
+    struct Piece pieces[PANELS * COLUMNS];
+    const int group = id2;
+    const int first_panel = id0 * d.panels_each, end_panel = min(first_panel + d.panels_each, d.panels);
+    const int first_row = id1 * d.row_panels_each, end_row = min(first_row + d.row_panels_each, d.row_panels);
+    const int taps = d.taps_h * d.taps_w, inner = d.channels * taps;
+    x += x_offset + (long)group * d.channels * d.x_channel;
+    const long x_end = d.x_count - (long)group * d.channels * d.x_channel;
+    a += a_offset + group * d.a_group + d.a_first;
+    const long out_group = d.out_first + (long)group * d.filters * d.out_channel;
+    out += out_offset + out_group;
+    const int plane = d.rows * d.columns;
+    const bool flat = d.out_column_step == 1 && d.out_row_step == d.columns;
+    const int panel_size = d.k_block * COLUMNS + VW;
+    // Windows are single elements.
+    const bool plain =
+        d.height == 1 && d.rows == 1 && d.columns == d.width && d.stride_w == 1 && d.first_w == 0 && taps == 1;
+    const int count = cut_pieces(d, pieces, (long)first_panel * COLUMNS, end_panel - first_panel, panel_size, block);
+    // At least once: an empty sum is the bias, or 0.
+    for (int k_first = 0; k_first == 0 || k_first < inner; k_first += d.k_block) {
+        const int steps = min(d.k_block, inner - k_first);
+        copy_windows(d, x, x_end, block, pieces, count, plain, k_first, steps);
+        for (int r = first_row; r < end_row; ++r) {
+            const int height = min(ROWS, d.filters - r * ROWS);
+#if A_FORM == 1
+            const Left left = a + r * d.a_row + (long)k_first * ROWS;
+#else
+            // Behind the last row the last one is multiplied again, and not stored.
+            Left left;
+#pragma unroll
+            for (int i = 0; i < ROWS; ++i)
+                left.row[i] = a + (r * ROWS + min(i, height - 1)) * d.a_row +
+                              (A_FORM == 2 ? k_first / taps * d.a_channel : k_first);
+#endif
+            for (int panel = first_panel; panel < end_panel; ++panel) {
+                const long column = (long)panel * COLUMNS, image = column / plane;
+                const struct Tile tile = {panel,
+                                          height,
+                                          k_first == 0,
+                                          (int)image,
+                                          (int)(column - image * plane),
+                                          flat && height == ROWS && column - image * plane + COLUMNS <= plane,
+                                          d.positions - column <= VW};
+                multiply(&d, left, block + (panel - first_panel) * panel_size, steps, tile,
+                         out + (long)r * ROWS * d.out_channel, bias + bias_offset + group * d.filters + r * ROWS);
+            }
+        }
+    }
+#ifdef EPILOGUE
+    const long end = min(d.positions, (long)end_panel * COLUMNS);
+    for (long at = (long)first_panel * COLUMNS, run; at < end; at += run) {
+        const long image = at / plane, column = at - image * plane;
+        run = min(plane - column, end - at);
+        for (int r = first_row * ROWS; r < min(d.filters, end_row * ROWS); ++r)
+            EPILOGUE_STORED(out - out_group, group * d.filters + r,
+                            out_group + image * d.out_image + r * d.out_channel + column, run)
+    }
+#endif
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_gemm(
+    const struct Conv d, __local REAL* restrict block, __global const REAL* restrict x, const long x_offset,
+    __global const REAL* restrict a, const long a_offset, __global REAL* restrict out, const long out_offset,
+    __global const REAL* restrict bias, const long bias_offset EPILOGUE_STORED_PARAMETERS) {
+    conv2d_gemm_part(get_group_id(0), get_group_id(1), get_group_id(2), d, block, x, x_offset, a, a_offset, out,
+                     out_offset, bias, bias_offset EPILOGUE_STORED_ARGUMENTS);
+}
+#endif

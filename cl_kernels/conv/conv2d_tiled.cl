@@ -1,0 +1,156 @@
+// Convolution by register tiles. Serves forward and backward_input: both are sums
+//
+//   out[n, o, p, q] = bias[o] + sum over c and taps t of  x[n, c, p + shift_h(t), q + shift_w(t)] * weight[o, c, t]
+//
+// over a copy of the input that is padded with zeros, so that the inner loop has no branch. The copy
+// (conv2d_tiled_pad.cl) has rows of `pitch` elements, and an output position is the flat number f = p * pitch + q, so
+// that vectors of positions run on over the ends of rows: tap t lies at f + offset[t]. The results at q >= columns mean
+// nothing and are not stored. A stride is served by cutting the input into phases, one for each remainder of the
+// position by the stride; offset[t] then includes the phase. For backward_input the input is the gradient of the
+// output, weights are flipped and transposed (by conv2d_tiled_pack), and a stride gives one launch for each phase of x.
+//
+// A work-group computes a tile of OCB output channels times NV * RUN positions, kept in registers; on CPU-like devices
+// it then goes on to the next of `tiles_each` tiles. The weights are packed as [block of OCB channels][c][t][OCB].
+//
+//   OCB     output channels of a tile; NV  vectors of positions of a tile. OCB * NV + NV + 1 vectors must fit in the
+//           registers (src/ops/conv/conv2d_tiled.cpp chooses both by a cost model)
+//   MAX_TAPS, REAL, VW, GROUP (vectors.clh)
+//
+// On CPU-like devices tables say where taps lie; on GPU-like ones they are computed (taps.clh).
+#include "taps.clh"
+#include "vectors.clh"
+
+struct Pack {
+    long group_step, filter_step,
+        channel_step;       // in the weights, between groups, and output and input channels of this sum
+    int channels, filters;  // input and output channels of a group
+    int blocks;             // of OCB output channels, in a group
+    int taps;
+    int first, step_h, step_w,
+        across;  // position of tap (i, j) = (t / across, the rest) in the filter: first + i * step_h + j * step_w
+    int source[MAX_TAPS];  // position of tap t in the filter
+};
+
+#if GROUP == 1
+#define SOURCE(t) pack.source[t]
+#else
+#define SOURCE(t) (pack.first + (t) / pack.across * pack.step_h + ((t) - (t) / pack.across * pack.across) * pack.step_w)
+#endif
+
+// packed[group][block][c][t][i] = weight of output channel block * OCB + i, 0 behind the last. A work-item packs one c.
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void conv2d_tiled_pack(
+    const struct Pack pack, const long count, __global const REAL* restrict weight, const long weight_offset,
+    __global REAL* restrict packed, const long packed_offset) {
+    const long item = get_global_id(0);
+    if (item >= count) return;
+    const long block = item / pack.channels;
+    const long group = block / pack.blocks;
+    const int first = (int)(block - group * pack.blocks) * OCB;
+    __global const REAL* from =
+        weight + weight_offset + group * pack.group_step + (item - block * pack.channels) * pack.channel_step;
+    __global REAL* to = packed + packed_offset + item * pack.taps * OCB;
+    for (int i = 0; i < OCB; ++i)
+        for (int t = 0; t < pack.taps; ++t)
+            to[t * OCB + i] = first + i < pack.filters ? from[(first + i) * pack.filter_step + SOURCE(t)] : (REAL)0;
+}
+
+struct Tile {
+    long x_image, x_channel;      // elements from one image and channel to the next, in the padded copy
+    long out_image, out_channel;  // the same in the output
+    long out_first;               // element of position (0, 0)
+    int channels, filters;        // input and output channels of a group
+    int blocks;                   // of OCB output channels, in a group
+    int groups, taps;
+    int pitch, columns, flat;           // positions are f in [0, flat); those with f % pitch < columns are stored
+    int tiles_each, parts;              // parts = tiles of an image / tiles_each, rounded up
+    int out_row_step, out_column_step;  // elements between neighbouring positions of the output
+    int has_bias;                       // 0: `bias` is any buffer, and not read
+    int across;                         // taps along the horizontal axis
+    struct TapAxis vertical, horizontal;
+    int offset[MAX_TAPS];
+};
+
+#if GROUP == 1
+#define OFFSET(t) tile.offset[t]
+#else
+#define OFFSET(t) offset[t]
+#endif
+
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void conv2d_tiled(
+    const struct Tile tile, __global const REAL* restrict x, const long x_offset, __global const REAL* restrict packed,
+    const long packed_offset, __global REAL* restrict out, const long out_offset, __global const REAL* restrict bias,
+    const long bias_offset) {
+    // All blocks of a part follow one another, so that its input stays in the cache.
+    const int all_blocks = tile.groups * tile.blocks;
+    const long group_id = get_group_id(0);
+    const long image_part = group_id / all_blocks;
+    const int block = (int)(group_id - image_part * all_blocks);
+    const long n = image_part / tile.parts;
+    const int part = (int)(image_part - n * tile.parts);
+    const int group = block / tile.blocks;
+    const int first = (block - group * tile.blocks) * OCB;  // output channel within its group
+    const int here = min(OCB, tile.filters - first);
+    __global const REAL* image = x + x_offset + n * tile.x_image + (long)group * tile.channels * tile.x_channel;
+    __global const REAL* weights = packed + packed_offset + (long)block * tile.channels * tile.taps * OCB;
+    __global REAL* result = out + out_offset + tile.out_first + n * tile.out_image +
+                            (long)(group * tile.filters + first) * tile.out_channel;
+
+#if GROUP != 1
+    __local int offset[MAX_TAPS];
+    for (int t = get_local_id(0); t < tile.taps; t += GROUP)
+        offset[t] = taps_offset(tile.vertical, tile.horizontal, tile.across, t);
+    barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+    const int end = min(tile.flat, (part + 1) * tile.tiles_each * (NV * RUN));
+    for (int start = part * tile.tiles_each * (NV * RUN); start < end; start += NV * RUN) {
+        VEC sum[OCB][NV];
+#pragma unroll
+        for (int i = 0; i < OCB; ++i) {
+            const VEC begin =
+                (VEC)(tile.has_bias ? bias[bias_offset + group * tile.filters + first + min(i, here - 1)] : (REAL)0);
+#pragma unroll
+            for (int v = 0; v < NV; ++v) sum[i][v] = begin;
+        }
+        __global const REAL* plane = image + start + get_local_id(0) * VW;
+        __global const REAL* w = weights;
+        for (int c = 0; c < tile.channels; ++c, plane += tile.x_channel)
+            for (int t = 0; t < tile.taps; ++t, w += OCB) {
+                __global const REAL* from = plane + OFFSET(t);
+                VEC values[NV];
+#pragma unroll
+                for (int v = 0; v < NV; ++v) values[v] = VLOAD(from + v * RUN);
+#pragma unroll
+                for (int i = 0; i < OCB; ++i)
+#pragma unroll
+                    for (int v = 0; v < NV; ++v) sum[i][v] += (VEC)(w[i]) * values[v];
+            }
+#if GROUP == 1
+        REAL rows[OCB][NV * VW];
+#pragma unroll
+        for (int i = 0; i < OCB; ++i)
+#pragma unroll
+            for (int v = 0; v < NV; ++v) VSTORE(sum[i][v], rows[i] + v * VW);
+        const int stop = min(start + NV * VW, tile.flat);
+        int p = start / tile.pitch, q = start - p * tile.pitch;
+        for (int f = start; f < stop; f += tile.pitch - q, q = 0, ++p) {
+            const int count = min(tile.columns - q, stop - f);
+            __global REAL* to = result + (long)p * tile.out_row_step + (long)q * tile.out_column_step;
+            for (int i = 0; i < here; ++i, to += tile.out_channel)
+                if (tile.out_column_step == 1) store_run(rows[i] + (f - start), to, count, false);
+                else
+                    for (int k = 0; k < count; ++k) to[(long)k * tile.out_column_step] = rows[i][f - start + k];
+        }
+#else
+#pragma unroll
+        for (int v = 0; v < NV; ++v) {
+            const int f = start + v * RUN + get_local_id(0);
+            const int p = f / tile.pitch, q = f - p * tile.pitch;
+            if (f >= tile.flat || q >= tile.columns) continue;
+            __global REAL* to = result + (long)p * tile.out_row_step + (long)q * tile.out_column_step;
+#pragma unroll
+            for (int i = 0; i < OCB; ++i)
+                if (i < here) to[i * tile.out_channel] = sum[i][v];
+        }
+#endif
+    }
+}

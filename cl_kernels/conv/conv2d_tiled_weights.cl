@@ -1,0 +1,133 @@
+// The gradient of a convolution's weights by register tiles.
+//
+//   dweight[o, c, t] = sum over n and positions f of dout[n, o, f] * x[n, c, f + offset[t]]
+//
+// over copies of x and dout made by conv2d_tiled_pad.cl: rows of x are padded with zeros, those of dout have the same
+// pitch with zeros behind their end, so that both run over all positions f in [0, flat) without a branch (see
+// conv2d_tiled.cl). A pair (c, t) is called a stream; stream j = c * taps + t of a filter is its element j.
+//
+// A work-group computes the tile of OB output channels times TB streams, over `images_each` images of one chunk; each
+// chunk leaves a partial result, and sum_partials adds them in their order, so that results do not depend on timing. On
+// GPU-like devices the work-items of a group take neighbouring positions and add up their sums in local memory.
+//
+//   OB      output channels of a tile; TB  streams of a tile. OB * TB + OB + 1 vectors must fit in the registers
+//           (src/ops/conv/conv2d_tiled_weights.cpp chooses both by a cost model)
+//   MAX_TAPS, REAL, VW, GROUP (vectors.clh)
+#include "taps.clh"
+#include "vectors.clh"
+
+struct Streams {
+    long x_image, x_channel;           // elements from one image and channel to the next, in the copy of x
+    long dout_image, dout_channel;     // the same in the copy of dout
+    long partial;                      // elements from one partial result to the next
+    int channels, filters;             // input and output channels of a group
+    int filter_blocks, stream_blocks;  // in a group
+    int groups, taps;
+    int flat;  // a multiple of RUN
+    int images, images_each;
+    int across;  // taps along the horizontal axis
+    struct TapAxis vertical, horizontal;
+    int offset[MAX_TAPS];
+};
+
+// As in conv2d_tiled.cl.
+#if GROUP == 1
+#define OFFSET(t) d.offset[t]
+#else
+#define OFFSET(t) offset[t]
+#endif
+
+#if GROUP == 1
+// Adds the lanes of a vector, halves first.
+static REAL lanes(VEC v) {
+    REAL part[VW];
+    VSTORE(v, part);
+#pragma unroll
+    for (int width = VW / 2; width > 0; width /= 2)
+#pragma unroll
+        for (int i = 0; i < width; ++i) part[i] += part[i + width];
+    return part[0];
+}
+#endif
+
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void conv2d_tiled_backward_weights(
+    const struct Streams d, __global const REAL* restrict x, const long x_offset, __global const REAL* restrict dout,
+    const long dout_offset, __global REAL* restrict partials, const long partials_offset) {
+    // Streams follow one another, so that the chunk of dout stays in the cache.
+    // No %: a pair of / and % becomes an instruction (freeze) that Oclgrind does not know.
+    const long filter_row = get_group_id(0) / d.stream_blocks, group_row = filter_row / d.filter_blocks;
+    const int stream_block = (int)(get_group_id(0) - filter_row * d.stream_blocks);
+    const int filter_block = (int)(filter_row - group_row * d.filter_blocks);
+    const int chunk = (int)(group_row / d.groups);
+    const int group = (int)(group_row - (long)chunk * d.groups);
+    const int streams = d.channels * d.taps;
+
+#if GROUP != 1
+    __local int offset[MAX_TAPS];
+    for (int t = get_local_id(0); t < d.taps; t += GROUP)
+        offset[t] = taps_offset(d.vertical, d.horizontal, d.across, t);
+    barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+    // Behind the last stream and output channel the last one is computed again, and not stored.
+    long stream[TB];
+#pragma unroll
+    for (int j = 0; j < TB; ++j) {
+        const int at = min(stream_block * TB + j, streams - 1);
+        const int c = at / d.taps;
+        stream[j] = (group * d.channels + c) * d.x_channel + OFFSET(at - c * d.taps);
+    }
+    long row[OB];
+#pragma unroll
+    for (int i = 0; i < OB; ++i)
+        row[i] = (group * d.filters + min(filter_block * OB + i, d.filters - 1)) * d.dout_channel;
+
+    VEC sum[OB][TB];
+#pragma unroll
+    for (int i = 0; i < OB; ++i)
+#pragma unroll
+        for (int j = 0; j < TB; ++j) sum[i][j] = (VEC)(0);
+    const int last = min(d.images, (chunk + 1) * d.images_each);
+    for (int n = chunk * d.images_each; n < last; ++n) {
+        __global const REAL* from_x = x + x_offset + n * d.x_image + get_local_id(0) * VW;
+        __global const REAL* from_dout = dout + dout_offset + n * d.dout_image + get_local_id(0) * VW;
+        for (int f = 0; f < d.flat; f += RUN) {
+            VEC gradients[OB];
+#pragma unroll
+            for (int i = 0; i < OB; ++i) gradients[i] = VLOAD(from_dout + row[i] + f);
+#pragma unroll
+            for (int j = 0; j < TB; ++j) {
+                const VEC value = VLOAD(from_x + stream[j] + f);
+#pragma unroll
+                for (int i = 0; i < OB; ++i) sum[i][j] += gradients[i] * value;
+            }
+        }
+    }
+
+    __global REAL* result = partials + partials_offset + chunk * d.partial + (long)group * d.filters * streams;
+    const int first_filter = filter_block * OB, first_stream = stream_block * TB;
+#if GROUP == 1
+#pragma unroll
+    for (int i = 0; i < OB; ++i)
+#pragma unroll
+        for (int j = 0; j < TB; ++j) {
+            const REAL total = lanes(sum[i][j]);
+            if (first_filter + i < d.filters && first_stream + j < streams)
+                result[(long)(first_filter + i) * streams + first_stream + j] = total;
+        }
+#else
+    // One column more than items, so that the items that add up a row each meet different banks.
+    __local REAL shared[OB * TB][GROUP + 1];
+#pragma unroll
+    for (int i = 0; i < OB; ++i)
+#pragma unroll
+        for (int j = 0; j < TB; ++j) shared[i * TB + j][get_local_id(0)] = sum[i][j];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int k = get_local_id(0); k < OB * TB; k += GROUP) {
+        REAL total = 0;
+        for (int item = 0; item < GROUP; ++item) total += shared[k][item];
+        const int i = k / TB;
+        const int o = first_filter + i, at = first_stream + k - i * TB;
+        if (o < d.filters && at < streams) result[(long)o * streams + at] = total;
+    }
+#endif
+}

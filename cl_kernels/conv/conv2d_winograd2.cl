@@ -1,0 +1,301 @@
+// Convolution with 3 x 3 filters by Winograd's minimal filtering, F(2 x 2, 3 x 3), for CPU-like devices (A. Lavin and
+// S. Gray, Fast algorithms for convolutional neural networks, 2016). Of each tile of 2 x 2 positions of the output,
+//
+//   out = A' [ sum over c of (G w[o, c] G') * (B' x[c] B) ] A      (* element by element, ' transposed)
+//
+// x[c] being the 4 x 4 elements of x around it. Three kernels around one matrix product for each of the 16 elements:
+// weights and inputs are transformed into the panels of the product (panels.cl, matmul_packed.cl), whose columns are
+// tiles, numbered (image, row, column), `count` of them at a time; its results are transformed back. backward_input is
+// the same with dout for x and flipped, transposed weights.
+//
+//   ROWS, COLUMNS  of a register tile of the product
+//   STAGE          which kernel: 0 weights, 1 input, 2 output
+//   REAL, VW       (vectors.clh)
+#define GROUP 1
+#include "noinline.clh"
+#include "vectors.clh"
+
+#define TILE 2
+#define N (TILE + 2)
+
+struct Winograd {
+    long x_image, x_channel, x_count;  // elements from one image and channel of x to the next; all
+    long out_image, out_channel;       // the same of out
+    long element;                      // of what is written or read: from one element of tiles to the next
+    long first;                        // tile of column 0
+    int channels, filters;
+    int height, width;       // of x
+    int rows, columns;       // of out
+    int before_h, before_w;  // rows and columns of zeros before x
+    int tiles_h, tiles_w;    // of an image
+    int count, panels;       // tiles, and panels of them
+    int each;                // channels, or filters, of a work-item
+    int flip, has_bias;
+    int unused;  // no padding
+};
+
+#if STAGE == 0
+
+// G of three vectors.
+static void transform_weights(const VEC* from, const int step, VEC* to, const int to_step) {
+    const VEC a = from[0], b = from[step], c = from[2 * step];
+    to[0] = a;
+    to[to_step] = (a + b + c) * REAL_C(0.5);
+    to[2 * to_step] = (a - b + c) * REAL_C(0.5);
+    to[3 * to_step] = c;
+}
+
+// packed[element][panel of ROWS filters][c][ROWS]; `flip`: weights of backward_input, where the filters of the product
+// are the channels of the weights. Vectors run along (c, filter of the panel), as they are stored. global size
+// (ceil(channels / each), panels of filters)
+NOINLINE void conv2d_winograd2_weights_part(const size_t id0, const size_t id1, const struct Winograd d,
+                                            __global const REAL* restrict weight, const long weight_offset,
+                                            __global REAL* restrict packed, const long packed_offset) {
+    const int panel = id1, end = min(d.channels, (int)(id0 + 1) * d.each) * ROWS;
+    const long element = d.element;
+    __global REAL* to = packed + packed_offset + (long)panel * d.channels * ROWS;
+    REAL rows[9][VW];
+    for (int f = id0 * d.each * ROWS; f < end; f += VW) {
+        // Gathering instructions are slower than as many loads.
+#ifdef __clang__
+#pragma clang loop vectorize(disable)
+#endif
+        for (int e = 0; e < VW; ++e) {
+            const int at = min(f + e, end - 1), c = at / ROWS;
+            const int o = min(panel * ROWS + at - c * ROWS, d.filters - 1);  // behind the last filter, that one again
+            __global const REAL* from =
+                weight + weight_offset + (d.flip ? (long)c * d.filters + o : (long)o * d.channels + c) * 9;
+#pragma unroll
+            for (int i = 0; i < 9; ++i) rows[i][e] = from[i];
+        }
+        VEC w[9], half_way[3 * N], result[N];
+#pragma unroll
+        for (int i = 0; i < 9; ++i) w[i] = VLOAD(rows[d.flip ? 8 - i : i]);
+#pragma unroll
+        for (int i = 0; i < 3; ++i) transform_weights(w + i, 3, half_way + i, 3);
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+            transform_weights(half_way + i * 3, 1, result, 1);
+#pragma unroll
+            for (int j = 0; j < N; ++j) {
+                __global REAL* there = to + (i * N + j) * element + f;
+                if (f + VW <= end) VSTORE(result[j], there);
+                else {
+                    REAL one[VW];
+                    VSTORE(result[j], one);
+                    for (int e = 0; e < end - f; ++e) there[e] = one[e];
+                }
+            }
+        }
+    }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd2_weights(
+    const struct Winograd d, __global const REAL* restrict weight, const long weight_offset,
+    __global REAL* restrict packed, const long packed_offset) {
+    conv2d_winograd2_weights_part(get_global_id(0), get_global_id(1), d, weight, weight_offset, packed, packed_offset);
+}
+
+#else
+
+#define VECTORS (COLUMNS / VW)
+
+// Tiles of one row of tiles of one image that follow one another, at most VW.
+struct Run {
+    int column, length;  // the first one's column in the panel
+    int n, row, tile;    // its image, row and number in the row
+};
+
+static int cut_runs(const struct Winograd* d, const int panel, struct Run* runs) {
+    const int plane = d->tiles_h * d->tiles_w, here = min(COLUMNS, d->count - panel * COLUMNS);
+    const long first = d->first + (long)panel * COLUMNS;
+    int n = (int)(first / plane), rest = (int)(first - (long)n * plane), row = rest / d->tiles_w,
+        tile = rest - row * d->tiles_w, count = 0;
+    for (int column = 0; column < here;) {
+        const int length = min(min(d->tiles_w - tile, here - column), VW);
+        runs[count].column = column;
+        runs[count].length = length;
+        runs[count].n = n;
+        runs[count].row = row;
+        runs[count].tile = tile;
+        ++count;
+        column += length;
+        tile += length;
+        if (tile == d->tiles_w) {
+            tile = 0;
+            if (++row == d->tiles_h) row = 0, ++n;
+        }
+    }
+    return count;
+}
+
+#if STAGE == 1
+
+// VW elements of a row of x from column w on, zeros outside of it; `at` is the place of column w in x.
+static VEC load_row(const struct Winograd* d, __global const REAL* x, const long at, const long x_end, const int w) {
+    if (w >= d->width || w + VW <= 0) return (VEC)(0);
+    if (at < 0 || at + VW > x_end) {
+        REAL one[VW];
+        for (int e = 0; e < VW; ++e) one[e] = w + e >= 0 && w + e < d->width ? x[at + e] : (REAL)0;
+        return VLOAD(one);
+    }
+    const VEC value = VLOAD(x + at);
+    if (w >= 0 && w + VW <= d->width) return value;
+    const LANES columns = LANE_NUMBERS + w;
+    return select((VEC)(0), value, columns >= (LANES)(0) && columns < (LANES)(d->width));
+}
+
+// B' of N vectors.
+static void transform_input(const VEC* from, const int step, VEC* to, const int to_step) {
+    const VEC a = from[0], b = from[step], c = from[2 * step], e = from[3 * step];
+    to[0] = a - c;
+    to[to_step] = b + c;
+    to[2 * to_step] = c - b;
+    to[3 * to_step] = b - e;
+}
+
+// packed[element][panel of COLUMNS tiles][c][COLUMNS]. global size (ceil(channels / each), panels)
+NOINLINE void conv2d_winograd2_input_part(const size_t id0, const size_t id1, const struct Winograd args,
+                                          __local REAL* restrict around, __global const REAL* restrict x,
+                                          const long x_offset, __global REAL* restrict packed,
+                                          const long packed_offset) {
+    const struct Winograd d = args;
+    struct Run runs[COLUMNS];
+    // Row i, column j of the elements around each tile. A vector holds neighbouring tiles; what it holds behind a run,
+    // the next run overwrites.
+    const int panel = id1, count = cut_runs(&d, panel, runs), end = min(d.channels, (int)(id0 + 1) * d.each);
+    const long element = d.element;
+    for (int i = 0; i < N * N * (COLUMNS + VW); i += VW) VSTORE((VEC)(0), around + i);
+    for (int c = id0 * d.each; c < end; ++c) {
+        for (int k = 0; k < count; ++k) {
+            const int w = runs[k].tile * TILE - d.before_w;
+#pragma unroll 1
+            for (int i = 0; i < N; ++i) {
+                const int h = runs[k].row * TILE - d.before_h + i;
+                VEC columns[N];
+                if (h < 0 || h >= d.height) {
+#pragma unroll
+                    for (int j = 0; j < N; ++j) columns[j] = (VEC)(0);
+                } else {
+                    const long at = runs[k].n * d.x_image + c * d.x_channel + (long)h * d.width + w;
+                    __global const REAL* from = x + x_offset;
+                    const VEC a = load_row(&d, from, at, d.x_count, w),
+                              b = load_row(&d, from, at + VW, d.x_count, w + VW);
+                    columns[0] = EVEN(a, b);
+                    columns[1] = ODD(a, b);
+                    const VEC e = load_row(&d, from, at + 2, d.x_count, w + 2),
+                              f = load_row(&d, from, at + VW + 2, d.x_count, w + VW + 2);
+                    columns[2] = EVEN(e, f);
+                    columns[3] = ODD(e, f);
+                }
+#pragma unroll
+                for (int j = 0; j < N; ++j) VSTORE(columns[j], around + (i * N + j) * (COLUMNS + VW) + runs[k].column);
+            }
+        }
+        __global REAL* to = packed + packed_offset + ((long)panel * d.channels + c) * COLUMNS;
+        for (int v = 0; v < COLUMNS; v += VW) {
+            VEC half_way[N * N], result[N];
+#pragma unroll
+            for (int i = 0; i < N; ++i) {
+                VEC row[N];
+#pragma unroll
+                for (int j = 0; j < N; ++j) row[j] = VLOAD(around + (i * N + j) * (COLUMNS + VW) + v);
+                transform_input(row, 1, half_way + i * N, 1);
+            }
+#pragma unroll
+            for (int j = 0; j < N; ++j) {
+                transform_input(half_way + j, N, result, 1);
+#pragma unroll
+                for (int i = 0; i < N; ++i) VSTORE(result[i], to + (i * N + j) * element + v);
+            }
+        }
+    }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd2_input(
+    const struct Winograd args, __local REAL* restrict around, __global const REAL* restrict x, const long x_offset,
+    __global REAL* restrict packed, const long packed_offset) {
+    conv2d_winograd2_input_part(get_global_id(0), get_global_id(1), args, around, x, x_offset, packed, packed_offset);
+}
+
+#else
+
+// A' of N vectors.
+static void transform_output(const VEC* from, const int step, VEC* to, const int to_step) {
+    const VEC a = from[0], b = from[step], c = from[2 * step], e = from[3 * step];
+    to[0] = a + b + c;
+    to[to_step] = b - c - e;
+}
+
+// product[element][o][tile]. global size (ceil(filters / each), panels)
+NOINLINE void conv2d_winograd2_output_part(const size_t id0, const size_t id1, const struct Winograd args,
+                                           __local REAL* restrict results, __global const REAL* restrict product,
+                                           const long product_offset, __global REAL* restrict out,
+                                           const long out_offset, __global const REAL* restrict bias,
+                                           const long bias_offset) {
+    const struct Winograd d = args;
+    struct Run runs[COLUMNS];
+    const int panel = id1, count = cut_runs(&d, panel, runs), end = min(d.filters, (int)(id0 + 1) * d.each);
+    const long pitch = (long)d.panels * COLUMNS, element = d.element;
+    for (int o = id0 * d.each; o < end; ++o) {
+        __global const REAL* from = product + product_offset + o * pitch + panel * COLUMNS;
+        const VEC begin = (VEC)(d.has_bias ? bias[bias_offset + o] : (REAL)0);
+        for (int v = 0; v < COLUMNS; v += VW) {
+            VEC half_way[TILE * N], result[TILE];
+#pragma unroll
+            for (int j = 0; j < N; ++j) {
+                VEC column[N];
+#pragma unroll
+                for (int i = 0; i < N; ++i) column[i] = VLOAD(from + (i * N + j) * element + v);
+                transform_output(column, 1, half_way + j, N);
+            }
+#pragma unroll
+            for (int i = 0; i < TILE; ++i) {
+                transform_output(half_way + i * N, 1, result, 1);
+#pragma unroll
+                for (int j = 0; j < TILE; ++j) VSTORE(result[j] + begin, results + (i * TILE + j) * (COLUMNS + VW) + v);
+            }
+        }
+        for (int k = 0; k < count; ++k) {
+            const int q = runs[k].tile * TILE, inside = min(runs[k].length * TILE, d.columns - q);
+            __global REAL* plane = out + out_offset + runs[k].n * d.out_image + o * d.out_channel;
+            for (int i = 0; i < TILE; ++i) {
+                const int p = runs[k].row * TILE + i;
+                if (p >= d.rows) break;
+                __local const REAL* row = results + i * TILE * (COLUMNS + VW) + runs[k].column;
+                VEC part[TILE];
+                const VEC a = VLOAD(row), b = VLOAD(row + COLUMNS + VW);
+                part[0] = ZIP_LOW(a, b);
+                part[1] = ZIP_HIGH(a, b);
+                __global REAL* to = plane + (long)p * d.columns + q;
+#pragma unroll
+                for (int v = 0; v < TILE; ++v) {
+                    const int rest = inside - v * VW;
+                    if (rest >= VW) VSTORE(part[v], to + v * VW);
+                    else if (rest > 0) {
+                        REAL one[VW];
+                        VSTORE(part[v], one);
+                        int e = 0;
+#if VW > 8
+                        if (rest & 8) vstore8(vload8(0, one), 0, to + v * VW), e = 8;
+#endif
+#if VW > 4
+                        if (rest & 4) vstore4(vload4(0, one + e), 0, to + v * VW + e), e += 4;
+#endif
+                        for (; e < rest; ++e) to[v * VW + e] = one[e];
+                    }
+                }
+            }
+        }
+    }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd2_output(
+    const struct Winograd args, __local REAL* restrict results, __global const REAL* restrict product,
+    const long product_offset, __global REAL* restrict out, const long out_offset, __global const REAL* restrict bias,
+    const long bias_offset) {
+    conv2d_winograd2_output_part(get_global_id(0), get_global_id(1), args, results, product, product_offset, out,
+                                 out_offset, bias, bias_offset);
+}
+#endif
+#endif

@@ -1,0 +1,236 @@
+// The gradient of 3 x 3 filters by Winograd's minimal filtering, F(3 x 3, 4 x 4), for CPU-like devices (A. Lavin and S.
+// Gray, Fast algorithms for convolutional neural networks, 2016, section 6). With tiles t of 4 x 4 positions of dout
+// and the 6 x 6 elements of x that they meet,
+//
+//   dw[o, c] = A' [ sum over t of (G dout[t, o] G') * (B' x[t, c] B) ] A      (* element by element, ' transposed)
+//
+// at the same points 0, 1, -1, 2, -2 and infinity as F(4 x 4, 3 x 3), so B is the same (winograd4.clh); the fractions
+// of its G stand in A here, where they are multiplied once.
+//
+// A work-item has a part of the filters and a part of the channels, whose sums[element][filter][channel] stay in the
+// second cache while it takes some units of tiles after another: it turns and transforms what they see, and adds their
+// product. Different units may be taken by different work-items; each leaves sums of its own, in partial[chunk].
+//
+//   ROWS, COLUMNS  of a register tile of the product: filters, and channels
+//   REAL, VW       (vectors.clh)
+#define GROUP 1
+#include "winograd4.clh"
+
+#define VECTORS (COLUMNS / VW)
+
+struct Gradient {
+    long partial;  // elements of a gradient
+    int images, channels, filters;
+    int height, width;                                      // of x
+    int rows, columns;                                      // of dout
+    int pad_top, pad_left;                                  // zeros before x
+    int images_each, tile_rows, tile_columns;               // of a unit
+    int units_h, units_w, units;                            // of an image, or several; in all
+    int units_each, chunks;                                 // of a work-item; of all units
+    int filters_each, channels_each, channel_parts, parts;  // multiples of ROWS and COLUMNS but for the last
+    int flat;                                  // rows are read one after the other, since a unit sees them whole
+    int x_row, dout_row, sum_row;              // from one tile to the next, and from one filter
+    int x_element, dout_element, sum_element;  // from one element of the transforms to the next
+    int slice;                                 // scratch of a work-item
+    int has_bias;                              // 0: `bias` is any buffer, and not written
+};
+
+// G of four vectors, without its fractions.
+static void transform_gradient(const VEC a, const VEC b, const VEC c, const VEC e, VEC* to) {
+    const VEC p = a + c, q = b + e, r = a + (REAL)4 * c, s = (REAL)2 * b + (REAL)8 * e;
+    to[0] = a;
+    to[1] = p + q;
+    to[2] = p - q;
+    to[3] = r + s;
+    to[4] = r - s;
+    to[5] = e;
+}
+
+// The 4 x 4 positions from `grid` on, of VW filters, transformed.
+NOINLINE void transform_gradient_tile(__local const REAL* grid, const int pitch, __global REAL* to,
+                                      const long element) {
+    VEC half_way[4][6], result[6];
+#pragma unroll
+    for (int i = 0; i < 4; ++i, grid += pitch * VW)
+        transform_gradient(VLOAD(grid), VLOAD(grid + VW), VLOAD(grid + 2 * VW), VLOAD(grid + 3 * VW), half_way[i]);
+#pragma unroll
+    for (int j = 0; j < 6; ++j) {
+        transform_gradient(half_way[0][j], half_way[1][j], half_way[2][j], half_way[3][j], result);
+#pragma unroll
+        for (int i = 0; i < 6; ++i) VSTORE(result[i], to + (i * 6 + j) * element);
+    }
+}
+
+// A' of six vectors, with the fractions of G.
+static void transform_sums(const VEC* from, VEC* to, const int step) {
+    const VEC p = from[1] + from[2], q = from[1] - from[2], r = from[3] + from[4], s = from[3] - from[4];
+    to[0] = from[0] * REAL_C(0.25) - p * REAL_C(0.16666666666666666) + r * REAL_C(0.041666666666666666);
+    to[step] = s * REAL_C(0.083333333333333333) - q * REAL_C(0.16666666666666666);
+    to[2 * step] = (r - p) * REAL_C(0.16666666666666666) + from[5];
+}
+
+// The sums of one filter and VW channels, `here` of them there, as 3 x 3 weights each.
+NOINLINE void weights_out(__global const REAL* sums, const long element, __global REAL* to, const int here) {
+    VEC half_way[18], result[9];
+#pragma unroll
+    for (int j = 0; j < 6; ++j) {
+        VEC column[6];
+#pragma unroll
+        for (int i = 0; i < 6; ++i) column[i] = VLOAD(sums + (i * 6 + j) * element);
+        transform_sums(column, half_way + j, 6);
+    }
+#pragma unroll
+    for (int i = 0; i < 3; ++i) transform_sums(half_way + i * 6, result + i * 3, 1);
+#if VW > 9
+    VEC square[VW];
+#pragma unroll
+    for (int t = 0; t < VW; ++t) square[t] = result[min(t, 8)];
+    TRANSPOSE_TILE(VEC, VW, square)
+    // What stands behind the ninth, the next channel overwrites.
+    if (here == VW)
+#pragma unroll
+        for (int c = 0; c < VW - 1; ++c) VSTORE(square[c], to + c * 9);
+    REAL rows[VW * VW];
+#pragma unroll
+    for (int c = 0; c < VW; ++c) VSTORE(square[c], rows + c * VW);
+    for (int c = here == VW ? VW - 1 : 0; c < here; ++c)
+#pragma unroll
+        for (int t = 0; t < 9; ++t) to[c * 9 + t] = rows[c * VW + t];
+#else
+    REAL taps[9 * VW];
+#pragma unroll
+    for (int t = 0; t < 9; ++t) VSTORE(result[t], taps + t * VW);
+    for (int c = 0; c < here; ++c)
+#pragma unroll
+        for (int t = 0; t < 9; ++t) to[c * 9 + t] = taps[t * VW + c];
+#endif
+}
+
+// Zeros behind the last of `count` channels or filters, which fill whole vectors: register tiles read them.
+static void pad_rows(__global REAL* rows, const long element, const int tiles, const int row, const int count) {
+    for (int e = 0; e < ELEMENTS; ++e)
+        for (int t = 0; t < tiles; ++t)
+            for (int c = (count + VW - 1) / VW * VW; c < row; c += VW)
+                VSTORE((VEC)(0), rows + e * element + t * row + c);
+}
+
+// The sums of dout's positions, for the gradient of the bias: of a tile they are what the transform has at point 1 both
+// ways.
+static void add_up(__global const REAL* douts, const int tiles, const int row, const int filters, __global REAL* bias,
+                   const bool add) {
+    for (int o = 0; o < filters; o += VW) {
+        VEC sum = (VEC)(0);
+        for (int t = 0; t < tiles; ++t) sum += VLOAD(douts + t * row + o);
+        REAL each[VW];
+        VSTORE(sum, each);
+        store_run(each, bias + o, min(VW, filters - o), add);
+    }
+}
+
+// A register tile of sums, from or plus `tiles` products.
+NOINLINE void multiply(__global const REAL* dout, const int dout_row, __global const REAL* x, const int x_row,
+                       const int tiles, __global REAL* sums, const int sum_row, const bool add) {
+    VEC sum[ROWS][VECTORS];
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i)
+#pragma unroll
+        for (int v = 0; v < VECTORS; ++v) {
+            sum[i][v] = (VEC)(0);
+            if (add) sum[i][v] = VLOAD(sums + i * sum_row + v * VW);
+        }
+    for (int k = 0; k < tiles; ++k, dout += dout_row, x += x_row) {
+        VEC values[VECTORS];
+#pragma unroll
+        for (int v = 0; v < VECTORS; ++v) values[v] = VLOAD(x + v * VW);
+#pragma unroll
+        for (int i = 0; i < ROWS; ++i) {
+            const VEC factor = (VEC)(dout[i]);
+#pragma unroll
+            for (int v = 0; v < VECTORS; ++v) sum[i][v] = fma(factor, values[v], sum[i][v]);
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i)
+#pragma unroll
+        for (int v = 0; v < VECTORS; ++v) VSTORE(sum[i][v], sums + i * sum_row + v * VW);
+}
+
+// global size (groups): a work-item takes every groups-th pair of part and chunk
+NOINLINE void conv2d_winograd4_backward_weights_part(const size_t id0, const size_t groups, const struct Gradient args,
+                                                     __local REAL* restrict grid, __local int* restrict x_places,
+                                                     __local int* restrict dout_places, __global const REAL* restrict x,
+                                                     __global const REAL* restrict dout,
+                                                     __global REAL* restrict scratch, __global REAL* restrict partial,
+                                                     __global REAL* restrict bias) {
+    const struct Gradient d = args;
+    const struct Grid seen = {d.height, d.width, d.tile_rows * 4 + 2, d.tile_columns * 4 + 2, d.flat},
+                      met = {d.rows, d.columns, d.tile_rows * 4, d.tile_columns * 4, d.flat};
+    make_places(seen, d.pad_left, x_places);
+    make_places(met, 0, dout_places);
+    const long x_plane = (long)d.height * d.width, dout_plane = (long)d.rows * d.columns;
+    __global REAL* sums = scratch + id0 * (long)d.slice;
+    __global REAL* xs = sums + (long)ELEMENTS * d.sum_element;
+    __global REAL* douts = xs + (long)ELEMENTS * d.x_element;
+    for (int id = id0; id < d.parts * d.chunks; id += groups) {
+        const int chunk = id / d.parts, part = id - chunk * d.parts;
+        const int first_o = part / d.channel_parts * d.filters_each, first_c = part % d.channel_parts * d.channels_each;
+        const int filters = min(d.filters_each, d.filters - first_o),
+                  channels = min(d.channels_each, d.channels - first_c);
+        pad_rows(xs, d.x_element, d.images_each * d.tile_rows * d.tile_columns, d.x_row, channels);
+        pad_rows(douts, d.dout_element, d.images_each * d.tile_rows * d.tile_columns, d.dout_row, filters);
+        const int first_unit = chunk * d.units_each, end_unit = min(d.units, first_unit + d.units_each);
+        for (int unit = first_unit; unit < end_unit; ++unit) {
+            const int image = unit / (d.units_h * d.units_w) * d.images_each, in_image = unit % (d.units_h * d.units_w);
+            const int first_row = in_image / d.units_w * d.tile_rows,
+                      first_column = in_image % d.units_w * d.tile_columns;
+            const int high = min(d.tile_rows, (d.rows + 3) / 4 - first_row),
+                      wide = min(d.tile_columns, (d.columns + 3) / 4 - first_column);
+            const int images = min(d.images_each, d.images - image), tiles = images * high * wide;
+            for (int n = 0; n < images; ++n) {
+                for (int c = 0; c < channels; c += VW) {
+                    grid_in(seen, x + ((long)(image + n) * d.channels + first_c + c) * x_plane,
+                            first_row * 4 - d.pad_top, first_column * 4 - d.pad_left, min(VW, channels - c), grid,
+                            x_places);
+                    for (int p = 0; p < high; ++p)
+                        for (int q = 0; q < wide; ++q)
+                            transform_tile(grid + (p * seen.pitch + q) * 4 * VW, seen.pitch,
+                                           xs + ((n * high + p) * wide + q) * d.x_row + c, d.x_element);
+                }
+                for (int o = 0; o < filters; o += VW) {
+                    grid_in(met, dout + ((long)(image + n) * d.filters + first_o + o) * dout_plane, first_row * 4,
+                            first_column * 4, min(VW, filters - o), grid, dout_places);
+                    for (int p = 0; p < high; ++p)
+                        for (int q = 0; q < wide; ++q)
+                            transform_gradient_tile(grid + (p * met.pitch + q) * 4 * VW, met.pitch,
+                                                    douts + ((n * high + p) * wide + q) * d.dout_row + o,
+                                                    d.dout_element);
+                }
+            }
+            if (d.has_bias && first_c == 0)
+                add_up(douts + (long)7 * d.dout_element, tiles, d.dout_row, filters,
+                       bias + (long)chunk * d.filters + first_o, unit > first_unit);
+            for (int e = 0; e < ELEMENTS; ++e)
+                for (int c = 0; c < channels; c += COLUMNS)
+                    for (int o = 0; o < filters; o += ROWS)
+                        multiply(douts + (long)e * d.dout_element + o, d.dout_row, xs + (long)e * d.x_element + c,
+                                 d.x_row, tiles, sums + (long)e * d.sum_element + o * d.sum_row + c, d.sum_row,
+                                 unit > first_unit);
+        }
+        for (int o = 0; o < filters; ++o)
+            for (int c = 0; c < channels; c += VW)
+                weights_out(sums + o * d.sum_row + c, d.sum_element,
+                            partial + chunk * d.partial + ((first_o + o) * (long)d.channels + first_c + c) * 9,
+                            min(VW, channels - c));
+    }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_winograd4_backward_weights(
+    const struct Gradient args, __local REAL* restrict grid, __local int* restrict x_places,
+    __local int* restrict dout_places, __global const REAL* restrict x, const long x_offset,
+    __global const REAL* restrict dout, const long dout_offset, __global REAL* restrict scratch,
+    const long scratch_offset, __global REAL* restrict partial, const long partial_offset, __global REAL* restrict bias,
+    const long bias_offset) {
+    conv2d_winograd4_backward_weights_part(get_global_id(0), get_global_size(0), args, grid, x_places, dout_places,
+                                           x + x_offset, dout + dout_offset, scratch + scratch_offset,
+                                           partial + partial_offset, bias + bias_offset);
+}

@@ -1,0 +1,54 @@
+// Atomic functions, which the library itself does not use: counters[0..7] of global memory, and of local memory what
+// each group adds to `groups`.
+//
+//   INTEGER    int, or long where the device has cl_khr_int64_base_atomics
+//   ATOMIC(f)  atomic_f, or atom_f
+#ifdef WIDE
+#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
+#define INTEGER long
+#define ATOMIC(f) atom_##f
+#else
+#define INTEGER int
+#define ATOMIC(f) atomic_##f
+#endif
+
+// Of n work-items: 0 counts all, 1 adds up ids, 2 subtracts, 3 adds by compare-and-swap, 4 takes the last of exchanged
+// (id + 1); sums of what 4 gave to 5
+__kernel void doctor_counters(__global INTEGER* counters, const long offset) {
+    __global INTEGER* c = counters + offset;
+    const INTEGER id = (INTEGER)get_global_id(0);
+    ATOMIC(inc)(&c[0]);
+    ATOMIC(add)(&c[1], id);
+    ATOMIC(sub)(&c[2], 3);
+    INTEGER seen = ATOMIC(add)(&c[3], 0);
+    for (;;) {
+        const INTEGER before = ATOMIC(cmpxchg)(&c[3], seen, seen + 2 * id);
+        if (before == seen) break;
+        seen = before;
+    }
+    ATOMIC(add)(&c[5], ATOMIC(xchg)(&c[4], id + 1));
+}
+
+#ifndef WIDE
+// 0 the least, 1 the largest, 2 and, 3 or, 4 xor of a[i]
+__kernel void doctor_extrema(__global const int* restrict a, const long a_offset, __global int* counters,
+                             const long offset) {
+    __global int* c = counters + offset;
+    const int value = a[a_offset + get_global_id(0)];
+    atomic_min(&c[0], value);
+    atomic_max(&c[1], value);
+    atomic_and(&c[2], value);
+    atomic_or(&c[3], value);
+    atomic_xor(&c[4], value);
+}
+#endif
+
+// groups[g] = the sum of ids within the group, by a counter in local memory
+__kernel void doctor_local_counter(__global INTEGER* groups, const long offset) {
+    __local INTEGER sum;
+    if (get_local_id(0) == 0) sum = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    ATOMIC(add)(&sum, (INTEGER)get_global_id(0));
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (get_local_id(0) == 0) groups[offset + get_group_id(0)] = sum;
+}

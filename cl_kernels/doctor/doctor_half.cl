@@ -1,0 +1,14 @@
+// Arithmetic in half, which needs cl_khr_fp16: where a device does not report it this may not build. The library stores
+// halves, and computes in float.
+#ifdef ENABLED
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+#endif
+
+__kernel void doctor_half(__global const float* restrict a, const long a_offset, __global const float* restrict b,
+                          const long b_offset, __global float* restrict out, const long out_offset) {
+    const size_t i = get_global_id(0);
+    const half x = (half)a[a_offset + i], y = (half)b[b_offset + i];
+    const half sum = x + y, product = x * y;
+    out[out_offset + 2 * i] = (float)sum;
+    out[out_offset + 2 * i + 1] = (float)product;
+}

@@ -1,0 +1,81 @@
+// The functions of math.clh and philox.clh, one element, or one block of random numbers, a work-item: for the test of
+// their bounds, and `declivity doctor`.
+// REAL     float or double, with REAL_IS_DOUBLE
+// VECTOR   2 to 16: the functions on vectors of so many elements; philox.clh wants scalars and stays out.
+#ifdef VECTOR
+#define D_WIDTH VECTOR
+#endif
+#include "math.clh"
+
+#ifdef VECTOR
+#define T_PASTE_(a, b) a##b
+#define T_PASTE(a, b) T_PASTE_(a, b)
+#define T T_PASTE(REAL, VECTOR)
+#else
+#define T REAL
+#endif
+
+#define SWEEP(name)                                                                                        \
+    __kernel void doctor_##name(__global const T* restrict x, const long x_offset, __global T* restrict y, \
+                                const long y_offset) {                                                     \
+        size_t i = get_global_id(0);                                                                       \
+        y[y_offset + i] = d_##name(x[x_offset + i]);                                                       \
+    }
+
+SWEEP(exp)
+SWEEP(expm1)
+SWEEP(log)
+SWEEP(log1p)
+SWEEP(tanh)
+SWEEP(sigmoid)
+SWEEP(silu)
+SWEEP(softplus)
+SWEEP(erf)
+SWEEP(erfc)
+SWEEP(gelu)
+SWEEP(gelu_gradient)
+SWEEP(sqrt)
+SWEEP(rsqrt)
+
+__kernel void doctor_pow(__global const T* restrict x, const long x_offset, __global const T* restrict y,
+                         const long y_offset, __global T* restrict z, const long z_offset) {
+    size_t i = get_global_id(0);
+    z[z_offset + i] = d_pow(x[x_offset + i], y[y_offset + i]);
+}
+
+#ifndef VECTOR
+
+#include "philox.clh"
+
+// 1 where x is finite, 2 where it is NaN.
+__kernel void doctor_classify(__global const REAL* restrict x, const long x_offset, __global int* restrict y,
+                              const long y_offset) {
+    size_t i = get_global_id(0);
+    y[y_offset + i] = d_is_finite(x[x_offset + i]) + 2 * d_is_nan(x[x_offset + i]);
+}
+
+__kernel void doctor_philox_words(ulong block, ulong stream, ulong key, __global uint* restrict words,
+                                  const long offset) {
+    size_t i = get_global_id(0);
+    vstore4(philox(block + i, stream, key), i, words + offset);
+}
+
+#ifdef REAL_IS_DOUBLE
+#define STORE vstore2
+#else
+#define STORE vstore4
+#endif
+
+__kernel void doctor_philox_uniform(ulong block, ulong stream, ulong key, __global REAL* restrict values,
+                                    const long offset) {
+    size_t i = get_global_id(0);
+    STORE(d_uniform_block(philox(block + i, stream, key)), i, values + offset);
+}
+
+__kernel void doctor_philox_normal(ulong block, ulong stream, ulong key, __global REAL* restrict values,
+                                   const long offset) {
+    size_t i = get_global_id(0);
+    STORE(d_normal_block(philox(block + i, stream, key)), i, values + offset);
+}
+
+#endif  // VECTOR

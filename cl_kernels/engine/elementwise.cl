@@ -1,0 +1,70 @@
+// out[index] = expression(in0[index], in1[index], ...) over an index space of RANK merged axes.
+//
+// The innermost axis are the columns, all others together the rows. On CPU-like devices a work-item computes `chunk`
+// columns of `rows_each` rows, and the inner loop becomes vector instructions; on GPU-like ones it computes one
+// element, and neighbouring work-items touch neighbouring elements.
+//
+//   global size   (ceil(columns / chunk), ceil(rows / rows_each)), rounded up to the local size. Of SINGLE: (columns,
+//                 a, b) with rows up to a * b
+//   SINGLE        the form for GPU-like devices: `chunk` and `rows_each` are not used
+//   RANK          number of merged axes
+//   OPERANDS      output and inputs
+//   OUT           type of the output
+//   STEP_OUT, STEPk   distance between columns: 0, 1, or a stride read from the layout
+//   VECTORISE     a pragma for the loop over columns, or nothing
+//   STEP_ALSOk    of outputs beside it, which BODY stores
+//   INPUT_PARAMETERS, INPUT_ROWS, BODY, RESULT   made from the expression (src/ops/engine/elementwise_source.cpp)
+//   HALVES        operands are f16 or bf16
+//   RANDOM        there are random numbers among the inputs
+//   TILE, RANDOM_TILE   those of TILE columns at a time are made before they are used, so that each block serves all
+//                       its elements
+#include "math.clh"
+#ifdef HALVES
+#include "storage.clh"
+#endif
+#ifdef RANDOM
+#include "random_numbers.clh"
+#endif
+#include "elementwise_rows.clh"
+
+#ifdef TILE
+#define TILES for (int from = 0; from < count; from += TILE)
+#define COLUMNS_OF_TILE const int n = min(TILE, count - from), to = from + n;
+#else
+#define TILES
+#define COLUMNS_OF_TILE const int from = 0, to = count;
+#define RANDOM_TILE
+#endif
+
+__kernel void elementwise(const struct Layout layout, const long rows, const long columns, const long rows_each,
+                          const int chunk, __global OUT* restrict out_base, const long out_offset INPUT_PARAMETERS) {
+#ifdef SINGLE
+    // Without a loop: the sizes and strides that lead to the next row would take all scalar registers that there are.
+    const long column = get_global_id(0), row = get_global_id(1) + get_global_id(2) * (long)get_global_size(1);
+    if (column >= columns || row >= rows) return;
+    START_ROWS
+    __global OUT* out = out_base + out_offset + ROW_OFFSET(0);
+    INPUT_ROWS
+    const int i = 0;
+    BODY out[i * STEP_OUT] = RESULT;
+#else
+    const long column = get_global_id(0) * (long)chunk;
+    const int count = (int)min((long)chunk, columns - column);  // not positive behind the end
+    const long row_end = min(rows, ((long)get_global_id(1) + 1) * rows_each);
+    long row = get_global_id(1) * rows_each;
+    START_ROWS
+    for (; row < row_end; ++row) {
+        __global OUT* out = out_base + out_offset + ROW_OFFSET(0);
+        INPUT_ROWS
+        TILES {
+            COLUMNS_OF_TILE
+            RANDOM_TILE
+            VECTORISE
+            for (int i = from; i < to; ++i) {
+                BODY out[i * STEP_OUT] = RESULT;
+            }
+        }
+        NEXT_ROW
+    }
+#endif
+}

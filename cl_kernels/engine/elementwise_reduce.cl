@@ -1,0 +1,104 @@
+// parts[row, split] = combine over the columns of a split of expression(in0[index], in1[index], ...): a reduction that
+// ends a chain.
+//
+// The index space is that of elementwise.cl; its innermost axis, the columns, is reduced, in splits of `chunk` columns
+// each.
+//
+//   FORM      0 CPU-like: a work-item takes a split of `rows_each` rows, BLOCK elements at a time.
+//               global (splits, ceil(rows / rows_each))
+//             1 GPU-like: a group takes a split of a row. global (splits * local size, rows)
+//   ACC       type of accumulation and result;  COMBINE, FLOATING_SUM: reduction.clh;  IDENTITY: the neutral element
+//   BLOCK     elements of a partial sum: of a work-item in form 1
+//   LANES     form 0: elements of a vector
+//   RANK, OPERANDS, STEPk, VECTORISE, INPUT_PARAMETERS, INPUT_ROWS, BODY, RESULT, RANDOM, RANDOM_TILE   as in
+//     elementwise.cl; operand 0 of the
+//             layout is not used, and a tile is a BLOCK
+#include "math.clh"
+#ifdef HALVES
+#include "storage.clh"
+#endif
+#ifdef RANDOM
+#include "random_numbers.clh"
+#endif
+#ifndef RANDOM_TILE
+#define RANDOM_TILE
+#endif
+#include "elementwise_rows.clh"
+#include "reduction.clh"
+
+#if FORM == 0
+
+#include "horizontal.clh"
+#define VEC HORIZONTAL_PASTE(ACC, LANES)
+HORIZONTAL(across, ACC, LANES, COMBINED)
+UNALIGNED(values, ACC, LANES)
+
+__kernel void elementwise_reduce(const struct Layout layout, const long rows, const long columns, const long rows_each,
+                                 const long chunk, const long splits, const long divisor, __global ACC* restrict parts,
+                                 const long parts_offset INPUT_PARAMETERS) {
+    const long column = get_global_id(0) * chunk, count = min(chunk, columns - column);
+    const long row_end = min(rows, ((long)get_global_id(1) + 1) * rows_each);
+    long row = get_global_id(1) * rows_each;
+    START_ROWS
+    for (; row < row_end; ++row) {
+        INPUT_ROWS
+        VEC total = (VEC)(IDENTITY), low = (VEC)(0);
+        for (long from = 0; from < count; from += BLOCK) {
+            ACC each[BLOCK];
+            const int n = (int)min((long)BLOCK, count - from);
+            RANDOM_TILE
+            VECTORISE
+            for (int k = 0; k < n; ++k) {
+                const long i = from + k;
+                BODY each[k] = RESULT;
+            }
+            const int whole = (n + LANES - 1) / LANES * LANES;
+            for (int k = n; k < whole; ++k) each[k] = IDENTITY;
+            VEC a = (VEC)(IDENTITY), b = a, c = a, d = a;
+            int k = 0;
+            for (; k + 4 * LANES <= whole; k += 4 * LANES) {
+                a = COMBINED(a, values_load(each + k));
+                b = COMBINED(b, values_load(each + k + LANES));
+                c = COMBINED(c, values_load(each + k + 2 * LANES));
+                d = COMBINED(d, values_load(each + k + 3 * LANES));
+            }
+            for (; k < whole; k += LANES) a = COMBINED(a, values_load(each + k));
+            a = COMBINED(a, b);
+            c = COMBINED(c, d);
+            a = COMBINED(a, c);
+            ADD_BLOCK(VEC, total, low, a);
+        }
+        const ACC sum = across(total);
+        parts[parts_offset + row * splits + get_global_id(0)] = FINALIZE(WITH_ERRORS(sum, across(low)));
+        NEXT_ROW
+    }
+}
+
+#else
+
+#include "row_group.clh"
+ROW_GROUP_COMBINE(group_combined, ACC, COMBINED)
+
+__kernel void elementwise_reduce(const struct Layout layout, const long rows, const long columns, const long rows_each,
+                                 const long chunk, const long splits, const long divisor, __local ACC* shared,
+                                 __global ACC* restrict parts, const long parts_offset INPUT_PARAMETERS) {
+    const int lanes = (int)get_local_size(0);
+    const struct RowGroup group = row_group(lanes, 1);
+    const long column = get_group_id(0) * chunk, count = min(chunk, columns - column), row = get_global_id(1);
+    START_ROWS
+    INPUT_ROWS
+    ACC total = IDENTITY, low = 0;
+    long i = group.lane;
+    while (i < count) {
+        ACC part = IDENTITY;
+        for (int k = 0; k < BLOCK && i < count; ++k, i += lanes) {
+            BODY const ACC one = RESULT;
+            part = COMBINED(part, one);
+        }
+        ADD_BLOCK(ACC, total, low, part);
+    }
+    const ACC sum = group_combined(shared, group, WITH_ERRORS(total, low));
+    if (group.lane == 0) parts[parts_offset + row * splits + get_group_id(0)] = FINALIZE(sum);
+}
+
+#endif

@@ -1,0 +1,56 @@
+// Sums of partial results, of several results at once:
+//
+//   result[i] = sum over k in [0, partials) of partial[k][i], in that order,  for i in [0, count)
+//
+// Each group adds up EACH * GROUP neighbouring elements of one result; groups are dealt out to results one after the
+// other.
+//
+//   EACH    elements of a work-item: many on CPU-like devices, 1 on GPU-like ones
+//   GROUP   work-items of a group
+//   SUMS    most results of a launch; they and their parts lie in at most four memory objects
+//   REAL    (math.clh)
+#include "math.clh"
+
+struct Sum {
+    long partial, result;  // elements before the first, in their memory
+    long count;
+    int partials;
+    int first_group;
+    int memory;  // which has the parts, and 4 times which has the result
+    int unused;
+};
+
+struct Sums {
+    int sums, unused;
+    struct Sum sum[SUMS];
+};
+
+#define MEMORY(n) , __global REAL *base##n, const long offset##n
+#define CHOSEN(n) \
+    ((n) == 0 ? base0 + offset0 : (n) == 1 ? base1 + offset1 : (n) == 2 ? base2 + offset2 : base3 + offset3)
+
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sum_partials(const struct Sums all MEMORY(0) MEMORY(1)
+                                                                                  MEMORY(2) MEMORY(3)) {
+    const int group = get_group_id(0);
+#if GROUP == 1
+    int which = 0;
+    while (which + 1 < all.sums && all.sum[which + 1].first_group <= group) ++which;
+    const struct Sum sum = all.sum[which];
+#else
+    // By constant indices alone: for a variable one, GPUs keep a copy of the table in memory for each work-item.
+    struct Sum sum = all.sum[0];
+#pragma unroll
+    for (int i = 1; i < SUMS; ++i)
+        if (i < all.sums && all.sum[i].first_group <= group) sum = all.sum[i];
+#endif
+    const long first = ((long)(group - sum.first_group) * GROUP + get_local_id(0)) * EACH;
+    if (first >= sum.count) return;
+    __global const REAL* from = CHOSEN(sum.memory % 4) + sum.partial + first;
+    __global REAL* to = CHOSEN(sum.memory / 4) + sum.result + first;
+    const int here = (int)min((long)EACH, sum.count - first);
+    REAL total[EACH];
+    for (int i = 0; i < here; ++i) total[i] = 0;
+    for (int k = 0; k < sum.partials; ++k, from += sum.count)
+        for (int i = 0; i < here; ++i) total[i] += from[i];
+    for (int i = 0; i < here; ++i) to[i] = total[i];
+}

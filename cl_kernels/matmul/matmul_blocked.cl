@@ -1,0 +1,318 @@
+// out[z][m][n] = epilogue(sum over k of a[z][m][k] * b[z][k][n]), for CPU-like devices, in one launch. epilogue as in
+// epilogue.clh.
+//
+// A work-group multiplies some panels of ROWS rows with some of at most COLUMNS columns, one block of k after the
+// other. For each block it copies its part of b into local memory, in the order in which the inner loop reads it, and
+// then takes one panel of a after the other, each with all of these columns: the copies stay in the second cache, a
+// panel of a in the first, and nothing but the operands and the result passes through memory (K. Goto and R. van de
+// Geijn, Anatomy of high-performance matrix multiplication, 2008). Rows whose elements are neighbours are read where
+// they are; others are copied, some panels at a time.
+//
+//   REAL, VW     type of the arithmetic, elements of a vector (vectors.clh); STORED and OUTPUT are those of memory
+//                (storage.clh). Copies are REAL. Where OUTPUT is another type, there is one block of k
+//   ROWS         rows of a register tile, a multiple of 4
+//   COLUMNS      columns of a register tile, a multiple of VW. ROWS * COLUMNS / VW + COLUMNS / VW + 1 vectors must fit
+//                in the registers (src/ops/matmul/matmul_blocked.cpp chooses them). Panels of b have VW columns less
+//                where that makes them equal.
+//   A_COPIED     0: a is read where it is, and REAL
+#define GROUP 1
+#include "noinline.clh"
+#include "vectors.clh"
+#include "epilogue_vectors.clh"
+#include "stored_vectors.clh"
+
+#define VECTORS (COLUMNS / VW)
+
+// How an operand lies in memory: elements from one matrix to the next, from one row of a or column of b, and along k.
+struct Lie {
+    long batch, across, along;
+};
+
+struct Product {
+    long M, N, K;
+    long last_K;  // of the last matrices, where parts of one sum are a batch; otherwise K
+    struct Lie a, b;
+    long out_batch, matrices;
+    int row_panels, column_panels;               // of the whole matrices
+    int panel_vectors, wider_panels;             // of a panel of b; first panels that have one vector more
+    int rows_each, columns_each, matrices_each;  // panels and matrices of a work-group
+    int rows_copied;                             // panels of a at a time, where these are copied
+    int k_block;
+    int has_epilogue;  // 0: results are stored as they are
+};
+
+// Panels of b are cut so that their widths differ by a vector at most.
+static inline int first_vector(const struct Product d, const int panel) {
+    return panel * d.panel_vectors + min(panel, d.wider_panels);
+}
+
+// to[k][i] = from[i * across + k * along] for i in [0, width) and k in [0, steps), in rows of `pitch` elements, where
+// only `here` of the `width` are there: behind them anything that is not beyond the operand's end.
+static inline __attribute__((always_inline)) void copy_panel(__global const STORED* from, const struct Lie lie,
+                                                             const int here, __local REAL* to, const int width,
+                                                             const int pitch, const int steps) {
+    if (lie.along == 1) {
+        for (int i = 0; i < width; i += 4) {
+            __global const STORED* r0 = from + min(i, here - 1) * lie.across;
+            __global const STORED* r1 = from + min(i + 1, here - 1) * lie.across;
+            __global const STORED* r2 = from + min(i + 2, here - 1) * lie.across;
+            __global const STORED* r3 = from + min(i + 3, here - 1) * lie.across;
+            __local REAL* corner = to + i;
+            int k = 0;
+            for (; k + 4 <= steps; k += 4, corner += 4 * pitch) {
+                const REAL4 p = LOADED(vload4(0, r0 + k)), q = LOADED(vload4(0, r1 + k)), r = LOADED(vload4(0, r2 + k)),
+                            s = LOADED(vload4(0, r3 + k));
+                vstore4((REAL4)(p.x, q.x, r.x, s.x), 0, corner);
+                vstore4((REAL4)(p.y, q.y, r.y, s.y), 0, corner + pitch);
+                vstore4((REAL4)(p.z, q.z, r.z, s.z), 0, corner + 2 * pitch);
+                vstore4((REAL4)(p.w, q.w, r.w, s.w), 0, corner + 3 * pitch);
+            }
+            for (; k < steps; ++k, corner += pitch)
+                vstore4((REAL4)(LOADED(r0[k]), LOADED(r1[k]), LOADED(r2[k]), LOADED(r3[k])), 0, corner);
+        }
+    } else {
+        for (int k = 0; k < steps; ++k, from += lie.along, to += pitch)
+            for (int i = 0; i < width; ++i) to[i] = LOADED(from[min(i, here - 1) * lie.across]);
+    }
+}
+
+// The panels of b of a work-group, [panel][k][COLUMNS].
+NOINLINE void copy_columns(const struct Product d, __global const STORED* b, __local REAL* to, const int first_panel,
+                           const int end_panel, const int steps) {
+    const int panel_size = d.k_block * COLUMNS;
+    if (d.b.across != 1) {
+        for (int panel = first_panel; panel < end_panel; ++panel, to += panel_size) {
+            const int first = first_vector(d, panel), end = first_vector(d, panel + 1);
+            copy_panel(b + (long)first * VW * d.b.across, d.b, (int)min((long)COLUMNS, d.N - (long)first * VW), to,
+                       (end - first) * VW, COLUMNS, steps);
+        }
+        return;
+    }
+    // Row after row, since they are as long as all panels together.
+    const long first = first_vector(d, first_panel);
+    const int columns = (int)(min((long)first_vector(d, end_panel) * VW, d.N) - first * VW), whole = columns / VW;
+    b += first * VW;
+    for (int k = 0; k < steps; ++k, b += d.b.along, to += COLUMNS) {
+        int v = 0;
+        __local REAL* row = to;
+        for (int panel = first_panel; panel < end_panel; ++panel, row += panel_size) {
+            const int end = min(whole, first_vector(d, panel + 1) - (int)first);
+            __local REAL* at = row;
+            for (; v < end; ++v, at += VW) VSTORE(STORED_VLOAD(b + v * VW), at);
+            if (panel == end_panel - 1 && whole * VW < columns) {
+                VSTORE((VEC)(0), at);
+                for (int i = whole * VW; i < columns; ++i) at[i - whole * VW] = LOADED(b[i]);
+            }
+        }
+    }
+}
+
+#if A_COPIED
+// Some panels of a, [panel][k][ROWS].
+NOINLINE void copy_rows(const struct Product d, __global const STORED* a, __local REAL* to, const int first_panel,
+                        const int end_panel, const int steps) {
+    const int panel_size = d.k_block * ROWS;
+    a += (long)first_panel * ROWS * d.a.across;
+    const int count = (int)(min((long)end_panel * ROWS, d.M) - (long)first_panel * ROWS);
+    if (d.a.across != 1) {
+        for (int first = 0; first < count; first += ROWS, a += ROWS * d.a.across, to += panel_size)
+            copy_panel(a, d.a, min(ROWS, count - first), to, ROWS, ROWS, steps);
+        return;
+    }
+    for (int k = 0; k < steps; ++k, a += d.a.along, to += ROWS) {
+        __local REAL* at = to;
+        int first = 0;
+        for (; first + ROWS <= count; first += ROWS, at += panel_size)
+#pragma unroll
+            for (int i = 0; i < ROWS; i += 4) vstore4(LOADED(vload4(0, a + first + i)), 0, at + i);
+        if (first < count)
+            for (int i = 0; i < ROWS; ++i) at[i] = LOADED(a[min(first + i, count - 1)]);
+    }
+}
+#endif
+
+// Where a tile goes and what is done to it there.
+struct Tile {
+    long pitch;
+    int height, width;  // what of it is there
+    int add;            // to what earlier blocks of k left
+    int last_block;     // only after the last block of k
+    long column, at;    // of the first element: its column, and its place in the result
+};
+
+// Edges, and what is not simply stored or added.
+NOINLINE void store_tile(const struct Tile t, const REAL* tile, __global OUTPUT* out, const struct Epilogue epilogue) {
+    long at = t.at;
+    for (int i = 0; i < t.height; ++i, out += t.pitch, at += t.pitch, tile += COLUMNS) {
+        int j = 0;
+        for (; j + VW <= t.width; j += VW) {
+            VEC value = VLOAD(tile + j);
+#if OUTPUT_AS == 0
+            if (t.add) value += VLOAD(out + j);
+#endif
+            OUTPUT_VSTORE(t.last_block ? with_epilogue_vector(epilogue, value, t.column + j, at + j) : value, out + j);
+        }
+        for (; j < t.width; ++j) {
+            REAL value = tile[j];
+#if OUTPUT_AS == 0
+            if (t.add) value += out[j];
+#endif
+            out[j] = ROUNDED(t.last_block ? with_epilogue(epilogue, value, t.column + j, at + j) : value);
+        }
+    }
+}
+
+#if A_COPIED
+typedef __local const REAL* Left;
+#else
+struct Rows {
+    __global const REAL* row[ROWS];
+    long along;
+};
+typedef struct Rows Left;
+#endif
+
+// A tile of `vectors` vectors: a constant in each call.
+static inline __attribute__((always_inline)) void multiply(const int vectors, const Left a, __local const REAL* right,
+                                                           const int steps, const struct Tile t, __global OUTPUT* out,
+                                                           const struct Epilogue epilogue) {
+#if A_COPIED
+    __local const REAL* left = a;
+#else
+    __global const REAL* left[ROWS];
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i) left[i] = a.row[i];
+    long at = 0;
+#endif
+    VEC sum[ROWS][VECTORS];
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i)
+#pragma unroll
+        for (int v = 0; v < VECTORS; ++v)
+            if (v < vectors) sum[i][v] = (VEC)(0);
+#pragma unroll 1  // or compiling takes twice as long, for nothing
+    for (int k = 0; k < steps; ++k, right += COLUMNS) {
+        VEC values[VECTORS];
+#pragma unroll
+        for (int v = 0; v < VECTORS; ++v)
+            if (v < vectors) values[v] = VLOAD(right + v * VW);
+#pragma unroll
+        for (int i = 0; i < ROWS; ++i) {
+#if A_COPIED
+            const VEC factor = (VEC)(left[k * ROWS + i]);
+#else
+            const VEC factor = (VEC)(left[i][at]);
+#endif
+#pragma unroll
+            for (int v = 0; v < VECTORS; ++v)
+                if (v < vectors) sum[i][v] = fma(factor, values[v], sum[i][v]);
+        }
+#if !A_COPIED
+        at += a.along;
+#endif
+    }
+    // Not for a single vector, since each such place is 0.1 s of compilation.
+    if (vectors > 1 && t.height == ROWS && t.width == vectors * VW && !t.last_block) {
+#if OUTPUT_AS == 0
+        if (t.add) {
+#pragma unroll
+            for (int i = 0; i < ROWS; ++i)
+#pragma unroll
+                for (int v = 0; v < VECTORS; ++v)
+                    if (v < vectors) sum[i][v] += VLOAD(out + i * t.pitch + v * VW);
+        }
+#endif
+#pragma unroll
+        for (int i = 0; i < ROWS; ++i)
+#pragma unroll
+            for (int v = 0; v < VECTORS; ++v)
+                if (v < vectors) OUTPUT_VSTORE(sum[i][v], out + i * t.pitch + v * VW);
+    } else {
+        REAL tile[ROWS * COLUMNS];
+#pragma unroll
+        for (int i = 0; i < ROWS; ++i)
+#pragma unroll
+            for (int v = 0; v < VECTORS; ++v)
+                if (v < vectors) VSTORE(sum[i][v], tile + i * COLUMNS + v * VW);
+        store_tile(t, tile, out, epilogue);
+    }
+}
+
+#define MULTIPLY(NAME, VECTORS_HERE)                                                                     \
+    NOINLINE void NAME(const Left left, __local const REAL* right, const int steps, const struct Tile t, \
+                       __global OUTPUT* out, const struct Epilogue epilogue) {                           \
+        multiply(VECTORS_HERE, left, right, steps, t, out, epilogue);                                    \
+    }
+MULTIPLY(multiply_most, VECTORS)
+#if VECTORS > 2
+MULTIPLY(multiply_less, VECTORS - 1)
+#endif
+#if VECTORS > 1
+MULTIPLY(multiply_one, 1)
+#endif
+
+// global size (ceil(column_panels / columns_each), ceil(row_panels / rows_each), ceil(matrices / matrices_each))
+NOINLINE void matmul_blocked_part(const size_t id0, const size_t id1, const size_t id2, const struct Product d,
+                                  __local REAL* restrict block, __global const STORED* restrict a_base,
+                                  const long a_offset, __global const STORED* restrict b_base, const long b_offset,
+                                  __global OUTPUT* restrict out_base, const long out_offset, EPILOGUE_PARAMETERS) {
+    const struct Epilogue epilogue = EPILOGUE_OF_PARAMETERS;
+    const int first_panel = (int)id0 * d.columns_each, end_panel = min(first_panel + d.columns_each, d.column_panels);
+    const int first_row = (int)id1 * d.rows_each, end_row = min(first_row + d.rows_each, d.row_panels);
+    const long z_end = min(((long)id2 + 1) * d.matrices_each, d.matrices);
+    for (long z = (long)id2 * d.matrices_each; z < z_end; ++z) {
+        __global const STORED* a = a_base + a_offset + z * d.a.batch;
+        __global const STORED* b = b_base + b_offset + z * d.b.batch;
+        const long inner = z + 1 < d.matrices ? d.K : d.last_K;
+        for (long k_first = 0; k_first < inner; k_first += d.k_block) {
+            const int steps = (int)min((long)d.k_block, inner - k_first);
+            const bool last = k_first + steps == inner;
+            copy_columns(d, b + k_first * d.b.along, block, first_panel, end_panel, steps);
+            for (int p = first_row; p < end_row; ++p) {
+                const long row = (long)p * ROWS;
+                const int height = (int)min((long)ROWS, d.M - row);
+#if A_COPIED
+                __local REAL* copies = block + d.columns_each * d.k_block * COLUMNS;
+                const int turn = (p - first_row) % d.rows_copied;
+                if (turn == 0) copy_rows(d, a + k_first * d.a.along, copies, p, min(p + d.rows_copied, end_row), steps);
+                const Left left = copies + turn * d.k_block * ROWS;
+#else
+                // Behind the last row that one is multiplied again, and not stored.
+                Left left;
+                left.along = d.a.along;
+#pragma unroll
+                for (int i = 0; i < ROWS; ++i)
+                    left.row[i] = a + (row + min(i, height - 1)) * d.a.across + k_first * d.a.along;
+#endif
+                for (int q = first_panel; q < end_panel; ++q) {
+                    const int vector = first_vector(d, q), vectors = first_vector(d, q + 1) - vector;
+                    const long column = (long)vector * VW;
+                    const struct Tile t = {d.N,
+                                           height,
+                                           (int)min((long)(vectors * VW), d.N - column),
+                                           k_first > 0,
+                                           last && d.has_epilogue,
+                                           column,
+                                           z * d.out_batch + row * d.N + column};
+                    __global OUTPUT* out = out_base + out_offset + t.at;
+                    __local const REAL* right = block + (q - first_panel) * d.k_block * COLUMNS;
+                    if (vectors == VECTORS) multiply_most(left, right, steps, t, out, epilogue);
+#if VECTORS > 2
+                    else if (vectors == VECTORS - 1) multiply_less(left, right, steps, t, out, epilogue);
+#endif
+#if VECTORS > 1
+                    else multiply_one(left, right, steps, t, out, epilogue);
+#endif
+                }
+            }
+        }
+    }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul_blocked(
+    const struct Product d, __local REAL* restrict block, __global const STORED* restrict a_base, const long a_offset,
+    __global const STORED* restrict b_base, const long b_offset, __global OUTPUT* restrict out_base,
+    const long out_offset, EPILOGUE_PARAMETERS) {
+    matmul_blocked_part(get_group_id(0), get_group_id(1), get_group_id(2), d, block, a_base, a_offset, b_base, b_offset,
+                        out_base, out_offset, EPILOGUE_ARGUMENTS);
+}

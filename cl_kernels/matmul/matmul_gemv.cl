@@ -1,0 +1,83 @@
+// out[z][m][n] = epilogue(sum over k of a[z][m][k] * b[z][k][n]) where a has few rows or b few columns, for GPU-like
+// devices: a matrix with many lines times FEW vectors, so that each element of the matrix is read once. epilogue as in
+// epilogue.clh. Where there are few lines, k is cut into parts, and out is [part][z][m][n] for matmul_reduce.cl.
+//
+// The work-items of a group are some lanes for each of some lines, numbered so that neighbours read neighbours
+// (row_group.clh). A lane adds every so manyth product, and the lanes of a line are then combined.
+//
+//   FEW     vectors, the sums of a work-item
+//   WIDTH   4: elements along k are neighbours in matrix and vectors, and all sizes, strides and beginnings multiples
+//           of 4; 1: anything
+//   REAL    type of the arithmetic (math.clh); STORED and OUTPUT those of memory (storage.clh)
+#include "epilogue.clh"
+#include "row_group.clh"
+
+struct Lie {
+    long batch, across, along;
+};
+
+struct Gemv {
+    long lines, K, batch;
+    long each;  // steps of k of a part
+    struct Lie matrix,
+        vectors;  // elements from one matrix to the next, from one line or vector to the next, and along k
+    long out_matrix, out_line, out_vector;
+    long blocks;             // groups for the lines of one matrix
+    int lines_are_columns;   // of out; otherwise vectors are
+    int lanes, lane_stride;  // of a group
+    int unused;              // no padding
+};
+
+ROW_GROUP_COMBINE(added, REAL, ADDED)
+
+// global size: work-items of a group * blocks * batch * parts
+__kernel void matmul_gemv(const struct Gemv d, __local REAL* shared, __global const STORED* restrict matrix_base,
+                          const long matrix_offset, __global const STORED* restrict vectors_base,
+                          const long vectors_offset, __global OUTPUT* restrict out_base, const long out_offset,
+                          EPILOGUE_PARAMETERS) {
+    const struct Epilogue epilogue = EPILOGUE_OF_PARAMETERS;
+    const struct RowGroup g = row_group(d.lanes, d.lane_stride);
+    const long z = get_group_id(0) / d.blocks, part = z / d.batch, at = z - part * d.batch;
+    const long line = (get_group_id(0) - z * d.blocks) * (get_local_size(0) / d.lanes) + g.slot;
+    const long k_first = part * d.each, k_end = min(d.K, k_first + d.each);
+    REAL sum[FEW];
+#pragma unroll
+    for (int f = 0; f < FEW; ++f) sum[f] = 0;
+    if (line < d.lines) {
+        __global const STORED* matrix = matrix_base + matrix_offset + at * d.matrix.batch + line * d.matrix.across;
+        __global const STORED* vectors = vectors_base + vectors_offset + at * d.vectors.batch;
+#if WIDTH == 4
+        typedef D_PASTE(REAL, 4) Vector;
+        typedef D_PASTE(STORED, 4) Stored;
+        Vector total[FEW];
+#pragma unroll
+        for (int f = 0; f < FEW; ++f) total[f] = (Vector)(0);
+#pragma unroll 4
+        for (long k = k_first + 4 * g.lane; k < k_end; k += 4 * d.lanes) {
+            const Vector element = LOADED(*(__global const Stored*)(matrix + k));
+#pragma unroll
+            for (int f = 0; f < FEW; ++f)
+                total[f] =
+                    fma(element, LOADED(*(__global const Stored*)(vectors + f * d.vectors.across + k)), total[f]);
+        }
+#pragma unroll
+        for (int f = 0; f < FEW; ++f) sum[f] = (total[f].x + total[f].y) + (total[f].z + total[f].w);
+#else
+#pragma unroll 4
+        for (long k = k_first + g.lane; k < k_end; k += d.lanes) {
+            const REAL element = LOADED(matrix[k * d.matrix.along]);
+#pragma unroll
+            for (int f = 0; f < FEW; ++f)
+                sum[f] = fma(element, LOADED(vectors[f * d.vectors.across + k * d.vectors.along]), sum[f]);
+        }
+#endif
+    }
+#pragma unroll
+    for (int f = 0; f < FEW; ++f) {
+        const REAL total = added(shared, g, sum[f]);
+        const long place = z * d.out_matrix + line * d.out_line + f * d.out_vector;
+        if (g.lane == 0 && line < d.lines)
+            out_base[out_offset + place] =
+                ROUNDED(with_epilogue(epilogue, total, d.lines_are_columns ? line : f, place));
+    }
+}

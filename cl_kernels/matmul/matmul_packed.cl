@@ -1,0 +1,93 @@
+// out[z][m][n] = epilogue(sum over k of a[z][m][k] * b[z][k][n]) (epilogue_stored.clh), for CPU-like devices and
+// products that are large enough to copy both operands first.
+//
+// Both are copied into panels (panels.cl), [z][panel][k][i]: of ROWS rows of a, of COLUMNS columns of b, with zeros
+// behind the edges. The inner loop then reads both front to back, and has no branch: in each step it multiplies ROWS
+// numbers of a with COLUMNS of b into ROWS x COLUMNS sums that stay in registers (K. Goto and R. van de Geijn, Anatomy
+// of high-performance matrix multiplication, 2008).
+//
+//   REAL, VW     element type, elements of a vector (vectors.clh)
+//   ROWS         rows of a register tile
+//   COLUMNS      columns of a register tile, a multiple of VW. ROWS * COLUMNS / VW + COLUMNS / VW + 1 vectors must fit
+//                in the registers (src/ops/matmul/matmul_packed.cpp chooses them)
+#define GROUP 1
+#include "vectors.clh"
+#include "epilogue_stored.clh"
+
+#define VECTORS (COLUMNS / VW)
+
+struct Product {
+    long M, N, K;
+    long a_batch, b_batch, out_batch;  // elements from one matrix to the next; 0 where all matrices of a batch are one
+    int a_panels, b_panels;            // of the whole matrices
+    int a_panels_each, b_panels_each;  // of a work-group
+    int k_block;                       // k is cut into blocks, so that the panels of a work-group stay in the cache
+    int unused;                        // no padding
+};
+
+// global size (ceil(b_panels / b_panels_each), ceil(a_panels / a_panels_each), batch)
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void matmul_packed(
+    const struct Product product, __global const REAL* restrict a, const long a_offset, __global const REAL* restrict b,
+    const long b_offset, __global REAL* restrict out, const long out_offset EPILOGUE_STORED_PARAMETERS) {
+    const long z = get_global_id(2);
+    const int a_first = (int)get_global_id(1) * product.a_panels_each,
+              b_first = (int)get_global_id(0) * product.b_panels_each;
+    const int a_end = min(a_first + product.a_panels_each, product.a_panels);
+    const int b_end = min(b_first + product.b_panels_each, product.b_panels);
+    a += a_offset + z * product.a_batch;
+    b += b_offset + z * product.b_batch;
+    out += out_offset + z * product.out_batch;
+    for (long k_first = 0; k_first < product.K; k_first += product.k_block) {
+        const int steps = (int)min((long)product.k_block, product.K - k_first);
+        for (int q = b_first; q < b_end; ++q)
+            for (int p = a_first; p < a_end; ++p) {
+                __global const REAL* left = a + (p * product.K + k_first) * ROWS;
+                __global const REAL* right = b + (q * product.K + k_first) * COLUMNS;
+                VEC sum[ROWS][VECTORS];
+#pragma unroll
+                for (int i = 0; i < ROWS; ++i)
+#pragma unroll
+                    for (int v = 0; v < VECTORS; ++v) sum[i][v] = (VEC)(0);
+                for (int k = 0; k < steps; ++k, left += ROWS, right += COLUMNS) {
+                    VEC values[VECTORS];
+#pragma unroll
+                    for (int v = 0; v < VECTORS; ++v) values[v] = VLOAD(right + v * VW);
+#pragma unroll
+                    for (int i = 0; i < ROWS; ++i)
+#pragma unroll
+                        for (int v = 0; v < VECTORS; ++v) sum[i][v] = fma((VEC)(left[i]), values[v], sum[i][v]);
+                }
+                const long row = (long)p * ROWS, column = (long)q * COLUMNS;
+                __global REAL* to = out + row * product.N + column;
+                if (row + ROWS <= product.M && column + COLUMNS <= product.N) {
+#pragma unroll
+                    for (int i = 0; i < ROWS; ++i)
+#pragma unroll
+                        for (int v = 0; v < VECTORS; ++v) {
+                            __global REAL* at = to + i * product.N + v * VW;
+                            VSTORE(k_first > 0 ? sum[i][v] + VLOAD(at) : sum[i][v], at);
+                        }
+                } else {
+                    REAL rows[ROWS][COLUMNS];
+#pragma unroll
+                    for (int i = 0; i < ROWS; ++i)
+#pragma unroll
+                        for (int v = 0; v < VECTORS; ++v) VSTORE(sum[i][v], rows[i] + v * VW);
+                    const int height = (int)min((long)ROWS, product.M - row),
+                              width = (int)min((long)COLUMNS, product.N - column);
+                    for (int i = 0; i < height; ++i)
+                        for (int j = 0; j < width; ++j) {
+                            __global REAL* at = to + i * product.N + j;
+                            *at = k_first > 0 ? *at + rows[i][j] : rows[i][j];
+                        }
+                }
+#ifdef EPILOGUE
+                if (k_first + steps == product.K)
+                    for (int i = 0; i < (int)min((long)ROWS, product.M - row); ++i)
+                        EPILOGUE_STORED(out - z * product.out_batch, column,
+                                        z * product.out_batch + (row + i) * product.N + column,
+                                        min((long)COLUMNS, product.N - column))
+#endif
+            }
+    }
+}

@@ -1,0 +1,292 @@
+// Checks the operands of a convolution, chooses a strategy and runs it.
+#include <declivity/ops/conv2d.hpp>
+
+#include <algorithm>
+#include <array>
+
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "conv2d_strategy.hpp"
+#include "runtime/environment.hpp"
+#include "ops/support/tuning_table.hpp"
+#include "ops/support/work.hpp"
+#include "ops/support/work_split.hpp"
+
+namespace declivity::ops {
+namespace {
+
+Conv2dProblem problem_of(std::string_view function, Conv2dDirection direction, const Conv2dOperands& operands,
+                         const Conv2dOptions& options) {
+    const auto& [x, weight, out, bias, epilogue, sums] = operands;
+    const bool forward = direction == Conv2dDirection::forward;
+    const std::string_view x_name = direction == Conv2dDirection::backward_input ? "x_gradient" : "x";
+    const std::string_view weight_name = direction == Conv2dDirection::backward_weights ? "weight_gradient" : "weight";
+    const std::string_view out_name = forward ? "out" : "out_gradient";
+    require_floating(function, x_name, x);
+    require_alike(function, x_name, x, weight_name, weight);
+    require_alike(function, x_name, x, out_name, out);
+    require_shape(function, out_name, out, conv2d_shape(function, x.shape, weight.shape, options));
+    require_dense(function, x_name, x);
+    require_dense(function, weight_name, weight);
+    require_dense(function, out_name, out);
+    if (bias) {
+        const std::string_view bias_name = forward ? "bias" : "bias_gradient";
+        require_alike(function, x_name, x, bias_name, *bias);
+        require_shape(function, bias_name, *bias, {weight.shape[0]});
+        require_dense(function, bias_name, *bias);
+    }
+    return {.direction = direction,
+            .dtype = x.dtype,
+            .family = family_of(x.device()),
+            .images = x.shape[0],
+            .channels = x.shape[1],
+            .filters = weight.shape[0],
+            .groups = options.groups,
+            .input = {x.shape[2], x.shape[3]},
+            .filter = {weight.shape[2], weight.shape[3]},
+            .output = {out.shape[2], out.shape[3]},
+            .stride = options.stride,
+            .padding = options.padding,
+            .dilation = options.dilation};
+}
+
+}  // namespace
+
+std::span<const Conv2dStrategy* const> conv2d_strategies() {
+    static const std::array<const Conv2dStrategy*, 12> all{&conv2d_depthwise_channels_last(),
+                                                           &conv2d_depthwise(),
+                                                           &conv2d_depthwise_direct(),
+                                                           &conv2d_winograd4(),
+                                                           &conv2d_winograd2(),
+                                                           &conv2d_col2im(),
+                                                           &conv2d_matmul(),
+                                                           &conv2d_banded(),
+                                                           &conv2d_gemm(),
+                                                           &conv2d_local(),
+                                                           &conv2d_tiled(),
+                                                           &conv2d_direct()};
+    return all;
+}
+
+namespace {
+
+/// The strategy that DECLIVITY_CONV2D names, or null.
+const Conv2dStrategy* named_strategy(const Conv2dProblem& problem) {
+    const std::string_view wanted = declivity::detail::environment_text("DECLIVITY_CONV2D");
+    if (wanted.empty()) return nullptr;
+    std::string names;
+    for (const Conv2dStrategy* strategy : conv2d_strategies()) {
+        if (strategy->name() == wanted) return strategy->can_serve(problem) ? strategy : nullptr;
+        names += fmt::format("{}{}", names.empty() ? "" : ", ", strategy->name());
+    }
+    throw ValueError(fmt::format("DECLIVITY_CONV2D: wants one of {}, got \"{}\"", names, wanted));
+}
+
+/// What an entry names, when it still is one that can serve.
+std::optional<Conv2dChoice> measured(const TuningEntry& entry, const Conv2dProblem& problem) {
+    const std::string name = entry.winner.substr(0, entry.winner.find(' '));
+    for (const Conv2dStrategy* strategy : conv2d_strategies())
+        if (strategy->name() == name && strategy->can_serve(problem))
+            return Conv2dChoice{strategy, name.size() < entry.winner.size() ? entry.winner.substr(name.size() + 1) : "",
+                                "measured as the fastest on this device"};
+    return std::nullopt;
+}
+
+Conv2dChoice by_rule(const Conv2dProblem& problem) {
+    for (const Conv2dStrategy* strategy : conv2d_strategies())
+        if (strategy->can_serve(problem) && strategy->pays(problem))
+            return {strategy, "", "rule of thumb: nothing was measured for this shape on this device"};
+    return {&conv2d_direct(), "", "nothing else can"};
+}
+
+}  // namespace
+
+void reduce_partials(const Conv2dProblem& problem, const Conv2dOperands& operands, const View& partials,
+                     const View& result) {
+    if (operands.sums != nullptr) operands.sums->push_back({partials, result});
+    else add_up(std::array{PartialSum{partials, result}}, problem.family);
+}
+
+Conv2dChoice choose_conv2d(const Conv2dProblem& problem, const Device& device) {
+    if (const Conv2dStrategy* named = named_strategy(problem)) return {named, "", "DECLIVITY_CONV2D names it"};
+    const TuningTable& table = TuningTable::of(device);
+    const bool tunes = tunes_on_use();
+    if (tunes || table.generation() != 0) {
+        auto entry = table.find(tuning_key(problem));
+        if (!entry && tunes) entry = measure_conv2d(device, problem);
+        if (entry)
+            if (auto choice = measured(*entry, problem)) return *choice;
+    }
+    return by_rule(problem);
+}
+
+namespace {
+
+/// Multiply-adds of the definition, whatever the strategy does instead.
+Work work_of(const Conv2dProblem& problem, const Conv2dOperands& operands) {
+    const double each = 2.0 * static_cast<double>(problem.channels_per_group() * problem.taps());
+    Work work = work_each(each, operands.out, operands.x, operands.weight);
+    if (operands.bias) work.bytes += bytes_of(*operands.bias);
+    return work;
+}
+
+std::string_view name_of(Conv2dDirection direction) {
+    return direction == Conv2dDirection::forward          ? "conv2d"
+           : direction == Conv2dDirection::backward_input ? "conv2d_backward_input"
+                                                          : "conv2d_backward_weights";
+}
+
+void run_strategy(const Conv2dChoice& choice, const Conv2dProblem& problem, const Conv2dOperands& operands) {
+    const WorkScope work(name_of(problem.direction), work_of(problem, operands));
+    choice.strategy->run(problem, operands, choice.variant);
+}
+
+/// @param result of the operands, that which is written
+void run(const Conv2dProblem& problem, Conv2dOperands operands, const View& result, const Epilogue& epilogue) {
+    const Conv2dChoice choice = choose_conv2d(problem, result.device());
+    const auto of_kernel =
+        epilogue.expression ? kernel_epilogue(epilogue, result, EpilogueOf::convolution) : std::nullopt;
+    const bool within = of_kernel && choice.strategy->takes_epilogue(problem, result.device(), choice.variant);
+    if (within) operands.epilogue = *of_kernel;
+    run_strategy(choice, problem, operands);
+    if (!within) apply_epilogue(epilogue, result);
+}
+
+}  // namespace
+
+Shape conv2d_shape(std::string_view function, const Shape& x, const Shape& weight, const Conv2dOptions& options) {
+    if (x.rank() != 4) throw ShapeError(fmt::format("{}: wants x of shape (N, C, H, W), got {}", function, x.str()));
+    if (weight.rank() != 4)
+        throw ShapeError(
+            fmt::format("{}: wants a weight of shape (O, C / groups, R, S), got {}", function, weight.str()));
+    const auto each_at_least = [&](std::string_view name, const std::array<std::int64_t, 2>& values,
+                                   std::int64_t least) {
+        if (values[0] < least || values[1] < least)
+            throw ValueError(
+                fmt::format("{}: wants a {} of at least {} both ways, got {}", function, name, least, values));
+    };
+    each_at_least("stride", options.stride, 1);
+    each_at_least("dilation", options.dilation, 1);
+    each_at_least("padding", options.padding, 0);
+    const std::int64_t channels = x[1], filters = weight[0], groups = options.groups;
+    if (groups < 1 || channels < 1 || filters < 1 || channels % groups != 0 || filters % groups != 0)
+        throw ValueError(
+            fmt::format("{}: wants groups that divide the channels of x and the filters, at least one of each, got "
+                        "{} groups for x {} and weight {}",
+                        function, groups, x.str(), weight.str()));
+    if (weight[1] != channels / groups)
+        throw ShapeError(fmt::format("{}: wants a weight of {} input channels for x {} in {} group{}, got {}", function,
+                                     channels / groups, x.str(), groups, groups == 1 ? "" : "s", weight.str()));
+    Shape out{x[0], filters, 0, 0};
+    for (int i = 0; i < 2; ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        const std::int64_t reach = options.dilation[at] * (weight[2 + i] - 1) + 1;
+        const std::int64_t padded = x[2 + i] + 2 * options.padding[at];
+        if (weight[2 + i] < 1 || x[2 + i] < 1 || padded < reach)
+            throw ShapeError(
+                fmt::format("{}: wants an x at least as large as the filter, got x {} with padding {} and weight {} "
+                            "with dilation {}",
+                            function, x.str(), options.padding, weight.str(), options.dilation));
+        out[2 + i] = (padded - reach) / options.stride[at] + 1;
+    }
+    return out;
+}
+
+void conv2d_forward(const View& x, const View& weight, const std::optional<View>& bias, const View& out,
+                    const Conv2dOptions& options, const Epilogue& epilogue, OperandUse weights) {
+    const Conv2dOperands operands{x, weight, out, bias};
+    Conv2dProblem problem = problem_of("conv2d_forward", Conv2dDirection::forward, operands, options);
+    if (problem.images == 0) return;
+    problem.constant_weight = weights == OperandUse::constant;
+    run(problem, operands, out, epilogue);
+}
+
+Value conv2d(const View& x, const View& weight, const std::optional<View>& bias, const Conv2dOptions& options,
+             OperandUse weights) {
+    constexpr std::string_view function = "conv2d";
+    require_floating(function, "x", x);
+    require_alike(function, "x", x, "weight", weight);
+    require_dense(function, "x", x);
+    require_dense(function, "weight", weight);
+    const Shape shape = conv2d_shape(function, x.shape, weight.shape, options);
+    std::vector<View> operands{x, weight};
+    if (bias) {
+        require_alike(function, "x", x, "bias", *bias);
+        require_shape(function, "bias", *bias, {weight.shape[0]});
+        operands.push_back(*bias);
+    }
+    return Value::of_operator(x.device(), x.dtype, shape, operands, [=](const View& out, const Epilogue& epilogue) {
+        conv2d_forward(x, weight, bias, out, options, epilogue, weights);
+    });
+}
+
+Value conv2d_input_gradient(const View& out_gradient, const View& weight, const Shape& x,
+                            const Conv2dOptions& options) {
+    constexpr std::string_view function = "conv2d_backward_input";
+    require_floating(function, "out_gradient", out_gradient);
+    require_alike(function, "out_gradient", out_gradient, "weight", weight);
+    require_dense(function, "out_gradient", out_gradient);
+    require_dense(function, "weight", weight);
+    require_shape(function, "out_gradient", out_gradient, conv2d_shape(function, x, weight.shape, options));
+    return Value::of_operator(weight.device(), weight.dtype, x, std::array{out_gradient, weight},
+                              [=](const View& out, const Epilogue& epilogue) {
+                                  conv2d_backward_input(out_gradient, weight, out, options, epilogue);
+                              });
+}
+
+void conv2d_backward_input(const View& out_gradient, const View& weight, const View& x_gradient,
+                           const Conv2dOptions& options, const Epilogue& epilogue) {
+    const Conv2dOperands operands{x_gradient, weight, out_gradient};
+    const Conv2dProblem problem =
+        problem_of("conv2d_backward_input", Conv2dDirection::backward_input, operands, options);
+    if (problem.images == 0) return;
+    run(problem, operands, x_gradient, epilogue);
+}
+
+namespace {
+
+/// Leaves sums of partial results to the caller, if he wants any.
+void backward_weights(const View& x, const View& out_gradient, const View& weight_gradient,
+                      const Conv2dOptions& options, const std::optional<View>& bias_gradient,
+                      std::vector<PartialSum>* sums) {
+    Conv2dOperands operands{
+        .x = x, .weight = weight_gradient, .out = out_gradient, .bias = bias_gradient, .sums = sums};
+    const Conv2dProblem problem =
+        problem_of("conv2d_backward_weights", Conv2dDirection::backward_weights, operands, options);
+    if (problem.images == 0) {
+        fill(weight_gradient, 0);
+        if (bias_gradient) fill(*bias_gradient, 0);
+        return;
+    }
+    const Conv2dChoice choice = choose_conv2d(problem, x.device());
+    const bool behind = bias_gradient && !choice.strategy->gives_bias_gradient();
+    if (behind) operands.bias.reset();
+    run_strategy(choice, problem, operands);
+    if (behind) conv2d_backward_bias(out_gradient, *bias_gradient);
+}
+
+}  // namespace
+
+void conv2d_backward_weights(const View& x, const View& out_gradient, const View& weight_gradient,
+                             const Conv2dOptions& options, const std::optional<View>& bias_gradient) {
+    backward_weights(x, out_gradient, weight_gradient, options, bias_gradient, nullptr);
+}
+
+Conv2dGradients conv2d_weight_gradients(const View& x, const View& out_gradient, const Shape& weight,
+                                        const Conv2dOptions& options, bool with_bias) {
+    const View for_weight = View::make(x.device(), x.dtype, weight);
+    const std::optional<View> for_bias =
+        with_bias ? std::optional(View::make(x.device(), x.dtype, {weight[0]})) : std::nullopt;
+    std::vector<PartialSum> sums;
+    backward_weights(x, out_gradient, for_weight, options, for_bias, fuses() ? &sums : nullptr);
+    const auto value = [&](const View& gradient) {
+        const auto sum =
+            std::ranges::find(sums, gradient.buffer, [](const PartialSum& one) { return one.result.buffer; });
+        return sum == sums.end() ? Value(gradient) : Value::of_sum(sum->partials, gradient.shape);
+    };
+    return {value(for_weight), for_bias ? value(*for_bias) : Value()};
+}
+
+}  // namespace declivity::ops

@@ -1,0 +1,246 @@
+// Convolution by register tiles over bands of rows in local memory, on CPU-like devices: forward and backward_input
+// (cl_kernels/conv/conv2d_banded.cl); backward_weights is in conv2d_banded_weights.cpp.
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "conv2d_banded.hpp"
+#include "ops/support/vector_form.hpp"
+
+namespace declivity::ops {
+namespace banded {
+namespace {
+
+constexpr std::int64_t kMostTaps = 49, kMostPhases = 16;
+constexpr std::int64_t kFewFilters = 8, kManyChannels = 64;
+constexpr double kGain = 0.95;  // that a later tile must promise
+
+// Few, because each is a kernel to compile. The last ones are for few filters.
+constexpr std::array kTiles{RegisterTile{8, 3}, RegisterTile{6, 4}, RegisterTile{3, 7}, RegisterTile{1, 12},
+                            RegisterTile{4, 2}};
+
+/// As the struct of the kernel.
+struct Banded {
+    std::int64_t x_image, x_channel, x_count, out_image, out_channel, a_group, a_row, a_channel;
+    std::int32_t channels, filters, height, width, rows, columns, stride_h, stride_w, pad_top, pad_left, dilation_h,
+        dilation_w, padding_h, padding_w;
+    std::int32_t pitch, band, bands, reach, phase_size, copy_size, made, made_size, row_panels, row_panels_each,
+        has_bias, back;
+};
+
+std::string name_of(const RegisterTile& tile) { return fmt::format("{}x{}", tile.rows, tile.vectors); }
+
+/// What a problem's launch needs, whatever the tile.
+struct Layout {
+    std::array<std::int64_t, 2> in, out, step, up, zeros;  // zeros: above and to the left of x
+    std::int64_t channels, filters;                        // that are added, and that are computed, of a group
+    std::int64_t pitch, reach, slack;  // slack: elements that the last vectors may read behind the copies
+    [[nodiscard]] std::int64_t phases_in() const { return step[0] * step[1]; }
+    [[nodiscard]] std::int64_t phases_out() const { return up[0] * up[1]; }
+    [[nodiscard]] std::int64_t phase_rows() const { return ceil_div(out[0], up[0]); }
+};
+
+Layout layout_of(const Conv2dProblem& problem) {
+    const bool back = problem.direction == Conv2dDirection::backward_input;
+    constexpr std::array<std::int64_t, 2> one{1, 1};
+    Layout layout{.in = back ? problem.output : problem.input,
+                  .out = back ? problem.input : problem.output,
+                  .step = back ? one : problem.stride,
+                  .up = back ? problem.stride : one,
+                  .zeros = problem.padding,
+                  .channels = back ? problem.filters_per_group() : problem.channels_per_group(),
+                  .filters = back ? problem.channels_per_group() : problem.filters_per_group(),
+                  .pitch = 0,
+                  .reach = 0,
+                  .slack = 0};
+    std::array<std::int64_t, 2> reach{};
+    for (std::size_t i = 0; i < 2; ++i) {
+        const std::int64_t longest = (problem.filter[i] - 1) * problem.dilation[i];
+        if (back) layout.zeros[i] = longest < problem.padding[i] ? -1 : (longest - problem.padding[i]) / layout.up[i];
+        reach[i] =
+            back ? (layout.up[i] - 1 + problem.padding[i]) / layout.up[i] + layout.zeros[i] : longest / layout.step[i];
+    }
+    layout.pitch = ceil_div(layout.out[1], layout.up[1]) + reach[1];
+    layout.reach = reach[0];
+    layout.slack = reach[1];
+    return layout;
+}
+
+struct Plan {
+    RegisterTile tile;
+    std::int64_t band, phase_size = 0, made_size = 0, made = 0, used = 0;
+};
+
+/// How `block` elements of local memory hold a band of `band` rows.
+Plan plan_of(const Layout& layout, const RegisterTile& tile, std::int64_t vector, std::int64_t band) {
+    const std::int64_t columns = tile.vectors * vector, size = ceil_div(band * layout.pitch, columns) * columns;
+    Plan plan{.tile = tile, .band = band};
+    plan.phase_size = ceil_div((band + layout.reach) * layout.pitch, vector) * vector + 2 * vector;
+    plan.made_size = size + vector;
+    // The tiles of the last channel go on behind its rows.
+    plan.made = layout.channels * layout.phases_in() * plan.phase_size +
+                ceil_div(size - band * layout.pitch + layout.slack, vector) * vector + vector;
+    plan.used = plan.made + tile.rows * layout.phases_out() * plan.made_size;
+    return plan;
+}
+
+RegisterTile choose_tile(const VectorForm& form, const Layout& layout, std::int64_t band, std::string_view variant) {
+    for (const RegisterTile& tile : kTiles)
+        if (!variant.empty() && variant == name_of(tile)) return tile;
+    return cheapest_tile(kTiles, form, layout.filters, band * layout.pitch, kGain, true);
+}
+
+/// The bands of an image: as many as keep all units busy, and as fit into `block` elements; none when not even a row
+/// fits.
+std::optional<Plan> plan_of(const Conv2dProblem& problem, const Layout& layout, const VectorForm& form,
+                            std::int64_t units, std::int64_t block, std::string_view variant) {
+    const std::int64_t rows = layout.phase_rows();
+    for (std::int64_t bands =
+             std::clamp<std::int64_t>(ceil_div(units * kGroupsPerUnit, problem.images * problem.groups), 1,
+                                      std::max<std::int64_t>(1, rows / kLeastBand));
+         bands <= rows;) {
+        const std::int64_t band = ceil_div(rows, bands);
+        const Plan plan = plan_of(layout, choose_tile(form, layout, band, variant), form.vector, band);
+        if (plan.used <= block) return plan;
+        bands = band == 1 ? rows + 1 : ceil_div(rows, band - 1);
+    }
+    return std::nullopt;
+}
+
+class Conv2dBanded final : public Conv2dStrategy {
+  public:
+    [[nodiscard]] std::string_view name() const override { return "banded"; }
+
+    [[nodiscard]] bool can_serve(const Conv2dProblem& problem) const override {
+        if (problem.family != Family::cpu_like || problem.taps() > kMostTaps) return false;
+        constexpr std::int64_t most = 1 << 20;
+        for (std::size_t i = 0; i < 2; ++i)
+            if (std::max({problem.input[i] * problem.stride[i], problem.output[i] * problem.stride[i],
+                          problem.padding[i], problem.filter[i] * problem.dilation[i]}) > most)
+                return false;
+        if (std::max(problem.channels, problem.filters) * problem.taps() > most ||
+            problem.stride[0] * problem.stride[1] > kMostPhases)
+            return false;
+        if (problem.direction == Conv2dDirection::backward_weights) return can_serve_weights(problem);
+        const Layout layout = layout_of(problem);
+        if (layout.zeros[0] < 0 || layout.zeros[1] < 0) return false;
+        const VectorForm form = problem.dtype == DType::f64 ? VectorForm{8, 32} : VectorForm{16, 32};
+        return plan_of(problem, layout, form, 1, kBlockBytes / static_cast<std::int64_t>(size_of(problem.dtype)), "")
+            .has_value();
+    }
+
+    /// Where elements are met by several taps or phases, and what the channels of a tile hold stays in the first cache;
+    /// forward's strides spread it too far, unless the filters are few.
+    [[nodiscard]] bool pays(const Conv2dProblem& problem) const override {
+        if (problem.direction == Conv2dDirection::backward_weights) return pays_for_weights(problem);
+        const Layout layout = layout_of(problem);
+        const bool strided = problem.stride[0] * problem.stride[1] > 1;
+        if (problem.direction == Conv2dDirection::forward)
+            return problem.taps() > 1 &&
+                   (layout.filters <= kFewFilters || (!strided && layout.channels < kManyChannels));
+        return (problem.taps() > 1 || strided) &&
+               (layout.filters <= kFewFilters || layout.channels <= (strided ? 2 * kManyChannels : kManyChannels));
+    }
+
+    [[nodiscard]] std::vector<std::string> variants(const Device& device, const Conv2dProblem& problem) const override {
+        if (problem.direction == Conv2dDirection::backward_weights) return {""};
+        std::vector<std::string> names;
+        const VectorForm form = vector_form(device, problem.dtype);
+        for (const RegisterTile& tile : kTiles)
+            if (tile.fits(form) && (tile.rows >= 6 || layout_of(problem).filters < 8)) names.push_back(name_of(tile));
+        if (names.empty()) names.emplace_back();
+        return names;
+    }
+
+    [[nodiscard]] bool gives_bias_gradient() const override { return true; }
+    [[nodiscard]] bool takes_epilogue(const Conv2dProblem& problem, const Device& device,
+                                      std::string_view variant) const override {
+        const std::int64_t block = block_elements(device, problem.dtype, kBlockBytes);
+        return plan_of(problem, layout_of(problem), vector_form(device, problem.dtype), device.info().compute_units,
+                       block, variant)
+            .has_value();
+    }
+
+    void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) const override {
+        if (problem.direction == Conv2dDirection::backward_weights) return backward_weights(problem, operands);
+        const bool back = problem.direction == Conv2dDirection::backward_input;
+        const View &x = back ? operands.out : operands.x, &out = back ? operands.x : operands.out,
+                   &weight = operands.weight;
+        const Device device = out.device();
+        const VectorForm form = vector_form(device, problem.dtype);
+        const Layout layout = layout_of(problem);
+        const std::int64_t block = block_elements(device, problem.dtype, kBlockBytes);
+        const std::int64_t units = device.info().compute_units;
+        const std::optional<Plan> plan = plan_of(problem, layout, form, units, block, variant);
+        if (!plan) return conv2d_direct().run(problem, operands);  // less local memory than such devices have
+        const std::int64_t bands = ceil_div(layout.phase_rows(), plan->band),
+                           row_panels = ceil_div(layout.filters, plan->tile.rows);
+        const std::int64_t column_groups = problem.images * bands * problem.groups;
+        // Each group of filters copies the bands again, so there are few.
+        const std::int64_t row_groups =
+            std::min(row_panels, ceil_div(units, column_groups) * (column_groups < units * 2 ? 2 : 1));
+        const std::int64_t row_panels_each = ceil_div(row_panels, row_groups);
+        const Banded arguments{.x_image = x.shape[1] * x.shape[2] * x.shape[3],
+                               .x_channel = x.shape[2] * x.shape[3],
+                               .x_count = x.numel(),
+                               .out_image = out.shape[1] * out.shape[2] * out.shape[3],
+                               .out_channel = out.shape[2] * out.shape[3],
+                               .a_group = weight.numel() / problem.groups,
+                               .a_row = back ? problem.taps() : problem.channels_per_group() * problem.taps(),
+                               .a_channel = back ? problem.channels_per_group() * problem.taps() : problem.taps(),
+                               .channels = narrow(layout.channels),
+                               .filters = narrow(layout.filters),
+                               .height = narrow(layout.in[0]),
+                               .width = narrow(layout.in[1]),
+                               .rows = narrow(layout.out[0]),
+                               .columns = narrow(layout.out[1]),
+                               .stride_h = narrow(layout.step[0]),
+                               .stride_w = narrow(layout.step[1]),
+                               .pad_top = narrow(layout.zeros[0]),
+                               .pad_left = narrow(layout.zeros[1]),
+                               .dilation_h = narrow(problem.dilation[0]),
+                               .dilation_w = narrow(problem.dilation[1]),
+                               .padding_h = narrow(problem.padding[0]),
+                               .padding_w = narrow(problem.padding[1]),
+                               .pitch = narrow(layout.pitch),
+                               .band = narrow(plan->band),
+                               .bands = narrow(bands),
+                               .reach = narrow(layout.reach),
+                               .phase_size = narrow(plan->phase_size),
+                               .copy_size = narrow(layout.phases_in() * plan->phase_size),
+                               .made = narrow(plan->made),
+                               .made_size = narrow(plan->made_size),
+                               .row_panels = narrow(row_panels),
+                               .row_panels_each = narrow(row_panels_each),
+                               .has_bias = operands.bias ? 1 : 0,
+                               .back = back ? 1 : 0};
+        Defines defines = real_defines(problem.dtype);
+        defines.set("VW", form.vector)
+            .set("ROWS", plan->tile.rows)
+            .set("COLUMNS", plan->tile.vectors * form.vector)
+            .set("TAPS_H", problem.filter[0])
+            .set("TAPS_W", problem.filter[1]);
+        defines.set("UP_H", layout.up[0]).set("UP_W", layout.up[1]);
+        set_epilogue_stored(defines, operands.epilogue);
+        const Kernel kernel(device, {"conv2d_banded.cl", "conv2d_banded", defines});
+        const EpilogueArguments epilogue_arguments(operands.epilogue, weight);
+        const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
+        launch(kernel,
+               {{size(problem.images * bands), size(ceil_div(row_panels, row_panels_each)), size(problem.groups)},
+                {1, 1, 1}},
+               epilogue_arguments.if_any_behind({arguments, local_memory(plan->used, problem.dtype), x.argument(),
+                                                 weight.argument(), out.argument(),
+                                                 (operands.bias ? *operands.bias : weight).argument()}));
+    }
+};
+
+}  // namespace
+}  // namespace banded
+
+const Conv2dStrategy& conv2d_banded() {
+    static const banded::Conv2dBanded strategy;
+    return strategy;
+}
+
+}  // namespace declivity::ops

@@ -1,0 +1,157 @@
+// The gradient of a convolution's weights over bands of rows (cl_kernels/conv/conv2d_banded_weights.cl).
+#include <array>
+
+#include "conv2d_banded.hpp"
+#include "conv2d_tiled.hpp"
+#include "ops/support/vector_form.hpp"
+
+namespace declivity::ops::banded {
+namespace {
+
+constexpr std::int64_t kMostLot = 16;  // images that are copied at once
+constexpr std::int64_t
+    kFewChannels = 16,
+    kFewStrided = 8;  // with more, adding the lanes of all sums and copies that leave the first cache cost too much
+
+/// As the struct of the kernel.
+struct BandedWeights {
+    std::int64_t x_image, x_channel, x_count, dout_image, dout_channel, dout_count, partial;
+    std::int32_t channels, filters, images, height, width, rows, columns, stride_h, stride_w, pad_top, pad_left,
+        dilation_h, dilation_w;
+    std::int32_t pitch, band, bands, reach, phase_size, copy_size, gradient_size, lot, blocks, blocks_each, gradients,
+        sums, has_bias;
+};
+
+/// Streams and filters of a register tile: their product in sums, and one vector of each filter.
+constexpr std::array<std::int64_t, 2> tile_of(const VectorForm& form) {
+    return form.registers >= 32 ? std::array<std::int64_t, 2>{6, 4} : std::array<std::int64_t, 2>{3, 3};
+}
+
+struct Plan {
+    std::int64_t pitch, reach, band, lot, phase_size, copy_size, gradient_size, gradients, sums;
+};
+
+/// As many rows, or images, as fit into `block` elements, but no more than give `wanted` blocks; nothing when not even
+/// one row fits.
+std::optional<Plan> plan_of(const Conv2dProblem& problem, const VectorForm& form, std::int64_t block,
+                            std::int64_t wanted) {
+    const std::int64_t vector = form.vector, longest_h = (problem.filter[0] - 1) * problem.dilation[0],
+                       longest_w = (problem.filter[1] - 1) * problem.dilation[1];
+    const std::int64_t phases = problem.stride[0] * problem.stride[1], rows = problem.output[0],
+                       channels = problem.channels_per_group(), filters = problem.filters_per_group();
+    const std::int64_t reach_w = longest_w / problem.stride[1],
+                       sums = (tile_of(form)[0] * tile_of(form)[1] + 1) * vector;
+    Plan plan{.pitch = problem.output[1] + reach_w,
+              .reach = longest_h / problem.stride[0],
+              .band = 0,
+              .lot = 1,
+              .phase_size = 0,
+              .copy_size = 0,
+              .gradient_size = 0,
+              .gradients = 0,
+              .sums = 0};
+    const auto fits = [&](std::int64_t band, std::int64_t lot) {
+        plan.band = band;
+        plan.lot = lot;
+        plan.phase_size = ceil_div((band + plan.reach) * plan.pitch, vector) * vector + 2 * vector;
+        plan.copy_size = phases * plan.phase_size;
+        plan.gradient_size = ceil_div(band * plan.pitch, vector) * vector + 2 * vector;
+        plan.gradients = channels * lot * plan.copy_size + ceil_div(reach_w, vector) * vector + vector;
+        plan.sums = plan.gradients + filters * lot * plan.gradient_size;
+        return plan.sums + sums <= block;
+    };
+    std::int64_t bands = std::clamp<std::int64_t>(ceil_div(wanted, problem.images * problem.groups), 1,
+                                                  std::max<std::int64_t>(1, rows / kLeastBand));
+    while (!fits(ceil_div(rows, bands), 1)) {
+        if (plan.band == 1) return std::nullopt;
+        bands = ceil_div(rows, plan.band - 1);
+    }
+    if (plan.band < rows) return plan;
+    for (std::int64_t lot = std::clamp<std::int64_t>(problem.images * problem.groups / wanted, 1, kMostLot); lot > 0;
+         --lot)
+        if (fits(rows, lot)) break;
+    return plan;
+}
+
+}  // namespace
+
+bool can_serve_weights(const Conv2dProblem& problem) {
+    const VectorForm form{.vector = problem.dtype == DType::f64 ? 8 : 16, .registers = 32};
+    return plan_of(problem, form, kBlockBytes / static_cast<std::int64_t>(size_of(problem.dtype)), 1).has_value();
+}
+
+bool pays_for_weights(const Conv2dProblem& problem) {
+    const bool strided = problem.stride[0] * problem.stride[1] > 1;
+    return (problem.taps() > 1 || strided) && problem.channels_per_group() <= (strided ? kFewStrided : kFewChannels);
+}
+
+void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operands) {
+    const auto& [x, weight, dout, bias, epilogue, sums] = operands;
+    const Device device = x.device();
+    const VectorForm form = vector_form(device, problem.dtype);
+    const std::int64_t wanted = std::int64_t{device.info().compute_units} * kGroupsPerUnit;
+    const std::int64_t block = block_elements(device, problem.dtype, kBlockBytes);
+    const std::optional<Plan> plan = plan_of(problem, form, block, wanted);
+    if (!plan) {  // less local memory than such devices have
+        conv2d_direct().run(problem, operands, {});
+        if (bias) conv2d_backward_bias(dout, *bias);
+        return;
+    }
+    const auto [streams, filters] = tile_of(form);
+    const std::int64_t bands = ceil_div(problem.output[0], plan->band),
+                       blocks = ceil_div(problem.images, plan->lot) * bands;
+    const std::int64_t blocks_each =
+                           ceil_div(blocks, std::min(blocks, std::max<std::int64_t>(1, wanted / problem.groups))),
+                       chunks = ceil_div(blocks, blocks_each);
+    const View partials = chunks == 1 ? reshaped(weight, {1, weight.numel()})
+                                      : View::make(device, problem.dtype, {chunks, weight.numel()});
+    const View biases = tiled::bias_partials(operands, chunks);
+    const BandedWeights arguments{.x_image = x.shape[1] * x.shape[2] * x.shape[3],
+                                  .x_channel = x.shape[2] * x.shape[3],
+                                  .x_count = x.numel(),
+                                  .dout_image = dout.shape[1] * dout.shape[2] * dout.shape[3],
+                                  .dout_channel = dout.shape[2] * dout.shape[3],
+                                  .dout_count = dout.numel(),
+                                  .partial = weight.numel(),
+                                  .channels = narrow(problem.channels_per_group()),
+                                  .filters = narrow(problem.filters_per_group()),
+                                  .images = narrow(problem.images),
+                                  .height = narrow(problem.input[0]),
+                                  .width = narrow(problem.input[1]),
+                                  .rows = narrow(problem.output[0]),
+                                  .columns = narrow(problem.output[1]),
+                                  .stride_h = narrow(problem.stride[0]),
+                                  .stride_w = narrow(problem.stride[1]),
+                                  .pad_top = narrow(problem.padding[0]),
+                                  .pad_left = narrow(problem.padding[1]),
+                                  .dilation_h = narrow(problem.dilation[0]),
+                                  .dilation_w = narrow(problem.dilation[1]),
+                                  .pitch = narrow(plan->pitch),
+                                  .band = narrow(plan->band),
+                                  .bands = narrow(bands),
+                                  .reach = narrow(plan->reach),
+                                  .phase_size = narrow(plan->phase_size),
+                                  .copy_size = narrow(plan->copy_size),
+                                  .gradient_size = narrow(plan->gradient_size),
+                                  .lot = narrow(plan->lot),
+                                  .blocks = narrow(blocks),
+                                  .blocks_each = narrow(blocks_each),
+                                  .gradients = narrow(plan->gradients),
+                                  .sums = narrow(plan->sums),
+                                  .has_bias = bias ? 1 : 0};
+    Defines defines = real_defines(problem.dtype);
+    defines.set("VW", form.vector)
+        .set("ROWS", streams)
+        .set("COLUMNS", filters)
+        .set("TAPS_H", problem.filter[0])
+        .set("TAPS_W", problem.filter[1]);
+    const Kernel kernel(device, {"conv2d_banded_weights.cl", "conv2d_banded_backward_weights", defines});
+    launch(kernel, {{static_cast<std::size_t>(chunks), 1, static_cast<std::size_t>(problem.groups)}, {1, 1, 1}},
+           {arguments, local_memory(block, problem.dtype), x.argument(), dout.argument(), partials.argument(),
+            biases.argument()});
+    if (chunks == 1) return;
+    reduce_partials(problem, operands, partials, weight);
+    if (bias) reduce_partials(problem, operands, biases, *bias);
+}
+
+}  // namespace declivity::ops::banded

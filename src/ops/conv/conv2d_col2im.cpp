@@ -1,0 +1,104 @@
+// The gradient of a convolution's input as a matrix product of the gradient's positions with the weights as they lie in
+// memory, folded into x afterwards (cl_kernels/conv/conv2d_col2im.cl), on CPU-like devices.
+#include <algorithm>
+#include <array>
+
+#include <declivity/ops/matmul.hpp>
+
+#include "conv2d_strategy.hpp"
+#include "ops/support/local_block.hpp"
+#include "ops/support/vector_form.hpp"
+
+namespace declivity::ops {
+namespace {
+
+constexpr std::int64_t kMostPositions = 256, kMostStrided = 1024, kMostOfOne = 64,
+                       kMostImages = 4;  // with more, weights are packed for many uses
+constexpr std::int64_t kLeastFilters = 128,
+                       kLeastChannels = 64;  // each product is written and read once for so many multiply-adds
+constexpr std::int64_t kMostTaps = 128;
+constexpr std::int64_t kGroupsPerUnit = 4;  // so that all compute units end at about the same time
+
+/// As the struct of the kernel.
+struct Fold {
+    std::int32_t channels, each, height, width, rows, columns, stride_h, stride_w, pad_top, pad_left, dilation_h,
+        dilation_w;
+};
+
+class Conv2dCol2im final : public Conv2dStrategy {
+  public:
+    [[nodiscard]] std::string_view name() const override { return "col2im"; }
+
+    /// Positions within an image are 32-bit numbers here.
+    [[nodiscard]] bool can_serve(const Conv2dProblem& problem) const override {
+        constexpr std::int64_t most = std::int64_t{1} << 28;
+        if (problem.family != Family::cpu_like || problem.direction != Conv2dDirection::backward_input ||
+            problem.groups != 1 || problem.taps() > kMostTaps)
+            return false;
+        std::int64_t reach = 1;
+        for (std::size_t i = 0; i < 2; ++i)
+            reach *= problem.input[i] + 2 * problem.padding[i] + problem.filter[i] * problem.dilation[i];
+        return reach <= most && problem.channels * problem.taps() <= most &&
+               problem.output[0] * problem.output[1] * problem.channels * problem.taps() <= most * 4;
+    }
+
+    /// For few positions copying the weights in another order takes longer than their product.
+    [[nodiscard]] bool pays(const Conv2dProblem& problem) const override {
+        // With filters of one element nothing is added up afterwards, and packed weights do as well from fewer
+        // positions on; but strides leave most of the gradient zero.
+        const bool strided = problem.stride[0] * problem.stride[1] > 1;
+        const std::int64_t most = problem.taps() > 1 ? kMostPositions : strided ? kMostStrided : kMostOfOne;
+        return problem.images <= kMostImages && problem.images * problem.output[0] * problem.output[1] <= most &&
+               problem.filters >= kLeastFilters && problem.channels >= kLeastChannels;
+    }
+
+    [[nodiscard]] bool takes_epilogue(const Conv2dProblem&, const Device&, std::string_view) const override {
+        return true;
+    }
+
+    void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
+        const View& dout = operands.out;
+        const Device device = dout.device();
+        const std::int64_t positions = problem.output[0] * problem.output[1], row = problem.channels * problem.taps();
+        const View products = View::make(device, problem.dtype, {problem.images, positions, row});
+        matmul(permuted(reshaped(dout, {problem.images, problem.filters, positions}), {0, 2, 1}),
+               expanded("conv2d_col2im", reshaped(operands.weight, {1, problem.filters, row}),
+                        {problem.images, problem.filters, row}),
+               products);
+        const std::int64_t wanted =
+            ceil_div(std::int64_t{device.info().compute_units} * kGroupsPerUnit, problem.images);
+        const Fold d{.channels = narrow(problem.channels),
+                     .each = narrow(ceil_div(problem.channels, wanted)),
+                     .height = narrow(problem.input[0]),
+                     .width = narrow(problem.input[1]),
+                     .rows = narrow(problem.output[0]),
+                     .columns = narrow(problem.output[1]),
+                     .stride_h = narrow(problem.stride[0]),
+                     .stride_w = narrow(problem.stride[1]),
+                     .pad_top = narrow(problem.padding[0]),
+                     .pad_left = narrow(problem.padding[1]),
+                     .dilation_h = narrow(problem.dilation[0]),
+                     .dilation_w = narrow(problem.dilation[1])};
+        Defines defines = real_defines(problem.dtype);
+        defines.set("TAPS_H", problem.filter[0])
+            .set("TAPS_W", problem.filter[1])
+            .set("VW", vector_form(device, problem.dtype).vector);
+        set_epilogue_stored(defines, operands.epilogue);
+        const Kernel kernel(device, {"conv2d_col2im.cl", "conv2d_col2im", defines});
+        const EpilogueArguments epilogue_arguments(operands.epilogue, operands.weight);
+        launch(
+            kernel,
+            {{static_cast<std::size_t>(ceil_div(problem.channels, d.each)), static_cast<std::size_t>(problem.images)},
+             {1, 1}},
+            epilogue_arguments.if_any_behind({d, products.argument(), operands.x.argument()}));
+    }
+};
+
+}  // namespace
+
+const Conv2dStrategy& conv2d_col2im() {
+    static const Conv2dCol2im strategy;
+    return strategy;
+}
+
+}  // namespace declivity::ops

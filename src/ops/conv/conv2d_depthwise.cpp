@@ -1,0 +1,184 @@
+// Depthwise convolution (cl_kernels/conv/conv2d_depthwise.cl), on CPU-like devices.
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "conv2d_strategy.hpp"
+#include "conv2d_tiled.hpp"
+#include "ops/support/local_block.hpp"
+#include "ops/support/vector_form.hpp"
+
+namespace declivity::ops {
+namespace {
+
+constexpr std::int64_t kBlockBytes = 24 * 1024;  // rows that stay in the first cache
+constexpr std::int64_t kMostTaps = 49, kMostPhases = 16, kMostLot = 16;
+constexpr std::int64_t kWork = 1 << 16;     // multiply-adds that are worth a work-item
+constexpr std::int64_t kGroupsPerUnit = 4;  // so that all compute units end at about the same time
+
+/// As the struct of the kernels.
+struct Depthwise {
+    std::int64_t planes;
+    std::int32_t channels, images, height, width, rows, columns, stride_h, stride_w, first_h, first_w, dilation_h,
+        dilation_w, pad_top, pitch;
+    std::int32_t band, reach, phase_size, lot, copy_size, margin, used, made, made_size, sums, lots_each = 1, each = 0,
+                                                                                               flip, has_bias;
+};
+
+std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a >= 0 ? a / b : -ceil_div(-a, b); }
+
+struct Plan {
+    Depthwise arguments;
+    std::array<std::int64_t, 2> up;  ///< phases of the result
+};
+
+/// How `block` elements of local memory are divided; nothing when not even one row fits.
+std::optional<Plan> plan_of(const Conv2dProblem& problem, std::int64_t vector, std::int64_t block, bool has_bias) {
+    const bool back = problem.direction == Conv2dDirection::backward_input,
+               weights = problem.direction == Conv2dDirection::backward_weights;
+    const auto& in = back ? problem.output : problem.input;
+    const auto& out = back ? problem.input : problem.output;
+    constexpr std::array<std::int64_t, 2> one{1, 1};
+    const auto& step = back ? one : problem.stride;
+    const auto& up = back ? problem.stride : one;
+    const bool flip = back && up == one;
+    const auto longest = [&](std::size_t axis) { return (problem.filter[axis] - 1) * problem.dilation[axis]; };
+    const auto first = [&](std::size_t axis) {
+        return flip ? longest(axis) - problem.padding[axis] : problem.padding[axis];
+    };
+    const bool zipped = back && !flip;
+    const std::int64_t pad_top = zipped ? floor_div(longest(0) - problem.padding[0], up[0]) : first(0);
+    const std::int64_t reach = zipped ? (up[0] - 1 + problem.padding[0]) / up[0] + pad_top : longest(0) / step[0];
+    const std::int64_t pitch = std::max(ceil_div(in[1], step[1]), ceil_div(out[1], up[1]));
+    const std::int64_t left = zipped ? ceil_div(longest(1), up[1]) : first(1),
+                       right = zipped ? problem.padding[1] + up[1] : longest(1) - first(1);
+    const std::int64_t margin = ceil_div(std::clamp<std::int64_t>(ceil_div(left, step[1]), 0, pitch), vector) * vector;
+    const std::int64_t behind =
+        ceil_div(std::clamp<std::int64_t>(ceil_div(right, step[1]), 0, pitch), vector) * vector + vector;
+    const bool made = out[1] != pitch || zipped;
+    const std::int64_t phases_in = step[0] * step[1], phases_out = made ? up[0] * up[1] : 0,
+                       rows = ceil_div(out[0], up[0]);
+    // Each phase takes its rows, and at most two vectors for a round size and to spare.
+    const std::int64_t sums = weights ? problem.taps() * vector : 0;
+    const std::int64_t fixed = margin + behind + sums + vector +
+                               phases_in * (std::max<std::int64_t>(0, reach) * pitch + 2 * vector) +
+                               phases_out * 2 * vector;
+    std::int64_t band = (block - fixed) / ((phases_in + phases_out) * pitch);
+    if (block <= fixed || band < 1) return std::nullopt;
+    band = ceil_div(rows, ceil_div(rows, std::min(band, rows)));
+    const auto size_of_phase = [&](std::int64_t count) { return (ceil_div(count * pitch, vector) + 1) * vector; };
+    const std::int64_t phase_size = size_of_phase(band + reach), made_size = size_of_phase(band),
+                       copy_size = phases_in * phase_size;
+    // When planes are not cut into bands, there is room for several.
+    const std::int64_t each = copy_size + phases_out * made_size + sums;
+    const std::int64_t lot =
+        band < rows ? 1
+                    : std::clamp<std::int64_t>(std::min((block - margin - behind - vector) / each,
+                                                        weights ? ceil_div(problem.channels, 4) : kMostLot),
+                                               1, kMostLot);
+    const std::int64_t before = margin + lot * copy_size + behind, before_sums = before + lot * phases_out * made_size;
+    return Plan{{.planes = problem.images * problem.channels,
+                 .channels = narrow(problem.channels),
+                 .images = narrow(problem.images),
+                 .height = narrow(in[0]),
+                 .width = narrow(in[1]),
+                 .rows = narrow(out[0]),
+                 .columns = narrow(out[1]),
+                 .stride_h = narrow(step[0]),
+                 .stride_w = narrow(step[1]),
+                 .first_h = narrow(first(0)),
+                 .first_w = narrow(first(1)),
+                 .dilation_h = narrow(problem.dilation[0]),
+                 .dilation_w = narrow(problem.dilation[1]),
+                 .pad_top = narrow(pad_top),
+                 .pitch = narrow(pitch),
+                 .band = narrow(band),
+                 .reach = narrow(reach),
+                 .phase_size = narrow(phase_size),
+                 .lot = narrow(lot),
+                 .copy_size = narrow(copy_size),
+                 .margin = narrow(margin),
+                 .used = narrow(before_sums + lot * sums + (weights ? vector : 0)),
+                 .made = narrow(made ? before : -1),
+                 .made_size = narrow(made_size),
+                 .sums = narrow(before_sums),
+                 .flip = flip ? 1 : 0,
+                 .has_bias = has_bias ? 1 : 0},
+                weights ? one : up};
+}
+
+class Conv2dDepthwise final : public Conv2dStrategy {
+  public:
+    [[nodiscard]] std::string_view name() const override { return "depthwise"; }
+
+    [[nodiscard]] bool can_serve(const Conv2dProblem& problem) const override {
+        if (problem.family != Family::cpu_like || problem.channels_per_group() != 1 ||
+            problem.filters_per_group() != 1 || problem.taps() > kMostTaps)
+            return false;
+        constexpr std::int64_t most = 1 << 20;
+        for (std::size_t i = 0; i < 2; ++i)
+            if (std::max({problem.input[i] * problem.stride[i], problem.output[i] * problem.stride[i],
+                          problem.padding[i], problem.filter[i] * problem.dilation[i]}) > most)
+                return false;
+        if (problem.direction == Conv2dDirection::backward_input && problem.stride[0] * problem.stride[1] > kMostPhases)
+            return false;
+        constexpr std::int64_t vector = 16, block = kBlockBytes / 8;  // the least favourable
+        return plan_of(problem, vector, block, false).has_value();
+    }
+
+    [[nodiscard]] bool takes_epilogue(const Conv2dProblem&, const Device&, std::string_view) const override {
+        return true;
+    }
+
+    void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
+        const auto& [x, weight, out, bias, epilogue, sums] = operands;
+        const Device device = x.device();
+        const VectorForm form = vector_form(device, problem.dtype);
+        const std::int64_t block = block_elements(device, problem.dtype, kBlockBytes);
+        auto [d, up] = plan_of(problem, form.vector, block, bias.has_value()).value();
+        Defines defines = real_defines(problem.dtype);
+        defines.set("VW", form.vector)
+            .set("TAPS_H", problem.filter[0])
+            .set("TAPS_W", problem.filter[1])
+            .set("UP_H", up[0])
+            .set("UP_W", up[1]);
+        const std::int64_t wanted = std::int64_t{device.info().compute_units} * kGroupsPerUnit;
+        if (problem.direction == Conv2dDirection::backward_weights) {
+            const std::int64_t all_lots = ceil_div(problem.channels, d.lot);
+            d.lots_each = narrow(ceil_div(all_lots, wanted));
+            const std::int64_t lots = ceil_div(all_lots, d.lots_each),
+                               chunks = std::clamp<std::int64_t>(wanted / lots, 1, problem.images);
+            d.each = narrow(ceil_div(problem.images, chunks));
+            const std::int64_t parts = ceil_div(problem.images, d.each);
+            const View partials = parts == 1 ? reshaped(weight, {1, weight.numel()})
+                                             : View::make(device, problem.dtype, {parts, weight.numel()});
+            const Kernel kernel(device, {"conv2d_depthwise.cl", "conv2d_depthwise_backward_weights",
+                                         defines.set("WEIGHTS", std::int64_t{1})});
+            launch(kernel, {{static_cast<std::size_t>(lots), static_cast<std::size_t>(parts)}, {1, 1}},
+                   {d, local_memory(d.used, problem.dtype), x.argument(), out.argument(), partials.argument()});
+            if (parts > 1) reduce_partials(problem, operands, partials, weight);
+            return;
+        }
+        const bool forward = problem.direction == Conv2dDirection::forward;
+        const View &from = forward ? x : out, &to = forward ? out : x;
+        const std::int64_t work = std::max<std::int64_t>(1, std::int64_t{d.rows} * d.columns * problem.taps());
+        d.each = narrow(std::clamp<std::int64_t>(std::min(kWork / work, d.planes / wanted), 1, d.planes));
+        set_epilogue_stored(defines, epilogue);
+        const Kernel kernel(device,
+                            {"conv2d_depthwise.cl", "conv2d_depthwise", defines.set("WEIGHTS", std::int64_t{0})});
+        const EpilogueArguments epilogue_arguments(epilogue, weight);
+        launch(
+            kernel, {{static_cast<std::size_t>(ceil_div(d.planes, d.each))}, {1}},
+            epilogue_arguments.if_any_behind({d, local_memory(d.used, problem.dtype), from.argument(),
+                                              weight.argument(), to.argument(), (bias ? *bias : weight).argument()}));
+    }
+};
+
+}  // namespace
+
+const Conv2dStrategy& conv2d_depthwise() {
+    static const Conv2dDepthwise strategy;
+    return strategy;
+}
+
+}  // namespace declivity::ops

@@ -1,0 +1,186 @@
+// Depthwise convolution with channels in the lanes of a vector (cl_kernels/conv/conv2d_depthwise_channels_last.cl), on
+// CPU-like devices.
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "conv2d_strategy.hpp"
+#include "conv2d_tiled.hpp"
+#include "ops/support/local_block.hpp"
+#include "ops/support/vector_form.hpp"
+
+namespace declivity::ops {
+namespace {
+
+constexpr std::int64_t kBlockBytes = 64 * 1024;  // of local memory: a band, tables, filters
+constexpr std::int64_t kMostTaps = 49;
+constexpr std::int64_t kGroupsPerUnit = 4;    // so that all compute units end at about the same time
+constexpr std::int64_t kMostWidth = 1 << 15;  // numbers are 32 bits wide
+
+/// As the struct of the kernels.
+struct ChannelsLast {
+    std::int32_t images, channels, height, width, rows, columns, stride_h, stride_w, first_h, first_w, dilation_h,
+        dilation_w;
+    std::int32_t pitch, held, band, each = 1, flip, has_bias, point_table, filter_table, filter, lot;
+};
+
+enum class Mode : std::int64_t { gather = 1, scatter, correlate };
+
+Mode mode_of(const Conv2dProblem& problem) {
+    if (problem.direction == Conv2dDirection::backward_weights) return Mode::correlate;
+    const bool strided = problem.stride[0] * problem.stride[1] > 1;
+    return problem.direction == Conv2dDirection::backward_input && strided ? Mode::scatter : Mode::gather;
+}
+
+struct Plan {
+    ChannelsLast arguments;
+    std::int64_t elements, integers;  ///< of local memory
+};
+
+/// The longest bands that `bytes` of local memory hold; nothing when not even one row fits.
+std::optional<Plan> plan_of(const Conv2dProblem& problem, std::int64_t vector, std::int64_t bytes, bool has_bias) {
+    const Mode mode = mode_of(problem);
+    const bool flip = mode == Mode::gather && problem.direction == Conv2dDirection::backward_input;
+    const auto& grid = flip ? problem.output : problem.input;
+    const auto& points = flip ? problem.input : problem.output;
+    const auto longest = [&](std::size_t axis) { return (problem.filter[axis] - 1) * problem.dilation[axis]; };
+    const auto first = [&](std::size_t axis) {
+        return flip ? longest(axis) - problem.padding[axis] : problem.padding[axis];
+    };
+    const std::int64_t stride_h = problem.stride[0], stride_w = problem.stride[1], taps = problem.taps(),
+                       margin = longest(0);
+    const std::int64_t reached = (points[1] - 1) * stride_w + longest(1) + 1;
+    const std::int64_t pitch = mode == Mode::scatter ? std::max(reached, first(1) + grid[1]) : reached;
+    const std::int64_t filter_table_size = std::max(taps, vector) + vector;
+    const auto plan = [&](std::int64_t band) {
+        const std::int64_t held = mode == Mode::scatter ? band + 2 * margin : (band - 1) * stride_h + margin + 1;
+        const std::int64_t point_rows =
+            mode == Mode::scatter ? std::min(points[0], (band + margin - 1) / stride_h + 1) : band;
+        const std::int64_t point_table = (mode == Mode::scatter ? band : held) * grid[1],
+                           filter_table = point_table + point_rows * points[1];
+        const std::int64_t filter = (held * pitch + 1) * vector, lot = filter + (taps + 1) * vector;
+        return Plan{{.images = narrow(problem.images),
+                     .channels = narrow(problem.channels),
+                     .height = narrow(grid[0]),
+                     .width = narrow(grid[1]),
+                     .rows = narrow(points[0]),
+                     .columns = narrow(points[1]),
+                     .stride_h = narrow(stride_h),
+                     .stride_w = narrow(stride_w),
+                     .first_h = narrow(first(0)),
+                     .first_w = narrow(first(1)),
+                     .dilation_h = narrow(problem.dilation[0]),
+                     .dilation_w = narrow(problem.dilation[1]),
+                     .pitch = narrow(pitch),
+                     .held = narrow(held),
+                     .band = narrow(band),
+                     .flip = flip ? 1 : 0,
+                     .has_bias = has_bias ? 1 : 0,
+                     .point_table = narrow(point_table),
+                     .filter_table = narrow(filter_table),
+                     .filter = narrow(filter),
+                     .lot = narrow(lot)},
+                    lot + vector * vector,
+                    filter_table + filter_table_size};
+    };
+    const std::int64_t rows = mode == Mode::scatter ? grid[0] : points[0],
+                       size = static_cast<std::int64_t>(size_of(problem.dtype));
+    const auto fits = [&](std::int64_t band) {
+        const Plan p = plan(band);
+        return p.elements * size + p.integers * static_cast<std::int64_t>(sizeof(std::int32_t)) <= bytes;
+    };
+    if (!fits(1)) return std::nullopt;
+    std::int64_t least = 1, most = rows;  // the longest band that fits, by halves
+    while (least < most) {
+        const std::int64_t middle = (least + most + 1) / 2;
+        if (fits(middle)) least = middle;
+        else most = middle - 1;
+    }
+    return plan(ceil_div(rows, ceil_div(rows, least)));
+}
+
+class Conv2dDepthwiseChannelsLast final : public Conv2dStrategy {
+  public:
+    [[nodiscard]] std::string_view name() const override { return "depthwise_channels_last"; }
+
+    [[nodiscard]] bool can_serve(const Conv2dProblem& problem) const override {
+        if (problem.family != Family::cpu_like || problem.channels_per_group() != 1 ||
+            problem.filters_per_group() != 1 || problem.taps() > kMostTaps)
+            return false;
+        for (std::size_t i = 0; i < 2; ++i)
+            if (std::max({problem.input[i], problem.output[i] * problem.stride[i], problem.padding[i],
+                          problem.filter[i] * problem.dilation[i]}) > kMostWidth)
+                return false;
+        constexpr std::int64_t vector = 16, least_bytes = 24 * 1024;  // the least favourable
+        return plan_of(problem, vector, least_bytes, false).has_value();
+    }
+
+    /// Turning costs some instructions an element: less than planes as rows lose to strides, and to the ends of short
+    /// rows.
+    [[nodiscard]] bool pays(const Conv2dProblem& problem) const override {
+        constexpr std::int64_t vector = 16, short_plane = 64;
+        const bool filled = problem.channels * 2 > ceil_div(problem.channels, vector) * vector;
+        return filled &&
+               (problem.stride[0] * problem.stride[1] > 1 || problem.output[0] * problem.output[1] <= short_plane);
+    }
+
+    [[nodiscard]] bool takes_epilogue(const Conv2dProblem& problem, const Device&, std::string_view) const override {
+        return mode_of(problem) == Mode::gather;
+    }
+
+    void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
+        const auto& [x, weight, out, bias, epilogue, sums] = operands;
+        const Device device = x.device();
+        const VectorForm form = vector_form(device, problem.dtype);
+        auto [d, elements, integers] = plan_of(problem, form.vector,
+                                               block_elements(device, problem.dtype, kBlockBytes) *
+                                                   static_cast<std::int64_t>(size_of(problem.dtype)),
+                                               bias.has_value())
+                                           .value();
+        const Mode mode = mode_of(problem);
+        Defines defines = real_defines(problem.dtype);
+        defines.set("VW", form.vector)
+            .set("TAPS_H", problem.filter[0])
+            .set("TAPS_W", problem.filter[1])
+            .set("MODE", static_cast<std::int64_t>(mode));
+        const LocalMemory block = local_memory(elements, problem.dtype),
+                          tables{static_cast<std::size_t>(integers) * sizeof(std::int32_t)};
+        const std::int64_t wanted = std::int64_t{device.info().compute_units} * kGroupsPerUnit,
+                           vectors = ceil_div(problem.channels, form.vector);
+        const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
+        if (mode == Mode::correlate) {
+            d.each = narrow(ceil_div(problem.images, std::clamp<std::int64_t>(wanted / vectors, 1, problem.images)));
+            const std::int64_t parts = ceil_div(problem.images, d.each);
+            const View partials = parts == 1 ? reshaped(weight, {1, weight.numel()})
+                                             : View::make(device, problem.dtype, {parts, weight.numel()});
+            const Kernel kernel(device, {"conv2d_depthwise_channels_last.cl", "conv2d_depthwise_correlate", defines});
+            launch(kernel, {{size(vectors), size(parts)}, {1, 1}},
+                   {d, block, tables, x.argument(), out.argument(), partials.argument()});
+            if (parts > 1) reduce_partials(problem, operands, partials, weight);
+            return;
+        }
+        d.each = narrow(ceil_div(vectors * problem.images, wanted));
+        const Range items{{size(ceil_div(vectors * problem.images, d.each))}, {1}};
+        if (mode == Mode::scatter) {
+            const Kernel kernel(device, {"conv2d_depthwise_channels_last.cl", "conv2d_depthwise_scatter", defines});
+            launch(kernel, items, {d, block, tables, out.argument(), weight.argument(), x.argument()});
+            return;
+        }
+        const bool forward = problem.direction == Conv2dDirection::forward;
+        set_epilogue_stored(defines, epilogue);
+        const Kernel kernel(device, {"conv2d_depthwise_channels_last.cl", "conv2d_depthwise_gather", defines});
+        const EpilogueArguments epilogue_arguments(epilogue, weight);
+        launch(kernel, items,
+               epilogue_arguments.if_any_behind({d, block, tables, (forward ? x : out).argument(), weight.argument(),
+                                                 (forward ? out : x).argument(), (bias ? *bias : weight).argument()}));
+    }
+};
+
+}  // namespace
+
+const Conv2dStrategy& conv2d_depthwise_channels_last() {
+    static const Conv2dDepthwiseChannelsLast strategy;
+    return strategy;
+}
+
+}  // namespace declivity::ops

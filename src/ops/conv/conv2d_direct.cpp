@@ -1,0 +1,65 @@
+// Convolution straight from the formula: serves every shape.
+#include <algorithm>
+
+#include "conv2d_strategy.hpp"
+
+namespace declivity::ops {
+namespace {
+
+constexpr std::size_t kGroup = 64;  // work-items
+
+/// As the struct Conv2d of the kernels.
+struct Sizes {
+    std::int64_t channels, filters, group_channels, group_filters;
+    std::array<std::int64_t, 2> input, filter, output, stride, padding, dilation;
+    std::int64_t images, has_bias;
+};
+
+class Conv2dDirect final : public Conv2dStrategy {
+  public:
+    [[nodiscard]] std::string_view name() const override { return "direct"; }
+    [[nodiscard]] bool can_serve(const Conv2dProblem&) const override { return true; }
+
+    void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
+        const auto& [x, weight, out, bias, epilogue, sums] = operands;
+        const auto launch_for = [&](const char* kernel_name, const View& result, auto... buffers) {
+            const Kernel kernel(x.device(), {"conv2d_direct.cl", kernel_name, real_defines(problem.dtype)});
+            const Sizes sizes{problem.channels,
+                              problem.filters,
+                              problem.channels_per_group(),
+                              problem.filters_per_group(),
+                              problem.input,
+                              problem.filter,
+                              problem.output,
+                              problem.stride,
+                              problem.padding,
+                              problem.dilation,
+                              problem.images,
+                              bias ? 1 : 0};
+            const std::size_t group = std::min(kGroup, kernel.max_work_group());
+            launch(kernel, {{round_up(static_cast<std::size_t>(result.numel()), group), 1, 1}, {group, 1, 1}},
+                   {sizes, result.numel(), buffers...});
+        };
+        switch (problem.direction) {
+            case Conv2dDirection::forward:
+                launch_for("conv2d_direct_forward", out, x.argument(), weight.argument(), out.argument(),
+                           (bias ? *bias : weight).argument());
+                break;
+            case Conv2dDirection::backward_input:
+                launch_for("conv2d_direct_backward_input", x, out.argument(), weight.argument(), x.argument());
+                break;
+            case Conv2dDirection::backward_weights:
+                launch_for("conv2d_direct_backward_weights", weight, x.argument(), out.argument(), weight.argument());
+                break;
+        }
+    }
+};
+
+}  // namespace
+
+const Conv2dStrategy& conv2d_direct() {
+    static const Conv2dDirect strategy;
+    return strategy;
+}
+
+}  // namespace declivity::ops

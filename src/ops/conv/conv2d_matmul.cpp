@@ -1,0 +1,47 @@
+// Gradients of a convolution by single elements, 1 x 1 without strides and padding, as what they are: matrix products.
+#include <declivity/ops/matmul.hpp>
+
+#include "conv2d_strategy.hpp"
+
+namespace declivity::ops {
+namespace {
+
+constexpr std::int64_t kLeastWeights = 1 << 14;  // with fewer, a launch that adds up parts of long sums costs too much
+
+class Conv2dMatmul final : public Conv2dStrategy {
+  public:
+    [[nodiscard]] std::string_view name() const override { return "matmul"; }
+
+    /// Gradients of weights only of one image, since the sum over several runs along two axes.
+    [[nodiscard]] bool can_serve(const Conv2dProblem& problem) const override {
+        constexpr std::array<std::int64_t, 2> one{1, 1}, none{0, 0};
+        const bool single =
+            problem.filter == one && problem.stride == one && problem.padding == none && problem.groups == 1;
+        return single && (problem.direction == Conv2dDirection::backward_input ||
+                          (problem.direction == Conv2dDirection::backward_weights && problem.images == 1));
+    }
+
+    [[nodiscard]] bool pays(const Conv2dProblem& problem) const override {
+        return problem.family == Family::cpu_like && problem.direction == Conv2dDirection::backward_weights &&
+               problem.channels * problem.filters >= kLeastWeights;
+    }
+
+    void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
+        const std::int64_t images = problem.images, positions = problem.output[0] * problem.output[1];
+        const View x = reshaped(operands.x, {images, problem.channels, positions}),
+                   dout = reshaped(operands.out, {images, problem.filters, positions});
+        const View weight = reshaped(operands.weight, {1, problem.filters, problem.channels});
+        if (problem.direction == Conv2dDirection::backward_weights) return matmul(dout, permuted(x, {0, 2, 1}), weight);
+        matmul(expanded("conv2d_matmul", permuted(weight, {0, 2, 1}), {images, problem.channels, problem.filters}),
+               dout, x);
+    }
+};
+
+}  // namespace
+
+const Conv2dStrategy& conv2d_matmul() {
+    static const Conv2dMatmul strategy;
+    return strategy;
+}
+
+}  // namespace declivity::ops

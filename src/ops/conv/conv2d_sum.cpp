@@ -1,0 +1,87 @@
+#include "conv2d_sum.hpp"
+
+#include <algorithm>
+
+namespace declivity::ops {
+namespace {
+
+Conv2dSum forward(const Conv2dProblem& problem) {
+    Conv2dSum sum{.axes = {},
+                  .channels = problem.channels_per_group(),
+                  .filters = problem.filters_per_group(),
+                  .input = problem.input,
+                  .out_first = 0,
+                  .out_row_step = problem.output[1],
+                  .out_column_step = 1};
+    for (std::size_t i = 0; i < 2; ++i)
+        sum.axes[i] = {.size = problem.output[i],
+                       .step = problem.stride[i],
+                       .first = -problem.padding[i],
+                       .dilation = problem.dilation[i],
+                       .taps = problem.filter[i]};
+    return sum;
+}
+
+/// backward_input: h = p * stride + r * dilation - padding. Positions h = stride * i + phase of x meet the elements r
+/// of the filter for which stride divides phase + padding - r * dilation, and then p is i plus that quotient.
+std::vector<Conv2dAxis> phases_of(const Conv2dProblem& problem, std::size_t axis) {
+    const std::int64_t stride = problem.stride[axis];
+    std::vector<Conv2dAxis> phases;
+    for (std::int64_t phase = 0; phase < std::min(stride, problem.input[axis]); ++phase) {
+        Conv2dAxis one{.size = ceil_div(problem.input[axis] - phase, stride)};
+        for (std::int64_t r = 0; r < problem.filter[axis]; ++r) {
+            const std::int64_t distance = phase + problem.padding[axis] - r * problem.dilation[axis];
+            if (distance % stride != 0) continue;
+            if (one.taps == 0) one.at = r, one.first = distance / stride;
+            else if (one.taps == 1) one.by = r - one.at, one.dilation = distance / stride - one.first;
+            ++one.taps;
+        }
+        phases.push_back(one);
+    }
+    return phases;
+}
+
+std::vector<Conv2dSum> backward_input(const Conv2dProblem& problem) {
+    const std::array phases{phases_of(problem, 0), phases_of(problem, 1)};
+    std::vector<Conv2dSum> sums;
+    for (std::size_t i = 0; i < phases[0].size(); ++i)
+        for (std::size_t j = 0; j < phases[1].size(); ++j) {
+            Conv2dSum sum{.axes = {phases[0][i], phases[1][j]},
+                          .channels = problem.filters_per_group(),
+                          .filters = problem.channels_per_group(),
+                          .input = problem.output,
+                          .out_first = static_cast<std::int64_t>(i) * problem.input[1] + static_cast<std::int64_t>(j),
+                          .out_row_step = problem.stride[0] * problem.input[1],
+                          .out_column_step = problem.stride[1]};
+            if (sum.taps() == 0) {
+                sum.channels = 0;
+                for (Conv2dAxis& axis : sum.axes) axis.taps = 1;
+            }
+            sums.push_back(sum);
+        }
+    return sums;
+}
+
+void flatten(Conv2dSum& sum) {
+    auto& [vertical, horizontal] = sum.axes;
+    if (vertical.step != 1 || horizontal.step != 1 || vertical.first != 0 || horizontal.first != 0 ||
+        sum.out_column_step != 1)
+        return;
+    if (sum.input[0] != vertical.size || sum.input[1] != horizontal.size) return;
+    horizontal.size *= vertical.size;
+    vertical.size = 1;
+    sum.input = {1, horizontal.size};
+    sum.out_row_step = horizontal.size;
+}
+
+}  // namespace
+
+std::vector<Conv2dSum> conv2d_sums(const Conv2dProblem& problem) {
+    std::vector<Conv2dSum> sums =
+        problem.direction == Conv2dDirection::forward ? std::vector{forward(problem)} : backward_input(problem);
+    if (problem.taps() == 1)
+        for (Conv2dSum& sum : sums) flatten(sum);
+    return sums;
+}
+
+}  // namespace declivity::ops

@@ -1,0 +1,105 @@
+// Which convolutions Winograd's minimal filtering serves, and what it costs.
+#include "conv2d_winograd.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/environment.hpp"
+
+namespace declivity::ops::winograd {
+namespace {
+
+// Costs in ns of one core with AVX-512, of which only the relations count.
+constexpr double kMultiply = 2.0 / 85,
+                 kMultiplyDirectly = 2.0 / 70;  // a multiply-add of a product, and of a convolution without transforms
+constexpr std::int64_t kFar = 1 << 20;          // weights, transformed, that leave the caches
+constexpr double kTransform = 0.8, kTransformWeight = 0.7, kTransformFarWeight = 2.5,
+                 kReadFarWeight = 0.15;                                                    // an element, by F(4 x 4)
+constexpr double kMultiplyTwo = 2.0 / 45, kTransformTwo = 0.5, kTransformWeightTwo = 3.2;  // by F(2 x 2)
+constexpr double kTransformGradient = 13,
+                 kStoreGradient = 10;  // of a filter and a channel: from sums, and where they are sums
+constexpr std::int64_t kLanes = 16;    // channels, and filters, that are transformed at a time
+constexpr std::int64_t kTiles = 48;    // for which weights are read once
+
+}  // namespace
+
+Units cut_units(const std::array<std::int64_t, 2>& size, std::int64_t images, std::int64_t most_images,
+                std::int64_t fitting, std::int64_t grid) {
+    constexpr std::int64_t most_wide = 14;
+    const std::int64_t tiles_h = ceil_div(size[0], 4), tiles_w = ceil_div(size[1], 4);
+    Units units{};
+    units.wide =
+        ceil_div(tiles_w, ceil_div(tiles_w, std::min({tiles_w, most_wide, fitting,
+                                                      std::max<std::int64_t>(1, (grid / Units::held(1) - 2) / 4)})));
+    const std::int64_t most_high =
+        std::clamp<std::int64_t>(std::min(fitting / units.wide, (grid / Units::held(units.wide) - 3) / 4), 1, tiles_h);
+    units.high = ceil_div(tiles_h, ceil_div(tiles_h, most_high));
+    units.units_h = ceil_div(tiles_h, units.high);
+    units.units_w = ceil_div(tiles_w, units.wide);
+    units.images_each =
+        units.units_h * units.units_w > 1
+            ? 1
+            : std::clamp<std::int64_t>(std::min(fitting / (units.high * units.wide), most_images), 1, images);
+    units.count = ceil_div(images, units.images_each) * units.units_h * units.units_w;
+    return units;
+}
+
+std::int64_t spread(std::int64_t elements) {
+    constexpr std::int64_t line = 16;
+    return ceil_div(elements, line) * line + line;
+}
+
+bool can_serve(const Conv2dProblem& problem) {
+    constexpr std::array<std::int64_t, 2> three{3, 3}, one{1, 1};
+    constexpr std::int64_t most = std::int64_t{1} << 28;
+    return problem.family == Family::cpu_like && problem.groups == 1 && problem.filter == three &&
+           problem.stride == one && problem.dilation == one && problem.padding[0] <= 1024 &&
+           problem.padding[1] <= 1024 &&
+           std::max({problem.input[0], problem.input[1], problem.channels, problem.filters}) <= most / 4096 &&
+           problem.input[0] * problem.input[1] <= most && problem.channels * problem.filters <= most;
+}
+
+std::int64_t cheapest(const Conv2dProblem& problem) {
+    const bool allowed = declivity::detail::environment_switch("DECLIVITY_WINOGRAD", true);
+    if (problem.dtype != DType::f32 || !allowed) return 0;
+    const auto& to = problem.direction == Conv2dDirection::backward_input ? problem.input : problem.output;
+    const std::int64_t pairs = problem.channels * problem.filters;
+    const auto cost = [&](std::int64_t tile) {
+        const std::int64_t elements = (tile + 2) * (tile + 2),
+                           tiles = problem.images * ceil_div(to[0], tile) * ceil_div(to[1], tile);
+        const bool far = elements * pairs > kFar;
+        const double transform = tile == 2 ? kTransformTwo : kTransform,
+                     multiply = tile == 2 ? kMultiplyTwo : kMultiply;
+        const double weight = tile == 4 && problem.constant_weight
+                                  ? (far ? kReadFarWeight * static_cast<double>(ceil_div(tiles, kTiles)) : 0)
+                              : tile == 2 ? kTransformWeightTwo
+                              : far
+                                  ? kTransformFarWeight + kReadFarWeight * static_cast<double>(ceil_div(tiles, kTiles))
+                                  : kTransformWeight;
+        return static_cast<double>(elements) *
+               (multiply * static_cast<double>(pairs * tiles) + weight * static_cast<double>(pairs) +
+                transform * static_cast<double>(tiles * (problem.channels + problem.filters)));
+    };
+    if (problem.direction == Conv2dDirection::backward_weights) {
+        const auto padded = [](std::int64_t value) { return ceil_div(value, kLanes) * kLanes; };
+        const std::int64_t channels = padded(problem.channels), filters = padded(problem.filters),
+                           tiles = problem.images * ceil_div(to[0], 4) * ceil_div(to[1], 4);
+        // Each part of the filters transforms the channels anew, and each part of the channels the filters.
+        const double parts =
+            std::max(1.0, std::sqrt(static_cast<double>(channels * filters) / static_cast<double>(kMostPairs)));
+        const double four = 36 * static_cast<double>(tiles) *
+                                (kMultiply * static_cast<double>(channels * filters) +
+                                 kTransform * parts * static_cast<double>(channels + filters)) +
+                            kTransformGradient * static_cast<double>(pairs);
+        return four < 0.9 * static_cast<double>(pairs) *
+                           (9 * kMultiplyDirectly * static_cast<double>(problem.images * to[0] * to[1]) +
+                            kStoreGradient)
+                   ? 4
+                   : 0;
+    }
+    const double direct = 9 * kMultiplyDirectly * static_cast<double>(pairs * problem.images * to[0] * to[1]),
+                 two = cost(2), four = cost(4);
+    return std::min(two, four) >= 0.9 * direct ? 0 : two < four ? 2 : 4;
+}
+
+}  // namespace declivity::ops::winograd

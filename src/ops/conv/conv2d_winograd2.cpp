@@ -1,0 +1,131 @@
+// Convolution with 3 x 3 filters by Winograd's minimal filtering, F(2 x 2, 3 x 3)
+// (cl_kernels/conv/conv2d_winograd2.cl), on CPU-like devices.
+#include <algorithm>
+
+#include "conv2d_winograd.hpp"
+#include "ops/support/local_block.hpp"
+#include "ops/matmul/panels.hpp"
+#include "ops/support/vector_form.hpp"
+
+namespace declivity::ops {
+namespace {
+
+constexpr std::int64_t kTile = 2, kElements = 16;
+constexpr std::int64_t kTransformedBytes = 4 << 20;  // of inputs and products at a time, that stay in the last cache
+constexpr std::int64_t kLeastColumns = 96;           // tiles at a time, so that the weights are used often enough
+constexpr std::int64_t kSpread = 16;                 // elements, about a cache line
+constexpr std::int64_t kWork = 1 << 14;              // transformed elements that are worth a work-item
+
+/// As the struct of the kernels.
+struct Winograd {
+    std::int64_t x_image, x_channel, x_count, out_image, out_channel, element = 0, first = 0;
+    std::int32_t channels, filters, height, width, rows, columns, before_h, before_w, tiles_h, tiles_w,
+        count = 0, panels = 0, each = 0, flip, has_bias, unused = 0;
+};
+
+class Conv2dWinograd2 final : public Conv2dStrategy {
+  public:
+    [[nodiscard]] std::string_view name() const override { return "winograd2"; }
+    [[nodiscard]] bool can_serve(const Conv2dProblem& problem) const override {
+        return problem.direction != Conv2dDirection::backward_weights && winograd::can_serve(problem);
+    }
+    [[nodiscard]] bool pays(const Conv2dProblem& problem) const override {
+        return winograd::cheapest(problem) == kTile;
+    }
+
+    void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
+        const bool forward = problem.direction == Conv2dDirection::forward;
+        const View &x = forward ? operands.x : operands.out, &out = forward ? operands.out : operands.x,
+                   &weight = operands.weight;
+        const Device device = out.device();
+        const auto& in = forward ? problem.input : problem.output;
+        const auto& to = forward ? problem.output : problem.input;
+        const auto before = [&](std::size_t i) {
+            return narrow(forward ? problem.padding[i] : 2 - problem.padding[i]);
+        };
+        Winograd d{.x_image = x.shape[1] * in[0] * in[1],
+                   .x_channel = in[0] * in[1],
+                   .x_count = x.numel(),
+                   .out_image = out.shape[1] * to[0] * to[1],
+                   .out_channel = to[0] * to[1],
+                   .channels = narrow(x.shape[1]),
+                   .filters = narrow(out.shape[1]),
+                   .height = narrow(in[0]),
+                   .width = narrow(in[1]),
+                   .rows = narrow(to[0]),
+                   .columns = narrow(to[1]),
+                   .before_h = before(0),
+                   .before_w = before(1),
+                   .tiles_h = narrow(ceil_div(to[0], kTile)),
+                   .tiles_w = narrow(ceil_div(to[1], kTile)),
+                   .flip = forward ? 0 : 1,
+                   .has_bias = operands.bias ? 1 : 0};
+        const std::int64_t tiles = problem.images * d.tiles_h * d.tiles_w,
+                           vector = vector_form(device, problem.dtype).vector;
+        const RegisterTile tile = choose_panel_tile(device, problem.dtype, d.filters, tiles);
+        const std::int64_t columns = tile.vectors * vector, row_panels = ceil_div(d.filters, tile.rows);
+        Defines defines = real_defines(problem.dtype);
+        defines.set("VW", vector).set("ROWS", tile.rows).set("COLUMNS", columns);
+        const auto kernel = [&](int stage, const char* name) {
+            Defines own = defines;
+            return Kernel(device, {"conv2d_winograd2.cl", name, own.set("STAGE", std::int64_t{stage})});
+        };
+        const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
+        const auto each_of = [&](std::int64_t all, std::int64_t work) {
+            return std::clamp<std::int64_t>(kWork / work, 1, all);
+        };
+
+        // Not a multiple of the page, or all that is written at once would meet in the same sets of the caches.
+        const auto spread = [](std::int64_t value) { return ceil_div(value, kSpread) * kSpread + kSpread; };
+        const View weights =
+            View::make(device, problem.dtype, {kElements, spread(row_panels * d.channels * tile.rows)});
+        d.element = weights.shape[1];
+        d.each = narrow(ceil_div(each_of(d.channels, kElements * tile.rows), vector) *
+                        vector);  // so that all but the last store whole vectors
+        launch(kernel(0, "conv2d_winograd2_weights"),
+               {{size(ceil_div(d.channels, d.each)), size(row_panels), 1}, {1, 1, 1}},
+               {d, weight.argument(), weights.argument()});
+
+        const std::int64_t element_bytes = static_cast<std::int64_t>(size_of(problem.dtype));
+        const std::int64_t fitting =
+            std::max(kLeastColumns, kTransformedBytes / ((d.channels + d.filters) * kElements * element_bytes));
+        const std::int64_t all_panels = ceil_div(tiles, columns),
+                           most_panels = std::clamp<std::int64_t>(fitting / columns, 1, all_panels);
+        const std::int64_t panels = ceil_div(all_panels, ceil_div(all_panels, most_panels));
+        const std::int64_t input_element = spread(panels * d.channels * columns),
+                           product_element = spread(d.filters * panels * columns);
+        const View inputs = View::make(device, problem.dtype, {kElements, input_element}),
+                   products = View::make(device, problem.dtype, {kElements * product_element});
+        const auto around = [&](std::int64_t side) {
+            return local_memory(side * side * (columns + vector), problem.dtype);
+        };
+        const Kernel input_kernel = kernel(1, "conv2d_winograd2_input"),
+                     output_kernel = kernel(2, "conv2d_winograd2_output");
+        for (; d.first < tiles; d.first += panels * columns) {
+            d.count = narrow(std::min(tiles - d.first, panels * columns));
+            d.panels = narrow(ceil_div(d.count, columns));
+            d.element = input_element;
+            d.each = narrow(each_of(d.channels, kElements * columns));
+            launch(input_kernel, {{size(ceil_div(d.channels, d.each)), size(d.panels), 1}, {1, 1, 1}},
+                   {d, around(kTile + 2), x.argument(), inputs.argument()});
+            View product = products;
+            product.shape = {kElements, d.filters, d.panels * columns};
+            product.strides = {product_element, d.panels * columns, 1};
+            multiply_panels(weights, inputs, product, d.channels, tile);
+            d.element = product_element;
+            d.each = narrow(each_of(d.filters, kElements * columns));
+            launch(output_kernel, {{size(ceil_div(d.filters, d.each)), size(d.panels), 1}, {1, 1, 1}},
+                   {d, around(kTile), products.argument(), out.argument(),
+                    (operands.bias ? *operands.bias : weight).argument()});
+        }
+    }
+};
+
+}  // namespace
+
+const Conv2dStrategy& conv2d_winograd2() {
+    static const Conv2dWinograd2 strategy;
+    return strategy;
+}
+
+}  // namespace declivity::ops

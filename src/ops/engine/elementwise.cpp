@@ -1,0 +1,187 @@
+// Launches kernels made from expressions (elementwise_source.cpp): how the index space is cut.
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include <declivity/ops/expression.hpp>
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+#include "elementwise_plan.hpp"
+#include "ops/support/index_space.hpp"
+#include "ops/permute.hpp"
+#include "ops/support/work.hpp"
+#include "ops/support/work_split.hpp"
+
+namespace declivity::ops {
+namespace {
+
+using Node = Expression::Node;
+
+constexpr std::size_t kKernelCopy = 1 << 20;  // bytes of a copy that are worth a kernel on CPU-like devices
+constexpr std::int64_t kCpuChunk =
+    8192;  // elements a work-item loops over on CPU-like devices: long enough to hide its start
+constexpr std::int64_t kMostGroups = 65535;  // in the second dimension: more, and some GPUs refuse the launch
+
+void merge(const Shape& shape, Plan& plan) {
+    IndexSpace space{shape, {}};
+    for (const Operand& operand : plan.operands) space.strides.push_back(operand.strides);
+    space = merge_axes(space);
+    plan.sizes = space.sizes;
+    for (std::size_t i = 0; i < plan.operands.size(); ++i) plan.operands[i].strides = space.strides[i];
+    // An output of one element still is written, not repeated.
+    if (plan.operands[0].strides.back() == 0) plan.operands[0].strides[plan.sizes.rank() - 1] = 1;
+}
+
+/// Whether sizes, strides and all offsets that they lead to are 32-bit numbers.
+bool fits_int(const Plan& plan) {
+    constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+    return plan.sizes.numel() <= most && std::ranges::all_of(plan.operands, [&](const Operand& operand) {
+               std::int64_t last = 0;
+               for (int axis = 0; axis < plan.sizes.rank(); ++axis) {
+                   if (operand.strides[axis] > most) return false;
+                   last += (plan.sizes[axis] - 1) * operand.strides[axis];
+               }
+               return last <= most;
+           });
+}
+
+}  // namespace
+
+View dense_copy(const View& view) {
+    View out = View::make(view.device(), view.dtype, view.shape);
+    copy(view, out);
+    return out;
+}
+
+void evaluate(const Expression& expression, const View& out) { evaluate(expression, out, {}); }
+
+void evaluate(const Expression& of, const View& out, std::span<const AlsoStored> also) {
+    const Expression over = over_views(of), expression = of_one_real(over, out.dtype);
+    if (expression.node() != over.node()) {
+        for (const AlsoStored& one : also) evaluate(one.part, one.to);
+        also = {};
+    }
+    if (expression.dtype() != out.dtype)
+        throw TypeError(fmt::format("evaluate: wants an output of type {}, got {}", name_of(expression.dtype()),
+                                    name_of(out.dtype)));
+    if (out.numel() == 0) return;
+    for (int axis = 0; axis < out.rank(); ++axis)
+        if (out.shape[axis] != 1 && out.strides[axis] == 0)
+            throw ShapeError(fmt::format(
+                "evaluate: wants an output each of whose elements lies in one place, got shape {} with strides {} "
+                "(write to a clone() of an expanded tensor)",
+                out.shape.str(), out.strides.str()));
+    if (const Node& node = *expression.node(); node.kind == Node::Kind::view) {
+        require_same_device("evaluate", out, node.view);
+        if (const View from = expanded("elementwise", node.view, out.shape);
+            !may_overlap(from, out) && permuted_copy(from, out))
+            return;
+    }
+    const Steps steps = steps_of(expression);
+    Plan plan = plan_of(steps, out.shape, &out);
+    for (const AlsoStored& one : also)
+        plan.operands.push_back({.view = one.to, .strides = one.to.strides, .stores = steps.find(one.part)});
+    for (std::size_t i = 1; i < plan.operands.size(); ++i) require_same_device("evaluate", out, plan.operands[i].view);
+    merge(out.shape, plan);
+
+    const Device device = out.device();
+    const Family family = family_of(device);
+    const bool cpu = family == Family::cpu_like;
+    const bool narrow = !cpu && fits_int(plan);
+    const Kernel kernel = kernel_of_structure((cpu      ? ""
+                                               : narrow ? "int items "
+                                                        : "items ") +
+                                                  structure_of(steps, plan),
+                                              plan, device, [&] {
+                                                  KernelSpec spec =
+                                                      elementwise_specification(steps, plan, device, family);
+                                                  if (narrow) spec.defines.set("INDEX", "int");
+                                                  return spec;
+                                              });
+    const std::int64_t columns = plan.sizes.back();
+    const std::int64_t rows = plan.sizes.numel() / columns;
+    const std::int64_t chunk = cpu ? std::min(columns, kCpuChunk) : 1;
+    const std::int64_t rows_each = cpu ? std::max<std::int64_t>(1, kCpuChunk / columns) : 1;
+    Range range;
+    range.global = {static_cast<std::size_t>(ceil_div(columns, chunk)),
+                    static_cast<std::size_t>(ceil_div(rows, rows_each)), 1};
+    range.local = {1, 1, 1};
+    if (!cpu) {
+        // Short rows share a group, so that few work-items idle behind the end of a row.
+        std::size_t wide = 1;
+        const std::size_t group = std::min(to_size(kGpuGroup), kernel.max_work_group());
+        while (wide * 2 <= group && wide < static_cast<std::size_t>(columns)) wide *= 2;
+        std::size_t tall = 1;
+        while (wide * tall * 2 <= group && tall < static_cast<std::size_t>(rows)) tall *= 2;
+        range.local = {wide, tall, 1};
+        const std::size_t down = std::min(round_up(to_size(rows), tall), tall * to_size(kMostGroups));
+        range.global = {round_up(range.global[0], wide), down,
+                        to_size(rows) / down + (to_size(rows) % down == 0 ? 0 : 1)};
+    }
+    const auto layout = layout_of(plan);
+    const std::vector<std::int32_t> narrowed =
+        narrow ? std::vector<std::int32_t>(layout.begin(), layout.end()) : std::vector<std::int32_t>();
+    const auto chunk_argument = static_cast<std::int32_t>(chunk);
+    std::vector<BufferArgument> buffers;
+    for (const Operand& operand : plan.operands)
+        buffers.push_back({&operand.view.buffer, operand.view.offset, size_of(operand.view.dtype)});
+    const std::vector<Number> numbers = numbers_of(plan);
+
+    std::vector<Argument> arguments{narrow ? RawArgument{narrowed.data(), narrowed.size() * sizeof(std::int32_t)}
+                                           : RawArgument{layout.data(), layout.size() * sizeof(std::int64_t)},
+                                    rows,
+                                    columns,
+                                    rows_each,
+                                    chunk_argument,
+                                    buffers[0]};
+    const std::vector<Argument> inputs = input_arguments(plan, buffers);
+    arguments.insert(arguments.end(), inputs.begin(), inputs.end());
+    for (const Number& one : numbers) arguments.emplace_back(RawArgument{one.bytes.data(), one.size});
+    const bool shown = profiling();
+    const std::string functions = shown ? functions_of(steps) : "";
+    const WorkScope work(functions, shown ? work_of(steps, plan, out) : Work{});
+    launch(kernel, range, std::span<const Argument>(arguments));
+}
+
+View evaluate(const Expression& expression, const Device& device) {
+    View out = View::make(device, expression.dtype(), expression.shape());
+    evaluate(expression, out);
+    return out;
+}
+
+void copy(const View& from, const View& to) {
+    require_shape("copy", "the source", from, to.shape);
+    require_alike("copy", "source", from, "destination", to);
+    if (from.numel() == 0 || same_elements(from, to)) return;
+    if (from.dense() && to.dense()) {
+        if (may_overlap(from, to)) return copy(dense_copy(from), to);
+        // A CPU driver copies by one core, a kernel by all.
+        if (from.device().family() == Family::cpu_like && from.bytes() >= kKernelCopy)
+            return evaluate(Expression(from), to);
+        const std::size_t unit = size_of(from.dtype);
+        declivity::copy(from.buffer, static_cast<std::size_t>(from.offset) * unit, to.buffer,
+                        static_cast<std::size_t>(to.offset) * unit, from.bytes());
+        return;
+    }
+    evaluate(Expression(from), to);
+}
+
+View dense_copy_if_needed(const View& view) { return view.dense() ? view : dense_copy(view); }
+
+void fill(const View& view, double value, std::string_view function) {
+    require_fits(function, value, view.dtype);
+    const Number pattern = element(value, view.dtype);
+    if (view.dense()) {
+        declivity::fill(view.buffer, static_cast<std::size_t>(view.offset) * pattern.size, view.bytes(),
+                        std::span(pattern.bytes).first(pattern.size));
+        return;
+    }
+    evaluate(Expression::constant(value, view.dtype), view);
+}
+
+void apply_epilogue(const Epilogue& epilogue, const View& out) {
+    if (epilogue.expression) evaluate(with_result(epilogue.expression, out), out);
+}
+
+}  // namespace declivity::ops

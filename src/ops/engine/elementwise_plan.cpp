@@ -1,0 +1,233 @@
+#include "elementwise_plan.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cstdio>
+#include <functional>
+#include <mutex>
+#include <string_view>
+#include <unordered_map>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/runtime/process.hpp>
+#include <fmt/format.h>
+
+#include "runtime/environment.hpp"
+#include "ops/support/work.hpp"
+
+namespace declivity::ops {
+
+using Node = Expression::Node;
+
+Plan plan_of(const Steps& steps, const Shape& shape, const View* out) {
+    Plan plan;
+    plan.operands.push_back(out != nullptr ? Operand{*out, out->strides} : Operand{});
+    const auto add_parameters = [&](const Node& node) {
+        for (const double parameter : node.parameters) {
+            plan.numbers.push_back(parameter);
+            plan.number_types.push_back(compute_type(working_type(node)));
+        }
+    };
+    for (std::size_t at = 0; at < steps.nodes.size(); ++at) {
+        const Node& node = *steps.nodes[at];
+        switch (node.kind) {
+            case Node::Kind::view: {
+                if (steps.operand[at] + 1 < static_cast<int>(plan.operands.size())) break;  // once is enough
+                View view = expanded("elementwise", node.view, shape);
+                const bool is_out = out != nullptr && same_elements(view, *out);
+                // Elements that another work-item overwrites must be read before.
+                if (!is_out && out != nullptr && may_overlap(view, *out))
+                    view = expanded("elementwise", dense_copy(node.view), shape);
+                plan.operands.push_back({view, view.strides, is_out});
+                break;
+            }
+            case Node::Kind::random: {
+                const RandomCall& random = node.random;
+                const View numbers = expanded("elementwise",
+                                              View{random.state.buffer, random.state.offset, random.state.dtype,
+                                                   node.shape, dense_strides(node.shape)},
+                                              shape);
+                plan.operands.push_back({numbers, numbers.strides, false, &node});
+                add_parameters(node);
+                break;
+            }
+            case Node::Kind::value:
+                break;  // over_views() left none
+            case Node::Kind::operator_result:
+                throw ValueError("evaluate: an expression with operator_result() serves only as an Epilogue");
+            case Node::Kind::constant:
+                plan.numbers.push_back(node.value);
+                plan.number_types.push_back(node.dtype);
+                break;
+            default:
+                add_parameters(node);
+        }
+    }
+    if (plan.operands.size() > kMostInputs + 1)
+        throw Unsupported(fmt::format("evaluate: wants an expression of at most {} inputs, got {}", kMostInputs,
+                                      plan.operands.size() - 1));
+    return plan;
+}
+
+std::vector<Argument> input_arguments(const Plan& plan, const std::vector<BufferArgument>& buffers) {
+    std::vector<Argument> arguments;
+    for (std::size_t i = 1; i < plan.operands.size(); ++i) {
+        if (plan.operands[i].is_out) continue;
+        arguments.emplace_back(buffers[i]);
+        if (const Node* random = plan.operands[i].random) arguments.emplace_back(random->random.offset);
+    }
+    return arguments;
+}
+
+Expression of_one_real(const Expression& expression, DType out) {
+    bool doubles = out == DType::f64, floats = false;
+    const Steps steps = steps_of(expression);
+    for (const Node* node : steps.nodes) {
+        doubles = doubles || node->dtype == DType::f64;
+        floats = floats || (node->kind == Node::Kind::random && node->dtype == DType::f32);
+    }
+    if (!doubles || !floats) return expression;
+    return with_leaves(expression, [](const Node& leaf) -> Expression {
+        if (leaf.kind != Node::Kind::random || leaf.dtype == DType::f64) return {};
+        return evaluate(with_inputs(leaf, {}), leaf.random.state.device());
+    });
+}
+
+std::vector<std::int64_t> layout_of(const Plan& plan) {
+    std::vector<std::int64_t> layout(static_cast<std::size_t>(Dims::kMaxRank) * (1 + plan.operands.size()), 0);
+    for (int axis = 0; axis < plan.sizes.rank(); ++axis) {
+        const auto at = static_cast<std::size_t>(axis);
+        layout[at] = plan.sizes[axis];
+        for (std::size_t i = 0; i < plan.operands.size(); ++i)
+            layout[(i + 1) * Dims::kMaxRank + at] = plan.operands[i].strides[axis];
+    }
+    return layout;
+}
+
+Number element(double value, DType type) {
+    Number out{};
+    const auto put = [&](auto converted) {
+        std::copy_n(reinterpret_cast<const std::byte*>(&converted), sizeof converted, out.bytes.begin());
+        out.size = sizeof converted;
+    };
+    switch (type) {
+        case DType::f32:
+            put(static_cast<float>(value));
+            break;
+        case DType::f64:
+            put(value);
+            break;
+        case DType::i8:
+            put(static_cast<std::int8_t>(value));
+            break;
+        case DType::u8:
+            put(static_cast<std::uint8_t>(value));
+            break;
+        case DType::boolean:
+            put(static_cast<std::uint8_t>(value != 0));
+            break;
+        case DType::i32:
+            put(static_cast<std::int32_t>(value));
+            break;
+        case DType::i64:
+            put(static_cast<std::int64_t>(value));
+            break;
+        case DType::f16:
+            put(float16(value));
+            break;
+        case DType::bf16:
+            put(bfloat16(value));
+            break;
+    }
+    return out;
+}
+
+namespace {
+/// The same number as a kernel's argument.
+Number number(double value, DType type) {
+    if (type == DType::f16) return element(float16(value), DType::f32);
+    if (type == DType::bf16) return element(bfloat16(value), DType::f32);
+    return element(value, type);
+}
+}  // namespace
+
+std::vector<Number> numbers_of(const Plan& plan) {
+    std::vector<Number> numbers;
+    for (std::size_t i = 0; i < plan.numbers.size(); ++i)
+        numbers.push_back(number(plan.numbers[i], plan.number_types[i]));
+    return numbers;
+}
+
+std::string functions_of(const Steps& steps) {
+    constexpr std::size_t most = 80;
+    std::string names;
+    for (const Node* node : steps.nodes) {
+        const bool gradient = node->kind == Node::Kind::gradient;
+        const bool random = node->kind == Node::Kind::random;
+        if (!gradient && !random && node->kind != Node::Kind::apply && node->kind != Node::Kind::cast) continue;
+        const std::string_view name = random                           ? name_of(node->distribution)
+                                      : node->kind == Node::Kind::cast ? "cast"
+                                                                       : info(node->function).name;
+        names += fmt::format("{}{}{}", names.empty() ? "" : "+", name, gradient ? "'" : "");
+        if (names.size() > most) return names.substr(0, most) + "...";
+    }
+    return names.empty() ? "copy" : names;
+}
+
+Work work_of(const Steps& steps, const Plan& plan, const View& out) {
+    const auto functions = std::ranges::count_if(steps.nodes, [](const Node* node) {
+        return node->kind == Node::Kind::apply || node->kind == Node::Kind::gradient;
+    });
+    Work work{.flops = static_cast<double>(functions) * static_cast<double>(plan.sizes.numel()),
+              .bytes = bytes_of(out),
+              .f64 = out.dtype == DType::f64};
+    for (std::size_t i = 1; i < plan.operands.size(); ++i)
+        if (plan.operands[i].random == nullptr) work.bytes += bytes_of(plan.operands[i].view);
+    return work;
+}
+
+namespace {
+
+/// DECLIVITY_LOG=kernels: says what was made, to be read by people.
+void log_kernel(const KernelSpec& spec, const Plan& plan) {
+    if (!declivity::detail::environment_choice("DECLIVITY_LOG", {"kernels"})) return;
+    std::string text = fmt::format("kernel of {} inputs over {} axes, in {}:\n", plan.operands.size() - 1,
+                                   plan.sizes.rank(), spec.file);
+    for (const char c : spec.defines.text()) {
+        text += c;
+        if (c == ';' || c == '{' || c == ',') text += "\n       ";
+    }
+    std::fputs(text.c_str(), stderr);
+}
+
+}  // namespace
+
+Kernel kernel_of_structure(const std::string& structure, const Plan& plan, const Device& device,
+                           const std::function<KernelSpec()>& specification) {
+    declivity::detail::refuse_after_fork("an elementwise kernel");
+    struct Made {
+        Kernel kernel;
+        std::size_t text;  // a hash of what it was compiled with
+    };
+    static auto* mutex = new std::mutex;
+    static auto* kernels = new std::unordered_map<std::string, Made>;
+    const auto text_of = [](const KernelSpec& spec) { return std::hash<std::string>()(spec.defines.text()); };
+    const auto* address = &device.state();
+    std::string key(reinterpret_cast<const char*>(&address), sizeof address);
+    key += structure;
+    {
+        const std::scoped_lock lock(*mutex);
+        if (const auto found = kernels->find(key); found != kernels->end()) {
+            // In builds for work on the library: a structure must say all that the text depends on.
+            assert(text_of(specification()) == found->second.text);
+            return found->second.kernel;
+        }
+    }
+    const KernelSpec spec = specification();
+    log_kernel(spec, plan);
+    Kernel kernel(device, spec);
+    const std::scoped_lock lock(*mutex);
+    return kernels->emplace(std::move(key), Made{std::move(kernel), text_of(spec)}).first->second.kernel;
+}
+
+}  // namespace declivity::ops

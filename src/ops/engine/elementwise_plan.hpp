@@ -1,0 +1,53 @@
+// Floor 2, private. Expressions over views made ready for a launch: operands, numbers, and kernels that are kept by
+// structure.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <declivity/runtime/scope.hpp>
+
+#include "elementwise_source.hpp"
+
+namespace declivity::ops {
+
+/// Operands, not merged yet, and numbers. @param out operand 0; null when nothing is stored element by element
+/// @throws Unsupported when there are more inputs than a kernel takes
+Plan plan_of(const Steps& steps, const Shape& shape, const View* out);
+
+/// Of the inputs, with what their memory is called beside them. @param buffers of all operands; they outlive the
+/// arguments
+std::vector<Argument> input_arguments(const Plan& plan, const std::vector<BufferArgument>& buffers);
+
+/// Random numbers of f32 among f64 are stored, since a kernel has the functions for one of the two. @param out the type
+/// that is stored
+Expression of_one_real(const Expression& expression, DType out);
+
+/// As the struct Layout of the kernels: sizes, then strides of each operand.
+std::vector<std::int64_t> layout_of(const Plan& plan);
+
+struct Number {
+    alignas(8) std::array<std::byte, 8> bytes;
+    std::size_t size;
+};
+/// As it lies in memory. @param value fits the type, see require_fits
+Number element(double value, DType type);
+/// The plan's numbers as arguments.
+std::vector<Number> numbers_of(const Plan& plan);
+
+/// The kernel for a structure; its text is made the first time. DECLIVITY_LOG=kernels prints it then.
+Kernel kernel_of_structure(const std::string& structure, const Plan& plan, const Device& device,
+                           const std::function<KernelSpec()>& specification);
+
+View dense_copy(const View& view);
+
+/// "mul+add+relu": the functions, in the order in which they are computed.
+std::string functions_of(const Steps& steps);
+/// Of a kernel over a merged plan, that stores `out`.
+Work work_of(const Steps& steps, const Plan& plan, const View& out);
+
+}  // namespace declivity::ops

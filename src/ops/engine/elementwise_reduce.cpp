@@ -1,0 +1,130 @@
+#include "elementwise_reduce.hpp"
+
+#include <algorithm>
+
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+#include "elementwise_plan.hpp"
+#include "ops/support/index_space.hpp"
+#include "ops/reduce_defines.hpp"
+#include "ops/support/work_split.hpp"
+
+namespace declivity::ops {
+namespace {
+
+// Tunables beside those of work_split.hpp; cl_kernels/engine/elementwise_reduce.cl says what they mean.
+constexpr std::int64_t kCpuBlock = 1024;
+constexpr std::int64_t kGpuBlock = 64;
+constexpr std::int64_t kLeastColumns = 64;   // elements of a row that are worth not to store it
+constexpr std::int64_t kMostGroups = 65535;  // in the second dimension: more, and some GPUs refuse the launch
+
+bool contains(const Dims& axes, int axis) { return std::ranges::find(axes, axis) != axes.end(); }
+
+/// The index space with `inner` axes as columns, which must become one; the others, whose results lie dense, as rows.
+bool merge(const Shape& shape, int inner, Plan& plan) {
+    Strides of_parts;
+    std::int64_t rows = 1;
+    for (int axis = 0; axis < inner; ++axis) rows *= shape[axis];
+    std::int64_t step = rows;
+    for (int axis = 0; axis < shape.rank(); ++axis) {
+        if (axis < inner && shape[axis] != 0) step /= shape[axis];
+        of_parts.push_back(axis < inner ? step : 0);
+    }
+    IndexSpace space{shape, {of_parts}};
+    for (std::size_t i = 1; i < plan.operands.size(); ++i) space.strides.push_back(plan.operands[i].view.strides);
+    space = merge_axes(space);
+    std::int64_t columns = 1;
+    for (int axis = inner; axis < shape.rank(); ++axis) columns *= shape[axis];
+    if (space.sizes.back() != columns || space.strides[0].back() != 0) return false;
+    plan.sizes = space.sizes;
+    for (std::size_t i = 0; i < plan.operands.size(); ++i) plan.operands[i].strides = space.strides[i];
+    return true;
+}
+
+std::int64_t splits_of(const Device& device, bool cpu, std::int64_t rows, std::int64_t columns) {
+    const std::int64_t units = device.info().compute_units;
+    if (!cpu)
+        return std::max<std::int64_t>(
+            1, std::min(ceil_div(units * kGpuGroupsPerUnit, rows), columns / (kGpuGroup * kGpuWork)));
+    return std::max<std::int64_t>(1, std::min(ceil_div(units * kCpuItemsPerUnit, rows), columns / kCpuWork));
+}
+
+}  // namespace
+
+bool may_reduce_rows(const Shape& shape, const Dims& axes, const Device& device) {
+    int inner = shape.rank();
+    std::int64_t columns = 1;
+    while (inner > 0 && contains(axes, inner - 1)) columns *= shape[--inner];
+    return columns >= kLeastColumns &&
+           (family_of(device) == Family::cpu_like || shape.numel() / columns <= kMostGroups);
+}
+
+std::optional<ElementwiseReduced> elementwise_reduce(Reduce kind, const Expression& of, const Dims& axes,
+                                                     DType accumulate, const Device& device) {
+    const Expression expression = of_one_real(of, accumulate);
+    const Shape& shape = expression.shape();
+    const int rank = shape.rank();
+    int inner = rank;
+    while (inner > 0 && contains(axes, inner - 1)) --inner;
+    const Steps steps = steps_of(expression);
+    Plan plan = plan_of(steps, shape, nullptr);
+    plan.operands[0].view.dtype = accumulate;
+    while (inner < rank && !merge(shape, inner, plan)) ++inner;
+    if (inner == rank || plan.sizes.back() < kLeastColumns) return std::nullopt;
+
+    const bool cpu = family_of(device) == Family::cpu_like;
+    const std::int64_t columns = plan.sizes.back(), rows = plan.sizes.numel() / columns;
+    if (!cpu && rows > kMostGroups) return std::nullopt;
+    const std::int64_t chunk = ceil_div(columns, splits_of(device, cpu, rows, columns)),
+                       splits = ceil_div(columns, chunk);
+    ElementwiseReduced out;
+    Shape parts;
+    for (int axis = 0; axis < inner; ++axis) {
+        if (contains(axes, axis)) out.axes.push_back(axis);
+        parts.push_back(shape[axis]);
+    }
+    if (splits > 1) {
+        out.axes.push_back(parts.rank());
+        parts.push_back(splits);
+    }
+    out.done = out.axes.empty();
+    out.parts = View::make(device, accumulate, parts);
+    const std::int64_t divisor = kind == Reduce::mean && out.done ? columns : 1;
+
+    Defines defines = reduce_defines(kind, accumulate);
+    defines.set("FORM", cpu ? 0 : 1).set("BLOCK", cpu ? kCpuBlock : kGpuBlock).set("LANES", vector_lanes(accumulate));
+    const std::string structure =
+        fmt::format("reduce {} {} {} ", static_cast<int>(kind), static_cast<int>(accumulate), cpu) +
+        structure_of(steps, plan);
+    const Kernel kernel = kernel_of_structure(structure, plan, device, [&] {
+        return elementwise_reduce_specification(steps, plan, device, family_of(device), defines);
+    });
+    const auto layout = layout_of(plan);
+    const std::vector<Number> numbers = numbers_of(plan);
+    const std::int64_t each = cpu ? rows_each(device, rows, chunk) : 1;
+    const std::size_t group = cpu ? 1
+                                  : to_size(power_of_two_up_to(std::min<std::int64_t>(
+                                        kGpuGroup, static_cast<std::int64_t>(kernel.max_work_group()))));
+    const LocalMemory shared{group * size_of(accumulate)};
+    const BufferArgument to = out.parts.argument();
+    std::vector<BufferArgument> buffers{to};
+    for (std::size_t i = 1; i < plan.operands.size(); ++i) buffers.push_back(plan.operands[i].view.argument());
+    const std::vector<Argument> inputs = input_arguments(plan, buffers);
+    std::vector<Argument> arguments{
+        RawArgument{layout.data(), layout.size() * sizeof(std::int64_t)}, rows, columns, each, chunk, splits, divisor};
+    if (!cpu) arguments.emplace_back(shared);
+    arguments.emplace_back(to);
+    arguments.insert(arguments.end(), inputs.begin(), inputs.end());
+    for (const Number& one : numbers) arguments.emplace_back(RawArgument{one.bytes.data(), one.size});
+    const bool shown = profiling();
+    Work work = shown ? work_of(steps, plan, out.parts) : Work{};
+    work.flops += static_cast<double>(plan.sizes.numel());
+    const std::string functions = shown ? fmt::format("{}+{}", functions_of(steps), name_of(kind)) : "";
+    const WorkScope scope(functions, work);
+    launch(kernel, {.global = {to_size(splits) * group, to_size(ceil_div(rows, each)), 1}, .local = {group, 1, 1}},
+           std::span<const Argument>(arguments));
+    return out;
+}
+
+}  // namespace declivity::ops

@@ -1,0 +1,346 @@
+// The text of kernels made from expressions. Their frame is cl_kernels/engine/elementwise.cl; what stands here is the
+// signature and one block of arithmetic a node.
+#include "elementwise_source.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include <fmt/format.h>
+
+#include "ops/support/vector_form.hpp"
+
+namespace declivity::ops {
+namespace {
+
+using Node = Expression::Node;
+
+constexpr std::string_view kTile =
+    "512";  // columns whose random numbers are made at a time: they stay in the first cache
+
+/// Adds what an expression is made from, then itself.
+void add(const Expression& expression, Steps& steps) {
+    if (!expression || std::ranges::find(steps.nodes, expression.node().get()) != steps.nodes.end()) return;
+    for (const Expression& input : expression.node()->inputs) add(input, steps);
+    steps.nodes.push_back(expression.node().get());
+}
+
+}  // namespace
+
+int Steps::find(const Expression& expression) const {
+    return static_cast<int>(std::ranges::find(nodes, expression.node().get()) - nodes.begin());
+}
+
+Steps steps_of(const Expression& expression) {
+    Steps steps;
+    add(expression, steps);
+    std::vector<const Node*> inputs;
+    for (const Node* node : steps.nodes) {
+        if (node->kind != Node::Kind::view && node->kind != Node::Kind::random) {
+            steps.operand.push_back(-1);
+            continue;
+        }
+        const auto same = std::ranges::find_if(inputs, [&](const Node* one) {
+            return node->kind == Node::Kind::view && one->kind == Node::Kind::view &&
+                   same_elements(one->view, node->view);
+        });
+        steps.operand.push_back(static_cast<int>(same - inputs.begin()));
+        if (same == inputs.end()) inputs.push_back(node);
+    }
+    return steps;
+}
+
+std::string_view name_of(Distribution distribution) {
+    static constexpr std::array<std::string_view, 3> kNames{"uniform", "normal", "bernoulli"};
+    return kNames[static_cast<std::size_t>(distribution)];
+}
+
+DType real_of(const Plan& plan) {
+    for (const Operand& operand : plan.operands)
+        if ((operand.random != nullptr ? operand.random->dtype : operand.view.dtype) == DType::f64) return DType::f64;
+    return DType::f32;
+}
+
+bool same_elements(const View& a, const View& b) {
+    return a.buffer == b.buffer && a.offset == b.offset && a.dtype == b.dtype && a.shape == b.shape &&
+           a.strides == b.strides;
+}
+
+namespace {
+
+struct Generated {
+    std::string body;
+    std::string rows, tiles;  // of random numbers, before the elements of a row and of a tile
+    int numbers = 0;
+    bool copies = false;  // elements go from memory to memory, with all their bits
+    bool halves = false;  // cl_kernels/lib/storage.clh is needed
+
+    /// An element of a half type as the float to compute with, and a float as such an element.
+    std::string loaded(DType type, const std::string& element) {
+        return is_half(type) ? called("from", type, element) : element;
+    }
+    std::string stored(DType type, const std::string& value) {
+        return is_half(type) ? called("to", type, value) : value;
+    }
+
+  private:
+    std::string called(std::string_view way, DType type, const std::string& value) {
+        halves = true;
+        return fmt::format("{}_{}({})", way, name_of(type), value);
+    }
+};
+
+/// What values of a type are called in arithmetic.
+std::string_view arithmetic_type(DType type) { return cl_type(compute_type(type)); }
+
+/// Table text with the literals C(...) and the type T of this node filled in.
+std::string specialise(std::string_view text, DType type) {
+    std::string out;
+    const std::string literal = fmt::format("C_{}(", arithmetic_type(type));
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const bool starts_word =
+            i == 0 || (std::isalnum(static_cast<unsigned char>(text[i - 1])) == 0 && text[i - 1] != '_');
+        if (starts_word && text.substr(i, 2) == "C(") {
+            out += literal;
+            ++i;
+        } else {
+            out += text[i];
+        }
+    }
+    return out;
+}
+
+/// A value of another type, named `from`, converted.
+std::string converted(const std::string& from, DType from_type, DType to) {
+    const std::string_view type = arithmetic_type(to);
+    if (to == DType::boolean) return fmt::format("{} != 0", from);
+    // What C leaves open, numbers that the integer cannot hold, is settled: the nearest it can hold, 0 for NaN (which
+    // OpenCL asks of convert_sat too, but not every implementation gives).
+    if (is_floating(from_type) && !is_floating(to))
+        return fmt::format("convert_{0}_sat({1} == {1} ? {1} : 0)", type, from);
+    // Rounding to f32 first could end on the wrong side of a tie.
+    if (from_type == DType::f64 && is_half(to)) return fmt::format("narrow_to_odd({})", from);
+    return fmt::format("({})({})", type, from);
+}
+
+/// Emits the use of random numbers, and where they come from: a run of them for a tile where elements lie side by side
+/// and one work-item takes many, otherwise one for each element, or for each row.
+void generate_random(const Node& node, int input, const Operand& operand, bool tiled, Generated& code,
+                     std::string& name) {
+    std::string numbers;
+    for (std::size_t i = 0; i < 3; ++i)
+        numbers += i < node.parameters.size() ? fmt::format(", n{}", code.numbers++) : ", 0";
+    const auto call = [&](std::string_view suffix, std::string_view first) {
+        return fmt::format("random_{0}{1}block{2}, key{2}, in{2}{3}{4})", name_of(node.distribution), suffix, input,
+                           first, numbers);
+    };
+    std::string one = fmt::format("r{}", input);
+    if (operand.step() == Step::repeat) {
+        code.rows += fmt::format(" const REAL r{} = {};", input, call("(", ""));
+    } else if (operand.step() == Step::next && tiled) {
+        code.tiles += fmt::format(" REAL r{0}[TILE + 2 * D_RANDOM_COUNT]; const int s{0} = {1};", input,
+                                  call(fmt::format("_run(r{}, ", input), " + from, n"));
+        one = fmt::format("r{0}[s{0} + (i - from)]", input);
+    } else {
+        one = call("(", fmt::format(" + i * STEP{}", input));
+    }
+    code.body += fmt::format(" const {} {} = {};", arithmetic_type(node.dtype), name, one);
+}
+
+/// Emits the statements of a node. @param names of the values of all nodes, filled as they come
+void generate(const Steps& steps, const Plan& plan, bool tiled, std::size_t at, std::vector<std::string>& names,
+              Generated& code) {
+    const Node& node = *steps.nodes[at];
+    const bool root = at + 1 == steps.nodes.size();
+    const std::string_view type = arithmetic_type(node.dtype);
+    if (node.kind == Node::Kind::view) {
+        code.copies = root;
+        const std::string element = fmt::format("in{0}[i * STEP{0}]", steps.operand[at]);
+        if (root) {
+            names[at] = element;
+            return;
+        }
+        names[at] = fmt::format("x{}", at);
+        code.body += fmt::format(" const {} {} = {};", type, names[at], code.loaded(node.dtype, element));
+        return;
+    }
+    if (node.kind == Node::Kind::random) {
+        names[at] = fmt::format("x{}", at);
+        return generate_random(node, steps.operand[at], plan.operands[static_cast<std::size_t>(steps.operand[at]) + 1],
+                               tiled, code, names[at]);
+    }
+    if (node.kind == Node::Kind::constant) {
+        names[at] = fmt::format("n{}", code.numbers++);
+        return;
+    }
+    names[at] = fmt::format("v{}", at);
+    const auto name_of_input = [&](std::size_t i) -> const std::string& {
+        return names[static_cast<std::size_t>(steps.find(node.inputs[i]))];
+    };
+    if (node.kind == Node::Kind::cast) {
+        // The result is rounded when it is stored, anything between as if it were.
+        const std::string text = converted(name_of_input(0), node.inputs[0].dtype(), node.dtype);
+        code.body += fmt::format(" const {} {} = {};", type, names[at],
+                                 root ? text : code.loaded(node.dtype, code.stored(node.dtype, text)));
+        return;
+    }
+    const FunctionInfo& row = info(node.function);
+    const bool gradient = node.kind == Node::Kind::gradient;
+    code.body += fmt::format(" {} {}; {{", type, names[at]);
+    const auto local = [&](char name, std::size_t index) {
+        if (node.inputs[index])
+            code.body += fmt::format(" const {} {} = {};", arithmetic_type(node.inputs[index].dtype()), name,
+                                     name_of_input(index));
+    };
+    const std::size_t first = gradient ? 1 : 0;
+    if (gradient) local('g', 0);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(row.inputs); ++i)
+        local(row.inputs == 1 ? 'x' : static_cast<char>('a' + i), first + i);
+    if (gradient) local('y', node.inputs.size() - 1);
+    for (std::size_t i = 0; i < node.parameters.size(); ++i)
+        code.body += fmt::format(" const {} {} = n{};", arithmetic_type(working_type(node)), static_cast<char>('p' + i),
+                                 code.numbers++);
+    const std::string_view text = gradient ? row.gradient[static_cast<std::size_t>(node.input)] : row.value;
+    code.body += fmt::format(" {} = {}; }}", names[at], specialise(text, working_type(node)));
+}
+
+/// Stores the value of a node besides the whole. What is computed from it reads it as it is stored.
+void generate_store(DType type, int place, std::size_t at, std::vector<std::string>& names, Generated& code) {
+    const std::string stored =
+        type == DType::boolean ? fmt::format("({}) != 0", names[at]) : code.stored(type, names[at]);
+    if (!is_half(type)) {
+        code.body += fmt::format(" also{0}[i * STEP_ALSO{0}] = {1};", place, stored);
+        return;
+    }
+    code.body += fmt::format(" const ushort h{1} = {2}; also{0}[i * STEP_ALSO{0}] = h{1}; const float w{1} = {3};",
+                             place, at, stored, code.loaded(type, fmt::format("h{}", at)));
+    names[at] = fmt::format("w{}", at);
+}
+
+/// From column to column.
+std::string step_of(const Operand& operand, std::size_t index) {
+    return operand.step() == Step::strided ? fmt::format("STRIDE({}, RANK - 1)", index)
+                                           : std::string(1, static_cast<char>(operand.step()));
+}
+
+/// Compilers choose half of the device's vectors for loops, which suits loops that wait for memory, not maths.
+std::string vectorise(const Generated& code, const Plan& plan, const Device& device, Family family) {
+    // f64 maths are calls, of which no compiler makes vectors.
+    const bool maths = code.body.find("d_") != std::string::npos && real_of(plan) == DType::f32;
+    if (!maths || family != Family::cpu_like) return {};
+    return fmt::format("_Pragma(\"clang loop vectorize_width({})\")", vector_form(device, DType::f32).vector);
+}
+
+}  // namespace
+
+namespace {
+
+struct Kernels {
+    Generated code;
+    std::string result;  // name of the root's value
+    Defines defines;     // but for what happens to the result
+};
+
+/// @param tile columns of a tile
+Kernels generate(const Steps& steps, const Plan& plan, const Device& device, Family family, std::string_view tile) {
+    Generated code;
+    std::vector<std::string> names(steps.nodes.size());
+    const bool tiled = family == Family::cpu_like;
+    for (std::size_t at = 0; at < steps.nodes.size(); ++at) {
+        require_supported(device, steps.nodes[at]->dtype);
+        generate(steps, plan, tiled, at, names, code);
+        for (std::size_t i = 1; i < plan.operands.size(); ++i)
+            if (plan.operands[i].stores == static_cast<int>(at))
+                generate_store(steps.nodes[at]->dtype, static_cast<int>(i) - 1, at, names, code);
+    }
+    Defines defines = real_defines(real_of(plan));
+    defines.set("RANK", plan.sizes.rank()).set("OPERANDS", static_cast<std::int64_t>(plan.operands.size()));
+    std::string parameters, rows;
+    for (std::size_t i = 1; i < plan.operands.size(); ++i) {
+        const Operand& operand = plan.operands[i];
+        const std::size_t input = i - 1;
+        if (operand.stores >= 0) {
+            defines.set(fmt::format("STEP_ALSO{}", input), step_of(operand, i));
+            parameters += fmt::format(", __global {0}* restrict also{1}_base, const long also{1}_offset",
+                                      cl_type(operand.view.dtype), input);
+            rows += fmt::format(" __global {0}* also{1} = also{1}_base + also{1}_offset + ROW_OFFSET({2});",
+                                cl_type(operand.view.dtype), input, i);
+            continue;
+        }
+        defines.set(fmt::format("STEP{}", input), step_of(operand, i));
+        if (operand.is_out) {
+            rows += fmt::format(" __global const OUT* in{} = out;",
+                                input);  // one restrict pointer: the compiler knows they are one
+            continue;
+        }
+        parameters += fmt::format(", __global const {0}* restrict in{1}_base, const long in{1}_offset",
+                                  cl_type(operand.view.dtype), input);
+        if (operand.random != nullptr) {
+            parameters += fmt::format(", const long in{}_block", input);
+            rows += fmt::format(
+                " const long in{0} = ROW_OFFSET({1}); const ulong key{0} = (ulong)in{0}_base[in{0}_offset], "
+                "block{0} = (ulong)(in{0}_base[in{0}_offset + 1] + in{0}_block);",
+                input, i);
+            continue;
+        }
+        rows += fmt::format(" __global const {0}* in{1} = in{1}_base + in{1}_offset + ROW_OFFSET({2});",
+                            cl_type(operand.view.dtype), input, i);
+    }
+    for (std::size_t i = 0; i < plan.numbers.size(); ++i)
+        parameters += fmt::format(", const {} n{}", arithmetic_type(plan.number_types[i]), i);
+    defines.set("VECTORISE", vectorise(code, plan, device, family));
+    defines.set("INPUT_PARAMETERS", parameters).set("INPUT_ROWS", rows + code.rows).set("BODY", code.body);
+    if (std::ranges::any_of(plan.operands, [](const Operand& operand) { return operand.random != nullptr; }))
+        defines.set("RANDOM", 1);
+    if (!code.tiles.empty()) defines.set("RANDOM_TILE", code.tiles).set("TILE", tile);
+    return {std::move(code), names.back(), std::move(defines)};
+}
+
+}  // namespace
+
+KernelSpec elementwise_specification(const Steps& steps, const Plan& plan, const Device& device, Family family) {
+    auto [code, result, defines] = generate(steps, plan, device, family, kTile);
+    const View& out = plan.operands[0].view;
+    if (out.dtype == DType::boolean) result = fmt::format("({}) != 0", result);
+    else if (!code.copies) result = code.stored(out.dtype, result);
+    if (code.halves) defines.set("HALVES", 1);
+    if (family == Family::gpu_like) defines.set("SINGLE", 1);
+    defines.set("OUT", cl_type(out.dtype)).set("STEP_OUT", step_of(plan.operands[0], 0)).set("RESULT", result);
+    return {"elementwise.cl", "elementwise", std::move(defines)};
+}
+
+KernelSpec elementwise_reduce_specification(const Steps& steps, const Plan& plan, const Device& device, Family family,
+                                            const Defines& reduction) {
+    auto [code, result, defines] = generate(steps, plan, device, family, "BLOCK");
+    if (steps.nodes.back()->dtype == DType::boolean) result = fmt::format("({}) != 0", result);
+    if (code.halves) defines.set("HALVES", 1);
+    defines.set("RESULT", fmt::format("({})({})", cl_type(plan.operands[0].view.dtype), result)).append(reduction);
+    return {"elementwise_reduce.cl", "elementwise_reduce", std::move(defines)};
+}
+
+std::string structure_of(const Steps& steps, const Plan& plan) {
+    std::string key;
+    key += static_cast<char>('0' + plan.sizes.rank());
+    for (const Operand& operand : plan.operands) {
+        if (operand.stores >= 0) key += {'e', static_cast<char>('0' + operand.stores)};
+        if (operand.is_out) key += 'o';
+        key += static_cast<char>(operand.step());
+        key += static_cast<char>('0' + static_cast<int>(operand.view.dtype));
+    }
+    for (std::size_t at = 0; at < steps.nodes.size(); ++at) {
+        const Node& node = *steps.nodes[at];
+        key += static_cast<char>('a' + static_cast<int>(node.kind));
+        key += static_cast<char>('0' + static_cast<int>(node.dtype));
+        if (steps.operand[at] >= 0) key += static_cast<char>('0' + steps.operand[at]);
+        if (node.kind == Node::Kind::random) key += static_cast<char>('0' + static_cast<int>(node.distribution));
+        if (node.kind == Node::Kind::apply || node.kind == Node::Kind::gradient) {
+            key += static_cast<char>(static_cast<int>(node.function) + 1);
+            key += static_cast<char>('0' + node.input);
+        }
+        for (const Expression& input : node.inputs) key += input ? static_cast<char>('0' + steps.find(input)) : '-';
+        key += ';';
+    }
+    return key;
+}
+
+}  // namespace declivity::ops

@@ -1,0 +1,180 @@
+#include "epilogue.hpp"
+
+#include <string_view>
+
+#include "expression_node.hpp"
+#include "ops/support/work_split.hpp"
+
+namespace declivity::ops {
+namespace {
+
+using Kind = Expression::Node::Kind;
+
+// EPILOGUE_BIAS, EPILOGUE_RESIDUAL, EPILOGUE_RELU, EPILOGUE_RELU_GRADIENT, EPILOGUE_SCALE, EPILOGUE_SHIFT
+constexpr std::int32_t kBias = 1, kResidual = 2, kRelu = 4, kReluGradient = 8, kScale = 16, kShift = 32;
+
+bool is_number_for_each_column(const View& view, const View& out) {
+    const std::int64_t columns = out.shape.back();
+    return view.numel() == columns && view.rank() > 0 && view.shape.back() == columns && view.dense();
+}
+
+/// (C, 1, 1) beside (N, C, H, W), or as many ones in front.
+bool is_number_for_each_channel(const View& view, const View& out) {
+    const int axis = view.rank() - out.rank() + 1;
+    return out.rank() == 4 && axis >= 0 && view.numel() == out.shape[1] && view.shape[axis] == out.shape[1] &&
+           view.dense();
+}
+
+/// As many elements as the result, in the same order, however many axes of size 1 stand in front.
+bool is_residual(const View& view, const View& out) {
+    if (view.numel() != out.numel() || !view.dense()) return false;
+    for (int i = 1; i <= std::max(view.rank(), out.rank()); ++i)
+        if ((i <= view.rank() ? view.shape[view.rank() - i] : 1) != (i <= out.rank() ? out.shape[out.rank() - i] : 1))
+            return false;
+    return true;
+}
+
+/// A factor for each channel, where it is one; the other input is what it scales.
+const View* channel_factor(const Expression& a, const View& out) {
+    const Expression::Node& node = *a.node();
+    return node.kind == Kind::view && node.dtype == out.dtype && is_number_for_each_channel(node.view, out) &&
+                   !may_overlap(node.view, out)
+               ? &node.view
+               : nullptr;
+}
+
+/// Takes the terms of a sum, each times `factor`. False: something else is among them.
+bool take_sum(const Expression::Node& node, double factor, const View& out, EpilogueOf of, KernelEpilogue& epilogue,
+              bool& has_result) {
+    switch (node.kind) {
+        case Kind::operator_result:
+            if (has_result) return false;
+            has_result = true;
+            epilogue.alpha = factor;
+            return true;
+        case Kind::view:
+            if (node.dtype != out.dtype || may_overlap(node.view, out)) return false;
+            if (of == EpilogueOf::convolution && !epilogue.shift && factor == 1 &&
+                is_number_for_each_channel(node.view, out))
+                epilogue.shift = node.view;
+            else if (of == EpilogueOf::product && !epilogue.bias && factor == 1 &&
+                     is_number_for_each_column(node.view, out))
+                epilogue.bias = node.view;
+            else if (!epilogue.residual && is_residual(node.view, out))
+                epilogue.residual = node.view, epilogue.beta = factor;
+            else return false;
+            return true;
+        case Kind::apply:
+            switch (node.function) {
+                case Function::add:
+                    return take_sum(*node.inputs[0].node(), factor, out, of, epilogue, has_result) &&
+                           take_sum(*node.inputs[1].node(), factor, out, of, epilogue, has_result);
+                case Function::sub:
+                    return take_sum(*node.inputs[0].node(), factor, out, of, epilogue, has_result) &&
+                           take_sum(*node.inputs[1].node(), -factor, out, of, epilogue, has_result);
+                case Function::neg:
+                    return take_sum(*node.inputs[0].node(), -factor, out, of, epilogue, has_result);
+                case Function::mul_scalar:
+                    return take_sum(*node.inputs[0].node(), factor * node.parameters[0], out, of, epilogue, has_result);
+                case Function::mul: {
+                    if (of != EpilogueOf::convolution || has_result) return false;
+                    const std::size_t at = channel_factor(node.inputs[1], out) != nullptr ? 1 : 0;
+                    const View* scale = channel_factor(node.inputs[at], out);
+                    KernelEpilogue scaled;  // the result alone
+                    if (scale == nullptr ||
+                        !take_sum(*node.inputs[1 - at].node(), factor, out, of, scaled, has_result) || scaled.scale ||
+                        scaled.shift || scaled.residual)
+                        return false;
+                    epilogue.alpha = scaled.alpha;
+                    epilogue.scale = *scale;
+                    return has_result;
+                }
+                default:
+                    return false;
+            }
+        default:
+            return false;
+    }
+}
+
+bool take(const Expression::Node& node, const View& out, EpilogueOf of, KernelEpilogue& epilogue) {
+    bool has_result = false;
+    return take_sum(node, 1, out, of, epilogue, has_result) && has_result;
+}
+
+/// What a gradient is made from besides that of the result, when it is one view.
+std::optional<View> saved_of(const Expression::Node& gradient, const View& out) {
+    const Expression &x = gradient.inputs[1], &y = gradient.inputs[2];
+    const Expression& only = x ? x : y;
+    if (!only || (x && y) || only.node()->kind != Kind::view) return std::nullopt;
+    const View& saved = only.node()->view;
+    if (saved.dtype != out.dtype || may_overlap(saved, out) || !is_residual(saved, out)) return std::nullopt;
+    return saved;
+}
+
+std::string_view text_of(const KernelEpilogue& epilogue) {
+    const FunctionInfo& function = info(*epilogue.activation);
+    return epilogue.saved ? function.gradient[0] : function.value;
+}
+
+/// On GPU-like devices exponentials and the like of f64 are calls as long as a kernel, one for each of a work-item's
+/// sums, beside which these find no registers: they are left to a kernel of their own.
+bool too_long(const KernelEpilogue& epilogue, const View& out) {
+    return out.dtype == DType::f64 && family_of(out.device()) == Family::gpu_like &&
+           text_of(epilogue).find("d_") != std::string_view::npos;
+}
+
+}  // namespace
+
+std::optional<KernelEpilogue> kernel_epilogue(const Epilogue& epilogue, const View& out, EpilogueOf of) {
+    if (!epilogue.expression) return KernelEpilogue{};
+    const Expression::Node& node = *epilogue.expression.node();
+    if (node.dtype != out.dtype) return std::nullopt;
+    if (KernelEpilogue sum; take(node, out, of, sum)) return sum;
+    const bool gradient = node.kind == Kind::gradient;
+    if ((!gradient && node.kind != Kind::apply) || info(node.function).inputs != 1) return std::nullopt;
+    KernelEpilogue made{.activation = node.function};
+    std::copy(node.parameters.begin(), node.parameters.end(), made.parameters.begin());
+    if (gradient && !(made.saved = saved_of(node, out))) return std::nullopt;
+    if (too_long(made, out) || !take(*node.inputs[0].node(), out, of, made)) return std::nullopt;
+    return made;
+}
+
+void set_activation(Defines& defines, const KernelEpilogue& epilogue) {
+    // The commonest one is a flag, since each definition is a kernel to compile.
+    if (!epilogue.activation || *epilogue.activation == Function::relu) return;
+    defines.set(epilogue.saved ? "ACTIVATION_GRADIENT" : "ACTIVATION", text_of(epilogue));
+}
+
+void set_epilogue_stored(Defines& defines, const KernelEpilogue& epilogue) {
+    if (epilogue.empty()) return;
+    defines.set("EPILOGUE", std::int64_t{1});
+    set_activation(defines, epilogue);
+}
+
+EpilogueArguments::EpilogueArguments(const KernelEpilogue& epilogue, const View& any)
+    : empty_(epilogue.empty()),
+      flags_((epilogue.bias ? kBias : 0) | (epilogue.scale ? kScale : 0) | (epilogue.shift ? kShift : 0) |
+             (epilogue.residual ? kResidual : 0) |
+             (epilogue.activation == Function::relu ? epilogue.saved ? kReluGradient : kRelu : 0)),
+      numbers_(any.dtype, {epilogue.alpha, epilogue.beta, epilogue.parameters[0], epilogue.parameters[1]}),
+      bias_(epilogue.bias ? *epilogue.bias : any),
+      residual_(epilogue.residual ? *epilogue.residual : any),
+      saved_(epilogue.saved ? *epilogue.saved : any),
+      scale_(epilogue.scale ? *epilogue.scale : any),
+      shift_(epilogue.shift ? *epilogue.shift : any),
+      buffers_{bias_.argument(), residual_.argument(), saved_.argument(), scale_.argument(), shift_.argument()} {}
+
+std::vector<Argument> EpilogueArguments::behind(std::initializer_list<Argument> first) const {
+    std::vector<Argument> all(first);
+    all.emplace_back(flags_);
+    for (std::size_t i = 0; i < 4; ++i) all.push_back(numbers_[i]);
+    for (const BufferArgument& buffer : buffers_) all.emplace_back(buffer);
+    return all;
+}
+
+std::vector<Argument> EpilogueArguments::if_any_behind(std::initializer_list<Argument> first) const {
+    return empty_ ? std::vector<Argument>(first) : behind(first);
+}
+
+}  // namespace declivity::ops

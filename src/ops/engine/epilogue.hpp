@@ -1,0 +1,67 @@
+// Floor 2, private. What kernels of products do to each element of their result before it is stored
+// (cl_kernels/lib/epilogue.clh).
+#pragma once
+
+#include <array>
+#include <optional>
+#include <vector>
+
+#include <declivity/ops/expression.hpp>
+
+#include "real_arguments.hpp"
+
+namespace declivity::ops {
+
+/// activation(alpha * element + bias[column] + beta * residual), or its gradient there; of a convolution
+/// activation(alpha * element * scale[channel] + shift[channel] + beta * residual).
+struct KernelEpilogue {
+    double alpha = 1, beta = 1;
+    std::optional<View> bias = {};               ///< numbers side by side, one for each column
+    std::optional<View> scale = {}, shift = {};  ///< numbers side by side, one for each channel
+    std::optional<View> residual = {};           ///< dense, of the shape of the result
+    std::optional<Function> activation = {};
+    std::array<double, 2> parameters{};  ///< of the activation
+    /// What the activation's gradient is made from besides, x or y, dense, of the shape of the result: then the sum is
+    /// that of the activation's result, and what comes out that of its input.
+    std::optional<View> saved = {};
+
+    [[nodiscard]] bool empty() const { return alpha == 1 && !bias && !scale && !shift && !residual && !activation; }
+};
+
+/// Whose result an epilogue follows: that of a convolution has channels, that of a product columns.
+enum class EpilogueOf : bool { product, convolution };
+
+/// An epilogue as one that kernels know; nothing when it is something else.
+std::optional<KernelEpilogue> kernel_epilogue(const Epilogue& epilogue, const View& out,
+                                              EpilogueOf of = EpilogueOf::product);
+
+/// ACTIVATION or ACTIVATION_GRADIENT, for kernels that include epilogue.clh.
+void set_activation(Defines& defines, const KernelEpilogue& epilogue);
+
+/// EPILOGUE and these, for kernels that include epilogue_stored.clh: nothing for an empty epilogue.
+void set_epilogue_stored(Defines& defines, const KernelEpilogue& epilogue);
+
+/// The arguments of such kernels, EPILOGUE_PARAMETERS. Alive as long as the launch that takes them.
+class EpilogueArguments {
+  public:
+    /// @param any a view that stands where there is nothing
+    EpilogueArguments(const KernelEpilogue& epilogue, const View& any);
+    EpilogueArguments(const EpilogueArguments&) = delete;
+    EpilogueArguments& operator=(const EpilogueArguments&) = delete;
+
+    /// Flags, as the kernels name them.
+    [[nodiscard]] std::int32_t flags() const { return flags_; }
+    /// `first`, then these.
+    [[nodiscard]] std::vector<Argument> behind(std::initializer_list<Argument> first) const;
+    /// The same, but only `first` of an empty epilogue: for kernels that include epilogue_stored.clh.
+    [[nodiscard]] std::vector<Argument> if_any_behind(std::initializer_list<Argument> first) const;
+
+  private:
+    bool empty_;
+    std::int32_t flags_;
+    RealArguments numbers_;
+    View bias_, residual_, saved_, scale_, shift_;
+    std::array<BufferArgument, 5> buffers_;
+};
+
+}  // namespace declivity::ops

@@ -1,0 +1,208 @@
+#include <declivity/ops/expression.hpp>
+
+#include <cctype>
+#include <cmath>
+#include <optional>
+#include <unordered_map>
+
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+#include "expression_node.hpp"
+
+namespace declivity::ops {
+namespace {
+
+#define DECLIVITY_FUNCTION(name, domain, inputs, parameters, value, ...) \
+    FunctionInfo{#name, Domain::domain, inputs, parameters, value, {__VA_ARGS__}},
+constexpr FunctionInfo kFunctions[] = {
+#include <declivity/ops/elementwise_table.def>
+};
+#undef DECLIVITY_FUNCTION
+
+bool mentions(std::string_view text, char name) {
+    const auto part_of_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
+    for (std::size_t i = text.find(name); i != std::string_view::npos; i = text.find(name, i + 1))
+        if ((i == 0 || !part_of_word(text[i - 1])) && (i + 1 == text.size() || !part_of_word(text[i + 1]))) return true;
+    return false;
+}
+
+/// Of the first view or value in a tree.
+std::optional<Device> device_of(const Expression& expression) {
+    if (!expression) return std::nullopt;
+    const Expression::Node& node = *expression.node();
+    if (node.kind == Expression::Node::Kind::view) return node.view.device();
+    if (node.kind == Expression::Node::Kind::value) return node.source.device();
+    if (node.kind == Expression::Node::Kind::random) return node.random.state.device();
+    for (const Expression& input : node.inputs)
+        if (const auto device = device_of(input)) return device;
+    return std::nullopt;
+}
+
+void check_types(const FunctionInfo& function, std::string_view name, std::span<const Expression> inputs) {
+    const auto wrong = [&](std::string_view wants, std::string_view advice = "") {
+        std::string got;
+        for (const Expression& input : inputs)
+            got += fmt::format("{}{}", got.empty() ? "" : ", ", name_of(input.dtype()));
+        throw TypeError(fmt::format("{}: wants {}, got {}{}", name, wants, got, advice));
+    };
+    const std::size_t first = function.domain == Domain::choose ? 1 : 0;
+    for (std::size_t i = first; i < inputs.size(); ++i)
+        if (inputs[i].dtype() != inputs[first].dtype()) wrong("tensors of one type (convert with .to(DType))");
+    switch (function.domain) {
+        case Domain::real:
+            if (!is_floating(inputs[0].dtype())) wrong("f32, f64, f16 or bf16", " (convert with .to(DType::f32))");
+            break;
+        case Domain::number:
+        case Domain::compare:
+            if (inputs[0].dtype() == DType::boolean && function.domain == Domain::number) wrong("numbers");
+            break;
+        case Domain::choose:
+            if (inputs[0].dtype() != DType::boolean) wrong("a bool tensor, then two of one type");
+            break;
+        case Domain::logic:
+            if (inputs[0].dtype() != DType::boolean) wrong("bool");
+            break;
+    }
+}
+
+}  // namespace
+
+const FunctionInfo& info(Function function) { return kFunctions[static_cast<std::size_t>(function)]; }
+
+bool FunctionInfo::gradient_needs_input(int input, int other) const {
+    return mentions(gradient[static_cast<std::size_t>(input)], inputs == 1 ? 'x' : static_cast<char>('a' + other));
+}
+bool FunctionInfo::gradient_needs_result(int input) const {
+    return mentions(gradient[static_cast<std::size_t>(input)], 'y');
+}
+
+Expression::Expression(const View& view)
+    : node_(std::make_shared<Node>(
+          Node{.kind = Node::Kind::view, .dtype = view.dtype, .shape = view.shape, .view = view})) {}
+
+DType working_type(const Expression::Node& node) {
+    const bool converts =
+        node.kind == Expression::Node::Kind::apply && node.dtype == DType::boolean && !node.inputs.empty();
+    return converts ? node.inputs.back().dtype() : node.dtype;
+}
+
+void require_fits(std::string_view function, double value, DType type) {
+    if (is_floating(type) || type == DType::boolean) return;
+    const int bits = 8 * static_cast<int>(size_of(type));
+    const double low = type == DType::u8 ? 0 : -std::ldexp(1, bits - 1),
+                 above = std::ldexp(1, type == DType::u8 ? bits : bits - 1);
+    if (!(value >= low && value < above && value == std::trunc(value)))
+        throw ValueError(
+            fmt::format("{}: wants a whole number that fits into {}, got {}", function, name_of(type), value));
+}
+
+Expression::Expression(const Value& value)
+    : node_(std::make_shared<Node>(
+          value.computed()
+              ? Node{.kind = Node::Kind::view, .dtype = value.dtype(), .shape = value.shape(), .view = value.view()}
+              : Node{.kind = Node::Kind::value, .dtype = value.dtype(), .shape = value.shape(), .source = value})) {}
+
+Expression with_inputs(const Expression::Node& node, std::vector<Expression> inputs) {
+    Expression::Node other = node;
+    other.inputs = std::move(inputs);
+    return Expression(std::make_shared<Expression::Node>(std::move(other)));
+}
+
+namespace {
+
+/// @param made nodes that were replaced already
+Expression replaced(const Expression& expression, const std::function<Expression(const Expression::Node&)>& leaf,
+                    std::unordered_map<const Expression::Node*, Expression>& made) {
+    if (!expression) return expression;
+    const Expression::Node& node = *expression.node();
+    if (const auto found = made.find(&node); found != made.end()) return found->second;
+    Expression out = expression;
+    if (node.inputs.empty()) {
+        if (Expression other = leaf(node)) out = std::move(other);
+    } else {
+        std::vector<Expression> inputs;
+        for (const Expression& input : node.inputs) inputs.push_back(replaced(input, leaf, made));
+        out = with_inputs(node, std::move(inputs));
+    }
+    return made.emplace(&node, out).first->second;
+}
+
+}  // namespace
+
+Expression with_leaves(const Expression& expression, const std::function<Expression(const Expression::Node&)>& leaf) {
+    std::unordered_map<const Expression::Node*, Expression> made;
+    return replaced(expression, leaf, made);
+}
+
+Expression with_result(const Expression& expression, const Expression& result) {
+    return with_leaves(expression, [&](const Expression::Node& node) {
+        return node.kind == Expression::Node::Kind::operator_result ? result : Expression();
+    });
+}
+
+Expression Expression::constant(double value, DType dtype) {
+    require_fits("constant", value, dtype);
+    return Expression(
+        std::make_shared<Node>(Node{.kind = Node::Kind::constant, .dtype = dtype, .shape = {}, .value = value}));
+}
+
+Expression Expression::operator_result(DType dtype, const Shape& shape) {
+    return Expression(
+        std::make_shared<Node>(Node{.kind = Node::Kind::operator_result, .dtype = dtype, .shape = shape}));
+}
+
+Expression Expression::apply(Function function, std::span<const Expression> inputs, std::span<const double> parameters,
+                             std::string_view called) {
+    const FunctionInfo& row = info(function);
+    const std::string_view name = called.empty() ? row.name : called;
+    if (inputs.size() != static_cast<std::size_t>(row.inputs) ||
+        parameters.size() != static_cast<std::size_t>(row.parameters))
+        throw ValueError(fmt::format("{}: wants {} inputs and {} parameters, got {} and {}", name, row.inputs,
+                                     row.parameters, inputs.size(), parameters.size()));
+    check_types(row, name, inputs);
+    Shape shape = inputs[0].shape();
+    const auto first = device_of(inputs[0]);
+    for (std::size_t i = 1; i < inputs.size(); ++i) {
+        shape = broadcast_shapes(name, shape, inputs[i].shape());
+        if (const auto other = device_of(inputs[i]); first && other) require_same_device(name, *first, *other);
+    }
+    for (const double parameter : parameters) require_fits(name, parameter, inputs.back().dtype());
+    const DType dtype =
+        row.domain == Domain::compare || row.domain == Domain::logic ? DType::boolean : inputs.back().dtype();
+    return Expression(std::make_shared<Node>(Node{.kind = Node::Kind::apply,
+                                                  .dtype = dtype,
+                                                  .shape = shape,
+                                                  .function = function,
+                                                  .inputs = {inputs.begin(), inputs.end()},
+                                                  .parameters = {parameters.begin(), parameters.end()}}));
+}
+
+Expression Expression::gradient(Function function, int input, const Expression& result_gradient,
+                                std::span<const Expression> inputs, const Expression& result,
+                                std::span<const double> parameters) {
+    const FunctionInfo& row = info(function);
+    Node node{.kind = Node::Kind::gradient,
+              .dtype = result_gradient.dtype(),
+              .shape = result_gradient.shape(),
+              .function = function,
+              .input = input,
+              .inputs = {result_gradient},
+              .parameters = {parameters.begin(), parameters.end()}};
+    for (int other = 0; other < row.inputs; ++other)
+        node.inputs.push_back(row.gradient_needs_input(input, other) ? inputs[static_cast<std::size_t>(other)]
+                                                                     : Expression());
+    node.inputs.push_back(row.gradient_needs_result(input) ? result : Expression());
+    return Expression(std::make_shared<Node>(std::move(node)));
+}
+
+Expression Expression::cast(const Expression& from, DType to) {
+    if (from.dtype() == to) return from;
+    return Expression(
+        std::make_shared<Node>(Node{.kind = Node::Kind::cast, .dtype = to, .shape = from.shape(), .inputs = {from}}));
+}
+
+const Shape& Expression::shape() const { return node_->shape; }
+DType Expression::dtype() const { return node_->dtype; }
+
+}  // namespace declivity::ops

@@ -1,0 +1,86 @@
+#include "partial_sums.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <declivity/runtime/launch.hpp>
+
+#include "ops/support/local_block.hpp"
+#include "ops/support/memory_objects.hpp"
+#include "ops/support/work.hpp"
+#include "ops/support/work_split.hpp"
+
+namespace declivity::ops {
+namespace {
+
+constexpr std::int64_t kMostSums = 22;  // a device need take no more than 1024 bytes of arguments
+constexpr std::int64_t kCpuEach = 256;  // elements
+constexpr std::size_t kGroup = 64;      // work-items, on GPU-like devices
+
+/// As the structs of the kernel.
+struct Sum {
+    std::int64_t partial, result, count;
+    std::int32_t partials, first_group, memory, unused;
+};
+struct Sums {
+    std::int32_t sums = 0, unused = 0;
+    std::array<Sum, kMostSums> sum{};
+};
+
+/// What one launch takes.
+class Batch {
+  public:
+    /// False: it does not fit any more.
+    bool take(const PartialSum& sum, std::int64_t run) {
+        if (sums_.sums == kMostSums) return false;
+        MemoryObjects<4> memories = memories_;
+        const auto partial = memories.place(sum.partials), result = memories.place(sum.result);
+        if (!partial || !result) return false;
+        memories_ = memories;
+        sums_.sum[static_cast<std::size_t>(sums_.sums++)] = {.partial = elements_before(sum.partials),
+                                                             .result = elements_before(sum.result),
+                                                             .count = sum.result.numel(),
+                                                             .partials = narrow(sum.partials.shape[0]),
+                                                             .first_group = narrow(groups_),
+                                                             .memory = *partial + 4 * *result,
+                                                             .unused = 0};
+        groups_ += ceil_div(sum.result.numel(), run);
+        return true;
+    }
+
+    void launch(const Kernel& kernel, std::size_t group) const {
+        const auto memory = memories_.arguments();
+        declivity::launch(kernel, {{static_cast<std::size_t>(groups_) * group}, {group}},
+                          {PlacesArgument{&sums_, sizeof sums_}, memory[0], memory[1], memory[2], memory[3]});
+    }
+
+  private:
+    Sums sums_;
+    std::int64_t groups_ = 0;
+    MemoryObjects<4> memories_;
+};
+
+}  // namespace
+
+void add_up(std::span<const PartialSum> sums, Family family) {
+    if (sums.empty()) return;
+    const Device device = sums[0].result.device();
+    const bool cpu = family == Family::cpu_like;
+    const std::int64_t each = cpu ? kCpuEach : 1;
+    const std::size_t group = cpu ? 1 : std::min(kGroup, device.info().max_work_group);
+    Defines defines = real_defines(sums[0].result.dtype);
+    defines.set("EACH", each).set("GROUP", static_cast<std::int64_t>(group)).set("SUMS", kMostSums);
+    const Kernel kernel(device, {"partial_sums.cl", "sum_partials", defines});
+    for (std::size_t i = 0; i < sums.size();) {
+        Batch batch;
+        Work work{.f64 = sums[0].result.dtype == DType::f64};
+        for (; i < sums.size() && batch.take(sums[i], each * static_cast<std::int64_t>(group)); ++i) {
+            work.flops += static_cast<double>(sums[i].partials.numel());
+            work.bytes += bytes_of(sums[i].partials) + bytes_of(sums[i].result);
+        }
+        const WorkScope scope("sum_partials", work);
+        batch.launch(kernel, group);
+    }
+}
+
+}  // namespace declivity::ops

@@ -1,0 +1,223 @@
+// Products in blocks that a work-group copies for itself (cl_kernels/matmul/matmul_blocked.cl), for CPU-like devices.
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include <declivity/ops/reduce.hpp>
+#include <declivity/runtime/launch.hpp>
+
+#include "ops/support/local_block.hpp"
+#include "matmul_strategies.hpp"
+#include "ops/support/vector_form.hpp"
+#include "ops/support/work_split.hpp"
+
+namespace declivity::ops {
+namespace {
+
+constexpr std::int64_t kBlockBytes = std::int64_t{704} << 10;  // of a second cache, beside what passes through it
+constexpr std::int64_t kSmallBytes = 16 * 1024;                // of a, that stay in the first cache
+constexpr std::int64_t kBlockK = 384;                          // a panel of a then fills half of the first cache
+constexpr std::int64_t kMostRows = 1024, kMostColumns = 384;   // of a work-group
+constexpr std::int64_t kRowsCopied = 64;                       // at a time: some cache lines side by side
+constexpr std::int64_t kGroupsPerUnit =
+    2;  // of sums that are cut into parts, so that all compute units end at about the same time
+constexpr std::int64_t kMostGroupsPerUnit = 8;         // among which the cut is searched
+constexpr std::int64_t kWork = std::int64_t{1} << 20;  // multiply-adds that are worth a work-group
+constexpr std::int64_t kPartOfK = 512;                 // of a sum that is cut into parts
+
+struct Tile {
+    std::int64_t rows, vectors;
+};
+struct Lie {
+    std::int64_t batch, across, along;
+};
+/// As the struct of the kernel.
+struct Product {
+    std::int64_t m, n, k, last_k;
+    Lie a, b;
+    std::int64_t out_batch, matrices;
+    std::int32_t row_panels, column_panels, panel_vectors, wider_panels, rows_each, columns_each, matrices_each,
+        rows_copied, k_block, has_epilogue;
+};
+
+/// How a product is cut: all, and of a work-group.
+struct Plan {
+    Tile tile;
+    std::int64_t vector, block, a_copied, row_panels, column_vectors, column_panels, rows_each, columns_each,
+        matrices_each, rows_copied, k_block;
+    [[nodiscard]] std::int64_t columns() const { return tile.vectors * vector; }
+};
+
+/// The next larger number of groups with less than `each` of `total` things in a group; more than `total` if there is
+/// none.
+std::int64_t more_groups(std::int64_t total, std::int64_t each) {
+    return each == 1 ? total + 1 : ceil_div(total, each - 1);
+}
+
+struct Cut {
+    std::int64_t rows_each = 1, columns_each = 1;
+};
+
+/// Work-groups, cut so that the last unit ends first: in cycles for each k, a group copies its columns of b, reads its
+/// rows of a, and multiplies each with each.
+Cut search_cut(const Plan& plan, std::int64_t m, std::int64_t k, std::int64_t batch, std::int64_t most_columns,
+               std::int64_t units) {
+    constexpr double copied_vector = 3, started = 4000;
+    const double read_row = plan.a_copied != 0 ? 1 : 0.4,
+                 panel_vectors = static_cast<double>(plan.column_vectors) / static_cast<double>(plan.column_panels);
+    const std::int64_t rows = plan.tile.rows, most_groups = units * kMostGroupsPerUnit;
+    const auto cycles = [&](std::int64_t panels, std::int64_t high) {
+        return static_cast<double>(k) *
+                   (static_cast<double>(panels) * panel_vectors * (copied_vector + static_cast<double>(high)) +
+                    static_cast<double>(high) * read_row) +
+               started;
+    };
+    Cut best;
+    double least = std::numeric_limits<double>::infinity();
+    for (std::int64_t row_groups = ceil_div(plan.row_panels, kMostRows / rows), fewest = row_groups;
+         row_groups <= std::max(fewest, std::min(plan.row_panels, most_groups));) {
+        const std::int64_t rows_each = ceil_div(plan.row_panels, row_groups),
+                           down = ceil_div(plan.row_panels, rows_each), high = std::min(rows_each * rows, m),
+                           low = m - (down - 1) * high;
+        for (std::int64_t column_groups = ceil_div(plan.column_panels, most_columns), narrowest = column_groups;
+             column_groups <= std::max(narrowest, std::min(plan.column_panels, most_groups / row_groups));) {
+            const std::int64_t wide = ceil_div(plan.column_panels, column_groups),
+                               across = ceil_div(plan.column_panels, wide),
+                               narrow = plan.column_panels - (across - 1) * wide;
+            const double cost = GroupGrid{across,
+                                          down * batch,
+                                          cycles(wide, high),
+                                          cycles(narrow, high),
+                                          cycles(wide, low),
+                                          cycles(narrow, low)}
+                                    .cycles(units);
+            if (cost < least) least = cost, best = {.rows_each = rows_each, .columns_each = wide};
+            column_groups = more_groups(plan.column_panels, wide);
+        }
+        row_groups = more_groups(plan.row_panels, rows_each);
+    }
+    return best;
+}
+
+Plan plan_for(const MatmulProblem& problem) {
+    const auto& [a, b, out, batch, m, n, k, last_k, epilogue, variant, constant_b] = problem;
+    const Device device = out.device();
+    const VectorForm form = vector_form(device, out.dtype);
+    Plan plan{};
+    plan.tile = form.registers < 32 ? Tile{4, 3} : Tile{8, 3};
+    plan.vector = form.vector;
+    const std::int64_t rows = plan.tile.rows, columns = plan.columns();
+    plan.block = block_elements(device, compute_type(out.dtype), kBlockBytes);
+    // A small one is read where it is, whichever way it lies.
+    const bool small = m * k * static_cast<std::int64_t>(size_of(a.dtype)) <= kSmallBytes;
+    plan.a_copied = (k != 1 && a.strides[2] != 1 && !small) || is_half(a.dtype) ? 1 : 0;
+    plan.row_panels = ceil_div(m, rows);
+    plan.column_vectors = ceil_div(n, form.vector);
+    plan.column_panels = ceil_div(plan.column_vectors, plan.tile.vectors);
+
+    const std::int64_t most_k = std::min(kBlockK, plan.block / (columns + plan.a_copied * rows));
+    plan.k_block = ceil_div(k, ceil_div(k, most_k));  // of equal length: a short last one would only cost
+    plan.rows_copied = plan.a_copied * std::min(plan.row_panels, kRowsCopied / rows);
+    std::int64_t most_columns = std::min(plan.column_panels, std::max<std::int64_t>(1, kMostColumns / columns));
+    while ((most_columns * columns + plan.rows_copied * rows) * plan.k_block > plan.block)
+        if (plan.rows_copied > 1) plan.rows_copied /= 2;
+        else --most_columns;
+    const std::int64_t units = device.info().compute_units;
+    const std::array key{m, n, k, batch, rows, plan.columns(), plan.a_copied, most_columns, units};
+    const Cut cut = remembered<Cut>(key, [&] { return search_cut(plan, m, k, batch, most_columns, units); });
+    plan.rows_each = cut.rows_each, plan.columns_each = cut.columns_each;
+    plan.matrices_each = std::clamp<std::int64_t>(kWork / (m * n * k), 1, ceil_div(batch, units));
+    return plan;
+}
+
+}  // namespace
+
+bool matmul_blocked_serves(const MatmulProblem& problem) {
+    constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max() / 2;
+    return family_of(problem.out.device()) == Family::cpu_like && problem.m <= most && problem.n <= most;
+}
+
+std::int64_t matmul_blocked_groups(const MatmulProblem& problem) {
+    const Plan plan = plan_for(problem);
+    return ceil_div(plan.row_panels, plan.rows_each) * ceil_div(plan.column_panels, plan.columns_each) *
+           ceil_div(problem.batch, plan.matrices_each);
+}
+
+void matmul_blocked(const MatmulProblem& problem) {
+    const auto& [a, b, out, batch, m, n, k, last_k, epilogue, variant, constant_b] = problem;
+    const Plan plan = plan_for(problem);
+    const Product product{
+        .m = m,
+        .n = n,
+        .k = k,
+        .last_k = last_k < 0 ? k : last_k,
+        .a = {.batch = a.strides[0], .across = m == 1 ? 1 : a.strides[1], .along = k == 1 ? 1 : a.strides[2]},
+        .b = {.batch = b.strides[0], .across = n == 1 ? 1 : b.strides[2], .along = b.strides[1]},
+        .out_batch = out.strides[0],
+        .matrices = batch,
+        .row_panels = narrow(plan.row_panels),
+        .column_panels = narrow(plan.column_panels),
+        .panel_vectors = narrow(plan.column_vectors / plan.column_panels),
+        .wider_panels = narrow(plan.column_vectors % plan.column_panels),
+        .rows_each = narrow(plan.rows_each),
+        .columns_each = narrow(plan.columns_each),
+        .matrices_each = narrow(plan.matrices_each),
+        .rows_copied = narrow(plan.rows_copied),
+        .k_block = narrow(plan.k_block),
+        .has_epilogue = epilogue.empty() ? 0 : 1};
+    // Sums of several blocks of k pass through the output.
+    const RoundedOutput rounded(out, plan.k_block < k);
+    Defines defines = storage_defines(a.dtype, rounded.exact().dtype);
+    defines.set("VW", plan.vector)
+        .set("ROWS", plan.tile.rows)
+        .set("COLUMNS", plan.columns())
+        .set("A_COPIED", plan.a_copied);
+    set_activation(defines, epilogue);
+    const EpilogueArguments arguments(epilogue, a);
+    const Kernel kernel(out.device(), {"matmul_blocked.cl", "matmul_blocked", defines});
+    const auto groups = [](std::int64_t all, std::int64_t each) {
+        return static_cast<std::size_t>(ceil_div(all, each));
+    };
+    launch(kernel,
+           {{groups(plan.column_panels, plan.columns_each), groups(plan.row_panels, plan.rows_each),
+             groups(batch, plan.matrices_each)},
+            {1, 1, 1}},
+           arguments.behind({product, local_memory(plan.block, compute_type(out.dtype)), a.argument(), b.argument(),
+                             rounded.exact().argument()}));
+    rounded.round();
+}
+
+// Parts of the sums as a batch, which are then added in their order.
+
+bool matmul_split_serves(const MatmulProblem& problem) {
+    return problem.batch == 1 && problem.k > 1 && matmul_blocked_serves(problem);
+}
+
+void matmul_split(const MatmulProblem& problem) {
+    const auto& [a, b, out, batch, m, n, k, last_k, epilogue, variant, constant_b] = problem;
+    const std::int64_t units = out.device().info().compute_units, most = std::max<std::int64_t>(2, k / kPartOfK);
+    const std::int64_t each = ceil_div(k, std::min(most, std::max<std::int64_t>(2, units * kGroupsPerUnit))),
+                       parts = ceil_div(k, each);
+    View left = a, right = b;
+    left.shape = {parts, m, each};
+    left.strides[0] = each * a.strides[2];
+    right.shape = {parts, each, n};
+    right.strides[0] = each * b.strides[1];
+    const View partial = View::make(out.device(), compute_type(out.dtype), {parts, m, n});
+    matmul_blocked({.a = left,
+                    .b = right,
+                    .out = partial,
+                    .batch = parts,
+                    .m = m,
+                    .n = n,
+                    .k = each,
+                    .last_k = k - (parts - 1) * each});
+    const RoundedOutput rounded(out);
+    View sum = rounded.exact();
+    sum.shape = {m, n};
+    sum.strides = dense_strides(sum.shape);
+    reduce(Reduce::sum, partial, {0}, sum);
+    rounded.round();
+}
+
+}  // namespace declivity::ops

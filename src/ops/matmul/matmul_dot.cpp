@@ -1,0 +1,85 @@
+// Products as dot products of neighbouring elements (cl_kernels/matmul/matmul_dot.cl), for CPU-like devices.
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include <declivity/runtime/launch.hpp>
+
+#include "matmul_strategies.hpp"
+#include "ops/support/vector_form.hpp"
+#include "ops/support/work_split.hpp"
+
+namespace declivity::ops {
+namespace {
+
+constexpr std::int64_t kBlockK = 1024;      // elements of a row that stay in the first cache, beside others
+constexpr std::int64_t kGroupsPerUnit = 8;  // so that all compute units end at about the same time
+
+struct Tile {
+    std::int64_t rows, columns;
+};
+// Few, because each is a kernel to compile: for 32 registers, for 16, and for few rows.
+constexpr std::array kTiles{Tile{6, 4}, Tile{3, 6}, Tile{3, 3}, Tile{1, 8}, Tile{1, 6}};
+
+/// As the struct of the kernel.
+struct Product {
+    std::int64_t m, n, k, a_batch, a_row, b_batch, b_column, k_block;
+    std::int32_t row_tiles_each, unused = 0;
+};
+
+/// The tile of least cost: multiply-adds and loads of vectors, each two at a time; what a tile covers beyond the edges
+/// is lost.
+Tile choose_tile(const VectorForm& form, std::int64_t m, std::int64_t n) {
+    Tile best = kTiles.back();
+    double least = std::numeric_limits<double>::infinity();
+    for (const Tile& tile : kTiles) {
+        if (tile.rows * tile.columns + tile.columns + 1 > form.registers) continue;
+        const auto tiles = static_cast<double>(ceil_div(m, tile.rows) * ceil_div(n, tile.columns));
+        const double cost =
+            tiles * static_cast<double>(std::max(tile.rows * tile.columns, tile.rows + tile.columns) + 2);
+        if (cost >= least) continue;
+        least = cost;
+        best = tile;
+    }
+    return best;
+}
+
+}  // namespace
+
+bool matmul_dot_serves(const MatmulProblem& problem) {
+    // Halves would be converted again for each tile.
+    if (family_of(problem.out.device()) != Family::cpu_like || is_half(problem.a.dtype)) return false;
+    return problem.k == 1 || (problem.a.strides[2] == 1 && problem.b.strides[1] == 1);
+}
+
+void matmul_dot(const MatmulProblem& problem) {
+    const auto& [a, b, out, batch, m, n, k, last_k, epilogue, variant, constant_b] = problem;
+    const Device device = out.device();
+    const VectorForm form = vector_form(device, out.dtype);
+    const Tile tile = choose_tile(form, m, n);
+    const std::int64_t row_tiles = ceil_div(m, tile.rows), column_tiles = ceil_div(n, tile.columns);
+    const std::int64_t wanted = std::int64_t{device.info().compute_units} * kGroupsPerUnit;
+    const std::int64_t parts = std::clamp<std::int64_t>(wanted / (column_tiles * batch), 1, row_tiles);
+    const std::int64_t each = ceil_div(row_tiles, parts);
+    const Product product{.m = m,
+                          .n = n,
+                          .k = k,
+                          .a_batch = a.strides[0],
+                          .a_row = a.strides[1],
+                          .b_batch = b.strides[0],
+                          .b_column = b.strides[2],
+                          .k_block = kBlockK,
+                          .row_tiles_each = static_cast<std::int32_t>(each)};
+    Defines defines = real_defines(out.dtype);
+    defines.set("VW", form.vector).set("ROWS", tile.rows).set("COLUMNS", tile.columns);
+    set_activation(defines, epilogue);
+    const Kernel kernel(device, {"matmul_dot.cl", "matmul_dot", defines});
+    const EpilogueArguments arguments(epilogue, a);
+    launch(kernel,
+           {{static_cast<std::size_t>(column_tiles), static_cast<std::size_t>(ceil_div(row_tiles, each)),
+             static_cast<std::size_t>(batch)},
+            {1, 1, 1}},
+           arguments.behind({product, a.argument(), b.argument(), out.argument()}));
+}
+
+}  // namespace declivity::ops

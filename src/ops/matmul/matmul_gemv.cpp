@@ -1,0 +1,90 @@
+// Products of a matrix and few vectors (cl_kernels/matmul/matmul_gemv.cl), for GPU-like devices.
+#include <algorithm>
+
+#include <declivity/runtime/launch.hpp>
+
+#include "ops/support/local_tile.hpp"
+#include "matmul_strategies.hpp"
+#include "ops/support/work_split.hpp"
+
+namespace declivity::ops {
+namespace {
+
+constexpr std::int64_t kMostVectors = 4;
+
+/// As the structs of the kernel.
+struct Lie {
+    std::int64_t batch, across, along;
+};
+struct Gemv {
+    std::int64_t lines, k, batch, each;
+    Lie matrix, vectors;
+    std::int64_t out_matrix, out_line, out_vector, blocks;
+    std::int32_t lines_are_columns, lanes, lane_stride, unused = 0;
+};
+
+}  // namespace
+
+bool matmul_gemv_serves(const MatmulProblem& problem) {
+    return family_of(problem.out.device()) == Family::gpu_like && std::min(problem.m, problem.n) <= kMostVectors;
+}
+
+void matmul_gemv(const MatmulProblem& problem) {
+    const auto& [a, b, out, batch, m, n, k, last_k, epilogue, variant, constant_b] = problem;
+    const Device device = out.device();
+    const bool few_rows = m <= n;
+    const View &matrix = few_rows ? b : a, &vectors = few_rows ? a : b;
+    // The stride of an axis of one element may be anything.
+    const auto stride = [](std::int64_t size, std::int64_t said) { return size == 1 ? 0 : said; };
+    const Lie a_lie{.batch = stride(batch, a.strides[0]), .across = stride(m, a.strides[1]), .along = a.strides[2]};
+    const Lie b_lie{.batch = stride(batch, b.strides[0]), .across = stride(n, b.strides[2]), .along = b.strides[1]};
+    Gemv d{.lines = few_rows ? n : m,
+           .k = k,
+           .batch = batch,
+           .each = k,
+           .matrix = few_rows ? b_lie : a_lie,
+           .vectors = few_rows ? a_lie : b_lie,
+           .out_matrix = m * n,
+           .out_line = few_rows ? 1 : n,
+           .out_vector = few_rows ? n : 1,
+           .blocks = 1,
+           .lines_are_columns = few_rows ? 1 : 0,
+           .lanes = 1,
+           .lane_stride = 1};
+    const std::int64_t few = few_rows ? m : n;
+    const bool across =
+        d.matrix.across == 1 && d.matrix.along != 1;  // neighbours in memory belong to neighbouring lines
+    const auto by_four = [](const Lie& lie) { return lie.along == 1 && lie.across % 4 == 0 && lie.batch % 4 == 0; };
+    const bool wide = k % 4 == 0 && by_four(d.matrix) && by_four(d.vectors) && begins_aligned(a) && begins_aligned(b);
+
+    const auto defines_for = [&](const View& to) {
+        Defines defines = storage_defines(a.dtype, to.dtype);
+        defines.set("FEW", few).set("WIDTH", wide ? 4 : 1);
+        return defines;
+    };
+    Defines with_activation = defines_for(out);
+    set_activation(with_activation, epilogue);
+    const auto kernel_of = [&](const Defines& chosen) {
+        return Kernel(device, {"matmul_gemv.cl", "matmul_gemv", chosen});
+    };
+    Kernel kernel = kernel_of(with_activation);
+    const RowGroup group = row_group(d.lines, k, across, kernel);
+    d.lanes = group.lanes_argument();
+    d.lane_stride = group.stride_argument();
+    d.blocks = ceil_div(d.lines, group.rows);
+    // Parts of sums, where the lines alone would leave parts of the device idle.
+    const std::int64_t wanted = std::int64_t{device.info().compute_units} * kGpuGroupsPerUnit, step = 4 * group.lanes;
+    const std::int64_t most =
+        std::clamp<std::int64_t>(wanted / (d.blocks * batch), 1, std::max<std::int64_t>(1, k / (step * kGpuWork)));
+    d.each = ceil_div(ceil_div(k, most), step) * step;
+    const std::int64_t parts = ceil_div(k, d.each);
+    const View to = parts == 1 ? out : View::make(device, compute_type(out.dtype), {parts, batch, m, n});
+    if (parts > 1) kernel = kernel_of(defines_for(to));
+    const EpilogueArguments arguments(parts == 1 ? epilogue : KernelEpilogue{}, a);
+    launch(kernel, {to_size(d.blocks * batch * parts) * group.items(), group.items()},
+           arguments.behind({d, LocalMemory{group.items() * size_of(compute_type(out.dtype))}, matrix.argument(),
+                             vectors.argument(), to.argument()}));
+    if (parts > 1) matmul_reduce(to, out, epilogue);
+}
+
+}  // namespace declivity::ops

@@ -1,0 +1,84 @@
+// Products by tiles in local memory (cl_kernels/matmul/matmul_local.cl), for GPU-like devices.
+#include <limits>
+
+#include "ops/support/local_tile.hpp"
+#include "matmul_strategies.hpp"
+#include "ops/support/work_split.hpp"
+
+namespace declivity::ops {
+namespace {
+
+/// As the structs of the kernel.
+struct Lie {
+    std::int64_t batch, across, along;
+};
+struct Product {
+    std::int64_t m, n, k, batch, each;
+    Lie a, b;
+    std::int32_t row_tiles, column_tiles;
+};
+
+/// A_FORM and B_FORM: HORIZONTAL, HORIZONTAL_4, ALONG, ALONG_4.
+std::int64_t form_of(const View& operand, const Lie& lie, std::int64_t count, std::int64_t k) {
+    const auto by_four = [](auto... sizes) { return ((sizes % 4 == 0) && ...); };
+    const bool aligned = begins_aligned(operand) && lie.batch % 4 == 0;
+    if (lie.along == 1 && lie.across != 1) return aligned && by_four(lie.across, k) ? 3 : 2;
+    return lie.across == 1 && aligned && by_four(lie.along, count) ? 1 : 0;
+}
+
+LocalProduct sizes_of(const MatmulProblem& problem) {
+    return {.rows = problem.m, .columns = problem.n, .k = problem.k, .batch = problem.batch};
+}
+
+}  // namespace
+
+bool matmul_local_serves(const MatmulProblem& problem) {
+    constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max() / 2;
+    const Device device = problem.out.device();
+    return family_of(device) == Family::gpu_like && local_tiles_fit(device, compute_type(problem.out.dtype)) &&
+           ceil_div(problem.m, 16) * ceil_div(problem.n, 16) <= most;
+}
+
+std::vector<std::string> matmul_local_variants(const MatmulProblem& problem) {
+    return local_variants(problem.out.device(), compute_type(problem.out.dtype), sizes_of(problem));
+}
+
+void matmul_local(const MatmulProblem& problem) {
+    const auto& [a, b, out, batch, m, n, k, last_k, epilogue, variant, constant_b] = problem;
+    const Device device = out.device();
+    // The stride of an axis of one element may be anything.
+    const auto stride = [](std::int64_t size, std::int64_t said) { return size == 1 ? 0 : said; };
+    const Lie a_lie{
+        .batch = stride(batch, a.strides[0]), .across = stride(m, a.strides[1]), .along = stride(k, a.strides[2])};
+    const Lie b_lie{
+        .batch = stride(batch, b.strides[0]), .across = stride(n, b.strides[2]), .along = stride(k, b.strides[1])};
+    const std::int64_t a_form = form_of(a, a_lie, m, k), b_form = form_of(b, b_lie, n, k);
+    const DType compute = compute_type(out.dtype);
+    const auto make = [&](const LocalCut& cut) {
+        Defines defines = storage_defines(a.dtype, cut.parts > 1 ? compute : out.dtype);
+        set_tile(defines, cut.tile);
+        defines.set("A_FORM", a_form)
+            .set("B_FORM", b_form)
+            .set("OUT_4", n % 4 == 0 && (cut.parts > 1 || begins_aligned(out)) ? 1 : 0);
+        if (cut.parts == 1) set_activation(defines, epilogue);
+        return Kernel(device, {"matmul_local.cl", "matmul_local", defines});
+    };
+    const auto [kernel, cut] = kernel_for(local_cuts(device, compute, sizes_of(problem), variant), make);
+    const Product product{.m = m,
+                          .n = n,
+                          .k = k,
+                          .batch = batch,
+                          .each = cut.each,
+                          .a = a_lie,
+                          .b = b_lie,
+                          .row_tiles = static_cast<std::int32_t>(ceil_div(m, cut.tile.rows())),
+                          .column_tiles = static_cast<std::int32_t>(ceil_div(n, cut.tile.columns()))};
+    const std::size_t items = to_size(cut.tile.items());
+    const Range range{to_size(batch * cut.parts * product.row_tiles * product.column_tiles) * items, items};
+    const View to = cut.parts == 1 ? out : View::make(device, compute, {cut.parts, batch, m, n});
+    const EpilogueArguments arguments(cut.parts == 1 ? epilogue : KernelEpilogue{}, a);
+    launch(kernel, range, arguments.behind({product, a.argument(), b.argument(), to.argument()}));
+    if (cut.parts > 1) matmul_reduce(to, out, epilogue);
+}
+
+}  // namespace declivity::ops

@@ -1,0 +1,47 @@
+#include <algorithm>
+
+#include <declivity/runtime/launch.hpp>
+
+#include "matmul_strategies.hpp"
+#include "ops/support/work_split.hpp"
+
+namespace declivity::ops {
+namespace {
+
+struct Tile {
+    int rows, columns;
+};
+
+Tile tile_for(const MatmulProblem& problem, Family family) {
+    if (family == Family::gpu_like) return {4, 1};
+    // Six rows of two vectors use most of the registers of a CPU with 512-bit vectors; narrow products take one vector.
+    const int vector = problem.out.dtype == DType::f64 ? 8 : 16;
+    return {static_cast<int>(std::min<std::int64_t>(6, problem.m)), problem.n > vector ? 2 * vector : vector};
+}
+
+constexpr std::size_t kGroup = 64;
+
+}  // namespace
+
+bool matmul_tiled_serves(const MatmulProblem&) { return true; }
+
+void matmul_tiled(const MatmulProblem& problem) {
+    const auto& [a, b, out, batch, m, n, k, last_k, epilogue, variant, constant_b] = problem;
+    const Device device = out.device();
+    const Tile tile = tile_for(problem, family_of(device));
+    Defines defines = storage_defines(a.dtype, out.dtype);
+    defines.set("ROWS", tile.rows).set("COLUMNS", tile.columns).set("B_STEP", b.strides[2] == 1 ? "1" : "b_column");
+    const Kernel kernel(device, {"matmul.cl", "matmul", defines});
+    Range range{.global = {static_cast<std::size_t>(ceil_div(n, tile.columns)),
+                           static_cast<std::size_t>(ceil_div(m, tile.rows)), static_cast<std::size_t>(batch)},
+                .local = {1, 1, 1}};
+    if (family_of(device) == Family::gpu_like) {
+        range.local[0] = std::min(kGroup, kernel.max_work_group());
+        range.global[0] = round_up(range.global[0], range.local[0]);
+    }
+    launch(kernel, range,
+           {m, n, k, a.argument(), a.strides[0], a.strides[1], a.strides[2], b.argument(), b.strides[0], b.strides[1],
+            b.strides[2], out.argument()});
+}
+
+}  // namespace declivity::ops

@@ -1,0 +1,48 @@
+// Floor 2, private. Tensors of one launch that lie here and there: pooled memory is in few memory objects, which a
+// kernel takes as a whole.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include <declivity/ops/view.hpp>
+#include <declivity/runtime/interop.hpp>
+#include <declivity/runtime/launch.hpp>
+
+namespace declivity::ops {
+
+/// Elements before a view's first one in its memory object.
+inline std::int64_t elements_before(const View& view) {
+    return static_cast<std::int64_t>(interop::raw(view.buffer).offset / size_of(view.dtype)) + view.offset;
+}
+
+/// Up to Most memory objects, of views of one type.
+template <std::size_t Most>
+class MemoryObjects {
+  public:
+    /// Which one a view lies in; one that is new is added. Nothing when there is no room.
+    std::optional<std::int32_t> place(const View& view) {
+        for (std::size_t i = 0; i < Most; ++i) {
+            if (!in_[i].buffer) in_[i] = view;
+            if (interop::raw(in_[i].buffer).memory == interop::raw(view.buffer).memory)
+                return static_cast<std::int32_t>(i);
+        }
+        return std::nullopt;
+    }
+
+    /// As arguments of a kernel, from their beginnings on; the first one in place of those that there are not.
+    [[nodiscard]] std::array<BufferArgument, Most> arguments() const {
+        std::array<BufferArgument, Most> all{};
+        for (std::size_t i = 0; i < Most; ++i) {
+            const View& view = in_[i].buffer ? in_[i] : in_[0];
+            all[i] = {&view.buffer, view.offset - elements_before(view), size_of(view.dtype)};
+        }
+        return all;
+    }
+
+  private:
+    std::array<View, Most> in_;  // a view in each
+};
+
+}  // namespace declivity::ops

@@ -1,0 +1,310 @@
+#include "tuning_table.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <memory>
+#include <random>
+
+#include <declivity/ops/expression.hpp>
+#include <declivity/ops/random.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/runtime/process.hpp>
+#include <declivity/runtime/recording.hpp>
+#include <declivity/version.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "runtime/environment.hpp"
+
+namespace declivity::ops {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kFormat = "declivity tuning 1";
+constexpr double kRound = 0.005;   // seconds of a measurement
+constexpr double kHopeless = 2.0;  // times the best: dropped after two calls
+constexpr int kRounds = 5;
+
+Json empty_file() { return {{"format", kFormat}, {"sections", Json::array()}}; }
+
+/// What a file holds. @throws FormatError, or what nlohmann::json throws
+Json read_file(const std::filesystem::path& path) {
+    std::ifstream in(path);
+    if (!in) throw FormatError(path.string(), 0, "no file that can be read");
+    Json file = Json::parse(in);
+    if (!file.is_object() || file.value("format", "") != kFormat || !file.contains("sections") ||
+        !file["sections"].is_array())
+        throw FormatError(path.string(), 0, fmt::format("wants the format \"{}\", found another", kFormat));
+    for (const Json& section : file["sections"])
+        if (!section.is_object() || !section.contains("entries") || !section["entries"].is_object() ||
+            !section.contains("device") || !section["device"].is_string() || !section.contains("driver") ||
+            !section["driver"].is_string() || !section.contains("library") || !section["library"].is_string())
+            throw FormatError(path.string(), 0,
+                              "wants sections with device, driver, library and entries, found one without");
+    return file;
+}
+
+/// As read_file, but whatever is wrong with the file, an empty one.
+Json read_or_empty(const std::filesystem::path& path) noexcept {
+    try {
+        return read_file(path);
+    } catch (...) {
+        return empty_file();
+    }
+}
+
+Json& section_of(Json& file, const std::string& device, const std::string& driver, const std::string& library) {
+    for (Json& section : file["sections"])
+        if (section["device"] == device && section["driver"] == driver && section["library"] == library) return section;
+    file["sections"].push_back(
+        {{"device", device}, {"driver", driver}, {"library", library}, {"entries", Json::object()}});
+    return file["sections"].back();
+}
+
+/// A temporary file renamed, so that others see a whole file or none.
+void write_file(const std::filesystem::path& path, const Json& file) {
+    std::filesystem::create_directories(path.has_parent_path() ? path.parent_path() : ".");
+    const std::filesystem::path temporary = path.string() + fmt::format(".{:08x}", std::random_device()());
+    {
+        std::ofstream out(temporary);
+        out << file.dump(1, ' ', false, Json::error_handler_t::replace) << '\n';
+        if (!out.flush()) {
+            out.close();
+            std::error_code ignored;
+            std::filesystem::remove(temporary, ignored);
+            throw FormatError(path.string(), 0, "a file that cannot be written");
+        }
+    }
+    std::filesystem::rename(temporary, path);
+}
+
+/// Entries that are not as they should be are left out.
+std::optional<TuningEntry> entry_of(const Json& json) {
+    if (!json.is_object() || !json.contains("winner") || !json["winner"].is_string()) return std::nullopt;
+    TuningEntry entry{.winner = json["winner"]};
+    if (json.contains("microseconds") && json["microseconds"].is_object())
+        for (const auto& [name, value] : json["microseconds"].items())
+            if (value.is_number()) entry.microseconds[name] = value;
+    if (json.contains("rejected") && json["rejected"].is_object())
+        for (const auto& [name, value] : json["rejected"].items())
+            if (value.is_string()) entry.rejected[name] = value;
+    return entry;
+}
+
+Json json_of(const TuningEntry& entry) {
+    Json json{{"winner", entry.winner}, {"microseconds", Json::object()}};
+    for (const auto& [name, value] : entry.microseconds) json["microseconds"][name] = std::round(value * 100) / 100;
+    for (const auto& [name, value] : entry.rejected) json["rejected"][name] = value;
+    return json;
+}
+
+template <class T>
+std::vector<T> host_copy(const View& view) {
+    std::vector<T> host(static_cast<std::size_t>(view.numel()));
+    read(view.buffer, static_cast<std::size_t>(view.offset) * sizeof(T), std::as_writable_bytes(std::span(host)));
+    return host;
+}
+
+/// The norm of the difference relative to that of `wanted`; NaN when a result is.
+template <class T>
+double distance(const std::vector<T>& got, const std::vector<T>& wanted) {
+    double error = 0, norm = 0;
+    for (std::size_t i = 0; i < got.size(); ++i) {
+        const double difference = static_cast<double>(got[i]) - static_cast<double>(wanted[i]);
+        error += difference * difference;
+        norm += static_cast<double>(wanted[i]) * static_cast<double>(wanted[i]);
+    }
+    return error == 0 ? 0 : std::sqrt(error / norm);
+}
+
+double seconds_of(const Device& device, const Trial& trial, int calls) {
+    const auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < calls; ++i) trial.run();
+    device.synchronize();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / calls;
+}
+
+template <class T>
+TuningEntry measure_as(const View& out, std::span<const Trial> trials, double allowed) {
+    const Device device = out.device();
+    TuningEntry entry;
+    const Trial& plain = trials.back();
+    plain.run();
+    const std::vector<T> wanted = host_copy<T>(out);
+    struct Runner {
+        const Trial* trial;
+        int calls;
+        double least;  // what others do on the machine only ever adds to it
+    };
+    std::vector<Runner> runners;
+    double best = std::numeric_limits<double>::infinity();
+    for (const Trial& trial : trials) {
+        try {
+            fill(out, std::numeric_limits<double>::quiet_NaN());
+            trial.run();
+            const double far = distance(host_copy<T>(out), wanted);
+            if (!(far <= allowed)) {
+                entry.rejected[trial.name] =
+                    fmt::format("wrong: an error of {:.2g} relative to the norm, {:.0e} allowed", far, allowed);
+                continue;
+            }
+            const double seconds = seconds_of(device, trial, 1);
+            best = std::min(best, seconds);
+            runners.push_back(
+                {&trial, static_cast<int>(std::clamp(kRound / std::max(seconds, 1e-7), 1.0, 1000.0)), seconds});
+        } catch (const DeviceError& error) {  // a driver that cannot build or run it
+            entry.rejected[trial.name] = error.what();
+        }
+    }
+    // A single call may have been disturbed: who looks hopeless has a second one.
+    for (Runner& runner : runners)
+        if (runner.least >= kHopeless * best)
+            runner.least = std::min(runner.least, seconds_of(device, *runner.trial, 1));
+    std::vector<Runner*> hopeful;
+    for (Runner& runner : runners)
+        if (runner.least < kHopeless * best) hopeful.push_back(&runner);
+    for (Runner* runner : hopeful)
+        runner->least = std::numeric_limits<double>::infinity();  // a call by itself is waited for
+    for (int round = 0; round < kRounds; ++round)
+        for (Runner* runner : hopeful)
+            runner->least = std::min(runner->least, seconds_of(device, *runner->trial, runner->calls));
+    for (const Runner& runner : runners) entry.microseconds[runner.trial->name] = runner.least * 1e6;
+    if (!hopeful.empty())
+        entry.winner =
+            (*std::ranges::min_element(hopeful, {}, [](const Runner* runner) { return runner->least; }))->trial->name;
+    return entry;
+}
+
+}  // namespace
+
+TuningTable::TuningTable(const Device& device) : device_(device.name()), driver_(device.info().driver) { reload(); }
+
+TuningTable& TuningTable::of(const Device& device) {
+    declivity::detail::refuse_after_fork("tuning");
+    // Never destroyed: a device may be used while the process ends.
+    static auto& mutex = *new std::mutex;
+    static auto& tables = *new std::map<const void*, std::unique_ptr<TuningTable>>;
+    const std::scoped_lock lock(mutex);
+    auto& table = tables[&device.state()];
+    if (!table) table = std::make_unique<TuningTable>(device);
+    return *table;
+}
+
+void TuningTable::reload() {
+    const std::scoped_lock lock(mutex_);
+    entries_.clear();
+    own_.clear();
+    generation_ = 0;
+    const std::filesystem::path path = tuning_file();
+    if (path.empty()) return;
+    const Json file = read_or_empty(path);
+    for (const Json& section : file["sections"]) {
+        if (section["device"] != device_ || section["driver"] != driver_ || section["library"] != kVersion) continue;
+        for (const auto& [key, value] : section["entries"].items())
+            if (auto entry = entry_of(value)) entries_[key] = std::move(*entry);
+    }
+    if (!entries_.empty()) generation_ = 1;
+}
+
+std::optional<TuningEntry> TuningTable::find(const std::string& key) const {
+    const std::scoped_lock lock(mutex_);
+    const auto found = entries_.find(key);
+    return found == entries_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::uint64_t TuningTable::generation() const {
+    const std::scoped_lock lock(mutex_);
+    return generation_;
+}
+
+void TuningTable::put(const std::string& key, const TuningEntry& entry) {
+    const std::scoped_lock lock(mutex_);
+    entries_[key] = entry;
+    own_.insert(key);
+    ++generation_;
+    const std::filesystem::path path = tuning_file();
+    if (path.empty()) return;
+    try {
+        // Others may have written meanwhile: their entries stay. Of two at the same moment one loses its entry, until
+        // its next.
+        Json file = read_or_empty(path);
+        Json& entries = section_of(file, device_, driver_, std::string(kVersion))["entries"];
+        for (const std::string& one : own_) entries[one] = json_of(entries_[one]);
+        write_file(path, file);
+    } catch (...) {
+        // Not writable: the result serves this process.
+    }
+}
+
+std::filesystem::path tuning_file() {
+    if (const auto own = declivity::detail::environment_given("DECLIVITY_TUNING_FILE")) return *own;
+    const std::filesystem::path folder = declivity::detail::cache_folder();
+    return folder.empty() ? folder : folder / "tuning.json";
+}
+
+void merge_tuning(const std::vector<std::filesystem::path>& sources, const std::filesystem::path& target) {
+    Json all = std::filesystem::exists(target) ? read_file(target) : empty_file();
+    for (const std::filesystem::path& source : sources) {
+        Json file;
+        try {
+            file = read_file(source);
+        } catch (const Json::exception& error) {
+            throw FormatError(source.string(), 0, error.what());
+        }
+        for (const Json& section : file["sections"]) {
+            Json& entries = section_of(all, section["device"], section["driver"], section["library"])["entries"];
+            for (const auto& [key, value] : section["entries"].items())
+                if (entry_of(value)) entries[key] = value;
+        }
+    }
+    write_file(target, all);
+}
+
+bool tunes_on_use() { return declivity::detail::environment_switch("DECLIVITY_TUNE", false); }
+
+TuningEntry measure(const View& out, std::span<const Trial> trials) {
+    const RecordingPause once;
+    switch (out.dtype) {
+        case DType::f64:
+            return measure_as<double>(out, trials, 1e-10);
+        case DType::f16:
+            return measure_as<float16>(out, trials, 1e-3);
+        case DType::bf16:
+            return measure_as<bfloat16>(out, trials, 1e-2);
+        default:
+            return measure_as<float>(out, trials, 1e-4);
+    }
+}
+
+std::string describe(const TuningEntry& entry) {
+    std::vector<std::pair<double, std::string>> order;
+    for (const auto& [name, time] : entry.microseconds) order.emplace_back(time, name);
+    std::ranges::sort(order);
+    std::string text;
+    for (const auto& [time, name] : order)
+        text += fmt::format("  {:<16} {:>10.1f} us{}\n", name, time, name == entry.winner ? "  fastest" : "");
+    for (const auto& [name, reason] : entry.rejected) text += fmt::format("  {:<16} {}\n", name, reason);
+    return text;
+}
+
+std::int64_t bucket(std::int64_t value) {
+    if (value <= 4) return value;
+    std::int64_t power = 4;
+    while (power * 2 <= value) power *= 2;
+    const std::int64_t half = power + power / 2;
+    if (value < (power + half) / 2) return power;
+    return value < (half + 2 * power) / 2 ? half : 2 * power;
+}
+
+View random_operand(const Device& device, DType dtype, const Shape& shape) {
+    const View state = View::make(device, DType::i64, {2}), operand = View::make(device, compute_type(dtype), shape);
+    fill(state, 20);
+    random_uniform(operand, -1, 1, {state, 0});
+    return evaluate(Expression::cast(operand, dtype), device);
+}
+
+}  // namespace declivity::ops

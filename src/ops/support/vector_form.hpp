@@ -1,0 +1,65 @@
+// Floor 2, private. How vector kernels (cl_kernels/lib/vectors.clh) are shaped for a CPU-like device.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+#include <declivity/ops/dtype.hpp>
+#include <declivity/runtime/device.hpp>
+#include <declivity/runtime/launch.hpp>
+
+namespace declivity::ops {
+
+struct VectorForm {
+    std::int64_t vector;     ///< VW: elements of a vector
+    std::int64_t registers;  ///< vectors that a work-item may keep
+};
+
+/// Rows and vectors of columns of a product that a work-item keeps in registers.
+struct RegisterTile {
+    std::int64_t rows, vectors;
+    /// Its sums, a row of the right operand, and a number of the left one.
+    [[nodiscard]] bool fits(const VectorForm& form) const { return rows * vectors + vectors + 1 <= form.registers; }
+};
+
+/// The tile of least cost: multiply-adds of vectors, two at a time, and loads of numbers and vectors, two at a time;
+/// what a tile covers beyond the edges is lost, unless `narrow_ends` says that a last tile whose columns fit into one
+/// vector takes no more. Each tile is a kernel to compile, so a later one must cost no more than `gain` times an
+/// earlier one. The last tile stands in when none fits.
+inline RegisterTile cheapest_tile(std::span<const RegisterTile> tiles, const VectorForm& form, std::int64_t rows,
+                                  std::int64_t columns, double gain = 1, bool narrow_ends = false) {
+    constexpr std::int64_t latency = 8;  // multiply-adds that wait for one another
+    const auto cost_of = [](std::int64_t height, std::int64_t vectors) {
+        return std::max({height * vectors, height + vectors, latency}) + height / 4;
+    };
+    RegisterTile best = tiles.back();
+    double least = std::numeric_limits<double>::infinity();
+    for (const RegisterTile& tile : tiles) {
+        if (!tile.fits(form)) continue;
+        const std::int64_t width = tile.vectors * form.vector, rest = columns % width;
+        const bool narrow = narrow_ends && rest > 0 && rest <= form.vector;
+        const std::int64_t row =
+            (narrow ? columns / width : ceil_div(columns, width)) * cost_of(tile.rows, tile.vectors) +
+            (narrow ? cost_of(tile.rows, 1) : 0);
+        const auto cost = static_cast<double>(ceil_div(rows, tile.rows) * row);
+        if (cost >= gain * least) continue;
+        least = cost;
+        best = tile;
+    }
+    return best;
+}
+
+/// From the device's own vector width. 512-bit vectors come with 32 registers (AVX-512); of narrower ones most
+/// processors have 16.
+inline VectorForm vector_form(const Device& device, DType dtype) {
+    const std::int64_t width = dtype == DType::f64 ? device.info().vector_width_f64 : device.info().vector_width_f32;
+    const std::int64_t most = dtype == DType::f64 ? 8 : 16;
+    VectorForm form{.vector = most, .registers = 32};
+    while (form.vector > 4 && form.vector > width) form.vector /= 2;
+    if (form.vector < most) form.registers = 16;
+    return form;
+}
+
+}  // namespace declivity::ops
