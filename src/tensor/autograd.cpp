@@ -169,6 +169,15 @@ Tensor Saved::get(std::string_view function) const {
 
 // ---- rules
 
+Tensor GradientContext::output(const Saved& kept, std::string_view function, std::size_t index) const {
+    Tensor out = kept.get(function);
+    if (!grad_enabled() || !out.defined()) return out;
+    out = Tensor(out.value());
+    out.state()->node = node_;
+    out.state()->output = index;
+    return out;
+}
+
 ops::Expression GradientContext::through_activation(std::size_t input, const ops::Expression& g,
                                                     const ops::Expression& elements) const {
     if (activations_[input] == nullptr) return {};
@@ -372,7 +381,7 @@ class Backward {
         for (const Edge& edge : node.edges) activations.push_back(passable(edge) ? &edge.node : nullptr);
         // Given away, so that the rule may let go of them, unless gradients of gradients want to know them.
         const std::vector<Tensor> incoming = request_.create_graph ? pending.gradients : std::vector<Tensor>();
-        const GradientContext context(std::move(pending.gradients), needs, std::move(activations),
+        const GradientContext context(pending.node, std::move(pending.gradients), needs, std::move(activations),
                                       request_.retain_graph);
         std::vector<Tensor> gradients = call(node, incoming, needs, context);
         if (!request_.retain_graph) node.rule = nullptr;

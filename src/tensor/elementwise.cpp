@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "broadcast.hpp"
+#include "elementwise_gradients.hpp"
 #include "tensor_state.hpp"
 
 namespace declivity {
@@ -15,9 +16,9 @@ namespace {
 using ops::Expression;
 using ops::FunctionInfo;
 
-/// Gradients that are Tensor functions themselves; an undefined tensor when the rule is of another form.
-Tensor composed_gradient(const FunctionInfo& row, std::size_t input, const Tensor& g, const std::vector<Saved>& inputs,
-                         const std::vector<double>& parameters) {
+/// Gradients that need no kernel of their own, and are taken up by epilogues; an undefined tensor for others.
+Tensor simple_gradient(const FunctionInfo& row, std::size_t input, const Tensor& g, const std::vector<Saved>& inputs,
+                       const std::vector<double>& parameters) {
     const std::string_view rule = row.gradient[input];
     if (rule == "g") return g;
     if (rule == "-g") return -g;
@@ -25,13 +26,6 @@ Tensor composed_gradient(const FunctionInfo& row, std::size_t input, const Tenso
     if (rule == "g * b") return g * inputs[1].get(row.name);
     if (rule == "g * p") return g * parameters[0];
     return {};
-}
-
-bool is_composed(const FunctionInfo& row) {
-    for (const std::string_view rule : row.gradient)
-        if (!rule.empty() && rule != "g" && rule != "-g" && rule != "g * a" && rule != "g * b" && rule != "g * p")
-            return false;
-    return true;
 }
 
 bool has_gradient(const FunctionInfo& row) {
@@ -91,8 +85,21 @@ Tensor elementwise(Function function, const std::vector<Tensor>& inputs, const s
         std::vector<Tensor> gradients(shapes.size());
         for (std::size_t i = 0; i < shapes.size(); ++i) {
             if (!context.needs(i) || of.gradient[i].empty()) continue;
-            Tensor gradient = composed_gradient(of, i, g, saved, parameters);
-            if (!gradient.defined()) {
+            Tensor gradient = simple_gradient(of, i, g, saved, parameters);
+            if (!gradient.defined() && grad_enabled()) {
+                const auto input = [&](std::size_t at) {
+                    return at < saved.size() ? saved[at].get(of.name) : Tensor();
+                };
+                const auto parameter = [&](std::size_t at) { return at < parameters.size() ? parameters[at] : 0.0; };
+                gradient = detail::composed_gradient(function, i,
+                                                     {.g = g,
+                                                      .a = input(0),
+                                                      .b = input(1),
+                                                      .c = input(2),
+                                                      .y = context.output(saved_result, of.name),
+                                                      .p = parameter(0),
+                                                      .q = parameter(1)});
+            } else if (!gradient.defined()) {
                 std::vector<Expression> kept;
                 for (const Saved& one : saved) kept.push_back(expression_of(one, of.name));
                 const auto expression_of_gradient = Expression::gradient(
@@ -103,8 +110,8 @@ Tensor elementwise(Function function, const std::vector<Tensor>& inputs, const s
         }
         return gradients;
     };
-    const Tensor out =
-        differentiable(row.name, inputs, result, rule, is_composed(row) ? RuleKind::composed : RuleKind::opaque);
+    const Tensor out = differentiable(row.name, inputs, result, rule,
+                                      detail::has_composed_gradients(function) ? RuleKind::composed : RuleKind::opaque);
     if (row.inputs == 1)
         out.state()->node->activation = detail::Activation{.function = function, .parameters = parameters};
     return out;

@@ -104,6 +104,16 @@ inline const std::vector<ElementwiseCase>& elementwise_cases() {
          .low = -5,
          .high = 5,
          .ulps = 40},
+        {.function = F::gelu_gradient,
+         .value =
+             [](const A& v) {
+                 const double density = 0.39894228040143267794 * std::exp(-0.5 * v.a * v.a);
+                 return normal_distribution(v.a) + (density == 0 ? 0.0 : v.a * density);
+             },
+         .low = -5,
+         .high = 5,
+         .ulps = 40,
+         .absolute = 5e-7},
         {.function = F::silu,
          .value = [](const A& v) { return v.a == -kInfinity ? 0.0 : v.a / (1 + std::exp(-v.a)); },
          .low = -20,

@@ -54,6 +54,8 @@ DECLIVITY_API std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const
 
 // ---- making differentiable functions
 
+class Saved;
+
 /// What a gradient rule is given.
 class DECLIVITY_API GradientContext {
   public:
@@ -65,6 +67,10 @@ class DECLIVITY_API GradientContext {
     /// Whether the gradient for this input is wanted; if not, the rule may leave it undefined.
     [[nodiscard]] bool needs(std::size_t input) const { return needs_[input]; }
 
+    /// What the rule kept of output `index` by Saved::result(), as a part of the graph where one is recorded: for rules
+    /// that are differentiated again.
+    [[nodiscard]] Tensor output(const Saved& kept, std::string_view function, std::size_t index = 0) const;
+
     /// Where an activation made this input and nobody watches it, a rule that took some elements of it (maxima) may go
     /// on through the activation by these alone: from `g`, their gradient, and themselves this gives that for what went
     /// into the activation there, and the rule must return the gradient for all that went in. What the activation had
@@ -72,10 +78,12 @@ class DECLIVITY_API GradientContext {
     [[nodiscard]] ops::Expression through_activation(std::size_t input, const ops::Expression& g,
                                                      const ops::Expression& elements) const;
 
+    /// @param node whose rule it is for
     /// @param activations nodes that may be passed, null for other inputs
-    GradientContext(std::vector<Tensor> gradients, std::vector<bool> needs,
+    GradientContext(std::shared_ptr<detail::GradNode> node, std::vector<Tensor> gradients, std::vector<bool> needs,
                     std::vector<const std::shared_ptr<detail::GradNode>*> activations, bool retain_graph)
-        : gradients_(std::move(gradients)),
+        : node_(std::move(node)),
+          gradients_(std::move(gradients)),
           needs_(std::move(needs)),
           activations_(std::move(activations)),
           passed_(activations_.size()),
@@ -84,6 +92,7 @@ class DECLIVITY_API GradientContext {
     [[nodiscard]] bool passed(std::size_t input) const { return passed_[input]; }
 
   private:
+    std::shared_ptr<detail::GradNode> node_;
     mutable std::vector<Tensor> gradients_;
     std::vector<bool> needs_;
     std::vector<const std::shared_ptr<detail::GradNode>*> activations_;

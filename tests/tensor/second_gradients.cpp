@@ -1,0 +1,223 @@
+// Gradients of gradients of elementwise functions: their compositions against the kernels made from text, and against
+// central differences.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <declivity/ops/expression.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <doctest/doctest.h>
+#include <tests/ops/elementwise_cases.hpp>
+#include <tests/support/devices.hpp>
+#include <tests/support/skip.hpp>
+#include <tests/support/values.hpp>
+
+#include "tensor/tensor_state.hpp"
+
+using namespace declivity;
+using namespace declivity::test;
+
+namespace {
+
+bool has_gradient(ops::Function function) {
+    return std::ranges::any_of(ops::info(function).gradient, [](std::string_view rule) { return !rule.empty(); });
+}
+
+/// All that tensors call, except for dropout, whose random numbers are no tensor.
+std::vector<const ElementwiseCase*> cases() {
+    std::vector<const ElementwiseCase*> all;
+    for (const ElementwiseCase& one : elementwise_cases())
+        if (has_gradient(one.function) && one.function != ops::Function::dropout) all.push_back(&one);
+    return all;
+}
+
+bool is_condition(const ElementwiseCase& one, int input) {
+    return ops::info(one.function).domain == ops::Domain::choose && input == 0;
+}
+
+/// Random inputs of a shape each, stretched over each other, as far from kinks as a central difference reaches.
+std::vector<Tensor> inputs_of(const ElementwiseCase& one, DType dtype, double distance) {
+    const int count = ops::info(one.function).inputs;
+    const Shape whole{3, 5};
+    std::vector<std::vector<double>> in;
+    for (int i = 0; i < count; ++i)
+        in.push_back(
+            random_values(15, static_cast<std::uint64_t>(i) + 7, std::max(one.low, -3.0), std::min(one.high, 3.0)));
+    for (std::size_t i = 0; i < 15; ++i) {
+        const auto at = [&](int input) { return input < count ? in[static_cast<std::size_t>(input)][i] : 0.0; };
+        const auto kink = [&] {
+            return one.kink({at(0), at(1), at(2), one.parameters.empty() ? 0 : one.parameters[0],
+                             one.parameters.size() < 2 ? 0 : one.parameters[1]});
+        };
+        for (int turn = 0; kink() < distance && turn < 100; ++turn)
+            in[static_cast<std::size_t>(turn % count)][i] += 2 * distance;
+        REQUIRE(kink() >= distance);
+    }
+    std::vector<Tensor> out;
+    for (int i = 0; i < count; ++i) {
+        std::vector<double> values = in[static_cast<std::size_t>(i)];
+        if (is_condition(one, i))
+            for (double& value : values) value = value > 0 ? 1 : 0;
+        Tensor made = tensor(values, whole, is_condition(one, i) ? DType::boolean : dtype);
+        out.push_back(is_condition(one, i) ? made : made.set_requires_grad());
+    }
+    return out;
+}
+
+std::vector<Tensor> with_gradients(const std::vector<Tensor>& inputs) {
+    std::vector<Tensor> out;
+    for (const Tensor& input : inputs)
+        if (input.requires_grad()) out.push_back(input);
+    return out;
+}
+
+Tensor called(const ElementwiseCase& one, const std::vector<Tensor>& inputs) {
+    return elementwise(one.function, inputs, one.parameters);
+}
+
+/// Gradients of a weighted sum of the function.
+std::vector<Tensor> gradients(const ElementwiseCase& one, const std::vector<Tensor>& inputs, bool create_graph) {
+    const Tensor y = called(one, inputs);
+    const Tensor weights = tensor(random_values(15, 3, 0.5, 1.5), y.shape(), y.dtype());
+    return grad({sum(y * weights)}, with_gradients(inputs), {.create_graph = create_graph});
+}
+
+}  // namespace
+
+TEST_CASE("elementwise gradients: the composition gives what the text gives") {
+    for (const DType dtype : floats())
+        for (const ElementwiseCase* one : cases()) {
+            CAPTURE(ops::info(one->function).name);
+            const auto inputs = inputs_of(*one, dtype, 0);
+            const auto by_text = gradients(*one, inputs, false), composed = gradients(*one, inputs, true);
+            REQUIRE(by_text.size() == composed.size());
+            const double exact = dtype == DType::f64 ? 1e-12 : 2e-5;
+            for (std::size_t i = 0; i < by_text.size(); ++i)
+                CHECK(difference(composed[i], values(by_text[i]), {.absolute = exact, .relative = exact}) == "");
+        }
+}
+
+TEST_CASE("elementwise gradients: at kinks and in corners the composition gives what the text gives") {
+    using F = ops::Function;
+    struct Corner {
+        F function;
+        std::vector<std::vector<double>> inputs;
+        std::vector<double> parameters = {};
+    };
+    const std::vector<Corner> corners{{F::relu, {{0, -1, 2}}},
+                                      {F::abs, {{0, -1, 2}}},
+                                      {F::leaky_relu, {{0, -1, 2}}, {0.1}},
+                                      {F::clamp, {{-1, 1, 0.5, 3}}, {-1, 1}},
+                                      {F::min, {{1, 2, 3}, {1, 3, 2}}},
+                                      {F::max, {{1, 2, 3}, {1, 3, 2}}},
+                                      {F::pow, {{0, 0, 2, 3}, {2, 0, 0, 1}}},
+                                      {F::pow_scalar, {{0, 1, -2}}, {0}},
+                                      {F::pow_scalar, {{0, 1, -2}}, {2}},
+                                      {F::square, {{0, 1, -2}}}};
+    for (const Corner& corner : corners) {
+        CAPTURE(ops::info(corner.function).name);
+        std::vector<Tensor> inputs;
+        const auto count = static_cast<std::int64_t>(corner.inputs[0].size());
+        for (const auto& each : corner.inputs) inputs.push_back(tensor(each, {count}).set_requires_grad());
+        const auto of = [&](bool create_graph) {
+            return grad({sum(elementwise(corner.function, inputs, corner.parameters))}, inputs,
+                        {.create_graph = create_graph});
+        };
+        const auto by_text = of(false), composed = of(true);
+        for (std::size_t i = 0; i < inputs.size(); ++i)
+            CHECK(difference(composed[i], values(by_text[i]), {.absolute = 1e-6, .relative = 1e-6}) == "");
+        // And again: what is not chosen must not make NaN of what is.
+        for (const Tensor& first : composed) {
+            if (!first.requires_grad()) continue;
+            for (const Tensor& second : grad({sum(first)}, inputs, {.retain_graph = true, .allow_unused = true}))
+                if (second.defined())
+                    for (const double value : values(second)) CHECK(value == value);
+        }
+    }
+}
+
+TEST_CASE("elementwise gradients: gradients of gradients agree with central differences") {
+    if (!default_device().info().fp64) return skip("f64: the device has no double precision");
+    for (const ElementwiseCase* one : cases()) {
+        CAPTURE(ops::info(one->function).name);
+        const auto inputs = inputs_of(*one, DType::f64, 0.01);
+        const auto wanted = with_gradients(inputs);
+        // A number that each gradient, and each element of it, has a part in.
+        const auto weighted = [&](bool create_graph) {
+            Tensor all;
+            std::uint64_t seed = 20;
+            for (const Tensor& gradient : gradients(*one, inputs, create_graph)) {
+                const Tensor part = sum(gradient * tensor(random_values(15, ++seed), gradient.shape(), DType::f64));
+                all = all.defined() ? all + part : part;
+            }
+            return all;
+        };
+        const Tensor first = weighted(true);
+        std::vector<Tensor> second(wanted.size());
+        if (first.requires_grad()) second = grad({first}, wanted, {.allow_unused = true});
+        for (std::size_t i = 0; i < wanted.size(); ++i) {
+            const std::vector<double> by_graph = second[i].defined()
+                                                     ? values(second[i])
+                                                     : std::vector<double>(static_cast<std::size_t>(wanted[i].numel()));
+            std::vector<double> elements = values(wanted[i]);
+            for (std::size_t at = 0; at < elements.size(); at += small_cases() ? 7 : 1) {
+                constexpr double step = 1e-5;
+                const double middle = elements[at];
+                const auto moved = [&](double by) {
+                    elements[at] = middle + by;
+                    const NoGrad no_grad;
+                    Tensor(wanted[i]).copy_(tensor(elements, wanted[i].shape(), DType::f64));
+                };
+                moved(step);
+                const double above = weighted(false).item<double>();
+                moved(-step);
+                const double below = weighted(false).item<double>();
+                moved(0);
+                const double numeric = (above - below) / (2 * step);
+                CHECK(by_graph[at] == doctest::Approx(numeric).epsilon(1e-6).scale(1));
+            }
+        }
+    }
+}
+
+TEST_CASE("elementwise gradients: to any order") {
+    if (!default_device().info().fp64) return skip("f64: the device has no double precision");
+    // x exp(x) has (n + x) exp(x) as its n-th derivative.
+    Tensor x = tensor({0.5, -1.25}, {2}, DType::f64).set_requires_grad();
+    Tensor derivative = x * exp(x);
+    for (int n = 1; n <= 5; ++n) {
+        derivative = grad({sum(derivative)}, {x}, {.create_graph = true})[0];
+        std::vector<double> wanted;
+        for (const double at : {0.5, -1.25}) wanted.push_back((n + at) * std::exp(at));
+        CHECK(difference(derivative, wanted, {.absolute = 1e-12, .relative = 1e-12}) == "");
+    }
+    // The third of gelu: phi(x) (x^3 - 4 x).
+    Tensor third = gelu(x);
+    for (int n = 0; n < 3; ++n) third = grad({sum(third)}, {x}, {.create_graph = true})[0];
+    std::vector<double> wanted;
+    for (const double at : {0.5, -1.25})
+        wanted.push_back(0.39894228040143267794 * std::exp(-0.5 * at * at) * (at * at * at - 4 * at));
+    CHECK(difference(third, wanted, {.absolute = 1e-12, .relative = 1e-12}) == "");
+}
+
+TEST_CASE("elementwise gradients: what a rule keeps of its result is a part of the graph once") {
+    // The graph of a gradient leads back to the function, not to a copy of it: hooks and wishes for its result hold.
+    std::weak_ptr<detail::GradNode> node;
+    {
+        const Tensor x = tensor({0.5, -1.25}, {2}).set_requires_grad();
+        const Tensor y = tanh(x);
+        node = y.state()->node;
+        const Tensor first = grad({sum(y)}, {x}, {.create_graph = true})[0];
+        const auto second = grad({sum(first)}, {y}, {.retain_graph = true});
+        std::vector<double> wanted;  // of 1 - y^2 for y
+        for (const double at : {0.5, -1.25}) wanted.push_back(-2 * std::tanh(at));
+        CHECK(difference(second[0], wanted, {.absolute = 1e-6, .relative = 1e-5}) == "");
+        CHECK_FALSE(node.expired());
+    }
+    CHECK(node.expired());  // nothing holds itself
+}
