@@ -33,7 +33,7 @@
 
 OF_2(add, float, float, x + y)
 OF_2(subtract, float, float, x - y)
-OF_2(multiply, float, float, x* y)
+OF_2(multiply, float, float, (x * y))
 OF_2(divide, float, float, x / y)
 OF_1(sqrt, float, float, sqrt(x))
 OF_3(fma, float, float, fma(x, y, z))

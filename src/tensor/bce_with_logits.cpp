@@ -10,7 +10,7 @@ namespace declivity {
 Tensor bce_with_logits(const Tensor& logits, const Tensor& target, Reduction reduction) {
     detail::require_defined("bce_with_logits", logits);
     detail::require_defined("bce_with_logits", target);
-    ops::require_shape("bce_with_logits", "the target", target.view(), logits.shape());
+    ops::require_shape("bce_with_logits", "the target", target.shape(), logits.shape());
     if (detail::both_half(logits, target))
         return bce_with_logits(detail::widened(logits), detail::widened(target), reduction).to(logits.dtype());
     return detail::reduced(elementwise(Function::binary_cross_entropy, {logits, target}, {}, "bce_with_logits"),

@@ -20,26 +20,27 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
     const std::optional<ops::View> offset = bias.defined() ? std::optional(bias.dense_view()) : std::nullopt;
     const ops::Value out = ops::conv2d(in, filter, offset, parameters, detail::use_of(weight));
     if (!recorded({x, weight, bias})) return Tensor(out);
-    return differentiable(
-        "conv2d", {x, weight, bias}, out,
-        [x = Saved(x), weight = Saved(weight), parameters](const GradientContext& context) {
-            const ops::View g = context.gradient().dense_view();
-            const ops::View input = x.get("conv2d").dense_view(), weights = weight.get("conv2d").dense_view();
-            std::vector<Tensor> gradients(3);
-            if (context.needs(0))
-                gradients[0] = Tensor(ops::conv2d_input_gradient(g, weights, input.shape, parameters));
-            if (context.needs(1)) {
-                const auto [for_weight, for_bias] =
-                    ops::conv2d_weight_gradients(input, g, weights.shape, parameters, context.needs(2));
-                gradients[1] = Tensor(for_weight);
-                if (for_bias) gradients[2] = Tensor(for_bias);
-            } else if (context.needs(2)) {
-                const ops::View gradient = ops::View::make(g.device(), g.dtype, {weights.shape[0]});
-                ops::conv2d_backward_bias(g, gradient);
-                gradients[2] = Tensor(gradient);
-            }
-            return gradients;
-        });
+    // What is kept is what the gradients that somebody wants are made of: with frozen weights not the input.
+    return differentiable("conv2d", {x, weight, bias}, out,
+                          [x = detail::saved_for(weight, x), weight = detail::saved_for(x, weight), from = in.shape,
+                           filters = filter.shape, parameters](const GradientContext& context) {
+                              const ops::View g = context.gradient().dense_view();
+                              std::vector<Tensor> gradients(3);
+                              if (context.needs(0))
+                                  gradients[0] = Tensor(ops::conv2d_input_gradient(g, weight.get("conv2d").dense_view(),
+                                                                                   from, parameters));
+                              if (context.needs(1)) {
+                                  const auto [for_weight, for_bias] = ops::conv2d_weight_gradients(
+                                      x.get("conv2d").dense_view(), g, filters, parameters, context.needs(2));
+                                  gradients[1] = Tensor(for_weight);
+                                  if (for_bias) gradients[2] = Tensor(for_bias);
+                              } else if (context.needs(2)) {
+                                  const ops::View gradient = ops::View::make(g.device(), g.dtype, {filters[0]});
+                                  ops::conv2d_backward_bias(g, gradient);
+                                  gradients[2] = Tensor(gradient);
+                              }
+                              return gradients;
+                          });
 }
 
 }  // namespace declivity

@@ -68,12 +68,12 @@ Tensor product(const Tensor& a, const Tensor& b) {
     const ops::View right = as_batch(ops::expanded("matmul", in_b, with(k, n)), batch);
     return differentiable(
         "matmul", {a, b}, ops::matmul(left, right, with(m, n)),
-        [a = Saved(a), b = Saved(b)](const GradientContext& context) {
+        [a = detail::saved_for(b, a), b = detail::saved_for(a, b), of_a = a.shape(),
+         of_b = b.shape()](const GradientContext& context) {
             const Tensor& g = context.gradient();
-            const Tensor left_in = a.get("matmul"), right_in = b.get("matmul");
             return std::vector{
-                context.needs(0) ? detail::sum_to(matmul(g, transpose(right_in)), left_in.shape()) : Tensor(),
-                context.needs(1) ? detail::sum_to(matmul(transpose(left_in), g), right_in.shape()) : Tensor()};
+                context.needs(0) ? detail::sum_to(matmul(g, transpose(b.get("matmul"))), of_a) : Tensor(),
+                context.needs(1) ? detail::sum_to(matmul(transpose(a.get("matmul")), g), of_b) : Tensor()};
         },
         RuleKind::composed);
 }
@@ -95,7 +95,7 @@ Tensor linear_rows(const Tensor& x, const Tensor& weight, const Tensor& bias) {
                                        {x.size(0), weight.size(0)}, offset, detail::use_of(weight));
     return differentiable(
         "linear", {x, weight, bias}, out,
-        [x = Saved(x), weight = Saved(weight)](const GradientContext& context) {
+        [x = detail::saved_for(weight, x), weight = detail::saved_for(x, weight)](const GradientContext& context) {
             const Tensor& g = context.gradient();
             return std::vector{context.needs(0) ? matmul(g, weight.get("linear")) : Tensor(),
                                context.needs(1) ? matmul(transpose(g), x.get("linear")) : Tensor(),

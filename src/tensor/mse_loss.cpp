@@ -11,7 +11,7 @@ Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
     detail::require_defined("mse_loss", x);
     detail::require_defined("mse_loss", target);
     // A target that broadcasts is nearly always a mistake: (N) against (N, 1) would compare every pair.
-    ops::require_shape("mse_loss", "the target", target.view(), x.shape());
+    ops::require_shape("mse_loss", "the target", target.shape(), x.shape());
     // Squares of f16 soon are too large for it, where their mean is not.
     if (detail::both_half(x, target))
         return mse_loss(detail::widened(x), detail::widened(target), reduction).to(x.dtype());

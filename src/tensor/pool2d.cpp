@@ -70,7 +70,7 @@ Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options) {
 
 Tensor global_avg_pool2d(const Tensor& x) {
     detail::require_defined("global_avg_pool2d", x);
-    ops::require_rank("global_avg_pool2d", "x", x.view(), 4, "N, C, H, W");
+    ops::require_rank("global_avg_pool2d", "x", x.shape(), 4, "N, C, H, W");
     if (!is_floating(x.dtype()))
         throw TypeError(fmt::format("global_avg_pool2d: wants f32, f64, f16 or bf16, got {}", name_of(x.dtype())));
     return mean(x, {2, 3}, true);

@@ -200,7 +200,7 @@ Tensor Tensor::grad() const {
 void Tensor::set_grad(const Tensor& gradient) {
     auto& state = checked_state(state_, "set_grad");
     if (gradient.defined()) {
-        ops::require_shape("set_grad", "the gradient", gradient.view(), shape());
+        ops::require_shape("set_grad", "the gradient", gradient.shape(), shape());
         ops::require_alike("set_grad", "gradient", gradient.view(), "tensor", view());
     }
     if (auto* const notes = detail::StepNotes::current()) notes->writes_grad(state_);
@@ -261,7 +261,7 @@ void Tensor::assign(const Tensor& other) {
 Tensor& Tensor::copy_(const Tensor& source) {
     const ops::View to = writable(*this, "copy_");
     require_unrecorded(source, "copy_");
-    ops::require_shape("copy_", "the source", source.view(), to.shape);
+    ops::require_shape("copy_", "the source", source.shape(), to.shape);
     if (source.dtype() != to.dtype)
         throw TypeError(
             fmt::format("copy_: wants a source of type {}, got {}", name_of(to.dtype), name_of(source.dtype())));

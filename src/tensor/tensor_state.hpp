@@ -105,6 +105,11 @@ inline void require_defined(std::string_view function, const Tensor& tensor) {
     if (!tensor.defined()) throw ValueError(std::string(function) + ": wants a tensor, got an undefined one");
 }
 
+/// `operand`, kept for a rule that needs it for the gradient of `wanting` alone: nothing when that wants none.
+inline Saved saved_for(const Tensor& wanting, const Tensor& operand) {
+    return wanting.defined() && wanting.requires_grad() ? Saved(operand) : Saved();
+}
+
 Edge edge_of(const Tensor& tensor);
 std::uint64_t next_sequence();
 

@@ -465,7 +465,7 @@ TEST_CASE("conv2d: DECLIVITY_CONV2D names the strategy") {
     setenv("DECLIVITY_CONV2D", "fft", 1);
     CHECK_THROWS_WITH_AS(choice(served),
                          "DECLIVITY_CONV2D: wants one of depthwise_channels_last, depthwise, depthwise_direct, "
-                         "winograd4, winograd2, fold, matmul, banded, gemm, local, tiled, direct, got \"fft\"",
+                         "winograd4, winograd2, col2im, matmul, banded, gemm, local, tiled, direct, got \"fft\"",
                          ValueError);
     setenv("DECLIVITY_CONV2D", kept.c_str(), 1);
 }

@@ -2,9 +2,11 @@
 //
 // How much memory training takes: what backward lets go of, and to whom memory is counted.
 #include <algorithm>
+#include <memory>
 
 #include <declivity/nn/nn.hpp>
 #include <declivity/optim/adam.hpp>
+#include <declivity/runtime/error.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
@@ -75,6 +77,53 @@ TEST_CASE("where relu's result is still looked at, its gradient is right") {
         const double more = in[i] > 0 ? 8 * in[i] : 0;  // d(sum of (2x)^2)/dx
         CHECK(both[i] == doctest::Approx(alone[i] + more).epsilon(1e-5));
     }
+}
+
+TEST_CASE("with frozen weights conv2d, linear and matmul keep no input, and the gradient is the same") {
+    struct Case {
+        const char* name;
+        Shape x, weight;
+        Tensor (*function)(const Tensor& x, const Tensor& weight);
+    };
+    const Case cases[] = {
+        {"conv2d", {2, 3, 5, 5}, {4, 3, 3, 3}, [](const Tensor& x, const Tensor& w) { return conv2d(x, w); }},
+        {"linear", {7, 5}, {3, 5}, [](const Tensor& x, const Tensor& w) { return linear(x, w); }},
+        {"matmul", {2, 7, 5}, {2, 5, 3}, [](const Tensor& x, const Tensor& w) { return matmul(x, w); }}};
+    for (const Case& one : cases) {
+        CAPTURE(one.name);
+        const auto keeps_input = [&](bool frozen, std::vector<double>* gradient) {
+            const Tensor leaf = random_tensor(one.x, 1).set_requires_grad();
+            const Tensor weight = random_tensor(one.weight, 2).set_requires_grad(!frozen);
+            std::weak_ptr<detail::Block> memory;
+            Tensor y;
+            {
+                const Tensor x = leaf * 2.0;
+                memory = x.view().buffer.weak();
+                y = one.function(x, weight);
+                (void)y.view();
+            }
+            const bool kept = !memory.expired();
+            *gradient = values(grad({sum(square(y))}, {leaf})[0]);
+            return kept;
+        };
+        std::vector<double> frozen, learning;
+        CHECK_FALSE(keeps_input(true, &frozen));
+        CHECK(keeps_input(false, &learning));
+        CHECK(frozen == learning);
+    }
+}
+
+TEST_CASE("checks of shapes make no value compute") {
+    if (!ops::fuses()) return;
+    const Tensor x = random_tensor({2, 3}, 1), target = exp(random_tensor({2, 3}, 2)),
+                 wrong = exp(random_tensor({3, 2}, 3));
+    CHECK_THROWS_AS(mse_loss(x, wrong), ShapeError);
+    CHECK_THROWS_AS(bce_with_logits(x, wrong), ShapeError);
+    CHECK_THROWS_AS(global_avg_pool2d(wrong), ShapeError);
+    CHECK_FALSE(wrong.value().computed());
+    const Tensor losses = mse_loss(x, target, Reduction::none);
+    CHECK_FALSE(target.value().computed());
+    CHECK(values(losses).size() == 6);
 }
 
 TEST_CASE("memory counts for the layer that holds it") {

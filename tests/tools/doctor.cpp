@@ -218,7 +218,7 @@ TEST_CASE("declivity doctor: each check of arithmetic can fail") {
         {"doctor_arithmetic.cl", "(x < y ? 1 : 0)", "(x < y ? 1 : 64)", "f32: comparisons"},
         {"doctor_arithmetic.cl", "fmin(x, y)", "x < y ? x : y", "f32: fmin"},
         {"doctor_arithmetic.cl", "rint(x)", "floor(x + 0.5f)", "f32: rint"},
-        {"doctor_arithmetic.cl", "OF_2(multiply, float, float, x * y)", "OF_2(multiply, float, float, fabs(x * y))",
+        {"doctor_arithmetic.cl", "OF_2(multiply, float, float, (x * y))", "OF_2(multiply, float, float, fabs(x * y))",
          "f32: signs of zeros"},
         {"doctor_arithmetic.cl", "OF_1(copy, float, float, x)", "OF_1(copy, float, float, -x)",
          "f32: elements are copied"},
@@ -277,17 +277,19 @@ TEST_CASE("declivity doctor: each check of functions, work-groups, arguments, me
          {"doctor_groups.cl", "sums[(value + i * i) % 13] += i", "sums[value % 13] += i", "private arrays"}});
     check_found(
         "arguments",
-        {{"doctor_arguments.cl", "doctor_small(const struct Small s, TO) { int at = 0; PUT(s.a); PUT(s.b); }",
-          "doctor_small(const struct Small s, TO) { int at = 0; PUT(s.a); PUT(s.a); }", "a struct of 8 bytes"},
-         {"doctor_arguments.cl", "struct Odd s) { int at = 0; PUT(s.a); PUT(s.b); PUT(s.c); }",
-          "struct Odd s) { int at = 0; PUT(s.a); PUT(s.c); PUT(s.c); }", "a struct of 12 bytes"},
+        {{"doctor_arguments.cl",
+          "doctor_small(const struct Small s, TO) {\n    int at = 0;\n    PUT(s.a);\n    PUT(s.b);",
+          "doctor_small(const struct Small s, TO) {\n    int at = 0;\n    PUT(s.a);\n    PUT(s.a);",
+          "a struct of 8 bytes"},
+         {"doctor_arguments.cl", "struct Odd s) {\n    int at = 0;\n    PUT(s.a);\n    PUT(s.b);",
+          "struct Odd s) {\n    int at = 0;\n    PUT(s.a);\n    PUT(s.c);", "a struct of 12 bytes"},
          {"doctor_arguments.cl", "for (int i = 0; i < 7; ++i) PUT(s.a[i]);", "for (int i = 0; i < 7; ++i) PUT(s.a[0]);",
           "a struct of 64 bytes"},
          {"doctor_arguments.cl", "PUT(s.c[i]);", "PUT(s.c[0]);", "arrays of 1 and 2 bytes"},
          {"doctor_arguments.cl", "PUT(s.inner[i].b);", "PUT(s.inner[0].b);", "structs in a struct"},
          {"doctor_arguments.cl", "PUT(s.values[index]);", "PUT(s.values[250 - index]);", "a struct of 1008 bytes"},
          {"doctor_arguments.cl", "#define WRITTEN(name) PUT(name);", "#define WRITTEN(name) PUT(a1);", "126 numbers"},
-         {"doctor_arguments.cl", "PUT(f); PUT(g);", "PUT(f); PUT(f);", "numbers of all sizes"}});
+         {"doctor_arguments.cl", "PUT(f);\n    PUT(g);", "PUT(f);\n    PUT(f);", "numbers of all sizes"}});
     check_found("queues", {{"doctor_queues.cl", "factor * x[x_offset + i]", "factor + x[x_offset + i]",
                             "kernels run in the order"},
                            {"doctor_queues.cl", "(uint)i + added", "(uint)i + added", "kernels, uploads, copies"},
@@ -338,8 +340,9 @@ TEST_CASE("declivity doctor: an operator whose kernel computes something else is
     {
         const Environment family("DECLIVITY_FAMILY", "cpu");
         check_found("elementwise",
-                    {{"elementwise.cl", "BODY\n                out[i * STEP_OUT] = RESULT;",
-                      "BODY out[i * STEP_OUT] = RESULT; if (i == 7) out[i * STEP_OUT] = 1;", "tanh of f32, CPU-like"}},
+                    {{"elementwise.cl", "to; ++i) {\n                BODY out[i * STEP_OUT] = RESULT;",
+                      "to; ++i) { BODY out[i * STEP_OUT] = RESULT; if (i == 7) out[i * STEP_OUT] = 1;",
+                      "tanh of f32, CPU-like"}},
                     " --checks 'tanh'");
         check_found("copies",
                     {{"permute.cl", "to[j + i * to_a] = from[i + j * from_b]",
@@ -348,8 +351,8 @@ TEST_CASE("declivity doctor: an operator whose kernel computes something else is
         check_found("random", {{"philox.clh", "k0 += 0x9e3779b9u", "k0 += 0x9e3779bbu", "uniform numbers"}},
                     " --checks 'uniform'");
         check_found("reduce",
-                    {{"reduce.cl", "split * split_stride] = FINISH(value)",
-                      "split * split_stride] = FINISH(value + (ACC)1)", "sum of a million, CPU-like"}},
+                    {{"reduce.cl", "split * split_stride] = FINALIZE(value)",
+                      "split * split_stride] = FINALIZE(value + (ACC)1)", "sum of a million, CPU-like"}},
                     " --checks 'a million'");
         check_found("optimizers",
                     {{"sgd.cl", "fma(-rate, gradient, p[i])", "fma(rate, gradient, p[i])", "SGD with momentum 0,"},

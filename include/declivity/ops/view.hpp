@@ -72,6 +72,11 @@ DECLIVITY_API void require_rank(std::string_view function, std::string_view name
 /// @throws ShapeError unless the view has this shape
 DECLIVITY_API void require_shape(std::string_view function, std::string_view name, const View& view,
                                  const Shape& shape);
+/// The same for values that are not computed yet.
+DECLIVITY_API void require_rank(std::string_view function, std::string_view name, const Shape& got, int rank,
+                                std::string_view axes);
+DECLIVITY_API void require_shape(std::string_view function, std::string_view name, const Shape& got,
+                                 const Shape& wanted);
 /// @throws TypeError unless the view is f32 or f64, the types that all kernels for floating numbers serve
 DECLIVITY_API void require_floating(std::string_view function, std::string_view name, const View& view);
 /// @throws TypeError or DeviceError unless both have one type and live on one device

@@ -127,15 +127,21 @@ void require_dense(std::string_view function, std::string_view name, const View&
 }
 
 void require_rank(std::string_view function, std::string_view name, const View& view, int rank, std::string_view axes) {
-    if (view.rank() != rank)
-        throw ShapeError(
-            fmt::format("{}: wants {} axes ({}) as {}, got {}", function, rank, axes, name, view.shape.str()));
+    require_rank(function, name, view.shape, rank, axes);
+}
+
+void require_rank(std::string_view function, std::string_view name, const Shape& got, int rank, std::string_view axes) {
+    if (got.rank() != rank)
+        throw ShapeError(fmt::format("{}: wants {} axes ({}) as {}, got {}", function, rank, axes, name, got.str()));
 }
 
 void require_shape(std::string_view function, std::string_view name, const View& view, const Shape& shape) {
-    if (!(view.shape == shape))
-        throw ShapeError(
-            fmt::format("{}: wants {} of shape {}, got {}", function, name, shape.str(), view.shape.str()));
+    require_shape(function, name, view.shape, shape);
+}
+
+void require_shape(std::string_view function, std::string_view name, const Shape& got, const Shape& wanted) {
+    if (!(got == wanted))
+        throw ShapeError(fmt::format("{}: wants {} of shape {}, got {}", function, name, wanted.str(), got.str()));
 }
 
 void require_floating(std::string_view function, std::string_view name, const View& view) {
