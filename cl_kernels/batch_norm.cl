@@ -131,7 +131,7 @@ static inline void join_statistics(const long c, const struct Sizes sizes, const
     finish_statistics(c, mean, squares, count, STATISTICS_ARGUMENTS);
 }
 
-__kernel void batch_norm_join_statistics(const struct Sizes sizes, const long splits, STATISTICS_PARAMETERS) {
+__kernel void batch_norm_combine_statistics(const struct Sizes sizes, const long splits, STATISTICS_PARAMETERS) {
     join_statistics(get_global_id(0), sizes, splits, STATISTICS_ARGUMENTS);
 }
 
@@ -153,11 +153,12 @@ static inline void join_gradient_sums(const long c, const struct Sizes sizes, co
     weight_gradient[weight_gradient_offset + c] = products * scales[scales_offset + c];
 }
 
-__kernel void batch_norm_join_gradient_sums(const struct Sizes sizes, const long splits,
-                                            __global const REAL* restrict parts_base, const long parts_offset,
-                                            __global const REAL* restrict scales, const long scales_offset,
-                                            __global REAL* restrict weight_gradient, const long weight_gradient_offset,
-                                            __global REAL* restrict bias_gradient, const long bias_gradient_offset) {
+__kernel void batch_norm_combine_gradient_sums(const struct Sizes sizes, const long splits,
+                                               __global const REAL* restrict parts_base, const long parts_offset,
+                                               __global const REAL* restrict scales, const long scales_offset,
+                                               __global REAL* restrict weight_gradient,
+                                               const long weight_gradient_offset, __global REAL* restrict bias_gradient,
+                                               const long bias_gradient_offset) {
     join_gradient_sums(get_global_id(0), sizes, splits, parts_base, parts_offset, scales, scales_offset,
                        weight_gradient, weight_gradient_offset, bias_gradient, bias_gradient_offset);
 }

@@ -1,23 +1,17 @@
+// Kernels of batch normalisation.
 #include <declivity/ops/batch_norm.hpp>
 
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <iterator>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include <declivity/ops/expression.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/runtime/process.hpp>
-#include <declivity/runtime/recording.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 
-#include "ops/engine/expression_node.hpp"
-#include "ops/engine/fusion.hpp"
+#include "batch_norm_launch.hpp"
 #include "ops/engine/epilogue.hpp"
 #include "ops/engine/real_arguments.hpp"
 #include "ops/support/work.hpp"
@@ -182,9 +176,7 @@ BufferArgument or_else(const View& view, const View& stand_in) {
 
 }  // namespace
 
-namespace {
-
-void check_statistics(const View& x, const BatchNormRunning& running, const View& mean, const View& scale) {
+void check_batch_norm_statistics(const View& x, const BatchNormRunning& running, const View& mean, const View& scale) {
     constexpr auto* function = "batch_norm";
     check_x(function, x);
     check_channels(function, "the mean", x, mean);
@@ -196,156 +188,7 @@ void check_statistics(const View& x, const BatchNormRunning& running, const View
             fmt::format("{}: wants at least two elements a channel to train on, got {}", function, x.shape.str()));
 }
 
-/// STATISTICS_PARAMETERS of the kernels. Alive as long as the launch that takes them.
-struct StatisticsArguments {
-    StatisticsArguments(const View& partial, double epsilon, const BatchNormRunning& updated, const View& mean,
-                        const View& scale)
-        : parts(partial),
-          running(updated),
-          reals(mean.dtype, {epsilon, updated.momentum}),
-          has_running((running.mean.buffer ? 1 : 0) | (running.variance.buffer ? 2 : 0)),
-          buffers{parts.argument(), mean.argument(), scale.argument(), or_else(running.mean, mean),
-                  or_else(running.variance, scale)} {}
-
-    [[nodiscard]] std::vector<Argument> behind(std::initializer_list<Argument> first) const {
-        std::vector<Argument> all(first);
-        all.insert(all.end(), {reals[0], reals[1], Argument(has_running)});
-        all.insert(all.end(), buffers.begin(), buffers.end());
-        return all;
-    }
-
-    View parts;
-    BatchNormRunning running;
-    RealArguments reals;
-    std::int32_t has_running;
-    std::array<BufferArgument, 5> buffers;
-};
-
-}  // namespace
-
-void batch_norm_statistics(const View& x, double epsilon, const BatchNormRunning& running, const View& mean,
-                           const View& scale) {
-    check_statistics(x, running, mean, scale);
-    if (x.shape[1] == 0) return;
-    const WorkScope work("batch_norm_statistics", work_each(3, x));
-    const Plan plan = plan_of(x);
-    const StatisticsArguments arguments(parts_of(plan), epsilon, running, mean, scale);
-    const BufferArgument in = x.argument();
-    if (plan.whole()) {
-        launch_columns(plan, plan.kernel("batch_norm_statistics_whole"), arguments.behind({in}));
-        return;
-    }
-    launch_columns(plan, plan.kernel("batch_norm_statistics"), {in, arguments.buffers[0]});
-    launch(plan.kernel("batch_norm_join_statistics"), one_each(plan.sizes.c),
-           arguments.behind({plan.sizes, plan.splits}));
-}
-
-void batch_norm_scale(const View& variance, double epsilon, const View& scale) {
-    require_floating("batch_norm", "the running variance", variance);
-    require_rank("batch_norm", "the running variance", variance, 1, "C");
-    require_dense("batch_norm", "the running variance", variance);
-    require_shape("batch_norm", "the scale", scale, variance.shape);
-    require_alike("batch_norm", "the running variance", variance, "the scale", scale);
-    const RealArguments reals(variance.dtype, {epsilon});
-    Defines defines = real_defines(variance.dtype);
-    defines.set("T", cl_type(variance.dtype)).set("FORM", family_of(variance.device()) == Family::cpu_like ? 0 : 2);
-    defines.set("LANES", vector_lanes(variance.dtype))
-        .set("BLOCK", kPlaneBlock)
-        .set("COLUMNS", kCpuColumns)
-        .set("MOST_WIDE", kMostWide);
-    launch(Kernel(variance.device(), {"batch_norm.cl", "batch_norm_scale", defines}), one_each(variance.shape[0]),
-           {reals[0], variance.argument(), scale.argument()});
-}
-
-namespace {
-
-/// (C) as (C, 1, ...), which stretches over x.
-View stretching(const View& channels, const Shape& x) {
-    Shape shape{x[1]};
-    for (int axis = 2; axis < x.rank(); ++axis) shape.push_back(1);
-    return reshaped(channels, shape);
-}
-
-Expression apply(Function function, const Expression& a, const Expression& b) {
-    return Expression::apply(function, std::array{a, b});
-}
-
-/// Mean, weight and bias: keep() looks after the variance.
-using FoldedBeside = std::array<View, 3>;
-
-std::array<std::uint64_t, 3> versions_of(const FoldedBeside& operands) {
-    return {operands[0].buffer.version(), operands[1].buffer.version(), operands[2].buffer.version()};
-}
-
-/// A fold, and what it was made from. It is kept with memory, so it holds none: two tensors may each be the variance of
-/// the other's fold.
-struct KeptFold {
-    struct From {
-        std::weak_ptr<detail::Block> memory;
-        std::int64_t offset;
-        Shape shape;
-        DType dtype;
-    };
-    BatchNormFold fold;
-    std::array<From, 3> from;
-    std::array<std::uint64_t, 3> versions;
-
-    KeptFold(BatchNormFold made, const FoldedBeside& operands, const std::array<std::uint64_t, 3>& at)
-        : fold(std::move(made)), versions(at) {
-        std::ranges::transform(operands, from.begin(), [](const View& view) {
-            return From{view.buffer.weak(), view.offset, view.shape, view.dtype};
-        });
-    }
-    [[nodiscard]] bool serves(const FoldedBeside& operands) const {
-        const auto same = [](const From& one, const View& view) {
-            const auto memory = view.buffer.weak();
-            return !one.memory.owner_before(memory) && !memory.owner_before(one.memory) && one.offset == view.offset &&
-                   one.shape == view.shape && one.dtype == view.dtype;
-        };
-        return versions == versions_of(operands) && std::ranges::equal(from, operands, same);
-    }
-};
-
-BatchNormFold make_fold(const View& mean, const View& variance, const View& weight, const View& bias, double epsilon) {
-    const Device device = variance.device();
-    View factor = View::make(device, variance.dtype, variance.shape);
-    batch_norm_scale(variance, epsilon, factor);
-    if (weight.buffer) factor = evaluate(apply(Function::mul, factor, weight), device);
-    const Expression moved = apply(Function::mul, mean, factor);
-    const View offset = evaluate(
-        bias.buffer ? apply(Function::sub, bias, moved) : Expression::apply(Function::neg, std::array{moved}), device);
-    return {factor, offset};
-}
-
-}  // namespace
-
-BatchNormFold batch_norm_fold(const View& mean, const View& variance, const View& weight, const View& bias,
-                              double epsilon, OperandUse use) {
-    const FoldedBeside operands{mean, weight, bias};
-    Recorder* const recorder = Recorder::current();
-    const auto varies = [&](const View& view) { return recorder != nullptr && recorder->varies(view.buffer); };
-    if (use == OperandUse::variable || varies(variance) || std::ranges::any_of(operands, varies))
-        return make_fold(mean, variance, weight, bias, epsilon);
-    if (recorder != nullptr) {
-        recorder->relies_on(variance.buffer);
-        for (const View& operand : operands) recorder->relies_on(operand.buffer);
-    }
-    const RecordingPause once;
-    const std::string name =
-        fmt::format("batch_norm_fold {} {} {} {}", name_of(variance.dtype), variance.offset, variance.numel(), epsilon);
-    if (const auto kept = std::static_pointer_cast<const KeptFold>(variance.buffer.kept(name));
-        kept && kept->serves(operands))
-        return kept->fold;
-    const std::uint64_t version = variance.buffer.version();
-    const auto versions = versions_of(operands);
-    const BatchNormFold made = make_fold(mean, variance, weight, bias, epsilon);
-    variance.buffer.keep(name, std::make_shared<const KeptFold>(made, operands, versions), version);
-    return made;
-}
-
-namespace {
-
-void check_operands(const View& x, const View& mean, const View& scale, const View& weight, const View& bias) {
+void check_batch_norm(const View& x, const View& mean, const View& scale, const View& weight, const View& bias) {
     constexpr auto* function = "batch_norm";
     check_x(function, x);
     check_channels(function, "the mean", x, mean);
@@ -354,11 +197,57 @@ void check_operands(const View& x, const View& mean, const View& scale, const Vi
     check_channels(function, "the bias", x, bias);
 }
 
+namespace {
+
+/// `first`, then STATISTICS_PARAMETERS of the kernels.
+std::vector<Argument> with_statistics(std::vector<Argument> first, const View& parts, double epsilon,
+                                      const BatchNormRunning& running, const View& mean, const View& scale) {
+    const std::int32_t has_running = (running.mean.buffer ? 1 : 0) | (running.variance.buffer ? 2 : 0);
+    first.insert(first.end(), {real_argument(mean.dtype, epsilon), real_argument(mean.dtype, running.momentum),
+                               Argument(has_running), parts.argument(), mean.argument(), scale.argument(),
+                               or_else(running.mean, mean), or_else(running.variance, scale)});
+    return first;
+}
+
 }  // namespace
+
+void batch_norm_statistics(const View& x, double epsilon, const BatchNormRunning& running, const View& mean,
+                           const View& scale) {
+    check_batch_norm_statistics(x, running, mean, scale);
+    if (x.numel() == 0) return;
+    const WorkScope work("batch_norm_statistics", work_each(3, x));
+    const Plan plan = plan_of(x);
+    const View parts = parts_of(plan);
+    const auto behind = [&](std::vector<Argument> first) {
+        return with_statistics(std::move(first), parts, epsilon, running, mean, scale);
+    };
+    if (plan.whole()) {
+        launch_columns(plan, plan.kernel("batch_norm_statistics_whole"), behind({x.argument()}));
+        return;
+    }
+    launch_columns(plan, plan.kernel("batch_norm_statistics"), {x.argument(), parts.argument()});
+    launch(plan.kernel("batch_norm_combine_statistics"), one_each(plan.sizes.c), behind({plan.sizes, plan.splits}));
+}
+
+void batch_norm_scale(const View& variance, double epsilon, const View& scale) {
+    require_floating("batch_norm", "the running variance", variance);
+    require_rank("batch_norm", "the running variance", variance, 1, "C");
+    require_dense("batch_norm", "the running variance", variance);
+    require_shape("batch_norm", "the scale", scale, variance.shape);
+    require_alike("batch_norm", "the running variance", variance, "the scale", scale);
+    Defines defines = real_defines(variance.dtype);
+    defines.set("T", cl_type(variance.dtype)).set("FORM", family_of(variance.device()) == Family::cpu_like ? 0 : 2);
+    defines.set("LANES", vector_lanes(variance.dtype))
+        .set("BLOCK", kPlaneBlock)
+        .set("COLUMNS", kCpuColumns)
+        .set("MOST_WIDE", kMostWide);
+    launch(Kernel(variance.device(), {"batch_norm.cl", "batch_norm_scale", defines}), one_each(variance.shape[0]),
+           {real_argument(variance.dtype, epsilon), variance.argument(), scale.argument()});
+}
 
 void batch_norm(const View& x, const View& mean, const View& scale, const View& weight, const View& bias,
                 const View& out) {
-    check_operands(x, mean, scale, weight, bias);
+    check_batch_norm(x, mean, scale, weight, bias);
     check_like("batch_norm", "the output", x, out);
     if (x.numel() == 0) return;
     const WorkScope work("batch_norm", work_each(4, x, out));
@@ -367,165 +256,23 @@ void batch_norm(const View& x, const View& mean, const View& scale, const View& 
         {x.argument(), mean.argument(), scale.argument(), or_else(weight, mean), or_else(bias, mean), out.argument()});
 }
 
-Value batch_norm(const Value& x, const BatchNormFold& fold) {
-    const Expression scaled = apply(Function::mul, x, stretching(fold.factor, x.shape()));
-    return {apply(Function::add, scaled, stretching(fold.offset, x.shape())), x.device()};
-}
+bool is_batch_norm_whole(const View& x) { return x.numel() > 0 && plan_of(x).whole_with_elements(); }
 
-namespace {
-
-/// Launches normalisation with what follows it.
-OperatorLaunch normalisation(const View& x, const View& mean, const View& scale, const View& weight, const View& bias) {
-    // Rounded as by the kernel of its own.
-    Expression factor = stretching(scale, x.shape);
-    if (weight.buffer) factor = apply(Function::mul, factor, stretching(weight, x.shape));
-    Expression result = apply(Function::mul, apply(Function::sub, x, stretching(mean, x.shape)), factor);
-    if (bias.buffer) result = apply(Function::add, result, stretching(bias, x.shape));
-    return [=](const View& out, const Epilogue& epilogue) {
-        if (epilogue.expression)
-            if (const Expression all = with_result(epilogue.expression, result); fits_one_kernel(all))
-                return evaluate(all, out);
-        batch_norm(x, mean, scale, weight, bias, out);  // which knows short planes
-        apply_epilogue(epilogue, out);
-    };
-}
-
-std::vector<View> without_none(std::initializer_list<View> views) {
-    std::vector<View> there;
-    std::ranges::copy_if(views, std::back_inserter(there),
-                         [](const View& view) { return static_cast<bool>(view.buffer); });
-    return there;
-}
-
-}  // namespace
-
-Value batch_norm(const View& x, const View& mean, const View& scale, const View& weight, const View& bias) {
-    check_operands(x, mean, scale, weight, bias);
-    return Value::of_operator(x.device(), x.dtype, x.shape, without_none({x, mean, scale, weight, bias}),
-                              normalisation(x, mean, scale, weight, bias));
-}
-
-// ---- statistics that wait
-
-/// Lives in the memory of running statistics until it is launched, so it must not keep that alive.
-struct BatchNormStatistics::State final : PendingLaunch {
-    State(const View& of, double added, const BatchNormRunning& running)
-        : x(of),
-          mean(View::make(of.device(), of.dtype, {of.shape[1]})),
-          scale(View::make(of.device(), of.dtype, {of.shape[1]})),
-          epsilon(added),
-          momentum(running.momentum),
-          kept_mean(running.mean),
-          kept_variance(running.variance) {}
-
-    /// Alone, if nobody has done it.
-    void launch() override {
-        if (launched.load(std::memory_order_acquire)) return;
-        declivity::detail::refuse_after_fork("a value that waits");
-        const std::scoped_lock lock(values_mutex());
-        if (launched.load(std::memory_order_acquire)) return;
-        const RecordingOf recording(recorder);
-        const ResumedScope resumed(scope_path);
-        batch_norm_statistics(x, epsilon, running(), mean, scale);
-        done();
-    }
-
-    [[nodiscard]] bool pending() const noexcept override { return !launched.load(std::memory_order_acquire); }
-
-    /// With the values' lock held.
-    [[nodiscard]] BatchNormRunning running() const {
-        return {.mean = kept_mean.view(), .variance = kept_variance.view(), .momentum = momentum};
-    }
-    void done() {
-        launched.store(true, std::memory_order_release);
-        x = {};
-        const BatchNormRunning updated = running();  // which let go of it then
-        updated.mean.buffer.launch_writers();
-        updated.variance.buffer.launch_writers();
-    }
-
-    View x;  // until then
-    const View mean, scale;
-    const double epsilon, momentum;
-    std::atomic<bool> launched{false};
-
-  private:
-    /// None when its memory is gone.
-    struct Weak {
-        explicit Weak(const View& of) : layout(of), memory(of.buffer.weak()) { layout.buffer = {}; }
-        [[nodiscard]] View view() const {
-            View out = layout;
-            out.buffer = Buffer(memory.lock());
-            return out;
-        }
-        View layout;
-        std::weak_ptr<declivity::detail::Block> memory;
-    };
-
-    const Weak kept_mean, kept_variance;
-    const std::string scope_path = Scope::path();
-    const std::uint64_t recorder = Recorder::current_number();
-};
-
-BatchNormStatistics::BatchNormStatistics(const View& x, double epsilon, const BatchNormRunning& running) {
-    check_x("batch_norm", x);
-    state_ = std::make_shared<State>(x, epsilon, running);
-    check_statistics(x, running, state_->mean, state_->scale);
-    if (x.numel() == 0 || !fuses() || !plan_of(x).whole_with_elements()) {
-        state_->launch();
-        return;
-    }
-    if (Recorder* const at_work = Recorder::current()) at_work->launch_at_end(state_);
-    x.buffer.add_reader(state_);
-    if (running.mean.buffer) running.mean.buffer.add_writer(state_);
-    if (running.variance.buffer) running.variance.buffer.add_writer(state_);
-}
-
-const View& BatchNormStatistics::mean() const {
-    state_->launch();
-    return state_->mean;
-}
-
-const View& BatchNormStatistics::scale() const {
-    state_->launch();
-    return state_->scale;
-}
-
-namespace {
-
-/// Statistics, normalisation and what follows it by one kernel. False: something else follows.
-bool launch_whole(BatchNormStatistics::State& statistics, const View& weight, const View& bias, const View& out,
-                  const Epilogue& epilogue) {
-    const auto of_kernel = kernel_epilogue(epilogue, out, EpilogueOf::convolution);
-    if (!of_kernel) return false;
-    const View& x = statistics.x;
+EpilogueTaken launch_batch_norm_whole(const View& x, double epsilon, const BatchNormRunning& running, const View& mean,
+                                      const View& scale, const View& weight, const View& bias, const View& out,
+                                      const Epilogue& epilogue) {
+    const auto of_kernel =
+        epilogue.expression ? kernel_epilogue(epilogue, out, EpilogueOf::convolution) : KernelEpilogue{};
     const WorkScope work("batch_norm", work_each(7, x, x, out));
     const Plan plan = plan_of(x);
-    const StatisticsArguments arguments(parts_of(plan), statistics.epsilon, statistics.running(), statistics.mean,
-                                        statistics.scale);
     const std::int32_t affine = (weight.buffer ? 1 : 0) | (bias.buffer ? 2 : 0);
-    const EpilogueArguments epilogue_arguments(*of_kernel, out);
-    const BufferArgument in = x.argument(), weights = or_else(weight, statistics.mean),
-                         biases = or_else(bias, statistics.mean), to = out.argument();
-    std::vector<Argument> all = arguments.behind({affine, in, weights, biases, to});
-    for (const Argument& argument : epilogue_arguments.if_any_behind({})) all.push_back(argument);
-    launch_columns(plan, plan.kernel("batch_norm_whole", *of_kernel), all);
-    statistics.done();
-    return true;
-}
-
-}  // namespace
-
-Value batch_norm(const View& x, const BatchNormStatistics& statistics, const View& weight, const View& bias) {
-    const View &mean = statistics.state().mean, &scale = statistics.state().scale;
-    check_operands(x, mean, scale, weight, bias);
-    return Value::of_operator(
-        x.device(), x.dtype, x.shape, without_none({x, weight, bias}),
-        [=, apart = normalisation(x, mean, scale, weight, bias)](const View& out, const Epilogue& epilogue) {
-            if (!statistics.state().launched && launch_whole(statistics.state(), weight, bias, out, epilogue)) return;
-            statistics.state().launch();
-            apart(out, epilogue);
-        });
+    const KernelEpilogue behind = of_kernel.value_or(KernelEpilogue{});
+    std::vector<Argument> all =
+        with_statistics({affine, x.argument(), or_else(weight, mean), or_else(bias, mean), out.argument()},
+                        parts_of(plan), epsilon, running, mean, scale);
+    for (const Argument& argument : EpilogueArguments(behind, out).if_any_behind({})) all.push_back(argument);
+    launch_columns(plan, plan.kernel("batch_norm_whole", behind), all);
+    return EpilogueTaken{of_kernel.has_value()};
 }
 
 void batch_norm_backward(const View& x, const View& mean, const View& scale, const View& weight, bool of_batch,
@@ -559,7 +306,7 @@ void batch_norm_backward(const View& x, const View& mean, const View& scale, con
                        {flags, in, g, means, scales, weights, dweight, dbias, or_else(x_gradient, parts), sums});
     } else {
         launch_columns(plan, plan.kernel("batch_norm_gradient_sums"), {in, g, means, sums});
-        launch(plan.kernel("batch_norm_join_gradient_sums"), one_each(plan.sizes.c),
+        launch(plan.kernel("batch_norm_combine_gradient_sums"), one_each(plan.sizes.c),
                {plan.sizes, plan.splits, sums, scales, dweight, dbias});
     }
     if (x_gradient.buffer && !with_elements)

@@ -138,7 +138,7 @@ void MultiTensor::launch(const KernelSpec& spec, std::span<const Argument> furth
     });
     for (const State::Group& group : state.groups) {
         if (group.pieces == 0) continue;
-        const BufferArgument table{&state.table_on_device, group.first * static_cast<std::int64_t>(state.roles + 2),
+        const BufferArgument table{state.table_on_device, group.first * static_cast<std::int64_t>(state.roles + 2),
                                    sizeof(std::int64_t)};
         const auto memory = group.memory.arguments();
         std::vector<Argument> arguments{table};

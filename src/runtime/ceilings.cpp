@@ -51,7 +51,7 @@ double multiply_add_rate(const Device& device, bool f64) {
         std::int32_t steps = 256;
         const auto run = [&] {
             launch(kernel, {{items}, {group}},
-                   {steps, 0.5F, BufferArgument{&out, 0, f64 ? sizeof(double) : sizeof(float)}});
+                   {steps, 0.5F, BufferArgument{out, 0, f64 ? sizeof(double) : sizeof(float)}});
         };
         run();  // the first one may wait for a compiler
         while (seconds_of(device, run) < kEnough && steps < (1 << 26)) steps *= 2;
@@ -79,7 +79,7 @@ double copy_rate(const Device& device) {
             const std::int64_t each = ceil_div(count, static_cast<std::int64_t>(items));
             const auto run = [&] {
                 launch(kernel, {{items}, {group}},
-                       {count, each, BufferArgument{&from, 0, element}, BufferArgument{&to, 0, element}});
+                       {count, each, BufferArgument{from, 0, element}, BufferArgument{to, 0, element}});
             };
             run();  // touches the pages
             double best = 0;

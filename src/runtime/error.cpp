@@ -9,6 +9,9 @@ namespace {
 
 std::string with_scope(const std::string& what) {
     const std::string path = Scope::path();
+    if (const std::string_view waiting = ResumedScope::waiting(); !waiting.empty())
+        return fmt::format("{} (in {}{}{}, called before and launched now)", what, path, path.empty() ? "" : "/",
+                           waiting);
     return path.empty() ? what : fmt::format("{} (in {})", what, path);
 }
 

@@ -18,8 +18,8 @@ void for_each_argument(std::span<const Argument> arguments, Set&& set) {
     unsigned index = 0;
     for (const Argument& argument : arguments) {
         if (argument.kind() == Argument::Kind::buffer) {
-            const auto& buffer = *static_cast<const BufferArgument*>(argument.data());
-            const Block& block = buffer.buffer->block();
+            const BufferArgument& buffer = argument.buffer();
+            const Block& block = buffer.buffer.block();
             const cl_mem memory = block.memory();
             const cl_long offset = static_cast<cl_long>(block.offset / buffer.element_size) + buffer.offset;
             set(index++, Argument::Kind::buffer, sizeof memory, static_cast<const void*>(&memory));

@@ -76,13 +76,13 @@ void check_arguments(const detail::KernelState& kernel, std::span<const Argument
                 check(index, Space::local, [] { return "local memory"; });
                 break;
             case Argument::Kind::buffer: {
-                const auto& buffer = *static_cast<const BufferArgument*>(argument.data());
-                if (!*buffer.buffer)
+                const BufferArgument& buffer = argument.buffer();
+                if (!buffer.buffer)
                     throw ValueError(fmt::format("launch of '{}': argument {} is an empty buffer", kernel.name, index));
-                if (&buffer.buffer->block().device != kernel.device)
+                if (&buffer.buffer.block().device != kernel.device)
                     throw DeviceError(fmt::format("launch of '{}' on '{}': argument {} lives on '{}'", kernel.name,
                                                   kernel.device->info.name, index,
-                                                  buffer.buffer->block().device.info.name));
+                                                  buffer.buffer.block().device.info.name));
                 check(index++, Space::global, [] { return "a buffer"; });
                 check(index, Space::value, [] { return "the offset that follows a buffer"; });
             }

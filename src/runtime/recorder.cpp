@@ -124,8 +124,8 @@ void record_launch(Recorder& recorder, const KernelState& kernel, const Range& r
     unsigned index = 0;
     for (const Argument& argument : arguments) {
         if (argument.kind() == Argument::Kind::buffer) {
-            const auto& buffer = *static_cast<const BufferArgument*>(argument.data());
-            state.use(*buffer.buffer, index++, buffer.element_size, buffer.offset);
+            const BufferArgument& buffer = argument.buffer();
+            state.use(buffer.buffer, index++, buffer.element_size, buffer.offset);
         } else {
             const std::size_t size = argument.size();
             state.mix(&size, sizeof size);

@@ -10,6 +10,7 @@ namespace {
 std::string& current() { return detail::PerThread<std::string, Scope>::get(); }
 
 thread_local const std::shared_ptr<detail::OperatorRun>* at_operator = nullptr;
+thread_local std::string_view put_off;
 
 std::int64_t begin_if_profiled() { return detail::SpanRecorder::on() ? detail::now_ns() : 0; }
 
@@ -32,8 +33,18 @@ bool profiling() noexcept { return detail::SpanRecorder::on(); }
 
 std::string Scope::path() { return current(); }
 
-ResumedScope::ResumedScope(const std::string& path) : before_(current()) { current() = path; }
-ResumedScope::~ResumedScope() { current().swap(before_); }
+ResumedScope::ResumedScope(const std::string& path, std::string_view waiting)
+    : before_(current()), waiting_before_(put_off) {
+    current() = path;
+    put_off = waiting;
+}
+
+ResumedScope::~ResumedScope() {
+    current().swap(before_);
+    put_off = waiting_before_;
+}
+
+std::string_view ResumedScope::waiting() noexcept { return put_off; }
 
 Span::Span(std::string_view name, SpanKind kind) : name_(name), begin_(begin_if_profiled()), kind_(kind) {}
 

@@ -3,22 +3,15 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
-#include <map>
 #include <mutex>
-#include <optional>
-#include <set>
-#include <unordered_map>
 
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/process.hpp>
-#include <declivity/runtime/recording.hpp>
 #include <declivity/runtime/scope.hpp>
-#include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
-#include "backward.hpp"
-#include "step_notes.hpp"
+#include "composition.hpp"
 #include "tensor_state.hpp"
 
 namespace declivity {
@@ -48,6 +41,8 @@ void release_flat(Release&& release) {
 }
 
 }  // namespace
+
+bool& grad_mode() { return recording; }
 
 GradNode::~GradNode() {
     release_flat([this](auto& list) {
@@ -132,6 +127,61 @@ Tensor differentiable(std::string_view name, const std::vector<Tensor>& inputs, 
     return differentiable(name, inputs, std::vector<ops::Value>{result}, std::move(rule), kind).front();
 }
 
+// ---- compositions
+
+namespace detail {
+namespace {
+
+thread_local bool composes = false;
+
+/// The gradients of a composition of what was kept, for a rule that is differentiated again.
+std::vector<Tensor> gradients_of(std::string_view name, const Composition& composition,
+                                 const std::vector<Saved>& inputs, std::size_t results,
+                                 const GradientContext& context) {
+    std::vector<Tensor> kept, wanted, incoming;
+    std::vector<std::size_t> places;
+    for (const Saved& input : inputs) kept.push_back(input.get(name));
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+        if (!context.needs(i)) continue;
+        places.push_back(i);
+        wanted.push_back(kept[i]);
+    }
+    std::vector<Tensor> outputs;
+    const std::vector<Tensor> all = composition(kept);
+    for (std::size_t i = 0; i < results; ++i) {
+        if (!all.at(i).requires_grad()) continue;
+        outputs.push_back(all[i]);
+        incoming.push_back(context.gradient(i));
+    }
+    std::vector<Tensor> gradients(inputs.size());
+    if (outputs.empty()) return gradients;
+    const std::vector<Tensor> made =
+        grad(outputs, wanted, {.output_gradients = incoming, .create_graph = true, .allow_unused = true});
+    for (std::size_t i = 0; i < places.size(); ++i) gradients[places[i]] = made[i];
+    return gradients;
+}
+
+}  // namespace
+
+CompositionScope::CompositionScope() : before_(std::exchange(composes, true)) {}
+CompositionScope::~CompositionScope() { composes = before_; }
+bool by_composition() { return composes; }
+
+}  // namespace detail
+
+std::vector<Tensor> differentiable(std::string_view name, const std::vector<Tensor>& inputs,
+                                   const std::vector<ops::Value>& results, GradientRule rule, Composition composition) {
+    if (!recorded(inputs)) return differentiable(name, inputs, results, std::move(rule), RuleKind::composed);
+    std::vector<Saved> kept(inputs.begin(), inputs.end());
+    return differentiable(
+        name, inputs, results,
+        [name = std::string(name), rule = std::move(rule), composition = std::move(composition), kept = std::move(kept),
+         count = results.size()](const GradientContext& context) {
+            return grad_enabled() ? detail::gradients_of(name, composition, kept, count, context) : rule(context);
+        },
+        RuleKind::composed);
+}
+
 // ---- saved values
 
 Saved::Saved(const Tensor& input) : tensor_(input) {
@@ -183,11 +233,16 @@ ops::Expression GradientContext::through_activation(std::size_t input, const ops
     if (activations_[input] == nullptr) return {};
     const std::shared_ptr<GradNode>& node = *activations_[input];
     const detail::Activation& activation = *node->activation;
-    if (ops::info(activation.function).gradient_needs_input(0, 0)) return {};
+    if (ops::info(activation.function).of_gradient[0].needs_input[0]) return {};
     passed_[input] = true;
     if (!retain_graph_ && node.use_count() == 1) node->rule = nullptr;
     return ops::Expression::gradient(activation.function, 0, g, std::array{ops::Expression()}, elements,
                                      activation.parameters);
+}
+
+void GradientContext::give_region(std::size_t input, Tensor gradient,
+                                  std::function<ops::View(const ops::View&)> region) const {
+    if (needs(input)) regions_.push_back({input, std::move(gradient), std::move(region)});
 }
 
 // ---- custom functions
@@ -221,340 +276,6 @@ std::vector<Tensor> CustomFunction::operator()(const std::vector<Tensor>& inputs
             for (std::size_t i = 0; i < count; ++i) gradients.push_back(context.gradient(i));
             return backward(in, out, gradients);
         });
-}
-
-// ---- backward
-
-namespace detail {
-namespace {
-
-/// Gradients on their way to one node.
-struct Pending {
-    std::shared_ptr<GradNode> node;
-    std::vector<Tensor> gradients;
-};
-
-class Backward {
-  public:
-    explicit Backward(const BackwardRequest& request) : request_(request) {}
-
-    std::vector<Tensor> run() {
-        // Without create_graph nothing that the rules compute is recorded.
-        std::optional<NoGrad> no_grad;
-        if (!request_.create_graph) no_grad.emplace();
-        start();
-        if (!request_.accumulate) {
-            std::vector<GradNode*> first;
-            for (const auto& [sequence, pending] : ready_) first.push_back(pending.node.get());
-            mark_needed(std::move(first));
-        }
-        while (!ready_.empty()) {
-            Pending pending = std::move(ready_.extract(ready_.begin()).mapped());
-            visit(*pending.node, pending);
-        }
-        return finish();
-    }
-
-  private:
-    static std::string_view caller(bool accumulate) { return accumulate ? "backward" : "grad"; }
-
-    void start() {
-        if (request_.gradients.size() > request_.outputs.size())
-            throw ValueError(fmt::format("{}: wants at most {} gradients, one for each output, got {}",
-                                         caller(request_.accumulate), request_.outputs.size(),
-                                         request_.gradients.size()));
-        for (std::size_t i = 0; i < request_.outputs.size(); ++i) {
-            const Tensor& output = request_.outputs[i];
-            const std::string_view name = caller(request_.accumulate);
-            if (!output.defined()) throw ValueError(fmt::format("{}: wants a tensor, got an undefined one", name));
-            const Edge edge = edge_of(output);
-            if (!edge)
-                throw ValueError(
-                    fmt::format("{}: wants a tensor that depends on one that requires a gradient, got one of shape {} "
-                                "that does not (was it made under NoGrad, or detached?)",
-                                name, output.shape().str()));
-            Tensor gradient = i < request_.gradients.size() ? request_.gradients[i] : Tensor();
-            if (!gradient.defined()) {
-                if (output.numel() != 1)
-                    throw ValueError(
-                        fmt::format("{}: wants a scalar, or a gradient of the output's shape, got a tensor of shape {} "
-                                    "without one",
-                                    name, output.shape().str()));
-                gradient = ones_like(output);
-            }
-            check_gradient(name, gradient, {output.shape(), output.dtype(), output.device()});
-            send(edge, gradient);
-        }
-        for (std::size_t i = 0; i < request_.inputs.size(); ++i) {
-            const Edge edge = request_.inputs[i].defined() ? edge_of(request_.inputs[i]) : Edge{};
-            if (!edge)
-                throw ValueError(
-                    fmt::format("grad: wants inputs that require gradients, got input {} that does not", i));
-            if (edge.node) captured_nodes_[{edge.node.get(), edge.output}].push_back(i);
-            else captured_leaves_[edge.leaf.get()].push_back(i);
-        }
-        captured_.resize(request_.inputs.size());
-    }
-
-    static void check_gradient(std::string_view name, const Tensor& gradient, const OutputInfo& wanted) {
-        if (!(gradient.shape() == wanted.shape))
-            throw ShapeError(fmt::format("{}: wants a gradient of shape {}, got {}", name, wanted.shape.str(),
-                                         gradient.shape().str()));
-        if (gradient.dtype() != wanted.dtype)
-            throw TypeError(fmt::format("{}: wants a gradient of type {}, got {}", name, name_of(wanted.dtype),
-                                        name_of(gradient.dtype())));
-        if (!(gradient.device() == wanted.device))
-            throw DeviceError(fmt::format("{}: wants a gradient on '{}', got one on '{}'", name, wanted.device.name(),
-                                          gradient.device().name()));
-    }
-
-    /// Finds the nodes from which a path leads to an input of grad(): only these are visited.
-    void mark_needed(std::vector<GradNode*> stack) {
-        std::map<std::uint64_t, GradNode*> reachable;  // by age: all that a node leads to is older
-        while (!stack.empty()) {
-            GradNode* node = stack.back();
-            stack.pop_back();
-            if (!reachable.emplace(node->sequence, node).second) continue;
-            for (const Edge& edge : node->edges)
-                if (edge.node) stack.push_back(edge.node.get());
-        }
-        for (const auto& [sequence, node] : reachable)
-            for (const Edge& edge : node->edges)
-                if (leads_to_input(edge)) needed_.insert(node);
-    }
-
-    [[nodiscard]] bool leads_to_input(const Edge& edge) const {
-        if (edge.leaf) return captured_leaves_.contains(edge.leaf.get());
-        return edge.node &&
-               (needed_.contains(edge.node.get()) || captured_nodes_.contains({edge.node.get(), edge.output}));
-    }
-
-    [[nodiscard]] bool wanted(const Edge& edge) const { return edge && (request_.accumulate || leads_to_input(edge)); }
-
-    static void add_to(Tensor& sum, const Tensor& gradient) { sum = sum.defined() ? sum + gradient : gradient; }
-
-    void send(const Edge& edge, const Tensor& gradient) {
-        if (edge.leaf) {
-            auto [entry, fresh] = leaves_.try_emplace(edge.leaf.get());
-            if (fresh) leaf_order_.push_back(edge.leaf);
-            add_to(entry->second, gradient);
-            return;
-        }
-        Pending& pending = ready_[edge.node->sequence];
-        if (!pending.node) pending = {edge.node, std::vector<Tensor>(edge.node->outputs.size())};
-        add_to(pending.gradients[edge.output], gradient);
-    }
-
-    /// Takes a copy, since a hook may add or remove hooks.
-    static void apply_hooks(const Hooks hooks, Tensor& gradient) {
-        if (Recorder* const recorder = Recorder::current(); recorder != nullptr && !hooks.empty())
-            recorder->refuse("a hook of a tensor, which a replay would not call");
-        for (const auto& [number, hook] : hooks) {
-            const Tensor changed = hook(gradient);
-            if (!changed.defined()) continue;
-            check_gradient("hook", changed, {gradient.shape(), gradient.dtype(), gradient.device()});
-            gradient = changed;
-        }
-    }
-
-    void visit(GradNode& node, Pending& pending) {
-        for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-            Tensor& gradient = pending.gradients[i];
-            if (gradient.defined()) apply_hooks(node.outputs[i].hooks, gradient);
-            if (const auto found = captured_nodes_.find({&node, i}); found != captured_nodes_.end())
-                for (const std::size_t input : found->second) captured_[input] = gradient;
-        }
-        if (!request_.accumulate && !needed_.contains(&node)) return;
-        if (!node.rule && !node.again)
-            throw ValueError(
-                fmt::format("backward of {}: the graph was used up by an earlier backward; pass retain_graph to the "
-                            "first one to go through it again",
-                            node.name));
-        const ResumedScope resumed(node.scope);  // profiles and errors name the layer whose function it is
-        if (node.again) return visit_again(node, pending.gradients);
-        for (std::size_t i = 0; i < node.outputs.size(); ++i)
-            if (!pending.gradients[i].defined())
-                pending.gradients[i] = zeros(node.outputs[i].shape, {node.outputs[i].dtype, node.outputs[i].device});
-        std::vector<bool> needs;
-        for (const Edge& edge : node.edges) needs.push_back(wanted(edge));
-        std::vector<const std::shared_ptr<GradNode>*> activations;
-        for (const Edge& edge : node.edges) activations.push_back(passable(edge) ? &edge.node : nullptr);
-        // Given away, so that the rule may let go of them, unless gradients of gradients want to know them.
-        const std::vector<Tensor> incoming = request_.create_graph ? pending.gradients : std::vector<Tensor>();
-        const GradientContext context(pending.node, std::move(pending.gradients), needs, std::move(activations),
-                                      request_.retain_graph);
-        std::vector<Tensor> gradients = call(node, incoming, needs, context);
-        if (!request_.retain_graph) node.rule = nullptr;
-        for (std::size_t i = 0; i < node.edges.size(); ++i)
-            if (needs[i] && gradients[i].defined())
-                send(context.passed(i) ? node.edges[i].node->edges.front() : node.edges[i], gradients[i]);
-    }
-
-    /// Calls a checkpointed function once more and goes on through what that recorded, which is younger than all that
-    /// is left: contributions come in the order in which they would have come without a checkpoint.
-    void visit_again(GradNode& node, const std::vector<Tensor>& gradients) {
-        std::vector<Tensor> outputs;
-        {
-            const FlagScope records(recording);
-            outputs = node.again();
-        }
-        if (!request_.retain_graph) node.again = nullptr;
-        std::vector<Edge> edges;
-        for (const Tensor& output : outputs) edges.push_back(edge_of(output));
-        if (!request_.accumulate) {
-            std::vector<GradNode*> first;
-            for (const Edge& edge : edges)
-                if (edge.node) first.push_back(edge.node.get());
-            mark_needed(std::move(first));
-        }
-        for (std::size_t i = 0; i < edges.size(); ++i)
-            if (gradients[i].defined() && wanted(edges[i])) send(edges[i], gradients[i]);
-    }
-
-    /// Whether there is an activation at the other end of an edge, and nobody sees the gradient for its result.
-    /// Whatever else contributes to that gradient may go another way, since an activation's gradient is linear in it.
-    [[nodiscard]] bool passable(const Edge& edge) const {
-        if (!edge.node || request_.create_graph || !edge.node->activation || !edge.node->rule) return false;
-        return edge.node->outputs[edge.output].hooks.empty() &&
-               !captured_nodes_.contains({edge.node.get(), edge.output});
-    }
-
-    std::vector<Tensor> call(GradNode& node, const std::vector<Tensor>& incoming, const std::vector<bool>& needs,
-                             const GradientContext& context) {
-        const bool opaque = request_.create_graph && node.kind == RuleKind::opaque;
-        std::vector<Tensor> gradients;
-        const Span span(node.name, SpanKind::backward);
-        {
-            std::optional<NoGrad> no_grad;
-            if (opaque) no_grad.emplace();
-            gradients = node.rule(context);
-        }
-        if (gradients.size() != node.edges.size())
-            throw ValueError(fmt::format("backward of {}: wants {} gradients, one for each input, got {}", node.name,
-                                         node.edges.size(), gradients.size()));
-        for (std::size_t i = 0; i < gradients.size(); ++i)
-            if (needs[i] && gradients[i].defined()) check_target(node, i, gradients[i]);
-        if (opaque)
-            for (Tensor& gradient : gradients)
-                if (gradient.defined()) gradient = not_differentiable(node, incoming, gradient);
-        return gradients;
-    }
-
-    static void check_target(const GradNode& node, std::size_t input, const Tensor& gradient) {
-        const Edge& edge = node.edges[input];
-        const std::string name = fmt::format("backward of {}, input {}", node.name, input);
-        if (edge.node) check_gradient(name, gradient, edge.node->outputs[edge.output]);
-        else
-            check_gradient(name, gradient,
-                           {edge.leaf->value.shape(), edge.leaf->value.dtype(), edge.leaf->value.device()});
-    }
-
-    /// The gradient that an opaque rule gave, joined to the graph so that a later backward through it is refused
-    /// rather than silently wrong.
-    static Tensor not_differentiable(const GradNode& node, const std::vector<Tensor>& incoming,
-                                     const Tensor& gradient) {
-        Tensor out(gradient.value());
-        auto refusal = std::make_shared<GradNode>();
-        refusal->name = fmt::format("gradient of {}", node.name);
-        refusal->scope = node.scope;
-        refusal->sequence = next_sequence();
-        refusal->edges = node.edges;
-        for (const Tensor& one : incoming) refusal->edges.push_back(edge_of(one));
-        refusal->outputs.push_back({out.shape(), out.dtype(), out.device()});
-        refusal->rule = [name = node.name](const GradientContext&) -> std::vector<Tensor> {
-            throw Unsupported(
-                fmt::format("backward: wants functions that can be differentiated again, got {}, which has no gradient "
-                            "of its gradient",
-                            name));
-        };
-        out.state()->node = std::move(refusal);
-        return out;
-    }
-
-    std::vector<Tensor> finish() {
-        for (const auto& leaf : leaf_order_) {
-            Tensor gradient = std::move(leaves_.at(leaf.get()));
-            apply_hooks(leaf->hooks, gradient);
-            if (const auto found = captured_leaves_.find(leaf.get()); found != captured_leaves_.end())
-                for (const std::size_t input : found->second) captured_[input] = gradient;
-            if (request_.accumulate) accumulate(leaf, std::move(gradient));
-        }
-        for (std::size_t i = 0; i < captured_.size(); ++i)
-            if (!captured_[i].defined() && !request_.allow_unused)
-                throw ValueError(fmt::format(
-                    "grad: input {} plays no part in the outputs; allow_unused gives an undefined tensor for it", i));
-        return captured_;
-    }
-
-    void accumulate(const std::shared_ptr<TensorState>& state, Tensor gradient) {
-        if (auto* const notes = StepNotes::current()) {
-            notes->reads_grad(state);
-            notes->writes_grad(state);
-        }
-        TensorState& leaf = *state;
-        const bool graph = request_.create_graph;
-        while (true) {  // other threads may come here for the same leaf
-            Tensor present, sum;
-            {
-                const auto lock = lock_grad(leaf);
-                present = leaf.grad;
-            }
-            // All that may run a user's code (what waits, what ends) does so outside of the lock.
-            if (!present.defined()) {
-                if (!graph) gradient = in_own_memory(std::move(gradient));
-            } else if (graph) {
-                sum = present + gradient;
-            } else {
-                (void)present.view();
-                (void)gradient.view();
-            }
-            const auto lock = lock_grad(leaf);
-            if (leaf.grad.state() != present.state()) continue;
-            if (!present.defined()) leaf.grad = std::move(gradient);
-            else if (graph) std::swap(leaf.grad, sum);
-            else leaf.grad.add_(gradient);
-            return;
-        }
-    }
-
-    /// A grad will be written in place (accumulation, clipping), so it must be nobody else's memory.
-    static Tensor in_own_memory(Tensor gradient) {
-        const bool unique = gradient.state().use_count() == 1 && gradient.value().use_count() == 1;
-        if (unique && gradient.value().waits_for_sum()) return gradient;
-        const ops::View& view = gradient.view();
-        const bool own = unique && view.buffer.use_count() == 1 && view.dense();
-        return own ? gradient : gradient.clone();
-    }
-
-    const BackwardRequest& request_;
-    std::map<std::uint64_t, Pending, std::greater<>>
-        ready_;  // youngest first: whoever contributes to a node is younger than it
-    std::unordered_map<TensorState*, Tensor> leaves_;
-    std::vector<std::shared_ptr<TensorState>> leaf_order_;
-    std::map<std::pair<const GradNode*, std::size_t>, std::vector<std::size_t>> captured_nodes_;
-    std::unordered_map<const TensorState*, std::vector<std::size_t>> captured_leaves_;
-    std::set<const GradNode*> needed_;
-    std::vector<Tensor> captured_;
-};
-
-}  // namespace
-
-std::vector<Tensor> run_backward(const BackwardRequest& request) {
-    const Span span("backward");
-    return Backward(request).run();
-}
-
-}  // namespace detail
-
-std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
-                         const GradOptions& options) {
-    return detail::run_backward({.outputs = outputs,
-                                 .gradients = options.output_gradients,
-                                 .inputs = inputs,
-                                 .retain_graph = options.retain_graph || options.create_graph,
-                                 .create_graph = options.create_graph,
-                                 .allow_unused = options.allow_unused,
-                                 .accumulate = false});
 }
 
 }  // namespace declivity

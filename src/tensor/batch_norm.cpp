@@ -63,6 +63,25 @@ void check_running(const Tensor& x, const Tensor& mean, const Tensor& variance) 
     (void)beside(x, "the running variance", variance);
 }
 
+/// The gradients as functions of tensors. @param statistics mean and scale of evaluation; undefined ones are those of x
+std::vector<Tensor> composed_gradients(const Tensor& x, const Tensor& weight, const Tensor& g, Tensor mean,
+                                       Tensor scale, double epsilon) {
+    Dims axes{0};
+    Shape channels{1, x.size(1)};
+    for (int axis = 2; axis < x.rank(); ++axis) {
+        axes.push_back(axis);
+        channels.push_back(1);
+    }
+    const bool of_batch = !mean.defined();
+    const auto averaged = [&](const Tensor& of) { return declivity::mean(of, axes, true); };
+    mean = of_batch ? averaged(x) : reshape(mean, channels);
+    const Tensor centred = x - mean;
+    scale = of_batch ? pow(averaged(square(centred)) + epsilon, -0.5) : reshape(scale, channels);
+    const Tensor normal = centred * scale, factor = weight.defined() ? scale * reshape(weight, channels) : scale;
+    return {of_batch ? factor * (g - averaged(g) - normal * averaged(g * normal)) : factor * g, sum(g * normal, axes),
+            sum(g, axes)};
+}
+
 /// Evaluation of which no gradient is wanted: a factor and an offset for each channel, which a convolution before it
 /// takes up.
 Tensor evaluated(Tensor x, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& variance,
@@ -96,46 +115,49 @@ Tensor batch_norm(Tensor x, const Tensor& weight, const Tensor& bias, const Tens
     if (!options.training && !recorded({x, weight, bias}))
         return evaluated(std::move(x), weight, bias, running_mean, running_variance, options.epsilon);
     const ops::View in = x.dense_view();
-    ops::View mean, scale;  // of evaluation
-    Saved running;          // knows when training has written it meanwhile
-    std::optional<ops::BatchNormStatistics> of_batch;
-    ops::Value out;
+    ops::BatchNormTrained made;
+    Saved running;  // of evaluation: knows when training has written it meanwhile
     if (options.training) {
-        const ops::BatchNormRunning updated{view_or_none(running_mean), view_or_none(running_variance),
-                                            options.momentum};
-        of_batch.emplace(in, options.epsilon, updated);
-        // Not by the tensors, which would launch what waits.
-        updated.mean.buffer.mark_written();
-        updated.variance.buffer.mark_written();
-        out = ops::batch_norm(in, *of_batch, dense_or_none(weight), dense_or_none(bias));
+        made = ops::batch_norm_training(in, dense_or_none(weight), dense_or_none(bias), options.epsilon,
+                                        {view_or_none(running_mean), view_or_none(running_variance), options.momentum});
     } else {
         check_running(x, running_mean, running_variance);
-        mean = running_mean.dense_view();
-        scale = ops::View::make(in.device(), in.dtype, {in.shape[1]});
+        const ops::View mean = running_mean.dense_view(), scale = ops::View::make(in.device(), in.dtype, mean.shape);
         running = Saved(running_mean);
         ops::batch_norm_scale(running_variance.dense_view(), options.epsilon, scale);
-        out = ops::batch_norm(in, mean, scale, dense_or_none(weight), dense_or_none(bias));
+        made = {ops::batch_norm(in, mean, scale, dense_or_none(weight), dense_or_none(bias)), mean, scale};
     }
+    ops::Value out = std::move(made.out);
     if (!recorded({x, weight, bias})) return Tensor(out);
     return differentiable(
         "batch_norm", {x, weight, bias}, out,
-        [x = Saved(x), weight = Saved(weight), has_bias = bias.defined(), mean, scale, of_batch,
-         running](const GradientContext& context) {
+        [x = Saved(x), weight = Saved(weight), has_bias = bias.defined(), mean = made.mean, scale = made.scale,
+         of_batch = options.training, running, epsilon = options.epsilon](const GradientContext& context) {
+            constexpr auto* name = "batch_norm";
+            (void)running.get(name);
+            const Tensor factor = weight.get(name);
+            if (grad_enabled()) {
+                std::vector<Tensor> all =
+                    composed_gradients(x.get(name), factor, context.gradient(), of_batch ? Tensor() : Tensor(mean),
+                                       of_batch ? Tensor() : Tensor(scale), epsilon);
+                if (!factor.defined()) all[1] = {};
+                if (!has_bias) all[2] = {};
+                return all;
+            }
             const ops::View g =
                 context.take_gradient().dense_view();  // first: what it waits for needs memory of its own
-            const ops::View input = x.get("batch_norm").dense_view();
-            (void)running.get("batch_norm");
-            const Tensor factor = weight.get("batch_norm");
+            const ops::View input = x.get(name).dense_view();
             const ops::View dx =
                 context.needs(0) ? ops::View::make(input.device(), input.dtype, input.shape) : ops::View();
             const ops::View dweight = ops::View::make(input.device(), input.dtype, {input.shape[1]});
             const ops::View dbias = ops::View::make(input.device(), input.dtype, {input.shape[1]});
-            ops::batch_norm_backward(input, of_batch ? of_batch->mean() : mean, of_batch ? of_batch->scale() : scale,
-                                     dense_or_none(factor), of_batch.has_value(), g, dx, dweight, dbias);
+            ops::batch_norm_backward(input, mean.view(), scale.view(), dense_or_none(factor), of_batch, g, dx, dweight,
+                                     dbias);
             return std::vector{context.needs(0) ? Tensor(dx) : Tensor(),
                                factor.defined() && context.needs(1) ? Tensor(dweight) : Tensor(),
                                has_bias && context.needs(2) ? Tensor(dbias) : Tensor()};
-        });
+        },
+        RuleKind::composed);
 }
 
 }  // namespace declivity

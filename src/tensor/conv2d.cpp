@@ -1,46 +1,98 @@
+// Convolution and its two gradients, each the gradient of the others: y is linear in x and in the weight.
 #include <declivity/ops/conv2d.hpp>
 
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/functions.hpp>
 
+#include "conv2d_gradients.hpp"
 #include "tensor_state.hpp"
 
 namespace declivity {
+namespace {
+
+ops::Conv2dOptions parameters_of(const Conv2dOptions& options) {
+    return {
+        .stride = options.stride, .padding = options.padding, .dilation = options.dilation, .groups = options.groups};
+}
+
+using detail::conv2d_input_gradient;
+
+/// The gradient for weights of this shape.
+Tensor weight_gradient(const Tensor& x, const Tensor& g, const Shape& filters, const Conv2dOptions& options) {
+    const ops::Value out =
+        ops::conv2d_weight_gradients(x.dense_view(), g.dense_view(), filters, parameters_of(options), false).weight;
+    if (!recorded({x, g})) return Tensor(out);
+    return differentiable(
+        "conv2d_weight_gradient", {x, g}, out,
+        [x = detail::saved_for(g, x), g = detail::saved_for(x, g), from = x.shape(),
+         options](const GradientContext& context) {
+            const Tensor& u = context.gradient();
+            constexpr auto* name = "conv2d_weight_gradient";
+            return std::vector{context.needs(0)
+                                   ? conv2d_input_gradient("conv2d_input_gradient", g.get(name), u, from, options)
+                                   : Tensor(),
+                               context.needs(1) ? conv2d(x.get(name), u, {}, options) : Tensor()};
+        },
+        RuleKind::composed);
+}
+
+}  // namespace
+
+Tensor detail::conv2d_input_gradient(std::string_view name, const Tensor& g, const Tensor& weight, const Shape& x,
+                                     const Conv2dOptions& options) {
+    const ops::Value out = ops::conv2d_input_gradient(g.dense_view(), weight.dense_view(), x, parameters_of(options));
+    if (!recorded({g, weight})) return Tensor(out);
+    return differentiable(
+        name, {g, weight}, out,
+        [g = detail::saved_for(weight, g), weight = detail::saved_for(g, weight), filters = weight.shape(), options,
+         name = std::string(name)](const GradientContext& context) {
+            const Tensor& u = context.gradient();
+            return std::vector{context.needs(0) ? conv2d(u, weight.get(name), {}, options) : Tensor(),
+                               context.needs(1) ? weight_gradient(u, g.get(name), filters, options) : Tensor()};
+        },
+        RuleKind::composed);
+}
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dOptions& options) {
     const Span span("conv2d");
     if (!x.defined() || !weight.defined()) throw ValueError("conv2d: wants x and weight, got an undefined tensor");
-    const ops::Conv2dOptions parameters{
-        .stride = options.stride, .padding = options.padding, .dilation = options.dilation, .groups = options.groups};
     const ops::View in = x.dense_view(), filter = weight.dense_view();
     const std::optional<ops::View> offset = bias.defined() ? std::optional(bias.dense_view()) : std::nullopt;
-    const ops::Value out = ops::conv2d(in, filter, offset, parameters, detail::use_of(weight));
+    const ops::Value out = ops::conv2d(in, filter, offset, parameters_of(options), detail::use_of(weight));
     if (!recorded({x, weight, bias})) return Tensor(out);
     // What is kept is what the gradients that somebody wants are made of: with frozen weights not the input.
-    return differentiable("conv2d", {x, weight, bias}, out,
-                          [x = detail::saved_for(weight, x), weight = detail::saved_for(x, weight), from = in.shape,
-                           filters = filter.shape, parameters](const GradientContext& context) {
-                              const ops::View g = context.gradient().dense_view();
-                              std::vector<Tensor> gradients(3);
-                              if (context.needs(0))
-                                  gradients[0] = Tensor(ops::conv2d_input_gradient(g, weight.get("conv2d").dense_view(),
-                                                                                   from, parameters));
-                              if (context.needs(1)) {
-                                  const auto [for_weight, for_bias] = ops::conv2d_weight_gradients(
-                                      x.get("conv2d").dense_view(), g, filters, parameters, context.needs(2));
-                                  gradients[1] = Tensor(for_weight);
-                                  if (for_bias) gradients[2] = Tensor(for_bias);
-                              } else if (context.needs(2)) {
-                                  const ops::View gradient = ops::View::make(g.device(), g.dtype, {filters[0]});
-                                  ops::conv2d_backward_bias(g, gradient);
-                                  gradients[2] = Tensor(gradient);
-                              }
-                              return gradients;
-                          });
+    return differentiable(
+        "conv2d", {x, weight, bias}, out,
+        [x = detail::saved_for(weight, x), weight = detail::saved_for(x, weight), from = in.shape,
+         filters = filter.shape, options](const GradientContext& context) {
+            // Once dense for all of them.
+            const Tensor g = grad_enabled() ? context.gradient() : Tensor(context.gradient().dense_view());
+            std::vector<Tensor> gradients(3);
+            if (context.needs(0))
+                gradients[0] = conv2d_input_gradient("conv2d_input_gradient", g, weight.get("conv2d"), from, options);
+            if (context.needs(1) && (!context.needs(2) || grad_enabled()))
+                gradients[1] = weight_gradient(x.get("conv2d"), g, filters, options);
+            if (context.needs(2) && grad_enabled()) {
+                gradients[2] = sum(g, {0, 2, 3});
+            } else if (context.needs(1) && context.needs(2)) {  // by one kernel, where the strategy can
+                const auto [for_weight, for_bias] = ops::conv2d_weight_gradients(
+                    x.get("conv2d").dense_view(), g.dense_view(), filters, parameters_of(options), true);
+                gradients[1] = Tensor(for_weight);
+                gradients[2] = Tensor(for_bias);
+            } else if (context.needs(2)) {
+                const ops::View view = g.dense_view();
+                gradients[2] = Tensor(ops::View::make(view.device(), view.dtype, {filters[0]}));
+                ops::conv2d_backward_bias(view, gradients[2].view());
+            }
+            return gradients;
+        },
+        RuleKind::composed);
 }
 
 }  // namespace declivity

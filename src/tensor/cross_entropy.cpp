@@ -1,13 +1,40 @@
 #include <declivity/ops/cross_entropy.hpp>
 
+#include <limits>
+
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
 
 #include "halves.hpp"
 
 namespace declivity {
+namespace {
+
+/// The gradient as functions of tensors: for each row whose label is not ignored, softmax(row) - target, times the
+/// gradient of its loss. A target is the label's own class, smoothed.
+Tensor composed_gradient(const Tensor& logits, const Tensor& labels, const ops::CrossEntropy& call, const Tensor& g,
+                         Reduction reduction) {
+    const std::int64_t rows = logits.size(0);
+    const auto classes = static_cast<double>(logits.size(1));
+    const DType dtype = logits.dtype();
+    const TensorOptions whole{DType::i64, logits.device()};
+    Tensor target, active;
+    {
+        const NoGrad constants;
+        const Tensor wanted = reshape(labels.to(whole.dtype), {rows, 1});
+        target = equal(wanted, arange(0, classes, 1, whole)).to(dtype) * (1 - call.label_smoothing) +
+                 call.label_smoothing / classes;
+        active = not_equal(wanted, full({}, static_cast<double>(call.ignore_label), whole)).to(dtype);
+        if (reduction == Reduction::mean) active = active / clamp(sum(active), 1, std::numeric_limits<float>::max());
+    }
+    const Tensor of_rows = reduction == Reduction::none ? reshape(g, {rows, 1}) : g;
+    return (softmax(logits, 1) - target) * (active * of_rows);
+}
+
+}  // namespace
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options) {
     if (!logits.defined() || !labels.defined())
@@ -31,14 +58,20 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels, const CrossEntr
     if (!recorded({logits})) return Tensor(result);
     return differentiable(
         "cross_entropy", {logits, labels}, result,
-        [logits = Saved(logits), labels = Saved(labels), call, statistics, total](const GradientContext& context) {
+        [logits = Saved(logits), labels = Saved(labels), call, statistics, total,
+         reduction = options.reduction](const GradientContext& context) {
+            if (grad_enabled())
+                return std::vector{composed_gradient(logits.get("cross_entropy"), labels.get("cross_entropy"), call,
+                                                     context.gradient(), reduction),
+                                   Tensor()};
             const ops::View in = logits.get("cross_entropy").dense_view(),
                             targets = labels.get("cross_entropy").dense_view();
             const ops::View gradient = ops::View::make(in.device(), in.dtype, in.shape);
             ops::cross_entropy_backward(in, targets, call, statistics, context.gradient().dense_view(), total,
                                         gradient);
             return std::vector{Tensor(gradient), Tensor()};
-        });
+        },
+        RuleKind::composed);
 }
 
 }  // namespace declivity

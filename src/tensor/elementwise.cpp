@@ -19,19 +19,23 @@ using ops::FunctionInfo;
 /// Gradients that need no kernel of their own, and are taken up by epilogues; an undefined tensor for others.
 Tensor simple_gradient(const FunctionInfo& row, std::size_t input, const Tensor& g, const std::vector<Saved>& inputs,
                        const std::vector<double>& parameters) {
-    const std::string_view rule = row.gradient[input];
-    if (rule == "g") return g;
-    if (rule == "-g") return -g;
-    if (rule == "g * a") return g * inputs[0].get(row.name);
-    if (rule == "g * b") return g * inputs[1].get(row.name);
-    if (rule == "g * p") return g * parameters[0];
+    using ops::GradientForm;
+    switch (row.of_gradient[input].form) {
+        case GradientForm::g:
+            return g;
+        case GradientForm::minus_g:
+            return -g;
+        case GradientForm::g_times_a:
+            return g * inputs[0].get(row.name);
+        case GradientForm::g_times_b:
+            return g * inputs[1].get(row.name);
+        case GradientForm::g_times_p:
+            return g * parameters[0];
+        case GradientForm::none:
+        case GradientForm::other:
+            break;
+    }
     return {};
-}
-
-bool has_gradient(const FunctionInfo& row) {
-    for (const std::string_view rule : row.gradient)
-        if (!rule.empty()) return true;
-    return false;
 }
 
 Expression expression_of(const Saved& saved, std::string_view function) {
@@ -65,26 +69,25 @@ Tensor elementwise(Function function, const std::vector<Tensor>& inputs, const s
     }
     const Expression expression = Expression::apply(function, expressions, parameters, called);
     const ops::Value result(expression, inputs[0].device());
-    if (!has_gradient(row) || !recorded(inputs)) return Tensor(result);
+    if (!row.has_gradient || !recorded(inputs)) return Tensor(result);
 
     // Only what some rule that will be asked mentions is kept.
     std::vector<Saved> saved(inputs.size());
     Saved saved_result;
     std::vector<Shape> shapes;
-    for (int i = 0; i < row.inputs; ++i) {
-        shapes.push_back(inputs[static_cast<std::size_t>(i)].shape());
-        if (!inputs[static_cast<std::size_t>(i)].requires_grad()) continue;
-        for (int other = 0; other < row.inputs; ++other)
-            if (row.gradient_needs_input(i, other))
-                saved[static_cast<std::size_t>(other)] = Saved(inputs[static_cast<std::size_t>(other)]);
-        if (row.gradient_needs_result(i)) saved_result = Saved::result(result);
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        shapes.push_back(inputs[i].shape());
+        if (!inputs[i].requires_grad()) continue;
+        for (std::size_t other = 0; other < inputs.size(); ++other)
+            if (row.of_gradient[i].needs_input[other]) saved[other] = Saved(inputs[other]);
+        if (row.of_gradient[i].needs_result) saved_result = Saved::result(result);
     }
     const auto rule = [function, shapes, saved, saved_result, parameters](const GradientContext& context) {
         const FunctionInfo& of = ops::info(function);
         const Tensor& g = context.gradient();
         std::vector<Tensor> gradients(shapes.size());
         for (std::size_t i = 0; i < shapes.size(); ++i) {
-            if (!context.needs(i) || of.gradient[i].empty()) continue;
+            if (!context.needs(i) || of.of_gradient[i].form == ops::GradientForm::none) continue;
             Tensor gradient = simple_gradient(of, i, g, saved, parameters);
             if (!gradient.defined() && grad_enabled()) {
                 const auto input = [&](std::size_t at) {

@@ -1,6 +1,7 @@
 #include "elementwise_gradients.hpp"
 
 #include <array>
+#include <vector>
 
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
@@ -13,8 +14,12 @@ using Composition = Tensor (*)(const GradientOperands& operands);
 
 constexpr double kInverseSqrtTwoPi = 0.39894228040143267794;
 
-/// Null where there is none.
-Composition composition(Function function, std::size_t input) {
+constexpr std::size_t kMostInputs = 3;
+
+/// For each function and input; null where there is none.
+using Compositions = std::vector<std::array<Composition, kMostInputs>>;
+
+const Compositions& compositions() {
     struct Row {
         Function function;
         std::size_t input;
@@ -31,17 +36,29 @@ Composition composition(Function function, std::size_t input) {
 #undef GRADIENT
 #undef ZERO
     });
-    for (const Row& row : kRows)
-        if (row.function == function && row.input == input) return row.composition;
-    return nullptr;
+    static const auto* all = [] {
+        auto* made = new Compositions;
+        for (const Row& row : kRows) {
+            const auto at = static_cast<std::size_t>(row.function);
+            if (made->size() <= at) made->resize(at + 1);
+            (*made)[at][row.input] = row.composition;
+        }
+        return made;
+    }();
+    return *all;
+}
+
+Composition composition(Function function, std::size_t input) {
+    const auto at = static_cast<std::size_t>(function);
+    return at < compositions().size() ? compositions()[at][input] : nullptr;
 }
 
 }  // namespace
 
 bool has_composed_gradients(Function function) {
-    const auto& gradients = ops::info(function).gradient;
+    const auto& gradients = ops::info(function).of_gradient;
     for (std::size_t i = 0; i < gradients.size(); ++i)
-        if (!gradients[i].empty() && composition(function, i) == nullptr) return false;
+        if (gradients[i].form != ops::GradientForm::none && composition(function, i) == nullptr) return false;
     return true;
 }
 

@@ -32,20 +32,21 @@ Tensor extreme(Reduce kind, const Tensor& x, const Dims& axes, bool keep_axes) {
     // The gradient looks for the very elements that were chosen, so that they must not be computed twice.
     const auto [result, kept] = reduced(kind, x, axes, keep_axes, recorded({x}));
     if (!recorded({x})) return Tensor(result);
-    return differentiable(ops::name_of(kind), {x}, result,
-                          [x = Saved(x), result = Saved::result(result), kept,
-                           name = ops::name_of(kind)](const GradientContext& context) {
-                              const Tensor in = x.get(name), value = reshape(result.get(name), kept);
-                              const Tensor chosen = equal(in, value);
-                              Dims over;
-                              for (int axis = 0; axis < kept.rank(); ++axis)
-                                  if (kept[axis] != in.shape()[axis]) over.push_back(axis);
-                              // No axis was longer than 1: every element is the largest of its own.
-                              if (over.empty()) return std::vector{reshape(context.gradient(), kept)};
-                              const Tensor share =
-                                  reshape(context.gradient(), kept) / sum(chosen, over, true).to(in.dtype());
-                              return std::vector{where(chosen, share, zeros({}, {in.dtype(), in.device()}))};
-                          });
+    return differentiable(
+        ops::name_of(kind), {x}, result,
+        [x = Saved(x), result = Saved::result(result), kept,
+         name = ops::name_of(kind)](const GradientContext& context) {
+            const Tensor in = x.get(name), value = reshape(result.get(name), kept);
+            const Tensor chosen = equal(in, value);
+            Dims over;
+            for (int axis = 0; axis < kept.rank(); ++axis)
+                if (kept[axis] != in.shape()[axis]) over.push_back(axis);
+            // No axis was longer than 1: every element is the largest of its own.
+            if (over.empty()) return std::vector{reshape(context.gradient(), kept)};
+            const Tensor share = reshape(context.gradient(), kept) / sum(chosen, over, true).to(in.dtype());
+            return std::vector{where(chosen, share, zeros({}, {in.dtype(), in.device()}))};
+        },
+        RuleKind::composed);
 }
 
 }  // namespace

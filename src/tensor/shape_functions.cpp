@@ -96,6 +96,11 @@ Tensor slice(const Tensor& x, std::int64_t axis, std::int64_t start, std::int64_
     const std::int64_t count = last > first ? ceil_div(last - first, step) : 0;
     const ops::View result = ops::sliced(x.view(), along, first, count, step);
     return alias("slice", x, result, [along, first, count, step, from = x.shape()](const GradientContext& context) {
+        if (!grad_enabled()) {
+            context.give_region(0, context.take_gradient(),
+                                [=](const ops::View& whole) { return ops::sliced(whole, along, first, count, step); });
+            return std::vector<Tensor>(1);
+        }
         const Tensor& g = context.gradient();
         if (step == 1) {
             Dims before = Dims::filled(from.rank(), 0), after = before;
@@ -126,7 +131,7 @@ Tensor expand(const Tensor& x, const Shape& shape) {
 
 namespace {
 
-Tensor concatenated(const char* name, const std::vector<Tensor>& parts, std::int64_t axis) {
+Tensor concatenated(const char* name, std::vector<Tensor> parts, std::int64_t axis) {
     if (parts.empty()) throw ValueError(fmt::format("{}: wants at least one tensor, got none", name));
     for (const Tensor& part : parts) detail::require_defined(name, part);
     const int along = normalize_axis(name, axis, parts[0].rank());
@@ -135,7 +140,8 @@ Tensor concatenated(const char* name, const std::vector<Tensor>& parts, std::int
     shape[along] = 0;
     for (const Tensor& part : parts) {
         Shape other = part.shape();
-        ops::require_alike(name, "the first part", parts[0].view(), "another", part.view());
+        ops::require_alike(name, "the first part", parts[0].dtype(), parts[0].device(), "another", part.dtype(),
+                           part.device());
         if (other.rank() == shape.rank()) other[along] = shape[along];
         if (!(other == shape))
             throw ShapeError(fmt::format("{}: wants parts that differ along axis {} only, got {} and {}", name, along,
@@ -144,11 +150,12 @@ Tensor concatenated(const char* name, const std::vector<Tensor>& parts, std::int
         shape[along] += part.shape()[along];
     }
     const ops::View result = ops::View::make(parts[0].device(), parts[0].dtype(), shape);
+    const bool needed = recorded(parts);
     std::int64_t start = 0;
-    for (const Tensor& part : parts) {
-        ops::copy(part.view(), ops::sliced(result, along, start, part.shape()[along]));
-        start += part.shape()[along];
-    }
+    for (std::size_t i = 0; i < parts.size(); start += sizes[i++])
+        ops::store(name, detail::take_value(needed ? parts[i] : std::exchange(parts[i], {})),
+                   ops::sliced(result, along, start, sizes[i]));
+    if (!needed) return Tensor(result);
     return differentiable(
         name, parts, result,
         [along, sizes](const GradientContext& context) {
@@ -164,8 +171,8 @@ Tensor concatenated(const char* name, const std::vector<Tensor>& parts, std::int
 
 }  // namespace
 
-Tensor concat(const std::vector<Tensor>& parts, std::int64_t axis) { return concatenated("concat", parts, axis); }
-Tensor cat(const std::vector<Tensor>& parts, std::int64_t axis) { return concatenated("cat", parts, axis); }
+Tensor concat(std::vector<Tensor> parts, std::int64_t axis) { return concatenated("concat", std::move(parts), axis); }
+Tensor cat(std::vector<Tensor> parts, std::int64_t axis) { return concatenated("cat", std::move(parts), axis); }
 
 Tensor pad(const Tensor& x, const Dims& before, const Dims& after, double value) {
     detail::require_defined("pad", x);

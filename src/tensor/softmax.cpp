@@ -20,13 +20,21 @@ Tensor apply(SoftmaxKind kind, const char* name, const Tensor& x, std::int64_t a
     const Span span(name);
     const ops::View out = ops::View::make(x.device(), x.dtype(), x.shape());
     ops::softmax(kind, x.dense_view(), along, out);
-    return differentiable(name, {x}, out,
-                          [kind, name, along, result = Saved::result(out)](const GradientContext& context) {
-                              const ops::View y = result.get(name).view();
-                              const ops::View dx = ops::View::make(y.device(), y.dtype, y.shape);
-                              ops::softmax_backward(kind, y, context.gradient().dense_view(), along, dx);
-                              return std::vector{Tensor(dx)};
-                          });
+    return differentiable(
+        name, {x}, out,
+        [kind, name, along, result = Saved::result(out)](const GradientContext& context) {
+            const Tensor& g = context.gradient();
+            if (grad_enabled()) {
+                const Tensor y = context.output(result, name);
+                return std::vector{kind == SoftmaxKind::softmax ? y * (g - sum(g * y, {along}, true))
+                                                                : g - exp(y) * sum(g, {along}, true)};
+            }
+            const ops::View y = result.get(name).view();
+            const ops::View dx = ops::View::make(y.device(), y.dtype, y.shape);
+            ops::softmax_backward(kind, y, g.dense_view(), along, dx);
+            return std::vector{Tensor(dx)};
+        },
+        RuleKind::composed);
 }
 
 }  // namespace

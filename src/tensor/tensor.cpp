@@ -258,7 +258,7 @@ void Tensor::assign(const Tensor& other) {
     detail::exchange_grad(state, {});
 }
 
-Tensor& Tensor::copy_(const Tensor& source) {
+Tensor& Tensor::copy_(Tensor source) {
     const ops::View to = writable(*this, "copy_");
     require_unrecorded(source, "copy_");
     ops::require_shape("copy_", "the source", source.shape(), to.shape);
@@ -266,8 +266,8 @@ Tensor& Tensor::copy_(const Tensor& source) {
         throw TypeError(
             fmt::format("copy_: wants a source of type {}, got {}", name_of(to.dtype), name_of(source.dtype())));
     const NoGrad no_grad;
-    ops::copy(source.to(to.device()).view(), to);
-    mark_written();
+    if (!(source.device() == to.device())) source = source.to(to.device());
+    ops::store("copy_", detail::take_value(std::exchange(source, {})), to);
     return *this;
 }
 

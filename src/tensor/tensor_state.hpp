@@ -41,6 +41,12 @@ std::unique_lock<std::mutex> lock_grad(const TensorState& tensor);
 /// Gives the tensor another gradient and lets go of the one before.
 void exchange_grad(TensorState& tensor, Tensor gradient);
 
+/// What is given away may be computed in the place where it goes (ops::store). Others that hold the tensor keep it.
+inline ops::Value take_value(Tensor tensor) {
+    const bool unique = tensor.state().use_count() == 1;
+    return unique ? std::move(tensor.state()->value) : tensor.value();
+}
+
 /// A parameter that is used where nothing is recorded is used as it is again: operators may keep what they make of it.
 inline ops::OperandUse use_of(const Tensor& weight) {
     return !grad_enabled() && weight.requires_grad() && weight.is_leaf() ? ops::OperandUse::constant
@@ -82,6 +88,9 @@ struct GradNode {
 
     ~GradNode();
 };
+
+/// Whether functions of this thread record a graph: what NoGrad sets.
+bool& grad_mode();
 
 /// Sets a flag of this thread, and puts it back at the end.
 class FlagScope {

@@ -31,7 +31,7 @@ constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 template <class T>
 BufferArgument argument(const Buffer& buffer, int vector = 1) {
-    return {&buffer, 0, sizeof(T) * static_cast<std::size_t>(vector)};
+    return {buffer, 0, sizeof(T) * static_cast<std::size_t>(vector)};
 }
 
 Kernel kernel(const Device& device, const std::string& name, Defines defines) {

@@ -213,7 +213,7 @@ TEST_CASE("buffer: uploads run in the order of the compute queue") {
     const Kernel kernel(device, {kFile, "slow_copy"});
     const int steps = test::small_cases() ? 100 : 2000000;
     upload(in, 0, std::as_bytes(std::span(first)));
-    launch(kernel, {.global = n}, {steps, BufferArgument{&in, 0, 4}, BufferArgument{&out, 0, 4}});
+    launch(kernel, {.global = n}, {steps, BufferArgument{in, 0, 4}, BufferArgument{out, 0, 4}});
     upload(in, 0, std::as_bytes(std::span(second)));  // behind the kernel that still reads the first
     std::vector<int> seen(n);
     read(out, 0, std::as_writable_bytes(std::span(seen)));
@@ -239,7 +239,7 @@ TEST_CASE("buffer: uploads ahead wait for the kernels that read the block before
         const Event arrived = upload_ahead(batch, 0, std::as_bytes(std::span(values)));
         Queue::compute(device).wait_for(arrived);
         outputs.emplace_back(device, n * sizeof(int));
-        launch(kernel, {.global = n}, {steps, BufferArgument{&batch, 0, 4}, BufferArgument{&outputs.back(), 0, 4}});
+        launch(kernel, {.global = n}, {steps, BufferArgument{batch, 0, 4}, BufferArgument{outputs.back(), 0, 4}});
     }
     for (int round = 0; round < rounds; ++round) {
         std::vector<int> seen(n);
@@ -267,8 +267,8 @@ TEST_CASE(
             for (int i = 0; i < n; ++i) values[static_cast<std::size_t>(i)] = 1000 * round + i;
             upload(in, 0, std::as_bytes(std::span(values)));
             launch(kernel, {.global = n},
-                   {round == 0 ? steps : 1, BufferArgument{&in, 0, 4},
-                    BufferArgument{&outputs[static_cast<std::size_t>(round)], 0, 4}});
+                   {round == 0 ? steps : 1, BufferArgument{in, 0, 4},
+                    BufferArgument{outputs[static_cast<std::size_t>(round)], 0, 4}});
             if (round == 0) created = test::opencl_calls().create_buffer;
         }
         CHECK(test::opencl_calls().create_buffer == created);
@@ -293,7 +293,7 @@ TEST_CASE("queues: markers, waiting across queues, finishing") {
     const Bytes zero(4);
     fill(in, 0, 256, zero);
     const int steps = test::small_cases() ? 100 : 2000000;
-    launch(kernel, {.global = 64}, {steps, BufferArgument{&in, 0, 4}, BufferArgument{&out, 0, 4}});
+    launch(kernel, {.global = 64}, {steps, BufferArgument{in, 0, 4}, BufferArgument{out, 0, 4}});
     const Event computed = compute.marker();
     transfer.wait_for(computed);
     const Event both = transfer.marker();

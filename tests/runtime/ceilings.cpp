@@ -43,7 +43,7 @@ TEST_CASE_TEMPLATE("ceilings: the multiply-adds are done", T, float, double) {
         const std::int32_t steps = 5;
         launch(Kernel(device, {"ceilings.cl", "ceiling_multiply_add",
                                defines_for(sizeof(T) == 8 ? "double" : "float", width, 0)}),
-               {32, 8}, {steps, 0.5F, BufferArgument{&out, 0, sizeof(T)}});
+               {32, 8}, {steps, 0.5F, BufferArgument{out, 0, sizeof(T)}});
         const auto got = contents<T>(out);
         for (int item = 0; item < 32; ++item) {
             double expected = 0;
@@ -64,7 +64,7 @@ TEST_CASE("ceilings: the copies are whole") {
             upload(from, 0, std::as_bytes(std::span(values)));
             const std::int64_t each = ceil_div(count, 16);
             launch(Kernel(device, {"ceilings.cl", "ceiling_copy", defines_for("float", 4, blocks)}), {16, 8},
-                   {count, each, BufferArgument{&from, 0, 16}, BufferArgument{&to, 0, 16}});
+                   {count, each, BufferArgument{from, 0, 16}, BufferArgument{to, 0, 16}});
             for (std::size_t i = static_cast<std::size_t>(count) * 4; i < values.size(); ++i) values[i] = 0;
             CHECK(contents<float>(to) == values);
         }

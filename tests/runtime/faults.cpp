@@ -72,7 +72,7 @@ bool scales(const Device& device, const KernelSpec& spec) {
     const Buffer from(device, 12), to(device, 12);
     upload(from, 0, std::as_bytes(std::span(in)));
     const std::int64_t n = 3;
-    launch(Kernel(device, spec), {.global = 3}, {n, BufferArgument{&from, 0, 4}, BufferArgument{&to, 0, 4}, 2.0F});
+    launch(Kernel(device, spec), {.global = 3}, {n, BufferArgument{from, 0, 4}, BufferArgument{to, 0, 4}, 2.0F});
     read(to, 0, std::as_writable_bytes(std::span(out)));
     return out == std::vector{2.5F, 4.5F, 6.5F};
 }

@@ -65,7 +65,7 @@ std::vector<int> values_of(const Buffer& buffer) {
 
 void count_up(const Device& device, const Buffer& buffer, int by) {
     launch(Kernel(device, {(kFolder / "kernels.cl").string(), "count_up"}), {.global = buffer.size() / sizeof(int)},
-           {BufferArgument{&buffer, 0, 4}, by});
+           {BufferArgument{buffer, 0, 4}, by});
 }
 
 }  // namespace

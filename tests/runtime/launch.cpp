@@ -54,7 +54,7 @@ void write(const std::filesystem::path& path, std::string_view text) {
 /// Runs a kernel `answer(out)` of a file and gives the int that it wrote.
 int answer(const Device& device, const std::string& file, Defines defines = {}) {
     const Buffer out(device, sizeof(int));
-    launch(Kernel(device, {file, "answer", std::move(defines)}), {}, {BufferArgument{&out, 0, sizeof(int)}});
+    launch(Kernel(device, {file, "answer", std::move(defines)}), {}, {BufferArgument{out, 0, sizeof(int)}});
     return values_of<int>(out).front();
 }
 
@@ -75,14 +75,14 @@ TEST_CASE("launch: a kernel file of one's own, with its own and the library's in
     CHECK(kernel.device() == device);
     CHECK(kernel.max_work_group() > 0);
     // From element 1 of x on, to element 2 of y on; two work-items too many.
-    launch(kernel, {.global = 6}, {n, BufferArgument{&x, 1, 4}, BufferArgument{&y, 2, 4}, 2.0f});
+    launch(kernel, {.global = 6}, {n, BufferArgument{x, 1, 4}, BufferArgument{y, 2, 4}, 2.0f});
     CHECK(values_of<float>(y) == std::vector<float>{-1, -1, 5, 7, 9, 11, -1});
 }
 
 TEST_CASE("launch: sizes that are not given are 1, and an empty range launches nothing") {
     const Device device = test::device();
     const Buffer out = buffer_of(device, std::vector<int>(24, -1));
-    const BufferArgument argument{&out, 0, sizeof(int)};
+    const BufferArgument argument{out, 0, sizeof(int)};
     const Kernel kernel(device, {kFile, "places"});
     for (const Range& nothing :
          {Range{.global = {0, 1, 1}}, Range{.global = {4, 0, 1}}, Range{.global = {4, 1, 0}, .local = {2}}}) {
@@ -103,7 +103,7 @@ TEST_CASE("launch: local memory and structs as arguments") {
     const Device device = test::device();
     const Buffer out = buffer_of(device, std::vector<int>(12, 0));
     launch(Kernel(device, {kFile, "group_sizes"}), {.global = 12, .local = 4},
-           {LocalMemory{4 * sizeof(int)}, BufferArgument{&out, 0, 4}});
+           {LocalMemory{4 * sizeof(int)}, BufferArgument{out, 0, 4}});
     CHECK(values_of<int>(out) == std::vector<int>(12, 4));
 
     struct Pair {
@@ -111,10 +111,10 @@ TEST_CASE("launch: local memory and structs as arguments") {
         std::int32_t b[2];
     };
     const Buffer sum(device, 8);
-    launch(Kernel(device, {kFile, "add_pair"}), {}, {Pair{std::int64_t{1} << 40, {7, 2}}, BufferArgument{&sum, 0, 8}});
+    launch(Kernel(device, {kFile, "add_pair"}), {}, {Pair{std::int64_t{1} << 40, {7, 2}}, BufferArgument{sum, 0, 8}});
     CHECK(values_of<std::int64_t>(sum).front() == (std::int64_t{1} << 40) + 5);
     const Pair pair{-3, {1, 1}};
-    launch(Kernel(device, {kFile, "add_pair"}), {}, {RawArgument{&pair, sizeof pair}, BufferArgument{&sum, 0, 8}});
+    launch(Kernel(device, {kFile, "add_pair"}), {}, {RawArgument{&pair, sizeof pair}, BufferArgument{sum, 0, 8}});
     CHECK(values_of<std::int64_t>(sum).front() == -3);
 }
 
@@ -219,7 +219,7 @@ TEST_CASE("launch: DECLIVITY_KERNEL_DIR goes before the files in the library, fi
 TEST_CASE("launch: wrong arguments are refused, and the kernel works afterwards") {
     const Device device = test::device();
     const Buffer x = buffer_of(device, std::vector<float>{1, 2}), y = buffer_of(device, std::vector<float>{0, 0});
-    const BufferArgument in{&x, 0, 4}, out{&y, 0, 4};
+    const BufferArgument in{x, 0, 4}, out{y, 0, 4};
     const Kernel kernel(device, {kFile, "scale"});
     const std::int64_t n = 2;
     const auto refused = [&](std::vector<Argument> arguments) {
@@ -239,9 +239,9 @@ TEST_CASE("launch: wrong arguments are refused, and the kernel works afterwards"
     CHECK(size.find("argument 5") != std::string::npos);
     CHECK(size.find("CL_INVALID_ARG_SIZE") != std::string::npos);
     const Buffer none;
-    CHECK_THROWS_AS(launch(kernel, {.global = 2}, {n, BufferArgument{&none, 0, 4}, out, 1.0f}), ValueError);
+    CHECK_THROWS_AS(launch(kernel, {.global = 2}, {n, BufferArgument{none, 0, 4}, out, 1.0f}), ValueError);
     const Buffer elsewhere(test::fresh_device(), 8);
-    CHECK(refused({n, BufferArgument{&elsewhere, 0, 4}, out, 1.0f}).find("argument 1 lives on") != std::string::npos);
+    CHECK(refused({n, BufferArgument{elsewhere, 0, 4}, out, 1.0f}).find("argument 1 lives on") != std::string::npos);
     launch(kernel, {.global = 2}, {n, in, out, 3.0f});
     CHECK(values_of<float>(y) == std::vector<float>{3, 6});
 }
@@ -249,7 +249,7 @@ TEST_CASE("launch: wrong arguments are refused, and the kernel works afterwards"
 TEST_CASE("launch: wrong work-group sizes are refused") {
     const Device device = test::device();
     const Buffer out(device, 64 * sizeof(int));
-    const BufferArgument argument{&out, 0, sizeof(int)};
+    const BufferArgument argument{out, 0, sizeof(int)};
     const Kernel kernel(device, {kFile, "places"});
     const std::size_t most = kernel.max_work_group();
     for (const Range& wrong : {Range{.global = {64}, .local = {7}}, Range{.global = {2 * most}, .local = {2 * most}},
@@ -267,7 +267,7 @@ TEST_CASE("launch: several threads share a kernel, each with its own arguments")
     const auto faults = test::in_threads(4, [&](int number) -> std::string {
         const Buffer counter = buffer_of(device, std::vector<int>(100, 0));
         for (int round = 0; round < rounds; ++round)
-            launch(Kernel(device, {kFile, "count_up"}), {.global = 100}, {BufferArgument{&counter, 0, 4}, number + 1});
+            launch(Kernel(device, {kFile, "count_up"}), {.global = 100}, {BufferArgument{counter, 0, 4}, number + 1});
         for (const int value : values_of<int>(counter))
             if (value != rounds * (number + 1)) return fmt::format("{} instead of {}", value, rounds * (number + 1));
         return "";

@@ -29,7 +29,7 @@ void slow(const Device& device, int steps) {
     const std::byte zero[4]{};
     fill(in, 0, in.size(), zero);
     launch(Kernel(device, {kFile, "slow_copy"}), {.global = 64},
-           {steps, BufferArgument{&in, 0, 4}, BufferArgument{&out, 0, 4}});
+           {steps, BufferArgument{in, 0, 4}, BufferArgument{out, 0, 4}});
 }
 
 std::size_t count_of(const std::string& text, const std::string& word) {

@@ -32,7 +32,7 @@ void slow(const Device& device, int steps) {
     const std::byte zero[4]{};
     fill(in, 0, in.size(), zero);
     launch(Kernel(device, {kFile, "slow_copy"}), {.global = 64},
-           {steps, BufferArgument{&in, 0, 4}, BufferArgument{&out, 0, 4}});
+           {steps, BufferArgument{in, 0, 4}, BufferArgument{out, 0, 4}});
 }
 
 void count(const Device& device, int times) {
@@ -40,7 +40,7 @@ void count(const Device& device, int times) {
     const std::byte zero[4]{};
     fill(out, 0, out.size(), zero);
     for (int i = 0; i < times; ++i)
-        launch(Kernel(device, {kFile, "count_up"}), {.global = 64}, {BufferArgument{&out, 0, 4}, 1});
+        launch(Kernel(device, {kFile, "count_up"}), {.global = 64}, {BufferArgument{out, 0, 4}, 1});
 }
 
 }  // namespace

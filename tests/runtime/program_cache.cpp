@@ -46,7 +46,7 @@ bool scales(const std::string& added = "0.25f") {
     upload(x, 0, std::as_bytes(std::span(in)));
     const std::int64_t n = 3;
     launch(Kernel(device, {kFile, "scale", {{"ADDED", added}}}), {.global = 3},
-           {n, BufferArgument{&x, 0, 4}, BufferArgument{&y, 0, 4}, 2.0f});
+           {n, BufferArgument{x, 0, 4}, BufferArgument{y, 0, 4}, 2.0f});
     read(y, 0, std::as_writable_bytes(std::span(out)));
     const float more = std::stof(added);
     return out == std::vector<float>{2 * (1 + more), 2 * (2 + more), 2 * (3 + more)};

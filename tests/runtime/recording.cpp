@@ -62,14 +62,13 @@ TEST_CASE("a replay enqueues kernels, copies and fills in order, in memory of it
         // `between` lies where the first one has lain, so the order counts.
         {
             const Buffer before(device, kCount * sizeof(float));
-            launch(kernel, {.global = {64}},
-                   {count, BufferArgument{&input, 0, 4}, BufferArgument{&before, 0, 4}, 2.0F});
+            launch(kernel, {.global = {64}}, {count, BufferArgument{input, 0, 4}, BufferArgument{before, 0, 4}, 2.0F});
             copy(before, 0, out, kCount * sizeof(float), kCount * sizeof(float));
         }
         const Buffer between(device, kCount * sizeof(float));
         fill(between, 0, between.size(), pattern(5));
         launch(kernel, {.global = {32}, .local = {8}},
-               {count - 6, BufferArgument{&input, 6, 4}, BufferArgument{&between, 1, 4}, 3.0F});
+               {count - 6, BufferArgument{input, 6, 4}, BufferArgument{between, 1, 4}, 3.0F});
         copy(between, 0, out, 0, between.size());
     };
     const auto expected = [&](const std::vector<float>& from) {
@@ -94,7 +93,7 @@ TEST_CASE("a replay enqueues kernels, copies and fills in order, in memory of it
         CHECK(Recorder::current() == nullptr);
         CHECK(Recorder::current_number() == 0);
         launch(kernel, {.global = {64}},
-               {count, BufferArgument{&out, 0, 4}, BufferArgument{&out, 0, 4}, 1.0F});  // not again
+               {count, BufferArgument{out, 0, 4}, BufferArgument{out, 0, 4}, 1.0F});  // not again
     }
     const Recording recording = recorder.finish();
     CHECK(Recorder::current() == nullptr);
@@ -132,7 +131,7 @@ TEST_CASE("recordings of the same work have the same fingerprint, others another
         Recorder recorder(device, {in});
         for (int i = 0; i < (twice ? 2 : 1); ++i)
             launch(scale(device), {.global = {global}, .local = {local}},
-                   {std::int64_t{16}, BufferArgument{&in, 0, 4}, BufferArgument{&out, 0, 4}, factor});
+                   {std::int64_t{16}, BufferArgument{in, 0, 4}, BufferArgument{out, 0, 4}, factor});
         return recorder.finish().fingerprint();
     };
     const auto one = print(a, 2, 16, 4, false);
@@ -150,7 +149,7 @@ TEST_CASE("memory that a recording relies on makes it stale when it is written, 
     CHECK(!recorder.varies(constant));
     recorder.relies_on(constant);
     launch(scale(device), {.global = {16}},
-           {std::int64_t{16}, BufferArgument{&constant, 0, 4}, BufferArgument{&out, 0, 4}, 2.0F});
+           {std::int64_t{16}, BufferArgument{constant, 0, 4}, BufferArgument{out, 0, 4}, 2.0F});
     out.mark_written();
     CHECK(recorder.varies(out));
     CHECK(recorder.varies(Buffer(device, 8)));

@@ -32,7 +32,7 @@ const std::string kFile = (source_folder() / "runtime/kernels.cl").string();
 
 void count(const Buffer& out, int times) {
     for (int i = 0; i < times; ++i)
-        launch(Kernel(out.device(), {kFile, "count_up"}), {.global = 64, .local = 32}, {BufferArgument{&out, 0, 4}, 1});
+        launch(Kernel(out.device(), {kFile, "count_up"}), {.global = 64, .local = 32}, {BufferArgument{out, 0, 4}, 1});
 }
 
 Buffer zeros(const Device& device) {
@@ -120,7 +120,7 @@ TEST_CASE("trace: an operator's work goes to the kernel that took its time, and 
         count(out, 2);
         const WorkScope within("within", {.flops = 7777, .bytes = 7777});
         const Buffer in = zeros(device);
-        launch(slow, {.global = 64}, {steps, BufferArgument{&in, 0, 4}, BufferArgument{&out, 0, 4}});
+        launch(slow, {.global = 64}, {steps, BufferArgument{in, 0, 4}, BufferArgument{out, 0, 4}});
     }
     count(out, 4);
     // Which kernel that is the clock says, not the test: beside other load any of them may be interrupted.

@@ -377,44 +377,6 @@ TEST_CASE("fusion: what backward needs is noticed when it was overwritten, compu
     for (std::size_t i = 0; i < in.size(); ++i) CHECK(values(x.grad())[i] == doctest::Approx(std::exp(in[i])));
 }
 
-TEST_CASE("fusion: a launch that fails can be tried again") {
-    const FusionScope on(true);
-    const Tensor x = random_tensor({6}, 1);
-    int calls = 0;
-    const Value failing = Value::of_operator(default_device(), DType::f32, {6}, std::array{x.view()},
-                                             [&, in = x.view()](const ops::View& out, const ops::Epilogue& epilogue) {
-                                                 if (++calls == 1) throw OutOfMemory("no memory, this once");
-                                                 ops::copy(in, out);
-                                                 ops::apply_epilogue(epilogue, out);
-                                             });
-    const Tensor y = Tensor(failing) * 2;
-    CHECK_THROWS_AS((void)values(y), OutOfMemory);
-    std::vector<double> twice = values(x);
-    for (double& v : twice) v *= 2;
-    CHECK(values(y) == twice);
-    CHECK(calls == 2);
-}
-
-TEST_CASE("fusion: an error says where the function was called") {
-    const FusionScope on(true);
-    const Tensor x = random_tensor({6}, 1);
-    const auto failing = [&] {
-        const Scope scope("layer");
-        return Tensor(
-            Value::of_operator(default_device(), DType::f32, {6}, std::array{x.view()},
-                               [](const ops::View&, const ops::Epilogue&) { throw DeviceError("it broke", -5); }));
-    };
-    const Scope elsewhere("elsewhere");
-    std::string said;
-    try {
-        (void)values(failing() + 1.0);
-    } catch (const DeviceError& error) {
-        said = error.what();
-    }
-    CHECK(said.find("(in elsewhere/layer)") != std::string::npos);
-    CHECK(Scope::path() == "elsewhere");
-}
-
 TEST_CASE("fusion: several threads need the same values") {
     const FusionScope on(true);
     const Tensor x = random_tensor({1000}, 1);

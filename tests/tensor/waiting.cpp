@@ -29,7 +29,6 @@ using namespace declivity;
 using namespace declivity::test;
 using ops::FamilyScope;
 using ops::FusionScope;
-using ops::Value;
 
 namespace {
 
@@ -102,14 +101,14 @@ TEST_CASE("sums of partial results wait for each other, and any use of one launc
     const Tensor a = random_tensor({3, 20}, 1), b = random_tensor({2, 300}, 2),
                  c = random_tensor({4, 6}, 3, DType::f64);
     const auto sum_of = [](const Tensor& partials, const Shape& shape) {
-        return Tensor(Value::of_sum(partials.view(), shape));
+        return Tensor(ops::sum_of_partials(partials.view(), shape));
     };
     Tensor x, y, z;
     CHECK(launches([&] { x = sum_of(a, {4, 5}), y = sum_of(b, {300}), z = sum_of(c, {6}); }) == 0);
-    CHECK(x.value().waits_for_sum());
+    CHECK(x.value().waits_for_company());
     CHECK(launches([&] { need(y); }) == 1);
     CHECK(x.value().computed());
-    CHECK(!x.value().waits_for_sum());
+    CHECK(!x.value().waits_for_company());
     CHECK(!z.value().computed());  // of another type
     CHECK(launches([&] { need(x), need(y); }) == 0);
     CHECK(difference(x, summed(a), tolerance(DType::f32, 3)) == "");
@@ -127,7 +126,7 @@ TEST_CASE("sums of partial results wait for each other, and any use of one launc
     for (const std::string& fault :
          in_threads(2, [&](int) { return difference(sum_of(b, {300}), summed(b), tolerance(DType::f32, 2)); }))
         CHECK(fault == "");
-    if (!small_cases()) CHECK(x.value().waits_for_sum());
+    if (!small_cases()) CHECK(x.value().waits_for_company());
     for (const std::string& fault :
          in_threads(2, [&](int) { return difference(x, summed(a), tolerance(DType::f32, 3)); }))
         CHECK(fault == "");

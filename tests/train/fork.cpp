@@ -180,7 +180,7 @@ TEST_CASE("fork: afterwards each use is refused in words, and objects end in sil
         {"kernel", [&] { (void)Kernel(device, {.file = "arange.cl", .name = "arange"}); }},
         {"launch",
          [&] {
-             launch(kernel, {}, {std::int64_t{1}, BufferArgument{&buffer, 0, 4}, 1.0F, 1.0F});
+             launch(kernel, {}, {std::int64_t{1}, BufferArgument{buffer, 0, 4}, 1.0F, 1.0F});
          }},
         {"rows", [&] { (void)profiler->rows(); }},
         {"profiler", [&] { (void)Profiler(device); }},

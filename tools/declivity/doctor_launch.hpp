@@ -32,7 +32,7 @@ std::vector<T> to_host(const Buffer& buffer, std::size_t count) {
 
 template <class T>
 BufferArgument argument(const Buffer& buffer) {
-    return {&buffer, 0, sizeof(T)};
+    return {buffer, 0, sizeof(T)};
 }
 
 /// out[i] of a kernel (inputs..., out), one work-item an element.

@@ -80,11 +80,11 @@ std::string beyond_32_bits(const Device& device, const Buffer& large) {
     const Buffer few(device, static_cast<std::size_t>(count) * 4);
     const auto items = static_cast<std::size_t>(count);
     // All over the buffer by steps, then densely behind the border.
-    launch(write, {{items}}, {BufferArgument{&large, 5, 4}, step, std::uint32_t{17}});
-    launch(gather, {{items}}, {BufferArgument{&large, 5, 4}, step, argument<std::uint32_t>(few)});
+    launch(write, {{items}}, {BufferArgument{large, 5, 4}, step, std::uint32_t{17}});
+    launch(gather, {{items}}, {BufferArgument{large, 5, 4}, step, argument<std::uint32_t>(few)});
     std::string wrong = first_difference(to_host<std::uint32_t>(few, items), wanted(17));
     if (!wrong.empty()) return "written and read by kernels, all over: " + wrong;
-    launch(write, {{items}}, {BufferArgument{&large, border - 512, 4}, std::int64_t{1}, std::uint32_t{99}});
+    launch(write, {{items}}, {BufferArgument{large, border - 512, 4}, std::int64_t{1}, std::uint32_t{99}});
     std::vector<std::uint32_t> dense(items);
     read(large, static_cast<std::size_t>(border - 512) * 4, std::as_writable_bytes(std::span(dense)));
     wrong = first_difference(dense, wanted(99));
@@ -94,8 +94,7 @@ std::string beyond_32_bits(const Device& device, const Buffer& large) {
     const std::size_t far = static_cast<std::size_t>(border + 4099) * 4;
     upload(large, 4099 * 4, std::as_bytes(std::span(before)));
     upload(large, far, std::as_bytes(std::span(sent)));
-    launch(gather, {{items}},
-           {BufferArgument{&large, border + 4099, 4}, std::int64_t{1}, argument<std::uint32_t>(few)});
+    launch(gather, {{items}}, {BufferArgument{large, border + 4099, 4}, std::int64_t{1}, argument<std::uint32_t>(few)});
     wrong = first_difference(to_host<std::uint32_t>(few, items), sent);
     if (!wrong.empty()) return "written by the host behind the border and read by a kernel: " + wrong;
     std::vector<std::uint32_t> near(items);

@@ -519,7 +519,7 @@ void examine_maths(Examination& e) {
         const Buffer from = to_device(device, in), to(device, in.size() * sizeof(Real));
         const std::size_t element = sizeof(Real) * static_cast<std::size_t>(vector);
         launch(sweep(name, sizeof(Real) == 8, vector), {{in.size() / static_cast<std::size_t>(vector)}},
-               {BufferArgument{&from, 0, element}, BufferArgument{&to, 0, element}});
+               {BufferArgument{from, 0, element}, BufferArgument{to, 0, element}});
         return to_host<Real>(to, in.size());
     };
     /// What is wrong beyond `allowed`, by error(i).
@@ -547,7 +547,7 @@ void examine_maths(Examination& e) {
             const Buffer as = to_device(device, a), bs = to_device(device, b), to(device, a.size() * sizeof(float));
             const std::size_t element = sizeof(float) * static_cast<std::size_t>(vector);
             launch(sweep("pow", false, vector), {{a.size() / static_cast<std::size_t>(vector)}},
-                   {BufferArgument{&as, 0, element}, BufferArgument{&bs, 0, element}, BufferArgument{&to, 0, element}});
+                   {BufferArgument{as, 0, element}, BufferArgument{bs, 0, element}, BufferArgument{to, 0, element}});
             const auto y = to_host<float>(to, a.size());
             // Structured bindings are no variables to capture.
             const auto &left = a, &right = b;

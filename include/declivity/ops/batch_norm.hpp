@@ -4,8 +4,6 @@
 // View without a buffer stands for "none" where a parameter says so.
 #pragma once
 
-#include <memory>
-
 #include <declivity/ops/value.hpp>
 #include <declivity/ops/view.hpp>
 
@@ -23,24 +21,6 @@ struct BatchNormRunning {
 /// @throws ShapeError when a channel has fewer than two elements
 DECLIVITY_API void batch_norm_statistics(const View& x, double epsilon, const BatchNormRunning& running,
                                          const View& mean, const View& scale);
-
-/// The same where they may wait: normalisation, when it is launched, computes them by the same kernel if that has a
-/// whole channel in its hands. They do not wait any longer when somebody asks for them, or looks at the running
-/// statistics. Shared handle, thread-safe.
-class DECLIVITY_API BatchNormStatistics {
-  public:
-    /// Until they are launched nobody may write x without Buffer::launch_readers().
-    /// @throws as batch_norm_statistics
-    BatchNormStatistics(const View& x, double epsilon, const BatchNormRunning& running);
-    [[nodiscard]] const View& mean() const;
-    [[nodiscard]] const View& scale() const;
-
-    struct State;
-    [[nodiscard]] State& state() const noexcept { return *state_; }
-
-  private:
-    std::shared_ptr<State> state_;
-};
 
 /// scale = 1 / sqrt(variance + epsilon).
 DECLIVITY_API void batch_norm_scale(const View& variance, double epsilon, const View& scale);
@@ -64,9 +44,18 @@ DECLIVITY_API void batch_norm(const View& x, const View& mean, const View& scale
 DECLIVITY_API Value batch_norm(const View& x, const View& mean, const View& scale, const View& weight,
                                const View& bias);
 
-/// With the statistics of x itself.
-DECLIVITY_API Value batch_norm(const View& x, const BatchNormStatistics& statistics, const View& weight,
-                               const View& bias);
+/// What normalisation in training gives.
+struct BatchNormTrained {
+    Value out;          ///< as x
+    Value mean, scale;  ///< of the batch, (C): as batch_norm_statistics
+};
+/// With the statistics of x itself. Where a work-item or group has whole channels in its hands, one kernel does all,
+/// and what follows: it is launched when one of the results is needed, or when somebody looks at the running
+/// statistics; out is not computed where nobody holds it. Otherwise statistics are launched at once, and the rest when
+/// it is needed.
+/// @throws as batch_norm_statistics
+DECLIVITY_API BatchNormTrained batch_norm_training(const View& x, const View& weight, const View& bias, double epsilon,
+                                                   const BatchNormRunning& running);
 
 /// Gradients from that of the result. `of_batch`: mean and scale come from x itself, and its gradient goes through
 /// them. `weight` and `x_gradient` may be none. weight_gradient = sum of g (x - mean) scale, bias_gradient = sum of g.

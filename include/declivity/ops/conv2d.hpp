@@ -65,7 +65,7 @@ struct Conv2dGradients {
 };
 /// The same as values, of memory of their own; `bias` is none unless it is wanted. What is launched leaves partial
 /// results, which are summed when one of the values is needed, and with them those of all others of this thread that
-/// wait for it (Value::of_sum).
+/// wait for it (operation_in_company).
 DECLIVITY_API Conv2dGradients conv2d_weight_gradients(const View& x, const View& out_gradient, const Shape& weight,
                                                       const Conv2dOptions& options, bool with_bias);
 

@@ -29,19 +29,38 @@ enum class Domain : std::uint8_t {
     logic,    ///< bools; gives bool
 };
 
-/// One row of the table.
+/// What a function's gradient is, where it needs no kernel of its own and is taken up by others.
+enum class GradientForm : std::uint8_t {
+    none,
+    g,
+    minus_g,
+    g_times_a,
+    g_times_b,
+    g_times_p,
+    other,
+};
+
+/// One row of the table, and what follows from it.
 struct DECLIVITY_API FunctionInfo {
     std::string_view name;
     Domain domain;
     int inputs;              ///< 1: x; 2: a, b; 3: a, b, c
     int parameters;          ///< numbers that are no tensors: p, q
     std::string_view value;  ///< OpenCL C
-    std::array<std::string_view, 3>
-        gradient;  ///< with respect to each input, from g, the inputs and the result y; "" for none
+    /// With respect to each input, from g, the inputs and the result y; "" for none.
+    std::array<std::string_view, 3> gradient;
 
-    /// Whether the gradient for `input` mentions the input numbered `other`.
-    [[nodiscard]] bool gradient_needs_input(int input, int other) const;
-    [[nodiscard]] bool gradient_needs_result(int input) const;
+    /// Whether the value calls functions such as exp, which cost more than to store what they give.
+    bool costly = false;
+    struct Gradient {
+        GradientForm form = GradientForm::none;
+        bool costly = false;
+        std::array<bool, 3> needs_input{};  ///< whether it mentions this input
+        bool needs_result = false;
+    };
+    std::array<Gradient, 3> of_gradient{};
+    /// Whether there is a gradient with respect to some input.
+    bool has_gradient = false;
 };
 DECLIVITY_API const FunctionInfo& info(Function function);
 

@@ -2,22 +2,20 @@
 // for.
 //
 // Elementwise results stay expressions until then, so that a chain of functions becomes one kernel; the result of an
-// operator (matmul, convolution) waits for the functions that follow it, so that they become its epilogue.
+// operation (operation.hpp: matmul, convolution) waits for the functions that follow it, so that they become its
+// epilogue.
 // DECLIVITY_FUSION=0 computes each value as it is made.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <span>
+#include <string_view>
+#include <utility>
 
 #include <declivity/ops/expression.hpp>
 #include <declivity/ops/view.hpp>
 
 namespace declivity::ops {
-
-/// Launches an operator into `out`, with `epilogue` over its result.
-using OperatorLaunch = std::function<void(const View& out, const Epilogue& epilogue)>;
 
 /// A shared handle. Thread-safe.
 class DECLIVITY_API Value {
@@ -29,14 +27,6 @@ class DECLIVITY_API Value {
     /// Those of an expression over views and other values of one device.
     /// @throws Unsupported when it has more views than a kernel takes inputs
     Value(const Expression& expression, const Device& device);
-    /// The result of an operator over `operands`, which are checked already. Until it is launched nobody else may write
-    /// them without Buffer::launch_readers().
-    static Value of_operator(const Device& device, DType dtype, const Shape& shape, std::span<const View> operands,
-                             OperatorLaunch launch);
-
-    /// The sum of partials (k, elements of `shape`) over k. When it is needed, all such sums of this thread are
-    /// launched together; so they are when their partials hold much memory.
-    static Value of_sum(const View& partials, const Shape& shape);
 
     [[nodiscard]] explicit operator bool() const noexcept { return state_ != nullptr; }
     [[nodiscard]] const Shape& shape() const;
@@ -44,8 +34,8 @@ class DECLIVITY_API Value {
     [[nodiscard]] Device device() const;
     /// Whether the elements are there, as far as later commands of the compute queue see.
     [[nodiscard]] bool computed() const;
-    /// Whether it is of_sum(), and not computed yet.
-    [[nodiscard]] bool waits_for_sum() const;
+    /// Whether it is that of an operation_in_company(), and not computed yet.
+    [[nodiscard]] bool waits_for_company() const;
     /// The elements; computes them first, in memory of their own.
     [[nodiscard]] const View& view() const;
     /// Buffer::version() of the elements when they had just been computed.
@@ -57,10 +47,17 @@ class DECLIVITY_API Value {
 
     struct State;
     [[nodiscard]] State* state() const noexcept { return state_.get(); }
+    explicit Value(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
   private:
     std::shared_ptr<State> state_;
 };
+
+/// Writes the elements into a view that is there, of the same type, shape and device: a part of another tensor, a row
+/// of a cache. A value that waits and that nobody else holds is computed there, without memory of its own. All who
+/// still have to read what stands there are launched first, and the memory is marked as written.
+/// @throws ShapeError, TypeError, DeviceError naming `function`
+DECLIVITY_API void store(std::string_view function, Value value, const View& place);
 
 /// Whether values are computed only when they are needed: DECLIVITY_FUSION is not 0.
 DECLIVITY_API bool fuses();

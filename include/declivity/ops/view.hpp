@@ -33,7 +33,7 @@ struct DECLIVITY_API View {
     /// Row-major without gaps.
     [[nodiscard]] bool dense() const noexcept;
     /// As a kernel argument: base and offset.
-    [[nodiscard]] BufferArgument argument() const noexcept { return {&buffer, offset, size_of(dtype)}; }
+    [[nodiscard]] BufferArgument argument() const noexcept { return {buffer, offset, size_of(dtype)}; }
     /// Bytes from the first to the last element of a dense view.
     [[nodiscard]] std::size_t bytes() const noexcept { return static_cast<std::size_t>(numel()) * size_of(dtype); }
 };

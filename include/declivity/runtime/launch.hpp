@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <initializer_list>
 #include <memory>
@@ -91,9 +92,9 @@ struct LocalMemory {
 
 /// Memory as a kernel argument. It arrives as two: `__global T* base, long offset`, the offset in elements.
 struct BufferArgument {
-    const Buffer* buffer;
-    std::int64_t offset;       ///< elements
-    std::size_t element_size;  ///< bytes
+    Buffer buffer;
+    std::int64_t offset = 0;       ///< elements
+    std::size_t element_size = 1;  ///< bytes
 };
 
 /// Plain data of a size known at run time, by value; a struct without padding.
@@ -122,38 +123,55 @@ concept Unpadded = requires {
 };
 }  // namespace detail
 
-/// One argument of a launch, of any kind; refers to the caller's value, so use it only as a temporary.
+/// One argument of a launch, of any kind. Owns what it was made from.
 class DECLIVITY_API Argument {
   public:
     template <class T>
-    requires std::is_arithmetic_v<T> &&(!std::same_as<T, bool>)Argument(const T& value)
-        : kind_(Kind::value), data_(&value), size_(sizeof(T)) {}
+    requires std::is_arithmetic_v<T> &&(!std::same_as<T, bool>)Argument(const T& value) : kind_(Kind::value) {
+        keep(&value, sizeof(T));
+    }
     /// Plain data, passed by value: the kernel must declare the same struct. Without padding, about which drivers
     /// disagree: some want the bytes up to the last member, some those of sizeof.
     template <class T>
-    requires std::is_class_v<T> && std::is_trivially_copyable_v<T> Argument(const T& value)
-        : kind_(Kind::value), data_(&value), size_(sizeof(T)) {
+    requires std::is_class_v<T> && std::is_trivially_copyable_v<T> Argument(const T& value) : kind_(Kind::value) {
         static_assert(detail::Unpadded<T>,
                       "a struct for a kernel wants no padding: order its members by size, and add members where bytes "
                       "are left over");
+        keep(&value, sizeof(T));
     }
-    Argument(const RawArgument& raw) : kind_(Kind::value), data_(raw.data), size_(raw.bytes) {}
-    Argument(const PlacesArgument& places)
-        : kind_(Kind::value), places_(true), data_(places.data), size_(places.bytes) {}
-    Argument(const BufferArgument& buffer) : kind_(Kind::buffer), data_(&buffer) {}
+    Argument(const RawArgument& raw) : kind_(Kind::value) { keep(raw.data, raw.bytes); }
+    Argument(const PlacesArgument& places) : kind_(Kind::value), places_(true) { keep(places.data, places.bytes); }
+    Argument(BufferArgument buffer) : kind_(Kind::buffer), buffer_(std::move(buffer)) {}
     Argument(const LocalMemory& local) : kind_(Kind::local), size_(local.bytes) {}
 
     enum class Kind : std::uint8_t { value, buffer, local };
     [[nodiscard]] Kind kind() const noexcept { return kind_; }
-    [[nodiscard]] const void* data() const noexcept { return data_; }
+    /// Of a value.
+    [[nodiscard]] const void* data() const noexcept { return large_ ? large_.get() : small_.data(); }
+    /// Bytes of a value, or of local memory.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
+    /// Of a buffer.
+    [[nodiscard]] const BufferArgument& buffer() const noexcept { return buffer_; }
     [[nodiscard]] bool places() const noexcept { return places_; }
 
   private:
+    void keep(const void* data, std::size_t bytes) {
+        size_ = bytes;
+        if (bytes <= small_.size()) {
+            std::memcpy(small_.data(), data, bytes);
+        } else {
+            const auto copy = std::make_shared<std::byte[]>(bytes);
+            std::memcpy(copy.get(), data, bytes);
+            large_ = copy;
+        }
+    }
+
     Kind kind_;
     bool places_ = false;
-    const void* data_ = nullptr;
     std::size_t size_ = 0;
+    BufferArgument buffer_ = {};
+    alignas(std::max_align_t) std::array<std::byte, 32> small_{};
+    std::shared_ptr<const std::byte[]> large_ = {};
 };
 
 /// Enqueues a kernel and returns at once.

@@ -34,13 +34,18 @@ class DECLIVITY_API Scope {
 /// While one lives, the scopes of this thread are those of `path`, as Scope::path() gave it: for what was put off.
 class DECLIVITY_API ResumedScope {
   public:
-    explicit ResumedScope(const std::string& path);
+    /// @param waiting what was put off, which errors name, as another call may run into them; outlives the scope
+    explicit ResumedScope(const std::string& path, std::string_view waiting = {});
     ~ResumedScope();
     ResumedScope(const ResumedScope&) = delete;
     ResumedScope& operator=(const ResumedScope&) = delete;
 
+    /// What was put off and runs now; empty when nothing is.
+    static std::string_view waiting() noexcept;
+
   private:
     std::string before_;
+    std::string_view waiting_before_;
 };
 
 /// Whether a Profiler runs somewhere, so that making a name for a span is worth while.

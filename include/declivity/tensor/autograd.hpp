@@ -38,8 +38,9 @@ DECLIVITY_API bool grad_enabled();
 struct GradOptions {
     std::vector<Tensor> output_gradients = {};  ///< one for each output; needed for outputs of more than one element
     bool retain_graph = false;                  ///< keep the graph for another backward
-    /// Record the backward itself, for gradients of gradients. Functions that have none (functions.hpp says which have)
-    /// give their gradient all the same: what is refused, as Unsupported, is the backward that goes through that.
+    /// Record the backward itself, for gradients of gradients. Functions of a user's own that have none
+    /// (CustomFunction) give their gradient all the same: what is refused, as Unsupported, is the backward that goes
+    /// through that.
     bool create_graph = false;
     bool allow_unused = false;  ///< an input that the outputs do not depend on gives an undefined tensor
 };
@@ -67,6 +68,12 @@ class DECLIVITY_API GradientContext {
     /// Whether the gradient for this input is wanted; if not, the rule may leave it undefined.
     [[nodiscard]] bool needs(std::size_t input) const { return needs_[input]; }
 
+    /// Gives the gradient for a part of an input, which is added to that part in place: for functions that take a part
+    /// of a tensor (slice, select, gather), so that T parts of one tensor cost as much as the tensor, not T times that.
+    /// The rule leaves the input's gradient undefined then. Not where grad_enabled(): there a rule composes it.
+    /// @param region gives the part of a view of the input's shape
+    void give_region(std::size_t input, Tensor gradient, std::function<ops::View(const ops::View&)> region) const;
+
     /// What the rule kept of output `index` by Saved::result(), as a part of the graph where one is recorded: for rules
     /// that are differentiated again.
     [[nodiscard]] Tensor output(const Saved& kept, std::string_view function, std::size_t index = 0) const;
@@ -90,6 +97,13 @@ class DECLIVITY_API GradientContext {
           retain_graph_(retain_graph) {}
     /// Whether the rule went through the activation before this input.
     [[nodiscard]] bool passed(std::size_t input) const { return passed_[input]; }
+    /// A part of an input's gradient.
+    struct Region {
+        std::size_t input;
+        Tensor gradient;
+        std::function<ops::View(const ops::View&)> part;
+    };
+    [[nodiscard]] std::vector<Region> take_regions() const { return std::exchange(regions_, {}); }
 
   private:
     std::shared_ptr<detail::GradNode> node_;
@@ -97,6 +111,7 @@ class DECLIVITY_API GradientContext {
     std::vector<bool> needs_;
     std::vector<const std::shared_ptr<detail::GradNode>*> activations_;
     mutable std::vector<bool> passed_;
+    mutable std::vector<Region> regions_;
     bool retain_graph_;
 };
 
@@ -115,6 +130,17 @@ DECLIVITY_API Tensor differentiable(std::string_view name, const std::vector<Ten
 DECLIVITY_API std::vector<Tensor> differentiable(std::string_view name, const std::vector<Tensor>& inputs,
                                                  const std::vector<ops::Value>& results, GradientRule rule,
                                                  RuleKind kind = RuleKind::opaque);
+
+/// A function of tensors, made of others that are differentiable.
+using Composition = std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs)>;
+
+/// For a function that is a composition of others, and whose results come from kernels of its own. A plain backward
+/// calls `rule`; one that is recorded (GradOptions::create_graph) differentiates the composition instead, which makes
+/// the function differentiable to any order. The inputs are kept for that.
+/// @param composition from the inputs to the results; must not look at anything that is written meanwhile
+DECLIVITY_API std::vector<Tensor> differentiable(std::string_view name, const std::vector<Tensor>& inputs,
+                                                 const std::vector<ops::Value>& results, GradientRule rule,
+                                                 Composition composition);
 
 /// Whether a function of these inputs would be recorded: only then a rule's values need to be kept.
 DECLIVITY_API bool recorded(const std::vector<Tensor>& inputs);

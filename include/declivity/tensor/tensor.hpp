@@ -128,8 +128,9 @@ class DECLIVITY_API Tensor {
 
     // ---- writing in place; not for tensors whose gradient is being recorded
 
-    /// Copies the elements of `source` (same shape and type, any device) here.
-    Tensor& copy_(const Tensor& source);
+    /// Copies the elements of `source` (same shape and type, any device) here. What waits, and nobody else holds, is
+    /// computed in this place: `slice(cache, 0, t, t + 1).copy_(relu(x))` is one kernel.
+    Tensor& copy_(Tensor source);
     Tensor& fill_(double value);
     Tensor& add_(const Tensor& other);
     Tensor& mul_(double factor);

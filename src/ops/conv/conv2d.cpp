@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include <declivity/ops/operation.hpp>
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -144,14 +145,31 @@ void run_strategy(const Conv2dChoice& choice, const Conv2dProblem& problem, cons
 }
 
 /// @param result of the operands, that which is written
-void run(const Conv2dProblem& problem, Conv2dOperands operands, const View& result, const Epilogue& epilogue) {
+EpilogueTaken run(const Conv2dProblem& problem, Conv2dOperands operands, const View& result, const Epilogue& epilogue) {
+    if (problem.images == 0) return EpilogueTaken::yes;
     const Conv2dChoice choice = choose_conv2d(problem, result.device());
     const auto of_kernel =
         epilogue.expression ? kernel_epilogue(epilogue, result, EpilogueOf::convolution) : std::nullopt;
     const bool within = of_kernel && choice.strategy->takes_epilogue(problem, result.device(), choice.variant);
     if (within) operands.epilogue = *of_kernel;
     run_strategy(choice, problem, operands);
-    if (!within) apply_epilogue(epilogue, result);
+    return EpilogueTaken{within};
+}
+
+EpilogueTaken run_forward(const View& x, const View& weight, const std::optional<View>& bias, const View& out,
+                          const Conv2dOptions& options, const Epilogue& epilogue, OperandUse weights) {
+    const Conv2dOperands operands{x, weight, out, bias};
+    Conv2dProblem problem = problem_of("conv2d_forward", Conv2dDirection::forward, operands, options);
+    problem.constant_weight = weights == OperandUse::constant;
+    return run(problem, operands, out, epilogue);
+}
+
+EpilogueTaken run_backward_input(const View& out_gradient, const View& weight, const View& x_gradient,
+                                 const Conv2dOptions& options, const Epilogue& epilogue) {
+    const Conv2dOperands operands{x_gradient, weight, out_gradient};
+    const Conv2dProblem problem =
+        problem_of("conv2d_backward_input", Conv2dDirection::backward_input, operands, options);
+    return run(problem, operands, x_gradient, epilogue);
 }
 
 }  // namespace
@@ -196,12 +214,19 @@ Shape conv2d_shape(std::string_view function, const Shape& x, const Shape& weigh
 
 void conv2d_forward(const View& x, const View& weight, const std::optional<View>& bias, const View& out,
                     const Conv2dOptions& options, const Epilogue& epilogue, OperandUse weights) {
-    const Conv2dOperands operands{x, weight, out, bias};
-    Conv2dProblem problem = problem_of("conv2d_forward", Conv2dDirection::forward, operands, options);
-    if (problem.images == 0) return;
-    problem.constant_weight = weights == OperandUse::constant;
-    run(problem, operands, out, epilogue);
+    if (run_forward(x, weight, bias, out, options, epilogue, weights) == EpilogueTaken::no)
+        apply_epilogue(epilogue, out);
 }
+
+namespace {
+
+/// Of a convolution that waits.
+struct Conv2dAttributes {
+    Conv2dOptions options;
+    OperandUse weights;
+};
+
+}  // namespace
 
 Value conv2d(const View& x, const View& weight, const std::optional<View>& bias, const Conv2dOptions& options,
              OperandUse weights) {
@@ -211,15 +236,19 @@ Value conv2d(const View& x, const View& weight, const std::optional<View>& bias,
     require_dense(function, "x", x);
     require_dense(function, "weight", weight);
     const Shape shape = conv2d_shape(function, x.shape, weight.shape, options);
-    std::vector<View> operands{x, weight};
     if (bias) {
         require_alike(function, "x", x, "bias", *bias);
         require_shape(function, "bias", *bias, {weight.shape[0]});
-        operands.push_back(*bias);
     }
-    return Value::of_operator(x.device(), x.dtype, shape, operands, [=](const View& out, const Epilogue& epilogue) {
-        conv2d_forward(x, weight, bias, out, options, epilogue, weights);
-    });
+    return operation(function,
+                     [](const OperationViews& views, const Conv2dAttributes& conv) {
+                         const std::optional<View> offset =
+                             views.in(2).buffer ? std::optional(views.in(2)) : std::nullopt;
+                         return run_forward(views.in(0), views.in(1), offset, views.out(0), conv.options,
+                                            views.epilogue(), conv.weights);
+                     },
+                     Conv2dAttributes{options, weights},
+                     {.reads = {x, weight, bias.value_or(View())}, .outputs = {{x.dtype, shape}}})[0];
 }
 
 Value conv2d_input_gradient(const View& out_gradient, const View& weight, const Shape& x,
@@ -230,19 +259,17 @@ Value conv2d_input_gradient(const View& out_gradient, const View& weight, const 
     require_dense(function, "out_gradient", out_gradient);
     require_dense(function, "weight", weight);
     require_shape(function, "out_gradient", out_gradient, conv2d_shape(function, x, weight.shape, options));
-    return Value::of_operator(weight.device(), weight.dtype, x, std::array{out_gradient, weight},
-                              [=](const View& out, const Epilogue& epilogue) {
-                                  conv2d_backward_input(out_gradient, weight, out, options, epilogue);
-                              });
+    return operation(function,
+                     [](const OperationViews& views, const Conv2dOptions& conv) {
+                         return run_backward_input(views.in(0), views.in(1), views.out(0), conv, views.epilogue());
+                     },
+                     options, {.reads = {out_gradient, weight}, .outputs = {{weight.dtype, x}}})[0];
 }
 
 void conv2d_backward_input(const View& out_gradient, const View& weight, const View& x_gradient,
                            const Conv2dOptions& options, const Epilogue& epilogue) {
-    const Conv2dOperands operands{x_gradient, weight, out_gradient};
-    const Conv2dProblem problem =
-        problem_of("conv2d_backward_input", Conv2dDirection::backward_input, operands, options);
-    if (problem.images == 0) return;
-    run(problem, operands, x_gradient, epilogue);
+    if (run_backward_input(out_gradient, weight, x_gradient, options, epilogue) == EpilogueTaken::no)
+        apply_epilogue(epilogue, x_gradient);
 }
 
 namespace {
@@ -284,7 +311,7 @@ Conv2dGradients conv2d_weight_gradients(const View& x, const View& out_gradient,
     const auto value = [&](const View& gradient) {
         const auto sum =
             std::ranges::find(sums, gradient.buffer, [](const PartialSum& one) { return one.result.buffer; });
-        return sum == sums.end() ? Value(gradient) : Value::of_sum(sum->partials, gradient.shape);
+        return sum == sums.end() ? Value(gradient) : sum_of_partials(sum->partials, gradient.shape);
     };
     return {value(for_weight), for_bias ? value(*for_bias) : Value()};
 }

@@ -124,8 +124,7 @@ void evaluate(const Expression& of, const View& out, std::span<const AlsoStored>
         narrow ? std::vector<std::int32_t>(layout.begin(), layout.end()) : std::vector<std::int32_t>();
     const auto chunk_argument = static_cast<std::int32_t>(chunk);
     std::vector<BufferArgument> buffers;
-    for (const Operand& operand : plan.operands)
-        buffers.push_back({&operand.view.buffer, operand.view.offset, size_of(operand.view.dtype)});
+    for (const Operand& operand : plan.operands) buffers.push_back(operand.view.argument());
     const std::vector<Number> numbers = numbers_of(plan);
 
     std::vector<Argument> arguments{narrow ? RawArgument{narrowed.data(), narrowed.size() * sizeof(std::int32_t)}

@@ -112,16 +112,12 @@ std::optional<View> saved_of(const Expression::Node& gradient, const View& out) 
     return saved;
 }
 
-std::string_view text_of(const KernelEpilogue& epilogue) {
-    const FunctionInfo& function = info(*epilogue.activation);
-    return epilogue.saved ? function.gradient[0] : function.value;
-}
-
 /// On GPU-like devices exponentials and the like of f64 are calls as long as a kernel, one for each of a work-item's
 /// sums, beside which these find no registers: they are left to a kernel of their own.
 bool too_long(const KernelEpilogue& epilogue, const View& out) {
+    const FunctionInfo& function = info(*epilogue.activation);
     return out.dtype == DType::f64 && family_of(out.device()) == Family::gpu_like &&
-           text_of(epilogue).find("d_") != std::string_view::npos;
+           (epilogue.saved ? function.of_gradient[0].costly : function.costly);
 }
 
 }  // namespace
@@ -143,7 +139,9 @@ std::optional<KernelEpilogue> kernel_epilogue(const Epilogue& epilogue, const Vi
 void set_activation(Defines& defines, const KernelEpilogue& epilogue) {
     // The commonest one is a flag, since each definition is a kernel to compile.
     if (!epilogue.activation || *epilogue.activation == Function::relu) return;
-    defines.set(epilogue.saved ? "ACTIVATION_GRADIENT" : "ACTIVATION", text_of(epilogue));
+    const FunctionInfo& function = info(*epilogue.activation);
+    if (epilogue.saved) defines.set("ACTIVATION_GRADIENT", function.gradient[0]);
+    else defines.set("ACTIVATION", function.value);
 }
 
 void set_epilogue_stored(Defines& defines, const KernelEpilogue& epilogue) {
@@ -157,19 +155,16 @@ EpilogueArguments::EpilogueArguments(const KernelEpilogue& epilogue, const View&
       flags_((epilogue.bias ? kBias : 0) | (epilogue.scale ? kScale : 0) | (epilogue.shift ? kShift : 0) |
              (epilogue.residual ? kResidual : 0) |
              (epilogue.activation == Function::relu ? epilogue.saved ? kReluGradient : kRelu : 0)),
-      numbers_(any.dtype, {epilogue.alpha, epilogue.beta, epilogue.parameters[0], epilogue.parameters[1]}),
-      bias_(epilogue.bias ? *epilogue.bias : any),
-      residual_(epilogue.residual ? *epilogue.residual : any),
-      saved_(epilogue.saved ? *epilogue.saved : any),
-      scale_(epilogue.scale ? *epilogue.scale : any),
-      shift_(epilogue.shift ? *epilogue.shift : any),
-      buffers_{bias_.argument(), residual_.argument(), saved_.argument(), scale_.argument(), shift_.argument()} {}
+      all_{flags_} {
+    for (const double number : {epilogue.alpha, epilogue.beta, epilogue.parameters[0], epilogue.parameters[1]})
+        all_.push_back(real_argument(any.dtype, number));
+    for (const auto* view : {&epilogue.bias, &epilogue.residual, &epilogue.saved, &epilogue.scale, &epilogue.shift})
+        all_.emplace_back((*view ? **view : any).argument());
+}
 
 std::vector<Argument> EpilogueArguments::behind(std::initializer_list<Argument> first) const {
     std::vector<Argument> all(first);
-    all.emplace_back(flags_);
-    for (std::size_t i = 0; i < 4; ++i) all.push_back(numbers_[i]);
-    for (const BufferArgument& buffer : buffers_) all.emplace_back(buffer);
+    all.insert(all.end(), all_.begin(), all_.end());
     return all;
 }
 

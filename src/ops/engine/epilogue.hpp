@@ -41,13 +41,11 @@ void set_activation(Defines& defines, const KernelEpilogue& epilogue);
 /// EPILOGUE and these, for kernels that include epilogue_stored.clh: nothing for an empty epilogue.
 void set_epilogue_stored(Defines& defines, const KernelEpilogue& epilogue);
 
-/// The arguments of such kernels, EPILOGUE_PARAMETERS. Alive as long as the launch that takes them.
+/// The arguments of such kernels, EPILOGUE_PARAMETERS.
 class EpilogueArguments {
   public:
     /// @param any a view that stands where there is nothing
     EpilogueArguments(const KernelEpilogue& epilogue, const View& any);
-    EpilogueArguments(const EpilogueArguments&) = delete;
-    EpilogueArguments& operator=(const EpilogueArguments&) = delete;
 
     /// Flags, as the kernels name them.
     [[nodiscard]] std::int32_t flags() const { return flags_; }
@@ -59,9 +57,7 @@ class EpilogueArguments {
   private:
     bool empty_;
     std::int32_t flags_;
-    RealArguments numbers_;
-    View bias_, residual_, saved_, scale_, shift_;
-    std::array<BufferArgument, 5> buffers_;
+    std::vector<Argument> all_;
 };
 
 }  // namespace declivity::ops

@@ -1,6 +1,5 @@
 #include <declivity/ops/expression.hpp>
 
-#include <cctype>
 #include <cmath>
 #include <optional>
 #include <unordered_map>
@@ -13,19 +12,50 @@
 namespace declivity::ops {
 namespace {
 
+constexpr bool is_part_of_word(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+constexpr bool mentions(std::string_view text, char name) {
+    for (std::size_t i = text.find(name); i != std::string_view::npos; i = text.find(name, i + 1))
+        if ((i == 0 || !is_part_of_word(text[i - 1])) && (i + 1 == text.size() || !is_part_of_word(text[i + 1])))
+            return true;
+    return false;
+}
+
+/// Functions of math.clh are called d_exp, d_log, ...
+constexpr bool is_costly(std::string_view text) { return text.find("d_") != std::string_view::npos; }
+
+constexpr GradientForm form_of(std::string_view text) {
+    if (text.empty()) return GradientForm::none;
+    if (text == "g") return GradientForm::g;
+    if (text == "-g") return GradientForm::minus_g;
+    if (text == "g * a") return GradientForm::g_times_a;
+    if (text == "g * b") return GradientForm::g_times_b;
+    return text == "g * p" ? GradientForm::g_times_p : GradientForm::other;
+}
+
+constexpr FunctionInfo with_what_follows(FunctionInfo row) {
+    row.costly = is_costly(row.value);
+    for (std::size_t i = 0; i < row.gradient.size(); ++i) {
+        const std::string_view text = row.gradient[i];
+        FunctionInfo::Gradient& of = row.of_gradient[i];
+        of.form = form_of(text);
+        of.costly = is_costly(text);
+        of.needs_result = mentions(text, 'y');
+        for (std::size_t other = 0; other < static_cast<std::size_t>(row.inputs); ++other)
+            of.needs_input[other] = mentions(text, row.inputs == 1 ? 'x' : static_cast<char>('a' + other));
+        row.has_gradient = row.has_gradient || !text.empty();
+    }
+    return row;
+}
+
 #define DECLIVITY_FUNCTION(name, domain, inputs, parameters, value, ...) \
-    FunctionInfo{#name, Domain::domain, inputs, parameters, value, {__VA_ARGS__}},
+    with_what_follows(FunctionInfo{#name, Domain::domain, inputs, parameters, value, {__VA_ARGS__}}),
 constexpr FunctionInfo kFunctions[] = {
 #include <declivity/ops/elementwise_table.def>
 };
 #undef DECLIVITY_FUNCTION
-
-bool mentions(std::string_view text, char name) {
-    const auto part_of_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
-    for (std::size_t i = text.find(name); i != std::string_view::npos; i = text.find(name, i + 1))
-        if ((i == 0 || !part_of_word(text[i - 1])) && (i + 1 == text.size() || !part_of_word(text[i + 1]))) return true;
-    return false;
-}
 
 /// Of the first view or value in a tree.
 std::optional<Device> device_of(const Expression& expression) {
@@ -69,13 +99,6 @@ void check_types(const FunctionInfo& function, std::string_view name, std::span<
 }  // namespace
 
 const FunctionInfo& info(Function function) { return kFunctions[static_cast<std::size_t>(function)]; }
-
-bool FunctionInfo::gradient_needs_input(int input, int other) const {
-    return mentions(gradient[static_cast<std::size_t>(input)], inputs == 1 ? 'x' : static_cast<char>('a' + other));
-}
-bool FunctionInfo::gradient_needs_result(int input) const {
-    return mentions(gradient[static_cast<std::size_t>(input)], 'y');
-}
 
 Expression::Expression(const View& view)
     : node_(std::make_shared<Node>(
@@ -189,10 +212,10 @@ Expression Expression::gradient(Function function, int input, const Expression& 
               .input = input,
               .inputs = {result_gradient},
               .parameters = {parameters.begin(), parameters.end()}};
-    for (int other = 0; other < row.inputs; ++other)
-        node.inputs.push_back(row.gradient_needs_input(input, other) ? inputs[static_cast<std::size_t>(other)]
-                                                                     : Expression());
-    node.inputs.push_back(row.gradient_needs_result(input) ? result : Expression());
+    const FunctionInfo::Gradient& of = row.of_gradient[static_cast<std::size_t>(input)];
+    for (std::size_t other = 0; other < static_cast<std::size_t>(row.inputs); ++other)
+        node.inputs.push_back(of.needs_input[other] ? inputs[other] : Expression());
+    node.inputs.push_back(of.needs_result ? result : Expression());
     return Expression(std::make_shared<Node>(std::move(node)));
 }
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
+#include <declivity/ops/operation.hpp>
 #include <declivity/runtime/launch.hpp>
 
 #include "ops/support/local_block.hpp"
@@ -81,6 +83,21 @@ void add_up(std::span<const PartialSum> sums, Family family) {
         const WorkScope scope("sum_partials", work);
         batch.launch(kernel, group);
     }
+}
+
+namespace {
+
+void launch_sums(std::span<const OperationViews> operations) {
+    std::vector<PartialSum> sums;
+    for (const OperationViews& views : operations) sums.push_back({views.in(0), views.out(0)});
+    add_up(sums, family_of(sums[0].result.device()));
+}
+
+}  // namespace
+
+Value sum_of_partials(const View& partials, const Shape& shape) {
+    return operation_in_company("sum_partials", launch_sums,
+                                {.reads = {partials}, .outputs = {{partials.dtype, shape}}});
 }
 
 }  // namespace declivity::ops

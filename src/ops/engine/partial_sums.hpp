@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include <declivity/ops/value.hpp>
 #include <declivity/ops/view.hpp>
 #include <declivity/runtime/device.hpp>
 
@@ -16,5 +17,9 @@ struct PartialSum {
 
 /// @param sums of one device and one type
 void add_up(std::span<const PartialSum> sums, Family family);
+
+/// The sum of partials (k, elements of `shape`) over k as a value, launched together with all others of this thread
+/// that wait when one of them is needed.
+Value sum_of_partials(const View& partials, const Shape& shape);
 
 }  // namespace declivity::ops

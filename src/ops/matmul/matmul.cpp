@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <declivity/ops/operation.hpp>
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
@@ -108,7 +109,7 @@ void check(const View& a, const View& b) {
 }
 
 /// @param result (batch, M, N) under the axes that the epilogue speaks of
-void multiply(const View& a, const View& b, const View& result, const Epilogue& epilogue, OperandUse right) {
+EpilogueTaken multiply(const View& a, const View& b, const View& result, const Epilogue& epilogue, OperandUse right) {
     MatmulProblem problem{.a = a,
                           .b = b,
                           .out = reshaped(result, {a.shape[0], a.shape[1], b.shape[2]}),
@@ -116,7 +117,7 @@ void multiply(const View& a, const View& b, const View& result, const Epilogue& 
                           .m = a.shape[1],
                           .n = b.shape[2],
                           .k = a.shape[2]};
-    if (result.numel() == 0) return;
+    if (result.numel() == 0) return EpilogueTaken::yes;
     problem.constant_b = right == OperandUse::constant;
     bool done = !epilogue.expression;
     if (problem.k == 0) {
@@ -132,7 +133,19 @@ void multiply(const View& a, const View& b, const View& result, const Epilogue& 
         const WorkScope work("matmul", work_each(2.0 * static_cast<double>(problem.k), problem.out, a, b));
         chosen.strategy->run(problem);
     }
-    if (!done) apply_epilogue(epilogue, result);
+    return EpilogueTaken{done};
+}
+
+/// A product whose bias is applied with the epilogue, or before it.
+EpilogueTaken multiply_and_add(const View& a, const View& b, const View& bias, const View& out,
+                               const Epilogue& epilogue, OperandUse right) {
+    const Expression result = Expression::apply(
+        Function::add, std::array{Expression::operator_result(out.dtype, out.shape), Expression(bias)});
+    const Expression all = epilogue.expression ? with_result(epilogue.expression, result) : result;
+    const bool together = fits_one_kernel(all);
+    const Epilogue first{together ? all : result};
+    if (multiply(a, b, out, first, right) == EpilogueTaken::no) apply_epilogue(first, out);
+    return EpilogueTaken{together};
 }
 
 }  // namespace
@@ -144,7 +157,7 @@ void matmul(const View& a, const View& b, const View& out, const Epilogue& epilo
     require_shape("matmul", "out", out, {a.shape[0], a.shape[1], b.shape[2]});
     if (may_overlap(a, out) || may_overlap(b, out))
         throw ValueError("matmul: wants memory of its own as out, got that of an operand");
-    multiply(a, b, out, epilogue, right);
+    if (multiply(a, b, out, epilogue, right) == EpilogueTaken::no) apply_epilogue(epilogue, out);
 }
 
 Value matmul(const View& a, const View& b, const Shape& shape, const std::optional<View>& bias, OperandUse right) {
@@ -153,20 +166,15 @@ Value matmul(const View& a, const View& b, const Shape& shape, const std::option
         throw ShapeError(
             fmt::format("matmul: wants a shape of {} x {} x {} elements, the last being the columns, got {}",
                         a.shape[0], a.shape[1], b.shape[2], shape.str()));
-    std::vector<View> operands{a, b};
-    Expression result = Expression::operator_result(a.dtype, shape);
-    if (bias) {
-        require_alike("matmul", "a", a, "bias", *bias);
-        operands.push_back(*bias);
-        result = Expression::apply(Function::add, std::array{result, Expression(*bias)});
-    }
-    return Value::of_operator(a.device(), a.dtype, shape, operands, [=](const View& out, const Epilogue& epilogue) {
-        if (!bias) return multiply(a, b, out, epilogue, right);
-        const Expression all = epilogue.expression ? with_result(epilogue.expression, result) : result;
-        if (fits_one_kernel(all)) return multiply(a, b, out, {all}, right);
-        multiply(a, b, out, {result}, right);
-        apply_epilogue(epilogue, out);
-    });
+    if (bias) require_alike("matmul", "a", a, "bias", *bias);
+    return operation("matmul",
+                     [](const OperationViews& views, const OperandUse& use) {
+                         const View &left = views.in(0), &factor = views.in(1), &offset = views.in(2),
+                                    &out = views.out(0);
+                         return offset.buffer ? multiply_and_add(left, factor, offset, out, views.epilogue(), use)
+                                              : multiply(left, factor, out, views.epilogue(), use);
+                     },
+                     right, {.reads = {a, b, bias.value_or(View())}, .outputs = {{a.dtype, shape}}})[0];
 }
 
 }  // namespace declivity::ops

@@ -36,7 +36,7 @@ class MemoryObjects {
         std::array<BufferArgument, Most> all{};
         for (std::size_t i = 0; i < Most; ++i) {
             const View& view = in_[i].buffer ? in_[i] : in_[0];
-            all[i] = {&view.buffer, view.offset - elements_before(view), size_of(view.dtype)};
+            all[i] = {view.buffer, view.offset - elements_before(view), size_of(view.dtype)};
         }
         return all;
     }

@@ -1,0 +1,148 @@
+// The gates of a long short-term memory cell (Hochreiter, Schmidhuber 1997; forget gate: Gers et al. 2000), for a batch
+// (N, H). Gates (N, 4 H) are sums of two products, a + b, in the order input, forget, cell, output:
+//
+//   i = sigmoid, f = sigmoid, u = tanh, o = sigmoid of the gates;  c' = f c + i u,  h' = o tanh(c')
+//
+// and from the gradients of h' and c' those of the gates' sums and of c.
+//
+//   FORM     0 CPU-like: a work-item takes `each` rows, global (row groups)
+//            2 GPU-like: an element each, global (H, N)
+//   REAL, T  float or double
+//   LANES    FORM 0: elements of a vector
+#include "noinline.clh"
+#include "math.clh"
+
+// Code for an element of type V, read by READ(p) and stored by STORE(v, p), at column k of H.
+#define FORWARD(V, READ, STORE)                                       \
+    const V i = d_sigmoid(READ(a + k) + READ(b + k));                 \
+    const V f = d_sigmoid(READ(a + H + k) + READ(b + H + k));         \
+    const V u = d_tanh(READ(a + 2 * H + k) + READ(b + 2 * H + k));    \
+    const V o = d_sigmoid(READ(a + 3 * H + k) + READ(b + 3 * H + k)); \
+    const V next = f * READ(c + k) + i * u;                           \
+    STORE(o* d_tanh(next), h_next + k);                               \
+    STORE(next, c_next + k);
+
+#define BACKWARD(V, READ, STORE)                                      \
+    const V i = d_sigmoid(READ(a + k) + READ(b + k));                 \
+    const V f = d_sigmoid(READ(a + H + k) + READ(b + H + k));         \
+    const V u = d_tanh(READ(a + 2 * H + k) + READ(b + 2 * H + k));    \
+    const V o = d_sigmoid(READ(a + 3 * H + k) + READ(b + 3 * H + k)); \
+    const V old = READ(c + k), squashed = d_tanh(f * old + i * u);    \
+    const V g = READ(g_h + k);                                        \
+    const V to_c = READ(g_c + k) + g * o * (1 - squashed * squashed); \
+    STORE(to_c* u* i*(1 - i), gates + k);                             \
+    STORE(to_c* old* f*(1 - f), gates + H + k);                       \
+    STORE(to_c* i*(1 - u * u), gates + 2 * H + k);                    \
+    STORE(g* squashed* o*(1 - o), gates + 3 * H + k);                 \
+    STORE(to_c* f, d_c + k);
+
+#define READ_ONE(p) (*(p))
+#define STORE_ONE(v, p) (*(p) = (v))
+
+#if FORM == 0
+
+#undef D_WIDTH
+#define D_WIDTH LANES
+#include "math.clh"
+#include "row.clh"
+
+NOINLINE void lstm_cell_part(const size_t id0, const long rows, const long H, const long each,
+                             __global const REAL* restrict a_base, __global const REAL* restrict b_base,
+                             __global const REAL* restrict c_base, __global REAL* restrict h_base,
+                             __global REAL* restrict c_next_base) {
+    const long last = min(rows, ((long)id0 + 1) * each);
+    for (long row = id0 * each; row < last; ++row) {
+        __global const REAL* a = a_base + row * 4 * H;
+        __global const REAL* b = b_base + row * 4 * H;
+        __global const REAL* c = c_base + row * H;
+        __global REAL* h_next = h_base + row * H;
+        __global REAL* c_next = c_next_base + row * H;
+        long k = 0;
+        for (; k + LANES <= H; k += LANES) {
+            FORWARD(ROW_VEC, ROW_LOAD, row_store)
+        }
+        for (; k < H; ++k) {
+            FORWARD(REAL, READ_ONE, STORE_ONE)
+        }
+    }
+}
+
+__kernel void lstm_cell(const long rows, const long H, const long each, __global const REAL* restrict a,
+                        const long a_offset, __global const REAL* restrict b, const long b_offset,
+                        __global const REAL* restrict c, const long c_offset, __global REAL* restrict h_next,
+                        const long h_offset, __global REAL* restrict c_next, const long c_next_offset) {
+    lstm_cell_part(get_global_id(0), rows, H, each, a + a_offset, b + b_offset, c + c_offset, h_next + h_offset,
+                   c_next + c_next_offset);
+}
+
+NOINLINE void lstm_cell_backward_part(const size_t id0, const long rows, const long H, const long each,
+                                      __global const REAL* restrict a_base, __global const REAL* restrict b_base,
+                                      __global const REAL* restrict c_base, __global const REAL* restrict g_h_base,
+                                      __global const REAL* restrict g_c_base, __global REAL* restrict gates_base,
+                                      __global REAL* restrict d_c_base) {
+    const long last = min(rows, ((long)id0 + 1) * each);
+    for (long row = id0 * each; row < last; ++row) {
+        __global const REAL* a = a_base + row * 4 * H;
+        __global const REAL* b = b_base + row * 4 * H;
+        __global const REAL* c = c_base + row * H;
+        __global const REAL* g_h = g_h_base + row * H;
+        __global const REAL* g_c = g_c_base + row * H;
+        __global REAL* gates = gates_base + row * 4 * H;
+        __global REAL* d_c = d_c_base + row * H;
+        long k = 0;
+        for (; k + LANES <= H; k += LANES) {
+            BACKWARD(ROW_VEC, ROW_LOAD, row_store)
+        }
+        for (; k < H; ++k) {
+            BACKWARD(REAL, READ_ONE, STORE_ONE)
+        }
+    }
+}
+
+__kernel void lstm_cell_backward(const long rows, const long H, const long each, __global const REAL* restrict a,
+                                 const long a_offset, __global const REAL* restrict b, const long b_offset,
+                                 __global const REAL* restrict c, const long c_offset,
+                                 __global const REAL* restrict g_h, const long g_h_offset,
+                                 __global const REAL* restrict g_c, const long g_c_offset,
+                                 __global REAL* restrict gates, const long gates_offset, __global REAL* restrict d_c,
+                                 const long d_c_offset) {
+    lstm_cell_backward_part(get_global_id(0), rows, H, each, a + a_offset, b + b_offset, c + c_offset, g_h + g_h_offset,
+                            g_c + g_c_offset, gates + gates_offset, d_c + d_c_offset);
+}
+
+#else
+
+__kernel void lstm_cell(const long rows, const long H, __global const REAL* restrict a_base, const long a_offset,
+                        __global const REAL* restrict b_base, const long b_offset, __global const REAL* restrict c_base,
+                        const long c_offset, __global REAL* restrict h_base, const long h_offset,
+                        __global REAL* restrict c_next_base, const long c_next_offset) {
+    const long k = get_global_id(0), row = get_global_id(1);
+    if (k >= H || row >= rows) return;
+    __global const REAL* a = a_base + a_offset + row * 4 * H;
+    __global const REAL* b = b_base + b_offset + row * 4 * H;
+    __global const REAL* c = c_base + c_offset + row * H;
+    __global REAL* h_next = h_base + h_offset + row * H;
+    __global REAL* c_next = c_next_base + c_next_offset + row * H;
+    FORWARD(REAL, READ_ONE, STORE_ONE)
+}
+
+__kernel void lstm_cell_backward(const long rows, const long H, __global const REAL* restrict a_base,
+                                 const long a_offset, __global const REAL* restrict b_base, const long b_offset,
+                                 __global const REAL* restrict c_base, const long c_offset,
+                                 __global const REAL* restrict g_h_base, const long g_h_offset,
+                                 __global const REAL* restrict g_c_base, const long g_c_offset,
+                                 __global REAL* restrict gates_base, const long gates_offset,
+                                 __global REAL* restrict d_c_base, const long d_c_offset) {
+    const long k = get_global_id(0), row = get_global_id(1);
+    if (k >= H || row >= rows) return;
+    __global const REAL* a = a_base + a_offset + row * 4 * H;
+    __global const REAL* b = b_base + b_offset + row * 4 * H;
+    __global const REAL* c = c_base + c_offset + row * H;
+    __global const REAL* g_h = g_h_base + g_h_offset + row * H;
+    __global const REAL* g_c = g_c_base + g_c_offset + row * H;
+    __global REAL* gates = gates_base + gates_offset + row * 4 * H;
+    __global REAL* d_c = d_c_base + d_c_offset + row * H;
+    BACKWARD(REAL, READ_ONE, STORE_ONE)
+}
+
+#endif

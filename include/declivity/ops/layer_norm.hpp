@@ -1,0 +1,41 @@
+// Floor 2. Layer normalisation (Ba, Kiros, Hinton 2016) and root mean square normalisation (Zhang, Sennrich 2019) of
+// the rows of x (rows, n).
+//
+// All views are dense, f32 or f64, of one type and device. A View without a buffer stands for "none" where a parameter
+// says so.
+#pragma once
+
+#include <string_view>
+
+#include <declivity/ops/value.hpp>
+#include <declivity/ops/view.hpp>
+
+namespace declivity::ops {
+
+enum class RowNorm : bool {
+    layer,  ///< (x - mean) / sqrt(variance + epsilon)
+    rms,    ///< x / sqrt(mean of squares + epsilon)
+};
+
+struct LayerNormResults {
+    Value out;         ///< (rows, n)
+    Value mean, rstd;  ///< (rows); rstd = 1 / sqrt(variance + epsilon), and the mean is 0 for RowNorm::rms
+};
+
+/// out = normalised x * weight + bias; weight and bias (n) may be none. An operation that waits.
+/// @throws ShapeError, TypeError, DeviceError naming the function
+DECLIVITY_API LayerNormResults layer_norm(RowNorm kind, const View& x, const View& weight, const View& bias,
+                                          double epsilon);
+
+/// The gradient for x, from that of the result. Weight may be none.
+DECLIVITY_API Value layer_norm_input_gradient(RowNorm kind, const View& x, const View& weight, const View& mean,
+                                              const View& rstd, const View& out_gradient);
+
+struct LayerNormGradients {
+    Value weight, bias;  ///< (n)
+};
+/// The gradients for weight and bias; their sums over rows wait for company (operation_in_company).
+DECLIVITY_API LayerNormGradients layer_norm_weight_gradients(const View& x, const View& mean, const View& rstd,
+                                                             const View& out_gradient);
+
+}  // namespace declivity::ops

@@ -1,0 +1,14 @@
+// Floor 3. Matrix products.
+#pragma once
+
+#include <declivity/tensor/tensor.hpp>
+
+namespace declivity {
+
+/// (..., M, K) x (..., K, N) -> (..., M, N); the axes in front broadcast. A vector counts as a row on the left and as
+/// a column on the right, and its axis is dropped from the result.
+DECLIVITY_API Tensor matmul(const Tensor& a, const Tensor& b);
+/// x W^T + bias: x (..., in), weight (out, in), bias (out) or undefined.
+DECLIVITY_API Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
+
+}  // namespace declivity

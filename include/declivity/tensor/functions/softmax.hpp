@@ -1,0 +1,13 @@
+// Floor 3. Softmax and its logarithm.
+#pragma once
+
+#include <cstdint>
+
+#include <declivity/tensor/tensor.hpp>
+
+namespace declivity {
+
+DECLIVITY_API Tensor softmax(const Tensor& x, std::int64_t axis = -1);
+DECLIVITY_API Tensor log_softmax(const Tensor& x, std::int64_t axis = -1);
+
+}  // namespace declivity

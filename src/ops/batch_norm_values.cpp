@@ -1,0 +1,184 @@
+// Batch normalisation as values: folds of evaluation, and operations that wait for what follows.
+#include <declivity/ops/batch_norm.hpp>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string>
+
+#include <declivity/ops/expression.hpp>
+#include <declivity/ops/operation.hpp>
+#include <declivity/runtime/recording.hpp>
+#include <fmt/format.h>
+
+#include "batch_norm_launch.hpp"
+#include "ops/engine/expression_node.hpp"
+
+namespace declivity::ops {
+
+namespace {
+
+/// (C) as (C, 1, ...), which stretches over x.
+View stretching(const View& channels, const Shape& x) {
+    Shape shape{x[1]};
+    for (int axis = 2; axis < x.rank(); ++axis) shape.push_back(1);
+    return reshaped(channels, shape);
+}
+
+Expression apply(Function function, const Expression& a, const Expression& b) {
+    return Expression::apply(function, std::array{a, b});
+}
+
+/// Mean, weight and bias: keep() looks after the variance.
+using FoldedBeside = std::array<View, 3>;
+
+std::array<std::uint64_t, 3> versions_of(const FoldedBeside& operands) {
+    return {operands[0].buffer.version(), operands[1].buffer.version(), operands[2].buffer.version()};
+}
+
+/// A fold, and what it was made from. It is kept with memory, so it holds none: two tensors may each be the variance of
+/// the other's fold.
+struct KeptFold {
+    struct From {
+        std::weak_ptr<detail::Block> memory;
+        std::int64_t offset;
+        Shape shape;
+        DType dtype;
+    };
+    BatchNormFold fold;
+    std::array<From, 3> from;
+    std::array<std::uint64_t, 3> versions;
+
+    KeptFold(BatchNormFold made, const FoldedBeside& operands, const std::array<std::uint64_t, 3>& at)
+        : fold(std::move(made)), versions(at) {
+        std::ranges::transform(operands, from.begin(), [](const View& view) {
+            return From{view.buffer.weak(), view.offset, view.shape, view.dtype};
+        });
+    }
+    [[nodiscard]] bool serves(const FoldedBeside& operands) const {
+        const auto same = [](const From& one, const View& view) {
+            const auto memory = view.buffer.weak();
+            return !one.memory.owner_before(memory) && !memory.owner_before(one.memory) && one.offset == view.offset &&
+                   one.shape == view.shape && one.dtype == view.dtype;
+        };
+        return versions == versions_of(operands) && std::ranges::equal(from, operands, same);
+    }
+};
+
+BatchNormFold make_fold(const View& mean, const View& variance, const View& weight, const View& bias, double epsilon) {
+    const Device device = variance.device();
+    View factor = View::make(device, variance.dtype, variance.shape);
+    batch_norm_scale(variance, epsilon, factor);
+    if (weight.buffer) factor = evaluate(apply(Function::mul, factor, weight), device);
+    const Expression moved = apply(Function::mul, mean, factor);
+    const View offset = evaluate(
+        bias.buffer ? apply(Function::sub, bias, moved) : Expression::apply(Function::neg, std::array{moved}), device);
+    return {factor, offset};
+}
+
+}  // namespace
+
+BatchNormFold batch_norm_fold(const View& mean, const View& variance, const View& weight, const View& bias,
+                              double epsilon, OperandUse use) {
+    const FoldedBeside operands{mean, weight, bias};
+    Recorder* const recorder = Recorder::current();
+    const auto varies = [&](const View& view) { return recorder != nullptr && recorder->varies(view.buffer); };
+    if (use == OperandUse::variable || varies(variance) || std::ranges::any_of(operands, varies))
+        return make_fold(mean, variance, weight, bias, epsilon);
+    if (recorder != nullptr) {
+        recorder->relies_on(variance.buffer);
+        for (const View& operand : operands) recorder->relies_on(operand.buffer);
+    }
+    const RecordingPause once;
+    const std::string name =
+        fmt::format("batch_norm_fold {} {} {} {}", name_of(variance.dtype), variance.offset, variance.numel(), epsilon);
+    if (const auto kept = std::static_pointer_cast<const KeptFold>(variance.buffer.kept(name));
+        kept && kept->serves(operands))
+        return kept->fold;
+    const std::uint64_t version = variance.buffer.version();
+    const auto versions = versions_of(operands);
+    const BatchNormFold made = make_fold(mean, variance, weight, bias, epsilon);
+    variance.buffer.keep(name, std::make_shared<const KeptFold>(made, operands, versions), version);
+    return made;
+}
+
+Value batch_norm(const Value& x, const BatchNormFold& fold) {
+    const Expression scaled = apply(Function::mul, x, stretching(fold.factor, x.shape()));
+    return {apply(Function::add, scaled, stretching(fold.offset, x.shape())), x.device()};
+}
+
+namespace {
+
+/// Launches normalisation, with what follows it where one kernel takes both.
+EpilogueTaken launch_normalisation(const View& x, const View& mean, const View& scale, const View& weight,
+                                   const View& bias, const View& out, const Epilogue& epilogue) {
+    if (epilogue.expression) {
+        // Rounded as by the kernel of its own.
+        Expression factor = stretching(scale, x.shape);
+        if (weight.buffer) factor = apply(Function::mul, factor, stretching(weight, x.shape));
+        Expression result = apply(Function::mul, apply(Function::sub, x, stretching(mean, x.shape)), factor);
+        if (bias.buffer) result = apply(Function::add, result, stretching(bias, x.shape));
+        if (const Expression all = with_result(epilogue.expression, result); fits_one_kernel(all)) {
+            evaluate(all, out);
+            return EpilogueTaken::yes;
+        }
+    }
+    batch_norm(x, mean, scale, weight, bias, out);  // which knows short planes
+    return EpilogueTaken::no;
+}
+
+/// Without attributes.
+struct Normalisation {};
+
+/// Of normalisation in training.
+struct BatchNormTraining {
+    double epsilon, momentum;
+};
+
+EpilogueTaken launch_training(const OperationViews& views, const BatchNormTraining& training) {
+    const View &x = views.in(0), &weight = views.in(1), &bias = views.in(2);
+    const View &out = views.out(0), &mean = views.out(1), &scale = views.out(2);
+    const BatchNormRunning running{views.written(0), views.written(1), training.momentum};
+    if (out.buffer && is_batch_norm_whole(x))
+        return launch_batch_norm_whole(x, training.epsilon, running, mean, scale, weight, bias, out, views.epilogue());
+    batch_norm_statistics(x, training.epsilon, running, mean, scale);
+    return out.buffer ? launch_normalisation(x, mean, scale, weight, bias, out, views.epilogue()) : EpilogueTaken::yes;
+}
+
+}  // namespace
+
+Value batch_norm(const View& x, const View& mean, const View& scale, const View& weight, const View& bias) {
+    check_batch_norm(x, mean, scale, weight, bias);
+    return operation("batch_norm",
+                     [](const OperationViews& views, const Normalisation&) {
+                         return launch_normalisation(views.in(0), views.in(1), views.in(2), views.in(3), views.in(4),
+                                                     views.out(0), views.epilogue());
+                     },
+                     Normalisation{}, {.reads = {x, mean, scale, weight, bias}, .outputs = {{x.dtype, x.shape}}})[0];
+}
+
+BatchNormTrained batch_norm_training(const View& x, const View& weight, const View& bias, double epsilon,
+                                     const BatchNormRunning& running) {
+    check_batch_norm(x, {}, {}, weight, bias);
+    check_batch_norm_statistics(x, running, {}, {});
+    const Shape channels{x.shape[1]};
+    if (!fuses() || !is_batch_norm_whole(x)) {  // by several kernels, of which the first may begin
+        const View mean = View::make(x.device(), x.dtype, channels), scale = View::make(x.device(), x.dtype, channels);
+        for (const View* view : {&running.mean, &running.variance}) {
+            view->buffer.launch_writers();
+            view->buffer.launch_readers();
+        }
+        batch_norm_statistics(x, epsilon, running, mean, scale);
+        for (const View* view : {&running.mean, &running.variance})
+            if (view->buffer) view->buffer.mark_written();
+        return {batch_norm(x, mean, scale, weight, bias), mean, scale};
+    }
+    const OperationResults results =
+        operation("batch_norm", launch_training, BatchNormTraining{epsilon, running.momentum},
+                  {.reads = {x, weight, bias},
+                   .writes = {running.mean, running.variance},
+                   .outputs = {{x.dtype, x.shape, true}, {x.dtype, channels}, {x.dtype, channels}}});
+    return {results[0], results[1], results[2]};
+}
+
+}  // namespace declivity::ops

@@ -1,0 +1,167 @@
+// What of an expression becomes one kernel, what is stored on the way, and what is computed first.
+#include "lowering.hpp"
+
+#include <algorithm>
+#include <atomic>
+
+namespace declivity::ops {
+
+using Node = Expression::Node;
+using Kind = Node::Kind;
+
+Measure measure(const Expression& expression) {
+    if (!expression) return {};
+    const Node& node = *expression.node();
+    switch (node.kind) {
+        case Kind::view:
+            return {.inputs = 1};
+        case Kind::value: {
+            const Value::State& state = *node.source.state();
+            return state.computed.load(std::memory_order_acquire) || state.is_operation() ? Measure{.inputs = 1}
+                                                                                          : state.measure;
+        }
+        case Kind::constant:
+            return {.numbers = 1};
+        case Kind::operator_result:
+            return {.inputs = 1};
+        case Kind::random:
+            return {.inputs = 1,
+                    .nodes = 1,
+                    .numbers = static_cast<int>(node.parameters.size()) + 1,
+                    .costly = true};  // its first block is a number
+        default:
+            break;
+    }
+    Measure all{.nodes = 1, .numbers = static_cast<int>(node.parameters.size())};
+    for (const Expression& input : node.inputs) all += measure(input);
+    if (node.kind == Kind::apply) all.costly = all.costly || info(node.function).costly;
+    if (node.kind == Kind::gradient)
+        all.costly = all.costly || info(node.function).of_gradient[static_cast<std::size_t>(node.input)].costly;
+    return all;
+}
+
+bool fits(const Measure& measure) {
+    return measure.inputs <= kMostInputs && measure.nodes <= kMostNodes && measure.numbers <= kMostNumbers;
+}
+
+Expression Lowering::run(const Expression& expression, const Value::State* result) {
+    while (!settle_operations(expression, result)) references_.clear(), seen_.clear();
+    result_ = result;
+    room_ = std::clamp(kMostInputs - measure(expression).inputs, 0, static_cast<int>(kMostAlso));
+    return lower(expression);
+}
+
+Lowering::Reference* Lowering::find(const Value::State* state) {
+    const auto found = std::ranges::find(references_, state, &Reference::state);
+    return found == references_.end() ? nullptr : &*found;
+}
+
+/// Somebody beside this kernel refers to it.
+bool Lowering::is_shared(const Reference& reference) {
+    return reference.state->weak_from_this().use_count() > reference.count;
+}
+
+/// Counts references, of what is below first. @return whether an output of an operation is among them
+bool Lowering::gather(const Expression& expression) {
+    if (!expression) return false;
+    const Node& node = *expression.node();
+    for (const auto& [seen, below] : seen_)
+        if (seen == &node) return below;
+    bool below = false;
+    if (node.kind == Kind::value && !node.source.computed()) {
+        Value::State& state = *node.source.state();
+        if (Reference* known = find(&state)) {
+            ++known->count;
+            below = known->below_operation;
+        } else {
+            below = state.is_operation() || gather(state.expression);
+            references_.push_back({&state, 1, below});
+        }
+    }
+    for (const Expression& input : node.inputs) below = gather(input) || below;
+    seen_.emplace_back(&node, below);
+    return below;
+}
+
+/// Launches operations that cannot take what follows as their epilogue. False: something was computed, so that all is
+/// to be looked at anew.
+bool Lowering::settle_operations(const Expression& expression, const Value::State* result) {
+    gather(expression);
+    Value::State* first = nullptr;
+    int operations = 0;
+    for (const Reference& reference : references_) {
+        if (!reference.below_operation) continue;
+        const Value::State& state = *reference.state;
+        const bool fits = result != nullptr && state.shape == result->shape && state.dtype == result->dtype;
+        // Where others want what lies between the operation and here, that is where its epilogue ends.
+        if (is_shared(reference) || (state.is_operation() && !(fits && state.takes_epilogue()))) {
+            reference.state->compute();
+            return false;
+        }
+        if (!state.is_operation()) continue;
+        if (++operations == 1) first = reference.state;
+    }
+    if (operations > 1) {
+        first->compute();
+        return false;
+    }
+    operation_ = first;
+    return true;
+}
+
+namespace {
+
+Expression computed(Value::State& state) {
+    state.compute();
+    return Expression(state.view);
+}
+
+}  // namespace
+
+Expression Lowering::lower(const Expression& expression) {
+    if (!expression) return {};
+    for (const auto& [from, to] : nodes_)
+        if (from == expression.node().get()) return to;
+    const Node& node = *expression.node();
+    const Expression made = node.kind == Kind::value ? lower(*node.source.state()) : lower(expression, node);
+    nodes_.emplace_back(&node, made);
+    return made;
+}
+
+Expression Lowering::lower(const Expression& expression, const Node& node) {
+    std::vector<Expression> inputs;
+    bool changed = false;
+    for (const Expression& input : node.inputs) {
+        // Small values that stretch would be computed over and over.
+        const bool stretches = input && input.node()->kind == Kind::value && !(input.shape() == node.shape);
+        inputs.push_back(stretches ? computed(*input.node()->source.state()) : lower(input));
+        changed = changed || inputs.back().node() != input.node();
+    }
+    return changed ? with_inputs(node, std::move(inputs)) : expression;
+}
+
+Expression Lowering::lower(Value::State& state) {
+    for (const auto& [from, to] : values_)
+        if (from == &state) return to;
+    const Expression made = inlined(state);
+    values_.emplace_back(&state, made);
+    return made;
+}
+
+Expression Lowering::inlined(Value::State& state) {
+    if (state.computed.load(std::memory_order_acquire)) return Expression(state.view);
+    if (&state == operation_) return Expression::operator_result(state.dtype, state.shape);
+    // Who else refers to it will perhaps never ask for it: then it need not be stored. But two kernels that compute
+    // it are one too many.
+    const bool store = is_shared(*find(&state)) && (state.inlined || state.measure.costly);
+    const bool has_room =
+        result_ != nullptr && operation_ == nullptr && std::ssize(stored_) < room_ && state.shape == result_->shape;
+    if (store && !has_room) return computed(state);
+    state.inlined = true;
+    Expression made = lower(state.expression);
+    if (store && std::ssize(stored_) == room_) return computed(state);  // what it is made from took the room
+    if (store) stored_.push_back({state.shared_from_this(), made});
+    return made;
+}
+
+}  // namespace declivity::ops

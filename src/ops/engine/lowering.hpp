@@ -1,0 +1,61 @@
+// Floor 2, private. Makes one kernel of values that wait.
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "expression_node.hpp"
+#include "value_state.hpp"
+
+namespace declivity::ops {
+
+/// Makes an expression one over views, and perhaps the first output of one operation that is not launched yet. With the
+/// values' lock held.
+class Lowering {
+  public:
+    /// @param result as what the whole is stored: an operation may take the rest as its epilogue, and the kernel may
+    /// store what is on the way. Null: none may
+    Expression run(const Expression& expression, const Value::State* result);
+
+    /// A value that the kernel is to store on the way.
+    struct Stored {
+        std::shared_ptr<Value::State> state;
+        Expression lowered;
+    };
+    [[nodiscard]] const std::vector<Stored>& stored() const { return stored_; }
+
+    /// Whether an output of an operation that is not launched is below.
+    bool above_operation(const Expression& expression) { return gather(expression); }
+
+    /// The operation's output that the expression mentions, or null.
+    [[nodiscard]] Value::State* operation_within() const { return operation_; }
+
+  private:
+    /// Of a value that is not computed: how often what is to become one kernel refers to it.
+    struct Reference {
+        Value::State* state;
+        long count;
+        bool below_operation;  // it is made from an output of an operation
+    };
+
+    Reference* find(const Value::State* state);
+    static bool is_shared(const Reference& reference);
+    bool gather(const Expression& expression);
+    bool settle_operations(const Expression& expression, const Value::State* result);
+    Expression lower(const Expression& expression);
+    Expression lower(const Expression& expression, const Expression::Node& node);
+    Expression lower(Value::State& state);
+    Expression inlined(Value::State& state);
+
+    std::vector<Reference> references_;
+    std::vector<std::pair<const Expression::Node*, bool>> seen_;  // with whether an output of an operation is below
+    std::vector<std::pair<const Expression::Node*, Expression>> nodes_;
+    std::vector<std::pair<const Value::State*, Expression>> values_;
+    Value::State* operation_ = nullptr;
+    const Value::State* result_ = nullptr;
+    int room_ = 0;
+    std::vector<Stored> stored_;
+};
+
+}  // namespace declivity::ops

@@ -1,0 +1,196 @@
+// When operations are launched, and with what.
+#include <declivity/ops/operation.hpp>
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/runtime/per_thread.hpp>
+#include <declivity/runtime/process.hpp>
+#include <fmt/format.h>
+
+#include "fusion.hpp"
+#include "operation_state.hpp"
+#include "value_state.hpp"
+
+namespace declivity::ops {
+namespace {
+
+Device device_of(std::string_view name, const OperationOperands& operands) {
+    for (const auto* views : {&operands.reads, &operands.writes})
+        for (const View& view : *views)
+            if (view.buffer) return view.device();
+    throw ValueError(fmt::format("operation: wants a view that \"{}\" reads or writes, got none", name));
+}
+
+/// Operations of this thread that wait for company.
+std::vector<std::weak_ptr<Operation>>& waiting_for_company() {
+    return declivity::detail::PerThread<std::vector<std::weak_ptr<Operation>>, LaunchTogether>::get();
+}
+
+/// The operation of this thread that is not launched, since something may follow it.
+std::weak_ptr<Operation>& waiting_operation() {
+    return declivity::detail::PerThread<std::weak_ptr<Operation>, Operation>::get();
+}
+
+/// One at a time waits, so that the device has work, and memory is not held for long.
+void launch_waiting_operation() {
+    const auto waiting = std::exchange(waiting_operation(), {}).lock();
+    if (!waiting) return;
+    try {
+        waiting->launch();
+    } catch (const Error&) {
+        // It waits still, and fails again where it is needed: it is not for this call to say so.
+    }
+}
+
+}  // namespace
+
+OperationViews::OperationViews(std::vector<View> ins, std::vector<View> written, std::vector<View> outs,
+                               Epilogue epilogue)
+    : ins_(std::move(ins)), written_(std::move(written)), outs_(std::move(outs)), epilogue_(std::move(epilogue)) {}
+
+View Operation::WeakView::view() const {
+    View out = layout;
+    out.buffer = Buffer(memory.lock());
+    return out;
+}
+
+Operation::Operation(std::string_view name, const std::optional<OperationCall>& call, LaunchTogether together,
+                     OperationOperands operands)
+    : name_(name),
+      call_(call),
+      together_(together),
+      reads_(std::move(operands.reads)),
+      outputs_(std::move(operands.outputs)),
+      device_(device_of(name, {.reads = reads_, .writes = operands.writes, .outputs = {}})) {
+    if (outputs_.empty() || outputs_.size() > kMostOutputs)
+        throw ValueError(
+            fmt::format("operation: wants 1 to {} outputs of \"{}\", got {}", kMostOutputs, name, outputs_.size()));
+    for (const View& view : operands.writes) writes_.emplace_back(view);
+}
+
+OperationResults Operation::make_results() {
+    OperationResults results;
+    for (std::size_t i = 0; i < outputs_.size(); ++i) {
+        auto state = std::make_shared<Value::State>(device_, outputs_[i].dtype, outputs_[i].shape);
+        state->operation = shared_from_this();
+        state->output = i;
+        results_.emplace_back(state);
+        results[i] = Value(std::move(state));
+    }
+    return results;
+}
+
+std::size_t Operation::bytes() const {
+    std::size_t bytes = 0;
+    for (const View& view : reads_) bytes += view.buffer ? bytes_of(view.shape, view.dtype) : 0;
+    return bytes;
+}
+
+OperationViews Operation::views(const std::optional<View>& place, const Epilogue& epilogue) const {
+    std::vector<View> written, outs;
+    for (const WeakView& weak : writes_) written.push_back(weak.view());
+    for (std::size_t i = 0; i < outputs_.size(); ++i) {
+        if (i == 0 && place) outs.push_back(*place);
+        else if (outputs_[i].optional && results_[i].expired()) outs.emplace_back();
+        else outs.push_back(View::make(device_, outputs_[i].dtype, outputs_[i].shape));
+    }
+    return {reads_, std::move(written), std::move(outs), epilogue};
+}
+
+EpilogueTaken Operation::run(const std::optional<View>& place, const Epilogue& epilogue, Needed needed) {
+    if (!pending()) return EpilogueTaken::yes;
+    declivity::detail::refuse_after_fork("a value that waits");
+    const std::scoped_lock lock(values_mutex());
+    if (!pending()) return EpilogueTaken::yes;
+    const auto self = shared_from_this();  // its outputs let go of it
+    const RecordingOf recording(recorder_);
+    if (together_ == nullptr) return run_alone(place, epilogue, needed);
+    run_together(place);
+    return EpilogueTaken::no;
+}
+
+EpilogueTaken Operation::run_alone(const std::optional<View>& place, const Epilogue& epilogue, Needed needed) {
+    const ResumedScope resumed(scope_, needed == Needed::by_others ? name_ : std::string_view());
+    const OperationViews all = views(place, epilogue);
+    const EpilogueTaken taken = (*call_)(all);
+    done(all, place.has_value());
+    return taken;
+}
+
+void Operation::done(const OperationViews& views, bool first_output_elsewhere) {
+    const std::vector<View> read = std::exchange(reads_, {});  // destroyed last: they may be all that is left of others
+    launched_.store(true, std::memory_order_release);
+    for (std::size_t i = first_output_elsewhere ? 1 : 0; i < outputs_.size(); ++i)
+        if (const auto state = results_[i].lock(); state && views.out(i).buffer) state->computed_as(views.out(i));
+    for (std::size_t i = 0; i < writes_.size(); ++i) views.written(i).buffer.launch_writers();  // lets go of this one
+}
+
+bool Operation::goes_with(const Operation& other) const {
+    return other.pending() && other.together_ == together_ && other.outputs_[0].dtype == outputs_[0].dtype &&
+           other.device_ == device_ && other.recorder_ == recorder_;
+}
+
+void Operation::run_together(const std::optional<View>& place) {
+    std::vector<std::shared_ptr<Operation>> all{shared_from_this()};
+    auto& waiting = waiting_for_company();
+    for (const auto& one : waiting)
+        if (auto other = one.lock(); other && other.get() != this && goes_with(*other)) all.push_back(std::move(other));
+    std::vector<OperationViews> each;
+    for (const auto& one : all) {
+        const ResumedScope resumed(one->scope_, one->name_);  // whose memory it is
+        each.push_back(one->views(one.get() == this ? place : std::nullopt, {}));
+    }
+    together_(each);
+    for (std::size_t i = 0; i < all.size(); ++i) all[i]->done(each[i], i == 0 && place.has_value());
+    std::erase_if(waiting, [](const auto& one) {
+        const auto other = one.lock();
+        return !other || !other->pending();
+    });
+}
+
+OperationResults operation(std::string_view name, const OperationCall& call, OperationOperands operands) {
+    declivity::detail::refuse_after_fork(name);
+    const std::vector<View> reads = operands.reads, writes = operands.writes;
+    for (const View& view : reads) view.buffer.launch_writers();
+    for (const View& view : writes) {
+        view.buffer.launch_writers();
+        view.buffer.launch_readers();
+    }
+    const auto made = std::make_shared<Operation>(name, call, nullptr, std::move(operands));
+    OperationResults results = made->make_results();
+    launch_waiting_operation();
+    if (!fuses()) {
+        made->launch();
+    } else {
+        if (Recorder* const recorder = Recorder::current()) recorder->launch_at_end(made);
+        for (const View& view : reads) view.buffer.add_reader(made);
+        for (const View& view : writes)
+            if (view.buffer) view.buffer.add_writer(made);
+        waiting_operation() = made;
+    }
+    for (const View& view : writes)
+        if (view.buffer) view.buffer.mark_written();
+    return results;
+}
+
+Value operation_in_company(std::string_view name, LaunchTogether launch, OperationOperands operands) {
+    constexpr std::size_t most_waiting = 8 << 20;  // bytes
+    declivity::detail::refuse_after_fork(name);
+    const std::vector<View> reads = operands.reads;
+    const auto made = std::make_shared<Operation>(name, std::nullopt, launch, std::move(operands));
+    const OperationResults results = made->make_results();
+    for (const View& view : reads) view.buffer.add_reader(made);
+    if (Recorder* const recorder = Recorder::current()) recorder->launch_at_end(made);
+    const std::scoped_lock lock(values_mutex());
+    waiting_for_company().push_back(made);
+    std::size_t bytes = 0;
+    for (const auto& one : waiting_for_company())
+        if (const auto other = one.lock(); other && other->pending()) bytes += other->bytes();
+    if (!fuses() || bytes > most_waiting) made->launch();
+    return results[0];
+}
+
+}  // namespace declivity::ops

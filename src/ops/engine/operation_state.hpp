@@ -1,0 +1,71 @@
+// Floor 2, private. An operation that waits (declivity/ops/operation.hpp).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <declivity/ops/operation.hpp>
+#include <declivity/runtime/recording.hpp>
+#include <declivity/runtime/scope.hpp>
+
+namespace declivity::ops {
+
+/// Its outputs hold it until it is launched, and so does memory that it writes. It holds neither: outputs that nobody
+/// holds are not wanted, and two operations may write what the other reads.
+class Operation final : public PendingLaunch, public std::enable_shared_from_this<Operation> {
+  public:
+    Operation(std::string_view name, const std::optional<OperationCall>& call, LaunchTogether together,
+              OperationOperands operands);
+
+    /// The values of its outputs; to be called once.
+    OperationResults make_results();
+    /// For others, whose calls are not to throw its errors without saying whose they are.
+    void launch() override { (void)run(std::nullopt, {}, Needed::by_others); }
+    [[nodiscard]] bool pending() const noexcept override { return !launched_.load(std::memory_order_acquire); }
+    /// With the values' lock held, before it is launched.
+    /// @param place where the first output goes, whose value the caller looks after; in memory of its own otherwise
+    enum class Needed : bool { itself, by_others };
+    EpilogueTaken run(const std::optional<View>& place, const Epilogue& epilogue, Needed needed = Needed::itself);
+
+    [[nodiscard]] std::string_view name() const noexcept { return name_; }
+    [[nodiscard]] const std::string& scope() const noexcept { return scope_; }
+    /// Of what waits for company, how many bytes it reads.
+    [[nodiscard]] std::size_t bytes() const;
+    [[nodiscard]] bool waits_for_company() const noexcept { return together_ != nullptr && pending(); }
+
+  private:
+    /// A view that does not keep its memory alive.
+    struct WeakView {
+        explicit WeakView(const View& of) : layout(of), memory(of.buffer.weak()) { layout.buffer = {}; }
+        /// Without a buffer when the memory is gone.
+        [[nodiscard]] View view() const;
+        View layout;
+        std::weak_ptr<declivity::detail::Block> memory;
+    };
+
+    [[nodiscard]] OperationViews views(const std::optional<View>& place, const Epilogue& epilogue) const;
+    void done(const OperationViews& views, bool first_output_elsewhere);
+    EpilogueTaken run_alone(const std::optional<View>& place, const Epilogue& epilogue, Needed needed);
+    void run_together(const std::optional<View>& place);
+    [[nodiscard]] bool goes_with(const Operation& other) const;
+
+    const std::string_view name_;
+    const std::optional<OperationCall> call_;
+    const LaunchTogether together_;
+    std::vector<View> reads_;  // until it is launched
+    std::vector<WeakView> writes_;
+    std::vector<OperationOutput> outputs_;
+    const Device device_;
+    const std::string scope_ = Scope::path();
+    const std::uint64_t recorder_ = Recorder::current_number();
+    std::vector<std::weak_ptr<Value::State>> results_;
+    std::atomic<bool> launched_{false};
+};
+
+}  // namespace declivity::ops

@@ -1,0 +1,135 @@
+#include <declivity/ops/gather.hpp>
+
+#include <algorithm>
+
+#include <declivity/ops/expression.hpp>
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+#include "ops/support/work.hpp"
+#include "ops/support/work_split.hpp"
+
+namespace declivity::ops {
+namespace {
+
+constexpr std::size_t kGroup = 64;  // work-items of a group on GPU-like devices
+
+/// As the kernels' struct.
+struct Sizes {
+    std::int64_t rows, each, size, taken;
+};
+
+Kernel kernel_of(const char* name, DType dtype, const View& places) {
+    Defines defines = real_defines(dtype);
+    defines.set("CPU", family_of(places.device()) == Family::cpu_like ? 1 : 0).set("PLACE", cl_type(places.dtype));
+    return {places.device(), {"gather.cl", name, defines}};
+}
+
+void check_places(std::string_view function, std::string_view name, const View& places) {
+    require_dense(function, name, places);
+    if (places.dtype != DType::i32 && places.dtype != DType::i64)
+        throw TypeError(
+            fmt::format("{}: wants {} of type i32 or i64, got {}", function, name, declivity::name_of(places.dtype)));
+}
+
+void check_elements(std::string_view function, std::string_view name, const View& x, const View& places) {
+    require_floating(function, name, x);
+    require_dense(function, name, x);
+    require_same_device(function, x, places);
+}
+
+/// One element of the result, or of what is read, for each of `rows` times `taken`.
+void launch_elements(const char* name, Sizes sizes, const View& x, const View& places, const View& out) {
+    if (sizes.rows * sizes.taken == 0) return;
+    const Device device = out.device();
+    const Kernel kernel = kernel_of(name, out.dtype, places);
+    const bool cpu = family_of(device) == Family::cpu_like;
+    sizes.each = rows_each(device, sizes.rows, sizes.taken);
+    Range range{.global = {to_size(ceil_div(sizes.rows, sizes.each)), 1, 1}, .local = {1, 1, 1}};
+    if (!cpu) {
+        const std::size_t group = std::min(kGroup, kernel.max_work_group());
+        range = {.global = {round_up(to_size(sizes.taken), group), to_size(sizes.rows), 1}, .local = {group, 1, 1}};
+    }
+    launch(kernel, range, {sizes, x.argument(), places.argument(), out.argument()});
+}
+
+}  // namespace
+
+void gather(std::string_view function, const View& x, const View& places, const View& out) {
+    check_places(function, "the places", places);
+    check_elements(function, "x", x, places);
+    check_elements(function, "out", out, places);
+    require_alike(function, "x", x, "out", out);
+    require_rank(function, "x", x, 2, "rows, size");
+    require_rank(function, "the places", places, 2, "rows, taken");
+    require_shape(function, "the places", places, {x.shape[0], places.shape[1]});
+    require_shape(function, "out", out, places.shape);
+    const WorkScope work("gather", work_each(0, out, out, places));
+    launch_elements("gather", {out.shape[0], 1, x.shape[1], out.shape[1]}, x, places, out);
+}
+
+void scatter(std::string_view function, const View& x, const View& places, const View& out) {
+    check_places(function, "the places", places);
+    check_elements(function, "x", x, places);
+    check_elements(function, "out", out, places);
+    require_alike(function, "x", x, "out", out);
+    require_rank(function, "x", x, 2, "rows, taken");
+    require_rank(function, "out", out, 2, "rows, size");
+    require_shape(function, "the places", places, x.shape);
+    require_shape(function, "out", out, {x.shape[0], out.shape[1]});
+    const WorkScope work("scatter", work_each(0, x, out, places));
+    fill(out, 0);
+    launch_elements("scatter", {x.shape[0], 1, out.shape[1], x.shape[1]}, x, places, out);
+}
+
+void gather_rows(std::string_view function, const View& table, const View& numbers, const View& out) {
+    check_places(function, "the indices", numbers);
+    check_elements(function, "the table", table, numbers);
+    check_elements(function, "out", out, numbers);
+    require_alike(function, "the table", table, "out", out);
+    require_rank(function, "the table", table, 2, "V, D");
+    require_rank(function, "the indices", numbers, 1, "N");
+    require_shape(function, "out", out, {numbers.shape[0], table.shape[1]});
+    const WorkScope work("gather_rows", work_each(0, out, out, numbers));
+    launch_elements("gather_rows", {out.shape[0], 1, table.shape[0], out.shape[1]}, table, numbers, out);
+}
+
+void sum_rows(std::string_view function, const View& x, const View& numbers, const View& out) {
+    constexpr std::int64_t most = (std::int64_t{1} << 31) - 1;
+    check_places(function, "the indices", numbers);
+    check_elements(function, "x", x, numbers);
+    check_elements(function, "out", out, numbers);
+    require_alike(function, "x", x, "out", out);
+    require_rank(function, "x", x, 2, "N, D");
+    require_rank(function, "the indices", numbers, 1, "N");
+    require_rank(function, "out", out, 2, "V, D");
+    require_shape(function, "x", x, {numbers.shape[0], out.shape[1]});
+    const std::int64_t count = x.shape[0], taken = x.shape[1];
+    if (count > most || out.shape[0] > most)
+        throw ShapeError(
+            fmt::format("{}: wants fewer than 2^31 indices and rows, got {} and {}", function, count, out.shape[0]));
+    const WorkScope work("sum_rows", work_each(1, x, out, numbers));
+    fill(out, 0);
+    if (x.numel() == 0 || out.numel() == 0) return;
+    std::int64_t keys_count = 1;
+    while (keys_count < count) keys_count *= 2;
+    const Device device = out.device();
+    const View keys = View::make(device, DType::i64, {keys_count});
+    const std::size_t group = family_of(device) == Family::cpu_like ? 1 : kGroup;
+    const auto items = [&](const Kernel& kernel, std::int64_t wanted) {
+        const std::size_t local = std::min(group, kernel.max_work_group());
+        return Range{.global = {round_up(to_size(wanted), local), 1, 1}, .local = {local, 1, 1}};
+    };
+    const Kernel number = kernel_of("number_keys", x.dtype, numbers);
+    launch(number, items(number, keys_count), {count, keys_count, out.shape[0], numbers.argument(), keys.argument()});
+    const Kernel sort = kernel_of("sort_keys", x.dtype, numbers);
+    for (std::int64_t block = 2; block <= keys_count; block *= 2)
+        for (std::int64_t reach = block / 2; reach >= 1; reach /= 2)
+            launch(sort, items(sort, keys_count / 2), {keys_count / 2, block, reach, keys.argument()});
+    const Kernel sum = kernel_of("sum_sorted", x.dtype, numbers);
+    Range range = items(sum, taken);
+    range.global[1] = to_size(count);
+    launch(sum, range, {taken, count, keys.argument(), x.argument(), out.argument()});
+}
+
+}  // namespace declivity::ops

@@ -1,0 +1,66 @@
+#include <declivity/ops/topk.hpp>
+
+#include <algorithm>
+
+#include <declivity/ops/operation.hpp>
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+#include "ops/support/local_block.hpp"
+#include "ops/support/work.hpp"
+#include "ops/support/work_split.hpp"
+
+namespace declivity::ops {
+namespace {
+
+struct TopK {
+    std::int64_t k;
+    bool largest;
+};
+
+Kernel kernel_of(const View& x, const TopK& topk, bool shared) {
+    Defines defines = x.dtype == DType::f64 ? real_defines(x.dtype) : Defines();
+    defines.set("T", cl_type(x.dtype)).set("FORM", shared ? 2 : 0).set("LARGEST", topk.largest ? 1 : 0);
+    return {x.device(), {"topk.cl", "topk", defines}};
+}
+
+EpilogueTaken launch_topk(const OperationViews& views, const TopK& topk) {
+    constexpr std::int64_t most_turns = 256;  // of a group, each through the whole row
+    const View& x = views.in(0);
+    const std::int64_t rows = x.shape[0], n = x.shape[1];
+    if (rows * topk.k == 0) return EpilogueTaken::no;
+    const Device device = x.device();
+    const WorkScope work("topk", work_each(2, x, views.out(0), views.out(1)));
+    const bool shared = family_of(device) == Family::gpu_like && topk.k <= most_turns;
+    const Kernel kernel = kernel_of(x, topk, shared);
+    const BufferArgument in = x.argument(), values = views.out(0).argument(), places = views.out(1).argument();
+    if (!shared) {
+        const std::int64_t each = rows_each(device, rows, n);
+        launch(kernel, {.global = {to_size(ceil_div(rows, each)), 1, 1}, .local = {1, 1, 1}},
+               {rows, n, topk.k, each, in, values, places});
+        return EpilogueTaken::no;
+    }
+    const std::int64_t most = std::min(kGpuGroup, static_cast<std::int64_t>(kernel.max_work_group()));
+    const std::size_t lanes = to_size(power_of_two_up_to(std::min(most, std::max<std::int64_t>(1, n / 2))));
+    launch(kernel, {.global = {to_size(rows) * lanes, 1, 1}, .local = {lanes, 1, 1}},
+           {rows, n, topk.k, LocalMemory{lanes * size_of(x.dtype)}, LocalMemory{lanes * sizeof(std::int64_t)}, in,
+            values, places});
+    return EpilogueTaken::no;
+}
+
+}  // namespace
+
+TopKResults topk(const View& x, std::int64_t k, bool largest) {
+    require_rank("topk", "x", x, 2, "rows, n");
+    require_dense("topk", "x", x);
+    if (is_half(x.dtype))
+        throw TypeError(fmt::format("topk: wants x of a type but f16 and bf16, got {}", name_of(x.dtype)));
+    if (k < 0 || k > x.shape[1])
+        throw ValueError(fmt::format("topk: wants a k of 0 to {}, the elements of the axis, got {}", x.shape[1], k));
+    const Shape shape{x.shape[0], k};
+    const OperationResults results = operation("topk", launch_topk, TopK{k, largest},
+                                               {.reads = {x}, .outputs = {{x.dtype, shape}, {DType::i64, shape}}});
+    return {results[0], results[1]};
+}
+
+}  // namespace declivity::ops

@@ -1,0 +1,410 @@
+// The way through the graph: nodes by age, youngest first, each once its gradients have all come.
+#include "backward.hpp"
+
+#include <concepts>
+#include <map>
+#include <optional>
+#include <set>
+#include <unordered_map>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/runtime/recording.hpp>
+#include <declivity/runtime/scope.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <fmt/format.h>
+
+#include "step_notes.hpp"
+#include "tensor_state.hpp"
+
+namespace declivity {
+namespace detail {
+namespace {
+
+/// A gradient that several rules contribute to.
+class Sum {
+  public:
+    [[nodiscard]] const Tensor& value() const { return value_; }
+    [[nodiscard]] Tensor take() { return std::move(value_); }
+
+    void add(const Tensor& gradient) {
+        if (own_) {
+            value_.add_(gradient);
+        } else {
+            value_ = value_.defined() ? value_ + gradient : gradient;
+        }
+    }
+
+    /// @param like what the whole gradient is like
+    void add(GradientContext::Region region, const OutputInfo& like) {
+        const bool first = !value_.defined();
+        if (first) value_ = zeros(like.shape, {like.dtype, like.device});
+        else if (!own_) value_ = value_.clone();
+        own_ = true;
+        Tensor part(region.part(value_.view()));
+        if (first) part.copy_(std::move(region.gradient));
+        else part.add_(region.gradient);
+    }
+
+  private:
+    Tensor value_;
+    bool own_ = false;  // its memory is nobody else's, and may be written in place
+};
+
+/// Gradients on their way to one node.
+struct Pending {
+    std::shared_ptr<GradNode> node;
+    std::vector<Sum> gradients;
+};
+
+class Backward {
+  public:
+    explicit Backward(const BackwardRequest& request) : request_(request) {}
+
+    std::vector<Tensor> run() {
+        // Without create_graph nothing that the rules compute is recorded.
+        std::optional<NoGrad> no_grad;
+        if (!request_.create_graph) no_grad.emplace();
+        start();
+        if (!request_.accumulate) {
+            std::vector<GradNode*> first;
+            for (const auto& [sequence, pending] : ready_) first.push_back(pending.node.get());
+            mark_needed(std::move(first));
+        }
+        while (!ready_.empty()) {
+            Pending pending = std::move(ready_.extract(ready_.begin()).mapped());
+            visit(*pending.node, pending);
+        }
+        return finish();
+    }
+
+  private:
+    static std::string_view caller(bool accumulate) { return accumulate ? "backward" : "grad"; }
+
+    void start() {
+        if (request_.gradients.size() > request_.outputs.size())
+            throw ValueError(fmt::format("{}: wants at most {} gradients, one for each output, got {}",
+                                         caller(request_.accumulate), request_.outputs.size(),
+                                         request_.gradients.size()));
+        for (std::size_t i = 0; i < request_.outputs.size(); ++i) {
+            const Tensor& output = request_.outputs[i];
+            const std::string_view name = caller(request_.accumulate);
+            if (!output.defined()) throw ValueError(fmt::format("{}: wants a tensor, got an undefined one", name));
+            const Edge edge = edge_of(output);
+            if (!edge)
+                throw ValueError(
+                    fmt::format("{}: wants a tensor that depends on one that requires a gradient, got one of shape {} "
+                                "that does not (was it made under NoGrad, or detached?)",
+                                name, output.shape().str()));
+            Tensor gradient = i < request_.gradients.size() ? request_.gradients[i] : Tensor();
+            if (!gradient.defined()) {
+                if (output.numel() != 1)
+                    throw ValueError(
+                        fmt::format("{}: wants a scalar, or a gradient of the output's shape, got a tensor of shape {} "
+                                    "without one",
+                                    name, output.shape().str()));
+                gradient = ones_like(output);
+            }
+            check_gradient(name, gradient, {output.shape(), output.dtype(), output.device()});
+            send(edge, gradient);
+        }
+        for (std::size_t i = 0; i < request_.inputs.size(); ++i) {
+            const Edge edge = request_.inputs[i].defined() ? edge_of(request_.inputs[i]) : Edge{};
+            if (!edge)
+                throw ValueError(
+                    fmt::format("grad: wants inputs that require gradients, got input {} that does not", i));
+            if (edge.node) captured_nodes_[{edge.node.get(), edge.output}].push_back(i);
+            else captured_leaves_[edge.leaf.get()].push_back(i);
+        }
+        captured_.resize(request_.inputs.size());
+    }
+
+    static void check_gradient(std::string_view name, const Tensor& gradient, const OutputInfo& wanted) {
+        check_gradient([name] { return std::string(name); }, gradient, wanted);
+    }
+
+    /// @param name makes what errors begin with
+    template <std::invocable Name>
+    static void check_gradient(const Name& name, const Tensor& gradient, const OutputInfo& wanted) {
+        if (!(gradient.shape() == wanted.shape))
+            throw ShapeError(fmt::format("{}: wants a gradient of shape {}, got {}", name(), wanted.shape.str(),
+                                         gradient.shape().str()));
+        if (gradient.dtype() != wanted.dtype)
+            throw TypeError(fmt::format("{}: wants a gradient of type {}, got {}", name(), name_of(wanted.dtype),
+                                        name_of(gradient.dtype())));
+        if (!(gradient.device() == wanted.device))
+            throw DeviceError(fmt::format("{}: wants a gradient on '{}', got one on '{}'", name(), wanted.device.name(),
+                                          gradient.device().name()));
+    }
+
+    /// Finds the nodes from which a path leads to an input of grad(): only these are visited.
+    void mark_needed(std::vector<GradNode*> stack) {
+        std::map<std::uint64_t, GradNode*> reachable;  // by age: all that a node leads to is older
+        while (!stack.empty()) {
+            GradNode* node = stack.back();
+            stack.pop_back();
+            if (!reachable.emplace(node->sequence, node).second) continue;
+            for (const Edge& edge : node->edges)
+                if (edge.node) stack.push_back(edge.node.get());
+        }
+        for (const auto& [sequence, node] : reachable)
+            for (const Edge& edge : node->edges)
+                if (leads_to_input(edge)) needed_.insert(node);
+    }
+
+    [[nodiscard]] bool leads_to_input(const Edge& edge) const {
+        if (edge.leaf) return captured_leaves_.contains(edge.leaf.get());
+        return edge.node &&
+               (needed_.contains(edge.node.get()) || captured_nodes_.contains({edge.node.get(), edge.output}));
+    }
+
+    [[nodiscard]] bool wanted(const Edge& edge) const { return edge && (request_.accumulate || leads_to_input(edge)); }
+
+    Sum& sum_of(const Edge& edge) {
+        if (edge.leaf) {
+            auto [entry, fresh] = leaves_.try_emplace(edge.leaf.get());
+            if (fresh) leaf_order_.push_back(edge.leaf);
+            return entry->second;
+        }
+        Pending& pending = ready_[edge.node->sequence];
+        if (!pending.node) pending = {edge.node, std::vector<Sum>(edge.node->outputs.size())};
+        return pending.gradients[edge.output];
+    }
+
+    void send(const Edge& edge, const Tensor& gradient) { sum_of(edge).add(gradient); }
+
+    void send(const Edge& edge, GradientContext::Region region) { sum_of(edge).add(std::move(region), target(edge)); }
+
+    /// Takes a copy, since a hook may add or remove hooks.
+    static void apply_hooks(const Hooks hooks, Tensor& gradient) {
+        if (Recorder* const recorder = Recorder::current(); recorder != nullptr && !hooks.empty())
+            recorder->refuse("a hook of a tensor, which a replay would not call");
+        for (const auto& [number, hook] : hooks) {
+            const Tensor changed = hook(gradient);
+            if (!changed.defined()) continue;
+            check_gradient("hook", changed, {gradient.shape(), gradient.dtype(), gradient.device()});
+            gradient = changed;
+        }
+    }
+
+    void visit(GradNode& node, Pending& pending) {
+        std::vector<Tensor> received;
+        for (Sum& sum : pending.gradients) received.push_back(sum.take());
+        for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+            Tensor& gradient = received[i];
+            if (gradient.defined()) apply_hooks(node.outputs[i].hooks, gradient);
+            if (const auto found = captured_nodes_.find({&node, i}); found != captured_nodes_.end())
+                for (const std::size_t input : found->second) captured_[input] = gradient;
+        }
+        if (!request_.accumulate && !needed_.contains(&node)) return;
+        if (!node.rule && !node.again)
+            throw ValueError(
+                fmt::format("backward of {}: the graph was used up by an earlier backward; pass retain_graph to the "
+                            "first one to go through it again",
+                            node.name));
+        const ResumedScope resumed(node.scope);  // profiles and errors name the layer whose function it is
+        if (node.again) return visit_again(node, received);
+        for (std::size_t i = 0; i < node.outputs.size(); ++i)
+            if (!received[i].defined())
+                received[i] = zeros(node.outputs[i].shape, {node.outputs[i].dtype, node.outputs[i].device});
+        std::vector<bool> needs;
+        for (const Edge& edge : node.edges) needs.push_back(wanted(edge));
+        std::vector<const std::shared_ptr<GradNode>*> activations;
+        for (const Edge& edge : node.edges) activations.push_back(passable(edge) ? &edge.node : nullptr);
+        // Given away, so that the rule may let go of them, unless gradients of gradients want to know them.
+        const std::vector<Tensor> incoming = request_.create_graph ? received : std::vector<Tensor>();
+        const GradientContext context(pending.node, std::move(received), needs, std::move(activations),
+                                      request_.retain_graph);
+        std::vector<Tensor> gradients = call(node, incoming, needs, context);
+        if (!request_.retain_graph) node.rule = nullptr;
+        for (std::size_t i = 0; i < node.edges.size(); ++i)
+            if (needs[i] && gradients[i].defined())
+                send(context.passed(i) ? node.edges[i].node->edges.front() : node.edges[i], gradients[i]);
+        for (GradientContext::Region& region : context.take_regions()) {
+            const Edge& edge = node.edges[region.input];
+            send(edge, std::move(region));
+        }
+    }
+
+    /// Calls a checkpointed function once more and goes on through what that recorded, which is younger than all that
+    /// is left: contributions come in the order in which they would have come without a checkpoint.
+    void visit_again(GradNode& node, const std::vector<Tensor>& gradients) {
+        std::vector<Tensor> outputs;
+        {
+            const FlagScope records(grad_mode());
+            outputs = node.again();
+        }
+        if (!request_.retain_graph) node.again = nullptr;
+        std::vector<Edge> edges;
+        for (const Tensor& output : outputs) edges.push_back(edge_of(output));
+        if (!request_.accumulate) {
+            std::vector<GradNode*> first;
+            for (const Edge& edge : edges)
+                if (edge.node) first.push_back(edge.node.get());
+            mark_needed(std::move(first));
+        }
+        for (std::size_t i = 0; i < edges.size(); ++i)
+            if (gradients[i].defined() && wanted(edges[i])) send(edges[i], gradients[i]);
+    }
+
+    /// Whether there is an activation at the other end of an edge, and nobody sees the gradient for its result.
+    /// Whatever else contributes to that gradient may go another way, since an activation's gradient is linear in it.
+    [[nodiscard]] bool passable(const Edge& edge) const {
+        if (!edge.node || request_.create_graph || !edge.node->activation || !edge.node->rule) return false;
+        return edge.node->outputs[edge.output].hooks.empty() &&
+               !captured_nodes_.contains({edge.node.get(), edge.output});
+    }
+
+    std::vector<Tensor> call(GradNode& node, const std::vector<Tensor>& incoming, const std::vector<bool>& needs,
+                             const GradientContext& context) {
+        const bool opaque = request_.create_graph && node.kind == RuleKind::opaque;
+        std::vector<Tensor> gradients;
+        const Span span(node.name, SpanKind::backward);
+        {
+            std::optional<NoGrad> no_grad;
+            if (opaque) no_grad.emplace();
+            gradients = node.rule(context);
+            if (opaque) make_whole(node, context, gradients);
+        }
+        if (gradients.size() != node.edges.size())
+            throw ValueError(fmt::format("backward of {}: wants {} gradients, one for each input, got {}", node.name,
+                                         node.edges.size(), gradients.size()));
+        for (std::size_t i = 0; i < gradients.size(); ++i)
+            if (needs[i] && gradients[i].defined()) check_target(node, i, gradients[i]);
+        if (opaque)
+            for (Tensor& gradient : gradients)
+                if (gradient.defined()) gradient = not_differentiable(node, incoming, gradient);
+        return gradients;
+    }
+
+    /// Parts of gradients as gradients, for a graph that is to know them.
+    static void make_whole(const GradNode& node, const GradientContext& context, std::vector<Tensor>& gradients) {
+        for (GradientContext::Region& region : context.take_regions()) {
+            Sum sum;
+            Tensor& whole = gradients.at(region.input);
+            if (whole.defined()) sum.add(whole);
+            sum.add(std::move(region), target(node.edges[region.input]));
+            whole = sum.take();
+        }
+    }
+
+    static OutputInfo target(const Edge& edge) {
+        if (edge.node) return edge.node->outputs[edge.output];
+        return {edge.leaf->value.shape(), edge.leaf->value.dtype(), edge.leaf->value.device()};
+    }
+
+    static void check_target(const GradNode& node, std::size_t input, const Tensor& gradient) {
+        check_gradient([&] { return fmt::format("backward of {}, input {}", node.name, input); }, gradient,
+                       target(node.edges[input]));
+    }
+
+    /// The gradient that an opaque rule gave, joined to the graph so that a later backward through it is refused
+    /// rather than silently wrong.
+    static Tensor not_differentiable(const GradNode& node, const std::vector<Tensor>& incoming,
+                                     const Tensor& gradient) {
+        Tensor out(gradient.value());
+        auto refusal = std::make_shared<GradNode>();
+        refusal->name = fmt::format("gradient of {}", node.name);
+        refusal->scope = node.scope;
+        refusal->sequence = next_sequence();
+        refusal->edges = node.edges;
+        for (const Tensor& one : incoming) refusal->edges.push_back(edge_of(one));
+        refusal->outputs.push_back({out.shape(), out.dtype(), out.device()});
+        refusal->rule = [name = node.name](const GradientContext&) -> std::vector<Tensor> {
+            throw Unsupported(
+                fmt::format("backward: wants functions that can be differentiated again, got {}, which has no gradient "
+                            "of its gradient",
+                            name));
+        };
+        out.state()->node = std::move(refusal);
+        return out;
+    }
+
+    std::vector<Tensor> finish() {
+        for (const auto& leaf : leaf_order_) {
+            Tensor gradient = leaves_.at(leaf.get()).take();
+            apply_hooks(leaf->hooks, gradient);
+            if (const auto found = captured_leaves_.find(leaf.get()); found != captured_leaves_.end())
+                for (const std::size_t input : found->second) captured_[input] = gradient;
+            if (request_.accumulate) accumulate(leaf, std::move(gradient));
+        }
+        for (std::size_t i = 0; i < captured_.size(); ++i)
+            if (!captured_[i].defined() && !request_.allow_unused)
+                throw ValueError(fmt::format(
+                    "grad: input {} plays no part in the outputs; allow_unused gives an undefined tensor for it", i));
+        return captured_;
+    }
+
+    void accumulate(const std::shared_ptr<TensorState>& state, Tensor gradient) {
+        if (auto* const notes = StepNotes::current()) {
+            notes->reads_grad(state);
+            notes->writes_grad(state);
+        }
+        TensorState& leaf = *state;
+        const bool graph = request_.create_graph;
+        while (true) {  // other threads may come here for the same leaf
+            Tensor present, sum;
+            {
+                const auto lock = lock_grad(leaf);
+                present = leaf.grad;
+            }
+            // All that may run a user's code (what waits, what ends) does so outside of the lock.
+            if (!present.defined()) {
+                if (!graph) gradient = in_own_memory(std::move(gradient));
+            } else if (graph) {
+                sum = present + gradient;
+            } else {
+                (void)present.view();
+                (void)gradient.view();
+            }
+            const auto lock = lock_grad(leaf);
+            if (leaf.grad.state() != present.state()) continue;
+            if (!present.defined()) leaf.grad = std::move(gradient);
+            else if (graph) std::swap(leaf.grad, sum);
+            else leaf.grad.add_(gradient);
+            return;
+        }
+    }
+
+    /// A grad will be written in place (accumulation, clipping), so it must be nobody else's memory.
+    static Tensor in_own_memory(Tensor gradient) {
+        const bool unique = gradient.state().use_count() == 1 && gradient.value().use_count() == 1;
+        if (unique && gradient.value().waits_for_company()) return gradient;
+        const ops::View& view = gradient.view();
+        const bool own = unique && view.buffer.use_count() == 1 && view.dense();
+        return own ? gradient : gradient.clone();
+    }
+
+    const BackwardRequest& request_;
+    std::map<std::uint64_t, Pending, std::greater<>>
+        ready_;  // youngest first: whoever contributes to a node is younger than it
+    std::unordered_map<TensorState*, Sum> leaves_;
+    std::vector<std::shared_ptr<TensorState>> leaf_order_;
+    std::map<std::pair<const GradNode*, std::size_t>, std::vector<std::size_t>> captured_nodes_;
+    std::unordered_map<const TensorState*, std::vector<std::size_t>> captured_leaves_;
+    std::set<const GradNode*> needed_;
+    std::vector<Tensor> captured_;
+};
+
+}  // namespace
+
+std::vector<Tensor> run_backward(const BackwardRequest& request) {
+    const Span span("backward");
+    return Backward(request).run();
+}
+
+}  // namespace detail
+
+std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
+                         const GradOptions& options) {
+    return detail::run_backward({.outputs = outputs,
+                                 .gradients = options.output_gradients,
+                                 .inputs = inputs,
+                                 .retain_graph = options.retain_graph || options.create_graph,
+                                 .create_graph = options.create_graph,
+                                 .allow_unused = options.allow_unused,
+                                 .accumulate = false});
+}
+
+}  // namespace declivity

@@ -1,0 +1,57 @@
+#include <declivity/ops/conv2d.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <fmt/format.h>
+
+#include "conv2d_gradients.hpp"
+#include "tensor_state.hpp"
+
+namespace declivity {
+
+Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const ConvTranspose2dOptions& options) {
+    constexpr auto* name = "conv_transpose2d";
+    detail::require_defined(name, x);
+    detail::require_defined(name, weight);
+    ops::require_rank(name, "x", x.shape(), 4, "N, C, H, W");
+    ops::require_rank(name, "weight", weight.shape(), 4, "C, O / groups, R, S");
+    if (x.dtype() != DType::f32 && x.dtype() != DType::f64)
+        throw TypeError(
+            fmt::format("{}: wants f32 or f64 as x, got {} (convert with .to(DType::f32))", name, name_of(x.dtype())));
+    if (x.size(1) != weight.size(0))
+        throw ShapeError(fmt::format("{}: wants a weight of {} input channels for x {}, got {}", name, x.size(1),
+                                     x.shape().str(), weight.shape().str()));
+    Shape out{x.size(0), weight.size(1) * options.groups, 0, 0};
+    for (int i = 0; i < 2; ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        const std::int64_t further = options.output_padding[at];
+        if (further < 0 || (further >= options.stride[at] && further >= options.dilation[at]))
+            throw ValueError(
+                fmt::format("{}: wants an output padding of at least 0 that is less than the stride or the dilation, "
+                            "got {} for stride {} and dilation {}",
+                            name, further, options.stride[at], options.dilation[at]));
+        out[2 + i] = (x.size(2 + i) - 1) * options.stride[at] - 2 * options.padding[at] +
+                     options.dilation[at] * (weight.size(2 + i) - 1) + further + 1;
+        if (out[2 + i] < 1)
+            throw ShapeError(
+                fmt::format("{}: wants a result of at least one pixel, got x {} and weight {} with padding "
+                            "{} x {}",
+                            name, x.shape().str(), weight.shape().str(), options.padding[0], options.padding[1]));
+    }
+    const Conv2dOptions conv{
+        .stride = options.stride, .padding = options.padding, .dilation = options.dilation, .groups = options.groups};
+    (void)ops::conv2d_shape(
+        name, out, weight.shape(),
+        {.stride = conv.stride, .padding = conv.padding, .dilation = conv.dilation, .groups = conv.groups});
+    if (bias.defined()) {
+        ops::require_shape(name, "bias", bias.shape(), {out[1]});
+        ops::require_alike(name, "x", x.dtype(), x.device(), "bias", bias.dtype(), bias.device());
+    }
+    ops::require_alike(name, "x", x.dtype(), x.device(), "weight", weight.dtype(), weight.device());
+    const Span span(name);
+    Tensor y = detail::conv2d_input_gradient(name, x, weight, out, conv);
+    return bias.defined() ? std::move(y) + reshape(bias, {1, out[1], 1, 1}) : y;
+}
+
+}  // namespace declivity

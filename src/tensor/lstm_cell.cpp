@@ -1,0 +1,77 @@
+#include <declivity/ops/lstm_cell.hpp>
+
+#include <array>
+#include <utility>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <fmt/format.h>
+
+#include "composition.hpp"
+#include "halves.hpp"
+#include "tensor_state.hpp"
+
+namespace declivity {
+namespace {
+
+/// Gates a + b (N, 4 H) and c (N, H).
+std::vector<Tensor> composed(const std::vector<Tensor>& in) {
+    const std::int64_t n = in[2].size(1);
+    const Tensor gates = in[0] + in[1];
+    const auto gate = [&](std::int64_t i) { return slice(gates, 1, i * n, (i + 1) * n); };
+    const Tensor cell = sigmoid(gate(1)) * in[2] + sigmoid(gate(0)) * tanh(gate(2));
+    return {sigmoid(gate(3)) * tanh(cell), cell};
+}
+
+std::vector<Tensor> apply_gates(const Tensor& a, const Tensor& b, const Tensor& c) {
+    if (detail::by_composition()) return composed({a, b, c});
+    const auto made = ops::lstm_cell(a.dense_view(), b.dense_view(), c.dense_view());
+    return differentiable(
+        "lstm_cell", {a, b, c}, {made.hidden, made.cell},
+        [a = Saved(a), b = Saved(b), c = Saved(c)](const GradientContext& context) {
+            const auto kept = [](const Saved& saved) { return saved.get("lstm_cell").dense_view(); };
+            const auto [gates, cell] = ops::lstm_cell_backward(
+                kept(a), kept(b), kept(c), context.gradient(0).dense_view(), context.gradient(1).dense_view());
+            const Tensor of_gates(gates);
+            return std::vector{of_gates, of_gates, context.needs(2) ? Tensor(cell) : Tensor()};
+        },
+        composed);
+}
+
+}  // namespace
+
+LstmState lstm_cell(const Tensor& x, const LstmState& state, const Tensor& weight_input, const Tensor& weight_hidden,
+                    const Tensor& bias_input, const Tensor& bias_hidden) {
+    constexpr auto* name = "lstm_cell";
+    for (const Tensor* tensor : {&x, &state.hidden, &state.cell, &weight_input, &weight_hidden})
+        detail::require_defined(name, *tensor);
+    const Tensor &h = state.hidden, &c = state.cell;
+    ops::require_rank(name, "x", x.shape(), 2, "N, inputs");
+    ops::require_rank(name, "the hidden state", h.shape(), 2, "N, H");
+    const std::int64_t rows = x.size(0), units = h.size(1);
+    ops::require_shape(name, "the hidden state", h.shape(), {rows, units});
+    ops::require_shape(name, "the cell", c.shape(), {rows, units});
+    ops::require_shape(name, "the weight of x", weight_input.shape(), {4 * units, x.size(1)});
+    ops::require_shape(name, "the weight of the hidden state", weight_hidden.shape(), {4 * units, units});
+    for (const auto& [what, bias] :
+         {std::pair{"the bias of x", &bias_input}, std::pair{"the bias of the hidden state", &bias_hidden}})
+        if (bias->defined()) ops::require_shape(name, what, bias->shape(), {4 * units});
+    const std::array<std::pair<const char*, const Tensor*>, 6> others{
+        {{"the hidden state", &h},
+         {"the cell", &c},
+         {"the weight of x", &weight_input},
+         {"the weight of the hidden state", &weight_hidden},
+         {"the bias of x", &bias_input},
+         {"the bias of the hidden state", &bias_hidden}}};
+    for (const auto& [what, tensor] : others)
+        if (tensor->defined())
+            ops::require_alike(name, "x", x.dtype(), x.device(), what, tensor->dtype(), tensor->device());
+    const Span span(name);
+    const Tensor a = linear(x, weight_input, bias_input), b = linear(h, weight_hidden, bias_hidden);
+    std::vector<Tensor> made = apply_gates(detail::widened(a), detail::widened(b), detail::widened(c));
+    return {made[0].to(x.dtype()), made[1].to(x.dtype())};
+}
+
+}  // namespace declivity

@@ -1,0 +1,73 @@
+#include <declivity/ops/topk.hpp>
+
+#include <declivity/ops/gather.hpp>
+#include <declivity/runtime/scope.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/functions.hpp>
+
+#include "tensor_state.hpp"
+
+namespace declivity {
+namespace {
+
+Tensor gathered(const Tensor& x, const Tensor& places);
+
+/// Elements back at their places (rows, k) in rows of n, 0 elsewhere.
+Tensor scattered(const Tensor& x, const Tensor& places, std::int64_t n) {
+    const ops::View in = x.dense_view(), out = ops::View::make(in.device(), in.dtype, {in.shape[0], n});
+    ops::scatter("topk", in, places.dense_view(), out);
+    return differentiable(
+        "topk_gradient", {x}, out,
+        [places = Saved(places)](const GradientContext& context) {
+            return std::vector{gathered(context.gradient(), places.get("topk"))};
+        },
+        RuleKind::composed);
+}
+
+Tensor gathered(const Tensor& x, const Tensor& places) {
+    const ops::View in = x.dense_view(), out = ops::View::make(in.device(), in.dtype, places.shape());
+    ops::gather("topk", in, places.dense_view(), out);
+    return differentiable(
+        "topk_gradient", {x}, out,
+        [places = Saved(places), n = in.shape[1]](const GradientContext& context) {
+            return std::vector{scattered(context.gradient(), places.get("topk"), n)};
+        },
+        RuleKind::composed);
+}
+
+/// x (rows, n).
+TopK of_rows(const Tensor& x, std::int64_t k, bool largest) {
+    const Span span("topk");
+    const auto made = ops::topk(x.dense_view(), k, largest);
+    const Tensor places(made.places);
+    const Tensor values = differentiable(
+        "topk", {x}, made.values,
+        [places = Saved(places), n = x.size(1)](const GradientContext& context) {
+            return std::vector{scattered(context.gradient(), places.get("topk"), n)};
+        },
+        RuleKind::composed);
+    return {values, places};
+}
+
+}  // namespace
+
+TopK topk(const Tensor& x, std::int64_t k, std::int64_t axis, bool largest) {
+    detail::require_defined("topk", x);
+    const int along = normalize_axis("topk", axis, x.rank());
+    if (is_half(x.dtype())) {  // in f32, where they keep their order
+        TopK wide = topk(x.to(DType::f32), k, along, largest);
+        return {wide.values.to(x.dtype()), wide.indices};
+    }
+    const Tensor turned = along + 1 == x.rank() ? x : transpose(x, along, -1);
+    Shape shape = turned.shape();
+    const std::int64_t n = shape.back(), rows = n == 0 ? 0 : turned.numel() / n;
+    shape[-1] = k;
+    TopK made = of_rows(reshape(turned, {rows, n}), k, largest);
+    const auto back = [&](const Tensor& tensor) {
+        const Tensor whole = reshape(tensor, shape);
+        return along + 1 == x.rank() ? whole : transpose(whole, along, -1);
+    };
+    return {back(made.values), back(made.indices)};
+}
+
+}  // namespace declivity

@@ -1,0 +1,400 @@
+#include <tests/support/contract.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/checkpoint.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <declivity/tensor/record.hpp>
+#include <tests/support/devices.hpp>
+#include <tests/support/values.hpp>
+
+#include "ops/support/work_split.hpp"
+#include "tensor/composition.hpp"
+
+namespace declivity::test {
+namespace {
+
+using Tensors = std::vector<Tensor>;
+using Values = std::vector<double>;
+
+/// Calls with the same random numbers each time.
+class Call {
+  public:
+    explicit Call(const Contract& contract) : contract_(contract), state_(random_state(contract.inputs[0].device())) {}
+
+    Tensors operator()(const Tensors& inputs) const {
+        if (contract_.random) set_random_state(contract_.inputs[0].device(), state_);
+        return contract_.call(inputs);
+    }
+
+  private:
+    const Contract& contract_;
+    RandomState state_;
+};
+
+std::vector<Values> values_of(const Tensors& tensors) {
+    std::vector<Values> all;
+    for (const Tensor& one : tensors) all.push_back(values(one));
+    return all;
+}
+
+/// Copies, so that nothing is shared with another part of the check.
+Tensors fresh(const Tensors& tensors) {
+    Tensors all;
+    for (const Tensor& one : tensors) all.push_back(one.detach().clone());
+    return all;
+}
+
+/// Other numbers where they may be others.
+Tensors others(const Contract& contract, std::uint64_t seed) {
+    Tensors all = fresh(contract.inputs);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        if (!contract.free[i]) continue;
+        // Of the same range: some functions take numbers above 0 only.
+        Values old = values(all[i]);
+        std::rotate(old.begin(), old.begin() + static_cast<std::ptrdiff_t>((seed * 7 + 1) % (old.size() + 1)),
+                    old.end());
+        all[i] = tensor(old, all[i].shape(), all[i].dtype());
+    }
+    return all;
+}
+
+Tensor residual_for(const Tensor& like) { return random_tensor(like.shape(), 77, like.dtype()); }
+
+struct Following {
+    const char* name;
+    std::function<Tensor(const Tensor&)> apply;
+};
+
+std::vector<Following> followings() {
+    return {{"an activation", [](const Tensor& y) { return tanh(y); }},
+            {"relu and a residual", [](const Tensor& y) { return relu(y * 2.0 + residual_for(y)); }},
+            {"a sum", [](const Tensor& y) { return sum(y * residual_for(y)); }},
+            {"itself twice", [](const Tensor& y) { return y * y + y; }}};
+}
+
+std::string close(const Tensor& got, const Values& wanted, double terms = 40) {
+    return difference(got, wanted, tolerance(got.dtype(), terms, 4));
+}
+
+class Check {
+  public:
+    explicit Check(const Contract& contract) : contract_(contract), call_(contract) {
+        base_ = values_of(call_(fresh(contract.inputs)));
+    }
+
+    std::vector<std::string> run() {
+        attempt("what follows", [&] { follows(); });
+        attempt("written meanwhile", [&] { written_meanwhile(); });
+        attempt("in a place", [&] { in_a_place(); });
+        attempt("families", [&] { families_agree(); });
+        attempt("composition", [&] { composition_agrees(); });
+        attempt("recorded", [&] { recorded_and_replayed(); });
+        attempt("strange inputs", [&] { strange_inputs(); });
+        if (contract_.differentiable) {
+            attempt("checkpoint", [&] { checkpointed(); });
+            attempt("overwritten", [&] { overwritten(); });
+        }
+        attempt("memory", [&] { leaves_no_memory(); });
+        return std::move(found_);
+    }
+
+  private:
+    void say(const std::string& what, const std::string& more) {
+        if (!more.empty()) found_.push_back(contract_.name + ": " + what + ": " + more);
+    }
+
+    void attempt(const std::string& what, const std::function<void()>& part) {
+        try {
+            part();
+        } catch (const std::exception& error) {
+            say(what, std::string("threw ") + error.what());
+        }
+    }
+
+    void follows() {
+        for (std::size_t k = 0; k < base_.size(); ++k)
+            for (const Following& one : followings()) {
+                const Tensors plain = call_(fresh(contract_.inputs));
+                if (!is_floating(plain[k].dtype())) continue;
+                const Tensor alone = tensor(base_[k], plain[k].shape(), plain[k].dtype());
+                const Values wanted = values(one.apply(alone));
+                // The result is given away, so that it may become a part of the kernel.
+                Tensors inputs = fresh(contract_.inputs);
+                const Tensor got = [&] {
+                    Tensors results = call_(inputs);
+                    Tensor result = std::move(results[k]);
+                    results.clear();
+                    return one.apply(std::move(result));
+                }();
+                say(std::string("followed by ") + one.name, close(got, wanted, 200));
+                const Tensors held = call_(inputs);
+                const Tensor beside = one.apply(held[k]);
+                say(std::string("followed by ") + one.name + ", held", close(beside, wanted, 200));
+                say("held beside what follows", difference(held[k], base_[k], {}));
+            }
+    }
+
+    void written_meanwhile() {
+        for (std::size_t i = 0; i < contract_.inputs.size(); ++i) {
+            Tensors inputs = fresh(contract_.inputs);
+            const Tensors waiting = call_(inputs);
+            std::vector<bool> alias;  // as slice and reshape give
+            for (const Tensor& one : waiting)
+                alias.push_back(one.value().computed() && one.value().view().buffer == inputs[i].value().view().buffer);
+            inputs[i].fill_(0);
+            for (std::size_t k = 0; k < base_.size(); ++k)
+                if (!alias[k])
+                    say("input " + std::to_string(i) + " written after the call", difference(waiting[k], base_[k], {}));
+        }
+    }
+
+    void in_a_place() {
+        for (std::size_t k = 0; k < base_.size(); ++k) {
+            const Tensor like = call_(fresh(contract_.inputs))[k];
+            if (like.rank() == 0 || !is_floating(like.dtype())) continue;
+            Shape larger = like.shape();
+            const std::int64_t rows = larger[0];
+            larger[0] = rows + 2;
+            Tensor cache = full(larger, 7, {like.dtype()});
+            slice(cache, 0, 1, rows + 1).copy_(std::move(call_(fresh(contract_.inputs))[k]));
+            say("computed in a place", difference(slice(cache, 0, 1, rows + 1), base_[k], {}));
+            for (const Tensor& beside : {slice(cache, 0, 0, 1), slice(cache, 0, rows + 1, rows + 2)})
+                for (const double value : values(beside))
+                    if (value != 7) return say("computed in a place", "wrote beside it");
+        }
+    }
+
+    void families_agree() {
+        for (const Family family : families()) {
+            const ops::FamilyScope scope(family);
+            const Tensors results = call_(fresh(contract_.inputs));
+            for (std::size_t k = 0; k < base_.size(); ++k)
+                say("kernels of the other family", close(results[k], base_[k]));
+        }
+    }
+
+    void composition_agrees() {
+        const detail::CompositionScope scope;
+        const Tensors results = call_(fresh(contract_.inputs));
+        for (std::size_t k = 0; k < base_.size(); ++k)
+            if (is_floating(results[k].dtype())) say("its composition", close(results[k], base_[k]));
+            else say("its composition", difference(results[k], base_[k], {}));
+    }
+
+    void recorded_and_replayed() {
+        if (contract_.random) return;  // each replay draws numbers of its own
+        const auto doubled = [](Tensors results) {
+            for (Tensor& one : results)
+                if (is_floating(one.dtype())) one = std::move(one) * 2.0;
+            return results;
+        };
+        auto step = record([&](const Tensors& in) { return doubled(contract_.call(in)); });
+        for (std::uint64_t turn = 0; turn < 5; ++turn) {
+            const Tensors inputs = others(contract_, turn);
+            const Tensors got = step(inputs);
+            const Tensors plain = doubled(contract_.call(inputs));
+            for (std::size_t k = 0; k < plain.size(); ++k)
+                say("recorded, call " + std::to_string(turn), difference(got[k], values(plain[k]), {}));
+        }
+        if (step.replayed() == 0) say("recorded", "was never replayed: " + step.refused());
+    }
+
+    [[nodiscard]] Tensors leaves() const {
+        Tensors inputs = fresh(contract_.inputs);
+        for (std::size_t i = 0; i < inputs.size(); ++i)
+            if (contract_.free[i]) inputs[i].set_requires_grad();
+        return inputs;
+    }
+
+    static Tensor weighted(const Tensors& results) {
+        Tensor all;
+        for (const Tensor& one : results) {
+            if (!one.requires_grad()) continue;
+            const Tensor part = sum(one * residual_for(one));
+            all = all.defined() ? all + part : part;
+        }
+        return all;
+    }
+
+    [[nodiscard]] std::vector<Values> gradients(const Tensors& inputs) const {
+        std::vector<Values> all;
+        for (const Tensor& input : inputs)
+            all.push_back(input.requires_grad() && input.grad().defined() ? values(input.grad()) : Values{});
+        return all;
+    }
+
+    void checkpointed() {
+        Tensors plain = leaves(), again = leaves();
+        weighted(call_(plain)).backward();
+        const Tensors results = checkpoint([&](const Tensors& in) { return call_(in); }, again);
+        for (std::size_t k = 0; k < base_.size(); ++k) say("in a checkpoint", close(results[k], base_[k]));
+        weighted(results).backward();
+        const auto wanted = gradients(plain), got = gradients(again);
+        for (std::size_t i = 0; i < wanted.size(); ++i)
+            say("gradient " + std::to_string(i) + " in a checkpoint", difference(got[i], wanted[i], {}));
+    }
+
+    /// What a rule kept is written before it runs.
+    void overwritten() {
+        Tensors plain = leaves();
+        weighted(call_(plain)).backward();
+        const auto wanted = gradients(plain);
+        for (std::size_t i = 0; i < contract_.inputs.size(); ++i) {
+            Tensors inputs = leaves();
+            const Tensor total = weighted(call_(inputs));
+            (void)values(total);
+            {
+                const NoGrad no_grad;
+                inputs[i].fill_(1);
+            }
+            try {
+                total.backward();
+            } catch (const ValueError&) {
+                continue;  // refused
+            }
+            const auto got = gradients(inputs);
+            for (std::size_t k = 0; k < wanted.size(); ++k)
+                say("gradient " + std::to_string(k) + ", input " + std::to_string(i) + " overwritten",
+                    difference(got[k], wanted[k], {}));
+        }
+    }
+
+    /// Nothing but an error of the library's, which begins with a name; never a crash.
+    void strange_inputs() {
+        for (std::size_t i = 0; i < contract_.inputs.size(); ++i) {
+            const Tensor& in = contract_.inputs[i];
+            Tensors strange{zeros({}, {in.dtype()}), zeros({1}, {in.dtype()}), zeros({0}, {in.dtype()})};
+            if (in.rank() > 0) {
+                strange.push_back(slice(in, 0, 0, 0));
+                strange.push_back(slice(in, 0, 0, 1));
+                strange.push_back(slice(in, -1, 0, in.size(-1) - 1));
+                strange.push_back(reshape(in, [&] {
+                    Shape shape = in.shape();
+                    shape.insert(0, 1);
+                    return shape;
+                }()));
+            }
+            for (const DType dtype : {DType::i32, DType::boolean, DType::u8, DType::f16})
+                if (dtype != in.dtype()) strange.push_back(zeros(in.shape(), {dtype}));
+            for (const Tensor& one : strange) {
+                Tensors inputs = fresh(contract_.inputs);
+                inputs[i] = one;
+                const std::string what =
+                    "input " + std::to_string(i) + " of " + std::string(name_of(one.dtype())) + " " + one.shape().str();
+                try {
+                    (void)values_of(call_(inputs));
+                } catch (const Error& error) {
+                    const std::string_view said = error.what();
+                    const auto colon = said.find(':');
+                    const std::string_view name = said.substr(0, std::min(colon, said.size()));
+                    if (colon == std::string_view::npos || name.empty() || name.find(' ') != std::string_view::npos)
+                        say(what, "names no function: " + std::string(said));
+                }
+            }
+        }
+    }
+
+    void leaves_no_memory() {
+        const Device device = contract_.inputs[0].device();
+        const auto once = [&] {
+            Tensors inputs = leaves();
+            Tensors results = call_(inputs);
+            if (contract_.differentiable) {
+                const Tensor total = weighted(results);
+                const Tensors wanted = [&] {
+                    Tensors all;
+                    for (const Tensor& input : inputs)
+                        if (input.requires_grad()) all.push_back(input);
+                    return all;
+                }();
+                const Tensors first =
+                    grad({total}, wanted, {.retain_graph = true, .create_graph = true, .allow_unused = true});
+                total.backward();
+            }
+            (void)values_of(results);
+            (void)call_(inputs);  // dropped while it waits
+        };
+        once();  // what is kept for later calls is kept now
+        device.synchronize();
+        const auto before = device.memory().in_use;
+        for (int turn = 0; turn < 3; ++turn) once();
+        device.synchronize();
+        const auto after = device.memory().in_use;
+        if (after > before) say("memory", std::to_string(after - before) + " bytes are held by what was dropped");
+    }
+
+    const Contract& contract_;
+    Call call_;
+    std::vector<Values> base_;
+    std::vector<std::string> found_;
+};
+
+}  // namespace
+
+std::vector<std::string> violations(const Contract& contract) { return Check(contract).run(); }
+
+std::vector<std::string> second_order_violations(const Contract& contract) {
+    const Call call(contract);
+    Tensors inputs, wanted;
+    for (std::size_t i = 0; i < contract.inputs.size(); ++i) {
+        inputs.push_back(contract.free[i] ? contract.inputs[i].detach().to(DType::f64).clone() : contract.inputs[i]);
+        if (contract.free[i]) wanted.push_back(inputs[i].set_requires_grad());
+    }
+    // A number in which each element of each gradient has a part.
+    const auto number = [&](bool create_graph) {
+        Tensor total;
+        for (const Tensor& y : call(inputs)) {
+            if (!y.requires_grad()) continue;
+            const Tensor part = sum((y + square(y)) * residual_for(y));
+            total = total.defined() ? total + part : part;
+        }
+        Tensor all;
+        std::uint64_t seed = 20;
+        for (const Tensor& one : grad({total}, wanted, {.create_graph = create_graph, .allow_unused = true})) {
+            ++seed;
+            if (!one.defined()) continue;
+            const Tensor part = sum(one * random_tensor(one.shape(), seed, DType::f64));
+            all = all.defined() ? all + part : part;
+        }
+        return all;
+    };
+    const Tensors second = grad({number(true)}, wanted, {.allow_unused = true});
+    std::vector<std::string> found;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+        const Values got =
+            second[i].defined() ? values(second[i]) : Values(static_cast<std::size_t>(wanted[i].numel()), 0);
+        Values elements = values(wanted[i]);
+        const std::size_t every = std::max<std::size_t>(1, elements.size() / (small_cases() ? 2 : 12));
+        for (std::size_t at = 0; at < elements.size(); at += every) {
+            constexpr double step = 1e-5;
+            const double middle = elements[at];
+            const auto moved = [&](double by) {
+                elements[at] = middle + by;
+                {
+                    const NoGrad no_grad;
+                    Tensor(wanted[i]).copy_(tensor(elements, wanted[i].shape(), DType::f64));
+                }
+                return by == 0 ? 0.0 : number(false).item<double>();
+            };
+            const double above = moved(step), below = moved(-step);
+            (void)moved(0);
+            const double numeric = (above - below) / (2 * step);
+            if (!(std::abs(got[at] - numeric) <= 1e-5 * (1 + std::abs(numeric)))) {
+                found.push_back(contract.name + ": second derivative, input " + std::to_string(i) + ", element " +
+                                std::to_string(at) + ": " + std::to_string(got[at]) + ", by differences " +
+                                std::to_string(numeric));
+                break;
+            }
+        }
+    }
+    return found;
+}
+
+}  // namespace declivity::test

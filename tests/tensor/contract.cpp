@@ -1,0 +1,183 @@
+// What every function of the catalogue promises (tests/support/contract.hpp), and that the check sees what is broken.
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <declivity/ops/operation.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <doctest/doctest.h>
+#include <tests/support/contract.hpp>
+#include <tests/support/devices.hpp>
+#include <tests/support/skip.hpp>
+#include <tests/support/values.hpp>
+#include <tests/tensor/catalogue_cases.hpp>
+
+#include "ops/engine/fusion.hpp"
+
+using namespace declivity;
+using namespace declivity::test;
+
+namespace {
+
+using Tensors = std::vector<Tensor>;
+using catalogue::Kind;
+using ops::EpilogueTaken;
+using ops::OperationViews;
+
+Contract contract_of(const catalogue::Case& one, DType dtype, catalogue::Layout layout) {
+    Contract made{.name = one.name,
+                  .inputs = catalogue::tensors_of(one, catalogue::inputs_of(one), dtype, layout),
+                  .free = {},
+                  .call = [call = one.call](const Tensors& in) { return Tensors{call(in)}; },
+                  .differentiable = one.differentiable,
+                  .random = one.name == "dropout"};
+    for (const catalogue::Input& input : one.inputs) made.free.push_back(input.kind == Kind::real);
+    return made;
+}
+
+/// For Oclgrind: a few, others in each place of the list.
+bool is_left_out(std::size_t at) { return small_cases() && at % 9 != 4; }
+
+std::string all(const std::vector<std::string>& sentences) {
+    std::string text;
+    for (const std::string& one : sentences) text += one + "\n";
+    return text;
+}
+
+struct Nothing {};
+
+/// y = 2 x as an operation whose launch function is to break a promise.
+Tensor doubled(const Tensor& x, ops::OperationCall::Launch<Nothing> launch, bool declares) {
+    const ops::View in = x.view();
+    const ops::View other = ops::View::make(in.device(), in.dtype, in.shape);
+    return Tensor(ops::operation("doubled", launch, Nothing{},
+                                 {.reads = {declares ? in : other}, .outputs = {{in.dtype, in.shape}}})[0]);
+}
+
+void multiply(const ops::View& in, const ops::View& out) {
+    ops::evaluate(ops::Expression::apply(Function::mul_scalar, std::array{ops::Expression(in)}, std::array{2.0}), out);
+}
+
+Contract of(std::string name, std::function<Tensor(const Tensor&)> call, bool differentiable = false) {
+    return {.name = std::move(name),
+            .inputs = {random_tensor({3, 5}, 1)},
+            .free = {true},
+            .call = [call = std::move(call)](const Tensors& in) { return Tensors{call(in[0])}; },
+            .differentiable = differentiable};
+}
+
+bool says(const std::vector<std::string>& sentences, std::string_view words) {
+    return std::ranges::any_of(sentences, [&](const std::string& one) { return one.find(words) != std::string::npos; });
+}
+
+}  // namespace
+
+TEST_CASE("contract: every function of the catalogue keeps it, in f32") {
+    const auto cases = catalogue::cases();
+    for (std::size_t at = 0; at < cases.size(); ++at) {
+        if (is_left_out(at)) continue;
+        CAPTURE(cases[at].name);
+        CHECK(all(violations(contract_of(cases[at], DType::f32, catalogue::Layout::dense))) == "");
+    }
+}
+
+TEST_CASE("contract: other types and layouts, each function with some of them") {
+    if (small_cases()) return;
+    // Pairwise by turns: each type and layout meets a share of the functions, all of which meet some.
+    std::vector<DType> types = floats();
+    types.push_back(DType::f16);
+    types.push_back(DType::bf16);
+    const auto cases = catalogue::cases();
+    for (std::size_t at = 0; at < cases.size(); ++at) {
+        const DType dtype = types[at % types.size()];
+        const auto layout = at / types.size() % 2 == 0 ? catalogue::Layout::strided : catalogue::Layout::dense;
+        if (is_half(dtype) || (dtype == DType::f32 && layout == catalogue::Layout::dense)) continue;
+        CAPTURE(cases[at].name);
+        CAPTURE(name_of(dtype));
+        CHECK(all(violations(contract_of(cases[at], dtype, layout))) == "");
+    }
+}
+
+TEST_CASE("contract: second derivatives of the whole catalogue agree with central differences") {
+    if (!device().info().fp64) return skip("f64: the device has no double precision");
+    const auto cases = catalogue::cases();
+    for (std::size_t at = 0; at < cases.size(); ++at) {
+        if (is_left_out(at) || !cases[at].differentiable) continue;
+        CAPTURE(cases[at].name);
+        CHECK(all(second_order_violations(contract_of(cases[at], DType::f64, catalogue::Layout::dense))) == "");
+    }
+}
+
+TEST_CASE("contract: the check sees an operand that is left out") {
+    const ops::FusionScope on(true);  // only what waits can be wrong
+    static Tensor smuggled;
+    const auto broken = of("left_out", [](const Tensor& x) {
+        smuggled = x;
+        return doubled(
+            x,
+            [](const OperationViews& views, const Nothing&) {
+                multiply(smuggled.value().view(), views.out(0));
+                return EpilogueTaken::no;
+            },
+            false);
+    });
+    CHECK(says(violations(broken), "written after the call"));
+    smuggled = {};
+}
+
+TEST_CASE("contract: the check sees an epilogue that is ignored") {
+    const ops::FusionScope on(true);
+    const auto broken = of("ignores", [](const Tensor& x) {
+        return doubled(
+            x,
+            [](const OperationViews& views, const Nothing&) {
+                multiply(views.in(0), views.out(0));
+                return EpilogueTaken::yes;
+            },
+            true);
+    });
+    CHECK(says(violations(broken), "followed by"));
+}
+
+TEST_CASE("contract: the check sees a result that its own rule holds") {
+    const auto broken = of(
+        "cycle",
+        [](const Tensor& x) {
+            auto own = std::make_shared<Tensor>();
+            const Tensor y = differentiable(
+                "cycle", {x}, ops::Value(evaluate(ops::Expression(x.view()), x.device())),
+                [own](const GradientContext& context) { return std::vector{context.gradient() + *own * 0.0}; });
+            *own = y;
+            return y;
+        },
+        true);
+    CHECK(says(violations(broken), "bytes are held"));
+}
+
+TEST_CASE("contract: the check sees wrong gradients of gradients, and what is overwritten") {
+    const auto broken = of(
+        "squares",
+        [](const Tensor& x) {
+            return differentiable(
+                "squares", {x},
+                ops::Value(ops::evaluate(
+                    ops::Expression::apply(Function::square, std::array{ops::Expression(x.view())}), x.device())),
+                [in = x.detach()](const GradientContext& context) {
+                    return std::vector{context.gradient() * in * 2.0};
+                },
+                RuleKind::composed);
+        },
+        true);
+    CHECK(says(violations(broken), "overwritten"));
+    if (device().info().fp64) CHECK(says(second_order_violations(broken), "second derivative"));
+    // And finds nothing where nothing is wrong.
+    CHECK(all(violations(of(
+              "kept", [](const Tensor& x) { return square(x) + x; }, true))) == "");
+}

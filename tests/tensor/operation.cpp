@@ -1,0 +1,402 @@
+// Operations that wait: what they read and write, several outputs, what follows them, and who launches them.
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <declivity/ops/operation.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <declivity/tensor/record.hpp>
+#include <doctest/doctest.h>
+#include <tests/support/launches.hpp>
+#include <tests/support/values.hpp>
+
+#include "ops/engine/fusion.hpp"
+
+using namespace declivity;
+using namespace declivity::test;
+using ops::EpilogueTaken;
+using ops::FusionScope;
+using ops::OperationViews;
+using ops::Value;
+using ops::View;
+
+namespace {
+
+/// What a launch function tells a test.
+struct Told {
+    int calls = 0;
+    bool fails = false;
+    std::vector<bool> wanted = {};
+};
+
+/// out 0 = x * factor, out 1 (of another type) = x + 1, written 0 += x.
+struct Mixed {
+    double factor;
+    Told* told;
+    bool takes_epilogue = false;
+};
+
+EpilogueTaken launch_mixed(const OperationViews& views, const Mixed& mixed) {
+    ++mixed.told->calls;
+    if (mixed.told->fails) throw DeviceError("mixed: it broke", -5);
+    const View &x = views.in(0), &sums = views.written(0);
+    mixed.told->wanted = {views.out(0).buffer ? true : false, sums.buffer ? true : false};
+    const auto apply = [](ops::Function function, const ops::Expression& a, const ops::Expression& b) {
+        return ops::Expression::apply(function, std::array{a, b});
+    };
+    if (sums.buffer) ops::evaluate(apply(ops::Function::add, sums, x), sums);
+    ops::evaluate(
+        ops::Expression::cast(apply(ops::Function::add, x, ops::Expression::constant(1, x.dtype)), views.out(1).dtype),
+        views.out(1));
+    if (!views.out(0).buffer) return EpilogueTaken::yes;
+    ops::evaluate(apply(ops::Function::mul, x, ops::Expression::constant(mixed.factor, x.dtype)), views.out(0));
+    if (!mixed.takes_epilogue) return EpilogueTaken::no;
+    ops::apply_epilogue(views.epilogue(), views.out(0));
+    return EpilogueTaken::yes;
+}
+
+struct Results {
+    Tensor scaled, plus_one;
+};
+
+Results mixed(const Tensor& x, const Tensor& sums, const Mixed& attributes) {
+    const View in = x.view();
+    const auto results = ops::operation("mixed", launch_mixed, attributes,
+                                        {.reads = {in, View()},
+                                         .writes = {sums.defined() ? sums.view() : View()},
+                                         .outputs = {{in.dtype, in.shape, true}, {DType::f64, in.shape}}});
+    return {Tensor(results[0]), Tensor(results[1])};
+}
+
+std::vector<double> changed(const Tensor& x, double factor, double offset) {
+    std::vector<double> all = values(x);
+    for (double& value : all) value = value * factor + offset;
+    return all;
+}
+
+const Tolerance near = tolerance(DType::f32, 4);
+
+struct HoldsView {
+    View view;
+};
+
+}  // namespace
+
+// What is declared is all that a launch function can use: these would not compile.
+static_assert(!std::is_trivially_copyable_v<HoldsView>);
+static_assert(std::is_convertible_v<decltype([](const OperationViews&, const Mixed&) { return EpilogueTaken::no; }),
+                                    ops::OperationCall::Launch<Mixed>>);
+static_assert(
+    !std::is_convertible_v<decltype([view = View()](const OperationViews&, const Mixed&) { return EpilogueTaken::no; }),
+                           ops::OperationCall::Launch<Mixed>>);
+
+TEST_CASE("operation: several outputs, of several types, by one launch; an epilogue that it takes or leaves") {
+    const FusionScope on(true);
+    const Tensor x = random_tensor({3, 37}, 1), other = random_tensor({3, 37}, 2);
+    for (const bool takes : {false, true}) {
+        CAPTURE(takes);
+        Told told;
+        const auto [scaled, plus_one] = [&] {
+            Results made = mixed(x, {}, {2, &told, takes});
+            return std::pair{std::move(made.scaled) * 3.0 + other, made.plus_one};
+        }();
+        CHECK(told.calls == 0);
+        std::vector<double> wanted = changed(x, 6, 0);
+        for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] += values(other)[i];
+        CHECK(difference(scaled, wanted, near) == "");
+        CHECK(plus_one.value().computed());
+        CHECK(difference(plus_one, changed(x, 1, 1), near) == "");
+        CHECK(told.calls == 1);
+        // The second output first, as what an expression stretches over and is made from.
+        const Results again = mixed(x, {}, {2, &told, takes});
+        const Tensor mean = sum(again.plus_one.to(DType::f32) * again.scaled, {1});
+        std::vector<double> rows(3);
+        for (std::size_t i = 0; i < 111; ++i) rows[i / 37] += (values(x)[i] + 1) * values(x)[i] * 2;
+        CHECK(difference(mean, rows, tolerance(DType::f32, 40)) == "");
+        CHECK(told.calls == 2);
+    }
+    const FusionScope off(false);
+    Told told;
+    const Results now = mixed(x, {}, {2, &told});
+    CHECK(told.calls == 1);
+    CHECK(difference(now.scaled, changed(x, 2, 0), near) == "");
+}
+
+TEST_CASE("operation: what nobody holds is not computed") {
+    const FusionScope on(true);
+    const Tensor x = random_tensor({50}, 1), sums = random_tensor({50}, 2);
+    Told told;
+    const std::vector<double> before = values(sums);
+    (void)mixed(x, {}, {2, &told});
+    {
+        const Tensor plus_one = mixed(x, {}, {2, &told}).plus_one;
+        CHECK(told.calls == 0);
+        need(plus_one);
+        CHECK(told.calls == 1);
+        CHECK(told.wanted == std::vector<bool>{false, false});
+    }
+    // But what it writes is written, though nobody holds an output.
+    (void)mixed(x, sums, {2, &told});
+    CHECK(told.calls == 1);
+    std::vector<double> wanted = before;
+    for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] += values(x)[i];
+    CHECK(difference(sums, wanted, near) == "");
+    CHECK(told.calls == 2);
+    CHECK(told.wanted == std::vector<bool>{false, true});
+    // Unless that is gone, too; and where it is gone when an output is needed.
+    (void)mixed(x, random_tensor({50}, 3), {2, &told});
+    CHECK(told.calls == 2);
+    const Tensor scaled = mixed(x, random_tensor({50}, 3), {2, &told}).scaled;
+    CHECK(difference(scaled, changed(x, 2, 0), near) == "");
+    CHECK(told.wanted == std::vector<bool>{true, false});
+}
+
+TEST_CASE("operation: writes in place happen in order") {
+    const FusionScope on(true);
+    Tensor x = random_tensor({4, 11}, 1), sums = zeros({4, 11});
+    Told told;
+    const std::vector<double> in = values(x);
+    const auto version = sums.view().buffer.version();
+    const Tensor earlier = sums + 5.0;  // read before
+    const Results made = mixed(x, sums, {3, &told});
+    CHECK(sums.view().buffer.version() > version);
+    x.fill_(100);  // written after the call
+    (void)mixed(x, sums, {3, &told});
+    const Tensor later = sums * 2.0;
+    CHECK(values(earlier) == std::vector<double>(44, 5));
+    CHECK(difference(
+              made.scaled,
+              [&] {
+                  std::vector<double> wanted = in;
+                  for (double& value : wanted) value *= 3;
+                  return wanted;
+              }(),
+              near) == "");
+    std::vector<double> wanted = in;
+    for (double& value : wanted) value = (value + 100) * 2;
+    CHECK(difference(later, wanted, tolerance(DType::f32, 4, 200)) == "");
+    CHECK(told.calls == 2);
+    // What was saved for backward knows that it was written.
+    Tensor weight = random_tensor({4, 11}, 5);
+    weight.set_requires_grad();
+    const Tensor loss = sum(weight * sums);
+    (void)mixed(x, sums, {3, &told});
+    CHECK_THROWS_AS(loss.backward(), ValueError);
+}
+
+TEST_CASE("operation: a launch that fails waits on, and says what it was") {
+    const FusionScope on(true);
+    const Tensor x = random_tensor({6}, 1), w = random_tensor({6, 6}, 2);
+    Told told{.fails = true};
+    const Tensor y = [&] {
+        const Scope scope("layer");
+        return mixed(x, {}, {2, &told}).scaled * 2.0;
+    }();
+    // An unrelated call, which would launch it, as one at a time waits.
+    const Tensor z = matmul(w, w);
+    CHECK(told.calls == 1);
+    std::string said;
+    {
+        const Scope elsewhere("elsewhere");
+        try {
+            (void)values(y);
+        } catch (const DeviceError& error) {
+            said = error.what();
+        }
+        CHECK(Scope::path() == "elsewhere");
+    }
+    CHECK(said == "mixed: it broke (in layer)");
+    CHECK(told.calls == 2);
+    told.fails = false;
+    CHECK(difference(y, changed(x, 4, 0), near) == "");
+    // Who writes what it reads cannot go on before it is launched.
+    Tensor written = random_tensor({6}, 3);
+    const std::vector<double> in = values(written);
+    const Results held = mixed(written, {}, {2, &told});
+    told.fails = true;
+    CHECK_THROWS_WITH_AS(written.fill_(0), "mixed: it broke (in mixed, called before and launched now)", DeviceError);
+    told.fails = false;
+    CHECK(values(written) == in);
+    written.fill_(0);
+    std::vector<double> wanted = in;
+    for (double& value : wanted) value *= 2;
+    CHECK(difference(held.scaled, wanted, near) == "");
+}
+
+TEST_CASE("operation: an epilogue behind it that fails leaves its output") {
+    const FusionScope on(true);
+    const Tensor x = random_tensor({2, 3}, 1);
+    Told told;
+    const Tensor y = mixed(x, {}, {2, &told}).scaled;
+    CHECK(ops::kMostAttributeBytes >= sizeof(Mixed));
+    CHECK(difference(
+              relu(y),
+              [&] {
+                  std::vector<double> wanted = changed(x, 2, 0);
+                  for (double& value : wanted) value = std::max(value, 0.0);
+                  return wanted;
+              }(),
+              near) == "");
+    CHECK(told.calls == 1);
+    const auto nothing = [] {
+        return ops::operation("nothing", [](const OperationViews&, const int&) { return EpilogueTaken::no; }, 0,
+                              {.reads = {}, .outputs = {{DType::f32, {2}}}});
+    };
+    CHECK_THROWS_WITH_AS(nothing(), "operation: wants a view that \"nothing\" reads or writes, got none", ValueError);
+    const auto no_output = [&] {
+        return ops::operation("blind", [](const OperationViews&, const int&) { return EpilogueTaken::no; }, 0,
+                              {.reads = {x.view()}, .outputs = {}});
+    };
+    CHECK_THROWS_WITH_AS(no_output(), "operation: wants 1 to 4 outputs of \"blind\", got 0", ValueError);
+}
+
+TEST_CASE("operation: recorded and replayed, what it writes included") {
+    const FusionScope on(true);
+    Told told;
+    Tensor sums = zeros({5, 7});
+    auto step = record([&](const Tensor& x) {
+        const Results made = mixed(x, sums, {2, &told});
+        return made.scaled + made.plus_one.to(DType::f32);
+    });
+    std::vector<double> wanted(35, 0);
+    for (int i = 0; i < 4; ++i) {
+        const Tensor x = random_tensor({5, 7}, static_cast<std::uint64_t>(i) + 1);
+        const Tensor y = step(x);
+        CHECK(difference(y, changed(x, 3, 1), near) == "");
+        for (std::size_t k = 0; k < wanted.size(); ++k) wanted[k] += values(x)[k];
+    }
+    CHECK(difference(sums, wanted, tolerance(DType::f32, 8)) == "");
+    CHECK(told.calls < 4);
+}
+
+// ---- into a given place
+
+TEST_CASE("store: what waits is computed where it is to go") {
+    const FusionScope on(true);
+    const Tensor x = random_tensor({3, 8}, 1), w = random_tensor({8, 5}, 2), y = random_tensor({3, 8}, 3);
+    const auto cache = [](const Shape& shape) { return full(shape, 7); };
+    const auto rows = [](const Tensor& tensor, std::int64_t from, std::int64_t to) {
+        return slice(tensor, 0, from, to);
+    };
+    SUBCASE("an elementwise chain: one kernel, dense or not") {
+        Tensor dense = cache({9, 8}), strided = cache({3, 20});
+        CHECK(launches([&] { rows(dense, 2, 5).copy_(relu(x) * 2.0 + y); }) == 1);
+        CHECK(launches([&] { slice(strided, 1, 3, 19, 2).copy_(relu(x) * 2.0 + y); }) == 1);
+        const std::vector<double> wanted = values(relu(x) * 2.0 + y);
+        CHECK(difference(rows(dense, 2, 5), wanted, near) == "");
+        CHECK(difference(slice(strided, 1, 3, 19, 2), wanted, near) == "");
+        CHECK(values(dense)[15] == 7);
+        CHECK(values(dense)[40] == 7);
+        CHECK(values(strided)[4] == 7);
+    }
+    SUBCASE("a product with what follows it") {
+        Tensor dense = cache({9, 5}), strided = cache({3, 9});
+        const std::vector<double> wanted = values(relu(matmul(x, w)));
+        const int apart = launches([&] { need(matmul(x, w)); });
+        CHECK(launches([&] { rows(dense, 4, 7).copy_(relu(matmul(x, w))); }) <= apart + 1);
+        const int plain = launches([&] { rows(dense, 4, 7).copy_(matmul(x, w)); });
+        CHECK(plain == apart);
+        // And no copy behind them.
+        auto whole = record([&] { (void)rows(dense, 4, 7).copy_(relu(matmul(x, w))); }),
+             alone = record([&] {
+                 const Tensor result = relu(matmul(x, w));
+                 need(result);
+             });
+        whole(), alone();
+        CHECK(whole.recording().commands() == alone.recording().commands());
+        rows(dense, 4, 7).copy_(relu(matmul(x, w)));
+        slice(strided, 1, 2, 7).copy_(relu(matmul(x, w)));
+        CHECK(difference(rows(dense, 4, 7), wanted, tolerance(DType::f32, 8)) == "");
+        CHECK(difference(slice(strided, 1, 2, 7), wanted, tolerance(DType::f32, 8)) == "");
+        CHECK(values(dense)[19] == 7);
+        CHECK(values(dense)[35] == 7);
+    }
+    SUBCASE("what somebody else holds stays what it was") {
+        Tensor place = cache({3, 8});
+        const Tensor held = relu(x), alias = held.detach(), later = held + 1.0;
+        place.copy_(held);
+        const std::vector<double> wanted = values(relu(x));
+        place.fill_(1);
+        CHECK(values(held) == wanted);
+        CHECK(values(alias) == wanted);
+        std::vector<double> plus_one = wanted;
+        for (double& value : plus_one) value += 1;
+        CHECK(difference(later, plus_one, near) == "");
+        Tensor given = sigmoid(x);
+        const Tensor uses = given * 2.0;
+        const std::vector<double> twice = changed(sigmoid(x), 2, 0);
+        place.copy_(std::move(given));
+        place.fill_(3);
+        CHECK(difference(uses, twice, near) == "");
+    }
+    SUBCASE("made from the very place") {
+        Tensor place = random_tensor({3, 8}, 9);
+        std::vector<double> wanted = values(place);
+        for (double& value : wanted) value = value * 2 + 1;
+        place.copy_(place * 2.0 + 1.0);
+        CHECK(difference(place, wanted, near) == "");
+        Tensor square_matrix = random_tensor({8, 8}, 10);
+        const std::vector<double> product = values(matmul(square_matrix, square_matrix));
+        square_matrix.copy_(matmul(square_matrix, square_matrix));
+        CHECK(difference(square_matrix, product, near) == "");
+        // Rows move within their own memory.
+        Tensor shifted = random_tensor({9, 8}, 11);
+        std::vector<double> moved = values(shifted);
+        const std::vector<double> old = moved;
+        for (std::size_t i = 0; i < 64; ++i) moved[8 + i] = old[i] + 1;
+        rows(shifted, 1, 9).copy_(rows(shifted, 0, 8) + 1.0);
+        CHECK(difference(shifted, moved, near) == "");
+    }
+    SUBCASE("who still has to read the place reads what was there") {
+        Tensor place = random_tensor({3, 8}, 9);
+        const std::vector<double> before = values(place);
+        const Tensor reads = place + 1.0, y2 = y * 2.0;
+        place.copy_(y2 + reads);
+        std::vector<double> plus_one = before;
+        for (double& value : plus_one) value += 1;
+        CHECK(difference(reads, plus_one, near) == "");
+        std::vector<double> sums = plus_one;
+        for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += 2 * values(y)[i];
+        CHECK(difference(place, sums, near) == "");
+    }
+    SUBCASE("parts of a concatenation") {
+        std::vector<Tensor> parts;
+        parts.push_back(relu(x));
+        parts.push_back(y * 2.0);
+        const std::vector<double> a = values(relu(x)), b = changed(y, 2, 0);
+        Tensor both;
+        CHECK(launches([&] { both = concat(std::move(parts), 0); }) == 2);
+        std::vector<double> wanted = a;
+        wanted.insert(wanted.end(), b.begin(), b.end());
+        CHECK(difference(both, wanted, near) == "");
+        const Tensor held = relu(y);
+        both = concat({held, relu(x), held}, 1);
+        both.fill_(0);
+        CHECK(values(held) == values(relu(y)));
+    }
+    SUBCASE("recorded") {
+        Tensor place = cache({6, 8});
+        auto step = record([&](const Tensor& in) {
+            slice(place, 0, 1, 4).copy_(in * 3.0);
+            return sum(in);
+        });
+        for (int i = 0; i < 3; ++i) {
+            const Tensor in = random_tensor({3, 8}, static_cast<std::uint64_t>(i) + 20);
+            (void)step(in);
+            CHECK(difference(rows(place, 1, 4), changed(in, 3, 0), near) == "");
+        }
+        CHECK(values(place)[7] == 7);
+    }
+    SUBCASE("errors") {
+        Tensor place = cache({3, 8});
+        CHECK_THROWS_AS(place.copy_(relu(matmul(x, w))), ShapeError);
+        CHECK_THROWS_AS(place.copy_(x.to(DType::f64)), TypeError);
+        CHECK_THROWS_WITH_AS(ops::store("put", Value(x.view()), cache({8, 3}).view()), doctest::Contains("put: wants"),
+                             ShapeError);
+    }
+}

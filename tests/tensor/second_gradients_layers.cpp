@@ -1,0 +1,253 @@
+// Gradients of gradients of convolutions, products, pooling, normalisation, losses and shape functions: compositions
+// against the kernels of a plain backward, and against central differences.
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <doctest/doctest.h>
+#include <tests/support/devices.hpp>
+#include <tests/support/skip.hpp>
+#include <tests/support/values.hpp>
+
+#include "ops/support/work_split.hpp"
+
+using namespace declivity;
+using namespace declivity::test;
+
+namespace {
+
+using Tensors = std::vector<Tensor>;
+
+struct Case {
+    std::string name;
+    std::vector<Shape> inputs;
+    std::function<Tensor(const Tensors&)> call;
+    double curvature = 1;  // about as large as third derivatives are
+};
+
+Tensor labels(const std::vector<std::int64_t>& values) {
+    return Tensor::from(values, {static_cast<std::int64_t>(values.size())});
+}
+
+/// A convolutional network with normalisation, pooling and a loss, all of whose parameters are inputs.
+Tensor small_network(const Tensors& in) {
+    Tensor h = conv2d(in[0], in[1], in[2], {.padding = 1});
+    h = tanh(batch_norm(h, in[3], in[4], {}, {}, {.training = true}));
+    h = avg_pool2d(h, {.window = 2});
+    h = silu(conv2d(h, in[5], {}, {}));
+    return cross_entropy(linear(flatten(h), in[6], in[7]), labels({2, 0, 1}));
+}
+
+std::vector<Case> cases() {
+    const auto conv = [](Conv2dOptions options) {
+        return [options](const Tensors& in) { return conv2d(in[0], in[1], in.size() > 2 ? in[2] : Tensor(), options); };
+    };
+    const auto entropy = [](CrossEntropyOptions options) {
+        return [options](const Tensors& in) { return cross_entropy(in[0], labels({1, 3, 0, 2, 3}), options); };
+    };
+    const auto pool = [](auto function, Pool2dOptions options) {
+        return [=](const Tensors& in) { return function(in[0], options); };
+    };
+    const auto norm = [](bool training) {
+        return [training](const Tensors& in) {
+            const bool affine = in.size() > 1;
+            const Tensor none, mean = random_tensor({3}, 50, DType::f64), variance = full({3}, 0.7, {DType::f64});
+            return batch_norm(in[0], affine ? in[1] : none, affine ? in[2] : none, training ? none : mean,
+                              training ? none : variance, {.training = training});
+        };
+    };
+    std::vector<Case> all{
+        {"conv2d", {{2, 3, 5, 4}, {2, 3, 3, 2}, {2}}, conv({})},
+        {"conv2d, strides", {{1, 2, 7, 6}, {3, 2, 3, 3}}, conv({.stride = {2, 3}, .padding = {1, 2}})},
+        {"conv2d, groups, dilation", {{2, 4, 6, 5}, {6, 2, 2, 2}, {6}}, conv({.dilation = 2, .groups = 2})},
+        {"conv2d, depthwise", {{1, 3, 5, 5}, {3, 1, 3, 3}}, conv({.padding = 1, .groups = 3})},
+        {"matmul", {{2, 3, 4}, {4, 5}}, [](const Tensors& in) { return matmul(in[0], in[1]); }},
+        {"matmul, batches", {{2, 3, 4}, {2, 4, 2}}, [](const Tensors& in) { return matmul(in[0], in[1]); }},
+        {"linear", {{3, 4}, {5, 4}, {5}}, [](const Tensors& in) { return linear(in[0], in[1], in[2]); }},
+        {"softmax", {{3, 5}}, [](const Tensors& in) { return softmax(in[0], 1); }},
+        {"softmax, axis 0", {{4, 3}}, [](const Tensors& in) { return softmax(in[0], 0); }},
+        {"log_softmax", {{3, 5}}, [](const Tensors& in) { return log_softmax(in[0], -1); }},
+        {"cross_entropy", {{5, 4}}, entropy({})},
+        {"cross_entropy, sum", {{5, 4}}, entropy({.reduction = Reduction::sum, .label_smoothing = 0.2})},
+        {"cross_entropy, none", {{5, 4}}, entropy({.reduction = Reduction::none, .ignore_label = 3})},
+        {"cross_entropy, ignored", {{5, 4}}, entropy({.label_smoothing = 0.1, .ignore_label = 3})},
+        {"mse_loss", {{3, 4}, {3, 4}}, [](const Tensors& in) { return mse_loss(in[0], in[1]); }},
+        {"bce_with_logits",
+         {{3, 4}},
+         [](const Tensors& in) {
+             return bce_with_logits(in[0], random_tensor({3, 4}, 60, DType::f64, 0, 1));
+         }},
+        {"max_pool2d", {{2, 2, 6, 5}}, pool(max_pool2d, {.window = 2})},
+        {"max_pool2d, overlapping", {{1, 2, 7, 6}}, pool(max_pool2d, {.window = 3, .stride = 2, .padding = 1})},
+        {"max_pool2d of an activation",
+         {{1, 2, 6, 6}},
+         [](const Tensors& in) { return max_pool2d(tanh(in[0]), {.window = 2}); }},
+        {"avg_pool2d", {{2, 2, 6, 5}}, pool(avg_pool2d, {.window = 2})},
+        {"avg_pool2d, overlapping",
+         {{1, 2, 7, 6}},
+         pool(avg_pool2d, {.window = 3, .stride = 2, .padding = 1, .count_padding = false})},
+        {"global_avg_pool2d", {{2, 3, 4, 5}}, [](const Tensors& in) { return global_avg_pool2d(in[0]); }},
+        {"batch_norm, training", {{4, 3, 2, 3}, {3}, {3}}, norm(true)},
+        {"batch_norm, training, plain", {{5, 3}}, norm(true)},
+        {"batch_norm, evaluation", {{2, 3, 4}, {3}, {3}}, norm(false)},
+        {"max", {{3, 5}}, [](const Tensors& in) { return max(in[0], {1}); }},
+        {"min", {{3, 5}}, [](const Tensors& in) { return min(in[0], {0}, true); }},
+        {"sum", {{3, 5}}, [](const Tensors& in) { return sum(in[0], {0}); }},
+        {"mean", {{3, 5}}, [](const Tensors& in) { return mean(in[0]); }},
+        {"slice", {{5, 6}}, [](const Tensors& in) { return slice(slice(in[0], 0, 1, 4), 1, 0, 6, 2); }},
+        {"concat",
+         {{2, 3}, {2, 2}},
+         [](const Tensors& in) {
+             return concat({in[0], in[1], in[0]}, 1);
+         }},
+        {"pad",
+         {{2, 3}},
+         [](const Tensors& in) {
+             return pad(in[0], {1, 0}, {0, 2}, 0.5);
+         }},
+        {"permute",
+         {{2, 3, 4}},
+         [](const Tensors& in) {
+             return permute(in[0], {2, 0, 1});
+         }},
+        {"reshape, expand",
+         {{2, 3}},
+         [](const Tensors& in) {
+             return expand(reshape(in[0], {6, 1}), {6, 4});
+         }},
+        {"clone, to", {{2, 3}}, [](const Tensors& in) { return in[0].clone().to(DType::f64); }},
+    };
+    Case network{
+        "a small network", {{3, 2, 6, 6}, {3, 2, 3, 3}, {3}, {3}, {3}, {2, 3, 2, 2}, {3, 8}, {3}}, small_network, 10};
+    all.push_back(network);
+    return all;
+}
+
+Tensors inputs_of(const Case& one, DType dtype) {
+    Tensors all;
+    std::uint64_t seed = 1;
+    for (const Shape& shape : one.inputs) all.push_back(random_tensor(shape, ++seed, dtype).set_requires_grad());
+    return all;
+}
+
+/// What a plain function would be, so that each has a second derivative: of its square.
+Tensor curved(const Tensor& y) { return y + square(y) * 0.5; }
+
+Tensors gradients(const Case& one, const Tensors& inputs, bool create_graph) {
+    const Tensor y = curved(one.call(inputs));
+    const Tensor weights = random_tensor(y.shape(), 3, y.dtype(), 0.5, 1.5);
+    return grad({sum(y * weights)}, inputs, {.create_graph = create_graph});
+}
+
+/// A number in which each element of each gradient has a part.
+Tensor weighted(const Tensors& tensors) {
+    Tensor all;
+    std::uint64_t seed = 20;
+    for (const Tensor& one : tensors) {
+        const Tensor part = sum(one * random_tensor(one.shape(), ++seed, one.dtype()));
+        all = all.defined() ? all + part : part;
+    }
+    return all;
+}
+
+/// The worst of what an element of `wanted` differs by from central differences of `of`.
+std::string difference_from_numeric(const Tensors& inputs, const Tensors& by_graph, double allowed,
+                                    const std::function<double()>& of) {
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        const std::vector<double> got = by_graph[i].defined()
+                                            ? values(by_graph[i])
+                                            : std::vector<double>(static_cast<std::size_t>(inputs[i].numel()));
+        std::vector<double> elements = values(inputs[i]);
+        const std::size_t every = small_cases() ? 11 : elements.size() > 40 ? 5 : 1;
+        for (std::size_t at = 0; at < elements.size(); at += every) {
+            constexpr double step = 1e-5;
+            const double middle = elements[at];
+            const auto moved = [&](double by) {
+                elements[at] = middle + by;
+                {
+                    const NoGrad no_grad;
+                    Tensor(inputs[i]).copy_(tensor(elements, inputs[i].shape(), inputs[i].dtype()));
+                }
+                return by == 0 ? 0 : of();
+            };
+            const double above = moved(step), below = moved(-step);
+            (void)moved(0);
+            const double numeric = (above - below) / (2 * step);
+            if (!(std::abs(got[at] - numeric) <= allowed * (1 + std::abs(numeric))))
+                return "input " + std::to_string(i) + ", element " + std::to_string(at) + ": " +
+                       std::to_string(got[at]) + ", by differences " + std::to_string(numeric);
+        }
+    }
+    return "";
+}
+
+}  // namespace
+
+TEST_CASE("gradients of layers: the composition gives what the kernels give") {
+    for (const DType dtype : floats())
+        for (const Case& one : cases()) {
+            if (dtype != DType::f64 && one.name == "clone, to") continue;
+            if (dtype != DType::f64 && one.name == "bce_with_logits") continue;
+            if (dtype != DType::f64 && one.name == "batch_norm, evaluation") continue;
+            CAPTURE(one.name);
+            const Tensors inputs = inputs_of(one, dtype);
+            const Tensors plain = gradients(one, inputs, false), composed = gradients(one, inputs, true);
+            const double exact = (dtype == DType::f64 ? 1e-11 : 1e-4) * one.curvature;
+            for (std::size_t i = 0; i < inputs.size(); ++i)
+                CHECK(difference(composed[i], values(plain[i]), {.absolute = exact, .relative = exact}) == "");
+        }
+}
+
+TEST_CASE("gradients of layers: second derivatives agree with central differences") {
+    if (!default_device().info().fp64) return skip("f64: the device has no double precision");
+    for (const Case& one : cases()) {
+        CAPTURE(one.name);
+        const Tensors inputs = inputs_of(one, DType::f64);
+        const Tensors second = grad({weighted(gradients(one, inputs, true))}, inputs, {.allow_unused = true});
+        CHECK(difference_from_numeric(inputs, second, 1e-6,
+                                      [&] { return weighted(gradients(one, inputs, false)).item<double>(); }) == "");
+    }
+}
+
+TEST_CASE("gradients of layers: third derivatives, too") {
+    if (!default_device().info().fp64) return skip("f64: the device has no double precision");
+    for (const Case& one : cases()) {
+        if (small_cases() || one.name.find(',') != std::string::npos || one.name == "a small network") continue;
+        CAPTURE(one.name);
+        const Tensors inputs = inputs_of(one, DType::f64);
+        const auto second = [&](bool create_graph) {
+            Tensors all;
+            for (const Tensor& each : grad({weighted(gradients(one, inputs, true))}, inputs,
+                                           {.create_graph = create_graph, .allow_unused = true}))
+                if (each.defined()) all.push_back(each);
+            return weighted(all);
+        };
+        const Tensor number = second(true);
+        if (!number.requires_grad()) continue;
+        const Tensors third = grad({number}, inputs, {.allow_unused = true});
+        CHECK(difference_from_numeric(inputs, third, 1e-5, [&] { return second(false).item<double>(); }) == "");
+    }
+}
+
+TEST_CASE("gradients of layers: frozen weights, and gradients of one input alone") {
+    if (!default_device().info().fp64) return skip("f64: the device has no double precision");
+    // A gradient penalty: the critic's weights learn from the gradient for its input.
+    const Tensor x = random_tensor({2, 2, 5, 5}, 1, DType::f64).set_requires_grad();
+    const Tensor w = random_tensor({3, 2, 3, 3}, 2, DType::f64).set_requires_grad();
+    const Tensor fixed = random_tensor({2, 3, 2, 2}, 3, DType::f64);
+    const auto penalty = [&](bool create_graph) {
+        const Tensor score = sum(conv2d(tanh(conv2d(x, w)), fixed));
+        const Tensor slope = grad({score}, {x}, {.create_graph = create_graph})[0];
+        return sum(square(slope));
+    };
+    const Tensor number = penalty(true);
+    number.backward();
+    CHECK(difference_from_numeric({w, x}, {w.grad(), x.grad()}, 1e-6, [&] { return penalty(false).item<double>(); }) ==
+          "");
+    CHECK_FALSE(fixed.grad().defined());
+}
