@@ -45,7 +45,7 @@ Tensor gradient_penalty(Critic& critic, const Tensor& real, const Tensor& drawn)
 
 int main(int argc, char** argv) {
     CLI::App app("Trains a generative adversarial network with gradient penalty on digits; writes wgan_gp.png.");
-    samples::Flags flags{.epochs = 3, .batch = 64, .lr = 2e-4};
+    samples::Flags flags{.epochs = 20, .batch = 64, .lr = 2e-4};
     flags.add_to(app);
     std::int64_t critic_steps = 3;
     app.add_option("--critic-steps", critic_steps, "steps of the critic for each of the generator")
@@ -95,6 +95,10 @@ int main(int argc, char** argv) {
             std::fflush(stdout);
         }
         const NoGrad no_grad;
+        // Half of all ink at first, as little as real digits have at the end.
+        loader.start(0);
+        std::printf("ink of real digits: %.3f, of drawn ones: %.3f\n", mean(loader.next()->features).item<float>(),
+                    mean(generator(randn({256, kNoise}))).item<float>());
         const auto pixels = generator(randn({60, kNoise})).to_vector<float>();
         std::vector<train::Prediction> shown;
         for (std::size_t i = 0; i < 60; ++i)

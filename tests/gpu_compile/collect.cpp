@@ -462,6 +462,38 @@ void normalisations() {
         }
 }
 
+void row_normalisations() {
+    for (const DType dtype : kFloats)
+        for (const Shape& shape : {Shape{40, 300}, Shape{3, 7}, Shape{2000, 64}})
+            for (const bool affine : {false, true}) {
+                const Shape last{shape[1]};
+                const std::vector<Tensor> leaves{leaf(dtype, shape), leaf(dtype, last), leaf(dtype, last)};
+                const Tensor weight = affine ? leaves[1] : Tensor(), bias = affine ? leaves[2] : Tensor();
+                backward(layer_norm(leaves[0], last, weight, bias), leaves);
+                backward(layer_norm(leaves[0], last, weight), leaves);
+                backward(rms_norm(leaves[0], last, weight), leaves);
+            }
+}
+
+/// Elements by their places, and cells.
+void places() {
+    for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::i32, DType::i64, DType::u8, DType::i8})
+        for (const std::int64_t k : {std::int64_t{5}, std::int64_t{300}})
+            for (const bool largest : {true, false}) compute(topk(of(dtype, {7, 400}), k, -1, largest).values);
+    for (const DType dtype : kReals) {
+        const std::vector<Tensor> rows{leaf(dtype, {7, 40})}, table{leaf(dtype, {50, 33})};
+        backward(topk(rows[0], 3).values, rows);
+        for (const DType index : {DType::i32, DType::i64}) backward(embedding(of(index, {9, 4}), table[0]), table);
+        const std::vector<Tensor> image{leaf(dtype, {2, 3, 8, 8})};
+        const Tensor first = grad({sum(square(max_pool2d(image[0])))}, image, {.create_graph = true})[0];
+        compute(grad({sum(square(first))}, image)[0]);
+        const std::vector<Tensor> cell{leaf(dtype, {5, 9}),  leaf(dtype, {5, 12}),  leaf(dtype, {5, 12}),
+                                       leaf(dtype, {48, 9}), leaf(dtype, {48, 12}), leaf(dtype, {48})};
+        const LstmState next = lstm_cell(cell[0], {cell[1], cell[2]}, cell[3], cell[4], cell[5]);
+        backward(next.hidden + next.cell, cell);
+    }
+}
+
 void optimizers() {
     for (const DType dtype : kReals) {
         const auto parameters = [&] {
@@ -517,6 +549,8 @@ int main(int argc, char** argv) try {
                                                                {"convolutions", convolution_strategies},
                                                                {"pools", pools},
                                                                {"normalisation", normalisations},
+                                                               {"rows", row_normalisations},
+                                                               {"places", places},
                                                                {"optimizers", optimizers},
                                                                {"ceilings", ceilings}};
     const auto count = [&] { return std::distance(std::filesystem::directory_iterator(kernels), {}); };
