@@ -16,7 +16,7 @@ namespace declivity {
 namespace {
 
 /// For a result that shares the memory of x.
-Tensor alias(std::string_view name, const Tensor& x, const ops::View& result, GradientRule rule) {
+Tensor alias(std::string_view name, const Tensor& x, const ops::Value& result, GradientRule rule) {
     return differentiable(name, {x}, result, std::move(rule), RuleKind::composed);
 }
 
@@ -42,9 +42,9 @@ Tensor reshape(const Tensor& x, const Shape& shape) {
     detail::require_defined("reshape", x);
     const Shape target = completed(x.shape(), shape);
     if (target == x.shape()) return x;
-    return alias(
-        "reshape", x, ops::reshaped(x.dense_view(), target),
-        [from = x.shape()](const GradientContext& context) { return std::vector{reshape(context.gradient(), from)}; });
+    return alias("reshape", x, ops::reshaped(x.value(), target), [from = x.shape()](const GradientContext& context) {
+        return std::vector{reshape(context.gradient(), from)};
+    });
 }
 
 Tensor flatten(const Tensor& x, std::int64_t first) {
@@ -70,7 +70,7 @@ Tensor permute(const Tensor& x, const Dims& order) {
     }
     if (!once)
         throw ShapeError(fmt::format("permute: wants each axis of {} once, got {}", x.shape().str(), order.str()));
-    const ops::View result = ops::permuted(x.view(), axes);
+    const ops::Value result = ops::viewed(x.value(), [&](const ops::View& view) { return ops::permuted(view, axes); });
     Dims inverse = axes;
     for (int i = 0; i < axes.rank(); ++i) inverse[static_cast<int>(axes[i])] = i;
     return alias("permute", x, result, [inverse](const GradientContext& context) {
@@ -94,7 +94,8 @@ Tensor slice(const Tensor& x, std::int64_t axis, std::int64_t start, std::int64_
     const auto within = [size](std::int64_t i) { return std::clamp<std::int64_t>(i < 0 ? i + size : i, 0, size); };
     const std::int64_t first = within(start), last = within(end);
     const std::int64_t count = last > first ? ceil_div(last - first, step) : 0;
-    const ops::View result = ops::sliced(x.view(), along, first, count, step);
+    const ops::Value result =
+        ops::viewed(x.value(), [&](const ops::View& view) { return ops::sliced(view, along, first, count, step); });
     return alias("slice", x, result, [along, first, count, step, from = x.shape()](const GradientContext& context) {
         if (!grad_enabled()) {
             context.give_region(0, context.take_gradient(),
@@ -123,7 +124,8 @@ Tensor slice(const Tensor& x, std::int64_t axis, std::int64_t start, std::int64_
 Tensor expand(const Tensor& x, const Shape& shape) {
     detail::require_defined("expand", x);
     if (shape == x.shape()) return x;
-    return alias("expand", x, ops::expanded("expand", x.view(), shape),
+    return alias("expand", x,
+                 ops::viewed(x.value(), [&](const ops::View& view) { return ops::expanded("expand", view, shape); }),
                  [from = x.shape()](const GradientContext& context) {
                      return std::vector{detail::sum_to(context.gradient(), from)};
                  });

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -52,6 +53,13 @@ class DECLIVITY_API Value {
   private:
     std::shared_ptr<State> state_;
 };
+
+/// The same elements in another layout, `change` of a view of x: permuted(), sliced(), expanded(). What waits goes on
+/// to wait. Both share the memory that x will have.
+/// @param change is called at once, with a view that may have no buffer
+DECLIVITY_API Value viewed(const Value& x, const std::function<View(const View&)>& change);
+/// The same elements under another shape of as many; a copy where they do not lie dense.
+DECLIVITY_API Value reshaped(const Value& x, const Shape& shape);
 
 /// Writes the elements into a view that is there, of the same type, shape and device: a part of another tensor, a row
 /// of a cache. A value that waits and that nobody else holds is computed there, without memory of its own. All who

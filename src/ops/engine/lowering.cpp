@@ -17,8 +17,8 @@ Measure measure(const Expression& expression) {
             return {.inputs = 1};
         case Kind::value: {
             const Value::State& state = *node.source.state();
-            return state.computed.load(std::memory_order_acquire) || state.is_operation() ? Measure{.inputs = 1}
-                                                                                          : state.measure;
+            return state.computed.load(std::memory_order_acquire) || state.is_opaque() ? Measure{.inputs = 1}
+                                                                                       : state.measure;
         }
         case Kind::constant:
             return {.numbers = 1};
@@ -74,7 +74,7 @@ bool Lowering::gather(const Expression& expression) {
             ++known->count;
             below = known->below_operation;
         } else {
-            below = state.is_operation() || gather(state.expression);
+            below = state.is_opaque() || gather(state.expression);
             references_.push_back({&state, 1, below});
         }
     }
@@ -94,11 +94,11 @@ bool Lowering::settle_operations(const Expression& expression, const Value::Stat
         const Value::State& state = *reference.state;
         const bool fits = result != nullptr && state.shape == result->shape && state.dtype == result->dtype;
         // Where others want what lies between the operation and here, that is where its epilogue ends.
-        if (is_shared(reference) || (state.is_operation() && !(fits && state.takes_epilogue()))) {
+        if (is_shared(reference) || (state.is_opaque() && !(fits && state.takes_epilogue()))) {
             reference.state->compute();
             return false;
         }
-        if (!state.is_operation()) continue;
+        if (!state.is_opaque()) continue;
         if (++operations == 1) first = reference.state;
     }
     if (operations > 1) {

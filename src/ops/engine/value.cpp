@@ -46,6 +46,7 @@ void Value::State::computed_as(const View& result) {
     // Destroyed last: they may be all that is left of other values.
     const Expression done = std::exchange(expression, {});
     const std::shared_ptr<Operation> launched = std::exchange(operation, {});
+    const Value viewed = std::exchange(base, {});
 }
 
 void Value::State::compute(const std::optional<View>& place) {
@@ -53,7 +54,14 @@ void Value::State::compute(const std::optional<View>& place) {
     declivity::detail::refuse_after_fork("a value that waits");
     const std::scoped_lock lock(values_mutex());
     if (computed.load(std::memory_order_acquire)) return;
-    if (is_operation()) {
+    if (base) {
+        base.state()->compute();
+        View result = layout;
+        result.buffer = base.state()->view.buffer;
+        result.offset += base.state()->view.offset;
+        return computed_as(result);
+    }
+    if (operation) {
         if (!place || output != 0 || !place->dense()) return (void)operation->run(std::nullopt, {});
         (void)operation->run(place, {});
         return computed_as(*place);
@@ -114,7 +122,7 @@ bool launch_chain(const Value& value, const std::function<bool(const Expression&
     const std::scoped_lock lock(values_mutex());
     const Expression whole(value);
     compute_older(whole);
-    if (value.computed() || value.state()->is_operation() || Lowering().above_operation(whole)) return false;
+    if (value.computed() || value.state()->is_opaque() || Lowering().above_operation(whole)) return false;
     const Expression lowered = Lowering().run(whole, nullptr);
     return lowered.node()->kind != Expression::Node::Kind::view && launch(lowered);
 }
@@ -142,7 +150,7 @@ std::atomic<bool>& fusion() {
 Value::State* largest_within(const Expression& expression) {
     Value::State* largest = nullptr;
     for_each_value(expression, [&](Value::State& state) {
-        if (state.computed.load(std::memory_order_acquire) || state.is_operation()) return;
+        if (state.computed.load(std::memory_order_acquire) || state.is_opaque()) return;
         if (largest == nullptr || state.measure.nodes > largest->measure.nodes) largest = &state;
     });
     return largest;
@@ -179,8 +187,48 @@ Value::Value(const Expression& expression, const Device& device)
     if (Recorder* const recorder = Recorder::current()) recorder->launch_at_end(state_);
     for_each_view(expression, [&](const View& view) { view.buffer.add_reader(state_); });
     for_each_value(expression, [&](State& state) {
-        if (!state.computed.load(std::memory_order_acquire)) state.readers.push_back(state_);
+        if (state.computed.load(std::memory_order_acquire)) return;
+        // It is the base whose memory may be written.
+        State& owner = state.base ? *state.base.state() : state;
+        if (owner.computed.load(std::memory_order_acquire)) owner.view.buffer.add_reader(state_);
+        else owner.readers.push_back(state_);
     });
+}
+
+namespace {
+
+/// Of the base's memory, which will be dense.
+View layout_of(const Value::State& state) {
+    if (state.base) return state.layout;
+    return {
+        .buffer = {}, .offset = 0, .dtype = state.dtype, .shape = state.shape, .strides = dense_strides(state.shape)};
+}
+
+Value with_layout(const Value& base, const View& layout) {
+    auto made = std::make_shared<Value::State>(base.device(), layout.dtype, layout.shape);
+    made->base = base.state()->base ? base.state()->base : base;
+    made->layout = layout;
+    return Value(std::move(made));
+}
+
+}  // namespace
+
+Value viewed(const Value& x, const std::function<View(const View&)>& change) {
+    if (x.computed()) return change(x.view());
+    declivity::detail::refuse_after_fork("a value that waits");
+    const std::scoped_lock lock(values_mutex());
+    return x.computed() ? Value(change(x.view())) : with_layout(x, change(layout_of(*x.state())));
+}
+
+Value reshaped(const Value& x, const Shape& shape) {
+    if (!x.computed()) {
+        declivity::detail::refuse_after_fork("a value that waits");
+        const std::scoped_lock lock(values_mutex());
+        if (!x.computed())
+            if (const View layout = layout_of(*x.state()); layout.dense())
+                return with_layout(x, reshaped(layout, shape));
+    }
+    return reshaped(dense_copy_if_needed(x.view()), shape);
 }
 
 const Shape& Value::shape() const { return state_->shape; }
@@ -192,7 +240,7 @@ bool Value::waits_for_company() const {
     if (computed()) return false;
     declivity::detail::refuse_after_fork("a value that waits");
     const std::scoped_lock lock(values_mutex());
-    return state_->is_operation() && state_->operation->waits_for_company();
+    return state_->operation && state_->operation->waits_for_company();
 }
 
 const View& Value::view() const {

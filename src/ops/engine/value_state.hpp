@@ -51,14 +51,17 @@ struct Value::State final : PendingLaunch, std::enable_shared_from_this<Value::S
     Expression expression = {};                 // until then
     std::shared_ptr<Operation> operation = {};  // or this
     std::size_t output = 0;                     // of the operation
+    Value base = {};                            // or this, whose elements it is in another layout
+    View layout = {};                           // of the base, dense, without a buffer
     Measure measure = {};                       // of the expression
     bool inlined = false;                       // a kernel computed it without storing it
     std::vector<std::weak_ptr<PendingLaunch>> readers =
         {};  // values to be made from it, until it has memory that knows them
 
-    [[nodiscard]] bool is_operation() const { return operation != nullptr; }
+    /// No expression, which may be inlined: an output of an operation, or another layout of a value.
+    [[nodiscard]] bool is_opaque() const { return operation != nullptr || base; }
     /// Whether what follows it may become the epilogue of its operation.
-    [[nodiscard]] bool takes_epilogue() const { return is_operation() && output == 0; }
+    [[nodiscard]] bool takes_epilogue() const { return operation != nullptr && output == 0; }
     void launch() override { compute(); }
     [[nodiscard]] bool pending() const noexcept override { return !computed.load(std::memory_order_acquire); }
     /// @param place where the elements may go, in place of memory of their own
