@@ -2,16 +2,16 @@
 //
 //   gather:       out[row][i] = x[row][places[row][i]], for x (rows, size), places and out (rows, taken)
 //   scatter:      out[row][places[row][i]] = x[row][i], for x and places (rows, taken), out (rows, size)
-//   gather_rows:  out[row] = x[places[row]], for x (size, taken), out (rows, taken); NaN for a place outside of x
+//   gather_rows:  out[row] = x[places[row]], for x (size, taken), out (rows, taken); `missing` for places outside of x
 //   number_keys:  keys[i] = number and i, or the largest key for what counts for nothing; in their order, keys of equal
 //                 numbers stand together, in the order of i. global (keys)
 //   sort_keys:    one step of a bitonic sort (Batcher 1968) of a power of two of keys: those `reach` apart are put in
 //                 order, rising in every other block of `block` keys. global (keys / 2)
 //   sum_sorted:   out[number] = sum of x[i] over the keys of each number: the work-items of its first key add them all.
-//                 global (taken, keys)
+//                 global (keys * taken)
 //
 //   CPU      gather, scatter, gather_rows: 1: a work-item takes `each` rows, global size (ceil(rows / each));
-//            0: an element each, global size (taken, rows), rounded up to the local size
+//            0: an element each, global size (rows * taken), rounded up to the local size
 //   REAL     float or double
 //   PLACE    int or long
 #include "math.clh"
@@ -21,15 +21,17 @@ struct Gather {
     long size, taken;
 };
 
+// Without %: a pair of / and % becomes an instruction (freeze) that Oclgrind does not know.
 #if CPU
 #define OVER_ELEMENTS                                                                                  \
     const long first = (long)get_global_id(0) * sizes.each, end = min(sizes.rows, first + sizes.each); \
     for (long row = first; row < end; ++row)                                                           \
         for (long i = 0; i < sizes.taken; ++i)
 #else
-#define OVER_ELEMENTS                                        \
-    const long i = get_global_id(0), row = get_global_id(1); \
-    if (row < sizes.rows && i < sizes.taken)
+#define OVER_ELEMENTS                                              \
+    const long id = get_global_id(0);                              \
+    const long row = id / sizes.taken, i = id - row * sizes.taken; \
+    if (row < sizes.rows)
 #endif
 
 __kernel void gather(const struct Gather sizes, __global const REAL* restrict x, const long x_offset,
@@ -52,12 +54,12 @@ __kernel void scatter(const struct Gather sizes, __global const REAL* restrict x
 
 __kernel void gather_rows(const struct Gather sizes, __global const REAL* restrict x, const long x_offset,
                           __global const PLACE* restrict places, const long places_offset, __global REAL* restrict out,
-                          const long out_offset) {
+                          const long out_offset, const REAL missing) {
     OVER_ELEMENTS {
-        const long place = places[places_offset + row];
-        const int inside = place >= 0 && place < sizes.size;
+        const PLACE place = places[places_offset + row];
+        const int inside = place >= 0 && (long)place < sizes.size;
         out[out_offset + row * sizes.taken + i] =
-            inside ? x[x_offset + (inside ? place : 0) * sizes.taken + i] : (REAL)NAN;
+            inside ? x[x_offset + (inside ? (long)place : 0) * sizes.taken + i] : missing;
     }
 }
 
@@ -68,17 +70,18 @@ __kernel void number_keys(const long count, const long keys_count, const long si
                           __global ulong* restrict keys, const long keys_offset) {
     const long i = get_global_id(0);
     if (i >= keys_count) return;
-    const long number = i < count ? (long)numbers[numbers_offset + i] : (long)-1;
-    keys[keys_offset + i] = number >= 0 && number < size ? (ulong)number << 32 | (ulong)i : NO_KEY;
+    // Compared as what it is: DriverFault "extended_constant_compare".
+    const PLACE number = i < count ? numbers[numbers_offset + i] : (PLACE)-1;
+    keys[keys_offset + i] = number >= 0 && (long)number < size ? (ulong)(long)number << 32 | (ulong)i : NO_KEY;
 }
 
 __kernel void sort_keys(const long half_count, const long block, const long reach, __global ulong* restrict keys,
                         const long keys_offset) {
     const long i = get_global_id(0);
     if (i >= half_count) return;
-    const long low = i / reach * (2 * reach) + i % reach, high = low + reach;
+    const long pair = i / reach, low = i + pair * reach, high = low + reach;
     const ulong a = keys[keys_offset + low], b = keys[keys_offset + high];
-    const int rising = (low / block) % 2 == 0;
+    const int rising = ((low / block) & 1) == 0;
     const int swap = rising ? a > b : a < b;
     keys[keys_offset + low] = swap ? b : a;
     keys[keys_offset + high] = swap ? a : b;
@@ -87,8 +90,9 @@ __kernel void sort_keys(const long half_count, const long block, const long reac
 __kernel void sum_sorted(const long taken, const long count, __global const ulong* restrict keys,
                          const long keys_offset, __global const REAL* restrict x, const long x_offset,
                          __global REAL* restrict out, const long out_offset) {
-    const long column = get_global_id(0), at = get_global_id(1);
-    if (column >= taken || at >= count) return;
+    const long id = get_global_id(0);
+    const long at = id / taken, column = id - at * taken;
+    if (at >= count) return;
     const ulong first = keys[keys_offset + at];
     if (first == NO_KEY) return;
     const ulong number = first >> 32;

@@ -6,7 +6,7 @@
 // and from the gradients of h' and c' those of the gates' sums and of c.
 //
 //   FORM     0 CPU-like: a work-item takes `each` rows, global (row groups)
-//            2 GPU-like: an element each, global (H, N)
+//            2 GPU-like: an element each, global (N * H)
 //   REAL, T  float or double
 //   LANES    FORM 0: elements of a vector
 #include "noinline.clh"
@@ -116,8 +116,9 @@ __kernel void lstm_cell(const long rows, const long H, __global const REAL* rest
                         __global const REAL* restrict b_base, const long b_offset, __global const REAL* restrict c_base,
                         const long c_offset, __global REAL* restrict h_base, const long h_offset,
                         __global REAL* restrict c_next_base, const long c_next_offset) {
-    const long k = get_global_id(0), row = get_global_id(1);
-    if (k >= H || row >= rows) return;
+    const long id = get_global_id(0);
+    const long row = id / H, k = id - row * H;
+    if (row >= rows) return;
     __global const REAL* a = a_base + a_offset + row * 4 * H;
     __global const REAL* b = b_base + b_offset + row * 4 * H;
     __global const REAL* c = c_base + c_offset + row * H;
@@ -133,8 +134,9 @@ __kernel void lstm_cell_backward(const long rows, const long H, __global const R
                                  __global const REAL* restrict g_c_base, const long g_c_offset,
                                  __global REAL* restrict gates_base, const long gates_offset,
                                  __global REAL* restrict d_c_base, const long d_c_offset) {
-    const long k = get_global_id(0), row = get_global_id(1);
-    if (k >= H || row >= rows) return;
+    const long id = get_global_id(0);
+    const long row = id / H, k = id - row * H;
+    if (row >= rows) return;
     __global const REAL* a = a_base + a_offset + row * 4 * H;
     __global const REAL* b = b_base + b_offset + row * 4 * H;
     __global const REAL* c = c_base + c_offset + row * H;

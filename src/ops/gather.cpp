@@ -1,11 +1,15 @@
 #include <declivity/ops/gather.hpp>
 
 #include <algorithm>
+#include <initializer_list>
+#include <span>
+#include <vector>
 
 #include <declivity/ops/expression.hpp>
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
+#include "ops/engine/real_arguments.hpp"
 #include "ops/support/work.hpp"
 #include "ops/support/work_split.hpp"
 
@@ -39,7 +43,8 @@ void check_elements(std::string_view function, std::string_view name, const View
 }
 
 /// One element of the result, or of what is read, for each of `rows` times `taken`.
-void launch_elements(const char* name, Sizes sizes, const View& x, const View& places, const View& out) {
+void launch_elements(const char* name, Sizes sizes, const View& x, const View& places, const View& out,
+                     std::initializer_list<Argument> further = {}) {
     if (sizes.rows * sizes.taken == 0) return;
     const Device device = out.device();
     const Kernel kernel = kernel_of(name, out.dtype, places);
@@ -48,9 +53,11 @@ void launch_elements(const char* name, Sizes sizes, const View& x, const View& p
     Range range{.global = {to_size(ceil_div(sizes.rows, sizes.each)), 1, 1}, .local = {1, 1, 1}};
     if (!cpu) {
         const std::size_t group = std::min(kGroup, kernel.max_work_group());
-        range = {.global = {round_up(to_size(sizes.taken), group), to_size(sizes.rows), 1}, .local = {group, 1, 1}};
+        range = {.global = {round_up(to_size(sizes.taken * sizes.rows), group), 1, 1}, .local = {group, 1, 1}};
     }
-    launch(kernel, range, {sizes, x.argument(), places.argument(), out.argument()});
+    std::vector<Argument> arguments{sizes, x.argument(), places.argument(), out.argument()};
+    arguments.insert(arguments.end(), further.begin(), further.end());
+    launch(kernel, range, std::span<const Argument>(arguments));
 }
 
 }  // namespace
@@ -82,7 +89,7 @@ void scatter(std::string_view function, const View& x, const View& places, const
     launch_elements("scatter", {x.shape[0], 1, out.shape[1], x.shape[1]}, x, places, out);
 }
 
-void gather_rows(std::string_view function, const View& table, const View& numbers, const View& out) {
+void gather_rows(std::string_view function, const View& table, const View& numbers, const View& out, double missing) {
     check_places(function, "the indices", numbers);
     check_elements(function, "the table", table, numbers);
     check_elements(function, "out", out, numbers);
@@ -91,7 +98,8 @@ void gather_rows(std::string_view function, const View& table, const View& numbe
     require_rank(function, "the indices", numbers, 1, "N");
     require_shape(function, "out", out, {numbers.shape[0], table.shape[1]});
     const WorkScope work("gather_rows", work_each(0, out, out, numbers));
-    launch_elements("gather_rows", {out.shape[0], 1, table.shape[0], out.shape[1]}, table, numbers, out);
+    launch_elements("gather_rows", {out.shape[0], 1, table.shape[0], out.shape[1]}, table, numbers, out,
+                    {real_argument(table.dtype, missing)});
 }
 
 void sum_rows(std::string_view function, const View& x, const View& numbers, const View& out) {
@@ -127,9 +135,7 @@ void sum_rows(std::string_view function, const View& x, const View& numbers, con
         for (std::int64_t reach = block / 2; reach >= 1; reach /= 2)
             launch(sort, items(sort, keys_count / 2), {keys_count / 2, block, reach, keys.argument()});
     const Kernel sum = kernel_of("sum_sorted", x.dtype, numbers);
-    Range range = items(sum, taken);
-    range.global[1] = to_size(count);
-    launch(sum, range, {taken, count, keys.argument(), x.argument(), out.argument()});
+    launch(sum, items(sum, taken * count), {taken, count, keys.argument(), x.argument(), out.argument()});
 }
 
 }  // namespace declivity::ops

@@ -49,7 +49,7 @@ EpilogueTaken launch_cell(const char* name, const OperationViews& views, std::si
         range.global[0] = to_size(ceil_div(rows, each));
     } else {
         const std::size_t group = std::min(kGroup, kernel.max_work_group());
-        range = {.global = {round_up(to_size(n), group), to_size(rows), 1}, .local = {group, 1, 1}};
+        range = {.global = {round_up(to_size(rows * n), group), 1, 1}, .local = {group, 1, 1}};
     }
     for (std::size_t i = 0; i < reads; ++i) arguments.emplace_back(views.in(i).argument());
     for (std::size_t i = 0; i < 2; ++i) arguments.emplace_back(views.out(i).argument());

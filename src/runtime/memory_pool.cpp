@@ -271,11 +271,16 @@ void MemoryPool::throw_exhausted(std::size_t bytes) const {
                         readable_bytes(scopes[i].bytes));
     if (scopes.size() > named) holders += " and others";
     throw OutOfMemory(fmt::format(
-        "memory pool of '{}': wants {} bytes, and the device gives no more; in use {} bytes, cached {} bytes, peak {} "
-        "bytes, device memory {} bytes, "
+        "memory pool of '{}': wants {} bytes, and {}; in use {} bytes, cached {} bytes, peak {} bytes, device memory "
+        "{} "
+        "bytes, "
         "largest single buffer {} bytes. {}{}{}A smaller batch needs less, and so do checkpoint() around parts of the "
         "network and storage as f16 or bf16",
-        device_.info.name, bytes, figures_.in_use, total_ - figures_.in_use, figures_.peak, device_.info.global_memory,
+        device_.info.name, bytes,
+        limit_ < ~std::uint64_t{0}
+            ? fmt::format("the device gives no more, or DECLIVITY_MEMORY_LIMIT, {} bytes", limit_)
+            : "the device gives no more",
+        figures_.in_use, total_ - figures_.in_use, figures_.peak, device_.info.global_memory,
         device_.info.max_allocation, holders.empty() ? "" : "Most is held by: ", holders, holders.empty() ? "" : ". "));
 }
 

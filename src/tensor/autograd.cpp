@@ -11,6 +11,7 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
+#include "backward.hpp"
 #include "composition.hpp"
 #include "tensor_state.hpp"
 
@@ -143,6 +144,10 @@ std::vector<Tensor> gradients_of(std::string_view name, const Composition& compo
     for (const Saved& input : inputs) kept.push_back(input.get(name));
     for (std::size_t i = 0; i < kept.size(); ++i) {
         if (!context.needs(i)) continue;
+        // Under a name of its own: what lies behind one input, which may be another, is not this function's.
+        kept[i] = differentiable(
+            name, {kept[i]}, kept[i].value(),
+            [](const GradientContext& of_input) { return std::vector{of_input.gradient()}; }, RuleKind::composed);
         places.push_back(i);
         wanted.push_back(kept[i]);
     }
@@ -155,8 +160,14 @@ std::vector<Tensor> gradients_of(std::string_view name, const Composition& compo
     }
     std::vector<Tensor> gradients(inputs.size());
     if (outputs.empty()) return gradients;
-    const std::vector<Tensor> made =
-        grad(outputs, wanted, {.output_gradients = incoming, .create_graph = true, .allow_unused = true});
+    const std::vector<Tensor> made = run_backward({.outputs = outputs,
+                                                   .gradients = incoming,
+                                                   .inputs = wanted,
+                                                   .retain_graph = true,
+                                                   .create_graph = true,
+                                                   .allow_unused = true,
+                                                   .accumulate = false,
+                                                   .stop_at_inputs = true});
     for (std::size_t i = 0; i < places.size(); ++i) gradients[places[i]] = made[i];
     return gradients;
 }

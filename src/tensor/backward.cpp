@@ -145,6 +145,7 @@ class Backward {
             GradNode* node = stack.back();
             stack.pop_back();
             if (!reachable.emplace(node->sequence, node).second) continue;
+            if (request_.stop_at_inputs && captured_nodes_.contains({node, 0})) continue;
             for (const Edge& edge : node->edges)
                 if (edge.node) stack.push_back(edge.node.get());
         }

@@ -14,7 +14,8 @@ struct BackwardRequest {
     bool retain_graph = false;
     bool create_graph = false;
     bool allow_unused = false;
-    bool accumulate = true;  // add to the leaves' grad
+    bool accumulate = true;       // add to the leaves' grad
+    bool stop_at_inputs = false;  // no input lies behind another one: what made them need not be looked at
 };
 
 std::vector<Tensor> run_backward(const BackwardRequest& request);

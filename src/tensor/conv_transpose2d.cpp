@@ -26,11 +26,10 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
     for (int i = 0; i < 2; ++i) {
         const auto at = static_cast<std::size_t>(i);
         const std::int64_t further = options.output_padding[at];
-        if (further < 0 || (further >= options.stride[at] && further >= options.dilation[at]))
-            throw ValueError(
-                fmt::format("{}: wants an output padding of at least 0 that is less than the stride or the dilation, "
-                            "got {} for stride {} and dilation {}",
-                            name, further, options.stride[at], options.dilation[at]));
+        if (further < 0 || further >= options.stride[at])
+            throw ValueError(fmt::format(
+                "{}: wants an output padding of at least 0 that is less than the stride, got {} for stride {}", name,
+                further, options.stride[at]));
         out[2 + i] = (x.size(2 + i) - 1) * options.stride[at] - 2 * options.padding[at] +
                      options.dilation[at] * (weight.size(2 + i) - 1) + further + 1;
         if (out[2 + i] < 1)

@@ -20,18 +20,24 @@ Tensor composed_gradient(const Tensor& logits, const Tensor& labels, const ops::
     const std::int64_t rows = logits.size(0);
     const auto classes = static_cast<double>(logits.size(1));
     const DType dtype = logits.dtype();
-    const TensorOptions whole{DType::i64, logits.device()};
-    Tensor target, active;
+    const TensorOptions whole{DType::i64, logits.device()}, like{dtype, logits.device()};
+    Tensor target, counts, share;
     {
         const NoGrad constants;
         const Tensor wanted = reshape(labels.to(whole.dtype), {rows, 1});
+        const auto number = [&](double value) { return full({}, value, whole); };
         target = equal(wanted, arange(0, classes, 1, whole)).to(dtype) * (1 - call.label_smoothing) +
                  call.label_smoothing / classes;
-        active = not_equal(wanted, full({}, static_cast<double>(call.ignore_label), whole)).to(dtype);
-        if (reduction == Reduction::mean) active = active / clamp(sum(active), 1, std::numeric_limits<float>::max());
+        counts = not_equal(wanted, number(static_cast<double>(call.ignore_label)));
+        share = counts.to(dtype);
+        if (reduction == Reduction::mean) share = share / clamp(sum(share), 1, std::numeric_limits<float>::max());
+        // A label that there is not makes NaN, as it does of the loss.
+        const Tensor nan = full({}, std::numeric_limits<double>::quiet_NaN(), like);
+        share = where(less(wanted, number(0)), nan, where(less(wanted, number(classes)), share, nan));
+        share = where(counts, share, zeros({}, like));
     }
     const Tensor of_rows = reduction == Reduction::none ? reshape(g, {rows, 1}) : g;
-    return (softmax(logits, 1) - target) * (active * of_rows);
+    return where(counts, (softmax(logits, 1) - target) * (share * of_rows), zeros({}, like));
 }
 
 }  // namespace

@@ -1,4 +1,7 @@
 #include <declivity/ops/gather.hpp>
+
+#include <limits>
+
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
@@ -11,7 +14,8 @@
 namespace declivity {
 namespace {
 
-Tensor rows_of(const Tensor& numbers, const Tensor& weight);
+/// @param missing what stands in rows of numbers outside of the table
+Tensor rows_of(const Tensor& numbers, const Tensor& weight, double missing);
 
 /// Sums of the rows of x (N, D) by their numbers, (V, D).
 Tensor summed(const Tensor& numbers, const Tensor& x, std::int64_t size) {
@@ -20,15 +24,15 @@ Tensor summed(const Tensor& numbers, const Tensor& x, std::int64_t size) {
     return differentiable(
         "embedding_gradient", {x}, out,
         [numbers = Saved(numbers)](const GradientContext& context) {
-            return std::vector{rows_of(numbers.get("embedding"), context.gradient())};
+            return std::vector{rows_of(numbers.get("embedding"), context.gradient(), 0)};
         },
         RuleKind::composed);
 }
 
-Tensor rows_of(const Tensor& numbers, const Tensor& weight) {
+Tensor rows_of(const Tensor& numbers, const Tensor& weight, double missing) {
     const ops::View table = weight.dense_view();
     const ops::View out = ops::View::make(table.device(), table.dtype, {numbers.numel(), table.shape[1]});
-    ops::gather_rows("embedding", table, numbers.dense_view(), out);
+    ops::gather_rows("embedding", table, numbers.dense_view(), out, missing);
     return differentiable(
         "embedding", {weight}, out,
         [numbers = Saved(numbers), size = table.shape[0]](const GradientContext& context) {
@@ -53,7 +57,8 @@ Tensor embedding(const Tensor& indices, const Tensor& weight) {
     const Span span("embedding");
     Shape shape = indices.shape();
     shape.push_back(weight.size(1));
-    return reshape(rows_of(reshape(indices, {indices.numel()}), weight), shape);
+    return reshape(rows_of(reshape(indices, {indices.numel()}), weight, std::numeric_limits<double>::quiet_NaN()),
+                   shape);
 }
 
 }  // namespace declivity

@@ -152,6 +152,7 @@ Tensor Tensor::to(const Device& target) const {
 Tensor Tensor::to(DType target) const {
     const ops::Value& from = used_value(state_, "to");
     if (from.dtype() == target) return *this;
+    ops::require_supported(from.device(), target);
     const ops::Value converted(ops::Expression::cast(from, target), from.device());
     if (!is_floating(target)) return Tensor(converted);
     return differentiable(

@@ -1,5 +1,6 @@
 // layer_norm and rms_norm: sizes, both families, against plain C++ and against their compositions.
 #include <cmath>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -111,4 +112,34 @@ TEST_CASE("layer_norm: gradients of some inputs alone, halves, and errors") {
     CHECK_THROWS_AS(rms_norm(x, {6}, {}, -1), ValueError);
     CHECK_THROWS_AS(rms_norm(x, {}), ShapeError);
     CHECK_THROWS_AS(rms_norm(Tensor(), {6}), ValueError);
+}
+
+TEST_CASE("layer_norm: with a graph of the backward, each path counts once") {
+    const Tensor x = random_tensor({3, 5}, 1).set_requires_grad(), w = random_tensor({5}, 2).set_requires_grad();
+    const auto agree = [&](const std::function<Tensor()>& call, const std::vector<Tensor>& inputs) {
+        const auto plain = grad({sum(square(call()))}, inputs),
+                   recorded = grad({sum(square(call()))}, inputs, {.create_graph = true});
+        for (std::size_t i = 0; i < inputs.size(); ++i)
+            CHECK(difference(recorded[i], values(plain[i]), {.absolute = 1e-4, .relative = 1e-4}) == "");
+    };
+    agree([&] { return layer_norm(layer_norm(x, {5}, w), {5}, w); }, {x, w});
+    agree([&] { return layer_norm(x, {5}, w, w); }, {x, w});
+    agree([&] { return rms_norm(x * w, {5}, w); }, {x, w});
+    const Tensor weight = random_tensor({20, 5}, 3).set_requires_grad();
+    agree(
+        [&] {
+            const Tensor h = tanh(slice(x, 1, 0, 5));
+            return lstm_cell(x, {h, tanh(h)}, weight, weight).hidden;
+        },
+        {x, weight});
+    int calls = 0;
+    const Tensor h = x * 1.0;
+    Tensor(h).register_hook([&](const Tensor& g) {
+        ++calls;
+        return g * 2.0;
+    });
+    const Tensor y = rms_norm(h, {5}, w);
+    const Tensor recorded = grad({sum(square(y))}, {x}, {.retain_graph = true, .create_graph = true})[0];
+    CHECK(calls == 1);
+    CHECK(difference(recorded, values(grad({sum(square(y))}, {x})[0]), {.absolute = 1e-4, .relative = 1e-4}) == "");
 }

@@ -1,9 +1,14 @@
 // Operations that wait: what they read and write, several outputs, what follows them, and who launches them.
+#include <algorithm>
+#include <array>
 #include <memory>
+#include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
+#include <declivity/ops/matmul.hpp>
 #include <declivity/ops/operation.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/scope.hpp>
@@ -27,6 +32,8 @@ using ops::Value;
 using ops::View;
 
 namespace {
+
+using Values = std::vector<double>;
 
 /// What a launch function tells a test.
 struct Told {
@@ -251,11 +258,43 @@ TEST_CASE("operation: an epilogue behind it that fails leaves its output") {
                               {.reads = {}, .outputs = {{DType::f32, {2}}}});
     };
     CHECK_THROWS_WITH_AS(nothing(), "operation: wants a view that \"nothing\" reads or writes, got none", ValueError);
+    const auto twice = [&] {
+        return ops::operation("twice", [](const OperationViews&, const int&) { return EpilogueTaken::no; }, 0,
+                              {.reads = {x.view()}, .writes = {x.view()}, .outputs = {{DType::f32, {2}}}});
+    };
+    CHECK_THROWS_WITH_AS(twice(), "operation: wants memory that \"twice\" writes among its writes alone, got it twice",
+                         ValueError);
+    const auto company = [&] {
+        return ops::operation_in_company("several", [](std::span<const OperationViews>) {},
+                                         {.reads = {x.view()}, .outputs = {{DType::f32, {2}}, {DType::f32, {2}}}});
+    };
+    CHECK_THROWS_WITH_AS(company(),
+                         "operation_in_company: wants one output of \"several\" and nothing that it writes in place, "
+                         "got 2 and 0",
+                         ValueError);
     const auto no_output = [&] {
         return ops::operation("blind", [](const OperationViews&, const int&) { return EpilogueTaken::no; }, 0,
                               {.reads = {x.view()}, .outputs = {}});
     };
     CHECK_THROWS_WITH_AS(no_output(), "operation: wants 1 to 4 outputs of \"blind\", got 0", ValueError);
+}
+
+TEST_CASE("operation: two expressions over one of its outputs") {
+    const FusionScope on(true);
+    const Tensor x = random_tensor({4, 4}, 1), w = random_tensor({4, 4}, 2);
+    const Values product = values(matmul(x, w));
+    const auto made = [&] {
+        const ops::Expression of(
+            ops::matmul(ops::reshaped(x.view(), {1, 4, 4}), ops::reshaped(w.view(), {1, 4, 4}), {4, 4}));
+        const Value p(ops::Expression::apply(Function::relu, std::array{of}), x.device());
+        const Value q(ops::Expression::apply(Function::neg, std::array{of}), x.device());
+        return std::pair{p, q};
+    }();
+    Values positive = product, negative = product;
+    for (double& value : positive) value = std::max(value, 0.0);
+    for (double& value : negative) value = -value;
+    CHECK(difference(Tensor(made.first), positive, near) == "");
+    CHECK(difference(Tensor(made.second), negative, near) == "");
 }
 
 TEST_CASE("operation: recorded and replayed, what it writes included") {
@@ -354,6 +393,26 @@ TEST_CASE("store: what waits is computed where it is to go") {
         for (std::size_t i = 0; i < 64; ++i) moved[8 + i] = old[i] + 1;
         rows(shifted, 1, 9).copy_(rows(shifted, 0, 8) + 1.0);
         CHECK(difference(shifted, moved, near) == "");
+    }
+    SUBCASE("from the same place in another layout") {
+        Tensor turned = random_tensor({3, 3}, 12);
+        const Values transposed = values(transpose(turned));
+        turned.copy_(transpose(turned));
+        CHECK(values(turned) == transposed);
+        Tensor repeated = random_tensor({4}, 13);
+        const double first = values(repeated)[0];
+        repeated.copy_(expand(slice(repeated, 0, 0, 1), {4}));
+        CHECK(values(repeated) == Values(4, first));
+        Tensor spread = arange(0, 8);
+        slice(spread, 0, 0, 8, 2).copy_(slice(spread, 0, 0, 4));
+        CHECK(values(spread) == Values{0, 1, 1, 3, 2, 5, 3, 7});
+        Tensor gathered = arange(0, 8);
+        slice(gathered, 0, 0, 4).copy_(slice(gathered, 0, 0, 8, 2));
+        CHECK(values(gathered) == Values{0, 2, 4, 6, 4, 5, 6, 7});
+        Tensor same = random_tensor({5}, 14);
+        const Values before = values(same);
+        CHECK(launches([&] { same.copy_(same); }) == 0);
+        CHECK(values(same) == before);
     }
     SUBCASE("who still has to read the place reads what was there") {
         Tensor place = random_tensor({3, 8}, 9);

@@ -250,3 +250,32 @@ TEST_CASE("gradients of layers: frozen weights, and gradients of one input alone
           "");
     CHECK_FALSE(fixed.grad().defined());
 }
+
+TEST_CASE("gradients of layers: what is not finite, and what is left out, with a graph of the backward") {
+    const Tensor logits = random_tensor({3, 3}, 1).set_requires_grad();
+    for (const Reduction reduction : {Reduction::mean, Reduction::sum}) {
+        const auto gradient = [&](bool create_graph) {
+            const Tensor loss = cross_entropy(logits, labels({1, 7, 2}), {.reduction = reduction, .ignore_label = 2});
+            return values(grad({loss}, {logits}, {.create_graph = create_graph})[0]);
+        };
+        const auto plain = gradient(false), composed = gradient(true);
+        for (std::size_t i = 0; i < 9; ++i) {
+            CHECK(std::isnan(composed[i]) == std::isnan(plain[i]));
+            if (!std::isnan(plain[i])) CHECK(composed[i] == doctest::Approx(plain[i]).epsilon(1e-5));
+        }
+        CHECK(std::isnan(plain[3]));
+        CHECK(plain[6] == 0);
+    }
+    // Numbers outside of a table have no part in its gradient, and that has none in theirs.
+    const Tensor weight = random_tensor({4, 2}, 1).set_requires_grad(), scale = random_tensor({3, 2}, 2);
+    Tensor factor = scale.clone().set_requires_grad();
+    const Tensor y = embedding(labels({1, -1, 3}), weight);
+    const Tensor first = grad({y}, {weight}, {.output_gradients = {factor * 1.0}, .create_graph = true})[0];
+    const auto second = values(grad({sum(first)}, {factor})[0]);
+    CHECK(second == std::vector<double>{1, 1, 0, 0, 1, 1});
+    CHECK_THROWS_WITH_AS(
+        conv_transpose2d(random_tensor({1, 1, 3, 3}, 1), random_tensor({1, 1, 3, 3}, 2), {},
+                         {.output_padding = 1, .dilation = 2}),
+        "conv_transpose2d: wants an output padding of at least 0 that is less than the stride, got 1 for stride 1",
+        ValueError);
+}

@@ -17,8 +17,9 @@ DECLIVITY_API void gather(std::string_view function, const View& x, const View& 
 DECLIVITY_API void scatter(std::string_view function, const View& x, const View& places, const View& out);
 
 /// out[i] = table[numbers[i]], rows of D elements: table (V, D), f32 or f64; numbers (N), i32 or i64; out (N, D). A
-/// number outside of [0, V) gives NaN.
-DECLIVITY_API void gather_rows(std::string_view function, const View& table, const View& numbers, const View& out);
+/// number outside of [0, V) gives elements that are `missing`.
+DECLIVITY_API void gather_rows(std::string_view function, const View& table, const View& numbers, const View& out,
+                               double missing);
 
 /// out[v] = sum of x[i] over all i with numbers[i] == v, in the order of i: x (N, D), numbers (N), out (V, D). Numbers
 /// outside of [0, V) count for nothing. By sorting the numbers, so that results are the same to the bit in every run.

@@ -65,7 +65,8 @@ constexpr std::size_t kMostAttributeBytes = 128;
 /// The memory that an operation uses, checked already. A View without a buffer stands for one that is not given.
 struct OperationOperands {
     std::vector<View> reads;
-    /// In place. Who reads or writes that memory later launches the operation first; it does not keep the memory alive.
+    /// In place; what stands there may be read, too, and is not among the reads then. Who reads or writes that memory
+    /// later launches the operation first; it does not keep the memory alive.
     std::vector<View> writes = {};
     std::vector<OperationOutput> outputs;  ///< one to kMostOutputs
 };

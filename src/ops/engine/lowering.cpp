@@ -45,7 +45,7 @@ bool fits(const Measure& measure) {
 }
 
 Expression Lowering::run(const Expression& expression, const Value::State* result) {
-    while (!settle_operations(expression, result)) references_.clear(), seen_.clear();
+    while (!settle_operations(expression, result)) references_.clear(), seen_.clear(), leaves_.clear();
     result_ = result;
     room_ = std::clamp(kMostInputs - measure(expression).inputs, 0, static_cast<int>(kMostAlso));
     return lower(expression);
@@ -57,14 +57,23 @@ Lowering::Reference* Lowering::find(const Value::State* state) {
 }
 
 /// Somebody beside this kernel refers to it.
-bool Lowering::is_shared(const Reference& reference) {
-    return reference.state->weak_from_this().use_count() > reference.count;
+bool Lowering::is_shared(const Reference& reference) const {
+    const auto held = [&](const Leaf& leaf) { return leaf.state == reference.state && leaf.uses > leaf.met; };
+    return reference.state->weak_from_this().use_count() > reference.count || std::ranges::any_of(leaves_, held);
+}
+
+void Lowering::meet(const Expression& leaf) {
+    const Node* node = leaf.node().get();
+    const auto known = std::ranges::find(leaves_, node, &Leaf::node);
+    if (known != leaves_.end()) ++known->met;
+    else leaves_.push_back({node, node->source.state(), leaf.node().use_count(), 1});
 }
 
 /// Counts references, of what is below first. @return whether an output of an operation is among them
 bool Lowering::gather(const Expression& expression) {
     if (!expression) return false;
     const Node& node = *expression.node();
+    if (node.kind == Kind::value && !node.source.computed() && node.source.state()->takes_epilogue()) meet(expression);
     for (const auto& [seen, below] : seen_)
         if (seen == &node) return below;
     bool below = false;

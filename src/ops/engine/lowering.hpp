@@ -39,8 +39,17 @@ class Lowering {
         bool below_operation;  // it is made from an output of an operation
     };
 
+    /// A leaf that stands for an output of an operation: how many expressions hold it, and in how many of them it was
+    /// met here. Others may make kernels of their own of it.
+    struct Leaf {
+        const Expression::Node* node;
+        Value::State* state;
+        long uses, met;
+    };
+
     Reference* find(const Value::State* state);
-    static bool is_shared(const Reference& reference);
+    bool is_shared(const Reference& reference) const;
+    void meet(const Expression& leaf);
     bool gather(const Expression& expression);
     bool settle_operations(const Expression& expression, const Value::State* result);
     Expression lower(const Expression& expression);
@@ -49,6 +58,7 @@ class Lowering {
     Expression inlined(Value::State& state);
 
     std::vector<Reference> references_;
+    std::vector<Leaf> leaves_;
     std::vector<std::pair<const Expression::Node*, bool>> seen_;  // with whether an output of an operation is below
     std::vector<std::pair<const Expression::Node*, Expression>> nodes_;
     std::vector<std::pair<const Value::State*, Expression>> values_;

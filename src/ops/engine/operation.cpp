@@ -68,7 +68,13 @@ Operation::Operation(std::string_view name, const std::optional<OperationCall>& 
     if (outputs_.empty() || outputs_.size() > kMostOutputs)
         throw ValueError(
             fmt::format("operation: wants 1 to {} outputs of \"{}\", got {}", kMostOutputs, name, outputs_.size()));
-    for (const View& view : operands.writes) writes_.emplace_back(view);
+    for (const View& view : operands.writes) {
+        // Memory keeps its writers, which keep what they read.
+        if (view.buffer && std::ranges::any_of(reads_, [&](const View& read) { return read.buffer == view.buffer; }))
+            throw ValueError(
+                fmt::format("operation: wants memory that \"{}\" writes among its writes alone, got it twice", name));
+        writes_.emplace_back(view);
+    }
 }
 
 OperationResults Operation::make_results() {
@@ -125,7 +131,11 @@ void Operation::done(const OperationViews& views, bool first_output_elsewhere) {
     launched_.store(true, std::memory_order_release);
     for (std::size_t i = first_output_elsewhere ? 1 : 0; i < outputs_.size(); ++i)
         if (const auto state = results_[i].lock(); state && views.out(i).buffer) state->computed_as(views.out(i));
-    for (std::size_t i = 0; i < writes_.size(); ++i) views.written(i).buffer.launch_writers();  // lets go of this one
+    for (std::size_t i = 0; i < writes_.size(); ++i) try {
+            views.written(i).buffer.launch_writers();  // lets go of this one
+        } catch (const Error&) {
+            // Of another writer, which waits still: it is not for this one to say so.
+        }
 }
 
 bool Operation::goes_with(const Operation& other) const {
@@ -179,12 +189,19 @@ OperationResults operation(std::string_view name, const OperationCall& call, Ope
 Value operation_in_company(std::string_view name, LaunchTogether launch, OperationOperands operands) {
     constexpr std::size_t most_waiting = 8 << 20;  // bytes
     declivity::detail::refuse_after_fork(name);
+    if (operands.outputs.size() != 1 || !operands.writes.empty())
+        throw ValueError(
+            fmt::format("operation_in_company: wants one output of \"{}\" and nothing that it writes in "
+                        "place, got {} and {}",
+                        name, operands.outputs.size(), operands.writes.size()));
     const std::vector<View> reads = operands.reads;
+    for (const View& view : reads) view.buffer.launch_writers();
     const auto made = std::make_shared<Operation>(name, std::nullopt, launch, std::move(operands));
     const OperationResults results = made->make_results();
     for (const View& view : reads) view.buffer.add_reader(made);
     if (Recorder* const recorder = Recorder::current()) recorder->launch_at_end(made);
     const std::scoped_lock lock(values_mutex());
+    std::erase_if(waiting_for_company(), [](const auto& one) { return one.expired(); });
     waiting_for_company().push_back(made);
     std::size_t bytes = 0;
     for (const auto& one : waiting_for_company())

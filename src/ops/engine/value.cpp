@@ -261,10 +261,9 @@ void store(std::string_view function, Value value, const View& place) {
     require_alike(function, "the value", value.dtype(), value.device(), "the place", place.dtype, place.device());
     place.buffer.launch_writers();
     place.buffer.launch_readers();
+    place.buffer.mark_written();  // also where what follows fails half-way
     if (value.use_count() == 1) value.state()->compute(place);
-    const View& elements = value.view();
-    if (!(elements.buffer == place.buffer && elements.offset == place.offset)) copy(elements, place);
-    place.buffer.mark_written();
+    copy(value.view(), place);  // which sees where they are there
 }
 
 }  // namespace declivity::ops

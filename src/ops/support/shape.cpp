@@ -65,7 +65,9 @@ Strides dense_strides(const Shape& shape) {
 
 int normalize_axis(std::string_view function, std::int64_t axis, int rank) {
     if (axis < -rank || axis >= rank)
-        throw ShapeError(fmt::format("{}: wants an axis in [{}, {}], got {}", function, -rank, rank - 1, axis));
+        throw ShapeError(rank == 0
+                             ? fmt::format("{}: wants a tensor that has axes, got one of shape []", function)
+                             : fmt::format("{}: wants an axis in [{}, {}], got {}", function, -rank, rank - 1, axis));
     return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 

@@ -31,7 +31,7 @@ DECLIVITY_API Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor&
 struct ConvTranspose2dOptions {
     Size2 stride = 1;          ///< distance between the places of neighbouring elements of x
     Size2 padding = 0;         ///< rows and columns that are cut off on both sides
-    Size2 output_padding = 0;  ///< further ones at the far sides, less than the stride or the dilation
+    Size2 output_padding = 0;  ///< further ones at the far sides, less than the stride
     Size2 dilation = 1;
     std::int64_t groups = 1;
 };
