@@ -207,8 +207,11 @@ TEST_CASE("operation: a launch that fails waits on, and says what it was") {
         const Scope scope("layer");
         return mixed(x, {}, {2, &told}).scaled * 2.0;
     }();
-    // An unrelated call, which would launch it, as one at a time waits.
-    const Tensor z = matmul(w, w);
+    // An unrelated call, which launches it, as one at a time waits, says whose error it is, and can be made again.
+    CHECK_THROWS_WITH_AS((void)matmul(w, w), "mixed: it broke (in layer/mixed, called before and launched now)",
+                         DeviceError);
+    CHECK(told.calls == 1);
+    CHECK(values(matmul(w, w)).size() == 36);
     CHECK(told.calls == 1);
     std::string said;
     {

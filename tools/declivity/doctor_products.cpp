@@ -138,9 +138,10 @@ void examine_matmul(Examination& e) {
                 if ((strategy.name == "clblast" || strategy.name == "tiled") && family != device.family()) continue;
                 // Its first products of a type are compiled for seconds.
                 if (strategy.name == "clblast" && dtype != DType::f32) continue;
-                const ops::FamilyScope scope(family);
+                // By the device's own kernels, as no check looks after them.
                 const Made& in = operands();
                 const auto result = std::make_shared<Guarded>(Shape{one.batch, one.m, one.n}, dtype);
+                const ops::FamilyScope scope(family);
                 ops::MatmulProblem problem{.a = in.a.view,
                                            .b = in.b.view,
                                            .out = result->out(),

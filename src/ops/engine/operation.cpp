@@ -34,15 +34,10 @@ std::weak_ptr<Operation>& waiting_operation() {
     return declivity::detail::PerThread<std::weak_ptr<Operation>, Operation>::get();
 }
 
-/// One at a time waits, so that the device has work, and memory is not held for long.
+/// One at a time waits, so that the device has work, and memory is not held for long. One that fails waits still, for
+/// whoever needs it.
 void launch_waiting_operation() {
-    const auto waiting = std::exchange(waiting_operation(), {}).lock();
-    if (!waiting) return;
-    try {
-        waiting->launch();
-    } catch (const Error&) {
-        // It waits still, and fails again where it is needed: it is not for this call to say so.
-    }
+    if (const auto waiting = std::exchange(waiting_operation(), {}).lock()) waiting->launch();
 }
 
 }  // namespace
