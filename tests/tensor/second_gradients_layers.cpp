@@ -204,7 +204,9 @@ TEST_CASE("gradients of layers: the composition gives what the kernels give") {
 
 TEST_CASE("gradients of layers: second derivatives agree with central differences") {
     if (!default_device().info().fp64) return skip("f64: the device has no double precision");
+    int number = 0;
     for (const Case& one : cases()) {
+        if (small_cases() && ++number % 6 != 1) continue;  // a slow checker looks at the gradients of all of them above
         CAPTURE(one.name);
         const Tensors inputs = inputs_of(one, DType::f64);
         const Tensors second = grad({weighted(gradients(one, inputs, true))}, inputs, {.allow_unused = true});
