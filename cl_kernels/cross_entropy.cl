@@ -53,15 +53,15 @@ static inline REAL loss_of(const REAL log_sum, const REAL chosen, const REAL mea
 #define BACKWARD_BUFFERS                                                                                       \
     __global const REAL *restrict x_base, const long x_offset, __global const LABEL *restrict labels_base,     \
         const long labels_offset, __global const REAL *restrict statistics_base, const long statistics_offset, \
-        __global const REAL *restrict g, const long g_offset, __global const REAL *restrict total,             \
-        const long total_offset, __global REAL *restrict dx_base, const long dx_offset
+        __global const REAL *restrict g, const long g_offset, __global const REAL *restrict divisor,           \
+        const long divisor_offset, __global REAL *restrict dx_base, const long dx_offset
 
-#define BACKWARD_ARGUMENTS                                                                                \
-    x_base, x_offset, labels_base, labels_offset, statistics_base, statistics_offset, g, g_offset, total, \
-        total_offset, dx_base, dx_offset
+#define BACKWARD_ARGUMENTS                                                                                  \
+    x_base, x_offset, labels_base, labels_offset, statistics_base, statistics_offset, g, g_offset, divisor, \
+        divisor_offset, dx_base, dx_offset
 
-// per_row: each row has a gradient of its own; otherwise there is one, and a divisor beside the total.
-#define ROW_GRADIENT(row) (per_row ? g[g_offset + (row)] : g[g_offset] / total[total_offset + 1])
+// per_row: each row has a gradient of its own; otherwise there is one, and a divisor.
+#define ROW_GRADIENT(row) (per_row ? g[g_offset + (row)] : g[g_offset] / divisor[divisor_offset])
 
 #if FORM == 0
 
@@ -149,7 +149,7 @@ __kernel void cross_entropy(const long N, const long C, const long ignore, const
 NOINLINE void cross_entropy_backward_part(const size_t id0, const long N, const long C, const long ignore,
                                           const REAL smoothing, const int per_row, const long each, BACKWARD_BUFFERS) {
     const long last = min(N, ((long)id0 + 1) * each);
-    const REAL shared = per_row ? 0 : g[g_offset] / total[total_offset + 1], base = smoothing / (REAL)C;
+    const REAL shared = per_row ? 0 : g[g_offset] / divisor[divisor_offset], base = smoothing / (REAL)C;
     for (long row = id0 * each; row < last; ++row) {
         __global const REAL* x = x_base + x_offset + row * C;
         __global REAL* dx = dx_base + dx_offset + row * C;
@@ -207,7 +207,8 @@ __kernel void cross_entropy(const long N, const long C, const long ignore, const
 }
 
 __kernel void cross_entropy_backward(const long N, const long C, const long ignore, const REAL smoothing,
-                                     const int per_row, const int lanes, const int lane_stride, BACKWARD_BUFFERS) {
+                                     const int per_row, const int lanes, const int lane_stride, __local REAL* shared,
+                                     BACKWARD_BUFFERS) {
     const struct RowGroup group = row_group(lanes, lane_stride);
     const long row = group.row;
     if (row >= N) return;
@@ -227,11 +228,12 @@ __kernel void cross_entropy_backward(const long N, const long C, const long igno
 
 #endif
 
-// total[0] = sum of losses / divisor, total[1] = divisor: the number of rows that are not ignored for a mean, or 1.
+// total = sum of losses / divisor, the number of rows that are not ignored for a mean, or 1.
 __kernel void cross_entropy_total(const long N, const long ignore, const int mean, __local REAL* shared,
                                   __global const REAL* restrict losses_base, const long losses_offset,
                                   __global const LABEL* restrict labels_base, const long labels_offset,
-                                  __global REAL* restrict total, const long total_offset) {
+                                  __global REAL* restrict total, const long total_offset,
+                                  __global REAL* restrict divisor, const long divisor_offset) {
     __global const REAL* losses = losses_base + losses_offset;
     __global const LABEL* labels = labels_base + labels_offset;
     long counted = 0;
@@ -248,7 +250,7 @@ __kernel void cross_entropy_total(const long N, const long ignore, const int mea
     const REAL rows = group_sum(shared, group, (REAL)counted);
     if (item > 0) return;
 #endif
-    const REAL divisor = mean ? rows : 1;
-    total[total_offset] = sum / divisor;
-    total[total_offset + 1] = divisor;
+    const REAL by = mean ? rows : 1;
+    total[total_offset] = sum / by;
+    divisor[divisor_offset] = by;
 }

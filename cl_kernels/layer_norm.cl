@@ -8,6 +8,7 @@
 //              layer_norm_columns: COLUMNS neighbouring columns of `each` rows, global (column blocks, row groups)
 //            2 GPU-like: several work-items a row, global (row groups * local size);
 //              layer_norm_columns: a column of `each` rows, global (n, row groups)
+//            layer_norm itself as row_program.clh says
 //   RMS      1: without a mean (root mean square normalisation), which is 0 then
 //   WEIGHT, BIAS  whether there is one; otherwise another buffer stands in
 //   REAL, T  float or double
@@ -21,10 +22,52 @@
 #else
 #define WEIGHTED(g, weight) (g)
 #endif
+#if BIAS
+#define BIASED(v, bias) ((v) + (bias))
+#else
+#define BIASED(v, bias) (v)
+#endif
+
+// Of the forward kernels, before what row_program.clh has.
+#define OWN_PARAMETERS                                                                             \
+    const REAL epsilon, __global const REAL *restrict weight, const long weight_offset,            \
+        __global const REAL *restrict bias, const long bias_offset, __global REAL *restrict means, \
+        const long means_offset, __global REAL *restrict rstds, const long rstds_offset
+#define OWN_ARGUMENTS epsilon, weight, weight_offset, bias, bias_offset, means, means_offset, rstds, rstds_offset
+
+// Of the backward kernels: what is read, and the rows of it.
+#define BACKWARD_PARAMETERS                                                                                \
+    __global const REAL *restrict x_base, const long x_offset, __global const REAL *restrict g_base,       \
+        const long g_offset, __global const REAL *restrict weight_base, const long weight_offset,          \
+        __global const REAL *restrict means, const long means_offset, __global const REAL *restrict rstds, \
+        const long rstds_offset, __global REAL *restrict dx_base, const long dx_offset
+#define BACKWARD_ARGUMENTS                                                                                             \
+    x_base, x_offset, g_base, g_offset, weight_base, weight_offset, means, means_offset, rstds, rstds_offset, dx_base, \
+        dx_offset
+#define BACKWARD_ROW                                           \
+    __global const REAL* x = x_base + x_offset + row * n;      \
+    __global const REAL* g = g_base + g_offset + row * n;      \
+    __global const REAL* weight = weight_base + weight_offset; \
+    __global REAL* dx = dx_base + dx_offset + row * n;         \
+    const REAL mean = means[means_offset + row], rstd = rstds[rstds_offset + row];
+// Those of layer_norm_columns.
+#define COLUMNS_PARAMETERS                                                                             \
+    __global const REAL *restrict x_base, const long x_offset, __global const REAL *restrict g_base,   \
+        const long g_offset, __global const REAL *restrict means, const long means_offset,             \
+        __global const REAL *restrict rstds, const long rstds_offset, __global REAL *restrict weights, \
+        const long weights_offset, __global REAL *restrict biases, const long biases_offset
+#define COLUMNS_ARGUMENTS                                                                                          \
+    x_base, x_offset, g_base, g_offset, means, means_offset, rstds, rstds_offset, weights, weights_offset, biases, \
+        biases_offset
+#define COLUMNS_ROW                                       \
+    __global const REAL* x = x_base + x_offset + row * n; \
+    __global const REAL* g = g_base + g_offset + row * n; \
+    const REAL mean = means[means_offset + row], rstd = rstds[rstds_offset + row];
 
 #if FORM == 0
 
 #include "row.clh"
+#include "row_program.clh"
 #define FIRST(v, w, m) (v)
 #define PRODUCT(v, w, m) ((v) * (w))
 #define SQUARED_DEVIATION(v, w, m) (((v) - (m)) * ((v) - (m)))
@@ -32,52 +75,27 @@ ROW_SUM(row_sum, FIRST)
 ROW_SUM(row_dot, PRODUCT)
 ROW_SUM(row_squares, SQUARED_DEVIATION)
 
-NOINLINE void layer_norm_part(const size_t id0, const long rows, const long n, const long each, const REAL epsilon,
-                              __global const REAL* restrict x_base, const long x_offset,
-                              __global const REAL* restrict weight, __global const REAL* restrict bias,
-                              __global REAL* restrict y_base, const long y_offset, __global REAL* restrict means,
-                              __global REAL* restrict rstds) {
-    const long last = min(rows, ((long)id0 + 1) * each);
-    for (long row = id0 * each; row < last; ++row) {
-        __global const REAL* x = x_base + x_offset + row * n;
-        __global REAL* y = y_base + y_offset + row * n;
-        const long room = (rows - row) * n;
+NOINLINE void layer_norm_part(const size_t id0, OWN_PARAMETERS, ROW_PARAMETERS) {
+    weight += weight_offset;
+    bias += bias_offset;
+    EACH_ROW {
+        ROW_POINTERS
 #if RMS
         const REAL mean = 0;
 #else
         const REAL mean = row_sum(x, x, n, 0, room) / (REAL)n;
 #endif
         const REAL rstd = 1 / sqrt(row_squares(x, x, n, mean, room) / (REAL)n + epsilon);
-        means[row] = mean;
-        rstds[row] = rstd;
-        long c = 0;
-        for (; c + LANES <= n; c += LANES) {
-            ROW_VEC v = (ROW_LOAD(x + c) - mean) * rstd;
-#if WEIGHT
-            v *= ROW_LOAD(weight + c);
-#endif
-#if BIAS
-            v += ROW_LOAD(bias + c);
-#endif
-            row_store(v, y + c);
-        }
-        for (; c < n; ++c) {
-            REAL v = WEIGHTED((x[c] - mean) * rstd, weight[c]);
-#if BIAS
-            v += bias[c];
-#endif
-            y[c] = v;
-        }
+        means[means_offset + row] = mean;
+        rstds[rstds_offset + row] = rstd;
+        PUT_ROW(BIASED(WEIGHTED((ROW_LOAD(x + c) - mean) * rstd, ROW_LOAD(weight + c)), ROW_LOAD(bias + c)),
+                BIASED(WEIGHTED((x[c] - mean) * rstd, weight[c]), bias[c]))
+        NEXT_ROW
     }
 }
 
-__kernel void layer_norm(const long rows, const long n, const long each, const REAL epsilon,
-                         __global const REAL* restrict x, const long x_offset, __global const REAL* restrict weight,
-                         const long weight_offset, __global const REAL* restrict bias, const long bias_offset,
-                         __global REAL* restrict y, const long y_offset, __global REAL* restrict means,
-                         const long means_offset, __global REAL* restrict rstds, const long rstds_offset) {
-    layer_norm_part(get_global_id(0), rows, n, each, epsilon, x, x_offset, weight + weight_offset, bias + bias_offset,
-                    y, y_offset, means + means_offset, rstds + rstds_offset);
+__kernel void layer_norm(OWN_PARAMETERS, ROW_PARAMETERS) {
+    layer_norm_part(get_global_id(0), OWN_ARGUMENTS, ROW_ARGUMENTS);
 }
 
 // Sums over a row of w and of w h, where m is the row's mean.
@@ -116,15 +134,10 @@ ROW_OF_SUMS(sum_of_w, ONLY_W)
 ROW_OF_SUMS(sum_of_w_centred, W_TIMES_CENTRED)
 
 NOINLINE void layer_norm_backward_part(const size_t id0, const long rows, const long n, const long each,
-                                       __global const REAL* restrict x_base, __global const REAL* restrict g_base,
-                                       __global const REAL* restrict weight, __global const REAL* restrict means,
-                                       __global const REAL* restrict rstds, __global REAL* restrict dx_base) {
+                                       BACKWARD_PARAMETERS) {
     const long last = min(rows, ((long)id0 + 1) * each);
     for (long row = id0 * each; row < last; ++row) {
-        __global const REAL* x = x_base + row * n;
-        __global const REAL* g = g_base + row * n;
-        __global REAL* dx = dx_base + row * n;
-        const REAL mean = means[row], rstd = rstds[row];
+        BACKWARD_ROW
 #if RMS
         const REAL of_w = 0;
 #else
@@ -145,72 +158,60 @@ NOINLINE void layer_norm_backward_part(const size_t id0, const long rows, const 
     }
 }
 
-__kernel void layer_norm_backward(const long rows, const long n, const long each, __global const REAL* restrict x,
-                                  const long x_offset, __global const REAL* restrict g, const long g_offset,
-                                  __global const REAL* restrict weight, const long weight_offset,
-                                  __global const REAL* restrict means, const long means_offset,
-                                  __global const REAL* restrict rstds, const long rstds_offset,
-                                  __global REAL* restrict dx, const long dx_offset) {
-    layer_norm_backward_part(get_global_id(0), rows, n, each, x + x_offset, g + g_offset, weight + weight_offset,
-                             means + means_offset, rstds + rstds_offset, dx + dx_offset);
+__kernel void layer_norm_backward(const long rows, const long n, const long each, BACKWARD_PARAMETERS) {
+    layer_norm_backward_part(get_global_id(0), rows, n, each, BACKWARD_ARGUMENTS);
 }
 
 NOINLINE void layer_norm_columns_part(const size_t id0, const size_t id1, const long rows, const long n,
-                                      const long each, __global const REAL* restrict x, __global const REAL* restrict g,
-                                      __global const REAL* restrict means, __global const REAL* restrict rstds,
-                                      __global REAL* restrict weights, __global REAL* restrict biases) {
+                                      const long each, COLUMNS_PARAMETERS) {
     REAL of_weight[COLUMNS], of_bias[COLUMNS];
     const long first = id0 * (long)COLUMNS, last = min(rows, ((long)id1 + 1) * each);
     const int count = (int)min((long)COLUMNS, n - first);
     for (int k = 0; k < count; ++k) of_weight[k] = of_bias[k] = 0;
     for (long row = id1 * each; row < last; ++row) {
-        const long at = row * n + first;
-        const REAL mean = means[row], rstd = rstds[row];
+        COLUMNS_ROW
         for (int k = 0; k < count; ++k) {
-            of_weight[k] += g[at + k] * ((x[at + k] - mean) * rstd);
-            of_bias[k] += g[at + k];
+            of_weight[k] += g[first + k] * ((x[first + k] - mean) * rstd);
+            of_bias[k] += g[first + k];
         }
     }
     for (int k = 0; k < count; ++k) {
-        weights[id1 * n + first + k] = of_weight[k];
-        biases[id1 * n + first + k] = of_bias[k];
+        weights[weights_offset + id1 * n + first + k] = of_weight[k];
+        biases[biases_offset + id1 * n + first + k] = of_bias[k];
     }
 }
 
-__kernel void layer_norm_columns(const long rows, const long n, const long each, __global const REAL* restrict x,
-                                 const long x_offset, __global const REAL* restrict g, const long g_offset,
-                                 __global const REAL* restrict means, const long means_offset,
-                                 __global const REAL* restrict rstds, const long rstds_offset,
-                                 __global REAL* restrict weights, const long weights_offset,
-                                 __global REAL* restrict biases, const long biases_offset) {
-    layer_norm_columns_part(get_global_id(0), get_global_id(1), rows, n, each, x + x_offset, g + g_offset,
-                            means + means_offset, rstds + rstds_offset, weights + weights_offset,
-                            biases + biases_offset);
+__kernel void layer_norm_columns(const long rows, const long n, const long each, COLUMNS_PARAMETERS) {
+    layer_norm_columns_part(get_global_id(0), get_global_id(1), rows, n, each, COLUMNS_ARGUMENTS);
 }
 
 #else
 
 #include "row_group.clh"
+#include "row_program.clh"
 ROW_GROUP_COMBINE(group_sum, REAL, ADDED)
 
 // Work-items behind the last row go along with it up to the barriers, and write nothing.
 
-__kernel void layer_norm(const long rows, const long n, const int lanes, const int lane_stride, __local REAL* shared,
-                         const REAL epsilon, __global const REAL* restrict x_base, const long x_offset,
-                         __global const REAL* restrict weight, const long weight_offset,
-                         __global const REAL* restrict bias, const long bias_offset, __global REAL* restrict y_base,
-                         const long y_offset, __global REAL* restrict means, const long means_offset,
-                         __global REAL* restrict rstds, const long rstds_offset) {
-    const struct RowGroup group = row_group(lanes, lane_stride);
-    const long row = min(group.row, rows - 1);
-    __global const REAL* x = x_base + x_offset + row * n;
-    __global REAL* y = y_base + y_offset + row * n;
+__kernel void layer_norm(OWN_PARAMETERS, ROW_PARAMETERS) {
+    ROW_POINTERS
     REAL mean = 0, squares = 0;
-#if !RMS
-    for (long c = group.lane; c < n; c += lanes) mean += x[c];
+#if RMS
+    for (long c = group.lane; c < n; c += lanes) {
+        FIRST_ELEMENT(v, c)
+        squares += v * v;
+    }
+#else
+    for (long c = group.lane; c < n; c += lanes) {
+        FIRST_ELEMENT(v, c)
+        mean += v;
+    }
     mean = group_sum(shared, group, mean) / (REAL)n;
+    for (long c = group.lane; c < n; c += lanes) {
+        ELEMENT(v, c)
+        squares += (v - mean) * (v - mean);
+    }
 #endif
-    for (long c = group.lane; c < n; c += lanes) squares += (x[c] - mean) * (x[c] - mean);
     const REAL rstd = 1 / sqrt(group_sum(shared, group, squares) / (REAL)n + epsilon);
     if (group.row >= rows) return;
     if (group.lane == 0) {
@@ -218,30 +219,19 @@ __kernel void layer_norm(const long rows, const long n, const int lanes, const i
         rstds[rstds_offset + row] = rstd;
     }
     for (long c = group.lane; c < n; c += lanes) {
-        REAL v = WEIGHTED((x[c] - mean) * rstd, weight[weight_offset + c]);
-#if BIAS
-        v += bias[bias_offset + c];
-#endif
-        y[c] = v;
+        ELEMENT(v, c)
+        PUT_ELEMENT(BIASED(WEIGHTED((v - mean) * rstd, weight[weight_offset + c]), bias[bias_offset + c]), c)
     }
 }
 
 __kernel void layer_norm_backward(const long rows, const long n, const int lanes, const int lane_stride,
-                                  __local REAL* shared, __global const REAL* restrict x_base, const long x_offset,
-                                  __global const REAL* restrict g_base, const long g_offset,
-                                  __global const REAL* restrict weight, const long weight_offset,
-                                  __global const REAL* restrict means, const long means_offset,
-                                  __global const REAL* restrict rstds, const long rstds_offset,
-                                  __global REAL* restrict dx_base, const long dx_offset) {
+                                  __local REAL* shared, BACKWARD_PARAMETERS) {
     const struct RowGroup group = row_group(lanes, lane_stride);
     const long row = min(group.row, rows - 1);
-    __global const REAL* x = x_base + x_offset + row * n;
-    __global const REAL* g = g_base + g_offset + row * n;
-    __global REAL* dx = dx_base + dx_offset + row * n;
-    const REAL mean = means[means_offset + row], rstd = rstds[rstds_offset + row];
+    BACKWARD_ROW
     REAL of_w = 0, of_wh = 0;
     for (long c = group.lane; c < n; c += lanes) {
-        const REAL w = WEIGHTED(g[c], weight[weight_offset + c]);
+        const REAL w = WEIGHTED(g[c], weight[c]);
         of_w += w;
         of_wh += w * ((x[c] - mean) * rstd);
     }
@@ -253,24 +243,18 @@ __kernel void layer_norm_backward(const long rows, const long n, const int lanes
     of_wh = group_sum(shared, group, of_wh) / (REAL)n;
     if (group.row >= rows) return;
     for (long c = group.lane; c < n; c += lanes)
-        dx[c] = rstd * (WEIGHTED(g[c], weight[weight_offset + c]) - of_w - (x[c] - mean) * rstd * of_wh);
+        dx[c] = rstd * (WEIGHTED(g[c], weight[c]) - of_w - (x[c] - mean) * rstd * of_wh);
 }
 
-__kernel void layer_norm_columns(const long rows, const long n, const long each, __global const REAL* restrict x_base,
-                                 const long x_offset, __global const REAL* restrict g_base, const long g_offset,
-                                 __global const REAL* restrict means, const long means_offset,
-                                 __global const REAL* restrict rstds, const long rstds_offset,
-                                 __global REAL* restrict weights, const long weights_offset,
-                                 __global REAL* restrict biases, const long biases_offset) {
+__kernel void layer_norm_columns(const long rows, const long n, const long each, COLUMNS_PARAMETERS) {
     const long column = get_global_id(0), block = get_global_id(1);
     if (column >= n) return;
     const long last = min(rows, (block + 1) * each);
     REAL of_weight = 0, of_bias = 0;
     for (long row = block * each; row < last; ++row) {
-        const REAL g = g_base[g_offset + row * n + column];
-        of_weight +=
-            g * ((x_base[x_offset + row * n + column] - means[means_offset + row]) * rstds[rstds_offset + row]);
-        of_bias += g;
+        COLUMNS_ROW
+        of_weight += g[column] * ((x[column] - mean) * rstd);
+        of_bias += g[column];
     }
     weights[weights_offset + block * n + column] = of_weight;
     biases[biases_offset + block * n + column] = of_bias;

@@ -39,6 +39,36 @@
 #define READ_ONE(p) (*(p))
 #define STORE_ONE(v, p) (*(p) = (v))
 
+// What the kernels read and write, and the rows of it.
+#define STATE_PARAMETERS                                                                             \
+    __global const REAL *restrict a_base, const long a_offset, __global const REAL *restrict b_base, \
+        const long b_offset, __global const REAL *restrict c_base, const long c_offset
+#define STATE_ARGUMENTS a_base, a_offset, b_base, b_offset, c_base, c_offset
+#define STATE_ROWS                                            \
+    __global const REAL* a = a_base + a_offset + row * 4 * H; \
+    __global const REAL* b = b_base + b_offset + row * 4 * H; \
+    __global const REAL* c = c_base + c_offset + row * H;
+#define FORWARD_PARAMETERS                                                                                      \
+    STATE_PARAMETERS, __global REAL *restrict h_base, const long h_offset, __global REAL *restrict c_next_base, \
+        const long c_next_offset
+#define FORWARD_ARGUMENTS STATE_ARGUMENTS, h_base, h_offset, c_next_base, c_next_offset
+#define FORWARD_ROWS                                     \
+    STATE_ROWS                                           \
+    __global REAL* h_next = h_base + h_offset + row * H; \
+    __global REAL* c_next = c_next_base + c_next_offset + row * H;
+#define BACKWARD_PARAMETERS                                                                                \
+    STATE_PARAMETERS, __global const REAL *restrict g_h_base, const long g_h_offset,                       \
+        __global const REAL *restrict g_c_base, const long g_c_offset, __global REAL *restrict gates_base, \
+        const long gates_offset, __global REAL *restrict d_c_base, const long d_c_offset
+#define BACKWARD_ARGUMENTS \
+    STATE_ARGUMENTS, g_h_base, g_h_offset, g_c_base, g_c_offset, gates_base, gates_offset, d_c_base, d_c_offset
+#define BACKWARD_ROWS                                               \
+    STATE_ROWS                                                      \
+    __global const REAL* g_h = g_h_base + g_h_offset + row * H;     \
+    __global const REAL* g_c = g_c_base + g_c_offset + row * H;     \
+    __global REAL* gates = gates_base + gates_offset + row * 4 * H; \
+    __global REAL* d_c = d_c_base + d_c_offset + row * H;
+
 #if FORM == 0
 
 #undef D_WIDTH
@@ -46,17 +76,10 @@
 #include "math.clh"
 #include "row.clh"
 
-NOINLINE void lstm_cell_part(const size_t id0, const long rows, const long H, const long each,
-                             __global const REAL* restrict a_base, __global const REAL* restrict b_base,
-                             __global const REAL* restrict c_base, __global REAL* restrict h_base,
-                             __global REAL* restrict c_next_base) {
+NOINLINE void lstm_cell_part(const size_t id0, const long rows, const long H, const long each, FORWARD_PARAMETERS) {
     const long last = min(rows, ((long)id0 + 1) * each);
     for (long row = id0 * each; row < last; ++row) {
-        __global const REAL* a = a_base + row * 4 * H;
-        __global const REAL* b = b_base + row * 4 * H;
-        __global const REAL* c = c_base + row * H;
-        __global REAL* h_next = h_base + row * H;
-        __global REAL* c_next = c_next_base + row * H;
+        FORWARD_ROWS
         long k = 0;
         for (; k + LANES <= H; k += LANES) {
             FORWARD(ROW_VEC, ROW_LOAD, row_store)
@@ -67,28 +90,15 @@ NOINLINE void lstm_cell_part(const size_t id0, const long rows, const long H, co
     }
 }
 
-__kernel void lstm_cell(const long rows, const long H, const long each, __global const REAL* restrict a,
-                        const long a_offset, __global const REAL* restrict b, const long b_offset,
-                        __global const REAL* restrict c, const long c_offset, __global REAL* restrict h_next,
-                        const long h_offset, __global REAL* restrict c_next, const long c_next_offset) {
-    lstm_cell_part(get_global_id(0), rows, H, each, a + a_offset, b + b_offset, c + c_offset, h_next + h_offset,
-                   c_next + c_next_offset);
+__kernel void lstm_cell(const long rows, const long H, const long each, FORWARD_PARAMETERS) {
+    lstm_cell_part(get_global_id(0), rows, H, each, FORWARD_ARGUMENTS);
 }
 
 NOINLINE void lstm_cell_backward_part(const size_t id0, const long rows, const long H, const long each,
-                                      __global const REAL* restrict a_base, __global const REAL* restrict b_base,
-                                      __global const REAL* restrict c_base, __global const REAL* restrict g_h_base,
-                                      __global const REAL* restrict g_c_base, __global REAL* restrict gates_base,
-                                      __global REAL* restrict d_c_base) {
+                                      BACKWARD_PARAMETERS) {
     const long last = min(rows, ((long)id0 + 1) * each);
     for (long row = id0 * each; row < last; ++row) {
-        __global const REAL* a = a_base + row * 4 * H;
-        __global const REAL* b = b_base + row * 4 * H;
-        __global const REAL* c = c_base + row * H;
-        __global const REAL* g_h = g_h_base + row * H;
-        __global const REAL* g_c = g_c_base + row * H;
-        __global REAL* gates = gates_base + row * 4 * H;
-        __global REAL* d_c = d_c_base + row * H;
+        BACKWARD_ROWS
         long k = 0;
         for (; k + LANES <= H; k += LANES) {
             BACKWARD(ROW_VEC, ROW_LOAD, row_store)
@@ -99,51 +109,25 @@ NOINLINE void lstm_cell_backward_part(const size_t id0, const long rows, const l
     }
 }
 
-__kernel void lstm_cell_backward(const long rows, const long H, const long each, __global const REAL* restrict a,
-                                 const long a_offset, __global const REAL* restrict b, const long b_offset,
-                                 __global const REAL* restrict c, const long c_offset,
-                                 __global const REAL* restrict g_h, const long g_h_offset,
-                                 __global const REAL* restrict g_c, const long g_c_offset,
-                                 __global REAL* restrict gates, const long gates_offset, __global REAL* restrict d_c,
-                                 const long d_c_offset) {
-    lstm_cell_backward_part(get_global_id(0), rows, H, each, a + a_offset, b + b_offset, c + c_offset, g_h + g_h_offset,
-                            g_c + g_c_offset, gates + gates_offset, d_c + d_c_offset);
+__kernel void lstm_cell_backward(const long rows, const long H, const long each, BACKWARD_PARAMETERS) {
+    lstm_cell_backward_part(get_global_id(0), rows, H, each, BACKWARD_ARGUMENTS);
 }
 
 #else
 
-__kernel void lstm_cell(const long rows, const long H, __global const REAL* restrict a_base, const long a_offset,
-                        __global const REAL* restrict b_base, const long b_offset, __global const REAL* restrict c_base,
-                        const long c_offset, __global REAL* restrict h_base, const long h_offset,
-                        __global REAL* restrict c_next_base, const long c_next_offset) {
+__kernel void lstm_cell(const long rows, const long H, FORWARD_PARAMETERS) {
     const long id = get_global_id(0);
     const long row = id / H, k = id - row * H;
     if (row >= rows) return;
-    __global const REAL* a = a_base + a_offset + row * 4 * H;
-    __global const REAL* b = b_base + b_offset + row * 4 * H;
-    __global const REAL* c = c_base + c_offset + row * H;
-    __global REAL* h_next = h_base + h_offset + row * H;
-    __global REAL* c_next = c_next_base + c_next_offset + row * H;
+    FORWARD_ROWS
     FORWARD(REAL, READ_ONE, STORE_ONE)
 }
 
-__kernel void lstm_cell_backward(const long rows, const long H, __global const REAL* restrict a_base,
-                                 const long a_offset, __global const REAL* restrict b_base, const long b_offset,
-                                 __global const REAL* restrict c_base, const long c_offset,
-                                 __global const REAL* restrict g_h_base, const long g_h_offset,
-                                 __global const REAL* restrict g_c_base, const long g_c_offset,
-                                 __global REAL* restrict gates_base, const long gates_offset,
-                                 __global REAL* restrict d_c_base, const long d_c_offset) {
+__kernel void lstm_cell_backward(const long rows, const long H, BACKWARD_PARAMETERS) {
     const long id = get_global_id(0);
     const long row = id / H, k = id - row * H;
     if (row >= rows) return;
-    __global const REAL* a = a_base + a_offset + row * 4 * H;
-    __global const REAL* b = b_base + b_offset + row * 4 * H;
-    __global const REAL* c = c_base + c_offset + row * H;
-    __global const REAL* g_h = g_h_base + g_h_offset + row * H;
-    __global const REAL* g_c = g_c_base + g_c_offset + row * H;
-    __global REAL* gates = gates_base + gates_offset + row * 4 * H;
-    __global REAL* d_c = d_c_base + d_c_offset + row * H;
+    BACKWARD_ROWS
     BACKWARD(REAL, READ_ONE, STORE_ONE)
 }
 

@@ -15,6 +15,7 @@
 //            GPU-like: an element of the result each, global size (columns, rows), rounded up to the local size
 //   MAX      1: max_pool2d, 0: avg_pool2d
 //   COUNT_PADDING  1: count is the window's area; 0: only what lies inside x
+//   NO_WINNERS     defined: max_pool2d_forward does not write them; another buffer stands in
 //   REAL     float or double
 #include "noinline.clh"
 #include "math.clh"
@@ -26,6 +27,12 @@ struct Pool {
     int band;    // max_pool2d_backward: rows of x_gradient of a work-item
     int unused;  // no padding
 };
+
+#ifdef NO_WINNERS
+#define NOTE_WINNER(statement)
+#else
+#define NOTE_WINNER(statement) statement
+#endif
 
 // Rows are split without %: a pair of / and % becomes an instruction (freeze) that Oclgrind does not know.
 
@@ -107,7 +114,7 @@ __kernel void max_pool2d_forward(const struct Pool pool, __global const REAL* re
     const struct Best best = max_of_window(x_base + x_offset + plane * pool.H * pool.W, pool.W, max(h, 0),
                                            min(h + WINDOW_H, pool.H), column);
     out[out_offset + row * pool.Q + column] = best.value;
-    winners[winners_offset + row * pool.Q + column] = best.winner;
+    NOTE_WINNER(winners[winners_offset + row * pool.Q + column] = best.winner);
 }
 
 __kernel void max_pool2d_backward(const struct Pool pool, __global const REAL* restrict g_base, const long g_offset,
@@ -241,7 +248,7 @@ __kernel void max_pool2d_forward_whole(const struct Pool pool, __global const RE
             winner = better ? i : winner;
         }
         out[out_offset + row] = value;
-        winners[winners_offset + row] = winner;
+        NOTE_WINNER(winners[winners_offset + row] = winner);
     }
 }
 
@@ -305,13 +312,13 @@ NOINLINE void max_pool2d_forward_part(const size_t id0, const struct Pool pool, 
                   last_h = min(p * STRIDE_H - PADDING_H + WINDOW_H, pool.H);
         __global const REAL* x = x_base + x_offset + start;
         __global REAL* out = out_base + out_offset + row * pool.Q;
-        __global int* winners = winners_base + winners_offset + row * pool.Q;
+        NOTE_WINNER(__global int* winners = winners_base + winners_offset + row * pool.Q);
         for (int q = 0; q < pool.Q; q += LANES) {
             if (!READABLE(start)) {
                 for (int k = q; k < min(q + LANES, pool.Q); ++k) {
                     const struct Best best = max_of_window(x, pool.W, first_h, last_h, k);
                     out[k] = best.value;
-                    winners[k] = best.winner;
+                    NOTE_WINNER(winners[k] = best.winner);
                 }
                 continue;
             }
@@ -330,7 +337,7 @@ NOINLINE void max_pool2d_forward_part(const size_t id0, const struct Pool pool, 
                     winner = better ? column + (h * pool.W + s) : winner;
                 }
             store_reals(best, out + q, pool.Q - q);
-            store_ints(ROW_PASTE(convert_int, LANES)(winner), winners + q, pool.Q - q);
+            NOTE_WINNER(store_ints(ROW_PASTE(convert_int, LANES)(winner), winners + q, pool.Q - q));
         }
     }
 }

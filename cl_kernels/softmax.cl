@@ -8,6 +8,8 @@
 //              groups)
 //            2 GPU-like: several work-items a row. global (row groups * local size)
 //   LOG      1 for the logarithm
+//            Where rows lie side by side (inner == 1), as row_program.clh says
+//   INNER    form 2: 1 where inner > 1
 //   REAL, T  float or double
 //   LANES    form 0: elements of a vector
 //   COLUMNS  form 1
@@ -20,6 +22,7 @@
 #define D_WIDTH LANES
 #include "math.clh"
 #include "row.clh"
+#include "row_program.clh"
 #define FIRST(v, w, m) (v)
 #define PRODUCT(v, w, m) ((v) * (w))
 ROW_SUM(row_sum, FIRST)
@@ -50,43 +53,44 @@ ROW_SUM(row_sum_exp, EXPONENTIAL)
         }                                           \
     }
 
-NOINLINE void softmax_part(const size_t id0, const long outer, const long n, const long inner, const long each,
-                           __global const REAL* restrict x_base, const long x_offset, __global REAL* restrict y_base,
-                           const long y_offset) {
-    const long last = min(outer, ((long)id0 + 1) * each);
-    for (long row = id0 * each; row < last; ++row) {
-        __global const REAL* x = x_base + x_offset + row * n;
-        __global REAL* y = y_base + y_offset + row * n;
-        const long room = (outer - row) * n, own = (last - row) * n;
+NOINLINE void softmax_part(const size_t id0, ROW_PARAMETERS) {
+    EACH_ROW {
+        ROW_POINTERS
         const REAL m = row_max(x, n, room);
 #if LOG
         const REAL log_sum = d_log(row_sum_exp(x, x, n, m, room));
+#ifdef FUSED
+        PUT_ROW(, (x[c] - m) - log_sum)
+#else
         OVER_ROW(STORE((ROW_LOAD(x + c) - m) - log_sum, y + c), STORE((ROW_LOAD(x + c) - m) - log_sum, y + c),
                  row_store_rest((ROW_LOAD(x + c) - m) - log_sum, y + c, rest), y[c] = (x[c] - m) - log_sum)
+#endif
 #else
+        __global REAL* powers = KERNEL_ROW;
         ROW_VEC sums = (ROW_VEC)(0);
         REAL sum = 0;
         OVER_ROW(const ROW_VEC e = d_exp(ROW_LOAD(x + c) - m); sums += e;
-                 STORE(e, y + c), const ROW_VEC e = d_exp(ROW_LOAD(x + c) - m); sums += ROW_FIRST(e, rest, 0);
-                 STORE(e, y + c), const ROW_VEC e = d_exp(ROW_LOAD(x + c) - m); sums += ROW_FIRST(e, rest, 0);
-                 row_store_rest(e, y + c, rest), const REAL e = d_exp(x[c] - m); sum += e; y[c] = e)
+                 STORE(e, powers + c), const ROW_VEC e = d_exp(ROW_LOAD(x + c) - m); sums += ROW_FIRST(e, rest, 0);
+                 STORE(e, powers + c), const ROW_VEC e = d_exp(ROW_LOAD(x + c) - m); sums += ROW_FIRST(e, rest, 0);
+                 row_store_rest(e, powers + c, rest), const REAL e = d_exp(x[c] - m); sum += e; powers[c] = e)
         const REAL scale = 1 / (sum + row_sum_of(sums));
+#ifdef FUSED
+        PUT_ROW(, powers[c] * scale)
+#else
         // Of what was just stored in parts the last elements are read one by one: a vector would not find them
         // together.
         long c = 0;
         for (; c < n && c + LANES <= own; c += LANES) STORE(ROW_LOAD(y + c) * scale, y + c);
         for (; c < n; ++c) y[c] *= scale;
 #endif
+#endif
+        NEXT_ROW
     }
 }
 
-__kernel void softmax(const long outer, const long n, const long inner, const long each,
-                      __global const REAL* restrict x_base, const long x_offset, __global REAL* restrict y_base,
-                      const long y_offset) {
-    softmax_part(get_global_id(0), outer, n, inner, each, x_base, x_offset, y_base, y_offset);
-}
+__kernel void softmax(const long inner, ROW_PARAMETERS) { softmax_part(get_global_id(0), ROW_ARGUMENTS); }
 
-NOINLINE void softmax_backward_part(const size_t id0, const long outer, const long n, const long inner, const long each,
+NOINLINE void softmax_backward_part(const size_t id0, const long inner, const long outer, const long n, const long each,
                                     __global const REAL* restrict y_base, const long y_offset,
                                     __global const REAL* restrict g_base, const long g_offset,
                                     __global REAL* restrict dx_base, const long dx_offset) {
@@ -110,11 +114,11 @@ NOINLINE void softmax_backward_part(const size_t id0, const long outer, const lo
     }
 }
 
-__kernel void softmax_backward(const long outer, const long n, const long inner, const long each,
+__kernel void softmax_backward(const long inner, const long outer, const long n, const long each,
                                __global const REAL* restrict y_base, const long y_offset,
                                __global const REAL* restrict g_base, const long g_offset,
                                __global REAL* restrict dx_base, const long dx_offset) {
-    softmax_backward_part(get_global_id(0), outer, n, inner, each, y_base, y_offset, g_base, g_offset, dx_base,
+    softmax_backward_part(get_global_id(0), inner, outer, n, each, y_base, y_offset, g_base, g_offset, dx_base,
                           dx_offset);
 }
 
@@ -122,7 +126,7 @@ __kernel void softmax_backward(const long outer, const long n, const long inner,
 
 #include "combine.clh"
 
-NOINLINE void softmax_part(const size_t id0, const size_t id1, const long outer, const long n, const long inner,
+NOINLINE void softmax_part(const size_t id0, const size_t id1, const long inner, const long outer, const long n,
                            const long each, __global const REAL* restrict x_base, const long x_offset,
                            __global REAL* restrict y_base, const long y_offset) {
     REAL m[COLUMNS], sum[COLUMNS];
@@ -158,14 +162,14 @@ NOINLINE void softmax_part(const size_t id0, const size_t id1, const long outer,
     }
 }
 
-__kernel void softmax(const long outer, const long n, const long inner, const long each,
+__kernel void softmax(const long inner, const long outer, const long n, const long each,
                       __global const REAL* restrict x_base, const long x_offset, __global REAL* restrict y_base,
                       const long y_offset) {
-    softmax_part(get_global_id(0), get_global_id(1), outer, n, inner, each, x_base, x_offset, y_base, y_offset);
+    softmax_part(get_global_id(0), get_global_id(1), inner, outer, n, each, x_base, x_offset, y_base, y_offset);
 }
 
-NOINLINE void softmax_backward_part(const size_t id0, const size_t id1, const long outer, const long n,
-                                    const long inner, const long each, __global const REAL* restrict y_base,
+NOINLINE void softmax_backward_part(const size_t id0, const size_t id1, const long inner, const long outer,
+                                    const long n, const long each, __global const REAL* restrict y_base,
                                     const long y_offset, __global const REAL* restrict g_base, const long g_offset,
                                     __global REAL* restrict dx_base, const long dx_offset) {
     REAL sum[COLUMNS];
@@ -197,47 +201,70 @@ NOINLINE void softmax_backward_part(const size_t id0, const size_t id1, const lo
     }
 }
 
-__kernel void softmax_backward(const long outer, const long n, const long inner, const long each,
+__kernel void softmax_backward(const long inner, const long outer, const long n, const long each,
                                __global const REAL* restrict y_base, const long y_offset,
                                __global const REAL* restrict g_base, const long g_offset,
                                __global REAL* restrict dx_base, const long dx_offset) {
-    softmax_backward_part(get_global_id(0), get_global_id(1), outer, n, inner, each, y_base, y_offset, g_base, g_offset,
+    softmax_backward_part(get_global_id(0), get_global_id(1), inner, outer, n, each, y_base, y_offset, g_base, g_offset,
                           dx_base, dx_offset);
 }
 
 #else
 
 #include "row_group.clh"
+#include "row_program.clh"
 ROW_GROUP_COMBINE(group_max, REAL, LARGER)
 ROW_GROUP_COMBINE(group_sum, REAL, ADDED)
 
 // Work-items behind the last row go along with it up to the barriers, and write nothing.
 #define START(g, rows, inner) ((min((g).row, (rows)-1) / (inner)) * n * (inner) + min((g).row, (rows)-1) % (inner))
 
-__kernel void softmax(const long outer, const long n, const long inner, const int lanes, const int lane_stride,
+#if INNER  // plain, with rows that are columns in memory
+
+__kernel void softmax(const long inner, const long outer, const long n, const int lanes, const int lane_stride,
                       __local REAL* shared, __global const REAL* restrict x_base, const long x_offset,
                       __global REAL* restrict y_base, const long y_offset) {
     const struct RowGroup group = row_group(lanes, lane_stride);
     const long rows = outer * inner, start = START(group, rows, inner);
     __global const REAL* x = x_base + x_offset + start;
     __global REAL* y = y_base + y_offset + start;
+#undef ELEMENT
+#undef FIRST_ELEMENT
+#undef PUT_ELEMENT
+#define ELEMENT(v, c) const REAL v = x[(c)*inner];
+#define FIRST_ELEMENT(v, c) ELEMENT(v, c)
+#define PUT_ELEMENT(v, c) y[(c)*inner] = v;
+#else
+__kernel void softmax(const long inner, ROW_PARAMETERS) {
+    ROW_POINTERS
+#endif
     REAL m = -INFINITY;
-    for (long c = group.lane; c < n; c += lanes) m = LARGER(m, x[c * inner]);
+    for (long c = group.lane; c < n; c += lanes) {
+        FIRST_ELEMENT(v, c)
+        m = LARGER(m, v);
+    }
     m = group_max(shared, group, m);
     REAL sum = 0;
-    for (long c = group.lane; c < n; c += lanes) sum += d_exp(x[c * inner] - m);
+    for (long c = group.lane; c < n; c += lanes) {
+        ELEMENT(v, c)
+        sum += d_exp(v - m);
+    }
     sum = group_sum(shared, group, sum);
     if (group.row >= rows) return;
 #if LOG
     const REAL log_sum = d_log(sum);
-    for (long c = group.lane; c < n; c += lanes) y[c * inner] = (x[c * inner] - m) - log_sum;
+#define RESULT_OF(v) ((v)-m) - log_sum
 #else
     const REAL scale = 1 / sum;
-    for (long c = group.lane; c < n; c += lanes) y[c * inner] = d_exp(x[c * inner] - m) * scale;
+#define RESULT_OF(v) d_exp((v)-m) * scale
 #endif
+    for (long c = group.lane; c < n; c += lanes) {
+        ELEMENT(v, c)
+        PUT_ELEMENT(RESULT_OF(v), c)
+    }
 }
 
-__kernel void softmax_backward(const long outer, const long n, const long inner, const int lanes, const int lane_stride,
+__kernel void softmax_backward(const long inner, const long outer, const long n, const int lanes, const int lane_stride,
                                __local REAL* shared, __global const REAL* restrict y_base, const long y_offset,
                                __global const REAL* restrict g_base, const long g_offset,
                                __global REAL* restrict dx_base, const long dx_offset) {

@@ -157,18 +157,8 @@ void time_case(Report& report, const Conv2dCase& c) {
                     return ops::conv2d_backward_weights(x.view(), out.view(), result.view(), c.options);
             }
         };
-        const ops::Conv2dProblem problem{.direction = direction,
-                                         .family = device.family(),
-                                         .images = c.x[0],
-                                         .channels = c.x[1],
-                                         .filters = c.weight[0],
-                                         .groups = c.options.groups,
-                                         .input = {c.x[2], c.x[3]},
-                                         .filter = {c.weight[2], c.weight[3]},
-                                         .output = {out_shape[2], out_shape[3]},
-                                         .stride = c.options.stride,
-                                         .padding = c.options.padding,
-                                         .dilation = c.options.dilation};
+        const ops::Conv2dProblem problem =
+            ops::conv2d_problem("bench", direction, DType::f32, device.family(), c.x, c.weight, c.options);
         const std::string strategy(ops::choose_conv2d(problem, device).strategy->name());
         call(0);
         const Tolerance allowed = direction == ops::Conv2dDirection::forward          ? c.forward_tolerance(DType::f32)

@@ -108,14 +108,14 @@ void time_case(Report& report, const Named& one) {
                  out = full({p.batch, p.m, p.n}, NAN);
     const ops::View a_view = a_transposed ? ops::permuted(a.view(), {0, 2, 1}) : a.view();
     const ops::View b_view = b_transposed ? ops::permuted(b.view(), {0, 2, 1}) : b.view();
-    ops::matmul(a_view, b_view, out.view());
+    const ops::View out_view = out.view();
+    ops::matmul(a_view, b_view, out_view);
     const auto host_a = a.to_vector<float>(), host_b = b.to_vector<float>();
     if (const std::string wrong = wrong_element(p, host_a, host_b, out.to_vector<float>()); !wrong.empty())
         return report.fail(one.name, wrong);
 
     const auto wait = [device] { device.synchronize(); };
-    const ops::MatmulProblem problem{
-        .a = a_view, .b = b_view, .out = out.view(), .batch = p.batch, .m = p.m, .n = p.n, .k = p.k};
+    const ops::MatmulProblem problem = ops::matmul_problem(a_view, b_view);
     std::vector<float> host_out(static_cast<std::size_t>(p.batch * p.m * p.n));
     std::vector<Contender> peers;
     if (report.with_peers()) {
@@ -123,12 +123,16 @@ void time_case(Report& report, const Named& one) {
                             host_out.data()};
         if (auto peer = openblas_gemm(host)) peers.push_back(*std::move(peer));
         // Its built-in parameters on a CPU take seconds for the largest.
-        if (p.flops() < 3e9 && ops::matmul_clblast_serves(problem))
-            peers.push_back({"CLBlast", [&](int) { ops::matmul_clblast(problem); }, wait});
+        if (p.flops() < 3e9 && ops::matmul_clblast().can_serve(problem, device))
+            peers.push_back({"CLBlast",
+                             [&](int) {
+                                 ops::matmul_clblast().run(problem, {a_view, b_view, out_view});
+                             },
+                             wait});
     }
     report.measure({.name = one.name,
                     .flops = p.flops(),
-                    .strategy = std::string(ops::matmul_strategy(problem)),
+                    .strategy = std::string(ops::choose_matmul(problem, device).strategy->name()),
                     .group = one.group},
                    {"ours", [&](int) { ops::matmul(a_view, b_view, out.view()); }, wait}, peers);
 }

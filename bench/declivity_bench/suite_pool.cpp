@@ -1,5 +1,6 @@
 // Pooling as ResNet-50, VGG-16 and the sample networks use it, forward and backward.
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include <declivity/ops/pool2d.hpp>
@@ -46,16 +47,26 @@ void time_case(Report& report, const Case& one, bool largest, bool forward) {
     std::vector<Set> sets;
     for (int i = 0; i < sets_for(bytes); ++i) {
         sets.push_back({uniform(one.x, -1, 1), uniform(out_shape, -1, 1), full(out_shape, 0, {.dtype = DType::i32})});
-        const Set& set = sets.back();
-        if (largest) ops::max_pool2d_forward(set.x.view(), set.out.view(), set.winners.view(), one.parameters);
+        Set& set = sets.back();
+        if (!largest) continue;
+        const auto made = ops::max_pool2d(set.x.view(), one.parameters);
+        ops::store("bench", made.out, set.out.view());
+        set.winners = Tensor(made.winners);
     }
     const auto call = [&](int number) {
-        const Set& set = sets[static_cast<std::size_t>(number) % sets.size()];
-        if (largest && forward)
-            ops::max_pool2d_forward(set.x.view(), set.out.view(), set.winners.view(), one.parameters);
-        else if (largest) ops::max_pool2d_backward(set.out.view(), set.winners.view(), set.x.view(), one.parameters);
-        else if (forward) ops::avg_pool2d_forward(set.x.view(), set.out.view(), one.parameters);
-        else ops::avg_pool2d_backward(set.out.view(), set.x.view(), one.parameters);
+        Set& set = sets[static_cast<std::size_t>(number) % sets.size()];
+        const ops::View out = set.out.view(), from = set.x.view();
+        if (largest && forward) {
+            auto made = ops::max_pool2d(from, one.parameters);
+            ops::store("bench", std::move(made.out), out);
+            set.winners = Tensor(made.winners);
+        } else if (largest) {
+            ops::store("bench", ops::max_pool2d_backward(out, set.winners.view(), one.x, one.parameters), from);
+        } else if (forward) {
+            ops::store("bench", ops::avg_pool2d(from, one.parameters), out);
+        } else {
+            ops::store("bench", ops::avg_pool2d_backward(out, one.x, one.parameters), from);
+        }
     };
     std::vector<float> x = sets[0].x.to_vector<float>();
     call(0);

@@ -43,12 +43,13 @@ void time_case(Report& report, const Case& one, bool logarithm, bool forward) {
     std::vector<Set> sets;
     for (int i = 0; i < sets_for(bytes); ++i) {
         sets.push_back({uniform(shape, -3, 3), full(shape, NAN), uniform(shape, -1, 1), full(shape, NAN)});
-        ops::softmax(kind, sets.back().x.view(), 1, sets.back().y.view());
+        ops::store("bench", ops::softmax(kind, sets.back().x.view(), 1), sets.back().y.view());
     }
     const auto call = [&](int number) {
         const Set& set = sets[static_cast<std::size_t>(number) % sets.size()];
-        if (forward) ops::softmax(kind, set.x.view(), 1, set.y.view());
-        else ops::softmax_backward(kind, set.y.view(), set.gradient.view(), 1, set.x_gradient.view());
+        const ops::View x = set.x.view(), y = set.y.view();
+        if (forward) ops::store("bench", ops::softmax(kind, x, 1), y);
+        else ops::store("bench", ops::softmax_backward(kind, y, set.gradient.view(), 1), set.x_gradient.view());
     };
     call(0);
     auto x = sets[0].x.to_vector<float>(), y = sets[0].y.to_vector<float>(),
@@ -88,27 +89,31 @@ void time_cross_entropy(Report& report, const Case& one, bool forward) {
     const double bytes = 4.0 * static_cast<double>(shape.numel()) * (forward ? 1 : 2) +
                          4.0 * static_cast<double>(one.rows) * (forward ? 4 : 3);
     struct Set {
-        Tensor x, labels, losses, statistics, total, x_gradient;
+        Tensor x, labels, loss, statistics, divisor, x_gradient;
     };
     std::vector<std::int32_t> labels(static_cast<std::size_t>(one.rows));
     for (std::size_t i = 0; i < labels.size(); ++i)
         labels[i] = static_cast<std::int32_t>(i * 7919 % static_cast<std::size_t>(one.columns));
     const Tensor gradient = full({}, 1.0);
     std::vector<Set> sets;
-    const auto run_forward = [](const Set& set) {
-        ops::cross_entropy(set.x.view(), set.labels.view(), {}, set.losses.view(), set.statistics.view());
-        ops::cross_entropy_total(set.losses.view(), set.labels.view(), -100, true, set.total.view());
+    const ops::CrossEntropy mean{.reduction = ops::LossReduction::mean};
+    const auto run_forward = [&](Set& set) {
+        const auto made = ops::cross_entropy(set.x.view(), set.labels.view(), mean);
+        set.loss = Tensor(made.loss), set.statistics = Tensor(made.statistics), set.divisor = Tensor(made.divisor);
+        (void)set.loss.view();
     };
     for (int i = 0; i < sets_for(bytes); ++i) {
-        sets.push_back({uniform(shape, -3, 3), Tensor::from<std::int32_t>(labels, {one.rows}), full({one.rows}, NAN),
-                        full({one.rows, 2}, NAN), full({2}, NAN), full(shape, NAN)});
+        sets.push_back(
+            {uniform(shape, -3, 3), Tensor::from<std::int32_t>(labels, {one.rows}), {}, {}, {}, full(shape, NAN)});
         run_forward(sets.back());
     }
     const auto call = [&](int number) {
-        const Set& set = sets[static_cast<std::size_t>(number) % sets.size()];
+        Set& set = sets[static_cast<std::size_t>(number) % sets.size()];
         if (forward) return run_forward(set);
-        ops::cross_entropy_backward(set.x.view(), set.labels.view(), {}, set.statistics.view(), gradient.view(),
-                                    set.total.view(), set.x_gradient.view());
+        ops::store("bench",
+                   ops::cross_entropy_backward(set.x.view(), set.labels.view(), mean, set.statistics.view(),
+                                               set.divisor.view(), gradient.view()),
+                   set.x_gradient.view());
     };
     call(0);
     const auto x = sets[0].x.to_vector<float>();
@@ -120,9 +125,12 @@ void time_cross_entropy(Report& report, const Case& one, bool forward) {
     };
     const auto label_of = [&](std::size_t row) { return static_cast<std::size_t>(labels[row]); };
     const std::string wrong =
-        forward ? wrong_element(sets[0].losses.to_vector<float>(), 200, 2e-5, 1e-6,
-                                [&](std::size_t row) {
-                                    return std::log(sum_of_row(row)) - double{x[row * columns + label_of(row)]};
+        forward ? wrong_element(sets[0].loss.to_vector<float>(), 1, 2e-5, 1e-6,
+                                [&](std::size_t) {
+                                    double sum = 0;
+                                    for (std::size_t row = 0; row < labels.size(); ++row)
+                                        sum += std::log(sum_of_row(row)) - double{x[row * columns + label_of(row)]};
+                                    return sum / static_cast<double>(labels.size());
                                 })
                 : wrong_element(sets[0].x_gradient.to_vector<float>(), 200, 1e-4, 1e-9, [&](std::size_t at) {
                       const std::size_t row = at / columns;

@@ -6,12 +6,13 @@
 #include <unordered_set>
 
 #include <declivity/runtime/error.hpp>
-#include <declivity/runtime/recording.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include "runtime/recorder.hpp"
 
 namespace declivity::nn {
 namespace {

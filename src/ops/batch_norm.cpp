@@ -14,6 +14,7 @@
 #include "batch_norm_launch.hpp"
 #include "ops/engine/epilogue.hpp"
 #include "ops/engine/real_arguments.hpp"
+#include "ops/support/row_launch.hpp"
 #include "ops/support/work.hpp"
 #include "ops/support/work_split.hpp"
 
@@ -107,20 +108,16 @@ View parts_of(const Plan& plan) { return View::make(plan.device, plan.dtype, {pl
 
 /// A kernel that takes columns, or chunks of them: `arguments` are what follows the sizes.
 void launch_columns(const Plan& plan, const Kernel& kernel, const std::vector<Argument>& arguments) {
-    const RowGroup group = row_group(plan.sizes.columns, plan.sizes.chunk, plan.short_planes, kernel);
-    const std::int32_t lanes = group.lanes_argument(), stride = group.stride_argument();
-    const LocalMemory shared{group.items() * size_of(plan.dtype)};
-    std::vector<Argument> all{plan.sizes};
-    Range range{.global = {0, to_size(plan.splits), 1}, .local = {1, 1, 1}};
-    if (plan.cpu) {
-        range.global[0] = to_size(ceil_div(plan.sizes.columns, plan.short_planes ? kCpuColumns : plan.sizes.wide));
-    } else {
-        range.global[0] = to_size(ceil_div(plan.sizes.columns, group.rows)) * group.items();
-        range.local[0] = group.items();
-        all.insert(all.end(), {Argument(lanes), Argument(stride), Argument(shared)});
-    }
-    all.insert(all.end(), arguments.begin(), arguments.end());
-    launch(kernel, range, all);
+    const std::int64_t items = ceil_div(plan.sizes.columns, plan.short_planes ? kCpuColumns : plan.sizes.wide);
+    launch_rows(kernel,
+                {.device = plan.device,
+                 .dtype = plan.dtype,
+                 .rows = plan.sizes.columns,
+                 .n = plan.sizes.chunk,
+                 .columns = plan.short_planes,
+                 .cpu = {to_size(items), to_size(plan.splits)},
+                 .splits = to_size(plan.splits)},
+                {plan.sizes}, arguments);
 }
 
 /// An elementwise kernel: `flags` and `buffers` are what follows the chunk in its arguments.
@@ -167,11 +164,6 @@ void check_like(const char* function, std::string_view name, const View& x, cons
     require_alike(function, "x", x, name, view);
     require_shape(function, name, view, x.shape);
     require_dense(function, name, view);
-}
-
-/// A view that may be none, as an argument: something else of the same size stands in for it and is not read.
-BufferArgument or_else(const View& view, const View& stand_in) {
-    return view.buffer ? view.argument() : stand_in.argument();
 }
 
 }  // namespace

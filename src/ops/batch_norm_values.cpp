@@ -8,11 +8,11 @@
 
 #include <declivity/ops/expression.hpp>
 #include <declivity/ops/operation.hpp>
-#include <declivity/runtime/recording.hpp>
 #include <fmt/format.h>
 
 #include "batch_norm_launch.hpp"
 #include "ops/engine/expression_node.hpp"
+#include "runtime/recorder.hpp"
 
 namespace declivity::ops {
 

@@ -1,11 +1,34 @@
 #include <declivity/ops/classification.hpp>
 
+#include <declivity/ops/operation.hpp>
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
 #include "ops/support/local_block.hpp"
 
 namespace declivity::ops {
+namespace {
+
+/// Without attributes.
+struct Classification {};
+
+EpilogueTaken launch_classification(const OperationViews& views, const Classification&) {
+    const View &scores = views.in(0), &labels = views.in(1), &totals = views.written(0), &noted = views.written(1);
+    if (!totals.buffer || !noted.buffer) return EpilogueTaken::no;  // nobody can ask any more
+    const Device device = scores.device();
+    const std::size_t items = device.family() == Family::gpu_like ? 256 : 1;
+    const auto [kernel, group] = kernel_of_group(device, items, [&](std::size_t size) {
+        Defines defines = real_defines(scores.dtype);
+        defines.set("LABEL", cl_type(labels.dtype)).set("GROUP", static_cast<std::int64_t>(size));
+        return Kernel(device, {"classification.cl", "add_classification", defines});
+    });
+    launch(kernel, {.global = {group, 1, 1}, .local = {group, 1, 1}},
+           {scores.shape[0], scores.shape[1], scores.argument(), labels.argument(), views.in(2).argument(),
+            totals.argument(), noted.argument()});
+    return EpilogueTaken::no;
+}
+
+}  // namespace
 
 void add_classification(const View& scores, const View& labels, const View& loss, const View& totals,
                         const View& noted) {
@@ -28,16 +51,8 @@ void add_classification(const View& scores, const View& labels, const View& loss
     if (loss.numel() != 1 || scores.shape[1] < 1)
         throw ShapeError(fmt::format("add_classification: wants one loss and at least one class, got {} and {}",
                                      loss.shape.str(), scores.shape.str()));
-    const Device device = scores.device();
-    const std::size_t items = device.family() == Family::gpu_like ? 256 : 1;
-    const auto [kernel, group] = kernel_of_group(device, items, [&](std::size_t size) {
-        Defines defines = real_defines(scores.dtype);
-        defines.set("LABEL", cl_type(labels.dtype)).set("GROUP", static_cast<std::int64_t>(size));
-        return Kernel(device, {"classification.cl", "add_classification", defines});
-    });
-    launch(kernel, {.global = {group, 1, 1}, .local = {group, 1, 1}},
-           {scores.shape[0], scores.shape[1], scores.argument(), labels.argument(), loss.argument(), totals.argument(),
-            noted.argument()});
+    operation("add_classification", launch_classification, Classification{},
+              {.reads = {scores, labels, loss}, .writes = {totals, noted}, .outputs = {}});
 }
 
 }  // namespace declivity::ops

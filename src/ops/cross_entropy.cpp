@@ -1,11 +1,15 @@
 #include <declivity/ops/cross_entropy.hpp>
 
+#include <utility>
+#include <vector>
+
+#include <declivity/ops/operation.hpp>
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
 #include "ops/engine/real_arguments.hpp"
+#include "ops/support/row_launch.hpp"
 #include "ops/support/work.hpp"
-#include "ops/support/work_split.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -42,86 +46,80 @@ void check_result(const char* function, std::string_view name, const View& logit
     require_dense(function, name, view);
 }
 
-std::size_t cpu_groups(std::int64_t rows, std::int64_t each) { return to_size(ceil_div(rows, each)); }
-
-}  // namespace
-
-void cross_entropy(const View& logits, const View& labels, const CrossEntropy& options, const View& losses,
-                   const View& statistics) {
-    const std::int64_t n = logits.rank() == 2 ? logits.shape[0] : 0;
-    check_logits("cross_entropy", logits, options);
-    check_labels("cross_entropy", labels, n);
-    require_same_device("cross_entropy", logits, labels);
-    check_result("cross_entropy", "losses", logits, losses, {n});
-    check_result("cross_entropy", "statistics", logits, statistics, {n, 2});
-    if (n == 0) return;
-    const Kernel kernel = kernel_for("cross_entropy", logits.dtype, labels.dtype, logits.device());
-    const RealArguments reals(logits.dtype, {options.label_smoothing});
-    const std::int64_t classes = logits.shape[1];
-    const WorkScope work("cross_entropy", work_each(4, logits, labels, losses, statistics));
-    if (family_of(logits.device()) == Family::cpu_like) {
-        const std::int64_t each = rows_each(logits.device(), n, classes);
-        launch(kernel, {.global = {cpu_groups(n, each), 1, 1}, .local = {1, 1, 1}},
-               {n, classes, options.ignore_label, reals[0], each, logits.argument(), labels.argument(),
-                losses.argument(), statistics.argument()});
-    } else {
-        const RowGroup group = row_group(n, classes, false, kernel);
-        launch(kernel,
-               {.global = {to_size(ceil_div(n, group.rows)) * group.items(), 1, 1}, .local = {group.items(), 1, 1}},
-               {n, classes, options.ignore_label, reals[0], group.lanes_argument(), group.stride_argument(),
-                LocalMemory{group.items() * size_of(logits.dtype)}, logits.argument(), labels.argument(),
-                losses.argument(), statistics.argument()});
-    }
+/// As the kernel's numbers before those that say how the rows are shared.
+std::vector<Argument> sizes_of(const View& logits, const CrossEntropy& options) {
+    return {logits.shape[0], logits.shape[1], options.ignore_label,
+            real_argument(logits.dtype, options.label_smoothing)};
 }
 
-void cross_entropy_total(const View& losses, const View& labels, std::int64_t ignore_label, bool mean,
-                         const View& total) {
-    require_floating("cross_entropy_total", "losses", losses);
-    require_rank("cross_entropy_total", "losses", losses, 1, "N");
-    require_dense("cross_entropy_total", "losses", losses);
-    check_labels("cross_entropy_total", labels, losses.shape[0]);
-    check_result("cross_entropy_total", "the total", losses, total, {2});
+void bring_together(const View& losses, const View& labels, const CrossEntropy& options, const View& total,
+                    const View& divisor) {
     const Kernel kernel = kernel_for("cross_entropy_total", losses.dtype, labels.dtype, losses.device());
     const bool cpu = family_of(losses.device()) == Family::cpu_like;
     const std::size_t items = cpu ? 1 : row_group(1, 4 * losses.shape[0], false, kernel).items();
     launch(kernel, {.global = {items, 1, 1}, .local = {items, 1, 1}},
-           {losses.shape[0], ignore_label, std::int32_t{mean}, LocalMemory{items * size_of(losses.dtype)},
-            losses.argument(), labels.argument(), total.argument()});
+           {losses.shape[0], options.ignore_label, std::int32_t{options.reduction == LossReduction::mean},
+            LocalMemory{items * size_of(losses.dtype)}, losses.argument(), labels.argument(), total.argument(),
+            divisor.argument()});
 }
 
-void cross_entropy_backward(const View& logits, const View& labels, const CrossEntropy& options, const View& statistics,
-                            const View& gradient, const View& total, const View& logits_gradient) {
+EpilogueTaken launch_forward(const OperationViews& views, const CrossEntropy& options) {
+    const View &logits = views.in(0), &labels = views.in(1), &statistics = views.out(1);
+    const std::int64_t n = logits.shape[0], classes = logits.shape[1];
+    const bool stay = options.reduction == LossReduction::none;
+    const View losses = stay ? views.out(0) : View::make(logits.device(), logits.dtype, {n});
+    if (n > 0) {
+        const WorkScope work("cross_entropy", work_each(4, logits, labels, losses, statistics));
+        launch_rows(kernel_for("cross_entropy", logits.dtype, labels.dtype, logits.device()),
+                    row_grid(logits.device(), logits.dtype, n, classes), sizes_of(logits, options),
+                    {logits.argument(), labels.argument(), losses.argument(), statistics.argument()});
+    }
+    if (!stay) bring_together(losses, labels, options, views.out(0), views.out(2));
+    return EpilogueTaken::no;
+}
+
+EpilogueTaken launch_backward(const OperationViews& views, const CrossEntropy& options) {
+    const View &logits = views.in(0), &labels = views.in(1), &statistics = views.in(2), &divisor = views.in(3);
+    const std::int64_t n = logits.shape[0], classes = logits.shape[1];
+    if (n == 0) return EpilogueTaken::no;
+    const WorkScope work("cross_entropy_backward", work_each(4, logits, labels, views.out(0)));
+    std::vector<Argument> sizes = sizes_of(logits, options);
+    sizes.emplace_back(std::int32_t{options.reduction == LossReduction::none});
+    launch_rows(kernel_for("cross_entropy_backward", logits.dtype, labels.dtype, logits.device()),
+                row_grid(logits.device(), logits.dtype, n, classes), sizes,
+                {logits.argument(), labels.argument(), statistics.argument(), views.in(4).argument(),
+                 or_else(divisor, statistics), views.out(0).argument()});
+    return EpilogueTaken::no;
+}
+
+}  // namespace
+
+CrossEntropyResults cross_entropy(const View& logits, const View& labels, const CrossEntropy& options) {
+    check_logits("cross_entropy", logits, options);
+    const std::int64_t n = logits.shape[0];
+    check_labels("cross_entropy", labels, n);
+    require_same_device("cross_entropy", logits, labels);
+    OperationOperands operands{.reads = {logits, labels}, .outputs = {}};
+    if (options.reduction == LossReduction::none) operands.outputs = {{logits.dtype, {n}}, {logits.dtype, {n, 2}}};
+    else operands.outputs = {{logits.dtype, {}}, {logits.dtype, {n, 2}}, {logits.dtype, {}}};
+    const OperationResults results = operation("cross_entropy", launch_forward, options, std::move(operands));
+    return {results[0], results[1], results[2]};
+}
+
+Value cross_entropy_backward(const View& logits, const View& labels, const CrossEntropy& options,
+                             const View& statistics, const View& divisor, const View& gradient) {
     constexpr auto* function = "cross_entropy_backward";
     check_logits(function, logits, options);
-    const std::int64_t n = logits.shape[0], classes = logits.shape[1];
+    const std::int64_t n = logits.shape[0];
     check_labels(function, labels, n);
     require_same_device(function, logits, labels);
     check_result(function, "statistics", logits, statistics, {n, 2});
-    check_result(function, "the logits' gradient", logits, logits_gradient, logits.shape);
-    const bool per_row = gradient.rank() > 0;
-    check_result(function, "the gradient", logits, gradient, per_row ? Shape{n} : Shape{});
-    if (!per_row) check_result(function, "the total", logits, total, {2});
-    if (may_overlap(logits, logits_gradient))
-        throw ValueError(
-            fmt::format("{}: wants memory of its own as the logits' gradient, got that of the logits", function));
-    const BufferArgument divisor = per_row ? statistics.argument() : total.argument();  // not read for single rows
-    if (n == 0) return;
-    const WorkScope work("cross_entropy_backward", work_each(4, logits, labels, logits_gradient));
-    const Kernel kernel = kernel_for("cross_entropy_backward", logits.dtype, labels.dtype, logits.device());
-    const RealArguments reals(logits.dtype, {options.label_smoothing});
-    if (family_of(logits.device()) == Family::cpu_like) {
-        const std::int64_t each = rows_each(logits.device(), n, classes);
-        launch(kernel, {.global = {cpu_groups(n, each), 1, 1}, .local = {1, 1, 1}},
-               {n, classes, options.ignore_label, reals[0], std::int32_t{per_row}, each, logits.argument(),
-                labels.argument(), statistics.argument(), gradient.argument(), divisor, logits_gradient.argument()});
-    } else {
-        const RowGroup group = row_group(n, classes, false, kernel);
-        launch(kernel,
-               {.global = {to_size(ceil_div(n, group.rows)) * group.items(), 1, 1}, .local = {group.items(), 1, 1}},
-               {n, classes, options.ignore_label, reals[0], std::int32_t{per_row}, group.lanes_argument(),
-                group.stride_argument(), logits.argument(), labels.argument(), statistics.argument(),
-                gradient.argument(), divisor, logits_gradient.argument()});
-    }
+    const bool stay = options.reduction == LossReduction::none;
+    check_result(function, "the gradient", logits, gradient, stay ? Shape{n} : Shape{});
+    if (!stay) check_result(function, "the divisor", logits, divisor, {});
+    return operation(function, launch_backward, options,
+                     {.reads = {logits, labels, statistics, stay ? View() : divisor, gradient},
+                      .outputs = {{logits.dtype, logits.shape}}})[0];
 }
 
 }  // namespace declivity::ops

@@ -1,12 +1,17 @@
 #include <declivity/ops/layer_norm.hpp>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include <declivity/ops/operation.hpp>
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
 
 #include "ops/engine/partial_sums.hpp"
 #include "ops/engine/real_arguments.hpp"
+#include "ops/engine/row_fusion.hpp"
+#include "ops/support/row_launch.hpp"
 #include "ops/support/work.hpp"
 #include "ops/support/work_split.hpp"
 
@@ -17,112 +22,124 @@ constexpr std::int64_t kLeastRows = 64;  // that are worth a part of the sums ov
 
 std::string_view name_of(RowNorm kind) { return kind == RowNorm::rms ? "rms_norm" : "layer_norm"; }
 
-void check(std::string_view function, const View& x, std::string_view name, const View& view, const Shape& shape) {
+/// @param elements that it is to have
+void check(std::string_view function, const View& x, std::string_view name, const View& view, std::int64_t elements) {
     if (!view.buffer) return;
     require_alike(function, "x", x, name, view);
-    require_shape(function, name, view, shape);
     require_dense(function, name, view);
+    if (view.numel() != elements) require_shape(function, name, view, {elements});
 }
 
-void check_x(std::string_view function, const View& x) {
+/// Elements of a row.
+std::int64_t row_length(const Shape& shape, int inner) {
+    std::int64_t n = 1;
+    for (int axis = inner; axis < shape.rank(); ++axis) n *= shape[axis];
+    return n;
+}
+
+/// x (rows, n) of a backward kernel, with a mean for each row.
+struct Rows {
+    std::int64_t count, n;
+};
+
+Rows check_rows(std::string_view function, const View& x, const View& weight, const View& mean, const View& rstd,
+                const View& out_gradient) {
     require_floating(function, "x", x);
-    require_rank(function, "x", x, 2, "rows, n");
     require_dense(function, "x", x);
+    const Rows rows{mean.numel(), mean.numel() == 0 ? weight.numel() : x.numel() / mean.numel()};
+    check(function, x, "the mean", mean, rows.count);
+    check(function, x, "rstd", rstd, rows.count);
+    check(function, x, "the result's gradient", out_gradient, x.numel());
+    if (rows.count > 0) check(function, x, "weight", weight, rows.n);
+    return rows;
 }
 
-Kernel kernel_of(const char* name, const View& like, RowNorm kind, bool weight, bool bias) {
+Defines defines_of(const View& like, RowNorm kind, bool weight, bool bias) {
     const bool cpu = family_of(like.device()) == Family::cpu_like;
-    Defines defines = real_defines(like.dtype);
-    defines.set("T", cl_type(like.dtype)).set("FORM", cpu ? 0 : 2).set("RMS", kind == RowNorm::rms ? 1 : 0);
+    const DType dtype = like.dtype;
+    Defines defines = real_defines(dtype);
+    defines.set("T", cl_type(dtype)).set("FORM", cpu ? 0 : 2).set("RMS", kind == RowNorm::rms ? 1 : 0);
     defines.set("WEIGHT", weight ? 1 : 0).set("BIAS", bias ? 1 : 0);
-    defines.set("LANES", vector_lanes(like.dtype)).set("COLUMNS", kCpuColumns);
-    return {like.device(), {"layer_norm.cl", name, defines}};
-}
-
-/// A kernel that takes rows: `arguments` are what follows how they are shared.
-void launch_rows(const Kernel& kernel, const View& x, const std::vector<Argument>& arguments) {
-    const std::int64_t rows = x.shape[0], n = x.shape[1];
-    std::vector<Argument> all{rows, n};
-    Range range{.global = {1, 1, 1}, .local = {1, 1, 1}};
-    if (family_of(x.device()) == Family::cpu_like) {
-        const std::int64_t each = rows_each(x.device(), rows, n);
-        all.emplace_back(each);
-        range.global[0] = to_size(ceil_div(rows, each));
-    } else {
-        const RowGroup group = row_group(rows, n, false, kernel);
-        const LocalMemory shared{group.items() * size_of(x.dtype)};
-        all.insert(all.end(), {Argument(group.lanes_argument()), Argument(group.stride_argument()), Argument(shared)});
-        range.global[0] = to_size(ceil_div(rows, group.rows)) * group.items();
-        range.local[0] = group.items();
-    }
-    all.insert(all.end(), arguments.begin(), arguments.end());
-    launch(kernel, range, all);
-}
-
-/// A view that may be none, as an argument: something else stands in for it and is not read.
-BufferArgument or_else(const View& view, const View& stand_in) {
-    return view.buffer ? view.argument() : stand_in.argument();
+    return defines.set("LANES", vector_lanes(dtype)).set("COLUMNS", kCpuColumns);
 }
 
 struct LayerNorm {
     double epsilon;
     RowNorm kind;
+    int inner;
 };
 
 EpilogueTaken launch_layer_norm(const OperationViews& views, const LayerNorm& norm) {
-    const View &x = views.in(0), &weight = views.in(1), &bias = views.in(2);
-    if (x.numel() == 0) return EpilogueTaken::no;
-    const WorkScope work(name_of(norm.kind), work_each(8, x, views.out(0)));
-    launch_rows(kernel_of("layer_norm", x, norm.kind, bool(weight.buffer), bool(bias.buffer)), x,
-                {real_argument(x.dtype, norm.epsilon), x.argument(), or_else(weight, x), or_else(bias, x),
-                 views.out(0).argument(), views.out(1).argument(), views.out(2).argument()});
-    return EpilogueTaken::no;
+    const View &weight = views.in(1), &bias = views.in(2), &means = views.out(1), &rstds = views.out(2);
+    return launch_row_kernel(views, norm.inner,
+                             {.file = "layer_norm.cl",
+                              .name = "layer_norm",
+                              .shown_as = name_of(norm.kind),
+                              .defines = defines_of(means, norm.kind, bool(weight.buffer), bool(bias.buffer)),
+                              .arguments = {real_argument(means.dtype, norm.epsilon), or_else(weight, means),
+                                            or_else(bias, means), means.argument(), rstds.argument()},
+                              .flops = 8,
+                              .needs_row = false});
 }
 
-EpilogueTaken launch_input_gradient(const OperationViews& views, const RowNorm& kind) {
-    const View &x = views.in(0), &weight = views.in(1), &g = views.in(4);
+struct LayerNormGradient {
+    RowNorm kind;
+};
+
+EpilogueTaken launch_input_gradient(const OperationViews& views, const LayerNormGradient& norm) {
+    const View &x = views.in(0), &weight = views.in(1), &means = views.in(2), &g = views.in(4);
     if (x.numel() == 0) return EpilogueTaken::no;
     const WorkScope work("layer_norm_backward", work_each(10, x, g, views.out(0)));
-    launch_rows(kernel_of("layer_norm_backward", x, kind, bool(weight.buffer), false), x,
-                {x.argument(), g.argument(), or_else(weight, x), views.in(2).argument(), views.in(3).argument(),
-                 views.out(0).argument()});
+    const std::int64_t rows = means.numel(), n = x.numel() / rows;
+    launch_rows(
+        {x.device(), {"layer_norm.cl", "layer_norm_backward", defines_of(x, norm.kind, bool(weight.buffer), false)}},
+        row_grid(x.device(), x.dtype, rows, n), {rows, n},
+        {x.argument(), g.argument(), or_else(weight, x), means.argument(), views.in(3).argument(),
+         views.out(0).argument()});
     return EpilogueTaken::no;
 }
 
 }  // namespace
 
-LayerNormResults layer_norm(RowNorm kind, const View& x, const View& weight, const View& bias, double epsilon) {
+LayerNormResults layer_norm(RowNorm kind, Value x, int inner, const View& weight, const View& bias, double epsilon) {
     const std::string_view function = name_of(kind);
-    check_x(function, x);
-    check(function, x, "weight", weight, {x.shape[1]});
-    check(function, x, "bias", bias, {x.shape[1]});
-    const Shape rows{x.shape[0]};
-    const OperationResults results =
-        operation(function, launch_layer_norm, LayerNorm{epsilon, kind},
-                  {.reads = {x, weight, bias}, .outputs = {{x.dtype, x.shape}, {x.dtype, rows}, {x.dtype, rows}}});
+    const Shape shape = x.shape();
+    const DType dtype = x.dtype();
+    const View like{.buffer = {}, .offset = 0, .dtype = dtype, .shape = shape, .strides = {}};
+    require_floating(function, "x", like);
+    if (inner < 0 || inner >= shape.rank())
+        throw ShapeError(
+            fmt::format("{}: wants rows along axes of x, got axis {} of {}", function, inner, shape.str()));
+    const std::int64_t n = row_length(shape, inner);
+    for (const auto& [name, view] : {std::pair{"weight", &weight}, std::pair{"bias", &bias}}) {
+        if (!view->buffer) continue;
+        require_alike(function, "x", dtype, x.device(), name, view->dtype, view->device());
+        require_dense(function, name, *view);
+        if (view->numel() != n) require_shape(function, name, *view, {n});
+    }
+    Shape rows;
+    for (int axis = 0; axis < inner; ++axis) rows.push_back(shape[axis]);
+    RowInput in = row_input(std::move(x), inner);
+    const OperationResults results = operation(function, launch_layer_norm, LayerNorm{epsilon, kind, inner},
+                                               {.reads = {std::move(in.view), weight, bias},
+                                                .outputs = {{dtype, shape}, {dtype, rows}, {dtype, rows}},
+                                                .prologue = std::move(in.waiting),
+                                                .takes_casts = true});
     return {results[0], results[1], results[2]};
 }
 
 Value layer_norm_input_gradient(RowNorm kind, const View& x, const View& weight, const View& mean, const View& rstd,
                                 const View& out_gradient) {
     constexpr std::string_view function = "layer_norm_backward";
-    check_x(function, x);
-    check(function, x, "weight", weight, {x.shape[1]});
-    check(function, x, "the mean", mean, {x.shape[0]});
-    check(function, x, "rstd", rstd, {x.shape[0]});
-    check(function, x, "the result's gradient", out_gradient, x.shape);
-    return operation(function, launch_input_gradient, kind,
+    (void)check_rows(function, x, weight, mean, rstd, out_gradient);
+    return operation(function, launch_input_gradient, LayerNormGradient{kind},
                      {.reads = {x, weight, mean, rstd, out_gradient}, .outputs = {{x.dtype, x.shape}}})[0];
 }
 
-LayerNormGradients layer_norm_weight_gradients(const View& x, const View& mean, const View& rstd,
+LayerNormGradients layer_norm_weight_gradients(const View& x, std::int64_t n, const View& mean, const View& rstd,
                                                const View& out_gradient) {
     constexpr std::string_view function = "layer_norm_backward";
-    check_x(function, x);
-    check(function, x, "the mean", mean, {x.shape[0]});
-    check(function, x, "rstd", rstd, {x.shape[0]});
-    check(function, x, "the result's gradient", out_gradient, x.shape);
-    const std::int64_t rows = x.shape[0], n = x.shape[1];
+    const std::int64_t rows = check_rows(function, x, {}, mean, rstd, out_gradient).count;
     const Device device = x.device();
     if (x.numel() == 0) {
         const View weight = View::make(device, x.dtype, {n}), bias = View::make(device, x.dtype, {n});
@@ -131,7 +148,7 @@ LayerNormGradients layer_norm_weight_gradients(const View& x, const View& mean, 
         return {weight, bias};
     }
     const bool cpu = family_of(device) == Family::cpu_like;
-    const Kernel kernel = kernel_of("layer_norm_columns", x, RowNorm::layer, false, false);
+    const Kernel kernel(device, {"layer_norm.cl", "layer_norm_columns", defines_of(x, RowNorm::layer, false, false)});
     const std::size_t group = cpu ? 1 : std::min<std::size_t>(64, kernel.max_work_group());
     const std::int64_t blocks = cpu ? ceil_div(n, kCpuColumns) : ceil_div(n, static_cast<std::int64_t>(group));
     const std::int64_t wanted =

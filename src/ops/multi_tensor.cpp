@@ -4,11 +4,12 @@
 #include <optional>
 
 #include <declivity/runtime/error.hpp>
-#include <declivity/runtime/recording.hpp>
 #include <fmt/format.h>
 
 #include "ops/support/local_block.hpp"
 #include "ops/support/memory_objects.hpp"
+#include "runtime/recorder.hpp"
+#include "ops/support/sharing.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -121,7 +122,7 @@ void MultiTensor::set(const std::vector<std::vector<View>>& lists) {
     const RecordingPause constant;
     // The old table may still be read by a pending kernel: the copy is enqueued behind it. One that a recording holds
     // stays as it is.
-    if (!same_place || state.table_on_device.size() != bytes || state.table_on_device.use_count() > 1)
+    if (!same_place || state.table_on_device.size() != bytes || others_hold(state.table_on_device))
         state.table_on_device = Buffer(*state.device, bytes);
     upload(state.table_on_device, 0, std::as_bytes(std::span(table)));
     state.table = std::move(table);

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include <declivity/ops/operation.hpp>
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
 #include "ops/support/local_block.hpp"
+#include "ops/support/row_launch.hpp"
 #include "ops/support/work.hpp"
 #include "ops/support/work_split.hpp"
 
@@ -41,9 +43,10 @@ Defines window_defines(const Pool2dParameters& parameters) {
 }
 
 enum class Direction : std::uint8_t { forward, backward };
+enum class Winners : bool { none, kept };
 
 Launch prepare(std::string name, Direction direction, const Shape& x, const Shape& out, DType dtype,
-               const Device& device, const Pool2dParameters& parameters) {
+               const Device& device, const Pool2dParameters& parameters, Winners winners = Winners::kept) {
     const bool cpu = family_of(device) == Family::cpu_like, forward = direction == Direction::forward;
     const std::int64_t planes = x[0] * x[1];
     Sizes sizes{.rows = planes * (forward ? out[2] : x[2]),
@@ -56,6 +59,7 @@ Launch prepare(std::string name, Direction direction, const Shape& x, const Shap
                 .band = 0};
     Defines defines = real_defines(dtype);
     defines.set("LANES", cpu ? vector_lanes(dtype) : 0);
+    if (winners == Winners::none) defines.set("NO_WINNERS", 1);
     if (!cpu) {
         const std::int64_t columns = forward ? out[3] : x[3];
         Kernel kernel(device, {"pool2d.cl", name, defines.append(window_defines(parameters))});
@@ -86,20 +90,49 @@ double taps(const Pool2dParameters& parameters) {
     return static_cast<double>(parameters.window[0] * parameters.window[1]);
 }
 
-void check(std::string_view function, const View& x, const View& out, const Pool2dParameters& parameters) {
-    require_floating(function, "x", x);
-    require_dense(function, "x", x);
-    require_dense(function, "out", out);
-    require_alike(function, "x", x, "out", out);
-    require_shape(function, "out", out, pool2d_shape(function, x.shape, parameters));
+void check(std::string_view function, std::string_view name, const View& x) {
+    require_floating(function, name, x);
+    require_dense(function, name, x);
 }
 
-void check_winners(std::string_view function, const View& winners, const View& out) {
-    require_dense(function, "winners", winners);
-    require_shape(function, "winners", winners, out.shape);
-    if (winners.dtype != DType::i32)
-        throw TypeError(fmt::format("{}: wants winners of i32, got {}", function, name_of(winners.dtype)));
-    require_same_device(function, winners, out);
+EpilogueTaken launch_max(const OperationViews& views, const Pool2dParameters& parameters) {
+    const View &x = views.in(0), &out = views.out(0), &winners = views.out(1);
+    if (out.numel() == 0) return EpilogueTaken::no;
+    const auto [kernel, range, sizes] = prepare("max_pool2d_forward", Direction::forward, x.shape, out.shape, x.dtype,
+                                                x.device(), parameters, winners.buffer ? Winners::kept : Winners::none);
+    const WorkScope work("max_pool2d", work_each(taps(parameters), out, x, winners));
+    launch(kernel, range, {sizes, x.argument(), out.argument(), or_else(winners, out)});
+    return EpilogueTaken::no;
+}
+
+EpilogueTaken launch_max_backward(const OperationViews& views, const Pool2dParameters& parameters) {
+    const View &g = views.in(0), &winners = views.in(1), &out = views.out(0);
+    if (out.numel() == 0) return EpilogueTaken::no;
+    const auto [kernel, range, sizes] =
+        prepare("max_pool2d_backward", Direction::backward, out.shape, g.shape, out.dtype, out.device(), parameters);
+    const WorkScope work("max_pool2d_backward", work_each(1, g, winners, out));
+    launch(kernel, range, {sizes, g.argument(), winners.argument(), out.argument()});
+    return EpilogueTaken::no;
+}
+
+EpilogueTaken launch_average(const OperationViews& views, const Pool2dParameters& parameters) {
+    const View &x = views.in(0), &out = views.out(0);
+    if (out.numel() == 0) return EpilogueTaken::no;
+    const auto [kernel, range, sizes] =
+        prepare("avg_pool2d_forward", Direction::forward, x.shape, out.shape, x.dtype, x.device(), parameters);
+    const WorkScope work("avg_pool2d", work_each(taps(parameters), out, x));
+    launch(kernel, range, {sizes, x.argument(), out.argument()});
+    return EpilogueTaken::no;
+}
+
+EpilogueTaken launch_average_backward(const OperationViews& views, const Pool2dParameters& parameters) {
+    const View &g = views.in(0), &out = views.out(0);
+    if (out.numel() == 0) return EpilogueTaken::no;
+    const auto [kernel, range, sizes] =
+        prepare("avg_pool2d_backward", Direction::backward, out.shape, g.shape, out.dtype, out.device(), parameters);
+    const WorkScope work("avg_pool2d_backward", work_each(taps(parameters), g, out));
+    launch(kernel, range, {sizes, g.argument(), out.argument()});
+    return EpilogueTaken::no;
 }
 
 }  // namespace
@@ -129,43 +162,40 @@ Shape pool2d_shape(std::string_view function, const Shape& x, const Pool2dParame
     return out;
 }
 
-void max_pool2d_forward(const View& x, const View& out, const View& winners, const Pool2dParameters& parameters) {
-    check("max_pool2d", x, out, parameters);
-    check_winners("max_pool2d", winners, out);
-    if (out.numel() == 0) return;
-    const auto [kernel, range, sizes] =
-        prepare("max_pool2d_forward", Direction::forward, x.shape, out.shape, x.dtype, x.device(), parameters);
-    const WorkScope work("max_pool2d", work_each(taps(parameters), out, x, winners));
-    launch(kernel, range, {sizes, x.argument(), out.argument(), winners.argument()});
+MaxPool2dResults max_pool2d(const View& x, const Pool2dParameters& parameters) {
+    check("max_pool2d", "x", x);
+    const Shape shape = pool2d_shape("max_pool2d", x.shape, parameters);
+    const OperationResults results = operation(
+        "max_pool2d", launch_max, parameters, {.reads = {x}, .outputs = {{x.dtype, shape}, {DType::i32, shape, true}}});
+    return {results[0], results[1]};
 }
 
-void max_pool2d_backward(const View& out_gradient, const View& winners, const View& x_gradient,
-                         const Pool2dParameters& parameters) {
-    check("max_pool2d_backward", x_gradient, out_gradient, parameters);
-    check_winners("max_pool2d_backward", winners, out_gradient);
-    if (x_gradient.numel() == 0) return;
-    const auto [kernel, range, sizes] = prepare("max_pool2d_backward", Direction::backward, x_gradient.shape,
-                                                out_gradient.shape, x_gradient.dtype, x_gradient.device(), parameters);
-    const WorkScope work("max_pool2d_backward", work_each(1, out_gradient, winners, x_gradient));
-    launch(kernel, range, {sizes, out_gradient.argument(), winners.argument(), x_gradient.argument()});
+Value max_pool2d_backward(const View& out_gradient, const View& winners, const Shape& x,
+                          const Pool2dParameters& parameters) {
+    constexpr std::string_view function = "max_pool2d_backward";
+    check(function, "the gradient", out_gradient);
+    require_shape(function, "the gradient", out_gradient, pool2d_shape(function, x, parameters));
+    require_dense(function, "winners", winners);
+    require_shape(function, "winners", winners, out_gradient.shape);
+    if (winners.dtype != DType::i32)
+        throw TypeError(fmt::format("{}: wants winners of i32, got {}", function, name_of(winners.dtype)));
+    require_same_device(function, winners, out_gradient);
+    return operation(function, launch_max_backward, parameters,
+                     {.reads = {out_gradient, winners}, .outputs = {{out_gradient.dtype, x}}})[0];
 }
 
-void avg_pool2d_forward(const View& x, const View& out, const Pool2dParameters& parameters) {
-    check("avg_pool2d", x, out, parameters);
-    if (out.numel() == 0) return;
-    const auto [kernel, range, sizes] =
-        prepare("avg_pool2d_forward", Direction::forward, x.shape, out.shape, x.dtype, x.device(), parameters);
-    const WorkScope work("avg_pool2d", work_each(taps(parameters), out, x));
-    launch(kernel, range, {sizes, x.argument(), out.argument()});
+Value avg_pool2d(const View& x, const Pool2dParameters& parameters) {
+    check("avg_pool2d", "x", x);
+    const Shape shape = pool2d_shape("avg_pool2d", x.shape, parameters);
+    return operation("avg_pool2d", launch_average, parameters, {.reads = {x}, .outputs = {{x.dtype, shape}}})[0];
 }
 
-void avg_pool2d_backward(const View& out_gradient, const View& x_gradient, const Pool2dParameters& parameters) {
-    check("avg_pool2d_backward", x_gradient, out_gradient, parameters);
-    if (x_gradient.numel() == 0) return;
-    const auto [kernel, range, sizes] = prepare("avg_pool2d_backward", Direction::backward, x_gradient.shape,
-                                                out_gradient.shape, x_gradient.dtype, x_gradient.device(), parameters);
-    const WorkScope work("avg_pool2d_backward", work_each(taps(parameters), out_gradient, x_gradient));
-    launch(kernel, range, {sizes, out_gradient.argument(), x_gradient.argument()});
+Value avg_pool2d_backward(const View& out_gradient, const Shape& x, const Pool2dParameters& parameters) {
+    constexpr std::string_view function = "avg_pool2d_backward";
+    check(function, "the gradient", out_gradient);
+    require_shape(function, "the gradient", out_gradient, pool2d_shape(function, x, parameters));
+    return operation(function, launch_average_backward, parameters,
+                     {.reads = {out_gradient}, .outputs = {{out_gradient.dtype, x}}})[0];
 }
 
 }  // namespace declivity::ops

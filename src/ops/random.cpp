@@ -9,10 +9,10 @@
 
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/process.hpp>
-#include <declivity/runtime/recording.hpp>
 #include <fmt/format.h>
 
 #include "ops/engine/expression_node.hpp"
+#include "runtime/recorder.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -102,18 +102,19 @@ double below(DType dtype, double high) {
 
 std::int64_t numbers_per_block(DType dtype) { return dtype == DType::f64 ? 2 : 4; }
 
-Expression leaf(Distribution distribution, DType dtype, const Shape& shape, std::vector<double> parameters,
+Expression leaf(Distribution distribution, DType dtype, const Shape& shape, std::initializer_list<double> parameters,
                 const RandomCall& random) {
     if (dtype != DType::f32 && dtype != DType::f64)
         throw TypeError(fmt::format("random: wants f32 or f64, got {}", name_of(dtype)));
     require_supported(random.state.device(), dtype);
     (void)bytes_of(shape, dtype);
-    return Expression(std::make_shared<const Expression::Node>(Expression::Node{.kind = Expression::Node::Kind::random,
-                                                                                .dtype = dtype,
-                                                                                .shape = shape,
-                                                                                .parameters = std::move(parameters),
-                                                                                .distribution = distribution,
-                                                                                .random = random}));
+    return Expression(
+        std::make_shared<const Expression::Node>(Expression::Node{.kind = Expression::Node::Kind::random,
+                                                                  .dtype = dtype,
+                                                                  .shape = shape,
+                                                                  .parameters = {parameters.begin(), parameters.end()},
+                                                                  .distribution = distribution,
+                                                                  .random = random}));
 }
 
 /// Stores what a leaf stands for.

@@ -1,89 +1,109 @@
 #include <declivity/ops/softmax.hpp>
 
-#include <declivity/runtime/error.hpp>
-#include <fmt/format.h>
+#include <utility>
+#include <vector>
 
+#include <declivity/ops/operation.hpp>
+
+#include "ops/engine/row_fusion.hpp"
 #include "ops/support/axis_rows.hpp"
+#include "ops/support/row_launch.hpp"
 #include "ops/support/work.hpp"
-#include "ops/support/work_split.hpp"
 
 namespace declivity::ops {
 namespace {
 
-std::string_view name_of(SoftmaxKind kind) { return kind == SoftmaxKind::softmax ? "softmax" : "log_softmax"; }
+struct Softmax {
+    SoftmaxKind kind;
+    int axis;
+};
 
-/// The kernels write some elements twice, and read others meanwhile.
-void require_own(std::string_view function, const View& operand, const View& out) {
-    if (may_overlap(operand, out))
-        throw ValueError(fmt::format("{}: wants memory of its own as out, got that of an operand", function));
+std::string_view name_of(SoftmaxKind kind) { return kind == SoftmaxKind::softmax ? "softmax" : "log_softmax"; }
+std::string_view name_of_backward(SoftmaxKind kind) {
+    return kind == SoftmaxKind::softmax ? "softmax_backward" : "log_softmax_backward";
 }
 
-/// Forward takes x, out; backward result, gradient, x_gradient.
-void run(SoftmaxKind kind, std::string_view kernel_name, const AxisRows& rows, const View& like,
-         std::initializer_list<BufferArgument> buffers) {
+Defines defines_of(const Softmax& call, DType dtype) {
+    Defines defines = real_defines(dtype);
+    defines.set("T", cl_type(dtype)).set("LOG", call.kind == SoftmaxKind::log_softmax ? 1 : 0);
+    return defines.set("LANES", vector_lanes(dtype)).set("COLUMNS", kCpuColumns);
+}
+
+/// @param buffers forward x, out; backward result, gradient, x_gradient
+void run(const Softmax& call, const char* kernel_name, const View& like, const std::vector<Argument>& buffers) {
+    const AxisRows rows(like.shape, call.axis);
     const Device device = like.device();
     const bool cpu = family_of(device) == Family::cpu_like, columns = rows.inner > 1;
-    Defines defines = real_defines(like.dtype);
-    defines.set("T", cl_type(like.dtype)).set("LOG", kind == SoftmaxKind::log_softmax ? 1 : 0);
-    defines.set("FORM", cpu ? (columns ? 1 : 0) : 2).set("LANES", vector_lanes(like.dtype)).set("COLUMNS", kCpuColumns);
-    const Kernel kernel(device, {"softmax.cl", std::string(kernel_name), defines});
-    std::vector<Argument> arguments{rows.outer, rows.n, rows.inner};
-    if (cpu) {
-        const std::int64_t blocks = columns ? ceil_div(rows.inner, kCpuColumns) : 1;
-        const std::int64_t each = rows_each(device, rows.outer * blocks, rows.n * std::min(rows.inner, kCpuColumns));
-        const std::size_t groups = to_size(ceil_div(rows.outer, each));
-        arguments.emplace_back(each);
-        arguments.insert(arguments.end(), buffers.begin(), buffers.end());
-        launch(kernel,
-               {.global = columns ? std::array<std::size_t, 3>{to_size(blocks), groups, 1}
-                                  : std::array<std::size_t, 3>{groups, 1, 1},
-                .local = {1, 1, 1}},
-               arguments);
-        return;
+    Defines defines = defines_of(call, like.dtype);
+    defines.set("FORM", cpu ? (columns ? 1 : 0) : 2).set("INNER", columns ? 1 : 0);
+    RowGrid grid = row_grid(device, like.dtype, rows.rows(), rows.n);
+    grid.columns = columns;
+    if (cpu && columns) {
+        const std::int64_t blocks = ceil_div(rows.inner, kCpuColumns);
+        grid.each = rows_each(device, rows.outer * blocks, rows.n * std::min(rows.inner, kCpuColumns));
+        grid.cpu = {to_size(blocks), to_size(ceil_div(rows.outer, grid.each))};
     }
-    const RowGroup group = row_group(rows.rows(), rows.n, columns, kernel);
-    const std::int32_t lanes = group.lanes_argument(), stride = group.stride_argument();
-    const LocalMemory shared{group.items() * size_of(like.dtype)};
-    arguments.insert(arguments.end(), {Argument(lanes), Argument(stride), Argument(shared)});
-    arguments.insert(arguments.end(), buffers.begin(), buffers.end());
-    launch(
-        kernel,
-        {.global = {to_size(ceil_div(rows.rows(), group.rows)) * group.items(), 1, 1}, .local = {group.items(), 1, 1}},
-        arguments);
+    launch_rows({device, {"softmax.cl", kernel_name, defines}}, grid, {rows.inner, rows.outer, rows.n}, buffers);
+}
+
+EpilogueTaken launch_softmax(const OperationViews& views, const Softmax& call) {
+    constexpr double flops = 4;  // largest, exp and sum, quotient
+    const View &x = views.in(0), &out = views.out(0);
+    if (out.numel() == 0) return EpilogueTaken::no;
+    if (AxisRows(out.shape, call.axis).inner > 1) {
+        const WorkScope work(name_of(call.kind), work_each(flops, x, out));
+        run(call, "softmax", x, {x.argument(), out.argument()});
+        return EpilogueTaken::no;
+    }
+    const View& like = views.prologue() ? out : x;
+    const DType dtype = views.prologue() ? views.prologue().dtype() : x.dtype;
+    Defines defines = defines_of(call, dtype);
+    defines.set("FORM", family_of(like.device()) == Family::cpu_like ? 0 : 2);
+    return launch_row_kernel(views, call.axis,
+                             {.file = "softmax.cl",
+                              .name = "softmax",
+                              .shown_as = name_of(call.kind),
+                              .defines = defines,
+                              .arguments = {std::int64_t{1}},
+                              .flops = flops,
+                              .needs_row = call.kind == SoftmaxKind::softmax});
+}
+
+EpilogueTaken launch_backward(const OperationViews& views, const Softmax& call) {
+    const View &result = views.in(0), &g = views.in(1), &out = views.out(0);
+    if (result.numel() == 0) return EpilogueTaken::no;
+    const WorkScope work(name_of_backward(call.kind), work_each(4, result, g, out));
+    run(call, "softmax_backward", result, {result.argument(), g.argument(), out.argument()});
+    return EpilogueTaken::no;
 }
 
 }  // namespace
 
-void softmax(SoftmaxKind kind, const View& x, int axis, const View& out) {
+Value softmax(SoftmaxKind kind, Value x, int axis) {
     const std::string_view function = name_of(kind);
-    require_floating(function, "x", x);
-    require_alike(function, "x", x, "out", out);
-    require_dense(function, "x", x);
-    require_dense(function, "out", out);
-    require_shape(function, "out", out, x.shape);
-    require_own(function, x, out);
-    const AxisRows rows(x.shape, normalize_axis(function, axis, x.rank()));
-    const WorkScope work(function, work_each(4, x, out));  // largest, exp and sum, quotient
-    if (x.numel() > 0) run(kind, "softmax", rows, x, {x.argument(), out.argument()});
+    const DType dtype = x.dtype();
+    const Shape shape = x.shape();
+    require_floating(function, "x", {.buffer = {}, .offset = 0, .dtype = dtype, .shape = shape, .strides = {}});
+    const Softmax call{kind, normalize_axis(function, axis, shape.rank())};
+    const bool side_by_side = AxisRows(shape, call.axis).inner == 1;
+    RowInput in = side_by_side ? row_input(std::move(x), call.axis) : RowInput{dense_copy_if_needed(x.view()), {}};
+    return operation(function, launch_softmax, call,
+                     {.reads = {std::move(in.view)},
+                      .outputs = {{dtype, shape}},
+                      .prologue = std::move(in.waiting),
+                      .takes_casts = side_by_side})[0];
 }
 
-void softmax_backward(SoftmaxKind kind, const View& result, const View& result_gradient, int axis,
-                      const View& x_gradient) {
-    const std::string_view function = kind == SoftmaxKind::softmax ? "softmax_backward" : "log_softmax_backward";
+Value softmax_backward(SoftmaxKind kind, const View& result, const View& result_gradient, int axis) {
+    const std::string_view function = name_of_backward(kind);
     require_floating(function, "the result", result);
-    for (const View* view : {&result_gradient, &x_gradient}) {
-        require_alike(function, "the result", result, "a gradient", *view);
-        require_shape(function, "a gradient", *view, result.shape);
-        require_dense(function, "a gradient", *view);
-    }
     require_dense(function, "the result", result);
-    require_own(function, result, x_gradient);
-    require_own(function, result_gradient, x_gradient);
-    const AxisRows rows(result.shape, normalize_axis(function, axis, result.rank()));
-    const WorkScope work(function, work_each(4, result, result_gradient, x_gradient));
-    if (result.numel() > 0)
-        run(kind, "softmax_backward", rows, result,
-            {result.argument(), result_gradient.argument(), x_gradient.argument()});
+    require_alike(function, "the result", result, "the gradient", result_gradient);
+    require_shape(function, "the gradient", result_gradient, result.shape);
+    require_dense(function, "the gradient", result_gradient);
+    const Softmax call{kind, normalize_axis(function, axis, result.rank())};
+    return operation(function, launch_backward, call,
+                     {.reads = {result, result_gradient}, .outputs = {{result.dtype, result.shape}}})[0];
 }
 
 }  // namespace declivity::ops

@@ -9,11 +9,12 @@
 #include <declivity/ops/expression.hpp>
 #include <declivity/ops/finite.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/runtime/recording.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <fmt/format.h>
+
+#include "runtime/recorder.hpp"
 
 namespace declivity::optim {
 

@@ -39,7 +39,7 @@ std::shared_ptr<Block> Arena::allocate(std::size_t bytes) {
 void Arena::grow(std::size_t reserved) {
     const std::size_t wanted =
         device_.pool.exact() ? reserved : std::max({reserved, kFirstChunk, static_cast<std::size_t>(total_ / 4)});
-    const ResumedScope own("recorded step");
+    const ResumedScope own(ScopePath("recorded step"));
     const auto taken = [&] {
         try {
             return device_.pool.allocate(wanted, BufferUse::compute);

@@ -10,6 +10,7 @@
 
 #include "device_state.hpp"
 #include "recording_state.hpp"
+#include "recorder.hpp"
 
 namespace declivity {
 namespace {
@@ -65,7 +66,7 @@ void Buffer::keep(const std::string& name, std::shared_ptr<const void> value, st
     replaced = std::exchange(block_->kept[name], std::move(value));
 }
 
-void Buffer::move_to_scope(std::string_view scope) const {
+void Buffer::move_to_scope(const ScopePath& scope) const {
     detail::refuse_after_fork("Buffer::move_to_scope");
     if (block_->slab != nullptr) block_->device.pool.move_to_scope(*block_, scope);
 }

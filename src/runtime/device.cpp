@@ -24,8 +24,7 @@ namespace detail {
 namespace {
 
 Family family_of(const DeviceInfo& info) {
-    if (const auto wanted = environment_choice("DECLIVITY_FAMILY", {"cpu", "gpu"}))
-        return *wanted == 0 ? Family::cpu_like : Family::gpu_like;
+    if (const auto& wanted = environment().family.get()) return *wanted;
     switch (info.type) {
         case DeviceType::gpu:
             return Family::gpu_like;
@@ -352,7 +351,7 @@ std::vector<Device> Device::all() {
 }
 
 Device Device::best() {
-    if (const std::string_view wanted = detail::environment_text("DECLIVITY_DEVICE"); !wanted.empty())
+    if (const std::string& wanted = detail::environment().device; !wanted.empty())
         return find("DECLIVITY_DEVICE", wanted);
     auto& registry = detail::Registry::instance();
     const auto& found = registry.devices();

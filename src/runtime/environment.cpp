@@ -1,76 +1,121 @@
 #include "environment.hpp"
 
+#include <array>
+#include <atomic>
 #include <charconv>
 #include <cstdlib>
-#include <string>
+#include <string_view>
 #include <system_error>
 
-#include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
 namespace declivity::detail {
 namespace {
 
-[[noreturn]] void refuse(const char* name, std::string_view wants, std::string_view got) {
-    throw ValueError(fmt::format("{}: wants {}, got \"{}\"", name, wants, got));
-}
+namespace fs = std::filesystem;
 
-}  // namespace
-
-std::optional<std::string_view> environment_given(const char* name) {
+std::optional<std::string> given(const char* name) {
     const char* text = std::getenv(name);
-    return text == nullptr ? std::nullopt : std::optional<std::string_view>(text);
+    return text == nullptr ? std::nullopt : std::optional<std::string>(text);
 }
 
-std::string_view environment_text(const char* name) { return environment_given(name).value_or(std::string_view()); }
+std::string text_of(const char* name) { return given(name).value_or(std::string()); }
 
-bool environment_switch(const char* name, bool otherwise) {
-    const std::string_view text = environment_text(name);
+template <class T>
+Setting<T> wrong(const char* name, std::string_view wants, std::string_view got) {
+    return Setting<T>::wrong(fmt::format("{}: wants {}, got \"{}\"", name, wants, got));
+}
+
+/// One of several words. @param otherwise where the variable is unset
+template <class T, std::size_t N>
+Setting<T> choice(const char* name, const std::array<std::pair<std::string_view, T>, N>& words, T otherwise) {
+    const std::string text = text_of(name);
     if (text.empty()) return otherwise;
-    if (text != "0" && text != "1") refuse(name, "0 or 1", text);
+    std::string list;
+    for (std::size_t i = 0; i < N; ++i) {
+        if (words[i].first == text) return words[i].second;
+        list += fmt::format("{}\"{}\"", i == 0 ? "" : i + 1 == N ? " or " : ", ", words[i].first);
+    }
+    return wrong<T>(name, list, text);
+}
+
+Setting<bool> on_or_off(const char* name, bool otherwise) {
+    const std::string text = text_of(name);
+    if (text.empty()) return otherwise;
+    if (text != "0" && text != "1") return wrong<bool>(name, "0 or 1", text);
     return text == "1";
 }
 
-std::optional<std::size_t> environment_choice(const char* name, std::initializer_list<std::string_view> words) {
-    const std::string_view text = environment_text(name);
-    if (text.empty()) return std::nullopt;
-    std::string list;
-    std::size_t at = 0;
-    for (const std::string_view word : words) {
-        if (word == text) return at;
-        list += fmt::format("{}\"{}\"", at == 0 ? "" : at + 1 == words.size() ? " or " : ", ", word);
-        ++at;
-    }
-    refuse(name, list, text);
-}
-
-std::optional<std::uint64_t> environment_bytes(const char* name) {
-    const std::string_view text = environment_text(name);
-    if (text.empty()) return std::nullopt;
+Setting<std::optional<std::uint64_t>> bytes(const char* name) {
+    using Bytes = std::optional<std::uint64_t>;
+    const std::string text = text_of(name);
+    if (text.empty()) return Bytes();
     std::uint64_t number = 0;
     const char* const end = text.data() + text.size();
     const auto [rest, error] = std::from_chars(text.data(), end, number);
     const std::string_view unit(rest, static_cast<std::size_t>(end - rest));
     const int shift = unit.empty() ? 0 : unit == "K" ? 10 : unit == "M" ? 20 : unit == "G" ? 30 : -1;
     if (error != std::errc() || shift < 0 || number > (~std::uint64_t{0} >> shift))
-        refuse(name, "bytes, as in 500000000, 500M or 2G", text);
-    return number << shift;
+        return wrong<Bytes>(name, "bytes, as in 500000000, 500M or 2G", text);
+    return Bytes(number << shift);
 }
 
-std::string_view environment_folder(const char* name) {
-    const std::string_view text = environment_text(name);
+Setting<fs::path> folder(const char* name) {
+    const std::string text = text_of(name);
     std::error_code ignored;
-    if (!text.empty() && !std::filesystem::is_directory(text, ignored)) refuse(name, "a folder that exists", text);
-    return text;
+    if (!text.empty() && !fs::is_directory(text, ignored)) return wrong<fs::path>(name, "a folder that exists", text);
+    return fs::path(text);
 }
 
-std::filesystem::path cache_folder() {
-    if (const auto own = environment_given("DECLIVITY_CACHE_DIR")) return *own;
-    if (const std::string_view cache = environment_text("XDG_CACHE_HOME"); !cache.empty())
-        return std::filesystem::path(cache) / "declivity";
-    if (const std::string_view home = environment_text("HOME"); !home.empty())
-        return std::filesystem::path(home) / ".cache" / "declivity";
+fs::path cache_folder() {
+    if (const auto own = given("DECLIVITY_CACHE_DIR")) return *own;
+    if (const std::string cache = text_of("XDG_CACHE_HOME"); !cache.empty()) return fs::path(cache) / "declivity";
+    if (const std::string home = text_of("HOME"); !home.empty()) return fs::path(home) / ".cache" / "declivity";
     return {};
 }
+
+const Environment* parsed() {
+    using Families = std::optional<Family>;
+    using Stagings = std::optional<Staging>;
+    using std::pair;
+    auto* out = new Environment{
+        .device = text_of("DECLIVITY_DEVICE"),
+        .family = choice("DECLIVITY_FAMILY",
+                         std::array{pair<std::string_view, Families>{"cpu", Family::cpu_like},
+                                    pair<std::string_view, Families>{"gpu", Family::gpu_like}},
+                         Families()),
+        .staging = choice("DECLIVITY_STAGING",
+                          std::array{pair<std::string_view, Stagings>{"plain", Staging::plain},
+                                     pair<std::string_view, Stagings>{"pinned", Staging::pinned}},
+                          Stagings()),
+        .exact_pool = choice("DECLIVITY_POOL", std::array{pair<std::string_view, bool>{"exact", true}}, false),
+        .memory_limit = bytes("DECLIVITY_MEMORY_LIMIT"),
+        .fusion = on_or_off("DECLIVITY_FUSION", true),
+        .winograd = on_or_off("DECLIVITY_WINOGRAD", true),
+        .workarounds = on_or_off("DECLIVITY_WORKAROUNDS", true),
+        .tune = on_or_off("DECLIVITY_TUNE", false),
+        .conv2d = text_of("DECLIVITY_CONV2D"),
+        .matmul = text_of("DECLIVITY_MATMUL"),
+        .log_kernels = choice("DECLIVITY_LOG", std::array{pair<std::string_view, bool>{"kernels", true}}, false),
+        .profile = text_of("DECLIVITY_PROFILE"),
+        .dumped_kernels = folder("DECLIVITY_DUMP_KERNELS"),
+        .kernel_folder = folder("DECLIVITY_KERNEL_DIR"),
+        .cache_folder = cache_folder(),
+        .tuning_file = {}};
+    if (const auto own = given("DECLIVITY_TUNING_FILE")) out->tuning_file = *own;
+    else if (!out->cache_folder.empty()) out->tuning_file = out->cache_folder / "tuning.json";
+    return out;
+}
+
+// Never destroyed, and the ones before neither: other threads may look at them.
+std::atomic<const Environment*>& slot() {
+    static std::atomic<const Environment*> current{parsed()};
+    return current;
+}
+
+}  // namespace
+
+const Environment& environment() { return *slot().load(std::memory_order_acquire); }
+void parse_environment_again() { slot().store(parsed(), std::memory_order_release); }
 
 }  // namespace declivity::detail

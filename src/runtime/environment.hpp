@@ -1,36 +1,68 @@
-// Floor 1, private. Environment variables, which the README lists. They are read anew at each call; one that is empty
-// counts as unset, but where said otherwise. What is not understood is an error where the variable is first needed,
-// never a value by default.
+// Floor 1, private. Environment variables, which the README lists: all of them in one struct, parsed once, when the
+// first is needed. One that is empty counts as unset, but where said otherwise. What is not understood is an error
+// where the variable is first needed, never a value by default.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <initializer_list>
 #include <optional>
-#include <string_view>
+#include <string>
+#include <utility>
+
+#include <declivity/runtime/device.hpp>
+#include <declivity/runtime/error.hpp>
 
 namespace declivity::detail {
 
-/// The variable's text, empty when it is unset.
-std::string_view environment_text(const char* name);
-/// The same where an empty text means something; none when it is unset.
-std::optional<std::string_view> environment_given(const char* name);
-/// True for 1, false for 0, `otherwise` when it is unset.
-/// @throws ValueError for anything else
-bool environment_switch(const char* name, bool otherwise);
-/// Which of `words` it is, none when it is unset.
-/// @throws ValueError for anything else
-std::optional<std::size_t> environment_choice(const char* name, std::initializer_list<std::string_view> words);
-/// Bytes, or with a K, M or G behind the number; none when it is unset.
-/// @throws ValueError for anything else
-std::optional<std::uint64_t> environment_bytes(const char* name);
-/// A folder that exists; empty when it is unset.
-/// @throws ValueError for anything else
-std::string_view environment_folder(const char* name);
+/// What a variable says, or what is wrong with it.
+template <class T>
+class Setting {
+  public:
+    Setting() = default;
+    Setting(T value) : value_(std::move(value)) {}  // NOLINT: a value is a setting
+    static Setting wrong(std::string what) {
+        Setting out;
+        out.wrong_ = std::move(what);
+        return out;
+    }
+    /// @throws ValueError naming the variable, what it wants and what it got
+    [[nodiscard]] const T& get() const {
+        if (!wrong_.empty()) throw ValueError(wrong_);
+        return value_;
+    }
 
-/// Where compiled programs and measurements are kept: DECLIVITY_CACHE_DIR, or a folder of the user's. Empty: nowhere,
-/// as when the variable is empty.
-std::filesystem::path cache_folder();
+  private:
+    T value_{};
+    std::string wrong_;
+};
+
+enum class Staging : std::uint8_t { plain, pinned };
+
+struct Environment {
+    std::string device;                                  // DECLIVITY_DEVICE
+    Setting<std::optional<Family>> family;               // DECLIVITY_FAMILY: cpu, gpu
+    Setting<std::optional<Staging>> staging;             // DECLIVITY_STAGING: plain, pinned
+    Setting<bool> exact_pool;                            // DECLIVITY_POOL: exact
+    Setting<std::optional<std::uint64_t>> memory_limit;  // DECLIVITY_MEMORY_LIMIT: bytes, or with K, M or G behind
+    Setting<bool> fusion{true};                          // DECLIVITY_FUSION: 0, 1
+    Setting<bool> winograd{true};                        // DECLIVITY_WINOGRAD
+    Setting<bool> workarounds{true};                     // DECLIVITY_WORKAROUNDS
+    Setting<bool> tune;                                  // DECLIVITY_TUNE
+    std::string conv2d, matmul;                          // DECLIVITY_CONV2D, DECLIVITY_MATMUL: a strategy
+    Setting<bool> log_kernels;                           // DECLIVITY_LOG: kernels
+    std::string profile;                                 // DECLIVITY_PROFILE: a file
+    Setting<std::filesystem::path> dumped_kernels;       // DECLIVITY_DUMP_KERNELS: a folder that exists
+    Setting<std::filesystem::path> kernel_folder;        // DECLIVITY_KERNEL_DIR: a folder that exists
+    /// Where compiled programs and measurements are kept: DECLIVITY_CACHE_DIR, where an empty one means nowhere, or a
+    /// folder of the user's. Empty: nowhere.
+    std::filesystem::path cache_folder;
+    std::filesystem::path tuning_file;  // DECLIVITY_TUNING_FILE, or in the cache folder; empty: nowhere
+};
+
+/// What it was when it was first asked for.
+const Environment& environment();
+/// For tests and tools, which change variables of their own process: parses them anew. What was taken from the one
+/// before stays as it was.
+DECLIVITY_API void parse_environment_again();
 
 }  // namespace declivity::detail

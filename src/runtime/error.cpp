@@ -7,12 +7,28 @@
 namespace declivity {
 namespace {
 
+/// The function that the program called, where the message begins with the name of another: "" otherwise.
+std::string called_by(std::string_view what) {
+    const FunctionScope* function = FunctionScope::current();
+    // What is wrong with the environment is no function's.
+    if (function == nullptr || what.starts_with("DECLIVITY_")) return {};
+    while (function->caller() != nullptr) function = function->caller();
+    const bool backward = function->kind() == SpanKind::backward;
+    const std::string name = fmt::format("{}{}", backward ? "backward of " : "", function->name());
+    // "conv2d: wants ...", "backward of conv2d, input 1: wants ...".
+    if (what.starts_with(name) && (what.substr(name.size()).starts_with(':') || backward)) return {};
+    return "called by " + name;
+}
+
 std::string with_scope(const std::string& what) {
-    const std::string path = Scope::path();
+    const ScopePath path = Scope::path();
     if (const std::string_view waiting = ResumedScope::waiting(); !waiting.empty())
-        return fmt::format("{} (in {}{}{}, called before and launched now)", what, path, path.empty() ? "" : "/",
+        return fmt::format("{} (in {}{}{}, called before and launched now)", what, path.str(), path.empty() ? "" : "/",
                            waiting);
-    return path.empty() ? what : fmt::format("{} (in {})", what, path);
+    const std::string caller = called_by(what);
+    if (path.empty() && caller.empty()) return what;
+    return fmt::format("{} ({}{}{}{})", what, caller, caller.empty() || path.empty() ? "" : ", ",
+                       path.empty() ? "" : "in ", path.str());
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "device_state.hpp"
 #include "recording_state.hpp"
+#include "recorder.hpp"
 
 namespace declivity::interop {
 

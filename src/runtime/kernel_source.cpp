@@ -30,10 +30,10 @@ std::optional<std::string> file_text(const std::filesystem::path& path) {
 std::optional<std::string> library_text(const std::string& name) {
     const auto kernels = embedded_kernels();
     const auto found = std::ranges::find(kernels, name, &EmbeddedKernel::name);
-    if (const std::string_view folder = environment_folder("DECLIVITY_KERNEL_DIR"); !folder.empty()) {
-        if (auto text = file_text(std::filesystem::path(folder) / name)) return text;
+    if (const std::filesystem::path& folder = environment().kernel_folder.get(); !folder.empty()) {
+        if (auto text = file_text(folder / name)) return text;
         if (found != kernels.end())  // the folder may be laid out as cl_kernels/ is
-            if (auto text = file_text(std::filesystem::path(folder) / found->path)) return text;
+            if (auto text = file_text(folder / found->path)) return text;
     }
     if (found == kernels.end()) return std::nullopt;
     return std::string(found->source);
@@ -117,18 +117,18 @@ std::string kernel_source(const std::string& file) {
 }
 
 void dump_kernel(const KernelSpec& spec) {
-    const std::string_view folder = environment_folder("DECLIVITY_DUMP_KERNELS");
+    const std::filesystem::path& folder = environment().dumped_kernels.get();
     if (folder.empty()) return;
     const std::string program = spec.defines.text() + kernel_source(spec.file);
     std::uint64_t hash = 14695981039346656037ULL;  // FNV-1a: the same in every process
     for (const unsigned char c : program) hash = (hash ^ c) * 1099511628211ULL;
-    const std::filesystem::path path = std::filesystem::path(folder) / fmt::format("{}-{:016x}.cl", spec.name, hash);
+    const std::filesystem::path path = folder / fmt::format("{}-{:016x}.cl", spec.name, hash);
     std::ofstream out(path, std::ios::binary);
     out << fmt::format("// kernel: {}\n// file: {}\n// options: {}\n", spec.name, spec.file, kBuildOptions) << program;
     if (!out.flush())
         throw ValueError(
             fmt::format("DECLIVITY_DUMP_KERNELS: wants a folder to write to, got \"{}\", where '{}' cannot be written",
-                        folder, path.string()));
+                        folder.string(), path.string()));
 }
 
 }  // namespace declivity::detail

@@ -6,6 +6,7 @@
 #include "device_state.hpp"
 #include "kernel_arguments.hpp"
 #include "recording_state.hpp"
+#include "recorder.hpp"
 
 namespace declivity {
 

@@ -46,8 +46,8 @@ Block::~Block() {
 MemoryPool::MemoryPool(DeviceState& device)
     : device_(device),
       alignment_(std::max(kAlignment, device.info.alignment)),
-      limit_(environment_bytes("DECLIVITY_MEMORY_LIMIT").value_or(~std::uint64_t{0})),
-      exact_(environment_choice("DECLIVITY_POOL", {"exact"}).has_value()) {}
+      limit_(environment().memory_limit.get().value_or(~std::uint64_t{0})),
+      exact_(environment().exact_pool.get()) {}
 
 std::size_t MemoryPool::reserved_for(std::size_t bytes) const {
     // In exact mode a checker must see the first byte past the end; a cl_mem of no bytes does not exist.
@@ -190,13 +190,13 @@ std::vector<ScopeMemory> MemoryPool::by_scope_locked() const {
     for (const auto& [number, slab] : slabs_)
         for (const auto& [offset, part] : slab->parts) {
             if (part.free) continue;
-            ScopeMemory& sum = sums[part.scope];
+            ScopeMemory& sum = sums[part.scope.str()];
             sum.bytes += part.size;
             ++sum.blocks;
         }
     // Parts that wait for the next batch are cached, not in use.
     for (const TransferPart& part : transfer_cache_) {
-        ScopeMemory& sum = sums[part.slab->parts.at(part.offset).scope];
+        ScopeMemory& sum = sums[part.slab->parts.at(part.offset).scope.str()];
         sum.bytes -= part.reserved;
         --sum.blocks;
     }
@@ -214,7 +214,7 @@ std::vector<ScopeMemory> MemoryPool::by_scope() const {
     return by_scope_locked();
 }
 
-void MemoryPool::move_to_scope(const Block& block, std::string_view scope) {
+void MemoryPool::move_to_scope(const Block& block, const ScopePath& scope) {
     if (block.arena) return;  // it counts as the recording's
     const std::scoped_lock lock(mutex_);
     block.slab->parts.at(block.offset).scope = scope;

@@ -64,7 +64,7 @@ class MemoryPool {
     MemoryFigures figures() const;
     std::vector<ScopeMemory> by_scope() const;
     /// Counts the block among those of another scope.
-    void move_to_scope(const Block& block, std::string_view scope);
+    void move_to_scope(const Block& block, const ScopePath& scope);
     void reset_peak();
     void release_cached();
     /// How many bytes of a slab a block takes.

@@ -67,7 +67,7 @@ void write_at_exit() {
 }  // namespace
 
 void profile_process(DeviceState& device) noexcept {
-    const std::string_view path = environment_text("DECLIVITY_PROFILE");
+    const std::string& path = environment().profile;
     if (path.empty()) return;
     static std::mutex first;
     static bool asked = false, works = false;

@@ -65,10 +65,10 @@ std::uint32_t ProfilerState::number_of(std::string_view text) {
 
 void ProfilerState::add(const Command& command, Enqueued&& enqueued) {
     const MemoryFigures figures = device.pool.figures();
-    const std::string scope = Scope::path();
+    const ScopePath scope = Scope::path();
     std::unique_lock lock(mutex);
     Entry entry{.name = number_of(command.name),
-                .scope = number_of(scope),
+                .scope = number_of(scope.str()),
                 .launch = command.range != nullptr,
                 .global = {},
                 .local = {},

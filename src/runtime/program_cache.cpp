@@ -139,9 +139,7 @@ bool has_declarations_in_front(const DeviceState& device) {
 }
 
 /// What tells kernels to do without what keeps clear of drivers' faults, for seeing these.
-std::string workarounds() {
-    return environment_switch("DECLIVITY_WORKAROUNDS", true) ? "" : "#define DECLIVITY_NO_WORKAROUNDS\n";
-}
+std::string workarounds() { return environment().workarounds.get() ? "" : "#define DECLIVITY_NO_WORKAROUNDS\n"; }
 
 std::string kernels_in(const cl::Program& program) {
     try {
@@ -270,8 +268,8 @@ bool ProgramCache::understates_groups() {
         const std::scoped_lock lock(asked_mutex_);
         if (understates_groups_) return *understates_groups_;
     }
-    const bool found = environment_switch("DECLIVITY_WORKAROUNDS", true) &&
-                       has_fault(Device(&device_), driver_fault("understated_work_group"));
+    const bool found =
+        environment().workarounds.get() && has_fault(Device(&device_), driver_fault("understated_work_group"));
     const std::scoped_lock lock(asked_mutex_);
     understates_groups_ = found;
     return found;

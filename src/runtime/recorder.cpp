@@ -11,6 +11,7 @@
 #include "device_state.hpp"
 #include "kernel_arguments.hpp"
 #include "recording_state.hpp"
+#include "recorder.hpp"
 
 namespace declivity {
 namespace {
@@ -187,6 +188,11 @@ Recorder::~Recorder() {
         all.by_number.erase(state_->number);
     }
     if (declivity::current == this) declivity::current = nullptr;
+}
+
+bool is_recording() noexcept { return Recorder::current() != nullptr; }
+void guard_recording(std::function<bool()> holds) {
+    if (Recorder* const recorder = Recorder::current()) recorder->guard(std::move(holds));
 }
 
 Recorder* Recorder::current() noexcept { return declivity::current; }

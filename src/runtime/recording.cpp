@@ -1,4 +1,3 @@
-#include <declivity/runtime/recording.hpp>
 
 #include <algorithm>
 #include <optional>
@@ -10,6 +9,7 @@
 
 #include "device_state.hpp"
 #include "recording_state.hpp"
+#include "recorder.hpp"
 
 namespace declivity {
 namespace detail {

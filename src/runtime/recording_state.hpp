@@ -18,11 +18,12 @@
 
 #include <declivity/runtime/interop.hpp>
 #include <declivity/runtime/launch.hpp>
-#include <declivity/runtime/recording.hpp>
+#include <declivity/runtime/scope.hpp>
 
 #include "arena.hpp"
 #include "program_cache.hpp"
 #include "spans.hpp"
+#include "recorder.hpp"
 
 namespace declivity::detail {
 
@@ -50,7 +51,7 @@ struct RecordedCall {
 struct RecordedCommand {
     std::variant<RecordedKernel, RecordedCopy, RecordedFill, RecordedCall> what;
     std::string name;
-    std::string scope = {};
+    ScopePath scope = {};
     std::shared_ptr<OperatorRun> run = {};  // the operator that it belongs to
     double bytes = 0;                       // of copies and fills
 };

@@ -1,5 +1,7 @@
 #include <declivity/runtime/scope.hpp>
 
+#include <utility>
+
 #include <declivity/runtime/per_thread.hpp>
 
 #include "spans.hpp"
@@ -7,8 +9,13 @@
 namespace declivity {
 namespace {
 
-std::string& current() { return detail::PerThread<std::string, Scope>::get(); }
+struct Open {
+    std::string text;
+    ScopePath path;  // the same, once somebody asked for it
+};
+Open& open_scopes() { return detail::PerThread<Open, Scope>::get(); }
 
+constinit thread_local const FunctionScope* innermost_function = nullptr;
 thread_local const std::shared_ptr<detail::OperatorRun>* at_operator = nullptr;
 thread_local std::string_view put_off;
 
@@ -16,35 +23,63 @@ std::int64_t begin_if_profiled() { return detail::SpanRecorder::on() ? detail::n
 
 }  // namespace
 
-Scope::Scope(std::string_view name) : length_before_(current().size()), begin_(begin_if_profiled()) {
-    if (!current().empty()) current() += '/';
-    current() += name;
+ScopePath::ScopePath(std::string_view text)
+    : text_(text.empty() ? nullptr : std::make_shared<const std::string>(text)) {}
+
+const std::string& ScopePath::str() const noexcept {
+    static const auto* const none = new std::string;  // never destroyed: static objects may still ask
+    return text_ ? *text_ : *none;
+}
+
+Scope::Scope(std::string_view name) : begin_(begin_if_profiled()) {
+    Open& open = open_scopes();
+    length_before_ = open.text.size();
+    path_before_ = std::exchange(open.path, {});
+    if (!open.text.empty()) open.text += '/';
+    open.text += name;
 }
 
 Scope::~Scope() {
+    Open& open = open_scopes();
     if (begin_ != 0) {
         const std::size_t first = length_before_ == 0 ? 0 : length_before_ + 1;  // behind the '/'
-        detail::SpanRecorder::instance().add(std::string_view(current()).substr(first), SpanKind::module, begin_);
+        detail::SpanRecorder::instance().add(std::string_view(open.text).substr(first), SpanKind::module, begin_);
     }
-    current().resize(length_before_);
+    open.text.resize(length_before_);
+    open.path = std::move(path_before_);
 }
 
 bool profiling() noexcept { return detail::SpanRecorder::on(); }
 
-std::string Scope::path() { return current(); }
+ScopePath Scope::path() {
+    Open& open = open_scopes();
+    if (open.path.empty() && !open.text.empty()) open.path = ScopePath(open.text);
+    return open.path;
+}
 
-ResumedScope::ResumedScope(const std::string& path, std::string_view waiting)
-    : before_(current()), waiting_before_(put_off) {
-    current() = path;
-    put_off = waiting;
+ResumedScope::ResumedScope(const ScopePath& path, std::string_view waiting)
+    : before_(Scope::path()),
+      waiting_before_(std::exchange(put_off, waiting)),
+      function_before_(std::exchange(innermost_function, nullptr)) {
+    Open& open = open_scopes();
+    open.text = path.str();
+    open.path = path;
 }
 
 ResumedScope::~ResumedScope() {
-    current().swap(before_);
+    Open& open = open_scopes();
+    open.text = before_.str();
+    open.path = std::move(before_);
     put_off = waiting_before_;
+    innermost_function = function_before_;
 }
 
 std::string_view ResumedScope::waiting() noexcept { return put_off; }
+
+FunctionScope::FunctionScope(std::string_view name, SpanKind kind)
+    : name_(name), kind_(kind), caller_(std::exchange(innermost_function, this)), span_(name, kind) {}
+FunctionScope::~FunctionScope() { innermost_function = caller_; }
+const FunctionScope* FunctionScope::current() noexcept { return innermost_function; }
 
 Span::Span(std::string_view name, SpanKind kind) : name_(name), begin_(begin_if_profiled()), kind_(kind) {}
 

@@ -18,7 +18,7 @@ const FreeParts::Part* FreeParts::find(std::size_t bytes, bool exactly) const {
     return found == parts_.end() || (exactly && found->size != bytes) ? nullptr : &*found;
 }
 
-void FreeParts::take(const Part& part, std::size_t bytes, std::string scope) {
+void FreeParts::take(const Part& part, std::size_t bytes, ScopePath scope) {
     const Part taken = part;
     parts_.erase(taken);
     Slab& slab = *taken.slab;

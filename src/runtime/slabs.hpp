@@ -8,6 +8,8 @@
 #include <string>
 #include <tuple>
 
+#include <declivity/runtime/scope.hpp>
+
 #include "opencl.hpp"
 
 namespace declivity::detail {
@@ -21,7 +23,7 @@ struct Slab {
     struct Part {
         std::size_t size = 0;
         bool free = true;
-        std::string scope = {};  // in which it was handed out
+        ScopePath scope = {};  // in which it was handed out
     };
     std::map<std::size_t, Part> parts = {};  // by offset from the base
 };
@@ -47,7 +49,7 @@ class FreeParts {
     /// The smallest part of so many bytes or more; with `exactly`, of so many. Null when there is none.
     [[nodiscard]] const Part* find(std::size_t bytes, bool exactly) const;
     /// Cuts so many bytes from the front of a part that find() gave.
-    void take(const Part& part, std::size_t bytes, std::string scope);
+    void take(const Part& part, std::size_t bytes, ScopePath scope);
     void give_back(Slab& slab, std::size_t offset);
 
   private:

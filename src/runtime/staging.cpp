@@ -21,8 +21,8 @@ bool done(const cl::Event& event) {
 }
 
 bool use_pinned(bool unified_memory) {
-    const auto wanted = environment_choice("DECLIVITY_STAGING", {"plain", "pinned"});
-    return wanted ? *wanted == 1 : !unified_memory;
+    const auto& wanted = environment().staging.get();
+    return wanted ? *wanted == Staging::pinned : !unified_memory;
 }
 
 }  // namespace

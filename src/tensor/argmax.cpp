@@ -1,19 +1,21 @@
 #include <declivity/ops/argmax.hpp>
 
 #include <declivity/runtime/error.hpp>
+#include <declivity/tensor/function_call.hpp>
 #include <declivity/tensor/functions.hpp>
 
 namespace declivity {
 
 Tensor argmax(const Tensor& x, std::int64_t axis, bool keep_axis) {
-    if (!x.defined()) throw ValueError("argmax: wants a tensor, got an undefined one");
+    const FunctionCall call("argmax", {{"x", x}}, {{"axis", axis}, {"keep_axis", keep_axis}});
+    call.require_defined({"x"});
     const int along = normalize_axis("argmax", axis, x.rank());
     Shape shape = x.shape();
     if (keep_axis) shape[along] = 1;
     else shape.erase(along);
     const ops::View out = ops::View::make(x.device(), DType::i64, shape);
     ops::argmax(x.dense_view(), along, out);
-    return Tensor(out);
+    return call.result(Tensor(out));
 }
 
 }  // namespace declivity

@@ -70,6 +70,20 @@ void exchange_grad(TensorState& tensor, Tensor gradient) {
     std::swap(tensor.grad, gradient);  // the one before ends behind the lock
 }
 
+void share_memory(const Tensor& a, const Tensor& b) {
+    refuse_after_fork("a tensor that shares memory");
+    static constinit std::mutex mutex;  // views of one tensor may be made by several threads
+    const std::scoped_lock lock(mutex);
+    auto& shared = a.state()->shares;
+    if (!shared) shared = std::make_shared<const char>();
+    b.state()->shares = shared;
+}
+
+std::atomic<bool>& leaves_have_hooks() {
+    static std::atomic<bool> ever{false};
+    return ever;
+}
+
 std::uint64_t next_sequence() {
     static std::atomic<std::uint64_t> sequence{0};
     return ++sequence;
@@ -104,7 +118,12 @@ std::vector<Tensor> differentiable(std::string_view name, const std::vector<Tens
                                    const std::vector<ops::Value>& results, GradientRule rule, RuleKind kind) {
     std::vector<Tensor> tensors;
     tensors.reserve(results.size());
-    for (const ops::Value& result : results) tensors.emplace_back(result);
+    for (const ops::Value& result : results) {
+        const Tensor& made = tensors.emplace_back(result);
+        // A function may give what it was given.
+        for (const Tensor& input : inputs)
+            if (input.defined() && input.state()->value.state() == result.state()) detail::share_memory(input, made);
+    }
     if (!recorded(inputs)) return tensors;
     auto node = std::make_shared<GradNode>();
     node->name = name;
@@ -195,37 +214,67 @@ std::vector<Tensor> differentiable(std::string_view name, const std::vector<Tens
 
 // ---- saved values
 
-Saved::Saved(const Tensor& input) : tensor_(input) {
+Saved::Saved(const Tensor& input) {
     if (!input.defined()) return;
     value_ = input.value();
+    const detail::TensorState& state = *input.state();
+    if (state.node) {
+        node_ = state.node;
+        output_ = state.output;
+    } else if (state.requires_grad) {
+        leaf_ = input;
+    }
     // Nobody can have written elements that are not there yet.
     if (value_.computed()) version_ = value_.view().buffer.version();
 }
 
-Saved Saved::result(const ops::Value& value) { return Saved(Tensor(value)); }
+Saved::~Saved() {
+    if (node_) detail::release_flat([this](auto& list) { list.push_back(std::move(node_)); });
+}
+
+Saved Saved::result(const ops::Value& value) {
+    Saved saved;
+    saved.value_ = value;
+    if (value.computed()) saved.version_ = value.view().buffer.version();
+    return saved;
+}
 
 std::uint64_t Saved::wanted_version() const { return version_ ? *version_ : value_.first_version(); }
 
 bool Saved::intact() const {
-    return tensor_.defined() && (!value_.computed() || value_.view().buffer.version() == wanted_version());
+    return value_ && (!value_.computed() || value_.view().buffer.version() == wanted_version());
 }
 
-bool Saved::reassigned() const { return tensor_.defined() && tensor_.value().state() != value_.state(); }
+bool Saved::reassigned() const { return leaf_.defined() && leaf_.value().state() != value_.state(); }
 
-Tensor Saved::get(std::string_view function) const {
-    if (tensor_.defined() && !intact())
+void Saved::require_intact(std::string_view function) const {
+    if (value_ && !intact())
         throw ValueError(
             fmt::format("backward of {}: a tensor of shape {} that it needs was written in place after the forward "
                         "call (version {}, wants {}); write to a clone() instead",
-                        function, tensor_.shape().str(), value_.view().buffer.version(), wanted_version()));
-    if (!reassigned()) return tensor_;
-    if (grad_enabled())
+                        function, value_.shape().str(), value_.view().buffer.version(), wanted_version()));
+}
+
+Tensor Saved::get(std::string_view function) const {
+    require_intact(function);
+    if (!value_) return {};
+    if (leaf_.defined() && !reassigned()) return leaf_;
+    if (leaf_.defined() && grad_enabled())
         throw ValueError(
             fmt::format("backward of {}: a tensor of shape {} that it needs was given other elements by assign() after "
                         "the forward call, so "
                         "that gradients of gradients are not known",
-                        function, tensor_.shape().str()));
-    return Tensor(value_);
+                        function, leaf_.shape().str()));
+    Tensor out(value_);
+    out.state()->node = node_;
+    out.state()->output = output_;
+    return out;
+}
+
+ops::Value Saved::value(std::string_view function) const {
+    require_intact(function);
+    if (leaf_.defined()) (void)leaf_.value();  // a recorded step is to know
+    return value_;
 }
 
 // ---- rules
@@ -246,7 +295,7 @@ ops::Expression GradientContext::through_activation(std::size_t input, const ops
     const detail::Activation& activation = *node->activation;
     if (ops::info(activation.function).of_gradient[0].needs_input[0]) return {};
     passed_[input] = true;
-    if (!retain_graph_ && node.use_count() == 1) node->rule = nullptr;
+    if (!retain_graph_ && !ops::others_hold(node)) node->rule = nullptr;
     return ops::Expression::gradient(activation.function, 0, g, std::array{ops::Expression()}, elements,
                                      activation.parameters);
 }

@@ -6,9 +6,9 @@
 #include <optional>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <declivity/runtime/error.hpp>
-#include <declivity/runtime/recording.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
@@ -17,6 +17,7 @@
 
 #include "step_notes.hpp"
 #include "tensor_state.hpp"
+#include "runtime/recorder.hpp"
 
 namespace declivity {
 namespace detail {
@@ -71,8 +72,13 @@ class Backward {
             std::vector<GradNode*> first;
             for (const auto& [sequence, pending] : ready_) first.push_back(pending.node.get());
             mark_needed(std::move(first));
+        } else if (leaves_have_hooks()) {
+            std::vector<Edge> outputs;
+            for (const Tensor& output : request_.outputs) outputs.push_back(edge_of(output));
+            note_last_uses(outputs, 0, nullptr);
         }
         while (!ready_.empty()) {
+            hand_out_ready();
             Pending pending = std::move(ready_.extract(ready_.begin()).mapped());
             visit(*pending.node, pending);
         }
@@ -162,6 +168,64 @@ class Backward {
 
     [[nodiscard]] bool wanted(const Edge& edge) const { return edge && (request_.accumulate || leads_to_input(edge)); }
 
+    /// The oldest node that leads to a leaf, and by which of its edges. A node is visited after all younger ones, so a
+    /// leaf's gradient is whole when what is left is older, whether the nodes between were visited or not. Later uses
+    /// come first, and one node's in the order of its inputs.
+    struct Use {
+        std::uint64_t sequence;
+        std::size_t edge;
+        friend bool operator<(const Use& a, const Use& b) {
+            return a.sequence != b.sequence ? a.sequence > b.sequence : a.edge < b.edge;
+        }
+    };
+
+    /// Finds the last uses of leaves whose hooks wait for them.
+    /// @param again a checkpoint whose function has been called once more, with these edges to its results: where it
+    /// was the last to use a leaf, that is now a node within it. Null at the beginning
+    /// @param after nodes that are older were looked at before
+    void note_last_uses(const std::vector<Edge>& edges, std::uint64_t after, const GradNode* again) {
+        std::unordered_map<TensorState*, std::pair<Use, const std::shared_ptr<TensorState>*>> last;
+        std::unordered_set<const GradNode*> seen;
+        std::vector<const GradNode*> stack;
+        const auto follow = [&](const Edge& edge, const Use& use) {
+            if (edge.node && edge.node->sequence > after) {
+                if (seen.insert(edge.node.get()).second) stack.push_back(edge.node.get());
+            } else if (again != nullptr && edge.node && edge.node->sequence > again->sequence) {
+                throw ValueError(
+                    "checkpoint: wants a function that does the same when it is called again, but a tensor that it "
+                    "refers to was written in place under a graph after the first call");
+            } else if (edge.leaf && !(edge.leaf->hooks.empty() && edge.leaf->after_grad.empty())) {
+                const auto [entry, fresh] = last.try_emplace(edge.leaf.get(), use, &edge.leaf);
+                if (!fresh && entry->second.first < use) entry->second.first = use;
+            }
+        };
+        for (std::size_t i = 0; i < edges.size(); ++i) follow(edges[i], {UINT64_MAX, i});
+        while (!stack.empty()) {
+            const GradNode* const node = stack.back();
+            stack.pop_back();
+            for (std::size_t i = 0; i < node->edges.size(); ++i) follow(node->edges[i], {node->sequence, i});
+        }
+        for (const auto& [leaf, found] : last) {
+            const auto& [use, handle] = found;
+            const auto known = last_uses_.find(leaf);
+            if (again != nullptr) {
+                if (known == last_uses_.end() || known->second.sequence != again->sequence) continue;
+                waiting_leaves_.erase(known->second);
+            }
+            last_uses_[leaf] = use;
+            waiting_leaves_.emplace(use, *handle);
+        }
+    }
+
+    /// Gives leaves with hooks their gradients, where nothing that is left contributes.
+    void hand_out_ready() {
+        const std::uint64_t next = ready_.empty() ? 0 : ready_.begin()->first;
+        while (!waiting_leaves_.empty() && waiting_leaves_.begin()->first.sequence > next) {
+            const std::shared_ptr<TensorState> leaf = waiting_leaves_.extract(waiting_leaves_.begin()).mapped();
+            hand_out(leaf);
+        }
+    }
+
     Sum& sum_of(const Edge& edge) {
         if (edge.leaf) {
             auto [entry, fresh] = leaves_.try_emplace(edge.leaf.get());
@@ -177,10 +241,14 @@ class Backward {
 
     void send(const Edge& edge, GradientContext::Region region) { sum_of(edge).add(std::move(region), target(edge)); }
 
+    static void require_hooks_allowed() {
+        if (const auto* const notes = StepNotes::current(); notes != nullptr && !notes->allows_hooks)
+            Recorder::current()->refuse("a hook of a tensor, which a replay would not call");
+    }
+
     /// Takes a copy, since a hook may add or remove hooks.
     static void apply_hooks(const Hooks hooks, Tensor& gradient) {
-        if (Recorder* const recorder = Recorder::current(); recorder != nullptr && !hooks.empty())
-            recorder->refuse("a hook of a tensor, which a replay would not call");
+        if (!hooks.empty()) require_hooks_allowed();
         for (const auto& [number, hook] : hooks) {
             const Tensor changed = hook(gradient);
             if (!changed.defined()) continue;
@@ -232,6 +300,7 @@ class Backward {
     /// is left: contributions come in the order in which they would have come without a checkpoint.
     void visit_again(GradNode& node, const std::vector<Tensor>& gradients) {
         std::vector<Tensor> outputs;
+        const std::uint64_t before = next_sequence();
         {
             const FlagScope records(grad_mode());
             outputs = node.again();
@@ -239,6 +308,7 @@ class Backward {
         if (!request_.retain_graph) node.again = nullptr;
         std::vector<Edge> edges;
         for (const Tensor& output : outputs) edges.push_back(edge_of(output));
+        note_last_uses(edges, before, &node);
         if (!request_.accumulate) {
             std::vector<GradNode*> first;
             for (const Edge& edge : edges)
@@ -261,7 +331,7 @@ class Backward {
                              const GradientContext& context) {
         const bool opaque = request_.create_graph && node.kind == RuleKind::opaque;
         std::vector<Tensor> gradients;
-        const Span span(node.name, SpanKind::backward);
+        const FunctionScope scope(node.name, SpanKind::backward);
         {
             std::optional<NoGrad> no_grad;
             if (opaque) no_grad.emplace();
@@ -322,14 +392,28 @@ class Backward {
         return out;
     }
 
-    std::vector<Tensor> finish() {
-        for (const auto& leaf : leaf_order_) {
-            Tensor gradient = leaves_.at(leaf.get()).take();
-            apply_hooks(leaf->hooks, gradient);
-            if (const auto found = captured_leaves_.find(leaf.get()); found != captured_leaves_.end())
-                for (const std::size_t input : found->second) captured_[input] = gradient;
-            if (request_.accumulate) accumulate(leaf, std::move(gradient));
+    /// Gives a leaf the gradient that has come for it, if one has, and calls its hooks.
+    void hand_out(const std::shared_ptr<TensorState>& leaf) {
+        const auto found = leaves_.find(leaf.get());
+        if (found == leaves_.end()) return;
+        Tensor gradient = found->second.take();
+        leaves_.erase(found);
+        apply_hooks(leaf->hooks, gradient);
+        if (const auto wishes = captured_leaves_.find(leaf.get()); wishes != captured_leaves_.end())
+            for (const std::size_t input : wishes->second) captured_[input] = gradient;
+        if (!request_.accumulate) return;
+        accumulate(leaf, std::move(gradient));
+        const PostAccumulateHooks hooks = leaf->after_grad;  // a hook may add or remove hooks
+        if (!hooks.empty()) require_hooks_allowed();
+        for (const auto& [number, hook] : hooks) {
+            Tensor handle(leaf);
+            hook(handle);
         }
+    }
+
+    std::vector<Tensor> finish() {
+        hand_out_ready();
+        for (const auto& leaf : leaf_order_) hand_out(leaf);
         for (std::size_t i = 0; i < captured_.size(); ++i)
             if (!captured_[i].defined() && !request_.allow_unused)
                 throw ValueError(fmt::format(
@@ -370,10 +454,10 @@ class Backward {
 
     /// A grad will be written in place (accumulation, clipping), so it must be nobody else's memory.
     static Tensor in_own_memory(Tensor gradient) {
-        const bool unique = gradient.state().use_count() == 1 && gradient.value().use_count() == 1;
+        const bool unique = !others_hold(gradient);
         if (unique && gradient.value().waits_for_company()) return gradient;
         const ops::View& view = gradient.view();
-        const bool own = unique && view.buffer.use_count() == 1 && view.dense();
+        const bool own = unique && !ops::others_hold(view.buffer) && view.dense();
         return own ? gradient : gradient.clone();
     }
 
@@ -382,6 +466,8 @@ class Backward {
         ready_;  // youngest first: whoever contributes to a node is younger than it
     std::unordered_map<TensorState*, Sum> leaves_;
     std::vector<std::shared_ptr<TensorState>> leaf_order_;
+    std::map<Use, std::shared_ptr<TensorState>> waiting_leaves_;  // with hooks, and not handed out
+    std::unordered_map<const TensorState*, Use> last_uses_;
     std::map<std::pair<const GradNode*, std::size_t>, std::vector<std::size_t>> captured_nodes_;
     std::unordered_map<const TensorState*, std::vector<std::size_t>> captured_leaves_;
     std::set<const GradNode*> needed_;

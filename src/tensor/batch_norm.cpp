@@ -5,6 +5,7 @@
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/function_call.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
@@ -14,7 +15,6 @@
 namespace declivity {
 namespace {
 
-ops::View dense_or_none(const Tensor& tensor) { return tensor.defined() ? tensor.dense_view() : ops::View(); }
 ops::View view_or_none(const Tensor& tensor) { return tensor.defined() ? tensor.view() : ops::View(); }
 
 void check_options(const BatchNormOptions& options) {
@@ -96,68 +96,95 @@ Tensor evaluated(Tensor x, const Tensor& weight, const Tensor& bias, const Tenso
                                         or_none("the bias", bias), epsilon, use)));
 }
 
-}  // namespace
+/// The gradients of one call.
+struct Rule {
+    Saved x, weight, running;  // running: of evaluation, knows when training has written it meanwhile
+    ops::Value mean, scale;
+    bool has_bias, of_batch;
+    double epsilon;
 
-Tensor batch_norm(Tensor x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+    std::vector<Tensor> operator()(const GradientContext& context) const {
+        constexpr auto* name = "batch_norm";
+        (void)running.get(name);
+        const Tensor factor = weight.get(name);
+        if (grad_enabled()) {
+            std::vector<Tensor> all =
+                composed_gradients(x.get(name), factor, context.gradient(), of_batch ? Tensor() : Tensor(mean),
+                                   of_batch ? Tensor() : Tensor(scale), epsilon);
+            if (!factor.defined()) all[1] = {};
+            if (!has_bias) all[2] = {};
+            return all;
+        }
+        const ops::View g = context.take_gradient().dense_view();  // first: what it waits for needs memory of its own
+        const ops::View input = x.get(name).dense_view();
+        const ops::View dx = context.needs(0) ? ops::View::make(input.device(), input.dtype, input.shape) : ops::View();
+        const ops::View dweight = ops::View::make(input.device(), input.dtype, {input.shape[1]});
+        const ops::View dbias = ops::View::make(input.device(), input.dtype, {input.shape[1]});
+        ops::batch_norm_backward(input, mean.view(), scale.view(), detail::dense_or_none(factor), of_batch, g, dx,
+                                 dweight, dbias);
+        return {context.needs(0) ? Tensor(dx) : Tensor(),
+                factor.defined() && context.needs(1) ? Tensor(dweight) : Tensor(),
+                has_bias && context.needs(2) ? Tensor(dbias) : Tensor()};
+    }
+};
+
+Tensor normalised(Tensor x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                   const Tensor& running_variance, const BatchNormOptions& options) {
-    if (!x.defined()) throw ValueError("batch_norm: wants a tensor, got an undefined one");
-    check_options(options);
-    if (options.training && detail::running_again() && (running_mean.defined() || running_variance.defined()))
-        return batch_norm(std::move(x), weight, bias, {}, {}, options);
-    if (is_half(x.dtype())) return batch_norm_of_half(x, weight, bias, running_mean, running_variance, options);
-    const Span span("batch_norm");
-    if (x.rank() < 2)
-        throw ShapeError(fmt::format("batch_norm: wants at least 2 axes (N, C, ...) as x, got {}", x.shape().str()));
-    require_channels(x, "the running mean", running_mean);
-    require_channels(x, "the running variance", running_variance);
-    require_channels(x, "the weight", weight);
-    require_channels(x, "the bias", bias);
     if (!options.training && !recorded({x, weight, bias}))
         return evaluated(std::move(x), weight, bias, running_mean, running_variance, options.epsilon);
     const ops::View in = x.dense_view();
     ops::BatchNormTrained made;
-    Saved running;  // of evaluation: knows when training has written it meanwhile
+    Saved running;
     if (options.training) {
-        made = ops::batch_norm_training(in, dense_or_none(weight), dense_or_none(bias), options.epsilon,
+        made = ops::batch_norm_training(in, detail::dense_or_none(weight), detail::dense_or_none(bias), options.epsilon,
                                         {view_or_none(running_mean), view_or_none(running_variance), options.momentum});
     } else {
         check_running(x, running_mean, running_variance);
         const ops::View mean = running_mean.dense_view(), scale = ops::View::make(in.device(), in.dtype, mean.shape);
         running = Saved(running_mean);
         ops::batch_norm_scale(running_variance.dense_view(), options.epsilon, scale);
-        made = {ops::batch_norm(in, mean, scale, dense_or_none(weight), dense_or_none(bias)), mean, scale};
+        made = {ops::batch_norm(in, mean, scale, detail::dense_or_none(weight), detail::dense_or_none(bias)), mean,
+                scale};
     }
     ops::Value out = std::move(made.out);
     if (!recorded({x, weight, bias})) return Tensor(out);
-    return differentiable(
-        "batch_norm", {x, weight, bias}, out,
-        [x = Saved(x), weight = Saved(weight), has_bias = bias.defined(), mean = made.mean, scale = made.scale,
-         of_batch = options.training, running, epsilon = options.epsilon](const GradientContext& context) {
-            constexpr auto* name = "batch_norm";
-            (void)running.get(name);
-            const Tensor factor = weight.get(name);
-            if (grad_enabled()) {
-                std::vector<Tensor> all =
-                    composed_gradients(x.get(name), factor, context.gradient(), of_batch ? Tensor() : Tensor(mean),
-                                       of_batch ? Tensor() : Tensor(scale), epsilon);
-                if (!factor.defined()) all[1] = {};
-                if (!has_bias) all[2] = {};
-                return all;
-            }
-            const ops::View g =
-                context.take_gradient().dense_view();  // first: what it waits for needs memory of its own
-            const ops::View input = x.get(name).dense_view();
-            const ops::View dx =
-                context.needs(0) ? ops::View::make(input.device(), input.dtype, input.shape) : ops::View();
-            const ops::View dweight = ops::View::make(input.device(), input.dtype, {input.shape[1]});
-            const ops::View dbias = ops::View::make(input.device(), input.dtype, {input.shape[1]});
-            ops::batch_norm_backward(input, mean.view(), scale.view(), dense_or_none(factor), of_batch, g, dx, dweight,
-                                     dbias);
-            return std::vector{context.needs(0) ? Tensor(dx) : Tensor(),
-                               factor.defined() && context.needs(1) ? Tensor(dweight) : Tensor(),
-                               has_bias && context.needs(2) ? Tensor(dbias) : Tensor()};
-        },
-        RuleKind::composed);
+    return differentiable("batch_norm", {x, weight, bias}, out,
+                          Rule{.x = Saved(x),
+                               .weight = Saved(weight),
+                               .running = running,
+                               .mean = made.mean,
+                               .scale = made.scale,
+                               .has_bias = bias.defined(),
+                               .of_batch = options.training,
+                               .epsilon = options.epsilon},
+                          RuleKind::composed);
+}
+
+}  // namespace
+
+Tensor batch_norm(Tensor x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+                  const Tensor& running_variance, const BatchNormOptions& options) {
+    const FunctionCall call(
+        "batch_norm",
+        {{"x", x},
+         {"weight", weight},
+         {"bias", bias},
+         {"running_mean", running_mean},
+         {"running_variance", running_variance}},
+        {{"training", options.training}, {"momentum", options.momentum}, {"epsilon", options.epsilon}});
+    call.require_defined({"x"});
+    check_options(options);
+    if (options.training && detail::running_again() && (running_mean.defined() || running_variance.defined()))
+        return call.result(batch_norm(std::move(x), weight, bias, {}, {}, options));
+    if (is_half(x.dtype()))
+        return call.result(batch_norm_of_half(x, weight, bias, running_mean, running_variance, options));
+    if (x.rank() < 2)
+        throw ShapeError(fmt::format("batch_norm: wants at least 2 axes (N, C, ...) as x, got {}", x.shape().str()));
+    require_channels(x, "the running mean", running_mean);
+    require_channels(x, "the running variance", running_variance);
+    require_channels(x, "the weight", weight);
+    require_channels(x, "the bias", bias);
+    return call.result(normalised(std::move(x), weight, bias, running_mean, running_variance, options));
 }
 
 }  // namespace declivity

@@ -46,22 +46,21 @@ std::vector<Tensor> call(const CheckpointedFunction& function, const std::vector
     return outputs;
 }
 
-/// What the second call finds as the first one left it, or is refused.
+/// What the second call finds as the first one left it, or is refused. An input that took another value since, by a
+/// write in place under a graph, is what it was.
 class Unchanged {
   public:
-    explicit Unchanged(const Tensor& tensor) : tensor_(tensor), saved_(tensor) {}
-    [[nodiscard]] const Tensor& get() const {
-        if (tensor_.defined() && saved_.reassigned())
+    explicit Unchanged(const Tensor& tensor) : saved_(tensor) {}
+    [[nodiscard]] Tensor get() const {
+        if (saved_.reassigned())
             throw ValueError(
                 fmt::format("checkpoint: a tensor of shape {} was given other elements by assign() after the first "
                             "call, and the second would use these",
-                            tensor_.shape().str()));
-        (void)saved_.get("checkpoint");
-        return tensor_;
+                            saved_.value("checkpoint").shape().str()));
+        return saved_.get("checkpoint");
     }
 
   private:
-    Tensor tensor_;
     Saved saved_;
 };
 
@@ -106,6 +105,7 @@ std::vector<Tensor> checkpoint(const CheckpointedFunction& function, const std::
             Tensor& result = results.emplace_back(outputs[i].value());
             result.state()->node = node;
             result.state()->output = at;
+            detail::share_memory(outputs[i], result);
             node->outputs.push_back({result.shape(), result.dtype(), result.device()});
         }
         outputs[i] = results[at];
@@ -121,7 +121,7 @@ std::vector<Tensor> checkpoint(const CheckpointedFunction& function, const std::
     // The results own the node, so it keeps no more of them than their shapes.
     node->again = [function, kept, count, given, random, shapes, places] {
         std::vector<Tensor> given_again;
-        for (const detail::Unchanged& one : kept) given_again.push_back(one.get());
+        for (const detail::Unchanged& one : kept) given_again.push_back(one.get());  // looks at all of them
         given_again.resize(count);  // the others are leaves that the function refers to
         const detail::FlagScope second(detail::again);
         const ops::RandomReplay replay(random);

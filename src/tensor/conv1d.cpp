@@ -1,13 +1,16 @@
 #include <declivity/ops/conv2d.hpp>
+#include <declivity/tensor/function_call.hpp>
 #include <declivity/tensor/functions.hpp>
-
-#include "tensor_state.hpp"
 
 namespace declivity {
 
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv1dOptions& options) {
-    detail::require_defined("conv1d", x);
-    detail::require_defined("conv1d", weight);
+    const FunctionCall call("conv1d", {{"x", x}, {"weight", weight}, {"bias", bias}},
+                            {{"stride", options.stride},
+                             {"padding", options.padding},
+                             {"dilation", options.dilation},
+                             {"groups", options.groups}});
+    call.require_defined({"x", "weight"});
     ops::require_rank("conv1d", "x", x.shape(), 3, "N, C, L");
     ops::require_rank("conv1d", "weight", weight.shape(), 3, "O, C / groups, R");
     // Images of one line.
@@ -23,7 +26,7 @@ Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
                 .padding = {0, options.padding},
                 .dilation = {1, options.dilation},
                 .groups = options.groups});
-    return reshape(y, {in[0], filter[0], y.size(3)});
+    return call.result(reshape(y, {in[0], filter[0], y.size(3)}));
 }
 
 }  // namespace declivity

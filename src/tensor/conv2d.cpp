@@ -8,6 +8,7 @@
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/function_call.hpp>
 #include <declivity/tensor/functions.hpp>
 
 #include "conv2d_gradients.hpp"
@@ -60,14 +61,18 @@ Tensor detail::conv2d_input_gradient(std::string_view name, const Tensor& g, con
 }
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dOptions& options) {
-    const Span span("conv2d");
-    if (!x.defined() || !weight.defined()) throw ValueError("conv2d: wants x and weight, got an undefined tensor");
+    const FunctionCall call("conv2d", {{"x", x}, {"weight", weight}, {"bias", bias}},
+                            {{"stride", options.stride},
+                             {"padding", options.padding},
+                             {"dilation", options.dilation},
+                             {"groups", options.groups}});
+    call.require_defined({"x", "weight"});
     const ops::View in = x.dense_view(), filter = weight.dense_view();
     const std::optional<ops::View> offset = bias.defined() ? std::optional(bias.dense_view()) : std::nullopt;
     const ops::Value out = ops::conv2d(in, filter, offset, parameters_of(options), detail::use_of(weight));
-    if (!recorded({x, weight, bias})) return Tensor(out);
+    if (!recorded({x, weight, bias})) return call.result(Tensor(out));
     // What is kept is what the gradients that somebody wants are made of: with frozen weights not the input.
-    return differentiable(
+    return call.result(differentiable(
         "conv2d", {x, weight, bias}, out,
         [x = detail::saved_for(weight, x), weight = detail::saved_for(x, weight), from = in.shape,
          filters = filter.shape, options](const GradientContext& context) {
@@ -92,7 +97,7 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
             }
             return gradients;
         },
-        RuleKind::composed);
+        RuleKind::composed));
 }
 
 }  // namespace declivity

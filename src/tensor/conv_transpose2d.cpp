@@ -1,6 +1,7 @@
 #include <declivity/ops/conv2d.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/scope.hpp>
+#include <declivity/tensor/function_call.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
@@ -12,8 +13,13 @@ namespace declivity {
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                         const ConvTranspose2dOptions& options) {
     constexpr auto* name = "conv_transpose2d";
-    detail::require_defined(name, x);
-    detail::require_defined(name, weight);
+    const FunctionCall call(name, {{"x", x}, {"weight", weight}, {"bias", bias}},
+                            {{"stride", options.stride},
+                             {"padding", options.padding},
+                             {"output_padding", options.output_padding},
+                             {"dilation", options.dilation},
+                             {"groups", options.groups}});
+    call.require_defined({"x", "weight"});
     ops::require_rank(name, "x", x.shape(), 4, "N, C, H, W");
     ops::require_rank(name, "weight", weight.shape(), 4, "C, O / groups, R, S");
     if (x.dtype() != DType::f32 && x.dtype() != DType::f64)
@@ -48,9 +54,8 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
         ops::require_alike(name, "x", x.dtype(), x.device(), "bias", bias.dtype(), bias.device());
     }
     ops::require_alike(name, "x", x.dtype(), x.device(), "weight", weight.dtype(), weight.device());
-    const Span span(name);
     Tensor y = detail::conv2d_input_gradient(name, x, weight, out, conv);
-    return bias.defined() ? std::move(y) + reshape(bias, {1, out[1], 1, 1}) : y;
+    return call.result(bias.defined() ? std::move(y) + reshape(bias, {1, out[1], 1, 1}) : y);
 }
 
 }  // namespace declivity

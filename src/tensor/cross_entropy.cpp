@@ -6,22 +6,33 @@
 #include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/function_call.hpp>
 #include <declivity/tensor/functions.hpp>
+#include <fmt/format.h>
 
+#include "composition.hpp"
 #include "halves.hpp"
+#include "tensor_state.hpp"
 
 namespace declivity {
 namespace {
 
-/// The gradient as functions of tensors: for each row whose label is not ignored, softmax(row) - target, times the
-/// gradient of its loss. A target is the label's own class, smoothed.
-Tensor composed_gradient(const Tensor& logits, const Tensor& labels, const ops::CrossEntropy& call, const Tensor& g,
-                         Reduction reduction) {
+using ops::LossReduction;
+
+LossReduction reduction_of(Reduction reduction) {
+    return reduction == Reduction::none  ? LossReduction::none
+           : reduction == Reduction::sum ? LossReduction::sum
+                                         : LossReduction::mean;
+}
+
+/// -log softmax, weighted by the target of each class: that of the label's own class, smoothed.
+Tensor composed(const Tensor& logits, const Tensor& labels, const ops::CrossEntropy& call) {
     const std::int64_t rows = logits.size(0);
     const auto classes = static_cast<double>(logits.size(1));
     const DType dtype = logits.dtype();
     const TensorOptions whole{DType::i64, logits.device()}, like{dtype, logits.device()};
-    Tensor target, counts, share;
+    const Tensor zero = zeros({}, like), nan = full({}, std::numeric_limits<double>::quiet_NaN(), like);
+    Tensor target, counts;
     {
         const NoGrad constants;
         const Tensor wanted = reshape(labels.to(whole.dtype), {rows, 1});
@@ -29,55 +40,58 @@ Tensor composed_gradient(const Tensor& logits, const Tensor& labels, const ops::
         target = equal(wanted, arange(0, classes, 1, whole)).to(dtype) * (1 - call.label_smoothing) +
                  call.label_smoothing / classes;
         counts = not_equal(wanted, number(static_cast<double>(call.ignore_label)));
-        share = counts.to(dtype);
-        if (reduction == Reduction::mean) share = share / clamp(sum(share), 1, std::numeric_limits<float>::max());
-        // A label that there is not makes NaN, as it does of the loss.
-        const Tensor nan = full({}, std::numeric_limits<double>::quiet_NaN(), like);
-        share = where(less(wanted, number(0)), nan, where(less(wanted, number(classes)), share, nan));
-        share = where(counts, share, zeros({}, like));
+        // A label that there is not makes NaN, of the gradient too.
+        const Tensor there = where(less(wanted, number(0)), nan, where(less(wanted, number(classes)), target, nan));
+        target = where(counts, there, zero);
     }
-    const Tensor of_rows = reduction == Reduction::none ? reshape(g, {rows, 1}) : g;
-    return where(counts, (softmax(logits, 1) - target) * (share * of_rows), zeros({}, like));
+    // What is ignored has no part in it, whatever it is; nor has a class of probability 0 that is not wanted.
+    const Tensor counted = where(counts, logits, zero);
+    const Tensor losses = -sum(where(equal(target, zero), zero, log_softmax(counted, 1) * target), {1});
+    if (call.reduction == LossReduction::none) return losses;
+    const Tensor total = sum(losses);
+    return call.reduction == LossReduction::sum ? total : total / sum(counts.to(dtype));
+}
+
+void check(const Tensor& logits, const Tensor& labels) {
+    ops::require_rank("cross_entropy", "logits", logits.shape(), 2, "N, C");
+    if (!is_floating(logits.dtype()))
+        throw TypeError(
+            fmt::format("cross_entropy: wants f32, f64, f16 or bf16 as logits, got {} (convert with .to(DType::f32))",
+                        name_of(logits.dtype())));
+    if (labels.dtype() != DType::i32 && labels.dtype() != DType::i64)
+        throw TypeError(fmt::format("cross_entropy: wants labels of i32 or i64, got {}", name_of(labels.dtype())));
+    ops::require_shape("cross_entropy", "labels", labels.shape(), {logits.size(0)});
 }
 
 }  // namespace
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options) {
-    if (!logits.defined() || !labels.defined())
-        throw ValueError("cross_entropy: wants logits and labels, got an undefined tensor");
-    if (is_half(logits.dtype())) return cross_entropy(detail::widened(logits), labels, options).to(logits.dtype());
-    const Span span("cross_entropy");
-    const ops::CrossEntropy call{.label_smoothing = options.label_smoothing, .ignore_label = options.ignore_label};
-    const ops::View x = logits.dense_view(), classes = labels.dense_view();
-    ops::require_rank("cross_entropy", "logits", x, 2, "N, C");
-    ops::require_floating("cross_entropy", "logits", x);
-    const std::int64_t rows = x.shape[0];
-    const ops::View losses = ops::View::make(x.device(), x.dtype, {rows}),
-                    statistics = ops::View::make(x.device(), x.dtype, {rows, 2});
-    ops::cross_entropy(x, classes, call, losses, statistics);
-    ops::View result = losses, total;
-    if (options.reduction != Reduction::none) {
-        total = ops::View::make(x.device(), x.dtype, {2});
-        ops::cross_entropy_total(losses, classes, call.ignore_label, options.reduction == Reduction::mean, total);
-        result = {.buffer = total.buffer, .offset = total.offset, .dtype = total.dtype, .shape = {}, .strides = {}};
-    }
-    if (!recorded({logits})) return Tensor(result);
-    return differentiable(
-        "cross_entropy", {logits, labels}, result,
-        [logits = Saved(logits), labels = Saved(labels), call, statistics, total,
-         reduction = options.reduction](const GradientContext& context) {
-            if (grad_enabled())
-                return std::vector{composed_gradient(logits.get("cross_entropy"), labels.get("cross_entropy"), call,
-                                                     context.gradient(), reduction),
-                                   Tensor()};
+    const FunctionCall record("cross_entropy", {{"logits", logits}, {"labels", labels}},
+                              {{"reduction", options.reduction},
+                               {"label_smoothing", options.label_smoothing},
+                               {"ignore_label", options.ignore_label}});
+    record.require_defined({"logits", "labels"});
+    check(logits, labels);
+    if (is_half(logits.dtype()))
+        return record.result(cross_entropy(detail::widened(logits), labels, options).to(logits.dtype()));
+    const ops::CrossEntropy call{.label_smoothing = options.label_smoothing,
+                                 .ignore_label = options.ignore_label,
+                                 .reduction = reduction_of(options.reduction)};
+    if (detail::by_composition()) return record.result(composed(logits, labels, call));
+    const auto made = ops::cross_entropy(logits.dense_view(), labels.dense_view(), call);
+    if (!recorded({logits})) return record.result(Tensor(made.loss));
+    return record.result(differentiable(
+        "cross_entropy", {logits, labels}, {made.loss},
+        [logits = Saved(logits), labels = Saved(labels), call, statistics = made.statistics,
+         divisor = made.divisor](const GradientContext& context) {
+            const ops::View g = context.take_gradient().dense_view();
             const ops::View in = logits.get("cross_entropy").dense_view(),
                             targets = labels.get("cross_entropy").dense_view();
-            const ops::View gradient = ops::View::make(in.device(), in.dtype, in.shape);
-            ops::cross_entropy_backward(in, targets, call, statistics, context.gradient().dense_view(), total,
-                                        gradient);
-            return std::vector{Tensor(gradient), Tensor()};
+            return std::vector{Tensor(ops::cross_entropy_backward(in, targets, call, statistics.view(),
+                                                                  divisor ? divisor.view() : ops::View(), g)),
+                               Tensor()};
         },
-        RuleKind::composed);
+        [call](const std::vector<Tensor>& in) { return std::vector{composed(in[0], in[1], call)}; })[0]);
 }
 
 }  // namespace declivity

@@ -4,6 +4,7 @@
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/function_call.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
@@ -30,14 +31,14 @@ Tensor dropped(const Tensor& x, double probability, const ops::RandomCall& rando
 }  // namespace
 
 Tensor dropout(const Tensor& x, double probability) {
-    detail::require_defined("dropout", x);
+    const FunctionCall call("dropout", {{"x", x}}, {{"probability", probability}});
+    call.require_defined({"x"});
     if (!(probability >= 0 && probability <= 1))
         throw ValueError(fmt::format("dropout: wants a probability in [0, 1], got {}", probability));
     if (!is_floating(x.dtype()))
         throw TypeError(fmt::format("dropout: wants f32, f64, f16 or bf16, got {}", name_of(x.dtype())));
-    if (is_half(x.dtype())) return dropout(detail::widened(x), probability).to(x.dtype());
-    const Span span("dropout");
-    return dropped(x, probability, ops::take_random(x.device(), x.dtype(), x.numel()));
+    if (is_half(x.dtype())) return call.result(dropout(detail::widened(x), probability).to(x.dtype()));
+    return call.result(dropped(x, probability, ops::take_random(x.device(), x.dtype(), x.numel())));
 }
 
 }  // namespace declivity

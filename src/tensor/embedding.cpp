@@ -5,6 +5,7 @@
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/function_call.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
@@ -44,8 +45,8 @@ Tensor rows_of(const Tensor& numbers, const Tensor& weight, double missing) {
 }  // namespace
 
 Tensor embedding(const Tensor& indices, const Tensor& weight) {
-    detail::require_defined("embedding", indices);
-    detail::require_defined("embedding", weight);
+    const FunctionCall call("embedding", {{"indices", indices}, {"weight", weight}});
+    call.require_defined({"indices", "weight"});
     ops::require_rank("embedding", "weight", weight.shape(), 2, "V, D");
     if (!is_floating(weight.dtype()))
         throw TypeError(
@@ -53,12 +54,11 @@ Tensor embedding(const Tensor& indices, const Tensor& weight) {
     if (indices.dtype() != DType::i32 && indices.dtype() != DType::i64)
         throw TypeError(fmt::format("embedding: wants indices of i32 or i64, got {} (convert with .to(DType::i64))",
                                     name_of(indices.dtype())));
-    if (is_half(weight.dtype())) return embedding(indices, detail::widened(weight)).to(weight.dtype());
-    const Span span("embedding");
+    if (is_half(weight.dtype())) return call.result(embedding(indices, detail::widened(weight)).to(weight.dtype()));
     Shape shape = indices.shape();
     shape.push_back(weight.size(1));
-    return reshape(rows_of(reshape(indices, {indices.numel()}), weight, std::numeric_limits<double>::quiet_NaN()),
-                   shape);
+    return call.result(
+        reshape(rows_of(reshape(indices, {indices.numel()}), weight, std::numeric_limits<double>::quiet_NaN()), shape));
 }
 
 }  // namespace declivity

@@ -1,9 +1,13 @@
 // Normalisation of rows: layer_norm and rms_norm.
 #include <declivity/ops/layer_norm.hpp>
 
+#include <utility>
+#include <vector>
+
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/function_call.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
@@ -16,45 +20,52 @@ namespace {
 
 using ops::RowNorm;
 
-/// x (rows, n), weight and bias (n) or undefined.
-Tensor composed(RowNorm kind, const Tensor& x, const Tensor& weight, const Tensor& bias, double epsilon) {
-    const Tensor centred = kind == RowNorm::rms ? x : x - mean(x, {1}, true);
-    Tensor y = centred * pow(mean(square(centred), {1}, true) + epsilon, -0.5);
+/// @param inner the first of the axes that are normalised together; weight and bias have their shape, or are undefined
+Tensor composed(RowNorm kind, const Tensor& x, int inner, const Tensor& weight, const Tensor& bias, double epsilon) {
+    Dims axes;
+    for (int axis = inner; axis < x.rank(); ++axis) axes.push_back(axis);
+    const Tensor centred = kind == RowNorm::rms ? x : x - mean(x, axes, true);
+    Tensor y = centred * pow(mean(square(centred), axes, true) + epsilon, -0.5);
     if (weight.defined()) y = y * weight;
     return bias.defined() ? y + bias : y;
 }
 
-ops::View dense_or_none(const Tensor& tensor) { return tensor.defined() ? tensor.dense_view() : ops::View(); }
-
-Tensor normalised(RowNorm kind, const Tensor& x, const Tensor& weight, const Tensor& bias, double epsilon) {
-    if (detail::by_composition()) return composed(kind, x, weight, bias, epsilon);
-    const auto made = ops::layer_norm(kind, x.dense_view(), dense_or_none(weight), dense_or_none(bias), epsilon);
-    const char* const name = kind == RowNorm::rms ? "rms_norm" : "layer_norm";
-    if (!recorded({x, weight, bias})) return Tensor(made.out);
+Tensor normalised(RowNorm kind, const char* name, Tensor x, int inner, const Tensor& weight, const Tensor& bias,
+                  double epsilon) {
+    if (detail::by_composition()) return composed(kind, x, inner, weight, bias, epsilon);
+    const ops::View weights = detail::dense_or_none(weight), biases = detail::dense_or_none(bias);
+    if (!recorded({x, weight, bias}))
+        return Tensor(ops::layer_norm(kind, detail::take_value(std::move(x)), inner, weights, biases, epsilon).out);
+    const auto made = ops::layer_norm(kind, x.value(), inner, weights, biases, epsilon);
     return differentiable(
         name, {x, weight, bias}, {made.out},
-        [kind, name, x = Saved(x), weight = Saved(weight), mean = made.mean,
+        [kind, name, inner, x = Saved(x), weight = Saved(weight), mean = made.mean,
          rstd = made.rstd](const GradientContext& context) {
             const ops::View g = context.take_gradient().dense_view(), in = x.get(name).dense_view();
             std::vector<Tensor> gradients(3);
             if (context.needs(0))
-                gradients[0] = Tensor(ops::layer_norm_input_gradient(kind, in, dense_or_none(weight.get(name)),
+                gradients[0] = Tensor(ops::layer_norm_input_gradient(kind, in, detail::dense_or_none(weight.get(name)),
                                                                      mean.view(), rstd.view(), g));
             if (context.needs(1) || context.needs(2)) {
-                const auto [of_weight, of_bias] = ops::layer_norm_weight_gradients(in, mean.view(), rstd.view(), g);
-                if (context.needs(1)) gradients[1] = Tensor(of_weight);
-                if (context.needs(2)) gradients[2] = Tensor(of_bias);
+                Shape last;
+                for (int axis = inner; axis < in.rank(); ++axis) last.push_back(in.shape[axis]);
+                const auto shaped = [&](const ops::Value& of) {
+                    return Tensor(last.rank() == 1 ? of : ops::reshaped(of, last));
+                };
+                const auto [of_weight, of_bias] =
+                    ops::layer_norm_weight_gradients(in, last.numel(), mean.view(), rstd.view(), g);
+                if (context.needs(1)) gradients[1] = shaped(of_weight);
+                if (context.needs(2)) gradients[2] = shaped(of_bias);
             }
             return gradients;
         },
-        [kind, epsilon](const std::vector<Tensor>& in) {
-            return std::vector{composed(kind, in[0], in[1], in[2], epsilon)};
+        [kind, inner, epsilon](const std::vector<Tensor>& in) {
+            return std::vector{composed(kind, in[0], inner, in[1], in[2], epsilon)};
         })[0];
 }
 
-Tensor row_norm(RowNorm kind, const char* name, const Tensor& x, const Shape& normalized, const Tensor& weight,
+Tensor row_norm(RowNorm kind, const char* name, Tensor x, const Shape& normalized, const Tensor& weight,
                 const Tensor& bias, double epsilon) {
-    detail::require_defined(name, x);
     if (!is_floating(x.dtype()))
         throw TypeError(fmt::format("{}: wants f32, f64, f16 or bf16 as x, got {} (convert with .to(DType::f32))", name,
                                     declivity::name_of(x.dtype())));
@@ -70,28 +81,29 @@ Tensor row_norm(RowNorm kind, const char* name, const Tensor& x, const Shape& no
         ops::require_shape(name, what, tensor->shape(), normalized);
         ops::require_alike(name, "x", x.dtype(), x.device(), what, tensor->dtype(), tensor->device());
     }
-    if (is_half(x.dtype()))
-        return row_norm(kind, name, detail::widened(x), normalized, detail::widened(weight), detail::widened(bias),
-                        epsilon)
-            .to(x.dtype());
-    const Span span(name);
-    const std::int64_t n = normalized.numel();
-    if (x.rank() == 2 && normalized.rank() == 1) return normalised(kind, x, weight, bias, epsilon);
-    const auto flat = [n](const Tensor& tensor) { return tensor.defined() ? reshape(tensor, {n}) : tensor; };
-    std::int64_t rows = 1;
-    for (int axis = 0; axis < first; ++axis) rows *= x.shape()[axis];
-    return reshape(normalised(kind, reshape(x, {rows, n}), flat(weight), flat(bias), epsilon), x.shape());
+    const DType dtype = x.dtype();
+    if (is_half(dtype)) {
+        x = detail::widened(x);
+        return row_norm(kind, name, std::move(x), normalized, detail::widened(weight), detail::widened(bias), epsilon)
+            .to(dtype);
+    }
+    return normalised(kind, name, std::move(x), first, weight, bias, epsilon);
 }
 
 }  // namespace
 
-Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight, const Tensor& bias,
-                  double epsilon) {
-    return row_norm(RowNorm::layer, "layer_norm", x, normalized_shape, weight, bias, epsilon);
+Tensor layer_norm(Tensor x, const Shape& normalized_shape, const Tensor& weight, const Tensor& bias, double epsilon) {
+    const FunctionCall call("layer_norm", {{"x", x}, {"weight", weight}, {"bias", bias}},
+                            {{"normalized_shape", normalized_shape}, {"epsilon", epsilon}});
+    call.require_defined({"x"});
+    return call.result(row_norm(RowNorm::layer, "layer_norm", std::move(x), normalized_shape, weight, bias, epsilon));
 }
 
-Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight, double epsilon) {
-    return row_norm(RowNorm::rms, "rms_norm", x, normalized_shape, weight, {}, epsilon);
+Tensor rms_norm(Tensor x, const Shape& normalized_shape, const Tensor& weight, double epsilon) {
+    const FunctionCall call("rms_norm", {{"x", x}, {"weight", weight}},
+                            {{"normalized_shape", normalized_shape}, {"epsilon", epsilon}});
+    call.require_defined({"x"});
+    return call.result(row_norm(RowNorm::rms, "rms_norm", std::move(x), normalized_shape, weight, {}, epsilon));
 }
 
 }  // namespace declivity

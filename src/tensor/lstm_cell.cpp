@@ -6,6 +6,7 @@
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/function_call.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
@@ -45,8 +46,14 @@ std::vector<Tensor> apply_gates(const Tensor& a, const Tensor& b, const Tensor& 
 LstmState lstm_cell(const Tensor& x, const LstmState& state, const Tensor& weight_input, const Tensor& weight_hidden,
                     const Tensor& bias_input, const Tensor& bias_hidden) {
     constexpr auto* name = "lstm_cell";
-    for (const Tensor* tensor : {&x, &state.hidden, &state.cell, &weight_input, &weight_hidden})
-        detail::require_defined(name, *tensor);
+    const FunctionCall call(name, {{"x", x},
+                                   {"hidden", state.hidden},
+                                   {"cell", state.cell},
+                                   {"weight_input", weight_input},
+                                   {"weight_hidden", weight_hidden},
+                                   {"bias_input", bias_input},
+                                   {"bias_hidden", bias_hidden}});
+    call.require_defined({"x", "hidden", "cell", "weight_input", "weight_hidden"});
     const Tensor &h = state.hidden, &c = state.cell;
     ops::require_rank(name, "x", x.shape(), 2, "N, inputs");
     ops::require_rank(name, "the hidden state", h.shape(), 2, "N, H");
@@ -68,10 +75,11 @@ LstmState lstm_cell(const Tensor& x, const LstmState& state, const Tensor& weigh
     for (const auto& [what, tensor] : others)
         if (tensor->defined())
             ops::require_alike(name, "x", x.dtype(), x.device(), what, tensor->dtype(), tensor->device());
-    const Span span(name);
     const Tensor a = linear(x, weight_input, bias_input), b = linear(h, weight_hidden, bias_hidden);
     std::vector<Tensor> made = apply_gates(detail::widened(a), detail::widened(b), detail::widened(c));
-    return {made[0].to(x.dtype()), made[1].to(x.dtype())};
+    LstmState next{made[0].to(x.dtype()), made[1].to(x.dtype())};
+    call.results({next.hidden, next.cell});
+    return next;
 }
 
 }  // namespace declivity

@@ -5,6 +5,7 @@
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/function_call.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
@@ -80,7 +81,6 @@ Tensor product(const Tensor& a, const Tensor& b) {
 
 /// x (rows, in) times a transposed weight (out, in), and the bias, if there is one, on its way.
 Tensor linear_rows(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-    const Span span("linear");
     if (!is_floating(x.dtype()))
         throw TypeError(fmt::format("linear: wants f32, f64, f16 or bf16 as x, got {} (convert with .to(DType::f32))",
                                     name_of(x.dtype())));
@@ -113,12 +113,13 @@ Tensor without_axis(const Tensor& x, std::int64_t axis) {
 }  // namespace
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
-    const Span span("matmul");
-    if (!a.defined() || !b.defined() || a.rank() == 0 || b.rank() == 0)
-        throw ShapeError(fmt::format("matmul: wants tensors of at least one axis, got {} x {}",
-                                     a.defined() ? a.shape().str() : "none", b.defined() ? b.shape().str() : "none"));
-    if (a.rank() == 1) return without_axis(matmul(reshape(a, {1, a.numel()}), b), b.rank() == 1 ? -1 : -2);
-    if (b.rank() == 1) return without_axis(matmul(a, reshape(b, {b.numel(), 1})), -1);
+    const FunctionCall call("matmul", {{"a", a}, {"b", b}});
+    call.require_defined({"a", "b"});
+    if (a.rank() == 0 || b.rank() == 0)
+        throw ShapeError(
+            fmt::format("matmul: wants tensors of at least one axis, got {} x {}", a.shape().str(), b.shape().str()));
+    if (a.rank() == 1) return call.result(without_axis(matmul(reshape(a, {1, a.numel()}), b), b.rank() == 1 ? -1 : -2));
+    if (b.rank() == 1) return call.result(without_axis(matmul(a, reshape(b, {b.numel(), 1})), -1));
     // A matrix on the right: the axes in front of a are more rows, one large product instead of many small ones.
     if (a.rank() > 2 && b.rank() == 2) {
         Shape shape = a.shape();
@@ -128,24 +129,25 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
                 fmt::format("matmul: wants (..., M, K) x (..., K, N), got {} x {}", a.shape().str(), b.shape().str()));
         std::int64_t rows = 1;
         for (int axis = 0; axis + 1 < a.rank(); ++axis) rows *= a.shape()[axis];
-        return reshape(product(reshape(a, {rows, a.size(-1)}), b), shape);
+        return call.result(reshape(product(reshape(a, {rows, a.size(-1)}), b), shape));
     }
-    return product(a, b);
+    return call.result(product(a, b));
 }
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-    detail::require_defined("linear", x);
-    if (!weight.defined() || weight.rank() != 2 || x.rank() == 0 || x.size(-1) != weight.size(1))
+    const FunctionCall call("linear", {{"x", x}, {"weight", weight}, {"bias", bias}});
+    call.require_defined({"x", "weight"});
+    if (weight.rank() != 2 || x.rank() == 0 || x.size(-1) != weight.size(1))
         throw ShapeError(fmt::format("linear: wants x (..., in) and weight (out, in), got {} and {}", x.shape().str(),
-                                     weight.defined() ? weight.shape().str() : "none"));
+                                     weight.shape().str()));
     if (bias.defined() && !(bias.shape() == Shape{weight.size(0)}))
         throw ShapeError(fmt::format("linear: wants bias ({}), got {}", weight.size(0), bias.shape().str()));
-    if (x.rank() == 2) return linear_rows(x, weight, bias);
+    if (x.rank() == 2) return call.result(linear_rows(x, weight, bias));
     Shape shape = x.shape();
     shape[shape.rank() - 1] = weight.size(0);
     std::int64_t rows = 1;
     for (int axis = 0; axis + 1 < x.rank(); ++axis) rows *= x.shape()[axis];
-    return reshape(linear_rows(reshape(x, {rows, x.size(-1)}), weight, bias), shape);
+    return call.result(reshape(linear_rows(reshape(x, {rows, x.size(-1)}), weight, bias), shape));
 }
 
 }  // namespace declivity

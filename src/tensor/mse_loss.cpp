@@ -1,4 +1,5 @@
 #include <declivity/ops/view.hpp>
+#include <declivity/tensor/function_call.hpp>
 #include <declivity/tensor/functions.hpp>
 
 #include "halves.hpp"
@@ -8,14 +9,15 @@
 namespace declivity {
 
 Tensor mse_loss(const Tensor& x, const Tensor& target, Reduction reduction) {
-    detail::require_defined("mse_loss", x);
-    detail::require_defined("mse_loss", target);
+    const FunctionCall call("mse_loss", {{"x", x}, {"target", target}}, {{"reduction", reduction}});
+    call.require_defined({"x", "target"});
     // A target that broadcasts is nearly always a mistake: (N) against (N, 1) would compare every pair.
     ops::require_shape("mse_loss", "the target", target.shape(), x.shape());
     // Squares of f16 soon are too large for it, where their mean is not.
     if (detail::both_half(x, target))
-        return mse_loss(detail::widened(x), detail::widened(target), reduction).to(x.dtype());
-    return detail::reduced(elementwise(Function::squared_difference, {x, target}, {}, "mse_loss"), reduction);
+        return call.result(mse_loss(detail::widened(x), detail::widened(target), reduction).to(x.dtype()));
+    return call.result(
+        detail::reduced(elementwise(Function::squared_difference, {x, target}, {}, "mse_loss"), reduction));
 }
 
 }  // namespace declivity

@@ -1,12 +1,17 @@
 #include <declivity/ops/pool2d.hpp>
 
+#include <limits>
+
 #include <declivity/ops/gather.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/function_call.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
+#include "composition.hpp"
 #include "tensor_state.hpp"
 
 namespace declivity {
@@ -22,32 +27,26 @@ ops::Pool2dParameters parameters_of(const Pool2dOptions& options) {
     return out;
 }
 
-ops::View make_like(const ops::View& like, const Shape& shape, DType dtype) {
-    return ops::View::make(like.device(), dtype, shape);
-}
-
 /// Elements of the planes of x at the places where a window's largest stood.
-Tensor taken(const Tensor& x, const ops::View& winners, const ops::Pool2dParameters& parameters);
+Tensor taken(const Tensor& x, const ops::Value& winners, const ops::Pool2dParameters& parameters);
 
 /// The gradient for x of this shape, from that of the maxima.
-Tensor max_gradient(const Tensor& g, const ops::View& winners, const Shape& from,
+Tensor max_gradient(const Tensor& g, const ops::Value& winners, const Shape& from,
                     const ops::Pool2dParameters& parameters) {
-    const ops::View in = g.dense_view(), out = make_like(in, from, in.dtype);
-    ops::max_pool2d_backward(in, winners, out, parameters);
     return differentiable(
-        "max_pool2d_gradient", {g}, out,
+        "max_pool2d_gradient", {g}, ops::max_pool2d_backward(g.dense_view(), winners.view(), from, parameters),
         [winners, parameters](const GradientContext& context) {
             return std::vector{taken(context.gradient(), winners, parameters)};
         },
         RuleKind::composed);
 }
 
-Tensor taken(const Tensor& x, const ops::View& winners, const ops::Pool2dParameters& parameters) {
-    const ops::View in = x.dense_view(), out = make_like(in, winners.shape, in.dtype);
+Tensor taken(const Tensor& x, const ops::Value& winners, const ops::Pool2dParameters& parameters) {
+    const ops::View in = x.dense_view(), out = ops::View::make(in.device(), in.dtype, winners.shape());
     const auto planes = [](const ops::View& view) {
         return ops::reshaped(view, {view.shape[0] * view.shape[1], view.shape[2] * view.shape[3]});
     };
-    ops::gather("max_pool2d_gradient", planes(in), planes(winners), planes(out));
+    ops::gather("max_pool2d_gradient", planes(in), planes(winners.view()), planes(out));
     return differentiable(
         "max_pool2d_gradient", {x}, out,
         [winners, from = in.shape, parameters](const GradientContext& context) {
@@ -60,64 +59,113 @@ Tensor averages(const Tensor& x, const ops::Pool2dParameters& parameters);
 
 /// The gradient for x of this shape, from that of the averages.
 Tensor average_gradient(const Tensor& g, const Shape& from, const ops::Pool2dParameters& parameters) {
-    const ops::View in = g.dense_view(), out = make_like(in, from, in.dtype);
-    ops::avg_pool2d_backward(in, out, parameters);
     return differentiable(
-        "avg_pool2d_gradient", {g}, out,
+        "avg_pool2d_gradient", {g}, ops::avg_pool2d_backward(g.dense_view(), from, parameters),
         [parameters](const GradientContext& context) { return std::vector{averages(context.gradient(), parameters)}; },
         RuleKind::composed);
 }
 
 Tensor averages(const Tensor& x, const ops::Pool2dParameters& parameters) {
-    const ops::View in = x.dense_view();
-    const ops::View out = make_like(in, ops::pool2d_shape("avg_pool2d", in.shape, parameters), in.dtype);
-    ops::avg_pool2d_forward(in, out, parameters);
     return differentiable(
-        "avg_pool2d", {x}, out,
-        [parameters, from = in.shape](const GradientContext& context) {
+        "avg_pool2d", {x}, ops::avg_pool2d(x.dense_view(), parameters),
+        [parameters, from = x.shape()](const GradientContext& context) {
             return std::vector{average_gradient(context.gradient(), from, parameters)};
         },
         RuleKind::composed);
 }
 
+/// `combine` over the elements of each window, by the places that they have in it. @param edge what x is padded with
+template <class Combine>
+Tensor over_windows(const Tensor& x, const Shape& out, const ops::Pool2dParameters& parameters, double edge,
+                    Combine combine) {
+    Tensor padded = x;
+    for (const int axis : {2, 3}) {
+        const std::int64_t padding = parameters.padding[static_cast<std::size_t>(axis - 2)];
+        if (padding == 0) continue;
+        Shape shape = padded.shape();
+        shape[axis] = padding;
+        const Tensor side = full(shape, edge, {x.dtype(), x.device()});
+        padded = concat({side, padded, side}, axis);
+    }
+    const auto part = [&](const Tensor& of, int axis, std::int64_t first) {
+        const std::int64_t stride = parameters.stride[static_cast<std::size_t>(axis - 2)];
+        return slice(of, axis, first, first + (out[axis] - 1) * stride + 1, stride);
+    };
+    Tensor all;
+    for (std::int64_t i = 0; i < parameters.window[0]; ++i)
+        for (std::int64_t j = 0; j < parameters.window[1]; ++j) {
+            const Tensor one = part(part(padded, 2, i), 3, j);
+            all = all.defined() ? combine(all, one) : one;
+        }
+    return all;
+}
+
+Tensor composed_max(const Tensor& x, const Shape& out, const ops::Pool2dParameters& parameters) {
+    return over_windows(x, out, parameters, -std::numeric_limits<double>::infinity(),
+                        [](const Tensor& a, const Tensor& b) { return maximum(a, b); });
+}
+
+Tensor composed_average(const Tensor& x, const Shape& out, const ops::Pool2dParameters& parameters) {
+    const auto total = [&](const Tensor& of) {
+        return over_windows(of, out, parameters, 0, [](const Tensor& a, const Tensor& b) { return a + b; });
+    };
+    if (parameters.count_padding)
+        return total(x) * (1.0 / static_cast<double>(parameters.window[0] * parameters.window[1]));
+    return total(x) / total(ones({1, 1, x.size(2), x.size(3)}, {x.dtype(), x.device()}));
+}
+
+/// The shape of the result.
+Shape checked(const char* name, const Tensor& x, const ops::Pool2dParameters& parameters) {
+    ops::require_floating(name, "x", {.buffer = {}, .offset = 0, .dtype = x.dtype(), .shape = {}, .strides = {}});
+    return ops::pool2d_shape(name, x.shape(), parameters);
+}
+
 }  // namespace
 
 Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options) {
-    const Span span("max_pool2d");
-    detail::require_defined("max_pool2d", x);
+    const FunctionCall call("max_pool2d", {{"x", x}},
+                            {{"window", options.window}, {"stride", options.stride}, {"padding", options.padding}});
+    call.require_defined({"x"});
     const auto parameters = parameters_of(options);
-    const ops::View in = x.dense_view();
-    const Shape shape = ops::pool2d_shape("max_pool2d", in.shape, parameters);
-    const ops::View out = make_like(in, shape, in.dtype), winners = make_like(in, shape, DType::i32);
-    ops::max_pool2d_forward(in, out, winners, parameters);
+    const Shape shape = checked("max_pool2d", x, parameters);
+    if (detail::by_composition()) return call.result(composed_max(x, shape, parameters));
+    const auto made = ops::max_pool2d(x.dense_view(), parameters);
+    if (!recorded({x})) return call.result(Tensor(made.out));
     // The gradient for an activation's maxima goes on to what went into the activation: there are fewer of them than
     // elements.
     const auto& made_by = x.state()->node;
-    const Saved maxima = made_by && made_by->activation ? Saved::result(out) : Saved();
-    return differentiable(
-        "max_pool2d", {x}, out,
-        [winners, parameters, from = in.shape, maxima](const GradientContext& context) {
+    const Saved maxima = made_by && made_by->activation ? Saved::result(made.out) : Saved();
+    return call.result(differentiable(
+        "max_pool2d", {x}, made.out,
+        [winners = made.winners, parameters, from = x.shape(), maxima](const GradientContext& context) {
             Tensor g = context.take_gradient();
             if (maxima.intact() && !grad_enabled())
                 if (const auto before = context.through_activation(0, g.value(), maxima.get("max_pool2d").view()))
                     g = Tensor(ops::Value(before, g.device()));
             return std::vector{max_gradient(g, winners, from, parameters)};
         },
-        RuleKind::composed);
+        RuleKind::composed));
 }
 
 Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options) {
-    const Span span("avg_pool2d");
-    detail::require_defined("avg_pool2d", x);
-    return averages(x, parameters_of(options));
+    const FunctionCall call("avg_pool2d", {{"x", x}},
+                            {{"window", options.window},
+                             {"stride", options.stride},
+                             {"padding", options.padding},
+                             {"count_padding", options.count_padding}});
+    call.require_defined({"x"});
+    const auto parameters = parameters_of(options);
+    const Shape shape = checked("avg_pool2d", x, parameters);
+    return call.result(detail::by_composition() ? composed_average(x, shape, parameters) : averages(x, parameters));
 }
 
 Tensor global_avg_pool2d(const Tensor& x) {
-    detail::require_defined("global_avg_pool2d", x);
+    const FunctionCall call("global_avg_pool2d", {{"x", x}});
+    call.require_defined({"x"});
     ops::require_rank("global_avg_pool2d", "x", x.shape(), 4, "N, C, H, W");
     if (!is_floating(x.dtype()))
         throw TypeError(fmt::format("global_avg_pool2d: wants f32, f64, f16 or bf16, got {}", name_of(x.dtype())));
-    return mean(x, {2, 3}, true);
+    return call.result(mean(x, {2, 3}, true));
 }
 
 }  // namespace declivity

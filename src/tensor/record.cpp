@@ -11,6 +11,7 @@
 
 #include "step_notes.hpp"
 #include "tensor_state.hpp"
+#include "runtime/recorder.hpp"
 
 namespace declivity {
 namespace {
@@ -121,6 +122,7 @@ struct Recorded::State {
         Recorder recorder(device, buffers, options.when_refused);
         const std::uint64_t number = Recorder::current_number();
         const auto written_down = detail::StepNotes::attach(recorder);
+        written_down->allows_hooks = options.hooks;
         record_guard(grad_enabled);
         for (const Tensor& x : given)
             if (x.requires_grad()) recorder.refuse("an input that requires a gradient");

@@ -4,8 +4,11 @@
 #include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/function_call.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
+
+#include "tensor_state.hpp"
 
 namespace declivity {
 namespace {
@@ -19,20 +22,20 @@ struct Reduced {
 
 /// @param stored the elements are needed again
 Reduced reduced(Reduce kind, const Tensor& x, const Dims& axes, bool keep_axes, bool stored = false) {
-    const Span span(ops::name_of(kind));
-    if (!x.defined()) throw ValueError(fmt::format("{}: wants a tensor, got an undefined one", ops::name_of(kind)));
     const Dims over = ops::normalize_axes(ops::name_of(kind), axes, x.rank());
     // A value that somebody else holds is stored once, rather than computed here and there.
-    stored = stored || x.state().use_count() > 1 || x.value().use_count() > 1;
+    stored = stored || detail::others_hold(x);
     return {stored ? ops::reduce(kind, x.view(), over, keep_axes) : ops::reduce(kind, x.value(), over, keep_axes),
             ops::reduced_shape(x.shape(), over, true)};
 }
 
 Tensor extreme(Reduce kind, const Tensor& x, const Dims& axes, bool keep_axes) {
+    const FunctionCall call(ops::name_of(kind), {{"x", x}}, {{"axes", axes}, {"keep_axes", keep_axes}});
+    call.require_defined({"x"});
     // The gradient looks for the very elements that were chosen, so that they must not be computed twice.
     const auto [result, kept] = reduced(kind, x, axes, keep_axes, recorded({x}));
-    if (!recorded({x})) return Tensor(result);
-    return differentiable(
+    if (!recorded({x})) return call.result(Tensor(result));
+    return call.result(differentiable(
         ops::name_of(kind), {x}, result,
         [x = Saved(x), result = Saved::result(result), kept,
          name = ops::name_of(kind)](const GradientContext& context) {
@@ -46,33 +49,37 @@ Tensor extreme(Reduce kind, const Tensor& x, const Dims& axes, bool keep_axes) {
             const Tensor share = reshape(context.gradient(), kept) / sum(chosen, over, true).to(in.dtype());
             return std::vector{where(chosen, share, zeros({}, {in.dtype(), in.device()}))};
         },
-        RuleKind::composed);
+        RuleKind::composed));
 }
 
 }  // namespace
 
 Tensor sum(Tensor x, const Dims& axes, bool keep_axes) {
+    const FunctionCall call("sum", {{"x", x}}, {{"axes", axes}, {"keep_axes", keep_axes}});
+    call.require_defined({"x"});
     const auto [result, kept] = reduced(Reduce::sum, x, axes, keep_axes);
-    if (!recorded({x})) return Tensor(result);
-    return differentiable(
+    if (!recorded({x})) return call.result(Tensor(result));
+    return call.result(differentiable(
         "sum", {x}, result,
         [kept, from = x.shape()](const GradientContext& context) {
             return std::vector{expand(reshape(context.gradient(), kept), from)};
         },
-        RuleKind::composed);
+        RuleKind::composed));
 }
 
 Tensor mean(Tensor x, const Dims& axes, bool keep_axes) {
+    const FunctionCall call("mean", {{"x", x}}, {{"axes", axes}, {"keep_axes", keep_axes}});
+    call.require_defined({"x"});
     const auto [result, kept] = reduced(Reduce::mean, x, axes, keep_axes);
-    if (!recorded({x})) return Tensor(result);
-    return differentiable(
+    if (!recorded({x})) return call.result(Tensor(result));
+    return call.result(differentiable(
         "mean", {x}, result,
         [kept, from = x.shape()](const GradientContext& context) {
             const double elements = kept.numel() == 0 ? 1 : static_cast<double>(from.numel() / kept.numel());
             return std::vector{expand(reshape(context.gradient(), kept), from) /
                                elements};  // which goes on into the next kernel
         },
-        RuleKind::composed);
+        RuleKind::composed));
 }
 
 Tensor max(Tensor x, const Dims& axes, bool keep_axes) { return extreme(Reduce::max, x, axes, keep_axes); }

@@ -1,47 +1,70 @@
 #include <declivity/ops/softmax.hpp>
 
+#include <utility>
+
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/function_call.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
+#include "composition.hpp"
 #include "halves.hpp"
+#include "tensor_state.hpp"
 
 namespace declivity {
 namespace {
 
 using ops::SoftmaxKind;
 
-Tensor apply(SoftmaxKind kind, const char* name, const Tensor& x, std::int64_t axis) {
-    if (!x.defined()) throw ValueError(fmt::format("{}: wants a tensor, got an undefined one", name));
+Tensor composed(SoftmaxKind kind, const Tensor& x, int axis) {
+    // The largest is a constant: what it adds to the gradient is 0.
+    const Tensor centred = x - max(x.detach(), {axis}, true);
+    const Tensor powers = exp(centred), total = sum(powers, {axis}, true);
+    return kind == SoftmaxKind::softmax ? powers / total : centred - log(total);
+}
+
+Tensor apply(SoftmaxKind kind, const char* name, Tensor x, std::int64_t axis) {
     const int along = normalize_axis(name, axis, x.rank());
-    if (is_half(x.dtype())) return apply(kind, name, detail::widened(x), along).to(x.dtype());
-    const Span span(name);
-    const ops::View out = ops::View::make(x.device(), x.dtype(), x.shape());
-    ops::softmax(kind, x.dense_view(), along, out);
+    const DType dtype = x.dtype();
+    if (is_half(dtype)) {
+        x = detail::widened(x);
+        return apply(kind, name, std::move(x), along).to(dtype);
+    }
+    if (!is_floating(dtype))
+        throw TypeError(fmt::format("{}: wants f32, f64, f16 or bf16 as x, got {} (convert with .to(DType::f32))", name,
+                                    name_of(dtype)));
+    if (detail::by_composition()) return composed(kind, x, along);
+    if (!recorded({x})) return Tensor(ops::softmax(kind, detail::take_value(std::move(x)), along));
+    const ops::Value out = ops::softmax(kind, x.value(), along);
+    // Of its own functions, and not of the composition: the result is all that they need, and x may go.
     return differentiable(
         name, {x}, out,
         [kind, name, along, result = Saved::result(out)](const GradientContext& context) {
-            const Tensor& g = context.gradient();
             if (grad_enabled()) {
-                const Tensor y = context.output(result, name);
+                const Tensor y = context.output(result, name), &g = context.gradient();
                 return std::vector{kind == SoftmaxKind::softmax ? y * (g - sum(g * y, {along}, true))
                                                                 : g - exp(y) * sum(g, {along}, true)};
             }
-            const ops::View y = result.get(name).view();
-            const ops::View dx = ops::View::make(y.device(), y.dtype, y.shape);
-            ops::softmax_backward(kind, y, g.dense_view(), along, dx);
-            return std::vector{Tensor(dx)};
+            const ops::View g = context.take_gradient().dense_view(), y = result.get(name).dense_view();
+            return std::vector{Tensor(ops::softmax_backward(kind, y, g, along))};
         },
         RuleKind::composed);
 }
 
 }  // namespace
 
-Tensor softmax(const Tensor& x, std::int64_t axis) { return apply(SoftmaxKind::softmax, "softmax", x, axis); }
-Tensor log_softmax(const Tensor& x, std::int64_t axis) {
-    return apply(SoftmaxKind::log_softmax, "log_softmax", x, axis);
+Tensor softmax(Tensor x, std::int64_t axis) {
+    const FunctionCall call("softmax", {{"x", x}}, {{"axis", axis}});
+    call.require_defined({"x"});
+    return call.result(apply(SoftmaxKind::softmax, "softmax", std::move(x), axis));
+}
+
+Tensor log_softmax(Tensor x, std::int64_t axis) {
+    const FunctionCall call("log_softmax", {{"x", x}}, {{"axis", axis}});
+    call.require_defined({"x"});
+    return call.result(apply(SoftmaxKind::log_softmax, "log_softmax", std::move(x), axis));
 }
 
 }  // namespace declivity

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tensor_state.hpp"
+#include "runtime/recorder.hpp"
 
 namespace declivity::detail {
 namespace {
@@ -14,6 +15,13 @@ T& at(std::vector<T>& list, std::unordered_map<const TensorState*, std::size_t>&
     const auto [place, is_new] = places.try_emplace(tensor, list.size());
     if (is_new) list.emplace_back();
     return list[place->second];
+}
+
+/// Of a leaf: both kinds together. Other tensors' hooks belong to a graph, which ends with its step.
+std::pair<std::size_t, int> hooks_of(const TensorState& tensor) {
+    const int last = tensor.hooks.empty() ? 0 : tensor.hooks.back().first;
+    const int last_after = tensor.after_grad.empty() ? 0 : tensor.after_grad.back().first;
+    return {tensor.hooks.size() + tensor.after_grad.size(), std::max(last, last_after)};
 }
 
 }  // namespace
@@ -32,7 +40,7 @@ std::shared_ptr<StepNotes> StepNotes::attach(Recorder& recorder) {
 void StepNotes::uses(const std::shared_ptr<TensorState>& tensor) {
     Used& used = at(used_, place_in_used_, tensor.get());
     if (!used.tensor.expired()) return;  // otherwise new, or of a tensor that is gone
-    used = {tensor, tensor->value.state(), tensor->requires_grad, tensor->hooks.size(), {}};
+    used = {tensor, tensor->value.state(), tensor->requires_grad, hooks_of(*tensor), {}};
 }
 
 StepNotes::Grad& StepNotes::grad_of(const std::shared_ptr<TensorState>& leaf) {
@@ -52,6 +60,11 @@ void StepNotes::reads_grad(const std::shared_ptr<TensorState>& leaf) {
 }
 
 void StepNotes::writes_grad(const std::shared_ptr<TensorState>& leaf) { grad_of(leaf).written = true; }
+
+void StepNotes::takes_value(const std::shared_ptr<TensorState>& tensor) {
+    if (const auto place = place_in_used_.find(tensor.get()); place != place_in_used_.end())
+        used_[place->second].value = tensor->value.state();
+}
 
 void StepNotes::close() {
     place_in_used_.clear();
@@ -98,7 +111,7 @@ bool StepNotes::holds() const {
     const auto same = [](const Used& used) {
         const auto tensor = used.tensor.lock();
         return !tensor || (tensor->value.state() == used.value && tensor->requires_grad == used.requires_grad &&
-                           tensor->hooks.size() == used.hooks);
+                           hooks_of(*tensor) == used.hooks);
     };
     const auto same_grad = [](const Grad& grad) {
         const auto leaf = grad.leaf.lock();

@@ -3,11 +3,13 @@
 
 #include <memory>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
-#include <declivity/runtime/recording.hpp>
 #include <declivity/ops/value.hpp>
 #include <declivity/tensor/tensor.hpp>
+
+#include "runtime/recorder.hpp"
 
 namespace declivity::detail {
 
@@ -25,6 +27,10 @@ class StepNotes {
     void uses(const std::shared_ptr<TensorState>& tensor);
     void reads_grad(const std::shared_ptr<TensorState>& leaf);
     void writes_grad(const std::shared_ptr<TensorState>& leaf);
+    /// A tensor of the step's own was written in place under a graph: it stands for another value now.
+    void takes_value(const std::shared_ptr<TensorState>& tensor);
+    /// Whether hooks of tensors may be called, though a replay will not.
+    bool allows_hooks = true;
 
     /// At the end of the step.
     void close();
@@ -47,7 +53,7 @@ class StepNotes {
         std::weak_ptr<TensorState> tensor;
         const void* value;
         bool requires_grad;
-        std::size_t hooks;
+        std::pair<std::size_t, int> hooks;  // how many, and the last one's number: later ones have larger numbers
         ops::Value held = {};  // from the end of the step on, so that nothing else comes to lie at its address
     };
     struct Grad {

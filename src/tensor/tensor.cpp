@@ -8,9 +8,12 @@
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/process.hpp>
 #include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/function_call.hpp>
+#include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
 #include "backward.hpp"
+#include "runtime/recorder.hpp"
 #include "step_notes.hpp"
 #include "tensor_state.hpp"
 
@@ -35,14 +38,8 @@ const ops::Value& used_value(const std::shared_ptr<detail::TensorState>& state, 
     return value;
 }
 
-/// A tensor may be written in place when no graph is being recorded for it.
+/// Memory that may be written in place.
 ops::View writable(const Tensor& tensor, std::string_view function) {
-    checked_state(tensor.state(), function);
-    if (grad_enabled() && tensor.requires_grad())
-        throw ValueError(
-            fmt::format("{}: wants a tensor whose gradient is not being recorded, got one of shape {} that requires a "
-                        "gradient; write under NoGrad, or to a detach()ed clone",
-                        function, tensor.shape().str()));
     const ops::View& view = tensor.view();
     for (int axis = 0; axis < view.rank(); ++axis)
         if (view.shape[axis] > 1 && view.strides[axis] == 0)
@@ -54,14 +51,86 @@ ops::View writable(const Tensor& tensor, std::string_view function) {
     return view;
 }
 
-/// A write in place is not recorded, so what is written must not want to be.
-void require_unrecorded(const Tensor& source, std::string_view function) {
-    checked_state(source.state(), function);
-    if (grad_enabled() && source.requires_grad())
-        throw ValueError(fmt::format(
-            "{}: wants a source whose gradient is not being recorded, got one of shape {} that requires a gradient, "
-            "which a write in place would lose; detach() it, or compute the sum instead",
-            function, source.shape().str()));
+/// Whether a write of what is made from `sources` is a part of the graph, which gives the tensor another value.
+/// @throws ValueError where that cannot be
+bool written_in_graph(const Tensor& tensor, std::string_view function, const Tensor& source = {}) {
+    const detail::TensorState& state = checked_state(tensor.state(), function);
+    if (!recorded({tensor, source})) return false;
+    if (state.requires_grad)
+        throw ValueError(
+            fmt::format("{}: wants a tensor whose gradient is not being recorded, got one of shape {} that requires a "
+                        "gradient; write under NoGrad, or to a detach()ed clone",
+                        function, tensor.shape().str()));
+    if (detail::shares_memory(state))
+        throw ValueError(
+            fmt::format("{}: wants a tensor whose memory no other shares where a graph is recorded, got one of shape "
+                        "{} beside a view (slice, reshape, detach, ...) that would have to change with it; let go of "
+                        "the other, write to a clone(), or to a part by slice_scatter()",
+                        function, tensor.shape().str()));
+    if (detail::StepNotes::current() != nullptr && state.value.recorder() != Recorder::current_number())
+        Recorder::current()->refuse(fmt::format(
+            "{} under a graph to a tensor that was there before the step, which would be another tensor after it",
+            function));
+    return true;
+}
+
+/// All handles of the tensor stand for another one from now on.
+void become(const Tensor& tensor, Tensor made) {
+    detail::TensorState& state = *tensor.state();
+    // What it was ends last: it may lead to a whole graph.
+    const detail::TensorState before{.value = std::exchange(state.value, made.value()),
+                                     .node = std::exchange(state.node, made.state()->node)};
+    state.output = made.state()->output;
+    state.shares.reset();
+    made = {};
+    if (auto* const notes = detail::StepNotes::current()) notes->takes_value(tensor.state());
+}
+
+/// Elements that nobody else stands for: those of `source` where it is given away.
+Tensor own_elements(Tensor source) {
+    const detail::TensorState& state = *source.state();
+    const ops::Value& value = state.value;
+    const bool own = !ops::others_hold(source.state()) && !state.requires_grad && !state.shares &&
+                     (state.node != nullptr || !ops::others_hold(value)) &&
+                     (!value.computed() || (!ops::others_hold(value.view().buffer) && value.view().dense()));
+    return own ? source : source.clone();
+}
+
+void require_stretches(std::string_view function, const Shape& made, const Shape& wanted, const Tensor& other) {
+    if (!(made == wanted))
+        throw ShapeError(
+            fmt::format("{}: wants a shape that stretches to {}, got {}", function, wanted.str(), other.shape().str()));
+}
+
+void fill_in_place(std::string_view name, const Tensor& to, double value) {
+    checked_state(to.state(), name);
+    const FunctionCall call(name, {{"x", to}}, {{"value", value}});
+    call.results({to});
+    if (written_in_graph(to, name)) {
+        const ops::View filled = ops::View::make(to.device(), to.dtype(), to.shape());
+        ops::fill(filled, value, name);
+        return become(to, Tensor(filled));
+    }
+    ops::fill(writable(to, name), value, name);
+    to.mark_written();
+}
+
+void apply_in_place(ops::Function function, std::string_view name, const Tensor& to, const Tensor& other) {
+    checked_state(to.state(), name);
+    checked_state(other.state(), name);
+    const FunctionCall call(name, {{"x", to}, {"other", other}});
+    call.results({to});
+    if (written_in_graph(to, name, other)) {
+        Tensor made = elementwise(function, {to, other}, {}, name);
+        require_stretches(name, made.shape(), to.shape(), other);
+        return become(to, std::move(made));
+    }
+    const ops::View place = writable(to, name);
+    const ops::Expression inputs[] = {place, other.view()};
+    const auto made = ops::Expression::apply(function, inputs, {}, name);
+    require_stretches(name, made.shape(), place.shape, other);
+    ops::evaluate(made, place);
+    to.mark_written();
 }
 
 }  // namespace
@@ -79,8 +148,7 @@ void set_default_device(const Device& device) {
     default_slot() = device;
 }
 
-Tensor::Tensor(const ops::Value& value)
-    : state_(std::make_shared<detail::TensorState>(detail::TensorState{.value = value})) {}
+Tensor::Tensor(const ops::Value& value) : state_(std::make_shared<detail::TensorState>()) { state_->value = value; }
 
 Tensor Tensor::from_bytes(std::span<const std::byte> bytes, DType dtype, const Shape& shape,
                           const std::optional<Device>& device) {
@@ -139,36 +207,41 @@ void Tensor::read_bytes(std::string_view function, std::span<std::byte> bytes, D
 Tensor Tensor::to(const Device& target) const {
     const Device origin = checked_state(state_, "to").value.device();
     if (origin == target) return *this;
+    const std::string place = target.info().id;
+    const FunctionCall call("to", {{"x", *this}}, {{"device", place}});
     // Contexts of different platforms share no memory: by way of the host.
     std::vector<std::byte> bytes(ops::bytes_of(shape(), dtype()));
     read_bytes("to", bytes, dtype());
     const Tensor there = from_bytes(bytes, dtype(), shape(), target);
-    return differentiable(
+    return call.result(differentiable(
         "to", {*this}, there.value(),
         [origin](const GradientContext& context) { return std::vector{context.gradient().to(origin)}; },
-        RuleKind::composed);
+        RuleKind::composed));
 }
 
 Tensor Tensor::to(DType target) const {
     const ops::Value& from = used_value(state_, "to");
     if (from.dtype() == target) return *this;
+    const FunctionCall call("to", {{"x", *this}}, {{"dtype", target}});
     ops::require_supported(from.device(), target);
     const ops::Value converted(ops::Expression::cast(from, target), from.device());
-    if (!is_floating(target)) return Tensor(converted);
-    return differentiable(
+    if (!is_floating(target)) return call.result(Tensor(converted));
+    return call.result(differentiable(
         "to", {*this}, converted,
         [origin = from.dtype()](const GradientContext& context) { return std::vector{context.gradient().to(origin)}; },
-        RuleKind::composed);
+        RuleKind::composed));
 }
 
 Tensor Tensor::clone() const {
+    checked_state(state_, "clone");
+    const FunctionCall call("clone", {{"x", *this}});
     const ops::View& from = used_value(state_, "clone").view();
     const ops::View out = ops::View::make(from.device(), from.dtype, from.shape);
     ops::copy(from, out);
-    if (!recorded({*this})) return Tensor(out);
-    return differentiable(
+    if (!recorded({*this})) return call.result(Tensor(out));
+    return call.result(differentiable(
         "clone", {*this}, out, [](const GradientContext& context) { return std::vector{context.take_gradient()}; },
-        RuleKind::composed);
+        RuleKind::composed));
 }
 
 // ---- gradients
@@ -219,10 +292,19 @@ void Tensor::backward(const Tensor& gradient, bool retain_graph) const {
 }
 
 Tensor Tensor::detach() const {
-    const auto& state = checked_state(state_, "detach");
-    if (auto* const notes = detail::StepNotes::current()) notes->uses(state_);
-    return Tensor(std::make_shared<detail::TensorState>(detail::TensorState{.value = state.value}));
+    Tensor out(used_value(state_, "detach"));
+    detail::share_memory(*this, out);
+    return out;
 }
+
+namespace {
+
+int next_hook() {
+    static std::atomic<int> last{0};  // no number twice, so that a stale one removes nobody else's hook
+    return ++last;
+}
+
+}  // namespace
 
 int Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) {
     auto& state = checked_state(state_, "register_hook");
@@ -230,16 +312,28 @@ int Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) {
         throw ValueError("register_hook: wants a tensor that requires a gradient, got one that does not");
     if (!hook) throw ValueError("register_hook: wants a function, got an empty one");
     auto& hooks = state.node ? state.node->outputs[state.output].hooks : state.hooks;
-    static std::atomic<int> last{0};  // no number twice, so that a stale one removes nobody else's hook
-    const int number = ++last;
-    hooks.emplace_back(number, std::move(hook));
-    return number;
+    if (!state.node) detail::leaves_have_hooks() = true;
+    return hooks.emplace_back(next_hook(), std::move(hook)).first;
+}
+
+int Tensor::register_post_accumulate_grad_hook(std::function<void(Tensor&)> hook) {
+    constexpr auto* name = "register_post_accumulate_grad_hook";
+    auto& state = checked_state(state_, name);
+    if (state.node)
+        throw ValueError(
+            fmt::format("{}: wants a leaf, got the result of {}, which has no grad", name, state.node->name));
+    if (!state.requires_grad)
+        throw ValueError(fmt::format("{}: wants a tensor that requires a gradient, got one that does not", name));
+    if (!hook) throw ValueError(fmt::format("{}: wants a function, got an empty one", name));
+    detail::leaves_have_hooks() = true;
+    return state.after_grad.emplace_back(next_hook(), std::move(hook)).first;
 }
 
 void Tensor::remove_hook(int number) {
     auto& state = checked_state(state_, "remove_hook");
-    auto& hooks = state.node ? state.node->outputs[state.output].hooks : state.hooks;
-    std::erase_if(hooks, [number](const auto& hook) { return hook.first == number; });
+    const auto is = [number](const auto& hook) { return hook.first == number; };
+    std::erase_if(state.node ? state.node->outputs[state.output].hooks : state.hooks, is);
+    std::erase_if(state.after_grad, is);
 }
 
 // ---- in place
@@ -256,42 +350,68 @@ void Tensor::assign(const Tensor& other) {
         notes->writes_grad(state_);
     }
     state.value = from.value;
+    state.shares.reset();
+    detail::share_memory(other, *this);
     detail::exchange_grad(state, {});
 }
 
 Tensor& Tensor::copy_(Tensor source) {
-    const ops::View to = writable(*this, "copy_");
-    require_unrecorded(source, "copy_");
-    ops::require_shape("copy_", "the source", source.shape(), to.shape);
-    if (source.dtype() != to.dtype)
+    const ops::Value& to = checked_state(state_, "copy_").value;
+    checked_state(source.state(), "copy_");
+    const FunctionCall call("copy_", {{"x", *this}, {"source", source}});
+    call.results({*this});
+    ops::require_shape("copy_", "the source", source.shape(), to.shape());
+    if (source.dtype() != to.dtype())
         throw TypeError(
-            fmt::format("copy_: wants a source of type {}, got {}", name_of(to.dtype), name_of(source.dtype())));
+            fmt::format("copy_: wants a source of type {}, got {}", name_of(to.dtype()), name_of(source.dtype())));
+    const Device target = to.device();
+    if (written_in_graph(*this, "copy_", source)) {
+        if (!(source.device() == target)) source = source.to(target);
+        become(*this, own_elements(std::exchange(source, {})));
+        return *this;
+    }
+    const ops::View place = writable(*this, "copy_");
     const NoGrad no_grad;
-    if (!(source.device() == to.device())) source = source.to(to.device());
-    ops::store("copy_", detail::take_value(std::exchange(source, {})), to);
+    if (!(source.device() == target)) source = source.to(target);
+    ops::store("copy_", detail::take_value(std::exchange(source, {})), place);
     return *this;
 }
 
 Tensor& Tensor::fill_(double value) {
-    ops::fill(writable(*this, "fill_"), value, "fill_");
-    mark_written();
+    fill_in_place("fill_", *this, value);
+    return *this;
+}
+
+Tensor& Tensor::zero_() {
+    fill_in_place("zero_", *this, 0);
     return *this;
 }
 
 Tensor& Tensor::add_(const Tensor& other) {
-    const ops::View to = writable(*this, "add_");
-    require_unrecorded(other, "add_");
-    const ops::Expression inputs[] = {to, other.view()};
-    const auto sum = ops::Expression::apply(ops::Function::add, inputs, {}, "add_");
-    if (!(sum.shape() == to.shape))
-        throw ShapeError(
-            fmt::format("add_: wants a shape that stretches to {}, got {}", to.shape.str(), other.shape().str()));
-    ops::evaluate(sum, to);
-    mark_written();
+    apply_in_place(ops::Function::add, "add_", *this, other);
+    return *this;
+}
+Tensor& Tensor::sub_(const Tensor& other) {
+    apply_in_place(ops::Function::sub, "sub_", *this, other);
+    return *this;
+}
+Tensor& Tensor::mul_(const Tensor& other) {
+    apply_in_place(ops::Function::mul, "mul_", *this, other);
+    return *this;
+}
+Tensor& Tensor::div_(const Tensor& other) {
+    apply_in_place(ops::Function::div, "div_", *this, other);
     return *this;
 }
 
 Tensor& Tensor::mul_(double factor) {
+    checked_state(state_, "mul_");
+    const FunctionCall call("mul_", {{"x", *this}}, {{"factor", factor}});
+    call.results({*this});
+    if (written_in_graph(*this, "mul_")) {
+        become(*this, elementwise(ops::Function::mul_scalar, {*this}, {factor}, "mul_"));
+        return *this;
+    }
     const ops::View to = writable(*this, "mul_");
     const ops::Expression inputs[] = {to};
     const double parameters[] = {factor};

@@ -1,6 +1,7 @@
 // Floor 3, private. What a Tensor points to, and the nodes of the graph.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -16,20 +17,25 @@
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/tensor.hpp>
 
+#include "ops/support/sharing.hpp"
+
 namespace declivity::detail {
 
 struct GradNode;
 
 using Hook = std::function<Tensor(const Tensor&)>;
 using Hooks = std::vector<std::pair<int, Hook>>;
+using PostAccumulateHooks = std::vector<std::pair<int, std::function<void(Tensor&)>>>;
 
 struct TensorState {
     ops::Value value;
-    bool requires_grad = false;           // leaves only
-    Tensor grad = {};                     // guarded by lock_grad()
-    Hooks hooks = {};                     // of a leaf; other tensors' stand in their node
-    std::shared_ptr<GradNode> node = {};  // what made it
-    std::size_t output = 0;               // which result of the node it is
+    bool requires_grad = false;               // leaves only
+    Tensor grad = {};                         // guarded by lock_grad()
+    Hooks hooks = {};                         // of a leaf; other tensors' stand in their node
+    PostAccumulateHooks after_grad = {};      // of a leaf
+    std::shared_ptr<GradNode> node = {};      // what made it
+    std::size_t output = 0;                   // which result of the node it is
+    std::shared_ptr<const char> shares = {};  // one for all tensors that share memory; none where no other was made
 
     ~TensorState();
 };
@@ -41,9 +47,25 @@ std::unique_lock<std::mutex> lock_grad(const TensorState& tensor);
 /// Gives the tensor another gradient and lets go of the one before.
 void exchange_grad(TensorState& tensor, Tensor gradient);
 
+/// What kernels read of an operand that may be undefined.
+inline ops::View dense_or_none(const Tensor& tensor) { return tensor.defined() ? tensor.dense_view() : ops::View(); }
+/// Two tensors lie in the same memory, or will, or may: whoever writes the one under a graph must know.
+void share_memory(const Tensor& a, const Tensor& b);
+/// Whether another tensor that still lives may share its memory. What saved its elements, or will read them, does not
+/// count.
+inline bool shares_memory(const TensorState& tensor) { return tensor.shares && ops::others_hold(tensor.shares); }
+
+/// Whether a leaf of this process ever had a hook: until then no backward need look for one.
+std::atomic<bool>& leaves_have_hooks();
+
+/// Whether others have handles to the tensor, or its elements.
+inline bool others_hold(const Tensor& tensor) {
+    return ops::others_hold(tensor.state()) || ops::others_hold(tensor.value());
+}
+
 /// What is given away may be computed in the place where it goes (ops::store). Others that hold the tensor keep it.
 inline ops::Value take_value(Tensor tensor) {
-    const bool unique = tensor.state().use_count() == 1;
+    const bool unique = !ops::others_hold(tensor.state());
     return unique ? std::move(tensor.state()->value) : tensor.value();
 }
 
@@ -84,7 +106,7 @@ struct GradNode {
     RuleKind kind = RuleKind::opaque;
     std::optional<Activation> activation;
     std::function<std::vector<Tensor>()> again;  // in place of a rule: calls the function once more, recorded in full
-    std::string scope;                           // of the call
+    ScopePath scope;                             // of the call
 
     ~GradNode();
 };

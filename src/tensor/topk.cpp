@@ -3,6 +3,7 @@
 #include <declivity/ops/gather.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/function_call.hpp>
 #include <declivity/tensor/functions.hpp>
 
 #include "tensor_state.hpp"
@@ -37,7 +38,6 @@ Tensor gathered(const Tensor& x, const Tensor& places) {
 
 /// x (rows, n).
 TopK of_rows(const Tensor& x, std::int64_t k, bool largest) {
-    const Span span("topk");
     const auto made = ops::topk(x.dense_view(), k, largest);
     const Tensor places(made.places);
     const Tensor values = differentiable(
@@ -52,11 +52,16 @@ TopK of_rows(const Tensor& x, std::int64_t k, bool largest) {
 }  // namespace
 
 TopK topk(const Tensor& x, std::int64_t k, std::int64_t axis, bool largest) {
-    detail::require_defined("topk", x);
+    const FunctionCall call("topk", {{"x", x}}, {{"k", k}, {"axis", axis}, {"largest", largest}});
+    call.require_defined({"x"});
+    const auto given = [&](TopK made) {
+        call.results({made.values, made.indices});
+        return made;
+    };
     const int along = normalize_axis("topk", axis, x.rank());
     if (is_half(x.dtype())) {  // in f32, where they keep their order
         TopK wide = topk(x.to(DType::f32), k, along, largest);
-        return {wide.values.to(x.dtype()), wide.indices};
+        return given({wide.values.to(x.dtype()), wide.indices});
     }
     const Tensor turned = along + 1 == x.rank() ? x : transpose(x, along, -1);
     Shape shape = turned.shape();
@@ -67,7 +72,7 @@ TopK topk(const Tensor& x, std::int64_t k, std::int64_t axis, bool largest) {
         const Tensor whole = reshape(tensor, shape);
         return along + 1 == x.rank() ? whole : transpose(whole, along, -1);
     };
-    return {back(made.values), back(made.indices)};
+    return given({back(made.values), back(made.indices)});
 }
 
 }  // namespace declivity

@@ -18,6 +18,7 @@
 #include "non_finite.hpp"
 #include "progress_bar.hpp"
 #include "trainer_state.hpp"
+#include "runtime/recorder.hpp"
 
 namespace declivity::train {
 namespace {
@@ -147,7 +148,11 @@ class Fit {
                           .device = state.device}),
           step_(
               [this](const std::vector<Tensor>& batch) { return commands(batch[0], batch[1]), std::vector<Tensor>{}; },
-              {.when_refused = WhenRefused::run, .recordings = 2, .device = state.device}),
+              // Nobody has said of hooks of parameters what they do.
+              {.when_refused = WhenRefused::run,
+               .recordings = 2,
+               .device = state.device,
+               .hooks = options.record.value_or(false)}),
           bar_(options.quiet) {
         const Trainer::State::Run run{options.seed, options.batch, train.size(), options.shuffle};
         if (state_.progress.batch > 0 && !(run == state_.run))

@@ -297,26 +297,20 @@ bool takes_epilogues(const std::vector<std::string>& variants, const std::string
 
 /// @param each_tile with all tiles, or only with the largest
 void product(const View& a, const View& b, bool many_epilogues, bool each_tile = true) {
-    const std::int64_t batch = a.shape[0], m = a.shape[1], k = a.shape[2], n = b.shape[2];
-    const View out = View::make(a.device(), a.dtype, {batch, m, n});
+    const View out = View::make(a.device(), a.dtype, {a.shape[0], a.shape[1], b.shape[2]});
     for (const bool constant : {false, true}) {
-        MatmulProblem problem{.a = a, .b = b, .out = out, .batch = batch, .m = m, .n = n, .k = k};
-        problem.constant_b = constant;
-        for (const MatmulStrategy& strategy : matmul_strategies()) {
-            if (strategy.name == "clblast" || !strategy.serves(problem)) continue;  // whose kernels are its own
-            std::vector<std::string> variants =
-                strategy.variants != nullptr ? strategy.variants(problem) : std::vector<std::string>{""};
+        const MatmulProblem problem = matmul_problem(a, b, constant ? OperandUse::constant : OperandUse::variable);
+        for (const MatmulStrategy* strategy : matmul_strategies()) {
+            // CLBlast's kernels are its own.
+            if (strategy == &matmul_clblast() || !strategy->can_serve(problem, a.device())) continue;
+            std::vector<std::string> variants = strategy->variants(problem, a.device());
             if (!each_tile) variants.resize(1);
             for (const std::string& variant : variants)
                 for (const KernelEpilogue& epilogue :
                      epilogues(out, EpilogueOf::product,
-                               many_epilogues && strategy.epilogue && takes_epilogues(variants, variant))) {
-                    MatmulProblem one = problem;
-                    const std::string name = variant;
-                    one.variant = name;
-                    one.epilogue = epilogue;
-                    strategy.run(one);
-                }
+                               many_epilogues && strategy->takes_epilogue(problem, a.device(), variant) &&
+                                   takes_epilogues(variants, variant)))
+                    strategy->run(problem, {a, b, out, epilogue}, variant);
         }
     }
 }
@@ -376,35 +370,19 @@ std::vector<Convolution> convolutions() {
     };
 }
 
-Conv2dProblem problem_of(const Convolution& one, DType dtype, Conv2dDirection direction) {
-    const Shape out = conv2d_shape("collect", one.x, one.weight, one.options);
-    return {.direction = direction,
-            .dtype = dtype,
-            .family = Family::gpu_like,
-            .images = one.x[0],
-            .channels = one.x[1],
-            .filters = one.weight[0],
-            .groups = one.options.groups,
-            .input = {one.x[2], one.x[3]},
-            .filter = {one.weight[2], one.weight[3]},
-            .output = {out[2], out[3]},
-            .stride = one.options.stride,
-            .padding = one.options.padding,
-            .dilation = one.options.dilation};
-}
-
 void convolution_strategies() {
     const Device device = Device::best();
     for (const DType dtype : kReals)
         for (const Convolution& one : convolutions())
             for (const auto direction :
                  {Conv2dDirection::forward, Conv2dDirection::backward_input, Conv2dDirection::backward_weights}) {
-                const Conv2dProblem problem = problem_of(one, dtype, direction);
+                const Conv2dProblem problem =
+                    conv2d_problem("collect", direction, dtype, Family::gpu_like, one.x, one.weight, one.options);
                 const Shape out = conv2d_shape("collect", one.x, one.weight, one.options);
                 const bool forward = direction == Conv2dDirection::forward;
                 for (const Conv2dStrategy* strategy : conv2d_strategies()) {
-                    if (!strategy->can_serve(problem)) continue;
-                    const std::vector<std::string> variants = strategy->variants(device, problem);
+                    if (!strategy->can_serve(problem, device)) continue;
+                    const std::vector<std::string> variants = strategy->variants(problem, device);
                     for (const std::string& variant : variants) {
                         Conv2dOperands operands{View::make(device, dtype, one.x), View::make(device, dtype, one.weight),
                                                 View::make(device, dtype, out)};
@@ -438,6 +416,7 @@ void pools() {
         for (const auto& [shape, options] : cases) {
             const std::vector<Tensor> leaves{leaf(dtype, shape)};
             backward(max_pool2d(leaves[0], options), leaves);
+            compute(max_pool2d(leaves[0].detach(), options));
             backward(avg_pool2d(leaves[0], options), leaves);
             backward(global_avg_pool2d(leaves[0]), leaves);
         }
@@ -473,6 +452,29 @@ void row_normalisations() {
                 backward(layer_norm(leaves[0], last, weight), leaves);
                 backward(rms_norm(leaves[0], last, weight), leaves);
             }
+}
+
+/// Row operators with functions before and behind them; the last shape has rows that a group does not keep.
+void fused_rows() {
+    const NoGrad none;
+    for (const DType dtype : kFloats)
+        for (const Shape& shape : {Shape{40, 300}, Shape{3, 7}, Shape{2, 4, 65}, Shape{4, 20000}}) {
+            const Shape last{shape.back()};
+            const Tensor x = of(dtype, shape), other = of(dtype, shape), row = of(dtype, last);
+            for (const bool behind : {false, true}) {
+                const auto end = [&](Tensor y) { compute(behind ? gelu(std::move(y) + row) : std::move(y)); };
+                end(softmax(x * 0.5 + row));
+                end(log_softmax(x + other));
+                end(layer_norm(x + other, last, row, row));
+                end(rms_norm(x + other, last, row));
+                end(softmax(x));
+                end(layer_norm(x, last));
+            }
+            const Tensor held = x + other, normal = layer_norm(held, last);
+            compute(normal);
+            compute(dropout(softmax(dropout(x, 0.5)), 0.5));
+            compute(softmax(x.to(DType::f16)));
+        }
 }
 
 /// Elements by their places, and cells.
@@ -512,9 +514,12 @@ void optimizers() {
         const View guard = of(DType::i32, {2}).view(), progress = of(dtype, {2}).view();
         check_finite(of(dtype, {3}).view(), guard);
         count_step(progress, guard);
-        for (const DType label : {DType::i32, DType::i64})
-            add_classification(of(dtype, {30, 10}).view(), of(label, {30}).view(), of(dtype, {}).view(),
-                               of(DType::f32, {2}).view(), of(DType::i64, {4}).view());
+        for (const DType label : {DType::i32, DType::i64}) {
+            const Tensor totals = of(DType::f32, {2}), noted = of(DType::i64, {4});
+            add_classification(of(dtype, {30, 10}).view(), of(label, {30}).view(), of(dtype, {}).view(), totals.view(),
+                               noted.view());
+            compute(totals);
+        }
     }
 }
 
@@ -548,6 +553,7 @@ int main(int argc, char** argv) try {
                                                                {"products", products},
                                                                {"convolutions", convolution_strategies},
                                                                {"pools", pools},
+                                                               {"fused_rows", fused_rows},
                                                                {"normalisation", normalisations},
                                                                {"rows", row_normalisations},
                                                                {"places", places},

@@ -31,20 +31,7 @@ Tensor unwritten(const Shape& shape, DType dtype) {
 }
 
 ops::Conv2dProblem problem_of(const Conv2dCase& c, DType dtype, Family family, Conv2dDirection direction) {
-    const Shape out = c.out();
-    return {.direction = direction,
-            .dtype = dtype,
-            .family = family,
-            .images = c.x[0],
-            .channels = c.x[1],
-            .filters = c.weight[0],
-            .groups = c.options.groups,
-            .input = {c.x[2], c.x[3]},
-            .filter = {c.weight[2], c.weight[3]},
-            .output = {out[2], out[3]},
-            .stride = c.options.stride,
-            .padding = c.options.padding,
-            .dilation = c.options.dilation};
+    return ops::conv2d_problem("test", direction, dtype, family, c.x, c.weight, c.options);
 }
 
 /// Random operands of a case, and what each direction makes of them.
@@ -102,7 +89,7 @@ int check(const ops::Conv2dStrategy& strategy, Family family, const Filled& fill
     };
     const auto run = [&](Conv2dDirection direction, const ops::Conv2dOperands& operands) {
         const auto problem = problem_of(filled.c, filled.dtype, family, direction);
-        if (!strategy.can_serve(problem)) return false;
+        if (!strategy.can_serve(problem, x.device())) return false;
         strategy.run(problem, operands, variant);
         ++served;
         return true;
@@ -162,7 +149,7 @@ TEST_CASE("conv2d: local, every tile, with sums as a whole and in parts") {
     const Conv2dCase strided{"strided", {2, 16, 17, 20}, {24, 16, 3, 2}, {.stride = {2, 2}, .padding = {1, 0}}};
     const auto problem = problem_of({"", {16, 256, 64, 64}, {256, 256, 3, 3}, {}}, DType::f32, Family::gpu_like,
                                     Conv2dDirection::forward);
-    const std::vector<std::string> variants = ops::conv2d_local().variants(default_device(), problem);
+    const std::vector<std::string> variants = ops::conv2d_local().variants(problem, default_device());
     CHECK(variants.size() == 7);
     for (const Conv2dCase& c : {odd, even}) {
         const Filled filled{c, DType::f32};
@@ -176,6 +163,37 @@ TEST_CASE("conv2d: local, every tile, with sums as a whole and in parts") {
             for (const char* variant : {"32x32x2", "16x64x3"})
                 CHECK(check(ops::conv2d_local(), Family::gpu_like, filled, variant) == 4);
         }
+}
+
+TEST_CASE("conv2d: every variant of the strategies for CPU-like devices") {
+    if (!has_family(Family::cpu_like)) return;
+    const Conv2dCase few{"few positions", {2, 5, 13, 11}, {35, 5, 3, 3}, {.padding = {1, 2}}},
+        many{"many positions", {7, 4, 19, 18}, {9, 4, 3, 3}, {.padding = {1, 1}}},
+        strided{"strided", {2, 6, 15, 14}, {10, 6, 3, 2}, {.stride = {2, 1}, .padding = {1, 0}}};
+    std::map<std::string, int> served;
+    for (const Conv2dCase& c : {few, many, strided}) {
+        if (small_cases() && c.name != "few positions") continue;
+        const Filled filled{c, DType::f32};
+        for (const ops::Conv2dStrategy* strategy : ops::conv2d_strategies()) {
+            if (small_cases() && strategy != &ops::conv2d_winograd4()) continue;
+            std::vector<std::string> names;
+            for (const auto direction :
+                 {Conv2dDirection::forward, Conv2dDirection::backward_input, Conv2dDirection::backward_weights}) {
+                const auto problem = problem_of(c, DType::f32, Family::cpu_like, direction);
+                if (!strategy->can_serve(problem, default_device())) continue;
+                for (const std::string& name : strategy->variants(problem, default_device()))
+                    if (!name.empty() && std::ranges::find(names, name) == names.end()) names.push_back(name);
+            }
+            for (const std::string& name : names)
+                served[fmt::format("{} {}", strategy->name(), name)] +=
+                    check(*strategy, Family::cpu_like, filled, name);
+        }
+    }
+    for (const char* name : {"winograd4 own", "winograd4 apart"}) CHECK(served[name] > 0);
+    const auto ends = [&](std::string_view end) {
+        return std::ranges::any_of(served, [&](const auto& one) { return one.first.ends_with(end); });
+    };
+    if (!small_cases()) CHECK((ends(" packed") && ends(" in_place")));
 }
 
 TEST_CASE("conv2d: the public functions compute each case, and the gradient of the bias") {
@@ -222,12 +240,29 @@ TEST_CASE("conv2d: gradients of the differentiable function") {
               {x, weight, bias}) == "");
 }
 
+TEST_CASE("conv2d: phases of the gradient for x leave each other's rows alone") {
+    // Tiles that begin behind the end of a row, whatever the vectors' width: what lies there is another phase's row.
+    for (std::int64_t width = 4; width < (small_cases() ? 12 : 40); ++width)
+        for (const Family family : families()) {
+            const Conv2dCase c{
+                "", {1, 2, 9, width}, {2, 2, 2, 3}, {.stride = {2, 1}, .padding = {1, 1}, .dilation = {1, 2}}};
+            CAPTURE(width);
+            const ops::FamilyScope scope(family);
+            const auto gradient = random_tensor(c.out(), 1), weight = random_tensor(c.weight, 2);
+            const Tensor dx = unwritten(c.x, DType::f32);
+            ops::conv2d_tiled().run(problem_of(c, DType::f32, family, Conv2dDirection::backward_input),
+                                    {dx.view(), weight.view(), gradient.view()});
+            CHECK(difference(dx, conv2d_backward_input_reference(c, values(gradient), values(weight)),
+                             c.input_tolerance(DType::f32)) == "");
+        }
+}
+
 TEST_CASE("conv2d: gradients that are not wanted stay undefined, and inputs of one value work") {
     const Tensor x = random_tensor({1, 1, 1, 1}, 1), weight = random_tensor({1, 1, 1, 1}, 2).set_requires_grad();
     conv2d(x, weight).backward();
     CHECK(!x.grad().defined());
     CHECK(difference(weight.grad(), values(x), {}) == "");
-    CHECK_THROWS_WITH_AS(conv2d(x, Tensor()), "conv2d: wants x and weight, got an undefined tensor", ValueError);
+    CHECK_THROWS_WITH_AS(conv2d(x, Tensor()), "conv2d: wants a tensor as weight, got an undefined one", ValueError);
     CHECK_THROWS_WITH_AS(conv2d(reshape(x, {1, 1, 1}), weight), "conv2d: wants x of shape (N, C, H, W), got [1, 1, 1]",
                          ShapeError);
 }
@@ -272,12 +307,11 @@ TEST_CASE("conv2d: the gradient for x goes on through what made x, within the ke
         for (const ops::Function function : {ops::Function::relu, ops::Function::gelu}) {
             CAPTURE(strategy);
             const ops::FamilyScope scope(families().front());
-            setenv("DECLIVITY_CONV2D", strategy, 1);
+            const test::Environment named("DECLIVITY_CONV2D", strategy);
             const Tensor out = unwritten(c.x, DType::f32);
             const std::array<ops::Expression, 1> input{x.view()};
             ops::conv2d_backward_input(dout.view(), weight.view(), out.view(), c.options,
                                        {ops::Expression::gradient(function, 0, sum, input, x.view(), {})});
-            unsetenv("DECLIVITY_CONV2D");
             auto expected = plain;
             for (std::size_t i = 0; i < expected.size(); ++i) {
                 const double v = made[i], cumulative = 0.5 * (1 + std::erf(v / std::sqrt(2.0)));
@@ -342,7 +376,7 @@ TEST_CASE("conv2d: what is made of constant weights is kept until they are marke
                out = unwritten(c.out(), DType::f32);
     const auto before = conv2d_reference(c, values(x), values(weight), {}),
                after = conv2d_reference(c, values(x), values(other), {});
-    setenv("DECLIVITY_CONV2D", "winograd4", 1);
+    const test::Environment named("DECLIVITY_CONV2D", "winograd4");
     const auto wrong = [&](const std::vector<double>& wanted, ops::OperandUse use) {
         ops::conv2d_forward(x.view(), weight.view(), std::nullopt, out.view(), c.options, {}, use);
         return wrong_by(ops::conv2d_winograd4(), DType::f32, out, wanted, {});
@@ -354,7 +388,6 @@ TEST_CASE("conv2d: what is made of constant weights is kept until they are marke
     weight.mark_written();
     CHECK(wrong(after, ops::OperandUse::constant) == "");
     CHECK(wrong(after, ops::OperandUse::constant) == "");
-    unsetenv("DECLIVITY_CONV2D");
 }
 
 TEST_CASE("conv2d: epilogues within each kernel that knows them") {
@@ -385,7 +418,8 @@ TEST_CASE("conv2d: epilogues within each kernel that knows them") {
                 for (const ops::Conv2dStrategy* strategy : ops::conv2d_strategies()) {
                     CAPTURE(strategy->name());
                     const auto problem = problem_of(c, DType::f32, family, direction);
-                    if (!strategy->can_serve(problem) || !strategy->takes_epilogue(problem, x.device(), {})) continue;
+                    if (!strategy->can_serve(problem, x.device()) || !strategy->takes_epilogue(problem, x.device(), {}))
+                        continue;
                     const auto check_epilogue = [&](const ops::KernelEpilogue& epilogue, const auto& wanted) {
                         const Tensor result = unwritten(shape, DType::f32);
                         if (forward)
@@ -455,19 +489,20 @@ TEST_CASE("conv2d: DECLIVITY_CONV2D names the strategy") {
                                   default_device())
             .strategy->name();
     };
-    const char* before = std::getenv("DECLIVITY_CONV2D");
-    const std::string kept = before != nullptr ? before : "";
-    setenv("DECLIVITY_CONV2D", "direct", 1);
-    CHECK(choice(served) == "direct");
-    setenv("DECLIVITY_CONV2D", "tiled", 1);
-    CHECK(choice(served) == "tiled");
-    CHECK(choice(large) != "tiled");  // which cannot serve
-    setenv("DECLIVITY_CONV2D", "fft", 1);
+    {
+        const test::Environment named("DECLIVITY_CONV2D", "direct");
+        CHECK(choice(served) == "direct");
+    }
+    {
+        const test::Environment named("DECLIVITY_CONV2D", "tiled");
+        CHECK(choice(served) == "tiled");
+        CHECK(choice(large) != "tiled");  // which cannot serve
+    }
+    const test::Environment unknown("DECLIVITY_CONV2D", "fft");
     CHECK_THROWS_WITH_AS(choice(served),
                          "DECLIVITY_CONV2D: wants one of depthwise_channels_last, depthwise, depthwise_direct, "
                          "winograd4, winograd2, col2im, matmul, banded, gemm, local, tiled, direct, got \"fft\"",
                          ValueError);
-    setenv("DECLIVITY_CONV2D", kept.c_str(), 1);
 }
 
 TEST_CASE("conv2d: Winograd's error stays small over many channels, and it can be switched off") {
@@ -501,17 +536,23 @@ TEST_CASE("conv2d: Winograd's error stays small over many channels, and it can b
                                 {images.view(), result.view(), gradient.view()});
     small(result, conv2d_backward_weights_reference(many, values(images), values(gradient)));
     const Conv2dCase large{"", {16, 128, 28, 28}, {128, 128, 3, 3}, {.padding = {1, 1}}};
+    const Device device = default_device();
     const ops::Conv2dProblem problem = problem_of(large, DType::f32, Family::cpu_like, Conv2dDirection::forward);
-    CHECK(ops::conv2d_winograd4().pays(problem));
+    CHECK(ops::conv2d_winograd4().pays(problem, device));
     CHECK(ops::conv2d_winograd4().pays(
-        problem_of(large, DType::f32, Family::cpu_like, Conv2dDirection::backward_weights)));
+        problem_of(large, DType::f32, Family::cpu_like, Conv2dDirection::backward_weights), device));
     CHECK(!ops::conv2d_winograd2().can_serve(
-        problem_of(large, DType::f32, Family::cpu_like, Conv2dDirection::backward_weights)));
-    CHECK(!ops::conv2d_winograd4().pays(problem_of(large, DType::f64, Family::cpu_like, Conv2dDirection::forward)));
-    CHECK(!ops::conv2d_winograd4().pays(problem_of(c, DType::f32, Family::cpu_like, Conv2dDirection::backward_input)));
-    setenv("DECLIVITY_WINOGRAD", "0", 1);
-    CHECK(!ops::conv2d_winograd4().pays(problem));
-    unsetenv("DECLIVITY_WINOGRAD");
+        problem_of(large, DType::f32, Family::cpu_like, Conv2dDirection::backward_weights), device));
+    CHECK(!ops::conv2d_winograd4().pays(problem_of(large, DType::f64, Family::cpu_like, Conv2dDirection::forward),
+                                        device));
+    CHECK(!ops::conv2d_winograd4().pays(problem_of(c, DType::f32, Family::cpu_like, Conv2dDirection::backward_input),
+                                        device));
+    const test::Environment without("DECLIVITY_WINOGRAD", "0");
+    CHECK(!ops::conv2d_winograd4().can_serve(problem_of(large, DType::f32, Family::cpu_like, Conv2dDirection::forward),
+                                             device));
+    CHECK(!ops::choose_conv2d(problem_of(large, DType::f32, Family::cpu_like, Conv2dDirection::forward), device)
+               .strategy->name()
+               .starts_with("winograd"));
 }
 
 TEST_CASE("conv2d: what does not fit is refused, by name") {

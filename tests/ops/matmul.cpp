@@ -158,9 +158,9 @@ TEST_CASE("matmul: f16 and bf16, added up in f32 and rounded once") {
     const View a = random_tensor({1, 4, 40}, 1, DType::f16).view(),
                b = ops::permuted(random_tensor({1, 5, 40}, 2, DType::f16).view(), {0, 2, 1}),
                out = View::make(device(), DType::f16, {1, 4, 5});
-    const ops::MatmulProblem problem{.a = a, .b = b, .out = out, .batch = 1, .m = 4, .n = 5, .k = 40};
-    CHECK_FALSE(ops::matmul_dot_serves(problem));
-    CHECK_FALSE(ops::matmul_clblast_serves(problem));
+    const ops::MatmulProblem problem = ops::matmul_problem(a, b);
+    CHECK_FALSE(ops::matmul_dot().can_serve(problem, device()));
+    CHECK_FALSE(ops::matmul_clblast().can_serve(problem, device()));
     for (const Family family : families()) {
         const ops::FamilyScope scope(family);
         const Environment none("DECLIVITY_MATMUL", std::nullopt);
@@ -233,14 +233,7 @@ TEST_CASE("matmul: local, every tile and way to read, with sums as a whole and i
                 const auto a = matmul_operand(one.a, one.batch, one.m, one.k, 1, dtype),
                            b = matmul_operand(one.b, one.batch, one.k, one.n, 2, dtype);
                 const Guarded result({one.batch, one.m, one.n}, dtype);
-                ops::matmul_local({.a = a.view,
-                                   .b = b.view,
-                                   .out = result.out,
-                                   .batch = one.batch,
-                                   .m = one.m,
-                                   .n = one.n,
-                                   .k = one.k,
-                                   .variant = variant});
+                ops::matmul_local().run(ops::matmul_problem(a.view, b.view), {a.view, b.view, result.out}, variant);
                 CHECK(difference(Tensor(result.out), matmul_reference(one, a.elements, b.elements),
                                  one.allowed(dtype)) == "");
                 CHECK(result.intact());
@@ -469,17 +462,13 @@ TEST_CASE("matmul: an epilogue runs once over sums in parts") {
     for (std::size_t i = 0; i < wanted.size(); ++i)
         wanted[i] = std::tanh(2 * wanted[i] + values(bias)[i % 8] - values(residual)[i]);
     const View out = View::make(device(), DType::f32, {1, 3, 8});
-    ops::matmul_local(
-        {.a = a.view,
-         .b = b.view,
-         .out = out,
-         .batch = 1,
-         .m = 3,
-         .n = 8,
-         .k = k,
-         .epilogue =
-             {.alpha = 2, .beta = -1, .bias = bias.view(), .residual = residual.view(), .activation = Function::tanh},
-         .variant = "32x32x3"});
+    ops::matmul_local().run(
+        ops::matmul_problem(a.view, b.view),
+        {a.view,
+         b.view,
+         out,
+         {.alpha = 2, .beta = -1, .bias = bias.view(), .residual = residual.view(), .activation = Function::tanh}},
+        "32x32x3");
     CHECK(difference(Tensor(out), wanted, tolerance(DType::f32, static_cast<double>(k))) == "");
 }
 
@@ -555,6 +544,6 @@ TEST_CASE("matmul: what does not fit is refused") {
     const Environment wrong("DECLIVITY_MATMUL", "fast");
     CHECK_THROWS_WITH_AS(
         ops::matmul(a, b, out),
-        "DECLIVITY_MATMUL: wants one of blocked, clblast, dot, gemv, local, packed, split, tiled, got \"fast\"",
+        "DECLIVITY_MATMUL: wants one of packed, gemv, local, dot, split, blocked, clblast, tiled, got \"fast\"",
         ValueError);
 }

@@ -5,9 +5,10 @@
 #include <declivity/ops/finite.hpp>
 #include <declivity/ops/sgd.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/runtime/recording.hpp>
 #include <doctest/doctest.h>
 #include <tests/ops/multi_tensor_fixture.hpp>
+
+#include "runtime/recorder.hpp"
 
 using namespace declivity;
 using namespace declivity::test;

@@ -52,10 +52,10 @@ TEST_CASE("work: a product's is 2 * batch * M * N * K by every strategy") {
     const Tensor a = random_tensor({batch, m, k}, 1), b = random_tensor({batch, k, n}, 2), out = zeros({batch, m, n});
     const ops::View a_view = a.view(), b_view = b.view(), out_view = out.view();
     int served = 0;
-    for (const ops::MatmulStrategy& strategy : ops::matmul_strategies()) {
-        CAPTURE(strategy.name);
-        const Environment named("DECLIVITY_MATMUL", std::string(strategy.name));
-        if (ops::matmul_strategy({a_view, b_view, out_view, batch, m, n, k}) != strategy.name) continue;
+    for (const ops::MatmulStrategy* strategy : ops::matmul_strategies()) {
+        CAPTURE(strategy->name());
+        const Environment named("DECLIVITY_MATMUL", std::string(strategy->name()));
+        if (ops::choose_matmul(ops::matmul_problem(a_view, b_view), test::device()).strategy != strategy) continue;
         ++served;
         const Seen seen = work_of([&] { ops::matmul(a_view, b_view, out_view); });
         CHECK(seen.flops == 2.0 * batch * m * n * k);
@@ -85,19 +85,9 @@ TEST_CASE("work: a convolution's is 2 * N * K * P * Q * C/g * R * S, in all dire
             const Tensor x = random_tensor(c.x, 1), weight = random_tensor(c.weight, 2), out = random_tensor(shape, 3);
             const double formula = 2.0 * static_cast<double>(shape.numel() * c.weight[1] * c.weight[2] * c.weight[3]);
             for (const ops::Conv2dStrategy* strategy : ops::conv2d_strategies()) {
-                const ops::Conv2dProblem problem{.direction = direction,
-                                                 .family = test::device().family(),
-                                                 .images = c.x[0],
-                                                 .channels = c.x[1],
-                                                 .filters = c.weight[0],
-                                                 .groups = c.options.groups,
-                                                 .input = {c.x[2], c.x[3]},
-                                                 .filter = {c.weight[2], c.weight[3]},
-                                                 .output = {shape[2], shape[3]},
-                                                 .stride = c.options.stride,
-                                                 .padding = c.options.padding,
-                                                 .dilation = c.options.dilation};
-                if (!strategy->can_serve(problem) ||
+                const ops::Conv2dProblem problem = ops::conv2d_problem(
+                    "test", direction, DType::f32, test::device().family(), c.x, c.weight, c.options);
+                if (!strategy->can_serve(problem, test::device()) ||
                     (small_cases() && strategy->name() != "direct" && strategy->name() != "gemm"))
                     continue;
                 CAPTURE(strategy->name());
@@ -133,15 +123,13 @@ TEST_CASE(
         CHECK(seen.bytes == 4 * n + 4);
     }
     {
-        const ops::View out = ops::View::make(device, DType::f32, x.shape());
-        const Seen seen = work_of([&] { ops::softmax(ops::SoftmaxKind::softmax, view, 1, out); });
+        const Seen seen = work_of([&] { (void)ops::softmax(ops::SoftmaxKind::softmax, view, 1).view(); });
         CHECK(seen.flops == 4 * n);
         CHECK(seen.bytes == 8 * n);
     }
     {
-        const ops::View out = ops::View::make(device, DType::f32, {2, 3, 4, 4});
         const Seen seen = work_of([&] {
-            ops::avg_pool2d_forward(view, out, {.window = {2, 2}, .stride = {2, 2}, .padding = {0, 0}});
+            (void)ops::avg_pool2d(view, {.window = {2, 2}, .stride = {2, 2}, .padding = {0, 0}}).view();
         });
         CHECK(seen.flops == n);
         CHECK(seen.bytes == 4 * (n + n / 4));

@@ -1,6 +1,7 @@
 // no-oclgrind: it starts processes of its own, in which Oclgrind would have nothing to see
 //
 // Environment variables that are not understood are errors in words, where they are first needed.
+#include <cstdlib>
 #include <functional>
 #include <optional>
 #include <string>
@@ -113,7 +114,7 @@ TEST_CASE("environment: strategies") {
     const Tensor a = zeros({40, 40}), image = zeros({1, 16, 12, 12}), filter = zeros({16, 16, 3, 3});
     const auto product = [&] { (void)matmul(a, a).to_vector<float>(); };
     const auto convolution = [&] { (void)conv2d(image, filter).to_vector<float>(); };
-    CHECK(complaint("DECLIVITY_MATMUL", "magic", product).starts_with("DECLIVITY_MATMUL: wants one of blocked, "));
+    CHECK(complaint("DECLIVITY_MATMUL", "magic", product).starts_with("DECLIVITY_MATMUL: wants one of packed, "));
     CHECK(complaint("DECLIVITY_MATMUL", "magic", product).ends_with("got \"magic\""));
     CHECK(complaint("DECLIVITY_CONV2D", "magic", convolution)
               .starts_with("DECLIVITY_CONV2D: wants one of depthwise_channels_last, "));
@@ -137,33 +138,32 @@ TEST_CASE("environment: what is printed") {
     CHECK(complaint("DECLIVITY_LOG", "", chain) == "nothing");
 }
 
-TEST_CASE("environment: switches, words, numbers and folders") {
-    using namespace declivity::detail;
-    constexpr const char* name = "DECLIVITY_OF_THIS_TEST";
-    {
-        const test::Environment unset(name, std::nullopt);
-        CHECK(environment_text(name).empty());
-        CHECK(environment_switch(name, true));
-        CHECK_FALSE(environment_switch(name, false));
-        CHECK_FALSE(environment_choice(name, {"a", "b"}));
-        CHECK_FALSE(environment_bytes(name));
-        CHECK(environment_folder(name).empty());
-    }
-    const auto with = [&](const std::string& value, auto read) {
+TEST_CASE("environment: switches and numbers") {
+    using declivity::detail::environment;
+    const auto with = [](const char* name, const std::optional<std::string>& value, auto read) {
         const test::Environment set(name, value);
-        return read();
+        return read(environment());
     };
-    CHECK(with("1", [&] { return environment_switch(name, false); }));
-    CHECK_FALSE(with("0", [&] { return environment_switch(name, true); }));
-    CHECK(with("", [&] { return environment_switch(name, true); }));
-    CHECK(complaint(name, "2", [&] { (void)environment_switch(name, true); }) ==
-          std::string(name) + ": wants 0 or 1, got \"2\"");
-    CHECK(with("c", [&] { return environment_choice(name, {"a", "b", "c"}); }) == 2);
-    CHECK(complaint(name, "d", [&] {
-              (void)environment_choice(name, {"a", "b", "c"});
-          }) == std::string(name) + ": wants \"a\", \"b\" or \"c\", got \"d\"");
-    CHECK(with("3K", [&] { return environment_bytes(name); }) == 3072);
-    CHECK(with("17", [&] { return environment_bytes(name); }) == 17);
+    const auto winograd = [](const auto& all) { return all.winograd.get(); };
+    const auto tune = [](const auto& all) { return all.tune.get(); };
+    const auto limit = [](const auto& all) { return all.memory_limit.get(); };
+    for (const std::optional<std::string>& unset : {std::optional<std::string>(), std::optional<std::string>("")}) {
+        CHECK(with("DECLIVITY_WINOGRAD", unset, winograd));
+        CHECK_FALSE(with("DECLIVITY_TUNE", unset, tune));
+        CHECK_FALSE(with("DECLIVITY_MEMORY_LIMIT", unset, limit));
+    }
+    CHECK(with("DECLIVITY_TUNE", "1", tune));
+    CHECK_FALSE(with("DECLIVITY_WINOGRAD", "0", winograd));
+    CHECK(complaint("DECLIVITY_TUNE", "2", [] { (void)environment().tune.get(); }) ==
+          "DECLIVITY_TUNE: wants 0 or 1, got \"2\"");
+    CHECK(with("DECLIVITY_MEMORY_LIMIT", "3K", limit) == 3072);
+    CHECK(with("DECLIVITY_MEMORY_LIMIT", "17", limit) == 17);
+}
+
+TEST_CASE("environment: variables are parsed once") {
+    const test::Environment set("DECLIVITY_MEMORY_LIMIT", "5K");
+    setenv("DECLIVITY_MEMORY_LIMIT", "6K", 1);
+    CHECK(declivity::detail::environment().memory_limit.get() == 5120);
 }
 
 TEST_CASE("environment: fusion, child process" * doctest::skip()) {

@@ -203,7 +203,7 @@ TEST_CASE("pool: memory in use is known by scope, and named when it runs out") {
               std::string::npos);
         CHECK(message.find("checkpoint()") != std::string::npos);
     }
-    second->move_to_scope("Net/conv2");
+    second->move_to_scope(ScopePath("Net/conv2"));
     CHECK(bytes_of("Net/conv1").first == 20 * kMega);
     CHECK(bytes_of("Net/conv2").first == 10 * kMega);
     first.reset();

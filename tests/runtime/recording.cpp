@@ -1,5 +1,4 @@
 // Commands that are kept and enqueued again.
-#include <declivity/runtime/recording.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -14,6 +13,8 @@
 #include <tests/support/devices.hpp>
 #include <tests/support/opencl_calls.hpp>
 #include <tests/support/paths.hpp>
+
+#include "runtime/recorder.hpp"
 
 using namespace declivity;
 

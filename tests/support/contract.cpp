@@ -12,6 +12,7 @@
 #include <declivity/tensor/functions.hpp>
 #include <declivity/tensor/record.hpp>
 #include <tests/support/devices.hpp>
+#include <tests/support/gradient_check.hpp>
 #include <tests/support/values.hpp>
 
 #include "ops/support/work_split.hpp"
@@ -366,35 +367,10 @@ std::vector<std::string> second_order_violations(const Contract& contract) {
         return all;
     };
     const Tensors second = grad({number(true)}, wanted, {.allow_unused = true});
-    std::vector<std::string> found;
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
-        const Values got =
-            second[i].defined() ? values(second[i]) : Values(static_cast<std::size_t>(wanted[i].numel()), 0);
-        Values elements = values(wanted[i]);
-        const std::size_t every = std::max<std::size_t>(1, elements.size() / (small_cases() ? 2 : 12));
-        for (std::size_t at = 0; at < elements.size(); at += every) {
-            constexpr double step = 1e-5;
-            const double middle = elements[at];
-            const auto moved = [&](double by) {
-                elements[at] = middle + by;
-                {
-                    const NoGrad no_grad;
-                    Tensor(wanted[i]).copy_(tensor(elements, wanted[i].shape(), DType::f64));
-                }
-                return by == 0 ? 0.0 : number(false).item<double>();
-            };
-            const double above = moved(step), below = moved(-step);
-            (void)moved(0);
-            const double numeric = (above - below) / (2 * step);
-            if (!(std::abs(got[at] - numeric) <= 1e-5 * (1 + std::abs(numeric)))) {
-                found.push_back(contract.name + ": second derivative, input " + std::to_string(i) + ", element " +
-                                std::to_string(at) + ": " + std::to_string(got[at]) + ", by differences " +
-                                std::to_string(numeric));
-                break;
-            }
-        }
-    }
-    return found;
+    const std::string found = numeric_difference(wanted, second, [&] { return number(false).item<double>(); },
+                                                 {.step = 1e-5, .tolerance = 1e-5, .most = 12});
+    if (found.empty()) return {};
+    return {contract.name + ": second derivative, " + found};
 }
 
 }  // namespace declivity::test

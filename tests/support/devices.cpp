@@ -5,6 +5,7 @@
 #include <tests/support/skip.hpp>
 
 #include <runtime/device_state.hpp>
+#include <runtime/environment.hpp>
 
 namespace declivity::test {
 
@@ -35,6 +36,7 @@ namespace {
 void set(const std::string& name, const std::optional<std::string>& value) {
     if (value) setenv(name.c_str(), value->c_str(), 1);
     else unsetenv(name.c_str());
+    declivity::detail::parse_environment_again();
 }
 
 }  // namespace

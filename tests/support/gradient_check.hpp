@@ -22,4 +22,9 @@ struct GradientCheckOptions {
 std::string gradient_difference(const std::function<Tensor(const std::vector<Tensor>&)>& function,
                                 std::vector<Tensor> inputs, const GradientCheckOptions& options = {});
 
+/// Checks gradients (undefined: zeros) of the number that `value` computes from the elements of `inputs`, f64, against
+/// central differences. The elements are changed in place meanwhile. `options.skip` plays no part.
+std::string numeric_difference(const std::vector<Tensor>& inputs, const std::vector<Tensor>& gradients,
+                               const std::function<double()>& value, const GradientCheckOptions& options = {});
+
 }  // namespace declivity::test

@@ -347,6 +347,33 @@ inline std::vector<Case> cases() {
                      return in[0][place({3, 5, 7}, {at[0], at[1], 1 + 2 * at[2]})];
                  });
              }});
+    add({.name = "select",
+         .inputs = {{{3, 5, 7}}},
+         .call = [](const Tensors& in) { return select(in[0], 1, -2); },
+         .reference =
+             [](const Columns& in, DType) {
+                 return table({3, 7}, [&](const Dims& at) { return in[0][place({3, 5, 7}, {at[0], 3, at[1]})]; });
+             }});
+    add({.name = "slice_scatter",
+         .inputs = {{{3, 5, 7}}, {{3, 5, 3}}},
+         .call = [](const Tensors& in) { return slice_scatter(in[0], in[1], 2, 1, -1, 2); },
+         .reference =
+             [](const Columns& in, DType) {
+                 return table({3, 5, 7}, [&](const Dims& at) {
+                     return at[2] % 2 == 1 ? in[1][place({3, 5, 3}, {at[0], at[1], at[2] / 2})]
+                                           : in[0][place({3, 5, 7}, {at[0], at[1], at[2]})];
+                 });
+             }});
+    add({.name = "select_scatter",
+         .inputs = {{{3, 5, 7}}, {{3, 7}}},
+         .call = [](const Tensors& in) { return select_scatter(in[0], in[1], 1, -2); },
+         .reference =
+             [](const Columns& in, DType) {
+                 return table({3, 5, 7}, [&](const Dims& at) {
+                     return at[1] == 3 ? in[1][place({3, 7}, {at[0], at[2]})]
+                                       : in[0][place({3, 5, 7}, {at[0], at[1], at[2]})];
+                 });
+             }});
     add({.name = "expand",
          .inputs = {{{5, 1}}},
          .call =

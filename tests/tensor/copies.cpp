@@ -149,8 +149,6 @@ TEST_CASE("clone: memory of its own, in the graph; of what is detached, outside"
     CHECK(copy.requires_grad());
     CHECK_FALSE(copy.is_leaf());
     CHECK_FALSE(copy.view().buffer == x.view().buffer);
-    CHECK_THROWS_WITH_AS(Tensor(copy).fill_(1),
-                         doctest::Contains("fill_: wants a tensor whose gradient is not being recorded"), ValueError);
     CHECK_THROWS_WITH_AS(Tensor(copy).set_requires_grad(),
                          "set_requires_grad: wants a leaf, got the result of clone; detach() it first", ValueError);
     sum(copy * copy).backward();
@@ -183,7 +181,7 @@ TEST_CASE("clone: memory of its own, in the graph; of what is detached, outside"
     CHECK(values(d.grad()) == Values{1, 1});
 }
 
-TEST_CASE("what is cut from the graph: integers, memory, and what is written in place is refused") {
+TEST_CASE("what is cut from the graph: integers, memory, and what is assigned") {
     Tensor x = tensor({1.5, -2.5, 3}, {3}).set_requires_grad();
     CHECK_FALSE(x.to(DType::i32).requires_grad());
     CHECK_FALSE(argmax(x).requires_grad());
@@ -191,9 +189,6 @@ TEST_CASE("what is cut from the graph: integers, memory, and what is written in 
     CHECK_FALSE(Tensor(x.view()).requires_grad());
     CHECK_FALSE(Tensor(x.value()).requires_grad());
     Tensor plain = zeros({3});
-    CHECK_THROWS_AS(plain.copy_(x), ValueError);
-    CHECK_THROWS_AS(plain.add_(x), ValueError);
-    CHECK_THROWS_AS(x.mul_(2), ValueError);
     plain.assign(x * 2.0);
     CHECK_FALSE(plain.requires_grad());
 }

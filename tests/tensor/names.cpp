@@ -106,6 +106,17 @@ std::vector<Mistake> mistakes() {
     add("slice", [=] { slice(none, 0, 0, 1); });
     add("slice", [=] { slice(x, 2, 0, 1); });
     add("slice", [=] { slice(x, 0, 0, 1, 0); });
+    add("select", [=] { select(none, 0, 0); });
+    add("select", [=] { select(x, 2, 0); });
+    add("select", [=] { select(x, 1, 3); });
+    for (const Tensor& wrong : {none, other, whole}) {
+        add("slice_scatter", [=] { slice_scatter(x, wrong, 0, 0, 1); });
+        add("select_scatter", [=] { select_scatter(x, wrong, 0, 0); });
+    }
+    add("slice_scatter", [=] { slice_scatter(none, x, 0, 0, 1); });
+    add("slice_scatter", [=] { slice_scatter(x, x, 3, 0, 1); });
+    add("select_scatter", [=] { select_scatter(none, x, 0, 0); });
+    add("select_scatter", [=] { select_scatter(x, other, 0, -3); });
     add("expand", [=] { expand(none, {2}); });
     add("expand", [=] { expand(x, {2, 4}); });
     add("expand", [=] { expand(x, {3}); });
@@ -290,6 +301,10 @@ std::vector<Mistake> mistakes() {
     add("register_hook", [=] { Tensor(none).register_hook({}); });
     add("register_hook", [=] { Tensor(x).register_hook([](const Tensor& g) { return g; }); });
     add("register_hook", [=] { Tensor(leaf).register_hook({}); });
+    const char* const after = "register_post_accumulate_grad_hook";
+    add(after, [=] { Tensor(none).register_post_accumulate_grad_hook({}); });
+    add(after, [=] { Tensor(x).register_post_accumulate_grad_hook([](Tensor&) {}); });
+    add(after, [=] { Tensor(leaf).register_post_accumulate_grad_hook({}); });
     add("remove_hook", [=] { Tensor(none).remove_hook(1); });
     add("copy_", [=] { Tensor(none).copy_(x); });
     add("copy_", [=] { Tensor(x).copy_(none); });
@@ -305,6 +320,15 @@ std::vector<Mistake> mistakes() {
     add("add_", [=] { Tensor(x).add_(whole); });
     add("add_", [=] { Tensor(yes).add_(yes); });
     add("add_", [=] { expand(zeros({1}), {3}).add_(zeros({3})); });
+    add("sub_", [=] { Tensor(none).sub_(x); });
+    add("sub_", [=] { Tensor(x).sub_(none); });
+    add("sub_", [=] { (leaf * 2.0).sub_(other); });
+    add("sub_", [=] { Tensor(leaf).sub_(x); });
+    add("mul_", [=] { Tensor(x).mul_(other); });
+    add("div_", [=] { Tensor(whole).div_(whole); });
+    add("div_", [=] { (leaf * 2.0).div_(whole); });
+    add("zero_", [=] { Tensor(none).zero_(); });
+    add("copy_", [=] { (leaf * 2.0).copy_(other); });
     add("mul_", [=] { Tensor(none).mul_(2); });
     add("mul_", [=] { Tensor(whole).mul_(0.5); });
     add("mul_", [=] { expand(zeros({1}), {3}).mul_(2); });

@@ -279,7 +279,8 @@ TEST_CASE("operation: an epilogue behind it that fails leaves its output") {
         return ops::operation("blind", [](const OperationViews&, const int&) { return EpilogueTaken::no; }, 0,
                               {.reads = {x.view()}, .outputs = {}});
     };
-    CHECK_THROWS_WITH_AS(no_output(), "operation: wants 1 to 4 outputs of \"blind\", got 0", ValueError);
+    CHECK_THROWS_WITH_AS(no_output(), "operation: wants 1 to 4 outputs of \"blind\", or memory that it writes, got 0",
+                         ValueError);
 }
 
 TEST_CASE("operation: two expressions over one of its outputs") {

@@ -28,6 +28,7 @@
 
 #include "tests/support/devices.hpp"
 #include "tests/support/values.hpp"
+#include "runtime/recorder.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
@@ -289,11 +290,11 @@ TEST_CASE("what cannot be recorded is refused in words, or runs plainly") {
          "another device"},
         {[&](const Tensor& t) {
              Tensor leaf = t.clone().set_requires_grad();
-             leaf.register_hook([](const Tensor& g) { return g * 2.0; });
+             leaf.register_hook([](const Tensor& g) { return g * sum(g).item<float>(); });
              sum(leaf * t).backward();
              return leaf.grad();
          },
-         "a hook of a tensor"},
+         "a read to the host"},
         {[](const Tensor& t) { return interop::compute_queue(t.device()), t * 2.0; }, "interop::compute_queue"},
         {[](const Tensor& t) {
              return Queue::compute(t.device()).wait_for(Queue::transfer(t.device()).marker()), t * 2.0;
@@ -314,6 +315,76 @@ TEST_CASE("what cannot be recorded is refused in words, or runs plainly") {
     }
     auto step = record([](const Tensor& t) { return t * 2.0; });
     CHECK(words_of<Unsupported>([&] { step(x); }).find("an input that requires a gradient") != std::string::npos);
+}
+
+TEST_CASE("hooks of tensors: what they enqueue is replayed; what they do on the host happens once") {
+    const auto training = [](bool recorded_) {
+        manual_seed(5);
+        Net net;
+        int calls = 0;
+        std::vector<Tensor> parameters = net.parameters();
+        for (Tensor& one : parameters) {
+            one.register_hook([](const Tensor& g) { return clamp(g, -0.02, 0.02); });
+            // A step of the optimizer as soon as the gradient is whole.
+            one.register_post_accumulate_grad_hook([&](Tensor& which) {
+                ++calls;
+                which.add_(which.grad() * -0.3);
+                which.zero_grad();
+            });
+        }
+        const auto commands = [&](const std::vector<Tensor>& in) {
+            const Tensor h = net.first(in[0]);
+            Tensor(h).register_hook([](const Tensor& g) { return g * 0.5; });
+            const Tensor y = net(in[0]);
+            const Tensor loss = cross_entropy(y, in[1]) + sum(h) * 0.01;
+            loss.backward();
+            return std::vector{loss.detach()};
+        };
+        auto step = record(commands);
+        Values out;
+        for (int i = 0; i < 5; ++i)
+            out.push_back(
+                (recorded_ ? step({batch(i), labels(i)}) : commands({batch(i), labels(i)}))[0].to_vector<float>());
+        for (const Tensor& one : parameters) out.push_back(one.to_vector<float>());
+        const auto each = static_cast<int>(parameters.size());
+        CHECK(calls == (recorded_ ? each : 5 * each));
+        CHECK(step.replayed() == (recorded_ ? 4 : 0));
+        return out;
+    };
+    CHECK(training(true) == training(false));
+
+    // Hooks that come or go are noticed, whatever their number; hooks that nobody speaks for are refused.
+    Tensor w = random_tensor({9}, 1).set_requires_grad();
+    auto step = record([&] {
+        w.zero_grad();
+        sum(square(w)).backward();
+    });
+    const auto factor = [&] { return w.grad().to_vector<float>()[0] / w.to_vector<float>()[0]; };
+    step(), step();
+    CHECK(factor() == doctest::Approx(2));
+    for (const double by : {3.0, 5.0}) {
+        const int number = w.register_hook([by](const Tensor& g) { return g * by; });
+        step(), step();
+        CHECK(factor() == doctest::Approx(2 * by));
+        w.remove_hook(number);
+    }
+    const int number = w.register_post_accumulate_grad_hook([](Tensor& which) { which.grad().mul_(7); });
+    step(), step();
+    CHECK(factor() == doctest::Approx(14));
+    w.remove_hook(number);
+    step(), step();
+    CHECK(factor() == doctest::Approx(2));
+    CHECK(step.replayed() == 5);
+    for (const bool whole : {false, true}) {
+        Tensor v = random_tensor({9}, 1).set_requires_grad();
+        int calls = 0;
+        if (whole) v.register_post_accumulate_grad_hook([&](Tensor&) { ++calls; });
+        else v.register_hook([&](const Tensor&) { return ++calls, Tensor(); });
+        auto lenient = record([&] { sum(v).backward(); }, {.when_refused = WhenRefused::run, .hooks = false});
+        for (int i = 0; i < 3; ++i) lenient();
+        CHECK(calls == 3);
+        CHECK(lenient.refused().find("a hook of a tensor") != std::string::npos);
+    }
 }
 
 TEST_CASE("gradients that a step leaves: forgotten within it, without, or never") {

@@ -11,6 +11,7 @@
 #include <declivity/tensor/functions.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
+#include <tests/support/gradient_check.hpp>
 #include <tests/support/skip.hpp>
 #include <tests/support/values.hpp>
 
@@ -156,35 +157,9 @@ Tensor weighted(const Tensors& tensors) {
     return all;
 }
 
-/// The worst of what an element of `wanted` differs by from central differences of `of`.
 std::string difference_from_numeric(const Tensors& inputs, const Tensors& by_graph, double allowed,
                                     const std::function<double()>& of) {
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-        const std::vector<double> got = by_graph[i].defined()
-                                            ? values(by_graph[i])
-                                            : std::vector<double>(static_cast<std::size_t>(inputs[i].numel()));
-        std::vector<double> elements = values(inputs[i]);
-        const std::size_t every = small_cases() ? 11 : elements.size() > 40 ? 5 : 1;
-        for (std::size_t at = 0; at < elements.size(); at += every) {
-            constexpr double step = 1e-5;
-            const double middle = elements[at];
-            const auto moved = [&](double by) {
-                elements[at] = middle + by;
-                {
-                    const NoGrad no_grad;
-                    Tensor(inputs[i]).copy_(tensor(elements, inputs[i].shape(), inputs[i].dtype()));
-                }
-                return by == 0 ? 0 : of();
-            };
-            const double above = moved(step), below = moved(-step);
-            (void)moved(0);
-            const double numeric = (above - below) / (2 * step);
-            if (!(std::abs(got[at] - numeric) <= allowed * (1 + std::abs(numeric))))
-                return "input " + std::to_string(i) + ", element " + std::to_string(at) + ": " +
-                       std::to_string(got[at]) + ", by differences " + std::to_string(numeric);
-        }
-    }
-    return "";
+    return numeric_difference(inputs, by_graph, of, {.step = 1e-5, .tolerance = allowed});
 }
 
 }  // namespace

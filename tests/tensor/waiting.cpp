@@ -354,15 +354,9 @@ TEST_CASE("Winograd's convolution transforms its weights by itself in training, 
             if (small_cases() && (filters > 5 || direction != ops::Conv2dDirection::forward)) continue;
             const std::int64_t units = default_device().info().compute_units,
                                rows = 37 * units;  // three units of tiles for each compute unit
-            const ops::Conv2dProblem problem{.direction = direction,
-                                             .family = Family::cpu_like,
-                                             .images = 1,
-                                             .channels = channels,
-                                             .filters = filters,
-                                             .input = {rows, 53},
-                                             .filter = {3, 3},
-                                             .output = {rows, 53},
-                                             .padding = {1, 1}};
+            const ops::Conv2dProblem problem =
+                ops::conv2d_problem("test", direction, DType::f32, Family::cpu_like, {1, channels, rows, 53},
+                                    {filters, channels, 3, 3}, {.padding = {1, 1}});
             Tensor x = random_tensor({1, channels, rows, 53}, 1), out = random_tensor({1, filters, rows, 53}, 3);
             const Tensor weight = random_tensor({filters, channels, 3, 3}, 2);
             Tensor& result = direction == ops::Conv2dDirection::forward ? out : x;

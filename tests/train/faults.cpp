@@ -189,7 +189,7 @@ std::string attempt(Training& training, long number, const Step& wanted, std::ma
         done->state = training.state();
         return *done == wanted ? "" : call + ": nothing was refused, to another result";
     }
-    if (Scope::path() != "") return call + ": a scope stays open: " + Scope::path();
+    if (Scope::path() != "") return call + ": a scope stays open: " + Scope::path().str();
     if (!grad_enabled()) return call + ": nothing is recorded any more";
     if (done) {
         done->state = training.state();

@@ -33,6 +33,8 @@
 #include <tests/support/skip.hpp>
 #include <tests/support/values.hpp>
 
+#include "runtime/recorder.hpp"
+
 using namespace declivity;
 
 namespace {
@@ -167,7 +169,7 @@ TEST_CASE("fork: afterwards each use is refused in words, and objects end in sil
         {"synchronize", [&] { device.synchronize(); }},
         {"memory", [&] { (void)device.memory(); }},
         {"memory by scope", [&] { (void)device.memory_by_scope(); }},
-        {"move to scope", [&] { buffer.move_to_scope("elsewhere"); }},
+        {"move to scope", [&] { buffer.move_to_scope(ScopePath("elsewhere")); }},
         {"chain", [&] { (void)sum(waiting * 2.0); }},
         {"checkpoint", [&] { (void)checkpoint([](const Tensor& in) { return in * 2.0; }, x); }},
         {"recorded", [&] { (void)recorded(x); }},

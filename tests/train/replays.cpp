@@ -179,6 +179,12 @@ TEST_CASE("replays: what a program's own loss, module or optimizer decides from 
              training.optimizer =
                  std::make_unique<CountingSGD>(training.model->parameters(), optim::SGDOptions{.lr = 0.1});
          }},
+        {"a hook of a tensor",
+         [](Training& training) {
+             training.model = network();
+             Tensor weight = training.model->parameters()[0];
+             weight.register_hook([calls = 0](const Tensor& g) mutable { return g * (++calls > 5 ? 3.0 : 1.0); });
+         }},
     };
     for (const Case& one : cases) {
         CAPTURE(std::string(one.why));

@@ -129,30 +129,29 @@ void measure_products(Examination& e, const Rates& rates) {
         const Tensor a = uniform({1, size, size}, -1, 1), b = uniform({1, size, size}, -1, 1),
                      out = zeros({1, size, size});
         const ops::View left = a.view(), right = b.view(), to = out.view();
-        const ops::MatmulProblem problem{.a = left, .b = right, .out = to, .batch = 1, .m = size, .n = size, .k = size};
         const double flops = 2.0 * static_cast<double>(size * size * size),
                      bytes = 12.0 * static_cast<double>(size * size);
         for (const Family family : {Family::cpu_like, Family::gpu_like}) {
             const bool own = family == rates.device.family();
             if (!own && size > 512) continue;  // takes long, and nobody would choose it
             const ops::FamilyScope scope(family);
-            const ops::MatmulChoice choice = ops::choose_matmul(problem);
+            const ops::MatmulChoice choice = ops::choose_matmul(ops::matmul_problem(left, right), rates.device);
             rates.add(
                 e, fmt::format("product {0} x {0} x {0}, {1}-like", size, family == Family::cpu_like ? "CPU" : "GPU"),
-                flops, bytes, [&] { ops::matmul(left, right, to); }, std::string(choice.strategy->name));
+                flops, bytes, [&] { ops::matmul(left, right, to); }, std::string(choice.strategy->name()));
         }
-        const auto& all = ops::matmul_strategies();
-        const auto clblast = std::ranges::find(all, "clblast", &ops::MatmulStrategy::name);
-        if (clblast == all.end() || !clblast->serves(problem) || (last_rate > 0 && flops / last_rate > 3)) continue;
+        const auto all = ops::matmul_strategies();
+        const ops::MatmulStrategy& clblast = **std::ranges::find(all, "clblast", &ops::MatmulStrategy::name);
+        const ops::MatmulProblem problem = ops::matmul_problem(left, right);
+        if (!clblast.can_serve(problem, rates.device) || (last_rate > 0 && flops / last_rate > 3)) continue;
+        const auto multiply = [&] { clblast.run(problem, {left, right, to}); };
         const auto once = [&] {
-            clblast->run(problem);
+            multiply();
             rates.device.synchronize();
         };
         once();  // compiles
         last_rate = flops / seconds(once);
-        rates.add(
-            e, fmt::format("product {0} x {0} x {0}, CLBlast", size), flops, bytes, [&] { clblast->run(problem); },
-            "clblast");
+        rates.add(e, fmt::format("product {0} x {0} x {0}, CLBlast", size), flops, bytes, multiply, "clblast");
     }
 }
 
@@ -178,18 +177,8 @@ void measure_convolutions(Examination& e, const Rates& rates) {
             2.0 * static_cast<double>(out_shape.numel() * row.weight[1] * row.weight[2] * row.weight[3]);
         const double bytes = 4.0 * static_cast<double>(row.x.numel() + row.weight.numel() + out_shape.numel());
         const auto strategy = [&](ops::Conv2dDirection direction) {
-            const ops::Conv2dProblem problem{.direction = direction,
-                                             .family = rates.device.family(),
-                                             .images = row.x[0],
-                                             .channels = row.x[1],
-                                             .filters = row.weight[0],
-                                             .groups = row.options.groups,
-                                             .input = {row.x[2], row.x[3]},
-                                             .filter = {row.weight[2], row.weight[3]},
-                                             .output = {out_shape[2], out_shape[3]},
-                                             .stride = row.options.stride,
-                                             .padding = row.options.padding,
-                                             .dilation = row.options.dilation};
+            const ops::Conv2dProblem problem = ops::conv2d_problem(
+                "doctor", direction, DType::f32, rates.device.family(), row.x, row.weight, row.options);
             return std::string(ops::choose_conv2d(problem, rates.device).strategy->name());
         };
         const ops::View vx = x.view(), vw = weight.view(), vo = out.view(), tx = to_x.view(), tw = to_weight.view(),

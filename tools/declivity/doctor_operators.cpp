@@ -415,19 +415,17 @@ void examine_pool2d(Examination& e) {
             const auto wanted = one.reference(values(x), values(g));
             const auto tolerance =
                 test::tolerance(DType::f32, static_cast<double>(one.parameters.window[0] * one.parameters.window[1]));
-            const auto make = [&](const Shape& shape, DType type = DType::f32) {
-                return ops::View::make(x.device(), type, shape);
-            };
-            const ops::View out = make(one.out()), winners = make(one.out(), DType::i32), gradient = make(one.x);
             First first;
-            ops::max_pool2d_forward(x.view(), out, winners, one.parameters);
-            first.add("maxima", difference(Tensor(out), wanted.max, {}));
-            ops::max_pool2d_backward(g.view(), winners, gradient, one.parameters);
-            first.add("their gradient", difference(Tensor(gradient), wanted.max_gradient, tolerance));
-            ops::avg_pool2d_forward(x.view(), out, one.parameters);
-            first.add("means", difference(Tensor(out), wanted.average, tolerance));
-            ops::avg_pool2d_backward(g.view(), gradient, one.parameters);
-            first.add("their gradient", difference(Tensor(gradient), wanted.average_gradient, tolerance));
+            const auto largest = ops::max_pool2d(x.view(), one.parameters);
+            first.add("maxima", difference(Tensor(largest.out), wanted.max, {}));
+            first.add(
+                "their gradient",
+                difference(Tensor(ops::max_pool2d_backward(g.view(), largest.winners.view(), one.x, one.parameters)),
+                           wanted.max_gradient, tolerance));
+            first.add("means",
+                      difference(Tensor(ops::avg_pool2d(x.view(), one.parameters)), wanted.average, tolerance));
+            first.add("their gradient", difference(Tensor(ops::avg_pool2d_backward(g.view(), one.x, one.parameters)),
+                                                   wanted.average_gradient, tolerance));
             return first.text();
         });
     }

@@ -12,6 +12,7 @@
 
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
+#include <runtime/environment.hpp>
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <fcntl.h>
@@ -244,6 +245,7 @@ int run_here(const Section& section, std::size_t first, const std::string& only,
     // What changes what is computed, or prints, is no part of the examination.
     for (const char* name : {"DECLIVITY_PROFILE", "DECLIVITY_LOG", "DECLIVITY_TUNE"}) unsetenv(name);
     setenv("DECLIVITY_TUNING_FILE", "", 1);
+    detail::parse_environment_again();
     std::fflush(stdout);
     std::FILE* out = fdopen(dup(STDOUT_FILENO), "w");
     if (out == nullptr || dup2(STDERR_FILENO, STDOUT_FILENO) < 0) fail("standard output");

@@ -18,6 +18,7 @@
 #include <ops/conv/conv2d_strategy.hpp>
 #include <ops/matmul/matmul_strategies.hpp>
 #include <ops/support/work_split.hpp>
+#include <runtime/environment.hpp>
 #include <tests/ops/conv2d_cases.hpp>
 #include <tests/ops/matmul_cases.hpp>
 
@@ -69,10 +70,12 @@ class Environment {
     Environment(const char* name, const std::string& value) : name_(name) {
         if (const char* before = std::getenv(name)) before_ = before;
         setenv(name, value.c_str(), 1);
+        detail::parse_environment_again();
     }
     ~Environment() {
         if (before_) setenv(name_, before_->c_str(), 1);
         else unsetenv(name_);
+        detail::parse_environment_again();
     }
     Environment(const Environment&) = delete;
     Environment& operator=(const Environment&) = delete;
@@ -133,37 +136,32 @@ void examine_matmul(Examination& e) {
             return **made;
         };
         for (const Family family : kFamilies)
-            for (const ops::MatmulStrategy& strategy : ops::matmul_strategies()) {
+            for (const ops::MatmulStrategy* strategy : ops::matmul_strategies()) {
+                const std::string_view name = strategy->name();
                 // Those that do not depend on the family.
-                if ((strategy.name == "clblast" || strategy.name == "tiled") && family != device.family()) continue;
+                if ((name == "clblast" || name == "tiled") && family != device.family()) continue;
                 // Its first products of a type are compiled for seconds.
-                if (strategy.name == "clblast" && dtype != DType::f32) continue;
+                if (name == "clblast" && dtype != DType::f32) continue;
                 // By the device's own kernels, as no check looks after them.
                 const Made& in = operands();
                 const auto result = std::make_shared<Guarded>(Shape{one.batch, one.m, one.n}, dtype);
                 const ops::FamilyScope scope(family);
-                ops::MatmulProblem problem{.a = in.a.view,
-                                           .b = in.b.view,
-                                           .out = result->out(),
-                                           .batch = one.batch,
-                                           .m = one.m,
-                                           .n = one.n,
-                                           .k = one.k};
-                served.expect(strategy.name);
-                if (!strategy.serves(problem)) continue;
-                served.count(strategy.name);
+                const ops::MatmulProblem problem = ops::matmul_problem(in.a.view, in.b.view);
+                served.expect(name);
+                if (!strategy->can_serve(problem, device)) continue;
+                served.count(name);
                 std::vector<std::string> ways{""};
-                if (variants && strategy.variants != nullptr)
-                    for (const std::string& variant : strategy.variants(problem))
+                if (variants)
+                    for (const std::string& variant : strategy->variants(problem, device))
                         if (!variant.empty()) ways.push_back(variant);
                 for (const std::string& way : ways)
                     e.check_form(family,
-                                 fmt::format("{}{}{}: {}, {}", strategy.name, way.empty() ? "" : " ", way, one.name(),
+                                 fmt::format("{}{}{}: {}, {}", name, way.empty() ? "" : " ", way, one.name(),
                                              declivity::name_of(dtype)),
                                  [&] {
-                                     problem.variant = way;
                                      ops::fill(result->out(), NAN);
-                                     strategy.run(problem);
+                                     const ops::View out = result->out();
+                                     strategy->run(problem, {in.a.view, in.b.view, out}, way);
                                      const std::string wrong =
                                          difference(result->tensor(), in.wanted, one.allowed(dtype));
                                      return wrong.empty() ? result->beside() : wrong;
@@ -181,8 +179,8 @@ void examine_matmul(Examination& e) {
         return ops::Expression::apply(function, std::vector<ops::Expression>(inputs));
     };
     for (const Family family : kFamilies)
-        for (const ops::MatmulStrategy& strategy : ops::matmul_strategies()) {
-            if (strategy.name == "clblast") continue;
+        for (const ops::MatmulStrategy* strategy : ops::matmul_strategies()) {
+            if (strategy->name() == "clblast") continue;
             for (const test::MatmulCase& one :
                  std::vector<test::MatmulCase>{{1, 3, 8, 40, Lie::dense, Lie::transposed},
                                                {1, 9, 50, 1100, Lie::dense, Lie::transposed},
@@ -194,21 +192,14 @@ void examine_matmul(Examination& e) {
                     const Shape shape{one.batch, one.m, one.n};
                     const Guarded result(shape, DType::f32);
                     const ops::FamilyScope scope(family);
-                    if (!strategy.serves({.a = a.view,
-                                          .b = b.view,
-                                          .out = result.out(),
-                                          .batch = one.batch,
-                                          .m = one.m,
-                                          .n = one.n,
-                                          .k = one.k}))
-                        continue;
+                    if (!strategy->can_serve(ops::matmul_problem(a.view, b.view), device)) continue;
                     e.check_form(
                         family,
-                        fmt::format("{}, {}, {}: {}", strategy.name,
+                        fmt::format("{}, {}, {}: {}", strategy->name(),
                                     relu ? "with bias, residual and relu" : "with a sigmoid", name_of(family),
                                     one.name()),
                         [&] {
-                            const Environment named("DECLIVITY_MATMUL", std::string(strategy.name));
+                            const Environment named("DECLIVITY_MATMUL", std::string(strategy->name()));
                             const Tensor bias = random_tensor({one.n}, 3), residual = random_tensor(shape, 5);
                             const ops::Expression x = ops::Expression::operator_result(DType::f32, shape);
                             const ops::Expression tail =
@@ -237,23 +228,6 @@ std::string_view name_of(Conv2dDirection direction) {
     return direction == Conv2dDirection::forward          ? "forward"
            : direction == Conv2dDirection::backward_input ? "backward_input"
                                                           : "backward_weights";
-}
-
-ops::Conv2dProblem problem_of(const test::Conv2dCase& c, DType dtype, Family family, Conv2dDirection direction) {
-    const Shape out = c.out();
-    return {.direction = direction,
-            .dtype = dtype,
-            .family = family,
-            .images = c.x[0],
-            .channels = c.x[1],
-            .filters = c.weight[0],
-            .groups = c.options.groups,
-            .input = {c.x[2], c.x[3]},
-            .filter = {c.weight[2], c.weight[3]},
-            .output = {out[2], out[3]},
-            .stride = c.options.stride,
-            .padding = c.options.padding,
-            .dilation = c.options.dilation};
 }
 
 /// Operands of a case, and what each direction makes of them; made when they are first asked for.
@@ -361,14 +335,15 @@ void examine_conv2d(Examination& e) {
                  {Conv2dDirection::forward, Conv2dDirection::backward_input, Conv2dDirection::backward_weights})
                 for (const Family family : kFamilies)
                     for (const ops::Conv2dStrategy* strategy : ops::conv2d_strategies()) {
-                        const ops::Conv2dProblem problem = problem_of(c, dtype, family, direction);
+                        const ops::Conv2dProblem problem =
+                            ops::conv2d_problem("doctor", direction, dtype, family, c.x, c.weight, c.options);
                         served.expect(strategy->name());
-                        if (!strategy->can_serve(problem)) continue;
+                        if (!strategy->can_serve(problem, device)) continue;
                         served.count(strategy->name());
                         const ops::FamilyScope scope(family);
                         std::vector<std::string> variants{""};
                         if (c.name == "odd")
-                            for (const std::string& variant : strategy->variants(device, problem))
+                            for (const std::string& variant : strategy->variants(problem, device))
                                 if (!variant.empty()) variants.push_back(variant);
                         for (const std::string& variant : variants)
                             e.check_form(family,

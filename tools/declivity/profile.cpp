@@ -11,6 +11,7 @@
 #include <declivity/runtime/ceilings.hpp>
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
+#include <runtime/environment.hpp>
 #include <runtime/trace_reader.hpp>
 
 namespace declivity::tools {
@@ -91,6 +92,7 @@ void print(const TracedDevice& device, By by, bool with_ceilings) {
 
 int run(const Options& options) {
     unsetenv("DECLIVITY_PROFILE");  // or measuring would write over the file that is being read
+    detail::parse_environment_again();
     const detail::TraceSummary trace = detail::read_trace(options.file, options.by);
     if (trace.devices.empty())
         throw ValueError(fmt::format("profile: wants a trace with commands of a device, got none in {}", options.file));

@@ -144,8 +144,8 @@ class DECLIVITY_API Module {
     template <class M, class Owner>
     const M& guarded(M Owner::*member) const {
         const M& now = static_cast<const Owner&>(*this).*member;
-        if (Recorder* const recorder = Recorder::current())
-            recorder->guard([here = presence_.watch(), owner = &static_cast<const Owner&>(*this), member, value = now] {
+        if (is_recording())
+            guard_recording([here = presence_.watch(), owner = &static_cast<const Owner&>(*this), member, value = now] {
                 return !here.expired() && owner->*member == value;
             });
         return now;

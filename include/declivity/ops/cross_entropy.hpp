@@ -3,33 +3,38 @@
 
 #include <cstdint>
 
+#include <declivity/ops/value.hpp>
 #include <declivity/ops/view.hpp>
 
 namespace declivity::ops {
 
+/// What becomes of the losses of the rows.
+enum class LossReduction : std::int32_t {
+    none,  ///< they stay as they are
+    sum,
+    mean,  ///< of the rows that are not ignored; NaN when there are none
+};
+
 struct CrossEntropy {
     double label_smoothing = 0;  ///< in [0, 1): share of the target spread evenly over all classes
     std::int64_t ignore_label = -100;
+    LossReduction reduction = LossReduction::none;
 };
 
-/// losses[i] = -log softmax(logits[i])[labels[i]], smoothed as told; 0 for an ignored label, NaN for one outside [0,
-/// C).
+struct CrossEntropyResults {
+    Value loss;        ///< (N), or [] where they are brought together
+    Value statistics;  ///< (N, 2): for each row the largest logit m, and log sum exp(logit - m)
+    Value divisor;     ///< []: what their sum was divided by; none where they stay as they are
+};
+
+/// loss[i] = -log softmax(logits[i])[labels[i]], smoothed as told; 0 for an ignored label, NaN for one outside [0, C).
+/// An operation that waits.
 /// @param logits (N, C), f32 or f64, dense; @param labels (N), i32 or i64, dense
-/// @param losses (N), dense; @param statistics (N, 2), dense: for each row the largest logit m, and log sum exp(logit -
-/// m)
-DECLIVITY_API void cross_entropy(const View& logits, const View& labels, const CrossEntropy& options,
-                                 const View& losses, const View& statistics);
+DECLIVITY_API CrossEntropyResults cross_entropy(const View& logits, const View& labels, const CrossEntropy& options);
 
-/// total[0] = sum of the losses of all rows, divided by the number of rows that are not ignored when `mean` (NaN when
-/// there are none); total[1] = that divisor, or 1.
-/// @param total [2], of the losses' type, dense
-DECLIVITY_API void cross_entropy_total(const View& losses, const View& labels, std::int64_t ignore_label, bool mean,
-                                       const View& total);
-
-/// Gradient for the logits, from that of each loss (N), or from that of the total ([]), which total[1] divides.
-/// `total` may be empty for the former.
-DECLIVITY_API void cross_entropy_backward(const View& logits, const View& labels, const CrossEntropy& options,
-                                          const View& statistics, const View& gradient, const View& total,
-                                          const View& logits_gradient);
+/// The gradient for the logits, from that of the loss, which has its shape.
+/// @param divisor may be none where the losses stay as they are
+DECLIVITY_API Value cross_entropy_backward(const View& logits, const View& labels, const CrossEntropy& options,
+                                           const View& statistics, const View& divisor, const View& gradient);
 
 }  // namespace declivity::ops

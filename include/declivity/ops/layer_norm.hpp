@@ -1,10 +1,11 @@
 // Floor 2. Layer normalisation (Ba, Kiros, Hinton 2016) and root mean square normalisation (Zhang, Sennrich 2019) of
-// the rows of x (rows, n).
+// rows: the last axes of x.
 //
 // All views are dense, f32 or f64, of one type and device. A View without a buffer stands for "none" where a parameter
-// says so.
+// says so. Where shapes are given as (n) or (rows), others of as many elements serve as well.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include <declivity/ops/value.hpp>
@@ -18,16 +19,17 @@ enum class RowNorm : bool {
 };
 
 struct LayerNormResults {
-    Value out;         ///< (rows, n)
+    Value out;         ///< of x's shape
     Value mean, rstd;  ///< (rows); rstd = 1 / sqrt(variance + epsilon), and the mean is 0 for RowNorm::rms
 };
 
 /// out = normalised x * weight + bias; weight and bias (n) may be none. An operation that waits.
+/// @param x what waits is computed by the same kernel where it is made from; @param inner the first axis of a row
 /// @throws ShapeError, TypeError, DeviceError naming the function
-DECLIVITY_API LayerNormResults layer_norm(RowNorm kind, const View& x, const View& weight, const View& bias,
+DECLIVITY_API LayerNormResults layer_norm(RowNorm kind, Value x, int inner, const View& weight, const View& bias,
                                           double epsilon);
 
-/// The gradient for x, from that of the result. Weight may be none.
+/// The gradient for x, from that of the result. Weight may be none. Rows are as many as means.
 DECLIVITY_API Value layer_norm_input_gradient(RowNorm kind, const View& x, const View& weight, const View& mean,
                                               const View& rstd, const View& out_gradient);
 
@@ -35,7 +37,7 @@ struct LayerNormGradients {
     Value weight, bias;  ///< (n)
 };
 /// The gradients for weight and bias; their sums over rows wait for company (operation_in_company).
-DECLIVITY_API LayerNormGradients layer_norm_weight_gradients(const View& x, const View& mean, const View& rstd,
-                                                             const View& out_gradient);
+DECLIVITY_API LayerNormGradients layer_norm_weight_gradients(const View& x, std::int64_t n, const View& mean,
+                                                             const View& rstd, const View& out_gradient);
 
 }  // namespace declivity::ops

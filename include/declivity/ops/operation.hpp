@@ -37,7 +37,8 @@ enum class EpilogueTaken : bool { no, yes };
 /// What an operation is launched with. Views stand in the order in which they were declared.
 class DECLIVITY_API OperationViews {
   public:
-    OperationViews(std::vector<View> ins, std::vector<View> written, std::vector<View> outs, Epilogue epilogue);
+    OperationViews(std::vector<View> ins, std::vector<View> written, std::vector<View> outs, Epilogue epilogue,
+                   Value prologue);
 
     /// What is read; without a buffer where none was given.
     [[nodiscard]] const View& in(std::size_t index) const { return ins_.at(index); }
@@ -47,10 +48,13 @@ class DECLIVITY_API OperationViews {
     [[nodiscard]] const View& out(std::size_t index) const { return outs_.at(index); }
     /// Functions that follow the first output, over Expression::operator_result(); empty where there are none.
     [[nodiscard]] const Epilogue& epilogue() const noexcept { return epilogue_; }
+    /// OperationOperands::prologue, for the launch function to compute as it reads it.
+    [[nodiscard]] const Value& prologue() const noexcept { return prologue_; }
 
   private:
     std::vector<View> ins_, written_, outs_;
     Epilogue epilogue_;
+    Value prologue_;
 };
 
 struct OperationOutput {
@@ -68,7 +72,11 @@ struct OperationOperands {
     /// In place; what stands there may be read, too, and is not among the reads then. Who reads or writes that memory
     /// later launches the operation first; it does not keep the memory alive.
     std::vector<View> writes = {};
-    std::vector<OperationOutput> outputs;  ///< one to kMostOutputs
+    std::vector<OperationOutput> outputs;  ///< kMostOutputs at most; there are none where it only writes in place
+    /// One more that is read, whose elements wait; none where all are there. What they wait for is looked after.
+    Value prologue = {};
+    /// Whether the launch function takes up what follows even where that gives another type: out(0) has that type then.
+    bool takes_casts = false;
 };
 
 /// One value for each output; the others are none.

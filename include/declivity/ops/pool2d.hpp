@@ -1,9 +1,11 @@
-// Floor 2. Two-dimensional pooling and its gradients. All views are dense, f32 or f64, on one device.
+// Floor 2. Two-dimensional pooling and its gradients: operations that wait. All views are dense, f32 or f64, on one
+// device.
 #pragma once
 
 #include <array>
 #include <cstdint>
 
+#include <declivity/ops/value.hpp>
 #include <declivity/ops/view.hpp>
 
 namespace declivity::ops {
@@ -21,16 +23,17 @@ struct Pool2dParameters {
 /// parameters out of range
 DECLIVITY_API Shape pool2d_shape(std::string_view function, const Shape& x, const Pool2dParameters& parameters);
 
-/// out = the largest of each window; NaN wins, then the first. winners = its position h * W + w, i32, of out's shape.
-DECLIVITY_API void max_pool2d_forward(const View& x, const View& out, const View& winners,
-                                      const Pool2dParameters& parameters);
-/// x_gradient = sum of the gradients of the windows that x won. Overwrites it.
-DECLIVITY_API void max_pool2d_backward(const View& out_gradient, const View& winners, const View& x_gradient,
-                                       const Pool2dParameters& parameters);
+struct MaxPool2dResults {
+    Value out;      ///< the largest of each window; NaN wins, then the first
+    Value winners;  ///< its position h * W + w, i32; not computed where nobody holds it
+};
+DECLIVITY_API MaxPool2dResults max_pool2d(const View& x, const Pool2dParameters& parameters);
+/// The gradient for x of shape `x`: the sum of those of the windows that an element won.
+DECLIVITY_API Value max_pool2d_backward(const View& out_gradient, const View& winners, const Shape& x,
+                                        const Pool2dParameters& parameters);
 
-/// out = mean of each window, over the whole window or over the part inside x (count_padding).
-DECLIVITY_API void avg_pool2d_forward(const View& x, const View& out, const Pool2dParameters& parameters);
-DECLIVITY_API void avg_pool2d_backward(const View& out_gradient, const View& x_gradient,
-                                       const Pool2dParameters& parameters);
+/// The mean of each window, over the whole window or over the part inside x (count_padding).
+DECLIVITY_API Value avg_pool2d(const View& x, const Pool2dParameters& parameters);
+DECLIVITY_API Value avg_pool2d_backward(const View& out_gradient, const Shape& x, const Pool2dParameters& parameters);
 
 }  // namespace declivity::ops

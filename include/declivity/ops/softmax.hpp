@@ -3,20 +3,20 @@
 
 #include <cstdint>
 
+#include <declivity/ops/value.hpp>
 #include <declivity/ops/view.hpp>
 
 namespace declivity::ops {
 
 enum class SoftmaxKind : std::uint8_t { softmax, log_softmax };
 
-/// out = exp(x) / sum of exp(x) along `axis`, or its logarithm, without overflow at any magnitude: the largest element
-/// of each row is subtracted first. A row of -inf alone gives NaN.
-/// @param x f32 or f64, dense; @param out as x, and not x itself
-DECLIVITY_API void softmax(SoftmaxKind kind, const View& x, int axis, const View& out);
+/// exp(x) / sum of exp(x) along `axis`, or its logarithm, without overflow at any magnitude: the largest element of
+/// each row is subtracted first. A row of -inf alone gives NaN. An operation that waits.
+/// @param x f32 or f64. What waits is computed by the same kernel where it is made from, and where rows lie side by
+/// side
+DECLIVITY_API Value softmax(SoftmaxKind kind, Value x, int axis);
 
-/// The gradient for x from the result and the gradient of the result. All are dense views of one shape, and
-/// `x_gradient` is neither of the others.
-DECLIVITY_API void softmax_backward(SoftmaxKind kind, const View& result, const View& result_gradient, int axis,
-                                    const View& x_gradient);
+/// The gradient for x from the result and the gradient of the result: dense views of one shape.
+DECLIVITY_API Value softmax_backward(SoftmaxKind kind, const View& result, const View& result_gradient, int axis);
 
 }  // namespace declivity::ops

@@ -10,6 +10,7 @@
 
 #include <declivity/runtime/device.hpp>
 #include <declivity/runtime/event.hpp>
+#include <declivity/runtime/scope.hpp>
 
 namespace declivity {
 
@@ -63,7 +64,7 @@ class DECLIVITY_API Buffer {
     void keep(const std::string& name, std::shared_ptr<const void> value, std::uint64_t made_from) const;
 
     /// Counts the memory among that of a scope, see Device::memory_by_scope().
-    void move_to_scope(std::string_view scope) const;
+    void move_to_scope(const ScopePath& scope) const;
 
     void add_reader(const std::weak_ptr<PendingLaunch>& reader) const;
     /// Launches all that still have to read the memory. Who writes in place calls it before.

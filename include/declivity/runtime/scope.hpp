@@ -14,6 +14,20 @@ namespace detail {
 struct OperatorRun;
 }
 
+/// Names of scopes, outermost first, joined by '/'. Copies share the text.
+class DECLIVITY_API ScopePath {
+  public:
+    ScopePath() = default;
+    explicit ScopePath(std::string_view text);
+    [[nodiscard]] const std::string& str() const noexcept;
+    operator const std::string&() const noexcept { return str(); }  // NOLINT: it is a text
+    [[nodiscard]] bool empty() const noexcept { return text_ == nullptr; }
+    friend bool operator==(const ScopePath& a, std::string_view b) { return a.str() == b; }
+
+  private:
+    std::shared_ptr<const std::string> text_;
+};
+
 /// While one lives, errors made by this thread say where they happened: "... (in Net/conv1)". A running Profiler shows
 /// it as a span of this thread.
 class DECLIVITY_API Scope {
@@ -23,19 +37,23 @@ class DECLIVITY_API Scope {
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
 
-    /// Names of the open scopes of this thread, outermost first, joined by '/'; empty when there is none.
-    static std::string path();
+    /// The open scopes of this thread.
+    static ScopePath path();
 
   private:
+    ScopePath path_before_;  // where somebody asked for it
     std::size_t length_before_;
     std::int64_t begin_;  // ns; 0 where nobody profiles
 };
 
-/// While one lives, the scopes of this thread are those of `path`, as Scope::path() gave it: for what was put off.
+class FunctionScope;
+
+/// While one lives, the scopes of this thread are those of `path`, as Scope::path() gave it, and it is in no function:
+/// for what was put off.
 class DECLIVITY_API ResumedScope {
   public:
     /// @param waiting what was put off, which errors name, as another call may run into them; outlives the scope
-    explicit ResumedScope(const std::string& path, std::string_view waiting = {});
+    explicit ResumedScope(const ScopePath& path, std::string_view waiting = {});
     ~ResumedScope();
     ResumedScope(const ResumedScope&) = delete;
     ResumedScope& operator=(const ResumedScope&) = delete;
@@ -44,8 +62,9 @@ class DECLIVITY_API ResumedScope {
     static std::string_view waiting() noexcept;
 
   private:
-    std::string before_;
+    ScopePath before_;
     std::string_view waiting_before_;
+    const FunctionScope* function_before_;
 };
 
 /// Whether a Profiler runs somewhere, so that making a name for a span is worth while.
@@ -68,6 +87,31 @@ class DECLIVITY_API Span {
     std::string_view name_;
     std::int64_t begin_;
     SpanKind kind_;
+};
+
+/// While one lives, this thread is in a call of this function, or on its way back (SpanKind::backward). An error that
+/// a function within it throws under its own name says by which it was called: "linear: wants ... (called by
+/// lstm_cell)". It is a Span, too.
+class DECLIVITY_API FunctionScope {
+  public:
+    /// @param name must outlive the scope
+    explicit FunctionScope(std::string_view name, SpanKind kind = SpanKind::function);
+    ~FunctionScope();
+    FunctionScope(const FunctionScope&) = delete;
+    FunctionScope& operator=(const FunctionScope&) = delete;
+
+    [[nodiscard]] std::string_view name() const noexcept { return name_; }
+    [[nodiscard]] SpanKind kind() const noexcept { return kind_; }
+    /// The one around it, null for the outermost.
+    [[nodiscard]] const FunctionScope* caller() const noexcept { return caller_; }
+    /// The innermost of this thread, null outside of functions.
+    static const FunctionScope* current() noexcept;
+
+  private:
+    std::string_view name_;
+    SpanKind kind_;
+    const FunctionScope* caller_;
+    Span span_;
 };
 
 /// What an operator does, by its formula: an estimate of what a device must do at least, not a count of what it did.

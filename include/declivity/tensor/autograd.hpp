@@ -145,25 +145,36 @@ DECLIVITY_API std::vector<Tensor> differentiable(std::string_view name, const st
 /// Whether a function of these inputs would be recorded: only then a rule's values need to be kept.
 DECLIVITY_API bool recorded(const std::vector<Tensor>& inputs);
 
-/// A value that a gradient rule keeps. An input is kept whole; of a result only the elements are kept, since the result
-/// owns the rule. Knows when the value was overwritten meanwhile.
+/// A value that a gradient rule keeps: the elements, and for an input where it stands in the graph. A tensor that takes
+/// another value later (writing in place under a graph) leaves it alone; that its memory was overwritten it notices.
 class DECLIVITY_API Saved {
   public:
     Saved() = default;
     Saved(const Tensor& input);  // NOLINT: a rule's capture list reads better with it
-    /// For a result that is not a Tensor yet, or is the function's own.
+    ~Saved();
+    Saved(const Saved&) = default;
+    Saved(Saved&&) noexcept = default;
+    Saved& operator=(const Saved&) = default;
+    Saved& operator=(Saved&&) noexcept = default;
+    /// For a result that is not a Tensor yet, or is the function's own: its elements alone, since the result owns the
+    /// rule.
     static Saved result(const ops::Value& value);
     /// @throws ValueError naming `function` when the elements were written after they were saved
     [[nodiscard]] Tensor get(std::string_view function) const;
+    /// The same, as elements outside of the graph; empty where nothing was saved.
+    [[nodiscard]] ops::Value value(std::string_view function) const;
     /// Whether there is a value, and it was not written since.
     [[nodiscard]] bool intact() const;
-    /// Whether the tensor was given other elements by assign() since.
+    /// Whether the tensor was a leaf that requires a gradient, and was given other elements by assign() since.
     [[nodiscard]] bool reassigned() const;
 
   private:
     [[nodiscard]] std::uint64_t wanted_version() const;
-    Tensor tensor_;
-    ops::Value value_;                      // its elements then: assign() may give the tensor others
+    void require_intact(std::string_view function) const;
+    ops::Value value_;                        // its elements then: the tensor may stand for others later
+    Tensor leaf_;                             // that requires a gradient
+    std::shared_ptr<detail::GradNode> node_;  // that made it, if it is no leaf
+    std::size_t output_ = 0;
     std::optional<std::uint64_t> version_;  // none: of elements that were not computed then
 };
 

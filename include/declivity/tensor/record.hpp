@@ -29,6 +29,9 @@ struct RecordOptions {
     int recordings = 1;
     /// Of the step; that of the first input if there is one, else the default device, when not set.
     std::optional<Device> device = {};
+    /// Whether the hooks of tensors that the step comes to do no more than to enqueue, which a replay does without
+    /// calling them. If not, a step that comes to one is not recorded.
+    bool hooks = true;
 };
 
 /// A step, and what it came to when it was called: its kernels with their arguments set, in memory of their own.
@@ -37,24 +40,24 @@ struct RecordOptions {
 /// read the new inputs, and write what the first call wrote, so the results are the same tensors each time, with other
 /// elements. Random numbers go on as they would in plain calls, and the elements are those of plain calls to the bit
 /// (for inputs that lie dense; of others, such as transposed ones, those of a call with their clone()). The function
-/// itself is not called: what it does beside launching (a counter, a print) happens once, and what it decides on the
-/// host (a branch, a number that becomes an argument of a kernel) is decided once. Modules and optimizers of the
-/// library register what they decide by, such as train() or eval() and dropout's probability, as guards: a replay looks
-/// at them first, and where one has changed the function is called and recorded anew. A step's own go through
-/// record_guard().
+/// itself is not called, nor are the hooks that it came to: what they do beside launching (a counter, a print) happens
+/// once, and what they decide on the host (a branch, a number that becomes an argument of a kernel) is decided once.
+/// Modules and optimizers of the library register what they decide by, such as train() or eval() and dropout's
+/// probability, as guards: a replay looks at them first, and where one has changed the function is called and recorded
+/// anew. A step's own go through record_guard().
 ///
 /// A step works on tensors that outlive it: parameters, running statistics, an optimizer's moments, whatever is written
 /// in place. What a variable of C++ is to carry from one call to the next must be written in place, too (copy_, add_).
 /// Gradients that a step leaves in leaves are those after each call.
 ///
 /// The function is called again, and recorded anew, when a tensor that it used was given other elements by assign(),
-/// now requires a gradient or no longer does, or has a gradient other than the one that the step added to, when weights
-/// that kernels were prepared for were written, when a guard has changed, and when the device had run out of memory and
-/// the recording had given up its own.
+/// now requires a gradient or no longer does, has other hooks, or has a gradient other than the one that the step added
+/// to, when weights that kernels were prepared for were written, when a guard has changed, and when the device had run
+/// out of memory and the recording had given up its own.
 ///
 /// What cannot be recorded: to read elements (item, to_vector, print), to make tensors of host data, to take tensors to
 /// another device, results, inputs and gradients that require a gradient, results and gradients that lie in the memory
-/// of an input, hooks of tensors, which a replay would not call.
+/// of an input, writes in place under a graph to tensors that were there before the step.
 ///
 /// Movable; calls of one object from several threads wait for each other. One that was moved from throws ValueError.
 class DECLIVITY_API Recorded {
@@ -103,8 +106,7 @@ class DECLIVITY_API Recorded {
 template <class Read>
 auto record_guard(Read read) {
     auto value = read();
-    if (Recorder* const recorder = Recorder::current())
-        recorder->guard([read, value]() mutable { return static_cast<bool>(read() == value); });
+    if (is_recording()) guard_recording([read, value]() mutable { return static_cast<bool>(read() == value); });
     return value;
 }
 

@@ -124,16 +124,33 @@ class DECLIVITY_API Tensor {
     /// Calls `hook` with the gradient of this tensor when backward computed it; what it returns, if defined,
     /// replaces it. Gives a number for remove_hook.
     int register_hook(std::function<Tensor(const Tensor&)> hook);
+    /// Calls `hook` with this leaf as soon as backward() has added the whole gradient to its grad(), while the rest of
+    /// the graph is still to come: for work that may begin then, such as a sum over devices or an optimizer's step. The
+    /// hook may replace or forget the grad. grad() calls none. Gives a number for remove_hook.
+    /// @throws ValueError for a tensor that is no leaf, or requires no gradient
+    int register_post_accumulate_grad_hook(std::function<void(Tensor&)> hook);
+    /// Of either kind. A number that is gone already does nothing.
     void remove_hook(int number);
 
-    // ---- writing in place; not for tensors whose gradient is being recorded
+    // ---- writing in place
+    //
+    // Where neither this tensor nor what is written requires a gradient, and under NoGrad, memory is written, and all
+    // that share it see that. Where a graph is recorded, this handle and its copies take the new value and its place
+    // in the graph instead; what was computed from the old value, or saved for backward, keeps it. Refused there: a
+    // leaf that requires a gradient, and a tensor whose memory others share that live on (slice, reshape, detach, ...).
 
     /// Copies the elements of `source` (same shape and type, any device) here. What waits, and nobody else holds, is
-    /// computed in this place: `slice(cache, 0, t, t + 1).copy_(relu(x))` is one kernel.
+    /// computed in this place: `slice(cache, 0, t, t + 1).copy_(relu(x))` is one kernel. Parts of a tensor in a graph:
+    /// slice_scatter().
     Tensor& copy_(Tensor source);
+    /// In a graph the tensor depends on nothing from then on.
     Tensor& fill_(double value);
+    Tensor& zero_();
     Tensor& add_(const Tensor& other);
+    Tensor& sub_(const Tensor& other);
+    Tensor& mul_(const Tensor& other);
     Tensor& mul_(double factor);
+    Tensor& div_(const Tensor& other);
 
     /// The memory, to read or to write, outside of any graph. Launches what is pending first, so that later commands of
     /// the compute queue see the values, and whatever still has to read it: take it anew before each write.

@@ -11,7 +11,6 @@
 
 #include "conv2d_strategy.hpp"
 #include "runtime/environment.hpp"
-#include "ops/support/tuning_table.hpp"
 #include "ops/support/work.hpp"
 #include "ops/support/work_split.hpp"
 
@@ -28,7 +27,9 @@ Conv2dProblem problem_of(std::string_view function, Conv2dDirection direction, c
     require_floating(function, x_name, x);
     require_alike(function, x_name, x, weight_name, weight);
     require_alike(function, x_name, x, out_name, out);
-    require_shape(function, out_name, out, conv2d_shape(function, x.shape, weight.shape, options));
+    const Conv2dProblem problem =
+        conv2d_problem(function, direction, x.dtype, family_of(x.device()), x.shape, weight.shape, options);
+    require_shape(function, out_name, out, {problem.images, problem.filters, problem.output[0], problem.output[1]});
     require_dense(function, x_name, x);
     require_dense(function, weight_name, weight);
     require_dense(function, out_name, out);
@@ -38,68 +39,7 @@ Conv2dProblem problem_of(std::string_view function, Conv2dDirection direction, c
         require_shape(function, bias_name, *bias, {weight.shape[0]});
         require_dense(function, bias_name, *bias);
     }
-    return {.direction = direction,
-            .dtype = x.dtype,
-            .family = family_of(x.device()),
-            .images = x.shape[0],
-            .channels = x.shape[1],
-            .filters = weight.shape[0],
-            .groups = options.groups,
-            .input = {x.shape[2], x.shape[3]},
-            .filter = {weight.shape[2], weight.shape[3]},
-            .output = {out.shape[2], out.shape[3]},
-            .stride = options.stride,
-            .padding = options.padding,
-            .dilation = options.dilation};
-}
-
-}  // namespace
-
-std::span<const Conv2dStrategy* const> conv2d_strategies() {
-    static const std::array<const Conv2dStrategy*, 12> all{&conv2d_depthwise_channels_last(),
-                                                           &conv2d_depthwise(),
-                                                           &conv2d_depthwise_direct(),
-                                                           &conv2d_winograd4(),
-                                                           &conv2d_winograd2(),
-                                                           &conv2d_col2im(),
-                                                           &conv2d_matmul(),
-                                                           &conv2d_banded(),
-                                                           &conv2d_gemm(),
-                                                           &conv2d_local(),
-                                                           &conv2d_tiled(),
-                                                           &conv2d_direct()};
-    return all;
-}
-
-namespace {
-
-/// The strategy that DECLIVITY_CONV2D names, or null.
-const Conv2dStrategy* named_strategy(const Conv2dProblem& problem) {
-    const std::string_view wanted = declivity::detail::environment_text("DECLIVITY_CONV2D");
-    if (wanted.empty()) return nullptr;
-    std::string names;
-    for (const Conv2dStrategy* strategy : conv2d_strategies()) {
-        if (strategy->name() == wanted) return strategy->can_serve(problem) ? strategy : nullptr;
-        names += fmt::format("{}{}", names.empty() ? "" : ", ", strategy->name());
-    }
-    throw ValueError(fmt::format("DECLIVITY_CONV2D: wants one of {}, got \"{}\"", names, wanted));
-}
-
-/// What an entry names, when it still is one that can serve.
-std::optional<Conv2dChoice> measured(const TuningEntry& entry, const Conv2dProblem& problem) {
-    const std::string name = entry.winner.substr(0, entry.winner.find(' '));
-    for (const Conv2dStrategy* strategy : conv2d_strategies())
-        if (strategy->name() == name && strategy->can_serve(problem))
-            return Conv2dChoice{strategy, name.size() < entry.winner.size() ? entry.winner.substr(name.size() + 1) : "",
-                                "measured as the fastest on this device"};
-    return std::nullopt;
-}
-
-Conv2dChoice by_rule(const Conv2dProblem& problem) {
-    for (const Conv2dStrategy* strategy : conv2d_strategies())
-        if (strategy->can_serve(problem) && strategy->pays(problem))
-            return {strategy, "", "rule of thumb: nothing was measured for this shape on this device"};
-    return {&conv2d_direct(), "", "nothing else can"};
+    return problem;
 }
 
 }  // namespace
@@ -108,19 +48,6 @@ void reduce_partials(const Conv2dProblem& problem, const Conv2dOperands& operand
                      const View& result) {
     if (operands.sums != nullptr) operands.sums->push_back({partials, result});
     else add_up(std::array{PartialSum{partials, result}}, problem.family);
-}
-
-Conv2dChoice choose_conv2d(const Conv2dProblem& problem, const Device& device) {
-    if (const Conv2dStrategy* named = named_strategy(problem)) return {named, "", "DECLIVITY_CONV2D names it"};
-    const TuningTable& table = TuningTable::of(device);
-    const bool tunes = tunes_on_use();
-    if (tunes || table.generation() != 0) {
-        auto entry = table.find(tuning_key(problem));
-        if (!entry && tunes) entry = measure_conv2d(device, problem);
-        if (entry)
-            if (auto choice = measured(*entry, problem)) return *choice;
-    }
-    return by_rule(problem);
 }
 
 namespace {
@@ -173,6 +100,25 @@ EpilogueTaken run_backward_input(const View& out_gradient, const View& weight, c
 }
 
 }  // namespace
+
+Conv2dProblem conv2d_problem(std::string_view function, Conv2dDirection direction, DType dtype, Family family,
+                             const Shape& x, const Shape& weight, const Conv2dOptions& options) {
+    const Shape out = conv2d_shape(function, x, weight, options);
+    return {.direction = direction,
+            .dtype = dtype,
+            .family = family,
+            .images = x[0],
+            .channels = x[1],
+            .filters = weight[0],
+            .groups = options.groups,
+            .input = {x[2], x[3]},
+            .filter = {weight[2], weight[3]},
+            .output = {out[2], out[3]},
+            .stride = options.stride,
+            .padding = options.padding,
+            .dilation = options.dilation,
+            .winograd = declivity::detail::environment().winograd.get()};
+}
 
 Shape conv2d_shape(std::string_view function, const Shape& x, const Shape& weight, const Conv2dOptions& options) {
     if (x.rank() != 4) throw ShapeError(fmt::format("{}: wants x of shape (N, C, H, W), got {}", function, x.str()));

@@ -7,6 +7,7 @@
 
 #include "conv2d_banded.hpp"
 #include "ops/support/vector_form.hpp"
+#include "ops/support/work_split.hpp"
 
 namespace declivity::ops {
 namespace banded {
@@ -93,8 +94,8 @@ RegisterTile choose_tile(const VectorForm& form, const Layout& layout, std::int6
 
 /// The bands of an image: as many as keep all units busy, and as fit into `block` elements; none when not even a row
 /// fits.
-std::optional<Plan> plan_of(const Conv2dProblem& problem, const Layout& layout, const VectorForm& form,
-                            std::int64_t units, std::int64_t block, std::string_view variant) {
+std::optional<Plan> cut_bands(const Conv2dProblem& problem, const Layout& layout, const VectorForm& form,
+                              std::int64_t units, std::int64_t block, std::string_view variant) {
     const std::int64_t rows = layout.phase_rows();
     for (std::int64_t bands =
              std::clamp<std::int64_t>(ceil_div(units * kGroupsPerUnit, problem.images * problem.groups), 1,
@@ -108,11 +109,95 @@ std::optional<Plan> plan_of(const Conv2dProblem& problem, const Layout& layout, 
     return std::nullopt;
 }
 
+/// On a device; a variant that does not fit counts as none.
+std::optional<Plan> plan_on(const Device& device, const Conv2dProblem& problem, const Layout& layout,
+                            std::string_view variant = {}) {
+    const VectorForm form = vector_form(device, problem.dtype);
+    const std::int64_t block = block_elements(device, problem.dtype, kBlockBytes);
+    const std::int64_t units = device.info().compute_units;
+    const std::optional<Plan> plan = cut_bands(problem, layout, form, units, block, variant);
+    return plan || variant.empty() ? plan : cut_bands(problem, layout, form, units, block, {});
+}
+
+Banded arguments_of(const Conv2dProblem& problem, const Layout& layout, const Plan& plan, const View& x,
+                    const View& weight, const View& out, bool has_bias) {
+    const bool back = problem.direction == Conv2dDirection::backward_input;
+    const std::int64_t units = out.device().info().compute_units;
+    const std::int64_t bands = ceil_div(layout.phase_rows(), plan.band),
+                       row_panels = ceil_div(layout.filters, plan.tile.rows);
+    const std::int64_t column_groups = problem.images * bands * problem.groups;
+    // Each group of filters copies the bands again, so there are few.
+    const std::int64_t row_groups =
+        std::min(row_panels, ceil_div(units, column_groups) * (column_groups < units * 2 ? 2 : 1));
+    const std::int64_t row_panels_each = ceil_div(row_panels, row_groups);
+    return {.x_image = x.shape[1] * x.shape[2] * x.shape[3],
+            .x_channel = x.shape[2] * x.shape[3],
+            .x_count = x.numel(),
+            .out_image = out.shape[1] * out.shape[2] * out.shape[3],
+            .out_channel = out.shape[2] * out.shape[3],
+            .a_group = weight.numel() / problem.groups,
+            .a_row = back ? problem.taps() : problem.channels_per_group() * problem.taps(),
+            .a_channel = back ? problem.channels_per_group() * problem.taps() : problem.taps(),
+            .channels = narrow(layout.channels),
+            .filters = narrow(layout.filters),
+            .height = narrow(layout.in[0]),
+            .width = narrow(layout.in[1]),
+            .rows = narrow(layout.out[0]),
+            .columns = narrow(layout.out[1]),
+            .stride_h = narrow(layout.step[0]),
+            .stride_w = narrow(layout.step[1]),
+            .pad_top = narrow(layout.zeros[0]),
+            .pad_left = narrow(layout.zeros[1]),
+            .dilation_h = narrow(problem.dilation[0]),
+            .dilation_w = narrow(problem.dilation[1]),
+            .padding_h = narrow(problem.padding[0]),
+            .padding_w = narrow(problem.padding[1]),
+            .pitch = narrow(layout.pitch),
+            .band = narrow(plan.band),
+            .bands = narrow(bands),
+            .reach = narrow(layout.reach),
+            .phase_size = narrow(plan.phase_size),
+            .copy_size = narrow(layout.phases_in() * plan.phase_size),
+            .made = narrow(plan.made),
+            .made_size = narrow(plan.made_size),
+            .row_panels = narrow(row_panels),
+            .row_panels_each = narrow(row_panels_each),
+            .has_bias = has_bias ? 1 : 0,
+            .back = back ? 1 : 0};
+}
+
+void convolve(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) {
+    const bool back = problem.direction == Conv2dDirection::backward_input;
+    const View &x = back ? operands.out : operands.x, &out = back ? operands.x : operands.out,
+               &weight = operands.weight;
+    const Device device = out.device();
+    const std::int64_t vector = vector_form(device, problem.dtype).vector;
+    const Layout layout = layout_of(problem);
+    const Plan plan = plan_on(device, problem, layout, variant).value();
+    const Banded d = arguments_of(problem, layout, plan, x, weight, out, operands.bias.has_value());
+    Defines defines = real_defines(problem.dtype);
+    defines.set("VW", vector)
+        .set("ROWS", plan.tile.rows)
+        .set("COLUMNS", plan.tile.vectors * vector)
+        .set("TAPS_H", problem.filter[0])
+        .set("TAPS_W", problem.filter[1]);
+    defines.set("UP_H", layout.up[0]).set("UP_W", layout.up[1]);
+    set_epilogue_stored(defines, operands.epilogue);
+    const Kernel kernel(device, {"conv2d_banded.cl", "conv2d_banded", defines});
+    const EpilogueArguments arguments(operands.epilogue, weight);
+    launch(kernel,
+           {{to_size(problem.images * d.bands), to_size(ceil_div(d.row_panels, d.row_panels_each)),
+             to_size(problem.groups)},
+            {1, 1, 1}},
+           arguments.if_any_behind({d, local_memory(plan.used, problem.dtype), x.argument(), weight.argument(),
+                                    out.argument(), (operands.bias ? *operands.bias : weight).argument()}));
+}
+
 class Conv2dBanded final : public Conv2dStrategy {
   public:
     [[nodiscard]] std::string_view name() const override { return "banded"; }
 
-    [[nodiscard]] bool can_serve(const Conv2dProblem& problem) const override {
+    [[nodiscard]] bool can_serve(const Conv2dProblem& problem, const Device& device) const override {
         if (problem.family != Family::cpu_like || problem.taps() > kMostTaps) return false;
         constexpr std::int64_t most = 1 << 20;
         for (std::size_t i = 0; i < 2; ++i)
@@ -122,17 +207,18 @@ class Conv2dBanded final : public Conv2dStrategy {
         if (std::max(problem.channels, problem.filters) * problem.taps() > most ||
             problem.stride[0] * problem.stride[1] > kMostPhases)
             return false;
-        if (problem.direction == Conv2dDirection::backward_weights) return can_serve_weights(problem);
+        if (problem.direction == Conv2dDirection::backward_weights) return can_serve_weights(problem, device);
         const Layout layout = layout_of(problem);
         if (layout.zeros[0] < 0 || layout.zeros[1] < 0) return false;
-        const VectorForm form = problem.dtype == DType::f64 ? VectorForm{8, 32} : VectorForm{16, 32};
-        return plan_of(problem, layout, form, 1, kBlockBytes / static_cast<std::int64_t>(size_of(problem.dtype)), "")
-            .has_value();
+        // With the widest vectors, too, so that what serves depends little on the processor.
+        const VectorForm widest = problem.dtype == DType::f64 ? VectorForm{8, 32} : VectorForm{16, 32};
+        const std::int64_t block = kBlockBytes / static_cast<std::int64_t>(size_of(problem.dtype));
+        return cut_bands(problem, layout, widest, 1, block, {}) && plan_on(device, problem, layout);
     }
 
     /// Where elements are met by several taps or phases, and what the channels of a tile hold stays in the first cache;
     /// forward's strides spread it too far, unless the filters are few.
-    [[nodiscard]] bool pays(const Conv2dProblem& problem) const override {
+    [[nodiscard]] bool pays(const Conv2dProblem& problem, const Device&) const override {
         if (problem.direction == Conv2dDirection::backward_weights) return pays_for_weights(problem);
         const Layout layout = layout_of(problem);
         const bool strided = problem.stride[0] * problem.stride[1] > 1;
@@ -143,7 +229,7 @@ class Conv2dBanded final : public Conv2dStrategy {
                (layout.filters <= kFewFilters || layout.channels <= (strided ? 2 * kManyChannels : kManyChannels));
     }
 
-    [[nodiscard]] std::vector<std::string> variants(const Device& device, const Conv2dProblem& problem) const override {
+    [[nodiscard]] std::vector<std::string> variants(const Conv2dProblem& problem, const Device& device) const override {
         if (problem.direction == Conv2dDirection::backward_weights) return {""};
         std::vector<std::string> names;
         const VectorForm form = vector_form(device, problem.dtype);
@@ -154,84 +240,13 @@ class Conv2dBanded final : public Conv2dStrategy {
     }
 
     [[nodiscard]] bool gives_bias_gradient() const override { return true; }
-    [[nodiscard]] bool takes_epilogue(const Conv2dProblem& problem, const Device& device,
-                                      std::string_view variant) const override {
-        const std::int64_t block = block_elements(device, problem.dtype, kBlockBytes);
-        return plan_of(problem, layout_of(problem), vector_form(device, problem.dtype), device.info().compute_units,
-                       block, variant)
-            .has_value();
+    [[nodiscard]] bool takes_epilogue(const Conv2dProblem&, const Device&, std::string_view) const override {
+        return true;
     }
 
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) const override {
-        if (problem.direction == Conv2dDirection::backward_weights) return backward_weights(problem, operands);
-        const bool back = problem.direction == Conv2dDirection::backward_input;
-        const View &x = back ? operands.out : operands.x, &out = back ? operands.x : operands.out,
-                   &weight = operands.weight;
-        const Device device = out.device();
-        const VectorForm form = vector_form(device, problem.dtype);
-        const Layout layout = layout_of(problem);
-        const std::int64_t block = block_elements(device, problem.dtype, kBlockBytes);
-        const std::int64_t units = device.info().compute_units;
-        const std::optional<Plan> plan = plan_of(problem, layout, form, units, block, variant);
-        if (!plan) return conv2d_direct().run(problem, operands);  // less local memory than such devices have
-        const std::int64_t bands = ceil_div(layout.phase_rows(), plan->band),
-                           row_panels = ceil_div(layout.filters, plan->tile.rows);
-        const std::int64_t column_groups = problem.images * bands * problem.groups;
-        // Each group of filters copies the bands again, so there are few.
-        const std::int64_t row_groups =
-            std::min(row_panels, ceil_div(units, column_groups) * (column_groups < units * 2 ? 2 : 1));
-        const std::int64_t row_panels_each = ceil_div(row_panels, row_groups);
-        const Banded arguments{.x_image = x.shape[1] * x.shape[2] * x.shape[3],
-                               .x_channel = x.shape[2] * x.shape[3],
-                               .x_count = x.numel(),
-                               .out_image = out.shape[1] * out.shape[2] * out.shape[3],
-                               .out_channel = out.shape[2] * out.shape[3],
-                               .a_group = weight.numel() / problem.groups,
-                               .a_row = back ? problem.taps() : problem.channels_per_group() * problem.taps(),
-                               .a_channel = back ? problem.channels_per_group() * problem.taps() : problem.taps(),
-                               .channels = narrow(layout.channels),
-                               .filters = narrow(layout.filters),
-                               .height = narrow(layout.in[0]),
-                               .width = narrow(layout.in[1]),
-                               .rows = narrow(layout.out[0]),
-                               .columns = narrow(layout.out[1]),
-                               .stride_h = narrow(layout.step[0]),
-                               .stride_w = narrow(layout.step[1]),
-                               .pad_top = narrow(layout.zeros[0]),
-                               .pad_left = narrow(layout.zeros[1]),
-                               .dilation_h = narrow(problem.dilation[0]),
-                               .dilation_w = narrow(problem.dilation[1]),
-                               .padding_h = narrow(problem.padding[0]),
-                               .padding_w = narrow(problem.padding[1]),
-                               .pitch = narrow(layout.pitch),
-                               .band = narrow(plan->band),
-                               .bands = narrow(bands),
-                               .reach = narrow(layout.reach),
-                               .phase_size = narrow(plan->phase_size),
-                               .copy_size = narrow(layout.phases_in() * plan->phase_size),
-                               .made = narrow(plan->made),
-                               .made_size = narrow(plan->made_size),
-                               .row_panels = narrow(row_panels),
-                               .row_panels_each = narrow(row_panels_each),
-                               .has_bias = operands.bias ? 1 : 0,
-                               .back = back ? 1 : 0};
-        Defines defines = real_defines(problem.dtype);
-        defines.set("VW", form.vector)
-            .set("ROWS", plan->tile.rows)
-            .set("COLUMNS", plan->tile.vectors * form.vector)
-            .set("TAPS_H", problem.filter[0])
-            .set("TAPS_W", problem.filter[1]);
-        defines.set("UP_H", layout.up[0]).set("UP_W", layout.up[1]);
-        set_epilogue_stored(defines, operands.epilogue);
-        const Kernel kernel(device, {"conv2d_banded.cl", "conv2d_banded", defines});
-        const EpilogueArguments epilogue_arguments(operands.epilogue, weight);
-        const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
-        launch(kernel,
-               {{size(problem.images * bands), size(ceil_div(row_panels, row_panels_each)), size(problem.groups)},
-                {1, 1, 1}},
-               epilogue_arguments.if_any_behind({arguments, local_memory(plan->used, problem.dtype), x.argument(),
-                                                 weight.argument(), out.argument(),
-                                                 (operands.bias ? *operands.bias : weight).argument()}));
+        if (problem.direction == Conv2dDirection::backward_weights) backward_weights(problem, operands);
+        else convolve(problem, operands, variant);
     }
 };
 

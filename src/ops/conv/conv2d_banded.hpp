@@ -12,8 +12,8 @@ constexpr std::int64_t kBlockBytes = 256 * 1024;  // of local memory, that stay 
 constexpr std::int64_t kGroupsPerUnit = 4;        // so that all compute units end at about the same time
 constexpr std::int64_t kLeastBand = 4;            // rows, for which copying the rows around them is worth while
 
-/// Whether the block that a device usually has holds what a weight gradient needs of one row.
-bool can_serve_weights(const Conv2dProblem& problem);
+/// Whether the device's block, and that which devices usually have, hold what a weight gradient needs of one row.
+bool can_serve_weights(const Conv2dProblem& problem, const Device& device);
 /// Whether that is the fastest way, by measurements.
 bool pays_for_weights(const Conv2dProblem& problem);
 void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operands);

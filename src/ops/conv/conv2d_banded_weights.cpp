@@ -73,11 +73,19 @@ std::optional<Plan> plan_of(const Conv2dProblem& problem, const VectorForm& form
     return plan;
 }
 
+std::int64_t groups_wanted(const Device& device) { return std::int64_t{device.info().compute_units} * kGroupsPerUnit; }
+
+std::optional<Plan> plan_on(const Device& device, const Conv2dProblem& problem) {
+    return plan_of(problem, vector_form(device, problem.dtype), block_elements(device, problem.dtype, kBlockBytes),
+                   groups_wanted(device));
+}
+
 }  // namespace
 
-bool can_serve_weights(const Conv2dProblem& problem) {
+bool can_serve_weights(const Conv2dProblem& problem, const Device& device) {
     const VectorForm form{.vector = problem.dtype == DType::f64 ? 8 : 16, .registers = 32};
-    return plan_of(problem, form, kBlockBytes / static_cast<std::int64_t>(size_of(problem.dtype)), 1).has_value();
+    return plan_of(problem, form, kBlockBytes / static_cast<std::int64_t>(size_of(problem.dtype)), 1) &&
+           plan_on(device, problem);
 }
 
 bool pays_for_weights(const Conv2dProblem& problem) {
@@ -89,17 +97,11 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
     const auto& [x, weight, dout, bias, epilogue, sums] = operands;
     const Device device = x.device();
     const VectorForm form = vector_form(device, problem.dtype);
-    const std::int64_t wanted = std::int64_t{device.info().compute_units} * kGroupsPerUnit;
-    const std::int64_t block = block_elements(device, problem.dtype, kBlockBytes);
-    const std::optional<Plan> plan = plan_of(problem, form, block, wanted);
-    if (!plan) {  // less local memory than such devices have
-        conv2d_direct().run(problem, operands, {});
-        if (bias) conv2d_backward_bias(dout, *bias);
-        return;
-    }
+    const std::int64_t wanted = groups_wanted(device);
+    const Plan plan = plan_on(device, problem).value();
     const auto [streams, filters] = tile_of(form);
-    const std::int64_t bands = ceil_div(problem.output[0], plan->band),
-                       blocks = ceil_div(problem.images, plan->lot) * bands;
+    const std::int64_t bands = ceil_div(problem.output[0], plan.band),
+                       blocks = ceil_div(problem.images, plan.lot) * bands;
     const std::int64_t blocks_each =
                            ceil_div(blocks, std::min(blocks, std::max<std::int64_t>(1, wanted / problem.groups))),
                        chunks = ceil_div(blocks, blocks_each);
@@ -126,18 +128,18 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
                                   .pad_left = narrow(problem.padding[1]),
                                   .dilation_h = narrow(problem.dilation[0]),
                                   .dilation_w = narrow(problem.dilation[1]),
-                                  .pitch = narrow(plan->pitch),
-                                  .band = narrow(plan->band),
+                                  .pitch = narrow(plan.pitch),
+                                  .band = narrow(plan.band),
                                   .bands = narrow(bands),
-                                  .reach = narrow(plan->reach),
-                                  .phase_size = narrow(plan->phase_size),
-                                  .copy_size = narrow(plan->copy_size),
-                                  .gradient_size = narrow(plan->gradient_size),
-                                  .lot = narrow(plan->lot),
+                                  .reach = narrow(plan.reach),
+                                  .phase_size = narrow(plan.phase_size),
+                                  .copy_size = narrow(plan.copy_size),
+                                  .gradient_size = narrow(plan.gradient_size),
+                                  .lot = narrow(plan.lot),
                                   .blocks = narrow(blocks),
                                   .blocks_each = narrow(blocks_each),
-                                  .gradients = narrow(plan->gradients),
-                                  .sums = narrow(plan->sums),
+                                  .gradients = narrow(plan.gradients),
+                                  .sums = narrow(plan.sums),
                                   .has_bias = bias ? 1 : 0};
     Defines defines = real_defines(problem.dtype);
     defines.set("VW", form.vector)
@@ -147,8 +149,8 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
         .set("TAPS_W", problem.filter[1]);
     const Kernel kernel(device, {"conv2d_banded_weights.cl", "conv2d_banded_backward_weights", defines});
     launch(kernel, {{static_cast<std::size_t>(chunks), 1, static_cast<std::size_t>(problem.groups)}, {1, 1, 1}},
-           {arguments, local_memory(block, problem.dtype), x.argument(), dout.argument(), partials.argument(),
-            biases.argument()});
+           {arguments, local_memory(block_elements(device, problem.dtype, kBlockBytes), problem.dtype), x.argument(),
+            dout.argument(), partials.argument(), biases.argument()});
     if (chunks == 1) return;
     reduce_partials(problem, operands, partials, weight);
     if (bias) reduce_partials(problem, operands, biases, *bias);

@@ -30,7 +30,7 @@ class Conv2dCol2im final : public Conv2dStrategy {
     [[nodiscard]] std::string_view name() const override { return "col2im"; }
 
     /// Positions within an image are 32-bit numbers here.
-    [[nodiscard]] bool can_serve(const Conv2dProblem& problem) const override {
+    [[nodiscard]] bool can_serve(const Conv2dProblem& problem, const Device&) const override {
         constexpr std::int64_t most = std::int64_t{1} << 28;
         if (problem.family != Family::cpu_like || problem.direction != Conv2dDirection::backward_input ||
             problem.groups != 1 || problem.taps() > kMostTaps)
@@ -43,7 +43,7 @@ class Conv2dCol2im final : public Conv2dStrategy {
     }
 
     /// For few positions copying the weights in another order takes longer than their product.
-    [[nodiscard]] bool pays(const Conv2dProblem& problem) const override {
+    [[nodiscard]] bool pays(const Conv2dProblem& problem, const Device&) const override {
         // With filters of one element nothing is added up afterwards, and packed weights do as well from fewer
         // positions on; but strides leave most of the gradient zero.
         const bool strided = problem.stride[0] * problem.stride[1] > 1;

@@ -7,6 +7,7 @@
 #include "conv2d_tiled.hpp"
 #include "ops/support/local_block.hpp"
 #include "ops/support/vector_form.hpp"
+#include "ops/support/work_split.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -107,11 +108,65 @@ std::optional<Plan> plan_of(const Conv2dProblem& problem, std::int64_t vector, s
                 weights ? one : up};
 }
 
+std::optional<Plan> plan_on(const Device& device, const Conv2dProblem& problem, bool has_bias) {
+    return plan_of(problem, vector_form(device, problem.dtype).vector,
+                   block_elements(device, problem.dtype, kBlockBytes), has_bias);
+}
+
+Kernel kernel_of(const Device& device, const Conv2dProblem& problem, const Plan& plan, const char* name, bool weights,
+                 const KernelEpilogue& epilogue = {}) {
+    Defines defines = real_defines(problem.dtype);
+    defines.set("VW", vector_form(device, problem.dtype).vector)
+        .set("TAPS_H", problem.filter[0])
+        .set("TAPS_W", problem.filter[1])
+        .set("UP_H", plan.up[0])
+        .set("UP_W", plan.up[1]);
+    set_epilogue_stored(defines, epilogue);
+    return {device, {"conv2d_depthwise.cl", name, defines.set("WEIGHTS", std::int64_t{weights ? 1 : 0})}};
+}
+
+std::int64_t items_wanted(const Device& device) { return std::int64_t{device.info().compute_units} * kGroupsPerUnit; }
+
+void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operands) {
+    const auto& [x, weight, out, bias, epilogue, sums] = operands;
+    const Device device = x.device();
+    const Plan plan = plan_on(device, problem, false).value();
+    Depthwise d = plan.arguments;
+    const std::int64_t wanted = items_wanted(device), all_lots = ceil_div(problem.channels, d.lot);
+    d.lots_each = narrow(ceil_div(all_lots, wanted));
+    const std::int64_t lots = ceil_div(all_lots, d.lots_each),
+                       chunks = std::clamp<std::int64_t>(wanted / lots, 1, problem.images);
+    d.each = narrow(ceil_div(problem.images, chunks));
+    const std::int64_t parts = ceil_div(problem.images, d.each);
+    const View partials =
+        parts == 1 ? reshaped(weight, {1, weight.numel()}) : View::make(device, problem.dtype, {parts, weight.numel()});
+    launch(kernel_of(device, problem, plan, "conv2d_depthwise_backward_weights", true),
+           {{to_size(lots), to_size(parts)}, {1, 1}},
+           {d, local_memory(d.used, problem.dtype), x.argument(), out.argument(), partials.argument()});
+    if (parts > 1) reduce_partials(problem, operands, partials, weight);
+}
+
+void convolve(const Conv2dProblem& problem, const Conv2dOperands& operands) {
+    const auto& [x, weight, out, bias, epilogue, sums] = operands;
+    const Device device = x.device();
+    const bool forward = problem.direction == Conv2dDirection::forward;
+    const View &from = forward ? x : out, &to = forward ? out : x;
+    const Plan plan = plan_on(device, problem, bias.has_value()).value();
+    Depthwise d = plan.arguments;
+    const std::int64_t work = std::max<std::int64_t>(1, std::int64_t{d.rows} * d.columns * problem.taps());
+    d.each = narrow(std::clamp<std::int64_t>(std::min(kWork / work, d.planes / items_wanted(device)), 1, d.planes));
+    const EpilogueArguments arguments(epilogue, weight);
+    launch(kernel_of(device, problem, plan, "conv2d_depthwise", false, epilogue),
+           {{to_size(ceil_div(d.planes, d.each))}, {1}},
+           arguments.if_any_behind({d, local_memory(d.used, problem.dtype), from.argument(), weight.argument(),
+                                    to.argument(), (bias ? *bias : weight).argument()}));
+}
+
 class Conv2dDepthwise final : public Conv2dStrategy {
   public:
     [[nodiscard]] std::string_view name() const override { return "depthwise"; }
 
-    [[nodiscard]] bool can_serve(const Conv2dProblem& problem) const override {
+    [[nodiscard]] bool can_serve(const Conv2dProblem& problem, const Device& device) const override {
         if (problem.family != Family::cpu_like || problem.channels_per_group() != 1 ||
             problem.filters_per_group() != 1 || problem.taps() > kMostTaps)
             return false;
@@ -123,7 +178,7 @@ class Conv2dDepthwise final : public Conv2dStrategy {
         if (problem.direction == Conv2dDirection::backward_input && problem.stride[0] * problem.stride[1] > kMostPhases)
             return false;
         constexpr std::int64_t vector = 16, block = kBlockBytes / 8;  // the least favourable
-        return plan_of(problem, vector, block, false).has_value();
+        return plan_of(problem, vector, block, false) && plan_on(device, problem, false);
     }
 
     [[nodiscard]] bool takes_epilogue(const Conv2dProblem&, const Device&, std::string_view) const override {
@@ -131,46 +186,8 @@ class Conv2dDepthwise final : public Conv2dStrategy {
     }
 
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
-        const auto& [x, weight, out, bias, epilogue, sums] = operands;
-        const Device device = x.device();
-        const VectorForm form = vector_form(device, problem.dtype);
-        const std::int64_t block = block_elements(device, problem.dtype, kBlockBytes);
-        auto [d, up] = plan_of(problem, form.vector, block, bias.has_value()).value();
-        Defines defines = real_defines(problem.dtype);
-        defines.set("VW", form.vector)
-            .set("TAPS_H", problem.filter[0])
-            .set("TAPS_W", problem.filter[1])
-            .set("UP_H", up[0])
-            .set("UP_W", up[1]);
-        const std::int64_t wanted = std::int64_t{device.info().compute_units} * kGroupsPerUnit;
-        if (problem.direction == Conv2dDirection::backward_weights) {
-            const std::int64_t all_lots = ceil_div(problem.channels, d.lot);
-            d.lots_each = narrow(ceil_div(all_lots, wanted));
-            const std::int64_t lots = ceil_div(all_lots, d.lots_each),
-                               chunks = std::clamp<std::int64_t>(wanted / lots, 1, problem.images);
-            d.each = narrow(ceil_div(problem.images, chunks));
-            const std::int64_t parts = ceil_div(problem.images, d.each);
-            const View partials = parts == 1 ? reshaped(weight, {1, weight.numel()})
-                                             : View::make(device, problem.dtype, {parts, weight.numel()});
-            const Kernel kernel(device, {"conv2d_depthwise.cl", "conv2d_depthwise_backward_weights",
-                                         defines.set("WEIGHTS", std::int64_t{1})});
-            launch(kernel, {{static_cast<std::size_t>(lots), static_cast<std::size_t>(parts)}, {1, 1}},
-                   {d, local_memory(d.used, problem.dtype), x.argument(), out.argument(), partials.argument()});
-            if (parts > 1) reduce_partials(problem, operands, partials, weight);
-            return;
-        }
-        const bool forward = problem.direction == Conv2dDirection::forward;
-        const View &from = forward ? x : out, &to = forward ? out : x;
-        const std::int64_t work = std::max<std::int64_t>(1, std::int64_t{d.rows} * d.columns * problem.taps());
-        d.each = narrow(std::clamp<std::int64_t>(std::min(kWork / work, d.planes / wanted), 1, d.planes));
-        set_epilogue_stored(defines, epilogue);
-        const Kernel kernel(device,
-                            {"conv2d_depthwise.cl", "conv2d_depthwise", defines.set("WEIGHTS", std::int64_t{0})});
-        const EpilogueArguments epilogue_arguments(epilogue, weight);
-        launch(
-            kernel, {{static_cast<std::size_t>(ceil_div(d.planes, d.each))}, {1}},
-            epilogue_arguments.if_any_behind({d, local_memory(d.used, problem.dtype), from.argument(),
-                                              weight.argument(), to.argument(), (bias ? *bias : weight).argument()}));
+        if (problem.direction == Conv2dDirection::backward_weights) backward_weights(problem, operands);
+        else convolve(problem, operands);
     }
 };
 

@@ -99,11 +99,17 @@ std::optional<Plan> plan_of(const Conv2dProblem& problem, std::int64_t vector, s
     return plan(ceil_div(rows, ceil_div(rows, least)));
 }
 
+std::optional<Plan> plan_on(const Device& device, const Conv2dProblem& problem, bool has_bias) {
+    const std::int64_t bytes =
+        block_elements(device, problem.dtype, kBlockBytes) * static_cast<std::int64_t>(size_of(problem.dtype));
+    return plan_of(problem, vector_form(device, problem.dtype).vector, bytes, has_bias);
+}
+
 class Conv2dDepthwiseChannelsLast final : public Conv2dStrategy {
   public:
     [[nodiscard]] std::string_view name() const override { return "depthwise_channels_last"; }
 
-    [[nodiscard]] bool can_serve(const Conv2dProblem& problem) const override {
+    [[nodiscard]] bool can_serve(const Conv2dProblem& problem, const Device& device) const override {
         if (problem.family != Family::cpu_like || problem.channels_per_group() != 1 ||
             problem.filters_per_group() != 1 || problem.taps() > kMostTaps)
             return false;
@@ -112,12 +118,12 @@ class Conv2dDepthwiseChannelsLast final : public Conv2dStrategy {
                           problem.filter[i] * problem.dilation[i]}) > kMostWidth)
                 return false;
         constexpr std::int64_t vector = 16, least_bytes = 24 * 1024;  // the least favourable
-        return plan_of(problem, vector, least_bytes, false).has_value();
+        return plan_of(problem, vector, least_bytes, false) && plan_on(device, problem, false);
     }
 
     /// Turning costs some instructions an element: less than planes as rows lose to strides, and to the ends of short
     /// rows.
-    [[nodiscard]] bool pays(const Conv2dProblem& problem) const override {
+    [[nodiscard]] bool pays(const Conv2dProblem& problem, const Device&) const override {
         constexpr std::int64_t vector = 16, short_plane = 64;
         const bool filled = problem.channels * 2 > ceil_div(problem.channels, vector) * vector;
         return filled &&
@@ -132,11 +138,7 @@ class Conv2dDepthwiseChannelsLast final : public Conv2dStrategy {
         const auto& [x, weight, out, bias, epilogue, sums] = operands;
         const Device device = x.device();
         const VectorForm form = vector_form(device, problem.dtype);
-        auto [d, elements, integers] = plan_of(problem, form.vector,
-                                               block_elements(device, problem.dtype, kBlockBytes) *
-                                                   static_cast<std::int64_t>(size_of(problem.dtype)),
-                                               bias.has_value())
-                                           .value();
+        auto [d, elements, integers] = plan_on(device, problem, bias.has_value()).value();
         const Mode mode = mode_of(problem);
         Defines defines = real_defines(problem.dtype);
         defines.set("VW", form.vector)

@@ -23,7 +23,7 @@ class Conv2dDepthwiseDirect final : public Conv2dStrategy {
     [[nodiscard]] std::string_view name() const override { return "depthwise_direct"; }
 
     /// Elements are numbered by 32 bits here.
-    [[nodiscard]] bool can_serve(const Conv2dProblem& problem) const override {
+    [[nodiscard]] bool can_serve(const Conv2dProblem& problem, const Device&) const override {
         if (problem.family != Family::gpu_like || problem.channels_per_group() != 1 ||
             problem.filters_per_group() != 1 || problem.taps() > kMostTaps)
             return false;

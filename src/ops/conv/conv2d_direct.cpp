@@ -6,7 +6,8 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::size_t kGroup = 64;  // work-items
+constexpr std::size_t kGroup = 64;     // work-items
+constexpr double kMostMeasured = 2e9;  // multiply-adds
 
 /// As the struct Conv2d of the kernels.
 struct Sizes {
@@ -18,7 +19,11 @@ struct Sizes {
 class Conv2dDirect final : public Conv2dStrategy {
   public:
     [[nodiscard]] std::string_view name() const override { return "direct"; }
-    [[nodiscard]] bool can_serve(const Conv2dProblem&) const override { return true; }
+    [[nodiscard]] bool can_serve(const Conv2dProblem&, const Device&) const override { return true; }
+    [[nodiscard]] bool worth_measuring(const Conv2dProblem& p) const override {
+        const auto each = static_cast<double>(p.channels_per_group() * p.taps());
+        return static_cast<double>(p.images * p.filters * p.output[0] * p.output[1]) * each <= kMostMeasured;
+    }
 
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
         const auto& [x, weight, out, bias, epilogue, sums] = operands;

@@ -50,6 +50,9 @@ struct Flip {
     std::int32_t rows, panels, channels, taps, first, stride_h, stride_w;
 };
 
+/// Behind the tile's name in a variant: how backward_input uses the weights, where it may do either.
+constexpr std::string_view kPacked = " packed", kInPlace = " in_place";
+
 std::string name_of(const RegisterTile& tile) { return fmt::format("{}x{}", tile.rows, tile.vectors); }
 
 /// The weights of backward_input in panels: rows are the channels of x.
@@ -127,94 +130,117 @@ Split choose_split(std::int64_t positions, std::int64_t filters, std::int64_t k,
         key, [&] { return search_split(positions, filters, k, groups, tile, lanes, most_panels, units); });
 }
 
+/// How a sum is computed on a device.
+struct Plan {
+    RegisterTile tile;
+    std::int64_t lanes, block;  ///< elements of a vector, and of local memory
+    bool packed;                ///< the weights are copied into panels
+    std::int64_t k_block, panels, row_panels;
+    Split split;
+    [[nodiscard]] std::int64_t columns() const { return tile.vectors * lanes; }
+};
+
+/// Steps of k that a block of local memory holds for a tile.
+std::int64_t most_steps(const RegisterTile& tile, std::int64_t lanes, std::int64_t block) {
+    return std::min(kBlockK, block / (tile.vectors * lanes) - 1);
+}
+
+/// Whether weights of backward_input can be used in place, flipped.
+bool may_flip_in_place(const Conv2dProblem& problem, std::int64_t most_k) {
+    return problem.direction == Conv2dDirection::backward_input && problem.taps() > 1 && problem.taps() <= most_k &&
+           problem.stride[0] * problem.stride[1] == 1;
+}
+
+bool packs_weights(const Conv2dSum& sum, const Conv2dProblem& problem, std::int64_t positions, std::int64_t most_k,
+                   std::string_view variant) {
+    if (problem.direction == Conv2dDirection::forward || sum.channels == 0) return false;
+    if (!may_flip_in_place(problem, most_k)) return true;
+    if (variant.ends_with(kPacked) || variant.ends_with(kInPlace)) return variant.ends_with(kPacked);
+    return positions > kFewPositions;
+}
+
+Plan plan_of(const Conv2dSum& sum, const Conv2dProblem& problem, const Device& device, std::string_view variant) {
+    const VectorForm form = vector_form(device, problem.dtype);
+    const bool forward = problem.direction == Conv2dDirection::forward;
+    const std::int64_t inner = sum.channels * sum.taps(),
+                       positions = problem.images * sum.axes[0].size * sum.axes[1].size;
+    const RegisterTile tile = choose_tile(problem.direction, form, sum.filters, positions, variant);
+    Plan plan{.tile = tile,
+              .lanes = form.vector,
+              .block = block_elements(device, problem.dtype, kBlockBytes),
+              .packed = false,
+              .k_block = 0,
+              .panels = 0,
+              .row_panels = ceil_div(sum.filters, tile.rows),
+              .split = {}};
+    const std::int64_t most_k = most_steps(tile, plan.lanes, plan.block);
+    plan.packed = packs_weights(sum, problem, positions, most_k, variant);
+    plan.panels = ceil_div(positions, plan.columns());
+    // Blocks of equal length, since a short last one would only cost; weights that are read flipped come by whole
+    // channels.
+    const std::int64_t unit = forward || plan.packed ? 1 : sum.taps(),
+                       units_of_k = std::max<std::int64_t>(1, inner / unit);
+    plan.k_block = unit * ceil_div(units_of_k, ceil_div(units_of_k, std::max<std::int64_t>(1, most_k / unit)));
+    plan.split = choose_split(
+        positions, sum.filters, std::max<std::int64_t>(1, inner), problem.groups, tile, form.vector,
+        std::min(kMostPanels, plan.block / (plan.k_block * plan.columns() + form.vector)), device.info().compute_units);
+    return plan;
+}
+
+Conv arguments_of(const Conv2dSum& sum, const Conv2dProblem& problem, const Plan& plan, const View& x,
+                  const View& weight, const View& out) {
+    const auto& [vertical, horizontal] = sum.axes;
+    const bool forward = problem.direction == Conv2dDirection::forward;
+    const std::int64_t inner = sum.channels * sum.taps();
+    Conv d = sum_arguments<Conv>(sum, problem, x, out);
+    d.x_count = x.numel();
+    d.a_group = plan.packed ? plan.row_panels * plan.tile.rows * inner : weight.numel() / problem.groups;
+    d.a_row = forward ? inner : plan.packed ? inner * plan.tile.rows : problem.taps();
+    d.a_channel = forward ? sum.taps() : sum.filters * problem.taps();
+    d.a_first = plan.packed || forward ? 0 : vertical.at * problem.filter[1] + horizontal.at;
+    d.a_h = narrow(vertical.by * problem.filter[1]);
+    d.a_w = narrow(horizontal.by);
+    d.panels = narrow(plan.panels);
+    d.panels_each = narrow(plan.split.panels_each);
+    d.row_panels = narrow(plan.row_panels);
+    d.row_panels_each = narrow(plan.split.row_panels_each);
+    d.k_block = narrow(plan.k_block);
+    return d;
+}
+
 void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, const View& weight, const View& out,
              const std::optional<View>& bias, const KernelEpilogue& epilogue, std::string_view variant) {
     const Device device = out.device();
-    const VectorForm form = vector_form(device, problem.dtype);
-    const bool forward = problem.direction == Conv2dDirection::forward;
-    const auto& [vertical, horizontal] = sum.axes;
-    const std::int64_t taps = vertical.taps * horizontal.taps, inner = sum.channels * taps,
-                       positions = problem.images * vertical.size * horizontal.size;
-    const RegisterTile tile = choose_tile(problem.direction, form, sum.filters, positions, variant);
-    const std::int64_t columns = tile.vectors * form.vector;
-    const std::int64_t block = block_elements(device, problem.dtype, kBlockBytes);
-
-    const std::int64_t most_k = std::min(kBlockK, block / columns - 1);
-    const bool packed = !forward && sum.channels > 0 &&
-                        (problem.taps() == 1 || taps > most_k || positions > kFewPositions ||
-                         problem.stride[0] * problem.stride[1] > 1);
+    const Plan plan = plan_of(sum, problem, device, variant);
+    Conv d = arguments_of(sum, problem, plan, x, weight, out);
+    d.has_bias = bias ? 1 : 0;
     Defines defines = real_defines(problem.dtype);
-    defines.set("VW", form.vector)
-        .set("ROWS", tile.rows)
-        .set("COLUMNS", columns)
+    defines.set("VW", plan.lanes)
+        .set("ROWS", plan.tile.rows)
+        .set("COLUMNS", plan.columns())
         .set("PANELS", kMostPanels)
-        .set("A_FORM", forward  ? 0
-                       : packed ? 1
-                                : 2);
-    // Blocks of equal length, since a short last one would only cost; weights that are read flipped come by whole
-    // channels.
-    const std::int64_t unit = forward || packed ? 1 : taps, units_of_k = std::max<std::int64_t>(1, inner / unit);
-    const std::int64_t k_block =
-        unit * ceil_div(units_of_k, ceil_div(units_of_k, std::max<std::int64_t>(1, most_k / unit)));
-    const std::int64_t panels = ceil_div(positions, columns), row_panels = ceil_div(sum.filters, tile.rows);
-    const auto [panels_each, row_panels_each] =
-        choose_split(positions, sum.filters, std::max<std::int64_t>(1, inner), problem.groups, tile, form.vector,
-                     std::min(kMostPanels, block / (k_block * columns + form.vector)), device.info().compute_units);
-    const Conv arguments{.x_image = x.shape[1] * x.shape[2] * x.shape[3],
-                         .x_channel = x.shape[2] * x.shape[3],
-                         .x_count = x.numel(),
-                         .out_image = out.shape[1] * out.shape[2] * out.shape[3],
-                         .out_channel = out.shape[2] * out.shape[3],
-                         .out_first = sum.out_first,
-                         .a_group = packed ? row_panels * tile.rows * inner : weight.numel() / problem.groups,
-                         .a_row = forward  ? inner
-                                  : packed ? inner * tile.rows
-                                           : problem.taps(),
-                         .a_channel = forward ? taps : sum.filters * problem.taps(),
-                         .a_first = packed || forward ? 0 : vertical.at * problem.filter[1] + horizontal.at,
-                         .positions = positions,
-                         .channels = narrow(sum.channels),
-                         .filters = narrow(sum.filters),
-                         .height = narrow(sum.input[0]),
-                         .width = narrow(sum.input[1]),
-                         .rows = narrow(vertical.size),
-                         .columns = narrow(horizontal.size),
-                         .stride_h = narrow(vertical.step),
-                         .stride_w = narrow(horizontal.step),
-                         .first_h = narrow(vertical.first),
-                         .first_w = narrow(horizontal.first),
-                         .dilation_h = narrow(vertical.dilation),
-                         .dilation_w = narrow(horizontal.dilation),
-                         .taps_h = narrow(vertical.taps),
-                         .taps_w = narrow(horizontal.taps),
-                         .a_h = narrow(vertical.by * problem.filter[1]),
-                         .a_w = narrow(horizontal.by),
-                         .out_row_step = narrow(sum.out_row_step),
-                         .out_column_step = narrow(sum.out_column_step),
-                         .panels = narrow(panels),
-                         .panels_each = narrow(panels_each),
-                         .row_panels = narrow(row_panels),
-                         .row_panels_each = narrow(row_panels_each),
-                         .k_block = narrow(k_block),
-                         .has_bias = bias ? 1 : 0};
-    const View a = packed ? flipped(problem, sum, weight, tile.rows, defines) : weight;
+        .set("A_FORM", problem.direction == Conv2dDirection::forward ? 0
+                       : plan.packed                                 ? 1
+                                                                     : 2);
+    const View a = plan.packed ? flipped(problem, sum, weight, plan.tile.rows, defines) : weight;
     set_epilogue_stored(defines, epilogue);
     const Kernel kernel(device, {"conv2d_gemm.cl", "conv2d_gemm", defines});
-    const EpilogueArguments epilogue_arguments(epilogue, a);
-    const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
+    const EpilogueArguments arguments(epilogue, a);
     launch(kernel,
-           {{size(ceil_div(panels, panels_each)), size(ceil_div(row_panels, row_panels_each)), size(problem.groups)},
+           {{to_size(ceil_div(plan.panels, plan.split.panels_each)),
+             to_size(ceil_div(plan.row_panels, plan.split.row_panels_each)), to_size(problem.groups)},
             {1, 1, 1}},
-           epilogue_arguments.if_any_behind({arguments, local_memory(block, problem.dtype), x.argument(), a.argument(),
-                                             out.argument(), (bias ? *bias : a).argument()}));
+           arguments.if_any_behind({d, local_memory(plan.block, problem.dtype), x.argument(), a.argument(),
+                                    out.argument(), (bias ? *bias : a).argument()}));
 }
 
 }  // namespace
 
 RegisterTile choose_tile(Conv2dDirection direction, const VectorForm& form, std::int64_t rows, std::int64_t columns,
                          std::string_view variant) {
+    const std::string_view name = variant.substr(0, variant.find(' '));
     for (const RegisterTile& tile : tiles_for(direction))
-        if (!variant.empty() && variant == name_of(tile)) return tile;
+        if (!name.empty() && name == name_of(tile)) return tile;
     return cheapest_tile(tiles_for(direction), form, rows, columns, kGain,
                          direction != Conv2dDirection::backward_weights);
 }
@@ -226,9 +252,9 @@ class Conv2dGemm final : public Conv2dStrategy {
     [[nodiscard]] std::string_view name() const override { return "gemm"; }
 
     /// Positions within a plane are 32-bit numbers here.
-    [[nodiscard]] bool can_serve(const Conv2dProblem& problem) const override {
-        if (problem.family != Family::cpu_like ||
-            (problem.direction == Conv2dDirection::backward_weights && problem.taps() > kMostTaps))
+    [[nodiscard]] bool can_serve(const Conv2dProblem& problem, const Device& device) const override {
+        if (problem.family != Family::cpu_like || (problem.direction == Conv2dDirection::backward_weights &&
+                                                   (problem.taps() > kMostTaps || !can_serve_weights(problem, device))))
             return false;
         std::array<std::int64_t, 2> reach{};
         for (std::size_t i = 0; i < 2; ++i) {
@@ -240,14 +266,17 @@ class Conv2dGemm final : public Conv2dStrategy {
                problem.images * reach[0] * reach[1] <= kMost * 16;
     }
 
-    [[nodiscard]] std::vector<std::string> variants(const Device& device, const Conv2dProblem& problem) const override {
+    [[nodiscard]] std::vector<std::string> variants(const Conv2dProblem& problem, const Device& device) const override {
         std::vector<std::string> names;
         const VectorForm form = vector_form(device, problem.dtype);
-        for (const RegisterTile& tile : tiles_for(
-                 problem
-                     .direction))  // those that leave most registers unused are for other devices, or for few columns
-            if (tile.fits(form) && (tile.vectors == 1 || tile.rows * tile.vectors * 2 > form.registers - 8))
-                names.push_back(name_of(tile));
+        const std::int64_t block = block_elements(device, problem.dtype, kBlockBytes);
+        for (const RegisterTile& tile : tiles_for(problem.direction)) {
+            // Those that leave most registers unused are for other devices, or for few columns.
+            if (!tile.fits(form) || (tile.vectors > 1 && tile.rows * tile.vectors * 2 <= form.registers - 8)) continue;
+            if (may_flip_in_place(problem, most_steps(tile, form.vector, block)))
+                for (const std::string_view use : {kPacked, kInPlace}) names.push_back(name_of(tile).append(use));
+            else names.push_back(name_of(tile));
+        }
         return names;
     }
 
@@ -257,20 +286,11 @@ class Conv2dGemm final : public Conv2dStrategy {
     }
 
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) const override {
-        switch (problem.direction) {
-            case Conv2dDirection::forward:
-                for (const Conv2dSum& sum : conv2d_sums(problem))
-                    run_sum(sum, problem, operands.x, operands.weight, operands.out, operands.bias, operands.epilogue,
-                            variant);
-                return;
-            case Conv2dDirection::backward_input:
-                for (const Conv2dSum& sum : conv2d_sums(problem))
-                    run_sum(sum, problem, operands.out, operands.weight, operands.x, std::nullopt, operands.epilogue,
-                            variant);
-                return;
-            case Conv2dDirection::backward_weights:
-                return backward_weights(problem, operands, variant);
-        }
+        if (problem.direction == Conv2dDirection::backward_weights) return backward_weights(problem, operands, variant);
+        for_each_sum(problem, operands,
+                     [&](const Conv2dSum& sum, const View& x, const View& out, const std::optional<View>& bias) {
+                         run_sum(sum, problem, x, operands.weight, out, bias, operands.epilogue, variant);
+                     });
     }
 
   private:

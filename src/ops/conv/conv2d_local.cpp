@@ -3,7 +3,6 @@
 
 #include "conv2d_strategy.hpp"
 #include "conv2d_sum.hpp"
-#include "conv2d_tiled.hpp"
 #include "ops/support/local_block.hpp"
 #include "ops/support/local_tile.hpp"
 #include "ops/support/work_split.hpp"
@@ -33,31 +32,10 @@ Kernel kernel_of(const Device& device, const char* name, Stage stage, Defines de
 
 /// What a sum reads and writes, as far as the cut does not matter.
 Conv arguments_of(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, const View& out) {
-    const auto& [vertical, horizontal] = sum.axes;
-    return {.x_image = x.shape[1] * x.shape[2] * x.shape[3],
-            .x_channel = x.shape[2] * x.shape[3],
-            .out_image = out.shape[1] * out.shape[2] * out.shape[3],
-            .out_channel = out.shape[2] * out.shape[3],
-            .out_first = sum.out_first,
-            .inner = narrow(sum.channels * sum.taps()),
-            .positions = narrow(problem.images * vertical.size * horizontal.size),
-            .groups = narrow(problem.groups),
-            .channels = narrow(sum.channels),
-            .filters = narrow(sum.filters),
-            .height = narrow(sum.input[0]),
-            .width = narrow(sum.input[1]),
-            .rows = narrow(vertical.size),
-            .columns = narrow(horizontal.size),
-            .stride_h = narrow(vertical.step),
-            .stride_w = narrow(horizontal.step),
-            .first_h = narrow(vertical.first),
-            .first_w = narrow(horizontal.first),
-            .dilation_h = narrow(vertical.dilation),
-            .dilation_w = narrow(horizontal.dilation),
-            .taps_h = narrow(vertical.taps),
-            .taps_w = narrow(horizontal.taps),
-            .out_row_step = narrow(sum.out_row_step),
-            .out_column_step = narrow(sum.out_column_step)};
+    Conv d = sum_arguments<Conv>(sum, problem, x, out);
+    d.inner = narrow(sum.channels * sum.taps());
+    d.groups = narrow(problem.groups);
+    return d;
 }
 
 void set_cut(Conv& d, const LocalCut& cut, std::int64_t rows, std::int64_t columns) {
@@ -189,8 +167,8 @@ class Conv2dLocal final : public Conv2dStrategy {
     [[nodiscard]] std::string_view name() const override { return "local"; }
 
     /// Positions, and elements of an image, are 32-bit numbers here.
-    [[nodiscard]] bool can_serve(const Conv2dProblem& problem) const override {
-        if (problem.family != Family::gpu_like) return false;
+    [[nodiscard]] bool can_serve(const Conv2dProblem& problem, const Device& device) const override {
+        if (problem.family != Family::gpu_like || !local_tiles_fit(device, problem.dtype)) return false;
         std::array<std::int64_t, 2> reach{};
         for (std::size_t i = 0; i < 2; ++i) {
             reach[i] = problem.input[i] + 2 * problem.padding[i] + problem.filter[i] * problem.dilation[i] +
@@ -203,37 +181,26 @@ class Conv2dLocal final : public Conv2dStrategy {
     }
 
     /// Tiles of a group with few rows are mostly empty.
-    [[nodiscard]] bool pays(const Conv2dProblem& problem) const override {
+    [[nodiscard]] bool pays(const Conv2dProblem& problem, const Device&) const override {
         return problem.groups == 1 || std::min(problem.channels_per_group(), problem.filters_per_group()) >= kFewRows;
     }
 
-    [[nodiscard]] std::vector<std::string> variants(const Device& device, const Conv2dProblem& problem) const override {
+    [[nodiscard]] std::vector<std::string> variants(const Conv2dProblem& problem, const Device& device) const override {
         const bool weights = problem.direction == Conv2dDirection::backward_weights;
         return local_variants(device, problem.dtype,
                               weights ? weights_product(problem) : product_of(conv2d_sums(problem).front(), problem));
     }
 
-    [[nodiscard]] bool takes_epilogue(const Conv2dProblem& problem, const Device& device,
-                                      std::string_view) const override {
-        return local_tiles_fit(device, problem.dtype);
+    [[nodiscard]] bool takes_epilogue(const Conv2dProblem&, const Device&, std::string_view) const override {
+        return true;
     }
 
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) const override {
-        const auto& [x, weight, out, bias, epilogue, sums] = operands;
-        if (!local_tiles_fit(x.device(), problem.dtype))
-            return (conv2d_tiled().can_serve(problem) ? conv2d_tiled() : conv2d_direct()).run(problem, operands);
-        switch (problem.direction) {
-            case Conv2dDirection::forward:
-                for (const Conv2dSum& sum : conv2d_sums(problem))
-                    run_sum(sum, problem, x, weight, out, bias, epilogue, variant);
-                return;
-            case Conv2dDirection::backward_input:
-                for (const Conv2dSum& sum : conv2d_sums(problem))
-                    run_sum(sum, problem, out, weight, x, std::nullopt, epilogue, variant);
-                return;
-            case Conv2dDirection::backward_weights:
-                return backward_weights(problem, operands, variant);
-        }
+        if (problem.direction == Conv2dDirection::backward_weights) return backward_weights(problem, operands, variant);
+        for_each_sum(problem, operands,
+                     [&](const Conv2dSum& sum, const View& x, const View& out, const std::optional<View>& bias) {
+                         run_sum(sum, problem, x, operands.weight, out, bias, operands.epilogue, variant);
+                     });
     }
 
   private:

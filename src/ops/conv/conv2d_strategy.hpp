@@ -1,4 +1,4 @@
-// The ways to compute a convolution, behind one interface. Each says for itself what it can serve; conv2d.cpp chooses.
+// Floor 2, private. The strategies behind convolutions.
 #pragma once
 
 #include <array>
@@ -14,6 +14,7 @@
 
 #include "ops/engine/partial_sums.hpp"
 #include "ops/engine/epilogue.hpp"
+#include "ops/support/strategy.hpp"
 
 namespace declivity::ops {
 
@@ -31,13 +32,48 @@ struct Conv2dProblem {
     std::array<std::int64_t, 2> filter{1, 1};  ///< R, S
     std::array<std::int64_t, 2> output{1, 1};  ///< P, Q
     std::array<std::int64_t, 2> stride{1, 1}, padding{0, 0}, dilation{1, 1};
-    bool constant_weight = false;  ///< what is made of it may be kept
+    bool constant_weight = false;  ///< of forward: what is made of it may be kept
+    bool winograd = true;  ///< whether Winograd's transforms, which round more, are allowed (DECLIVITY_WINOGRAD)
 
     [[nodiscard]] std::int64_t channels_per_group() const { return channels / groups; }
     [[nodiscard]] std::int64_t filters_per_group() const { return filters / groups; }
     [[nodiscard]] std::int64_t taps() const { return filter[0] * filter[1]; }
+    [[nodiscard]] std::array<std::int64_t, 21> numbers() const {
+        return {static_cast<std::int64_t>(direction),
+                static_cast<std::int64_t>(dtype),
+                static_cast<std::int64_t>(family),
+                images,
+                channels,
+                filters,
+                groups,
+                input[0],
+                input[1],
+                filter[0],
+                filter[1],
+                output[0],
+                output[1],
+                stride[0],
+                stride[1],
+                padding[0],
+                padding[1],
+                dilation[0],
+                dilation[1],
+                constant_weight ? 1 : 0,
+                winograd ? 1 : 0};
+    }
+    [[nodiscard]] Conv2dProblem with_constants(bool constant) const {
+        Conv2dProblem problem = *this;
+        problem.constant_weight = constant && direction == Conv2dDirection::forward;
+        return problem;
+    }
     friend bool operator==(const Conv2dProblem&, const Conv2dProblem&) = default;
 };
+
+/// The problem of one direction of a convolution.
+/// @throws ShapeError, ValueError as conv2d_shape
+DECLIVITY_API Conv2dProblem conv2d_problem(std::string_view function, Conv2dDirection direction, DType dtype,
+                                           Family family, const Shape& x, const Shape& weight,
+                                           const Conv2dOptions& options);
 
 /// x is (N, C, H, W), weight (O, C / groups, R, S), out (N, O, P, Q); those that a direction computes are written. For
 /// the backward directions `out` and the written one are gradients.
@@ -55,32 +91,15 @@ struct Conv2dOperands {
 void reduce_partials(const Conv2dProblem& problem, const Conv2dOperands& operands, const View& partials,
                      const View& result);
 
-class Conv2dStrategy {
+class Conv2dStrategy : public Strategy<Conv2dProblem, Conv2dOperands> {
   public:
-    Conv2dStrategy() = default;
-    Conv2dStrategy(const Conv2dStrategy&) = delete;
-    Conv2dStrategy& operator=(const Conv2dStrategy&) = delete;
-    /// As DECLIVITY_CONV2D names it.
-    [[nodiscard]] virtual std::string_view name() const = 0;
-    [[nodiscard]] virtual bool can_serve(const Conv2dProblem& problem) const = 0;
-    /// Whether it is worth while where it can serve, by what is known of its costs.
-    [[nodiscard]] virtual bool pays(const Conv2dProblem&) const { return true; }
-    /// Parameters worth a measurement, by names of the strategy's own; the empty one stands for its own choice.
-    [[nodiscard]] virtual std::vector<std::string> variants(const Device&, const Conv2dProblem&) const { return {""}; }
-    /// Launches; operands are checked already.
-    virtual void run(const Conv2dProblem& problem, const Conv2dOperands& operands,
-                     std::string_view variant = {}) const = 0;
     /// Whether backward_weights gives the gradient of the bias, too.
     [[nodiscard]] virtual bool gives_bias_gradient() const { return false; }
-    /// Whether forward, or backward_input, takes a epilogue, with the parameters of `variant`.
-    [[nodiscard]] virtual bool takes_epilogue(const Conv2dProblem&, const Device&, std::string_view) const {
-        return false;
-    }
 
   protected:
-    // Trivial, so that the strategies serve while objects in static storage are destroyed.
     ~Conv2dStrategy() = default;
 };
+using Conv2dChoice = StrategyChoice<Conv2dStrategy>;
 
 /// All strategies, the preferred first; the last one, `direct`, serves everything.
 DECLIVITY_API std::span<const Conv2dStrategy* const> conv2d_strategies();
@@ -97,10 +116,6 @@ const Conv2dStrategy& conv2d_tiled();
 const Conv2dStrategy& conv2d_winograd2();
 const Conv2dStrategy& conv2d_winograd4();
 
-struct Conv2dChoice {
-    const Conv2dStrategy* strategy;
-    std::string variant, reason;
-};
 /// The strategy that DECLIVITY_CONV2D names if it can serve, otherwise the one that was measured as the fastest,
 /// otherwise the first that can serve and pays.
 /// @throws ValueError when DECLIVITY_CONV2D names none
@@ -108,8 +123,5 @@ DECLIVITY_API Conv2dChoice choose_conv2d(const Conv2dProblem& problem, const Dev
 
 /// Under which name a problem's measurements are kept.
 std::string tuning_key(const Conv2dProblem& problem);
-struct TuningEntry;
-/// Measures all strategies and keeps the result.
-TuningEntry measure_conv2d(const Device& device, const Conv2dProblem& problem);
 
 }  // namespace declivity::ops

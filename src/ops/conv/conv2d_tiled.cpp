@@ -254,7 +254,7 @@ class Conv2dTiled final : public Conv2dStrategy {
     [[nodiscard]] std::string_view name() const override { return "tiled"; }
 
     /// Positions within a plane are 32-bit numbers here.
-    [[nodiscard]] bool can_serve(const Conv2dProblem& problem) const override {
+    [[nodiscard]] bool can_serve(const Conv2dProblem& problem, const Device&) const override {
         if (problem.taps() > kMaxTaps) return false;
         std::array<std::int64_t, 2> reach{};
         for (std::size_t i = 0; i < 2; ++i) {

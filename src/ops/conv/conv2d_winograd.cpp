@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/environment.hpp"
-
 namespace declivity::ops::winograd {
 namespace {
 
@@ -52,7 +50,7 @@ std::int64_t spread(std::int64_t elements) {
 bool can_serve(const Conv2dProblem& problem) {
     constexpr std::array<std::int64_t, 2> three{3, 3}, one{1, 1};
     constexpr std::int64_t most = std::int64_t{1} << 28;
-    return problem.family == Family::cpu_like && problem.groups == 1 && problem.filter == three &&
+    return problem.winograd && problem.family == Family::cpu_like && problem.groups == 1 && problem.filter == three &&
            problem.stride == one && problem.dilation == one && problem.padding[0] <= 1024 &&
            problem.padding[1] <= 1024 &&
            std::max({problem.input[0], problem.input[1], problem.channels, problem.filters}) <= most / 4096 &&
@@ -60,8 +58,7 @@ bool can_serve(const Conv2dProblem& problem) {
 }
 
 std::int64_t cheapest(const Conv2dProblem& problem) {
-    const bool allowed = declivity::detail::environment_switch("DECLIVITY_WINOGRAD", true);
-    if (problem.dtype != DType::f32 || !allowed) return 0;
+    if (problem.dtype != DType::f32 || !problem.winograd) return 0;
     const auto& to = problem.direction == Conv2dDirection::backward_input ? problem.input : problem.output;
     const std::int64_t pairs = problem.channels * problem.filters;
     const auto cost = [&](std::int64_t tile) {

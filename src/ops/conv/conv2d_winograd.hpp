@@ -6,11 +6,10 @@
 
 namespace declivity::ops::winograd {
 
-/// Filters of 3 x 3, neither strides, dilation nor groups.
+/// Filters of 3 x 3, neither strides, dilation nor groups; nothing where DECLIVITY_WINOGRAD=0 switches them off.
 bool can_serve(const Conv2dProblem& problem);
 
-/// 2 or 4 (for backward_weights always 4): the tile that costs least; 0: neither pays, or DECLIVITY_WINOGRAD=0 switches
-/// them off.
+/// 2 or 4 (for backward_weights always 4): the tile that costs least; 0: neither pays.
 std::int64_t cheapest(const Conv2dProblem& problem);
 
 /// Register tiles of the products of tiles of 4 x 4 positions. Few, because each is a kernel to compile: for 32

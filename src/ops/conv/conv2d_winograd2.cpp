@@ -6,6 +6,7 @@
 #include "ops/support/local_block.hpp"
 #include "ops/matmul/panels.hpp"
 #include "ops/support/vector_form.hpp"
+#include "ops/support/work_split.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -23,101 +24,119 @@ struct Winograd {
         count = 0, panels = 0, each = 0, flip, has_bias, unused = 0;
 };
 
+/// How a problem is computed on a device.
+struct Plan {
+    RegisterTile tile;
+    std::int64_t vector, tiles, row_panels;
+    [[nodiscard]] std::int64_t columns() const { return tile.vectors * vector; }
+};
+
+// Not a multiple of the page, or all that is written at once would meet in the same sets of the caches.
+std::int64_t spread(std::int64_t value) { return ceil_div(value, kSpread) * kSpread + kSpread; }
+
+/// Of `all` channels so many that a work-group has enough to do, at `work` transformed elements each.
+std::int64_t each_of(std::int64_t all, std::int64_t work) { return std::clamp<std::int64_t>(kWork / work, 1, all); }
+
+Winograd arguments_of(const Conv2dProblem& problem, const View& x, const View& out, bool has_bias) {
+    const bool forward = problem.direction == Conv2dDirection::forward;
+    const auto& in = forward ? problem.input : problem.output;
+    const auto& to = forward ? problem.output : problem.input;
+    const auto before = [&](std::size_t i) { return narrow(forward ? problem.padding[i] : 2 - problem.padding[i]); };
+    return {.x_image = x.shape[1] * in[0] * in[1],
+            .x_channel = in[0] * in[1],
+            .x_count = x.numel(),
+            .out_image = out.shape[1] * to[0] * to[1],
+            .out_channel = to[0] * to[1],
+            .channels = narrow(x.shape[1]),
+            .filters = narrow(out.shape[1]),
+            .height = narrow(in[0]),
+            .width = narrow(in[1]),
+            .rows = narrow(to[0]),
+            .columns = narrow(to[1]),
+            .before_h = before(0),
+            .before_w = before(1),
+            .tiles_h = narrow(ceil_div(to[0], kTile)),
+            .tiles_w = narrow(ceil_div(to[1], kTile)),
+            .flip = forward ? 0 : 1,
+            .has_bias = has_bias ? 1 : 0};
+}
+
+enum class Stage : std::int64_t { weights, input, output };
+
+Kernel kernel_of(const Device& device, DType dtype, const Plan& plan, Stage stage, const char* name) {
+    Defines defines = real_defines(dtype);
+    defines.set("VW", plan.vector).set("ROWS", plan.tile.rows).set("COLUMNS", plan.columns());
+    return {device, {"conv2d_winograd2.cl", name, defines.set("STAGE", static_cast<std::int64_t>(stage))}};
+}
+
+View transformed(const Plan& plan, Winograd d, const View& weight) {
+    const View made =
+        View::make(weight.device(), weight.dtype, {kElements, spread(plan.row_panels * d.channels * plan.tile.rows)});
+    d.element = made.shape[1];
+    // So that all but the last store whole vectors.
+    d.each = narrow(ceil_div(each_of(d.channels, kElements * plan.tile.rows), plan.vector) * plan.vector);
+    launch(kernel_of(weight.device(), weight.dtype, plan, Stage::weights, "conv2d_winograd2_weights"),
+           {{to_size(ceil_div(d.channels, d.each)), to_size(plan.row_panels), 1}, {1, 1, 1}},
+           {d, weight.argument(), made.argument()});
+    return made;
+}
+
+void convolve(const Conv2dProblem& problem, const Conv2dOperands& operands) {
+    const bool forward = problem.direction == Conv2dDirection::forward;
+    const View &x = forward ? operands.x : operands.out, &out = forward ? operands.out : operands.x;
+    const Device device = out.device();
+    const DType dtype = problem.dtype;
+    Winograd d = arguments_of(problem, x, out, operands.bias.has_value());
+    const std::int64_t tiles = problem.images * d.tiles_h * d.tiles_w;
+    const RegisterTile tile = choose_panel_tile(device, dtype, d.filters, tiles);
+    const Plan plan{tile, vector_form(device, dtype).vector, tiles, ceil_div(d.filters, tile.rows)};
+    const std::int64_t columns = plan.columns();
+    const View weights = transformed(plan, d, operands.weight);
+
+    // As many tiles at a time as stay in the last cache.
+    const std::int64_t fitting =
+        std::max(kLeastColumns, kTransformedBytes /
+                                    ((d.channels + d.filters) * kElements * static_cast<std::int64_t>(size_of(dtype))));
+    const std::int64_t all_panels = ceil_div(tiles, columns),
+                       most_panels = std::clamp<std::int64_t>(fitting / columns, 1, all_panels);
+    const std::int64_t panels = ceil_div(all_panels, ceil_div(all_panels, most_panels));
+    const std::int64_t input_element = spread(panels * d.channels * columns),
+                       product_element = spread(d.filters * panels * columns);
+    const View inputs = View::make(device, dtype, {kElements, input_element}),
+               products = View::make(device, dtype, {kElements * product_element});
+    const auto around = [&](std::int64_t side) { return local_memory(side * side * (columns + plan.vector), dtype); };
+    const Kernel input_kernel = kernel_of(device, dtype, plan, Stage::input, "conv2d_winograd2_input"),
+                 output_kernel = kernel_of(device, dtype, plan, Stage::output, "conv2d_winograd2_output");
+    for (; d.first < tiles; d.first += panels * columns) {
+        d.count = narrow(std::min(tiles - d.first, panels * columns));
+        d.panels = narrow(ceil_div(d.count, columns));
+        d.element = input_element;
+        d.each = narrow(each_of(d.channels, kElements * columns));
+        launch(input_kernel, {{to_size(ceil_div(d.channels, d.each)), to_size(d.panels), 1}, {1, 1, 1}},
+               {d, around(kTile + 2), x.argument(), inputs.argument()});
+        View product = products;
+        product.shape = {kElements, d.filters, d.panels * columns};
+        product.strides = {product_element, d.panels * columns, 1};
+        multiply_panels(weights, inputs, product, d.channels, tile);
+        d.element = product_element;
+        d.each = narrow(each_of(d.filters, kElements * columns));
+        launch(output_kernel, {{to_size(ceil_div(d.filters, d.each)), to_size(d.panels), 1}, {1, 1, 1}},
+               {d, around(kTile), products.argument(), out.argument(),
+                (operands.bias ? *operands.bias : operands.weight).argument()});
+    }
+}
+
 class Conv2dWinograd2 final : public Conv2dStrategy {
   public:
     [[nodiscard]] std::string_view name() const override { return "winograd2"; }
-    [[nodiscard]] bool can_serve(const Conv2dProblem& problem) const override {
+    [[nodiscard]] bool can_serve(const Conv2dProblem& problem, const Device&) const override {
         return problem.direction != Conv2dDirection::backward_weights && winograd::can_serve(problem);
     }
-    [[nodiscard]] bool pays(const Conv2dProblem& problem) const override {
+    [[nodiscard]] bool pays(const Conv2dProblem& problem, const Device&) const override {
         return winograd::cheapest(problem) == kTile;
     }
-
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
-        const bool forward = problem.direction == Conv2dDirection::forward;
-        const View &x = forward ? operands.x : operands.out, &out = forward ? operands.out : operands.x,
-                   &weight = operands.weight;
-        const Device device = out.device();
-        const auto& in = forward ? problem.input : problem.output;
-        const auto& to = forward ? problem.output : problem.input;
-        const auto before = [&](std::size_t i) {
-            return narrow(forward ? problem.padding[i] : 2 - problem.padding[i]);
-        };
-        Winograd d{.x_image = x.shape[1] * in[0] * in[1],
-                   .x_channel = in[0] * in[1],
-                   .x_count = x.numel(),
-                   .out_image = out.shape[1] * to[0] * to[1],
-                   .out_channel = to[0] * to[1],
-                   .channels = narrow(x.shape[1]),
-                   .filters = narrow(out.shape[1]),
-                   .height = narrow(in[0]),
-                   .width = narrow(in[1]),
-                   .rows = narrow(to[0]),
-                   .columns = narrow(to[1]),
-                   .before_h = before(0),
-                   .before_w = before(1),
-                   .tiles_h = narrow(ceil_div(to[0], kTile)),
-                   .tiles_w = narrow(ceil_div(to[1], kTile)),
-                   .flip = forward ? 0 : 1,
-                   .has_bias = operands.bias ? 1 : 0};
-        const std::int64_t tiles = problem.images * d.tiles_h * d.tiles_w,
-                           vector = vector_form(device, problem.dtype).vector;
-        const RegisterTile tile = choose_panel_tile(device, problem.dtype, d.filters, tiles);
-        const std::int64_t columns = tile.vectors * vector, row_panels = ceil_div(d.filters, tile.rows);
-        Defines defines = real_defines(problem.dtype);
-        defines.set("VW", vector).set("ROWS", tile.rows).set("COLUMNS", columns);
-        const auto kernel = [&](int stage, const char* name) {
-            Defines own = defines;
-            return Kernel(device, {"conv2d_winograd2.cl", name, own.set("STAGE", std::int64_t{stage})});
-        };
-        const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
-        const auto each_of = [&](std::int64_t all, std::int64_t work) {
-            return std::clamp<std::int64_t>(kWork / work, 1, all);
-        };
-
-        // Not a multiple of the page, or all that is written at once would meet in the same sets of the caches.
-        const auto spread = [](std::int64_t value) { return ceil_div(value, kSpread) * kSpread + kSpread; };
-        const View weights =
-            View::make(device, problem.dtype, {kElements, spread(row_panels * d.channels * tile.rows)});
-        d.element = weights.shape[1];
-        d.each = narrow(ceil_div(each_of(d.channels, kElements * tile.rows), vector) *
-                        vector);  // so that all but the last store whole vectors
-        launch(kernel(0, "conv2d_winograd2_weights"),
-               {{size(ceil_div(d.channels, d.each)), size(row_panels), 1}, {1, 1, 1}},
-               {d, weight.argument(), weights.argument()});
-
-        const std::int64_t element_bytes = static_cast<std::int64_t>(size_of(problem.dtype));
-        const std::int64_t fitting =
-            std::max(kLeastColumns, kTransformedBytes / ((d.channels + d.filters) * kElements * element_bytes));
-        const std::int64_t all_panels = ceil_div(tiles, columns),
-                           most_panels = std::clamp<std::int64_t>(fitting / columns, 1, all_panels);
-        const std::int64_t panels = ceil_div(all_panels, ceil_div(all_panels, most_panels));
-        const std::int64_t input_element = spread(panels * d.channels * columns),
-                           product_element = spread(d.filters * panels * columns);
-        const View inputs = View::make(device, problem.dtype, {kElements, input_element}),
-                   products = View::make(device, problem.dtype, {kElements * product_element});
-        const auto around = [&](std::int64_t side) {
-            return local_memory(side * side * (columns + vector), problem.dtype);
-        };
-        const Kernel input_kernel = kernel(1, "conv2d_winograd2_input"),
-                     output_kernel = kernel(2, "conv2d_winograd2_output");
-        for (; d.first < tiles; d.first += panels * columns) {
-            d.count = narrow(std::min(tiles - d.first, panels * columns));
-            d.panels = narrow(ceil_div(d.count, columns));
-            d.element = input_element;
-            d.each = narrow(each_of(d.channels, kElements * columns));
-            launch(input_kernel, {{size(ceil_div(d.channels, d.each)), size(d.panels), 1}, {1, 1, 1}},
-                   {d, around(kTile + 2), x.argument(), inputs.argument()});
-            View product = products;
-            product.shape = {kElements, d.filters, d.panels * columns};
-            product.strides = {product_element, d.panels * columns, 1};
-            multiply_panels(weights, inputs, product, d.channels, tile);
-            d.element = product_element;
-            d.each = narrow(each_of(d.filters, kElements * columns));
-            launch(output_kernel, {{size(ceil_div(d.filters, d.each)), size(d.panels), 1}, {1, 1, 1}},
-                   {d, around(kTile), products.argument(), out.argument(),
-                    (operands.bias ? *operands.bias : weight).argument()});
-        }
+        convolve(problem, operands);
     }
 };
 

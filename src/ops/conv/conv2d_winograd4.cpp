@@ -7,6 +7,7 @@
 #include "conv2d_winograd.hpp"
 #include "ops/support/local_block.hpp"
 #include "ops/support/vector_form.hpp"
+#include "ops/support/work_split.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -28,120 +29,175 @@ struct Winograd {
         slice, parts, block, flat, flip, has_bias, unused = 0;
 };
 
+/// How a problem is computed on a device.
+struct Plan {
+    VectorForm form;
+    RegisterTile tile;
+    std::int64_t channels, filters;  ///< that are added, and that are computed
+    std::int64_t block, blocks, padded;
+    Units cut;
+    std::int64_t parts, groups;
+    bool own_weights;  ///< each work-item transforms the weights for itself, in its slice
+    std::int64_t weight_element, input_element, product_element, slice;
+    bool flat;  ///< a unit has whole rows
+};
+
+/// "own" and "apart": the weights are transformed by each work-item for itself, or before, by a launch of their own.
+constexpr std::string_view kOwn = "own", kApart = "apart";
+
+/// Whether a work-item's slice has room for transformed weights.
+bool may_own_weights(const Plan& plan, const Conv2dProblem& problem) {
+    return fuses() && !problem.constant_weight && plan.blocks * plan.block * plan.channels <= kNear / kElements;
+}
+
+Plan plan_of(const Conv2dProblem& problem, const Device& device, std::string_view variant) {
+    const bool forward = problem.direction == Conv2dDirection::forward;
+    const auto& in = forward ? problem.input : problem.output;
+    const auto& to = forward ? problem.output : problem.input;
+    const std::int64_t bytes = static_cast<std::int64_t>(size_of(problem.dtype)), units = device.info().compute_units;
+    Plan plan{};
+    plan.form = vector_form(device, problem.dtype);
+    plan.channels = forward ? problem.channels : problem.filters;
+    plan.filters = forward ? problem.filters : problem.channels;
+    plan.tile = cheapest_tile(kRegisterTiles, plan.form, kMostTiles, plan.filters, kGain);
+    plan.block = plan.tile.vectors * plan.form.vector;
+    plan.blocks = ceil_div(plan.filters, plan.block);
+    plan.padded = ceil_div(plan.channels, plan.form.vector) * plan.form.vector;
+
+    const std::int64_t least =
+        kElements * plan.blocks * plan.block * plan.channels > kNear ? kLeastTiles : kLeastTilesNear;
+    const std::int64_t fitting =
+        std::clamp(kScratchBytes / (bytes * kElements * (plan.padded + plan.block)), least, kMostTiles);
+    const std::int64_t grid = block_elements(device, problem.dtype, kGridBytes) / plan.form.vector;
+    plan.cut = cut_units(to, problem.images, ceil_div(problem.images, units * 2), fitting, grid);
+    plan.parts = std::clamp<std::int64_t>(ceil_div(units, plan.cut.count), 1, plan.blocks);
+    const std::int64_t all = plan.cut.count * plan.parts;
+    plan.own_weights =
+        may_own_weights(plan, problem) && variant != kApart && (variant == kOwn || all >= units * kLeastUnits);
+    plan.groups = std::min(all, plan.own_weights ? units : units * kGroupsPerUnit);
+    plan.weight_element = spread(plan.blocks * plan.channels * plan.block);
+    plan.input_element = spread(plan.cut.tiles() * plan.padded);
+    plan.product_element = spread(plan.cut.tiles() * plan.block);
+    plan.slice = kElements * (plan.input_element + plan.product_element + (plan.own_weights ? plan.weight_element : 0));
+    plan.flat = plan.cut.units_w == 1 && in[1] <= Units::held(plan.cut.wide);
+    return plan;
+}
+
+Winograd arguments_of(const Conv2dProblem& problem, const Plan& plan, std::int64_t weights, bool has_bias) {
+    const bool forward = problem.direction == Conv2dDirection::forward;
+    const auto& in = forward ? problem.input : problem.output;
+    const auto& to = forward ? problem.output : problem.input;
+    const auto before = [&](std::size_t i) { return narrow(forward ? problem.padding[i] : 2 - problem.padding[i]); };
+    return {.weight_channel = forward ? 9 : plan.filters * 9,
+            .weight_filter = forward ? plan.channels * 9 : 9,
+            .weight_count = weights,
+            .images = narrow(problem.images),
+            .channels = narrow(plan.channels),
+            .filters = narrow(plan.filters),
+            .height = narrow(in[0]),
+            .width = narrow(in[1]),
+            .rows = narrow(to[0]),
+            .columns = narrow(to[1]),
+            .before_h = before(0),
+            .before_w = before(1),
+            .images_each = narrow(plan.cut.images_each),
+            .tile_rows = narrow(plan.cut.high),
+            .tile_columns = narrow(plan.cut.wide),
+            .units_h = narrow(plan.cut.units_h),
+            .units_w = narrow(plan.cut.units_w),
+            .units = narrow(plan.cut.count),
+            .pitch = narrow(Units::held(plan.cut.wide)),
+            .held = narrow(Units::held(plan.cut.high)),
+            .padded_channels = narrow(plan.padded),
+            .weight_element = narrow(plan.weight_element),
+            .input_element = narrow(plan.input_element),
+            .product_element = narrow(plan.product_element),
+            .slice = narrow(plan.slice),
+            .parts = narrow(plan.parts),
+            .block = narrow(plan.block),
+            .flat = plan.flat ? 1 : 0,
+            .flip = forward ? 0 : 1,
+            .has_bias = has_bias ? 1 : 0};
+}
+
+enum class Stage : std::int64_t { weights, packed, own_weights };
+
+Kernel kernel_of(const Device& device, const Conv2dProblem& problem, const Plan& plan, Stage stage,
+                 const KernelEpilogue& epilogue = {}) {
+    Defines defines = real_defines(problem.dtype);
+    defines.set("VW", plan.form.vector).set("STAGE", static_cast<std::int64_t>(stage));
+    // One program transforms weights for all tiles.
+    if (stage == Stage::weights) return {device, {"conv2d_winograd4.cl", "conv2d_winograd4_weights", defines}};
+    set_epilogue_stored(defines.set("ROWS", plan.tile.rows).set("COLUMNS", plan.block), epilogue);
+    return {device, {"conv2d_winograd4.cl", "conv2d_winograd4", defines}};
+}
+
+LocalMemory integers(std::int64_t count) { return {to_size(count) * sizeof(std::int32_t)}; }
+
+/// Elements of the weights of a vector of filters, in local memory.
+std::int64_t taps_of(const Plan& plan) { return kChannels * 9 + plan.form.vector; }
+
+View transformed(const Conv2dProblem& problem, const Plan& plan, const Winograd& d, const View& weight) {
+    const Device device = weight.device();
+    const std::int64_t units = device.info().compute_units, taps = taps_of(plan);
+    const View made = View::make(device, problem.dtype, {kElements * plan.weight_element});
+    const std::int64_t each =
+        ceil_div(ceil_div(plan.channels, ceil_div(units * kGroupsPerUnit * 2, plan.blocks)), kChannels) * kChannels;
+    launch(kernel_of(device, problem, plan, Stage::weights),
+           {{to_size(plan.blocks), to_size(ceil_div(plan.channels, each))}, {1, 1}},
+           {d, narrow(each), local_memory(taps * plan.form.vector, problem.dtype), integers(taps), weight.argument(),
+            made.argument()});
+    return made;
+}
+
+void convolve(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) {
+    const bool forward = problem.direction == Conv2dDirection::forward;
+    const View &x = forward ? operands.x : operands.out, &out = forward ? operands.out : operands.x,
+               &weight = operands.weight;
+    const Device device = out.device();
+    const Plan plan = plan_of(problem, device, variant);
+    const Winograd d = arguments_of(problem, plan, weight.numel(), operands.bias.has_value());
+    const View weights =
+        plan.own_weights ? weight
+                         : made_once(weight, problem.constant_weight, fmt::format("winograd4 {} {}", d.block, d.flip),
+                                     [&] { return transformed(problem, plan, d, weight); });
+    const std::int64_t held = Units::held(plan.cut.high), across = Units::held(plan.cut.wide);
+    const std::int64_t places = plan.flat ? held * d.width : across, own = plan.own_weights ? taps_of(plan) : 0;
+    const View scratch = View::make(device, problem.dtype, {plan.groups * plan.slice});
+    const EpilogueArguments arguments(operands.epilogue, weight);
+    launch(
+        kernel_of(device, problem, plan, plan.own_weights ? Stage::own_weights : Stage::packed, operands.epilogue),
+        {{to_size(plan.groups)}, {1}},
+        arguments.if_any_behind({d, local_memory(std::max(held * across + 1, own) * plan.form.vector, problem.dtype),
+                                 integers(std::max(places, own)), x.argument(), weights.argument(), scratch.argument(),
+                                 out.argument(), (operands.bias ? *operands.bias : weight).argument()}));
+}
+
 class Conv2dWinograd4 final : public Conv2dStrategy {
   public:
     [[nodiscard]] std::string_view name() const override { return "winograd4"; }
-    [[nodiscard]] bool can_serve(const Conv2dProblem& problem) const override { return winograd::can_serve(problem); }
-    [[nodiscard]] bool pays(const Conv2dProblem& problem) const override { return cheapest(problem) == 4; }
+    [[nodiscard]] bool can_serve(const Conv2dProblem& problem, const Device&) const override {
+        return winograd::can_serve(problem);
+    }
+    [[nodiscard]] bool pays(const Conv2dProblem& problem, const Device&) const override {
+        return cheapest(problem) == 4;
+    }
+    [[nodiscard]] bool keeps_constants(const Conv2dProblem& problem) const override { return problem.constant_weight; }
+    [[nodiscard]] std::vector<std::string> variants(const Conv2dProblem& problem, const Device& device) const override {
+        if (problem.direction == Conv2dDirection::backward_weights ||
+            !may_own_weights(plan_of(problem, device, {}), problem))
+            return {""};
+        return {std::string(kOwn), std::string(kApart)};
+    }
 
     [[nodiscard]] bool gives_bias_gradient() const override { return true; }
     [[nodiscard]] bool takes_epilogue(const Conv2dProblem&, const Device&, std::string_view) const override {
         return true;
     }
 
-    void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
-        if (problem.direction == Conv2dDirection::backward_weights)
-            return winograd::backward_weights(problem, operands);
-        const bool forward = problem.direction == Conv2dDirection::forward;
-        const View &x = forward ? operands.x : operands.out, &out = forward ? operands.out : operands.x,
-                   &weight = operands.weight;
-        const Device device = out.device();
-        const VectorForm form = vector_form(device, problem.dtype);
-        const auto& in = forward ? problem.input : problem.output;
-        const auto& to = forward ? problem.output : problem.input;
-        const std::int64_t channels = x.shape[1], filters = out.shape[1],
-                           bytes = static_cast<std::int64_t>(size_of(problem.dtype)),
-                           units = device.info().compute_units;
-        const RegisterTile tile = cheapest_tile(kRegisterTiles, form, kMostTiles, filters, kGain);
-        const std::int64_t block = tile.vectors * form.vector, blocks = ceil_div(filters, block),
-                           padded = ceil_div(channels, form.vector) * form.vector;
-
-        const std::int64_t least = kElements * blocks * block * channels > kNear ? kLeastTiles : kLeastTilesNear;
-        const std::int64_t fitting =
-            std::clamp(kScratchBytes / (bytes * kElements * (padded + block)), least, kMostTiles);
-        const std::int64_t grid = block_elements(device, problem.dtype, kGridBytes) / form.vector;
-        const auto held = Units::held;
-        const Units cut = cut_units(to, problem.images, ceil_div(problem.images, units * 2), fitting, grid);
-        const auto& [wide, high, units_w, units_h, images_each, all] = cut;
-        const std::int64_t parts = std::clamp<std::int64_t>(ceil_div(units, all), 1, blocks), tiles = cut.tiles();
-        const bool own_weights = fuses() && !problem.constant_weight && all * parts >= units * kLeastUnits &&
-                                 blocks * block * channels <= kNear / kElements;
-        const std::int64_t groups = std::min(all * parts, own_weights ? units : units * kGroupsPerUnit);
-        const std::int64_t weight_element = spread(blocks * channels * block), input_element = spread(tiles * padded),
-                           product_element = spread(tiles * block);
-        const std::int64_t slice = kElements * (input_element + product_element + (own_weights ? weight_element : 0));
-        const bool flat = units_w == 1 && in[1] <= held(wide);
-        const auto before = [&](std::size_t i) {
-            return narrow(forward ? problem.padding[i] : 2 - problem.padding[i]);
-        };
-        const Winograd d{.weight_channel = forward ? 9 : filters * 9,
-                         .weight_filter = forward ? channels * 9 : 9,
-                         .weight_count = weight.numel(),
-                         .images = narrow(problem.images),
-                         .channels = narrow(channels),
-                         .filters = narrow(filters),
-                         .height = narrow(in[0]),
-                         .width = narrow(in[1]),
-                         .rows = narrow(to[0]),
-                         .columns = narrow(to[1]),
-                         .before_h = before(0),
-                         .before_w = before(1),
-                         .images_each = narrow(images_each),
-                         .tile_rows = narrow(high),
-                         .tile_columns = narrow(wide),
-                         .units_h = narrow(units_h),
-                         .units_w = narrow(units_w),
-                         .units = narrow(all),
-                         .pitch = narrow(held(wide)),
-                         .held = narrow(held(high)),
-                         .padded_channels = narrow(padded),
-                         .weight_element = narrow(weight_element),
-                         .input_element = narrow(input_element),
-                         .product_element = narrow(product_element),
-                         .slice = narrow(slice),
-                         .parts = narrow(parts),
-                         .block = narrow(block),
-                         .flat = flat ? 1 : 0,
-                         .flip = forward ? 0 : 1,
-                         .has_bias = operands.bias ? 1 : 0};
-
-        Defines defines = real_defines(problem.dtype);
-        defines.set("VW", form.vector);
-        const auto kernel = [&](int stage, const char* name) {
-            Defines own = defines;
-            own.set("STAGE", std::int64_t{stage});
-            if (stage != 0)
-                set_epilogue_stored(own.set("ROWS", tile.rows).set("COLUMNS", block),
-                                    operands.epilogue);  // one program transforms weights for all tiles
-            return Kernel(device, {"conv2d_winograd4.cl", name, own});
-        };
-        const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
-        const auto integers = [](std::int64_t count) {
-            return LocalMemory{static_cast<std::size_t>(count) * sizeof(std::int32_t)};
-        };
-        const View scratch = View::make(device, problem.dtype, {groups * slice});
-        const EpilogueArguments epilogue_arguments(operands.epilogue, weight);
-        const auto run = [&](int stage, const View& weights, std::int64_t reals, std::int64_t numbers) {
-            const std::int64_t places = flat ? held(high) * in[1] : held(wide);
-            launch(kernel(stage, "conv2d_winograd4"), {{size(groups)}, {1}},
-                   epilogue_arguments.if_any_behind(
-                       {d, local_memory(std::max((held(high) * held(wide) + 1) * form.vector, reals), problem.dtype),
-                        integers(std::max(places, numbers)), x.argument(), weights.argument(), scratch.argument(),
-                        out.argument(), (operands.bias ? *operands.bias : weight).argument()}));
-        };
-        const std::int64_t taps = kChannels * 9 + form.vector;  // of a vector of filters, in local memory
-        if (own_weights) return run(2, weight, taps * form.vector, taps);
-        const View packed =
-            made_once(weight, problem.constant_weight, fmt::format("winograd4 {} {}", block, d.flip), [&] {
-                const View made = View::make(device, problem.dtype, {kElements * weight_element});
-                const std::int64_t each =
-                    ceil_div(ceil_div(channels, ceil_div(units * kGroupsPerUnit * 2, blocks)), kChannels) * kChannels;
-                launch(kernel(0, "conv2d_winograd4_weights"), {{size(blocks), size(ceil_div(channels, each))}, {1, 1}},
-                       {d, narrow(each), local_memory(taps * form.vector, problem.dtype), integers(taps),
-                        weight.argument(), made.argument()});
-                return made;
-            });
-        run(1, packed, 0, 0);
+    void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) const override {
+        if (problem.direction == Conv2dDirection::backward_weights) winograd::backward_weights(problem, operands);
+        else convolve(problem, operands, variant);
     }
 };
 

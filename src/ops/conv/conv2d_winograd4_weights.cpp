@@ -6,6 +6,7 @@
 #include "conv2d_winograd.hpp"
 #include "ops/support/local_block.hpp"
 #include "ops/support/vector_form.hpp"
+#include "ops/support/work_split.hpp"
 
 namespace declivity::ops::winograd {
 namespace {
@@ -22,95 +23,123 @@ struct Gradient {
         dout_element, sum_element, slice, has_bias;
 };
 
+/// Parts of the filters and channels whose sums fit together.
+struct Parts {
+    std::int64_t filters_each, channels_each, filter_parts, channel_parts;
+    [[nodiscard]] std::int64_t count() const { return filter_parts * channel_parts; }
+};
+
+/// The longer side is cut until the sums fit.
+Parts cut_parts(const Conv2dProblem& problem, std::int64_t rows, std::int64_t columns) {
+    Parts parts{0, 0, 1, 1};
+    for (;;) {
+        parts.filters_each = ceil_div(ceil_div(problem.filters, parts.filter_parts), rows) * rows;
+        parts.channels_each = ceil_div(ceil_div(problem.channels, parts.channel_parts), columns) * columns;
+        const bool filters_more = parts.filters_each > rows, channels_more = parts.channels_each > columns;
+        if (parts.filters_each * parts.channels_each <= kMostPairs || (!filters_more && !channels_more)) break;
+        const bool of_filters = filters_more && (parts.filters_each > parts.channels_each || !channels_more);
+        ++(of_filters ? parts.filter_parts : parts.channel_parts);
+    }
+    parts.filter_parts = ceil_div(problem.filters, parts.filters_each);
+    parts.channel_parts = ceil_div(problem.channels, parts.channels_each);
+    return parts;
+}
+
+/// How a problem is computed on a device.
+struct Plan {
+    VectorForm form;
+    RegisterTile tile;
+    Parts parts;
+    Units cut;
+    std::int64_t units_each, chunks, groups;
+    std::int64_t x_row, dout_row, sum_element, x_element, dout_element;
+    bool flat;  ///< a unit has whole rows
+    [[nodiscard]] std::int64_t columns() const { return tile.vectors * form.vector; }
+};
+
+Plan plan_of(const Conv2dProblem& problem, const Device& device) {
+    const std::int64_t bytes = static_cast<std::int64_t>(size_of(problem.dtype)),
+                       wanted = std::int64_t{device.info().compute_units} * kGroupsPerUnit;
+    Plan plan{};
+    plan.form = vector_form(device, problem.dtype);
+    plan.tile = cheapest_tile(kRegisterTiles, plan.form, problem.filters, problem.channels, kGain);
+    plan.parts = cut_parts(problem, plan.tile.rows, plan.columns());
+    const std::int64_t pairs = plan.parts.filters_each * plan.parts.channels_each, parts = plan.parts.count();
+    plan.x_row = plan.parts.channels_each;
+    plan.dout_row = ceil_div(plan.parts.filters_each, plan.form.vector) * plan.form.vector;
+    const std::int64_t fitting = std::clamp(
+        (kScratchBytes / (bytes * kElements) - pairs) / (plan.x_row + plan.dout_row), kLeastTiles, kMostTiles);
+    const std::int64_t grid = block_elements(device, problem.dtype, kGridBytes) / plan.form.vector;
+    plan.cut = cut_units(problem.output, problem.images, problem.images, fitting, grid);
+    const std::int64_t units = plan.cut.count, tiles = plan.cut.tiles();
+    plan.units_each = ceil_div(units, std::clamp<std::int64_t>(ceil_div(wanted, parts), 1, units));
+    plan.chunks = ceil_div(units, plan.units_each);
+    plan.groups = std::min(parts * plan.chunks, wanted);
+    plan.sum_element = spread(pairs);
+    plan.x_element = spread(tiles * plan.x_row);
+    plan.dout_element = spread(tiles * plan.dout_row);
+    plan.flat = plan.cut.units_w == 1 && problem.input[1] <= Units::held(plan.cut.wide);
+    return plan;
+}
+
+Gradient arguments_of(const Conv2dProblem& problem, const Plan& plan, std::int64_t weights, bool has_bias) {
+    return {.partial = weights,
+            .images = narrow(problem.images),
+            .channels = narrow(problem.channels),
+            .filters = narrow(problem.filters),
+            .height = narrow(problem.input[0]),
+            .width = narrow(problem.input[1]),
+            .rows = narrow(problem.output[0]),
+            .columns = narrow(problem.output[1]),
+            .pad_top = narrow(problem.padding[0]),
+            .pad_left = narrow(problem.padding[1]),
+            .images_each = narrow(plan.cut.images_each),
+            .tile_rows = narrow(plan.cut.high),
+            .tile_columns = narrow(plan.cut.wide),
+            .units_h = narrow(plan.cut.units_h),
+            .units_w = narrow(plan.cut.units_w),
+            .units = narrow(plan.cut.count),
+            .units_each = narrow(plan.units_each),
+            .chunks = narrow(plan.chunks),
+            .filters_each = narrow(plan.parts.filters_each),
+            .channels_each = narrow(plan.parts.channels_each),
+            .channel_parts = narrow(plan.parts.channel_parts),
+            .parts = narrow(plan.parts.count()),
+            .flat = plan.flat ? 1 : 0,
+            .x_row = narrow(plan.x_row),
+            .dout_row = narrow(plan.dout_row),
+            .sum_row = narrow(plan.parts.channels_each),
+            .x_element = narrow(plan.x_element),
+            .dout_element = narrow(plan.dout_element),
+            .sum_element = narrow(plan.sum_element),
+            .slice = narrow(kElements * (plan.sum_element + plan.x_element + plan.dout_element)),
+            .has_bias = has_bias ? 1 : 0};
+}
+
 }  // namespace
 
 void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operands) {
     const Device device = operands.x.device();
-    const VectorForm form = vector_form(device, problem.dtype);
-    const std::int64_t bytes = static_cast<std::int64_t>(size_of(problem.dtype)),
-                       compute_units = device.info().compute_units;
-    const RegisterTile tile = cheapest_tile(kRegisterTiles, form, problem.filters, problem.channels, kGain);
-    const std::int64_t columns = tile.vectors * form.vector;
-
-    // Parts of the filters and channels, the longer side halved until their sums fit.
-    std::int64_t filter_parts = 1, channel_parts = 1;
-    const auto filters_each = [&] { return ceil_div(ceil_div(problem.filters, filter_parts), tile.rows) * tile.rows; };
-    const auto channels_each = [&] { return ceil_div(ceil_div(problem.channels, channel_parts), columns) * columns; };
-    while (filters_each() * channels_each() > kMostPairs && (filters_each() > tile.rows || channels_each() > columns))
-        ++(filters_each() > channels_each() && filters_each() > tile.rows ? filter_parts
-           : channels_each() > columns                                    ? channel_parts
-                                                                          : filter_parts);
-    const std::int64_t part_filters = filters_each(), part_channels = channels_each();
-    filter_parts = ceil_div(problem.filters, part_filters);
-    channel_parts = ceil_div(problem.channels, part_channels);
-    const std::int64_t x_row = part_channels, dout_row = ceil_div(part_filters, form.vector) * form.vector,
-                       parts = filter_parts * channel_parts;
-
-    const std::int64_t fitting =
-        std::clamp((kScratchBytes / (bytes * kElements) - part_filters * part_channels) / (x_row + dout_row),
-                   kLeastTiles, kMostTiles);
-    const std::int64_t grid = block_elements(device, problem.dtype, kGridBytes) / form.vector;
-    const auto held = Units::held;
-    const Units cut = cut_units(problem.output, problem.images, problem.images, fitting, grid);
-    const auto& [wide, high, units_w, units_h, images_each, units] = cut;
-    const std::int64_t tiles = cut.tiles();
-    const std::int64_t units_each = ceil_div(
-                           units, std::clamp<std::int64_t>(ceil_div(compute_units * kGroupsPerUnit, parts), 1, units)),
-                       chunks = ceil_div(units, units_each);
-    const std::int64_t groups = std::min(parts * chunks, compute_units * kGroupsPerUnit);
-    const std::int64_t sum_element = spread(part_filters * part_channels), x_element = spread(tiles * x_row),
-                       dout_element = spread(tiles * dout_row);
-    const bool flat = units_w == 1 && problem.input[1] <= held(wide);
+    const Plan plan = plan_of(problem, device);
     const std::int64_t weights = operands.weight.numel();
-    const Gradient d{.partial = weights,
-                     .images = narrow(problem.images),
-                     .channels = narrow(problem.channels),
-                     .filters = narrow(problem.filters),
-                     .height = narrow(problem.input[0]),
-                     .width = narrow(problem.input[1]),
-                     .rows = narrow(problem.output[0]),
-                     .columns = narrow(problem.output[1]),
-                     .pad_top = narrow(problem.padding[0]),
-                     .pad_left = narrow(problem.padding[1]),
-                     .images_each = narrow(images_each),
-                     .tile_rows = narrow(high),
-                     .tile_columns = narrow(wide),
-                     .units_h = narrow(units_h),
-                     .units_w = narrow(units_w),
-                     .units = narrow(units),
-                     .units_each = narrow(units_each),
-                     .chunks = narrow(chunks),
-                     .filters_each = narrow(part_filters),
-                     .channels_each = narrow(part_channels),
-                     .channel_parts = narrow(channel_parts),
-                     .parts = narrow(parts),
-                     .flat = flat ? 1 : 0,
-                     .x_row = narrow(x_row),
-                     .dout_row = narrow(dout_row),
-                     .sum_row = narrow(part_channels),
-                     .x_element = narrow(x_element),
-                     .dout_element = narrow(dout_element),
-                     .sum_element = narrow(sum_element),
-                     .slice = narrow(kElements * (sum_element + x_element + dout_element)),
-                     .has_bias = operands.bias ? 1 : 0};
-
-    const View partials =
-        chunks == 1 ? reshaped(operands.weight, {1, weights}) : View::make(device, problem.dtype, {chunks, weights});
-    const View scratch = View::make(device, problem.dtype, {groups * d.slice});
-    const View biases = tiled::bias_partials(operands, chunks);
+    const Gradient d = arguments_of(problem, plan, weights, operands.bias.has_value());
+    const View partials = plan.chunks == 1 ? reshaped(operands.weight, {1, weights})
+                                           : View::make(device, problem.dtype, {plan.chunks, weights});
+    const View scratch = View::make(device, problem.dtype, {plan.groups * d.slice});
+    const View biases = tiled::bias_partials(operands, plan.chunks);
     Defines defines = real_defines(problem.dtype);
-    defines.set("VW", form.vector).set("ROWS", tile.rows).set("COLUMNS", columns);
+    defines.set("VW", plan.form.vector).set("ROWS", plan.tile.rows).set("COLUMNS", plan.columns());
     const Kernel kernel(device, {"conv2d_winograd4_weights.cl", "conv2d_winograd4_backward_weights", defines});
-    const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
-    const auto places = [&](std::int64_t held_rows, std::int64_t row, std::int64_t pitch) {
-        return LocalMemory{size(flat ? held_rows * row : pitch) * sizeof(std::int32_t)};
+    const std::int64_t high = plan.cut.high, wide = plan.cut.wide, held = Units::held(high), across = Units::held(wide);
+    const auto places = [&](std::int64_t rows, std::int64_t row, std::int64_t pitch) {
+        return LocalMemory{to_size(plan.flat ? rows * row : pitch) * sizeof(std::int32_t)};
     };
     launch(
-        kernel, {{size(groups)}, {1}},
-        {d, local_memory((held(high) * held(wide) + 1) * form.vector, problem.dtype),
-         places(held(high), problem.input[1], held(wide)), places(high * 4, problem.output[1], wide * 4),
-         operands.x.argument(), operands.out.argument(), scratch.argument(), partials.argument(), biases.argument()});
-    if (chunks == 1) return;
+        kernel, {{to_size(plan.groups)}, {1}},
+        {d, local_memory((held * across + 1) * plan.form.vector, problem.dtype), places(held, problem.input[1], across),
+         places(high * 4, problem.output[1], wide * 4), operands.x.argument(), operands.out.argument(),
+         scratch.argument(), partials.argument(), biases.argument()});
+    if (plan.chunks == 1) return;
     reduce_partials(problem, operands, partials, operands.weight);
     if (operands.bias) reduce_partials(problem, operands, biases, *operands.bias);
 }

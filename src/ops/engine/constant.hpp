@@ -5,8 +5,9 @@
 #include <string>
 
 #include <declivity/ops/view.hpp>
-#include <declivity/runtime/recording.hpp>
 #include <fmt/format.h>
+
+#include "runtime/recorder.hpp"
 
 namespace declivity::ops {
 

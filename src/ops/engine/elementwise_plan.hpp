@@ -19,6 +19,10 @@ namespace declivity::ops {
 /// @throws Unsupported when there are more inputs than a kernel takes
 Plan plan_of(const Steps& steps, const Shape& shape, const View* out);
 
+/// The index space with the axes from `inner` on as columns, which must become one axis; the others, of whose rows
+/// operand 0 is the number, as rows. False: they do not, and the plan is as it was.
+bool merge_rows(const Shape& shape, int inner, Plan& plan);
+
 /// Of the inputs, with what their memory is called beside them. @param buffers of all operands; they outlive the
 /// arguments
 std::vector<Argument> input_arguments(const Plan& plan, const std::vector<BufferArgument>& buffers);

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "elementwise_plan.hpp"
-#include "ops/support/index_space.hpp"
 #include "ops/reduce_defines.hpp"
 #include "ops/support/work_split.hpp"
 
@@ -20,27 +19,6 @@ constexpr std::int64_t kLeastColumns = 64;   // elements of a row that are worth
 constexpr std::int64_t kMostGroups = 65535;  // in the second dimension: more, and some GPUs refuse the launch
 
 bool contains(const Dims& axes, int axis) { return std::ranges::find(axes, axis) != axes.end(); }
-
-/// The index space with `inner` axes as columns, which must become one; the others, whose results lie dense, as rows.
-bool merge(const Shape& shape, int inner, Plan& plan) {
-    Strides of_parts;
-    std::int64_t rows = 1;
-    for (int axis = 0; axis < inner; ++axis) rows *= shape[axis];
-    std::int64_t step = rows;
-    for (int axis = 0; axis < shape.rank(); ++axis) {
-        if (axis < inner && shape[axis] != 0) step /= shape[axis];
-        of_parts.push_back(axis < inner ? step : 0);
-    }
-    IndexSpace space{shape, {of_parts}};
-    for (std::size_t i = 1; i < plan.operands.size(); ++i) space.strides.push_back(plan.operands[i].view.strides);
-    space = merge_axes(space);
-    std::int64_t columns = 1;
-    for (int axis = inner; axis < shape.rank(); ++axis) columns *= shape[axis];
-    if (space.sizes.back() != columns || space.strides[0].back() != 0) return false;
-    plan.sizes = space.sizes;
-    for (std::size_t i = 0; i < plan.operands.size(); ++i) plan.operands[i].strides = space.strides[i];
-    return true;
-}
 
 std::int64_t splits_of(const Device& device, bool cpu, std::int64_t rows, std::int64_t columns) {
     const std::int64_t units = device.info().compute_units;
@@ -70,7 +48,7 @@ std::optional<ElementwiseReduced> elementwise_reduce(Reduce kind, const Expressi
     const Steps steps = steps_of(expression);
     Plan plan = plan_of(steps, shape, nullptr);
     plan.operands[0].view.dtype = accumulate;
-    while (inner < rank && !merge(shape, inner, plan)) ++inner;
+    while (inner < rank && !merge_rows(shape, inner, plan)) ++inner;
     if (inner == rank || plan.sizes.back() < kLeastColumns) return std::nullopt;
 
     const bool cpu = family_of(device) == Family::cpu_like;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -27,13 +28,15 @@ void add(const Expression& expression, Steps& steps) {
 
 }  // namespace
 
-int Steps::find(const Expression& expression) const {
-    return static_cast<int>(std::ranges::find(nodes, expression.node().get()) - nodes.begin());
+int Steps::find(const Expression& expression, std::size_t from) const {
+    const auto first = nodes.begin() + static_cast<std::ptrdiff_t>(from);
+    return static_cast<int>(std::find(first, nodes.end(), expression.node().get()) - nodes.begin());
 }
 
-Steps steps_of(const Expression& expression) {
-    Steps steps;
-    add(expression, steps);
+namespace {
+
+/// Fills in which operand each node is.
+Steps with_operands(Steps steps) {
     std::vector<const Node*> inputs;
     for (const Node* node : steps.nodes) {
         if (node->kind != Node::Kind::view && node->kind != Node::Kind::random) {
@@ -48,6 +51,24 @@ Steps steps_of(const Expression& expression) {
         if (same == inputs.end()) inputs.push_back(node);
     }
     return steps;
+}
+
+}  // namespace
+
+Steps steps_of(const Expression& expression) {
+    Steps steps;
+    add(expression, steps);
+    return with_operands(std::move(steps));
+}
+
+Steps steps_of_rows(const Expression& prologue, const Expression& epilogue) {
+    Steps steps, behind;
+    add(prologue, steps);
+    steps.before = steps.nodes.size();
+    steps.of_rows = true;
+    add(epilogue, behind);
+    steps.nodes.insert(steps.nodes.end(), behind.nodes.begin(), behind.nodes.end());
+    return with_operands(std::move(steps));
 }
 
 std::string_view name_of(Distribution distribution) {
@@ -151,7 +172,7 @@ void generate_random(const Node& node, int input, const Operand& operand, bool t
 void generate(const Steps& steps, const Plan& plan, bool tiled, std::size_t at, std::vector<std::string>& names,
               Generated& code) {
     const Node& node = *steps.nodes[at];
-    const bool root = at + 1 == steps.nodes.size();
+    const bool root = at + 1 == steps.nodes.size() || at + 1 == steps.before;
     const std::string_view type = arithmetic_type(node.dtype);
     if (node.kind == Node::Kind::view) {
         code.copies = root;
@@ -173,9 +194,13 @@ void generate(const Steps& steps, const Plan& plan, bool tiled, std::size_t at, 
         names[at] = fmt::format("n{}", code.numbers++);
         return;
     }
+    if (node.kind == Node::Kind::operator_result) {
+        names[at] = "result";
+        return;
+    }
     names[at] = fmt::format("v{}", at);
     const auto name_of_input = [&](std::size_t i) -> const std::string& {
-        return names[static_cast<std::size_t>(steps.find(node.inputs[i]))];
+        return names[static_cast<std::size_t>(steps.find(node.inputs[i], steps.start_of(at)))];
     };
     if (node.kind == Node::Kind::cast) {
         // The result is rounded when it is stored, anything between as if it were.
@@ -241,21 +266,27 @@ struct Kernels {
     Defines defines;     // but for what happens to the result
 };
 
-/// @param tile columns of a tile
-Kernels generate(const Steps& steps, const Plan& plan, const Device& device, Family family, std::string_view tile) {
-    Generated code;
+/// Emits the nodes from `first` up to `end`. @return the name of the last one's value
+std::string generate(const Steps& steps, const Plan& plan, const Device& device, Family family, std::size_t first,
+                     std::size_t end, Generated& code) {
     std::vector<std::string> names(steps.nodes.size());
     const bool tiled = family == Family::cpu_like;
-    for (std::size_t at = 0; at < steps.nodes.size(); ++at) {
+    for (std::size_t at = first; at < end; ++at) {
         require_supported(device, steps.nodes[at]->dtype);
         generate(steps, plan, tiled, at, names, code);
         for (std::size_t i = 1; i < plan.operands.size(); ++i)
             if (plan.operands[i].stores == static_cast<int>(at))
                 generate_store(steps.nodes[at]->dtype, static_cast<int>(i) - 1, at, names, code);
     }
+    return end > first ? names[end - 1] : "";
+}
+
+/// How the kernel gets at its operands. @param random statements behind those of a row
+/// @param gives_on whether it gives all of them to a function that does the work
+Defines operand_defines(const Plan& plan, const std::string& random, bool gives_on) {
     Defines defines = real_defines(real_of(plan));
     defines.set("RANK", plan.sizes.rank()).set("OPERANDS", static_cast<std::int64_t>(plan.operands.size()));
-    std::string parameters, rows;
+    std::string parameters, arguments, rows;
     for (std::size_t i = 1; i < plan.operands.size(); ++i) {
         const Operand& operand = plan.operands[i];
         const std::size_t input = i - 1;
@@ -263,6 +294,7 @@ Kernels generate(const Steps& steps, const Plan& plan, const Device& device, Fam
             defines.set(fmt::format("STEP_ALSO{}", input), step_of(operand, i));
             parameters += fmt::format(", __global {0}* restrict also{1}_base, const long also{1}_offset",
                                       cl_type(operand.view.dtype), input);
+            arguments += fmt::format(", also{0}_base, also{0}_offset", input);
             rows += fmt::format(" __global {0}* also{1} = also{1}_base + also{1}_offset + ROW_OFFSET({2});",
                                 cl_type(operand.view.dtype), input, i);
             continue;
@@ -275,8 +307,10 @@ Kernels generate(const Steps& steps, const Plan& plan, const Device& device, Fam
         }
         parameters += fmt::format(", __global const {0}* restrict in{1}_base, const long in{1}_offset",
                                   cl_type(operand.view.dtype), input);
+        arguments += fmt::format(", in{0}_base, in{0}_offset", input);
         if (operand.random != nullptr) {
             parameters += fmt::format(", const long in{}_block", input);
+            arguments += fmt::format(", in{}_block", input);
             rows += fmt::format(
                 " const long in{0} = ROW_OFFSET({1}); const ulong key{0} = (ulong)in{0}_base[in{0}_offset], "
                 "block{0} = (ulong)(in{0}_base[in{0}_offset + 1] + in{0}_block);",
@@ -286,14 +320,25 @@ Kernels generate(const Steps& steps, const Plan& plan, const Device& device, Fam
         rows += fmt::format(" __global const {0}* in{1} = in{1}_base + in{1}_offset + ROW_OFFSET({2});",
                             cl_type(operand.view.dtype), input, i);
     }
-    for (std::size_t i = 0; i < plan.numbers.size(); ++i)
+    for (std::size_t i = 0; i < plan.numbers.size(); ++i) {
         parameters += fmt::format(", const {} n{}", arithmetic_type(plan.number_types[i]), i);
-    defines.set("VECTORISE", vectorise(code, plan, device, family));
-    defines.set("INPUT_PARAMETERS", parameters).set("INPUT_ROWS", rows + code.rows).set("BODY", code.body);
+        arguments += fmt::format(", n{}", i);
+    }
+    defines.set("INPUT_PARAMETERS", parameters).set("INPUT_ROWS", rows + random);
     if (std::ranges::any_of(plan.operands, [](const Operand& operand) { return operand.random != nullptr; }))
         defines.set("RANDOM", 1);
+    if (gives_on) defines.set("INPUT_ARGUMENTS", arguments);
+    return defines;
+}
+
+/// @param tile columns of a tile
+Kernels generate(const Steps& steps, const Plan& plan, const Device& device, Family family, std::string_view tile) {
+    Generated code;
+    const std::string result = generate(steps, plan, device, family, 0, steps.nodes.size(), code);
+    Defines defines = operand_defines(plan, code.rows, false);
+    defines.set("VECTORISE", vectorise(code, plan, device, family)).set("BODY", code.body);
     if (!code.tiles.empty()) defines.set("RANDOM_TILE", code.tiles).set("TILE", tile);
-    return {std::move(code), names.back(), std::move(defines)};
+    return {std::move(code), result, std::move(defines)};
 }
 
 }  // namespace
@@ -318,6 +363,26 @@ KernelSpec elementwise_reduce_specification(const Steps& steps, const Plan& plan
     return {"elementwise_reduce.cl", "elementwise_reduce", std::move(defines)};
 }
 
+Defines row_defines(const Steps& steps, const Plan& plan, const Device& device, Family family, DType out) {
+    Generated before, behind;
+    const std::string element = generate(steps, plan, device, family, 0, steps.before, before);
+    behind.numbers = before.numbers;
+    std::string result = generate(steps, plan, device, family, steps.before, steps.nodes.size(), behind);
+    if (result.empty()) result = "result";
+    if (out == DType::boolean) result = fmt::format("({}) != 0", result);
+    else result = behind.stored(out, result);
+    Defines defines = operand_defines(plan, before.rows + behind.rows, true);
+    if (steps.before > 0)
+        defines.set("PROLOGUE", before.body)
+            .set("PROLOGUE_RESULT", element)
+            .set("PROLOGUE_RANDOM", before.tiles)
+            .set("PROLOGUE_VECTORISE", vectorise(before, plan, device, family));
+    defines.set("EPILOGUE", behind.body).set("EPILOGUE_RESULT", result).set("EPILOGUE_RANDOM", behind.tiles);
+    defines.set("EPILOGUE_VECTORISE", vectorise(behind, plan, device, family)).set("OUT", cl_type(out));
+    if (before.halves || behind.halves) defines.set("HALVES", 1);
+    return defines;
+}
+
 std::string structure_of(const Steps& steps, const Plan& plan) {
     std::string key;
     key += static_cast<char>('0' + plan.sizes.rank());
@@ -337,7 +402,8 @@ std::string structure_of(const Steps& steps, const Plan& plan) {
             key += static_cast<char>(static_cast<int>(node.function) + 1);
             key += static_cast<char>('0' + node.input);
         }
-        for (const Expression& input : node.inputs) key += input ? static_cast<char>('0' + steps.find(input)) : '-';
+        for (const Expression& input : node.inputs)
+            key += input ? static_cast<char>('0' + steps.find(input, steps.start_of(at))) : '-';
         key += ';';
     }
     return key;

@@ -31,11 +31,20 @@ struct Operand {
 struct Steps {
     std::vector<const Expression::Node*> nodes;
     std::vector<int> operand;  // of each node that is a view, or random numbers: its place among the inputs
+    // Of rows (row_fusion.hpp): how many of the nodes are what a row is made from. The others are what follows its
+    // results; they repeat nodes that both have, since each part is a loop of its own.
+    std::size_t before = 0;
+    bool of_rows = false;
 
-    [[nodiscard]] int find(const Expression& expression) const;
+    /// @param from the first node that it may be
+    [[nodiscard]] int find(const Expression& expression, std::size_t from = 0) const;
+    /// Where the part starts to which a node belongs.
+    [[nodiscard]] std::size_t start_of(std::size_t at) const { return at < before ? 0 : before; }
 };
 
 Steps steps_of(const Expression& expression);
+/// @param prologue what rows are made from; @param epilogue what follows their results; either may be empty
+Steps steps_of_rows(const Expression& prologue, const Expression& epilogue);
 
 /// The index space and its operands: output first, then inputs, then other outputs.
 struct Plan {
@@ -52,6 +61,9 @@ KernelSpec elementwise_specification(const Steps& steps, const Plan& plan, const
 /// operand 0.
 KernelSpec elementwise_reduce_specification(const Steps& steps, const Plan& plan, const Device& device, Family family,
                                             const Defines& reduction);
+
+/// What kernels that include cl_kernels/lib/row_program.clh are compiled with. @param out what they store
+Defines row_defines(const Steps& steps, const Plan& plan, const Device& device, Family family, DType out);
 
 /// Equal for expressions of one structure, whatever the shapes.
 std::string structure_of(const Steps& steps, const Plan& plan);

@@ -98,11 +98,27 @@ void check_types(const FunctionInfo& function, std::string_view name, std::span<
 
 }  // namespace
 
+namespace {
+
+/// In its place: nodes are large.
+template <class Fill>
+std::shared_ptr<const Expression::Node> make_node(const Fill& fill) {
+    auto node = std::make_shared<Expression::Node>();
+    fill(*node);
+    return node;
+}
+
+}  // namespace
+
 const FunctionInfo& info(Function function) { return kFunctions[static_cast<std::size_t>(function)]; }
 
 Expression::Expression(const View& view)
-    : node_(std::make_shared<Node>(
-          Node{.kind = Node::Kind::view, .dtype = view.dtype, .shape = view.shape, .view = view})) {}
+    : node_(make_node([&](Node& node) {
+          node.kind = Node::Kind::view;
+          node.dtype = view.dtype;
+          node.shape = view.shape;
+          node.view = view;
+      })) {}
 
 DType working_type(const Expression::Node& node) {
     const bool converts =
@@ -121,15 +137,18 @@ void require_fits(std::string_view function, double value, DType type) {
 }
 
 Expression::Expression(const Value& value)
-    : node_(std::make_shared<Node>(
-          value.computed()
-              ? Node{.kind = Node::Kind::view, .dtype = value.dtype(), .shape = value.shape(), .view = value.view()}
-              : Node{.kind = Node::Kind::value, .dtype = value.dtype(), .shape = value.shape(), .source = value})) {}
+    : node_(make_node([&](Node& node) {
+          node.dtype = value.dtype();
+          node.shape = value.shape();
+          node.kind = value.computed() ? Node::Kind::view : Node::Kind::value;
+          if (node.kind == Node::Kind::view) node.view = value.view();
+          else node.source = value;
+      })) {}
 
-Expression with_inputs(const Expression::Node& node, std::vector<Expression> inputs) {
-    Expression::Node other = node;
-    other.inputs = std::move(inputs);
-    return Expression(std::make_shared<Expression::Node>(std::move(other)));
+Expression with_inputs(const Expression::Node& node, std::span<const Expression> inputs) {
+    auto other = std::make_shared<Expression::Node>(node);
+    other->inputs = {inputs.begin(), inputs.end()};
+    return Expression(std::move(other));
 }
 
 namespace {
@@ -146,7 +165,7 @@ Expression replaced(const Expression& expression, const std::function<Expression
     } else {
         std::vector<Expression> inputs;
         for (const Expression& input : node.inputs) inputs.push_back(replaced(input, leaf, made));
-        out = with_inputs(node, std::move(inputs));
+        out = with_inputs(node, inputs);
     }
     return made.emplace(&node, out).first->second;
 }
@@ -193,30 +212,33 @@ Expression Expression::apply(Function function, std::span<const Expression> inpu
     for (const double parameter : parameters) require_fits(name, parameter, inputs.back().dtype());
     const DType dtype =
         row.domain == Domain::compare || row.domain == Domain::logic ? DType::boolean : inputs.back().dtype();
-    return Expression(std::make_shared<Node>(Node{.kind = Node::Kind::apply,
-                                                  .dtype = dtype,
-                                                  .shape = shape,
-                                                  .function = function,
-                                                  .inputs = {inputs.begin(), inputs.end()},
-                                                  .parameters = {parameters.begin(), parameters.end()}}));
+    return Expression(make_node([&](Node& node) {
+        node.kind = Node::Kind::apply;
+        node.dtype = dtype;
+        node.shape = shape;
+        node.function = function;
+        node.inputs = {inputs.begin(), inputs.end()};
+        node.parameters = {parameters.begin(), parameters.end()};
+    }));
 }
 
 Expression Expression::gradient(Function function, int input, const Expression& result_gradient,
                                 std::span<const Expression> inputs, const Expression& result,
                                 std::span<const double> parameters) {
     const FunctionInfo& row = info(function);
-    Node node{.kind = Node::Kind::gradient,
-              .dtype = result_gradient.dtype(),
-              .shape = result_gradient.shape(),
-              .function = function,
-              .input = input,
-              .inputs = {result_gradient},
-              .parameters = {parameters.begin(), parameters.end()}};
     const FunctionInfo::Gradient& of = row.of_gradient[static_cast<std::size_t>(input)];
-    for (std::size_t other = 0; other < static_cast<std::size_t>(row.inputs); ++other)
-        node.inputs.push_back(of.needs_input[other] ? inputs[other] : Expression());
-    node.inputs.push_back(of.needs_result ? result : Expression());
-    return Expression(std::make_shared<Node>(std::move(node)));
+    return Expression(make_node([&](Node& node) {
+        node.kind = Node::Kind::gradient;
+        node.dtype = result_gradient.dtype();
+        node.shape = result_gradient.shape();
+        node.function = function;
+        node.input = input;
+        node.inputs.push_back(result_gradient);
+        node.parameters = {parameters.begin(), parameters.end()};
+        for (std::size_t other = 0; other < static_cast<std::size_t>(row.inputs); ++other)
+            node.inputs.push_back(of.needs_input[other] ? inputs[other] : Expression());
+        node.inputs.push_back(of.needs_result ? result : Expression());
+    }));
 }
 
 Expression Expression::cast(const Expression& from, DType to) {

@@ -10,24 +10,26 @@
 #include <declivity/ops/random.hpp>
 #include <declivity/ops/value.hpp>
 
+#include "ops/support/short_list.hpp"
+
 namespace declivity::ops {
 
 enum class Distribution : std::uint8_t { uniform, normal, bernoulli };
 
 struct Expression::Node {
     enum class Kind : std::uint8_t { view, value, constant, operator_result, apply, gradient, cast, random };
-    Kind kind;
-    DType dtype;
-    Shape shape;
+    Kind kind = {};
+    DType dtype = {};
+    Shape shape = {};
     View view = {};          // kind view
     Value source = {};       // kind value
     double value = 0;        // kind constant
     Function function = {};  // kinds apply, gradient
     int input = 0;           // kind gradient: with respect to which input
-    std::vector<Expression> inputs =
-        {};  // apply: the function's; gradient: g, then the function's, then y (empty if unused); cast: one
-    std::vector<double> parameters = {};  // random: low, width and most; mean and deviation; probability
-    Distribution distribution = {};       // kind random
+    // apply: the function's; gradient: g, then the function's, then y (empty if unused); cast: one
+    ShortList<Expression, 5> inputs = {};
+    ShortList<double, 3> parameters = {};  // random: low, width and most; mean and deviation; probability
+    Distribution distribution = {};        // kind random
     RandomCall random = {};
 };
 
@@ -36,7 +38,7 @@ struct Expression::Node {
 constexpr int kMostInputs = 8, kMostNodes = 24, kMostNumbers = 16;
 
 /// Another node of the same kind over other inputs.
-Expression with_inputs(const Expression::Node& node, std::vector<Expression> inputs);
+Expression with_inputs(const Expression::Node& node, std::span<const Expression> inputs);
 
 /// The expression with another one in place of operator_result().
 Expression with_result(const Expression& expression, const Expression& result);

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <atomic>
 
+#include "operation_state.hpp"
+#include "ops/support/sharing.hpp"
+
 namespace declivity::ops {
 
 using Node = Expression::Node;
@@ -59,14 +62,14 @@ Lowering::Reference* Lowering::find(const Value::State* state) {
 /// Somebody beside this kernel refers to it.
 bool Lowering::is_shared(const Reference& reference) const {
     const auto held = [&](const Leaf& leaf) { return leaf.state == reference.state && leaf.uses > leaf.met; };
-    return reference.state->weak_from_this().use_count() > reference.count || std::ranges::any_of(leaves_, held);
+    return others_hold(reference.state->weak_from_this(), reference.count) || std::ranges::any_of(leaves_, held);
 }
 
 void Lowering::meet(const Expression& leaf) {
     const Node* node = leaf.node().get();
     const auto known = std::ranges::find(leaves_, node, &Leaf::node);
     if (known != leaves_.end()) ++known->met;
-    else leaves_.push_back({node, node->source.state(), leaf.node().use_count(), 1});
+    else leaves_.push_back({node, node->source.state(), handles_to(leaf.node()), 1});
 }
 
 /// Counts references, of what is below first. @return whether an output of an operation is among them
@@ -101,7 +104,8 @@ bool Lowering::settle_operations(const Expression& expression, const Value::Stat
     for (const Reference& reference : references_) {
         if (!reference.below_operation) continue;
         const Value::State& state = *reference.state;
-        const bool fits = result != nullptr && state.shape == result->shape && state.dtype == result->dtype;
+        const bool fits = result != nullptr && state.shape == result->shape &&
+                          (state.dtype == result->dtype || (state.takes_epilogue() && state.operation->takes_casts()));
         // Where others want what lies between the operation and here, that is where its epilogue ends.
         if (is_shared(reference) || (state.is_opaque() && !(fits && state.takes_epilogue()))) {
             reference.state->compute();
@@ -146,7 +150,7 @@ Expression Lowering::lower(const Expression& expression, const Node& node) {
         inputs.push_back(stretches ? computed(*input.node()->source.state()) : lower(input));
         changed = changed || inputs.back().node() != input.node();
     }
-    return changed ? with_inputs(node, std::move(inputs)) : expression;
+    return changed ? with_inputs(node, inputs) : expression;
 }
 
 Expression Lowering::lower(Value::State& state) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "elementwise_source.hpp"
+#include "ops/support/sharing.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -43,7 +44,7 @@ std::optional<View> memory_to_reuse(const Expression& expression, long handles, 
     std::vector<Use> uses(steps.nodes.size());
     uses.back() = {&expression.node(), handles};
     for (std::size_t at = steps.nodes.size(); at-- > 0;) {
-        uses[at].unique = uses[at].unique && uses[at].node->use_count() == uses[at].count;
+        uses[at].unique = uses[at].unique && !others_hold(*uses[at].node, uses[at].count);
         for (const Expression& input : steps.nodes[at]->inputs) {
             if (!input) continue;
             Use& use = uses[static_cast<std::size_t>(steps.find(input))];
@@ -64,7 +65,7 @@ std::optional<View> memory_to_reuse(const Expression& expression, long handles, 
             // Each element is read only where it is written.
             same = same && uses[other].unique && same_elements(node.view, view);
         }
-        if (same && view.buffer.only_for(views, reader)) return view;
+        if (same && may_write(view, views, reader)) return view;
     }
     return std::nullopt;
 }

@@ -13,11 +13,13 @@
 #include "fusion.hpp"
 #include "operation_state.hpp"
 #include "value_state.hpp"
+#include "runtime/recorder.hpp"
 
 namespace declivity::ops {
 namespace {
 
 Device device_of(std::string_view name, const OperationOperands& operands) {
+    if (operands.prologue) return operands.prologue.device();
     for (const auto* views : {&operands.reads, &operands.writes})
         for (const View& view : *views)
             if (view.buffer) return view.device();
@@ -43,8 +45,12 @@ void launch_waiting_operation() {
 }  // namespace
 
 OperationViews::OperationViews(std::vector<View> ins, std::vector<View> written, std::vector<View> outs,
-                               Epilogue epilogue)
-    : ins_(std::move(ins)), written_(std::move(written)), outs_(std::move(outs)), epilogue_(std::move(epilogue)) {}
+                               Epilogue epilogue, Value prologue)
+    : ins_(std::move(ins)),
+      written_(std::move(written)),
+      outs_(std::move(outs)),
+      epilogue_(std::move(epilogue)),
+      prologue_(std::move(prologue)) {}
 
 View Operation::WeakView::view() const {
     View out = layout;
@@ -59,10 +65,12 @@ Operation::Operation(std::string_view name, const std::optional<OperationCall>& 
       together_(together),
       reads_(std::move(operands.reads)),
       outputs_(std::move(operands.outputs)),
-      device_(device_of(name, {.reads = reads_, .writes = operands.writes, .outputs = {}})) {
-    if (outputs_.empty() || outputs_.size() > kMostOutputs)
-        throw ValueError(
-            fmt::format("operation: wants 1 to {} outputs of \"{}\", got {}", kMostOutputs, name, outputs_.size()));
+      prologue_(std::move(operands.prologue)),
+      takes_casts_(operands.takes_casts),
+      device_(device_of(name, {.reads = reads_, .writes = operands.writes, .outputs = {}, .prologue = prologue_})) {
+    if (outputs_.size() > kMostOutputs || (outputs_.empty() && operands.writes.empty()))
+        throw ValueError(fmt::format("operation: wants 1 to {} outputs of \"{}\", or memory that it writes, got {}",
+                                     kMostOutputs, name, outputs_.size()));
     for (const View& view : operands.writes) {
         // Memory keeps its writers, which keep what they read.
         if (view.buffer && std::ranges::any_of(reads_, [&](const View& read) { return read.buffer == view.buffer; }))
@@ -98,7 +106,7 @@ OperationViews Operation::views(const std::optional<View>& place, const Epilogue
         else if (outputs_[i].optional && results_[i].expired()) outs.emplace_back();
         else outs.push_back(View::make(device_, outputs_[i].dtype, outputs_[i].shape));
     }
-    return {reads_, std::move(written), std::move(outs), epilogue};
+    return {reads_, std::move(written), std::move(outs), epilogue, prologue_};
 }
 
 EpilogueTaken Operation::run(const std::optional<View>& place, const Epilogue& epilogue, Needed needed) {
@@ -123,6 +131,7 @@ EpilogueTaken Operation::run_alone(const std::optional<View>& place, const Epilo
 
 void Operation::done(const OperationViews& views, bool first_output_elsewhere) {
     const std::vector<View> read = std::exchange(reads_, {});  // destroyed last: they may be all that is left of others
+    const Value waited = std::exchange(prologue_, {});
     launched_.store(true, std::memory_order_release);
     for (std::size_t i = first_output_elsewhere ? 1 : 0; i < outputs_.size(); ++i)
         if (const auto state = results_[i].lock(); state && views.out(i).buffer) state->computed_as(views.out(i));
@@ -159,6 +168,7 @@ void Operation::run_together(const std::optional<View>& place) {
 OperationResults operation(std::string_view name, const OperationCall& call, OperationOperands operands) {
     declivity::detail::refuse_after_fork(name);
     const std::vector<View> reads = operands.reads, writes = operands.writes;
+    const Value prologue = operands.prologue;
     for (const View& view : reads) view.buffer.launch_writers();
     for (const View& view : writes) {
         view.buffer.launch_writers();
@@ -172,6 +182,11 @@ OperationResults operation(std::string_view name, const OperationCall& call, Ope
     } else {
         if (Recorder* const recorder = Recorder::current()) recorder->launch_at_end(made);
         for (const View& view : reads) view.buffer.add_reader(made);
+        if (prologue) {
+            const std::scoped_lock lock(values_mutex());
+            if (prologue.computed()) prologue.state()->view.buffer.add_reader(made);
+            else prologue.state()->readers.push_back(made);
+        }
         for (const View& view : writes)
             if (view.buffer) view.buffer.add_writer(made);
         waiting_operation() = made;

@@ -11,8 +11,9 @@
 #include <vector>
 
 #include <declivity/ops/operation.hpp>
-#include <declivity/runtime/recording.hpp>
 #include <declivity/runtime/scope.hpp>
+
+#include "runtime/recorder.hpp"
 
 namespace declivity::ops {
 
@@ -34,9 +35,10 @@ class Operation final : public PendingLaunch, public std::enable_shared_from_thi
     EpilogueTaken run(const std::optional<View>& place, const Epilogue& epilogue, Needed needed = Needed::itself);
 
     [[nodiscard]] std::string_view name() const noexcept { return name_; }
-    [[nodiscard]] const std::string& scope() const noexcept { return scope_; }
+    [[nodiscard]] const ScopePath& scope() const noexcept { return scope_; }
     /// Of what waits for company, how many bytes it reads.
     [[nodiscard]] std::size_t bytes() const;
+    [[nodiscard]] bool takes_casts() const noexcept { return takes_casts_; }
     [[nodiscard]] bool waits_for_company() const noexcept { return together_ != nullptr && pending(); }
 
   private:
@@ -61,8 +63,10 @@ class Operation final : public PendingLaunch, public std::enable_shared_from_thi
     std::vector<View> reads_;  // until it is launched
     std::vector<WeakView> writes_;
     std::vector<OperationOutput> outputs_;
+    Value prologue_;  // as reads_
+    const bool takes_casts_;
     const Device device_;
-    const std::string scope_ = Scope::path();
+    const ScopePath scope_ = Scope::path();
     const std::uint64_t recorder_ = Recorder::current_number();
     std::vector<std::weak_ptr<Value::State>> results_;
     std::atomic<bool> launched_{false};

@@ -11,7 +11,6 @@
 
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/process.hpp>
-#include <declivity/runtime/recording.hpp>
 #include <declivity/runtime/scope.hpp>
 
 #include "expression_node.hpp"
@@ -20,6 +19,8 @@
 #include "operation_state.hpp"
 #include "value_state.hpp"
 #include "runtime/environment.hpp"
+#include "runtime/recorder.hpp"
+#include "ops/support/sharing.hpp"
 
 namespace declivity::ops {
 
@@ -114,6 +115,12 @@ void Value::State::compute_behind(State& first, const Expression& epilogue, cons
     computed_as(out);
 }
 
+bool has_values(const Expression& expression) {
+    bool any = false;
+    for_each_value(expression, [&](Value::State&) { any = true; });
+    return any;
+}
+
 bool fits_one_kernel(const Expression& expression) { return fits(measure(expression)); }
 
 bool launch_chain(const Value& value, const std::function<bool(const Expression&)>& launch) {
@@ -128,9 +135,7 @@ bool launch_chain(const Value& value, const std::function<bool(const Expression&
 }
 
 Expression over_views(const Expression& expression) {
-    bool has_values = false;
-    for_each_value(expression, [&](Value::State&) { has_values = true; });
-    if (!has_values) return expression;
+    if (!has_values(expression)) return expression;
     declivity::detail::refuse_after_fork("a value that waits");
     const std::scoped_lock lock(values_mutex());
     compute_older(expression);
@@ -142,7 +147,7 @@ Expression over_views(const Expression& expression) {
 namespace {
 
 std::atomic<bool>& fusion() {
-    static std::atomic<bool> on{declivity::detail::environment_switch("DECLIVITY_FUSION", true)};
+    static std::atomic<bool> on{declivity::detail::environment().fusion.get()};
     return on;
 }
 
@@ -172,7 +177,9 @@ Value::Value(const View& view) : state_(std::make_shared<State>(view.device(), v
 Value::Value(const Expression& expression, const Device& device)
     : state_(std::make_shared<State>(device, expression.dtype(), expression.shape())) {
     declivity::detail::refuse_after_fork("an elementwise function");
-    const std::scoped_lock lock(values_mutex());
+    // Over elements that are there, nobody else knows of what is touched here.
+    std::unique_lock lock(values_mutex(), std::defer_lock);
+    if (has_values(expression)) lock.lock();
     compute_older(expression);
     Measure whole = measure(expression);
     for (State* largest; !fits(whole) && (largest = largest_within(expression)) != nullptr; whole = measure(expression))
@@ -262,7 +269,7 @@ void store(std::string_view function, Value value, const View& place) {
     place.buffer.launch_writers();
     place.buffer.launch_readers();
     place.buffer.mark_written();  // also where what follows fails half-way
-    if (value.use_count() == 1) value.state()->compute(place);
+    if (!others_hold(value)) value.state()->compute(place);
     copy(value.view(), place);  // which sees where they are there
 }
 

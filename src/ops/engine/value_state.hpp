@@ -9,10 +9,10 @@
 #include <vector>
 
 #include <declivity/ops/value.hpp>
-#include <declivity/runtime/recording.hpp>
 #include <declivity/runtime/scope.hpp>
 
 #include "expression_node.hpp"
+#include "runtime/recorder.hpp"
 
 namespace declivity::ops {
 
@@ -42,7 +42,7 @@ struct Value::State final : PendingLaunch, std::enable_shared_from_this<Value::S
     const Device device;
     const DType dtype;
     const Shape shape;
-    const std::string scope = Scope::path();  // of the call, for errors
+    const ScopePath scope = Scope::path();  // of the call, for errors
     const std::uint64_t recorder =
         Recorder::current_number();  // that was at work when it was made; what is older is no part of a recording
     std::atomic<bool> computed{false};
@@ -93,6 +93,8 @@ void for_each_view(const Expression& expression, Visit&& visit) {
     for (const Expression& input : node.inputs) for_each_view(input, visit);
 }
 
+/// Whether the expression itself has leaves that are values.
+bool has_values(const Expression& expression);
 /// Values from before a recording are not for its kernels to compute, over and over.
 void compute_older(const Expression& expression);
 

@@ -24,6 +24,8 @@ constexpr std::int64_t kGroupsPerUnit =
 constexpr std::int64_t kMostGroupsPerUnit = 8;         // among which the cut is searched
 constexpr std::int64_t kWork = std::int64_t{1} << 20;  // multiply-adds that are worth a work-group
 constexpr std::int64_t kPartOfK = 512;                 // of a sum that is cut into parts
+// Sums are cut into parts when they are that long, and longer than so many results.
+constexpr std::int64_t kLongSum = 2048, kSplitEach = 16;
 
 struct Tile {
     std::int64_t rows, vectors;
@@ -99,18 +101,17 @@ Cut search_cut(const Plan& plan, std::int64_t m, std::int64_t k, std::int64_t ba
     return best;
 }
 
-Plan plan_for(const MatmulProblem& problem) {
-    const auto& [a, b, out, batch, m, n, k, last_k, epilogue, variant, constant_b] = problem;
-    const Device device = out.device();
-    const VectorForm form = vector_form(device, out.dtype);
+Plan plan_for(const MatmulProblem& problem, const Device& device) {
+    const std::int64_t batch = problem.batch, m = problem.m, n = problem.n, k = problem.k;
+    const VectorForm form = vector_form(device, problem.dtype);
     Plan plan{};
     plan.tile = form.registers < 32 ? Tile{4, 3} : Tile{8, 3};
     plan.vector = form.vector;
     const std::int64_t rows = plan.tile.rows, columns = plan.columns();
-    plan.block = block_elements(device, compute_type(out.dtype), kBlockBytes);
+    plan.block = block_elements(device, compute_type(problem.dtype), kBlockBytes);
     // A small one is read where it is, whichever way it lies.
-    const bool small = m * k * static_cast<std::int64_t>(size_of(a.dtype)) <= kSmallBytes;
-    plan.a_copied = (k != 1 && a.strides[2] != 1 && !small) || is_half(a.dtype) ? 1 : 0;
+    const bool small = m * k * static_cast<std::int64_t>(size_of(problem.dtype)) <= kSmallBytes;
+    plan.a_copied = (k != 1 && problem.a_strides[2] != 1 && !small) || is_half(problem.dtype) ? 1 : 0;
     plan.row_panels = ceil_div(m, rows);
     plan.column_vectors = ceil_div(n, form.vector);
     plan.column_panels = ceil_div(plan.column_vectors, plan.tile.vectors);
@@ -130,27 +131,23 @@ Plan plan_for(const MatmulProblem& problem) {
     return plan;
 }
 
-}  // namespace
-
-bool matmul_blocked_serves(const MatmulProblem& problem) {
-    constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max() / 2;
-    return family_of(problem.out.device()) == Family::cpu_like && problem.m <= most && problem.n <= most;
-}
-
-std::int64_t matmul_blocked_groups(const MatmulProblem& problem) {
-    const Plan plan = plan_for(problem);
+/// Work-groups that a problem is cut into.
+std::int64_t groups_of(const MatmulProblem& problem, const Device& device) {
+    const Plan plan = plan_for(problem, device);
     return ceil_div(plan.row_panels, plan.rows_each) * ceil_div(plan.column_panels, plan.columns_each) *
            ceil_div(problem.batch, plan.matrices_each);
 }
 
-void matmul_blocked(const MatmulProblem& problem) {
-    const auto& [a, b, out, batch, m, n, k, last_k, epilogue, variant, constant_b] = problem;
-    const Plan plan = plan_for(problem);
+/// @param last_k of the last matrices of a batch, where they have fewer
+void multiply(const MatmulProblem& problem, const MatmulOperands& operands, std::int64_t last_k) {
+    const auto& [a, b, out, epilogue] = operands;
+    const std::int64_t batch = problem.batch, m = problem.m, n = problem.n, k = problem.k;
+    const Plan plan = plan_for(problem, out.device());
     const Product product{
         .m = m,
         .n = n,
         .k = k,
-        .last_k = last_k < 0 ? k : last_k,
+        .last_k = last_k,
         .a = {.batch = a.strides[0], .across = m == 1 ? 1 : a.strides[1], .along = k == 1 ? 1 : a.strides[2]},
         .b = {.batch = b.strides[0], .across = n == 1 ? 1 : b.strides[2], .along = b.strides[1]},
         .out_batch = out.strides[0],
@@ -187,14 +184,26 @@ void matmul_blocked(const MatmulProblem& problem) {
     rounded.round();
 }
 
-// Parts of the sums as a batch, which are then added in their order.
+class MatmulBlocked final : public MatmulStrategy {
+  public:
+    [[nodiscard]] std::string_view name() const override { return "blocked"; }
 
-bool matmul_split_serves(const MatmulProblem& problem) {
-    return problem.batch == 1 && problem.k > 1 && matmul_blocked_serves(problem);
-}
+    [[nodiscard]] bool can_serve(const MatmulProblem& problem, const Device&) const override {
+        constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max() / 2;
+        return problem.family == Family::cpu_like && problem.m <= most && problem.n <= most;
+    }
+    [[nodiscard]] bool takes_epilogue(const MatmulProblem&, const Device&, std::string_view) const override {
+        return true;
+    }
+    void run(const MatmulProblem& problem, const MatmulOperands& operands, std::string_view) const override {
+        multiply(problem, operands, problem.k);
+    }
+};
 
-void matmul_split(const MatmulProblem& problem) {
-    const auto& [a, b, out, batch, m, n, k, last_k, epilogue, variant, constant_b] = problem;
+/// Parts of the sums as a batch, which are then added in their order.
+void multiply_split(const MatmulProblem& problem, const MatmulOperands& operands) {
+    const auto& [a, b, out, epilogue] = operands;
+    const std::int64_t m = problem.m, n = problem.n, k = problem.k;
     const std::int64_t units = out.device().info().compute_units, most = std::max<std::int64_t>(2, k / kPartOfK);
     const std::int64_t each = ceil_div(k, std::min(most, std::max<std::int64_t>(2, units * kGroupsPerUnit))),
                        parts = ceil_div(k, each);
@@ -204,20 +213,42 @@ void matmul_split(const MatmulProblem& problem) {
     right.shape = {parts, each, n};
     right.strides[0] = each * b.strides[1];
     const View partial = View::make(out.device(), compute_type(out.dtype), {parts, m, n});
-    matmul_blocked({.a = left,
-                    .b = right,
-                    .out = partial,
-                    .batch = parts,
-                    .m = m,
-                    .n = n,
-                    .k = each,
-                    .last_k = k - (parts - 1) * each});
+    multiply(matmul_problem(left, right), {left, right, partial}, k - (parts - 1) * each);
     const RoundedOutput rounded(out);
     View sum = rounded.exact();
     sum.shape = {m, n};
     sum.strides = dense_strides(sum.shape);
     reduce(Reduce::sum, partial, {0}, sum);
     rounded.round();
+}
+
+class MatmulSplit final : public MatmulStrategy {
+  public:
+    [[nodiscard]] std::string_view name() const override { return "split"; }
+
+    [[nodiscard]] bool can_serve(const MatmulProblem& problem, const Device& device) const override {
+        return problem.batch == 1 && problem.k > 1 && matmul_blocked().can_serve(problem, device);
+    }
+    /// Where there are not enough sums for all compute units.
+    [[nodiscard]] bool pays(const MatmulProblem& problem, const Device& device) const override {
+        return problem.k >= kLongSum && problem.m * problem.n <= problem.k * kSplitEach &&
+               groups_of(problem, device) < std::int64_t{device.info().compute_units};
+    }
+    void run(const MatmulProblem& problem, const MatmulOperands& operands, std::string_view) const override {
+        multiply_split(problem, operands);
+    }
+};
+
+}  // namespace
+
+const MatmulStrategy& matmul_blocked() {
+    static const MatmulBlocked strategy;
+    return strategy;
+}
+
+const MatmulStrategy& matmul_split() {
+    static const MatmulSplit strategy;
+    return strategy;
 }
 
 }  // namespace declivity::ops

@@ -1,12 +1,13 @@
 #include <algorithm>
+#include <array>
 
 #include <clblast.h>
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/interop.hpp>
-#include <declivity/runtime/recording.hpp>
 #include <fmt/format.h>
 
 #include "matmul_strategies.hpp"
+#include "runtime/recorder.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -20,17 +21,15 @@ struct Layout {
 };
 
 /// Neither CLBlast nor BLAS knows matrices whose elements are not neighbours along one axis.
-bool layout_of(const View& matrix, Layout& layout) {
-    const std::int64_t rows = matrix.shape[1], columns = matrix.shape[2];
-    if (matrix.strides[2] == 1 || columns == 1) {
+bool layout_of(const std::array<std::int64_t, 3>& strides, std::int64_t rows, std::int64_t columns, Layout& layout) {
+    if (strides[2] == 1 || columns == 1) {
         layout = {clblast::Transpose::kNo,
-                  static_cast<std::size_t>(std::max(rows == 1 ? columns : matrix.strides[1], columns))};
-        return rows == 1 || matrix.strides[1] >= columns;
+                  static_cast<std::size_t>(std::max(rows == 1 ? columns : strides[1], columns))};
+        return rows == 1 || strides[1] >= columns;
     }
-    if (matrix.strides[1] == 1 || rows == 1) {
-        layout = {clblast::Transpose::kYes,
-                  static_cast<std::size_t>(std::max(columns == 1 ? rows : matrix.strides[2], rows))};
-        return matrix.strides[2] >= rows;
+    if (strides[1] == 1 || rows == 1) {
+        layout = {clblast::Transpose::kYes, static_cast<std::size_t>(std::max(columns == 1 ? rows : strides[2], rows))};
+        return strides[2] >= rows;
     }
     return false;
 }
@@ -41,42 +40,60 @@ void check(clblast::StatusCode status, const Device& device) {
                           static_cast<int>(status));
 }
 
+bool layouts_of(const MatmulProblem& problem, Layout& a, Layout& b) {
+    return layout_of(problem.a_strides, problem.m, problem.k, a) &&
+           layout_of(problem.b_strides, problem.k, problem.n, b);
+}
+
+/// A matrix within its buffer; where that begins in its memory is known when it is enqueued.
 template <class T>
-void gemm(const MatmulProblem& problem, const Layout& a, const Layout& b) {
-    const Device device = problem.out.device();
-    const auto m = static_cast<std::size_t>(problem.m), n = static_cast<std::size_t>(problem.n),
-               k = static_cast<std::size_t>(problem.k);
-    // A matrix within its buffer; where that begins in its memory is known when it is enqueued.
-    struct Matrix {
-        std::int64_t offset, step;
-        [[nodiscard]] std::size_t start(const interop::RawBuffer& in, std::int64_t batch) const {
-            return in.offset / sizeof(T) + static_cast<std::size_t>(offset + batch * step);
-        }
-    };
-    const auto matrix = [](const View& view) { return Matrix{view.offset, view.strides[0]}; };
-    const Matrix first = matrix(problem.a), second = matrix(problem.b), result = matrix(problem.out);
-    // Without a buffer of ours CLBlast would make one at every call. It asks with the offsets, since an operand that
-    // starts at 0 may need no copy: the first of a batch may need less than the others, and than another operand at a
-    // replay.
-    std::size_t scratch_bytes = 0;
-    const std::size_t elsewhere = Recorder::current() != nullptr ? kElsewhere : 0;
-    {
-        const RecordingPause asks;
-        cl_command_queue queue = interop::compute_queue(device);
-        const interop::RawBuffer in[] = {interop::raw(problem.a.buffer), interop::raw(problem.b.buffer),
-                                         interop::raw(problem.out.buffer)};
-        for (std::int64_t batch = 0; batch < std::min<std::int64_t>(problem.batch, 2); ++batch)
-            for (const std::size_t moved : {std::size_t{0}, elsewhere}) {
-                std::size_t bytes = 0;
-                check(clblast::GemmTempBufferSize<T>(clblast::Layout::kRowMajor, a.transpose, b.transpose, m, n, k,
-                                                     first.start(in[0], batch) + moved, a.leading,
-                                                     second.start(in[1], batch) + moved, b.leading,
-                                                     result.start(in[2], batch) + moved, n, &queue, bytes),
-                      device);
-                scratch_bytes = std::max(scratch_bytes, bytes);
-            }
+struct Matrix {
+    std::int64_t offset, step;
+    explicit Matrix(const View& view) : offset(view.offset), step(view.strides[0]) {}
+    [[nodiscard]] std::size_t start(const interop::RawBuffer& in, std::int64_t batch) const {
+        return in.offset / sizeof(T) + static_cast<std::size_t>(offset + batch * step);
     }
-    const Buffer buffers[] = {problem.a.buffer, problem.b.buffer, problem.out.buffer, Buffer(device, scratch_bytes)};
+};
+
+struct Sizes {
+    std::size_t m, n, k;
+};
+
+/// Bytes of a buffer without which CLBlast would make one at every call. It asks with the offsets, since an operand
+/// that starts at 0 may need no copy: the first of a batch may need less than the others, and than another operand at a
+/// replay.
+template <class T>
+std::size_t scratch_for(const MatmulProblem& problem, const MatmulOperands& operands, const Sizes& sizes,
+                        const Layout& a, const Layout& b) {
+    const Device device = operands.out.device();
+    const Matrix<T> first(operands.a), second(operands.b), result(operands.out);
+    const std::size_t elsewhere = Recorder::current() != nullptr ? kElsewhere : 0;
+    const RecordingPause asks;
+    cl_command_queue queue = interop::compute_queue(device);
+    const interop::RawBuffer in[] = {interop::raw(operands.a.buffer), interop::raw(operands.b.buffer),
+                                     interop::raw(operands.out.buffer)};
+    std::size_t most = 0;
+    for (std::int64_t batch = 0; batch < std::min<std::int64_t>(problem.batch, 2); ++batch)
+        for (const std::size_t moved : {std::size_t{0}, elsewhere}) {
+            std::size_t bytes = 0;
+            check(clblast::GemmTempBufferSize<T>(clblast::Layout::kRowMajor, a.transpose, b.transpose, sizes.m, sizes.n,
+                                                 sizes.k, first.start(in[0], batch) + moved, a.leading,
+                                                 second.start(in[1], batch) + moved, b.leading,
+                                                 result.start(in[2], batch) + moved, sizes.n, &queue, bytes),
+                  device);
+            most = std::max(most, bytes);
+        }
+    return most;
+}
+
+template <class T>
+void gemm(const MatmulProblem& problem, const MatmulOperands& operands, const Layout& a, const Layout& b) {
+    const Device device = operands.out.device();
+    const Sizes sizes{static_cast<std::size_t>(problem.m), static_cast<std::size_t>(problem.n),
+                      static_cast<std::size_t>(problem.k)};
+    const Matrix<T> first(operands.a), second(operands.b), result(operands.out);
+    const std::size_t scratch_bytes = scratch_for<T>(problem, operands, sizes, a, b);
+    const Buffer buffers[] = {operands.a.buffer, operands.b.buffer, operands.out.buffer, Buffer(device, scratch_bytes)};
     interop::enqueue(
         device, "clblast gemm", buffers, [=, batches = problem.batch](std::span<const interop::RawBuffer> in) {
             cl_command_queue queue = interop::compute_queue(device);
@@ -99,9 +116,9 @@ void gemm(const MatmulProblem& problem, const Layout& a, const Layout& b) {
             for (std::int64_t batch = 0; batch < batches; ++batch) {
                 cl_event last = nullptr;  // of the product itself: copies before it are not seen
                 const auto status = clblast::Gemm<T>(
-                    clblast::Layout::kRowMajor, a.transpose, b.transpose, m, n, k, T{1}, in[0].memory,
+                    clblast::Layout::kRowMajor, a.transpose, b.transpose, sizes.m, sizes.n, sizes.k, T{1}, in[0].memory,
                     first.start(in[0], batch), a.leading, in[1].memory, second.start(in[1], batch), b.leading, T{0},
-                    in[2].memory, result.start(in[2], batch), n, &queue, profiled ? &last : nullptr, part);
+                    in[2].memory, result.start(in[2], batch), sizes.n, &queue, profiled ? &last : nullptr, part);
                 if (status != clblast::StatusCode::kSuccess) {
                     release();
                     check(status, device);
@@ -115,19 +132,31 @@ void gemm(const MatmulProblem& problem, const Layout& a, const Layout& b) {
         });
 }
 
+class MatmulClblast final : public MatmulStrategy {
+  public:
+    [[nodiscard]] std::string_view name() const override { return "clblast"; }
+
+    [[nodiscard]] bool can_serve(const MatmulProblem& problem, const Device&) const override {
+        Layout a, b;
+        return !is_half(problem.dtype) && layouts_of(problem, a, b);
+    }
+    /// Left to the tuner: it knows no epilogues, copies operands for many shapes, and on CPU-like devices its built-in
+    /// parameters run at a small part of what a register tile reaches.
+    [[nodiscard]] bool pays(const MatmulProblem&, const Device&) const override { return false; }
+
+    void run(const MatmulProblem& problem, const MatmulOperands& operands, std::string_view) const override {
+        Layout a, b;
+        layouts_of(problem, a, b);
+        if (problem.dtype == DType::f64) gemm<double>(problem, operands, a, b);
+        else gemm<float>(problem, operands, a, b);
+    }
+};
+
 }  // namespace
 
-bool matmul_clblast_serves(const MatmulProblem& problem) {
-    Layout layout;
-    return !is_half(problem.a.dtype) && layout_of(problem.a, layout) && layout_of(problem.b, layout);
-}
-
-void matmul_clblast(const MatmulProblem& problem) {
-    Layout a, b;
-    layout_of(problem.a, a);
-    layout_of(problem.b, b);
-    if (problem.out.dtype == DType::f64) gemm<double>(problem, a, b);
-    else gemm<float>(problem, a, b);
+const MatmulStrategy& matmul_clblast() {
+    static const MatmulClblast strategy;
+    return strategy;
 }
 
 }  // namespace declivity::ops

@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::int64_t kBlockK = 1024;      // elements of a row that stay in the first cache, beside others
 constexpr std::int64_t kGroupsPerUnit = 8;  // so that all compute units end at about the same time
+constexpr std::int64_t kFewRows = 32;       // or columns
+constexpr std::int64_t kLeastK = 32;
 
 struct Tile {
     std::int64_t rows, columns;
@@ -44,16 +46,9 @@ Tile choose_tile(const VectorForm& form, std::int64_t m, std::int64_t n) {
     return best;
 }
 
-}  // namespace
-
-bool matmul_dot_serves(const MatmulProblem& problem) {
-    // Halves would be converted again for each tile.
-    if (family_of(problem.out.device()) != Family::cpu_like || is_half(problem.a.dtype)) return false;
-    return problem.k == 1 || (problem.a.strides[2] == 1 && problem.b.strides[1] == 1);
-}
-
-void matmul_dot(const MatmulProblem& problem) {
-    const auto& [a, b, out, batch, m, n, k, last_k, epilogue, variant, constant_b] = problem;
+void multiply(const MatmulProblem& problem, const MatmulOperands& operands) {
+    const auto& [a, b, out, epilogue] = operands;
+    const std::int64_t batch = problem.batch, m = problem.m, n = problem.n, k = problem.k;
     const Device device = out.device();
     const VectorForm form = vector_form(device, out.dtype);
     const Tile tile = choose_tile(form, m, n);
@@ -80,6 +75,34 @@ void matmul_dot(const MatmulProblem& problem) {
              static_cast<std::size_t>(batch)},
             {1, 1, 1}},
            arguments.behind({product, a.argument(), b.argument(), out.argument()}));
+}
+
+class MatmulDot final : public MatmulStrategy {
+  public:
+    [[nodiscard]] std::string_view name() const override { return "dot"; }
+
+    /// Halves would be converted again for each tile.
+    [[nodiscard]] bool can_serve(const MatmulProblem& problem, const Device&) const override {
+        return problem.family == Family::cpu_like && !is_half(problem.dtype) &&
+               (problem.k == 1 || (problem.a_strides[2] == 1 && problem.b_strides[1] == 1));
+    }
+    /// Where copying an operand costs more than using it in place.
+    [[nodiscard]] bool pays(const MatmulProblem& problem, const Device&) const override {
+        return problem.k >= kLeastK && (problem.m <= kFewRows || problem.n <= kFewRows);
+    }
+    [[nodiscard]] bool takes_epilogue(const MatmulProblem&, const Device&, std::string_view) const override {
+        return true;
+    }
+    void run(const MatmulProblem& problem, const MatmulOperands& operands, std::string_view) const override {
+        multiply(problem, operands);
+    }
+};
+
+}  // namespace
+
+const MatmulStrategy& matmul_dot() {
+    static const MatmulDot strategy;
+    return strategy;
 }
 
 }  // namespace declivity::ops

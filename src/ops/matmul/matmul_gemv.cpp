@@ -23,14 +23,9 @@ struct Gemv {
     std::int32_t lines_are_columns, lanes, lane_stride, unused = 0;
 };
 
-}  // namespace
-
-bool matmul_gemv_serves(const MatmulProblem& problem) {
-    return family_of(problem.out.device()) == Family::gpu_like && std::min(problem.m, problem.n) <= kMostVectors;
-}
-
-void matmul_gemv(const MatmulProblem& problem) {
-    const auto& [a, b, out, batch, m, n, k, last_k, epilogue, variant, constant_b] = problem;
+void multiply(const MatmulProblem& problem, const MatmulOperands& operands) {
+    const auto& [a, b, out, epilogue] = operands;
+    const std::int64_t batch = problem.batch, m = problem.m, n = problem.n, k = problem.k;
     const Device device = out.device();
     const bool few_rows = m <= n;
     const View &matrix = few_rows ? b : a, &vectors = few_rows ? a : b;
@@ -85,6 +80,28 @@ void matmul_gemv(const MatmulProblem& problem) {
            arguments.behind({d, LocalMemory{group.items() * size_of(compute_type(out.dtype))}, matrix.argument(),
                              vectors.argument(), to.argument()}));
     if (parts > 1) matmul_reduce(to, out, epilogue);
+}
+
+class MatmulGemv final : public MatmulStrategy {
+  public:
+    [[nodiscard]] std::string_view name() const override { return "gemv"; }
+
+    [[nodiscard]] bool can_serve(const MatmulProblem& problem, const Device&) const override {
+        return problem.family == Family::gpu_like && std::min(problem.m, problem.n) <= kMostVectors;
+    }
+    [[nodiscard]] bool takes_epilogue(const MatmulProblem&, const Device&, std::string_view) const override {
+        return true;
+    }
+    void run(const MatmulProblem& problem, const MatmulOperands& operands, std::string_view) const override {
+        multiply(problem, operands);
+    }
+};
+
+}  // namespace
+
+const MatmulStrategy& matmul_gemv() {
+    static const MatmulGemv strategy;
+    return strategy;
 }
 
 }  // namespace declivity::ops

@@ -30,21 +30,9 @@ LocalProduct sizes_of(const MatmulProblem& problem) {
     return {.rows = problem.m, .columns = problem.n, .k = problem.k, .batch = problem.batch};
 }
 
-}  // namespace
-
-bool matmul_local_serves(const MatmulProblem& problem) {
-    constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max() / 2;
-    const Device device = problem.out.device();
-    return family_of(device) == Family::gpu_like && local_tiles_fit(device, compute_type(problem.out.dtype)) &&
-           ceil_div(problem.m, 16) * ceil_div(problem.n, 16) <= most;
-}
-
-std::vector<std::string> matmul_local_variants(const MatmulProblem& problem) {
-    return local_variants(problem.out.device(), compute_type(problem.out.dtype), sizes_of(problem));
-}
-
-void matmul_local(const MatmulProblem& problem) {
-    const auto& [a, b, out, batch, m, n, k, last_k, epilogue, variant, constant_b] = problem;
+void multiply(const MatmulProblem& problem, const MatmulOperands& operands, std::string_view variant) {
+    const auto& [a, b, out, epilogue] = operands;
+    const std::int64_t batch = problem.batch, m = problem.m, n = problem.n, k = problem.k;
     const Device device = out.device();
     // The stride of an axis of one element may be anything.
     const auto stride = [](std::int64_t size, std::int64_t said) { return size == 1 ? 0 : said; };
@@ -79,6 +67,33 @@ void matmul_local(const MatmulProblem& problem) {
     const EpilogueArguments arguments(cut.parts == 1 ? epilogue : KernelEpilogue{}, a);
     launch(kernel, range, arguments.behind({product, a.argument(), b.argument(), to.argument()}));
     if (cut.parts > 1) matmul_reduce(to, out, epilogue);
+}
+
+class MatmulLocal final : public MatmulStrategy {
+  public:
+    [[nodiscard]] std::string_view name() const override { return "local"; }
+
+    [[nodiscard]] bool can_serve(const MatmulProblem& problem, const Device& device) const override {
+        constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max() / 2;
+        return problem.family == Family::gpu_like && local_tiles_fit(device, compute_type(problem.dtype)) &&
+               ceil_div(problem.m, 16) * ceil_div(problem.n, 16) <= most;
+    }
+    [[nodiscard]] std::vector<std::string> variants(const MatmulProblem& problem, const Device& device) const override {
+        return local_variants(device, compute_type(problem.dtype), sizes_of(problem));
+    }
+    [[nodiscard]] bool takes_epilogue(const MatmulProblem&, const Device&, std::string_view) const override {
+        return true;
+    }
+    void run(const MatmulProblem& problem, const MatmulOperands& operands, std::string_view variant) const override {
+        multiply(problem, operands, variant);
+    }
+};
+
+}  // namespace
+
+const MatmulStrategy& matmul_local() {
+    static const MatmulLocal strategy;
+    return strategy;
 }
 
 }  // namespace declivity::ops

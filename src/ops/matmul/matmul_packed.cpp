@@ -20,6 +20,9 @@ constexpr std::int64_t kBlockK = 128;  // a panel of each operand then stays in 
 constexpr std::int64_t kMostRowPanels = 24, kMostColumnPanels = 4;
 constexpr std::int64_t kGroupsPerUnit = 4;  // so that all compute units end at about the same time
 
+// For so many rows, and elements of b, a constant b is packed.
+constexpr std::int64_t kLeastRows = 4, kMostRows = 192, kLeastElements = 1 << 14;
+
 // Few, because each is kernels to compile: for 32 registers, for 16, and for what has few columns.
 constexpr std::array kTiles{RegisterTile{12, 2}, RegisterTile{8, 3}, RegisterTile{24, 1}, RegisterTile{6, 2},
                             RegisterTile{12, 1}};
@@ -31,11 +34,6 @@ struct Product {
 };
 
 }  // namespace
-
-bool matmul_packed_serves(const MatmulProblem& problem) {
-    constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-    return family_of(problem.out.device()) == Family::cpu_like && problem.m <= most && problem.n <= most;
-}
 
 RegisterTile choose_panel_tile(const Device& device, DType dtype, std::int64_t m, std::int64_t n) {
     return cheapest_tile(kTiles, vector_form(device, dtype), m, n);
@@ -77,16 +75,44 @@ void multiply_panels(const View& a, const View& b, const View& out, std::int64_t
            epilogue_arguments.if_any_behind({product, a.argument(), b.argument(), out.argument()}));
 }
 
-void matmul_packed(const MatmulProblem& problem) {
-    const Device device = problem.out.device();
-    const RegisterTile tile = choose_panel_tile(device, problem.out.dtype, problem.m, problem.n);
-    const View a = pack_panels(problem.a, 1, 2, tile.rows);
-    const std::int64_t columns = tile.vectors * vector_form(device, problem.out.dtype).vector;
-    const View b = made_once(problem.b, problem.constant_b, fmt::format("panels {}", columns),
-                             [&] { return pack_panels(problem.b, 2, 1, columns); });
-    const RoundedOutput out(problem.out);
-    multiply_panels(a, b, out.exact(), problem.k, tile, problem.epilogue, problem.out.dtype);
-    out.round();
+namespace {
+
+class MatmulPacked final : public MatmulStrategy {
+  public:
+    [[nodiscard]] std::string_view name() const override { return "packed"; }
+
+    [[nodiscard]] bool can_serve(const MatmulProblem& problem, const Device&) const override {
+        constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+        return problem.family == Family::cpu_like && problem.m <= most && problem.n <= most;
+    }
+    [[nodiscard]] bool pays(const MatmulProblem& problem, const Device&) const override {
+        return problem.constant_b && problem.batch == 1 && problem.m >= kLeastRows && problem.m <= kMostRows &&
+               problem.n * problem.k >= kLeastElements;
+    }
+    [[nodiscard]] bool keeps_constants(const MatmulProblem& problem) const override { return problem.constant_b; }
+    [[nodiscard]] bool takes_epilogue(const MatmulProblem&, const Device&, std::string_view) const override {
+        return true;
+    }
+
+    void run(const MatmulProblem& problem, const MatmulOperands& operands, std::string_view) const override {
+        const auto& [a, b, out, epilogue] = operands;
+        const Device device = out.device();
+        const RegisterTile tile = choose_panel_tile(device, problem.dtype, problem.m, problem.n);
+        const View rows = pack_panels(a, 1, 2, tile.rows);
+        const std::int64_t columns = tile.vectors * vector_form(device, problem.dtype).vector;
+        const View panels = made_once(b, problem.constant_b, fmt::format("panels {}", columns),
+                                      [&] { return pack_panels(b, 2, 1, columns); });
+        const RoundedOutput rounded(out);
+        multiply_panels(rows, panels, rounded.exact(), problem.k, tile, epilogue, problem.dtype);
+        rounded.round();
+    }
+};
+
+}  // namespace
+
+const MatmulStrategy& matmul_packed() {
+    static const MatmulPacked strategy;
+    return strategy;
 }
 
 }  // namespace declivity::ops

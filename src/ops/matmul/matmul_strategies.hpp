@@ -1,28 +1,62 @@
-// Floor 2, private. The strategies behind matmul. Each says whether it can serve a problem, and runs it.
+// Floor 2, private. The strategies behind matmul.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include <declivity/ops/view.hpp>
 
 #include "ops/engine/epilogue.hpp"
+#include "ops/support/strategy.hpp"
 
 namespace declivity::ops {
 
 /// A checked, non-empty product: see matmul.hpp.
 struct MatmulProblem {
+    DType dtype = DType::f32;
+    Family family = Family::cpu_like;
+    std::int64_t batch = 1, m = 1, n = 1, k = 1;
+    std::array<std::int64_t, 3> a_strides{}, b_strides{};  ///< of the batch, the rows, the columns
+    bool constant_b = false;                               ///< what is made of b may be kept
+
+    [[nodiscard]] std::array<std::int64_t, 13> numbers() const {
+        return {static_cast<std::int64_t>(dtype),
+                static_cast<std::int64_t>(family),
+                batch,
+                m,
+                n,
+                k,
+                a_strides[0],
+                a_strides[1],
+                a_strides[2],
+                b_strides[0],
+                b_strides[1],
+                b_strides[2],
+                constant_b ? 1 : 0};
+    }
+    [[nodiscard]] MatmulProblem with_constants(bool constant) const {
+        MatmulProblem problem = *this;
+        problem.constant_b = constant;
+        return problem;
+    }
+    friend bool operator==(const MatmulProblem&, const MatmulProblem&) = default;
+};
+
+/// Of a (batch, m, k) and b (batch, k, n), by the kernels of this thread's family.
+DECLIVITY_API MatmulProblem matmul_problem(const View& a, const View& b, OperandUse right = OperandUse::variable);
+
+struct MatmulOperands {
     const View& a;
     const View& b;
     const View& out;
-    std::int64_t batch, m, n, k;
-    std::int64_t last_k = -1;  ///< of the last matrices of a batch, where they have fewer: for strategies that say so
-    KernelEpilogue epilogue = {};   ///< for strategies that say so
-    std::string_view variant = {};  ///< of the strategy; the empty one stands for its own choice
-    bool constant_b = false;        ///< what is made of b may be kept
+    KernelEpilogue epilogue = {};  ///< for strategies that say so
 };
+
+using MatmulStrategy = Strategy<MatmulProblem, MatmulOperands>;
+using MatmulChoice = StrategyChoice<MatmulStrategy>;
 
 /// For strategies that add sums in parts: of f16 and bf16 in f32, rounded once at the end.
 class RoundedOutput {
@@ -42,65 +76,26 @@ class RoundedOutput {
     View exact_;
 };
 
-/// Name of the strategy that would serve a problem.
-std::string_view matmul_strategy(const MatmulProblem& problem);
+/// All strategies, the preferred first; the last one, `tiled`, serves everything.
+DECLIVITY_API std::span<const MatmulStrategy* const> matmul_strategies();
+const MatmulStrategy& matmul_blocked();
+const MatmulStrategy& matmul_clblast();
+const MatmulStrategy& matmul_dot();
+const MatmulStrategy& matmul_gemv();
+const MatmulStrategy& matmul_local();
+const MatmulStrategy& matmul_packed();
+const MatmulStrategy& matmul_split();
+const MatmulStrategy& matmul_tiled();
 
-struct MatmulStrategy {
-    std::string_view name;
-    bool (*serves)(const MatmulProblem&);
-    void (*run)(const MatmulProblem&);
-    bool epilogue = false;  ///< it knows epilogues
-    /// Parameters worth a measurement, by names of the strategy's own.
-    std::vector<std::string> (*variants)(const MatmulProblem&) = nullptr;
-};
-/// All strategies; the last one, `tiled`, serves everything.
-DECLIVITY_API std::span<const MatmulStrategy> matmul_strategies();
-
-struct MatmulChoice {
-    const MatmulStrategy* strategy;
-    std::string variant;
-    std::string_view reason;
-};
 /// The strategy that DECLIVITY_MATMUL names if it can serve, otherwise the one that was measured as the fastest,
-/// otherwise one by rule of thumb.
+/// otherwise the first that can serve and pays.
 /// @throws ValueError when DECLIVITY_MATMUL names none
-DECLIVITY_API MatmulChoice choose_matmul(const MatmulProblem& problem);
+DECLIVITY_API MatmulChoice choose_matmul(const MatmulProblem& problem, const Device& device);
 
 /// Under which name a problem's measurements are kept.
 std::string tuning_key(const MatmulProblem& problem);
-struct TuningEntry;
-/// Measures all strategies and keeps the result.
-TuningEntry measure_matmul(const MatmulProblem& problem);
-
-bool matmul_blocked_serves(const MatmulProblem& problem);
-void matmul_blocked(const MatmulProblem& problem);
-
-/// Work-groups that "blocked" cuts a problem into.
-std::int64_t matmul_blocked_groups(const MatmulProblem& problem);
-
-bool matmul_split_serves(const MatmulProblem& problem);
-void matmul_split(const MatmulProblem& problem);
-
-bool matmul_clblast_serves(const MatmulProblem& problem);
-void matmul_clblast(const MatmulProblem& problem);
-
-bool matmul_gemv_serves(const MatmulProblem& problem);
-void matmul_gemv(const MatmulProblem& problem);
-
-bool matmul_local_serves(const MatmulProblem& problem);
-std::vector<std::string> matmul_local_variants(const MatmulProblem& problem);
-void matmul_local(const MatmulProblem& problem);
 
 /// out = the sum of partials (parts, ...) over their first axis, with a epilogue: for strategies for GPU-like devices.
 void matmul_reduce(const View& partials, const View& out, const KernelEpilogue& epilogue);
-
-bool matmul_dot_serves(const MatmulProblem& problem);
-void matmul_dot(const MatmulProblem& problem);
-
-bool matmul_packed_serves(const MatmulProblem& problem);
-void matmul_packed(const MatmulProblem& problem);
-
-bool matmul_tiled_serves(const MatmulProblem& problem);
-void matmul_tiled(const MatmulProblem& problem);
 
 }  // namespace declivity::ops

@@ -12,12 +12,12 @@
 #include <declivity/ops/random.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/process.hpp>
-#include <declivity/runtime/recording.hpp>
 #include <declivity/version.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "runtime/environment.hpp"
+#include "runtime/recorder.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -198,7 +198,7 @@ void TuningTable::reload() {
     const std::scoped_lock lock(mutex_);
     entries_.clear();
     own_.clear();
-    generation_ = 0;
+    generation_.store(0, std::memory_order_release);
     const std::filesystem::path path = tuning_file();
     if (path.empty()) return;
     const Json file = read_or_empty(path);
@@ -207,7 +207,7 @@ void TuningTable::reload() {
         for (const auto& [key, value] : section["entries"].items())
             if (auto entry = entry_of(value)) entries_[key] = std::move(*entry);
     }
-    if (!entries_.empty()) generation_ = 1;
+    if (!entries_.empty()) generation_.store(++changes_, std::memory_order_release);
 }
 
 std::optional<TuningEntry> TuningTable::find(const std::string& key) const {
@@ -216,16 +216,17 @@ std::optional<TuningEntry> TuningTable::find(const std::string& key) const {
     return found == entries_.end() ? std::nullopt : std::optional(found->second);
 }
 
-std::uint64_t TuningTable::generation() const {
+std::optional<std::string> TuningTable::winner(const std::string& key) const {
     const std::scoped_lock lock(mutex_);
-    return generation_;
+    const auto found = entries_.find(key);
+    return found == entries_.end() ? std::nullopt : std::optional(found->second.winner);
 }
 
 void TuningTable::put(const std::string& key, const TuningEntry& entry) {
     const std::scoped_lock lock(mutex_);
     entries_[key] = entry;
     own_.insert(key);
-    ++generation_;
+    generation_.store(++changes_, std::memory_order_release);
     const std::filesystem::path path = tuning_file();
     if (path.empty()) return;
     try {
@@ -240,11 +241,7 @@ void TuningTable::put(const std::string& key, const TuningEntry& entry) {
     }
 }
 
-std::filesystem::path tuning_file() {
-    if (const auto own = declivity::detail::environment_given("DECLIVITY_TUNING_FILE")) return *own;
-    const std::filesystem::path folder = declivity::detail::cache_folder();
-    return folder.empty() ? folder : folder / "tuning.json";
-}
+std::filesystem::path tuning_file() { return declivity::detail::environment().tuning_file; }
 
 void merge_tuning(const std::vector<std::filesystem::path>& sources, const std::filesystem::path& target) {
     Json all = std::filesystem::exists(target) ? read_file(target) : empty_file();
@@ -264,7 +261,7 @@ void merge_tuning(const std::vector<std::filesystem::path>& sources, const std::
     write_file(target, all);
 }
 
-bool tunes_on_use() { return declivity::detail::environment_switch("DECLIVITY_TUNE", false); }
+bool tunes_on_use() { return declivity::detail::environment().tune.get(); }
 
 TuningEntry measure(const View& out, std::span<const Trial> trials) {
     const RecordingPause once;
@@ -286,8 +283,8 @@ std::string describe(const TuningEntry& entry) {
     std::ranges::sort(order);
     std::string text;
     for (const auto& [time, name] : order)
-        text += fmt::format("  {:<16} {:>10.1f} us{}\n", name, time, name == entry.winner ? "  fastest" : "");
-    for (const auto& [name, reason] : entry.rejected) text += fmt::format("  {:<16} {}\n", name, reason);
+        text += fmt::format("  {:<24} {:>10.1f} us{}\n", name, time, name == entry.winner ? "  fastest" : "");
+    for (const auto& [name, reason] : entry.rejected) text += fmt::format("  {:<24} {}\n", name, reason);
     return text;
 }
 

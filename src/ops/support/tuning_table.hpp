@@ -1,6 +1,7 @@
 // Floor 2, private. What was measured on a device, and how strategies are measured. See <declivity/ops/tuning.hpp>.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -29,10 +30,13 @@ class TuningTable {
     static TuningTable& of(const Device& device);
 
     [[nodiscard]] std::optional<TuningEntry> find(const std::string& key) const;
+    /// Of an entry, no more than its winner.
+    [[nodiscard]] std::optional<std::string> winner(const std::string& key) const;
     /// Keeps an entry, here and in the file.
     void put(const std::string& key, const TuningEntry& entry);
-    /// Changes whenever an entry does, so that choices made from the table can be remembered; 0 while it is empty.
-    [[nodiscard]] std::uint64_t generation() const;
+    /// Another number whenever an entry changes, so that choices made from the table can be remembered; 0 while it is
+    /// empty. Takes no lock.
+    [[nodiscard]] std::uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
     /// Forgets everything and reads the file again.
     void reload();
 
@@ -43,7 +47,8 @@ class TuningTable {
     mutable std::mutex mutex_;
     std::map<std::string, TuningEntry, std::less<>> entries_;
     std::set<std::string> own_;  // keys of what this process measured
-    std::uint64_t generation_ = 0;
+    std::uint64_t changes_ = 0;
+    std::atomic<std::uint64_t> generation_ = 0;
 };
 
 /// DECLIVITY_TUNE=1.

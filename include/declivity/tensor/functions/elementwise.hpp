@@ -4,9 +4,10 @@
 // relu(conv2d(x, w)) has only on its way need not be stored.
 #pragma once
 
+#include <initializer_list>
+#include <span>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include <declivity/ops/expression.hpp>
 #include <declivity/tensor/tensor.hpp>
@@ -18,8 +19,13 @@ using ops::Function;
 /// Any function of the table, with its inputs and parameters. How the functions below are made, and how to reach a
 /// new row of the table.
 /// @param called what errors call it, where that is not the name in the table
-DECLIVITY_API Tensor elementwise(Function function, const std::vector<Tensor>& inputs,
-                                 const std::vector<double>& parameters = {}, std::string_view called = {});
+DECLIVITY_API Tensor elementwise(Function function, std::span<const Tensor> inputs,
+                                 std::span<const double> parameters = {}, std::string_view called = {});
+inline Tensor elementwise(Function function, std::initializer_list<Tensor> inputs,
+                          std::initializer_list<double> parameters = {}, std::string_view called = {}) {
+    return elementwise(function, std::span(inputs.begin(), inputs.size()),
+                       std::span(parameters.begin(), parameters.size()), called);
+}
 
 inline Tensor operator+(Tensor a, Tensor b) {
     return elementwise(Function::add, {std::move(a), std::move(b)}, {}, "operator+");

@@ -2,12 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include <declivity/tensor/tensor.hpp>
 
 namespace declivity {
 
 enum class Reduction : std::uint8_t { mean, sum, none };
+constexpr std::string_view name_of(Reduction reduction) noexcept {
+    return reduction == Reduction::mean ? "mean" : reduction == Reduction::sum ? "sum" : "none";
+}
 
 struct CrossEntropyOptions {
     Reduction reduction = Reduction::mean;

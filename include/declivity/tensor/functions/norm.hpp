@@ -18,10 +18,10 @@ DECLIVITY_API Tensor batch_norm(Tensor x, const Tensor& weight, const Tensor& bi
                                 const Tensor& running_variance, const BatchNormOptions& options = {});
 /// (x - mean) / sqrt(variance + epsilon) * weight + bias over the last axes of x, whose sizes are `normalized_shape`
 /// (Ba, Kiros, Hinton 2016). Weight and bias of that shape, or undefined.
-DECLIVITY_API Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight = {},
+DECLIVITY_API Tensor layer_norm(Tensor x, const Shape& normalized_shape, const Tensor& weight = {},
                                 const Tensor& bias = {}, double epsilon = 1e-5);
 /// x / sqrt(mean of squares + epsilon) * weight over the last axes of x (Zhang, Sennrich 2019).
-DECLIVITY_API Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight = {},
+DECLIVITY_API Tensor rms_norm(Tensor x, const Shape& normalized_shape, const Tensor& weight = {},
                               double epsilon = 1e-6);
 
 }  // namespace declivity

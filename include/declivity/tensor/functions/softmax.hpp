@@ -7,7 +7,7 @@
 
 namespace declivity {
 
-DECLIVITY_API Tensor softmax(const Tensor& x, std::int64_t axis = -1);
-DECLIVITY_API Tensor log_softmax(const Tensor& x, std::int64_t axis = -1);
+DECLIVITY_API Tensor softmax(Tensor x, std::int64_t axis = -1);
+DECLIVITY_API Tensor log_softmax(Tensor x, std::int64_t axis = -1);
 
 }  // namespace declivity

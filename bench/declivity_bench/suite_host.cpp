@@ -1,0 +1,130 @@
+// What a call costs on the host, beside bench/peers/pytorch_host.py.
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <declivity/runtime/launch.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+
+#include "report.hpp"
+
+namespace declivity::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// us of one of `calls` calls of `work`, which makes them all: median of the rounds. What is launched is waited for
+/// outside of the time.
+double us_each(int calls, const std::function<void()>& work, int rounds = 41) {
+    std::vector<double> times;
+    for (int round = 0; round <= rounds; ++round) {
+        const auto begin = Clock::now();
+        work();
+        const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+        default_device().synchronize();
+        if (round > 0) times.push_back(seconds * 1e6 / calls);
+    }
+    return median(times);
+}
+
+/// The way of a graph of `nodes` functions of one element, back; us a node.
+double backward_node(int nodes) {
+    std::vector<double> times;
+    Tensor x = ones({16});
+    x.set_requires_grad();
+    for (int round = 0; round <= 41; ++round) {
+        Tensor y = x;
+        for (int i = 0; i < nodes; ++i) y = y + 1.0;
+        const Tensor seed = ones({16});
+        default_device().synchronize();
+        const auto begin = Clock::now();
+        y.backward(seed);
+        const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+        x.zero_grad();
+        default_device().synchronize();
+        if (round > 0) times.push_back(seconds * 1e6 / nodes);
+    }
+    return median(times);
+}
+
+struct Lstm {
+    static constexpr std::int64_t steps = 20, batch = 32, inputs = 64, units = 128;
+    std::vector<Tensor> x;
+    Tensor weight_input = randn({4 * units, inputs}) * 0.1, weight_hidden = randn({4 * units, units}) * 0.1,
+           bias = zeros({4 * units});
+    Lstm() {
+        for (std::int64_t t = 0; t < steps; ++t) x.push_back(randn({batch, inputs}));
+        for (Tensor* one : {&weight_input, &weight_hidden, &bias}) {
+            *one = one->clone();
+            one->set_requires_grad();
+        }
+    }
+    void step(bool by_hand) {
+        LstmState state{zeros({batch, units}), zeros({batch, units})};
+        for (const Tensor& in : x) {
+            if (!by_hand) {
+                state = lstm_cell(in, state, weight_input, weight_hidden, bias);
+                continue;
+            }
+            const Tensor gates = linear(in, weight_input, bias) + linear(state.hidden, weight_hidden);
+            const auto gate = [&](std::int64_t i) { return slice(gates, 1, i * units, (i + 1) * units); };
+            state.cell = sigmoid(gate(1)) * state.cell + sigmoid(gate(0)) * tanh(gate(2));
+            state.hidden = sigmoid(gate(3)) * tanh(state.cell);
+        }
+        sum(state.hidden).backward();
+        for (Tensor* one : {&weight_input, &weight_hidden, &bias}) one->zero_grad();
+    }
+};
+
+void run(Report& report) {
+    report.begin("host");
+    const Tensor a = randn({16}), b = randn({16});
+    Tensor w = randn({16});
+    w.set_requires_grad();
+    constexpr int calls = 200;
+    const auto many = [&](const std::function<void()>& one) {
+        return us_each(calls, [&] {
+            for (int i = 0; i < calls; ++i) one();
+        });
+    };
+    const auto want = [&](const std::string& name, const std::function<double()>& measured, const std::string& unit) {
+        if (report.wants(name)) report.note(name, measured(), unit);
+    };
+    want(
+        "deferred call, a + b of 16", [&] { return many([&] { (void)(a + b); }); }, "us");
+    want(
+        "deferred call with a graph, a + w", [&] { return many([&] { (void)(a + w); }); }, "us");
+    want(
+        "launched call, a + b of 16", [&] { return many([&] { (void)(a + b).view(); }); }, "us");
+    const Tensor rows = randn({16, 16});
+    want(
+        "launched call, matmul of 16 x 16", [&] { return many([&] { (void)matmul(rows, rows).view(); }); }, "us");
+    want(
+        "launched call, the driver's enqueue alone", [&] { return report.ceilings().launch * 1e6; }, "us");
+    want(
+        "backward node, x + 1", [] { return backward_node(1000); }, "us");
+    Lstm lstm;
+    const auto whole = [&](bool by_hand) {
+        std::vector<double> times;
+        for (int round = 0; round < 15; ++round) {
+            const auto begin = Clock::now();
+            lstm.step(by_hand);
+            default_device().synchronize();
+            times.push_back(std::chrono::duration<double>(Clock::now() - begin).count() * 1e3);
+        }
+        return median(times);
+    };
+    want(
+        "LSTM by hand, 20 steps, forward and backward", [&] { return whole(true); }, "ms");
+    want(
+        "LSTM by lstm_cell, 20 steps, forward and backward", [&] { return whole(false); }, "ms");
+    report.end();
+}
+
+const Suite suite("host", "what a call costs on the host: deferred, launched, a backward node, an LSTM", run);
+
+}  // namespace
+}  // namespace declivity::bench

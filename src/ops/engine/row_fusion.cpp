@@ -1,0 +1,244 @@
+#include "row_fusion.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <declivity/runtime/process.hpp>
+#include <declivity/runtime/scope.hpp>
+#include <fmt/format.h>
+
+#include "elementwise_plan.hpp"
+#include "epilogue.hpp"
+#include "fusion.hpp"
+#include "lowering.hpp"
+#include "ops/support/local_block.hpp"
+#include "ops/support/row_launch.hpp"
+#include "ops/support/work.hpp"
+#include "ops/support/sharing.hpp"
+
+namespace declivity::ops {
+namespace {
+
+using Node = Expression::Node;
+using Kind = Node::Kind;
+
+// Less than a kernel of elements takes (expression_node.hpp), since rows have arguments of their own.
+constexpr int kMostRowInputs = 6, kMostRowNumbers = 10;
+constexpr std::int64_t kGpuKept = 16384;  // bytes of local memory for the rows of a group
+
+std::int64_t row_length(const Shape& shape, int inner) {
+    std::int64_t n = 1;
+    for (int axis = inner; axis < shape.rank(); ++axis) n *= shape[axis];
+    return n;
+}
+
+/// Whether a group of GPU-like devices has room for its rows. If not, it computes their elements anew whenever it reads
+/// them.
+bool keeps_rows(const Device& device, DType dtype, std::int64_t rows, std::int64_t n) {
+    const RowGroup group = row_group(rows, n, false, kGpuGroup);
+    return group.rows * n <= block_elements(device, dtype, kGpuKept) - static_cast<std::int64_t>(group.items());
+}
+
+/// Elements of a row from which on its functions are worth a loop of their own on CPU-like devices. With fewer, a
+/// kernel of elements, which takes many rows as one, wins by more than it costs to store them (measured on two cores of
+/// an AMD Zen 4).
+constexpr std::int64_t kLeastRow = 48, kLeastCostlyRow = 128;
+
+/// When functions before and behind a row operator become part of its kernel.
+struct Pays {
+    static bool row(std::int64_t n, bool costly) { return n >= (costly ? kLeastCostlyRow : kLeastRow); }
+    /// GPU-like devices compute what they do not keep several times.
+    static bool prologue(const Device& device, DType dtype, std::int64_t rows, std::int64_t n, bool costly) {
+        if (family_of(device) == Family::cpu_like) return row(n, costly);
+        return !costly || keeps_rows(device, dtype, rows, n);
+    }
+    /// Exponentials and the like of f64 are calls, beside which GPUs find no registers.
+    static bool epilogue(const Device& device, DType dtype, std::int64_t n, bool costly) {
+        if (family_of(device) == Family::cpu_like) return row(n, costly);
+        return !costly || dtype != DType::f64;
+    }
+};
+
+// ---- when the operation is made
+
+/// The expression down to the operations that wait, of which it mentions the results.
+Expression seen_through(const Expression& expression, std::vector<Value::State*>& operations) {
+    return with_leaves(expression, [&](const Node& leaf) -> Expression {
+        if (leaf.kind != Kind::value) return {};
+        Value::State& state = *leaf.source.state();
+        if (state.computed.load(std::memory_order_acquire)) return Expression(state.view);
+        if (!state.is_opaque()) return seen_through(state.expression, operations);
+        if (std::ranges::find(operations, &state) == operations.end()) operations.push_back(&state);
+        return Expression::operator_result(state.dtype, state.shape);
+    });
+}
+
+/// Launches the operations below what waits. False: one of them takes up all that follows it.
+bool launch_below(const Value::State& x) {
+    std::vector<Value::State*> operations;
+    const Epilogue whole{seen_through(x.expression, operations)};
+    if (operations.empty()) return true;
+    const Value::State& first = *operations.front();
+    if (x.dtype != DType::f32 || operations.size() > 1) return false;
+    if (first.takes_epilogue() && first.shape == x.shape && first.dtype == x.dtype) {
+        const View like{
+            .buffer = {}, .offset = 0, .dtype = x.dtype, .shape = x.shape, .strides = dense_strides(x.shape)};
+        if (kernel_epilogue(whole, like, EpilogueOf::product) || kernel_epilogue(whole, like, EpilogueOf::convolution))
+            return false;
+    }
+    operations.front()->compute();
+    return true;
+}
+
+}  // namespace
+
+RowInput row_input(Value x, int inner) {
+    const auto elements = [&] { return RowInput{dense_copy_if_needed(x.view()), {}}; };
+    if (x.computed() || !fuses()) return elements();
+    declivity::detail::refuse_after_fork("a value that waits");
+    const std::scoped_lock lock(values_mutex());
+    compute_older(Expression(x));
+    Value::State& state = *x.state();
+    if (x.computed() || state.is_opaque() || !launch_below(state)) return elements();
+    const Measure cost = measure(state.expression);
+    const std::int64_t n = row_length(state.shape, inner);
+    if (n == 0 || state.shape.numel() == 0 || cost.inputs > kMostRowInputs || cost.numbers > kMostRowNumbers ||
+        !Pays::prologue(state.device, state.dtype, state.shape.numel() / n, n, cost.costly))
+        return elements();
+    return {View(), std::move(x)};
+}
+
+// ---- when it is launched
+
+namespace {
+
+/// Of the operation, and of its views.
+constexpr long kHandles = 2;
+
+/// What waits as an expression over views; empty where elements are there.
+Expression lowered(const Value& waiting) {
+    if (!waiting || waiting.computed()) return {};
+    const Value::State& state = *waiting.state();
+    if (state.is_opaque() || Lowering().above_operation(state.expression)) return {};
+    return Lowering().run(state.expression, nullptr);
+}
+
+struct Fusion {
+    Steps steps;
+    Plan plan;
+};
+
+/// None where a kernel of rows does not take them. @param dtype of the rows
+std::optional<Fusion> fusion_of(const Expression& prologue, const Expression& epilogue, const Shape& shape, int inner,
+                                DType dtype, const Device& device) {
+    if (!prologue && !epilogue) return std::nullopt;
+    const Measure before = measure(prologue), behind = measure(epilogue);
+    Steps steps = steps_of_rows(prologue, epilogue);
+    const int inputs = steps.operand.empty() ? 0 : std::ranges::max(steps.operand) + 1;
+    if (inputs > kMostRowInputs || std::ssize(steps.nodes) > kMostNodes) return std::nullopt;
+    for (const Node* node : steps.nodes)
+        if (is_floating(node->dtype) && compute_type(node->dtype) != dtype) return std::nullopt;
+    const std::int64_t n = row_length(shape, inner);
+    if (prologue && !Pays::prologue(device, dtype, shape.numel() / n, n, before.costly)) return std::nullopt;
+    if (epilogue && !Pays::epilogue(device, dtype, n, behind.costly)) return std::nullopt;
+    Plan plan = plan_of(steps, shape, nullptr);
+    plan.operands[0].view.dtype = dtype;
+    if (plan.numbers.size() > kMostRowNumbers || !merge_rows(shape, inner, plan)) return std::nullopt;
+    return Fusion{std::move(steps), std::move(plan)};
+}
+
+/// The kernel's plain form.
+void launch_plain(const View& x, const View& out, int inner, const RowKernel& own) {
+    const Device device = x.device();
+    const std::int64_t n = row_length(x.shape, inner), rows = x.numel() / n;
+    const WorkScope work(own.shown_as, work_each(own.flops, x, out));
+    std::vector<Argument> first = own.arguments;
+    first.insert(first.end(), {Argument(rows), Argument(n)});
+    launch_rows({device, {own.file, own.name, own.defines}}, row_grid(device, x.dtype, rows, n), first,
+                {x.argument(), out.argument()});
+}
+
+/// @param x where there is no prologue; @param stored where that goes besides, if anywhere
+void launch_fused(const Fusion& fusion, const View& x, const View& stored, const View& out, DType dtype,
+                  const Device& device, const RowKernel& own) {
+    const auto& [steps, plan] = fusion;
+    const Family family = family_of(device);
+    const bool cpu = family == Family::cpu_like, prologue = steps.before > 0;
+    const std::int64_t n = plan.sizes.back(), rows = plan.sizes.numel() / n;
+    const bool kept = !cpu && prologue && keeps_rows(device, dtype, rows, n);
+    const std::string structure =
+        fmt::format("{} {} {} {} {} {} {} ", own.name, own.defines.text(), static_cast<int>(family), steps.before,
+                    bool(stored.buffer), kept, static_cast<int>(out.dtype)) +
+        structure_of(steps, plan);
+    const Kernel kernel = kernel_of_structure(structure, plan, device, [&] {
+        Defines defines = row_defines(steps, plan, device, family, out.dtype);
+        defines.set("FUSED", 1).set("STORE_ROW", stored.buffer ? 1 : 0).set("KEPT", kept ? 1 : 0);
+        return KernelSpec{own.file, own.name, defines.append(own.defines)};
+    });
+    const RowGrid grid = row_grid(device, dtype, rows, n);
+    const auto layout = layout_of(plan);
+    std::vector<Argument> first = own.arguments, rest;
+    first.insert(first.end(), {Argument(RawArgument{layout.data(), layout.size() * sizeof(std::int64_t)}),
+                               Argument(rows), Argument(n)});
+    View row;  // of each work-item, with room for a whole vector behind its end
+    if (cpu && (own.needs_row || (prologue && !stored.buffer)))
+        row = View::make(device, dtype, {static_cast<std::int64_t>(grid.cpu[0]), n + vector_lanes(dtype)});
+    if (!cpu)
+        rest.emplace_back(LocalMemory{to_size(kept ? row_group(rows, n, false, kernel).rows * n : 1) * size_of(dtype)});
+    rest.insert(rest.end(), {Argument(or_else(x, out)), Argument(or_else(stored, out))});
+    if (cpu) rest.emplace_back(or_else(row, out));
+    rest.emplace_back(out.argument());
+    std::vector<BufferArgument> buffers{out.argument()};
+    for (std::size_t i = 1; i < plan.operands.size(); ++i) buffers.push_back(plan.operands[i].view.argument());
+    const std::vector<Argument> inputs = input_arguments(plan, buffers);
+    rest.insert(rest.end(), inputs.begin(), inputs.end());
+    for (const Number& one : numbers_of(plan)) rest.emplace_back(RawArgument{one.bytes.data(), one.size});
+    const bool shown = profiling();
+    Work work = shown ? work_of(steps, plan, out) : Work{};
+    work.flops += own.flops * static_cast<double>(out.numel());
+    work.bytes += shown ? (x.buffer ? bytes_of(x) : 0) + (stored.buffer ? bytes_of(stored) : 0) : 0;
+    const std::string functions = shown ? fmt::format("{}+{}", own.shown_as, functions_of(steps)) : "";
+    const WorkScope scope(functions, work);
+    launch_rows(kernel, grid, first, rest);
+}
+
+}  // namespace
+
+EpilogueTaken launch_row_kernel(const OperationViews& views, int inner, const RowKernel& own) {
+    const View& out = views.out(0);
+    const Value& waiting = views.prologue();
+    const DType dtype = waiting ? waiting.dtype() : views.in(0).dtype;
+    const Device device = waiting ? waiting.device() : views.in(0).device();
+    const Expression& epilogue = views.epilogue().expression;
+    if (out.numel() == 0) return EpilogueTaken::yes;
+    const Expression prologue = lowered(waiting);
+    const bool row_is_shared = prologue && others_hold(waiting, kHandles);
+    for (const auto& [before, behind] :
+         {std::pair{prologue, epilogue}, std::pair{prologue, Expression()}, std::pair{Expression(), epilogue}}) {
+        if (!behind && out.dtype != dtype) continue;
+        const auto fusion = fusion_of(before, behind, out.shape, inner, dtype, device);
+        if (!fusion) continue;
+        const View x = before ? View() : waiting ? dense_copy_if_needed(waiting.view()) : views.in(0);
+        View stored;
+        if (before && row_is_shared) {
+            const ResumedScope of_row(waiting.state()->scope);
+            stored = View::make(device, dtype, out.shape);
+        }
+        launch_fused(*fusion, x, stored, out, dtype, device, own);
+        if (stored.buffer) waiting.state()->computed_as(stored);
+        return behind || !epilogue ? EpilogueTaken::yes : EpilogueTaken::no;
+    }
+    const View x = waiting ? dense_copy_if_needed(waiting.view()) : views.in(0);
+    if (out.dtype == dtype) {
+        launch_plain(x, out, inner, own);
+        return EpilogueTaken::no;
+    }
+    const View exact = View::make(device, dtype, out.shape);
+    launch_plain(x, exact, inner, own);
+    evaluate(with_result(epilogue, exact), out);
+    return EpilogueTaken::yes;
+}
+
+}  // namespace declivity::ops

@@ -1,0 +1,94 @@
+// The strategies of a matrix product: which one serves, measured and explained.
+#include <array>
+
+#include <declivity/ops/tuning.hpp>
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+#include "matmul_strategies.hpp"
+#include "ops/support/strategy_choice.hpp"
+#include "ops/support/work_split.hpp"
+#include "runtime/environment.hpp"
+
+namespace declivity::ops {
+namespace {
+
+/// How an operand of so many rows and columns lies: N row-major, T column-major, S neither; small letters: one matrix
+/// for the whole batch.
+char letter(const std::array<std::int64_t, 3>& strides, std::int64_t batch, std::int64_t rows, std::int64_t columns) {
+    const char lies = strides[2] == 1 || columns == 1 ? 'N' : strides[1] == 1 || rows == 1 ? 'T' : 'S';
+    return strides[0] == 0 && batch > 1 ? static_cast<char>(lies - 'A' + 'a') : lies;
+}
+
+char letter_of_a(const MatmulProblem& p) { return letter(p.a_strides, p.batch, p.m, p.k); }
+char letter_of_b(const MatmulProblem& p) { return letter(p.b_strides, p.batch, p.k, p.n); }
+
+/// Random numbers that lie as `lies` says, as far as a dense operand can.
+View random_lying(const Device& device, DType dtype, const Shape& shape, char lies) {
+    const bool repeated = lies >= 'a', transposed = lies == 'T' || lies == 't';
+    const std::int64_t batch = repeated ? 1 : shape[0], rows = shape[1], columns = shape[2];
+    View operand =
+        random_operand(device, dtype, transposed ? Shape{batch, columns, rows} : Shape{batch, rows, columns});
+    if (transposed) operand = permuted(operand, {0, 2, 1});
+    return expanded("tune", operand, shape);
+}
+
+void with_random_operands(const Device& device, const MatmulProblem& p,
+                          const StrategySet<MatmulStrategy>::Measurement& measurement) {
+    const View a = random_lying(device, p.dtype, {p.batch, p.m, p.k}, letter_of_a(p)),
+               b = random_lying(device, p.dtype, {p.batch, p.k, p.n}, letter_of_b(p)),
+               out = View::make(device, p.dtype, {p.batch, p.m, p.n});
+    measurement({a, b, out}, out);
+}
+
+const StrategySet<MatmulStrategy>& strategy_set() {
+    static const std::array<const MatmulStrategy*, 8> all{&matmul_packed(),  &matmul_gemv(),  &matmul_local(),
+                                                          &matmul_dot(),     &matmul_split(), &matmul_blocked(),
+                                                          &matmul_clblast(), &matmul_tiled()};
+    static const StrategySet<MatmulStrategy> set{
+        "DECLIVITY_MATMUL", [] { return declivity::detail::environment().matmul; }, all, with_random_operands};
+    return set;
+}
+
+MatmulProblem problem_of(const Device& device, const MatmulShape& shape) {
+    for (const std::int64_t size : {shape.batch, shape.m, shape.n, shape.k})
+        if (size < 1)
+            throw ShapeError(fmt::format("tune: wants a batch, m, n and k of at least 1, got {}, {}, {} and {}",
+                                         shape.batch, shape.m, shape.n, shape.k));
+    const auto strides = [](std::int64_t rows, std::int64_t columns, bool transposed) {
+        return transposed ? std::array{rows * columns, std::int64_t{1}, rows}
+                          : std::array{rows * columns, columns, std::int64_t{1}};
+    };
+    return {.dtype = shape.dtype,
+            .family = family_of(device),
+            .batch = shape.batch,
+            .m = shape.m,
+            .n = shape.n,
+            .k = shape.k,
+            .a_strides = strides(shape.m, shape.k, shape.a_transposed),
+            .b_strides = strides(shape.k, shape.n, shape.b_transposed)};
+}
+
+}  // namespace
+
+std::span<const MatmulStrategy* const> matmul_strategies() { return strategy_set().strategies; }
+
+MatmulChoice choose_matmul(const MatmulProblem& problem, const Device& device) {
+    return choose_strategy(strategy_set(), problem, device);
+}
+
+std::string tuning_key(const MatmulProblem& p) {
+    return fmt::format("matmul {} {} batch {} m {} n {} k {} {}{}{}", name_of(p.dtype),
+                       p.family == Family::cpu_like ? "cpu" : "gpu", bucket(p.batch), bucket(p.m), bucket(p.n),
+                       bucket(p.k), letter_of_a(p), letter_of_b(p), p.constant_b ? " constant" : "");
+}
+
+std::string tune(const Device& device, const MatmulShape& shape, bool again) {
+    return tune_strategies(strategy_set(), problem_of(device, shape), device, again);
+}
+
+std::string explain(const Device& device, const MatmulShape& shape) {
+    return explain_strategies(strategy_set(), problem_of(device, shape), device);
+}
+
+}  // namespace declivity::ops

@@ -1,0 +1,232 @@
+// Floor 2, private. Chooses among an operator's strategies, measures and explains them; the choice is the one that the
+// operator's environment variable names if it can serve, otherwise the one that was measured as the fastest, otherwise
+// the first that can serve and pays, otherwise the last one.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <declivity/ops/view.hpp>
+#include <declivity/runtime/per_thread.hpp>
+#include <declivity/runtime/process.hpp>
+#include <fmt/format.h>
+
+#include "runtime/recorder.hpp"
+#include "strategy.hpp"
+#include "tuning_table.hpp"
+
+namespace declivity::ops {
+
+/// What an operator declares.
+template <class S>
+struct StrategySet {
+    using Measurement = std::function<void(const typename S::Operands&, const View& result)>;
+
+    const char* variable;                  ///< of the environment, which names one of them
+    std::string (*named)();                ///< what it says; empty when it is unset
+    std::span<const S* const> strategies;  ///< the preferred first; the last one serves everything, and is right
+    /// Calls the function with random operands of a problem, and with the view among them that is written.
+    void (*with_operands)(const Device&, const typename S::Problem&, const Measurement&);
+};
+
+namespace strategies {
+
+inline constexpr std::string_view kNamed = "the environment names it",
+                                  kMeasured = "measured as the fastest on this device",
+                                  kByRule = "rule of thumb: nothing was measured for this shape on this device",
+                                  kLast = "nothing else can";
+
+/// "gemm 8x3", or "gemm" for its own choice of parameters.
+std::string joined(std::string_view name, std::string_view variant);
+/// The reverse.
+std::pair<std::string_view, std::string_view> parted(std::string_view winner);
+
+[[noreturn]] void refuse_name(const char* variable, std::span<const std::string_view> names, std::string_view got);
+
+template <class S>
+const S& named(const StrategySet<S>& set, std::string_view name) {
+    for (const S* strategy : set.strategies)
+        if (strategy->name() == name) return *strategy;
+    std::vector<std::string_view> names;
+    for (const S* strategy : set.strategies) names.push_back(strategy->name());
+    refuse_name(set.variable, names, name);
+}
+
+template <class S>
+StrategyChoice<S> by_rule(const StrategySet<S>& set, const typename S::Problem& problem, const Device& device) {
+    for (const S* strategy : set.strategies)
+        if (strategy->can_serve(problem, device) && strategy->pays(problem, device)) return {strategy, "", kByRule};
+    return {set.strategies.back(), "", kLast};
+}
+
+/// Whether one that can serve takes less since an operand is constant; if not, the problem is treated as another.
+template <class S>
+bool constants_matter(const StrategySet<S>& set, const typename S::Problem& problem, const Device& device) {
+    return std::ranges::any_of(set.strategies, [&](const S* strategy) {
+        return strategy->keeps_constants(problem) && strategy->can_serve(problem, device);
+    });
+}
+
+/// Measures all strategies and keeps the result. Of a constant operand only those that keep what they make of it are
+/// measured anew, beside the fastest of the others.
+template <class S>
+TuningEntry measure(const StrategySet<S>& set, const typename S::Problem& problem, const Device& device) {
+    TuningTable& table = TuningTable::of(device);
+    const bool constant = constants_matter(set, problem, device);
+    TuningEntry others;
+    if (constant) {
+        const auto changing = problem.with_constants(false);
+        const auto found = table.find(tuning_key(changing));
+        others = found ? *found : measure(set, changing, device);
+    }
+    TuningEntry entry;
+    set.with_operands(device, problem, [&](const typename S::Operands& operands, const View& result) {
+        std::vector<Trial> trials;
+        for (const S* strategy : set.strategies) {
+            if (!strategy->can_serve(problem, device) || (!trials.empty() && !strategy->worth_measuring(problem)))
+                continue;
+            for (const std::string& variant : strategy->variants(problem, device)) {
+                const std::string name = joined(strategy->name(), variant);
+                if (!constant || strategy->keeps_constants(problem) || name == others.winner ||
+                    strategy == set.strategies.back())
+                    trials.push_back({name, [&problem, &operands, strategy, variant] {
+                                          strategy->run(problem, operands, variant);
+                                      }});
+            }
+        }
+        entry = ops::measure(result, trials);
+    });
+    entry.microseconds.insert(others.microseconds.begin(), others.microseconds.end());
+    entry.rejected.insert(others.rejected.begin(), others.rejected.end());
+    if (!entry.winner.empty()) table.put(tuning_key(problem), entry);
+    return entry;
+}
+
+/// What the table, or a measurement, says, if that still is one that can serve.
+template <class S>
+std::optional<StrategyChoice<S>> by_table(const StrategySet<S>& set, const typename S::Problem& problem,
+                                          const Device& device, const TuningTable& table, bool tunes) {
+    std::optional<std::string> winner = table.winner(tuning_key(problem));
+    if (!winner && tunes) winner = measure(set, problem, device).winner;
+    if (!winner) return std::nullopt;
+    const auto [name, variant] = parted(*winner);
+    for (const S* strategy : set.strategies)
+        if (strategy->name() == name && strategy->can_serve(problem, device))
+            return StrategyChoice<S>{strategy, std::string(variant), kMeasured, true};
+    return std::nullopt;
+}
+
+/// The choice where the environment names none.
+template <class S>
+StrategyChoice<S> look_up(const StrategySet<S>& set, const typename S::Problem& problem, const Device& device,
+                          const TuningTable& table, bool tunes) {
+    const RecordingPause aside;  // strategies may ask the driver, and the tuner launches them
+    if (!tunes && table.generation() == 0) return by_rule(set, problem, device);
+    const auto changing = problem.with_constants(false);
+    if (!constants_matter(set, problem, device)) {
+        auto choice = by_table(set, changing, device, table, tunes);
+        return choice ? *std::move(choice) : by_rule(set, changing, device);
+    }
+    if (auto choice = by_table(set, problem, device, table, tunes)) return *std::move(choice);
+    // What was measured for operands that change counts where the rule is the same for them.
+    StrategyChoice<S> choice = by_rule(set, problem, device);
+    if (by_rule(set, changing, device).strategy == choice.strategy)
+        if (auto other = by_table(set, changing, device, table, false)) return *std::move(other);
+    return choice;
+}
+
+}  // namespace strategies
+
+/// What serves a problem. Found again without a lock, as long as the table stays as it is.
+/// @throws ValueError when the environment names none
+template <class S>
+StrategyChoice<S> choose_strategy(const StrategySet<S>& set, const typename S::Problem& problem, const Device& device) {
+    struct Key {
+        typename S::Problem problem;
+        const void* device;
+        bool operator==(const Key&) const = default;
+    };
+    struct Hash {
+        std::size_t operator()(const Key& key) const {
+            auto hash = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(key.device));
+            for (const std::int64_t number : key.problem.numbers()) {
+                hash = (hash ^ static_cast<std::uint64_t>(number)) * 0x9E3779B97F4A7C15U;
+                hash ^= hash >> 32U;
+            }
+            return hash;
+        }
+    };
+    struct Known {
+        const TuningTable* table;
+        std::uint64_t generation;
+        StrategyChoice<S> choice;
+    };
+    constexpr std::size_t most = 4096;
+    if (const std::string wanted = set.named(); !wanted.empty())
+        if (const S& strategy = strategies::named(set, wanted); strategy.can_serve(problem, device))
+            return {&strategy, "", strategies::kNamed};
+    declivity::detail::refuse_after_fork("tuning");
+    const bool tunes = tunes_on_use();
+    auto& all = declivity::detail::PerThread<std::unordered_map<Key, Known, Hash>, S>::get();
+    const Key key{problem, &device.state()};
+    if (const auto found = all.find(key); found != all.end()) {
+        const Known& known = found->second;
+        if (known.generation == known.table->generation() && (known.choice.measured || !tunes)) return known.choice;
+    }
+    const TuningTable& table = TuningTable::of(device);
+    Known made{&table, table.generation(), {}};
+    made.choice = strategies::look_up(set, problem, device, table, tunes);
+    if (all.size() >= most) all.clear();
+    return all.insert_or_assign(key, std::move(made)).first->second.choice;
+}
+
+/// Measures a problem that the table does not have yet, or has if `again` is set, and the same with constant operands
+/// where that matters.
+/// @return what was found; empty when nothing was measured
+template <class S>
+std::string tune_strategies(const StrategySet<S>& set, const typename S::Problem& problem, const Device& device,
+                            bool again) {
+    std::string text;
+    for (const bool constant : {false, true}) {
+        const auto one = problem.with_constants(constant);
+        const std::string key = tuning_key(one);
+        if (constant && !strategies::constants_matter(set, one, device)) continue;
+        if (again || !TuningTable::of(device).find(key))
+            text += key + "\n" + describe(strategies::measure(set, one, device));
+    }
+    return text;
+}
+
+/// Which strategy serves a problem, why, and what the others are worth; the same with constant operands where that
+/// matters.
+template <class S>
+std::string explain_strategies(const StrategySet<S>& set, const typename S::Problem& problem, const Device& device) {
+    std::string text;
+    for (const bool constant : {false, true}) {
+        const auto one = problem.with_constants(constant);
+        if (constant && !strategies::constants_matter(set, one, device)) continue;
+        const std::string key = tuning_key(one);
+        const StrategyChoice<S> choice = choose_strategy(set, one, device);
+        text += fmt::format("{}\n  served by {}: {}\n", key,
+                            strategies::joined(choice.strategy->name(), choice.variant), choice.reason);
+        const auto entry = TuningTable::of(device).find(key);
+        if (entry) text += describe(*entry);
+        for (const S* strategy : set.strategies) {
+            if (!strategy->can_serve(one, device)) text += fmt::format("  {:<24} cannot serve it\n", strategy->name());
+            else if (!entry)
+                text += fmt::format("  {:<24} can serve it{}\n", strategy->name(),
+                                    strategy->pays(one, device) ? "" : "; by rule of thumb it does not pay");
+        }
+    }
+    return text;
+}
+
+}  // namespace declivity::ops

@@ -1,0 +1,83 @@
+#include <declivity/tensor/function_call.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace declivity {
+namespace {
+
+constinit thread_local const FunctionCall* innermost = nullptr;
+constinit thread_local CallObserver* observer = nullptr;
+
+/// Calls that an observer makes itself are not told to it.
+struct Unobserved {
+    CallObserver* const before = std::exchange(observer, nullptr);
+    Unobserved() = default;
+    Unobserved(const Unobserved&) = delete;
+    Unobserved& operator=(const Unobserved&) = delete;
+    ~Unobserved() { observer = before; }
+};
+
+struct Printer {
+    std::string operator()(bool value) const { return value ? "True" : "False"; }
+    std::string operator()(std::int64_t value) const { return fmt::format("{}", value); }
+    std::string operator()(double value) const { return fmt::format("{}", value); }
+    std::string operator()(std::string_view value) const { return fmt::format("'{}'", value); }
+    template <class T>
+    std::string operator()(std::span<const T> values) const {
+        return fmt::format("({}{})", fmt::join(values, ", "), values.size() == 1 ? "," : "");
+    }
+};
+
+}  // namespace
+
+std::string CallAttribute::str() const { return std::visit(Printer(), value); }
+
+FunctionCall::FunctionCall(std::string_view name, std::string_view called, std::span<const CallInput> inputs,
+                           std::span<const CallAttribute> attributes)
+    : name_(name),
+      input_count_(inputs.size()),
+      attribute_count_(attributes.size()),
+      caller_(innermost),
+      observed_(observer != nullptr),
+      scope_(called) {
+    if (inputs.size() > kMostInputs || attributes.size() > kMostAttributes)
+        throw ValueError(fmt::format("FunctionCall: wants at most {} inputs and {} attributes of {}, got {} and {}",
+                                     kMostInputs, kMostAttributes, name, inputs.size(), attributes.size()));
+    std::uninitialized_copy(inputs.begin(), inputs.end(), inputs_.begin());
+    std::uninitialized_copy(attributes.begin(), attributes.end(), attributes_.begin());
+    innermost = this;
+    if (!observed_) return;
+    try {
+        const Unobserved by_itself;
+        for (CallObserver* one = by_itself.before; one != nullptr; one = one->before_) one->called(*this);
+    } catch (...) {
+        innermost = caller_;
+        throw;
+    }
+}
+
+FunctionCall::~FunctionCall() { innermost = caller_; }
+
+void FunctionCall::tell(std::span<const Tensor> results) const {
+    const Unobserved by_itself;
+    for (CallObserver* one = by_itself.before; one != nullptr; one = one->before_) one->returned(*this, results);
+}
+
+void FunctionCall::require_defined(std::initializer_list<std::string_view> names) const {
+    for (const CallInput& input : inputs())
+        for (const Tensor& tensor : input.tensors)
+            if (!tensor.defined() && std::ranges::find(names, input.name) != names.end())
+                throw ValueError(fmt::format("{}: wants a tensor{}{}, got an undefined one", scope_.name(),
+                                             input_count_ == 1 ? "" : " as ", input_count_ == 1 ? "" : input.name));
+}
+
+CallObserver::CallObserver() : before_(std::exchange(observer, this)) {}
+CallObserver::~CallObserver() { observer = before_; }
+
+}  // namespace declivity

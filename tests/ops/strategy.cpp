@@ -1,0 +1,261 @@
+// no-oclgrind: it measures times; the kernels that it runs are those of fill
+// How one of an operator's strategies is chosen, by an operator of the test's own.
+#include <array>
+#include <functional>
+#include <map>
+#include <thread>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <doctest/doctest.h>
+#include <tests/support/devices.hpp>
+#include <tests/support/temp_folder.hpp>
+#include <tests/support/values.hpp>
+
+#include "ops/support/strategy_choice.hpp"
+#include "runtime/recorder.hpp"
+
+using namespace declivity;
+using namespace declivity::test;
+
+namespace {
+
+/// Numbers to fill, with what may be constant. `test` is another for each test, since choices are remembered.
+struct Problem {
+    std::int64_t size = 1;
+    bool constant = false;
+    std::int64_t test = 0;
+    [[nodiscard]] std::array<std::int64_t, 3> numbers() const { return {size, constant ? 1 : 0, test}; }
+    [[nodiscard]] Problem with_constants(bool value) const { return {size, value, test}; }
+    friend bool operator==(const Problem&, const Problem&) = default;
+};
+
+std::string tuning_key(const Problem& problem) {
+    return "test of strategies " + std::to_string(problem.size) + (problem.constant ? " constant" : "");
+}
+
+struct Operands {
+    ops::View out;
+};
+
+class Filling final : public ops::Strategy<Problem, Operands> {
+  public:
+    explicit Filling(std::string_view name, std::int64_t least = 0) : name_(name), least_(least) {}
+    [[nodiscard]] std::string_view name() const override { return name_; }
+    [[nodiscard]] bool can_serve(const Problem& problem, const Device&) const override {
+        ++asked;
+        if (when_asked) when_asked();
+        return problem.size >= least_;
+    }
+    [[nodiscard]] bool pays(const Problem& problem, const Device&) const override {
+        return paying && (!only_constants || problem.constant);
+    }
+    [[nodiscard]] bool keeps_constants(const Problem& problem) const override {
+        return only_constants && problem.constant;
+    }
+    [[nodiscard]] std::vector<std::string> variants(const Problem&, const Device&) const override { return ways; }
+    void run(const Problem&, const Operands& operands, std::string_view variant) const override {
+        ran[std::string(variant)]++;
+        ops::fill(operands.out, wrong == variant ? 2 : 1);
+    }
+
+    mutable int asked = 0;
+    mutable std::map<std::string, int> ran;
+    std::function<void()> when_asked;
+    bool paying = true, only_constants = false;
+    std::vector<std::string> ways{""};
+    std::string wrong = "none";
+
+  private:
+    std::string_view name_;
+    std::int64_t least_;
+};
+
+void with_operands(const Device& device, const Problem& problem,
+                   const ops::StrategySet<Filling>::Measurement& measurement) {
+    const Operands operands{ops::View::make(device, DType::f32, {problem.size})};
+    measurement(operands, operands.out);
+}
+
+/// Three strategies, a tuning file of their own, and the choice among them.
+struct Fixture {
+    Filling large{"large", 10}, keeping{"keeping"}, plain{"plain"};
+    std::array<const Filling*, 3> all{&large, &keeping, &plain};
+    ops::StrategySet<Filling> set{"DECLIVITY_TEST_STRATEGY",
+                                  [] {
+                                      const char* text = std::getenv("DECLIVITY_TEST_STRATEGY");
+                                      return std::string(text == nullptr ? "" : text);
+                                  },
+                                  all, with_operands};
+    TempFolder folder;
+    std::filesystem::path path = folder / "tuning.json";
+    Environment file{"DECLIVITY_TUNING_FILE", path.string()}, none{"DECLIVITY_TEST_STRATEGY", std::nullopt},
+        off{"DECLIVITY_TUNE", std::nullopt};
+    Device device = default_device();
+    ops::TuningTable& table = ops::TuningTable::of(device);
+
+    std::int64_t test;
+
+    Fixture() {
+        static std::int64_t tests = 0;
+        test = ++tests;
+        table.reload();
+        keeping.only_constants = true;
+    }
+    ~Fixture() {
+        std::filesystem::remove(path);
+        table.reload();
+    }
+    Fixture(const Fixture&) = delete;
+    Fixture& operator=(const Fixture&) = delete;
+
+    [[nodiscard]] Problem problem(std::int64_t size, bool constant = false) const { return {size, constant, test}; }
+    [[nodiscard]] std::string choose(std::int64_t size, bool constant = false) const {
+        const auto choice = ops::choose_strategy(set, problem(size, constant), device);
+        return ops::strategies::joined(choice.strategy->name(), choice.variant);
+    }
+    void put(std::int64_t size, bool constant, const std::string& winner) const {
+        table.put(tuning_key(problem(size, constant)), {.winner = winner});
+    }
+};
+
+}  // namespace
+
+TEST_CASE("strategy: named, otherwise measured, otherwise the first that serves and pays, otherwise the last") {
+    Fixture f;
+    CHECK(f.choose(9) == "plain");
+    CHECK(f.choose(10) == "large");
+    f.plain.paying = f.large.paying = false;
+    CHECK(f.choose(11) == "plain");
+    f.plain.paying = f.large.paying = true;
+    f.put(10, false, "plain");
+    CHECK(f.choose(10) == "plain");
+    CHECK(f.choose(12) == "large");
+    f.put(10, false, "large some thing");
+    CHECK(f.choose(10) == "large some thing");
+    f.put(9, false, "large");  // cannot serve
+    CHECK(f.choose(9) == "plain");
+    f.put(10, false, "gone");
+    CHECK(f.choose(10) == "large");
+    {
+        const Environment named("DECLIVITY_TEST_STRATEGY", "plain");
+        CHECK(f.choose(12) == "plain");
+    }
+    {
+        const Environment named("DECLIVITY_TEST_STRATEGY", "large");
+        CHECK(f.choose(9) == "plain");
+    }
+    const Environment wrong("DECLIVITY_TEST_STRATEGY", "larg");
+    CHECK_THROWS_WITH_AS(f.choose(12), "DECLIVITY_TEST_STRATEGY: wants one of large, keeping, plain, got \"larg\"",
+                         ValueError);
+}
+
+TEST_CASE("strategy: a choice is remembered until the table changes") {
+    Fixture f;
+    CHECK(f.choose(20) == "large");
+    const int asked = f.large.asked;
+    for (int i = 0; i < 5; ++i) CHECK(f.choose(20) == "large");
+    CHECK(f.large.asked == asked);
+    f.put(20, false, "plain");
+    CHECK(f.choose(20) == "plain");
+    std::filesystem::copy_file(f.path, f.folder / "kept");
+    f.put(20, false, "large");
+    CHECK(f.choose(20) == "large");
+    // Another file with as many entries is another table.
+    std::filesystem::rename(f.folder / "kept", f.path);
+    f.table.reload();
+    CHECK(f.choose(20) == "plain");
+    std::filesystem::remove(f.path);
+    f.table.reload();
+    CHECK(f.choose(20) == "large");
+    std::string elsewhere;
+    std::thread([&] { elsewhere = f.choose(20); }).join();
+    CHECK(elsewhere == "large");
+}
+
+TEST_CASE("strategy: a constant operand has measurements of its own, which overrule the rule for it") {
+    Fixture f;
+    CHECK(f.choose(5, true) == "keeping");
+    CHECK(f.choose(5) == "plain");
+    // What was measured for an operand that changes says nothing where the rule for a constant is another.
+    f.put(5, false, "plain quick");
+    CHECK(f.choose(5) == "plain quick");
+    CHECK(f.choose(5, true) == "keeping");
+    f.put(5, true, "plain slow");
+    CHECK(f.choose(5, true) == "plain slow");
+    CHECK(f.choose(5) == "plain quick");
+    // Where the rule is the same, it counts until the constant one is measured.
+    CHECK(f.choose(30, true) == "large");
+    f.put(30, false, "plain");
+    CHECK(f.choose(30, true) == "plain");
+    f.put(30, true, "keeping");
+    CHECK(f.choose(30, true) == "keeping");
+    // Nothing keeps anything: one entry for both.
+    f.keeping.only_constants = false;
+    f.put(31, false, "plain");
+    CHECK(f.choose(31, true) == "plain");
+}
+
+TEST_CASE("strategy: the tuner measures all that can serve, and of a constant operand what keeps something of it") {
+    Fixture f;
+    f.large.ways = {"a", "b"};
+    f.large.wrong = "b";
+    const std::string said = ops::tune_strategies(f.set, f.problem(40), f.device, false);
+    const auto changing = f.table.find(tuning_key(f.problem(40))),
+               constant = f.table.find(tuning_key(f.problem(40, true)));
+    REQUIRE(changing);
+    REQUIRE(constant);
+    for (const auto& entry : {*changing, *constant}) {
+        CHECK(entry.microseconds.contains("large a"));
+        CHECK(entry.microseconds.contains("keeping"));
+        CHECK(entry.microseconds.contains("plain"));
+        CHECK(entry.rejected.contains("large b"));
+        CHECK(entry.microseconds.contains(entry.winner));
+    }
+    if (changing->winner != "large a")
+        CHECK(constant->microseconds.at("large a") == changing->microseconds.at("large a"));
+    CHECK(said.find("test of strategies 40\n") != std::string::npos);
+    CHECK(said.find("test of strategies 40 constant\n") != std::string::npos);
+    CHECK(ops::tune_strategies(f.set, f.problem(40), f.device, false).empty());
+    CHECK(f.choose(40) == changing->winner);
+    CHECK(f.choose(40, true) == constant->winner);
+    const std::string explained = ops::explain_strategies(f.set, f.problem(40), f.device);
+    CHECK(explained.find("served by " + changing->winner + ": measured as the fastest on this device") !=
+          std::string::npos);
+    CHECK(ops::explain_strategies(f.set, f.problem(3), f.device).find("large                    cannot serve it") !=
+          std::string::npos);
+    CHECK(ops::explain_strategies(f.set, f.problem(3), f.device)
+              .find("keeping                  can serve it; by rule of thumb it does not pay") != std::string::npos);
+
+    // On first use.
+    CHECK(!f.table.find(tuning_key(f.problem(50))));
+    CHECK(f.choose(50) == "large");
+    const Environment on("DECLIVITY_TUNE", "1");
+    const std::string chosen = f.choose(50);
+    REQUIRE(f.table.find(tuning_key(f.problem(50))));
+    CHECK(chosen == f.table.find(tuning_key(f.problem(50)))->winner);
+    const int runs = f.plain.ran[""];
+    CHECK(f.choose(50) == chosen);
+    CHECK(f.plain.ran[""] == runs);
+}
+
+TEST_CASE("strategy: strategies are asked while nothing is recorded, and may ask the table themselves") {
+    Fixture f;
+    bool recorded = false;
+    f.large.when_asked = [&] {
+        recorded = recorded || Recorder::current() != nullptr;
+        CHECK(!f.table.find("nothing"));                     // under no lock of it
+        CHECK(&ops::TuningTable::of(f.device) == &f.table);  // nor of all tables
+    };
+    Recorder recorder(f.device);
+    CHECK(f.choose(60) == "large");
+    f.put(61, false, "plain");
+    CHECK(f.choose(61) == "plain");
+    CHECK(f.choose(62, true) == "large");
+    const Environment on("DECLIVITY_TUNE", "1");
+    CHECK(!f.choose(63).empty());
+    CHECK(Recorder::current() == &recorder);
+    CHECK(!recorded);
+    CHECK(f.large.asked > 0);
+    (void)recorder.finish();
+}

@@ -1,0 +1,161 @@
+// The record of a call: what errors and whoever watches calls know of it, for each function of the catalogue.
+#include <declivity/tensor/function_call.hpp>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <doctest/doctest.h>
+#include <tests/support/devices.hpp>
+#include <tests/support/values.hpp>
+#include <tests/tensor/catalogue_cases.hpp>
+
+using namespace declivity;
+using namespace declivity::test;
+
+namespace {
+
+struct Seen {
+    std::string name = {}, text = {};
+    int depth = 0;
+    std::vector<Tensor> inputs = {}, results = {};
+    bool returned = false;
+};
+
+/// Keeps what it is told.
+struct Watch final : CallObserver {
+    std::vector<Seen> calls;
+    std::vector<std::size_t> open;
+
+    void called(const FunctionCall& call) override {
+        Seen seen{.name = std::string(call.name())};
+        for (const FunctionCall* at = call.caller(); at != nullptr; at = at->caller()) ++seen.depth;
+        for (const CallInput& input : call.inputs()) {
+            seen.text += std::string(input.name) + " ";
+            seen.inputs.insert(seen.inputs.end(), input.tensors.begin(), input.tensors.end());
+        }
+        for (const CallAttribute& one : call.attributes()) seen.text += std::string(one.name) + "=" + one.str() + " ";
+        while (!open.empty() && calls[open.back()].depth >= seen.depth) open.pop_back();
+        open.push_back(calls.size());
+        calls.push_back(std::move(seen));
+    }
+    void returned(const FunctionCall&, std::span<const Tensor> results) override {
+        Seen& seen = calls[open.back()];
+        seen.results.assign(results.begin(), results.end());
+        seen.returned = true;
+        open.pop_back();
+    }
+};
+
+bool among(const Tensor& tensor, const std::vector<Tensor>& all) {
+    return std::ranges::any_of(all, [&](const Tensor& one) { return one.state() == tensor.state(); });
+}
+
+}  // namespace
+
+TEST_CASE("function call: name, inputs, attributes and results, as data") {
+    const Tensor x = random_tensor({2, 4, 6, 5}, 1, DType::f32), weight = random_tensor({6, 2, 3, 3}, 2, DType::f32);
+    Watch watch;
+    const Tensor y = relu(conv2d(x, weight, {}, {.stride = 2, .padding = {1, 0}, .groups = 2}));
+    const Tensor z = leaky_relu(y, 0.25), joined = concat({y, z}, -1);
+    const auto [values, places] = topk(reshape(joined, {-1}), 3, 0, false);
+    REQUIRE(watch.calls.size() >= 5);
+    CHECK(watch.calls[0].name == "conv2d");
+    CHECK(watch.calls[0].text == "x weight bias stride=(2, 2) padding=(1, 0) dilation=(1, 1) groups=2 ");
+    CHECK(watch.calls[0].depth == 0);
+    CHECK(among(x, watch.calls[0].inputs));
+    CHECK(among(weight, watch.calls[0].inputs));
+    CHECK(watch.calls[1].name == "relu");
+    CHECK(among(y, watch.calls[1].results));
+    CHECK(watch.calls[2].text == "x p=0.25 ");
+    CHECK(watch.calls[3].name == "concat");
+    CHECK(watch.calls[3].text == "parts axis=-1 ");
+    CHECK(watch.calls[3].inputs.size() == 2);
+    CHECK(watch.calls[4].text == "x shape=(-1,) ");
+    CHECK(watch.calls[5].text == "x k=3 axis=0 largest=False ");
+    CHECK(among(values, watch.calls[5].results));
+    CHECK(among(places, watch.calls[5].results));
+    // What topk is made of is told as its own.
+    CHECK(std::ranges::any_of(watch.calls, [](const Seen& one) { return one.depth == 1; }));
+}
+
+TEST_CASE("function call: no function of the catalogue goes round it") {
+    for (const catalogue::Case& one : catalogue::cases()) {
+        CAPTURE(one.name);
+        catalogue::Tensors inputs =
+            catalogue::tensors_of(one, catalogue::inputs_of(one), DType::f32, catalogue::Layout::dense);
+        for (const bool graph : {false, true}) {
+            CAPTURE(graph);
+            if (graph && one.differentiable)
+                for (std::size_t i = 0; i < inputs.size(); ++i)
+                    if (one.inputs[i].kind == catalogue::Kind::real) inputs[i].set_requires_grad();
+            Watch watch;
+            const Tensor out = one.call(inputs);
+            std::vector<Tensor> given, made;
+            for (const Seen& seen : watch.calls) {
+                CAPTURE(seen.name);
+                CHECK(seen.returned);
+                if (seen.depth > 0) continue;
+                given.insert(given.end(), seen.inputs.begin(), seen.inputs.end());
+                made.insert(made.end(), seen.results.begin(), seen.results.end());
+            }
+            for (const Tensor& input : inputs) CHECK(among(input, given));
+            CHECK(among(out, made));
+        }
+    }
+}
+
+TEST_CASE("function call: an error names the function that was called") {
+    const Tensor x = zeros({2, 3});
+    CHECK_THROWS_WITH_AS(x * zeros({4}), doctest::Contains("operator*: "), ShapeError);
+    struct Own {
+        static Tensor outer(const Tensor& in) {
+            const FunctionCall call("outer", {{"x", in}});
+            call.require_defined({"x"});
+            return call.result(reshape(in, {5}));
+        }
+    };
+    CHECK_THROWS_WITH_AS(Own::outer({}), "outer: wants a tensor, got an undefined one", ValueError);
+    CHECK_THROWS_WITH_AS(Own::outer(x), "reshape: wants a shape of 6 elements (as [2, 3]), got [5] (called by outer)",
+                         ShapeError);
+    const Scope scope("Net");
+    CHECK_THROWS_WITH_AS(Own::outer(x),
+                         "reshape: wants a shape of 6 elements (as [2, 3]), got [5] (called by outer, in Net)",
+                         ShapeError);
+    // And once it is over, no more.
+    CHECK_THROWS_WITH_AS(reshape(x, {5}), "reshape: wants a shape of 6 elements (as [2, 3]), got [5] (in Net)",
+                         ShapeError);
+}
+
+TEST_CASE("function call: an error on the way back names the function whose way it is") {
+    Tensor x = zeros({2, 3});
+    x.set_requires_grad();
+    const Tensor y = differentiable("mine", {x}, x.value(), [](const GradientContext& context) {
+        return std::vector{reshape(context.gradient(), {5})};
+    });
+    CHECK_THROWS_WITH_AS(sum(y).backward(),
+                         "reshape: wants a shape of 6 elements (as [2, 3]), got [5] (called by backward of mine)",
+                         ShapeError);
+}
+
+TEST_CASE("function call: an observer may compute, and is not told of that") {
+    struct Computes final : CallObserver {
+        int told = 0;
+        void called(const FunctionCall&) override { ++told; }
+        void returned(const FunctionCall&, std::span<const Tensor> results) override { (void)(results[0] + 1.0); }
+    } observer;
+    (void)relu(zeros({3}));
+    CHECK(observer.told == 1);
+}
+
+TEST_CASE("function call: too many attributes are refused") {
+    const std::array<CallAttribute, FunctionCall::kMostAttributes + 1> many{};
+    CHECK_THROWS_WITH_AS(FunctionCall("many", "many", {}, many),
+                         "FunctionCall: wants at most 8 inputs and 8 attributes of many, got 0 and 9 (called by many)",
+                         ValueError);
+}

@@ -1,0 +1,279 @@
+// Hooks of leaves are called as soon as the last use of the leaf is behind, and what they may do then.
+#include <array>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <declivity/optim/sgd.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/checkpoint.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <doctest/doctest.h>
+#include <tests/support/launches.hpp>
+#include <tests/support/values.hpp>
+
+using namespace declivity;
+using namespace declivity::test;
+
+namespace {
+
+using Values = std::vector<double>;
+
+Tensor leaf(std::uint64_t seed, const Shape& shape = {5}) { return random_tensor(shape, seed).set_requires_grad(); }
+
+/// What was called, in order.
+struct Log {
+    std::vector<std::string> names;
+
+    /// A result whose gradient is seen on its way.
+    Tensor passing(const char* name, Tensor result) {
+        result.register_hook([this, name](const Tensor&) {
+            names.emplace_back(name);
+            return Tensor();
+        });
+        return result;
+    }
+    int whole(const char* name, Tensor leaf) {
+        return leaf.register_post_accumulate_grad_hook([this, name](Tensor&) { names.emplace_back(name); });
+    }
+    std::string take() {
+        std::string all;
+        for (const std::string& one : std::exchange(names, {})) all += (all.empty() ? "" : ", ") + one;
+        return all;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("hooks of leaves: called when the last use is behind, before what is older") {
+    Log log;
+    const Tensor a = leaf(1), b = leaf(2), c = leaf(3), both = leaf(4);
+    for (const auto& [name, which] : {std::pair{"a", a}, {"b", b}, {"c", c}, {"both", both}}) log.whole(name, which);
+    const auto loss = [&] {
+        const Tensor one = log.passing("one", a * both);
+        const Tensor two = log.passing("two", tanh(one * b));
+        return sum(two * c * both);
+    };
+    loss().backward();
+    CHECK(log.take() == "c, two, b, one, a, both");
+    // In the order of the inputs where one function is the last to use both.
+    sum(both * a).backward();
+    CHECK(log.take() == "both, a");
+    sum(a * both).backward();
+    CHECK(log.take() == "a, both");
+    // A hook for the gradient itself is called then, too, before it is added.
+    Tensor(c).register_hook([&](const Tensor& g) {
+        log.names.emplace_back("gradient of c");
+        return g * 2.0;
+    });
+    const Values before = values(c.grad());
+    loss().backward();
+    CHECK(log.take() == "gradient of c, c, two, b, one, a, both");
+    Values wanted = before;
+    for (double& one : wanted) one *= 3;
+    CHECK(difference(c.grad(), wanted, {1e-6, 1e-6}) == "");
+    // The scalar may be the leaf.
+    const Tensor scalar = leaf(5, {});
+    log.whole("scalar", scalar);
+    scalar.backward();
+    CHECK(log.take() == "scalar");
+}
+
+TEST_CASE("hooks of leaves: functions that pass nothing on hold back nothing") {
+    Log log;
+    const Tensor w = leaf(1), v = leaf(2);
+    log.whole("w", w);
+    log.whole("v", v);
+    const CustomFunction stops{
+        .name = "stops",
+        .forward = [](const std::vector<Tensor>& in) { return std::vector{in[0] + in[1]}; },
+        .backward =
+            [](const std::vector<Tensor>&, const std::vector<Tensor>&, const std::vector<Tensor>& g) {
+                return std::vector{g[0], Tensor()};
+            }};
+    const Tensor oldest = log.passing("oldest", v * 2.0);
+    const Tensor unseen = tanh(w * 3.0);  // is never visited
+    const Tensor youngest = stops({oldest, unseen})[0];
+    sum(youngest * w).backward();
+    CHECK(log.take() == "w, oldest, v");
+    CHECK(difference(w.grad(), values(youngest), {1e-6, 1e-6}) == "");
+    // Where nothing came, nobody is told.
+    sum(stops({v * 1.0, w * 1.0})[0]).backward();
+    CHECK(log.take() == "v");
+}
+
+TEST_CASE("hooks of leaves: see the grad that was there with the new one; grad() calls none; again with retain_graph") {
+    Tensor w = leaf(1);
+    std::vector<Values> seen;
+    const int number = w.register_post_accumulate_grad_hook([&](Tensor& which) {
+        CHECK(which.state() == w.state());
+        CHECK_FALSE(grad_enabled());
+        seen.push_back(values(which.grad()));
+    });
+    const Tensor loss = sum(w * 2.0);
+    (void)grad({loss}, {w}, {.retain_graph = true});
+    CHECK(seen.empty());
+    loss.backward({}, true);
+    const Tensor kept = w.grad();
+    loss.backward();
+    CHECK(seen == std::vector<Values>{Values(5, 2), Values(5, 4)});
+    CHECK(values(kept) == Values(5, 4));  // added in place
+    w.remove_hook(number);
+    w.zero_grad();
+    sum(w).backward();
+    CHECK(seen.size() == 2);
+    // A hook may take itself away, and forget the grad.
+    int own = 0, calls = 0;
+    own = w.register_post_accumulate_grad_hook([&](Tensor& which) {
+        ++calls;
+        which.zero_grad();
+        which.remove_hook(own);
+    });
+    sum(w).backward();
+    CHECK_FALSE(w.grad().defined());
+    sum(w).backward();
+    CHECK(calls == 1);
+    CHECK(values(w.grad()) == Values(5, 1));
+    // One that an earlier hook of the same backward adds is called.
+    Tensor v = leaf(2);
+    v.register_post_accumulate_grad_hook(
+        [&](Tensor&) { w.register_post_accumulate_grad_hook([&](Tensor&) { ++calls; }); });
+    sum(w * 2.0 + v).backward();
+    CHECK(calls == 2);
+}
+
+TEST_CASE("hooks of leaves: an optimizer's step in them is that of all at the end") {
+    const auto run = [](bool in_hooks) {
+        std::vector<Tensor> parameters{leaf(1), leaf(2), leaf(3)};
+        std::vector<Values> out;
+        if (in_hooks)
+            for (Tensor& one : parameters)
+                one.register_post_accumulate_grad_hook([](Tensor& which) {
+                    which.add_(which.grad() * -0.1);
+                    which.zero_grad();
+                });
+        for (int step = 0; step < 3; ++step) {
+            Tensor h = random_tensor({5}, 9);
+            for (const Tensor& one : parameters) h = tanh(h * one) + one * 0.5;
+            sum(square(h)).backward();
+            const NoGrad no_grad;
+            for (Tensor& one : parameters) {
+                CHECK(one.grad().defined() != in_hooks);
+                if (in_hooks) continue;
+                one.add_(one.grad() * -0.1);
+                one.zero_grad();
+            }
+        }
+        for (const Tensor& one : parameters) out.push_back(values(one));
+        return out;
+    };
+    const auto wanted = run(false), got = run(true);
+    for (std::size_t i = 0; i < wanted.size(); ++i) CHECK(difference(got[i], wanted[i], {1e-6, 1e-6}) == "");
+}
+
+TEST_CASE("hooks of leaves: what one throws ends backward, and what came before it stays") {
+    const Tensor a = leaf(1), b = leaf(2);
+    Tensor(b).register_post_accumulate_grad_hook([](Tensor&) { throw std::runtime_error("no more"); });
+    const auto loss = [&] { return sum(tanh(a * 2.0) * b); };
+    CHECK_THROWS_WITH_AS(loss().backward(), "no more", std::runtime_error);
+    CHECK(b.grad().defined());
+    CHECK_FALSE(a.grad().defined());
+    CHECK(grad_enabled());
+    CHECK_THROWS_WITH_AS(loss().backward(), "no more", std::runtime_error);  // and nothing is broken
+}
+
+TEST_CASE("hooks of leaves: within a checkpoint, before it, behind it") {
+    Log log;
+    const Tensor x = leaf(1), first = leaf(2), second = leaf(3), around = leaf(4);
+    for (const auto& [name, which] : {std::pair{"x", x}, {"first", first}, {"second", second}, {"around", around}})
+        log.whole(name, which);
+    const auto inner = [&](const Tensor& in) { return tanh(in * first) * around; };
+    for (const int nested : {0, 1}) {
+        CAPTURE(nested);
+        const auto block = [&](const Tensor& in) {
+            const Tensor h = nested == 1 ? checkpoint(inner, in) : inner(in);
+            return tanh(h * second) * around;
+        };
+        std::vector<Values> wanted;
+        for (const int checkpointed : {0, 1}) {
+            const Tensor in = log.passing("in", x * around);
+            sum((checkpointed == 1 ? checkpoint(block, in) : block(in)) * 3.0).backward();
+            CHECK(log.take() == "second, first, in, x, around");
+            for (const Tensor& one : {x, first, second, around}) {
+                if (checkpointed == 0) wanted.push_back(values(one.grad()));
+                else {
+                    CHECK(difference(one.grad(), wanted.front(), {0, 0}) == "");
+                    wanted.erase(wanted.begin());
+                }
+                Tensor(one).zero_grad();
+            }
+        }
+        // A leaf of the checkpoint alone is whole before what lies below the checkpoint is looked at, and not before
+        // all of the second call is behind.
+        const Tensor in = log.passing("in", x * 2.0);
+        sum(checkpoint([&](const Tensor& t) { return inner(inner(t)); }, in)).backward();
+        CHECK(log.take() == "around, first, in, x");
+        for (const Tensor& one : {x, first, around}) Tensor(one).zero_grad();
+    }
+    // What the second call used last is whole before older parts of the second call.
+    const Tensor last = leaf(5), old = log.passing("old", x * 2.0);
+    log.whole("last", last);
+    sum(checkpoint([&](const Tensor& t) { return log.passing("within", tanh(t * first)) * last; }, old)).backward();
+    CHECK(log.take() == "last, within, first, old, x");
+    // Two of them that share a leaf.
+    const Tensor in = log.passing("in", x * 2.0);
+    const Tensor middle = log.passing("middle", checkpoint(inner, in));
+    sum(checkpoint(inner, middle) * second).backward();
+    CHECK(log.take() == "second, middle, around, first, in, x");
+}
+
+TEST_CASE("hooks of leaves: do not launch sums of gradients that wait for company") {
+    const Tensor x = random_tensor({4, 8, 20, 20}, 1);
+    const std::vector<Tensor> filters{leaf(2, {8, 8, 3, 3}), leaf(3, {8, 8, 3, 3}), leaf(4, {8, 8, 3, 3})};
+    const auto step = [&] {
+        Tensor h = x;
+        for (const Tensor& one : filters) h = relu(conv2d(h, one, {}, {.padding = 1}));
+        sum(h).backward();
+        for (const Tensor& one : filters) need(one.grad());
+        for (const Tensor& one : filters) Tensor(one).zero_grad();
+    };
+    step();
+    const int without = launches(step);
+    int calls = 0;
+    std::vector<int> numbers;
+    for (const Tensor& one : filters)
+        numbers.push_back(Tensor(one).register_post_accumulate_grad_hook([&](Tensor& which) {
+            ++calls;
+            CHECK(which.grad().defined());
+        }));
+    CHECK(launches(step) == without);
+    CHECK(calls == 3);
+    // One that takes elements gets them.
+    for (std::size_t i = 0; i < 3; ++i) Tensor(filters[i]).remove_hook(numbers[i]);
+    const Tensor like = filters[2].detach().clone().set_requires_grad();
+    Values seen;
+    Tensor(filters[2]).register_post_accumulate_grad_hook([&](Tensor& which) { seen = values(which.grad()); });
+    const auto last = [&](const Tensor& filter) { return sum(relu(conv2d(x, filter, {}, {.padding = 1}))); };
+    last(filters[2]).backward();
+    last(like).backward();
+    CHECK(seen == values(like.grad()));
+}
+
+TEST_CASE("hooks of leaves: what may have one") {
+    Tensor w = leaf(1);
+    const auto nothing = [](Tensor&) {};
+    CHECK_THROWS_WITH_AS((w * 2.0).register_post_accumulate_grad_hook(nothing),
+                         "register_post_accumulate_grad_hook: wants a leaf, got the result of mul_scalar, which has no "
+                         "grad",
+                         ValueError);
+    CHECK_THROWS_WITH_AS(zeros({2}).register_post_accumulate_grad_hook(nothing),
+                         "register_post_accumulate_grad_hook: wants a tensor that requires a gradient, got one that "
+                         "does not",
+                         ValueError);
+    CHECK_THROWS_WITH_AS(w.register_post_accumulate_grad_hook({}),
+                         "register_post_accumulate_grad_hook: wants a function, got an empty one", ValueError);
+}
