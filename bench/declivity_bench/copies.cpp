@@ -8,10 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include <declivity/ops/expression.hpp>
+#include <declivity/ops/copy.hpp>
 #include <declivity/tensor/creation.hpp>
 
 #include "sampled.hpp"
+#include "ops/engine/expression.hpp"
 
 namespace declivity::bench {
 namespace {

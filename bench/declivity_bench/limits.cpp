@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <string>
 
-#include <declivity/ops/expression.hpp>
 #include <declivity/ops/view.hpp>
 #include <declivity/runtime/ceilings.hpp>
 #include <declivity/runtime/launch.hpp>
 
 #include "copies.hpp"
+#include "ops/engine/expression.hpp"
 
 namespace declivity::bench {
 namespace {

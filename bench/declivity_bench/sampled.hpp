@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include <declivity/ops/expression.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <fmt/format.h>
 

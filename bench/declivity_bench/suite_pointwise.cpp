@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <declivity/ops/adam.hpp>
-#include <declivity/ops/expression.hpp>
+#include <declivity/ops/copy.hpp>
 #include <declivity/ops/sgd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <fmt/format.h>
@@ -17,6 +17,7 @@
 #include "copies.hpp"
 #include "report.hpp"
 #include "sampled.hpp"
+#include "ops/engine/expression.hpp"
 
 namespace declivity::bench {
 namespace {

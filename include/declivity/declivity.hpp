@@ -31,7 +31,9 @@
 #include <declivity/nn/pool2d.hpp>
 #include <declivity/nn/sequential.hpp>
 #include <declivity/ops/dtype.hpp>
-#include <declivity/ops/expression.hpp>
+#include <declivity/ops/copy.hpp>
+#include <declivity/ops/epilogue.hpp>
+#include <declivity/ops/function.hpp>
 #include <declivity/ops/half.hpp>
 #include <declivity/ops/multi_tensor.hpp>
 #include <declivity/ops/philox.hpp>

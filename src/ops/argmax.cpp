@@ -1,12 +1,12 @@
 #include <declivity/ops/argmax.hpp>
 
-#include <declivity/ops/expression.hpp>
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
 #include "ops/support/axis_rows.hpp"
 #include "ops/support/work.hpp"
 #include "ops/support/work_split.hpp"
+#include "ops/engine/expression.hpp"
 
 namespace declivity::ops {
 namespace {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <declivity/ops/copy.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
@@ -253,8 +254,7 @@ bool is_batch_norm_whole(const View& x) { return x.numel() > 0 && plan_of(x).who
 EpilogueTaken launch_batch_norm_whole(const View& x, double epsilon, const BatchNormRunning& running, const View& mean,
                                       const View& scale, const View& weight, const View& bias, const View& out,
                                       const Epilogue& epilogue) {
-    const auto of_kernel =
-        epilogue.expression ? kernel_epilogue(epilogue, out, EpilogueOf::convolution) : KernelEpilogue{};
+    const auto of_kernel = epilogue ? kernel_epilogue(epilogue, out, EpilogueOf::convolution) : KernelEpilogue{};
     const WorkScope work("batch_norm", work_each(7, x, x, out));
     const Plan plan = plan_of(x);
     const std::int32_t affine = (weight.buffer ? 1 : 0) | (bias.buffer ? 2 : 0);

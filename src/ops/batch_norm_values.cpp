@@ -6,13 +6,14 @@
 #include <memory>
 #include <string>
 
-#include <declivity/ops/expression.hpp>
 #include <declivity/ops/operation.hpp>
 #include <fmt/format.h>
 
 #include "batch_norm_launch.hpp"
 #include "ops/engine/expression_node.hpp"
 #include "runtime/recorder.hpp"
+#include "ops/engine/expression.hpp"
+#include "ops/engine/value.hpp"
 
 namespace declivity::ops {
 
@@ -104,7 +105,7 @@ BatchNormFold batch_norm_fold(const View& mean, const View& variance, const View
 
 Value batch_norm(const Value& x, const BatchNormFold& fold) {
     const Expression scaled = apply(Function::mul, x, stretching(fold.factor, x.shape()));
-    return {apply(Function::add, scaled, stretching(fold.offset, x.shape())), x.device()};
+    return value_of(apply(Function::add, scaled, stretching(fold.offset, x.shape())), x.device());
 }
 
 namespace {
@@ -112,13 +113,13 @@ namespace {
 /// Launches normalisation, with what follows it where one kernel takes both.
 EpilogueTaken launch_normalisation(const View& x, const View& mean, const View& scale, const View& weight,
                                    const View& bias, const View& out, const Epilogue& epilogue) {
-    if (epilogue.expression) {
+    if (epilogue) {
         // Rounded as by the kernel of its own.
         Expression factor = stretching(scale, x.shape);
         if (weight.buffer) factor = apply(Function::mul, factor, stretching(weight, x.shape));
         Expression result = apply(Function::mul, apply(Function::sub, x, stretching(mean, x.shape)), factor);
         if (bias.buffer) result = apply(Function::add, result, stretching(bias, x.shape));
-        if (const Expression all = with_result(epilogue.expression, result); fits_one_kernel(all)) {
+        if (const Expression all = with_result(expression_of(epilogue), result); fits_one_kernel(all)) {
             evaluate(all, out);
             return EpilogueTaken::yes;
         }

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include <declivity/ops/expression.hpp>
+#include <declivity/ops/copy.hpp>
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 

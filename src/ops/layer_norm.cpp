@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include <declivity/ops/copy.hpp>
 #include <declivity/ops/operation.hpp>
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>

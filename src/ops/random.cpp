@@ -1,4 +1,4 @@
-#include <declivity/ops/random.hpp>
+#include "random.hpp"
 
 #include <algorithm>
 #include <array>
@@ -109,12 +109,12 @@ Expression leaf(Distribution distribution, DType dtype, const Shape& shape, std:
     require_supported(random.state.device(), dtype);
     (void)bytes_of(shape, dtype);
     return Expression(
-        std::make_shared<const Expression::Node>(Expression::Node{.kind = Expression::Node::Kind::random,
-                                                                  .dtype = dtype,
-                                                                  .shape = shape,
-                                                                  .parameters = {parameters.begin(), parameters.end()},
-                                                                  .distribution = distribution,
-                                                                  .random = random}));
+        std::make_shared<const ExpressionNode>(ExpressionNode{.kind = ExpressionNode::Kind::random,
+                                                              .dtype = dtype,
+                                                              .shape = shape,
+                                                              .parameters = {parameters.begin(), parameters.end()},
+                                                              .distribution = distribution,
+                                                              .random = random}));
 }
 
 /// Stores what a leaf stands for.

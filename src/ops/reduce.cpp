@@ -7,7 +7,6 @@
 #include <numeric>
 #include <vector>
 
-#include <declivity/ops/expression.hpp>
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
@@ -17,6 +16,7 @@
 #include "reduce_defines.hpp"
 #include "ops/support/work.hpp"
 #include "ops/support/work_split.hpp"
+#include "ops/engine/expression.hpp"
 
 namespace declivity::ops {
 namespace {

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include <declivity/ops/copy.hpp>
 #include <declivity/ops/operation.hpp>
 
 #include "ops/engine/row_fusion.hpp"

@@ -6,7 +6,7 @@
 #include <set>
 
 #include <declivity/ops/clip.hpp>
-#include <declivity/ops/expression.hpp>
+#include <declivity/ops/copy.hpp>
 #include <declivity/ops/finite.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/scope.hpp>

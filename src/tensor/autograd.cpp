@@ -14,6 +14,8 @@
 #include "backward.hpp"
 #include "composition.hpp"
 #include "tensor_state.hpp"
+#include "rule_call.hpp"
+#include "ops/engine/value.hpp"
 
 namespace declivity {
 namespace detail {
@@ -239,7 +241,7 @@ Saved Saved::result(const ops::Value& value) {
     return saved;
 }
 
-std::uint64_t Saved::wanted_version() const { return version_ ? *version_ : value_.first_version(); }
+std::uint64_t Saved::wanted_version() const { return version_ ? *version_ : ops::first_version(value_); }
 
 bool Saved::intact() const {
     return value_ && (!value_.computed() || value_.view().buffer.version() == wanted_version());
@@ -279,30 +281,35 @@ ops::Value Saved::value(std::string_view function) const {
 
 // ---- rules
 
+const Tensor& GradientContext::gradient(std::size_t index) const { return call_->gradients[index]; }
+Tensor GradientContext::take_gradient(std::size_t index) const { return std::exchange(call_->gradients[index], {}); }
+bool GradientContext::needs(std::size_t input) const { return call_->needs[input]; }
+
 Tensor GradientContext::output(const Saved& kept, std::string_view function, std::size_t index) const {
     Tensor out = kept.get(function);
     if (!grad_enabled() || !out.defined()) return out;
     out = Tensor(out.value());
-    out.state()->node = node_;
+    out.state()->node = call_->node;
     out.state()->output = index;
     return out;
 }
 
-ops::Expression GradientContext::through_activation(std::size_t input, const ops::Expression& g,
-                                                    const ops::Expression& elements) const {
-    if (activations_[input] == nullptr) return {};
-    const std::shared_ptr<GradNode>& node = *activations_[input];
-    const detail::Activation& activation = *node->activation;
+ops::Expression detail::through_activation(const GradientContext& context, std::size_t input, const ops::Expression& g,
+                                           const ops::Expression& elements) {
+    RuleCall& call = context.call();
+    if (call.activations[input] == nullptr) return {};
+    const std::shared_ptr<GradNode>& node = *call.activations[input];
+    const Activation& activation = *node->activation;
     if (ops::info(activation.function).of_gradient[0].needs_input[0]) return {};
-    passed_[input] = true;
-    if (!retain_graph_ && !ops::others_hold(node)) node->rule = nullptr;
+    call.passed[input] = true;
+    if (!call.retain_graph && !ops::others_hold(node)) node->rule = nullptr;
     return ops::Expression::gradient(activation.function, 0, g, std::array{ops::Expression()}, elements,
                                      activation.parameters);
 }
 
 void GradientContext::give_region(std::size_t input, Tensor gradient,
                                   std::function<ops::View(const ops::View&)> region) const {
-    if (needs(input)) regions_.push_back({input, std::move(gradient), std::move(region)});
+    if (needs(input)) call_->regions.push_back({input, std::move(gradient), std::move(region)});
 }
 
 // ---- custom functions

@@ -17,7 +17,9 @@
 
 #include "step_notes.hpp"
 #include "tensor_state.hpp"
+#include "rule_call.hpp"
 #include "runtime/recorder.hpp"
+#include "ops/engine/value.hpp"
 
 namespace declivity {
 namespace detail {
@@ -38,7 +40,7 @@ class Sum {
     }
 
     /// @param like what the whole gradient is like
-    void add(GradientContext::Region region, const OutputInfo& like) {
+    void add(detail::GradientRegion region, const OutputInfo& like) {
         const bool first = !value_.defined();
         if (first) value_ = zeros(like.shape, {like.dtype, like.device});
         else if (!own_) value_ = value_.clone();
@@ -239,7 +241,7 @@ class Backward {
 
     void send(const Edge& edge, const Tensor& gradient) { sum_of(edge).add(gradient); }
 
-    void send(const Edge& edge, GradientContext::Region region) { sum_of(edge).add(std::move(region), target(edge)); }
+    void send(const Edge& edge, detail::GradientRegion region) { sum_of(edge).add(std::move(region), target(edge)); }
 
     static void require_hooks_allowed() {
         if (const auto* const notes = StepNotes::current(); notes != nullptr && !notes->allows_hooks)
@@ -283,14 +285,17 @@ class Backward {
         for (const Edge& edge : node.edges) activations.push_back(passable(edge) ? &edge.node : nullptr);
         // Given away, so that the rule may let go of them, unless gradients of gradients want to know them.
         const std::vector<Tensor> incoming = request_.create_graph ? received : std::vector<Tensor>();
-        const GradientContext context(pending.node, std::move(received), needs, std::move(activations),
-                                      request_.retain_graph);
-        std::vector<Tensor> gradients = call(node, incoming, needs, context);
+        detail::RuleCall rule{.node = pending.node,
+                              .gradients = std::move(received),
+                              .needs = std::move(needs),
+                              .activations = std::move(activations),
+                              .retain_graph = request_.retain_graph};
+        std::vector<Tensor> gradients = call(node, incoming, rule);
         if (!request_.retain_graph) node.rule = nullptr;
         for (std::size_t i = 0; i < node.edges.size(); ++i)
-            if (needs[i] && gradients[i].defined())
-                send(context.passed(i) ? node.edges[i].node->edges.front() : node.edges[i], gradients[i]);
-        for (GradientContext::Region& region : context.take_regions()) {
+            if (rule.needs[i] && gradients[i].defined())
+                send(rule.passed[i] ? node.edges[i].node->edges.front() : node.edges[i], gradients[i]);
+        for (detail::GradientRegion& region : rule.regions) {
             const Edge& edge = node.edges[region.input];
             send(edge, std::move(region));
         }
@@ -327,22 +332,21 @@ class Backward {
                !captured_nodes_.contains({edge.node.get(), edge.output});
     }
 
-    std::vector<Tensor> call(GradNode& node, const std::vector<Tensor>& incoming, const std::vector<bool>& needs,
-                             const GradientContext& context) {
+    std::vector<Tensor> call(GradNode& node, const std::vector<Tensor>& incoming, detail::RuleCall& rule) {
         const bool opaque = request_.create_graph && node.kind == RuleKind::opaque;
         std::vector<Tensor> gradients;
         const FunctionScope scope(node.name, SpanKind::backward);
         {
             std::optional<NoGrad> no_grad;
             if (opaque) no_grad.emplace();
-            gradients = node.rule(context);
-            if (opaque) make_whole(node, context, gradients);
+            gradients = node.rule(GradientContext(rule));
+            if (opaque) make_whole(node, rule, gradients);
         }
         if (gradients.size() != node.edges.size())
             throw ValueError(fmt::format("backward of {}: wants {} gradients, one for each input, got {}", node.name,
                                          node.edges.size(), gradients.size()));
         for (std::size_t i = 0; i < gradients.size(); ++i)
-            if (needs[i] && gradients[i].defined()) check_target(node, i, gradients[i]);
+            if (rule.needs[i] && gradients[i].defined()) check_target(node, i, gradients[i]);
         if (opaque)
             for (Tensor& gradient : gradients)
                 if (gradient.defined()) gradient = not_differentiable(node, incoming, gradient);
@@ -350,8 +354,8 @@ class Backward {
     }
 
     /// Parts of gradients as gradients, for a graph that is to know them.
-    static void make_whole(const GradNode& node, const GradientContext& context, std::vector<Tensor>& gradients) {
-        for (GradientContext::Region& region : context.take_regions()) {
+    static void make_whole(const GradNode& node, detail::RuleCall& rule, std::vector<Tensor>& gradients) {
+        for (detail::GradientRegion& region : std::exchange(rule.regions, {})) {
             Sum sum;
             Tensor& whole = gradients.at(region.input);
             if (whole.defined()) sum.add(whole);
@@ -455,7 +459,7 @@ class Backward {
     /// A grad will be written in place (accumulation, clipping), so it must be nobody else's memory.
     static Tensor in_own_memory(Tensor gradient) {
         const bool unique = !others_hold(gradient);
-        if (unique && gradient.value().waits_for_company()) return gradient;
+        if (unique && ops::waits_for_company(gradient.value())) return gradient;
         const ops::View& view = gradient.view();
         const bool own = unique && !ops::others_hold(view.buffer) && view.dense();
         return own ? gradient : gradient.clone();

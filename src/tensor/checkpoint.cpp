@@ -5,13 +5,13 @@
 #include <set>
 #include <utility>
 
-#include <declivity/ops/random.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <fmt/format.h>
 
 #include "tensor_state.hpp"
+#include "ops/random.hpp"
 
 namespace declivity {
 

@@ -3,12 +3,13 @@
 #include <cmath>
 
 #include <declivity/ops/arange.hpp>
-#include <declivity/ops/expression.hpp>
-#include <declivity/ops/random.hpp>
+#include <declivity/ops/copy.hpp>
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
 #include "tensor_state.hpp"
+#include "ops/engine/value.hpp"
+#include "ops/random.hpp"
 
 namespace declivity {
 namespace {
@@ -38,7 +39,8 @@ Tensor random(std::string_view function, const Shape& shape, const TensorOptions
     const DType dtype = options.dtype == DType::f64 ? DType::f64 : DType::f32;
     ops::require_supported(device, dtype);
     (void)ops::bytes_of(shape, dtype, function);
-    return Tensor(ops::Value(numbers(dtype, ops::take_random(device, dtype, shape.numel())), device)).to(options.dtype);
+    return Tensor(ops::value_of(numbers(dtype, ops::take_random(device, dtype, shape.numel())), device))
+        .to(options.dtype);
 }
 
 }  // namespace

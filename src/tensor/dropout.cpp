@@ -1,6 +1,5 @@
 #include <cmath>
 
-#include <declivity/ops/random.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
@@ -10,6 +9,9 @@
 
 #include "halves.hpp"
 #include "tensor_state.hpp"
+#include "ops/random.hpp"
+#include "ops/engine/value.hpp"
+#include "ops/engine/expression.hpp"
 
 namespace declivity {
 namespace {
@@ -19,7 +21,7 @@ namespace {
 Tensor dropped(const Tensor& x, double probability, const ops::RandomCall& random) {
     const ops::Expression inputs[] = {x.value(), ops::random_bernoulli(x.dtype(), x.shape(), probability, random)};
     const double scale[] = {probability < 1 ? 1 / (1 - probability) : 0};
-    const ops::Value result(ops::Expression::apply(Function::dropout, inputs, scale), x.device());
+    const ops::Value result = ops::value_of(ops::Expression::apply(Function::dropout, inputs, scale), x.device());
     return differentiable(
         "dropout", {x}, result,
         [probability, random](const GradientContext& context) {

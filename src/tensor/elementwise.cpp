@@ -13,6 +13,8 @@
 #include "elementwise_gradients.hpp"
 #include "ops/support/short_list.hpp"
 #include "tensor_state.hpp"
+#include "ops/engine/value.hpp"
+#include "ops/engine/expression.hpp"
 
 namespace declivity {
 namespace {
@@ -83,10 +85,10 @@ struct Rule {
             return value ? Expression(value) : Expression();
         };
         const std::array<Expression, 3> of{expression_of(saved[0]), expression_of(saved[1]), expression_of(saved[2])};
-        return Tensor(
-            ops::Value(Expression::gradient(function, static_cast<int>(input), g.value(), std::span(of).first(inputs),
-                                            expression_of(result), std::span(parameters.begin(), parameters.size())),
-                       g.device()));
+        return Tensor(ops::value_of(
+            Expression::gradient(function, static_cast<int>(input), g.value(), std::span(of).first(inputs),
+                                 expression_of(result), std::span(parameters.begin(), parameters.size())),
+            g.device()));
     }
 };
 
@@ -141,7 +143,7 @@ Tensor elementwise(Function function, std::span<const Tensor> inputs, std::span<
     }
     const Expression expression =
         Expression::apply(function, std::span(expressions).first(inputs.size()), parameters, called);
-    const ops::Value result(expression, inputs[0].device());
+    const ops::Value result = ops::value_of(expression, inputs[0].device());
     if (!row.has_gradient || !wants_graph || !grad_enabled()) return call.result(Tensor(result));
 
     Rule rule{.function = function, .inputs = inputs.size(), .parameters = {parameters.begin(), parameters.end()}};

@@ -6,6 +6,8 @@
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
 
+#include "ops/engine/expression.hpp"
+
 namespace declivity::detail {
 namespace {
 

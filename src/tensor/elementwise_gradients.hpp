@@ -1,6 +1,7 @@
 // Floor 3, private. Gradients of elementwise functions that can be differentiated again (elementwise_gradients.def).
 #pragma once
 
+#include <declivity/ops/function.hpp>
 #include <declivity/tensor/tensor.hpp>
 
 namespace declivity::detail {

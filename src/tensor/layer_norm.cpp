@@ -14,6 +14,7 @@
 #include "composition.hpp"
 #include "halves.hpp"
 #include "tensor_state.hpp"
+#include "ops/engine/value.hpp"
 
 namespace declivity {
 namespace {

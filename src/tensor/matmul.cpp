@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include <declivity/ops/copy.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>

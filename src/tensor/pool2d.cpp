@@ -13,6 +13,8 @@
 
 #include "composition.hpp"
 #include "tensor_state.hpp"
+#include "rule_call.hpp"
+#include "ops/engine/value.hpp"
 
 namespace declivity {
 namespace {
@@ -140,8 +142,9 @@ Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options) {
         [winners = made.winners, parameters, from = x.shape(), maxima](const GradientContext& context) {
             Tensor g = context.take_gradient();
             if (maxima.intact() && !grad_enabled())
-                if (const auto before = context.through_activation(0, g.value(), maxima.get("max_pool2d").view()))
-                    g = Tensor(ops::Value(before, g.device()));
+                if (const auto before =
+                        detail::through_activation(context, 0, g.value(), maxima.get("max_pool2d").view()))
+                    g = Tensor(ops::value_of(before, g.device()));
             return std::vector{max_gradient(g, winners, from, parameters)};
         },
         RuleKind::composed));

@@ -2,7 +2,7 @@
 // view of the same memory.
 #include <algorithm>
 
-#include <declivity/ops/expression.hpp>
+#include <declivity/ops/copy.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
@@ -12,6 +12,8 @@
 
 #include "broadcast.hpp"
 #include "tensor_state.hpp"
+#include "ops/engine/expression.hpp"
+#include "ops/engine/value.hpp"
 
 namespace declivity {
 namespace {

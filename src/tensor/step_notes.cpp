@@ -4,6 +4,7 @@
 
 #include "tensor_state.hpp"
 #include "runtime/recorder.hpp"
+#include "ops/engine/value.hpp"
 
 namespace declivity::detail {
 namespace {
@@ -40,7 +41,7 @@ std::shared_ptr<StepNotes> StepNotes::attach(Recorder& recorder) {
 void StepNotes::uses(const std::shared_ptr<TensorState>& tensor) {
     Used& used = at(used_, place_in_used_, tensor.get());
     if (!used.tensor.expired()) return;  // otherwise new, or of a tensor that is gone
-    used = {tensor, tensor->value.state(), tensor->requires_grad, hooks_of(*tensor), {}};
+    used = {tensor, tensor->value.state().get(), tensor->requires_grad, hooks_of(*tensor), {}};
 }
 
 StepNotes::Grad& StepNotes::grad_of(const std::shared_ptr<TensorState>& leaf) {
@@ -63,7 +64,7 @@ void StepNotes::writes_grad(const std::shared_ptr<TensorState>& leaf) { grad_of(
 
 void StepNotes::takes_value(const std::shared_ptr<TensorState>& tensor) {
     if (const auto place = place_in_used_.find(tensor.get()); place != place_in_used_.end())
-        used_[place->second].value = tensor->value.state();
+        used_[place->second].value = tensor->value.state().get();
 }
 
 void StepNotes::close() {
@@ -73,7 +74,7 @@ void StepNotes::close() {
     for (Used& used : used_) {
         const auto tensor = used.tensor.lock();
         used.held = tensor->value;
-        assigned_ = assigned_ || used.value != used.held.state() || used.requires_grad != tensor->requires_grad;
+        assigned_ = assigned_ || used.value != used.held.state().get() || used.requires_grad != tensor->requires_grad;
     }
     std::erase_if(grads_, [](const Grad& grad) { return grad.leaf.expired(); });
     for (Grad& grad : grads_)
@@ -83,7 +84,7 @@ void StepNotes::close() {
 bool StepNotes::inputs_under_other_names(std::uint64_t recorder, const std::vector<Tensor>& inputs) const {
     return std::ranges::any_of(used_, [&](const Used& used) {
         const auto tensor = used.tensor.lock();
-        if (!tensor || !tensor->value.computed() || tensor->value.recorder() == recorder) return false;
+        if (!tensor || !tensor->value.computed() || ops::recorder_of(tensor->value) == recorder) return false;
         const auto is = [&](const Tensor& input) { return input.state()->value.state() == tensor->value.state(); };
         const auto shares = [&](const Tensor& input) {
             return input.state()->value.view().buffer == tensor->value.view().buffer;
@@ -110,7 +111,7 @@ bool StepNotes::leaves_graph() const {
 bool StepNotes::holds() const {
     const auto same = [](const Used& used) {
         const auto tensor = used.tensor.lock();
-        return !tensor || (tensor->value.state() == used.value && tensor->requires_grad == used.requires_grad &&
+        return !tensor || (tensor->value.state().get() == used.value && tensor->requires_grad == used.requires_grad &&
                            hooks_of(*tensor) == used.hooks);
     };
     const auto same_grad = [](const Grad& grad) {

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <mutex>
 
-#include <declivity/ops/expression.hpp>
+#include <declivity/ops/copy.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/process.hpp>
 #include <declivity/tensor/autograd.hpp>
@@ -16,6 +16,8 @@
 #include "runtime/recorder.hpp"
 #include "step_notes.hpp"
 #include "tensor_state.hpp"
+#include "ops/engine/expression.hpp"
+#include "ops/engine/value.hpp"
 
 namespace declivity {
 namespace {
@@ -67,7 +69,7 @@ bool written_in_graph(const Tensor& tensor, std::string_view function, const Ten
                         "{} beside a view (slice, reshape, detach, ...) that would have to change with it; let go of "
                         "the other, write to a clone(), or to a part by slice_scatter()",
                         function, tensor.shape().str()));
-    if (detail::StepNotes::current() != nullptr && state.value.recorder() != Recorder::current_number())
+    if (detail::StepNotes::current() != nullptr && ops::recorder_of(state.value) != Recorder::current_number())
         Recorder::current()->refuse(fmt::format(
             "{} under a graph to a tensor that was there before the step, which would be another tensor after it",
             function));
@@ -224,7 +226,7 @@ Tensor Tensor::to(DType target) const {
     if (from.dtype() == target) return *this;
     const FunctionCall call("to", {{"x", *this}}, {{"dtype", target}});
     ops::require_supported(from.device(), target);
-    const ops::Value converted(ops::Expression::cast(from, target), from.device());
+    const ops::Value converted = ops::value_of(ops::Expression::cast(from, target), from.device());
     if (!is_floating(target)) return call.result(Tensor(converted));
     return call.result(differentiable(
         "to", {*this}, converted,

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <declivity/ops/function.hpp>
 #include <declivity/ops/value.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/autograd.hpp>

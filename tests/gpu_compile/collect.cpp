@@ -25,6 +25,7 @@
 
 #include <declivity/ops/adam.hpp>
 #include <declivity/ops/classification.hpp>
+#include <declivity/ops/copy.hpp>
 #include <declivity/ops/finite.hpp>
 #include <declivity/ops/matmul.hpp>
 #include <declivity/ops/pool2d.hpp>
@@ -285,7 +286,7 @@ std::vector<KernelEpilogue> epilogues(const View& out, EpilogueOf of, bool many)
         const std::vector<double> parameters(static_cast<std::size_t>(info(function).parameters), 0.1);
         for (const Expression& each : {apply(function, {sum}, parameters),
                                        Expression::gradient(function, 0, result, std::array{dense}, dense, parameters)})
-            if (auto taken = kernel_epilogue({each}, out, of)) epilogues.push_back(*std::move(taken));
+            if (auto taken = kernel_epilogue(epilogue_of(each), out, of)) epilogues.push_back(*std::move(taken));
     }
     return epilogues;
 }

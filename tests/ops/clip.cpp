@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include <declivity/ops/clip.hpp>
+#include <declivity/ops/copy.hpp>
 #include <declivity/runtime/error.hpp>
 #include <doctest/doctest.h>
 #include <tests/ops/multi_tensor_fixture.hpp>

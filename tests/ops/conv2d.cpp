@@ -7,6 +7,7 @@
 #include <map>
 #include <numbers>
 
+#include <declivity/ops/copy.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <doctest/doctest.h>
@@ -289,7 +290,7 @@ TEST_CASE("conv2d: an epilogue changes the result on its way") {
     const Tensor out = unwritten(c.out(), DType::f32);
     const auto result = ops::Expression::operator_result(DType::f32, c.out());
     ops::conv2d_forward(x.view(), weight.view(), std::nullopt, out.view(), c.options,
-                        {ops::Expression::apply(ops::Function::relu, std::array{result})});
+                        ops::epilogue_of(ops::Expression::apply(ops::Function::relu, std::array{result})));
     auto expected = conv2d_reference(c, values(x), values(weight), {});
     for (double& value : expected) value = std::max(value, 0.0);
     CHECK(difference(out, expected, c.forward_tolerance(DType::f32)) == "");
@@ -310,8 +311,9 @@ TEST_CASE("conv2d: the gradient for x goes on through what made x, within the ke
             const test::Environment named("DECLIVITY_CONV2D", strategy);
             const Tensor out = unwritten(c.x, DType::f32);
             const std::array<ops::Expression, 1> input{x.view()};
-            ops::conv2d_backward_input(dout.view(), weight.view(), out.view(), c.options,
-                                       {ops::Expression::gradient(function, 0, sum, input, x.view(), {})});
+            ops::conv2d_backward_input(
+                dout.view(), weight.view(), out.view(), c.options,
+                ops::epilogue_of(ops::Expression::gradient(function, 0, sum, input, x.view(), {})));
             auto expected = plain;
             for (std::size_t i = 0; i < expected.size(); ++i) {
                 const double v = made[i], cumulative = 0.5 * (1 + std::erf(v / std::sqrt(2.0)));
@@ -343,7 +345,8 @@ TEST_CASE("conv2d: epilogues within the kernels, and behind them") {
             const ops::Expression result = ops::Expression::operator_result(DType::f32, shape);
             const auto check_epilogue = [&](const ops::Expression& epilogue, const auto& wanted) {
                 const Tensor out = unwritten(shape, DType::f32);
-                ops::conv2d_forward(x.view(), weight.view(), bias.view(), out.view(), c.options, {epilogue});
+                ops::conv2d_forward(x.view(), weight.view(), bias.view(), out.view(), c.options,
+                                    ops::epilogue_of(epilogue));
                 auto all = expected;
                 for (std::size_t i = 0; i < all.size(); ++i) all[i] = wanted(all[i], i);
                 CHECK(difference(out, all, c.forward_tolerance(DType::f32)) == "");

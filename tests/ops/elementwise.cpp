@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <declivity/ops/expression.hpp>
+#include <declivity/ops/copy.hpp>
 #include <declivity/runtime/error.hpp>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -16,6 +16,8 @@
 #include <tests/support/devices.hpp>
 #include <tests/support/strided.hpp>
 #include <tests/support/values.hpp>
+
+#include "ops/engine/expression.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
@@ -530,14 +532,14 @@ TEST_CASE("elementwise: an epilogue is the same expression of a stored result") 
     const auto before = values(result), added = values(bias);
     const Expression sum[] = {Expression::operator_result(DType::f32, {3, 4}), bias.view()};
     const Expression rectified[] = {Expression::apply(Function::add, sum)};
-    const ops::Epilogue epilogue{Expression::apply(Function::relu, rectified)};
+    const ops::Epilogue epilogue = ops::epilogue_of(Expression::apply(Function::relu, rectified));
     ops::apply_epilogue(epilogue, result.view());
     std::vector<double> wanted;
     for (std::size_t i = 0; i < 12; ++i) wanted.push_back(std::max(0.0, as_type(before[i] + added[i % 4], DType::f32)));
     CHECK(difference(result, wanted, {}) == "");
     ops::apply_epilogue({}, result.view());
     CHECK(difference(result, wanted, {}) == "");
-    CHECK_THROWS_AS(ops::evaluate(epilogue.expression, device()), ValueError);
+    CHECK_THROWS_AS(ops::evaluate(ops::expression_of(epilogue), device()), ValueError);
 }
 
 TEST_CASE("elementwise: what does not fit is refused, by name") {

@@ -9,8 +9,9 @@
 #include <limits>
 #include <vector>
 
-#include <declivity/ops/expression.hpp>
 #include <tests/support/values.hpp>
+
+#include "ops/engine/expression.hpp"
 
 namespace declivity::test {
 

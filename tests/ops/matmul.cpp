@@ -7,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include <declivity/ops/copy.hpp>
 #include <declivity/ops/matmul.hpp>
 #include <declivity/runtime/error.hpp>
 #include <doctest/doctest.h>
@@ -198,7 +199,7 @@ TEST_CASE("matmul: an epilogue over halves is part of the one rounding") {
                 const Environment set("DECLIVITY_MATMUL", std::string(strategy));
                 const auto family = family_for(strategy);
                 const Guarded result(shape, dtype);
-                ops::matmul(a.view, b.view, result.out, {epilogue});
+                ops::matmul(a.view, b.view, result.out, ops::epilogue_of(epilogue));
                 CHECK(difference(Tensor(result.out), wanted, one.allowed(dtype)) == "");
                 CHECK(result.intact());
             }
@@ -397,8 +398,8 @@ TEST_CASE("matmul: an epilogue runs over the product") {
             if (epilogue.defines && &one != &cases[1] && &one != &cases[3]) continue;
             CAPTURE(one.name());
             CAPTURE(epilogue.name);
-            CHECK(ops::kernel_epilogue({epilogue.expression}, View::make(device(), DType::f32, shape)).has_value() ==
-                  epilogue.fused);
+            CHECK(ops::kernel_epilogue(ops::epilogue_of(epilogue.expression), View::make(device(), DType::f32, shape))
+                      .has_value() == epilogue.fused);
             auto wanted = product;
             for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] = epilogue.wanted(wanted[i], i);
             for (const std::string_view strategy :
@@ -411,7 +412,7 @@ TEST_CASE("matmul: an epilogue runs over the product") {
                 const Environment set("DECLIVITY_MATMUL", std::string(strategy));
                 const auto family = family_for(strategy);
                 const Guarded result(shape, DType::f32);
-                ops::matmul(a.view, b.view, result.out, {epilogue.expression});
+                ops::matmul(a.view, b.view, result.out, ops::epilogue_of(epilogue.expression));
                 CHECK(difference(Tensor(result.out), wanted, tolerance(DType::f32, static_cast<double>(one.k + 2))) ==
                       "");
                 CHECK(result.intact());
@@ -433,7 +434,7 @@ TEST_CASE("matmul: what is made of a constant operand is kept until it is marked
         const Shape shape{1, one.m, one.n};
         const Tensor bias = random_tensor({one.n}, 4, dtype);
         const std::array<ops::Expression, 2> sum{ops::Expression::operator_result(dtype, shape), bias.view()};
-        const ops::Epilogue biased{ops::Expression::apply(Function::add, sum)};
+        const ops::Epilogue biased = ops::epilogue_of(ops::Expression::apply(Function::add, sum));
         const auto wrong = [&](const MatmulOperand& right, ops::OperandUse use) {
             const View out = View::make(device(), dtype, shape);
             ops::matmul(a.view, b.view, out, biased, use);

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include <declivity/ops/clip.hpp>
+#include <declivity/ops/copy.hpp>
 #include <declivity/ops/finite.hpp>
 #include <declivity/ops/sgd.hpp>
 #include <declivity/runtime/error.hpp>

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include <declivity/ops/expression.hpp>
+#include <declivity/ops/copy.hpp>
 #include <declivity/ops/multi_tensor.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/interop.hpp>

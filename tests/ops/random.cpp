@@ -4,9 +4,8 @@
 #include <cmath>
 #include <vector>
 
-#include <declivity/ops/expression.hpp>
+#include <declivity/ops/copy.hpp>
 #include <declivity/ops/philox.hpp>
-#include <declivity/ops/random.hpp>
 #include <declivity/runtime/error.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
@@ -14,6 +13,8 @@
 #include <tests/support/values.hpp>
 
 #include "ops/support/work_split.hpp"
+#include "ops/engine/expression.hpp"
+#include "ops/random.hpp"
 
 using namespace declivity;
 using namespace declivity::test;

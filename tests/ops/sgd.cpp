@@ -1,6 +1,7 @@
 // Steps of gradient descent against the formulas in double.
 #include <vector>
 
+#include <declivity/ops/copy.hpp>
 #include <declivity/ops/finite.hpp>
 #include <declivity/ops/sgd.hpp>
 #include <declivity/runtime/error.hpp>

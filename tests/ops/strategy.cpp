@@ -5,6 +5,7 @@
 #include <map>
 #include <thread>
 
+#include <declivity/ops/copy.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <doctest/doctest.h>

@@ -1,4 +1,5 @@
 // no-oclgrind: it measures times; the kernels that it runs are those of conv2d and matmul
+#include <declivity/ops/copy.hpp>
 #include <declivity/ops/tuning.hpp>
 
 #include <algorithm>

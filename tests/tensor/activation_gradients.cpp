@@ -15,6 +15,8 @@
 #include <tests/support/gradient_check.hpp>
 #include <tests/support/values.hpp>
 
+#include "ops/engine/value.hpp"
+
 using namespace declivity;
 using namespace declivity::test;
 

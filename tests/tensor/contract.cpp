@@ -20,6 +20,8 @@
 #include <tests/tensor/catalogue_cases.hpp>
 
 #include "ops/engine/fusion.hpp"
+#include "ops/engine/value.hpp"
+#include "ops/engine/expression.hpp"
 
 using namespace declivity;
 using namespace declivity::test;

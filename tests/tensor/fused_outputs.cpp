@@ -18,6 +18,8 @@
 #include <tests/support/values.hpp>
 
 #include "ops/engine/fusion.hpp"
+#include "ops/engine/value.hpp"
+#include "ops/engine/expression.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
@@ -203,8 +205,8 @@ TEST_CASE("fusion: no result takes the place of what somebody may still ask for"
         x = Tensor();
         const double two[] = {2};
         const auto twice = [&] {
-            return Tensor(ops::Value(ops::Expression::apply(ops::Function::mul_scalar, std::array{elements}, two),
-                                     default_device()));
+            return Tensor(ops::value_of(ops::Expression::apply(ops::Function::mul_scalar, std::array{elements}, two),
+                                        default_device()));
         };
         times_two(twice());
         times_two(twice());

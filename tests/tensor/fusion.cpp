@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <declivity/ops/copy.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/profiler.hpp>
 #include <declivity/runtime/scope.hpp>
@@ -21,6 +22,7 @@
 
 #include "ops/engine/fusion.hpp"
 #include "ops/support/work_split.hpp"
+#include "ops/engine/value.hpp"
 
 using namespace declivity;
 using namespace declivity::test;

@@ -18,6 +18,8 @@
 #include <tests/support/skip.hpp>
 #include <tests/support/values.hpp>
 
+#include "ops/engine/value.hpp"
+
 using namespace declivity;
 using namespace declivity::test;
 

@@ -13,6 +13,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/support/values.hpp"
+#include "ops/engine/value.hpp"
 
 using namespace declivity;
 using namespace declivity::test;

@@ -22,6 +22,8 @@
 #include <tests/support/values.hpp>
 
 #include "ops/engine/fusion.hpp"
+#include "ops/engine/expression.hpp"
+#include "ops/engine/value.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
@@ -290,8 +292,8 @@ TEST_CASE("operation: two expressions over one of its outputs") {
     const auto made = [&] {
         const ops::Expression of(
             ops::matmul(ops::reshaped(x.view(), {1, 4, 4}), ops::reshaped(w.view(), {1, 4, 4}), {4, 4}));
-        const Value p(ops::Expression::apply(Function::relu, std::array{of}), x.device());
-        const Value q(ops::Expression::apply(Function::neg, std::array{of}), x.device());
+        const Value p = ops::value_of(ops::Expression::apply(Function::relu, std::array{of}), x.device());
+        const Value q = ops::value_of(ops::Expression::apply(Function::neg, std::array{of}), x.device());
         return std::pair{p, q};
     }();
     Values positive = product, negative = product;

@@ -14,6 +14,7 @@
 #include "ops/support/work_split.hpp"
 #include "tests/support/devices.hpp"
 #include "tests/support/values.hpp"
+#include "ops/engine/value.hpp"
 
 using namespace declivity;
 using namespace declivity::test;

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include <declivity/ops/expression.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
@@ -19,6 +18,7 @@
 #include <tests/support/values.hpp>
 
 #include "tensor/tensor_state.hpp"
+#include "ops/engine/expression.hpp"
 
 using namespace declivity;
 using namespace declivity::test;

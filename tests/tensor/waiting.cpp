@@ -24,6 +24,7 @@
 #include "ops/engine/fusion.hpp"
 #include "ops/engine/partial_sums.hpp"
 #include "ops/support/work_split.hpp"
+#include "ops/engine/value.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
@@ -105,10 +106,10 @@ TEST_CASE("sums of partial results wait for each other, and any use of one launc
     };
     Tensor x, y, z;
     CHECK(launches([&] { x = sum_of(a, {4, 5}), y = sum_of(b, {300}), z = sum_of(c, {6}); }) == 0);
-    CHECK(x.value().waits_for_company());
+    CHECK(ops::waits_for_company(x.value()));
     CHECK(launches([&] { need(y); }) == 1);
     CHECK(x.value().computed());
-    CHECK(!x.value().waits_for_company());
+    CHECK(!ops::waits_for_company(x.value()));
     CHECK(z.value().computed() == (c.dtype() == DType::f32));  // of another type
     CHECK(launches([&] { need(x), need(y); }) == 0);
     CHECK(difference(x, summed(a), tolerance(DType::f32, 3)) == "");
@@ -126,7 +127,7 @@ TEST_CASE("sums of partial results wait for each other, and any use of one launc
     for (const std::string& fault :
          in_threads(2, [&](int) { return difference(sum_of(b, {300}), summed(b), tolerance(DType::f32, 2)); }))
         CHECK(fault == "");
-    if (!small_cases()) CHECK(x.value().waits_for_company());
+    if (!small_cases()) CHECK(ops::waits_for_company(x.value()));
     for (const std::string& fault :
          in_threads(2, [&](int) { return difference(x, summed(a), tolerance(DType::f32, 3)); }))
         CHECK(fault == "");

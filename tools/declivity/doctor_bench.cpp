@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <declivity/ops/conv2d.hpp>
+#include <declivity/ops/copy.hpp>
 #include <declivity/ops/matmul.hpp>
 #include <declivity/ops/reduce.hpp>
 #include <declivity/runtime/ceilings.hpp>

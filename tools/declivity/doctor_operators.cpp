@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include <declivity/ops/expression.hpp>
 #include <declivity/ops/philox.hpp>
 #include <declivity/ops/pool2d.hpp>
 #include <declivity/ops/reduce.hpp>
@@ -27,6 +26,7 @@
 
 #include "doctor_launch.hpp"
 #include "doctor_section.hpp"
+#include "ops/engine/expression.hpp"
 
 namespace declivity::tools::doctor {
 namespace {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include <declivity/ops/copy.hpp>
 #include <declivity/ops/matmul.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
@@ -202,12 +203,12 @@ void examine_matmul(Examination& e) {
                             const Environment named("DECLIVITY_MATMUL", std::string(strategy->name()));
                             const Tensor bias = random_tensor({one.n}, 3), residual = random_tensor(shape, 5);
                             const ops::Expression x = ops::Expression::operator_result(DType::f32, shape);
-                            const ops::Expression tail =
+                            const ops::Expression epilogue =
                                 relu ? apply(ops::Function::relu,
                                              {apply(ops::Function::add,
                                                     {residual.view(), apply(ops::Function::add, {x, bias.view()})})})
                                      : apply(ops::Function::sigmoid, {x});
-                            ops::matmul(a.view, b.view, result.out(), {tail});
+                            ops::matmul(a.view, b.view, result.out(), ops::epilogue_of(epilogue));
                             auto wanted = test::matmul_reference(one, a.elements, b.elements);
                             const auto added = values(bias), other = values(residual);
                             for (std::size_t i = 0; i < wanted.size(); ++i)

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <optional>
 
-#include <declivity/ops/expression.hpp>
+#include <declivity/ops/epilogue.hpp>
 #include <declivity/ops/value.hpp>
 #include <declivity/ops/view.hpp>
 

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include <declivity/ops/expression.hpp>
+#include <declivity/ops/epilogue.hpp>
 #include <declivity/ops/value.hpp>
 #include <declivity/ops/view.hpp>
 

@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-#include <declivity/ops/expression.hpp>
+#include <declivity/ops/epilogue.hpp>
 #include <declivity/ops/value.hpp>
 #include <declivity/ops/view.hpp>
 

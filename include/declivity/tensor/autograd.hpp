@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include <declivity/ops/expression.hpp>
 #include <declivity/tensor/tensor.hpp>
 
 namespace declivity {
@@ -57,16 +56,20 @@ DECLIVITY_API std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const
 
 class Saved;
 
+namespace detail {
+struct RuleCall;
+}
+
 /// What a gradient rule is given.
 class DECLIVITY_API GradientContext {
   public:
     /// The gradient of output `index`; zeros when nothing depended on it.
-    [[nodiscard]] const Tensor& gradient(std::size_t index = 0) const { return gradients_[index]; }
+    [[nodiscard]] const Tensor& gradient(std::size_t index = 0) const;
     /// The same, given away: where nobody else keeps it, its memory goes back as soon as the rule lets go, and an
     /// operator that it still waits for may take up what the rule does with it.
-    [[nodiscard]] Tensor take_gradient(std::size_t index = 0) const { return std::exchange(gradients_[index], {}); }
+    [[nodiscard]] Tensor take_gradient(std::size_t index = 0) const;
     /// Whether the gradient for this input is wanted; if not, the rule may leave it undefined.
-    [[nodiscard]] bool needs(std::size_t input) const { return needs_[input]; }
+    [[nodiscard]] bool needs(std::size_t input) const;
 
     /// Gives the gradient for a part of an input, which is added to that part in place: for functions that take a part
     /// of a tensor (slice, select, gather), so that T parts of one tensor cost as much as the tensor, not T times that.
@@ -78,41 +81,12 @@ class DECLIVITY_API GradientContext {
     /// that are differentiated again.
     [[nodiscard]] Tensor output(const Saved& kept, std::string_view function, std::size_t index = 0) const;
 
-    /// Where an activation made this input and nobody watches it, a rule that took some elements of it (maxima) may go
-    /// on through the activation by these alone: from `g`, their gradient, and themselves this gives that for what went
-    /// into the activation there, and the rule must return the gradient for all that went in. What the activation had
-    /// kept for its own rule is let go, where no other way leads there. Empty where there is nothing to go through.
-    [[nodiscard]] ops::Expression through_activation(std::size_t input, const ops::Expression& g,
-                                                     const ops::Expression& elements) const;
-
-    /// @param node whose rule it is for
-    /// @param activations nodes that may be passed, null for other inputs
-    GradientContext(std::shared_ptr<detail::GradNode> node, std::vector<Tensor> gradients, std::vector<bool> needs,
-                    std::vector<const std::shared_ptr<detail::GradNode>*> activations, bool retain_graph)
-        : node_(std::move(node)),
-          gradients_(std::move(gradients)),
-          needs_(std::move(needs)),
-          activations_(std::move(activations)),
-          passed_(activations_.size()),
-          retain_graph_(retain_graph) {}
-    /// Whether the rule went through the activation before this input.
-    [[nodiscard]] bool passed(std::size_t input) const { return passed_[input]; }
-    /// A part of an input's gradient.
-    struct Region {
-        std::size_t input;
-        Tensor gradient;
-        std::function<ops::View(const ops::View&)> part;
-    };
-    [[nodiscard]] std::vector<Region> take_regions() const { return std::exchange(regions_, {}); }
+    /// For floor 3 itself.
+    explicit GradientContext(detail::RuleCall& call) : call_(&call) {}
+    [[nodiscard]] detail::RuleCall& call() const { return *call_; }
 
   private:
-    std::shared_ptr<detail::GradNode> node_;
-    mutable std::vector<Tensor> gradients_;
-    std::vector<bool> needs_;
-    std::vector<const std::shared_ptr<detail::GradNode>*> activations_;
-    mutable std::vector<bool> passed_;
-    mutable std::vector<Region> regions_;
-    bool retain_graph_;
+    detail::RuleCall* call_;
 };
 
 /// From the gradients of the outputs to those of the inputs, in their order; undefined where none flows.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include <declivity/ops/copy.hpp>
 #include <declivity/ops/operation.hpp>
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
@@ -13,6 +14,7 @@
 #include "runtime/environment.hpp"
 #include "ops/support/work.hpp"
 #include "ops/support/work_split.hpp"
+#include "ops/engine/value.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -75,8 +77,7 @@ void run_strategy(const Conv2dChoice& choice, const Conv2dProblem& problem, cons
 EpilogueTaken run(const Conv2dProblem& problem, Conv2dOperands operands, const View& result, const Epilogue& epilogue) {
     if (problem.images == 0) return EpilogueTaken::yes;
     const Conv2dChoice choice = choose_conv2d(problem, result.device());
-    const auto of_kernel =
-        epilogue.expression ? kernel_epilogue(epilogue, result, EpilogueOf::convolution) : std::nullopt;
+    const auto of_kernel = epilogue ? kernel_epilogue(epilogue, result, EpilogueOf::convolution) : std::nullopt;
     const bool within = of_kernel && choice.strategy->takes_epilogue(problem, result.device(), choice.variant);
     if (within) operands.epilogue = *of_kernel;
     run_strategy(choice, problem, operands);

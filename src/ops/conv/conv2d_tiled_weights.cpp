@@ -5,6 +5,8 @@
 #include <limits>
 #include <span>
 
+#include <declivity/ops/copy.hpp>
+
 #include "conv2d_tiled.hpp"
 #include "ops/support/local_block.hpp"
 #include "ops/support/work.hpp"

@@ -8,6 +8,7 @@
 #include "ops/support/local_block.hpp"
 #include "ops/support/vector_form.hpp"
 #include "ops/support/work_split.hpp"
+#include "ops/engine/value.hpp"
 
 namespace declivity::ops {
 namespace {

@@ -3,7 +3,7 @@
 #include <array>
 #include <limits>
 
-#include <declivity/ops/expression.hpp>
+#include <declivity/ops/copy.hpp>
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
@@ -12,11 +12,12 @@
 #include "ops/permute.hpp"
 #include "ops/support/work.hpp"
 #include "ops/support/work_split.hpp"
+#include "expression.hpp"
 
 namespace declivity::ops {
 namespace {
 
-using Node = Expression::Node;
+using Node = ExpressionNode;
 
 constexpr std::size_t kKernelCopy = 1 << 20;  // bytes of a copy that are worth a kernel on CPU-like devices
 constexpr std::int64_t kCpuChunk =
@@ -180,7 +181,7 @@ void fill(const View& view, double value, std::string_view function) {
 }
 
 void apply_epilogue(const Epilogue& epilogue, const View& out) {
-    if (epilogue.expression) evaluate(with_result(epilogue.expression, out), out);
+    if (epilogue) evaluate(with_result(expression_of(epilogue), out), out);
 }
 
 }  // namespace declivity::ops

@@ -20,7 +20,7 @@
 
 namespace declivity::ops {
 
-using Node = Expression::Node;
+using Node = ExpressionNode;
 
 Plan plan_of(const Steps& steps, const Shape& shape, const View* out) {
     Plan plan;

@@ -3,8 +3,9 @@
 
 #include <optional>
 
-#include <declivity/ops/expression.hpp>
 #include <declivity/ops/reduce.hpp>
+
+#include "expression.hpp"
 
 namespace declivity::ops {
 

@@ -14,7 +14,7 @@
 namespace declivity::ops {
 namespace {
 
-using Node = Expression::Node;
+using Node = ExpressionNode;
 
 constexpr std::string_view kTile =
     "512";  // columns whose random numbers are made at a time: they stay in the first cache

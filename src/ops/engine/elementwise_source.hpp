@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include <declivity/ops/expression.hpp>
 #include <declivity/runtime/launch.hpp>
 
 #include "expression_node.hpp"
+#include "expression.hpp"
 
 namespace declivity::ops {
 
@@ -18,7 +18,7 @@ struct Operand {
     View view;
     Strides strides;      // over the merged axes
     bool is_out = false;  // an input that is the output itself
-    const Expression::Node* random =
+    const ExpressionNode* random =
         nullptr;      // random numbers: `view` is where seed and base lie, the strides count numbers
     int stores = -1;  // no input: the place among the nodes of what is stored there besides the whole
     [[nodiscard]] Step step() const {
@@ -29,7 +29,7 @@ struct Operand {
 
 /// The nodes of an expression, each once, behind those that it is made from.
 struct Steps {
-    std::vector<const Expression::Node*> nodes;
+    std::vector<const ExpressionNode*> nodes;
     std::vector<int> operand;  // of each node that is a view, or random numbers: its place among the inputs
     // Of rows (row_fusion.hpp): how many of the nodes are what a row is made from. The others are what follows its
     // results; they repeat nodes that both have, since each part is a loop of its own.

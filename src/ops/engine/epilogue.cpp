@@ -8,7 +8,7 @@
 namespace declivity::ops {
 namespace {
 
-using Kind = Expression::Node::Kind;
+using Kind = ExpressionNode::Kind;
 
 // EPILOGUE_BIAS, EPILOGUE_RESIDUAL, EPILOGUE_RELU, EPILOGUE_RELU_GRADIENT, EPILOGUE_SCALE, EPILOGUE_SHIFT
 constexpr std::int32_t kBias = 1, kResidual = 2, kRelu = 4, kReluGradient = 8, kScale = 16, kShift = 32;
@@ -36,7 +36,7 @@ bool is_residual(const View& view, const View& out) {
 
 /// A factor for each channel, where it is one; the other input is what it scales.
 const View* channel_factor(const Expression& a, const View& out) {
-    const Expression::Node& node = *a.node();
+    const ExpressionNode& node = *a.node();
     return node.kind == Kind::view && node.dtype == out.dtype && is_number_for_each_channel(node.view, out) &&
                    !may_overlap(node.view, out)
                ? &node.view
@@ -44,7 +44,7 @@ const View* channel_factor(const Expression& a, const View& out) {
 }
 
 /// Takes the terms of a sum, each times `factor`. False: something else is among them.
-bool take_sum(const Expression::Node& node, double factor, const View& out, EpilogueOf of, KernelEpilogue& epilogue,
+bool take_sum(const ExpressionNode& node, double factor, const View& out, EpilogueOf of, KernelEpilogue& epilogue,
               bool& has_result) {
     switch (node.kind) {
         case Kind::operator_result:
@@ -97,13 +97,13 @@ bool take_sum(const Expression::Node& node, double factor, const View& out, Epil
     }
 }
 
-bool take(const Expression::Node& node, const View& out, EpilogueOf of, KernelEpilogue& epilogue) {
+bool take(const ExpressionNode& node, const View& out, EpilogueOf of, KernelEpilogue& epilogue) {
     bool has_result = false;
     return take_sum(node, 1, out, of, epilogue, has_result) && has_result;
 }
 
 /// What a gradient is made from besides that of the result, when it is one view.
-std::optional<View> saved_of(const Expression::Node& gradient, const View& out) {
+std::optional<View> saved_of(const ExpressionNode& gradient, const View& out) {
     const Expression &x = gradient.inputs[1], &y = gradient.inputs[2];
     const Expression& only = x ? x : y;
     if (!only || (x && y) || only.node()->kind != Kind::view) return std::nullopt;
@@ -123,8 +123,8 @@ bool too_long(const KernelEpilogue& epilogue, const View& out) {
 }  // namespace
 
 std::optional<KernelEpilogue> kernel_epilogue(const Epilogue& epilogue, const View& out, EpilogueOf of) {
-    if (!epilogue.expression) return KernelEpilogue{};
-    const Expression::Node& node = *epilogue.expression.node();
+    if (!epilogue) return KernelEpilogue{};
+    const ExpressionNode& node = *epilogue.node();
     if (node.dtype != out.dtype) return std::nullopt;
     if (KernelEpilogue sum; take(node, out, of, sum)) return sum;
     const bool gradient = node.kind == Kind::gradient;

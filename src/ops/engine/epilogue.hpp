@@ -6,9 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include <declivity/ops/expression.hpp>
-
 #include "real_arguments.hpp"
+#include "expression.hpp"
 
 namespace declivity::ops {
 

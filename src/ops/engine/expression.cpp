@@ -1,4 +1,4 @@
-#include <declivity/ops/expression.hpp>
+#include "expression.hpp"
 
 #include <cmath>
 #include <optional>
@@ -60,10 +60,10 @@ constexpr FunctionInfo kFunctions[] = {
 /// Of the first view or value in a tree.
 std::optional<Device> device_of(const Expression& expression) {
     if (!expression) return std::nullopt;
-    const Expression::Node& node = *expression.node();
-    if (node.kind == Expression::Node::Kind::view) return node.view.device();
-    if (node.kind == Expression::Node::Kind::value) return node.source.device();
-    if (node.kind == Expression::Node::Kind::random) return node.random.state.device();
+    const ExpressionNode& node = *expression.node();
+    if (node.kind == ExpressionNode::Kind::view) return node.view.device();
+    if (node.kind == ExpressionNode::Kind::value) return node.source.device();
+    if (node.kind == ExpressionNode::Kind::random) return node.random.state.device();
     for (const Expression& input : node.inputs)
         if (const auto device = device_of(input)) return device;
     return std::nullopt;
@@ -102,8 +102,8 @@ namespace {
 
 /// In its place: nodes are large.
 template <class Fill>
-std::shared_ptr<const Expression::Node> make_node(const Fill& fill) {
-    auto node = std::make_shared<Expression::Node>();
+std::shared_ptr<const ExpressionNode> make_node(const Fill& fill) {
+    auto node = std::make_shared<ExpressionNode>();
     fill(*node);
     return node;
 }
@@ -113,16 +113,16 @@ std::shared_ptr<const Expression::Node> make_node(const Fill& fill) {
 const FunctionInfo& info(Function function) { return kFunctions[static_cast<std::size_t>(function)]; }
 
 Expression::Expression(const View& view)
-    : node_(make_node([&](Node& node) {
-          node.kind = Node::Kind::view;
+    : node_(make_node([&](ExpressionNode& node) {
+          node.kind = ExpressionNode::Kind::view;
           node.dtype = view.dtype;
           node.shape = view.shape;
           node.view = view;
       })) {}
 
-DType working_type(const Expression::Node& node) {
+DType working_type(const ExpressionNode& node) {
     const bool converts =
-        node.kind == Expression::Node::Kind::apply && node.dtype == DType::boolean && !node.inputs.empty();
+        node.kind == ExpressionNode::Kind::apply && node.dtype == DType::boolean && !node.inputs.empty();
     return converts ? node.inputs.back().dtype() : node.dtype;
 }
 
@@ -137,16 +137,16 @@ void require_fits(std::string_view function, double value, DType type) {
 }
 
 Expression::Expression(const Value& value)
-    : node_(make_node([&](Node& node) {
+    : node_(make_node([&](ExpressionNode& node) {
           node.dtype = value.dtype();
           node.shape = value.shape();
-          node.kind = value.computed() ? Node::Kind::view : Node::Kind::value;
-          if (node.kind == Node::Kind::view) node.view = value.view();
+          node.kind = value.computed() ? ExpressionNode::Kind::view : ExpressionNode::Kind::value;
+          if (node.kind == ExpressionNode::Kind::view) node.view = value.view();
           else node.source = value;
       })) {}
 
-Expression with_inputs(const Expression::Node& node, std::span<const Expression> inputs) {
-    auto other = std::make_shared<Expression::Node>(node);
+Expression with_inputs(const ExpressionNode& node, std::span<const Expression> inputs) {
+    auto other = std::make_shared<ExpressionNode>(node);
     other->inputs = {inputs.begin(), inputs.end()};
     return Expression(std::move(other));
 }
@@ -154,10 +154,10 @@ Expression with_inputs(const Expression::Node& node, std::span<const Expression>
 namespace {
 
 /// @param made nodes that were replaced already
-Expression replaced(const Expression& expression, const std::function<Expression(const Expression::Node&)>& leaf,
-                    std::unordered_map<const Expression::Node*, Expression>& made) {
+Expression replaced(const Expression& expression, const std::function<Expression(const ExpressionNode&)>& leaf,
+                    std::unordered_map<const ExpressionNode*, Expression>& made) {
     if (!expression) return expression;
-    const Expression::Node& node = *expression.node();
+    const ExpressionNode& node = *expression.node();
     if (const auto found = made.find(&node); found != made.end()) return found->second;
     Expression out = expression;
     if (node.inputs.empty()) {
@@ -172,26 +172,26 @@ Expression replaced(const Expression& expression, const std::function<Expression
 
 }  // namespace
 
-Expression with_leaves(const Expression& expression, const std::function<Expression(const Expression::Node&)>& leaf) {
-    std::unordered_map<const Expression::Node*, Expression> made;
+Expression with_leaves(const Expression& expression, const std::function<Expression(const ExpressionNode&)>& leaf) {
+    std::unordered_map<const ExpressionNode*, Expression> made;
     return replaced(expression, leaf, made);
 }
 
 Expression with_result(const Expression& expression, const Expression& result) {
-    return with_leaves(expression, [&](const Expression::Node& node) {
-        return node.kind == Expression::Node::Kind::operator_result ? result : Expression();
+    return with_leaves(expression, [&](const ExpressionNode& node) {
+        return node.kind == ExpressionNode::Kind::operator_result ? result : Expression();
     });
 }
 
 Expression Expression::constant(double value, DType dtype) {
     require_fits("constant", value, dtype);
-    return Expression(
-        std::make_shared<Node>(Node{.kind = Node::Kind::constant, .dtype = dtype, .shape = {}, .value = value}));
+    return Expression(std::make_shared<ExpressionNode>(
+        ExpressionNode{.kind = ExpressionNode::Kind::constant, .dtype = dtype, .shape = {}, .value = value}));
 }
 
 Expression Expression::operator_result(DType dtype, const Shape& shape) {
-    return Expression(
-        std::make_shared<Node>(Node{.kind = Node::Kind::operator_result, .dtype = dtype, .shape = shape}));
+    return Expression(std::make_shared<ExpressionNode>(
+        ExpressionNode{.kind = ExpressionNode::Kind::operator_result, .dtype = dtype, .shape = shape}));
 }
 
 Expression Expression::apply(Function function, std::span<const Expression> inputs, std::span<const double> parameters,
@@ -212,8 +212,8 @@ Expression Expression::apply(Function function, std::span<const Expression> inpu
     for (const double parameter : parameters) require_fits(name, parameter, inputs.back().dtype());
     const DType dtype =
         row.domain == Domain::compare || row.domain == Domain::logic ? DType::boolean : inputs.back().dtype();
-    return Expression(make_node([&](Node& node) {
-        node.kind = Node::Kind::apply;
+    return Expression(make_node([&](ExpressionNode& node) {
+        node.kind = ExpressionNode::Kind::apply;
         node.dtype = dtype;
         node.shape = shape;
         node.function = function;
@@ -227,8 +227,8 @@ Expression Expression::gradient(Function function, int input, const Expression& 
                                 std::span<const double> parameters) {
     const FunctionInfo& row = info(function);
     const FunctionInfo::Gradient& of = row.of_gradient[static_cast<std::size_t>(input)];
-    return Expression(make_node([&](Node& node) {
-        node.kind = Node::Kind::gradient;
+    return Expression(make_node([&](ExpressionNode& node) {
+        node.kind = ExpressionNode::Kind::gradient;
         node.dtype = result_gradient.dtype();
         node.shape = result_gradient.shape();
         node.function = function;
@@ -243,8 +243,8 @@ Expression Expression::gradient(Function function, int input, const Expression& 
 
 Expression Expression::cast(const Expression& from, DType to) {
     if (from.dtype() == to) return from;
-    return Expression(
-        std::make_shared<Node>(Node{.kind = Node::Kind::cast, .dtype = to, .shape = from.shape(), .inputs = {from}}));
+    return Expression(std::make_shared<ExpressionNode>(
+        ExpressionNode{.kind = ExpressionNode::Kind::cast, .dtype = to, .shape = from.shape(), .inputs = {from}}));
 }
 
 const Shape& Expression::shape() const { return node_->shape; }

@@ -6,17 +6,17 @@
 #include <span>
 #include <vector>
 
-#include <declivity/ops/expression.hpp>
 #include <declivity/ops/random.hpp>
 #include <declivity/ops/value.hpp>
 
 #include "ops/support/short_list.hpp"
+#include "expression.hpp"
 
 namespace declivity::ops {
 
 enum class Distribution : std::uint8_t { uniform, normal, bernoulli };
 
-struct Expression::Node {
+struct ExpressionNode {
     enum class Kind : std::uint8_t { view, value, constant, operator_result, apply, gradient, cast, random };
     Kind kind = {};
     DType dtype = {};
@@ -38,13 +38,13 @@ struct Expression::Node {
 constexpr int kMostInputs = 8, kMostNodes = 24, kMostNumbers = 16;
 
 /// Another node of the same kind over other inputs.
-Expression with_inputs(const Expression::Node& node, std::span<const Expression> inputs);
+Expression with_inputs(const ExpressionNode& node, std::span<const Expression> inputs);
 
 /// The expression with another one in place of operator_result().
 Expression with_result(const Expression& expression, const Expression& result);
 
 /// The expression with others in place of some leaves: those for which `leaf` gives one.
-Expression with_leaves(const Expression& expression, const std::function<Expression(const Expression::Node&)>& leaf);
+Expression with_leaves(const Expression& expression, const std::function<Expression(const ExpressionNode&)>& leaf);
 
 /// A part of an expression that its kernel stores besides the whole, of the same shape.
 struct AlsoStored {
@@ -79,7 +79,7 @@ Expression over_views(const Expression& expression);
 bool launch_chain(const Value& value, const std::function<bool(const Expression&)>& launch);
 
 /// The type that literals and parameters of a function have; its inputs', where it gives bool.
-DType working_type(const Expression::Node& node);
+DType working_type(const ExpressionNode& node);
 
 /// @throws ValueError naming `function` when the type is an integer that cannot hold the value
 void require_fits(std::string_view function, double value, DType type);

@@ -9,7 +9,7 @@
 
 namespace declivity::ops {
 
-using Node = Expression::Node;
+using Node = ExpressionNode;
 using Kind = Node::Kind;
 
 Measure measure(const Expression& expression) {
@@ -19,7 +19,7 @@ Measure measure(const Expression& expression) {
         case Kind::view:
             return {.inputs = 1};
         case Kind::value: {
-            const Value::State& state = *node.source.state();
+            const ValueState& state = *node.source.state();
             return state.computed.load(std::memory_order_acquire) || state.is_opaque() ? Measure{.inputs = 1}
                                                                                        : state.measure;
         }
@@ -47,14 +47,14 @@ bool fits(const Measure& measure) {
     return measure.inputs <= kMostInputs && measure.nodes <= kMostNodes && measure.numbers <= kMostNumbers;
 }
 
-Expression Lowering::run(const Expression& expression, const Value::State* result) {
+Expression Lowering::run(const Expression& expression, const ValueState* result) {
     while (!settle_operations(expression, result)) references_.clear(), seen_.clear(), leaves_.clear();
     result_ = result;
     room_ = std::clamp(kMostInputs - measure(expression).inputs, 0, static_cast<int>(kMostAlso));
     return lower(expression);
 }
 
-Lowering::Reference* Lowering::find(const Value::State* state) {
+Lowering::Reference* Lowering::find(const ValueState* state) {
     const auto found = std::ranges::find(references_, state, &Reference::state);
     return found == references_.end() ? nullptr : &*found;
 }
@@ -69,7 +69,7 @@ void Lowering::meet(const Expression& leaf) {
     const Node* node = leaf.node().get();
     const auto known = std::ranges::find(leaves_, node, &Leaf::node);
     if (known != leaves_.end()) ++known->met;
-    else leaves_.push_back({node, node->source.state(), handles_to(leaf.node()), 1});
+    else leaves_.push_back({node, node->source.state().get(), handles_to(leaf.node()), 1});
 }
 
 /// Counts references, of what is below first. @return whether an output of an operation is among them
@@ -81,7 +81,7 @@ bool Lowering::gather(const Expression& expression) {
         if (seen == &node) return below;
     bool below = false;
     if (node.kind == Kind::value && !node.source.computed()) {
-        Value::State& state = *node.source.state();
+        ValueState& state = *node.source.state();
         if (Reference* known = find(&state)) {
             ++known->count;
             below = known->below_operation;
@@ -97,13 +97,13 @@ bool Lowering::gather(const Expression& expression) {
 
 /// Launches operations that cannot take what follows as their epilogue. False: something was computed, so that all is
 /// to be looked at anew.
-bool Lowering::settle_operations(const Expression& expression, const Value::State* result) {
+bool Lowering::settle_operations(const Expression& expression, const ValueState* result) {
     gather(expression);
-    Value::State* first = nullptr;
+    ValueState* first = nullptr;
     int operations = 0;
     for (const Reference& reference : references_) {
         if (!reference.below_operation) continue;
-        const Value::State& state = *reference.state;
+        const ValueState& state = *reference.state;
         const bool fits = result != nullptr && state.shape == result->shape &&
                           (state.dtype == result->dtype || (state.takes_epilogue() && state.operation->takes_casts()));
         // Where others want what lies between the operation and here, that is where its epilogue ends.
@@ -124,7 +124,7 @@ bool Lowering::settle_operations(const Expression& expression, const Value::Stat
 
 namespace {
 
-Expression computed(Value::State& state) {
+Expression computed(ValueState& state) {
     state.compute();
     return Expression(state.view);
 }
@@ -153,7 +153,7 @@ Expression Lowering::lower(const Expression& expression, const Node& node) {
     return changed ? with_inputs(node, inputs) : expression;
 }
 
-Expression Lowering::lower(Value::State& state) {
+Expression Lowering::lower(ValueState& state) {
     for (const auto& [from, to] : values_)
         if (from == &state) return to;
     const Expression made = inlined(state);
@@ -161,7 +161,7 @@ Expression Lowering::lower(Value::State& state) {
     return made;
 }
 
-Expression Lowering::inlined(Value::State& state) {
+Expression Lowering::inlined(ValueState& state) {
     if (state.computed.load(std::memory_order_acquire)) return Expression(state.view);
     if (&state == operation_) return Expression::operator_result(state.dtype, state.shape);
     // Who else refers to it will perhaps never ask for it: then it need not be stored. But two kernels that compute

@@ -16,11 +16,11 @@ class Lowering {
   public:
     /// @param result as what the whole is stored: an operation may take the rest as its epilogue, and the kernel may
     /// store what is on the way. Null: none may
-    Expression run(const Expression& expression, const Value::State* result);
+    Expression run(const Expression& expression, const ValueState* result);
 
     /// A value that the kernel is to store on the way.
     struct Stored {
-        std::shared_ptr<Value::State> state;
+        std::shared_ptr<ValueState> state;
         Expression lowered;
     };
     [[nodiscard]] const std::vector<Stored>& stored() const { return stored_; }
@@ -29,12 +29,12 @@ class Lowering {
     bool above_operation(const Expression& expression) { return gather(expression); }
 
     /// The operation's output that the expression mentions, or null.
-    [[nodiscard]] Value::State* operation_within() const { return operation_; }
+    [[nodiscard]] ValueState* operation_within() const { return operation_; }
 
   private:
     /// Of a value that is not computed: how often what is to become one kernel refers to it.
     struct Reference {
-        Value::State* state;
+        ValueState* state;
         long count;
         bool below_operation;  // it is made from an output of an operation
     };
@@ -42,28 +42,28 @@ class Lowering {
     /// A leaf that stands for an output of an operation: how many expressions hold it, and in how many of them it was
     /// met here. Others may make kernels of their own of it.
     struct Leaf {
-        const Expression::Node* node;
-        Value::State* state;
+        const ExpressionNode* node;
+        ValueState* state;
         long uses, met;
     };
 
-    Reference* find(const Value::State* state);
+    Reference* find(const ValueState* state);
     bool is_shared(const Reference& reference) const;
     void meet(const Expression& leaf);
     bool gather(const Expression& expression);
-    bool settle_operations(const Expression& expression, const Value::State* result);
+    bool settle_operations(const Expression& expression, const ValueState* result);
     Expression lower(const Expression& expression);
-    Expression lower(const Expression& expression, const Expression::Node& node);
-    Expression lower(Value::State& state);
-    Expression inlined(Value::State& state);
+    Expression lower(const Expression& expression, const ExpressionNode& node);
+    Expression lower(ValueState& state);
+    Expression inlined(ValueState& state);
 
     std::vector<Reference> references_;
     std::vector<Leaf> leaves_;
-    std::vector<std::pair<const Expression::Node*, bool>> seen_;  // with whether an output of an operation is below
-    std::vector<std::pair<const Expression::Node*, Expression>> nodes_;
-    std::vector<std::pair<const Value::State*, Expression>> values_;
-    Value::State* operation_ = nullptr;
-    const Value::State* result_ = nullptr;
+    std::vector<std::pair<const ExpressionNode*, bool>> seen_;  // with whether an output of an operation is below
+    std::vector<std::pair<const ExpressionNode*, Expression>> nodes_;
+    std::vector<std::pair<const ValueState*, Expression>> values_;
+    ValueState* operation_ = nullptr;
+    const ValueState* result_ = nullptr;
     int room_ = 0;
     std::vector<Stored> stored_;
 };

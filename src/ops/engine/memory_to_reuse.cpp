@@ -7,7 +7,7 @@
 namespace declivity::ops {
 namespace {
 
-using Node = Expression::Node;
+using Node = ExpressionNode;
 
 constexpr std::size_t kLeastBytes = 1 << 14;  // below it memory is not worth another kernel to compile
 

@@ -14,6 +14,7 @@
 #include "operation_state.hpp"
 #include "value_state.hpp"
 #include "runtime/recorder.hpp"
+#include "value.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -83,7 +84,7 @@ Operation::Operation(std::string_view name, const std::optional<OperationCall>& 
 OperationResults Operation::make_results() {
     OperationResults results;
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
-        auto state = std::make_shared<Value::State>(device_, outputs_[i].dtype, outputs_[i].shape);
+        auto state = std::make_shared<ValueState>(device_, outputs_[i].dtype, outputs_[i].shape);
         state->operation = shared_from_this();
         state->output = i;
         results_.emplace_back(state);

@@ -14,6 +14,7 @@
 #include <declivity/runtime/scope.hpp>
 
 #include "runtime/recorder.hpp"
+#include "value.hpp"
 
 namespace declivity::ops {
 
@@ -68,7 +69,7 @@ class Operation final : public PendingLaunch, public std::enable_shared_from_thi
     const Device device_;
     const ScopePath scope_ = Scope::path();
     const std::uint64_t recorder_ = Recorder::current_number();
-    std::vector<std::weak_ptr<Value::State>> results_;
+    std::vector<std::weak_ptr<ValueState>> results_;
     std::atomic<bool> launched_{false};
 };
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include <declivity/ops/copy.hpp>
 #include <declivity/runtime/process.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
@@ -17,11 +18,12 @@
 #include "ops/support/row_launch.hpp"
 #include "ops/support/work.hpp"
 #include "ops/support/sharing.hpp"
+#include "value.hpp"
 
 namespace declivity::ops {
 namespace {
 
-using Node = Expression::Node;
+using Node = ExpressionNode;
 using Kind = Node::Kind;
 
 // Less than a kernel of elements takes (expression_node.hpp), since rows have arguments of their own.
@@ -64,10 +66,10 @@ struct Pays {
 // ---- when the operation is made
 
 /// The expression down to the operations that wait, of which it mentions the results.
-Expression seen_through(const Expression& expression, std::vector<Value::State*>& operations) {
+Expression seen_through(const Expression& expression, std::vector<ValueState*>& operations) {
     return with_leaves(expression, [&](const Node& leaf) -> Expression {
         if (leaf.kind != Kind::value) return {};
-        Value::State& state = *leaf.source.state();
+        ValueState& state = *leaf.source.state();
         if (state.computed.load(std::memory_order_acquire)) return Expression(state.view);
         if (!state.is_opaque()) return seen_through(state.expression, operations);
         if (std::ranges::find(operations, &state) == operations.end()) operations.push_back(&state);
@@ -76,11 +78,11 @@ Expression seen_through(const Expression& expression, std::vector<Value::State*>
 }
 
 /// Launches the operations below what waits. False: one of them takes up all that follows it.
-bool launch_below(const Value::State& x) {
-    std::vector<Value::State*> operations;
-    const Epilogue whole{seen_through(x.expression, operations)};
+bool launch_below(const ValueState& x) {
+    std::vector<ValueState*> operations;
+    const Epilogue whole = epilogue_of(seen_through(x.expression, operations));
     if (operations.empty()) return true;
-    const Value::State& first = *operations.front();
+    const ValueState& first = *operations.front();
     if (x.dtype != DType::f32 || operations.size() > 1) return false;
     if (first.takes_epilogue() && first.shape == x.shape && first.dtype == x.dtype) {
         const View like{
@@ -100,7 +102,7 @@ RowInput row_input(Value x, int inner) {
     declivity::detail::refuse_after_fork("a value that waits");
     const std::scoped_lock lock(values_mutex());
     compute_older(Expression(x));
-    Value::State& state = *x.state();
+    ValueState& state = *x.state();
     if (x.computed() || state.is_opaque() || !launch_below(state)) return elements();
     const Measure cost = measure(state.expression);
     const std::int64_t n = row_length(state.shape, inner);
@@ -120,7 +122,7 @@ constexpr long kHandles = 2;
 /// What waits as an expression over views; empty where elements are there.
 Expression lowered(const Value& waiting) {
     if (!waiting || waiting.computed()) return {};
-    const Value::State& state = *waiting.state();
+    const ValueState& state = *waiting.state();
     if (state.is_opaque() || Lowering().above_operation(state.expression)) return {};
     return Lowering().run(state.expression, nullptr);
 }
@@ -211,7 +213,7 @@ EpilogueTaken launch_row_kernel(const OperationViews& views, int inner, const Ro
     const Value& waiting = views.prologue();
     const DType dtype = waiting ? waiting.dtype() : views.in(0).dtype;
     const Device device = waiting ? waiting.device() : views.in(0).device();
-    const Expression& epilogue = views.epilogue().expression;
+    const Expression epilogue = expression_of(views.epilogue());
     if (out.numel() == 0) return EpilogueTaken::yes;
     const Expression prologue = lowered(waiting);
     const bool row_is_shared = prologue && others_hold(waiting, kHandles);

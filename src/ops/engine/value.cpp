@@ -1,5 +1,6 @@
 // When values are computed, and how many of them by one kernel.
-#include <declivity/ops/value.hpp>
+#include <declivity/ops/copy.hpp>
+#include "value.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -32,12 +33,12 @@ std::recursive_mutex& values_mutex() {
 void compute_older(const Expression& expression) {
     const std::uint64_t recorder = Recorder::current_number();
     if (recorder == 0) return;
-    for_each_value(expression, [&](Value::State& state) {
+    for_each_value(expression, [&](ValueState& state) {
         if (state.recorder != recorder) state.compute();
     });
 }
 
-void Value::State::computed_as(const View& result) {
+void ValueState::computed_as(const View& result) {
     view = result;
     version = view.buffer.version();
     for (const auto& reader : readers)
@@ -50,7 +51,7 @@ void Value::State::computed_as(const View& result) {
     const Value viewed = std::exchange(base, {});
 }
 
-void Value::State::compute(const std::optional<View>& place) {
+void ValueState::compute(const std::optional<View>& place) {
     if (computed.load(std::memory_order_acquire)) return;
     declivity::detail::refuse_after_fork("a value that waits");
     const std::scoped_lock lock(values_mutex());
@@ -72,7 +73,7 @@ void Value::State::compute(const std::optional<View>& place) {
     std::optional<Lowering> lowering(std::in_place);
     const bool alone = place && !place->dense();  // as operations and further outputs want it
     Expression lowered = lowering->run(expression, alone ? nullptr : this);
-    if (State* const with = lowering->operation_within()) return compute_behind(*with, lowered, place);
+    if (ValueState* const with = lowering->operation_within()) return compute_behind(*with, lowered, place);
     const std::vector<Lowering::Stored> stored = lowering->stored();
     lowering.reset();
     const bool may_reuse = !place && may_reuse_memory(lowered, dtype, shape);
@@ -84,7 +85,7 @@ void Value::State::compute(const std::optional<View>& place) {
         const Expression below = std::exchange(expression, lowered);
     }
     std::vector<AlsoStored> also;
-    std::vector<State*> made;
+    std::vector<ValueState*> made;
     for (const auto& [state, part] : stored) {
         if (state->computed.load(std::memory_order_acquire) || !is_part_of(lowered, part)) continue;
         const ResumedScope of_state(state->scope);
@@ -102,11 +103,11 @@ void Value::State::compute(const std::optional<View>& place) {
     computed_as(out);
 }
 
-void Value::State::compute_behind(State& first, const Expression& epilogue, const std::optional<View>& place) {
+void ValueState::compute_behind(ValueState& first, const Expression& epilogue, const std::optional<View>& place) {
     const View out = place ? *place : View::make(device, dtype, shape);
-    if (first.operation->run(out, {epilogue}) == EpilogueTaken::no) {
+    if (first.operation->run(out, epilogue_of(epilogue)) == EpilogueTaken::no) {
         try {
-            apply_epilogue({epilogue}, out);
+            apply_epilogue(epilogue_of(epilogue), out);
         } catch (...) {
             first.computed_as(out);  // which need not be computed once more
             throw;
@@ -117,7 +118,7 @@ void Value::State::compute_behind(State& first, const Expression& epilogue, cons
 
 bool has_values(const Expression& expression) {
     bool any = false;
-    for_each_value(expression, [&](Value::State&) { any = true; });
+    for_each_value(expression, [&](ValueState&) { any = true; });
     return any;
 }
 
@@ -131,7 +132,7 @@ bool launch_chain(const Value& value, const std::function<bool(const Expression&
     compute_older(whole);
     if (value.computed() || value.state()->is_opaque() || Lowering().above_operation(whole)) return false;
     const Expression lowered = Lowering().run(whole, nullptr);
-    return lowered.node()->kind != Expression::Node::Kind::view && launch(lowered);
+    return lowered.node()->kind != ExpressionNode::Kind::view && launch(lowered);
 }
 
 Expression over_views(const Expression& expression) {
@@ -152,9 +153,9 @@ std::atomic<bool>& fusion() {
 }
 
 /// The value that makes an expression largest, or null.
-Value::State* largest_within(const Expression& expression) {
-    Value::State* largest = nullptr;
-    for_each_value(expression, [&](Value::State& state) {
+ValueState* largest_within(const Expression& expression) {
+    ValueState* largest = nullptr;
+    for_each_value(expression, [&](ValueState& state) {
         if (state.computed.load(std::memory_order_acquire) || state.is_opaque()) return;
         if (largest == nullptr || state.measure.nodes > largest->measure.nodes) largest = &state;
     });
@@ -168,51 +169,54 @@ bool fuses() { return fusion().load(std::memory_order_relaxed); }
 FusionScope::FusionScope(bool on) : before_(fusion().exchange(on)) {}
 FusionScope::~FusionScope() { fusion().store(before_); }
 
-Value::Value(const View& view) : state_(std::make_shared<State>(view.device(), view.dtype, view.shape)) {
+Value::Value(const View& view) : state_(std::make_shared<ValueState>(view.device(), view.dtype, view.shape)) {
     state_->view = view;
     state_->version = view.buffer.version();
     state_->computed.store(true, std::memory_order_release);
 }
 
-Value::Value(const Expression& expression, const Device& device)
-    : state_(std::make_shared<State>(device, expression.dtype(), expression.shape())) {
+Value value_of(const Expression& expression, const Device& device) {
+    const auto state = std::make_shared<ValueState>(device, expression.dtype(), expression.shape());
+    Value value(state);
     declivity::detail::refuse_after_fork("an elementwise function");
     // Over elements that are there, nobody else knows of what is touched here.
     std::unique_lock lock(values_mutex(), std::defer_lock);
     if (has_values(expression)) lock.lock();
     compute_older(expression);
     Measure whole = measure(expression);
-    for (State* largest; !fits(whole) && (largest = largest_within(expression)) != nullptr; whole = measure(expression))
+    for (ValueState* largest; !fits(whole) && (largest = largest_within(expression)) != nullptr;
+         whole = measure(expression))
         largest->compute();
-    state_->expression = expression;
-    state_->measure = whole;
+    state->expression = expression;
+    state->measure = whole;
     for_each_view(expression, [](const View& view) { view.buffer.launch_writers(); });
     if (!fuses() || !fits(whole)) {
-        state_->compute();
-        return;
+        state->compute();
+        return value;
     }
-    if (Recorder* const recorder = Recorder::current()) recorder->launch_at_end(state_);
-    for_each_view(expression, [&](const View& view) { view.buffer.add_reader(state_); });
-    for_each_value(expression, [&](State& state) {
-        if (state.computed.load(std::memory_order_acquire)) return;
+    if (Recorder* const recorder = Recorder::current()) recorder->launch_at_end(state);
+    for_each_view(expression, [&](const View& view) { view.buffer.add_reader(state); });
+    for_each_value(expression, [&](ValueState& leaf) {
+        if (leaf.computed.load(std::memory_order_acquire)) return;
         // It is the base whose memory may be written.
-        State& owner = state.base ? *state.base.state() : state;
-        if (owner.computed.load(std::memory_order_acquire)) owner.view.buffer.add_reader(state_);
-        else owner.readers.push_back(state_);
+        ValueState& owner = leaf.base ? *leaf.base.state() : leaf;
+        if (owner.computed.load(std::memory_order_acquire)) owner.view.buffer.add_reader(state);
+        else owner.readers.push_back(state);
     });
+    return value;
 }
 
 namespace {
 
 /// Of the base's memory, which will be dense.
-View layout_of(const Value::State& state) {
+View layout_of(const ValueState& state) {
     if (state.base) return state.layout;
     return {
         .buffer = {}, .offset = 0, .dtype = state.dtype, .shape = state.shape, .strides = dense_strides(state.shape)};
 }
 
 Value with_layout(const Value& base, const View& layout) {
-    auto made = std::make_shared<Value::State>(base.device(), layout.dtype, layout.shape);
+    auto made = std::make_shared<ValueState>(base.device(), layout.dtype, layout.shape);
     made->base = base.state()->base ? base.state()->base : base;
     made->layout = layout;
     return Value(std::move(made));
@@ -243,11 +247,11 @@ DType Value::dtype() const { return state_->dtype; }
 Device Value::device() const { return state_->device; }
 bool Value::computed() const { return state_->computed.load(std::memory_order_acquire); }
 
-bool Value::waits_for_company() const {
-    if (computed()) return false;
+bool waits_for_company(const Value& value) {
+    if (value.computed()) return false;
     declivity::detail::refuse_after_fork("a value that waits");
     const std::scoped_lock lock(values_mutex());
-    return state_->operation && state_->operation->waits_for_company();
+    return value.state()->operation && value.state()->operation->waits_for_company();
 }
 
 const View& Value::view() const {
@@ -256,11 +260,11 @@ const View& Value::view() const {
     return state_->view;
 }
 
-std::uint64_t Value::recorder() const { return state_->recorder; }
+std::uint64_t recorder_of(const Value& value) { return value.state()->recorder; }
 
-std::uint64_t Value::first_version() const {
-    state_->compute();
-    return state_->version;
+std::uint64_t first_version(const Value& value) {
+    value.state()->compute();
+    return value.state()->version;
 }
 
 void store(std::string_view function, Value value, const View& place) {

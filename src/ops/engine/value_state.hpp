@@ -36,8 +36,8 @@ Measure measure(const Expression& expression);
 /// Whether one kernel takes it.
 bool fits(const Measure& measure);
 
-struct Value::State final : PendingLaunch, std::enable_shared_from_this<Value::State> {
-    State(const Device& on, DType type, const Shape& size) : device(on), dtype(type), shape(size) {}
+struct ValueState final : PendingLaunch, std::enable_shared_from_this<ValueState> {
+    ValueState(const Device& on, DType type, const Shape& size) : device(on), dtype(type), shape(size) {}
 
     const Device device;
     const DType dtype;
@@ -71,15 +71,15 @@ struct Value::State final : PendingLaunch, std::enable_shared_from_this<Value::S
 
   private:
     /// As the epilogue of the operation whose first output is `first`.
-    void compute_behind(State& first, const Expression& epilogue, const std::optional<View>& place);
+    void compute_behind(ValueState& first, const Expression& epilogue, const std::optional<View>& place);
 };
 
 /// Calls visit(state) for each leaf of the expression itself that is a value.
 template <class Visit>
 void for_each_value(const Expression& expression, Visit&& visit) {
     if (!expression) return;
-    const Expression::Node& node = *expression.node();
-    if (node.kind == Expression::Node::Kind::value) visit(*node.source.state());
+    const ExpressionNode& node = *expression.node();
+    if (node.kind == ExpressionNode::Kind::value) visit(*node.source.state());
     for (const Expression& input : node.inputs) for_each_value(input, visit);
 }
 
@@ -87,9 +87,9 @@ void for_each_value(const Expression& expression, Visit&& visit) {
 template <class Visit>
 void for_each_view(const Expression& expression, Visit&& visit) {
     if (!expression) return;
-    const Expression::Node& node = *expression.node();
-    if (node.kind == Expression::Node::Kind::view) visit(node.view);
-    if (node.kind == Expression::Node::Kind::value && node.source.computed()) visit(node.source.view());
+    const ExpressionNode& node = *expression.node();
+    if (node.kind == ExpressionNode::Kind::view) visit(node.view);
+    if (node.kind == ExpressionNode::Kind::value && node.source.computed()) visit(node.source.view());
     for (const Expression& input : node.inputs) for_each_view(input, visit);
 }
 

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include <declivity/ops/copy.hpp>
 #include <declivity/ops/operation.hpp>
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
@@ -34,13 +35,13 @@ EpilogueTaken multiply(const View& a, const View& b, const View& result, const E
     const MatmulProblem problem = matmul_problem(a, b, right);
     if (problem.k == 0) {
         fill(result, 0);
-        return EpilogueTaken{!epilogue.expression};
+        return EpilogueTaken{!epilogue};
     }
     const View out = reshaped(result, {problem.batch, problem.m, problem.n});
     const Device device = out.device();
     const MatmulChoice chosen = choose_matmul(problem, device);
     MatmulOperands operands{a, b, out};
-    bool done = !epilogue.expression;
+    bool done = !epilogue;
     const bool takes_it = !done && chosen.strategy->takes_epilogue(problem, device, chosen.variant);
     if (auto of_kernel = takes_it ? kernel_epilogue(epilogue, result) : std::nullopt) {
         operands.epilogue = *std::move(of_kernel);
@@ -56,7 +57,7 @@ EpilogueTaken multiply_and_add(const View& a, const View& b, const View& bias, c
                                const Epilogue& epilogue, OperandUse right) {
     const Expression result = Expression::apply(
         Function::add, std::array{Expression::operator_result(out.dtype, out.shape), Expression(bias)});
-    const Expression all = epilogue.expression ? with_result(epilogue.expression, result) : result;
+    const Expression all = epilogue ? with_result(expression_of(epilogue), result) : result;
     const bool together = fits_one_kernel(all);
     const Epilogue first{together ? all : result};
     if (multiply(a, b, out, first, right) == EpilogueTaken::no) apply_epilogue(first, out);

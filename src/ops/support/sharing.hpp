@@ -24,7 +24,9 @@ template <class T>
 [[nodiscard]] bool others_hold(const std::weak_ptr<T>& object, long own) noexcept {
     return object.use_count() > own;
 }
-[[nodiscard]] inline bool others_hold(const Value& value, long own = 1) noexcept { return value.use_count() > own; }
+[[nodiscard]] inline bool others_hold(const Value& value, long own = 1) noexcept {
+    return value.state().use_count() > own;
+}
 [[nodiscard]] inline bool others_hold(const Buffer& memory, long own = 1) noexcept { return memory.use_count() > own; }
 
 /// May I write into this? Whether it is memory of the pool's without gaps, to which no handles lead but the `own` ones

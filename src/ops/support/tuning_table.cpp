@@ -8,7 +8,7 @@
 #include <memory>
 #include <random>
 
-#include <declivity/ops/expression.hpp>
+#include <declivity/ops/copy.hpp>
 #include <declivity/ops/random.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/process.hpp>
@@ -18,6 +18,7 @@
 
 #include "runtime/environment.hpp"
 #include "runtime/recorder.hpp"
+#include "ops/engine/expression.hpp"
 
 namespace declivity::ops {
 namespace {

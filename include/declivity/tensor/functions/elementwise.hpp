@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include <declivity/ops/expression.hpp>
+#include <declivity/ops/function.hpp>
 #include <declivity/tensor/tensor.hpp>
 
 namespace declivity {

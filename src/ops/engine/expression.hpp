@@ -1,4 +1,4 @@
-// Floor 2. Elementwise expressions: trees of functions over views, and the kernels made from them.
+// Floor 2, private. Elementwise expressions: trees of functions over views, and the kernels made from them.
 #pragma once
 
 #include <array>
@@ -9,16 +9,12 @@
 #include <string_view>
 #include <vector>
 
+#include <declivity/ops/epilogue.hpp>
+#include <declivity/ops/function.hpp>
+#include <declivity/ops/value.hpp>
 #include <declivity/ops/view.hpp>
 
 namespace declivity::ops {
-
-/// The elementwise functions; one row each in elementwise_table.def.
-enum class Function : std::uint8_t {
-#define DECLIVITY_FUNCTION(name, ...) name,
-#include <declivity/ops/elementwise_table.def>
-#undef DECLIVITY_FUNCTION
-};
 
 /// What a function takes and gives.
 enum class Domain : std::uint8_t {
@@ -41,7 +37,7 @@ enum class GradientForm : std::uint8_t {
 };
 
 /// One row of the table, and what follows from it.
-struct DECLIVITY_API FunctionInfo {
+struct FunctionInfo {
     std::string_view name;
     Domain domain;
     int inputs;              ///< 1: x; 2: a, b; 3: a, b, c
@@ -63,8 +59,6 @@ struct DECLIVITY_API FunctionInfo {
     bool has_gradient = false;
 };
 DECLIVITY_API const FunctionInfo& info(Function function);
-
-class Value;
 
 /// A value for each element of a shape, not computed yet. Cheap to copy.
 class DECLIVITY_API Expression {
@@ -98,14 +92,11 @@ class DECLIVITY_API Expression {
     [[nodiscard]] const Shape& shape() const;
     [[nodiscard]] DType dtype() const;
 
-    struct Node;
-    [[nodiscard]] const std::shared_ptr<const Node>& node() const noexcept { return node_; }
-
-    /// For floor 2 itself.
-    explicit Expression(std::shared_ptr<const Node> node) : node_(std::move(node)) {}
+    [[nodiscard]] const std::shared_ptr<const ExpressionNode>& node() const noexcept { return node_; }
+    explicit Expression(std::shared_ptr<const ExpressionNode> node) : node_(std::move(node)) {}
 
   private:
-    std::shared_ptr<const Node> node_;
+    std::shared_ptr<const ExpressionNode> node_;
 };
 
 /// Computes an expression into `out`, which may have any strides without zeros. It may be one of the inputs, or
@@ -114,19 +105,9 @@ DECLIVITY_API void evaluate(const Expression& expression, const View& out);
 /// Computes it into dense memory of its own.
 DECLIVITY_API View evaluate(const Expression& expression, const Device& device);
 
-/// Copies elements, from any strides to any strides.
-DECLIVITY_API void copy(const View& from, const View& to);
-/// `view` itself when it is dense, otherwise a dense copy.
-DECLIVITY_API View dense_copy_if_needed(const View& view);
-/// Sets every element of a view, of any strides, to one number.
-DECLIVITY_API void fill(const View& view, double value, std::string_view function = "fill");
-
-/// What a heavy operator (matmul, convolution) does to each element of its result before it is stored: an
-/// elementwise expression of operator_result(). Empty: nothing.
-struct Epilogue {
-    Expression expression = {};
-};
-/// Applies an epilogue to a result that is stored already; for strategies that cannot do so on the way.
-DECLIVITY_API void apply_epilogue(const Epilogue& epilogue, const View& out);
+/// What a heavy operator (matmul, convolution) does to each element of its result before it is stored: an expression
+/// of operator_result(), or none.
+inline Epilogue epilogue_of(const Expression& expression) { return Epilogue(expression.node()); }
+inline Expression expression_of(const Epilogue& epilogue) { return Expression(epilogue.node()); }
 
 }  // namespace declivity::ops

@@ -1,0 +1,19 @@
+// Floor 2. Elements from one view to another.
+#pragma once
+
+#include <string_view>
+
+#include <declivity/ops/view.hpp>
+
+namespace declivity::ops {
+
+/// Copies elements, from any strides to any strides. The views may overlap.
+/// @throws ShapeError, TypeError, DeviceError unless both are of one shape, type and device
+DECLIVITY_API void copy(const View& from, const View& to);
+/// `view` itself when it is dense, otherwise a dense copy.
+DECLIVITY_API View dense_copy_if_needed(const View& view);
+/// Sets every element of a view, of any strides, to one number.
+/// @throws ValueError naming `function` when an integer type cannot hold it
+DECLIVITY_API void fill(const View& view, double value, std::string_view function = "fill");
+
+}  // namespace declivity::ops
