@@ -7,6 +7,7 @@
 #include <numeric>
 #include <vector>
 
+#include <declivity/ops/copy.hpp>
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 

@@ -59,7 +59,7 @@ EpilogueTaken multiply_and_add(const View& a, const View& b, const View& bias, c
         Function::add, std::array{Expression::operator_result(out.dtype, out.shape), Expression(bias)});
     const Expression all = epilogue ? with_result(expression_of(epilogue), result) : result;
     const bool together = fits_one_kernel(all);
-    const Epilogue first{together ? all : result};
+    const Epilogue first = epilogue_of(together ? all : result);
     if (multiply(a, b, out, first, right) == EpilogueTaken::no) apply_epilogue(first, out);
     return EpilogueTaken{together};
 }
