@@ -44,78 +44,100 @@ struct Host {
     std::vector<float> x, weight, out;
 };
 
-/// One element of what a direction computes, in double.
-double element(const Conv2dCase& c, ops::Conv2dDirection direction, const Host& host, std::int64_t index) {
-    const Shape out = c.out();
-    const auto& [stride, padding, dilation, groups] = c.options;
-    const std::int64_t per_group = c.weight[0] / groups;
-    const auto x_at = [&](std::int64_t n, std::int64_t i, std::int64_t h, std::int64_t w) {
-        return static_cast<std::size_t>(((n * c.x[1] + i) * c.x[2] + h) * c.x[3] + w);
-    };
-    const auto w_at = [&](std::int64_t o, std::int64_t i, std::int64_t r, std::int64_t s) {
-        return static_cast<std::size_t>(((o * c.weight[1] + i) * c.weight[2] + r) * c.weight[3] + s);
-    };
-    const auto out_at = [&](std::int64_t n, std::int64_t o, std::int64_t p, std::int64_t q) {
-        return static_cast<std::size_t>(((n * out[1] + o) * out[2] + p) * out[3] + q);
-    };
-    const auto split = [&](const Shape& shape) {
-        return std::array{index / (shape[1] * shape[2] * shape[3]), index / (shape[2] * shape[3]) % shape[1],
-                          index / shape[3] % shape[2], index % shape[3]};
-    };
-    double sum = 0;
-    switch (direction) {
-        case ops::Conv2dDirection::forward: {
-            const auto [n, o, p, q] = split(out);
-            for (std::int64_t i = 0; i < c.weight[1]; ++i)
-                for (std::int64_t r = 0; r < c.weight[2]; ++r)
-                    for (std::int64_t s = 0; s < c.weight[3]; ++s) {
-                        const std::int64_t h = p * stride[0] + r * dilation[0] - padding[0],
-                                           w = q * stride[1] + s * dilation[1] - padding[1];
-                        if (h >= 0 && h < c.x[2] && w >= 0 && w < c.x[3])
-                            sum += double{host.x[x_at(n, o / per_group * c.weight[1] + i, h, w)]} *
-                                   double{host.weight[w_at(o, i, r, s)]};
-                    }
-            break;
+/// Single elements of what a direction computes, in double.
+class Reference {
+  public:
+    Reference(const Conv2dCase& one, const Host& given) : c(one), host(given), out(one.out()) {}
+
+    [[nodiscard]] double element(ops::Conv2dDirection direction, std::int64_t index) const {
+        switch (direction) {
+            case ops::Conv2dDirection::forward:
+                return of_result(index);
+            case ops::Conv2dDirection::backward_input:
+                return of_input(index);
+            case ops::Conv2dDirection::backward_weights:
+                break;
         }
-        case ops::Conv2dDirection::backward_input: {
-            const auto [n, channel, h, w] = split(c.x);
-            const std::int64_t group = channel / c.weight[1];
-            for (std::int64_t o = group * per_group; o < (group + 1) * per_group; ++o)
-                for (std::int64_t r = 0; r < c.weight[2]; ++r)
-                    for (std::int64_t s = 0; s < c.weight[3]; ++s) {
-                        const std::int64_t p = h + padding[0] - r * dilation[0], q = w + padding[1] - s * dilation[1];
-                        if (p < 0 || q < 0 || p % stride[0] != 0 || q % stride[1] != 0 || p / stride[0] >= out[2] ||
-                            q / stride[1] >= out[3])
-                            continue;
-                        sum += double{host.out[out_at(n, o, p / stride[0], q / stride[1])]} *
-                               double{host.weight[w_at(o, channel % c.weight[1], r, s)]};
-                    }
-            break;
-        }
-        case ops::Conv2dDirection::backward_weights: {
-            const auto [o, i, r, s] = split(c.weight);
-            for (std::int64_t n = 0; n < out[0]; ++n)
-                for (std::int64_t p = 0; p < out[2]; ++p)
-                    for (std::int64_t q = 0; q < out[3]; ++q) {
-                        const std::int64_t h = p * stride[0] + r * dilation[0] - padding[0],
-                                           w = q * stride[1] + s * dilation[1] - padding[1];
-                        if (h >= 0 && h < c.x[2] && w >= 0 && w < c.x[3])
-                            sum += double{host.x[x_at(n, o / per_group * c.weight[1] + i, h, w)]} *
-                                   double{host.out[out_at(n, o, p, q)]};
-                    }
-            break;
-        }
+        return of_weights(index);
     }
-    return sum;
-}
+
+  private:
+    [[nodiscard]] double of_result(std::int64_t index) const {
+        const auto& [stride, padding, dilation, groups] = c.options;
+        const std::int64_t per_group = c.weight[0] / groups;
+        const auto [n, o, p, q] = split(index, out);
+        double sum = 0;
+        for (std::int64_t i = 0; i < c.weight[1]; ++i)
+            for (std::int64_t r = 0; r < c.weight[2]; ++r)
+                for (std::int64_t s = 0; s < c.weight[3]; ++s) {
+                    const std::int64_t h = p * stride[0] + r * dilation[0] - padding[0],
+                                       w = q * stride[1] + s * dilation[1] - padding[1];
+                    if (h >= 0 && h < c.x[2] && w >= 0 && w < c.x[3])
+                        sum += x_at(n, o / per_group * c.weight[1] + i, h, w) * w_at(o, i, r, s);
+                }
+        return sum;
+    }
+    [[nodiscard]] double of_input(std::int64_t index) const {
+        const auto& [stride, padding, dilation, groups] = c.options;
+        const std::int64_t per_group = c.weight[0] / groups;
+        const auto [n, channel, h, w] = split(index, c.x);
+        double sum = 0;
+        const std::int64_t group = channel / c.weight[1];
+        for (std::int64_t o = group * per_group; o < (group + 1) * per_group; ++o)
+            for (std::int64_t r = 0; r < c.weight[2]; ++r)
+                for (std::int64_t s = 0; s < c.weight[3]; ++s) {
+                    const std::int64_t p = h + padding[0] - r * dilation[0], q = w + padding[1] - s * dilation[1];
+                    if (p < 0 || q < 0 || p % stride[0] != 0 || q % stride[1] != 0 || p / stride[0] >= out[2] ||
+                        q / stride[1] >= out[3])
+                        continue;
+                    sum += out_at(n, o, p / stride[0], q / stride[1]) * w_at(o, channel % c.weight[1], r, s);
+                }
+        return sum;
+    }
+    [[nodiscard]] double of_weights(std::int64_t index) const {
+        const auto& [stride, padding, dilation, groups] = c.options;
+        const std::int64_t per_group = c.weight[0] / groups;
+        const auto [o, i, r, s] = split(index, c.weight);
+        double sum = 0;
+        for (std::int64_t n = 0; n < out[0]; ++n)
+            for (std::int64_t p = 0; p < out[2]; ++p)
+                for (std::int64_t q = 0; q < out[3]; ++q) {
+                    const std::int64_t h = p * stride[0] + r * dilation[0] - padding[0],
+                                       w = q * stride[1] + s * dilation[1] - padding[1];
+                    if (h >= 0 && h < c.x[2] && w >= 0 && w < c.x[3])
+                        sum += x_at(n, o / per_group * c.weight[1] + i, h, w) * out_at(n, o, p, q);
+                }
+        return sum;
+    }
+
+    [[nodiscard]] double x_at(std::int64_t n, std::int64_t i, std::int64_t h, std::int64_t w) const {
+        return double{host.x[static_cast<std::size_t>(((n * c.x[1] + i) * c.x[2] + h) * c.x[3] + w)]};
+    }
+    [[nodiscard]] double w_at(std::int64_t o, std::int64_t i, std::int64_t r, std::int64_t s) const {
+        return double{
+            host.weight[static_cast<std::size_t>(((o * c.weight[1] + i) * c.weight[2] + r) * c.weight[3] + s)]};
+    }
+    [[nodiscard]] double out_at(std::int64_t n, std::int64_t o, std::int64_t p, std::int64_t q) const {
+        return double{host.out[static_cast<std::size_t>(((n * out[1] + o) * out[2] + p) * out[3] + q)]};
+    }
+    static std::array<std::int64_t, 4> split(std::int64_t index, const Shape& shape) {
+        return {index / (shape[1] * shape[2] * shape[3]), index / (shape[2] * shape[3]) % shape[1],
+                index / shape[3] % shape[2], index % shape[3]};
+    }
+
+    const Conv2dCase& c;
+    const Host& host;
+    Shape out;
+};
 
 std::string wrong_element(const Conv2dCase& c, ops::Conv2dDirection direction, const Host& host,
                           const std::vector<float>& result, const Tolerance& allowed, bool by_norm) {
     std::mt19937_64 engine(7);
     double errors = 0, norm = 0;
+    const Reference reference(c, host);
     for (std::size_t i = 0; i < 100; ++i) {
         const std::size_t at = i == 0 ? 0 : i == 1 ? result.size() - 1 : engine() % result.size();
-        const double wanted = element(c, direction, host, static_cast<std::int64_t>(at));
+        const double wanted = reference.element(direction, static_cast<std::int64_t>(at));
         errors += (double{result[at]} - wanted) * (double{result[at]} - wanted);
         norm += wanted * wanted;
         if (!by_norm &&
@@ -126,6 +148,36 @@ std::string wrong_element(const Conv2dCase& c, ops::Conv2dDirection direction, c
     if (by_norm && !(errors <= 1e-4 * 1e-4 * norm))
         return fmt::format("an error of {} relative to the norm, wants 1e-4", std::sqrt(errors / norm));
     return {};
+}
+
+/// @param written where they write what the direction computes
+std::vector<Contender> peers_of(const Conv2dCase& c, ops::Conv2dDirection direction, Host& host, float* written) {
+    const Shape out = c.out();
+    const auto& [stride, padding, dilation, groups] = c.options;
+    HostConv2d conv{static_cast<ConvDirection>(direction),
+                    c.x[0],
+                    c.x[1],
+                    c.x[2],
+                    c.x[3],
+                    c.weight[0],
+                    c.weight[2],
+                    c.weight[3],
+                    out[2],
+                    out[3],
+                    stride[0],
+                    stride[1],
+                    padding[0],
+                    padding[1],
+                    dilation[0],
+                    dilation[1],
+                    groups,
+                    host.x.data(),
+                    host.weight.data(),
+                    host.out.data()};
+    (direction == ops::Conv2dDirection::forward          ? conv.out
+     : direction == ops::Conv2dDirection::backward_input ? conv.x
+                                                         : conv.weight) = written;
+    return onednn_conv2d(conv);
 }
 
 void time_case(Report& report, const Conv2dCase& c) {
@@ -172,33 +224,7 @@ void time_case(Report& report, const Conv2dCase& c) {
         }
         std::vector<Contender> peers;
         std::vector<float> written(static_cast<std::size_t>(shape.numel()));
-        if (report.with_peers()) {
-            const auto& [stride, padding, dilation, groups] = c.options;
-            HostConv2d conv{static_cast<ConvDirection>(direction),
-                            c.x[0],
-                            c.x[1],
-                            c.x[2],
-                            c.x[3],
-                            c.weight[0],
-                            c.weight[2],
-                            c.weight[3],
-                            out_shape[2],
-                            out_shape[3],
-                            stride[0],
-                            stride[1],
-                            padding[0],
-                            padding[1],
-                            dilation[0],
-                            dilation[1],
-                            groups,
-                            host.x.data(),
-                            host.weight.data(),
-                            host.out.data()};
-            (direction == ops::Conv2dDirection::forward          ? conv.out
-             : direction == ops::Conv2dDirection::backward_input ? conv.x
-                                                                 : conv.weight) = written.data();
-            peers = onednn_conv2d(conv);
-        }
+        if (report.with_peers()) peers = peers_of(c, direction, host, written.data());
         report.measure({.name = name, .flops = c.flops(), .strategy = strategy, .group = group}, {"ours", call, wait},
                        peers);
     }

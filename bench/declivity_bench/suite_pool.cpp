@@ -35,17 +35,14 @@ const std::vector<Case>& cases() {
     return all;
 }
 
-void time_case(Report& report, const Case& one, bool largest, bool forward) {
-    const std::string name =
-        fmt::format("{} {} {}", largest ? "max" : "average", forward ? "forward" : "backward", one.name);
-    if (!report.wants(name)) return;
-    const Shape out_shape = ops::pool2d_shape("bench", one.x, one.parameters);
-    const double bytes = 4.0 * static_cast<double>(one.x.numel() + out_shape.numel() * (largest ? 2 : 1));
-    struct Set {
-        Tensor x, out, winners;
-    };
+/// Backward, `x` and `out` are the gradients.
+struct Set {
+    Tensor x, out, winners;
+};
+
+std::vector<Set> make_sets(const Case& one, const Shape& out_shape, bool largest, int count) {
     std::vector<Set> sets;
-    for (int i = 0; i < sets_for(bytes); ++i) {
+    for (int i = 0; i < count; ++i) {
         sets.push_back({uniform(one.x, -1, 1), uniform(out_shape, -1, 1), full(out_shape, 0, {.dtype = DType::i32})});
         Set& set = sets.back();
         if (!largest) continue;
@@ -53,28 +50,36 @@ void time_case(Report& report, const Case& one, bool largest, bool forward) {
         ops::store("bench", made.out, set.out.view());
         set.winners = Tensor(made.winners);
     }
-    const auto call = [&](int number) {
-        Set& set = sets[static_cast<std::size_t>(number) % sets.size()];
-        const ops::View out = set.out.view(), from = set.x.view();
-        if (largest && forward) {
-            auto made = ops::max_pool2d(from, one.parameters);
-            ops::store("bench", std::move(made.out), out);
-            set.winners = Tensor(made.winners);
-        } else if (largest) {
-            ops::store("bench", ops::max_pool2d_backward(out, set.winners.view(), one.x, one.parameters), from);
-        } else if (forward) {
-            ops::store("bench", ops::avg_pool2d(from, one.parameters), out);
-        } else {
-            ops::store("bench", ops::avg_pool2d_backward(out, one.x, one.parameters), from);
-        }
-    };
-    std::vector<float> x = sets[0].x.to_vector<float>();
-    call(0);
-    const auto out = sets[0].out.to_vector<float>(), written = sets[0].x.to_vector<float>();
-    const auto winners = sets[0].winners.to_vector<std::int32_t>();
-    const auto& [window, stride, padding, count_padding] = one.parameters;
-    const std::int64_t height = one.x[2], width = one.x[3], rows = out_shape[2], columns = out_shape[3];
-    const auto forward_element = [&](std::size_t at) {
+    return sets;
+}
+
+void pool(Set& set, const Case& one, bool largest, bool forward) {
+    const ops::View out = set.out.view(), from = set.x.view();
+    if (largest && forward) {
+        auto made = ops::max_pool2d(from, one.parameters);
+        ops::store("bench", std::move(made.out), out);
+        set.winners = Tensor(made.winners);
+    } else if (largest) {
+        ops::store("bench", ops::max_pool2d_backward(out, set.winners.view(), one.x, one.parameters), from);
+    } else if (forward) {
+        ops::store("bench", ops::avg_pool2d(from, one.parameters), out);
+    } else {
+        ops::store("bench", ops::avg_pool2d_backward(out, one.x, one.parameters), from);
+    }
+}
+
+/// Single elements of what either direction computes, in double.
+struct Reference {
+    const Case& one;
+    const Shape& out_shape;
+    bool largest;
+    const std::vector<float>& x;
+    std::vector<float> out;
+    std::vector<std::int32_t> winners;
+
+    [[nodiscard]] double forward_element(std::size_t at) const {
+        const auto& [window, stride, padding, count_padding] = one.parameters;
+        const std::int64_t height = one.x[2], width = one.x[3], rows = out_shape[2], columns = out_shape[3];
         const auto i = static_cast<std::int64_t>(at), plane = i / (rows * columns), p = i / columns % rows,
                    q = i % columns;
         double most = -INFINITY, sum = 0;
@@ -86,8 +91,10 @@ void time_case(Report& report, const Case& one, bool largest, bool forward) {
                 most = std::max(most, value), sum += value;
             }
         return largest ? most : sum / static_cast<double>(window[0] * window[1]);
-    };
-    const auto backward_element = [&](std::size_t at) {
+    }
+    [[nodiscard]] double backward_element(std::size_t at) const {
+        const auto& [window, stride, padding, count_padding] = one.parameters;
+        const std::int64_t height = one.x[2], width = one.x[3], rows = out_shape[2], columns = out_shape[3];
         const auto i = static_cast<std::int64_t>(at), plane = i / (height * width), h = i / width % height,
                    w = i % width;
         double sum = 0;
@@ -100,17 +107,37 @@ void time_case(Report& report, const Case& one, bool largest, bool forward) {
                 else if (winners[place] == h * width + w) sum += double{out[place]};
             }
         return sum;
+    }
+};
+
+void time_case(Report& report, const Case& one, bool largest, bool forward) {
+    const std::string name =
+        fmt::format("{} {} {}", largest ? "max" : "average", forward ? "forward" : "backward", one.name);
+    if (!report.wants(name)) return;
+    const Shape out_shape = ops::pool2d_shape("bench", one.x, one.parameters);
+    const double bytes = 4.0 * static_cast<double>(one.x.numel() + out_shape.numel() * (largest ? 2 : 1));
+    std::vector<Set> sets = make_sets(one, out_shape, largest, sets_for(bytes));
+    const auto call = [&](int number) {
+        pool(sets[static_cast<std::size_t>(number) % sets.size()], one, largest, forward);
     };
-    const std::string wrong = forward ? wrong_element(out, 300, 1e-6, 1e-6, forward_element)
-                                      : wrong_element(written, 100, 1e-6, 1e-6, backward_element);
+    std::vector<float> x = sets[0].x.to_vector<float>();
+    call(0);
+    const Reference reference{
+        one, out_shape, largest, x, sets[0].out.to_vector<float>(), sets[0].winners.to_vector<std::int32_t>()};
+    const std::string wrong = forward ? wrong_element(reference.out, 300, 1e-6, 1e-6,
+                                                      [&](std::size_t at) { return reference.forward_element(at); })
+                                      : wrong_element(sets[0].x.to_vector<float>(), 100, 1e-6, 1e-6,
+                                                      [&](std::size_t at) { return reference.backward_element(at); });
     if (!wrong.empty()) return report.fail(name, wrong);
     const Device device = report.device();
-    std::vector<std::vector<float>> host_x(report.with_peers() ? sets.size() : 0, x), host_out(host_x.size(), out);
+    std::vector<std::vector<float>> host_x(report.with_peers() ? sets.size() : 0, x),
+        host_out(host_x.size(), reference.out);
+    const auto& [window, stride, padding, count_padding] = one.parameters;
     std::vector<std::vector<Contender>> peers;
     for (std::size_t i = 0; i < host_x.size(); ++i)
-        peers.push_back(
-            onednn_pool2d({forward, largest, one.x[0], one.x[1], height, width, rows, columns, window[0], window[1],
-                           stride[0], stride[1], padding[0], padding[1], host_x[i].data(), host_out[i].data()}));
+        peers.push_back(onednn_pool2d({forward, largest, one.x[0], one.x[1], one.x[2], one.x[3], out_shape[2],
+                                       out_shape[3], window[0], window[1], stride[0], stride[1], padding[0], padding[1],
+                                       host_x[i].data(), host_out[i].data()}));
     report.measure({.name = name, .bytes = bytes, .strategy = "pool2d", .group = forward ? "forward" : "backward"},
                    {"ours", call, [device] { device.synchronize(); }}, in_turn(peers));
 }

@@ -81,6 +81,33 @@ void time_case(Report& report, const Case& one, bool logarithm, bool forward) {
                    {"ours", call, [device] { device.synchronize(); }}, in_turn(peers));
 }
 
+/// The mean of the losses of all rows, and elements of its gradient, in double.
+struct CrossEntropyReference {
+    std::size_t columns;
+    std::vector<float> x;
+    const std::vector<std::int32_t>& labels;
+
+    [[nodiscard]] double mean() const {
+        double sum = 0;
+        for (std::size_t row = 0; row < labels.size(); ++row)
+            sum += std::log(sum_of_row(row)) - double{x[row * columns + label_of(row)]};
+        return sum / static_cast<double>(labels.size());
+    }
+    [[nodiscard]] double gradient(std::size_t at) const {
+        const std::size_t row = at / columns;
+        return (std::exp(double{x[at]}) / sum_of_row(row) - (at % columns == label_of(row) ? 1 : 0)) /
+               static_cast<double>(labels.size());
+    }
+
+  private:
+    [[nodiscard]] double sum_of_row(std::size_t row) const {
+        double sum = 0;
+        for (std::size_t i = row * columns; i < (row + 1) * columns; ++i) sum += std::exp(double{x[i]});
+        return sum;
+    }
+    [[nodiscard]] std::size_t label_of(std::size_t row) const { return static_cast<std::size_t>(labels[row]); }
+};
+
 /// The losses of all rows and their mean, or the gradient of the mean.
 void time_cross_entropy(Report& report, const Case& one, bool forward) {
     const std::string name = fmt::format("cross entropy {} {}", forward ? "forward" : "backward", one.name);
@@ -116,27 +143,11 @@ void time_cross_entropy(Report& report, const Case& one, bool forward) {
                    set.x_gradient.view());
     };
     call(0);
-    const auto x = sets[0].x.to_vector<float>();
-    const auto columns = static_cast<std::size_t>(one.columns);
-    const auto sum_of_row = [&](std::size_t row) {
-        double sum = 0;
-        for (std::size_t i = row * columns; i < (row + 1) * columns; ++i) sum += std::exp(double{x[i]});
-        return sum;
-    };
-    const auto label_of = [&](std::size_t row) { return static_cast<std::size_t>(labels[row]); };
-    const std::string wrong =
-        forward ? wrong_element(sets[0].loss.to_vector<float>(), 1, 2e-5, 1e-6,
-                                [&](std::size_t) {
-                                    double sum = 0;
-                                    for (std::size_t row = 0; row < labels.size(); ++row)
-                                        sum += std::log(sum_of_row(row)) - double{x[row * columns + label_of(row)]};
-                                    return sum / static_cast<double>(labels.size());
-                                })
-                : wrong_element(sets[0].x_gradient.to_vector<float>(), 200, 1e-4, 1e-9, [&](std::size_t at) {
-                      const std::size_t row = at / columns;
-                      return (std::exp(double{x[at]}) / sum_of_row(row) - (at % columns == label_of(row) ? 1 : 0)) /
-                             static_cast<double>(one.rows);
-                  });
+    const CrossEntropyReference reference{static_cast<std::size_t>(one.columns), sets[0].x.to_vector<float>(), labels};
+    const std::string wrong = forward ? wrong_element(sets[0].loss.to_vector<float>(), 1, 2e-5, 1e-6,
+                                                      [&](std::size_t) { return reference.mean(); })
+                                      : wrong_element(sets[0].x_gradient.to_vector<float>(), 200, 1e-4, 1e-9,
+                                                      [&](std::size_t i) { return reference.gradient(i); });
     if (!wrong.empty()) return report.fail(name, wrong);
     const Device device = report.device();
     std::vector<Contender> peers;

@@ -37,7 +37,54 @@ struct MultiTensor::State {
     Buffer table_on_device;
     std::int64_t pieces = 0;
     std::int64_t elements = 0;  // of each role
+
+    /// Rows for one tensor, in each of its roles, of the last group or of a new one.
+    void add_rows(const std::vector<std::vector<View>>& lists, std::size_t tensor, std::vector<std::int64_t>& rows);
+    /// Brings the device a table that is another than before.
+    void store(std::vector<std::int64_t> rows);
 };
+
+void MultiTensor::State::add_rows(const std::vector<std::vector<View>>& lists, std::size_t tensor,
+                                  std::vector<std::int64_t>& rows) {
+    std::vector<std::int64_t> places;
+    const auto fits = [&](Group& group) {
+        MemoryObjects<kMostRoles> memory = group.memory;
+        places.clear();
+        for (const auto& list : lists) {
+            const auto which = memory.place(list[tensor]);
+            if (!which) return false;
+            places.push_back(elements_before(list[tensor]) * kPlaces + *which);
+        }
+        group.memory = memory;
+        return true;
+    };
+    if (groups.empty() || !fits(groups.back())) {
+        groups.push_back({.memory = {}, .first = pieces});
+        (void)fits(groups.back());
+    }
+    const std::int64_t size = lists[0][tensor].numel();
+    for (std::int64_t start = 0; start < size; start += kPiece) {
+        for (const std::int64_t place : places) rows.push_back(place + start * kPlaces);
+        rows.push_back(std::min(kPiece, size - start));
+        rows.push_back(pieces);
+        ++groups.back().pieces;
+        ++pieces;
+    }
+}
+
+void MultiTensor::State::store(std::vector<std::int64_t> rows) {
+    const bool same_place = table_on_device && table_on_device.device() == *device;
+    if (rows == table && same_place) return;
+    const std::size_t bytes = rows.size() * sizeof(std::int64_t);
+    table.clear();  // until the new one is there
+    const RecordingPause constant;
+    // The old table may still be read by a pending kernel: the copy is enqueued behind it. One that a recording holds
+    // stays as it is.
+    if (!same_place || table_on_device.size() != bytes || others_hold(table_on_device))
+        table_on_device = Buffer(*device, bytes);
+    upload(table_on_device, 0, std::as_bytes(std::span(rows)));
+    table = std::move(rows);
+}
 
 MultiTensor::MultiTensor(std::size_t roles) : state_(std::make_unique<State>()) {
     if (roles < 1 || roles > kMostRoles)
@@ -88,44 +135,12 @@ void MultiTensor::set(const std::vector<std::vector<View>>& lists) {
                 throw ShapeError(fmt::format("MultiTensor::set: wants equal sizes in all roles, got {} and {}",
                                              lists[0][tensor].shape.str(), view.shape.str()));
         }
-        std::vector<std::int64_t> places;
-        const auto fits = [&](State::Group& group) {
-            MemoryObjects<kMostRoles> memory = group.memory;
-            places.clear();
-            for (const auto& list : lists) {
-                const auto which = memory.place(list[tensor]);
-                if (!which) return false;
-                places.push_back(elements_before(list[tensor]) * kPlaces + *which);
-            }
-            group.memory = memory;
-            return true;
-        };
-        if (state.groups.empty() || !fits(state.groups.back())) {
-            state.groups.push_back({.memory = {}, .first = state.pieces});
-            (void)fits(state.groups.back());
-        }
-        for (std::int64_t start = 0; start < size; start += kPiece) {
-            for (const std::int64_t place : places) table.push_back(place + start * kPlaces);
-            table.push_back(std::min(kPiece, size - start));
-            table.push_back(state.pieces);
-            ++state.groups.back().pieces;
-            ++state.pieces;
-        }
+        state.add_rows(lists, tensor, table);
     }
     if (Recorder* const recorder = Recorder::current())
         for (const auto& list : lists)
             for (const View& view : list) recorder->uses(view.buffer);
-    const bool same_place = state.table_on_device && state.table_on_device.device() == *state.device;
-    if (table == state.table && same_place) return;
-    const std::size_t bytes = table.size() * sizeof(std::int64_t);
-    state.table.clear();  // until the new one is there
-    const RecordingPause constant;
-    // The old table may still be read by a pending kernel: the copy is enqueued behind it. One that a recording holds
-    // stays as it is.
-    if (!same_place || state.table_on_device.size() != bytes || others_hold(state.table_on_device))
-        state.table_on_device = Buffer(*state.device, bytes);
-    upload(state.table_on_device, 0, std::as_bytes(std::span(table)));
-    state.table = std::move(table);
+    state.store(std::move(table));
 }
 
 void MultiTensor::launch(const KernelSpec& spec, std::span<const Argument> further) const {

@@ -137,6 +137,55 @@ void mark_cut(TraceFile& out, std::string_view what, std::uint64_t left_out, std
             left_out, what, most, kHost, when));
 }
 
+/// What lay between two times on the host's threads.
+struct Spans {
+    std::uint64_t left_out;
+    std::int64_t last;  ///< end of the last one
+};
+
+Spans write_spans(TraceFile& out, std::int64_t begin, std::int64_t end, const Clock& clock) {
+    std::vector<std::size_t> threads;
+    std::int64_t last = begin;
+    const std::uint64_t left_out =
+        SpanRecorder::instance().visit(begin, end, [&](std::size_t thread, const SpanRecord& span) {
+            if (std::ranges::find(threads, thread) == threads.end()) {
+                threads.push_back(thread);
+                name(out, "thread_name", kHost, thread, fmt::format("thread {}", thread));
+            }
+            last = std::max(last, span.end);
+            out.event(fmt::format(R"("ph":"X","cat":"{}","name":{},"pid":{},"tid":{},"ts":{},"dur":{})",
+                                  name_of(span.kind),
+                                  quoted(span.kind == SpanKind::backward ? "backward of " + span.name : span.name),
+                                  kHost, thread, clock.at(span.begin), Clock::us(span.end - span.begin)));
+        });
+    return {left_out, last};
+}
+
+void write_device(TraceFile& out, ProfilerState& profile, int process, const Clock& clock) {
+    const DeviceInfo& info = profile.device.info;
+    name(out, "process_name", process, 0, fmt::format("{} ({})", info.name, info.id));
+    name(out, "thread_name", process, kComputeQueue, "compute queue");
+    name(out, "thread_name", process, kCopyQueue, "copy queue");
+    write_commands(out, profile, process, clock);
+    if (!profile.commands.empty())
+        mark_cut(out, "commands", profile.commands_left_out, profile.most,
+                 clock.at(profile.clock.to_host(profile.commands.back().end)));
+    if (!profile.memory.empty())
+        mark_cut(out, "figures of memory", profile.memory_left_out, profile.most, clock.at(profile.memory.back().at));
+}
+
+/// A device as the end of a trace tells of it.
+nlohmann::ordered_json described(const TraceDevice& device, int process) {
+    const DeviceInfo& info = device.profile->device.info;
+    nlohmann::ordered_json out{
+        {"pid", process}, {"id", info.id}, {"name", info.name}, {"platform", info.platform}, {"driver", info.driver}};
+    if (device.ceilings.bytes > 0)
+        out["ceilings"] = {{"flops_f32", device.ceilings.flops_f32},
+                           {"flops_f64", device.ceilings.flops_f64},
+                           {"bytes", device.ceilings.bytes}};
+    return out;
+}
+
 }  // namespace
 
 void check_trace_place(const std::filesystem::path& path) {
@@ -154,54 +203,23 @@ void write_trace(const std::filesystem::path& path, std::span<const TraceDevice>
     TraceFile out(path);
     out.put("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
     name(out, "process_name", kHost, 0, "host");
-    std::vector<std::size_t> threads;
-    std::int64_t last_span = begin;
-    const std::uint64_t spans_left_out =
-        SpanRecorder::instance().visit(begin, end, [&](std::size_t thread, const SpanRecord& span) {
-            if (std::ranges::find(threads, thread) == threads.end()) {
-                threads.push_back(thread);
-                name(out, "thread_name", kHost, thread, fmt::format("thread {}", thread));
-            }
-            last_span = std::max(last_span, span.end);
-            out.event(fmt::format(R"("ph":"X","cat":"{}","name":{},"pid":{},"tid":{},"ts":{},"dur":{})",
-                                  name_of(span.kind),
-                                  quoted(span.kind == SpanKind::backward ? "backward of " + span.name : span.name),
-                                  kHost, thread, clock.at(span.begin), Clock::us(span.end - span.begin)));
-        });
-    auto described = nlohmann::ordered_json::array();
+    const Spans spans = write_spans(out, begin, end, clock);
+    auto all_described = nlohmann::ordered_json::array();
     std::uint64_t commands_left_out = 0, memory_left_out = 0;
     int process = kHost;
     for (const TraceDevice& device : devices) {
         ProfilerState& profile = *device.profile;
         const std::scoped_lock lock(profile.mutex);
-        const DeviceInfo& info = profile.device.info;
-        name(out, "process_name", ++process, 0, fmt::format("{} ({})", info.name, info.id));
-        name(out, "thread_name", process, kComputeQueue, "compute queue");
-        name(out, "thread_name", process, kCopyQueue, "copy queue");
-        write_commands(out, profile, process, clock);
-        if (!profile.commands.empty())
-            mark_cut(out, "commands", profile.commands_left_out, profile.most,
-                     clock.at(profile.clock.to_host(profile.commands.back().end)));
-        if (!profile.memory.empty())
-            mark_cut(out, "figures of memory", profile.memory_left_out, profile.most,
-                     clock.at(profile.memory.back().at));
-        if (process == kHost + 1) mark_cut(out, "spans", spans_left_out, profile.most, clock.at(last_span));
+        write_device(out, profile, ++process, clock);
+        if (process == kHost + 1) mark_cut(out, "spans", spans.left_out, profile.most, clock.at(spans.last));
         commands_left_out += profile.commands_left_out;
         memory_left_out += profile.memory_left_out;
-        described.push_back({{"pid", process},
-                             {"id", info.id},
-                             {"name", info.name},
-                             {"platform", info.platform},
-                             {"driver", info.driver}});
-        if (device.ceilings.bytes > 0)
-            described.back()["ceilings"] = {{"flops_f32", device.ceilings.flops_f32},
-                                            {"flops_f64", device.ceilings.flops_f64},
-                                            {"bytes", device.ceilings.bytes}};
+        all_described.push_back(described(device, process));
     }
     const nlohmann::ordered_json about{
         {"declivity", kVersion},
-        {"devices", described},
-        {"left_out", {{"commands", commands_left_out}, {"spans", spans_left_out}, {"memory", memory_left_out}}}};
+        {"devices", all_described},
+        {"left_out", {{"commands", commands_left_out}, {"spans", spans.left_out}, {"memory", memory_left_out}}}};
     out.put(
         fmt::format("\n],\"otherData\":{}}}\n", about.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
     out.finish();

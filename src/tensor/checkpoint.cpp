@@ -64,6 +64,65 @@ class Unchanged {
     Saved saved_;
 };
 
+/// The function once more, for its gradients: what it is called with, and what it must give.
+struct SecondCall {
+    CheckpointedFunction function;
+    std::vector<Unchanged> kept;  ///< inputs, then leaves that the function refers to
+    std::size_t inputs, outputs;
+    std::vector<ops::RandomRecording::Call> random;
+    std::vector<Shape> shapes;        ///< of its own results
+    std::vector<std::size_t> places;  ///< of these among what the function gives
+
+    std::vector<Tensor> operator()() const {
+        std::vector<Tensor> given_again;
+        for (const Unchanged& one : kept) given_again.push_back(one.get());  // looks at all of them
+        given_again.resize(inputs);
+        const FlagScope second(again);
+        const ops::RandomReplay replay(random);
+        const std::vector<Tensor> all = call(function, given_again);
+        std::vector<Tensor> once;
+        if (all.size() == outputs)
+            for (const std::size_t place : places) once.push_back(all[place]);
+        if (!std::ranges::equal(once, shapes,
+                                [](const Tensor& tensor, const Shape& shape) { return tensor.shape() == shape; }))
+            throw ValueError(
+                "checkpoint: wants a function that gives the same when it is called again, got results of other "
+                "shapes");
+        return once;
+    }
+};
+
+/// Results of the call itself, each once; an input or a leaf that is given back is none.
+struct OwnResults {
+    std::vector<Tensor> tensors;
+    std::vector<std::size_t> places;  ///< among what the function gives
+};
+
+/// Has results of the call itself come from `node` instead. @param first sequence number before the call
+OwnResults take_over(std::vector<Tensor>& outputs, std::uint64_t first, const std::shared_ptr<GradNode>& node) {
+    OwnResults own;
+    std::vector<Tensor> results;
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+        const TensorState& state = *outputs[i].state();
+        if (!state.node || state.node->sequence <= first) continue;
+        const auto same = [&](const Tensor& one) {
+            return one.state()->node == state.node && one.state()->output == state.output;
+        };
+        const auto at = static_cast<std::size_t>(std::ranges::find_if(own.tensors, same) - own.tensors.begin());
+        if (at == own.tensors.size()) {
+            own.tensors.push_back(outputs[i]);
+            own.places.push_back(i);
+            Tensor& result = results.emplace_back(outputs[i].value());
+            result.state()->node = node;
+            result.state()->output = at;
+            share_memory(outputs[i], result);
+            node->outputs.push_back({result.shape(), result.dtype(), result.device()});
+        }
+        outputs[i] = results[at];
+    }
+    return own;
+}
+
 }  // namespace
 
 bool running_again() { return again; }
@@ -89,53 +148,22 @@ std::vector<Tensor> checkpoint(const CheckpointedFunction& function, const std::
     node->name = "checkpoint";
     node->kind = RuleKind::composed;
     node->scope = Scope::path();
-    // Results of the call itself, each once; an input or a leaf that is given back stays what it is.
-    std::vector<Tensor> own, results;
-    std::vector<std::size_t> places;  // of these among what the function gives
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-        const detail::TensorState& state = *outputs[i].state();
-        if (!state.node || state.node->sequence <= first) continue;
-        const auto same = [&](const Tensor& one) {
-            return one.state()->node == state.node && one.state()->output == state.output;
-        };
-        const auto at = static_cast<std::size_t>(std::ranges::find_if(own, same) - own.begin());
-        if (at == own.size()) {
-            own.push_back(outputs[i]);
-            places.push_back(i);
-            Tensor& result = results.emplace_back(outputs[i].value());
-            result.state()->node = node;
-            result.state()->output = at;
-            detail::share_memory(outputs[i], result);
-            node->outputs.push_back({result.shape(), result.dtype(), result.device()});
-        }
-        outputs[i] = results[at];
-    }
-    if (own.empty()) return outputs;
-    node->edges = detail::edges_out_of(own, first);
+    const detail::OwnResults own = detail::take_over(outputs, first, node);
+    if (own.tensors.empty()) return outputs;
+    node->edges = detail::edges_out_of(own.tensors, first);
     node->sequence = detail::next_sequence();
     std::vector<Shape> shapes;
     for (const auto& output : node->outputs) shapes.push_back(output.shape);
     for (const detail::Edge& edge : node->edges)
         if (edge.leaf) kept.emplace_back(Tensor(edge.leaf));
-    const std::size_t count = inputs.size(), given = outputs.size();
     // The results own the node, so it keeps no more of them than their shapes.
-    node->again = [function, kept, count, given, random, shapes, places] {
-        std::vector<Tensor> given_again;
-        for (const detail::Unchanged& one : kept) given_again.push_back(one.get());  // looks at all of them
-        given_again.resize(count);  // the others are leaves that the function refers to
-        const detail::FlagScope second(detail::again);
-        const ops::RandomReplay replay(random);
-        const std::vector<Tensor> all = detail::call(function, given_again);
-        std::vector<Tensor> once;
-        if (all.size() == given)
-            for (const std::size_t place : places) once.push_back(all[place]);
-        if (!std::ranges::equal(once, shapes,
-                                [](const Tensor& tensor, const Shape& shape) { return tensor.shape() == shape; }))
-            throw ValueError(
-                "checkpoint: wants a function that gives the same when it is called again, got results of other "
-                "shapes");
-        return once;
-    };
+    node->again = detail::SecondCall{.function = function,
+                                     .kept = kept,
+                                     .inputs = inputs.size(),
+                                     .outputs = outputs.size(),
+                                     .random = random,
+                                     .shapes = shapes,
+                                     .places = own.places};
     return outputs;
 }
 

@@ -106,44 +106,29 @@ struct Recorded::State {
                 return step(given);
             }
         }
-        std::vector<Tensor> fixed;
-        std::vector<Buffer> buffers;
-        for (const Tensor& x : given) {
-            ops::View view = as_input(x).value().view();
-            // Commands tell inputs by their memory.
-            if (std::ranges::find(buffers, view.buffer) != buffers.end()) view = x.clone().value().view();
-            fixed.emplace_back(ops::Value(
-                // by a value of its own, so that the tensor itself, if the step uses it, is told from the input
-                view));
-            buffers.push_back(view.buffer);
-        }
-        std::vector<std::uint64_t> versions;
-        for (const Buffer& buffer : buffers) versions.push_back(buffer.version());
-        Recorder recorder(device, buffers, options.when_refused);
+        const StepInputs fixed = step_inputs(given);
+        Recorder recorder(device, fixed.buffers, options.when_refused);
         const std::uint64_t number = Recorder::current_number();
         const auto written_down = detail::StepNotes::attach(recorder);
         written_down->allows_hooks = options.hooks;
         record_guard(grad_enabled);
         for (const Tensor& x : given)
             if (x.requires_grad()) recorder.refuse("an input that requires a gradient");
-        std::vector<Tensor> out = step(fixed);
-        std::vector<std::size_t> from_input(out.size(), kNone);
-        for (std::size_t i = 0; i < out.size(); ++i)
-            if (const auto same = std::ranges::find(fixed, out[i].state(), &Tensor::state);
-                out[i].defined() && same != fixed.end())
-                from_input[i] = static_cast<std::size_t>(same - fixed.begin());
+        std::vector<Tensor> out = step(fixed.tensors);
+        std::vector<std::size_t> from_input = inputs_among(out, fixed.tensors);
         if (Recorder::current() == &recorder) {  // nothing was refused within the step
-            if (const auto why = unfit(out, from_input, buffers, *written_down); !why.empty()) recorder.refuse(why);
+            if (const auto why = unfit(out, from_input, fixed.buffers, *written_down); !why.empty())
+                recorder.refuse(why);
         }
         if (Recorder::current() == &recorder) {
             // In the order in which a plain call's would be asked for: in f16 it matters what is rounded on the way.
             for (const Tensor& result : out)
                 if (result.defined()) (void)result.value().view();
         }
-        const bool ambiguous = written_down->inputs_under_other_names(number, fixed);
+        const bool ambiguous = written_down->inputs_under_other_names(number, fixed.tensors);
         const Recording made = recorder.finish();
         for (std::size_t i = 0; i < given.size(); ++i)
-            if (buffers[i].version() != versions[i]) written_back(given[i], fixed[i]);
+            if (fixed.buffers[i].version() != fixed.versions[i]) written_back(given[i], fixed.tensors[i]);
         for (std::size_t i = 0; i < out.size(); ++i)
             if (from_input[i] != kNone) out[i] = given[from_input[i]];
         if (ambiguous || recorder.incomplete()) {  // the call itself was as it should be
@@ -151,27 +136,69 @@ struct Recorded::State {
             if (++anew > kMostAnew)
                 refuse(ambiguous ? "a step that uses its input under another name"
                                  : "a step whose values another thread computes");
-            return out;
-        }
-        if (!made) {
+        } else if (!made) {
             refuse(recorder.refused());
-            return out;
+        } else {
+            written_down->close();
+            if (may_replay(made, *written_down)) keep(made, written_down, given, out, std::move(from_input));
         }
-        written_down->close();
-        if (written_down->assigned()) {
+        return out;
+    }
+
+    /// What the step is given while it is recorded.
+    struct StepInputs {
+        std::vector<Tensor> tensors;
+        std::vector<Buffer> buffers;
+        std::vector<std::uint64_t> versions;  // of the buffers before the step
+    };
+
+    static StepInputs step_inputs(const std::vector<Tensor>& given) {
+        StepInputs out;
+        for (const Tensor& x : given) {
+            ops::View view = as_input(x).value().view();
+            // Commands tell inputs by their memory.
+            if (std::ranges::find(out.buffers, view.buffer) != out.buffers.end()) view = x.clone().value().view();
+            out.tensors.emplace_back(ops::Value(
+                // by a value of its own, so that the tensor itself, if the step uses it, is told from the input
+                view));
+            out.buffers.push_back(view.buffer);
+        }
+        for (const Buffer& buffer : out.buffers) out.versions.push_back(buffer.version());
+        return out;
+    }
+
+    /// For each result the input that it is, or kNone.
+    static std::vector<std::size_t> inputs_among(const std::vector<Tensor>& results,
+                                                 const std::vector<Tensor>& inputs) {
+        std::vector<std::size_t> from_input(results.size(), kNone);
+        for (std::size_t i = 0; i < results.size(); ++i)
+            if (const auto same = std::ranges::find(inputs, results[i].state(), &Tensor::state);
+                results[i].defined() && same != inputs.end())
+                from_input[i] = static_cast<std::size_t>(same - inputs.begin());
+        return from_input;
+    }
+
+    /// Whether a recording that was made may stand for the calls to come; what forbids it for good is refused.
+    bool may_replay(const Recording& made, const detail::StepNotes& written_down) {
+        if (written_down.assigned()) {
             constexpr auto* why = "assign() to a tensor that was there before the step";
             if (options.when_refused == WhenRefused::fail)
                 throw Unsupported(fmt::format("record: {} cannot be recorded; write its elements by copy_()", why));
             refuse(why);
-            return out;
+            return false;
         }
         if (fingerprint && made.fingerprint() != *fingerprint) {
             alike = 0;
             if (++anew > kMostAnew) {
                 refuse("a step whose commands are others from call to call");
-                return out;
+                return false;
             }
         }
+        return true;
+    }
+
+    void keep(const Recording& made, const std::shared_ptr<detail::StepNotes>& written_down,
+              const std::vector<Tensor>& given, const std::vector<Tensor>& out, std::vector<std::size_t> from_input) {
         ++alike;
         fingerprint = made.fingerprint();
         recording = made;
@@ -179,7 +206,6 @@ struct Recorded::State {
         results = out;
         passed_on = std::move(from_input);
         for (const Tensor& x : given) inputs.push_back({x.shape(), x.dtype(), x.device()});
-        return out;
     }
 
     /// Why what a step gives or leaves cannot be given again by a replay; empty when it can.

@@ -70,52 +70,51 @@ std::string why_family(const DeviceInfo& info) {
     return info.dedicated_local_memory ? "it has local memory of its own" : "its local memory is plain memory";
 }
 
-}  // namespace
+cl_device_fp_config float_config(cl_device_id id) { return query<cl_device_fp_config>(id, CL_DEVICE_SINGLE_FP_CONFIG); }
 
-void examine_device(Examination& e) {
-    const Device device = e.device();
+/// All that is known of it, for machines to read.
+Json figures_of(const Device& device) {
+    const DeviceInfo& info = device.info();
+    const cl_device_id id = interop::device_id(device);
+    return Json{{"id", info.id},
+                {"name", info.name},
+                {"vendor", info.vendor},
+                {"platform", info.platform},
+                {"version", info.version},
+                {"driver", info.driver},
+                {"OpenCL C", query_text(id, CL_DEVICE_OPENCL_C_VERSION)},
+                {"type", type_of(info.type)},
+                {"family", device.family() == Family::cpu_like ? "cpu" : "gpu"},
+                {"compute units", info.compute_units},
+                {"clock MHz", query<cl_uint>(id, CL_DEVICE_MAX_CLOCK_FREQUENCY)},
+                {"vector width f32", info.vector_width_f32},
+                {"vector width f64", info.vector_width_f64},
+                {"memory", info.global_memory},
+                {"largest allocation", info.max_allocation},
+                {"unified memory", info.unified_memory},
+                {"local memory", info.local_memory},
+                {"local memory of its own", info.dedicated_local_memory},
+                {"largest work-group", info.max_work_group},
+                {"largest work-items", info.max_work_items},
+                {"work-items in step", info.work_items_in_step},
+                {"alignment", info.alignment},
+                {"bytes of arguments", query<std::size_t>(id, CL_DEVICE_MAX_PARAMETER_SIZE)},
+                {"address bits", query<cl_uint>(id, CL_DEVICE_ADDRESS_BITS)},
+                {"fp64", info.fp64},
+                {"fp16", info.fp16},
+                {"subgroups", info.subgroups},
+                {"int64 atomics", info.int64_atomics},
+                {"command buffers", info.command_buffers},
+                {"single fp config", static_cast<std::uint64_t>(float_config(id))},
+                {"extensions", info.extensions}};
+}
+
+void describe(Examination& e, const Device& device) {
     const DeviceInfo& info = device.info();
     const cl_device_id id = interop::device_id(device);
     const bool cpu = device.family() == Family::cpu_like;
-    const std::string c_version = query_text(id, CL_DEVICE_OPENCL_C_VERSION);
-    const auto parameters = query<std::size_t>(id, CL_DEVICE_MAX_PARAMETER_SIZE);
-    const auto floats = query<cl_device_fp_config>(id, CL_DEVICE_SINGLE_FP_CONFIG);
-    e.fact("device", [&] {
-        Json all{{"id", info.id},
-                 {"name", info.name},
-                 {"vendor", info.vendor},
-                 {"platform", info.platform},
-                 {"version", info.version},
-                 {"driver", info.driver},
-                 {"OpenCL C", c_version},
-                 {"type", type_of(info.type)},
-                 {"family", cpu ? "cpu" : "gpu"},
-                 {"compute units", info.compute_units},
-                 {"clock MHz", query<cl_uint>(id, CL_DEVICE_MAX_CLOCK_FREQUENCY)},
-                 {"vector width f32", info.vector_width_f32},
-                 {"vector width f64", info.vector_width_f64},
-                 {"memory", info.global_memory},
-                 {"largest allocation", info.max_allocation},
-                 {"unified memory", info.unified_memory},
-                 {"local memory", info.local_memory},
-                 {"local memory of its own", info.dedicated_local_memory},
-                 {"largest work-group", info.max_work_group},
-                 {"largest work-items", info.max_work_items},
-                 {"work-items in step", info.work_items_in_step},
-                 {"alignment", info.alignment},
-                 {"bytes of arguments", parameters},
-                 {"address bits", query<cl_uint>(id, CL_DEVICE_ADDRESS_BITS)},
-                 {"fp64", info.fp64},
-                 {"fp16", info.fp16},
-                 {"subgroups", info.subgroups},
-                 {"int64 atomics", info.int64_atomics},
-                 {"command buffers", info.command_buffers},
-                 {"single fp config", static_cast<std::uint64_t>(floats)},
-                 {"extensions", info.extensions}};
-        return Fact{fmt::format("{}, {} ({}), a {}", info.id, info.name, info.vendor, type_of(info.type)),
-                    {{"device", all}}};
-    });
-    e.fact("platform, driver", fmt::format("{}; {}; {}; {}", info.platform, info.version, info.driver, c_version));
+    e.fact("platform, driver", fmt::format("{}; {}; {}; {}", info.platform, info.version, info.driver,
+                                           query_text(id, CL_DEVICE_OPENCL_C_VERSION)));
     e.fact("family", fmt::format("{}-like kernels: {}", cpu ? "CPU" : "GPU", why_family(info)));
     e.fact("compute units", fmt::format("{} at {} MHz, vectors of {} floats and {} doubles", info.compute_units,
                                         query<cl_uint>(id, CL_DEVICE_MAX_CLOCK_FREQUENCY), info.vector_width_f32,
@@ -126,7 +125,10 @@ void examine_device(Examination& e) {
     e.fact("work-groups", fmt::format("of up to {} work-items, {}; {} of local memory, {}", info.max_work_group,
                                       fmt::join(info.max_work_items, " x "), size_of(info.local_memory),
                                       info.dedicated_local_memory ? "of its own" : "in plain memory"));
-    e.fact("f32", floats_of(floats));
+    e.fact("f32", floats_of(float_config(id)));
+}
+
+void describe_extensions(Examination& e, const DeviceInfo& info) {
     const auto has = [&](std::string_view name) {
         return std::ranges::find(info.extensions, name) != info.extensions.end();
     };
@@ -139,12 +141,18 @@ void examine_device(Examination& e) {
     }
     e.fact("extensions", fmt::format("with {}; without {}", with.empty() ? "none that matters" : with,
                                      without.empty() ? "none that matters" : without));
-    // What the library takes for granted.
+}
+
+/// What the library takes for granted.
+void examine_what_is_needed(Examination& e, const Device& device) {
+    const DeviceInfo& info = device.info();
+    const cl_device_id id = interop::device_id(device);
     e.check("OpenCL 1.2 at least", [&] {
         return info.version.starts_with("OpenCL 1.0") || info.version.starts_with("OpenCL 1.1") ? info.version : "";
     });
     e.check("a compiler, of little-endian kernels with infinities, NaN and rounding to the nearest",
             [&]() -> std::string {
+                const cl_device_fp_config floats = float_config(id);
                 if (query<cl_bool>(id, CL_DEVICE_COMPILER_AVAILABLE) == 0)
                     return "the driver says that it has no compiler";
                 if (query<cl_bool>(id, CL_DEVICE_ENDIAN_LITTLE) == 0) return "the device says that it is big-endian";
@@ -153,12 +161,27 @@ void examine_device(Examination& e) {
                            : fmt::format("the device says of f32: {}", floats_of(floats));
             });
     e.check("1024 bytes of arguments, 32 KiB of local memory, 16 bytes of alignment", [&] {
+        const auto parameters = query<std::size_t>(id, CL_DEVICE_MAX_PARAMETER_SIZE);
         std::string wrong;
         if (parameters < 1024) wrong += fmt::format("{} bytes of arguments; ", parameters);
         if (info.local_memory < 32 << 10) wrong += fmt::format("{} bytes of local memory; ", info.local_memory);
         if (info.alignment < 16) wrong += fmt::format("parts of buffers are aligned to {} bytes; ", info.alignment);
         return wrong;
     });
+}
+
+}  // namespace
+
+void examine_device(Examination& e) {
+    const Device device = e.device();
+    const DeviceInfo& info = device.info();
+    e.fact("device", [&] {
+        return Fact{fmt::format("{}, {} ({}), a {}", info.id, info.name, info.vendor, type_of(info.type)),
+                    {{"device", figures_of(device)}}};
+    });
+    describe(e, device);
+    describe_extensions(e, info);
+    examine_what_is_needed(e, device);
 }
 
 }  // namespace declivity::tools::doctor

@@ -77,6 +77,17 @@ std::string first_difference(const std::vector<T>& got, const std::vector<T>& wa
     return first_difference(got, wanted, [](std::size_t i) { return fmt::format("element {}", i); });
 }
 
+/// What first_difference() says of operands that go together.
+template <class T>
+auto said(const std::vector<T>& a, const std::vector<T>& b = {}, const std::vector<T>& c = {}) {
+    return [&a, &b, &c](std::size_t i) {
+        std::string out = fmt::format("({}", a[i]);
+        if (!b.empty()) out += fmt::format(", {}", b[i]);
+        if (!c.empty()) out += fmt::format(", {}", c[i]);
+        return out + ")";
+    };
+}
+
 /// Any bits, the same everywhere.
 template <class T>
 std::vector<T> any_bits(std::size_t count, std::uint64_t seed) {

@@ -120,164 +120,178 @@ void examine_elementwise(Examination& e) {
     });
 }
 
+namespace {
+
+/// Elements of a dense tensor in another order: of result index i the source index.
+struct PermutedCase {
+    Shape shape;
+    Dims order;
+    std::int64_t step;
+};
+
+std::string permuted(const PermutedCase& one, DType dtype) {
+    Tensor x = random_tensor(one.shape, 5, dtype, is_floating(dtype) ? -1 : 0, is_floating(dtype) ? 1 : 120);
+    const auto source = values(x);
+    for (int axis = 0; one.step > 1 && axis < x.rank(); ++axis) x = slice(x, axis, 0, x.size(axis), one.step);
+    const Tensor y = permute(x, one.order).clone();
+    const Strides strides = dense_strides(one.shape);
+    std::vector<double> wanted;
+    for (std::int64_t i = 0; i < y.numel(); ++i) {
+        std::int64_t rest = i, at = 0;
+        for (int axis = y.rank() - 1; axis >= 0; --axis) {
+            at += rest % y.size(axis) * one.step * strides[static_cast<int>(one.order[axis])];
+            rest /= y.size(axis);
+        }
+        wanted.push_back(source[static_cast<std::size_t>(at)]);
+    }
+    return difference(y, wanted, {});
+}
+
+std::string concat_pad_expand() {
+    const Tensor a = random_tensor({5, 7}, 1), b = random_tensor({5, 12}, 2);
+    const auto av = values(a), bv = values(b);
+    std::vector<double> joined, padded(9 * 13, 0.5), wide;
+    for (std::size_t row = 0; row < 5; ++row) {
+        joined.insert(joined.end(), av.begin() + static_cast<std::ptrdiff_t>(7 * row),
+                      av.begin() + static_cast<std::ptrdiff_t>(7 * row + 7));
+        joined.insert(joined.end(), bv.begin() + static_cast<std::ptrdiff_t>(12 * row),
+                      bv.begin() + static_cast<std::ptrdiff_t>(12 * row + 12));
+        for (std::size_t column = 0; column < 7; ++column) padded[(row + 1) * 13 + column + 2] = av[7 * row + column];
+    }
+    for (int i = 0; i < 3; ++i) wide.insert(wide.end(), av.begin(), av.end());
+    First first;
+    first.add("concat", difference(concat({a, b}, 1), joined, {}));
+    first.add("pad", difference(pad(a, {1, 2}, {3, 4}, 0.5), padded, {}));
+    first.add("expand", difference(expand(reshape(a, {1, 5, 7}), {3, 5, 7}).clone(), wide, {}));
+    return first.text();
+}
+
+std::string casts(const std::vector<DType>& types) {
+    First first;
+    for (const DType from : types)
+        for (const DType to : types) {
+            const bool whole = !is_floating(from),
+                       narrow = to == DType::u8 || from == DType::u8 || from == DType::boolean || to == DType::boolean;
+            const Tensor x = random_tensor({301}, 6, from, narrow ? 0 : -100, from == DType::boolean ? 2 : 100);
+            auto wanted = values(x);
+            for (double& v : wanted)
+                v = test::as_type(whole || is_floating(to) || to == DType::boolean ? v : std::trunc(v), to);
+            first.add(fmt::format("{} to {}", name_of(from), name_of(to)).c_str(), difference(x.to(to), wanted, {}));
+        }
+    return first.text();
+}
+
+}  // namespace
+
 void examine_copies(Examination& e) {
-    /// Elements of a dense tensor in another order: of result index i the source index.
-    struct Case {
-        Shape shape;
-        Dims order;
-        std::int64_t step;
-    };
-    const std::vector<Case> cases{{{67, 130}, {1, 0}, 1},
-                                  {{3, 5, 33, 40}, {0, 2, 3, 1}, 1},
-                                  {{3, 33, 40, 5}, {0, 3, 1, 2}, 1},
-                                  {{9, 31, 17}, {2, 1, 0}, 1},
-                                  {{6, 35, 21}, {1, 0, 2}, 2},
-                                  {{6, 35, 21}, {0, 2, 1}, 3},
-                                  {{2, 3, 4, 5, 6}, {4, 2, 0, 3, 1}, 1},
-                                  {{1, 257}, {1, 0}, 1},
-                                  {{1000, 3}, {1, 0}, 1}};
-    for (const Case& one : cases)
+    const std::vector<PermutedCase> cases{{{67, 130}, {1, 0}, 1},
+                                          {{3, 5, 33, 40}, {0, 2, 3, 1}, 1},
+                                          {{3, 33, 40, 5}, {0, 3, 1, 2}, 1},
+                                          {{9, 31, 17}, {2, 1, 0}, 1},
+                                          {{6, 35, 21}, {1, 0, 2}, 2},
+                                          {{6, 35, 21}, {0, 2, 1}, 3},
+                                          {{2, 3, 4, 5, 6}, {4, 2, 0, 3, 1}, 1},
+                                          {{1, 257}, {1, 0}, 1},
+                                          {{1000, 3}, {1, 0}, 1}};
+    for (const PermutedCase& one : cases)
         for (const DType dtype : {DType::f32, DType::u8, DType::i64}) {
             if (dtype != DType::f32 && one.step > 1) continue;
             for_families(e,
                          fmt::format("{} in the order {} by steps of {}, {}", one.shape.str(),
                                      fmt::join(one.order, " "), one.step, name_of(dtype)),
-                         [&](Family) {
-                             Tensor x = random_tensor(one.shape, 5, dtype, is_floating(dtype) ? -1 : 0,
-                                                      is_floating(dtype) ? 1 : 120);
-                             const auto source = values(x);
-                             for (int axis = 0; one.step > 1 && axis < x.rank(); ++axis)
-                                 x = slice(x, axis, 0, x.size(axis), one.step);
-                             const Tensor y = permute(x, one.order).clone();
-                             const Strides strides = dense_strides(one.shape);
-                             std::vector<double> wanted;
-                             for (std::int64_t i = 0; i < y.numel(); ++i) {
-                                 std::int64_t rest = i, at = 0;
-                                 for (int axis = y.rank() - 1; axis >= 0; --axis) {
-                                     at += rest % y.size(axis) * one.step * strides[static_cast<int>(one.order[axis])];
-                                     rest /= y.size(axis);
-                                 }
-                                 wanted.push_back(source[static_cast<std::size_t>(at)]);
-                             }
-                             return difference(y, wanted, {});
-                         });
+                         [&](Family) { return permuted(one, dtype); });
         }
-    for_families(e, "concatenation, padding, broadcast", [&](Family) {
-        const Tensor a = random_tensor({5, 7}, 1), b = random_tensor({5, 12}, 2);
-        const auto av = values(a), bv = values(b);
-        std::vector<double> joined, padded(9 * 13, 0.5), wide;
-        for (std::size_t row = 0; row < 5; ++row) {
-            joined.insert(joined.end(), av.begin() + static_cast<std::ptrdiff_t>(7 * row),
-                          av.begin() + static_cast<std::ptrdiff_t>(7 * row + 7));
-            joined.insert(joined.end(), bv.begin() + static_cast<std::ptrdiff_t>(12 * row),
-                          bv.begin() + static_cast<std::ptrdiff_t>(12 * row + 12));
-            for (std::size_t column = 0; column < 7; ++column)
-                padded[(row + 1) * 13 + column + 2] = av[7 * row + column];
-        }
-        for (int i = 0; i < 3; ++i) wide.insert(wide.end(), av.begin(), av.end());
-        First first;
-        first.add("concat", difference(concat({a, b}, 1), joined, {}));
-        first.add("pad", difference(pad(a, {1, 2}, {3, 4}, 0.5), padded, {}));
-        first.add("expand", difference(expand(reshape(a, {1, 5, 7}), {3, 5, 7}).clone(), wide, {}));
-        return first.text();
-    });
+    for_families(e, "concatenation, padding, broadcast", [&](Family) { return concat_pad_expand(); });
     std::vector<DType> types{DType::f32, DType::f16, DType::bf16, DType::i32,
                              DType::i64, DType::i8,  DType::u8,   DType::boolean};
     if (e.device().info().fp64) types.push_back(DType::f64);
-    for_families(e, "casts between all types", [&](Family) {
-        First first;
-        for (const DType from : types)
-            for (const DType to : types) {
-                const bool whole = !is_floating(from), narrow = to == DType::u8 || from == DType::u8 ||
-                                                                from == DType::boolean || to == DType::boolean;
-                const Tensor x = random_tensor({301}, 6, from, narrow ? 0 : -100, from == DType::boolean ? 2 : 100);
-                auto wanted = values(x);
-                for (double& v : wanted)
-                    v = test::as_type(whole || is_floating(to) || to == DType::boolean ? v : std::trunc(v), to);
-                first.add(fmt::format("{} to {}", name_of(from), name_of(to)).c_str(),
-                          difference(x.to(to), wanted, {}));
-            }
-        return first.text();
-    });
+    for_families(e, "casts between all types", [&](Family) { return casts(types); });
 }
 
 namespace {
 
-std::array<std::uint32_t, 4> block_of(std::uint64_t seed, std::uint64_t block) {
-    const auto halves = [](std::uint64_t v) {
-        return std::array{static_cast<std::uint32_t>(v), static_cast<std::uint32_t>(v >> 32)};
-    };
-    return philox4x32_10({halves(block)[0], halves(block)[1], 0, 0}, halves(seed));
+constexpr std::uint64_t kSeed = 0x123456789abcdef;
+
+std::array<std::uint32_t, 2> halves(std::uint64_t v) {
+    return {static_cast<std::uint32_t>(v), static_cast<std::uint32_t>(v >> 32)};
+}
+
+/// The i-th word of the numbers that begin at block `offset`.
+std::uint32_t word(std::uint64_t offset, std::size_t i) {
+    const std::uint64_t block = offset + i / 4;
+    return philox4x32_10({halves(block)[0], halves(block)[1], 0, 0}, halves(kSeed))[i % 4];
+}
+
+std::string philox_blocks(const Device& device) {
+    const Kernel kernel(device, {"doctor_math.cl", "doctor_philox_words", {{"REAL", "float"}}});
+    const std::uint64_t first = 0x00000003ffffff00, stream = 0x0123456789abcdef, key = 0xfedcba9876543210;
+    const Buffer out(device, 1024 * 16);
+    launch(kernel, {{1024}}, {first, stream, key, argument<std::uint32_t>(out)});
+    std::vector<std::uint32_t> wanted;
+    for (std::uint64_t i = 0; i < 1024; ++i)
+        for (const std::uint32_t one : philox4x32_10(
+                 {halves(first + i)[0], halves(first + i)[1], halves(stream)[0], halves(stream)[1]}, halves(key)))
+            wanted.push_back(one);
+    return first_difference(to_host<std::uint32_t>(out, wanted.size()), wanted);
+}
+
+std::string uniform_numbers(const Device& device) {
+    First first;
+    for (const std::int64_t size : {1, 2, 3, 5, 1000, 8193, 70001}) {
+        const std::uint64_t offset = size % 2 == 0 ? 5 : 0xfffffffd;
+        set_random_state(device, {kSeed, offset});
+        std::vector<double> wanted;
+        for (std::size_t i = 0; i < static_cast<std::size_t>(size); ++i)
+            wanted.push_back(unit_uniform(word(offset, i)));
+        first.add(fmt::format("{} of them", size).c_str(), difference(uniform({size}), wanted, {}));
+    }
+    return first.text();
+}
+
+std::string normal_numbers(const Device& device) {
+    set_random_state(device, {kSeed, 7});
+    const auto unit = [](std::uint32_t w) { return (w + 0.5) * 0x1p-32; };
+    std::vector<double> wanted;
+    for (std::size_t i = 0; i < 8192; i += 2) {
+        const double radius = std::sqrt(-2 * std::log(unit(word(7, i)))),
+                     angle = 2 * std::numbers::pi * 0x1p-32 * word(7, i + 1);
+        wanted.push_back(radius * std::cos(angle)), wanted.push_back(radius * std::sin(angle));
+    }
+    return difference(normal({8192}), wanted, {device.info().type == DeviceType::cpu ? 1e-6 : 3e-6, 0});
+}
+
+std::string choices(const Device& device) {
+    First first;
+    set_random_state(device, {kSeed, 3});
+    std::vector<double> wanted;
+    for (std::size_t i = 0; i < 1003; ++i) wanted.push_back(unit_uniform(word(3, i)) < 0.25F ? 1 : 0);
+    first.add("bernoulli", difference(bernoulli({1003}, 0.25), wanted, {}));
+    Tensor x = random_tensor({4001}, 1, DType::f32, 1, 2).set_requires_grad();
+    const Tensor y = dropout(x, 0.25);
+    sum(y).backward();
+    const auto in = values(x), out = values(y), gradient = values(x.grad());
+    int kept = 0;
+    for (std::size_t i = 0; i < in.size(); ++i) {
+        const bool keeps = out[i] != 0;
+        kept += keeps ? 1 : 0;
+        if (std::abs(out[i] - (keeps ? in[i] / 0.75 : 0)) > 1e-6 ||
+            std::abs(gradient[i] - (keeps ? 1 / 0.75 : 0)) > 1e-6)
+            first.add("dropout",
+                      fmt::format("element {} of {} becomes {}, its gradient {}", i, in[i], out[i], gradient[i]));
+    }
+    if (std::abs(kept - 3000.75) > 200)
+        first.add("dropout", fmt::format("{} of 4001 stayed at a probability of 0.25", kept));
+    return first.text();
 }
 
 }  // namespace
 
 void examine_random(Examination& e) {
     const Device device = e.device();
-    const std::uint64_t seed = 0x123456789abcdef;
-    const auto word = [&](std::uint64_t offset, std::size_t i) { return block_of(seed, offset + i / 4)[i % 4]; };
-    const std::vector<std::int64_t> sizes{1, 2, 3, 5, 1000, 8193, 70001};
-    e.check("blocks of Philox, to the bit", [&] {
-        const Kernel kernel(device, {"doctor_math.cl", "doctor_philox_words", {{"REAL", "float"}}});
-        const std::uint64_t first = 0x00000003ffffff00, stream = 0x0123456789abcdef, key = 0xfedcba9876543210;
-        const Buffer out(device, 1024 * 16);
-        launch(kernel, {{1024}}, {first, stream, key, argument<std::uint32_t>(out)});
-        std::vector<std::uint32_t> wanted;
-        const auto halves = [](std::uint64_t v) {
-            return std::array{static_cast<std::uint32_t>(v), static_cast<std::uint32_t>(v >> 32)};
-        };
-        for (std::uint64_t i = 0; i < 1024; ++i)
-            for (const std::uint32_t one : philox4x32_10(
-                     {halves(first + i)[0], halves(first + i)[1], halves(stream)[0], halves(stream)[1]}, halves(key)))
-                wanted.push_back(one);
-        return first_difference(to_host<std::uint32_t>(out, wanted.size()), wanted);
-    });
-    for_families(e, "uniform numbers, to the bit, across 2^32 blocks", [&](Family) {
-        First first;
-        for (const std::int64_t size : sizes) {
-            const std::uint64_t offset = size % 2 == 0 ? 5 : 0xfffffffd;
-            set_random_state(device, {seed, offset});
-            std::vector<double> wanted;
-            for (std::size_t i = 0; i < static_cast<std::size_t>(size); ++i)
-                wanted.push_back(unit_uniform(word(offset, i)));
-            first.add(fmt::format("{} of them", size).c_str(), difference(uniform({size}), wanted, {}));
-        }
-        return first.text();
-    });
-    for_families(e, "normal numbers", [&](Family) {
-        set_random_state(device, {seed, 7});
-        const auto unit = [](std::uint32_t w) { return (w + 0.5) * 0x1p-32; };
-        std::vector<double> wanted;
-        for (std::size_t i = 0; i < 8192; i += 2) {
-            const double radius = std::sqrt(-2 * std::log(unit(word(7, i)))),
-                         angle = 2 * std::numbers::pi * 0x1p-32 * word(7, i + 1);
-            wanted.push_back(radius * std::cos(angle)), wanted.push_back(radius * std::sin(angle));
-        }
-        return difference(normal({8192}), wanted, {device.info().type == DeviceType::cpu ? 1e-6 : 3e-6, 0});
-    });
-    for_families(e, "choices with a probability, dropout and its gradient", [&](Family) {
-        First first;
-        set_random_state(device, {seed, 3});
-        std::vector<double> wanted;
-        for (std::size_t i = 0; i < 1003; ++i) wanted.push_back(unit_uniform(word(3, i)) < 0.25F ? 1 : 0);
-        first.add("bernoulli", difference(bernoulli({1003}, 0.25), wanted, {}));
-        Tensor x = random_tensor({4001}, 1, DType::f32, 1, 2).set_requires_grad();
-        const Tensor y = dropout(x, 0.25);
-        sum(y).backward();
-        const auto in = values(x), out = values(y), gradient = values(x.grad());
-        int kept = 0;
-        for (std::size_t i = 0; i < in.size(); ++i) {
-            const bool keeps = out[i] != 0;
-            kept += keeps ? 1 : 0;
-            if (std::abs(out[i] - (keeps ? in[i] / 0.75 : 0)) > 1e-6 ||
-                std::abs(gradient[i] - (keeps ? 1 / 0.75 : 0)) > 1e-6)
-                first.add("dropout",
-                          fmt::format("element {} of {} becomes {}, its gradient {}", i, in[i], out[i], gradient[i]));
-        }
-        if (std::abs(kept - 3000.75) > 200)
-            first.add("dropout", fmt::format("{} of 4001 stayed at a probability of 0.25", kept));
-        return first.text();
-    });
+    e.check("blocks of Philox, to the bit", [&] { return philox_blocks(device); });
+    for_families(e, "uniform numbers, to the bit, across 2^32 blocks", [&](Family) { return uniform_numbers(device); });
+    for_families(e, "normal numbers", [&](Family) { return normal_numbers(device); });
+    for_families(e, "choices with a probability, dropout and its gradient", [&](Family) { return choices(device); });
 }
 
 void examine_reduce(Examination& e) {
@@ -323,87 +337,90 @@ void examine_reduce(Examination& e) {
     });
 }
 
+namespace {
+
+Tensor backward_of(const Tensor& y, Tensor& x, const Tensor& g) {
+    x.zero_grad();
+    y.backward(g);
+    return x.grad();
+}
+
+std::string softmax_rows(const test::SoftmaxCase& one) {
+    Tensor x = random_tensor(one.shape, 1, DType::f32, -8, 8).set_requires_grad();
+    const Tensor g = random_tensor(one.shape, 2);
+    const auto in = values(x), gradient = values(g);
+    const Tensor y = softmax(x, one.axis), log_y = log_softmax(x, one.axis);
+    First first;
+    first.add("softmax", difference(y, test::reference_softmax(in, one.shape, one.axis), one.tolerance(DType::f32)));
+    first.add("its logarithm",
+              difference(log_y, test::reference_log_softmax(in, one.shape, one.axis), one.tolerance(DType::f32, 8)));
+    first.add("its gradient", difference(backward_of(y, x, g),
+                                         test::reference_softmax_backward(false, in, gradient, one.shape, one.axis),
+                                         one.tolerance(DType::f32)));
+    first.add(
+        "its logarithm's gradient",
+        difference(backward_of(log_y, x, g), test::reference_softmax_backward(true, in, gradient, one.shape, one.axis),
+                   one.tolerance(DType::f32, 8)));
+    return first.text();
+}
+
+std::string cross_entropy_rows(const test::CrossEntropyCase& one) {
+    const auto labels = one.labels();
+    Tensor x = random_tensor({one.rows, one.classes}, 1, DType::f32, -8, 8).set_requires_grad();
+    const auto wanted = test::reference_cross_entropy(values(x), one.classes, labels, one.options);
+    const Tensor loss = cross_entropy(x, Tensor::from(labels, {one.rows}), one.options);
+    First first;
+    first.add("the loss", difference(loss, wanted.loss, one.tolerance(DType::f32)));
+    loss.backward(ones_like(loss));
+    first.add("its gradient", difference(x.grad(), wanted.gradient, one.tolerance(DType::f32)));
+    return first.text();
+}
+
+std::string batch_normalisation(const test::BatchNormCase& one, bool training) {
+    const Shape channels{one.channels()};
+    Tensor x = random_tensor(one.shape, 1, DType::f32, -1, 3).set_requires_grad();
+    Tensor weight = random_tensor(channels, 2, DType::f32, 0.5, 2).set_requires_grad(),
+           bias = random_tensor(channels, 3).set_requires_grad();
+    Tensor mean = random_tensor(channels, 5), variance = random_tensor(channels, 6, DType::f32, 0.5, 1.5);
+    const Tensor g = random_tensor(one.shape, 4);
+    test::BatchNormReference given;
+    given.mean = values(mean), given.variance = values(variance);
+    const auto wanted = test::reference_batch_norm(one, values(x), values(weight), values(bias), values(g), 1e-5,
+                                                   training ? nullptr : &given);
+    const Tensor y = batch_norm(x, weight, bias, mean, variance, {.training = training, .momentum = 0.2});
+    const double sums = std::sqrt(static_cast<double>(one.terms())), terms = static_cast<double>(one.terms());
+    First first;
+    first.add("the result", difference(y, wanted.y, one.tolerance(DType::f32, 2)));
+    y.backward(g);
+    first.add("x's gradient", difference(x.grad(), wanted.dx, one.tolerance(DType::f32, 2)));
+    first.add("the weight's gradient", difference(weight.grad(), wanted.dweight, one.tolerance(DType::f32, sums)));
+    first.add("the bias' gradient", difference(bias.grad(), wanted.dbias, one.tolerance(DType::f32, sums)));
+    auto new_mean = given.mean, new_variance = given.variance;
+    for (std::size_t i = 0; training && i < new_mean.size(); ++i) {
+        new_mean[i] = 0.8 * new_mean[i] + 0.2 * wanted.mean[i];
+        new_variance[i] = 0.8 * new_variance[i] + 0.2 * wanted.variance[i] * terms / (terms - 1);
+    }
+    first.add("the running mean", difference(mean, new_mean, one.tolerance(DType::f32)));
+    first.add("the running variance", difference(variance, new_variance, one.tolerance(DType::f32)));
+    return first.text();
+}
+
+}  // namespace
+
 void examine_rows(Examination& e) {
-    const auto backward_of = [](const Tensor& y, Tensor& x, const Tensor& g) {
-        x.zero_grad();
-        y.backward(g);
-        return x.grad();
-    };
     for (const test::SoftmaxCase& one : test::softmax_cases()) {
         if (one.large) continue;
-        for_families(e, "softmax: " + one.name, [&](Family) {
-            Tensor x = random_tensor(one.shape, 1, DType::f32, -8, 8).set_requires_grad();
-            const Tensor g = random_tensor(one.shape, 2);
-            const auto in = values(x), gradient = values(g);
-            const Tensor y = softmax(x, one.axis), log_y = log_softmax(x, one.axis);
-            First first;
-            first.add("softmax",
-                      difference(y, test::reference_softmax(in, one.shape, one.axis), one.tolerance(DType::f32)));
-            first.add("its logarithm", difference(log_y, test::reference_log_softmax(in, one.shape, one.axis),
-                                                  one.tolerance(DType::f32, 8)));
-            first.add("its gradient",
-                      difference(backward_of(y, x, g),
-                                 test::reference_softmax_backward(false, in, gradient, one.shape, one.axis),
-                                 one.tolerance(DType::f32)));
-            first.add("its logarithm's gradient",
-                      difference(backward_of(log_y, x, g),
-                                 test::reference_softmax_backward(true, in, gradient, one.shape, one.axis),
-                                 one.tolerance(DType::f32, 8)));
-            return first.text();
-        });
+        for_families(e, "softmax: " + one.name, [&](Family) { return softmax_rows(one); });
     }
     for (const test::CrossEntropyCase& one : test::cross_entropy_cases()) {
         if (one.large) continue;
-        for_families(e, "cross entropy: " + one.name, [&](Family) {
-            const auto labels = one.labels();
-            Tensor x = random_tensor({one.rows, one.classes}, 1, DType::f32, -8, 8).set_requires_grad();
-            const auto wanted = test::reference_cross_entropy(values(x), one.classes, labels, one.options);
-            const Tensor loss = cross_entropy(x, Tensor::from(labels, {one.rows}), one.options);
-            First first;
-            first.add("the loss", difference(loss, wanted.loss, one.tolerance(DType::f32)));
-            loss.backward(ones_like(loss));
-            first.add("its gradient", difference(x.grad(), wanted.gradient, one.tolerance(DType::f32)));
-            return first.text();
-        });
+        for_families(e, "cross entropy: " + one.name, [&](Family) { return cross_entropy_rows(one); });
     }
     for (const test::BatchNormCase& one : test::batch_norm_cases()) {
         if (one.large) continue;
         for (const bool training : {true, false})
-            for_families(
-                e, fmt::format("batch normalisation, {}: {}", training ? "training" : "evaluation", one.name),
-                [&](Family) {
-                    const Shape channels{one.channels()};
-                    Tensor x = random_tensor(one.shape, 1, DType::f32, -1, 3).set_requires_grad();
-                    Tensor weight = random_tensor(channels, 2, DType::f32, 0.5, 2).set_requires_grad(),
-                           bias = random_tensor(channels, 3).set_requires_grad();
-                    Tensor mean = random_tensor(channels, 5),
-                           variance = random_tensor(channels, 6, DType::f32, 0.5, 1.5);
-                    const Tensor g = random_tensor(one.shape, 4);
-                    test::BatchNormReference given;
-                    given.mean = values(mean), given.variance = values(variance);
-                    const auto wanted = test::reference_batch_norm(one, values(x), values(weight), values(bias),
-                                                                   values(g), 1e-5, training ? nullptr : &given);
-                    const Tensor y =
-                        batch_norm(x, weight, bias, mean, variance, {.training = training, .momentum = 0.2});
-                    const double sums = std::sqrt(static_cast<double>(one.terms())),
-                                 terms = static_cast<double>(one.terms());
-                    First first;
-                    first.add("the result", difference(y, wanted.y, one.tolerance(DType::f32, 2)));
-                    y.backward(g);
-                    first.add("x's gradient", difference(x.grad(), wanted.dx, one.tolerance(DType::f32, 2)));
-                    first.add("the weight's gradient",
-                              difference(weight.grad(), wanted.dweight, one.tolerance(DType::f32, sums)));
-                    first.add("the bias' gradient",
-                              difference(bias.grad(), wanted.dbias, one.tolerance(DType::f32, sums)));
-                    auto new_mean = given.mean, new_variance = given.variance;
-                    for (std::size_t i = 0; training && i < new_mean.size(); ++i) {
-                        new_mean[i] = 0.8 * new_mean[i] + 0.2 * wanted.mean[i];
-                        new_variance[i] = 0.8 * new_variance[i] + 0.2 * wanted.variance[i] * terms / (terms - 1);
-                    }
-                    first.add("the running mean", difference(mean, new_mean, one.tolerance(DType::f32)));
-                    first.add("the running variance", difference(variance, new_variance, one.tolerance(DType::f32)));
-                    return first.text();
-                });
+            for_families(e, fmt::format("batch normalisation, {}: {}", training ? "training" : "evaluation", one.name),
+                         [&](Family) { return batch_normalisation(one, training); });
     }
 }
 

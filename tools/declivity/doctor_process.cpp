@@ -167,6 +167,58 @@ class Child {
     pid_t id_ = -1;
 };
 
+/// How one child went.
+struct ChildRun {
+    Json under_way;       ///< the check that it was in; null: none
+    bool ended = false;   ///< it said that it was through
+    bool silent = false;  ///< it said nothing for so long that it was ended
+    std::string how;      ///< it ended; empty: as it should
+};
+
+ChildRun run_child(const std::vector<std::string>& arguments, std::chrono::milliseconds silence,
+                   const std::function<void(const std::string& check)>& begins, SectionReport& report) {
+    ChildRun run;
+    Child child(arguments);
+    const auto line = [&](const std::string& text) {
+        const Json said = Json::parse(text, nullptr, false);
+        if (!said.is_object()) {
+            report.printed += text + '\n';  // not ours
+        } else if (said.contains("end")) {
+            run.ended = true;
+        } else if (said.contains("no device")) {
+            report.no_device = true;
+            report.findings.push_back(
+                {{"name", report.section->name}, {"status", name_of(Status::wrong)}, {"text", said["no device"]}});
+        } else if (said.contains("begin")) {
+            run.under_way = said;
+            begins(said["begin"].get<std::string>());
+        } else {
+            Json finding = said;
+            finding.erase("at");
+            report.findings.push_back(finding);
+            run.under_way = nullptr;
+        }
+    };
+    run.silent = !child.listen(silence, line, report.printed);
+    run.how = child.wait();
+    if (run.silent)
+        run.how = fmt::format("nothing was heard of it for {} s; its process was ended",
+                              static_cast<double>(silence.count()) / 1000);
+    if (!run.ended && run.how.empty()) run.how = "the process ended by itself, with exit code 0";
+    return run;
+}
+
+/// What a process that died is a finding of.
+Json finding_of(const ChildRun& run) {
+    if (run.under_way.is_null())
+        return {{"name", run.ended ? "the end of the process" : "the beginning of the process"},
+                {"status", name_of(Status::wrong)},
+                {"text", run.how}};
+    std::string text = run.how;
+    if (run.under_way["at_end"] != "") text += fmt::format(": {}", run.under_way["at_end"].get<std::string>());
+    return {{"name", run.under_way["begin"]}, {"status", run.under_way["otherwise"]}, {"text", text}};
+}
+
 }  // namespace
 
 int SectionReport::count(Status status) const {
@@ -185,49 +237,14 @@ SectionReport run_apart(const Section& section, const std::vector<std::string>& 
     for (;;) {
         std::vector<std::string> words = arguments;
         words.insert(words.end(), {"--section", std::string(section.name), "--first", std::to_string(first)});
-        Json under_way;
-        bool ended = false;
-        Child child(words);
-        const auto line = [&](const std::string& text) {
-            const Json said = Json::parse(text, nullptr, false);
-            if (!said.is_object()) {
-                report.printed += text + '\n';  // not ours
-            } else if (said.contains("end")) {
-                ended = true;
-            } else if (said.contains("no device")) {
-                report.no_device = true;
-                report.findings.push_back(
-                    {{"name", section.name}, {"status", name_of(Status::wrong)}, {"text", said["no device"]}});
-            } else if (said.contains("begin")) {
-                under_way = said;
-                begins(said["begin"].get<std::string>());
-            } else {
-                Json finding = said;
-                finding.erase("at");
-                report.findings.push_back(finding);
-                under_way = nullptr;
-            }
-        };
-        const bool spoke = child.listen(silence, line, report.printed);
-        std::string how = child.wait();
-        if (!spoke)
-            how = fmt::format("nothing was heard of it for {} s; its process was ended",
-                              static_cast<double>(silence.count()) / 1000);
-        if (ended && how.empty()) break;
-        if (how.empty()) how = "the process ended by itself, with exit code 0";
-        const bool harms = under_way.is_null() || under_way["otherwise"].get<std::string>() == name_of(Status::wrong);
-        ++(harms ? deaths : of_no_harm);
-        hangs += spoke ? 0 : 1;
-        const std::string name = under_way.is_null() ? ended ? "the end of the process" : "the beginning of the process"
-                                                     : under_way["begin"].get<std::string>();
-        if (!under_way.is_null() && under_way["at_end"] != "")
-            how += fmt::format(": {}", under_way["at_end"].get<std::string>());
-        report.findings.push_back(
-            {{"name", name},
-             {"status", under_way.is_null() ? name_of(Status::wrong) : under_way["otherwise"].get<std::string>()},
-             {"text", how}});
-        if (under_way.is_null()) break;
-        first = under_way["at"].get<std::size_t>() + 1;
+        const ChildRun run = run_child(words, silence, begins, report);
+        if (run.how.empty()) break;
+        const Json finding = finding_of(run);
+        report.findings.push_back(finding);
+        ++(finding.at("status") == name_of(Status::wrong) ? deaths : of_no_harm);
+        hangs += run.silent ? 1 : 0;
+        if (run.under_way.is_null()) break;
+        first = run.under_way["at"].get<std::size_t>() + 1;
         if (deaths < kMostDeaths && of_no_harm < kMostOfNoHarm && hangs < kMostHangs) continue;
         report.findings.push_back({{"name", "the rest of the section"},
                                    {"status", name_of(Status::skipped)},

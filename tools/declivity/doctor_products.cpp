@@ -5,10 +5,9 @@
 #include <cstdlib>
 #include <limits>
 #include <map>
-#include <memory>
 #include <optional>
-#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <declivity/ops/copy.hpp>
@@ -100,6 +99,102 @@ class Served {
     std::map<std::string, int> served_;
 };
 
+/// Operands of a case, and what they give.
+struct Product {
+    test::MatmulOperand a, b;
+    std::vector<double> wanted;
+};
+
+Product product_of(const test::MatmulCase& one, DType dtype) {
+    auto a = test::matmul_operand(one.a, one.batch, one.m, one.k, 1, dtype),
+         b = test::matmul_operand(one.b, one.batch, one.k, one.n, 2, dtype);
+    auto wanted = test::matmul_reference(one, a.elements, b.elements);
+    return {std::move(a), std::move(b), std::move(wanted)};
+}
+
+/// One strategy in the form for a family, with each variant where these are asked for.
+void examine_strategy(Examination& e, const ops::MatmulStrategy& strategy, Family family, const test::MatmulCase& one,
+                      DType dtype, const Product& in, bool variants, Served& served) {
+    const Device device = e.device();
+    const std::string_view name = strategy.name();
+    const Guarded result(Shape{one.batch, one.m, one.n}, dtype);
+    const ops::FamilyScope scope(family);
+    const ops::MatmulProblem problem = ops::matmul_problem(in.a.view, in.b.view);
+    served.expect(name);
+    if (!strategy.can_serve(problem, device)) return;
+    served.count(name);
+    std::vector<std::string> ways{""};
+    if (variants)
+        for (const std::string& variant : strategy.variants(problem, device))
+            if (!variant.empty()) ways.push_back(variant);
+    for (const std::string& way : ways)
+        e.check_form(
+            family,
+            fmt::format("{}{}{}: {}, {}", name, way.empty() ? "" : " ", way, one.name(), declivity::name_of(dtype)),
+            [&] {
+                ops::fill(result.out(), NAN);
+                const ops::View out = result.out();
+                strategy.run(problem, {in.a.view, in.b.view, out}, way);
+                const std::string wrong = difference(result.tensor(), in.wanted, one.allowed(dtype));
+                return wrong.empty() ? result.beside() : wrong;
+            });
+}
+
+void examine_products(Examination& e, const test::MatmulCase& one, DType dtype, bool variants, Served& served) {
+    std::optional<Product> in;
+    for (const Family family : kFamilies)
+        for (const ops::MatmulStrategy* strategy : ops::matmul_strategies()) {
+            const std::string_view name = strategy->name();
+            // Those that do not depend on the family.
+            if ((name == "clblast" || name == "tiled") && family != e.device().family()) continue;
+            // Its first products of a type are compiled for seconds.
+            if (name == "clblast" && dtype != DType::f32) continue;
+            // By the device's own kernels, as no check looks after them.
+            if (!in) in = product_of(one, dtype);
+            examine_strategy(e, *strategy, family, one, dtype, *in, variants, served);
+        }
+}
+
+/// A product by a strategy that is named, with what follows it: bias, residual and relu, or else a sigmoid.
+std::string with_epilogue(const ops::MatmulStrategy& strategy, const test::MatmulCase& one,
+                          const test::MatmulOperand& a, const test::MatmulOperand& b, const Guarded& result,
+                          bool relu) {
+    const auto apply = [](ops::Function function, std::initializer_list<ops::Expression> inputs) {
+        return ops::Expression::apply(function, std::vector<ops::Expression>(inputs));
+    };
+    const Environment named("DECLIVITY_MATMUL", std::string(strategy.name()));
+    const Shape shape{one.batch, one.m, one.n};
+    const Tensor bias = random_tensor({one.n}, 3), residual = random_tensor(shape, 5);
+    const ops::Expression x = ops::Expression::operator_result(DType::f32, shape);
+    const ops::Expression epilogue =
+        relu ? apply(ops::Function::relu,
+                     {apply(ops::Function::add, {residual.view(), apply(ops::Function::add, {x, bias.view()})})})
+             : apply(ops::Function::sigmoid, {x});
+    ops::matmul(a.view, b.view, result.out(), ops::epilogue_of(epilogue));
+    auto wanted = test::matmul_reference(one, a.elements, b.elements);
+    const auto added = values(bias), other = values(residual);
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+        wanted[i] =
+            relu ? std::max(0.0, wanted[i] + added[i % added.size()] + other[i]) : 1 / (1 + std::exp(-wanted[i]));
+    const std::string wrong =
+        difference(result.tensor(), wanted, test::sum_tolerance(DType::f32, static_cast<double>(one.k + 2)));
+    return wrong.empty() ? result.beside() : wrong;
+}
+
+/// As the library's functions ask for it: with what follows a product on the way, where a strategy knows how.
+void examine_epilogue(Examination& e, const ops::MatmulStrategy& strategy, Family family, const test::MatmulCase& one,
+                      bool relu) {
+    const auto a = test::matmul_operand(one.a, one.batch, one.m, one.k, 1, DType::f32),
+               b = test::matmul_operand(one.b, one.batch, one.k, one.n, 2, DType::f32);
+    const Guarded result({one.batch, one.m, one.n}, DType::f32);
+    const ops::FamilyScope scope(family);
+    if (!strategy.can_serve(ops::matmul_problem(a.view, b.view), e.device())) return;
+    e.check_form(family,
+                 fmt::format("{}, {}, {}: {}", strategy.name(),
+                             relu ? "with bias, residual and relu" : "with a sigmoid", name_of(family), one.name()),
+                 [&] { return with_epilogue(strategy, one, a, b, result, relu); });
+}
+
 }  // namespace
 
 void examine_matmul(Examination& e) {
@@ -121,64 +216,11 @@ void examine_matmul(Examination& e) {
                                               {1, 73, 65, 900, Lie::transposed, Lie::dense},
                                               {1, 130, 260, 300}};
     Served served;
-    const auto examine = [&](const test::MatmulCase& one, DType dtype, bool variants) {
-        struct Made {
-            test::MatmulOperand a, b;
-            std::vector<double> wanted;
-        };
-        const auto made = std::make_shared<std::optional<Made>>();
-        const auto operands = [=]() -> const Made& {
-            if (!*made) {
-                auto a = test::matmul_operand(one.a, one.batch, one.m, one.k, 1, dtype),
-                     b = test::matmul_operand(one.b, one.batch, one.k, one.n, 2, dtype);
-                auto wanted = test::matmul_reference(one, a.elements, b.elements);
-                *made = Made{std::move(a), std::move(b), std::move(wanted)};
-            }
-            return **made;
-        };
-        for (const Family family : kFamilies)
-            for (const ops::MatmulStrategy* strategy : ops::matmul_strategies()) {
-                const std::string_view name = strategy->name();
-                // Those that do not depend on the family.
-                if ((name == "clblast" || name == "tiled") && family != device.family()) continue;
-                // Its first products of a type are compiled for seconds.
-                if (name == "clblast" && dtype != DType::f32) continue;
-                // By the device's own kernels, as no check looks after them.
-                const Made& in = operands();
-                const auto result = std::make_shared<Guarded>(Shape{one.batch, one.m, one.n}, dtype);
-                const ops::FamilyScope scope(family);
-                const ops::MatmulProblem problem = ops::matmul_problem(in.a.view, in.b.view);
-                served.expect(name);
-                if (!strategy->can_serve(problem, device)) continue;
-                served.count(name);
-                std::vector<std::string> ways{""};
-                if (variants)
-                    for (const std::string& variant : strategy->variants(problem, device))
-                        if (!variant.empty()) ways.push_back(variant);
-                for (const std::string& way : ways)
-                    e.check_form(family,
-                                 fmt::format("{}{}{}: {}, {}", name, way.empty() ? "" : " ", way, one.name(),
-                                             declivity::name_of(dtype)),
-                                 [&] {
-                                     ops::fill(result->out(), NAN);
-                                     const ops::View out = result->out();
-                                     strategy->run(problem, {in.a.view, in.b.view, out}, way);
-                                     const std::string wrong =
-                                         difference(result->tensor(), in.wanted, one.allowed(dtype));
-                                     return wrong.empty() ? result->beside() : wrong;
-                                 });
-            }
-    };
-    for (const test::MatmulCase& one : cases) examine(one, DType::f32, one.m == 73);
-    for (const DType dtype : {DType::f16, DType::bf16}) examine(cases[9], dtype, false);
+    for (const test::MatmulCase& one : cases) examine_products(e, one, DType::f32, one.m == 73, served);
+    for (const DType dtype : {DType::f16, DType::bf16}) examine_products(e, cases[9], dtype, false, served);
     if (device.info().fp64)
-        for (const test::MatmulCase& one : {cases[7], cases[9]}) examine(one, DType::f64, false);
+        for (const test::MatmulCase& one : {cases[7], cases[9]}) examine_products(e, one, DType::f64, false, served);
     served.say(e);
-
-    // As the library's functions ask for them: with what follows a product on the way, where a strategy knows how.
-    const auto apply = [](ops::Function function, std::initializer_list<ops::Expression> inputs) {
-        return ops::Expression::apply(function, std::vector<ops::Expression>(inputs));
-    };
     for (const Family family : kFamilies)
         for (const ops::MatmulStrategy* strategy : ops::matmul_strategies()) {
             if (strategy->name() == "clblast") continue;
@@ -187,39 +229,7 @@ void examine_matmul(Examination& e) {
                                                {1, 9, 50, 1100, Lie::dense, Lie::transposed},
                                                {3, 16, 96, 3},
                                                {1, 70, 65, 33}})
-                for (const bool relu : {true, false}) {
-                    const auto a = test::matmul_operand(one.a, one.batch, one.m, one.k, 1, DType::f32),
-                               b = test::matmul_operand(one.b, one.batch, one.k, one.n, 2, DType::f32);
-                    const Shape shape{one.batch, one.m, one.n};
-                    const Guarded result(shape, DType::f32);
-                    const ops::FamilyScope scope(family);
-                    if (!strategy->can_serve(ops::matmul_problem(a.view, b.view), device)) continue;
-                    e.check_form(
-                        family,
-                        fmt::format("{}, {}, {}: {}", strategy->name(),
-                                    relu ? "with bias, residual and relu" : "with a sigmoid", name_of(family),
-                                    one.name()),
-                        [&] {
-                            const Environment named("DECLIVITY_MATMUL", std::string(strategy->name()));
-                            const Tensor bias = random_tensor({one.n}, 3), residual = random_tensor(shape, 5);
-                            const ops::Expression x = ops::Expression::operator_result(DType::f32, shape);
-                            const ops::Expression epilogue =
-                                relu ? apply(ops::Function::relu,
-                                             {apply(ops::Function::add,
-                                                    {residual.view(), apply(ops::Function::add, {x, bias.view()})})})
-                                     : apply(ops::Function::sigmoid, {x});
-                            ops::matmul(a.view, b.view, result.out(), ops::epilogue_of(epilogue));
-                            auto wanted = test::matmul_reference(one, a.elements, b.elements);
-                            const auto added = values(bias), other = values(residual);
-                            for (std::size_t i = 0; i < wanted.size(); ++i)
-                                wanted[i] = relu ? std::max(0.0, wanted[i] + added[i % added.size()] + other[i])
-                                                 : 1 / (1 + std::exp(-wanted[i]));
-                            const std::string wrong =
-                                difference(result.tensor(), wanted,
-                                           test::sum_tolerance(DType::f32, static_cast<double>(one.k + 2)));
-                            return wrong.empty() ? result.beside() : wrong;
-                        });
-                }
+                for (const bool relu : {true, false}) examine_epilogue(e, *strategy, family, one, relu);
         }
 }
 
@@ -308,10 +318,54 @@ class Convolution {
     std::vector<double> out, biased_out, dx, dweight, dbias;
 };
 
+/// One strategy in the form for a family, with each variant where these are asked for.
+void examine_strategy(Examination& e, const ops::Conv2dStrategy& strategy, Family family, Conv2dDirection direction,
+                      DType dtype, Convolution& convolution, Served& served) {
+    const test::Conv2dCase& c = convolution.c;
+    const ops::Conv2dProblem problem =
+        ops::conv2d_problem("doctor", direction, dtype, family, c.x, c.weight, c.options);
+    served.expect(strategy.name());
+    if (!strategy.can_serve(problem, e.device())) return;
+    served.count(strategy.name());
+    const ops::FamilyScope scope(family);
+    std::vector<std::string> variants{""};
+    if (c.name == "odd")
+        for (const std::string& variant : strategy.variants(problem, e.device()))
+            if (!variant.empty()) variants.push_back(variant);
+    for (const std::string& variant : variants)
+        e.check_form(family,
+                     fmt::format("{}{}{}, {}, {}: {}, {}", strategy.name(), variant.empty() ? "" : " ", variant,
+                                 name_of(direction), name_of(family), c.name, declivity::name_of(dtype)),
+                     [&] { return convolution.examine(strategy, problem, variant); });
+}
+
+/// As networks use it: with a bias, relu and all gradients.
+std::string layer(const test::Conv2dCase& c) {
+    Tensor x = random_tensor(c.x, 1).set_requires_grad(), weight = random_tensor(c.weight, 2).set_requires_grad(),
+           bias = random_tensor({c.weight[0]}, 3).set_requires_grad();
+    const Tensor g = random_tensor(c.out(), 4);
+    const Tensor y = relu(conv2d(x, weight, bias, {.padding = {1, 1}}));
+    y.backward(g);
+    auto wanted = test::conv2d_reference(c, values(x), values(weight), values(bias)), slope = values(g);
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+        if (wanted[i] <= 0) slope[i] = wanted[i] = 0;
+    }
+    const std::string first = difference(y, wanted, c.forward_tolerance(DType::f32));
+    if (!first.empty()) return first;
+    const std::string of_x = difference(x.grad(), test::conv2d_backward_input_reference(c, slope, values(weight)),
+                                        c.input_tolerance(DType::f32));
+    if (!of_x.empty()) return "x's gradient: " + of_x;
+    const std::string of_weight = difference(
+        weight.grad(), test::conv2d_backward_weights_reference(c, values(x), slope), c.weights_tolerance(DType::f32));
+    if (!of_weight.empty()) return "the weight's gradient: " + of_weight;
+    const std::string of_bias =
+        difference(bias.grad(), test::conv2d_backward_bias_reference(c, slope), c.weights_tolerance(DType::f32));
+    return of_bias.empty() ? "" : "the bias' gradient: " + of_bias;
+}
+
 }  // namespace
 
 void examine_conv2d(Examination& e) {
-    const Device device = e.device();
     // Sizes that no tile divides, and those that make each strategy serve.
     const std::vector<test::Conv2dCase> cases{
         {"3x3", {2, 3, 9, 9}, {5, 3, 3, 3}, {.padding = {1, 1}}},
@@ -328,63 +382,23 @@ void examine_conv2d(Examination& e) {
         {"odd", {3, 5, 13, 11}, {35, 5, 3, 3}, {.padding = {1, 2}}}};
     Served served;
     for (const DType dtype : {DType::f32, DType::f64}) {
-        if (dtype == DType::f64 && !device.info().fp64) continue;
+        if (dtype == DType::f64 && !e.device().info().fp64) continue;
         for (const test::Conv2dCase& c : cases) {
             if (dtype == DType::f64 && c.name != "3x3" && c.name != "depthwise") continue;
             Convolution convolution(c, dtype);
             for (const Conv2dDirection direction :
                  {Conv2dDirection::forward, Conv2dDirection::backward_input, Conv2dDirection::backward_weights})
                 for (const Family family : kFamilies)
-                    for (const ops::Conv2dStrategy* strategy : ops::conv2d_strategies()) {
-                        const ops::Conv2dProblem problem =
-                            ops::conv2d_problem("doctor", direction, dtype, family, c.x, c.weight, c.options);
-                        served.expect(strategy->name());
-                        if (!strategy->can_serve(problem, device)) continue;
-                        served.count(strategy->name());
-                        const ops::FamilyScope scope(family);
-                        std::vector<std::string> variants{""};
-                        if (c.name == "odd")
-                            for (const std::string& variant : strategy->variants(problem, device))
-                                if (!variant.empty()) variants.push_back(variant);
-                        for (const std::string& variant : variants)
-                            e.check_form(family,
-                                         fmt::format("{}{}{}, {}, {}: {}, {}", strategy->name(),
-                                                     variant.empty() ? "" : " ", variant, name_of(direction),
-                                                     name_of(family), c.name, declivity::name_of(dtype)),
-                                         [&] { return convolution.examine(*strategy, problem, variant); });
-                    }
+                    for (const ops::Conv2dStrategy* strategy : ops::conv2d_strategies())
+                        examine_strategy(e, *strategy, family, direction, dtype, convolution, served);
         }
     }
     served.say(e);
     for (const Family family : kFamilies)
-        e.check_form(
-            family, fmt::format("bias, relu and gradients on the way, {}", name_of(family)), [&]() -> std::string {
-                const ops::FamilyScope scope(family);
-                const test::Conv2dCase& c = cases[0];
-                Tensor x = random_tensor(c.x, 1).set_requires_grad(),
-                       weight = random_tensor(c.weight, 2).set_requires_grad(),
-                       bias = random_tensor({c.weight[0]}, 3).set_requires_grad();
-                const Tensor g = random_tensor(c.out(), 4);
-                const Tensor y = relu(conv2d(x, weight, bias, {.padding = {1, 1}}));
-                y.backward(g);
-                auto wanted = test::conv2d_reference(c, values(x), values(weight), values(bias)), slope = values(g);
-                for (std::size_t i = 0; i < wanted.size(); ++i) {
-                    if (wanted[i] <= 0) slope[i] = wanted[i] = 0;
-                }
-                const std::string first = difference(y, wanted, c.forward_tolerance(DType::f32));
-                if (!first.empty()) return first;
-                const std::string of_x =
-                    difference(x.grad(), test::conv2d_backward_input_reference(c, slope, values(weight)),
-                               c.input_tolerance(DType::f32));
-                if (!of_x.empty()) return "x's gradient: " + of_x;
-                const std::string of_weight =
-                    difference(weight.grad(), test::conv2d_backward_weights_reference(c, values(x), slope),
-                               c.weights_tolerance(DType::f32));
-                if (!of_weight.empty()) return "the weight's gradient: " + of_weight;
-                const std::string of_bias = difference(bias.grad(), test::conv2d_backward_bias_reference(c, slope),
-                                                       c.weights_tolerance(DType::f32));
-                return of_bias.empty() ? "" : "the bias' gradient: " + of_bias;
-            });
+        e.check_form(family, fmt::format("bias, relu and gradients on the way, {}", name_of(family)), [&] {
+            const ops::FamilyScope scope(family);
+            return layer(cases[0]);
+        });
 }
 
 }  // namespace declivity::tools::doctor

@@ -80,6 +80,57 @@ std::optional<Plan> plan_on(const Device& device, const Conv2dProblem& problem) 
                    groups_wanted(device));
 }
 
+/// How blocks of rows and images are shared out: each chunk sums up some of them.
+struct Chunks {
+    std::int64_t bands, blocks, blocks_each, count;
+};
+
+Chunks chunks_of(const Device& device, const Conv2dProblem& problem, const Plan& plan) {
+    const std::int64_t bands = ceil_div(problem.output[0], plan.band),
+                       blocks = ceil_div(problem.images, plan.lot) * bands,
+                       wanted = std::max<std::int64_t>(1, groups_wanted(device) / problem.groups),
+                       blocks_each = ceil_div(blocks, std::min(blocks, wanted));
+    return {.bands = bands, .blocks = blocks, .blocks_each = blocks_each, .count = ceil_div(blocks, blocks_each)};
+}
+
+BandedWeights arguments_of(const Conv2dProblem& problem, const Conv2dOperands& operands, const Plan& plan,
+                           const Chunks& chunks) {
+    const View &x = operands.x, &dout = operands.out;
+    return {.x_image = x.shape[1] * x.shape[2] * x.shape[3],
+            .x_channel = x.shape[2] * x.shape[3],
+            .x_count = x.numel(),
+            .dout_image = dout.shape[1] * dout.shape[2] * dout.shape[3],
+            .dout_channel = dout.shape[2] * dout.shape[3],
+            .dout_count = dout.numel(),
+            .partial = operands.weight.numel(),
+            .channels = narrow(problem.channels_per_group()),
+            .filters = narrow(problem.filters_per_group()),
+            .images = narrow(problem.images),
+            .height = narrow(problem.input[0]),
+            .width = narrow(problem.input[1]),
+            .rows = narrow(problem.output[0]),
+            .columns = narrow(problem.output[1]),
+            .stride_h = narrow(problem.stride[0]),
+            .stride_w = narrow(problem.stride[1]),
+            .pad_top = narrow(problem.padding[0]),
+            .pad_left = narrow(problem.padding[1]),
+            .dilation_h = narrow(problem.dilation[0]),
+            .dilation_w = narrow(problem.dilation[1]),
+            .pitch = narrow(plan.pitch),
+            .band = narrow(plan.band),
+            .bands = narrow(chunks.bands),
+            .reach = narrow(plan.reach),
+            .phase_size = narrow(plan.phase_size),
+            .copy_size = narrow(plan.copy_size),
+            .gradient_size = narrow(plan.gradient_size),
+            .lot = narrow(plan.lot),
+            .blocks = narrow(chunks.blocks),
+            .blocks_each = narrow(chunks.blocks_each),
+            .gradients = narrow(plan.gradients),
+            .sums = narrow(plan.sums),
+            .has_bias = operands.bias ? 1 : 0};
+}
+
 }  // namespace
 
 bool can_serve_weights(const Conv2dProblem& problem, const Device& device) {
@@ -97,50 +148,12 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
     const auto& [x, weight, dout, bias, epilogue, sums] = operands;
     const Device device = x.device();
     const VectorForm form = vector_form(device, problem.dtype);
-    const std::int64_t wanted = groups_wanted(device);
     const Plan plan = plan_on(device, problem).value();
     const auto [streams, filters] = tile_of(form);
-    const std::int64_t bands = ceil_div(problem.output[0], plan.band),
-                       blocks = ceil_div(problem.images, plan.lot) * bands;
-    const std::int64_t blocks_each =
-                           ceil_div(blocks, std::min(blocks, std::max<std::int64_t>(1, wanted / problem.groups))),
-                       chunks = ceil_div(blocks, blocks_each);
-    const View partials = chunks == 1 ? reshaped(weight, {1, weight.numel()})
-                                      : View::make(device, problem.dtype, {chunks, weight.numel()});
-    const View biases = tiled::bias_partials(operands, chunks);
-    const BandedWeights arguments{.x_image = x.shape[1] * x.shape[2] * x.shape[3],
-                                  .x_channel = x.shape[2] * x.shape[3],
-                                  .x_count = x.numel(),
-                                  .dout_image = dout.shape[1] * dout.shape[2] * dout.shape[3],
-                                  .dout_channel = dout.shape[2] * dout.shape[3],
-                                  .dout_count = dout.numel(),
-                                  .partial = weight.numel(),
-                                  .channels = narrow(problem.channels_per_group()),
-                                  .filters = narrow(problem.filters_per_group()),
-                                  .images = narrow(problem.images),
-                                  .height = narrow(problem.input[0]),
-                                  .width = narrow(problem.input[1]),
-                                  .rows = narrow(problem.output[0]),
-                                  .columns = narrow(problem.output[1]),
-                                  .stride_h = narrow(problem.stride[0]),
-                                  .stride_w = narrow(problem.stride[1]),
-                                  .pad_top = narrow(problem.padding[0]),
-                                  .pad_left = narrow(problem.padding[1]),
-                                  .dilation_h = narrow(problem.dilation[0]),
-                                  .dilation_w = narrow(problem.dilation[1]),
-                                  .pitch = narrow(plan.pitch),
-                                  .band = narrow(plan.band),
-                                  .bands = narrow(bands),
-                                  .reach = narrow(plan.reach),
-                                  .phase_size = narrow(plan.phase_size),
-                                  .copy_size = narrow(plan.copy_size),
-                                  .gradient_size = narrow(plan.gradient_size),
-                                  .lot = narrow(plan.lot),
-                                  .blocks = narrow(blocks),
-                                  .blocks_each = narrow(blocks_each),
-                                  .gradients = narrow(plan.gradients),
-                                  .sums = narrow(plan.sums),
-                                  .has_bias = bias ? 1 : 0};
+    const Chunks chunks = chunks_of(device, problem, plan);
+    const View partials = chunks.count == 1 ? reshaped(weight, {1, weight.numel()})
+                                            : View::make(device, problem.dtype, {chunks.count, weight.numel()});
+    const View biases = tiled::bias_partials(operands, chunks.count);
     Defines defines = real_defines(problem.dtype);
     defines.set("VW", form.vector)
         .set("ROWS", streams)
@@ -148,10 +161,11 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
         .set("TAPS_H", problem.filter[0])
         .set("TAPS_W", problem.filter[1]);
     const Kernel kernel(device, {"conv2d_banded_weights.cl", "conv2d_banded_backward_weights", defines});
-    launch(kernel, {{static_cast<std::size_t>(chunks), 1, static_cast<std::size_t>(problem.groups)}, {1, 1, 1}},
-           {arguments, local_memory(block_elements(device, problem.dtype, kBlockBytes), problem.dtype), x.argument(),
+    launch(kernel, {{static_cast<std::size_t>(chunks.count), 1, static_cast<std::size_t>(problem.groups)}, {1, 1, 1}},
+           {arguments_of(problem, operands, plan, chunks),
+            local_memory(block_elements(device, problem.dtype, kBlockBytes), problem.dtype), x.argument(),
             dout.argument(), partials.argument(), biases.argument()});
-    if (chunks == 1) return;
+    if (chunks.count == 1) return;
     reduce_partials(problem, operands, partials, weight);
     if (bias) reduce_partials(problem, operands, biases, *bias);
 }

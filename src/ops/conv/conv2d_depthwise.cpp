@@ -33,10 +33,17 @@ struct Plan {
     std::array<std::int64_t, 2> up;  ///< phases of the result
 };
 
-/// How `block` elements of local memory are divided; nothing when not even one row fits.
-std::optional<Plan> plan_of(const Conv2dProblem& problem, std::int64_t vector, std::int64_t block, bool has_bias) {
-    const bool back = problem.direction == Conv2dDirection::backward_input,
-               weights = problem.direction == Conv2dDirection::backward_weights;
+/// Input and result of a direction, and where in its copy lies what an element of the result takes.
+struct Geometry {
+    std::array<std::int64_t, 2> in, out, step;
+    std::array<std::int64_t, 2> up;     ///< phases of the result
+    std::array<std::int64_t, 2> first;  ///< of the filter's taps, before a position
+    bool flip, made;                    ///< made: the result is put together in local memory
+    std::int64_t pad_top, reach, pitch, margin, behind;
+};
+
+Geometry geometry_of(const Conv2dProblem& problem, std::int64_t vector) {
+    const bool back = problem.direction == Conv2dDirection::backward_input;
     const auto& in = back ? problem.output : problem.input;
     const auto& out = back ? problem.input : problem.output;
     constexpr std::array<std::int64_t, 2> one{1, 1};
@@ -49,63 +56,80 @@ std::optional<Plan> plan_of(const Conv2dProblem& problem, std::int64_t vector, s
     };
     const bool zipped = back && !flip;
     const std::int64_t pad_top = zipped ? floor_div(longest(0) - problem.padding[0], up[0]) : first(0);
-    const std::int64_t reach = zipped ? (up[0] - 1 + problem.padding[0]) / up[0] + pad_top : longest(0) / step[0];
     const std::int64_t pitch = std::max(ceil_div(in[1], step[1]), ceil_div(out[1], up[1]));
     const std::int64_t left = zipped ? ceil_div(longest(1), up[1]) : first(1),
                        right = zipped ? problem.padding[1] + up[1] : longest(1) - first(1);
-    const std::int64_t margin = ceil_div(std::clamp<std::int64_t>(ceil_div(left, step[1]), 0, pitch), vector) * vector;
-    const std::int64_t behind =
-        ceil_div(std::clamp<std::int64_t>(ceil_div(right, step[1]), 0, pitch), vector) * vector + vector;
-    const bool made = out[1] != pitch || zipped;
-    const std::int64_t phases_in = step[0] * step[1], phases_out = made ? up[0] * up[1] : 0,
-                       rows = ceil_div(out[0], up[0]);
+    const auto whole_vectors = [&](std::int64_t elements) {
+        return ceil_div(std::clamp<std::int64_t>(ceil_div(elements, step[1]), 0, pitch), vector) * vector;
+    };
+    return {.in = in,
+            .out = out,
+            .step = step,
+            .up = up,
+            .first = {first(0), first(1)},
+            .flip = flip,
+            .made = out[1] != pitch || zipped,
+            .pad_top = pad_top,
+            .reach = zipped ? (up[0] - 1 + problem.padding[0]) / up[0] + pad_top : longest(0) / step[0],
+            .pitch = pitch,
+            .margin = whole_vectors(left),
+            .behind = whole_vectors(right) + vector};
+}
+
+/// How `block` elements of local memory are divided; nothing when not even one row fits.
+std::optional<Plan> plan_of(const Conv2dProblem& problem, std::int64_t vector, std::int64_t block, bool has_bias) {
+    const bool weights = problem.direction == Conv2dDirection::backward_weights;
+    const Geometry at = geometry_of(problem, vector);
+    const std::int64_t phases_in = at.step[0] * at.step[1], phases_out = at.made ? at.up[0] * at.up[1] : 0,
+                       rows = ceil_div(at.out[0], at.up[0]);
     // Each phase takes its rows, and at most two vectors for a round size and to spare.
     const std::int64_t sums = weights ? problem.taps() * vector : 0;
-    const std::int64_t fixed = margin + behind + sums + vector +
-                               phases_in * (std::max<std::int64_t>(0, reach) * pitch + 2 * vector) +
+    const std::int64_t fixed = at.margin + at.behind + sums + vector +
+                               phases_in * (std::max<std::int64_t>(0, at.reach) * at.pitch + 2 * vector) +
                                phases_out * 2 * vector;
-    std::int64_t band = (block - fixed) / ((phases_in + phases_out) * pitch);
+    std::int64_t band = (block - fixed) / ((phases_in + phases_out) * at.pitch);
     if (block <= fixed || band < 1) return std::nullopt;
     band = ceil_div(rows, ceil_div(rows, std::min(band, rows)));
-    const auto size_of_phase = [&](std::int64_t count) { return (ceil_div(count * pitch, vector) + 1) * vector; };
-    const std::int64_t phase_size = size_of_phase(band + reach), made_size = size_of_phase(band),
+    const auto size_of_phase = [&](std::int64_t count) { return (ceil_div(count * at.pitch, vector) + 1) * vector; };
+    const std::int64_t phase_size = size_of_phase(band + at.reach), made_size = size_of_phase(band),
                        copy_size = phases_in * phase_size;
     // When planes are not cut into bands, there is room for several.
     const std::int64_t each = copy_size + phases_out * made_size + sums;
     const std::int64_t lot =
         band < rows ? 1
-                    : std::clamp<std::int64_t>(std::min((block - margin - behind - vector) / each,
+                    : std::clamp<std::int64_t>(std::min((block - at.margin - at.behind - vector) / each,
                                                         weights ? ceil_div(problem.channels, 4) : kMostLot),
                                                1, kMostLot);
-    const std::int64_t before = margin + lot * copy_size + behind, before_sums = before + lot * phases_out * made_size;
+    const std::int64_t before = at.margin + lot * copy_size + at.behind,
+                       before_sums = before + lot * phases_out * made_size;
     return Plan{{.planes = problem.images * problem.channels,
                  .channels = narrow(problem.channels),
                  .images = narrow(problem.images),
-                 .height = narrow(in[0]),
-                 .width = narrow(in[1]),
-                 .rows = narrow(out[0]),
-                 .columns = narrow(out[1]),
-                 .stride_h = narrow(step[0]),
-                 .stride_w = narrow(step[1]),
-                 .first_h = narrow(first(0)),
-                 .first_w = narrow(first(1)),
+                 .height = narrow(at.in[0]),
+                 .width = narrow(at.in[1]),
+                 .rows = narrow(at.out[0]),
+                 .columns = narrow(at.out[1]),
+                 .stride_h = narrow(at.step[0]),
+                 .stride_w = narrow(at.step[1]),
+                 .first_h = narrow(at.first[0]),
+                 .first_w = narrow(at.first[1]),
                  .dilation_h = narrow(problem.dilation[0]),
                  .dilation_w = narrow(problem.dilation[1]),
-                 .pad_top = narrow(pad_top),
-                 .pitch = narrow(pitch),
+                 .pad_top = narrow(at.pad_top),
+                 .pitch = narrow(at.pitch),
                  .band = narrow(band),
-                 .reach = narrow(reach),
+                 .reach = narrow(at.reach),
                  .phase_size = narrow(phase_size),
                  .lot = narrow(lot),
                  .copy_size = narrow(copy_size),
-                 .margin = narrow(margin),
+                 .margin = narrow(at.margin),
                  .used = narrow(before_sums + lot * sums + (weights ? vector : 0)),
-                 .made = narrow(made ? before : -1),
+                 .made = narrow(at.made ? before : -1),
                  .made_size = narrow(made_size),
                  .sums = narrow(before_sums),
-                 .flip = flip ? 1 : 0,
+                 .flip = at.flip ? 1 : 0,
                  .has_bias = has_bias ? 1 : 0},
-                weights ? one : up};
+                weights ? std::array<std::int64_t, 2>{1, 1} : at.up};
 }
 
 std::optional<Plan> plan_on(const Device& device, const Conv2dProblem& problem, bool has_bias) {

@@ -72,17 +72,12 @@ struct Sum {
     std::array<TapAxis, 2> axes{};
 };
 
-void run(const Sum& sum, const Conv2dProblem& problem, const Form& form, const Padded& input, const View& weight,
-         const View& out, const std::optional<View>& bias) {
-    const Device device = out.device();
-    const std::int64_t flat = (sum.rows - 1) * sum.pitch + sum.columns;
-    const TileSize size = choose_tile(form, sum.filters, flat);
-    const std::int64_t blocks = ceil_div(sum.filters, size.filters);
-    Defines defines = defines_of(form, problem.dtype);
-    defines.set("OCB", size.filters).set("NV", size.vectors);
-
+/// The weights in the order in which tiles read them. @param blocks of output channels
+View packed_weights(const Sum& sum, const Conv2dProblem& problem, const View& weight, std::int64_t blocks,
+                    std::int64_t filters_each, std::size_t group, const Defines& defines) {
+    const Device device = weight.device();
     const std::int64_t packs = problem.groups * blocks * sum.channels;
-    const View packed = View::make(device, problem.dtype, {std::max<std::int64_t>(1, packs * sum.taps * size.filters)});
+    const View packed = View::make(device, problem.dtype, {std::max<std::int64_t>(1, packs * sum.taps * filters_each)});
     const Pack pack{.group_step = sum.group_step,
                     .filter_step = sum.filter_step,
                     .channel_step = sum.channel_step,
@@ -95,10 +90,23 @@ void run(const Sum& sum, const Conv2dProblem& problem, const Form& form, const P
                     .step_w = narrow(sum.step_w),
                     .across = narrow(sum.across),
                     .source = sum.source};
-    const Kernel pack_kernel(device, {"conv2d_tiled.cl", "conv2d_tiled_pack", defines});
-    const auto group = static_cast<std::size_t>(form.group);
-    launch(pack_kernel, {{round_up(static_cast<std::size_t>(packs), group), 1, 1}, {group, 1, 1}},
+    const Kernel kernel(device, {"conv2d_tiled.cl", "conv2d_tiled_pack", defines});
+    launch(kernel, {{round_up(static_cast<std::size_t>(packs), group), 1, 1}, {group, 1, 1}},
            {pack, packs, weight.argument(), packed.argument()});
+    return packed;
+}
+
+void run(const Sum& sum, const Conv2dProblem& problem, const Form& form, const Padded& input, const View& weight,
+         const View& out, const std::optional<View>& bias) {
+    const Device device = out.device();
+    const std::int64_t flat = (sum.rows - 1) * sum.pitch + sum.columns;
+    const TileSize size = choose_tile(form, sum.filters, flat);
+    const std::int64_t blocks = ceil_div(sum.filters, size.filters);
+    Defines defines = defines_of(form, problem.dtype);
+    defines.set("OCB", size.filters).set("NV", size.vectors);
+
+    const auto group = static_cast<std::size_t>(form.group);
+    const View packed = packed_weights(sum, problem, weight, blocks, size.filters, group, defines);
 
     const std::int64_t tiles = ceil_div(flat, size.vectors * form.run());
     std::int64_t tiles_each = 1;

@@ -47,6 +47,66 @@ bool fits_int(const Plan& plan) {
            });
 }
 
+void require_separate_elements(const View& out) {
+    for (int axis = 0; axis < out.rank(); ++axis)
+        if (out.shape[axis] != 1 && out.strides[axis] == 0)
+            throw ShapeError(fmt::format(
+                "evaluate: wants an output each of whose elements lies in one place, got shape {} with strides {} "
+                "(write to a clone() of an expanded tensor)",
+                out.shape.str(), out.strides.str()));
+}
+
+/// An expression that is one view, by a kernel for permuted copies. False: it is another one, or none serves.
+bool copied(const Expression& expression, const View& out) {
+    const Node& node = *expression.node();
+    if (node.kind != Node::Kind::view) return false;
+    require_same_device("evaluate", out, node.view);
+    const View from = expanded("elementwise", node.view, out.shape);
+    return !may_overlap(from, out) && permuted_copy(from, out);
+}
+
+/// @param narrow whether indices are 32-bit numbers
+Kernel kernel_of(const Steps& steps, const Plan& plan, const Device& device, Family family, bool narrow) {
+    const char* form = family == Family::cpu_like ? "" : narrow ? "int items " : "items ";
+    return kernel_of_structure(form + structure_of(steps, plan), plan, device, [&] {
+        KernelSpec spec = elementwise_specification(steps, plan, device, family);
+        if (narrow) spec.defines.set("INDEX", "int");
+        return spec;
+    });
+}
+
+/// The index space as rows, and what a work-item takes of it.
+struct Cut {
+    std::int64_t rows, columns;
+    std::int64_t rows_each, chunk;  ///< rows, and elements of a row
+};
+
+Cut cut_of(const Plan& plan, bool cpu) {
+    const std::int64_t columns = plan.sizes.back();
+    return {.rows = plan.sizes.numel() / columns,
+            .columns = columns,
+            .rows_each = cpu ? std::max<std::int64_t>(1, kCpuChunk / columns) : 1,
+            .chunk = cpu ? std::min(columns, kCpuChunk) : 1};
+}
+
+Range range_of(const Cut& cut, const Kernel& kernel, bool cpu) {
+    Range range;
+    range.global = {static_cast<std::size_t>(ceil_div(cut.columns, cut.chunk)),
+                    static_cast<std::size_t>(ceil_div(cut.rows, cut.rows_each)), 1};
+    range.local = {1, 1, 1};
+    if (cpu) return range;
+    // Short rows share a group, so that few work-items idle behind the end of a row.
+    std::size_t wide = 1;
+    const std::size_t group = std::min(to_size(kGpuGroup), kernel.max_work_group());
+    while (wide * 2 <= group && wide < static_cast<std::size_t>(cut.columns)) wide *= 2;
+    std::size_t tall = 1;
+    while (wide * tall * 2 <= group && tall < static_cast<std::size_t>(cut.rows)) tall *= 2;
+    range.local = {wide, tall, 1};
+    const std::size_t rows = to_size(cut.rows), down = std::min(round_up(rows, tall), tall * to_size(kMostGroups));
+    range.global = {round_up(range.global[0], wide), down, rows / down + (rows % down == 0 ? 0 : 1)};
+    return range;
+}
+
 }  // namespace
 
 View dense_copy(const View& view) {
@@ -67,18 +127,8 @@ void evaluate(const Expression& of, const View& out, std::span<const AlsoStored>
         throw TypeError(fmt::format("evaluate: wants an output of type {}, got {}", name_of(expression.dtype()),
                                     name_of(out.dtype)));
     if (out.numel() == 0) return;
-    for (int axis = 0; axis < out.rank(); ++axis)
-        if (out.shape[axis] != 1 && out.strides[axis] == 0)
-            throw ShapeError(fmt::format(
-                "evaluate: wants an output each of whose elements lies in one place, got shape {} with strides {} "
-                "(write to a clone() of an expanded tensor)",
-                out.shape.str(), out.strides.str()));
-    if (const Node& node = *expression.node(); node.kind == Node::Kind::view) {
-        require_same_device("evaluate", out, node.view);
-        if (const View from = expanded("elementwise", node.view, out.shape);
-            !may_overlap(from, out) && permuted_copy(from, out))
-            return;
-    }
+    require_separate_elements(out);
+    if (copied(expression, out)) return;
     const Steps steps = steps_of(expression);
     Plan plan = plan_of(steps, out.shape, &out);
     for (const AlsoStored& one : also)
@@ -90,49 +140,23 @@ void evaluate(const Expression& of, const View& out, std::span<const AlsoStored>
     const Family family = family_of(device);
     const bool cpu = family == Family::cpu_like;
     const bool narrow = !cpu && fits_int(plan);
-    const Kernel kernel = kernel_of_structure((cpu      ? ""
-                                               : narrow ? "int items "
-                                                        : "items ") +
-                                                  structure_of(steps, plan),
-                                              plan, device, [&] {
-                                                  KernelSpec spec =
-                                                      elementwise_specification(steps, plan, device, family);
-                                                  if (narrow) spec.defines.set("INDEX", "int");
-                                                  return spec;
-                                              });
-    const std::int64_t columns = plan.sizes.back();
-    const std::int64_t rows = plan.sizes.numel() / columns;
-    const std::int64_t chunk = cpu ? std::min(columns, kCpuChunk) : 1;
-    const std::int64_t rows_each = cpu ? std::max<std::int64_t>(1, kCpuChunk / columns) : 1;
-    Range range;
-    range.global = {static_cast<std::size_t>(ceil_div(columns, chunk)),
-                    static_cast<std::size_t>(ceil_div(rows, rows_each)), 1};
-    range.local = {1, 1, 1};
-    if (!cpu) {
-        // Short rows share a group, so that few work-items idle behind the end of a row.
-        std::size_t wide = 1;
-        const std::size_t group = std::min(to_size(kGpuGroup), kernel.max_work_group());
-        while (wide * 2 <= group && wide < static_cast<std::size_t>(columns)) wide *= 2;
-        std::size_t tall = 1;
-        while (wide * tall * 2 <= group && tall < static_cast<std::size_t>(rows)) tall *= 2;
-        range.local = {wide, tall, 1};
-        const std::size_t down = std::min(round_up(to_size(rows), tall), tall * to_size(kMostGroups));
-        range.global = {round_up(range.global[0], wide), down,
-                        to_size(rows) / down + (to_size(rows) % down == 0 ? 0 : 1)};
-    }
+    const Kernel kernel = kernel_of(steps, plan, device, family, narrow);
+    const Cut cut = cut_of(plan, cpu);
+    const Range range = range_of(cut, kernel, cpu);
+
     const auto layout = layout_of(plan);
     const std::vector<std::int32_t> narrowed =
         narrow ? std::vector<std::int32_t>(layout.begin(), layout.end()) : std::vector<std::int32_t>();
-    const auto chunk_argument = static_cast<std::int32_t>(chunk);
+    const auto chunk_argument = static_cast<std::int32_t>(cut.chunk);
     std::vector<BufferArgument> buffers;
     for (const Operand& operand : plan.operands) buffers.push_back(operand.view.argument());
     const std::vector<Number> numbers = numbers_of(plan);
 
     std::vector<Argument> arguments{narrow ? RawArgument{narrowed.data(), narrowed.size() * sizeof(std::int32_t)}
                                            : RawArgument{layout.data(), layout.size() * sizeof(std::int64_t)},
-                                    rows,
-                                    columns,
-                                    rows_each,
+                                    cut.rows,
+                                    cut.columns,
+                                    cut.rows_each,
                                     chunk_argument,
                                     buffers[0]};
     const std::vector<Argument> inputs = input_arguments(plan, buffers);

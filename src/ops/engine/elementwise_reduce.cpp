@@ -28,6 +28,25 @@ std::int64_t splits_of(const Device& device, bool cpu, std::int64_t rows, std::i
     return std::max<std::int64_t>(1, std::min(ceil_div(units * kCpuItemsPerUnit, rows), columns / kCpuWork));
 }
 
+/// What is left to do behind the kernel, and memory for what it gives. @param inner first of the axes that it reduces
+/// @param splits parts of a row, which are left to be reduced
+ElementwiseReduced left_to_reduce(const Shape& shape, const Dims& axes, int inner, std::int64_t splits,
+                                  DType accumulate, const Device& device) {
+    ElementwiseReduced out;
+    Shape parts;
+    for (int axis = 0; axis < inner; ++axis) {
+        if (contains(axes, axis)) out.axes.push_back(axis);
+        parts.push_back(shape[axis]);
+    }
+    if (splits > 1) {
+        out.axes.push_back(parts.rank());
+        parts.push_back(splits);
+    }
+    out.done = out.axes.empty();
+    out.parts = View::make(device, accumulate, parts);
+    return out;
+}
+
 }  // namespace
 
 bool may_reduce_rows(const Shape& shape, const Dims& axes, const Device& device) {
@@ -56,18 +75,7 @@ std::optional<ElementwiseReduced> elementwise_reduce(Reduce kind, const Expressi
     if (!cpu && rows > kMostGroups) return std::nullopt;
     const std::int64_t chunk = ceil_div(columns, splits_of(device, cpu, rows, columns)),
                        splits = ceil_div(columns, chunk);
-    ElementwiseReduced out;
-    Shape parts;
-    for (int axis = 0; axis < inner; ++axis) {
-        if (contains(axes, axis)) out.axes.push_back(axis);
-        parts.push_back(shape[axis]);
-    }
-    if (splits > 1) {
-        out.axes.push_back(parts.rank());
-        parts.push_back(splits);
-    }
-    out.done = out.axes.empty();
-    out.parts = View::make(device, accumulate, parts);
+    ElementwiseReduced out = left_to_reduce(shape, axes, inner, splits, accumulate, device);
     const std::int64_t divisor = kind == Reduce::mean && out.done ? columns : 1;
 
     Defines defines = reduce_defines(kind, accumulate);

@@ -1,0 +1,98 @@
+// The library's own functions, against the host's.
+#include <bit>
+#include <cfloat>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <tests/ops/math_cases.hpp>
+
+#include "doctor_launch.hpp"
+#include "doctor_section.hpp"
+
+namespace declivity::tools::doctor {
+namespace {
+
+Kernel math_kernel(const Device& device, const std::string& name, bool f64, int vector) {
+    Defines defines{{"REAL", f64 ? "double" : "float"}};
+    if (f64) defines.set("REAL_IS_DOUBLE", 1);
+    if (vector > 1) defines.set("VECTOR", vector);
+    return Kernel(device, {"doctor_math.cl", "doctor_" + name, defines});
+}
+
+template <class Real>
+std::vector<Real> run(const Device& device, const std::string& name, int vector, const std::vector<Real>& in) {
+    const Buffer from = to_device(device, in), to(device, in.size() * sizeof(Real));
+    const std::size_t element = sizeof(Real) * static_cast<std::size_t>(vector);
+    launch(math_kernel(device, name, sizeof(Real) == 8, vector), {{in.size() / static_cast<std::size_t>(vector)}},
+           {BufferArgument{from, 0, element}, BufferArgument{to, 0, element}});
+    return to_host<Real>(to, in.size());
+}
+
+/// What is wrong beyond `allowed`, by error(i).
+template <class Error, class Of>
+std::string worst(std::size_t count, double allowed, Error&& error, Of&& said_of) {
+    std::size_t at = 0;
+    double most = 0;
+    for (std::size_t i = 0; i < count; ++i)
+        if (const double one = error(i); !(one <= most)) most = one, at = i;
+    return most <= allowed ? "" : fmt::format("{} ulps off, and {} are allowed: {}", most, allowed, said_of(at));
+}
+
+std::string pow_of_f32(const Device& device, int vector) {
+    const auto [a, b] = test::pow_arguments(1U << 14);
+    const Buffer as = to_device(device, a), bs = to_device(device, b), to(device, a.size() * sizeof(float));
+    const std::size_t element = sizeof(float) * static_cast<std::size_t>(vector);
+    launch(math_kernel(device, "pow", false, vector), {{a.size() / static_cast<std::size_t>(vector)}},
+           {BufferArgument{as, 0, element}, BufferArgument{bs, 0, element}, BufferArgument{to, 0, element}});
+    const auto y = to_host<float>(to, a.size());
+    // Structured bindings are no variables to capture.
+    const auto &left = a, &right = b;
+    return worst(
+        left.size(), test::kPowUlps, [&](std::size_t i) { return test::pow_error(left[i], right[i], y[i]); },
+        [&](std::size_t i) { return fmt::format("of {:a} and {:a} it gives {:a}", left[i], right[i], y[i]); });
+}
+
+std::string finite_and_nan(const Device& device) {
+    const std::vector<float> some{0, 1, FLT_MAX, -FLT_MAX, INFINITY, -INFINITY, NAN, std::bit_cast<float>(0xffc00001U)};
+    return first_difference(apply<int>(math_kernel(device, "classify", false, 1), some),
+                            std::vector<int>{1, 1, 1, 1, 0, 0, 2, 2}, said(some));
+}
+
+}  // namespace
+
+void examine_maths(Examination& e) {
+    const Device device = e.device();
+    const auto x = test::math_arguments(1U << 14);
+    for (const test::MathCase& one : test::math_cases())
+        for (const int vector : {1, 16})
+            e.check(fmt::format("{} of f32{}", one.name, vector > 1 ? ", 16 wide" : ""), [&] {
+                const auto y = run(device, one.name, vector, x);
+                return worst(
+                    x.size(), one.allowed(device.info().type),
+                    [&](std::size_t i) { return test::math_error(one, x[i], y[i]); },
+                    [&](std::size_t i) {
+                        return fmt::format("of {:a} it gives {:a}, wants {:a}", x[i], y[i], one.reference(x[i]));
+                    });
+            });
+    for (const int vector : {1, 16})
+        e.check(fmt::format("pow of f32{}", vector > 1 ? ", 16 wide" : ""), [&] { return pow_of_f32(device, vector); });
+    e.check("finite numbers and NaN are told apart by their bits", [&] { return finite_and_nan(device); });
+    if (!device.info().fp64) return e.skip("f64", "the device does not report cl_khr_fp64");
+    std::vector<double> wide;
+    for (const float value : x)
+        if (std::abs(value) > FLT_MIN || value == 0 || std::isnan(value)) wide.push_back(value);
+    for (const test::MathCase& one : test::math_cases())
+        e.check(fmt::format("{} of f64", one.name), [&] {
+            const auto y = run(device, one.name, 1, wide);
+            return worst(
+                wide.size(), test::kMathUlpsF64,
+                [&](std::size_t i) { return test::math_error_f64(one, wide[i], y[i]); },
+                [&](std::size_t i) {
+                    return fmt::format("of {:a} it gives {:a}, wants {:a}", wide[i], y[i], one.reference(wide[i]));
+                });
+        });
+}
+
+}  // namespace declivity::tools::doctor
