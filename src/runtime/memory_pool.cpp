@@ -93,8 +93,12 @@ std::shared_ptr<Block> MemoryPool::take(std::size_t bytes, std::size_t reserved)
 }
 
 std::shared_ptr<Block> MemoryPool::block_in(const Slab& slab, std::size_t offset, std::size_t bytes) {
-    return checked(fmt::format("allocation of {} bytes", bytes), device_.info.name,
-                   [&] { return std::make_shared<Block>(device_, nullptr, slab.memory, offset, bytes); });
+    if (after_fork()) refuse_after_fork(fmt::format("allocation of {} bytes", bytes));
+    try {
+        return std::make_shared<Block>(device_, nullptr, slab.memory, offset, bytes);
+    } catch (const cl::Error& error) {  // words are made only then
+        throw_status(error.err(), fmt::format("allocation of {} bytes", bytes), device_.info.name);
+    }
 }
 
 std::shared_ptr<Block> MemoryPool::take_transfer(std::size_t bytes, std::size_t reserved) {

@@ -116,37 +116,52 @@ bool recorded(const std::vector<Tensor>& inputs) {
     return false;
 }
 
-std::vector<Tensor> differentiable(std::string_view name, const std::vector<Tensor>& inputs,
-                                   const std::vector<ops::Value>& results, GradientRule rule, RuleKind kind) {
-    std::vector<Tensor> tensors;
-    tensors.reserve(results.size());
-    for (const ops::Value& result : results) {
-        const Tensor& made = tensors.emplace_back(result);
-        // A function may give what it was given.
+namespace {
+
+/// Joins tensors to the graph.
+void join(std::string_view name, const std::vector<Tensor>& inputs, std::span<const Tensor> results, GradientRule rule,
+          RuleKind kind) {
+    // A function may give what it was given.
+    for (const Tensor& result : results)
         for (const Tensor& input : inputs)
-            if (input.defined() && input.state()->value.state() == result.state()) detail::share_memory(input, made);
-    }
-    if (!recorded(inputs)) return tensors;
+            if (input.defined() && input.state()->value.state() == result.state()->value.state())
+                detail::share_memory(input, result);
+    if (!recorded(inputs)) return;
     auto node = std::make_shared<GradNode>();
     node->name = name;
     node->sequence = detail::next_sequence();
     node->kind = kind;
     node->rule = std::move(rule);
     node->scope = Scope::path();
+    node->edges.reserve(inputs.size());
     for (const Tensor& input : inputs) node->edges.push_back(detail::edge_of(input));
-    for (std::size_t i = 0; i < tensors.size(); ++i) {
-        node->outputs.push_back({tensors[i].shape(), tensors[i].dtype(), tensors[i].device()});
+    node->outputs.reserve(results.size());
+    for (std::size_t i = 0; i < results.size(); ++i) {
+        detail::TensorState& state = *results[i].state();
+        node->outputs.push_back({state.value.shape(), state.value.dtype(), state.value.device()});
         // Integer results (positions, labels) carry no gradient.
-        if (!is_floating(tensors[i].dtype())) continue;
-        tensors[i].state()->node = node;
-        tensors[i].state()->output = i;
+        if (!is_floating(state.value.dtype())) continue;
+        state.node = node;
+        state.output = i;
     }
+}
+
+}  // namespace
+
+std::vector<Tensor> differentiable(std::string_view name, const std::vector<Tensor>& inputs,
+                                   const std::vector<ops::Value>& results, GradientRule rule, RuleKind kind) {
+    std::vector<Tensor> tensors;
+    tensors.reserve(results.size());
+    for (const ops::Value& result : results) tensors.emplace_back(result);
+    join(name, inputs, tensors, std::move(rule), kind);
     return tensors;
 }
 
 Tensor differentiable(std::string_view name, const std::vector<Tensor>& inputs, const ops::Value& result,
                       GradientRule rule, RuleKind kind) {
-    return differentiable(name, inputs, std::vector<ops::Value>{result}, std::move(rule), kind).front();
+    Tensor tensor(result);
+    join(name, inputs, {&tensor, 1}, std::move(rule), kind);
+    return tensor;
 }
 
 // ---- compositions

@@ -37,11 +37,12 @@ enum class EpilogueTaken : bool { no, yes };
 /// What an operation is launched with. Views stand in the order in which they were declared.
 class DECLIVITY_API OperationViews {
   public:
-    OperationViews(std::vector<View> ins, std::vector<View> written, std::vector<View> outs, Epilogue epilogue,
+    /// @param ins outlives the views
+    OperationViews(std::span<const View> ins, std::vector<View> written, std::vector<View> outs, Epilogue epilogue,
                    Value prologue);
 
     /// What is read; without a buffer where none was given.
-    [[nodiscard]] const View& in(std::size_t index) const { return ins_.at(index); }
+    [[nodiscard]] const View& in(std::size_t index) const;
     /// What is written in place; without a buffer where none was given, and where nobody has that memory any more.
     [[nodiscard]] const View& written(std::size_t index) const { return written_.at(index); }
     /// Dense; without a buffer where the output is optional and nobody holds it.
@@ -52,7 +53,8 @@ class DECLIVITY_API OperationViews {
     [[nodiscard]] const Value& prologue() const noexcept { return prologue_; }
 
   private:
-    std::vector<View> ins_, written_, outs_;
+    std::span<const View> ins_;
+    std::vector<View> written_, outs_;
     Epilogue epilogue_;
     Value prologue_;
 };

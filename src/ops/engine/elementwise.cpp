@@ -1,7 +1,10 @@
 // Launches kernels made from expressions (elementwise_source.cpp): how the index space is cut.
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <limits>
+#include <memory_resource>
+#include <utility>
 
 #include <declivity/ops/copy.hpp>
 #include <declivity/runtime/error.hpp>
@@ -9,6 +12,7 @@
 
 #include "elementwise_plan.hpp"
 #include "ops/support/index_space.hpp"
+#include "ops/support/scratch.hpp"
 #include "ops/permute.hpp"
 #include "ops/support/work.hpp"
 #include "ops/support/work_split.hpp"
@@ -26,8 +30,9 @@ constexpr std::int64_t kMostGroups = 65535;  // in the second dimension: more, a
 
 void merge(const Shape& shape, Plan& plan) {
     IndexSpace space{shape, {}};
+    space.strides.reserve(plan.operands.size());
     for (const Operand& operand : plan.operands) space.strides.push_back(operand.strides);
-    space = merge_axes(space);
+    space = merge_axes(std::move(space));
     plan.sizes = space.sizes;
     for (std::size_t i = 0; i < plan.operands.size(); ++i) plan.operands[i].strides = space.strides[i];
     // An output of one element still is written, not repeated.
@@ -68,11 +73,12 @@ bool copied(const Expression& expression, const View& out) {
 /// @param narrow whether indices are 32-bit numbers
 Kernel kernel_of(const Steps& steps, const Plan& plan, const Device& device, Family family, bool narrow) {
     const char* form = family == Family::cpu_like ? "" : narrow ? "int items " : "items ";
-    return kernel_of_structure(form + structure_of(steps, plan), plan, device, [&] {
+    const auto specification = [&] {
         KernelSpec spec = elementwise_specification(steps, plan, device, family);
         if (narrow) spec.defines.set("INDEX", "int");
         return spec;
-    });
+    };
+    return kernel_of_structure(form, steps, plan, device, std::ref(specification));
 }
 
 /// The index space as rows, and what a work-item takes of it.
@@ -118,10 +124,14 @@ View dense_copy(const View& view) {
 void evaluate(const Expression& expression, const View& out) { evaluate(expression, out, {}); }
 
 void evaluate(const Expression& of, const View& out, std::span<const AlsoStored> also) {
-    const Expression over = over_views(of), expression = of_one_real(over, out.dtype);
+    const Expression over = over_views(of);
+    Scratch<6144> scratch;
+    Steps steps = steps_of(over, scratch.memory());
+    const Expression expression = of_one_real(over, steps, out.dtype);
     if (expression.node() != over.node()) {
         for (const AlsoStored& one : also) evaluate(one.part, one.to);
         also = {};
+        steps = steps_of(expression, scratch.memory());
     }
     if (expression.dtype() != out.dtype)
         throw TypeError(fmt::format("evaluate: wants an output of type {}, got {}", name_of(expression.dtype()),
@@ -129,8 +139,7 @@ void evaluate(const Expression& of, const View& out, std::span<const AlsoStored>
     if (out.numel() == 0) return;
     require_separate_elements(out);
     if (copied(expression, out)) return;
-    const Steps steps = steps_of(expression);
-    Plan plan = plan_of(steps, out.shape, &out);
+    Plan plan = plan_of(steps, out.shape, &out, scratch.memory());
     for (const AlsoStored& one : also)
         plan.operands.push_back({.view = one.to, .strides = one.to.strides, .stores = steps.find(one.part)});
     for (std::size_t i = 1; i < plan.operands.size(); ++i) require_same_device("evaluate", out, plan.operands[i].view);
@@ -144,24 +153,22 @@ void evaluate(const Expression& of, const View& out, std::span<const AlsoStored>
     const Cut cut = cut_of(plan, cpu);
     const Range range = range_of(cut, kernel, cpu);
 
-    const auto layout = layout_of(plan);
-    const std::vector<std::int32_t> narrowed =
-        narrow ? std::vector<std::int32_t>(layout.begin(), layout.end()) : std::vector<std::int32_t>();
-    const auto chunk_argument = static_cast<std::int32_t>(cut.chunk);
-    std::vector<BufferArgument> buffers;
-    for (const Operand& operand : plan.operands) buffers.push_back(operand.view.argument());
-    const std::vector<Number> numbers = numbers_of(plan);
-
-    std::vector<Argument> arguments{narrow ? RawArgument{narrowed.data(), narrowed.size() * sizeof(std::int32_t)}
-                                           : RawArgument{layout.data(), layout.size() * sizeof(std::int64_t)},
-                                    cut.rows,
-                                    cut.columns,
-                                    cut.rows_each,
-                                    chunk_argument,
-                                    buffers[0]};
-    const std::vector<Argument> inputs = input_arguments(plan, buffers);
-    arguments.insert(arguments.end(), inputs.begin(), inputs.end());
-    for (const Number& one : numbers) arguments.emplace_back(RawArgument{one.bytes.data(), one.size});
+    const auto layout = layout_of(plan, scratch.memory());
+    std::pmr::vector<Argument> arguments(scratch.memory());
+    arguments.reserve(6 + 2 * plan.operands.size() + plan.numbers.size());
+    if (narrow) {
+        const std::pmr::vector<std::int32_t> narrowed(layout.begin(), layout.end(), scratch.memory());
+        arguments.emplace_back(RawArgument{narrowed.data(), narrowed.size() * sizeof(std::int32_t)});
+    } else {
+        arguments.emplace_back(RawArgument{layout.data(), layout.size() * sizeof(std::int64_t)});
+    }
+    arguments.emplace_back(cut.rows);
+    arguments.emplace_back(cut.columns);
+    arguments.emplace_back(cut.rows_each);
+    arguments.emplace_back(static_cast<std::int32_t>(cut.chunk));
+    arguments.emplace_back(out.argument());
+    append_inputs(plan, arguments);
+    append_numbers(plan, arguments);
     const bool shown = profiling();
     const std::string functions = shown ? functions_of(steps) : "";
     const WorkScope work(functions, shown ? work_of(steps, plan, out) : Work{});

@@ -22,8 +22,11 @@ namespace declivity::ops {
 
 using Node = ExpressionNode;
 
-Plan plan_of(const Steps& steps, const Shape& shape, const View* out) {
-    Plan plan;
+Plan plan_of(const Steps& steps, const Shape& shape, const View* out, Steps::Memory memory) {
+    Plan plan(memory);
+    int inputs = 0;
+    for (const int operand : steps.operand) inputs = std::max(inputs, operand + 1);
+    plan.operands.reserve(1 + static_cast<std::size_t>(inputs) + kMostAlso);
     plan.operands.push_back(out != nullptr ? Operand{*out, out->strides} : Operand{});
     const auto add_parameters = [&](const Node& node) {
         for (const double parameter : node.parameters) {
@@ -93,19 +96,16 @@ bool merge_rows(const Shape& shape, int inner, Plan& plan) {
     return true;
 }
 
-std::vector<Argument> input_arguments(const Plan& plan, const std::vector<BufferArgument>& buffers) {
-    std::vector<Argument> arguments;
+void append_inputs(const Plan& plan, std::pmr::vector<Argument>& arguments) {
     for (std::size_t i = 1; i < plan.operands.size(); ++i) {
         if (plan.operands[i].is_out) continue;
-        arguments.emplace_back(buffers[i]);
+        arguments.emplace_back(plan.operands[i].view.argument());
         if (const Node* random = plan.operands[i].random) arguments.emplace_back(random->random.offset);
     }
-    return arguments;
 }
 
-Expression of_one_real(const Expression& expression, DType out) {
+Expression of_one_real(const Expression& expression, const Steps& steps, DType out) {
     bool doubles = out == DType::f64, floats = false;
-    const Steps steps = steps_of(expression);
     for (const Node* node : steps.nodes) {
         doubles = doubles || node->dtype == DType::f64;
         floats = floats || (node->kind == Node::Kind::random && node->dtype == DType::f32);
@@ -117,8 +117,9 @@ Expression of_one_real(const Expression& expression, DType out) {
     });
 }
 
-std::vector<std::int64_t> layout_of(const Plan& plan) {
-    std::vector<std::int64_t> layout(static_cast<std::size_t>(Dims::kMaxRank) * (1 + plan.operands.size()), 0);
+std::pmr::vector<std::int64_t> layout_of(const Plan& plan, Steps::Memory memory) {
+    std::pmr::vector<std::int64_t> layout(static_cast<std::size_t>(Dims::kMaxRank) * (1 + plan.operands.size()), 0,
+                                          memory);
     for (int axis = 0; axis < plan.sizes.rank(); ++axis) {
         const auto at = static_cast<std::size_t>(axis);
         layout[at] = plan.sizes[axis];
@@ -175,11 +176,11 @@ Number number(double value, DType type) {
 }
 }  // namespace
 
-std::vector<Number> numbers_of(const Plan& plan) {
-    std::vector<Number> numbers;
-    for (std::size_t i = 0; i < plan.numbers.size(); ++i)
-        numbers.push_back(number(plan.numbers[i], plan.number_types[i]));
-    return numbers;
+void append_numbers(const Plan& plan, std::pmr::vector<Argument>& arguments) {
+    for (std::size_t i = 0; i < plan.numbers.size(); ++i) {
+        const Number one = number(plan.numbers[i], plan.number_types[i]);
+        arguments.emplace_back(RawArgument{one.bytes.data(), std::min(one.size, one.bytes.size())});
+    }
 }
 
 std::string functions_of(const Steps& steps) {
@@ -226,7 +227,7 @@ void log_kernel(const KernelSpec& spec, const Plan& plan) {
 
 }  // namespace
 
-Kernel kernel_of_structure(const std::string& structure, const Plan& plan, const Device& device,
+Kernel kernel_of_structure(std::string_view form, const Steps& steps, const Plan& plan, const Device& device,
                            const std::function<KernelSpec()>& specification) {
     declivity::detail::refuse_after_fork("an elementwise kernel");
     struct Made {
@@ -238,8 +239,10 @@ Kernel kernel_of_structure(const std::string& structure, const Plan& plan, const
     static auto* kernels = new std::unordered_map<std::string, Made>;
     const auto text_of = [](const KernelSpec& spec) { return std::hash<std::string>()(spec.defines.text()); };
     const auto* address = &device.state();
-    std::string key(reinterpret_cast<const char*>(&address), sizeof address);
-    key += structure;
+    std::string key;
+    key.reserve(sizeof address + form.size() + 96);
+    key.append(reinterpret_cast<const char*>(&address), sizeof address) += form;
+    append_structure(steps, plan, key);
     bool check = false;
     std::optional<Made> made;
     {

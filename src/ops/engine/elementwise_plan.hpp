@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory_resource>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <declivity/runtime/scope.hpp>
@@ -17,22 +19,24 @@ namespace declivity::ops {
 
 /// Operands, not merged yet, and numbers. @param out operand 0; null when nothing is stored element by element
 /// @throws Unsupported when there are more inputs than a kernel takes
-Plan plan_of(const Steps& steps, const Shape& shape, const View* out);
+Plan plan_of(const Steps& steps, const Shape& shape, const View* out,
+             Steps::Memory memory = std::pmr::get_default_resource());
 
 /// The index space with the axes from `inner` on as columns, which must become one axis; the others, of whose rows
 /// operand 0 is the number, as rows. False: they do not, and the plan is as it was.
 bool merge_rows(const Shape& shape, int inner, Plan& plan);
 
-/// Of the inputs, with what their memory is called beside them. @param buffers of all operands; they outlive the
-/// arguments
-std::vector<Argument> input_arguments(const Plan& plan, const std::vector<BufferArgument>& buffers);
+/// Adds the inputs, and where random numbers begin.
+void append_inputs(const Plan& plan, std::pmr::vector<Argument>& arguments);
+/// Adds the plan's numbers.
+void append_numbers(const Plan& plan, std::pmr::vector<Argument>& arguments);
 
 /// Random numbers of f32 among f64 are stored, since a kernel has the functions for one of the two. @param out the type
 /// that is stored
-Expression of_one_real(const Expression& expression, DType out);
+Expression of_one_real(const Expression& expression, const Steps& steps, DType out);
 
 /// As the struct Layout of the kernels: sizes, then strides of each operand.
-std::vector<std::int64_t> layout_of(const Plan& plan);
+std::pmr::vector<std::int64_t> layout_of(const Plan& plan, Steps::Memory memory = std::pmr::get_default_resource());
 
 struct Number {
     alignas(8) std::array<std::byte, 8> bytes;
@@ -40,11 +44,10 @@ struct Number {
 };
 /// As it lies in memory. @param value fits the type, see require_fits
 Number element(double value, DType type);
-/// The plan's numbers as arguments.
-std::vector<Number> numbers_of(const Plan& plan);
 
 /// The kernel for a structure; its text is made the first time. DECLIVITY_LOG=kernels prints it then.
-Kernel kernel_of_structure(const std::string& structure, const Plan& plan, const Device& device,
+/// @param form whatever the text depends on besides the structure of the expression
+Kernel kernel_of_structure(std::string_view form, const Steps& steps, const Plan& plan, const Device& device,
                            const std::function<KernelSpec()>& specification);
 
 View dense_copy(const View& view);

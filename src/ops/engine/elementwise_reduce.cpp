@@ -59,7 +59,7 @@ bool may_reduce_rows(const Shape& shape, const Dims& axes, const Device& device)
 
 std::optional<ElementwiseReduced> elementwise_reduce(Reduce kind, const Expression& of, const Dims& axes,
                                                      DType accumulate, const Device& device) {
-    const Expression expression = of_one_real(of, accumulate);
+    const Expression expression = of_one_real(of, steps_of(of), accumulate);
     const Shape& shape = expression.shape();
     const int rank = shape.rank();
     int inner = rank;
@@ -80,29 +80,22 @@ std::optional<ElementwiseReduced> elementwise_reduce(Reduce kind, const Expressi
 
     Defines defines = reduce_defines(kind, accumulate);
     defines.set("FORM", cpu ? 0 : 1).set("BLOCK", cpu ? kCpuBlock : kGpuBlock).set("LANES", vector_lanes(accumulate));
-    const std::string structure =
-        fmt::format("reduce {} {} {} ", static_cast<int>(kind), static_cast<int>(accumulate), cpu) +
-        structure_of(steps, plan);
-    const Kernel kernel = kernel_of_structure(structure, plan, device, [&] {
+    const std::string form = fmt::format("reduce {} {} {} ", static_cast<int>(kind), static_cast<int>(accumulate), cpu);
+    const Kernel kernel = kernel_of_structure(form, steps, plan, device, [&] {
         return elementwise_reduce_specification(steps, plan, device, family_of(device), defines);
     });
     const auto layout = layout_of(plan);
-    const std::vector<Number> numbers = numbers_of(plan);
     const std::int64_t each = cpu ? rows_each(device, rows, chunk) : 1;
     const std::size_t group = cpu ? 1
                                   : to_size(power_of_two_up_to(std::min<std::int64_t>(
                                         kGpuGroup, static_cast<std::int64_t>(kernel.max_work_group()))));
     const LocalMemory shared{group * size_of(accumulate)};
-    const BufferArgument to = out.parts.argument();
-    std::vector<BufferArgument> buffers{to};
-    for (std::size_t i = 1; i < plan.operands.size(); ++i) buffers.push_back(plan.operands[i].view.argument());
-    const std::vector<Argument> inputs = input_arguments(plan, buffers);
-    std::vector<Argument> arguments{
+    std::pmr::vector<Argument> arguments{
         RawArgument{layout.data(), layout.size() * sizeof(std::int64_t)}, rows, columns, each, chunk, splits, divisor};
     if (!cpu) arguments.emplace_back(shared);
-    arguments.emplace_back(to);
-    arguments.insert(arguments.end(), inputs.begin(), inputs.end());
-    for (const Number& one : numbers) arguments.emplace_back(RawArgument{one.bytes.data(), one.size});
+    arguments.emplace_back(out.parts.argument());
+    append_inputs(plan, arguments);
+    append_numbers(plan, arguments);
     const bool shown = profiling();
     Work work = shown ? work_of(steps, plan, out.parts) : Work{};
     work.flops += static_cast<double>(plan.sizes.numel());

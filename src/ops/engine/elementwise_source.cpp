@@ -37,7 +37,9 @@ namespace {
 
 /// Fills in which operand each node is.
 Steps with_operands(Steps steps) {
-    std::vector<const Node*> inputs;
+    std::pmr::vector<const Node*> inputs(steps.nodes.get_allocator());
+    inputs.reserve(kMostInputs);
+    steps.operand.reserve(steps.nodes.size());
     for (const Node* node : steps.nodes) {
         if (node->kind != Node::Kind::view && node->kind != Node::Kind::random) {
             steps.operand.push_back(-1);
@@ -55,14 +57,15 @@ Steps with_operands(Steps steps) {
 
 }  // namespace
 
-Steps steps_of(const Expression& expression) {
-    Steps steps;
+Steps steps_of(const Expression& expression, Steps::Memory memory) {
+    Steps steps(memory);
+    steps.nodes.reserve(kMostNodes);
     add(expression, steps);
     return with_operands(std::move(steps));
 }
 
 Steps steps_of_rows(const Expression& prologue, const Expression& epilogue) {
-    Steps steps, behind;
+    Steps steps(std::pmr::get_default_resource()), behind = steps;
     add(prologue, steps);
     steps.before = steps.nodes.size();
     steps.of_rows = true;
@@ -383,8 +386,7 @@ Defines row_defines(const Steps& steps, const Plan& plan, const Device& device, 
     return defines;
 }
 
-std::string structure_of(const Steps& steps, const Plan& plan) {
-    std::string key;
+void append_structure(const Steps& steps, const Plan& plan, std::string& key) {
     key += static_cast<char>('0' + plan.sizes.rank());
     for (const Operand& operand : plan.operands) {
         if (operand.stores >= 0) key += {'e', static_cast<char>('0' + operand.stores)};
@@ -406,7 +408,6 @@ std::string structure_of(const Steps& steps, const Plan& plan) {
             key += input ? static_cast<char>('0' + steps.find(input, steps.start_of(at))) : '-';
         key += ';';
     }
-    return key;
 }
 
 }  // namespace declivity::ops

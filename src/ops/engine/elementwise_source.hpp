@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <memory_resource>
 #include <vector>
 
 #include <declivity/runtime/launch.hpp>
@@ -29,8 +30,11 @@ struct Operand {
 
 /// The nodes of an expression, each once, behind those that it is made from.
 struct Steps {
-    std::vector<const ExpressionNode*> nodes;
-    std::vector<int> operand;  // of each node that is a view, or random numbers: its place among the inputs
+    using Memory = std::pmr::memory_resource*;
+    explicit Steps(Memory memory) : nodes(memory), operand(memory) {}
+
+    std::pmr::vector<const ExpressionNode*> nodes;
+    std::pmr::vector<int> operand;  // of each node that is a view, or random numbers: its place among the inputs
     // Of rows (row_fusion.hpp): how many of the nodes are what a row is made from. The others are what follows its
     // results; they repeat nodes that both have, since each part is a loop of its own.
     std::size_t before = 0;
@@ -42,16 +46,18 @@ struct Steps {
     [[nodiscard]] std::size_t start_of(std::size_t at) const { return at < before ? 0 : before; }
 };
 
-Steps steps_of(const Expression& expression);
+Steps steps_of(const Expression& expression, Steps::Memory memory = std::pmr::get_default_resource());
 /// @param prologue what rows are made from; @param epilogue what follows their results; either may be empty
 Steps steps_of_rows(const Expression& prologue, const Expression& epilogue);
 
 /// The index space and its operands: output first, then inputs, then other outputs.
 struct Plan {
+    explicit Plan(Steps::Memory memory) : operands(memory), numbers(memory), number_types(memory) {}
+
     Shape sizes;
-    std::vector<Operand> operands;
-    std::vector<double> numbers;  // constants and parameters, in the order of the nodes
-    std::vector<DType> number_types;
+    std::pmr::vector<Operand> operands;
+    std::pmr::vector<double> numbers;  // constants and parameters, in the order of the nodes
+    std::pmr::vector<DType> number_types;
 };
 
 /// What kernels of cl_kernels/engine/elementwise.cl are compiled with. @param family whose form of it
@@ -66,7 +72,7 @@ KernelSpec elementwise_reduce_specification(const Steps& steps, const Plan& plan
 Defines row_defines(const Steps& steps, const Plan& plan, const Device& device, Family family, DType out);
 
 /// Equal for expressions of one structure, whatever the shapes.
-std::string structure_of(const Steps& steps, const Plan& plan);
+void append_structure(const Steps& steps, const Plan& plan, std::string& key);
 
 /// The floating type whose maths and random numbers a kernel uses; f32 when there is none.
 DType real_of(const Plan& plan);

@@ -154,8 +154,9 @@ EpilogueArguments::EpilogueArguments(const KernelEpilogue& epilogue, const View&
     : empty_(epilogue.empty()),
       flags_((epilogue.bias ? kBias : 0) | (epilogue.scale ? kScale : 0) | (epilogue.shift ? kShift : 0) |
              (epilogue.residual ? kResidual : 0) |
-             (epilogue.activation == Function::relu ? epilogue.saved ? kReluGradient : kRelu : 0)),
-      all_{flags_} {
+             (epilogue.activation == Function::relu ? epilogue.saved ? kReluGradient : kRelu : 0)) {
+    all_.reserve(10);
+    all_.emplace_back(flags_);
     for (const double number : {epilogue.alpha, epilogue.beta, epilogue.parameters[0], epilogue.parameters[1]})
         all_.push_back(real_argument(any.dtype, number));
     for (const auto* view : {&epilogue.bias, &epilogue.residual, &epilogue.saved, &epilogue.scale, &epilogue.shift})
@@ -163,7 +164,9 @@ EpilogueArguments::EpilogueArguments(const KernelEpilogue& epilogue, const View&
 }
 
 std::vector<Argument> EpilogueArguments::behind(std::initializer_list<Argument> first) const {
-    std::vector<Argument> all(first);
+    std::vector<Argument> all;
+    all.reserve(first.size() + all_.size());
+    all = first;
     all.insert(all.end(), all_.begin(), all_.end());
     return all;
 }

@@ -142,7 +142,7 @@ Expression Lowering::lower(const Expression& expression) {
 }
 
 Expression Lowering::lower(const Expression& expression, const Node& node) {
-    std::vector<Expression> inputs;
+    ShortList<Expression, 5> inputs;
     bool changed = false;
     for (const Expression& input : node.inputs) {
         // Small values that stretch would be computed over and over.
@@ -150,7 +150,7 @@ Expression Lowering::lower(const Expression& expression, const Node& node) {
         inputs.push_back(stretches ? computed(*input.node()->source.state()) : lower(input));
         changed = changed || inputs.back().node() != input.node();
     }
-    return changed ? with_inputs(node, inputs) : expression;
+    return changed ? with_inputs(node, std::span(inputs.begin(), inputs.size())) : expression;
 }
 
 Expression Lowering::lower(ValueState& state) {

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <memory>
+#include <memory_resource>
 #include <utility>
 #include <vector>
 
 #include "expression_node.hpp"
 #include "value_state.hpp"
+#include "ops/support/scratch.hpp"
 
 namespace declivity::ops {
 
@@ -23,7 +25,7 @@ class Lowering {
         std::shared_ptr<ValueState> state;
         Expression lowered;
     };
-    [[nodiscard]] const std::vector<Stored>& stored() const { return stored_; }
+    [[nodiscard]] std::vector<Stored> take_stored() { return std::move(stored_); }
 
     /// Whether an output of an operation that is not launched is below.
     bool above_operation(const Expression& expression) { return gather(expression); }
@@ -57,11 +59,13 @@ class Lowering {
     Expression lower(ValueState& state);
     Expression inlined(ValueState& state);
 
-    std::vector<Reference> references_;
-    std::vector<Leaf> leaves_;
-    std::vector<std::pair<const ExpressionNode*, bool>> seen_;  // with whether an output of an operation is below
-    std::vector<std::pair<const ExpressionNode*, Expression>> nodes_;
-    std::vector<std::pair<const ValueState*, Expression>> values_;
+    Scratch<2048> scratch_;
+    std::pmr::vector<Reference> references_{scratch_.memory()};
+    std::pmr::vector<Leaf> leaves_{scratch_.memory()};
+    std::pmr::vector<std::pair<const ExpressionNode*, bool>> seen_{
+        scratch_.memory()};  // with whether an output of an operation is below
+    std::pmr::vector<std::pair<const ExpressionNode*, Expression>> nodes_{scratch_.memory()};
+    std::pmr::vector<std::pair<const ValueState*, Expression>> values_{scratch_.memory()};
     ValueState* operation_ = nullptr;
     const ValueState* result_ = nullptr;
     int room_ = 0;

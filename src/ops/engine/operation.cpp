@@ -19,9 +19,10 @@
 namespace declivity::ops {
 namespace {
 
-Device device_of(std::string_view name, const OperationOperands& operands) {
-    if (operands.prologue) return operands.prologue.device();
-    for (const auto* views : {&operands.reads, &operands.writes})
+Device device_of(std::string_view name, const std::vector<View>& reads, const std::vector<View>& writes,
+                 const Value& prologue) {
+    if (prologue) return prologue.device();
+    for (const auto* views : {&reads, &writes})
         for (const View& view : *views)
             if (view.buffer) return view.device();
     throw ValueError(fmt::format("operation: wants a view that \"{}\" reads or writes, got none", name));
@@ -45,13 +46,19 @@ void launch_waiting_operation() {
 
 }  // namespace
 
-OperationViews::OperationViews(std::vector<View> ins, std::vector<View> written, std::vector<View> outs,
+OperationViews::OperationViews(std::span<const View> ins, std::vector<View> written, std::vector<View> outs,
                                Epilogue epilogue, Value prologue)
-    : ins_(std::move(ins)),
+    : ins_(ins),
       written_(std::move(written)),
       outs_(std::move(outs)),
       epilogue_(std::move(epilogue)),
       prologue_(std::move(prologue)) {}
+
+const View& OperationViews::in(std::size_t index) const {
+    if (index >= ins_.size())
+        throw ValueError(fmt::format("OperationViews::in: wants a number below {}, got {}", ins_.size(), index));
+    return ins_[index];
+}
 
 View Operation::WeakView::view() const {
     View out = layout;
@@ -68,7 +75,7 @@ Operation::Operation(std::string_view name, const std::optional<OperationCall>& 
       outputs_(std::move(operands.outputs)),
       prologue_(std::move(operands.prologue)),
       takes_casts_(operands.takes_casts),
-      device_(device_of(name, {.reads = reads_, .writes = operands.writes, .outputs = {}, .prologue = prologue_})) {
+      device_(device_of(name, reads_, operands.writes, prologue_)) {
     if (outputs_.size() > kMostOutputs || (outputs_.empty() && operands.writes.empty()))
         throw ValueError(fmt::format("operation: wants 1 to {} outputs of \"{}\", or memory that it writes, got {}",
                                      kMostOutputs, name, outputs_.size()));
@@ -83,6 +90,7 @@ Operation::Operation(std::string_view name, const std::optional<OperationCall>& 
 
 OperationResults Operation::make_results() {
     OperationResults results;
+    results_.reserve(outputs_.size());
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
         auto state = std::make_shared<ValueState>(device_, outputs_[i].dtype, outputs_[i].shape);
         state->operation = shared_from_this();
@@ -101,6 +109,8 @@ std::size_t Operation::bytes() const {
 
 OperationViews Operation::views(const std::optional<View>& place, const Epilogue& epilogue) const {
     std::vector<View> written, outs;
+    written.reserve(writes_.size());
+    outs.reserve(outputs_.size());
     for (const WeakView& weak : writes_) written.push_back(weak.view());
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
         if (i == 0 && place) outs.push_back(*place);
@@ -168,9 +178,8 @@ void Operation::run_together(const std::optional<View>& place) {
 
 OperationResults operation(std::string_view name, const OperationCall& call, OperationOperands operands) {
     declivity::detail::refuse_after_fork(name);
-    const std::vector<View> reads = operands.reads, writes = operands.writes;
-    const Value prologue = operands.prologue;
-    for (const View& view : reads) view.buffer.launch_writers();
+    const std::vector<View> writes = operands.writes;
+    for (const View& view : operands.reads) view.buffer.launch_writers();
     for (const View& view : writes) {
         view.buffer.launch_writers();
         view.buffer.launch_readers();
@@ -182,9 +191,10 @@ OperationResults operation(std::string_view name, const OperationCall& call, Ope
         made->launch();
     } else {
         if (Recorder* const recorder = Recorder::current()) recorder->launch_at_end(made);
-        for (const View& view : reads) view.buffer.add_reader(made);
-        if (prologue) {
-            const std::scoped_lock lock(values_mutex());
+        // As soon as the first operand knows of it, another thread may launch it.
+        const std::scoped_lock lock(values_mutex());
+        for (const View& view : made->reads()) view.buffer.add_reader(made);
+        if (const Value& prologue = made->prologue()) {
             if (prologue.computed()) prologue.state()->view.buffer.add_reader(made);
             else prologue.state()->readers.push_back(made);
         }

@@ -39,6 +39,8 @@ class Operation final : public PendingLaunch, public std::enable_shared_from_thi
     [[nodiscard]] const ScopePath& scope() const noexcept { return scope_; }
     /// Of what waits for company, how many bytes it reads.
     [[nodiscard]] std::size_t bytes() const;
+    [[nodiscard]] const std::vector<View>& reads() const noexcept { return reads_; }
+    [[nodiscard]] const Value& prologue() const noexcept { return prologue_; }
     [[nodiscard]] bool takes_casts() const noexcept { return takes_casts_; }
     [[nodiscard]] bool waits_for_company() const noexcept { return together_ != nullptr && pending(); }
 

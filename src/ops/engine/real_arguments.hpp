@@ -19,6 +19,7 @@ inline Argument real_argument(DType dtype, double value) {
 class RealArguments {
   public:
     RealArguments(DType dtype, std::initializer_list<double> values) {
+        values_.reserve(values.size());
         for (const double value : values) values_.push_back(real_argument(dtype, value));
     }
     [[nodiscard]] const Argument& operator[](std::size_t i) const { return values_[i]; }

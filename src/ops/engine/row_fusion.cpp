@@ -170,18 +170,18 @@ void launch_fused(const Fusion& fusion, const View& x, const View& stored, const
     const bool cpu = family == Family::cpu_like, prologue = steps.before > 0;
     const std::int64_t n = plan.sizes.back(), rows = plan.sizes.numel() / n;
     const bool kept = !cpu && prologue && keeps_rows(device, dtype, rows, n);
-    const std::string structure =
+    const std::string form =
         fmt::format("{} {} {} {} {} {} {} ", own.name, own.defines.text(), static_cast<int>(family), steps.before,
-                    bool(stored.buffer), kept, static_cast<int>(out.dtype)) +
-        structure_of(steps, plan);
-    const Kernel kernel = kernel_of_structure(structure, plan, device, [&] {
+                    bool(stored.buffer), kept, static_cast<int>(out.dtype));
+    const Kernel kernel = kernel_of_structure(form, steps, plan, device, [&] {
         Defines defines = row_defines(steps, plan, device, family, out.dtype);
         defines.set("FUSED", 1).set("STORE_ROW", stored.buffer ? 1 : 0).set("KEPT", kept ? 1 : 0);
         return KernelSpec{own.file, own.name, defines.append(own.defines)};
     });
     const RowGrid grid = row_grid(device, dtype, rows, n);
     const auto layout = layout_of(plan);
-    std::vector<Argument> first = own.arguments, rest;
+    std::vector<Argument> first = own.arguments;
+    std::pmr::vector<Argument> rest;
     first.insert(first.end(), {Argument(RawArgument{layout.data(), layout.size() * sizeof(std::int64_t)}),
                                Argument(rows), Argument(n)});
     View row;  // of each work-item, with room for a whole vector behind its end
@@ -192,11 +192,8 @@ void launch_fused(const Fusion& fusion, const View& x, const View& stored, const
     rest.insert(rest.end(), {Argument(or_else(x, out)), Argument(or_else(stored, out))});
     if (cpu) rest.emplace_back(or_else(row, out));
     rest.emplace_back(out.argument());
-    std::vector<BufferArgument> buffers{out.argument()};
-    for (std::size_t i = 1; i < plan.operands.size(); ++i) buffers.push_back(plan.operands[i].view.argument());
-    const std::vector<Argument> inputs = input_arguments(plan, buffers);
-    rest.insert(rest.end(), inputs.begin(), inputs.end());
-    for (const Number& one : numbers_of(plan)) rest.emplace_back(RawArgument{one.bytes.data(), one.size});
+    append_inputs(plan, rest);
+    append_numbers(plan, rest);
     const bool shown = profiling();
     Work work = shown ? work_of(steps, plan, out) : Work{};
     work.flops += own.flops * static_cast<double>(out.numel());

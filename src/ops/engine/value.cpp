@@ -74,7 +74,7 @@ void ValueState::compute(const std::optional<View>& place) {
     const bool alone = place && !place->dense();  // as operations and further outputs want it
     Expression lowered = lowering->run(expression, alone ? nullptr : this);
     if (ValueState* const with = lowering->operation_within()) return compute_behind(*with, lowered, place);
-    const std::vector<Lowering::Stored> stored = lowering->stored();
+    const std::vector<Lowering::Stored> stored = lowering->take_stored();
     lowering.reset();
     const bool may_reuse = !place && may_reuse_memory(lowered, dtype, shape);
     if (may_reuse) {

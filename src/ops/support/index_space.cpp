@@ -4,27 +4,27 @@
 
 namespace declivity::ops {
 
-IndexSpace merge_axes(const IndexSpace& space) {
-    IndexSpace merged{{}, std::vector<Strides>(space.strides.size())};
+IndexSpace merge_axes(IndexSpace space) {
+    int last = -1;  // of the merged axes, which stand where others were
     for (int axis = 0; axis < space.sizes.rank(); ++axis) {
         const std::int64_t size = space.sizes[axis];
         if (size == 1) continue;
-        const int last = merged.sizes.rank() - 1;
-        bool joins = last >= 0;
-        for (std::size_t i = 0; joins && i < space.strides.size(); ++i)
-            joins = merged.strides[i][last] == space.strides[i][axis] * size;
-        if (joins) merged.sizes[last] *= size;
-        else merged.sizes.push_back(size);
-        for (std::size_t i = 0; i < space.strides.size(); ++i) {
-            if (joins) merged.strides[i][last] = space.strides[i][axis];
-            else merged.strides[i].push_back(space.strides[i][axis]);
-        }
+        const bool joins = last >= 0 && std::ranges::all_of(space.strides, [&](const Strides& strides) {
+                               return strides[last] == strides[axis] * size;
+                           });
+        if (joins) space.sizes[last] *= size;
+        else space.sizes[++last] = size;
+        for (Strides& strides : space.strides) strides[last] = strides[axis];
     }
-    if (merged.sizes.empty()) {
-        merged.sizes.push_back(1);
-        for (Strides& strides : merged.strides) strides.push_back(0);
-    }
-    return merged;
+    const auto cut = [&](Dims& dims) {
+        while (dims.rank() > last + 1) dims.erase(dims.rank() - 1);
+    };
+    cut(space.sizes);
+    std::ranges::for_each(space.strides, cut);
+    if (last >= 0) return space;
+    space.sizes.push_back(1);
+    for (Strides& strides : space.strides) strides.push_back(0);
+    return space;
 }
 
 AxisArray axis_array(const Dims& dims) {

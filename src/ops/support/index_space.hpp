@@ -16,7 +16,7 @@ struct IndexSpace {
 
 /// Drops axes of size 1 and merges neighbours that every operand walks through without a jump. A space of one element
 /// keeps one axis, of size 1 and stride 0.
-IndexSpace merge_axes(const IndexSpace& space);
+IndexSpace merge_axes(IndexSpace space);
 
 /// Sizes or strides as a kernel's `long name[8]`.
 using AxisArray = std::array<std::int64_t, Dims::kMaxRank>;

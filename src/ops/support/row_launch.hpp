@@ -4,6 +4,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <span>
 #include <vector>
 
 #include <declivity/ops/view.hpp>
@@ -42,7 +44,7 @@ inline RowGrid row_grid(const Device& device, DType dtype, std::int64_t rows, st
 /// The kernel's arguments are `first`, how the rows are shared, and `rest`: on CPU-like devices the rows of a work-item
 /// (long each), on GPU-like ones what row_group.clh wants (int lanes, int lane_stride, __local T* shared).
 inline void launch_rows(const Kernel& kernel, const RowGrid& grid, const std::vector<Argument>& first,
-                        const std::vector<Argument>& rest) {
+                        std::span<const Argument> rest) {
     std::vector<Argument> all = first;
     Range range{.global = {grid.cpu[0], grid.cpu[1], 1}, .local = {1, 1, 1}};
     if (family_of(grid.device) == Family::gpu_like) {
@@ -56,6 +58,10 @@ inline void launch_rows(const Kernel& kernel, const RowGrid& grid, const std::ve
     }
     all.insert(all.end(), rest.begin(), rest.end());
     launch(kernel, range, all);
+}
+inline void launch_rows(const Kernel& kernel, const RowGrid& grid, const std::vector<Argument>& first,
+                        std::initializer_list<Argument> rest) {
+    launch_rows(kernel, grid, first, std::span(rest.begin(), rest.size()));
 }
 
 }  // namespace declivity::ops
