@@ -262,7 +262,8 @@ EpilogueTaken launch_batch_norm_whole(const View& x, double epsilon, const Batch
     std::vector<Argument> all =
         with_statistics({affine, x.argument(), or_else(weight, mean), or_else(bias, mean), out.argument()},
                         parts_of(plan), epsilon, running, mean, scale);
-    for (const Argument& argument : EpilogueArguments(behind, out).if_any_behind({})) all.push_back(argument);
+    const EpilogueArguments of_epilogue(behind, out);
+    for (const Argument& argument : of_epilogue.if_any_behind({})) all.push_back(argument);
     launch_columns(plan, plan.kernel("batch_norm_whole", behind), all);
     return EpilogueTaken{of_kernel.has_value()};
 }

@@ -112,9 +112,10 @@ Expression leaf(Distribution distribution, DType dtype, const Shape& shape, std:
         std::make_shared<const ExpressionNode>(ExpressionNode{.kind = ExpressionNode::Kind::random,
                                                               .dtype = dtype,
                                                               .shape = shape,
+                                                              .view = random.state,
                                                               .parameters = {parameters.begin(), parameters.end()},
                                                               .distribution = distribution,
-                                                              .random = random}));
+                                                              .random_offset = random.offset}));
 }
 
 /// Stores what a leaf stands for.

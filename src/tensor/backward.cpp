@@ -1,6 +1,7 @@
 // The way through the graph: nodes by age, youngest first, each once its gradients have all come.
 #include "backward.hpp"
 
+#include <algorithm>
 #include <concepts>
 #include <map>
 #include <optional>
@@ -8,6 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include <declivity/ops/copy.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
@@ -19,6 +21,7 @@
 #include "tensor_state.hpp"
 #include "rule_call.hpp"
 #include "runtime/recorder.hpp"
+#include "ops/support/box.hpp"
 #include "ops/engine/value.hpp"
 
 namespace declivity {
@@ -28,10 +31,13 @@ namespace {
 /// A gradient that several rules contribute to.
 class Sum {
   public:
-    [[nodiscard]] const Tensor& value() const { return value_; }
-    [[nodiscard]] Tensor take() { return std::move(value_); }
+    [[nodiscard]] Tensor take() {
+        settle();
+        return std::move(value_);
+    }
 
     void add(const Tensor& gradient) {
+        settle();
         if (own_) {
             value_.add_(gradient);
         } else {
@@ -39,20 +45,54 @@ class Sum {
         }
     }
 
-    /// @param like what the whole gradient is like
-    void add(detail::GradientRegion region, const OutputInfo& like) {
-        const bool first = !value_.defined();
-        if (first) value_ = zeros(like.shape, {like.dtype, like.device});
-        else if (!own_) value_ = value_.clone();
-        own_ = true;
-        Tensor part(region.part(value_.view()));
-        if (first) part.copy_(std::move(region.gradient));
-        else part.add_(region.gradient);
+    /// Parts of one whole wait for each other: those that do not overlap are written where they belong, and where they
+    /// are the whole it need not be zero before. @param like what the whole gradient is like
+    void add(GradientRegion region, const OutputInfo& like) {
+        if (value_.defined()) {
+            if (!own_) value_ = value_.clone();
+            own_ = true;
+            Tensor(region.part(value_.view())).add_(region.gradient);
+            return;
+        }
+        parts_.push_back(std::move(region));
+        if (parts_.size() == 1) like_.emplace(like.shape, like.dtype, like.device);
+        if (parts_.size() == kMostParts) settle();
     }
 
   private:
+    static constexpr std::size_t kMostParts = 32;  // each is compared with all others
+
+    /// Makes the whole of its parts.
+    void settle() {
+        if (parts_.empty()) return;
+        const ops::View whole = ops::View::make(like_->device, like_->dtype, like_->shape);
+        std::vector<ops::View> places;
+        std::vector<std::optional<ops::Box>> boxes;
+        std::vector<bool> first;  // whether it overlaps none before it
+        std::int64_t covered = 0;
+        for (const GradientRegion& part : parts_) {
+            const ops::View& place = places.emplace_back(part.part(whole));
+            const std::optional<ops::Box> box = ops::box_of(whole, place);
+            first.push_back(std::ranges::none_of(
+                boxes, [&](const auto& other) { return !box || !other || ops::overlap(*box, *other); }));
+            boxes.push_back(box);
+            if (first.back()) covered += place.numel();
+        }
+        if (covered < whole.numel()) ops::fill(whole, 0);
+        for (std::size_t i = 0; i < parts_.size(); ++i) {
+            Tensor place(places[i]);
+            if (first[i]) place.copy_(std::move(parts_[i].gradient));
+            else place.add_(parts_[i].gradient);
+        }
+        parts_.clear();
+        value_ = Tensor(whole);
+        own_ = true;
+    }
+
     Tensor value_;
-    bool own_ = false;  // its memory is nobody else's, and may be written in place
+    bool own_ = false;                   // its memory is nobody else's, and may be written in place
+    std::vector<GradientRegion> parts_;  // of which the value will be made
+    std::optional<OutputInfo> like_;
 };
 
 /// Gradients on their way to one node.

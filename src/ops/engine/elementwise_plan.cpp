@@ -48,11 +48,10 @@ Plan plan_of(const Steps& steps, const Shape& shape, const View* out, Steps::Mem
                 break;
             }
             case Node::Kind::random: {
-                const RandomCall& random = node.random;
-                const View numbers = expanded("elementwise",
-                                              View{random.state.buffer, random.state.offset, random.state.dtype,
-                                                   node.shape, dense_strides(node.shape)},
-                                              shape);
+                const View numbers = expanded(
+                    "elementwise",
+                    View{node.view.buffer, node.view.offset, node.view.dtype, node.shape, dense_strides(node.shape)},
+                    shape);
                 plan.operands.push_back({numbers, numbers.strides, false, &node});
                 add_parameters(node);
                 break;
@@ -100,7 +99,7 @@ void append_inputs(const Plan& plan, std::pmr::vector<Argument>& arguments) {
     for (std::size_t i = 1; i < plan.operands.size(); ++i) {
         if (plan.operands[i].is_out) continue;
         arguments.emplace_back(plan.operands[i].view.argument());
-        if (const Node* random = plan.operands[i].random) arguments.emplace_back(random->random.offset);
+        if (const Node* random = plan.operands[i].random) arguments.emplace_back(random->random_offset);
     }
 }
 
@@ -113,7 +112,7 @@ Expression of_one_real(const Expression& expression, const Steps& steps, DType o
     if (!doubles || !floats) return expression;
     return with_leaves(expression, [](const Node& leaf) -> Expression {
         if (leaf.kind != Node::Kind::random || leaf.dtype == DType::f64) return {};
-        return evaluate(with_inputs(leaf, {}), leaf.random.state.device());
+        return evaluate(with_inputs(leaf, {}), leaf.view.device());
     });
 }
 

@@ -155,7 +155,7 @@ EpilogueArguments::EpilogueArguments(const KernelEpilogue& epilogue, const View&
       flags_((epilogue.bias ? kBias : 0) | (epilogue.scale ? kScale : 0) | (epilogue.shift ? kShift : 0) |
              (epilogue.residual ? kResidual : 0) |
              (epilogue.activation == Function::relu ? epilogue.saved ? kReluGradient : kRelu : 0)) {
-    all_.reserve(10);
+    all_.reserve(kMost);
     all_.emplace_back(flags_);
     for (const double number : {epilogue.alpha, epilogue.beta, epilogue.parameters[0], epilogue.parameters[1]})
         all_.push_back(real_argument(any.dtype, number));
@@ -163,16 +163,16 @@ EpilogueArguments::EpilogueArguments(const KernelEpilogue& epilogue, const View&
         all_.emplace_back((*view ? **view : any).argument());
 }
 
-std::vector<Argument> EpilogueArguments::behind(std::initializer_list<Argument> first) const {
-    std::vector<Argument> all;
+std::pmr::vector<Argument> EpilogueArguments::behind(std::initializer_list<Argument> first) const& {
+    std::pmr::vector<Argument> all(scratch_.memory());
     all.reserve(first.size() + all_.size());
-    all = first;
+    all.assign(first);
     all.insert(all.end(), all_.begin(), all_.end());
     return all;
 }
 
-std::vector<Argument> EpilogueArguments::if_any_behind(std::initializer_list<Argument> first) const {
-    return empty_ ? std::vector<Argument>(first) : behind(first);
+std::pmr::vector<Argument> EpilogueArguments::if_any_behind(std::initializer_list<Argument> first) const& {
+    return empty_ ? std::pmr::vector<Argument>(first, scratch_.memory()) : behind(first);
 }
 
 }  // namespace declivity::ops

@@ -4,9 +4,11 @@
 
 #include <array>
 #include <optional>
+#include <memory_resource>
 #include <vector>
 
 #include "real_arguments.hpp"
+#include "ops/support/scratch.hpp"
 #include "expression.hpp"
 
 namespace declivity::ops {
@@ -49,14 +51,19 @@ class EpilogueArguments {
     /// Flags, as the kernels name them.
     [[nodiscard]] std::int32_t flags() const { return flags_; }
     /// `first`, then these.
-    [[nodiscard]] std::vector<Argument> behind(std::initializer_list<Argument> first) const;
+    [[nodiscard]] std::pmr::vector<Argument> behind(std::initializer_list<Argument> first) const&;
+    std::pmr::vector<Argument> behind(std::initializer_list<Argument> first) && = delete;  // it lies in scratch_
     /// The same, but only `first` of an empty epilogue: for kernels that include epilogue_stored.clh.
-    [[nodiscard]] std::vector<Argument> if_any_behind(std::initializer_list<Argument> first) const;
+    [[nodiscard]] std::pmr::vector<Argument> if_any_behind(std::initializer_list<Argument> first) const&;
+    std::pmr::vector<Argument> if_any_behind(std::initializer_list<Argument> first) && = delete;
 
   private:
+    static constexpr std::size_t kMost = 10, kMostFirst = 16;
+
+    mutable Scratch<(2 * kMost + kMostFirst) * sizeof(Argument)> scratch_;  // of lists that are used once
     bool empty_;
     std::int32_t flags_;
-    std::vector<Argument> all_;
+    std::pmr::vector<Argument> all_{scratch_.memory()};
 };
 
 }  // namespace declivity::ops

@@ -63,7 +63,7 @@ std::optional<Device> device_of(const Expression& expression) {
     const ExpressionNode& node = *expression.node();
     if (node.kind == ExpressionNode::Kind::view) return node.view.device();
     if (node.kind == ExpressionNode::Kind::value) return node.source.device();
-    if (node.kind == ExpressionNode::Kind::random) return node.random.state.device();
+    if (node.kind == ExpressionNode::Kind::random) return node.view.device();
     for (const Expression& input : node.inputs)
         if (const auto device = device_of(input)) return device;
     return std::nullopt;

@@ -21,7 +21,7 @@ struct ExpressionNode {
     Kind kind = {};
     DType dtype = {};
     Shape shape = {};
-    View view = {};          // kind view
+    View view = {};          // kind view; random: where seed and base lie
     Value source = {};       // kind value
     double value = 0;        // kind constant
     Function function = {};  // kinds apply, gradient
@@ -30,7 +30,7 @@ struct ExpressionNode {
     ShortList<Expression, 5> inputs = {};
     ShortList<double, 3> parameters = {};  // random: low, width and most; mean and deviation; probability
     Distribution distribution = {};        // kind random
-    RandomCall random = {};
+    std::int64_t random_offset = 0;
 };
 
 // What a kernel may grow to. All its arguments together have 1024 bytes (the least that OpenCL grants): 9 operands of

@@ -58,7 +58,7 @@ void ValueState::compute(const std::optional<View>& place) {
     if (computed.load(std::memory_order_acquire)) return;
     if (base) {
         base.state()->compute();
-        View result = layout;
+        View result = view;
         result.buffer = base.state()->view.buffer;
         result.offset += base.state()->view.offset;
         return computed_as(result);
@@ -210,7 +210,7 @@ namespace {
 
 /// Of the base's memory, which will be dense.
 View layout_of(const ValueState& state) {
-    if (state.base) return state.layout;
+    if (state.base) return state.view;
     return {
         .buffer = {}, .offset = 0, .dtype = state.dtype, .shape = state.shape, .strides = dense_strides(state.shape)};
 }
@@ -218,7 +218,7 @@ View layout_of(const ValueState& state) {
 Value with_layout(const Value& base, const View& layout) {
     auto made = std::make_shared<ValueState>(base.device(), layout.dtype, layout.shape);
     made->base = base.state()->base ? base.state()->base : base;
-    made->layout = layout;
+    made->view = layout;
     return Value(std::move(made));
 }
 

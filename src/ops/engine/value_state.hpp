@@ -46,13 +46,12 @@ struct ValueState final : PendingLaunch, std::enable_shared_from_this<ValueState
     const std::uint64_t recorder =
         Recorder::current_number();  // that was at work when it was made; what is older is no part of a recording
     std::atomic<bool> computed{false};
-    View view = {};                             // when computed
+    View view = {};                             // when computed; before, without a buffer, that of a base's elements
     std::uint64_t version = 0;                  // of its memory, then
     Expression expression = {};                 // until then
     std::shared_ptr<Operation> operation = {};  // or this
     std::size_t output = 0;                     // of the operation
     Value base = {};                            // or this, whose elements it is in another layout
-    View layout = {};                           // of the base, dense, without a buffer
     Measure measure = {};                       // of the expression
     bool inlined = false;                       // a kernel computed it without storing it
     std::vector<std::weak_ptr<PendingLaunch>> readers =
