@@ -5,6 +5,7 @@
 #include <declivity/ops/arange.hpp>
 #include <declivity/ops/copy.hpp>
 #include <declivity/runtime/error.hpp>
+#include <declivity/tensor/function_call.hpp>
 #include <fmt/format.h>
 
 #include "tensor_state.hpp"
@@ -14,9 +15,13 @@
 namespace declivity {
 namespace {
 
+Device device_of(const TensorOptions& options) { return options.device ? *options.device : default_device(); }
+
+/// The attribute that all functions here have beside their own.
+CallAttribute type_of(const TensorOptions& options) { return {"dtype", options.dtype}; }
+
 ops::View make(std::string_view function, const Shape& shape, const TensorOptions& options) {
-    return ops::View::make(options.device ? *options.device : default_device(), options.dtype, shape,
-                           BufferUse::compute, function);
+    return ops::View::make(device_of(options), options.dtype, shape, BufferUse::compute, function);
 }
 
 Tensor filled(std::string_view function, const Shape& shape, double value, const TensorOptions& options) {
@@ -35,7 +40,7 @@ void require_floating(std::string_view function, const TensorOptions& options) {
 /// Random numbers are made in f32 or f64; other types are converted.
 template <class Numbers>
 Tensor random(std::string_view function, const Shape& shape, const TensorOptions& options, Numbers&& numbers) {
-    const Device device = options.device ? *options.device : default_device();
+    const Device device = device_of(options);
     const DType dtype = options.dtype == DType::f64 ? DType::f64 : DType::f32;
     ops::require_supported(device, dtype);
     (void)ops::bytes_of(shape, dtype, function);
@@ -46,23 +51,34 @@ Tensor random(std::string_view function, const Shape& shape, const TensorOptions
 }  // namespace
 
 Tensor full(const Shape& shape, double value, const TensorOptions& options) {
-    return filled("full", shape, value, options);
+    const FunctionCall call("full", {}, {{"shape", shape}, {"value", value}, type_of(options)});
+    return call.result(filled("full", shape, value, options));
 }
 
-Tensor zeros(const Shape& shape, const TensorOptions& options) { return filled("zeros", shape, 0, options); }
-Tensor ones(const Shape& shape, const TensorOptions& options) { return filled("ones", shape, 1, options); }
+Tensor zeros(const Shape& shape, const TensorOptions& options) {
+    const FunctionCall call("zeros", {}, {{"shape", shape}, type_of(options)});
+    return call.result(filled("zeros", shape, 0, options));
+}
+
+Tensor ones(const Shape& shape, const TensorOptions& options) {
+    const FunctionCall call("ones", {}, {{"shape", shape}, type_of(options)});
+    return call.result(filled("ones", shape, 1, options));
+}
 
 Tensor zeros_like(const Tensor& like) {
-    detail::require_defined("zeros_like", like);
-    return zeros(like.shape(), {like.dtype(), like.device()});
+    const FunctionCall call("zeros_like", {{"like", like}});
+    call.require_defined({"like"});
+    return call.result(filled("zeros_like", like.shape(), 0, {like.dtype(), like.device()}));
 }
 
 Tensor ones_like(const Tensor& like) {
-    detail::require_defined("ones_like", like);
-    return ones(like.shape(), {like.dtype(), like.device()});
+    const FunctionCall call("ones_like", {{"like", like}});
+    call.require_defined({"like"});
+    return call.result(filled("ones_like", like.shape(), 1, {like.dtype(), like.device()}));
 }
 
 Tensor arange(double start, double end, double step, const TensorOptions& options) {
+    const FunctionCall call("arange", {}, {{"start", start}, {"end", end}, {"step", step}, type_of(options)});
     if (step == 0 || !std::isfinite(step) || !std::isfinite(start) || !std::isfinite(end))
         throw ValueError(fmt::format("arange: wants finite bounds and a finite step other than 0, got {}, {}, {}",
                                      start, end, step));
@@ -75,7 +91,7 @@ Tensor arange(double start, double end, double step, const TensorOptions& option
     computed.dtype = compute_type(options.dtype);
     const ops::View out = make("arange", {count}, computed);
     ops::arange(out, start, step);
-    return Tensor(out).to(options.dtype);
+    return call.result(Tensor(out).to(options.dtype));
 }
 
 void manual_seed(std::uint64_t seed) { ops::seed_all(seed); }
@@ -90,42 +106,47 @@ void set_random_state(const Device& device, const RandomState& state) {
 }
 
 Tensor uniform(const Shape& shape, double low, double high, const TensorOptions& options) {
+    const FunctionCall call("uniform", {}, {{"shape", shape}, {"low", low}, {"high", high}, type_of(options)});
     if (!(low <= high) || !std::isfinite(low) || !std::isfinite(high))
         throw ValueError(fmt::format("uniform: wants finite bounds, low <= high, got {} and {}", low, high));
-    return random("uniform", shape, options, [&](DType dtype, const ops::RandomCall& call) {
-        return ops::random_uniform(dtype, shape, low, high, call);
-    });
+    return call.result(random("uniform", shape, options, [&](DType dtype, const ops::RandomCall& numbers) {
+        return ops::random_uniform(dtype, shape, low, high, numbers);
+    }));
 }
 
 Tensor normal(const Shape& shape, double mean, double std, const TensorOptions& options) {
+    const FunctionCall call("normal", {}, {{"shape", shape}, {"mean", mean}, {"std", std}, type_of(options)});
     require_floating("normal", options);
     if (!(std >= 0) || !std::isfinite(std) || !std::isfinite(mean))
         throw ValueError(fmt::format("normal: wants a finite mean and a std of at least 0, got {} and {}", mean, std));
-    return random("normal", shape, options, [&](DType dtype, const ops::RandomCall& call) {
-        return ops::random_normal(dtype, shape, mean, std, call);
-    });
+    return call.result(random("normal", shape, options, [&](DType dtype, const ops::RandomCall& numbers) {
+        return ops::random_normal(dtype, shape, mean, std, numbers);
+    }));
 }
 
 Tensor rand(const Shape& shape, const TensorOptions& options) {
+    const FunctionCall call("rand", {}, {{"shape", shape}, type_of(options)});
     require_floating("rand", options);
-    return random("rand", shape, options, [&](DType dtype, const ops::RandomCall& call) {
-        return ops::random_uniform(dtype, shape, 0, 1, call);
-    });
+    return call.result(random("rand", shape, options, [&](DType dtype, const ops::RandomCall& numbers) {
+        return ops::random_uniform(dtype, shape, 0, 1, numbers);
+    }));
 }
 
 Tensor randn(const Shape& shape, const TensorOptions& options) {
+    const FunctionCall call("randn", {}, {{"shape", shape}, type_of(options)});
     require_floating("randn", options);
-    return random("randn", shape, options, [&](DType dtype, const ops::RandomCall& call) {
-        return ops::random_normal(dtype, shape, 0, 1, call);
-    });
+    return call.result(random("randn", shape, options, [&](DType dtype, const ops::RandomCall& numbers) {
+        return ops::random_normal(dtype, shape, 0, 1, numbers);
+    }));
 }
 
 Tensor bernoulli(const Shape& shape, double probability, const TensorOptions& options) {
+    const FunctionCall call("bernoulli", {}, {{"shape", shape}, {"probability", probability}, type_of(options)});
     if (!(probability >= 0 && probability <= 1))
         throw ValueError(fmt::format("bernoulli: wants a probability in [0, 1], got {}", probability));
-    return random("bernoulli", shape, options, [&](DType dtype, const ops::RandomCall& call) {
-        return ops::random_bernoulli(dtype, shape, probability, call);
-    });
+    return call.result(random("bernoulli", shape, options, [&](DType dtype, const ops::RandomCall& numbers) {
+        return ops::random_bernoulli(dtype, shape, probability, numbers);
+    }));
 }
 
 }  // namespace declivity

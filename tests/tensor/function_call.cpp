@@ -110,6 +110,33 @@ TEST_CASE("function call: no function of the catalogue goes round it") {
     }
 }
 
+TEST_CASE("function call: new tensors") {
+    const Tensor x = zeros({2, 3}, {DType::i32});
+    const auto one = [](const char* name, const char* text, auto&& make) {
+        CAPTURE(name);
+        Watch watch;
+        const Tensor made = make();
+        REQUIRE(!watch.calls.empty());
+        CHECK(watch.calls[0].name == name);
+        CHECK(watch.calls[0].text == text);
+        CHECK(watch.calls[0].depth == 0);
+        CHECK(among(made, watch.calls[0].results));
+        for (const Seen& seen : watch.calls) CHECK(seen.depth == (&seen == &watch.calls[0] ? 0 : 1));
+    };
+    one("full", "shape=(2, 3) value=1.5 dtype='f32' ", [] { return full({2, 3}, 1.5); });
+    one("zeros", "shape=(4,) dtype='i64' ", [] { return zeros({4}, {DType::i64}); });
+    one("ones", "shape=() dtype='f32' ", [] { return ones({}); });
+    one("zeros_like", "like ", [&] { return zeros_like(x); });
+    one("ones_like", "like ", [&] { return ones_like(x); });
+    one("arange", "start=0.0 end=3.0 step=1.0 dtype='bf16' ", [] { return arange(0, 3, 1, {DType::bf16}); });
+    one("uniform", "shape=(3,) low=-1.0 high=2.0 dtype='i32' ", [] { return uniform({3}, -1, 2, {DType::i32}); });
+    one("normal", "shape=(3,) mean=1.0 std=2.0 dtype='f32' ", [] { return normal({3}, 1, 2); });
+    one("rand", "shape=(3,) dtype='f32' ", [] { return rand({3}); });
+    one("randn", "shape=(3,) dtype='f16' ", [] { return randn({3}, {DType::f16}); });
+    one("bernoulli", "shape=(3,) probability=0.25 dtype='f32' ", [] { return bernoulli({3}, 0.25); });
+    CHECK_THROWS_WITH_AS(zeros_like({}), "zeros_like: wants a tensor, got an undefined one", ValueError);
+}
+
 TEST_CASE("function call: an error names the function that was called") {
     const Tensor x = zeros({2, 3});
     CHECK_THROWS_WITH_AS(x * zeros({4}), doctest::Contains("operator*: "), ShapeError);
@@ -148,8 +175,10 @@ TEST_CASE("function call: an observer may compute, and is not told of that") {
         int told = 0;
         void called(const FunctionCall&) override { ++told; }
         void returned(const FunctionCall&, std::span<const Tensor> results) override { (void)(results[0] + 1.0); }
-    } observer;
-    (void)relu(zeros({3}));
+    };
+    const Tensor x = zeros({3});
+    Computes observer;
+    (void)relu(x);
     CHECK(observer.told == 1);
 }
 
