@@ -142,9 +142,14 @@ std::string difference(const Tensor& actual, const std::vector<double>& expected
     return difference(values(actual), expected, allowed);
 }
 
-bool small_cases() {
+namespace {
+bool cases_are(std::string_view which) {
     const char* value = std::getenv("DECLIVITY_CASES");
-    return value != nullptr && std::string_view(value) == "small";
+    return value != nullptr && which == value;
 }
+}  // namespace
+
+bool small_cases() { return cases_are("small"); }
+bool all_cases() { return cases_are("all"); }
 
 }  // namespace declivity::test

@@ -42,5 +42,7 @@ std::string difference(const Tensor& actual, const std::vector<double>& expected
 
 /// True when DECLIVITY_CASES=small: a slow checker runs the program, so leave large cases out.
 bool small_cases();
+/// DECLIVITY_CASES=all: tests that know of it run every combination, which takes many minutes.
+bool all_cases();
 
 }  // namespace declivity::test

@@ -107,6 +107,21 @@ TEST_CASE("contract: other types and layouts, each function with some of them") 
     }
 }
 
+TEST_CASE("contract: the full product of functions, floating types and layouts") {
+    if (!all_cases()) return;
+    std::vector<DType> types = floats();
+    types.push_back(DType::f16);
+    types.push_back(DType::bf16);
+    for (const catalogue::Case& one : catalogue::cases())
+        for (const DType dtype : types)
+            for (const auto layout : {catalogue::Layout::dense, catalogue::Layout::strided}) {
+                CAPTURE(one.name);
+                CAPTURE(name_of(dtype));
+                CAPTURE(static_cast<int>(layout));
+                CHECK(all(violations(contract_of(one, dtype, layout))) == "");
+            }
+}
+
 TEST_CASE("contract: second derivatives of the whole catalogue agree with central differences") {
     if (!device().info().fp64) return skip("f64: the device has no double precision");
     const auto cases = catalogue::cases();
