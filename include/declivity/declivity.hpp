@@ -30,8 +30,8 @@
 #include <declivity/nn/nn.hpp>
 #include <declivity/nn/pool2d.hpp>
 #include <declivity/nn/sequential.hpp>
-#include <declivity/ops/dtype.hpp>
 #include <declivity/ops/copy.hpp>
+#include <declivity/ops/dtype.hpp>
 #include <declivity/ops/epilogue.hpp>
 #include <declivity/ops/function.hpp>
 #include <declivity/ops/half.hpp>
