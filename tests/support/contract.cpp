@@ -81,19 +81,19 @@ std::vector<Following> followings() {
 }
 
 /// What is not computed in one kernel is rounded after each function.
-Tolerance half_tolerance(DType dtype) {
+Tolerance half_tolerance(DType dtype, double terms) {
     const double unit = dtype == DType::f16 ? 0x1p-11 : 0x1p-8;
-    return {.absolute = 8 * unit, .relative = 8 * unit};
+    return {.absolute = 2 * unit * std::sqrt(terms), .relative = 8 * unit};
 }
 
 std::string close(const Tensor& got, const Values& wanted, double terms = 40) {
     return difference(got, wanted,
-                      is_half(got.dtype()) ? half_tolerance(got.dtype()) : tolerance(got.dtype(), terms, 4));
+                      is_half(got.dtype()) ? half_tolerance(got.dtype(), terms) : tolerance(got.dtype(), terms, 4));
 }
 
 /// To the bit, but for halves: where a chain is cut decides how often they are rounded.
 std::string same(const Values& got, const Values& wanted, DType dtype) {
-    return difference(got, wanted, is_half(dtype) ? half_tolerance(dtype) : Tolerance{});
+    return difference(got, wanted, is_half(dtype) ? half_tolerance(dtype, 40) : Tolerance{});
 }
 std::string same(const Tensor& got, const Values& wanted) { return same(values(got), wanted, got.dtype()); }
 

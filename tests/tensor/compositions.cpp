@@ -1,3 +1,4 @@
+// no-oclgrind: its kernels are those of the tests of softmax, cross_entropy and pool2d
 // softmax, cross_entropy and pooling: kernels against the compositions beside them, with their gradients.
 #include <functional>
 #include <string>

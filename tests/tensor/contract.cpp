@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <declivity/ops/operation.hpp>
+#include <declivity/runtime/error.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
@@ -112,14 +113,25 @@ TEST_CASE("contract: the full product of functions, floating types and layouts")
     std::vector<DType> types = floats();
     types.push_back(DType::f16);
     types.push_back(DType::bf16);
+    int halves = 0;
     for (const catalogue::Case& one : catalogue::cases())
         for (const DType dtype : types)
             for (const auto layout : {catalogue::Layout::dense, catalogue::Layout::strided}) {
                 CAPTURE(one.name);
                 CAPTURE(name_of(dtype));
                 CAPTURE(static_cast<int>(layout));
-                CHECK(all(violations(contract_of(one, dtype, layout))) == "");
+                const Contract contract = contract_of(one, dtype, layout);
+                if (is_half(dtype)) {
+                    try {
+                        (void)contract.call(contract.inputs);
+                    } catch (const TypeError&) {
+                        continue;  // convolution and pooling want f32 or f64
+                    }
+                    ++halves;
+                }
+                CHECK(all(violations(contract)) == "");
             }
+    CHECK(halves > 3 * static_cast<int>(catalogue::cases().size()));
 }
 
 TEST_CASE("contract: second derivatives of the whole catalogue agree with central differences") {

@@ -1,3 +1,4 @@
+// no-oclgrind: it reads records; its kernels are those of the catalogue
 // The record of a call: what errors and whoever watches calls know of it, for each function of the catalogue.
 #include <declivity/tensor/function_call.hpp>
 

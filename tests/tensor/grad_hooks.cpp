@@ -1,3 +1,4 @@
+// no-oclgrind: it is about when hooks are called; its kernels are those of other tests
 // Hooks of leaves are called as soon as the last use of the leaf is behind, and what they may do then.
 #include <array>
 #include <functional>

@@ -1,3 +1,4 @@
+// no-oclgrind: it is about whose memory is written; its kernels are those of other tests
 // Writing in place while a graph is recorded: the handle takes the new value and its place in the graph.
 #include <cmath>
 #include <functional>
