@@ -4,6 +4,7 @@
 
 #include <declivity/ops/philox.hpp>
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <fmt/format.h>
@@ -24,16 +25,19 @@ Fan fan_of(const Shape& weight) {
 }
 
 Tensor uniform_(Tensor tensor, double low, double high) {
+    const FunctionScope function("uniform_");
     const NoGrad no_grad;
     return tensor.copy_(uniform(tensor.shape(), low, high, like(tensor)));
 }
 
 Tensor normal_(Tensor tensor, double mean, double std) {
+    const FunctionScope function("normal_");
     const NoGrad no_grad;
     return tensor.copy_(normal(tensor.shape(), mean, std, like(tensor)));
 }
 
 Tensor truncated_normal_(Tensor tensor, double mean, double std, double cut) {
+    const FunctionScope function("truncated_normal_");
     if (!(cut > 0)) throw ValueError(fmt::format("truncated_normal_: wants a cut above 0, got {}", cut));
     const NoGrad no_grad;
     // Drawn on the host: how often a value is drawn again differs from element to element.
@@ -60,22 +64,26 @@ Tensor truncated_normal_(Tensor tensor, double mean, double std, double cut) {
 }
 
 Tensor kaiming_uniform_(Tensor weight, double a) {
+    const FunctionScope function("kaiming_uniform_");
     const double bound = std::sqrt(6 / ((1 + a * a) * static_cast<double>(fan_of(weight.shape()).in)));
     return uniform_(std::move(weight), -bound, bound);
 }
 
 Tensor kaiming_normal_(Tensor weight, double a) {
+    const FunctionScope function("kaiming_normal_");
     const double std = std::sqrt(2 / ((1 + a * a) * static_cast<double>(fan_of(weight.shape()).in)));
     return normal_(std::move(weight), 0, std);
 }
 
 Tensor xavier_uniform_(Tensor weight, double gain) {
+    const FunctionScope function("xavier_uniform_");
     const Fan fan = fan_of(weight.shape());
     const double bound = gain * std::sqrt(6 / static_cast<double>(fan.in + fan.out));
     return uniform_(std::move(weight), -bound, bound);
 }
 
 Tensor xavier_normal_(Tensor weight, double gain) {
+    const FunctionScope function("xavier_normal_");
     const Fan fan = fan_of(weight.shape());
     return normal_(std::move(weight), 0, gain * std::sqrt(2 / static_cast<double>(fan.in + fan.out)));
 }

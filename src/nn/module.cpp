@@ -152,6 +152,7 @@ void Module::check_name(std::string_view name) const {
 Tensor Module::parameter(std::string_view name, Tensor value) {
     check_name(name);
     if (!value.defined()) return value;
+    const FunctionScope function("parameter");
     value.set_requires_grad();
     parameters_.push_back({std::string(name), value});
     return value;
@@ -255,6 +256,8 @@ void Module::load_state_dict(const StateDict& state, bool strict) {
             missing.push_back(one.name);
             continue;
         }
+        if (!found->tensor.defined())
+            throw ValueError(fmt::format("load_state_dict: wants a tensor for '{}', got an undefined one", one.name));
         if (!(found->tensor.shape() == one.tensor.shape()))
             throw ShapeError(fmt::format("load_state_dict: wants '{}' of shape {}, got {}", one.name,
                                          one.tensor.shape().str(), found->tensor.shape().str()));

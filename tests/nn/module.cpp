@@ -70,6 +70,8 @@ TEST_CASE("state dictionaries copy values and refuse what does not fit, changing
     state.push_back({"more", zeros({1})});
     CHECK_THROWS_WITH_AS(b.load_state_dict(state), doctest::Contains("unexpected: [more]"), ValueError);
     CHECK(test::values(b.parameters()[0]) == before);
+    CHECK_THROWS_WITH_AS(b.load_state_dict({{"0.weight", Tensor()}}, false),
+                         "load_state_dict: wants a tensor for '0.weight', got an undefined one", ValueError);
     b.load_state_dict(state, false);
     for (std::size_t i = 0; i < 4; ++i) CHECK(test::values(a.parameters()[i]) == test::values(b.parameters()[i]));
     CHECK_FALSE(a.parameters()[0].view().buffer == b.parameters()[0].view().buffer);
@@ -184,4 +186,7 @@ TEST_CASE("initial values have the spread that their formulas say") {
                second = test::values(nn::truncated_normal_(zeros({5})));
     CHECK(first != second);
     CHECK_THROWS_AS(nn::fan_of({3}), ShapeError);
+    CHECK_THROWS_WITH_AS(nn::kaiming_uniform_(zeros({3})),
+                         "fan_of: wants a weight (out, in, window...), got [3] (called by kaiming_uniform_)",
+                         ShapeError);
 }
