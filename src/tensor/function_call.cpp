@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
@@ -26,11 +28,17 @@ struct Unobserved {
 struct Printer {
     std::string operator()(bool value) const { return value ? "True" : "False"; }
     std::string operator()(std::int64_t value) const { return fmt::format("{}", value); }
-    std::string operator()(double value) const { return fmt::format("{}", value); }
+    /// With a point, as a number that is no integer.
+    std::string operator()(double value) const {
+        const std::string text = fmt::format("{}", value);
+        return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
+    }
     std::string operator()(std::string_view value) const { return fmt::format("'{}'", value); }
     template <class T>
     std::string operator()(std::span<const T> values) const {
-        return fmt::format("({}{})", fmt::join(values, ", "), values.size() == 1 ? "," : "");
+        std::vector<std::string> texts;
+        for (const T& value : values) texts.push_back((*this)(value));
+        return fmt::format("({}{})", fmt::join(texts, ", "), values.size() == 1 ? "," : "");
     }
 };
 

@@ -101,6 +101,11 @@ class Check {
   public:
     explicit Check(const Contract& contract) : contract_(contract), call_(contract) {
         base_ = values_of(call_(fresh(contract.inputs)));
+        // Those of halves are rounded as often as kernels are cut.
+        if (!contract.differentiable || std::ranges::any_of(contract.inputs, is_half, &Tensor::dtype)) return;
+        Tensors inputs = leaves();
+        weighted(call_(inputs)).backward();
+        own_gradients_ = gradients(inputs);
     }
 
     std::vector<std::string> run() {
@@ -191,7 +196,19 @@ class Check {
             const Tensors results = call_(fresh(contract_.inputs));
             for (std::size_t k = 0; k < base_.size(); ++k)
                 say("kernels of the other family", close(results[k], base_[k]));
+            compare_gradients("kernels of the other family");
         }
+    }
+
+    /// Of the kernels that are used now, with those of the device's own family.
+    void compare_gradients(const std::string& what) {
+        if (!contract_.differentiable || own_gradients_.empty()) return;
+        Tensors inputs = leaves();
+        weighted(call_(inputs)).backward();
+        const auto got = gradients(inputs);
+        for (std::size_t i = 0; i < got.size(); ++i)
+            say(what + ", gradient " + std::to_string(i),
+                difference(got[i], own_gradients_[i], tolerance(inputs[i].dtype(), 100, 4)));
     }
 
     void composition_agrees() {
@@ -200,6 +217,7 @@ class Check {
         for (std::size_t k = 0; k < base_.size(); ++k)
             if (is_floating(results[k].dtype())) say("its composition", close(results[k], base_[k]));
             else say("its composition", same(results[k], base_[k]));
+        compare_gradients("its composition");
     }
 
     void recorded_and_replayed() {
@@ -346,7 +364,7 @@ class Check {
 
     const Contract& contract_;
     Call call_;
-    std::vector<Values> base_;
+    std::vector<Values> base_, own_gradients_;
     std::vector<std::string> found_;
 };
 

@@ -26,7 +26,7 @@ struct Contract {
 /// - a rule that needs what was overwritten refuses, or does not need it;
 /// - recorded and replayed with other inputs, it gives the bits of a plain call; likewise within checkpoint();
 /// - computed in a place that is there, it leaves what stands beside it;
-/// - the kernels of both families agree, and so do its composition and its kernels;
+/// - the kernels of both families agree, and so do its composition and its kernels, in values and gradients;
 /// - an input that is empty, or of another type, shape or rank, gives a result or an error that begins with a name;
 /// - what was computed and dropped holds no memory.
 std::vector<std::string> violations(const Contract& contract);

@@ -22,6 +22,7 @@
 
 #include "ops/engine/fusion.hpp"
 #include "ops/engine/value.hpp"
+#include "ops/support/work_split.hpp"
 #include "ops/engine/expression.hpp"
 
 using namespace declivity;
@@ -209,4 +210,24 @@ TEST_CASE("contract: the check sees wrong gradients of gradients, and what is ov
     // And finds nothing where nothing is wrong.
     CHECK(all(violations(of(
               "kept", [](const Tensor& x) { return square(x) + x; }, true))) == "");
+}
+
+TEST_CASE(
+    "contract: the check sees gradients of kernels that are not those of the composition, or of one family alone") {
+    const auto squares = [](bool everywhere) {
+        return of(
+            "squares",
+            [everywhere](const Tensor& x) {
+                return differentiable(
+                    "squares", {x}, {ops::Value(square(x.detach()).view())},
+                    [in = x.detach(), everywhere](const GradientContext& context) {
+                        const bool wrong = everywhere || ops::family_of(in.device()) != families().front();
+                        return std::vector{context.gradient() * in * (wrong ? 3.0 : 2.0)};
+                    },
+                    [](const Tensors& in) { return Tensors{in[0] * in[0]}; })[0];
+            },
+            true);
+    };
+    CHECK(says(violations(squares(true)), "its composition, gradient 0"));
+    if (families().size() > 1) CHECK(says(violations(squares(false)), "kernels of the other family, gradient 0"));
 }
