@@ -53,7 +53,7 @@ template <class Visit>
 void for_each_case(Visit visit) {
     for (const Conv2dCase& c : conv2d_cases())
         for (const DType dtype : floats()) {
-            if (!has(dtype) || (small_cases() && (!c.small || c.flops() > (dtype == DType::f32 ? 5000 : 1200))))
+            if (!has(dtype) || (small_cases() && (!c.small || c.flops() > (dtype == DType::f32 ? 3000 : 600))))
                 continue;
             CAPTURE(c.name);
             CAPTURE(name_of(dtype));
