@@ -26,6 +26,9 @@
 #include "random_numbers.clh"
 #endif
 #include "elementwise_rows.clh"
+#ifdef DIVISION
+#include "division.clh"
+#endif
 
 #ifdef TILE
 #define TILES for (int from = 0; from < count; from += TILE)

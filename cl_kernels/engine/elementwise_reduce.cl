@@ -24,6 +24,9 @@
 #define RANDOM_TILE
 #endif
 #include "elementwise_rows.clh"
+#ifdef DIVISION
+#include "division.clh"
+#endif
 #include "reduction.clh"
 
 #if FORM == 0

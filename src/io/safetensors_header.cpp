@@ -14,15 +14,19 @@
 namespace declivity::io {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, DType>, 9> kTypes{{{"F32", DType::f32},
-                                                                    {"F64", DType::f64},
-                                                                    {"I8", DType::i8},
-                                                                    {"U8", DType::u8},
-                                                                    {"I32", DType::i32},
-                                                                    {"I64", DType::i64},
-                                                                    {"BOOL", DType::boolean},
-                                                                    {"F16", DType::f16},
-                                                                    {"BF16", DType::bf16}}};
+constexpr std::array<std::pair<std::string_view, DType>, 13> kTypes{{{"F32", DType::f32},
+                                                                     {"F64", DType::f64},
+                                                                     {"F16", DType::f16},
+                                                                     {"BF16", DType::bf16},
+                                                                     {"I8", DType::i8},
+                                                                     {"U8", DType::u8},
+                                                                     {"I16", DType::i16},
+                                                                     {"U16", DType::u16},
+                                                                     {"I32", DType::i32},
+                                                                     {"U32", DType::u32},
+                                                                     {"I64", DType::i64},
+                                                                     {"U64", DType::u64},
+                                                                     {"BOOL", DType::boolean}}};
 
 // Walks over the header and remembers how far the JSON reader has come, so that errors can tell the place.
 class Cursor {
@@ -99,8 +103,9 @@ class Handler {
         } else if (place_ == Place::entry && field_ == "dtype") {
             const auto* type = std::ranges::find(kTypes, value, &std::pair<std::string_view, DType>::first);
             if (type == kTypes.end())
-                fail(fmt::format("array '{}' has type '{}', wants F32, F64, I8, U8, I32, I64, BOOL, F16 or BF16",
-                                 entry_.name, value));
+                fail(fmt::format(
+                    "array '{}' has type '{}', wants F32, F64, F16, BF16, I8, U8, I16, U16, I32, U32, I64, U64 or BOOL",
+                    entry_.name, value));
             entry_.dtype = type->second;
         } else {
             refuse("a text");

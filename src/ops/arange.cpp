@@ -1,6 +1,7 @@
 #include <declivity/ops/arange.hpp>
 
 #include <algorithm>
+#include <cmath>
 
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
@@ -9,8 +10,20 @@
 #include "ops/engine/real_arguments.hpp"
 
 namespace declivity::ops {
+namespace {
 
-void arange(const View& out, double start, double step) {
+/// The last of `count` numbers; a floating one where integers of 64 bits do not hold it.
+Scalar last_of(const Scalar& start, const Scalar& step, std::int64_t count) {
+    const std::int64_t steps = count - 1;
+    const auto whole = static_cast<std::uint64_t>(steps) * step.to<std::uint64_t>() + start.to<std::uint64_t>();
+    const double about = start.to_double() + static_cast<double>(steps) * step.to_double();
+    if (start.is_floating() || step.is_floating() || !(std::abs(about) < 0x1p64)) return about;
+    return about < 0 ? Scalar(static_cast<std::int64_t>(whole)) : Scalar(whole);
+}
+
+}  // namespace
+
+void arange(const View& out, Scalar start, Scalar step) {
     require_rank("arange", "out", out, 1, "n");
     require_dense("arange", "out", out);
     if (out.dtype == DType::boolean || is_half(out.dtype))
@@ -19,22 +32,24 @@ void arange(const View& out, double start, double step) {
     if (out.numel() == 0) return;
     if (!is_floating(out.dtype)) {
         require_fits("arange", step, DType::i64);  // downwards in an unsigned type as well
-        for (const double number : {start, start + static_cast<double>(out.numel() - 1) * step})
+        for (const Scalar& number : {start, last_of(start, step, out.numel())})
             require_fits("arange", number, out.dtype);
     }
     const bool floating = is_floating(out.dtype);
     Defines defines = real_defines(out.dtype);
-    defines.set("OUT", cl_type(out.dtype)).set("COMPUTE", floating ? cl_type(out.dtype) : "long");
+    defines.set("OUT", cl_type(out.dtype))
+        .set("COMPUTE", floating                  ? cl_type(out.dtype)
+                        : out.dtype == DType::u64 ? "ulong"
+                                                  : "long");
     const Device device = out.device();
     const Kernel kernel(device, {"arange.cl", "arange", defines});
     const std::size_t group = std::min<std::size_t>(64, kernel.max_work_group());
     const Range range{.global = {round_up(static_cast<std::size_t>(out.numel()), group), 1, 1}, .local = {group, 1, 1}};
     if (floating) {
-        const RealArguments reals(out.dtype, {start, step});
+        const RealArguments reals(out.dtype, {start.to_double(), step.to_double()});
         launch(kernel, range, {out.numel(), out.argument(), reals[0], reals[1]});
     } else {
-        launch(kernel, range,
-               {out.numel(), out.argument(), static_cast<std::int64_t>(start), static_cast<std::int64_t>(step)});
+        launch(kernel, range, {out.numel(), out.argument(), start.to<std::int64_t>(), step.to<std::int64_t>()});
     }
 }
 

@@ -97,14 +97,27 @@ Layout layout_of(const Plan& plan) {
 /// @param type of accumulation
 std::string_view identity(Reduce kind, DType type) {
     if (kind == Reduce::sum || kind == Reduce::mean) return "0";
-    static constexpr std::array<std::array<std::string_view, 2>, 7> kLimits{{{"-INFINITY", "INFINITY"},
-                                                                             {"-INFINITY", "INFINITY"},
-                                                                             {"CHAR_MIN", "CHAR_MAX"},
-                                                                             {"0", "UCHAR_MAX"},
-                                                                             {"INT_MIN", "INT_MAX"},
-                                                                             {"LONG_MIN", "LONG_MAX"},
-                                                                             {"0", "UCHAR_MAX"}}};
-    return kLimits[static_cast<std::size_t>(type)][kind == Reduce::max ? 0 : 1];
+    const bool least = kind == Reduce::max;
+    if (is_floating(type)) return least ? "-INFINITY" : "INFINITY";
+    if (!dtype_info(type).is_signed && least) return "0";
+    switch (type) {
+        case DType::i8:
+            return least ? "CHAR_MIN" : "CHAR_MAX";
+        case DType::i16:
+            return least ? "SHRT_MIN" : "SHRT_MAX";
+        case DType::u16:
+            return "USHRT_MAX";
+        case DType::i32:
+            return least ? "INT_MIN" : "INT_MAX";
+        case DType::u32:
+            return "UINT_MAX";
+        case DType::i64:
+            return least ? "LONG_MIN" : "LONG_MAX";
+        case DType::u64:
+            return "ULONG_MAX";
+        default:
+            return "UCHAR_MAX";
+    }
 }
 
 }  // namespace
@@ -293,7 +306,7 @@ std::string_view name_of(Reduce kind) noexcept {
 DType reduced_dtype(Reduce kind, DType x) {
     if (kind == Reduce::mean && !is_floating(x))
         throw TypeError(fmt::format("mean: wants f32, f64, f16 or bf16 (convert with .to(DType)), got {}", name_of(x)));
-    return kind != Reduce::sum || is_floating(x) ? x : DType::i64;
+    return kind == Reduce::sum ? dtype_info(x).sum : x;
 }
 
 Dims normalize_axes(std::string_view function, const Dims& axes, int rank) {

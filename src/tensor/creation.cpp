@@ -1,5 +1,6 @@
 #include <declivity/tensor/creation.hpp>
 
+#include <algorithm>
 #include <cmath>
 
 #include <declivity/ops/arange.hpp>
@@ -24,7 +25,7 @@ ops::View make(std::string_view function, const Shape& shape, const TensorOption
     return ops::View::make(device_of(options), options.dtype, shape, BufferUse::compute, function);
 }
 
-Tensor filled(std::string_view function, const Shape& shape, double value, const TensorOptions& options) {
+Tensor filled(std::string_view function, const Shape& shape, const Scalar& value, const TensorOptions& options) {
     const ops::View out = make(function, shape, options);
     ops::fill(out, value, function);
     return Tensor(out);
@@ -50,7 +51,7 @@ Tensor random(std::string_view function, const Shape& shape, const TensorOptions
 
 }  // namespace
 
-Tensor full(const Shape& shape, double value, const TensorOptions& options) {
+Tensor full(const Shape& shape, Scalar value, const TensorOptions& options) {
     const FunctionCall call("full", {}, {{"shape", shape}, {"value", value}, type_of(options)});
     return call.result(filled("full", shape, value, options));
 }
@@ -77,16 +78,33 @@ Tensor ones_like(const Tensor& like) {
     return call.result(filled("ones_like", like.shape(), 1, {like.dtype(), like.device()}));
 }
 
-Tensor arange(double start, double end, double step, const TensorOptions& options) {
-    const FunctionCall call("arange", {}, {{"start", start}, {"end", end}, {"step", step}, type_of(options)});
-    if (step == 0 || !std::isfinite(step) || !std::isfinite(start) || !std::isfinite(end))
+namespace {
+
+std::int64_t count_of(const Scalar& start, const Scalar& end, const Scalar& step) {
+    const auto numbers = {start, end, step};
+    if (step.to_double() == 0 ||
+        !std::ranges::all_of(numbers, [](const Scalar& n) { return std::isfinite(n.to_double()); }))
         throw ValueError(fmt::format("arange: wants finite bounds and a finite step other than 0, got {}, {}, {}",
-                                     start, end, step));
-    const double steps = std::max(0.0, std::ceil((end - start) / step));
+                                     start.str(), end.str(), step.str()));
+    const double steps = std::max(0.0, std::ceil((end.to_double() - start.to_double()) / step.to_double()));
     if (!(steps < 0x1p63))
         throw ValueError(
             fmt::format("arange: wants a number of elements that fits into 63 bits, got {} of them", steps));
-    const auto count = static_cast<std::int64_t>(steps);
+    const auto whole = [](const Scalar& n) { return !n.is_floating() && n.fits(DType::i64); };
+    if (steps == 0 || !std::ranges::all_of(numbers, whole)) return static_cast<std::int64_t>(steps);
+    // Where doubles would round: the distance fits into 64 bits without a sign.
+    const bool up = step.to<std::int64_t>() > 0;
+    const std::uint64_t distance = up ? end.to<std::uint64_t>() - start.to<std::uint64_t>()
+                                      : start.to<std::uint64_t>() - end.to<std::uint64_t>(),
+                        by = up ? step.to<std::uint64_t>() : (-step).to<std::uint64_t>();
+    return static_cast<std::int64_t>((distance - 1) / by + 1);
+}
+
+}  // namespace
+
+Tensor arange(Scalar start, Scalar end, Scalar step, const TensorOptions& options) {
+    const FunctionCall call("arange", {}, {{"start", start}, {"end", end}, {"step", step}, type_of(options)});
+    const std::int64_t count = count_of(start, end, step);
     TensorOptions computed = options;
     computed.dtype = compute_type(options.dtype);
     const ops::View out = make("arange", {count}, computed);

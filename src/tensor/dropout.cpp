@@ -20,7 +20,7 @@ namespace {
 /// gradient.
 Tensor dropped(const Tensor& x, double probability, const ops::RandomCall& random) {
     const ops::Expression inputs[] = {x.value(), ops::random_bernoulli(x.dtype(), x.shape(), probability, random)};
-    const double scale[] = {probability < 1 ? 1 / (1 - probability) : 0};
+    const Scalar scale[] = {probability < 1 ? 1 / (1 - probability) : 0};
     const ops::Value result = ops::value_of(ops::Expression::apply(Function::dropout, inputs, scale), x.device());
     return differentiable(
         "dropout", {x}, result,

@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <array>
-#include <cmath>
+#include <optional>
 
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/scope.hpp>
@@ -12,9 +12,11 @@
 #include "broadcast.hpp"
 #include "elementwise_gradients.hpp"
 #include "ops/support/short_list.hpp"
+#include "promotion.hpp"
 #include "tensor_state.hpp"
 #include "ops/engine/value.hpp"
 #include "ops/engine/expression.hpp"
+#include "ops/engine/expression_node.hpp"
 
 namespace declivity {
 namespace {
@@ -29,7 +31,7 @@ struct Rule {
     std::array<Shape, 3> shapes = {};
     std::array<Saved, 3> saved = {};  // those that a gradient which is wanted mentions
     Saved result = {};
-    ops::ShortList<double, 2> parameters = {};
+    ops::ShortList<Scalar, 2> parameters = {};
 
     std::vector<Tensor> operator()(const GradientContext& context) const {
         std::vector<Tensor> gradients(inputs);
@@ -68,7 +70,9 @@ struct Rule {
     }
 
     [[nodiscard]] Tensor composed(std::size_t input, const GradientContext& context) const {
-        const auto parameter = [&](std::size_t at) { return at < parameters.size() ? parameters[at] : 0.0; };
+        const auto parameter = [&](std::size_t at) {
+            return at < parameters.size() ? parameters[at].to_double() : 0.0;
+        };
         return detail::composed_gradient(function, input,
                                          {.g = context.gradient(),
                                           .a = kept(0),
@@ -92,69 +96,161 @@ struct Rule {
     }
 };
 
-/// What a call was given, for its record.
+/// What a call was given, for its record: numbers among the inputs are attributes.
 class CallData {
   public:
-    CallData(const FunctionInfo& row, std::span<const Tensor> inputs, std::span<const double> parameters)
-        : input_count_(std::min(inputs.size(), inputs_.size())),
-          parameter_count_(std::min(parameters.size(), parameters_.size())) {
+    CallData(const FunctionInfo& row, std::span<const TensorOrScalar> inputs, std::span<const Scalar> parameters) {
         constexpr std::array<std::string_view, 3> chosen{"condition", "a", "b"}, named{"a", "b", "c"};
-        for (std::size_t i = 0; i < input_count_; ++i)
-            inputs_[i] = {row.domain == ops::Domain::choose ? chosen[i] : row.inputs == 1 ? "x" : named[i], inputs[i]};
-        for (std::size_t i = 0; i < parameter_count_; ++i) parameters_[i] = {i == 0 ? "p" : "q", parameters[i]};
+        for (std::size_t i = 0; i < std::min(inputs.size(), inputs_.size()); ++i) {
+            const std::string_view name = row.domain == ops::Domain::choose ? chosen[i]
+                                          : row.inputs == 1                 ? "x"
+                                                                            : named[i];
+            if (inputs[i].is_scalar()) attributes_[attribute_count_++] = {name, inputs[i].scalar()};
+            else inputs_[input_count_++] = {name, inputs[i].tensor()};
+        }
+        for (std::size_t i = 0; i < std::min<std::size_t>(parameters.size(), 2); ++i)
+            attributes_[attribute_count_++] = {i == 0 ? "p" : "q", parameters[i]};
     }
     [[nodiscard]] std::span<const CallInput> inputs() const { return {inputs_.data(), input_count_}; }
-    [[nodiscard]] std::span<const CallAttribute> attributes() const { return {parameters_.data(), parameter_count_}; }
+    [[nodiscard]] std::span<const CallAttribute> attributes() const { return {attributes_.data(), attribute_count_}; }
 
   private:
     std::array<CallInput, 3> inputs_;
-    std::array<CallAttribute, 2> parameters_;
-    std::size_t input_count_, parameter_count_;
+    std::array<CallAttribute, 5> attributes_;
+    std::size_t input_count_ = 0, attribute_count_ = 0;
 };
+
+/// A number as a tensor without axes, which becomes part of whatever kernel computes with it.
+Tensor constant(std::string_view function, const Scalar& number, DType dtype, const Device& device) {
+    ops::require_fits(function, number, dtype);
+    return Tensor(ops::value_of(Expression::constant(number, dtype), device));
+}
+
+/// The inputs of a call, of the types that its function takes.
+class Operands {
+  public:
+    Operands(const FunctionInfo& row, std::string_view name, std::span<const TensorOrScalar> inputs,
+             std::span<const Scalar> parameters) {
+        const Tensor* first = nullptr;
+        if (inputs.size() > made_.size())
+            throw ValueError(fmt::format("{}: wants {} tensors, got {}", name, row.inputs, inputs.size()));
+        for (const TensorOrScalar& one : inputs) {
+            if (one.is_scalar()) continue;
+            if (!one.tensor().defined())
+                throw ValueError(fmt::format("{}: wants {} tensor{}, got an undefined one", name, row.inputs,
+                                             row.inputs == 1 ? "" : "s"));
+            if (first == nullptr) first = &one.tensor();
+        }
+        if (first == nullptr) throw ValueError(fmt::format("{}: wants a tensor among its inputs, got numbers", name));
+        const std::size_t condition = row.domain == ops::Domain::choose ? 1 : 0;
+        const std::optional<DType> common =
+            common_type(row, name, inputs.subspan(std::min(condition, inputs.size())), parameters);
+        for (std::size_t i = 0; i < inputs.size(); ++i) {
+            const bool converts = common && i >= condition;
+            if (inputs[i].is_scalar())
+                made_[i] = constant(name, inputs[i].scalar(), converts ? *common : dtype_of(inputs[i].scalar()),
+                                    first->device());
+            else if (converts && inputs[i].tensor().dtype() != *common) made_[i] = inputs[i].tensor().to(*common);
+            else {
+                all_[i] = &inputs[i].tensor();
+                continue;
+            }
+            all_[i] = &made_[i];
+        }
+        count_ = inputs.size();
+    }
+    [[nodiscard]] std::size_t size() const { return count_; }
+    const Tensor& operator[](std::size_t i) const { return *all_[i]; }
+    [[nodiscard]] std::vector<Tensor> all() const {
+        std::vector<Tensor> tensors;
+        tensors.reserve(count_);
+        for (std::size_t i = 0; i < count_; ++i) tensors.push_back(*all_[i]);
+        return tensors;
+    }
+
+  private:
+    /// Nothing: they are of one type, which the function takes.
+    static std::optional<DType> common_type(const FunctionInfo& row, std::string_view name,
+                                            std::span<const TensorOrScalar> inputs,
+                                            std::span<const Scalar> parameters) {
+        bool alike = !inputs.empty() && !inputs[0].is_scalar();
+        for (std::size_t i = 1; alike && i < inputs.size(); ++i)
+            alike = !inputs[i].is_scalar() && inputs[i].tensor().dtype() == inputs[0].tensor().dtype();
+        const DType type = alike ? inputs[0].tensor().dtype() : DType::f32;
+        if (alike && is_floating(type)) return std::nullopt;
+        if (row.domain == ops::Domain::logic) return DType::boolean;
+        if (alike && row.domain != ops::Domain::real && parameters.empty()) return std::nullopt;
+        detail::Promotion promotion;
+        try {
+            for (const TensorOrScalar& one : inputs) promotion.add(one);
+            for (const Scalar& one : parameters) promotion.add(one);
+        } catch (const TypeError&) {
+            std::string got;
+            for (const TensorOrScalar& one : inputs)
+                got += fmt::format("{}{}", got.empty() ? "" : ", ",
+                                   name_of(one.is_scalar() ? dtype_of(one.scalar()) : one.tensor().dtype()));
+            throw TypeError(
+                fmt::format("{}: wants types that one type holds, got {} (convert with .to(DType))", name, got));
+        }
+        const DType common = promotion.result().value_or(DType::f32);
+        return row.domain == ops::Domain::real && !is_floating(common) ? DType::f32 : common;
+    }
+
+    std::array<Tensor, 3> made_;
+    std::array<const Tensor*, 3> all_{};
+    std::size_t count_ = 0;
+};
+
+/// The function that does the same with bools: sums and products of them are "or" and "and", as in PyTorch.
+Function of_bools(Function function) {
+    switch (function) {
+        case Function::add:
+        case Function::max:
+            return Function::bitwise_or;
+        case Function::mul:
+        case Function::min:
+            return Function::bitwise_and;
+        case Function::bitwise_not:
+            return Function::logical_not;
+        default:
+            return function;
+    }
+}
 
 }  // namespace
 
-Tensor operator/(Tensor x, double p) {
-    const double factor = 1.0 / p;
-    const bool whole = std::isfinite(factor) && factor == std::trunc(factor);
-    if (x.defined() && !is_floating(x.dtype()) && !whole)
-        throw TypeError(
-            fmt::format("operator/: wants f32, f64, f16 or bf16 to divide by {}, got {} (convert with .to(DType::f32))",
-                        p, name_of(x.dtype())));
-    return elementwise(Function::mul_scalar, {std::move(x)}, {factor}, "operator/");
+Tensor operator/(Tensor x, Scalar p) {
+    return elementwise(Function::mul_scalar, {std::move(x)}, {1.0 / p.to_double()}, "operator/");
 }
 
-Tensor elementwise(Function function, std::span<const Tensor> inputs, std::span<const double> parameters,
+Tensor elementwise(Function function, std::span<const TensorOrScalar> inputs, std::span<const Scalar> parameters,
                    std::string_view called) {
+    const std::string_view name = called.empty() ? ops::info(function).name : called;
+    const CallData data(ops::info(function), inputs, parameters);
+    const FunctionCall call(ops::info(function).name, name, data.inputs(), data.attributes());
+    const Operands operands(ops::info(function), name, inputs, parameters);
+    const std::size_t count = operands.size();
+    if (count > 0 && operands[count - 1].dtype() == DType::boolean) function = of_bools(function);
     const FunctionInfo& row = ops::info(function);
-    const std::string_view name = called.empty() ? row.name : called;
-    const CallData data(row, inputs, parameters);
-    const FunctionCall call(row.name, name, data.inputs(), data.attributes());
     std::array<Expression, 3> expressions;
-    if (inputs.size() > expressions.size())
-        throw ValueError(fmt::format("{}: wants {} tensors, got {}", name, row.inputs, inputs.size()));
     bool wants_graph = false;
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-        if (!inputs[i].defined())
-            throw ValueError(fmt::format("{}: wants {} tensor{}, got an undefined one", name, row.inputs,
-                                         row.inputs == 1 ? "" : "s"));
-        expressions[i] = Expression(inputs[i].value());
-        wants_graph = wants_graph || inputs[i].requires_grad();
+    for (std::size_t i = 0; i < count; ++i) {
+        expressions[i] = Expression(operands[i].value());
+        wants_graph = wants_graph || operands[i].requires_grad();
     }
-    const Expression expression =
-        Expression::apply(function, std::span(expressions).first(inputs.size()), parameters, called);
-    const ops::Value result = ops::value_of(expression, inputs[0].device());
+    const Expression expression = Expression::apply(function, std::span(expressions).first(count), parameters, name);
+    const ops::Value result = ops::value_of(expression, operands[0].device());
     if (!row.has_gradient || !wants_graph || !grad_enabled()) return call.result(Tensor(result));
 
-    Rule rule{.function = function, .inputs = inputs.size(), .parameters = {parameters.begin(), parameters.end()}};
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-        rule.shapes[i] = inputs[i].shape();
-        if (!inputs[i].requires_grad()) continue;
-        for (std::size_t other = 0; other < inputs.size(); ++other)
-            if (row.of_gradient[i].needs_input[other]) rule.saved[other] = Saved(inputs[other]);
+    Rule rule{.function = function, .inputs = count, .parameters = {parameters.begin(), parameters.end()}};
+    for (std::size_t i = 0; i < count; ++i) {
+        rule.shapes[i] = operands[i].shape();
+        if (!operands[i].requires_grad()) continue;
+        for (std::size_t other = 0; other < count; ++other)
+            if (row.of_gradient[i].needs_input[other]) rule.saved[other] = Saved(operands[other]);
         if (row.of_gradient[i].needs_result) rule.result = Saved::result(result);
     }
-    const Tensor out = differentiable(row.name, {inputs.begin(), inputs.end()}, result, std::move(rule),
+    const Tensor out = differentiable(row.name, operands.all(), result, std::move(rule),
                                       detail::has_composed_gradients(function) ? RuleKind::composed : RuleKind::opaque);
     if (row.inputs == 1)
         out.state()->node->activation =

@@ -40,16 +40,31 @@ std::vector<std::string> formatted(const Tensor& x) {
         case DType::u8:
             integers(x.to_vector<std::uint8_t>());
             return out;
+        case DType::i16:
+            integers(x.to_vector<std::int16_t>());
+            return out;
+        case DType::u16:
+            integers(x.to_vector<std::uint16_t>());
+            return out;
         case DType::i32:
             integers(x.to_vector<std::int32_t>());
+            return out;
+        case DType::u32:
+            integers(x.to_vector<std::uint32_t>());
             return out;
         case DType::i64:
             integers(x.to_vector<std::int64_t>());
             return out;
+        case DType::u64:
+            integers(x.to_vector<std::uint64_t>());
+            return out;
         case DType::boolean:
             for (const auto value : x.to_vector<std::uint8_t>()) out.emplace_back(value != 0 ? "true" : "false");
             return out;
-        default:
+        case DType::f32:
+        case DType::f64:
+        case DType::f16:
+        case DType::bf16:
             break;
     }
     const auto values = x.dtype() == DType::f64 ? widened<double>(x) : widened<float>(x.to(DType::f32));

@@ -15,124 +15,22 @@
 #include "backward.hpp"
 #include "runtime/recorder.hpp"
 #include "step_notes.hpp"
+#include "in_place.hpp"
 #include "tensor_state.hpp"
 #include "ops/engine/expression.hpp"
 #include "ops/engine/value.hpp"
 
 namespace declivity {
+
+using detail::checked_state;
+using detail::used_value;
+
 namespace {
 
 std::mutex default_mutex;
 std::optional<Device>& default_slot() {
     static std::optional<Device> device;
     return device;
-}
-
-detail::TensorState& checked_state(const std::shared_ptr<detail::TensorState>& state, std::string_view function) {
-    if (!state) throw ValueError(fmt::format("{}: wants a tensor, got an undefined one", function));
-    return *state;
-}
-
-/// A recorded step must know whose elements it works on.
-const ops::Value& used_value(const std::shared_ptr<detail::TensorState>& state, std::string_view function) {
-    const ops::Value& value = checked_state(state, function).value;
-    if (auto* const notes = detail::StepNotes::current()) notes->uses(state);
-    return value;
-}
-
-/// Memory that may be written in place.
-ops::View writable(const Tensor& tensor, std::string_view function) {
-    const ops::View& view = tensor.view();
-    for (int axis = 0; axis < view.rank(); ++axis)
-        if (view.shape[axis] > 1 && view.strides[axis] == 0)
-            throw ShapeError(
-                fmt::format("{}: wants a tensor each of whose elements lies in one place, got shape {} with strides {} "
-                            "(write to a clone() of an "
-                            "expanded tensor)",
-                            function, view.shape.str(), view.strides.str()));
-    return view;
-}
-
-/// Whether a write of what is made from `sources` is a part of the graph, which gives the tensor another value.
-/// @throws ValueError where that cannot be
-bool written_in_graph(const Tensor& tensor, std::string_view function, const Tensor& source = {}) {
-    const detail::TensorState& state = checked_state(tensor.state(), function);
-    if (!recorded({tensor, source})) return false;
-    if (state.requires_grad)
-        throw ValueError(
-            fmt::format("{}: wants a tensor whose gradient is not being recorded, got one of shape {} that requires a "
-                        "gradient; write under NoGrad, or to a detach()ed clone",
-                        function, tensor.shape().str()));
-    if (detail::shares_memory(state))
-        throw ValueError(
-            fmt::format("{}: wants a tensor whose memory no other shares where a graph is recorded, got one of shape "
-                        "{} beside a view (slice, reshape, detach, ...) that would have to change with it; let go of "
-                        "the other, write to a clone(), or to a part by slice_scatter()",
-                        function, tensor.shape().str()));
-    if (detail::StepNotes::current() != nullptr && ops::recorder_of(state.value) != Recorder::current_number())
-        Recorder::current()->refuse(fmt::format(
-            "{} under a graph to a tensor that was there before the step, which would be another tensor after it",
-            function));
-    return true;
-}
-
-/// All handles of the tensor stand for another one from now on.
-void become(const Tensor& tensor, Tensor made) {
-    detail::TensorState& state = *tensor.state();
-    // What it was ends last: it may lead to a whole graph.
-    const detail::TensorState before{.value = std::exchange(state.value, made.value()),
-                                     .node = std::exchange(state.node, made.state()->node)};
-    state.output = made.state()->output;
-    state.shares.reset();
-    made = {};
-    if (auto* const notes = detail::StepNotes::current()) notes->takes_value(tensor.state());
-}
-
-/// Elements that nobody else stands for: those of `source` where it is given away.
-Tensor own_elements(Tensor source) {
-    const detail::TensorState& state = *source.state();
-    const ops::Value& value = state.value;
-    const bool own = !ops::others_hold(source.state()) && !state.requires_grad && !state.shares &&
-                     (state.node != nullptr || !ops::others_hold(value)) &&
-                     (!value.computed() || (!ops::others_hold(value.view().buffer) && value.view().dense()));
-    return own ? source : source.clone();
-}
-
-void require_stretches(std::string_view function, const Shape& made, const Shape& wanted, const Tensor& other) {
-    if (!(made == wanted))
-        throw ShapeError(
-            fmt::format("{}: wants a shape that stretches to {}, got {}", function, wanted.str(), other.shape().str()));
-}
-
-void fill_in_place(std::string_view name, const Tensor& to, double value) {
-    checked_state(to.state(), name);
-    const FunctionCall call(name, {{"x", to}}, {{"value", value}});
-    call.results({to});
-    if (written_in_graph(to, name)) {
-        const ops::View filled = ops::View::make(to.device(), to.dtype(), to.shape());
-        ops::fill(filled, value, name);
-        return become(to, Tensor(filled));
-    }
-    ops::fill(writable(to, name), value, name);
-    to.mark_written();
-}
-
-void apply_in_place(ops::Function function, std::string_view name, const Tensor& to, const Tensor& other) {
-    checked_state(to.state(), name);
-    checked_state(other.state(), name);
-    const FunctionCall call(name, {{"x", to}, {"other", other}});
-    call.results({to});
-    if (written_in_graph(to, name, other)) {
-        Tensor made = elementwise(function, {to, other}, {}, name);
-        require_stretches(name, made.shape(), to.shape(), other);
-        return become(to, std::move(made));
-    }
-    const ops::View place = writable(to, name);
-    const ops::Expression inputs[] = {place, other.view()};
-    const auto made = ops::Expression::apply(function, inputs, {}, name);
-    require_stretches(name, made.shape(), place.shape, other);
-    ops::evaluate(made, place);
-    to.mark_written();
 }
 
 }  // namespace
@@ -336,90 +234,6 @@ void Tensor::remove_hook(int number) {
     const auto is = [number](const auto& hook) { return hook.first == number; };
     std::erase_if(state.node ? state.node->outputs[state.output].hooks : state.hooks, is);
     std::erase_if(state.after_grad, is);
-}
-
-// ---- in place
-
-void Tensor::mark_written() const { used_value(state_, "mark_written").view().buffer.mark_written(); }
-
-void Tensor::assign(const Tensor& other) {
-    auto& state = checked_state(state_, "assign");
-    if (state.node) throw ValueError(fmt::format("assign: wants a leaf, got the result of {}", state.node->name));
-    const auto& from = checked_state(other.state_, "assign");
-    if (auto* const notes = detail::StepNotes::current()) {
-        notes->uses(state_);
-        notes->uses(other.state_);
-        notes->writes_grad(state_);
-    }
-    state.value = from.value;
-    state.shares.reset();
-    detail::share_memory(other, *this);
-    detail::exchange_grad(state, {});
-}
-
-Tensor& Tensor::copy_(Tensor source) {
-    const ops::Value& to = checked_state(state_, "copy_").value;
-    checked_state(source.state(), "copy_");
-    const FunctionCall call("copy_", {{"x", *this}, {"source", source}});
-    call.results({*this});
-    ops::require_shape("copy_", "the source", source.shape(), to.shape());
-    if (source.dtype() != to.dtype())
-        throw TypeError(
-            fmt::format("copy_: wants a source of type {}, got {}", name_of(to.dtype()), name_of(source.dtype())));
-    const Device target = to.device();
-    if (written_in_graph(*this, "copy_", source)) {
-        if (!(source.device() == target)) source = source.to(target);
-        become(*this, own_elements(std::exchange(source, {})));
-        return *this;
-    }
-    const ops::View place = writable(*this, "copy_");
-    const NoGrad no_grad;
-    if (!(source.device() == target)) source = source.to(target);
-    ops::store("copy_", detail::take_value(std::exchange(source, {})), place);
-    return *this;
-}
-
-Tensor& Tensor::fill_(double value) {
-    fill_in_place("fill_", *this, value);
-    return *this;
-}
-
-Tensor& Tensor::zero_() {
-    fill_in_place("zero_", *this, 0);
-    return *this;
-}
-
-Tensor& Tensor::add_(const Tensor& other) {
-    apply_in_place(ops::Function::add, "add_", *this, other);
-    return *this;
-}
-Tensor& Tensor::sub_(const Tensor& other) {
-    apply_in_place(ops::Function::sub, "sub_", *this, other);
-    return *this;
-}
-Tensor& Tensor::mul_(const Tensor& other) {
-    apply_in_place(ops::Function::mul, "mul_", *this, other);
-    return *this;
-}
-Tensor& Tensor::div_(const Tensor& other) {
-    apply_in_place(ops::Function::div, "div_", *this, other);
-    return *this;
-}
-
-Tensor& Tensor::mul_(double factor) {
-    checked_state(state_, "mul_");
-    const FunctionCall call("mul_", {{"x", *this}}, {{"factor", factor}});
-    call.results({*this});
-    if (written_in_graph(*this, "mul_")) {
-        become(*this, elementwise(ops::Function::mul_scalar, {*this}, {factor}, "mul_"));
-        return *this;
-    }
-    const ops::View to = writable(*this, "mul_");
-    const ops::Expression inputs[] = {to};
-    const double parameters[] = {factor};
-    ops::evaluate(ops::Expression::apply(ops::Function::mul_scalar, inputs, parameters, "mul_"), to);
-    mark_written();
-    return *this;
 }
 
 }  // namespace declivity

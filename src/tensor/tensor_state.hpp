@@ -23,6 +23,7 @@
 namespace declivity::detail {
 
 struct GradNode;
+struct Follower;
 
 using Hook = std::function<Tensor(const Tensor&)>;
 using Hooks = std::vector<std::pair<int, Hook>>;
@@ -37,6 +38,7 @@ struct TensorState {
     std::shared_ptr<GradNode> node = {};      // what made it
     std::size_t output = 0;                   // which result of the node it is
     std::shared_ptr<const char> shares = {};  // one for all tensors that share memory; none where no other was made
+    std::shared_ptr<std::vector<Follower>> followers = {};  // what x[...] gave (followers.hpp)
 
     ~TensorState();
 };
@@ -53,8 +55,8 @@ inline ops::View dense_or_none(const Tensor& tensor) { return tensor.defined() ?
 /// Two tensors lie in the same memory, or will, or may: whoever writes the one under a graph must know.
 void share_memory(const Tensor& a, const Tensor& b);
 /// Whether another tensor that still lives may share its memory. What saved its elements, or will read them, does not
-/// count.
-inline bool shares_memory(const TensorState& tensor) { return tensor.shares && ops::others_hold(tensor.shares); }
+/// count, nor do followers.
+bool shares_memory(const TensorState& tensor);
 
 /// Whether a leaf of this process ever had a hook: until then no backward need look for one.
 std::atomic<bool>& leaves_have_hooks();
@@ -94,7 +96,7 @@ struct OutputInfo {
 /// A call of an elementwise function of one tensor.
 struct Activation {
     ops::Function function;
-    std::vector<double> parameters;
+    std::vector<Scalar> parameters;
 };
 
 /// One call of a differentiable function.

@@ -66,7 +66,7 @@ void elementwise_functions(Results& results) {
     const Tensor weights = uniform({kCount}, -1, 1);
     const std::vector<Tensor> any{uniform({kCount}, -4, 4), uniform({kCount}, -4, 4)},
         positive{uniform({kCount}, 0.01, 9), uniform({kCount}, -3, 3)};
-    const std::vector<double> parameters{0.75, 1.5};
+    const std::vector<Scalar> parameters{0.75, 1.5};
     for (const Row& row : rows) {
         if (row.domain == "choose") continue;  // its first input is a bool: below
         const bool of_positives = std::string_view(row.name).starts_with("pow") || row.function == Function::sqrt ||
@@ -75,8 +75,14 @@ void elementwise_functions(Results& results) {
         for (int i = 0; i < row.inputs; ++i)
             inputs.push_back((of_positives ? positive : any)[static_cast<std::size_t>(i)].clone());
         if (row.function == Function::dropout) inputs[1] = bernoulli({kCount}, 0.5);
-        const std::vector<double> own(parameters.begin(), parameters.begin() + row.parameters);
+        const std::vector<Scalar> own(parameters.begin(), parameters.begin() + row.parameters);
         if (row.domain == "compare") {
+            results.add(fmt::format("exact/{}", row.name), elementwise(row.function, inputs, own));
+            continue;
+        }
+        if (row.domain == "integer" || row.domain == "logic") {
+            const DType dtype = row.domain == "integer" ? DType::i32 : DType::boolean;
+            for (Tensor& input : inputs) input = input.to(dtype);
             results.add(fmt::format("exact/{}", row.name), elementwise(row.function, inputs, own));
             continue;
         }
@@ -86,14 +92,17 @@ void elementwise_functions(Results& results) {
         if (y.requires_grad())
             results.add(fmt::format("each/{}, gradient", row.name), gradients(y, {inputs[0]}, weights)[0]);
         if (row.domain == "number") {
-            for (const DType dtype : {DType::i32, DType::i64, DType::u8}) {
+            for (const DType dtype :
+                 {DType::i32, DType::i64, DType::u8, DType::i16, DType::u16, DType::u32, DType::u64}) {
                 std::vector<Tensor> whole;
                 for (int i = 0; i < row.inputs; ++i)
-                    whole.push_back((uniform({kCount}, dtype == DType::u8 ? 0 : -99, 100)).to(dtype));
-                if (dtype == DType::u8 && (row.function == Function::neg || row.function == Function::sub)) continue;
-                const std::vector<double> numbers{3, 50};
+                    whole.push_back((uniform({kCount}, dtype_info(dtype).is_signed ? -99 : 0, 100)).to(dtype));
+                if (!dtype_info(dtype).is_signed && (row.function == Function::neg || row.function == Function::sub))
+                    continue;
+                const std::vector<Scalar> numbers{3, 50};
                 results.add(fmt::format("exact/{}, {}", row.name, name_of(dtype)),
-                            elementwise(row.function, whole, {numbers.begin(), numbers.begin() + row.parameters}));
+                            elementwise(row.function, whole,
+                                        std::span(numbers).first(static_cast<std::size_t>(row.parameters))));
             }
         }
     }

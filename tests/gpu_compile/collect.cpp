@@ -276,14 +276,14 @@ std::vector<KernelEpilogue> epilogues(const View& out, EpilogueOf of, bool many)
     const View numbers =
         View::make(out.device(), out.dtype, convolution ? Shape{out.shape[1], 1, 1} : Shape{out.shape.back()});
     const auto apply = [](Function function, const std::vector<Expression>& inputs,
-                          const std::vector<double>& parameters = {}) {
+                          const std::vector<Scalar>& parameters = {}) {
         return Expression::apply(function, inputs, parameters);
     };
     const Expression scaled =
         convolution ? apply(Function::mul, {result, numbers}) : apply(Function::mul_scalar, {result}, {0.5});
     const Expression sum = apply(Function::add, {apply(Function::add, {scaled, numbers}), dense});
     for (const Function function : {Function::relu, Function::leaky_relu, Function::gelu, Function::tanh}) {
-        const std::vector<double> parameters(static_cast<std::size_t>(info(function).parameters), 0.1);
+        const std::vector<Scalar> parameters(static_cast<std::size_t>(info(function).parameters), 0.1);
         for (const Expression& each : {apply(function, {sum}, parameters),
                                        Expression::gradient(function, 0, result, std::array{dense}, dense, parameters)})
             if (auto taken = kernel_epilogue(epilogue_of(each), out, of)) epilogues.push_back(*std::move(taken));

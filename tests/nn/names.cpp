@@ -53,7 +53,7 @@ TEST_CASE("BatchNorm1d, 2d and 3d are BatchNorm with the number of axes checked"
 TEST_CASE("short and other names give what the long ones do") {
     const Tensor a = test::random_tensor({3, 4}, 1),
                  b = where(greater(a, zeros({})), a, test::random_tensor({3, 4}, 2));
-    using Binary = Tensor (*)(Tensor, Tensor);
+    using Binary = Tensor (*)(TensorOrScalar, TensorOrScalar);
     for (const auto& [by, as] : {std::pair<Binary, Binary>{eq, equal},
                                  {ne, not_equal},
                                  {lt, less},

@@ -18,6 +18,7 @@ namespace declivity::test {
 /// Inputs x = a (one input), a and b, or a, b and c; parameters p and q.
 struct Arguments {
     double a = 0, b = 0, c = 0, p = 0, q = 0;
+    bool whole = false;  // they are integers or bools
 };
 
 struct ElementwiseCase {
@@ -32,6 +33,17 @@ struct ElementwiseCase {
         return std::numeric_limits<double>::infinity();
     };
 };
+
+inline std::vector<Scalar> scalars(const std::vector<double>& numbers) { return {numbers.begin(), numbers.end()}; }
+
+/// a / b, rounded down, without errors of rounding where a is far larger than b.
+inline double floor_divided(double a, double b) {
+    const double rest = std::fmod(a, b);
+    const double quotient = (a - rest) / b - (rest != 0 && (rest < 0) != (b < 0) ? 1 : 0);
+    return b == 0 ? a / b : quotient == 0 ? std::copysign(0, a / b) : std::round(quotient);
+}
+
+inline std::int64_t bits(double value) { return static_cast<std::int64_t>(value); }
 
 inline double normal_distribution(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
 
@@ -134,6 +146,27 @@ inline const std::vector<ElementwiseCase>& elementwise_cases() {
          .ulps = 8,
          .absolute = 4e-7,
          .kink = [](const A& v) { return std::abs(v.a); }},
+        {.function = F::floor_divide,
+         .value = [](const A& v) { return v.whole && v.b == 0 ? 0 : floor_divided(v.a, v.b); }},
+        {.function = F::remainder,
+         .value =
+             [](const A& v) {
+                 if (v.whole && v.b == 0) return 0.0;
+                 const double rest = std::fmod(v.a, v.b);
+                 return rest != 0 && (rest < 0) != (v.b < 0) ? rest + v.b : rest;
+             },
+         .kink = [](const A& v) { return std::min(std::abs(v.a / v.b - std::round(v.a / v.b)), std::abs(v.b) / 10); }},
+        {.function = F::fmod,
+         .value = [](const A& v) { return v.whole && v.b == 0 ? 0 : std::fmod(v.a, v.b); },
+         .kink = [](const A& v) { return std::min(std::abs(v.a / v.b - std::round(v.a / v.b)), std::abs(v.b) / 10); }},
+        {.function = F::bitwise_and, .value = [](const A& v) { return bits(v.a) & bits(v.b); }},
+        {.function = F::bitwise_or, .value = [](const A& v) { return bits(v.a) | bits(v.b); }},
+        {.function = F::bitwise_xor, .value = [](const A& v) { return bits(v.a) ^ bits(v.b); }},
+        {.function = F::bitwise_not, .value = [](const A& v) { return ~bits(v.a); }},
+        {.function = F::logical_and, .value = [](const A& v) { return v.a != 0 && v.b != 0; }},
+        {.function = F::logical_or, .value = [](const A& v) { return v.a != 0 || v.b != 0; }},
+        {.function = F::logical_xor, .value = [](const A& v) { return (v.a != 0) != (v.b != 0); }},
+        {.function = F::logical_not, .value = [](const A& v) { return v.a == 0; }},
         {.function = F::equal, .value = [](const A& v) { return v.a == v.b ? 1.0 : 0.0; }},
         {.function = F::not_equal, .value = [](const A& v) { return v.a != v.b ? 1.0 : 0.0; }},
         {.function = F::less, .value = [](const A& v) { return v.a < v.b ? 1.0 : 0.0; }},
@@ -173,9 +206,9 @@ inline std::vector<double> inputs_for(const ElementwiseCase& one, DType dtype, s
         return values;
     }
     // Products of two must fit into i32 and i64; in the small types they may wrap, as they do on the device.
-    const double reach = dtype == DType::i64 ? 1e6 : dtype == DType::i32 ? 40000 : 127;
-    auto values = random_values(count, seed, dtype == DType::u8 || dtype == DType::boolean ? 0 : -reach,
-                                dtype == DType::boolean ? 2 : reach);
+    const std::size_t size = size_of(dtype);
+    const double reach = dtype == DType::boolean ? 2 : size == 8 ? 1e6 : size == 4 ? 40000 : size == 2 ? 30000 : 127;
+    auto values = random_values(count, seed, dtype_info(dtype).is_signed ? -reach : 0, reach);
     for (std::size_t i = 0; i < values.size(); ++i)
         values[i] = i % 5 == 0 ? static_cast<double>(i % 3) : std::floor(values[i]);
     for (double& value : values) value = as_type(value, dtype);
@@ -186,10 +219,10 @@ inline std::vector<double> inputs_for(const ElementwiseCase& one, DType dtype, s
 inline std::vector<double> expected(const ElementwiseCase& one, DType dtype,
                                     const std::vector<std::vector<double>>& in) {
     const ops::Domain domain = ops::info(one.function).domain;
-    const DType result = domain == ops::Domain::compare ? DType::boolean : dtype;
+    const DType result = domain == ops::Domain::compare || domain == ops::Domain::logic ? DType::boolean : dtype;
     std::vector<double> out;
     for (std::size_t i = 0; i < in[0].size(); ++i) {
-        Arguments arguments{.a = in[0][i]};
+        Arguments arguments{.a = in[0][i], .whole = !is_floating(dtype)};
         if (in.size() > 1) arguments.b = in[1][i];
         if (in.size() > 2) arguments.c = in[2][i];
         if (!one.parameters.empty()) arguments.p = as_type(one.parameters[0], compute_type(dtype));

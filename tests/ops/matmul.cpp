@@ -324,8 +324,8 @@ struct Epilogue {
 std::vector<Epilogue> tails_for(const MatmulCase& one, const Tensor& bias, const Tensor& row_bias,
                                 const Tensor& residual, const Shape& shape) {
     const auto apply = [](Function function, std::initializer_list<Expression> inputs,
-                          std::initializer_list<double> parameters = {}) {
-        return Expression::apply(function, std::vector<Expression>(inputs), std::vector<double>(parameters));
+                          std::initializer_list<Scalar> parameters = {}) {
+        return Expression::apply(function, std::vector<Expression>(inputs), std::vector<Scalar>(parameters));
     };
     const Expression x = Expression::operator_result(DType::f32, shape), b = bias.view(), r = residual.view();
     const auto n = static_cast<std::size_t>(one.n), m = static_cast<std::size_t>(one.m);
@@ -362,7 +362,7 @@ std::vector<Epilogue> tails_for(const MatmulCase& one, const Tensor& bias, const
          [=](double v, std::size_t i) { return other(i) > 0 ? v + other(i) : 0.0; }},
         {"gradient of leaky relu", true, true,
          Expression::gradient(Function::leaky_relu, 0, apply(Function::add, {b, x}), std::array{r}, {},
-                              std::array{0.25}),
+                              std::array<Scalar, 1>{0.25}),
          [=](double v, std::size_t i) { return (other(i) > 0 ? 1 : 0.25) * (v + added(i)); }},
         {"gradient of an activation of less", false, false, Expression::gradient(Function::tanh, 0, x, {}, b, {}),
          [=](double v, std::size_t i) { return v * (1 - added(i) * added(i)); }},

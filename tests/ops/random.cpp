@@ -240,7 +240,7 @@ TEST_CASE("dropout: drops by the uniforms, scales the rest, and does the same to
                 const auto in = random_values(size, 1, 1, 2), up = random_values(size, 2, 1, 2);
                 const Guarded out(size, dtype), gradient(size, dtype), in_place(size, dtype);
                 const Expression chosen = ops::random_bernoulli(dtype, {size}, probability, call);
-                const std::array scale{probability < 1 ? 1 / (1 - probability) : 0};
+                const std::array scale{Scalar(probability < 1 ? 1 / (1 - probability) : 0)};
                 const auto drop = [&](const View& from) {
                     return Expression::apply(Function::dropout, std::array{Expression(from), chosen}, scale);
                 };
@@ -314,7 +314,7 @@ TEST_CASE("random: within an expression numbers have the bits of those that are 
                 {
                     const ops::FamilyScope scope(family);
                     ops::evaluate(Expression::apply(Function::mul_scalar, std::array{leaf(dtype, {5, 7, 9}, call)},
-                                                    std::array{1.0}),
+                                                    std::array{Scalar(1.0)}),
                                   ops::permuted(turned, {2, 1, 0}));
                 }
                 const auto all = stored(leaf, dtype, {5, 7, 9}, call), back = values(Tensor(turned));

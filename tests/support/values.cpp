@@ -44,10 +44,18 @@ Tensor tensor(const std::vector<double>& values, const Shape& shape, DType dtype
             return converted<std::int8_t>(values, shape);
         case DType::u8:
             return converted<std::uint8_t>(values, shape);
+        case DType::i16:
+            return converted<std::int16_t>(values, shape);
+        case DType::u16:
+            return converted<std::uint16_t>(values, shape);
         case DType::i32:
             return converted<std::int32_t>(values, shape);
+        case DType::u32:
+            return converted<std::uint32_t>(values, shape);
         case DType::i64:
             return converted<std::int64_t>(values, shape);
+        case DType::u64:
+            return converted<std::uint64_t>(values, shape);
         case DType::f16:
             return converted<float16>(values, shape);
         case DType::bf16:
@@ -70,10 +78,18 @@ std::vector<double> values(const Tensor& tensor) {
             return widened<double>(tensor);
         case DType::i8:
             return widened<std::int8_t>(tensor);
+        case DType::i16:
+            return widened<std::int16_t>(tensor);
+        case DType::u16:
+            return widened<std::uint16_t>(tensor);
         case DType::i32:
             return widened<std::int32_t>(tensor);
+        case DType::u32:
+            return widened<std::uint32_t>(tensor);
         case DType::i64:
             return widened<std::int64_t>(tensor);
+        case DType::u64:
+            return widened<std::uint64_t>(tensor);
         case DType::f16:
             return widened<float16>(tensor);
         case DType::bf16:
@@ -95,10 +111,19 @@ double as_type(double value, DType dtype) {
             return static_cast<std::int8_t>(static_cast<std::int64_t>(value));
         case DType::u8:
             return static_cast<std::uint8_t>(static_cast<std::int64_t>(value));
+        case DType::i16:
+            return static_cast<std::int16_t>(static_cast<std::int64_t>(value));
+        case DType::u16:
+            return static_cast<std::uint16_t>(static_cast<std::int64_t>(value));
         case DType::i32:
             return static_cast<std::int32_t>(static_cast<std::int64_t>(value));
+        case DType::u32:
+            return static_cast<std::uint32_t>(static_cast<std::int64_t>(value));
         case DType::i64:
             return static_cast<double>(static_cast<std::int64_t>(value));
+        case DType::u64:
+            return static_cast<double>(value < 0 ? static_cast<std::uint64_t>(static_cast<std::int64_t>(value))
+                                                 : static_cast<std::uint64_t>(value));
         case DType::boolean:
             return value != 0 ? 1 : 0;
         case DType::f16:

@@ -122,7 +122,8 @@ TEST_CASE("catalogue: functions without gradient end the graph") {
         if (one.differentiable) continue;
         CAPTURE(one.name);
         Tensors inputs = tensors_of(one, inputs_of(one), DType::f32, Layout::dense);
-        for (Tensor& input : inputs) input.set_requires_grad();
+        for (Tensor& input : inputs)
+            if (is_floating(input.dtype())) input.set_requires_grad();
         CHECK_FALSE(one.call(inputs).requires_grad());
     }
 }

@@ -53,16 +53,17 @@ inline std::size_t place(const Shape& shape, std::initializer_list<std::int64_t>
 }
 
 inline Case unary(const std::string& name, std::function<Tensor(const Tensor&)> call, double (*reference)(double),
-                  double low = -2, double high = 2) {
+                  double low = -2, double high = 2, Kind kind = Kind::real) {
     return {.name = name,
-            .inputs = {{{3, 5, 7}, low, high}},
+            .inputs = {{{3, 5, 7}, low, high, kind}},
             .call = [call = std::move(call)](const Tensors& in) { return call(in[0]); },
             .reference =
                 [reference](const Columns& in, DType) {
                     Values out;
                     for (const double x : in[0]) out.push_back(reference(x));
                     return out;
-                }};
+                },
+            .differentiable = kind == Kind::real};
 }
 
 /// The second operand is stretched over the first.
@@ -251,6 +252,69 @@ inline std::vector<Case> cases() {
             Kind::whole),
         binary(
             "ge", ge, [](double a, double b) { return a >= b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole),
+        binary(
+            "operator==", [](const Tensor& a, const Tensor& b) { return a == b; },
+            [](double a, double b) { return a == b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole),
+        binary(
+            "operator!=", [](const Tensor& a, const Tensor& b) { return a != b; },
+            [](double a, double b) { return a != b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole),
+        binary(
+            "operator<", [](const Tensor& a, const Tensor& b) { return a < b; },
+            [](double a, double b) { return a < b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole),
+        binary(
+            "operator<=", [](const Tensor& a, const Tensor& b) { return a <= b; },
+            [](double a, double b) { return a <= b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole),
+        binary(
+            "operator>", [](const Tensor& a, const Tensor& b) { return a > b; },
+            [](double a, double b) { return a > b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole),
+        binary(
+            "operator>=", [](const Tensor& a, const Tensor& b) { return a >= b; },
+            [](double a, double b) { return a >= b ? 1.0 : 0.0; }, {}, 0, 3, Kind::whole),
+        binary(
+            "bitwise_and", bitwise_and, [](double a, double b) { return a * b; }, {}, 0, 1, Kind::truth),
+        binary(
+            "bitwise_or", bitwise_or, [](double a, double b) { return std::max(a, b); }, {}, 0, 1, Kind::truth),
+        binary(
+            "bitwise_xor", bitwise_xor, [](double a, double b) { return a == b ? 0.0 : 1.0; }, {}, 0, 1, Kind::truth),
+        binary(
+            "operator&", [](const Tensor& a, const Tensor& b) { return a & b; },
+            [](double a, double b) { return a * b; }, {}, 0, 1, Kind::truth),
+        binary(
+            "operator|", [](const Tensor& a, const Tensor& b) { return a | b; },
+            [](double a, double b) { return std::max(a, b); }, {}, 0, 1, Kind::truth),
+        binary(
+            "operator^", [](const Tensor& a, const Tensor& b) { return a ^ b; },
+            [](double a, double b) { return a == b ? 0.0 : 1.0; }, {}, 0, 1, Kind::truth),
+        binary(
+            "logical_and", logical_and, [](double a, double b) { return a * b; }, {}, 0, 1, Kind::truth),
+        binary(
+            "logical_or", logical_or, [](double a, double b) { return std::max(a, b); }, {}, 0, 1, Kind::truth),
+        binary(
+            "logical_xor", logical_xor, [](double a, double b) { return a == b ? 0.0 : 1.0; }, {}, 0, 1, Kind::truth),
+        binary(
+            "floor_divide", [](const Tensor& a, const Tensor& b) { return floor_divide(a, b); },
+            [](double a, double b) { return std::floor(a / b); }, {}, 1, 9, Kind::whole),
+        // No quotient is near a whole number, where there is a jump.
+        binary(
+            "remainder", [](const Tensor& a, const Tensor& b) { return remainder(a, b); },
+            [](double a, double b) { return a - b * std::floor(a / b); }, {}, 1.01, 1.99),
+        // No quotient is near a whole number, where there is a jump.
+        binary(
+            "operator%", [](const Tensor& a, const Tensor& b) { return a % b; },
+            [](double a, double b) { return a - b * std::floor(a / b); }, {}, 1.01, 1.99),
+        // No quotient is near a whole number, where there is a jump.
+        binary(
+            "fmod", [](const Tensor& a, const Tensor& b) { return fmod(a, b); },
+            [](double a, double b) { return std::fmod(a, b); }, {}, 1.01, 1.99),
+        unary(
+            "bitwise_not", [](const Tensor& x) { return bitwise_not(x); }, [](double x) { return 1 - x; }, 0, 1,
+            Kind::truth),
+        unary(
+            "operator~", [](const Tensor& x) { return ~x; }, [](double x) { return 1 - x; }, 0, 1, Kind::truth),
+        unary(
+            "logical_not", logical_not, [](double x) { return 1 - x; }, 0, 1, Kind::truth),
+        unary(
+            "operator!", [](const Tensor& x) { return !x; }, [](double x) { return 1 - x; }, 0, 1, Kind::truth),
         unary(
             "operator+", [](const Tensor& x) { return 3 + (x + 0.5); }, [](double x) { return x + 3.5; }),
         unary(

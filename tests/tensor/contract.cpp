@@ -66,7 +66,8 @@ Tensor doubled(const Tensor& x, ops::OperationCall::Launch<Nothing> launch, bool
 }
 
 void multiply(const ops::View& in, const ops::View& out) {
-    ops::evaluate(ops::Expression::apply(Function::mul_scalar, std::array{ops::Expression(in)}, std::array{2.0}), out);
+    ops::evaluate(
+        ops::Expression::apply(Function::mul_scalar, std::array{ops::Expression(in)}, std::array{Scalar(2.0)}), out);
 }
 
 Contract of(std::string name, std::function<Tensor(const Tensor&)> call, bool differentiable = false) {

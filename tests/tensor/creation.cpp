@@ -24,7 +24,7 @@ using Values = std::vector<double>;
 
 std::vector<DType> all_types() {
     auto out = floats();
-    out.insert(out.end(), {DType::i8, DType::u8, DType::i32, DType::i64, DType::boolean});
+    std::ranges::copy_if(kDTypes, std::back_inserter(out), [](DType type) { return !is_floating(type); });
     return out;
 }
 

@@ -203,7 +203,7 @@ TEST_CASE("fusion: no result takes the place of what somebody may still ask for"
     SUBCASE("an expression of somebody's own") {
         const ops::Expression elements = x.view();
         x = Tensor();
-        const double two[] = {2};
+        const Scalar two[] = {2};
         const auto twice = [&] {
             return Tensor(ops::value_of(ops::Expression::apply(ops::Function::mul_scalar, std::array{elements}, two),
                                         default_device()));

@@ -151,8 +151,8 @@ TEST_CASE("halves: functions without kernels for them compute in f32 and round o
     CHECK(static_cast<float>(mse_loss(Tensor::from<float16>({float16(300), float16(0), float16(0), float16(0)}, {4}),
                                       zeros({4}, {DType::f16}))
                                  .item<float16>()) == 22496);
-    CHECK_THROWS_AS(mse_loss(zeros({2}, {DType::f16}), zeros({2}, {DType::bf16})), TypeError);
-    CHECK_THROWS_AS(mse_loss(zeros({2}, {DType::f16}), zeros({2})), TypeError);
+    CHECK(mse_loss(zeros({2}, {DType::f16}), zeros({2}, {DType::bf16})).dtype() == DType::f32);
+    CHECK(mse_loss(zeros({2}, {DType::f16}), zeros({2})).dtype() == DType::f32);
     CHECK(argmax(Tensor::from<bfloat16>({bfloat16(1), bfloat16(3), bfloat16(2)}, {3})).item<std::int64_t>() == 1);
 }
 

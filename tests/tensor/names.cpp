@@ -41,6 +41,7 @@ auto named(const char* name, Result (*function)(Arguments...)) {
 
 using Unary = Tensor (*)(Tensor);
 using Binary = Tensor (*)(Tensor, Tensor);
+using Either = Tensor (*)(TensorOrScalar, TensorOrScalar);
 
 std::vector<Mistake> mistakes() {
     const Tensor none, x = zeros({2, 3}), other = zeros({4}), whole = zeros({2, 3}, {DType::i32}),
@@ -54,23 +55,52 @@ std::vector<Mistake> mistakes() {
     // clang-format off
     const std::pair<const char*, Binary> binary[] = {
         {"operator+", operator+}, {"operator-", operator-}, {"operator*", operator*}, {"operator/", operator/},
-        {"pow", pow}, {"minimum", minimum}, {"maximum", maximum}, {"equal", equal}, {"not_equal", not_equal},
-        {"less", less}, {"less_equal", less_equal}, {"greater", greater}, {"greater_equal", greater_equal},
-        {"eq", eq}, {"ne", ne}, {"lt", lt}, {"le", le}, {"gt", gt}, {"ge", ge}};
-    const std::pair<const char*, Binary> of_numbers[] = {
-        {"operator+", operator+}, {"operator-", operator-}, {"operator*", operator*}, {"operator/", operator/},
-        {"minimum", minimum}, {"maximum", maximum}};
+        {"operator==", operator==}, {"operator!=", operator!=}, {"operator<", operator<}, {"operator<=", operator<=},
+        {"operator>", operator>}, {"operator>=", operator>=}, {"pow", pow}};
+    const std::pair<const char*, Either> either[] = {
+        {"minimum", minimum}, {"maximum", maximum}, {"equal", equal}, {"not_equal", not_equal}, {"less", less},
+        {"less_equal", less_equal}, {"greater", greater}, {"greater_equal", greater_equal}, {"eq", eq}, {"ne", ne},
+        {"lt", lt}, {"le", le}, {"gt", gt}, {"ge", ge}, {"floor_divide", floor_divide}, {"remainder", remainder},
+        {"fmod", fmod}, {"logical_and", logical_and}, {"logical_or", logical_or}, {"logical_xor", logical_xor}};
+    const std::pair<const char*, Either> of_integers[] = {
+        {"bitwise_and", bitwise_and}, {"bitwise_or", bitwise_or}, {"bitwise_xor", bitwise_xor}};
+    const std::pair<const char*, Unary> of_numbers[] = {
+        {"operator-", operator-}, {"neg", neg}, {"abs", abs}, {"square", square}, {"relu", relu}};
     const std::pair<const char*, Unary> unary[] = {
         {"operator-", operator-}, {"neg", neg}, {"abs", abs}, {"square", square}, {"sqrt", sqrt},
         {"reciprocal", reciprocal}, {"exp", exp}, {"log", log}, {"tanh", tanh}, {"sigmoid", sigmoid}, {"relu", relu},
         {"gelu", gelu}, {"silu", silu}};
     // clang-format on
     for (const auto& [name, function] : binary)
-        for (const Tensor& wrong : {none, other, whole}) add(name, [=, f = function] { f(x, wrong); });
-    for (const auto& [name, function] : of_numbers) add(name, [=, f = function] { f(yes, yes); });
-    for (const auto& [name, function] : unary)
-        for (const Tensor& wrong : {none, yes}) add(name, [=, f = function] { f(wrong); });
-    for (const Tensor& wrong : {none, yes, small}) {
+        for (const Tensor& wrong : {none, other}) add(name, [=, f = function] { f(x, wrong); });
+    for (const auto& [name, function] : either) {
+        for (const Tensor& wrong : {none, other}) add(name, [=, f = function] { f(x, wrong); });
+        add(name, [=, f = function] { f(none, 2); });
+        add(name, [=, f = function] { f(1, 2); });
+    }
+    for (const auto& [name, function] : of_integers) {
+        for (const Tensor& wrong : {none, other, x}) add(name, [=, f = function] { f(whole, wrong); });
+        add(name, [=, f = function] { f(whole, 0.5); });
+        add(name, [=, f = function] { f(small, 256); });
+    }
+    for (const auto& [name, function] : of_numbers) add(name, [=, f = function] { f(yes); });
+    for (const auto& [name, function] : unary) add(name, [=, f = function] { f(none); });
+    add("operator-", [=] { yes - yes; });
+    add("operator+", [=] { zeros({1}, {DType::u64}) + whole; });
+    add("operator+", [=] { small + 256; });
+    add("operator*", [=] { small * -1; });
+    add("operator<", [=] { small < -1; });
+    add("operator==", [=] { 256 == small; });
+    add("operator%", [=] { none % 2; });
+    add("operator%", [=] { 2 % none; });
+    add("operator&", [=] { whole& x; });
+    add("operator|", [=] { none | 1; });
+    add("operator^", [=] { whole ^ 0.5; });
+    add("operator~", [=] { ~x; });
+    add("operator!", [=] { !none; });
+    add("bitwise_not", [=] { bitwise_not(x); });
+    add("logical_not", [=] { logical_not(none); });
+    for (const Tensor& wrong : {none}) {
         add("operator+", [=] { wrong + 0.5; });
         add("operator+", [=] { 0.5 + wrong; });
         add("operator-", [=] { wrong - 0.5; });
@@ -83,9 +113,9 @@ std::vector<Mistake> mistakes() {
         add("leaky_relu", [=] { leaky_relu(wrong); });
         add("clamp", [=] { clamp(wrong, 0.5, 1); });
     }
-    add("operator/", [=] { whole / 0.0; });
     add("where", [=] { where(x, x, x); });
-    add("where", [=] { where(yes, x, whole); });
+    add("where", [=] { where(yes, small, 256); });
+    add("where", [=] { where(none, 1, 2); });
     add("where", [=] { where(yes, x, none); });
     add("where", [=] { where(yes, x, other); });
 
@@ -123,7 +153,6 @@ std::vector<Mistake> mistakes() {
     for (const auto& [name, function] : {named("concat", concat), named("cat", cat)}) {
         add(name, [f = function] { f({}, 0); });
         add(name, [=, f = function] { f({x, none}, 0); });
-        add(name, [=, f = function] { f({x, whole}, 0); });
         add(name, [=, f = function] { f({x, other}, 0); });
         add(name, [=, f = function] { f({x, x}, 2); });
     }
@@ -160,12 +189,11 @@ std::vector<Mistake> mistakes() {
     add("cross_entropy", [=] { cross_entropy(zeros({2, 0}), labels); });
     add("cross_entropy", [=] { cross_entropy(x, labels, {.label_smoothing = 1}); });
     for (const auto& [name, function] : {named("mse_loss", mse_loss), named("bce_with_logits", bce_with_logits)}) {
-        for (const Tensor& wrong : {none, other, whole}) {
+        for (const Tensor& wrong : {none, other}) {
             add(name, [=, f = function] { f(x, wrong, Reduction::mean); });
             add(name, [=, f = function] { f(wrong, x, Reduction::sum); });
         }
-        add(name, [=, f = function] { f(whole, whole, Reduction::none); });
-        add(name, [=, f = function] { f(whole, whole, Reduction::mean); });
+        add(name, [=, f = function] { f(zeros({1}, {DType::u64}), zeros({1}, {DType::i8}), Reduction::none); });
     }
 
     add("matmul", [=] { matmul(x, none); });
@@ -317,7 +345,9 @@ std::vector<Mistake> mistakes() {
     add("add_", [=] { Tensor(none).add_(x); });
     add("add_", [=] { Tensor(x).add_(none); });
     add("add_", [=] { Tensor(x).add_(other); });
-    add("add_", [=] { Tensor(x).add_(whole); });
+    add("add_", [=] { Tensor(whole).add_(x); });
+    add("add_", [=] { Tensor(whole).add_(0.5); });
+    add("add_", [=] { Tensor(small).add_(256); });
     add("add_", [=] { Tensor(yes).add_(yes); });
     add("add_", [=] { expand(zeros({1}), {3}).add_(zeros({3})); });
     add("sub_", [=] { Tensor(none).sub_(x); });
@@ -326,7 +356,7 @@ std::vector<Mistake> mistakes() {
     add("sub_", [=] { Tensor(leaf).sub_(x); });
     add("mul_", [=] { Tensor(x).mul_(other); });
     add("div_", [=] { Tensor(whole).div_(whole); });
-    add("div_", [=] { (leaf * 2.0).div_(whole); });
+    add("div_", [=] { Tensor(whole).div_(2); });
     add("zero_", [=] { Tensor(none).zero_(); });
     add("copy_", [=] { (leaf * 2.0).copy_(other); });
     add("mul_", [=] { Tensor(none).mul_(2); });
@@ -356,16 +386,11 @@ TEST_CASE("errors begin with the name that was called") {
     }
 }
 
-TEST_CASE("errors say what division and products want") {
+TEST_CASE("errors say what functions of integers, of numbers and products want") {
     const Tensor whole = zeros({2}, {DType::i32});
-    CHECK_THROWS_WITH_AS(
-        whole / 2.0, "operator/: wants f32, f64, f16 or bf16 to divide by 2, got i32 (convert with .to(DType::f32))",
-        TypeError);
-    CHECK_THROWS_WITH_AS(whole / whole,
-                         "operator/: wants f32, f64, f16 or bf16, got i32, i32 (convert with .to(DType::f32))",
-                         TypeError);
-    CHECK((Tensor::from<std::int32_t>({3, -4}, {2}) / 0.5).to_vector<std::int32_t>() ==
-          std::vector<std::int32_t>{6, -8});
+    CHECK_THROWS_WITH_AS(whole & 0.5, "operator&: wants integers or bool, got f32, f32", TypeError);
+    CHECK_THROWS_WITH_AS(-(whole == 0), "operator-: wants numbers, got bool", TypeError);
+    CHECK_THROWS_WITH_AS(minimum(1, 2), "minimum: wants a tensor among its inputs, got numbers", ValueError);
     CHECK_THROWS_WITH_AS(matmul(zeros({2, 2}, {DType::i32}), zeros({2, 2}, {DType::i32})),
                          "matmul: wants f32, f64, f16 or bf16 as a, got i32 (convert with .to(DType::f32))", TypeError);
     CHECK_THROWS_WITH_AS(permute(zeros({2, 3}), {-1, 1}), "permute: wants each axis of [2, 3] once, got [-1, 1]",

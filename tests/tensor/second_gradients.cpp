@@ -78,7 +78,7 @@ std::vector<Tensor> with_gradients(const std::vector<Tensor>& inputs) {
 }
 
 Tensor called(const ElementwiseCase& one, const std::vector<Tensor>& inputs) {
-    return elementwise(one.function, inputs, one.parameters);
+    return elementwise(one.function, inputs, scalars(one.parameters));
 }
 
 /// Gradients of a weighted sum of the function.
@@ -126,7 +126,7 @@ TEST_CASE("elementwise gradients: at kinks and in corners the composition gives 
         const auto count = static_cast<std::int64_t>(corner.inputs[0].size());
         for (const auto& each : corner.inputs) inputs.push_back(tensor(each, {count}).set_requires_grad());
         const auto of = [&](bool create_graph) {
-            return grad({sum(elementwise(corner.function, inputs, corner.parameters))}, inputs,
+            return grad({sum(elementwise(corner.function, inputs, scalars(corner.parameters)))}, inputs,
                         {.create_graph = create_graph});
         };
         const auto by_text = of(false), composed = of(true);

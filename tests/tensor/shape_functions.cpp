@@ -127,7 +127,8 @@ TEST_CASE("concat: joins along an axis, parts of any kind") {
     CHECK_THROWS_AS(concat({}, 0), ValueError);
     CHECK_THROWS_AS(concat({a, counted({3, 3})}, 1), ShapeError);
     CHECK_THROWS_AS(concat({a, counted({3})}, 0), ShapeError);
-    CHECK_THROWS_AS(concat({a, counted({2, 3}, DType::i32)}, 0), TypeError);
+    CHECK(concat({counted({2, 3}, DType::i32), a}, 0).dtype() == DType::f32);
+    CHECK_THROWS_AS(concat({counted({1}, DType::i8), counted({1}, DType::u64)}, 0), TypeError);
     CHECK_THROWS_AS(concat({a, a}, 2), ShapeError);
     CHECK_THROWS_AS(concat({a, Tensor()}, 0), ValueError);
     CHECK(check([](const auto& in) { return concat({in[0], in[1], in[0]}, 1); }, {{2, 3}, {2, 2}}) == "");

@@ -77,17 +77,22 @@ void examine_elementwise(Examination& e) {
             in.push_back(test::inputs_for(one, type, count, static_cast<std::uint64_t>(i) + 1));
             inputs.emplace_back(test::tensor(in.back(), {count}, type).view());
         }
-        return difference(Tensor(ops::evaluate(ops::Expression::apply(function, inputs, one.parameters), device)),
-                          test::expected(one, dtype, in), test::allowed(one, dtype));
+        return difference(
+            Tensor(ops::evaluate(ops::Expression::apply(function, inputs, test::scalars(one.parameters)), device)),
+            test::expected(one, dtype, in), test::allowed(one, dtype));
     };
     for (const ops::Function function : test::all_functions()) {
-        std::vector<DType> types{DType::f32};
         const ops::Domain domain = ops::info(function).domain;
+        const bool power = function == ops::Function::pow || function == ops::Function::pow_scalar;
+        std::vector<DType> types;
+        if (domain == ops::Domain::logic) types.push_back(DType::boolean);
+        else if (domain != ops::Domain::integer) types.push_back(DType::f32);
         if (function == ops::Function::add || function == ops::Function::gelu)
             types.insert(types.end(), {DType::f16, DType::bf16});
-        if (domain != ops::Domain::real) types.push_back(DType::i32);
+        if (domain != ops::Domain::real && domain != ops::Domain::logic && !power) types.push_back(DType::i32);
         if (function == ops::Function::add || function == ops::Function::mul)
-            types.insert(types.end(), {DType::i64, DType::i8, DType::u8});
+            types.insert(types.end(),
+                         {DType::i64, DType::i8, DType::u8, DType::i16, DType::u16, DType::u32, DType::u64});
         if (device.info().fp64 &&
             (function == ops::Function::add || function == ops::Function::exp || function == ops::Function::tanh))
             types.push_back(DType::f64);
@@ -170,8 +175,7 @@ std::string casts(const std::vector<DType>& types) {
     First first;
     for (const DType from : types)
         for (const DType to : types) {
-            const bool whole = !is_floating(from),
-                       narrow = to == DType::u8 || from == DType::u8 || from == DType::boolean || to == DType::boolean;
+            const bool whole = !is_floating(from), narrow = !dtype_info(to).is_signed || !dtype_info(from).is_signed;
             const Tensor x = random_tensor({301}, 6, from, narrow ? 0 : -100, from == DType::boolean ? 2 : 100);
             auto wanted = values(x);
             for (double& v : wanted)
@@ -202,9 +206,9 @@ void examine_copies(Examination& e) {
                          [&](Family) { return permuted(one, dtype); });
         }
     for_families(e, "concatenation, padding, broadcast", [&](Family) { return concat_pad_expand(); });
-    std::vector<DType> types{DType::f32, DType::f16, DType::bf16, DType::i32,
-                             DType::i64, DType::i8,  DType::u8,   DType::boolean};
-    if (e.device().info().fp64) types.push_back(DType::f64);
+    std::vector<DType> types;
+    for (const DType type : kDTypes)
+        if (type != DType::f64 || e.device().info().fp64) types.push_back(type);
     for_families(e, "casts between all types", [&](Family) { return casts(types); });
 }
 

@@ -17,8 +17,9 @@ struct Safetensors {
 };
 
 /// Reads a safetensors file: 8 bytes with the length of the header, little-endian; the header, a JSON object; the data.
-/// Types F32, F64, F16, BF16, I8, U8, I32, I64 and BOOL; at most Shape::kMaxRank axes. It is as strict as the format's
-/// reference: arrays follow one another without gap or overlap and end with the file, names are unique, the header has
+/// Types F32, F64, F16, BF16, I8, U8, I16, U16, I32, U32, I64, U64 and BOOL; at most Shape::kMaxRank axes. It is as
+/// strict as the format's reference: arrays follow one another without gap or overlap and end with the file, names are
+/// unique, the header has
 /// at most 100 MB. Memory is taken only for bytes that the file holds.
 /// @throws FormatError naming the place for everything else, a type not listed included; IoError
 DECLIVITY_API Safetensors read_safetensors(const std::filesystem::path& path);

@@ -1,11 +1,12 @@
 // Floor 2. Evenly spaced numbers.
 #pragma once
 
+#include <declivity/ops/scalar.hpp>
 #include <declivity/ops/view.hpp>
 
 namespace declivity::ops {
 
 /// out[i] = start + i * step. Dense, one axis, any type but bool.
-DECLIVITY_API void arange(const View& out, double start, double step);
+DECLIVITY_API void arange(const View& out, Scalar start, Scalar step);
 
 }  // namespace declivity::ops

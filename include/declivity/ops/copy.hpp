@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include <declivity/ops/scalar.hpp>
 #include <declivity/ops/view.hpp>
 
 namespace declivity::ops {
@@ -14,6 +15,6 @@ DECLIVITY_API void copy(const View& from, const View& to);
 DECLIVITY_API View dense_copy_if_needed(const View& view);
 /// Sets every element of a view, of any strides, to one number.
 /// @throws ValueError naming `function` when an integer type cannot hold it
-DECLIVITY_API void fill(const View& view, double value, std::string_view function = "fill");
+DECLIVITY_API void fill(const View& view, Scalar value, std::string_view function = "fill");
 
 }  // namespace declivity::ops

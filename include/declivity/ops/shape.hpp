@@ -3,10 +3,13 @@
 
 #include <array>
 #include <cstdint>
+#include <concepts>
 #include <initializer_list>
+#include <iosfwd>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <declivity/export.hpp>
 
@@ -21,6 +24,10 @@ class DECLIVITY_API Dims {
     /// @throws ShapeError when more than kMaxRank numbers are given
     Dims(std::initializer_list<std::int64_t> values);
     explicit Dims(std::span<const std::int64_t> values);
+    Dims(const std::vector<std::int64_t>& values);  // NOLINT: a vector of sizes is a shape
+    /// One number, such as the axis of sum(x, 1).
+    template <std::integral T>
+    requires(!std::same_as<T, bool>) Dims(T value) : Dims({static_cast<std::int64_t>(value)}) {}  // NOLINT
     /// `rank` times the same value.
     static Dims filled(int rank, std::int64_t value);
 
@@ -63,6 +70,9 @@ class DECLIVITY_API Dims {
     std::array<std::int64_t, kMaxRank> values_{};
     int rank_ = 0;
 };
+
+/// As str() has it.
+DECLIVITY_API std::ostream& operator<<(std::ostream& out, const Dims& dims);
 
 /// Sizes of a tensor, outermost first. An empty shape is a scalar.
 using Shape = Dims;

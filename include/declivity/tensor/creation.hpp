@@ -14,13 +14,13 @@ struct TensorOptions {
     std::optional<Device> device = std::nullopt;  ///< default_device() if none
 };
 
-DECLIVITY_API Tensor full(const Shape& shape, double value, const TensorOptions& options = {});
+DECLIVITY_API Tensor full(const Shape& shape, Scalar value, const TensorOptions& options = {});
 DECLIVITY_API Tensor zeros(const Shape& shape, const TensorOptions& options = {});
 DECLIVITY_API Tensor ones(const Shape& shape, const TensorOptions& options = {});
 DECLIVITY_API Tensor zeros_like(const Tensor& like);
 DECLIVITY_API Tensor ones_like(const Tensor& like);
 /// start, start + step, ... before `end`.
-DECLIVITY_API Tensor arange(double start, double end, double step = 1, const TensorOptions& options = {});
+DECLIVITY_API Tensor arange(Scalar start, Scalar end, Scalar step = 1, const TensorOptions& options = {});
 
 /// Starts the random numbers of every device anew: equal seeds give equal numbers. Random numbers come from
 /// Philox4x32-10 (Salmon et al. 2011); uniform ones are equal to the bit on every device.

@@ -15,6 +15,7 @@
 #include <variant>
 
 #include <declivity/ops/dtype.hpp>
+#include <declivity/ops/scalar.hpp>
 #include <declivity/ops/shape.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/tensor.hpp>
@@ -47,9 +48,15 @@ struct DECLIVITY_API CallAttribute {
     [[nodiscard]] std::string str() const;
 
   private:
+    static AttributeValue of_scalar(const Scalar& number) {
+        if (number.is_floating()) return number.to_double();
+        if (number.kind() == DTypeKind::boolean) return number.to<bool>();
+        return number.to<std::int64_t>();
+    }
     template <class T>
     static AttributeValue value_of(const T& of) {
         if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, double>) return of;
+        else if constexpr (std::is_same_v<T, Scalar>) return of_scalar(of);
         else if constexpr (std::is_integral_v<T>) return static_cast<std::int64_t>(of);
         else if constexpr (std::is_enum_v<T>) return name_of(of);
         else if constexpr (std::is_convertible_v<const T&, std::string_view>) return std::string_view(of);

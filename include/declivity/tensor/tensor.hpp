@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <iosfwd>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include <declivity/ops/dtype.hpp>
+#include <declivity/ops/scalar.hpp>
 #include <declivity/ops/shape.hpp>
 #include <declivity/ops/value.hpp>
 #include <declivity/ops/view.hpp>
@@ -22,6 +24,10 @@ namespace declivity {
 namespace detail {
 struct TensorState;
 }
+
+class Index;
+class TensorOrScalar;
+class TensorPart;
 
 /// The device on which tensors are made when none is named: Device::best() until `set_default_device`.
 DECLIVITY_API Device default_device();
@@ -99,6 +105,12 @@ class DECLIVITY_API Tensor {
     /// detach().clone() is outside of any graph.
     [[nodiscard]] Tensor clone() const;
 
+    /// A part: x[2] is element 2 of the first axis, x[Slice(1, 3)] elements 1 and 2 of it, x[{0, Slice(), -1}] one for
+    /// each axis. To read, with its gradient, and to write: x[2] = y, x[2] += y (indexing.hpp).
+    /// @throws ShapeError for an index out of range, or more than there are axes
+    [[nodiscard]] TensorPart operator[](const Index& index) const;
+    [[nodiscard]] TensorPart operator[](std::initializer_list<Index> indices) const;
+
     // ---- gradients
 
     [[nodiscard]] bool requires_grad() const;
@@ -144,13 +156,14 @@ class DECLIVITY_API Tensor {
     /// slice_scatter().
     Tensor& copy_(Tensor source);
     /// In a graph the tensor depends on nothing from then on.
-    Tensor& fill_(double value);
+    Tensor& fill_(Scalar value);
     Tensor& zero_();
-    Tensor& add_(const Tensor& other);
-    Tensor& sub_(const Tensor& other);
-    Tensor& mul_(const Tensor& other);
-    Tensor& mul_(double factor);
-    Tensor& div_(const Tensor& other);
+    /// x = x + other, and so on, also as `x += other`. `other` stretches to the shape of x.
+    /// @throws TypeError where the result has a type of a higher kind than x: a floating one, and x has integers
+    Tensor& add_(TensorOrScalar other);
+    Tensor& sub_(TensorOrScalar other);
+    Tensor& mul_(TensorOrScalar other);
+    Tensor& div_(TensorOrScalar other);
 
     /// The memory, to read or to write, outside of any graph. Launches what is pending first, so that later commands of
     /// the compute queue see the values, and whatever still has to read it: take it anew before each write.
@@ -185,4 +198,32 @@ class DECLIVITY_API Tensor {
 
 DECLIVITY_API std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
+/// What functions of several tensors take where a number serves as well: where(x > 0.5, x, 0).
+class TensorOrScalar {
+  public:
+    TensorOrScalar(Tensor tensor) : tensor_(std::move(tensor)), is_scalar_(false) {}  // NOLINT: that is its purpose
+    TensorOrScalar(Scalar number) : number_(number), is_scalar_(true) {}              // NOLINT
+    template <class T>
+    requires std::is_arithmetic_v<T> TensorOrScalar(T number) : TensorOrScalar(Scalar(number)) {}  // NOLINT
+
+    [[nodiscard]] bool is_scalar() const noexcept { return is_scalar_; }
+    /// Undefined where it is a number.
+    [[nodiscard]] const Tensor& tensor() const noexcept { return tensor_; }
+    /// 0 where it is a tensor.
+    [[nodiscard]] const Scalar& scalar() const noexcept { return number_; }
+
+  private:
+    Tensor tensor_;
+    Scalar number_;
+    bool is_scalar_;
+};
+
+/// The type of what an elementwise function makes from these, as PyTorch has it: promote_types() of the highest kind of
+/// tensors that have axes; tensors without axes count where they are of a higher kind, and then numbers. So an f16
+/// tensor times 2.5 is f16, an i32 tensor plus 2.5 is f32, and a bool tensor plus 1 is i64.
+/// @throws TypeError where there is none: u64 beside signed integers
+DECLIVITY_API DType result_type(const TensorOrScalar& a, const TensorOrScalar& b);
+
 }  // namespace declivity
+
+#include <declivity/tensor/indexing.hpp>  // for those who call operator[]

@@ -200,7 +200,7 @@ void copy(const View& from, const View& to) {
 
 View dense_copy_if_needed(const View& view) { return view.dense() ? view : dense_copy(view); }
 
-void fill(const View& view, double value, std::string_view function) {
+void fill(const View& view, Scalar value, std::string_view function) {
     require_fits(function, value, view.dtype);
     const Number pattern = element(value, view.dtype);
     if (view.dense()) {

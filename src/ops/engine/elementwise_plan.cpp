@@ -29,7 +29,7 @@ Plan plan_of(const Steps& steps, const Shape& shape, const View* out, Steps::Mem
     plan.operands.reserve(1 + static_cast<std::size_t>(inputs) + kMostAlso);
     plan.operands.push_back(out != nullptr ? Operand{*out, out->strides} : Operand{});
     const auto add_parameters = [&](const Node& node) {
-        for (const double parameter : node.parameters) {
+        for (const Scalar& parameter : node.parameters) {
             plan.numbers.push_back(parameter);
             plan.number_types.push_back(compute_type(working_type(node)));
         }
@@ -128,7 +128,7 @@ std::pmr::vector<std::int64_t> layout_of(const Plan& plan, Steps::Memory memory)
     return layout;
 }
 
-Number element(double value, DType type) {
+Number element(const Scalar& value, DType type) {
     Number out{};
     const auto put = [&](auto converted) {
         std::copy_n(reinterpret_cast<const std::byte*>(&converted), sizeof converted, out.bytes.begin());
@@ -136,41 +136,38 @@ Number element(double value, DType type) {
     };
     switch (type) {
         case DType::f32:
-            put(static_cast<float>(value));
+            put(value.to<float>());
             break;
         case DType::f64:
-            put(value);
-            break;
-        case DType::i8:
-            put(static_cast<std::int8_t>(value));
-            break;
-        case DType::u8:
-            put(static_cast<std::uint8_t>(value));
-            break;
-        case DType::boolean:
-            put(static_cast<std::uint8_t>(value != 0));
-            break;
-        case DType::i32:
-            put(static_cast<std::int32_t>(value));
-            break;
-        case DType::i64:
-            put(static_cast<std::int64_t>(value));
+            put(value.to<double>());
             break;
         case DType::f16:
-            put(float16(value));
+            put(float16(value.to_double()));
             break;
         case DType::bf16:
-            put(bfloat16(value));
+            put(bfloat16(value.to_double()));
             break;
+        case DType::boolean:
+            put(static_cast<std::uint8_t>(value.to<bool>()));
+            break;
+        default: {  // the low bytes of an integer, modulo its size
+            const std::uint64_t bits = value.kind() == DTypeKind::floating && value.to_double() < 0
+                                           ? static_cast<std::uint64_t>(value.to<std::int64_t>())
+                                           : value.to<std::uint64_t>();
+            put(bits);
+            if constexpr (std::endian::native == std::endian::big)
+                std::ranges::rotate(out.bytes, out.bytes.begin() + static_cast<std::ptrdiff_t>(8 - size_of(type)));
+            out.size = size_of(type);
+        }
     }
     return out;
 }
 
 namespace {
 /// The same number as a kernel's argument.
-Number number(double value, DType type) {
-    if (type == DType::f16) return element(float16(value), DType::f32);
-    if (type == DType::bf16) return element(bfloat16(value), DType::f32);
+Number number(const Scalar& value, DType type) {
+    if (type == DType::f16) return element(static_cast<float>(float16(value.to_double())), DType::f32);
+    if (type == DType::bf16) return element(static_cast<float>(bfloat16(value.to_double())), DType::f32);
     return element(value, type);
 }
 }  // namespace

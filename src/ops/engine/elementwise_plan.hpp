@@ -43,7 +43,7 @@ struct Number {
     std::size_t size;
 };
 /// As it lies in memory. @param value fits the type, see require_fits
-Number element(double value, DType type);
+Number element(const Scalar& value, DType type);
 
 /// The kernel for a structure; its text is made the first time. DECLIVITY_LOG=kernels prints it then.
 /// @param form whatever the text depends on besides the structure of the expression

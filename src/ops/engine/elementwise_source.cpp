@@ -96,8 +96,9 @@ struct Generated {
     std::string body;
     std::string rows, tiles;  // of random numbers, before the elements of a row and of a tile
     int numbers = 0;
-    bool copies = false;  // elements go from memory to memory, with all their bits
-    bool halves = false;  // cl_kernels/lib/storage.clh is needed
+    bool copies = false;   // elements go from memory to memory, with all their bits
+    bool halves = false;   // cl_kernels/lib/storage.clh is needed
+    bool divides = false;  // cl_kernels/lib/division.clh is needed
 
     /// An element of a half type as the float to compute with, and a float as such an element.
     std::string loaded(DType type, const std::string& element) {
@@ -105,6 +106,11 @@ struct Generated {
     }
     std::string stored(DType type, const std::string& value) {
         return is_half(type) ? called("to", type, value) : value;
+    }
+
+    void set_headers(Defines& defines) const {
+        if (halves) defines.set("HALVES", 1);
+        if (divides) defines.set("DIVISION", 1);
     }
 
   private:
@@ -229,6 +235,7 @@ void generate(const Steps& steps, const Plan& plan, bool tiled, std::size_t at, 
         code.body += fmt::format(" const {} {} = n{};", arithmetic_type(working_type(node)), static_cast<char>('p' + i),
                                  code.numbers++);
     const std::string_view text = gradient ? row.gradient[static_cast<std::size_t>(node.input)] : row.value;
+    code.divides = code.divides || row.divides;
     code.body += fmt::format(" {} = {}; }}", names[at], specialise(text, working_type(node)));
 }
 
@@ -351,7 +358,7 @@ KernelSpec elementwise_specification(const Steps& steps, const Plan& plan, const
     const View& out = plan.operands[0].view;
     if (out.dtype == DType::boolean) result = fmt::format("({}) != 0", result);
     else if (!code.copies) result = code.stored(out.dtype, result);
-    if (code.halves) defines.set("HALVES", 1);
+    code.set_headers(defines);
     if (family == Family::gpu_like) defines.set("SINGLE", 1);
     defines.set("OUT", cl_type(out.dtype)).set("STEP_OUT", step_of(plan.operands[0], 0)).set("RESULT", result);
     return {"elementwise.cl", "elementwise", std::move(defines)};
@@ -361,7 +368,7 @@ KernelSpec elementwise_reduce_specification(const Steps& steps, const Plan& plan
                                             const Defines& reduction) {
     auto [code, result, defines] = generate(steps, plan, device, family, "BLOCK");
     if (steps.nodes.back()->dtype == DType::boolean) result = fmt::format("({}) != 0", result);
-    if (code.halves) defines.set("HALVES", 1);
+    code.set_headers(defines);
     defines.set("RESULT", fmt::format("({})({})", cl_type(plan.operands[0].view.dtype), result)).append(reduction);
     return {"elementwise_reduce.cl", "elementwise_reduce", std::move(defines)};
 }
@@ -382,7 +389,9 @@ Defines row_defines(const Steps& steps, const Plan& plan, const Device& device, 
             .set("PROLOGUE_VECTORISE", vectorise(before, plan, device, family));
     defines.set("EPILOGUE", behind.body).set("EPILOGUE_RESULT", result).set("EPILOGUE_RANDOM", behind.tiles);
     defines.set("EPILOGUE_VECTORISE", vectorise(behind, plan, device, family)).set("OUT", cl_type(out));
-    if (before.halves || behind.halves) defines.set("HALVES", 1);
+    behind.halves = behind.halves || before.halves;
+    behind.divides = behind.divides || before.divides;
+    behind.set_headers(defines);
     return defines;
 }
 

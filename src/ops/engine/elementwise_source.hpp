@@ -56,7 +56,7 @@ struct Plan {
 
     Shape sizes;
     std::pmr::vector<Operand> operands;
-    std::pmr::vector<double> numbers;  // constants and parameters, in the order of the nodes
+    std::pmr::vector<Scalar> numbers;  // constants and parameters, in the order of the nodes
     std::pmr::vector<DType> number_types;
 };
 

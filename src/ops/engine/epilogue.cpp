@@ -1,5 +1,6 @@
 #include "epilogue.hpp"
 
+#include <algorithm>
 #include <string_view>
 
 #include "expression_node.hpp"
@@ -75,7 +76,8 @@ bool take_sum(const ExpressionNode& node, double factor, const View& out, Epilog
                 case Function::neg:
                     return take_sum(*node.inputs[0].node(), -factor, out, of, epilogue, has_result);
                 case Function::mul_scalar:
-                    return take_sum(*node.inputs[0].node(), factor * node.parameters[0], out, of, epilogue, has_result);
+                    return take_sum(*node.inputs[0].node(), factor * node.parameters[0].to_double(), out, of, epilogue,
+                                    has_result);
                 case Function::mul: {
                     if (of != EpilogueOf::convolution || has_result) return false;
                     const std::size_t at = channel_factor(node.inputs[1], out) != nullptr ? 1 : 0;
@@ -130,7 +132,7 @@ std::optional<KernelEpilogue> kernel_epilogue(const Epilogue& epilogue, const Vi
     const bool gradient = node.kind == Kind::gradient;
     if ((!gradient && node.kind != Kind::apply) || info(node.function).inputs != 1) return std::nullopt;
     KernelEpilogue made{.activation = node.function};
-    std::copy(node.parameters.begin(), node.parameters.end(), made.parameters.begin());
+    std::ranges::transform(node.parameters, made.parameters.begin(), &Scalar::to_double);
     if (gradient && !(made.saved = saved_of(node, out))) return std::nullopt;
     if (too_long(made, out) || !take(*node.inputs[0].node(), out, of, made)) return std::nullopt;
     return made;

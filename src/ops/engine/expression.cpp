@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "expression_node.hpp"
+#include "value_state.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -37,6 +38,8 @@ constexpr GradientForm form_of(std::string_view text) {
 
 constexpr FunctionInfo with_what_follows(FunctionInfo row) {
     row.costly = is_costly(row.value);
+    for (const std::string_view name : {"d_floor_divide(", "d_remainder(", "d_fmod(", "d_pow("})
+        row.divides = row.divides || row.value.find(name) != std::string_view::npos;
     for (std::size_t i = 0; i < row.gradient.size(); ++i) {
         const std::string_view text = row.gradient[i];
         FunctionInfo::Gradient& of = row.of_gradient[i];
@@ -87,6 +90,9 @@ void check_types(const FunctionInfo& function, std::string_view name, std::span<
         case Domain::compare:
             if (inputs[0].dtype() == DType::boolean && function.domain == Domain::number) wrong("numbers");
             break;
+        case Domain::integer:
+            if (is_floating(inputs[0].dtype())) wrong("integers or bool");
+            break;
         case Domain::choose:
             if (inputs[0].dtype() != DType::boolean) wrong("a bool tensor, then two of one type");
             break;
@@ -126,20 +132,21 @@ DType working_type(const ExpressionNode& node) {
     return converts ? node.inputs.back().dtype() : node.dtype;
 }
 
-void require_fits(std::string_view function, double value, DType type) {
-    if (is_floating(type) || type == DType::boolean) return;
-    const int bits = 8 * static_cast<int>(size_of(type));
-    const double low = type == DType::u8 ? 0 : -std::ldexp(1, bits - 1),
-                 above = std::ldexp(1, type == DType::u8 ? bits : bits - 1);
-    if (!(value >= low && value < above && value == std::trunc(value)))
+void require_fits(std::string_view function, const Scalar& value, DType type) {
+    if (type != DType::boolean && !value.fits(type))
         throw ValueError(
-            fmt::format("{}: wants a whole number that fits into {}, got {}", function, name_of(type), value));
+            fmt::format("{}: wants a whole number that fits into {}, got {}", function, name_of(type), value.str()));
 }
 
 Expression::Expression(const Value& value)
     : node_(make_node([&](ExpressionNode& node) {
           node.dtype = value.dtype();
           node.shape = value.shape();
+          if (const std::optional<Scalar>& constant = value.state()->constant) {
+              node.kind = ExpressionNode::Kind::constant;
+              node.value = *constant;
+              return;
+          }
           node.kind = value.computed() ? ExpressionNode::Kind::view : ExpressionNode::Kind::value;
           if (node.kind == ExpressionNode::Kind::view) node.view = value.view();
           else node.source = value;
@@ -183,7 +190,7 @@ Expression with_result(const Expression& expression, const Expression& result) {
     });
 }
 
-Expression Expression::constant(double value, DType dtype) {
+Expression Expression::constant(Scalar value, DType dtype) {
     require_fits("constant", value, dtype);
     return Expression(std::make_shared<ExpressionNode>(
         ExpressionNode{.kind = ExpressionNode::Kind::constant, .dtype = dtype, .shape = {}, .value = value}));
@@ -194,7 +201,7 @@ Expression Expression::operator_result(DType dtype, const Shape& shape) {
         ExpressionNode{.kind = ExpressionNode::Kind::operator_result, .dtype = dtype, .shape = shape}));
 }
 
-Expression Expression::apply(Function function, std::span<const Expression> inputs, std::span<const double> parameters,
+Expression Expression::apply(Function function, std::span<const Expression> inputs, std::span<const Scalar> parameters,
                              std::string_view called) {
     const FunctionInfo& row = info(function);
     const std::string_view name = called.empty() ? row.name : called;
@@ -209,7 +216,12 @@ Expression Expression::apply(Function function, std::span<const Expression> inpu
         shape = broadcast_shapes(name, shape, inputs[i].shape());
         if (const auto other = device_of(inputs[i]); first && other) require_same_device(name, *first, *other);
     }
-    for (const double parameter : parameters) require_fits(name, parameter, inputs.back().dtype());
+    const DType type = inputs.back().dtype();
+    for (const Scalar& parameter : parameters) {
+        // x - 1 of an unsigned type adds -1, modulo 2^bits.
+        const bool wraps = function == Function::add_scalar && !dtype_info(type).is_signed && (-parameter).fits(type);
+        if (!wraps) require_fits(name, parameter, type);
+    }
     const DType dtype =
         row.domain == Domain::compare || row.domain == Domain::logic ? DType::boolean : inputs.back().dtype();
     return Expression(make_node([&](ExpressionNode& node) {
@@ -224,7 +236,7 @@ Expression Expression::apply(Function function, std::span<const Expression> inpu
 
 Expression Expression::gradient(Function function, int input, const Expression& result_gradient,
                                 std::span<const Expression> inputs, const Expression& result,
-                                std::span<const double> parameters) {
+                                std::span<const Scalar> parameters) {
     const FunctionInfo& row = info(function);
     const FunctionInfo::Gradient& of = row.of_gradient[static_cast<std::size_t>(input)];
     return Expression(make_node([&](ExpressionNode& node) {

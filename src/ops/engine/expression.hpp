@@ -11,6 +11,7 @@
 
 #include <declivity/ops/epilogue.hpp>
 #include <declivity/ops/function.hpp>
+#include <declivity/ops/scalar.hpp>
 #include <declivity/ops/value.hpp>
 #include <declivity/ops/view.hpp>
 
@@ -21,6 +22,7 @@ enum class Domain : std::uint8_t {
     real,     ///< floating numbers, all of one type; gives that type
     number,   ///< any numbers of one type; gives that type
     compare,  ///< any numbers of one type; gives bool
+    integer,  ///< integers of one type, or bools; gives that type
     choose,   ///< a bool, then numbers of one type; gives that type
     logic,    ///< bools; gives bool
 };
@@ -48,6 +50,8 @@ struct FunctionInfo {
 
     /// Whether the value calls functions such as exp, which cost more than to store what they give.
     bool costly = false;
+    /// Whether the value calls functions of cl_kernels/lib/division.clh.
+    bool divides = false;
     struct Gradient {
         GradientForm form = GradientForm::none;
         bool costly = false;
@@ -69,7 +73,7 @@ class DECLIVITY_API Expression {
     /// Those of a value, computed or not.
     Expression(const Value& value);  // NOLINT: and so is a value
     /// The same number everywhere; it takes the type of what it is combined with.
-    static Expression constant(double value, DType dtype);
+    static Expression constant(Scalar value, DType dtype);
     /// In an Epilogue: the value that the operator before it computed.
     static Expression operator_result(DType dtype, const Shape& shape);
     /// function(inputs...), which broadcast.
@@ -77,12 +81,12 @@ class DECLIVITY_API Expression {
     /// @throws ShapeError, TypeError, DeviceError naming the function; ValueError when an integer type cannot hold a
     /// parameter
     static Expression apply(Function function, std::span<const Expression> inputs,
-                            std::span<const double> parameters = {}, std::string_view called = {});
+                            std::span<const Scalar> parameters = {}, std::string_view called = {});
     /// The gradient of function(...) for one input: from the gradient of its result, the inputs, and the result.
     /// Those that the table's rule does not mention may be empty.
     static Expression gradient(Function function, int input, const Expression& result_gradient,
                                std::span<const Expression> inputs, const Expression& result,
-                               std::span<const double> parameters);
+                               std::span<const Scalar> parameters);
     /// Another type: to bool means "is not 0". From floating to integers the fraction is dropped, numbers out of range
     /// become the nearest in range, NaN becomes 0; between integers high bits are dropped. To f16 and bf16 to nearest,
     /// ties to even, once; from integers by way of f32.

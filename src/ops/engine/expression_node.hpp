@@ -23,12 +23,12 @@ struct ExpressionNode {
     Shape shape = {};
     View view = {};          // kind view; random: where seed and base lie
     Value source = {};       // kind value
-    double value = 0;        // kind constant
+    Scalar value = {};       // kind constant
     Function function = {};  // kinds apply, gradient
     int input = 0;           // kind gradient: with respect to which input
     // apply: the function's; gradient: g, then the function's, then y (empty if unused); cast: one
     ShortList<Expression, 5> inputs = {};
-    ShortList<double, 3> parameters = {};  // random: low, width and most; mean and deviation; probability
+    ShortList<Scalar, 3> parameters = {};  // random: low, width and most; mean and deviation; probability
     Distribution distribution = {};        // kind random
     std::int64_t random_offset = 0;
 };
@@ -82,6 +82,6 @@ bool launch_chain(const Value& value, const std::function<bool(const Expression&
 DType working_type(const ExpressionNode& node);
 
 /// @throws ValueError naming `function` when the type is an integer that cannot hold the value
-void require_fits(std::string_view function, double value, DType type);
+void require_fits(std::string_view function, const Scalar& value, DType type);
 
 }  // namespace declivity::ops

@@ -189,6 +189,7 @@ Value value_of(const Expression& expression, const Device& device) {
         largest->compute();
     state->expression = expression;
     state->measure = whole;
+    if (expression.node()->kind == ExpressionNode::Kind::constant) state->constant = expression.node()->value;
     for_each_view(expression, [](const View& view) { view.buffer.launch_writers(); });
     if (!fuses() || !fits(whole)) {
         state->compute();

@@ -45,6 +45,8 @@ struct ValueState final : PendingLaunch, std::enable_shared_from_this<ValueState
     const ScopePath scope = Scope::path();  // of the call, for errors
     const std::uint64_t recorder =
         Recorder::current_number();  // that was at work when it was made; what is older is no part of a recording
+    std::optional<Scalar> constant =
+        {};  // one number without axes, which whatever computes with it knows; fixed when made
     std::atomic<bool> computed{false};
     View view = {};                             // when computed; before, without a buffer, that of a base's elements
     std::uint64_t version = 0;                  // of its memory, then

@@ -1,23 +1,60 @@
-#include <array>
-
 #include <declivity/ops/dtype.hpp>
+
+#include <array>
+#include <ostream>
+#include <utility>
+
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
 
 namespace declivity {
 namespace {
 
-struct TypeInfo {
-    std::size_t size;
-    std::string_view name;
-};
-constexpr std::array<TypeInfo, 9> kTypes{
-    {{4, "f32"}, {8, "f64"}, {1, "i8"}, {1, "u8"}, {4, "i32"}, {8, "i64"}, {1, "bool"}, {2, "f16"}, {2, "bf16"}}};
+constexpr auto kFloating = DTypeKind::floating, kInteger = DTypeKind::integer;
+
+// In the order of DType.
+constexpr std::array<DTypeInfo, kDTypes.size()> kTypes{{
+    {"f32", 4, kFloating, true, "float", DType::f32, DType::f32},
+    {"f64", 8, kFloating, true, "double", DType::f64, DType::f64},
+    {"f16", 2, kFloating, true, "ushort", DType::f32, DType::f16},
+    {"bf16", 2, kFloating, true, "ushort", DType::f32, DType::bf16},
+    {"i8", 1, kInteger, true, "char", DType::i8, DType::i64},
+    {"u8", 1, kInteger, false, "uchar", DType::u8, DType::i64},
+    {"i16", 2, kInteger, true, "short", DType::i16, DType::i64},
+    {"u16", 2, kInteger, false, "ushort", DType::u16, DType::i64},
+    {"i32", 4, kInteger, true, "int", DType::i32, DType::i64},
+    {"u32", 4, kInteger, false, "uint", DType::u32, DType::i64},
+    {"i64", 8, kInteger, true, "long", DType::i64, DType::i64},
+    {"u64", 8, kInteger, false, "ulong", DType::u64, DType::u64},
+    {"bool", 1, DTypeKind::boolean, false, "uchar", DType::boolean, DType::i64},
+}};
 
 }  // namespace
 
-std::size_t size_of(DType type) noexcept { return kTypes[static_cast<std::size_t>(type)].size; }
-std::string_view name_of(DType type) noexcept { return kTypes[static_cast<std::size_t>(type)].name; }
-bool is_floating(DType type) noexcept { return type == DType::f32 || type == DType::f64 || is_half(type); }
-bool is_half(DType type) noexcept { return type == DType::f16 || type == DType::bf16; }
-DType compute_type(DType type) noexcept { return is_half(type) ? DType::f32 : type; }
+const DTypeInfo& dtype_info(DType type) noexcept { return kTypes[static_cast<std::size_t>(type)]; }
+
+std::ostream& operator<<(std::ostream& out, DType type) { return out << name_of(type); }
+
+DType promote_types(DType a, DType b) {
+    if (a == b) return a;
+    const DTypeInfo &of_a = dtype_info(a), &of_b = dtype_info(b);
+    if (of_a.kind != of_b.kind) return of_a.kind > of_b.kind ? a : b;
+    const auto [narrow, wide] = of_a.size <= of_b.size ? std::pair(a, b) : std::pair(b, a);
+    if (of_a.kind == DTypeKind::floating) return size_of(narrow) == size_of(wide) ? DType::f32 : wide;
+    if (of_a.is_signed == of_b.is_signed || (dtype_info(wide).is_signed && size_of(narrow) < size_of(wide)))
+        return wide;
+    // An unsigned one that is as wide as the signed one, or wider.
+    switch (size_of(wide)) {
+        case 1:
+            return DType::i16;
+        case 2:
+            return DType::i32;
+        case 4:
+            return DType::i64;
+        default:
+            throw TypeError(fmt::format("promote_types: wants an integer type that holds both, got {} and {}",
+                                        name_of(a), name_of(b)));
+    }
+}
 
 }  // namespace declivity

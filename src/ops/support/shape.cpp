@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <ostream>
 
 #include <declivity/ops/shape.hpp>
 #include <declivity/runtime/error.hpp>
@@ -15,6 +16,10 @@ Dims::Dims(std::span<const std::int64_t> values) {
     std::ranges::copy(values, values_.begin());
     rank_ = static_cast<int>(values.size());
 }
+
+Dims::Dims(const std::vector<std::int64_t>& values) : Dims(std::span(values)) {}
+
+std::ostream& operator<<(std::ostream& out, const Dims& dims) { return out << dims.str(); }
 
 Dims Dims::filled(int rank, std::int64_t value) {
     Dims dims;

@@ -173,11 +173,7 @@ void require_alike(std::string_view function, std::string_view name_a, DType typ
     require_same_device(function, device_a, device_b);
 }
 
-std::string_view cl_type(DType type) {
-    static constexpr std::array<std::string_view, 9> kNames{"float", "double", "char",   "uchar", "int",
-                                                            "long",  "uchar",  "ushort", "ushort"};
-    return kNames[static_cast<std::size_t>(type)];
-}
+std::string_view cl_type(DType type) { return dtype_info(type).cl_type; }
 
 Defines real_defines(DType type) {
     Defines defines;

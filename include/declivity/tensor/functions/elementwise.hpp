@@ -1,13 +1,15 @@
 // Floor 3. Elementwise functions: one line each, all of them made from ops/elementwise_table.def.
 //
-// They broadcast as NumPy does. They take handles by value and let go of them, so that what a chain such as
-// relu(conv2d(x, w)) has only on its way need not be stored.
+// They broadcast as NumPy does, and take tensors of several types, which they bring to one (result_type()); functions
+// of floating numbers compute integers in f32. They take handles by value and let go of them, so that what a chain
+// such as relu(conv2d(x, w)) has only on its way need not be stored.
 #pragma once
 
 #include <initializer_list>
 #include <span>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <declivity/ops/function.hpp>
 #include <declivity/tensor/tensor.hpp>
@@ -19,12 +21,18 @@ using ops::Function;
 /// Any function of the table, with its inputs and parameters. How the functions below are made, and how to reach a
 /// new row of the table.
 /// @param called what errors call it, where that is not the name in the table
-DECLIVITY_API Tensor elementwise(Function function, std::span<const Tensor> inputs,
-                                 std::span<const double> parameters = {}, std::string_view called = {});
-inline Tensor elementwise(Function function, std::initializer_list<Tensor> inputs,
-                          std::initializer_list<double> parameters = {}, std::string_view called = {}) {
+DECLIVITY_API Tensor elementwise(Function function, std::span<const TensorOrScalar> inputs,
+                                 std::span<const Scalar> parameters = {}, std::string_view called = {});
+inline Tensor elementwise(Function function, std::initializer_list<TensorOrScalar> inputs,
+                          std::initializer_list<Scalar> parameters = {}, std::string_view called = {}) {
     return elementwise(function, std::span(inputs.begin(), inputs.size()),
                        std::span(parameters.begin(), parameters.size()), called);
+}
+
+inline Tensor elementwise(Function function, std::span<const Tensor> inputs, std::span<const Scalar> parameters = {},
+                          std::string_view called = {}) {
+    const std::vector<TensorOrScalar> operands(inputs.begin(), inputs.end());
+    return elementwise(function, std::span(operands), parameters, called);
 }
 
 inline Tensor operator+(Tensor a, Tensor b) {
@@ -36,44 +44,71 @@ inline Tensor operator-(Tensor a, Tensor b) {
 inline Tensor operator*(Tensor a, Tensor b) {
     return elementwise(Function::mul, {std::move(a), std::move(b)}, {}, "operator*");
 }
+/// Of integers in f32, as in PyTorch; floor_divide() gives integers.
 inline Tensor operator/(Tensor a, Tensor b) {
     return elementwise(Function::div, {std::move(a), std::move(b)}, {}, "operator/");
 }
-inline Tensor operator+(Tensor x, double p) {
+inline Tensor operator+(Tensor x, Scalar p) {
     return elementwise(Function::add_scalar, {std::move(x)}, {p}, "operator+");
 }
-inline Tensor operator+(double p, Tensor x) {
+inline Tensor operator+(Scalar p, Tensor x) {
     return elementwise(Function::add_scalar, {std::move(x)}, {p}, "operator+");
 }
-inline Tensor operator-(Tensor x, double p) {
+inline Tensor operator-(Tensor x, Scalar p) {
     return elementwise(Function::add_scalar, {std::move(x)}, {-p}, "operator-");
 }
-inline Tensor operator*(Tensor x, double p) {
+inline Tensor operator*(Tensor x, Scalar p) {
     return elementwise(Function::mul_scalar, {std::move(x)}, {p}, "operator*");
 }
-inline Tensor operator*(double p, Tensor x) {
+inline Tensor operator*(Scalar p, Tensor x) {
     return elementwise(Function::mul_scalar, {std::move(x)}, {p}, "operator*");
 }
-/// x times 1 / p; of integers only where 1 / p is whole. @throws TypeError otherwise
-DECLIVITY_API Tensor operator/(Tensor x, double p);
+/// x times 1 / p.
+DECLIVITY_API Tensor operator/(Tensor x, Scalar p);
 inline Tensor operator-(Tensor x) { return elementwise(Function::neg, {std::move(x)}, {}, "operator-"); }
-inline Tensor operator-(double p, Tensor x) {
+inline Tensor operator-(Scalar p, Tensor x) {
     return elementwise(Function::add_scalar, {-std::move(x)}, {p}, "operator-");
 }
-inline Tensor operator/(double p, Tensor x) {
+inline Tensor operator/(Scalar p, Tensor x) {
     return elementwise(Function::mul_scalar, {elementwise(Function::reciprocal, {std::move(x)}, {}, "operator/")}, {p},
                        "operator/");
 }
 
+/// In place, as add_() and its like.
+inline Tensor& operator+=(Tensor& x, TensorOrScalar other) { return x.add_(std::move(other)); }
+inline Tensor& operator-=(Tensor& x, TensorOrScalar other) { return x.sub_(std::move(other)); }
+inline Tensor& operator*=(Tensor& x, TensorOrScalar other) { return x.mul_(std::move(other)); }
+inline Tensor& operator/=(Tensor& x, TensorOrScalar other) { return x.div_(std::move(other)); }
+
+/// The largest whole number that is not above a / b. Of integers, those, and 0 for b = 0.
+inline Tensor floor_divide(TensorOrScalar a, TensorOrScalar b) {
+    return elementwise(Function::floor_divide, {std::move(a), std::move(b)});
+}
+/// a - b floor_divide(a, b), with the sign of b, as % of Python; also `a % b`. Of integers 0 for b = 0.
+inline Tensor remainder(TensorOrScalar a, TensorOrScalar b) {
+    return elementwise(Function::remainder, {std::move(a), std::move(b)});
+}
+/// The remainder with the sign of a, as C has it. Of integers 0 for b = 0.
+inline Tensor fmod(TensorOrScalar a, TensorOrScalar b) {
+    return elementwise(Function::fmod, {std::move(a), std::move(b)});
+}
+inline Tensor operator%(Tensor a, TensorOrScalar b) {
+    return elementwise(Function::remainder, {std::move(a), std::move(b)}, {}, "operator%");
+}
+inline Tensor operator%(Scalar a, Tensor b) {
+    return elementwise(Function::remainder, {a, std::move(b)}, {}, "operator%");
+}
+
+/// Of integers an integer; 0 for a negative exponent, unless a is 1 or -1.
 inline Tensor pow(Tensor a, Tensor b) { return elementwise(Function::pow, {std::move(a), std::move(b)}); }
-inline Tensor pow(Tensor x, double exponent) {
+inline Tensor pow(Tensor x, Scalar exponent) {
     return elementwise(Function::pow_scalar, {std::move(x)}, {exponent}, "pow");
 }
 /// NaN wins; where both are equal, each gets half the gradient.
-inline Tensor minimum(Tensor a, Tensor b) {
+inline Tensor minimum(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::min, {std::move(a), std::move(b)}, {}, "minimum");
 }
-inline Tensor maximum(Tensor a, Tensor b) {
+inline Tensor maximum(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::max, {std::move(a), std::move(b)}, {}, "maximum");
 }
 inline Tensor neg(Tensor x) { return elementwise(Function::neg, {std::move(x)}); }
@@ -86,7 +121,7 @@ inline Tensor log(Tensor x) { return elementwise(Function::log, {std::move(x)});
 inline Tensor tanh(Tensor x) { return elementwise(Function::tanh, {std::move(x)}); }
 inline Tensor sigmoid(Tensor x) { return elementwise(Function::sigmoid, {std::move(x)}); }
 inline Tensor relu(Tensor x) { return elementwise(Function::relu, {std::move(x)}); }
-inline Tensor leaky_relu(Tensor x, double negative_slope = 0.01) {
+inline Tensor leaky_relu(Tensor x, Scalar negative_slope = 0.01) {
     return elementwise(Function::leaky_relu, {std::move(x)}, {negative_slope});
 }
 /// x * Phi(x) with the normal distribution function Phi (Hendrycks, Gimpel 2016), not the tanh approximation.
@@ -94,32 +129,137 @@ inline Tensor gelu(Tensor x) { return elementwise(Function::gelu, {std::move(x)}
 /// x * sigmoid(x), also called swish.
 inline Tensor silu(Tensor x) { return elementwise(Function::silu, {std::move(x)}); }
 /// min(max(x, low), high).
-inline Tensor clamp(Tensor x, double low, double high) {
+inline Tensor clamp(Tensor x, Scalar low, Scalar high) {
     return elementwise(Function::clamp, {std::move(x)}, {low, high});
 }
-inline Tensor equal(Tensor a, Tensor b) { return elementwise(Function::equal, {std::move(a), std::move(b)}); }
-inline Tensor not_equal(Tensor a, Tensor b) { return elementwise(Function::not_equal, {std::move(a), std::move(b)}); }
-inline Tensor less(Tensor a, Tensor b) { return elementwise(Function::less, {std::move(a), std::move(b)}); }
-inline Tensor less_equal(Tensor a, Tensor b) { return elementwise(Function::less_equal, {std::move(a), std::move(b)}); }
-inline Tensor greater(Tensor a, Tensor b) { return elementwise(Function::greater, {std::move(a), std::move(b)}); }
-inline Tensor greater_equal(Tensor a, Tensor b) {
+
+/// Bit by bit, of integers; of bools "and", "or", "either", "not". Also `a & b`, `a | b`, `a ^ b`, `~x`.
+inline Tensor bitwise_and(TensorOrScalar a, TensorOrScalar b) {
+    return elementwise(Function::bitwise_and, {std::move(a), std::move(b)});
+}
+inline Tensor bitwise_or(TensorOrScalar a, TensorOrScalar b) {
+    return elementwise(Function::bitwise_or, {std::move(a), std::move(b)});
+}
+inline Tensor bitwise_xor(TensorOrScalar a, TensorOrScalar b) {
+    return elementwise(Function::bitwise_xor, {std::move(a), std::move(b)});
+}
+inline Tensor bitwise_not(Tensor x) { return elementwise(Function::bitwise_not, {std::move(x)}); }
+inline Tensor operator&(Tensor a, TensorOrScalar b) {
+    return elementwise(Function::bitwise_and, {std::move(a), std::move(b)}, {}, "operator&");
+}
+inline Tensor operator|(Tensor a, TensorOrScalar b) {
+    return elementwise(Function::bitwise_or, {std::move(a), std::move(b)}, {}, "operator|");
+}
+inline Tensor operator^(Tensor a, TensorOrScalar b) {
+    return elementwise(Function::bitwise_xor, {std::move(a), std::move(b)}, {}, "operator^");
+}
+inline Tensor operator~(Tensor x) { return elementwise(Function::bitwise_not, {std::move(x)}, {}, "operator~"); }
+
+/// Of any type, where what is not 0 is true; gives bool. Also `!x`.
+inline Tensor logical_and(TensorOrScalar a, TensorOrScalar b) {
+    return elementwise(Function::logical_and, {std::move(a), std::move(b)});
+}
+inline Tensor logical_or(TensorOrScalar a, TensorOrScalar b) {
+    return elementwise(Function::logical_or, {std::move(a), std::move(b)});
+}
+inline Tensor logical_xor(TensorOrScalar a, TensorOrScalar b) {
+    return elementwise(Function::logical_xor, {std::move(a), std::move(b)});
+}
+inline Tensor logical_not(Tensor x) { return elementwise(Function::logical_not, {std::move(x)}); }
+inline Tensor operator!(Tensor x) { return elementwise(Function::logical_not, {std::move(x)}, {}, "operator!"); }
+
+// Comparisons give bool. Beside their names there are the short ones, and operators.
+inline Tensor equal(TensorOrScalar a, TensorOrScalar b) {
+    return elementwise(Function::equal, {std::move(a), std::move(b)});
+}
+inline Tensor not_equal(TensorOrScalar a, TensorOrScalar b) {
+    return elementwise(Function::not_equal, {std::move(a), std::move(b)});
+}
+inline Tensor less(TensorOrScalar a, TensorOrScalar b) {
+    return elementwise(Function::less, {std::move(a), std::move(b)});
+}
+inline Tensor less_equal(TensorOrScalar a, TensorOrScalar b) {
+    return elementwise(Function::less_equal, {std::move(a), std::move(b)});
+}
+inline Tensor greater(TensorOrScalar a, TensorOrScalar b) {
+    return elementwise(Function::greater, {std::move(a), std::move(b)});
+}
+inline Tensor greater_equal(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::greater_equal, {std::move(a), std::move(b)});
 }
 // The same by their short names.
-inline Tensor eq(Tensor a, Tensor b) { return elementwise(Function::equal, {std::move(a), std::move(b)}, {}, "eq"); }
-inline Tensor ne(Tensor a, Tensor b) {
+inline Tensor eq(TensorOrScalar a, TensorOrScalar b) {
+    return elementwise(Function::equal, {std::move(a), std::move(b)}, {}, "eq");
+}
+inline Tensor ne(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::not_equal, {std::move(a), std::move(b)}, {}, "ne");
 }
-inline Tensor lt(Tensor a, Tensor b) { return elementwise(Function::less, {std::move(a), std::move(b)}, {}, "lt"); }
-inline Tensor le(Tensor a, Tensor b) {
+inline Tensor lt(TensorOrScalar a, TensorOrScalar b) {
+    return elementwise(Function::less, {std::move(a), std::move(b)}, {}, "lt");
+}
+inline Tensor le(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::less_equal, {std::move(a), std::move(b)}, {}, "le");
 }
-inline Tensor gt(Tensor a, Tensor b) { return elementwise(Function::greater, {std::move(a), std::move(b)}, {}, "gt"); }
-inline Tensor ge(Tensor a, Tensor b) {
+inline Tensor gt(TensorOrScalar a, TensorOrScalar b) {
+    return elementwise(Function::greater, {std::move(a), std::move(b)}, {}, "gt");
+}
+inline Tensor ge(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::greater_equal, {std::move(a), std::move(b)}, {}, "ge");
 }
+// And as operators.
+inline Tensor operator==(Tensor a, Tensor b) {
+    return elementwise(Function::equal, {std::move(a), std::move(b)}, {}, "operator==");
+}
+inline Tensor operator==(Tensor a, Scalar b) {
+    return elementwise(Function::equal, {std::move(a), b}, {}, "operator==");
+}
+inline Tensor operator==(Scalar a, Tensor b) {
+    return elementwise(Function::equal, {a, std::move(b)}, {}, "operator==");
+}
+inline Tensor operator!=(Tensor a, Tensor b) {
+    return elementwise(Function::not_equal, {std::move(a), std::move(b)}, {}, "operator!=");
+}
+inline Tensor operator!=(Tensor a, Scalar b) {
+    return elementwise(Function::not_equal, {std::move(a), b}, {}, "operator!=");
+}
+inline Tensor operator!=(Scalar a, Tensor b) {
+    return elementwise(Function::not_equal, {a, std::move(b)}, {}, "operator!=");
+}
+inline Tensor operator<(Tensor a, Tensor b) {
+    return elementwise(Function::less, {std::move(a), std::move(b)}, {}, "operator<");
+}
+inline Tensor operator<(Tensor a, Scalar b) { return elementwise(Function::less, {std::move(a), b}, {}, "operator<"); }
+inline Tensor operator<(Scalar a, Tensor b) { return elementwise(Function::less, {a, std::move(b)}, {}, "operator<"); }
+inline Tensor operator<=(Tensor a, Tensor b) {
+    return elementwise(Function::less_equal, {std::move(a), std::move(b)}, {}, "operator<=");
+}
+inline Tensor operator<=(Tensor a, Scalar b) {
+    return elementwise(Function::less_equal, {std::move(a), b}, {}, "operator<=");
+}
+inline Tensor operator<=(Scalar a, Tensor b) {
+    return elementwise(Function::less_equal, {a, std::move(b)}, {}, "operator<=");
+}
+inline Tensor operator>(Tensor a, Tensor b) {
+    return elementwise(Function::greater, {std::move(a), std::move(b)}, {}, "operator>");
+}
+inline Tensor operator>(Tensor a, Scalar b) {
+    return elementwise(Function::greater, {std::move(a), b}, {}, "operator>");
+}
+inline Tensor operator>(Scalar a, Tensor b) {
+    return elementwise(Function::greater, {a, std::move(b)}, {}, "operator>");
+}
+inline Tensor operator>=(Tensor a, Tensor b) {
+    return elementwise(Function::greater_equal, {std::move(a), std::move(b)}, {}, "operator>=");
+}
+inline Tensor operator>=(Tensor a, Scalar b) {
+    return elementwise(Function::greater_equal, {std::move(a), b}, {}, "operator>=");
+}
+inline Tensor operator>=(Scalar a, Tensor b) {
+    return elementwise(Function::greater_equal, {a, std::move(b)}, {}, "operator>=");
+}
+
 /// Where `condition` (bool) holds the element of a, elsewhere that of b.
-inline Tensor where(Tensor condition, Tensor a, Tensor b) {
+inline Tensor where(Tensor condition, TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::where, {std::move(condition), std::move(a), std::move(b)});
 }
 

@@ -28,7 +28,7 @@ DECLIVITY_API Tensor select(const Tensor& x, std::int64_t axis, std::int64_t ind
 DECLIVITY_API Tensor slice_scatter(Tensor x, Tensor src, std::int64_t axis, std::int64_t start, std::int64_t end,
                                    std::int64_t step = 1);
 /// x with `src` in the place of select(x, axis, index); x is given away as for slice_scatter.
-DECLIVITY_API Tensor select_scatter(Tensor x, const Tensor& src, std::int64_t axis, std::int64_t index);
+DECLIVITY_API Tensor select_scatter(Tensor x, Tensor src, std::int64_t axis, std::int64_t index);
 /// Repeats axes of size 1.
 DECLIVITY_API Tensor expand(const Tensor& x, const Shape& shape);
 /// Joins along an existing axis. Parts that wait, and that are given away (std::move), are computed in their place.
@@ -36,6 +36,6 @@ DECLIVITY_API Tensor concat(std::vector<Tensor> parts, std::int64_t axis);
 /// The same, by its short name.
 DECLIVITY_API Tensor cat(std::vector<Tensor> parts, std::int64_t axis = 0);
 /// Adds `before[i]` and `after[i]` elements of `value` around axis i.
-DECLIVITY_API Tensor pad(const Tensor& x, const Dims& before, const Dims& after, double value = 0);
+DECLIVITY_API Tensor pad(const Tensor& x, const Dims& before, const Dims& after, Scalar value = 0);
 
 }  // namespace declivity

@@ -1,0 +1,63 @@
+#include "followers.hpp"
+
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include <declivity/tensor/autograd.hpp>
+
+namespace declivity::detail {
+namespace {
+
+/// Parts of one tensor may be made by several threads.
+std::mutex& followers_mutex() {
+    static constinit std::mutex mutex;
+    return mutex;
+}
+
+/// Those that live, with what they are a part of.
+std::vector<std::pair<std::shared_ptr<TensorState>, std::shared_ptr<const Region>>> living(const TensorState& whole) {
+    std::vector<std::pair<std::shared_ptr<TensorState>, std::shared_ptr<const Region>>> out;
+    if (!whole.followers) return out;
+    const std::scoped_lock lock(followers_mutex());
+    for (const Follower& one : *whole.followers)
+        if (auto part = one.part.lock()) out.emplace_back(std::move(part), one.region);
+    return out;
+}
+
+}  // namespace
+
+void follow(const Tensor& whole, const Tensor& part, std::shared_ptr<const Region> region) {
+    const std::scoped_lock lock(followers_mutex());
+    auto& all = whole.state()->followers;
+    if (!all) all = std::make_shared<std::vector<Follower>>();
+    if (all->size() == all->capacity()) std::erase_if(*all, [](const Follower& one) { return one.part.expired(); });
+    all->push_back({part.state(), std::move(region)});
+}
+
+void release_followers(const TensorState& whole) {
+    for (const auto& [part, region] : living(whole)) part->value = {};
+}
+
+void refresh_followers(const Tensor& whole) {
+    for (const auto& [part, region] : living(*whole.state())) {
+        const Tensor now = region->of(whole);
+        part->value = now.state()->value;
+        part->output = now.state()->output;
+        part->shares = now.state()->shares;
+        const std::shared_ptr<GradNode> before = std::exchange(part->node, now.state()->node);
+    }
+}
+
+long count_followers(const TensorState& whole) {
+    long count = 0;
+    for (const auto& [part, region] : living(whole)) count += part->shares == whole.shares ? 1 : 0;
+    return count;
+}
+
+bool shares_memory(const TensorState& tensor) {
+    return tensor.shares && ops::others_hold(tensor.shares) &&
+           ops::others_hold(tensor.shares, 1 + count_followers(tensor));
+}
+
+}  // namespace declivity::detail

@@ -1,0 +1,250 @@
+#include "in_place.hpp"
+
+#include <array>
+#include <utility>
+
+#include <declivity/ops/copy.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/function_call.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <fmt/format.h>
+
+#include "backward.hpp"
+#include "followers.hpp"
+#include "ops/engine/expression.hpp"
+#include "ops/engine/expression_node.hpp"
+#include "ops/engine/value.hpp"
+#include "ops/support/sharing.hpp"
+#include "runtime/recorder.hpp"
+#include "step_notes.hpp"
+
+namespace declivity {
+namespace detail {
+
+TensorState& checked_state(const std::shared_ptr<TensorState>& state, std::string_view function) {
+    if (!state) throw ValueError(fmt::format("{}: wants a tensor, got an undefined one", function));
+    return *state;
+}
+
+const ops::Value& used_value(const std::shared_ptr<TensorState>& state, std::string_view function) {
+    const ops::Value& value = checked_state(state, function).value;
+    if (auto* const notes = StepNotes::current()) notes->uses(state);
+    return value;
+}
+
+bool written_in_graph(const Tensor& tensor, std::string_view function, const Tensor& source) {
+    const TensorState& state = checked_state(tensor.state(), function);
+    if (!recorded({tensor, source})) return false;
+    if (state.requires_grad)
+        throw ValueError(
+            fmt::format("{}: wants a tensor whose gradient is not being recorded, got one of shape {} that requires a "
+                        "gradient; write under NoGrad, or to a detach()ed clone",
+                        function, tensor.shape().str()));
+    if (shares_memory(state))
+        throw ValueError(
+            fmt::format("{}: wants a tensor whose memory no other shares where a graph is recorded, got one of shape "
+                        "{} beside a view (slice, reshape, detach, ...) that would have to change with it; let go of "
+                        "the other, write to a clone(), or to a part by slice_scatter()",
+                        function, tensor.shape().str()));
+    if (StepNotes::current() != nullptr && ops::recorder_of(state.value) != Recorder::current_number())
+        Recorder::current()->refuse(fmt::format(
+            "{} under a graph to a tensor that was there before the step, which would be another tensor after it",
+            function));
+    return true;
+}
+
+void become(const Tensor& tensor, Tensor made) {
+    TensorState& state = *tensor.state();
+    // What it was ends last: it may lead to a whole graph.
+    const TensorState before{.value = std::exchange(state.value, made.value()),
+                             .node = std::exchange(state.node, made.state()->node)};
+    state.output = made.state()->output;
+    state.shares.reset();
+    made = {};
+    refresh_followers(tensor);
+    if (auto* const notes = StepNotes::current()) notes->takes_value(tensor.state());
+}
+
+Tensor alias(std::string_view name, const Tensor& x, const ops::Value& result, GradientRule rule) {
+    Tensor out = differentiable(name, {x}, result, std::move(rule), RuleKind::composed);
+    const ops::Value& from = x.state()->value;
+    const bool copied = from.computed() && result.computed() && !(from.view().buffer == result.view().buffer);
+    if (!copied) share_memory(x, out);
+    return out;
+}
+
+ops::Value given_elements(Tensor& x) {
+    (void)x.value();  // a recorded step is to know
+    TensorState& state = *x.state();
+    return !ops::others_hold(x.state()) && !state.requires_grad ? std::move(state.value) : state.value;
+}
+
+ops::View memory_to_write(const ops::Value& x) {
+    const ops::View& from = x.view();
+    if (!ops::others_hold(x)) {
+        from.buffer.launch_readers();
+        if (ops::may_write(from)) return from;
+    }
+    const ops::View out = ops::View::make(from.device(), from.dtype, from.shape);
+    ops::copy(from, out);
+    return out;
+}
+
+}  // namespace detail
+
+using detail::become;
+using detail::checked_state;
+using detail::used_value;
+using detail::written_in_graph;
+
+namespace {
+
+/// Memory that may be written in place.
+ops::View writable(const Tensor& tensor, std::string_view function) {
+    const ops::View& view = tensor.view();
+    for (int axis = 0; axis < view.rank(); ++axis)
+        if (view.shape[axis] > 1 && view.strides[axis] == 0)
+            throw ShapeError(
+                fmt::format("{}: wants a tensor each of whose elements lies in one place, got shape {} with strides {} "
+                            "(write to a clone() of an "
+                            "expanded tensor)",
+                            function, view.shape.str(), view.strides.str()));
+    return view;
+}
+
+/// Elements that nobody else stands for: those of `source` where it is given away.
+Tensor own_elements(Tensor source) {
+    const detail::TensorState& state = *source.state();
+    const ops::Value& value = state.value;
+    const bool own = !ops::others_hold(source.state()) && !state.requires_grad && !state.shares &&
+                     (state.node != nullptr || !ops::others_hold(value)) &&
+                     (!value.computed() || (!ops::others_hold(value.view().buffer) && value.view().dense()));
+    return own ? source : source.clone();
+}
+
+void require_stretches(std::string_view function, const Shape& made, const Shape& wanted, const Tensor& other) {
+    if (!(made == wanted))
+        throw ShapeError(
+            fmt::format("{}: wants a shape that stretches to {}, got {}", function, wanted.str(), other.shape().str()));
+}
+
+void fill_in_place(std::string_view name, const Tensor& to, const Scalar& value) {
+    checked_state(to.state(), name);
+    const FunctionCall call(name, {{"x", to}}, {{"value", value}});
+    call.results({to});
+    if (written_in_graph(to, name)) {
+        const ops::View filled = ops::View::make(to.device(), to.dtype(), to.shape());
+        ops::fill(filled, value, name);
+        return become(to, Tensor(filled));
+    }
+    ops::fill(writable(to, name), value, name);
+    to.mark_written();
+}
+
+/// What is written: a tensor in the type of `to`, or a number.
+TensorOrScalar in_type_of(std::string_view function, const Tensor& to, const TensorOrScalar& other) {
+    if (!other.is_scalar()) checked_state(other.tensor().state(), function);
+    const DType made = other.is_scalar() && !other.scalar().is_floating() && is_integer(to.dtype())
+                           ? to.dtype()
+                           : result_type(to, other);
+    if (dtype_info(made).kind > dtype_info(to.dtype()).kind)
+        throw TypeError(fmt::format("{}: wants a result that fits into the tensor's type, {}, got one of {}", function,
+                                    name_of(to.dtype()), name_of(made)));
+    if (other.is_scalar() || other.tensor().dtype() == to.dtype()) return other;
+    return other.tensor().to(to.dtype());
+}
+
+void apply_in_place(ops::Function function, std::string_view name, const Tensor& to, const TensorOrScalar& given) {
+    checked_state(to.state(), name);
+    const std::array inputs{CallInput{"x", to}, given.is_scalar() ? CallInput{} : CallInput{"other", given.tensor()}};
+    const std::array attributes{given.is_scalar() ? CallAttribute{"other", given.scalar()} : CallAttribute{}};
+    const FunctionCall call(name, name, std::span(inputs).first(given.is_scalar() ? 1 : 2),
+                            std::span(attributes).first(given.is_scalar() ? 1 : 0));
+    call.results({to});
+    const TensorOrScalar other = in_type_of(name, to, given);
+    if (written_in_graph(to, name, other.tensor())) {
+        Tensor made = elementwise(function, {to, other}, {}, name);
+        if (!other.is_scalar()) require_stretches(name, made.shape(), to.shape(), other.tensor());
+        return become(to, made.dtype() == to.dtype() ? std::move(made) : made.to(to.dtype()));
+    }
+    if (other.is_scalar()) ops::require_fits(name, other.scalar(), to.dtype());
+    const ops::View place = writable(to, name);
+    const ops::Expression inputs_of[] = {place, other.is_scalar()
+                                                    ? ops::Expression::constant(other.scalar(), place.dtype)
+                                                    : ops::Expression(other.tensor().view())};
+    const auto made = ops::Expression::apply(function, inputs_of, {}, name);
+    if (!other.is_scalar()) require_stretches(name, made.shape(), place.shape, other.tensor());
+    ops::evaluate(made, place);
+    to.mark_written();
+}
+
+}  // namespace
+
+void Tensor::mark_written() const { used_value(state_, "mark_written").view().buffer.mark_written(); }
+
+void Tensor::assign(const Tensor& other) {
+    auto& state = checked_state(state_, "assign");
+    if (state.node) throw ValueError(fmt::format("assign: wants a leaf, got the result of {}", state.node->name));
+    const auto& from = checked_state(other.state_, "assign");
+    if (auto* const notes = detail::StepNotes::current()) {
+        notes->uses(state_);
+        notes->uses(other.state_);
+        notes->writes_grad(state_);
+    }
+    state.value = from.value;
+    state.shares.reset();
+    detail::share_memory(other, *this);
+    detail::exchange_grad(state, {});
+}
+
+Tensor& Tensor::copy_(Tensor source) {
+    const ops::Value& to = checked_state(state_, "copy_").value;
+    checked_state(source.state(), "copy_");
+    const FunctionCall call("copy_", {{"x", *this}, {"source", source}});
+    call.results({*this});
+    ops::require_shape("copy_", "the source", source.shape(), to.shape());
+    if (source.dtype() != to.dtype())
+        throw TypeError(
+            fmt::format("copy_: wants a source of type {}, got {}", name_of(to.dtype()), name_of(source.dtype())));
+    const Device target = to.device();
+    if (written_in_graph(*this, "copy_", source)) {
+        if (!(source.device() == target)) source = source.to(target);
+        become(*this, own_elements(std::exchange(source, {})));
+        return *this;
+    }
+    const ops::View place = writable(*this, "copy_");
+    const NoGrad no_grad;
+    if (!(source.device() == target)) source = source.to(target);
+    ops::store("copy_", detail::take_value(std::exchange(source, {})), place);
+    return *this;
+}
+
+Tensor& Tensor::fill_(Scalar value) {
+    fill_in_place("fill_", *this, value);
+    return *this;
+}
+
+Tensor& Tensor::zero_() {
+    fill_in_place("zero_", *this, 0);
+    return *this;
+}
+
+Tensor& Tensor::add_(TensorOrScalar other) {
+    apply_in_place(ops::Function::add, "add_", *this, other);
+    return *this;
+}
+Tensor& Tensor::sub_(TensorOrScalar other) {
+    apply_in_place(ops::Function::sub, "sub_", *this, other);
+    return *this;
+}
+Tensor& Tensor::mul_(TensorOrScalar other) {
+    apply_in_place(ops::Function::mul, "mul_", *this, other);
+    return *this;
+}
+Tensor& Tensor::div_(TensorOrScalar other) {
+    apply_in_place(ops::Function::div, "div_", *this, other);
+    return *this;
+}
+
+}  // namespace declivity

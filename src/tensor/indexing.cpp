@@ -1,0 +1,111 @@
+#include <declivity/tensor/indexing.hpp>
+
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/function_call.hpp>
+#include <declivity/tensor/functions.hpp>
+
+#include "followers.hpp"
+#include "in_place.hpp"
+#include "region.hpp"
+
+namespace declivity {
+
+using detail::Region;
+
+namespace {
+
+constexpr const char* kName = "operator[]=";
+
+/// In a graph: all handles to `whole` stand for what it is with `value` in place. Into its own memory, where nobody
+/// but they and parts that follow it can tell.
+void write_in_graph(const Tensor& whole, Tensor value, const Region& region) {
+    detail::TensorState& state = *whole.state();
+    detail::release_followers(state);
+    ops::Value elements = std::exchange(state.value, {});
+    try {
+        const Tensor before(std::make_shared<detail::TensorState>());  // its place in the graph alone
+        before.state()->node = state.node;
+        before.state()->output = state.output;
+        Tensor made = detail::with_region(kName, before, elements, std::move(value), region);
+        state.value = elements;
+        detail::become(whole, std::move(made));
+    } catch (...) {
+        if (!state.value) state.value = elements;
+        detail::refresh_followers(whole);
+        throw;
+    }
+}
+
+std::shared_ptr<const Region> region_of(const Region& whole, std::span<const Index> indices) {
+    return std::make_shared<const Region>(whole.part(indices));
+}
+
+}  // namespace
+
+TensorPart Tensor::operator[](const Index& index) const { return (*this)[{index}]; }
+
+TensorPart Tensor::operator[](std::initializer_list<Index> indices) const {
+    detail::checked_state(state_, "operator[]");
+    return {*this, region_of(Region::whole(shape()), std::span(indices.begin(), indices.size()))};
+}
+
+TensorPart::TensorPart(const Tensor& whole, std::shared_ptr<const Region> region)
+    : Tensor(region->of(whole)), whole_(whole), region_(std::move(region)) {
+    // Where all of x is meant, the part is x itself.
+    if (state() != whole.state()) detail::follow(whole, *this, region_);
+}
+
+TensorPart TensorPart::operator[](const Index& index) const { return (*this)[{index}]; }
+
+TensorPart TensorPart::operator[](std::initializer_list<Index> indices) const {
+    return {whole_, region_of(*region_, std::span(indices.begin(), indices.size()))};
+}
+
+void TensorPart::write(const TensorOrScalar& value) {
+    const Tensor part = *this;
+    const FunctionCall call(kName, {{"x", whole_}, {"value", value.tensor()}});
+    call.results({whole_});
+    if (value.is_scalar() && !detail::written_in_graph(whole_, kName)) {
+        Tensor(part).fill_(value.scalar());
+        return;
+    }
+    Tensor given = value.is_scalar() ? full({}, value.scalar(), {part.dtype(), part.device()}) : value.tensor();
+    detail::checked_state(given.state(), kName);
+    if (given.state() == part.state()) return;
+    if (!(given.device() == part.device())) given = given.to(part.device());
+    given = expand(given.to(part.dtype()), part.shape());
+    if (detail::written_in_graph(whole_, kName, given)) write_in_graph(whole_, std::move(given), *region_);
+    else Tensor(part).copy_(std::move(given));
+}
+
+TensorPart& TensorPart::operator=(const TensorPart& value) && {
+    write(Tensor(value));
+    return *this;
+}
+TensorPart& TensorPart::operator=(const TensorOrScalar& value) && {
+    write(value);
+    return *this;
+}
+TensorPart& TensorPart::operator+=(const TensorOrScalar& value) && {
+    write(elementwise(Function::add, {Tensor(*this), value}, {}, "operator+="));
+    return *this;
+}
+TensorPart& TensorPart::operator-=(const TensorOrScalar& value) && {
+    write(elementwise(Function::sub, {Tensor(*this), value}, {}, "operator-="));
+    return *this;
+}
+TensorPart& TensorPart::operator*=(const TensorOrScalar& value) && {
+    write(elementwise(Function::mul, {Tensor(*this), value}, {}, "operator*="));
+    return *this;
+}
+TensorPart& TensorPart::operator/=(const TensorOrScalar& value) && {
+    write(elementwise(Function::div, {Tensor(*this), value}, {}, "operator/="));
+    return *this;
+}
+
+}  // namespace declivity

@@ -1,0 +1,33 @@
+#include "promotion.hpp"
+
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+namespace declivity {
+namespace detail {
+namespace {
+
+using MaybeType = std::optional<DType>;
+
+/// A kind that is higher decides, otherwise what has more axes does.
+MaybeType raised(MaybeType first, MaybeType second) {
+    if (!first || !second) return first ? first : second;
+    return dtype_info(*second).kind > dtype_info(*first).kind ? second : first;
+}
+
+}  // namespace
+
+void Promotion::add(MaybeType& all, DType type) { all = all ? promote_types(*all, type) : type; }
+
+std::optional<DType> Promotion::result() const { return raised(raised(of_tensors_, of_single_), of_numbers_); }
+
+}  // namespace detail
+
+DType result_type(const TensorOrScalar& a, const TensorOrScalar& b) {
+    detail::Promotion promotion;
+    promotion.add(a);
+    promotion.add(b);
+    return *promotion.result();
+}
+
+}  // namespace declivity

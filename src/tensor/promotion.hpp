@@ -1,0 +1,30 @@
+// Floor 3, private. The type of a result made from tensors and numbers of several types.
+#pragma once
+
+#include <optional>
+
+#include <declivity/ops/dtype.hpp>
+#include <declivity/tensor/tensor.hpp>
+
+namespace declivity::detail {
+
+/// Takes what a result is made from, in any order. The rules are PyTorch's ("Tensor Attributes", torch.result_type).
+/// add() throws TypeError where no type holds both of two.
+class Promotion {
+  public:
+    void add(DType type, int rank) { add(rank > 0 ? of_tensors_ : of_single_, type); }
+    void add(const Scalar& number) { add(of_numbers_, dtype_of(number)); }
+    void add(const TensorOrScalar& one) {
+        if (one.is_scalar()) add(one.scalar());
+        else add(one.tensor().dtype(), one.tensor().rank());
+    }
+    /// Nothing where there was none.
+    [[nodiscard]] std::optional<DType> result() const;
+
+  private:
+    static void add(std::optional<DType>& all, DType type);
+
+    std::optional<DType> of_tensors_, of_single_, of_numbers_;  // that have axes; that have none; that are no tensors
+};
+
+}  // namespace declivity::detail

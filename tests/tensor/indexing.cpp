@@ -1,0 +1,270 @@
+// x[2], x[Slice(1, 3)], x[{0, Slice(), -1}]: read and written, with and without a graph.
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <declivity/tensor/record.hpp>
+#include <doctest/doctest.h>
+#include <tests/support/devices.hpp>
+#include <tests/support/gradient_check.hpp>
+#include <tests/support/values.hpp>
+
+using namespace declivity;
+using namespace declivity::test;
+
+namespace {
+
+using Values = std::vector<double>;
+
+/// Axes as Python's range(start, stop, step) over each of (4, 5, 6), and which of them are left out.
+struct Cut {
+    std::vector<Index> indices;
+    std::array<std::vector<std::int64_t>, 3> places;
+    Shape shape;
+};
+
+std::vector<Cut> cuts() {
+    const std::vector<std::int64_t> a{0, 1, 2, 3}, b{0, 1, 2, 3, 4}, c{0, 1, 2, 3, 4, 5};
+    return {{{2}, {{{2}, b, c}}, {5, 6}},
+            {{-1}, {{{3}, b, c}}, {5, 6}},
+            {{Slice(1, 3)}, {{{1, 2}, b, c}}, {2, 5, 6}},
+            {{Slice(-2)}, {{{2, 3}, b, c}}, {2, 5, 6}},
+            {{Slice(), 4}, {{a, {4}, c}}, {4, 6}},
+            {{0, Slice({}, {}, 2), Slice(1, -1)}, {{{0}, {0, 2, 4}, {1, 2, 3, 4}}}, {3, 4}},
+            {{Slice(1, {}, 3), 1, -6}, {{{1}, {1}, {0}}}, {1}},
+            {{3, 2, 1}, {{{3}, {2}, {1}}}, {}},
+            {{Slice(3, 1)}, {{{}, b, c}}, {0, 5, 6}},
+            {{Slice(2, 100), Slice(-100, 2)}, {{{2, 3}, {0, 1}, c}}, {2, 2, 6}},
+            {{}, {{a, b, c}}, {4, 5, 6}}};
+}
+
+TensorPart at(const Tensor& x, const std::vector<Index>& indices) {
+    switch (indices.size()) {
+        case 0:
+            return x[{}];
+        case 1:
+            return x[indices[0]];
+        case 2:
+            return x[{indices[0], indices[1]}];
+        default:
+            return x[{indices[0], indices[1], indices[2]}];
+    }
+}
+
+std::size_t place(std::int64_t i, std::int64_t j, std::int64_t k) {
+    return static_cast<std::size_t>((i * 5 + j) * 6 + k);
+}
+
+void visit(const Cut& cut, const std::function<void(std::size_t)>& each) {
+    for (const auto i : cut.places[0])
+        for (const auto j : cut.places[1])
+            for (const auto k : cut.places[2]) each(place(i, j, k));
+}
+
+std::string complaint(const std::function<void()>& call) {
+    try {
+        call();
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return "nothing";
+}
+
+DType widest() { return device().info().fp64 ? DType::f64 : DType::f32; }
+
+}  // namespace
+
+TEST_CASE("indexing: reads the elements that Python's indices would") {
+    const Tensor x = random_tensor({4, 5, 6}, 1);
+    const Values in = values(x);
+    for (const Cut& cut : cuts()) {
+        Values wanted;
+        visit(cut, [&](std::size_t i) { wanted.push_back(in[i]); });
+        const TensorPart part = at(x, cut.indices);
+        CHECK(part.shape() == cut.shape);
+        CHECK(values(part) == wanted);
+        CHECK(values(Tensor(part) * 2).size() == wanted.size());
+    }
+    CHECK(values(x[1][2]) == values(x[{1, 2}]));
+    CHECK(values(x[Slice(1, 4)][1][{Slice({}, {}, 2), 3}]) == values(x[{2, Slice({}, {}, 2), 3}]));
+    CHECK(values(x[Slice({}, {}, 2)][Slice(1)]) == values(x[Slice(2, 3)]));
+    CHECK(x[{3, 2, 1}].item<float>() == in[place(3, 2, 1)]);
+    CHECK(complaint([&] { (void)x[4]; }) == "operator[]: wants an index from -4 to 3 along axis 0, got 4");
+    CHECK(complaint([&] { (void)x[{0, -6}]; }) == "operator[]: wants an index from -5 to 4 along axis 1, got -6");
+    CHECK(complaint([&] {
+              (void)x[{0, 0, 0, 0}];
+          }) == "operator[]: wants at most one index for each axis of [4, 5, 6], got 4");
+    CHECK(complaint([&] { (void)x[Slice(0, 2, 0)]; }) == "operator[]: wants a step of at least 1, got 0");
+    CHECK(complaint([&] { (void)Tensor()[0]; }) == "operator[]: wants a tensor, got an undefined one");
+}
+
+TEST_CASE("indexing: writes them, and nothing else, with and without a graph") {
+    const Tensor from = random_tensor({4, 5, 6}, 1, widest());
+    for (const bool graph : {false, true}) {
+        CAPTURE(graph);
+        for (const Cut& cut : cuts()) {
+            const Tensor value = random_tensor(cut.shape, 2, widest());
+            const auto fresh = [&] { return graph ? Tensor(from).clone().set_requires_grad() * 1.0 : from.clone(); };
+            const Values in = values(from), put = values(value);
+            Values wanted = in, added = in, halved = in, seven = in;
+            std::size_t next = 0;
+            visit(cut, [&](std::size_t i) {
+                wanted[i] = put[next];
+                added[i] = as_type(in[i] + put[next++], widest());
+                halved[i] = in[i] / 2;
+                seven[i] = 7;
+            });
+            Tensor x = fresh();
+            at(x, cut.indices) = value;
+            CHECK(values(x) == wanted);
+            CHECK(x.requires_grad() == graph);
+            x = fresh();
+            at(x, cut.indices) += value;
+            CHECK(values(x) == added);
+            x = fresh();
+            at(x, cut.indices) *= 0.5;
+            CHECK(values(x) == halved);
+            x = fresh();
+            at(x, cut.indices) = 7;
+            CHECK(values(x) == seven);
+            x = fresh();
+            at(x, cut.indices) = at(fresh(), cut.indices);  // a part of another
+            CHECK(values(x) == in);
+        }
+    }
+    Tensor x = zeros({2, 3}, {DType::i32});
+    x[0] = tensor({1, 2, 3}, {3});                    // another type, and
+    x[{Slice(), 1}] -= tensor({5}, {1}, DType::i32);  // another shape
+    CHECK(values(x) == Values{1, -3, 3, 0, -5, 0});
+    x[1][2] = 9;
+    CHECK(values(x) == Values{1, -3, 3, 0, -5, 9});
+    x[1] = x[0];
+    CHECK(values(x) == Values{1, -3, 3, 1, -3, 3});
+    CHECK(complaint([&] { x[0] = zeros({2}); }).find("[2]") != std::string::npos);
+    CHECK(complaint([&] { x[0] += 0.5; }) == "nothing");  // as x[0] = x[0] + 0.5
+    CHECK(values(x[0]) == Values{1, -2, 3});
+}
+
+TEST_CASE("indexing: gradients of what is read and written") {
+    if (!device().info().fp64) return;
+    for (const Cut& cut : cuts()) {
+        const auto call = [&](const std::vector<Tensor>& in) {
+            Tensor x = in[0] * 1.0;
+            at(x, cut.indices) = in[1] * at(in[0], cut.indices);
+            at(x, cut.indices) += square(in[1]);
+            return x * x;
+        };
+        if (cut.shape.numel() == 0) continue;
+        CHECK(gradient_difference(
+                  call, {random_tensor({4, 5, 6}, 1, DType::f64), random_tensor(cut.shape, 2, DType::f64)}) == "");
+    }
+    // Row after row, of the row before; and once more.
+    const auto path = [](const std::vector<Tensor>& in) {
+        Tensor x = zeros({5, 3}, {DType::f64});
+        x[0] = in[0];
+        for (int t = 1; t < 5; ++t) x[t] = tanh(x[t - 1] * in[1]);
+        return x;
+    };
+    const std::vector<Tensor> inputs{random_tensor({3}, 1, DType::f64), random_tensor({3}, 2, DType::f64)};
+    CHECK(gradient_difference(path, inputs) == "");
+    // Beside the same without writes.
+    const auto rows = [](const std::vector<Tensor>& in) {
+        std::vector<Tensor> all{in[0]};
+        for (int t = 1; t < 5; ++t) all.push_back(tanh(all.back() * in[1]));
+        for (Tensor& row : all) row = reshape(row, {1, 3});
+        return concat(all, 0);
+    };
+    const auto second = [&](const std::function<Tensor(const std::vector<Tensor>&)>& call) {
+        std::vector<Tensor> leaves;
+        for (const Tensor& input : inputs) leaves.push_back(input.clone().set_requires_grad());
+        const Tensor first = grad({sum(square(call(leaves)))}, leaves, {.create_graph = true})[1];
+        return values(grad({sum(square(first))}, leaves)[0]);
+    };
+    CHECK(difference(second(path), second(rows), {1e-12, 1e-12}) == "");
+}
+
+TEST_CASE("indexing: a part that is kept sees what is written; another view forbids it in a graph") {
+    Tensor leaf = random_tensor({4, 3}, 1).set_requires_grad();
+    Tensor x = leaf * 2;
+    const auto row = x[1];
+    const Tensor also = x[{1, Slice(1)}];
+    x[1] = 5;
+    CHECK(values(row) == Values{5, 5, 5});
+    CHECK(values(also) == Values{5, 5});
+    x += 1;
+    CHECK(values(row) == Values{6, 6, 6});
+    sum(row * row).backward();
+    const Values gradient = values(leaf.grad());
+    for (std::size_t i = 0; i < 12; ++i) CHECK(gradient[i] == 0);
+    // Written whole, the row leads back to the leaf.
+    Tensor y = leaf * 2;
+    const auto second = y[2];
+    y *= 3;
+    leaf.zero_grad();
+    sum(second).backward();
+    CHECK(values(leaf.grad()) == Values{0, 0, 0, 0, 0, 0, 6, 6, 6, 0, 0, 0});
+    // reshape() of a part is no part that the library knows.
+    Tensor z = leaf * 2;
+    const Tensor turned = reshape(z[0], {3, 1});
+    CHECK(complaint([&] { z[1] = 0; }).starts_with("operator[]=: wants a tensor whose memory no other shares"));
+    CHECK(complaint([&] { leaf[0] = 0; }).starts_with("operator[]=: wants a tensor whose gradient is not being"));
+    {
+        const NoGrad no_grad;
+        leaf[0] = 0;
+        CHECK(values(leaf[0]) == Values{0, 0, 0});
+    }
+    // What was saved before is what it was.
+    Tensor w = leaf * 2;
+    const Tensor product = sum(w[3] * w[3]);
+    const Values before = values(w[3]);
+    w[3] = 100;
+    leaf.zero_grad();
+    product.backward();
+    const Values after = values(leaf.grad());
+    for (std::size_t i = 0; i < 3; ++i) CHECK(after[9 + i] == doctest::Approx(4 * before[i]));
+}
+
+TEST_CASE("indexing: a row at a time costs a row, and steps are recorded with it") {
+    Tensor leaf = ones({2048}).set_requires_grad();
+    const auto fill = [&](bool held) {
+        Tensor x = zeros({24, 2048});
+        std::vector<Tensor> all;
+        for (int t = 0; t < 24; ++t) {
+            x[t] = t == 0 ? leaf * 1.0 : x[t - 1] + leaf;
+            if (held) all.push_back(square(x));  // keeps x for its gradient
+        }
+        return held ? all.back() + x : x;
+    };
+    const auto peak_of = [&](bool held) {
+        device().synchronize();
+        device().reset_peak_memory();
+        const auto before = device().memory().in_use;
+        const Tensor x = fill(held);
+        (void)x.view();
+        device().synchronize();
+        return device().memory().peak - before;
+    };
+    const std::uint64_t whole = 24 * 2048 * sizeof(float);
+    CHECK(peak_of(false) < 2 * whole);  // in place, since nobody else can tell
+    CHECK(peak_of(true) >= 2 * whole);
+    sum(fill(false)).backward();
+    CHECK(values(leaf.grad()) == Values(2048, 300));
+
+    Recorded step = record([](const std::vector<Tensor>& in) {
+        Tensor cache = in[0] * 2;
+        cache[{Slice(), 1}] = in[1];
+        cache[0] += cache[1];
+        return std::vector{cache};
+    });
+    for (std::uint64_t round = 0; round < 4; ++round) {
+        const Tensor a = random_tensor({2, 3}, round), b = random_tensor({2}, round + 9);
+        Tensor plain = a * 2;
+        plain[{Slice(), 1}] = b;
+        plain[0] += plain[1];
+        CHECK(values(step({a, b})[0]) == values(plain));
+    }
+}

@@ -1,0 +1,301 @@
+// What type a result has, numbers that keep their value, and functions of integers and bools.
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <tests/support/devices.hpp>
+#include <tests/support/values.hpp>
+
+using namespace declivity;
+using namespace declivity::test;
+
+namespace {
+
+using Integers = std::vector<std::int64_t>;
+using Values = std::vector<double>;
+
+bool available(DType dtype) { return dtype != DType::f64 || device().info().fp64; }
+
+/// What was thrown, or "nothing".
+template <class Call>
+std::string complaint(Call&& call) {
+    try {
+        (void)call();
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return "nothing";
+}
+
+}  // namespace
+
+TEST_CASE("types: promotion, as PyTorch documents it") {
+    // Rows and columns: u8 i8 i16 i32 i64 f16 bf16 f32 f64 bool (torch.promote_types).
+    const std::vector<DType> of{DType::u8,  DType::i8,   DType::i16, DType::i32, DType::i64,
+                                DType::f16, DType::bf16, DType::f32, DType::f64, DType::boolean};
+    const char* const rows[] = {
+        "u8 i16 i16 i32 i64 f16 bf16 f32 f64 u8",         "i16 i8 i16 i32 i64 f16 bf16 f32 f64 i8",
+        "i16 i16 i16 i32 i64 f16 bf16 f32 f64 i16",       "i32 i32 i32 i32 i64 f16 bf16 f32 f64 i32",
+        "i64 i64 i64 i64 i64 f16 bf16 f32 f64 i64",       "f16 f16 f16 f16 f16 f16 f32 f32 f64 f16",
+        "bf16 bf16 bf16 bf16 bf16 f32 bf16 f32 f64 bf16", "f32 f32 f32 f32 f32 f32 f32 f32 f64 f32",
+        "f64 f64 f64 f64 f64 f64 f64 f64 f64 f64",        "u8 i8 i16 i32 i64 f16 bf16 f32 f64 bool"};
+    for (std::size_t i = 0; i < of.size(); ++i) {
+        std::istringstream row(rows[i]);
+        for (const DType other : of) {
+            std::string wanted;
+            row >> wanted;
+            CHECK_MESSAGE(name_of(promote_types(of[i], other)) == wanted, name_of(of[i]), " and ", name_of(other));
+        }
+    }
+    // PyTorch knows these beside floating types only.
+    CHECK(promote_types(DType::u16, DType::i16) == DType::i32);
+    CHECK(promote_types(DType::i8, DType::u16) == DType::i32);
+    CHECK(promote_types(DType::u32, DType::i32) == DType::i64);
+    CHECK(promote_types(DType::u16, DType::i64) == DType::i64);
+    CHECK(promote_types(DType::u8, DType::u64) == DType::u64);
+    CHECK(promote_types(DType::u64, DType::boolean) == DType::u64);
+    CHECK(promote_types(DType::u64, DType::bf16) == DType::bf16);
+    CHECK(complaint([] { return promote_types(DType::u64, DType::i8); }) ==
+          "promote_types: wants an integer type that holds both, got u64 and i8");
+}
+
+TEST_CASE("types: tensors with axes, without axes, and numbers") {
+    const auto of = [](DType dtype, const Shape& shape = {2}) { return ones(shape, {dtype}); };
+    CHECK(result_type(of(DType::i32), 2.5) == DType::f32);
+    CHECK(result_type(of(DType::f16), 2.5) == DType::f16);
+    CHECK(result_type(of(DType::u8), 1000) == DType::u8);
+    CHECK(result_type(of(DType::boolean), 1) == DType::i64);
+    CHECK(result_type(of(DType::boolean), true) == DType::boolean);
+    CHECK(result_type(of(DType::i8), of(DType::i64, {})) == DType::i8);
+    CHECK(result_type(of(DType::i8), of(DType::f16, {})) == DType::f16);
+    CHECK(result_type(of(DType::i8, {}), of(DType::i64, {})) == DType::i64);
+    CHECK(result_type(of(DType::boolean), of(DType::u8, {})) == DType::u8);
+    CHECK(result_type(of(DType::i16, {}), 3) == DType::i16);
+    CHECK(result_type(2, 2.5) == DType::f32);
+    if (available(DType::f64)) {
+        CHECK(result_type(of(DType::f32), of(DType::f64, {})) == DType::f32);
+        CHECK(result_type(of(DType::i32), of(DType::f64, {})) == DType::f64);
+    }
+}
+
+TEST_CASE("types: a function of several types computes in the one that holds them") {
+    const Tensor small = tensor({1, 2, 3}, {3}, DType::u8), wide = tensor({-300, 7, 40000}, {3}, DType::i32),
+                 real = tensor({0.5, -1.5, 2}, {3});
+    const Tensor sums = small + wide;
+    CHECK(sums.dtype() == DType::i32);
+    CHECK(values(sums) == Values{-299, 9, 40003});
+    CHECK((wide * real).dtype() == DType::f32);
+    CHECK(values(wide * real) == Values{-150, -10.5, 80000});
+    CHECK((small < real).dtype() == DType::boolean);
+    CHECK(values(small < real) == Values{0, 0, 0});
+    CHECK(values(small > real) == Values{1, 1, 1});
+    CHECK(values(small / wide)[2] == doctest::Approx(3 / 40000.0));
+    CHECK((small / wide).dtype() == DType::f32);
+    CHECK((small / 2).dtype() == DType::f32);
+    CHECK(values(small / 2) == Values{0.5, 1, 1.5});
+    CHECK(values(sqrt(tensor({4, 9}, {2}, DType::i16))) == Values{2, 3});
+    CHECK(where(small > 1, small, 0.5).dtype() == DType::f32);
+    CHECK(values(where(small > 1, small, 0.5)) == Values{0.5, 2, 3});
+    CHECK(concat({small, wide, real}, 0).dtype() == DType::f32);
+    CHECK(values(concat({small, wide}, 0)) == Values{1, 2, 3, -300, 7, 40000});
+    CHECK(complaint([&] { return tensor({1}, {1}, DType::u64) + small.to(DType::i8); }) ==
+          "operator+: wants types that one type holds, got u64, i8 (convert with .to(DType))");
+    CHECK(complaint([&] { return small > -1; }) == "operator>: wants a whole number that fits into u8, got -1");
+    CHECK(complaint([&] { return real & real; }) == "operator&: wants integers or bool, got f32, f32");
+}
+
+TEST_CASE("types: gradients have the type of what they belong to") {
+    for (const DType dtype : {DType::f16, DType::bf16}) {
+        Tensor narrow = tensor({0.5, 2, -1}, {3}, dtype), wide = tensor({3, -0.25, 4}, {3});
+        narrow.set_requires_grad();
+        wide.set_requires_grad();
+        const Tensor product = narrow * wide + tensor({1, 2, 3}, {3}, DType::i32);
+        CHECK(product.dtype() == DType::f32);
+        sum(product * 2).backward();
+        CHECK(narrow.grad().dtype() == dtype);
+        CHECK(values(narrow.grad()) == Values{6, -0.5, 8});
+        CHECK(wide.grad().dtype() == DType::f32);
+        CHECK(values(wide.grad()) == Values{1, 4, -2});
+    }
+    Tensor x = tensor({-1, 0.25, 3}, {3}).set_requires_grad();
+    sum(where(x > 0, x, 0.5) * maximum(x, 2)).backward();
+    CHECK(values(x.grad()) == Values{0, 2, 6});
+}
+
+TEST_CASE("types: numbers keep their value") {
+    constexpr std::int64_t large = (std::int64_t{1} << 53) + 1;
+    constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+    const Tensor x = full({3}, large, {DType::i64});
+    CHECK(x.to_vector<std::int64_t>() == Integers(3, large));
+    CHECK((x + large).to_vector<std::int64_t>() == Integers(3, 2 * large));
+    CHECK((x - large).to_vector<std::int64_t>() == Integers(3, 0));
+    CHECK((x * large).to_vector<std::int64_t>() ==
+          Integers(3, static_cast<std::int64_t>(std::uint64_t{large} * std::uint64_t{large})));
+    CHECK(values(x == large) == Values{1, 1, 1});
+    CHECK(values(x == large - 1) == Values{0, 0, 0});
+    CHECK(values(equal(large - 1, x)) == Values{0, 0, 0});
+    CHECK(maximum(x, large + 2).to_vector<std::int64_t>() == Integers(3, large + 2));
+    CHECK(clamp(x, large + 2, large + 4).to_vector<std::int64_t>() == Integers(3, large + 2));
+    CHECK(where(x == large, large + 4, x).to_vector<std::int64_t>() == Integers(3, large + 4));
+    CHECK(pad(x, {1}, {0}, large + 6).to_vector<std::int64_t>()[0] == large + 6);
+    CHECK(arange(large, large + 6, 2, {DType::i64}).to_vector<std::int64_t>() == Integers{large, large + 2, large + 4});
+    CHECK(arange(large + 3, large, -1, {DType::i64}).to_vector<std::int64_t>() ==
+          Integers{large + 3, large + 2, large + 1});
+    Tensor written = zeros({2}, {DType::u64});
+    written.fill_(most);
+    CHECK(written.to_vector<std::uint64_t>() == std::vector<std::uint64_t>(2, most));
+    written -= 1;
+    CHECK(written.to_vector<std::uint64_t>() == std::vector<std::uint64_t>(2, most - 1));
+    CHECK((written - (most - 5)).to_vector<std::uint64_t>() == std::vector<std::uint64_t>(2, 4));
+    CHECK(values(written > std::uint64_t{1} << 63) == Values{1, 1});
+    CHECK(sum(written).dtype() == DType::u64);
+    CHECK(Scalar(most).str() == "18446744073709551615");
+    CHECK(Scalar(-7).str() == "-7");
+    CHECK(Scalar(true).str() == "True");
+    CHECK(Scalar(0.25).str() == "0.25");
+    CHECK_UNARY(Scalar(most).fits(DType::u64));
+    CHECK_FALSE(Scalar(most).fits(DType::i64));
+    CHECK_FALSE(Scalar(-1).fits(DType::u64));
+    CHECK_UNARY(Scalar(-128).fits(DType::i8));
+    CHECK_FALSE(Scalar(128.0).fits(DType::i8));
+    CHECK_FALSE(Scalar(1.5).fits(DType::i32));
+    CHECK_UNARY(Scalar(1.5).fits(DType::bf16));
+    CHECK((-Scalar(3)).to<int>() == -3);
+    CHECK((-Scalar(2.5)).to_double() == -2.5);
+}
+
+TEST_CASE("types: integers are divided, raised and wrapped as they are") {
+    const Values dividends{7, -7, 7, -7, 0, 5, 100, -128, 127}, divisors{2, 2, -2, -2, 3, 0, -7, -1, 127};
+    const auto count = static_cast<std::int64_t>(dividends.size());
+    for (const DType dtype : {DType::i8, DType::i16, DType::i32, DType::i64}) {
+        CAPTURE(name_of(dtype));
+        const Tensor a = tensor(dividends, {count}, dtype), b = tensor(divisors, {count}, dtype);
+        CHECK(values(floor_divide(a, b)) == Values{3, -4, -4, 3, 0, 0, -15, dtype == DType::i8 ? -128.0 : 128.0, 1});
+        CHECK(values(a % b) == Values{1, 1, -1, -1, 0, 0, -5, 0, 0});
+        CHECK(values(fmod(a, b)) == Values{1, -1, 1, -1, 0, 0, 2, 0, 0});
+        CHECK(values(floor_divide(a, 4)) == Values{1, -2, 1, -2, 0, 1, 25, -32, 31});
+        CHECK(values(7 % tensor({2, -4, 5}, {3}, dtype)) == Values{1, -1, 2});
+    }
+    for (const DType dtype : {DType::u8, DType::u16, DType::u32, DType::u64}) {
+        CAPTURE(name_of(dtype));
+        const Tensor a = tensor({7, 250, 0, 9}, {4}, dtype), b = tensor({2, 16, 5, 0}, {4}, dtype);
+        CHECK(values(floor_divide(a, b)) == Values{3, 15, 0, 0});
+        CHECK(values(a % b) == Values{1, 10, 0, 0});
+        CHECK(values(a - 1)[2] == as_type(-1, dtype));
+    }
+    // The smallest numbers, which have no opposite.
+    const std::int64_t least = std::numeric_limits<std::int64_t>::min();
+    const Tensor extreme = full({1}, least, {DType::i64}), minus = full({1}, -1, {DType::i64});
+    CHECK(floor_divide(extreme, minus).to_vector<std::int64_t>() == Integers{least});
+    CHECK((extreme % minus).to_vector<std::int64_t>() == Integers{0});
+    // Powers, modulo 2^bits.
+    const Tensor base = tensor({3, -2, 1, -1, -1, 0, 5, 0}, {8}, DType::i64),
+                 exponent = tensor({39, 63, -4, -3, -2, 0, -1, 7}, {8}, DType::i64);
+    CHECK(pow(base, exponent).to_vector<std::int64_t>() == Integers{4052555153018976267, least, 1, -1, 1, 1, 0, 0});
+    CHECK(values(pow(tensor({2, 3, 7}, {3}, DType::u8), 3)) == Values{8, 27, 343 - 256});
+    CHECK(pow(base, 2).dtype() == DType::i64);
+    CHECK(pow(base, 0.5).dtype() == DType::f32);
+    CHECK(values(pow(tensor({2, 3}, {2}, DType::i32), 2.0)) == Values{4, 9});
+}
+
+TEST_CASE("types: floating numbers are divided as Python divides them") {
+    const Values dividends{7.5, -7.5, 7.5, -7.5, 1, -1, 0}, divisors{2, 2, -2, -2, INFINITY, INFINITY, 3};
+    const Tensor a = tensor(dividends, {7}), b = tensor(divisors, {7});
+    CHECK(values(floor_divide(a, b)) == Values{3, -4, -4, 3, 0, -1, 0});
+    CHECK(values(a % b) == Values{1.5, 0.5, -0.5, -1.5, 1, INFINITY, 0});
+    CHECK(values(fmod(a, b)) == Values{1.5, -1.5, 1.5, -1.5, 1, -1, 0});
+}
+
+TEST_CASE("types: bits of integers, truth of bools") {
+    const std::vector<std::int64_t> first{0b1100, -1, 5, 0}, second{0b1010, 77, -5, 0};
+    for (const DType dtype : {DType::i8, DType::i16, DType::i32, DType::i64}) {
+        const Tensor a = Tensor::from(first, {4}).to(dtype), b = Tensor::from(second, {4}).to(dtype);
+        CHECK(values(a & b) == Values{0b1000, 77, 5 & -5, 0});
+        CHECK(values(a | b) == Values{0b1110, -1, 5 | -5, 0});
+        CHECK(values(a ^ b) == Values{0b0110, -1 ^ 77, 5 ^ -5, 0});
+        CHECK(values(~a) == Values{~0b1100, 0, ~5, -1});
+        CHECK(values(a & 4) == Values{4, 4, 4, 0});
+        CHECK((!a).dtype() == DType::boolean);
+        CHECK(values(!a) == Values{0, 0, 0, 1});
+        CHECK(values(logical_and(a, b)) == Values{1, 1, 1, 0});
+    }
+    const Tensor yes = tensor({1, 1, 0, 0}, {4}, DType::boolean), other = tensor({1, 0, 1, 0}, {4}, DType::boolean);
+    CHECK(values(yes & other) == Values{1, 0, 0, 0});
+    CHECK(values(yes | other) == Values{1, 1, 1, 0});
+    CHECK(values(yes ^ other) == Values{0, 1, 1, 0});
+    CHECK(values(~yes) == Values{0, 0, 1, 1});
+    // As in PyTorch, sums and products of bools are "or" and "and"; what follows sees 0 and 1.
+    CHECK((yes + other).dtype() == DType::boolean);
+    CHECK(values((yes + other).to(DType::f32) * 3) == Values{3, 3, 3, 0});
+    CHECK(values(yes * other) == Values{1, 0, 0, 0});
+    CHECK(values(maximum(yes, other)) == Values{1, 1, 1, 0});
+    CHECK(values(yes + 1) == Values{2, 2, 1, 1});
+    CHECK(values(yes * random_tensor({4}, 1))[2] == 0);
+    CHECK(values(logical_xor(tensor({0.5, 0, -0.0, NAN}, {4}), 1)) == Values{0, 1, 1, 0});
+    CHECK(complaint([&] { return yes - other; }) == "operator-: wants numbers, got bool, bool");
+    CHECK(values(sum(yes)) == Values{2});
+}
+
+TEST_CASE("types: what is changed in place keeps its type") {
+    Tensor x = tensor({1, 2, 3}, {3}, DType::i32);
+    x += 2;
+    x *= tensor({2, 3, 4}, {3}, DType::u8);
+    x -= tensor({1}, {1}, DType::i64);
+    CHECK(x.dtype() == DType::i32);
+    CHECK(values(x) == Values{5, 11, 19});
+    CHECK(complaint([&] { return x += 0.5; }) ==
+          "add_: wants a result that fits into the tensor's type, i32, got one of f32");
+    CHECK(complaint([&] { return x /= 2; }).starts_with("div_: wants"));
+    CHECK(values(x) == Values{5, 11, 19});
+    Tensor real = tensor({1, 2, 3}, {3});
+    real /= 2;
+    real += tensor({1, 2, 3}, {3}, DType::i8);
+    real *= 2.0;
+    CHECK(values(real) == Values{3, 6, 9});
+    Tensor leaf = tensor({1, 2, 3}, {3}).set_requires_grad();
+    Tensor through = leaf * 3;
+    through += 1;
+    through *= tensor({2, 0, 1}, {3}, DType::i64);
+    sum(through).backward();
+    CHECK(values(leaf.grad()) == Values{6, 0, 3});
+}
+
+TEST_CASE("types: every type is filled, counted, summed, cut, joined, sorted out and printed") {
+    for (const DType dtype : kDTypes) {
+        if (!available(dtype)) continue;
+        CAPTURE(name_of(dtype));
+        const bool truth = dtype == DType::boolean;
+        const Tensor x = truth ? tensor({1, 0, 1, 1, 0, 1}, {2, 3}, dtype) : tensor({3, 1, 2, 6, 4, 5}, {2, 3}, dtype);
+        const Values in = values(x);
+        CHECK(values(sum(x)) == Values{truth ? 4.0 : 21.0});
+        CHECK(values(sum(x, 1)) == (truth ? Values{2, 2} : Values{6, 15}));
+        CHECK(sum(x).dtype() == (is_floating(dtype) || dtype == DType::u64 ? dtype : DType::i64));
+        CHECK(values(max(x, {0})) == (truth ? Values{1, 0, 1} : Values{6, 4, 5}));
+        CHECK(values(min(x, {1})) == (truth ? Values{0, 0} : Values{1, 4}));
+        CHECK(max(x).dtype() == dtype);
+        CHECK(values(argmax(x, 1)) == Values{0, 0});
+        CHECK(values(permute(x, {1, 0})) == Values{in[0], in[3], in[1], in[4], in[2], in[5]});
+        CHECK(values(concat({slice(x, 1, 1, 3), x}, 1)) ==
+              Values{in[1], in[2], in[0], in[1], in[2], in[4], in[5], in[3], in[4], in[5]});
+        CHECK(values(where(x > zeros({1}, {dtype}), x, ones({1}, {dtype}))).size() == 6);
+        CHECK(values(x == x) == Values(6, 1));
+        CHECK(x.str().find(fmt::format("Tensor({}, [2, 3]", name_of(dtype))) == 0);
+        if (!truth) CHECK(values(topk(x.to(compute_type(dtype)), 2).values) == Values{3, 2, 6, 5});
+        if (!truth) CHECK(values(arange(0, 5, 2, {dtype})) == Values{0, 2, 4});
+        std::ostringstream out;
+        out << x.shape() << ' ' << dtype;
+        CHECK(out.str() == fmt::format("[2, 3] {}", name_of(dtype)));
+    }
+    const std::vector<std::int64_t> sizes{2, 3};
+    CHECK(zeros(sizes).shape() == Shape({2, 3}));
+    CHECK(zeros(4).shape() == Shape({4}));
+}
