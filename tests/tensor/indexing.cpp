@@ -1,3 +1,4 @@
+// no-oclgrind: it is about which elements are meant; its kernels are those of other tests
 // x[2], x[Slice(1, 3)], x[{0, Slice(), -1}]: read and written, with and without a graph.
 #include <functional>
 #include <string>

@@ -1,3 +1,4 @@
+// no-oclgrind: its kernels are those of tests/ops/elementwise.cpp
 // What type a result has, numbers that keep their value, and functions of integers and bools.
 #include <cstdint>
 #include <limits>
