@@ -129,7 +129,7 @@ TEST_CASE("function call: new tensors") {
     one("ones", "shape=() dtype='f32' ", [] { return ones({}); });
     one("zeros_like", "like ", [&] { return zeros_like(x); });
     one("ones_like", "like ", [&] { return ones_like(x); });
-    one("arange", "start=0.0 end=3.0 step=1.0 dtype='bf16' ", [] { return arange(0, 3, 1, {DType::bf16}); });
+    one("arange", "start=0 end=3 step=1 dtype='bf16' ", [] { return arange(0, 3, 1, {DType::bf16}); });
     one("uniform", "shape=(3,) low=-1.0 high=2.0 dtype='i32' ", [] { return uniform({3}, -1, 2, {DType::i32}); });
     one("normal", "shape=(3,) mean=1.0 std=2.0 dtype='f32' ", [] { return normal({3}, 1, 2); });
     one("rand", "shape=(3,) dtype='f32' ", [] { return rand({3}); });
