@@ -38,6 +38,7 @@
 #include <declivity/ops/multi_tensor.hpp>
 #include <declivity/ops/philox.hpp>
 #include <declivity/ops/random.hpp>
+#include <declivity/ops/scalar.hpp>
 #include <declivity/ops/shape.hpp>
 #include <declivity/ops/tuning.hpp>
 #include <declivity/ops/value.hpp>
@@ -75,6 +76,7 @@
 #include <declivity/tensor/functions/reduce.hpp>
 #include <declivity/tensor/functions/shape.hpp>
 #include <declivity/tensor/functions/softmax.hpp>
+#include <declivity/tensor/indexing.hpp>
 #include <declivity/tensor/record.hpp>
 #include <declivity/tensor/tensor.hpp>
 #include <declivity/train/callbacks.hpp>

@@ -13,7 +13,6 @@
 #include "backward.hpp"
 #include "followers.hpp"
 #include "ops/engine/expression.hpp"
-#include "ops/engine/expression_node.hpp"
 #include "ops/engine/value.hpp"
 #include "ops/support/sharing.hpp"
 #include "runtime/recorder.hpp"
@@ -155,6 +154,34 @@ TensorOrScalar in_type_of(std::string_view function, const Tensor& to, const Ten
     return other.tensor().to(to.dtype());
 }
 
+/// A function of a tensor and a number, which is its parameter.
+struct WithNumber {
+    ops::Function function;
+    Scalar number;
+};
+
+WithNumber with_number(ops::Function function, const Scalar& number) {
+    switch (function) {
+        case ops::Function::add:
+            return {ops::Function::add_scalar, number};
+        case ops::Function::sub:
+            return {ops::Function::add_scalar, -number};
+        case ops::Function::mul:
+            return {ops::Function::mul_scalar, number};
+        default:
+            return {ops::Function::mul_scalar, 1.0 / number.to_double()};
+    }
+}
+
+void apply_in_place(const WithNumber& change, std::string_view name, const Tensor& to) {
+    if (written_in_graph(to, name)) return become(to, elementwise(change.function, {to}, {change.number}, name));
+    const ops::View place = writable(to, name);
+    const ops::Expression operands[] = {place};
+    const Scalar parameters[] = {change.number};
+    ops::evaluate(ops::Expression::apply(change.function, operands, parameters, name), place);
+    to.mark_written();
+}
+
 void apply_in_place(ops::Function function, std::string_view name, const Tensor& to, const TensorOrScalar& given) {
     checked_state(to.state(), name);
     const std::array inputs{CallInput{"x", to}, given.is_scalar() ? CallInput{} : CallInput{"other", given.tensor()}};
@@ -163,18 +190,18 @@ void apply_in_place(ops::Function function, std::string_view name, const Tensor&
                             std::span(attributes).first(given.is_scalar() ? 1 : 0));
     call.results({to});
     const TensorOrScalar other = in_type_of(name, to, given);
+    if (function == ops::Function::div && !is_floating(to.dtype()))
+        throw TypeError(fmt::format("{}: wants a tensor of f32, f64, f16 or bf16, got {}", name, name_of(to.dtype())));
+    if (other.is_scalar()) return apply_in_place(with_number(function, other.scalar()), name, to);
     if (written_in_graph(to, name, other.tensor())) {
         Tensor made = elementwise(function, {to, other}, {}, name);
-        if (!other.is_scalar()) require_stretches(name, made.shape(), to.shape(), other.tensor());
+        require_stretches(name, made.shape(), to.shape(), other.tensor());
         return become(to, made.dtype() == to.dtype() ? std::move(made) : made.to(to.dtype()));
     }
-    if (other.is_scalar()) ops::require_fits(name, other.scalar(), to.dtype());
     const ops::View place = writable(to, name);
-    const ops::Expression inputs_of[] = {place, other.is_scalar()
-                                                    ? ops::Expression::constant(other.scalar(), place.dtype)
-                                                    : ops::Expression(other.tensor().view())};
-    const auto made = ops::Expression::apply(function, inputs_of, {}, name);
-    if (!other.is_scalar()) require_stretches(name, made.shape(), place.shape, other.tensor());
+    const ops::Expression operands[] = {place, other.tensor().view()};
+    const auto made = ops::Expression::apply(function, operands, {}, name);
+    require_stretches(name, made.shape(), place.shape, other.tensor());
     ops::evaluate(made, place);
     to.mark_written();
 }
