@@ -91,7 +91,7 @@ double taps(const Pool2dParameters& parameters) {
 }
 
 void check(std::string_view function, std::string_view name, const View& x) {
-    require_floating(function, name, x);
+    require_real(function, name, x.dtype);
     require_dense(function, name, x);
 }
 
@@ -165,8 +165,9 @@ Shape pool2d_shape(std::string_view function, const Shape& x, const Pool2dParame
 MaxPool2dResults max_pool2d(const View& x, const Pool2dParameters& parameters) {
     check("max_pool2d", "x", x);
     const Shape shape = pool2d_shape("max_pool2d", x.shape, parameters);
-    const OperationResults results = operation(
-        "max_pool2d", launch_max, parameters, {.reads = {x}, .outputs = {{x.dtype, shape}, {DType::i32, shape, true}}});
+    const OperationResults results =
+        operation("max_pool2d", launch_max, parameters,
+                  {.reads = {x}, .outputs = {{x.dtype, shape}, {DType::i32, shape, true}}, .widens = true});
     return {results[0], results[1]};
 }
 
@@ -181,13 +182,14 @@ Value max_pool2d_backward(const View& out_gradient, const View& winners, const S
         throw TypeError(fmt::format("{}: wants winners of i32, got {}", function, name_of(winners.dtype)));
     require_same_device(function, winners, out_gradient);
     return operation(function, launch_max_backward, parameters,
-                     {.reads = {out_gradient, winners}, .outputs = {{out_gradient.dtype, x}}})[0];
+                     {.reads = {out_gradient, winners}, .outputs = {{out_gradient.dtype, x}}, .widens = true})[0];
 }
 
 Value avg_pool2d(const View& x, const Pool2dParameters& parameters) {
     check("avg_pool2d", "x", x);
     const Shape shape = pool2d_shape("avg_pool2d", x.shape, parameters);
-    return operation("avg_pool2d", launch_average, parameters, {.reads = {x}, .outputs = {{x.dtype, shape}}})[0];
+    return operation("avg_pool2d", launch_average, parameters,
+                     {.reads = {x}, .outputs = {{x.dtype, shape}}, .widens = true})[0];
 }
 
 Value avg_pool2d_backward(const View& out_gradient, const Shape& x, const Pool2dParameters& parameters) {
@@ -195,7 +197,7 @@ Value avg_pool2d_backward(const View& out_gradient, const Shape& x, const Pool2d
     check(function, "the gradient", out_gradient);
     require_shape(function, "the gradient", out_gradient, pool2d_shape(function, x, parameters));
     return operation(function, launch_average_backward, parameters,
-                     {.reads = {out_gradient}, .outputs = {{out_gradient.dtype, x}}})[0];
+                     {.reads = {out_gradient}, .outputs = {{out_gradient.dtype, x}}, .widens = true})[0];
 }
 
 }  // namespace declivity::ops

@@ -12,6 +12,7 @@
 #include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
 #include "runtime/recorder.hpp"
@@ -22,7 +23,9 @@ struct Optimizer::Group {
     std::vector<Tensor> parameters;
     std::vector<std::string> slot_names;
     std::vector<std::vector<Tensor>> slots;  // by name, then parameter
-    Tensor progress;                         // learning rate and steps, see ops/sgd.hpp
+    std::vector<Tensor> masters = {};  // of parameters of f16 and bf16 in f32, of which they are the rounded values
+    Tensor progress;                   // learning rate and steps, see ops/sgd.hpp
+    DType dtype = {};                  // of the parameters
     double initial_rate = 0, rate = 0;
 };
 
@@ -93,7 +96,7 @@ void Optimizer::add(const std::vector<Tensor>& parameters, double learning_rate,
         if (!parameter.defined()) refuse("an undefined tensor");
         if (!parameter.is_leaf()) refuse("the result of a function");
         if (!parameter.requires_grad()) refuse("one that requires none (set_requires_grad)");
-        ops::require_floating("Optimizer", "a parameter", parameter.view());
+        ops::require_real("Optimizer", "a parameter", parameter.dtype());
         ops::require_alike("Optimizer", "the first parameter", parameters[0].view(), "another", parameter.view());
         ops::require_dense("Optimizer", "parameter", parameter.view());
         if (!seen.insert(parameter.state().get()).second)
@@ -106,9 +109,15 @@ void Optimizer::add(const std::vector<Tensor>& parameters, double learning_rate,
     group.slot_names = std::move(slots);
     for (std::size_t slot = 0; slot < group.slot_names.size(); ++slot) {
         group.slots.emplace_back();
-        for (const Tensor& parameter : parameters) group.slots.back().push_back(zeros_like(parameter));
+        for (const Tensor& parameter : parameters)
+            group.slots.back().push_back(
+                zeros(parameter.shape(), {compute_type(parameter.dtype()), parameter.device()}));
     }
-    const TensorOptions like{parameters[0].dtype(), parameters[0].device()};
+    if (is_half(parameters[0].dtype()))
+        for (const Tensor& parameter : parameters)
+            group.masters.push_back(parameter.detach().to(compute_type(parameter.dtype())).clone());
+    const TensorOptions like{compute_type(parameters[0].dtype()), parameters[0].device()};
+    group.dtype = parameters[0].dtype();
     group.progress = zeros({2}, like);
     group.initial_rate = learning_rate;
     group.rate = -1;
@@ -129,19 +138,29 @@ void Optimizer::step() {
     for (std::size_t index = 0; index < state_->groups.size(); ++index) {
         Group& group = state_->groups[index];
         std::vector<std::vector<ops::View>> roles(2 + group.slots.size());
+        std::vector<std::size_t> stepped;  // parameters of f16 and bf16
         for (std::size_t i = 0; i < group.parameters.size(); ++i) {
             const Tensor& parameter = group.parameters[i];
             const Tensor gradient = parameter.grad();
             if (!gradient.defined()) continue;
-            if (parameter.dtype() != group.progress.dtype() || !(parameter.device() == group.progress.device()))
+            if (parameter.dtype() != group.dtype || !(parameter.device() == group.progress.device()))
                 throw ValueError(
                     fmt::format("Optimizer::step: wants parameters as they were when the optimizer was made, {} on "
                                 "'{}', got {} on '{}'; convert and move a "
                                 "model (Module::to) before its optimizer is made",
-                                name_of(group.progress.dtype()), group.progress.device().name(),
-                                name_of(parameter.dtype()), parameter.device().name()));
-            roles[0].push_back(parameter.view());
-            roles[1].push_back(gradient.dense_view());
+                                name_of(group.dtype), group.progress.device().name(), name_of(parameter.dtype()),
+                                parameter.device().name()));
+            if (group.masters.empty()) {
+                roles[0].push_back(parameter.view());
+                roles[1].push_back(gradient.dense_view());
+            } else {
+                // Whoever wrote the parameter meanwhile has the word.
+                Tensor& master = group.masters[i];
+                master.copy_(where(master.to(group.dtype) == parameter, master, parameter.to(master.dtype())));
+                roles[0].push_back(master.view());
+                roles[1].push_back(gradient.to(master.dtype()).dense_view());
+                stepped.push_back(i);
+            }
             for (std::size_t slot = 0; slot < group.slots.size(); ++slot)
                 roles[2 + slot].push_back(group.slots[slot][i].view());
             parameter.mark_written();
@@ -149,6 +168,10 @@ void Optimizer::step() {
         if (roles[0].empty()) continue;
         ops::count_step(group.progress.view(), state_->guard.view());
         update(index, roles, group.progress.view(), state_->guard.view());
+        for (const std::size_t i : stepped) {
+            group.masters[i].mark_written();
+            Tensor(group.parameters[i]).copy_(group.masters[i].to(group.dtype));
+        }
     }
 }
 
@@ -172,6 +195,8 @@ std::vector<std::pair<std::string, Tensor>> Optimizer::state() const {
         for (std::size_t slot = 0; slot < group.slots.size(); ++slot)
             for (std::size_t i = 0; i < group.parameters.size(); ++i)
                 out.emplace_back(fmt::format("{}.{}.{}", index, group.slot_names[slot], i), group.slots[slot][i]);
+        for (std::size_t i = 0; i < group.masters.size(); ++i)
+            out.emplace_back(fmt::format("{}.master.{}", index, i), group.masters[i]);
     }
     return out;
 }
@@ -205,17 +230,23 @@ Tensor clip_grad_norm(const std::vector<Tensor>& parameters, double max_norm) {
     if (!std::ranges::all_of(parameters, &Tensor::defined))
         throw ValueError("clip_grad_norm: wants tensors, got an undefined one");
     std::vector<ops::View> gradients;
+    std::vector<std::pair<Tensor, Tensor>> halves;  // with the copies that are among the gradients
     for (const Tensor& parameter : parameters) {
         const Tensor gradient = parameter.grad();
         if (!gradient.defined()) continue;
         ops::require_dense("clip_grad_norm", "gradient", gradient.view());
-        gradients.push_back(gradient.view());
+        const Tensor wide = gradient.detach().to(compute_type(gradient.dtype()));
+        if (is_half(gradient.dtype())) halves.emplace_back(gradient, wide);
+        gradients.push_back(wide.view());
         gradient.mark_written();
     }
     if (gradients.empty()) throw ValueError("clip_grad_norm: wants at least one parameter with a gradient, got none");
     ops::MultiTensor tensors(1);
     tensors.set({gradients});
-    return Tensor(ops::clip_norm(tensors, max_norm));
+    const Tensor norm(ops::clip_norm(tensors, max_norm));
+    const NoGrad no_grad;
+    for (auto& [gradient, wide] : halves) gradient.copy_(wide.to(gradient.dtype()));
+    return norm;
 }
 
 }  // namespace declivity::optim

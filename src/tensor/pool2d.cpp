@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "composition.hpp"
+#include "halves.hpp"
 #include "tensor_state.hpp"
 #include "rule_call.hpp"
 #include "ops/engine/value.hpp"
@@ -44,6 +45,7 @@ Tensor max_gradient(const Tensor& g, const ops::Value& winners, const Shape& fro
 }
 
 Tensor taken(const Tensor& x, const ops::Value& winners, const ops::Pool2dParameters& parameters) {
+    if (is_half(x.dtype())) return taken(detail::widened(x), winners, parameters).to(x.dtype());
     const ops::View in = x.dense_view(), out = ops::View::make(in.device(), in.dtype, winners.shape());
     const auto planes = [](const ops::View& view) {
         return ops::reshaped(view, {view.shape[0] * view.shape[1], view.shape[2] * view.shape[3]});
@@ -118,7 +120,7 @@ Tensor composed_average(const Tensor& x, const Shape& out, const ops::Pool2dPara
 
 /// The shape of the result.
 Shape checked(const char* name, const Tensor& x, const ops::Pool2dParameters& parameters) {
-    ops::require_floating(name, "x", {.buffer = {}, .offset = 0, .dtype = x.dtype(), .shape = {}, .strides = {}});
+    ops::require_real(name, "x", x.dtype());
     return ops::pool2d_shape(name, x.shape(), parameters);
 }
 
@@ -166,8 +168,7 @@ Tensor global_avg_pool2d(const Tensor& x) {
     const FunctionCall call("global_avg_pool2d", {{"x", x}});
     call.require_defined({"x"});
     ops::require_rank("global_avg_pool2d", "x", x.shape(), 4, "N, C, H, W");
-    if (!is_floating(x.dtype()))
-        throw TypeError(fmt::format("global_avg_pool2d: wants f32, f64, f16 or bf16, got {}", name_of(x.dtype())));
+    ops::require_real("global_avg_pool2d", "x", x.dtype());
     return call.result(mean(x, {2, 3}, true));
 }
 

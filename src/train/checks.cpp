@@ -21,6 +21,17 @@ void require_parameters_of(const nn::Module& model, const optim::Optimizer& opti
         throw ValueError("Trainer: wants an optimizer of the model's parameters, got one that holds none of them");
 }
 
+DType type_of(const nn::Module& model) {
+    const auto parameters = model.parameters();
+    return parameters.empty() ? DType::f32 : parameters[0].dtype();
+}
+
+Tensor outputs_of(nn::Module& model, DType dtype, const Tensor& features) {
+    if (!is_half(dtype) || !is_floating(features.dtype())) return model(features);
+    const Tensor out = model(features.to(dtype));
+    return out.to(compute_type(out.dtype()));
+}
+
 std::optional<std::int64_t> refused_label(const Loss& loss, const Tensor& scores, DType type,
                                           const NotedLabels& noted) {
     if (noted[1] == 0) return std::nullopt;

@@ -11,6 +11,13 @@ namespace declivity::train {
 /// @throws ValueError when the optimizer holds none of the model's parameters, which would learn nothing
 void require_parameters_of(const nn::Module& model, const optim::Optimizer& optimizer);
 
+/// Of the first parameter; f32 where there is none.
+DType type_of(const nn::Module& model);
+
+/// The model's outputs: a network of f16 or bf16 (`dtype`) gets its features so, and gives its outputs in f32, for loss
+/// and figures.
+Tensor outputs_of(nn::Module& model, DType dtype, const Tensor& features);
+
 /// What ops::add_classification notes of labels, on the host.
 using NotedLabels = std::array<std::int64_t, 4>;
 

@@ -1,5 +1,7 @@
 #include "non_finite.hpp"
 
+#include "checks.hpp"
+
 #include <declivity/ops/finite.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
@@ -31,7 +33,7 @@ Found first_not_finite(nn::Module& model, const Loss& loss, const data::Batch& b
             [&](const std::string& path, const nn::Module&, const Tensor&, const Tensor& out) {
                 if (layer.empty() && !finite(out)) layer = path;
             });
-        output = model(batch.features);
+        output = outputs_of(model, type_of(model), batch.features);
     }
     if (layer.empty() && !finite(loss(output, batch.labels))) layer = "loss";
     return {layer, output};

@@ -91,6 +91,7 @@ Trainer::State::State(nn::Module& network, optim::Optimizer& steps, Loss of)
       optimizer(steps),
       loss(of ? std::move(of) : nn::CrossEntropyLoss()),
       device(device_of(network)),
+      dtype(type_of(network)),
       totals(zeros({2}, {DType::f32, device})),
       guard(zeros({2}, {DType::i32, device})),
       noted(zeros({4}, {DType::i64, device})) {
@@ -251,7 +252,7 @@ class Fit {
         if (Recorder* const recorder = Recorder::current())
             if (const std::string why = not_replayable(); !why.empty()) recorder->refuse(why);
         state_.optimizer.zero_grad();
-        const Tensor output = state_.model(features);
+        const Tensor output = outputs_of(state_.model, state_.dtype, features);
         const Tensor loss = state_.loss(output, labels);
         if (!loss.defined())
             throw ValueError("Trainer: wants a loss of one element, got an undefined tensor from the loss function");
@@ -328,7 +329,7 @@ Evaluation Trainer::evaluate(const data::Dataset& dataset, const EvaluateOptions
     data::Loader loader(dataset, {.batch = options.batch, .transform = options.transform, .device = state_->device});
     loader.start(0);
     while (const auto batch = loader.next()) {
-        output = state_->model(batch->features);
+        output = outputs_of(state_->model, state_->dtype, batch->features);
         labels = batch->labels;
         add_to_totals(output, labels, state_->loss(output, labels), totals, noted);
     }
@@ -345,7 +346,8 @@ Tensor Trainer::predict(const data::Dataset& dataset, const EvaluateOptions& opt
     std::vector<Tensor> outputs;
     data::Loader loader(dataset, {.batch = options.batch, .transform = options.transform, .device = state_->device});
     loader.start(0);
-    while (const auto batch = loader.next()) outputs.push_back(state_->model(batch->features));
+    while (const auto batch = loader.next())
+        outputs.push_back(outputs_of(state_->model, state_->dtype, batch->features));
     return concat(outputs, 0);
 }
 

@@ -16,6 +16,7 @@ struct Trainer::State {
     optim::Optimizer& optimizer;
     Loss loss;
     Device device;
+    DType dtype;  // of the model's parameters
     Progress progress;
     Replays replays;
     /// f32 [2]: sum of losses and number of right answers in the current epoch. Part of a checkpoint, so that the

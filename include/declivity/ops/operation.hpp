@@ -79,6 +79,9 @@ struct OperationOperands {
     Value prologue = {};
     /// Whether the launch function takes up what follows even where that gives another type: out(0) has that type then.
     bool takes_casts = false;
+    /// Whether the launch function wants f32 in place of f16 and bf16: it gets views of that type then, and its outputs
+    /// are rounded behind it, in one kernel with what follows.
+    bool widens = false;
 };
 
 /// One value for each output; the others are none.

@@ -79,6 +79,8 @@ DECLIVITY_API void require_shape(std::string_view function, std::string_view nam
                                  const Shape& wanted);
 /// @throws TypeError unless the view is f32 or f64, the types that all kernels for floating numbers serve
 DECLIVITY_API void require_floating(std::string_view function, std::string_view name, const View& view);
+/// @throws TypeError unless it is a floating type, halves included
+DECLIVITY_API void require_real(std::string_view function, std::string_view name, DType dtype);
 /// @throws TypeError or DeviceError unless both have one type and live on one device
 DECLIVITY_API void require_alike(std::string_view function, std::string_view name_a, const View& a,
                                  std::string_view name_b, const View& b);

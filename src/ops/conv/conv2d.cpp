@@ -14,6 +14,7 @@
 #include "runtime/environment.hpp"
 #include "ops/support/work.hpp"
 #include "ops/support/work_split.hpp"
+#include "ops/engine/halves.hpp"
 #include "ops/engine/value.hpp"
 
 namespace declivity::ops {
@@ -178,7 +179,7 @@ struct Conv2dAttributes {
 Value conv2d(const View& x, const View& weight, const std::optional<View>& bias, const Conv2dOptions& options,
              OperandUse weights) {
     constexpr std::string_view function = "conv2d";
-    require_floating(function, "x", x);
+    require_real(function, "x", x.dtype);
     require_alike(function, "x", x, "weight", weight);
     require_dense(function, "x", x);
     require_dense(function, "weight", weight);
@@ -194,14 +195,15 @@ Value conv2d(const View& x, const View& weight, const std::optional<View>& bias,
                          return run_forward(views.in(0), views.in(1), offset, views.out(0), conv.options,
                                             views.epilogue(), conv.weights);
                      },
-                     Conv2dAttributes{options, weights},
-                     {.reads = {x, weight, bias.value_or(View())}, .outputs = {{x.dtype, shape}}})[0];
+                     // What is widened is made for this launch, and nothing made of it is worth to be kept.
+                     Conv2dAttributes{options, is_half(x.dtype) ? OperandUse::variable : weights},
+                     {.reads = {x, weight, bias.value_or(View())}, .outputs = {{x.dtype, shape}}, .widens = true})[0];
 }
 
 Value conv2d_input_gradient(const View& out_gradient, const View& weight, const Shape& x,
                             const Conv2dOptions& options) {
     constexpr std::string_view function = "conv2d_backward_input";
-    require_floating(function, "out_gradient", out_gradient);
+    require_real(function, "out_gradient", out_gradient.dtype);
     require_alike(function, "out_gradient", out_gradient, "weight", weight);
     require_dense(function, "out_gradient", out_gradient);
     require_dense(function, "weight", weight);
@@ -210,7 +212,7 @@ Value conv2d_input_gradient(const View& out_gradient, const View& weight, const 
                      [](const OperationViews& views, const Conv2dOptions& conv) {
                          return run_backward_input(views.in(0), views.in(1), views.out(0), conv, views.epilogue());
                      },
-                     options, {.reads = {out_gradient, weight}, .outputs = {{weight.dtype, x}}})[0];
+                     options, {.reads = {out_gradient, weight}, .outputs = {{weight.dtype, x}}, .widens = true})[0];
 }
 
 void conv2d_backward_input(const View& out_gradient, const View& weight, const View& x_gradient,
@@ -250,6 +252,15 @@ void conv2d_backward_weights(const View& x, const View& out_gradient, const View
 
 Conv2dGradients conv2d_weight_gradients(const View& x, const View& out_gradient, const Shape& weight,
                                         const Conv2dOptions& options, bool with_bias) {
+    if (is_half(x.dtype)) {
+        require_alike("conv2d_backward_weights", "x", x, "out_gradient", out_gradient);
+        const auto [of_weight, of_bias] =
+            conv2d_weight_gradients(widened(x), widened(out_gradient), weight, options, with_bias);
+        const auto rounded = [&](const Value& gradient) {
+            return gradient ? value_of(Expression::cast(gradient, x.dtype), x.device()) : gradient;
+        };
+        return {rounded(of_weight), rounded(of_bias)};
+    }
     const View for_weight = View::make(x.device(), x.dtype, weight);
     const std::optional<View> for_bias =
         with_bias ? std::optional(View::make(x.device(), x.dtype, {weight[0]})) : std::nullopt;

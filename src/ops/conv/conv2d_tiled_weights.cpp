@@ -1,5 +1,6 @@
 // The gradients of a convolution's weights by register tiles, and of its bias
 // (cl_kernels/conv/conv2d_tiled_weights.cl).
+#include <declivity/ops/reduce.hpp>
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -130,6 +131,7 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
 
 void conv2d_backward_bias(const View& out_gradient, const View& bias_gradient) {
     constexpr auto function = "conv2d_backward_bias";
+    if (is_half(out_gradient.dtype)) return reduce(Reduce::sum, out_gradient, {0, 2, 3}, bias_gradient);
     require_floating(function, "out_gradient", out_gradient);
     require_rank(function, "out_gradient", out_gradient, 4, "N,O,P,Q");
     require_alike(function, "out_gradient", out_gradient, "bias_gradient", bias_gradient);

@@ -10,7 +10,9 @@
 #include <declivity/runtime/process.hpp>
 #include <fmt/format.h>
 
+#include "expression_node.hpp"
 #include "fusion.hpp"
+#include "halves.hpp"
 #include "operation_state.hpp"
 #include "value_state.hpp"
 #include "runtime/recorder.hpp"
@@ -26,6 +28,11 @@ Device device_of(std::string_view name, const std::vector<View>& reads, const st
         for (const View& view : *views)
             if (view.buffer) return view.device();
     throw ValueError(fmt::format("operation: wants a view that \"{}\" reads or writes, got none", name));
+}
+
+bool has_halves(const std::vector<View>& reads, const std::vector<OperationOutput>& outputs) {
+    return std::ranges::any_of(reads, [](const View& view) { return view.buffer && is_half(view.dtype); }) ||
+           std::ranges::any_of(outputs, [](const OperationOutput& output) { return is_half(output.dtype); });
 }
 
 /// Operations of this thread that wait for company.
@@ -75,6 +82,7 @@ Operation::Operation(std::string_view name, const std::optional<OperationCall>& 
       outputs_(std::move(operands.outputs)),
       prologue_(std::move(operands.prologue)),
       takes_casts_(operands.takes_casts),
+      widens_(operands.widens && has_halves(reads_, outputs_)),
       device_(device_of(name, reads_, operands.writes, prologue_)) {
     if (outputs_.size() > kMostOutputs || (outputs_.empty() && operands.writes.empty()))
         throw ValueError(fmt::format("operation: wants 1 to {} outputs of \"{}\", or memory that it writes, got {}",
@@ -135,9 +143,28 @@ EpilogueTaken Operation::run(const std::optional<View>& place, const Epilogue& e
 EpilogueTaken Operation::run_alone(const std::optional<View>& place, const Epilogue& epilogue, Needed needed) {
     const ResumedScope resumed(scope_, needed == Needed::by_others ? name_ : std::string_view());
     const OperationViews all = views(place, epilogue);
-    const EpilogueTaken taken = (*call_)(all);
+    const EpilogueTaken taken = widens_ ? run_widened(all) : (*call_)(all);
     done(all, place.has_value());
     return taken;
+}
+
+EpilogueTaken Operation::run_widened(const OperationViews& views) const {
+    std::vector<View> ins, written, outs;
+    for (const View& view : reads_) ins.push_back(view.buffer ? widened(view) : view);
+    for (std::size_t i = 0; i < writes_.size(); ++i) written.push_back(views.written(i));
+    const auto rounds = [&](std::size_t i) { return views.out(i).buffer && is_half(views.out(i).dtype); };
+    for (std::size_t i = 0; i < outputs_.size(); ++i)
+        outs.push_back(rounds(i) ? View::make(device_, DType::f32, views.out(i).shape) : views.out(i));
+    const bool first_rounded = !outputs_.empty() && rounds(0);
+    const EpilogueTaken taken =
+        (*call_)({ins, std::move(written), outs, first_rounded ? Epilogue() : views.epilogue(), views.prologue()});
+    for (std::size_t i = 0; i < outputs_.size(); ++i) {
+        if (!rounds(i)) continue;
+        const Expression rounded = Expression::cast(outs[i], views.out(i).dtype);
+        const bool followed = i == 0 && views.epilogue();
+        evaluate(followed ? with_result(expression_of(views.epilogue()), rounded) : rounded, views.out(i));
+    }
+    return first_rounded ? EpilogueTaken::yes : taken;
 }
 
 void Operation::done(const OperationViews& views, bool first_output_elsewhere) {

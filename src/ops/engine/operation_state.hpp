@@ -57,6 +57,7 @@ class Operation final : public PendingLaunch, public std::enable_shared_from_thi
     [[nodiscard]] OperationViews views(const std::optional<View>& place, const Epilogue& epilogue) const;
     void done(const OperationViews& views, bool first_output_elsewhere);
     EpilogueTaken run_alone(const std::optional<View>& place, const Epilogue& epilogue, Needed needed);
+    [[nodiscard]] EpilogueTaken run_widened(const OperationViews& views) const;
     void run_together(const std::optional<View>& place);
     [[nodiscard]] bool goes_with(const Operation& other) const;
 
@@ -68,6 +69,7 @@ class Operation final : public PendingLaunch, public std::enable_shared_from_thi
     std::vector<OperationOutput> outputs_;
     Value prologue_;  // as reads_
     const bool takes_casts_;
+    const bool widens_;  // and there are halves
     const Device device_;
     const ScopePath scope_ = Scope::path();
     const std::uint64_t recorder_ = Recorder::current_number();

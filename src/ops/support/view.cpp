@@ -150,6 +150,12 @@ void require_floating(std::string_view function, std::string_view name, const Vi
                                     is_half(view.dtype) ? " (convert with .to(DType::f32))" : ""));
 }
 
+void require_real(std::string_view function, std::string_view name, DType dtype) {
+    if (!is_floating(dtype))
+        throw TypeError(fmt::format("{}: wants f32, f64, f16 or bf16 as {}, got {} (convert with .to(DType::f32))",
+                                    function, name, name_of(dtype)));
+}
+
 void require_same_device(std::string_view function, const View& a, const View& b) {
     require_same_device(function, a.device(), b.device());
 }
