@@ -13,7 +13,7 @@ namespace declivity {
 
 /// A number that keeps its value and its kind: an integer of up to 64 bits, a floating number, or a bool. Whatever
 /// takes one takes any arithmetic type of C++.
-class Scalar {
+class DECLIVITY_API Scalar {
   public:
     constexpr Scalar() noexcept : Scalar(0) {}
     template <class T>
@@ -46,9 +46,9 @@ class Scalar {
     }
 
     /// Whether an integer type, or bool, has this very number.
-    [[nodiscard]] DECLIVITY_API bool fits(DType type) const noexcept;
+    [[nodiscard]] bool fits(DType type) const noexcept;
     /// "2", "0.5", "True".
-    [[nodiscard]] DECLIVITY_API std::string str() const;
+    [[nodiscard]] std::string str() const;
 
     friend constexpr bool operator==(const Scalar& a, const Scalar& b) noexcept {
         return a.kind() == b.kind() &&
