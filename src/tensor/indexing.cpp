@@ -79,8 +79,19 @@ void TensorPart::write(const TensorOrScalar& value) {
     if (given.state() == part.state()) return;
     if (!(given.device() == part.device())) given = given.to(part.device());
     given = expand(given.to(part.dtype()), part.shape());
-    if (detail::written_in_graph(whole_, kName, given)) write_in_graph(whole_, std::move(given), *region_);
-    else Tensor(part).copy_(std::move(given));
+    if (detail::written_in_graph(whole_, kName, given)) {
+        // Another part of x would lose its elements with all that follow x.
+        if (!given.state()->requires_grad) {
+            const Tensor own(std::make_shared<detail::TensorState>());
+            own.state()->value = given.value();
+            own.state()->node = given.state()->node;
+            own.state()->output = given.state()->output;
+            given = own;
+        }
+        write_in_graph(whole_, std::move(given), *region_);
+    } else {
+        Tensor(part).copy_(std::move(given));
+    }
 }
 
 TensorPart& TensorPart::operator=(const TensorPart& value) && {

@@ -208,6 +208,17 @@ TEST_CASE("indexing: a part that is kept sees what is written; another view forb
     leaf.zero_grad();
     sum(second).backward();
     CHECK(values(leaf.grad()) == Values{0, 0, 0, 0, 0, 0, 6, 6, 6, 0, 0, 0});
+    // One part from another of the same tensor.
+    Tensor v = leaf * 2;
+    const Values old = values(v[3]);
+    v[0] = v[3];
+    v[1] = v[2];
+    CHECK(values(v[0]) == old);
+    CHECK(values(v[1]) == values(v[2]));
+    CHECK(values(v[3]) == old);
+    leaf.zero_grad();
+    sum(v).backward();
+    CHECK(values(leaf.grad()) == Values{0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4});
     // reshape() of a part is no part that the library knows.
     Tensor z = leaf * 2;
     const Tensor turned = reshape(z[0], {3, 1});
