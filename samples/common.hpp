@@ -61,7 +61,7 @@ inline DatasetPointer limited(DatasetPointer dataset, std::int64_t limit) {
 }
 
 /// Drawn digits in colour, 3 x 32 x 32: stands in for CIFAR-10 where that is not at hand.
-class ColouredDigits : public data::Dataset {
+class ColouredDigits : public data::ClassificationDataset {
   public:
     ColouredDigits(std::int64_t count, std::uint64_t seed) : digits_(count, seed), seed_(seed) {}
     [[nodiscard]] std::int64_t size() const override { return digits_.size(); }
@@ -69,7 +69,7 @@ class ColouredDigits : public data::Dataset {
     [[nodiscard]] std::int64_t classes() const override { return 10; }
 
   private:
-    void do_read(std::int64_t index, std::span<float> features) const override {
+    void do_features(std::int64_t index, std::span<float> features) const override {
         std::vector<float> grey(28 * 28);
         digits_.read(index, grey);
         data::Random random(seed_, 0, static_cast<std::uint64_t>(index), data::Purpose::user);
@@ -104,7 +104,7 @@ inline Sets cifar10_or_digits(const Flags& flags) {
 /// Trains or evaluates as the flags say. The last line that it prints is "test accuracy: 0.9912".
 inline int train_and_report(const Flags& flags, nn::Module& model, optim::Optimizer& optimizer, const Sets& sets,
                             train::FitOptions options, const std::string& title) {
-    Shape input = sets.train->shape();
+    Shape input = *sets.train->fields()[0].shape;
     input.insert(0, 1);
     std::printf("%s\n%s", default_device().name().c_str(), model.summary(input).c_str());
     train::Trainer trainer(model, optimizer);

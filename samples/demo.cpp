@@ -29,11 +29,10 @@ int main(int argc, char** argv) {
         const auto answers = argmax(trainer.predict(*first)).to_vector<std::int64_t>();
         std::vector<train::Prediction> predictions;
         for (std::int64_t i = 0; i < first->size(); ++i) {
-            std::vector<float> pixels(28 * 28);
-            first->read(i, pixels);
-            predictions.push_back({io::Image8::from_planes(pixels, first->shape()),
+            const data::Example digit = first->example(i);
+            predictions.push_back({io::Image8::from_planes(digit["image"].as<float>(), digit["image"].shape),
                                    std::to_string(answers[static_cast<std::size_t>(i)]),
-                                   std::to_string(first->label(i))});
+                                   std::to_string(digit["label"].as<std::int64_t>()[0])});
         }
         const std::string grid = folder + "/demo_digits.png";
         io::write_png(grid, train::prediction_grid(predictions, 12,

@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
                 sets = {data::load_mnist(flags.data, data::Split::train),
                         data::load_mnist(flags.data, data::Split::test)};
             model.append(nn::Flatten());
-            model.append(nn::Linear(sets.train->shape().numel(), 10));
+            model.append(nn::Linear(sets.train->field("image").shape->numel(), 10));
         }
         sets.train = samples::limited(sets.train, flags.limit);
         optim::Adam optimizer(model.parameters(), {.lr = flags.lr});

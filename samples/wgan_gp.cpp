@@ -71,7 +71,7 @@ int main(int argc, char** argv) {
             double distance = 0, penalty_sum = 0;
             std::int64_t counted = 0;
             while (const auto batch = loader.next()) {
-                const Tensor& real = batch->features;
+                const Tensor& real = (*batch)["image"];
                 Tensor drawn;
                 {
                     const NoGrad no_grad;
@@ -97,7 +97,7 @@ int main(int argc, char** argv) {
         const NoGrad no_grad;
         // Half of all ink at first, as little as real digits have at the end.
         loader.start(0);
-        std::printf("ink of real digits: %.3f, of drawn ones: %.3f\n", mean(loader.next()->features).item<float>(),
+        std::printf("ink of real digits: %.3f, of drawn ones: %.3f\n", mean((*loader.next())["image"]).item<float>(),
                     mean(generator(randn({256, kNoise}))).item<float>());
         const auto pixels = generator(randn({60, kNoise})).to_vector<float>();
         std::vector<train::Prediction> shown;

@@ -2,12 +2,16 @@
 // operators on views in ops/, which functions.hpp stands on.
 #pragma once
 
+#include <declivity/data/batch.hpp>
 #include <declivity/data/cifar10.hpp>
+#include <declivity/data/collate.hpp>
 #include <declivity/data/dataset.hpp>
 #include <declivity/data/drawn_digits.hpp>
+#include <declivity/data/example.hpp>
 #include <declivity/data/idx.hpp>
 #include <declivity/data/loader.hpp>
 #include <declivity/data/random.hpp>
+#include <declivity/data/sampler.hpp>
 #include <declivity/data/transforms.hpp>
 #include <declivity/export.hpp>
 #include <declivity/io/atomic_file.hpp>

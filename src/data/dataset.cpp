@@ -1,11 +1,15 @@
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <numeric>
 #include <utility>
 
 #include <declivity/data/dataset.hpp>
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "field_names.hpp"
 
 namespace declivity::data {
 namespace {
@@ -25,26 +29,75 @@ constexpr std::array<float, 256> kByteToUnit = [] {
 }  // namespace
 
 Dataset::~Dataset() = default;
+ClassificationDataset::~ClassificationDataset() = default;
 InMemoryDataset::~InMemoryDataset() = default;
+TensorDataset::~TensorDataset() = default;
+FunctionDataset::~FunctionDataset() = default;
 Subset::~Subset() = default;
+ConcatDataset::~ConcatDataset() = default;
 
-std::vector<std::string> Dataset::class_names() const {
+Field Dataset::field(std::string_view name) const {
+    std::vector<Field> all = fields();
+    std::vector<std::string> names;
+    for (const Field& field : all) names.push_back(field.name);
+    return std::move(all[position_of("Dataset::field", names, name)]);
+}
+
+Example Dataset::example(std::int64_t index) const {
+    check_index("Dataset::example", index, size());
+    const std::vector<Field> all = fields();
+    FieldNames names = names_of("Dataset::example", all);
+    std::vector<io::HostArray> arrays = do_example(index);
+    if (arrays.size() != all.size())
+        throw ValueError(fmt::format("Dataset::example: wants {} fields of example {}, {}, got {}", all.size(), index,
+                                     *names, arrays.size()));
+    for (std::size_t i = 0; i < all.size(); ++i) check_field("Dataset::example", all[i], arrays[i], index);
+    return {std::move(names), std::move(arrays), index};
+}
+
+void Dataset::do_read(std::int64_t index, Places places) const {
+    const Example one = example(index);
+    for (std::size_t i = 0; i < places.size(); ++i)
+        if (!places[i].empty()) std::memcpy(places[i].data(), one[i].bytes.data(), places[i].size());
+}
+
+std::vector<std::string> ClassificationDataset::class_names() const {
     std::vector<std::string> names;
     for (std::int64_t i = 0; i < classes(); ++i) names.push_back(std::to_string(i));
     return names;
 }
 
-void Dataset::read(std::int64_t index, std::span<float> features) const {
+std::vector<Field> ClassificationDataset::fields() const {
+    const Shape features = shape();
+    return {{.name = features.rank() == 3 ? "image" : "features", .dtype = DType::f32, .shape = features},
+            {.name = "label", .dtype = DType::i64, .shape = Shape{}, .class_names = class_names()}};
+}
+
+void ClassificationDataset::read(std::int64_t index, std::span<float> features) const {
     check_index("Dataset::read", index, size());
     if (std::cmp_not_equal(features.size(), shape().numel()))
         throw ShapeError(fmt::format("Dataset::read: wants room for {} values of shape {}, got {}", shape().numel(),
                                      shape().str(), features.size()));
-    do_read(index, features);
+    do_features(index, features);
 }
 
-std::int64_t Dataset::label(std::int64_t index) const {
+std::int64_t ClassificationDataset::label(std::int64_t index) const {
     check_index("Dataset::label", index, size());
     return do_label(index);
+}
+
+std::vector<io::HostArray> ClassificationDataset::do_example(std::int64_t index) const {
+    const Shape features = shape();
+    io::HostArray out{DType::f32, features,
+                      std::vector<std::byte>(sizeof(float) * static_cast<std::size_t>(features.numel()))};
+    do_features(index, out.as<float>());
+    return {std::move(out), io::HostArray::of(do_label(index))};
+}
+
+void ClassificationDataset::do_read(std::int64_t index, Places places) const {
+    do_features(index, {reinterpret_cast<float*>(places[0].data()), places[0].size() / sizeof(float)});
+    const std::int64_t label = do_label(index);
+    std::memcpy(places[1].data(), &label, sizeof label);
 }
 
 InMemoryDataset::InMemoryDataset(const Shape& shape, std::vector<float> values, std::vector<std::int64_t> labels,
@@ -87,10 +140,10 @@ void InMemoryDataset::check() const {
 }
 
 std::vector<std::string> InMemoryDataset::class_names() const {
-    return class_names_.empty() ? Dataset::class_names() : class_names_;
+    return class_names_.empty() ? ClassificationDataset::class_names() : class_names_;
 }
 
-void InMemoryDataset::do_read(std::int64_t index, std::span<float> features) const {
+void InMemoryDataset::do_features(std::int64_t index, std::span<float> features) const {
     const std::size_t first = static_cast<std::size_t>(index) * features.size();
     if (const auto* floats = std::get_if<std::vector<float>>(&values_))
         std::copy_n(floats->data() + first, features.size(), features.data());
@@ -100,6 +153,50 @@ void InMemoryDataset::do_read(std::int64_t index, std::span<float> features) con
 }
 
 std::int64_t InMemoryDataset::do_label(std::int64_t index) const { return labels_[static_cast<std::size_t>(index)]; }
+
+TensorDataset::TensorDataset(std::vector<std::pair<std::string, io::HostArray>> arrays) {
+    for (auto& [name, array] : arrays) {
+        array.check("TensorDataset");
+        if (array.shape.rank() == 0)
+            throw ShapeError(fmt::format(
+                "TensorDataset: wants arrays with a first axis for the examples, got '{}' of shape []", name));
+        if (fields_.empty()) size_ = array.shape[0];
+        if (array.shape[0] != size_)
+            throw ShapeError(fmt::format("TensorDataset: wants '{}' with {} examples, as '{}', got shape {}", name,
+                                         size_, fields_[0].name, array.shape.str()));
+        Shape each = array.shape;
+        each.erase(0);
+        fields_.push_back({.name = name, .dtype = array.dtype, .shape = each});
+        arrays_.push_back(std::move(array));
+    }
+    (void)names_of("TensorDataset", fields_);
+}
+
+std::span<const std::byte> TensorDataset::part(std::size_t field, std::int64_t index) const {
+    const std::size_t each = arrays_[field].bytes.size() / static_cast<std::size_t>(size_);
+    return std::span(arrays_[field].bytes).subspan(static_cast<std::size_t>(index) * each, each);
+}
+
+std::vector<io::HostArray> TensorDataset::do_example(std::int64_t index) const {
+    std::vector<io::HostArray> out;
+    for (std::size_t i = 0; i < fields_.size(); ++i) {
+        const auto bytes = part(i, index);
+        out.push_back({fields_[i].dtype, *fields_[i].shape, {bytes.begin(), bytes.end()}});
+    }
+    return out;
+}
+
+void TensorDataset::do_read(std::int64_t index, Places places) const {
+    for (std::size_t i = 0; i < places.size(); ++i)
+        if (!places[i].empty()) std::memcpy(places[i].data(), part(i, index).data(), places[i].size());
+}
+
+FunctionDataset::FunctionDataset(std::int64_t size, std::vector<Field> fields, Read read)
+    : size_(size), fields_(std::move(fields)), read_(std::move(read)) {
+    if (size < 0) throw ValueError(fmt::format("FunctionDataset: wants a size of at least 0, got {}", size));
+    if (!read_) throw ValueError("FunctionDataset: wants a function, got an empty one");
+    (void)names_of("FunctionDataset", fields_);
+}
 
 Subset::Subset(std::shared_ptr<const Dataset> whole, std::vector<std::int64_t> indices)
     : whole_(std::move(whole)), indices_(std::move(indices)) {
@@ -116,12 +213,53 @@ Subset::Subset(std::shared_ptr<const Dataset> whole, std::int64_t first, std::in
     std::iota(indices_.begin(), indices_.end(), first);
 }
 
-void Subset::do_read(std::int64_t index, std::span<float> features) const {
-    whole_->read(indices_[static_cast<std::size_t>(index)], features);
+std::vector<io::HostArray> Subset::do_example(std::int64_t index) const {
+    return example_of(*whole_, indices_[static_cast<std::size_t>(index)]);
 }
 
-std::int64_t Subset::do_label(std::int64_t index) const {
-    return whole_->label(indices_[static_cast<std::size_t>(index)]);
+void Subset::do_read(std::int64_t index, Places places) const {
+    read_of(*whole_, indices_[static_cast<std::size_t>(index)], places);
+}
+
+ConcatDataset::ConcatDataset(std::vector<std::shared_ptr<const Dataset>> parts) : parts_(std::move(parts)) {
+    if (parts_.empty()) throw ValueError("ConcatDataset: wants at least one data set, got none");
+    std::int64_t end = 0;
+    for (std::size_t part = 0; part < parts_.size(); ++part) {
+        if (!parts_[part]) throw ValueError(fmt::format("ConcatDataset: wants data sets, got null as number {}", part));
+        ends_.push_back(end += parts_[part]->size());
+        const std::vector<Field> fields = parts_[part]->fields();
+        const FieldNames names = names_of("ConcatDataset", fields);
+        if (part == 0) {
+            fields_ = fields;
+            continue;
+        }
+        const FieldNames first = names_of("ConcatDataset", fields_);
+        if (*names != *first)
+            throw ValueError(
+                fmt::format("ConcatDataset: wants data sets of the same fields, got {} and, as number {}, {}", *first,
+                            part, *names));
+        for (std::size_t i = 0; i < fields.size(); ++i) {
+            if (fields[i].dtype != fields_[i].dtype)
+                throw TypeError(fmt::format("ConcatDataset: wants field '{}' of type {}, got {} from number {}",
+                                            fields[i].name, name_of(fields_[i].dtype), name_of(fields[i].dtype), part));
+            if (!(fields[i].shape == fields_[i].shape)) fields_[i].shape.reset();
+        }
+    }
+}
+
+std::pair<const Dataset&, std::int64_t> ConcatDataset::find(std::int64_t index) const {
+    const auto part = static_cast<std::size_t>(std::ranges::upper_bound(ends_, index) - ends_.begin());
+    return {*parts_[part], index - (part == 0 ? 0 : ends_[part - 1])};
+}
+
+std::vector<io::HostArray> ConcatDataset::do_example(std::int64_t index) const {
+    const auto [part, place] = find(index);
+    return example_of(part, place);
+}
+
+void ConcatDataset::do_read(std::int64_t index, Places places) const {
+    const auto [part, place] = find(index);
+    read_of(part, place, places);
 }
 
 std::shared_ptr<const Dataset> take(std::shared_ptr<const Dataset> whole, std::int64_t count) {

@@ -1,67 +1,129 @@
 #include <declivity/data/loader.hpp>
 
+#include <algorithm>
 #include <condition_variable>
-#include <deque>
 #include <exception>
 #include <map>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/event.hpp>
 #include <declivity/runtime/process.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "field_names.hpp"
 
 namespace declivity::data {
 namespace {
 
+using Batches = std::vector<std::vector<std::int64_t>>;
+
 /// A batch whose copies may still be under way.
 struct Prepared {
     Batch batch;
-    Event features_sent, labels_sent;
+    std::vector<Event> sent;
     std::exception_ptr error;
 };
+
+/// Where every field has a fixed shape, batches are put together in place.
+bool all_fixed(const std::vector<Field>& fields) {
+    return std::ranges::all_of(fields, [](const Field& field) { return field.shape.has_value(); });
+}
+
+/// The field that a transform of an image changes.
+std::size_t image_field(const std::vector<Field>& fields) {
+    std::vector<std::string> found;
+    std::size_t position = 0;
+    for (std::size_t i = 0; i < fields.size(); ++i)
+        if (fields[i].dtype == DType::f32 && fields[i].shape->rank() == 3) {
+            found.push_back(fields[i].name);
+            position = i;
+        }
+    if (found.size() > 1)
+        throw ValueError(fmt::format(
+            "Loader: wants one field of images (C, H, W) for a transform, got {}: say which by data::on_fields",
+            found));
+    if (found.empty()) {
+        std::string all;
+        for (const Field& field : fields)
+            all += fmt::format("{}'{}' {} {}", all.empty() ? "" : ", ", field.name, name_of(field.dtype),
+                               field.shape->str());
+        throw ShapeError(fmt::format("Loader: wants images (C, H, W) of f32 for a transform, got examples of {}", all));
+    }
+    return position;
+}
 
 }  // namespace
 
 struct Loader::State {
     State(const Dataset& set, const LoaderOptions& given)
-        : dataset(set), options(given), device(given.device ? *given.device : default_device()) {}
+        : dataset(set),
+          options(given),
+          device(given.device ? *given.device : default_device()),
+          fields(set.fields()),
+          names(names_of("Loader", fields)),
+          in_place(all_fixed(fields) && !given.collate && (!given.transform || given.transform.of_image())),
+          image(given.transform.of_image() && all_fixed(fields) ? image_field(fields) : fields.size()),
+          sampler(given.sampler   ? given.sampler
+                  : given.shuffle ? std::make_shared<const RandomSampler>()
+                                  : std::shared_ptr<const Sampler>(std::make_shared<SequentialSampler>())),
+          plan(plan_of(0)) {}
 
+    std::shared_ptr<const Dataset> held;
     const Dataset& dataset;
     const LoaderOptions options;
     const Device device;
+    const std::vector<Field> fields;
+    const FieldNames names;
+    const bool in_place;
+    const std::size_t image;  // of a transform of an image; as many as there are fields: none
+    const std::shared_ptr<const Sampler> sampler;
 
-    std::mutex mutex;
+    mutable std::mutex mutex;
     std::condition_variable wanted, ready;
     std::vector<std::thread> threads;
     bool stopping = false;
     // The epoch under way. Its number of starts tells a thread that its batch belongs to an epoch that was dropped.
     std::uint64_t epoch = 0, starts = 0;
-    std::vector<std::int64_t> order;
-    std::int64_t to_prepare = 0, to_give = 0;
-    std::map<std::int64_t, Prepared> prepared;
+    Batches plan;
+    std::size_t to_prepare = 0, to_give = 0;
+    std::map<std::size_t, Prepared> prepared;
+    FieldNames collated;  // what a collate function has made of the fields
 
-    [[nodiscard]] std::int64_t batches() const {
-        return options.drop_last ? dataset.size() / options.batch : ceil_div(dataset.size(), options.batch);
+    [[nodiscard]] Batches plan_of(std::uint64_t of_epoch) const {
+        Batches out = sampler->batches(
+            {.examples = dataset.size(), .batch = options.batch, .seed = options.seed, .epoch = of_epoch});
+        for (const auto& batch : out) {
+            if (batch.empty()) throw ValueError("Loader: wants at least one index a batch from the sampler, got none");
+            for (const std::int64_t index : batch)
+                if (index < 0 || index >= dataset.size())
+                    throw ValueError(fmt::format("Loader: wants indices in [0, {}) from the sampler, got {}",
+                                                 dataset.size(), index));
+        }
+        if (options.drop_last && !out.empty() && std::cmp_less(out.back().size(), options.batch)) out.pop_back();
+        return out;
     }
 
     void work() {
         std::unique_lock lock(mutex);
         for (;;) {
             wanted.wait(lock, [&] {
-                return stopping || (to_prepare < batches() && to_prepare < to_give + options.ahead && starts > 0);
+                return stopping || (starts > 0 && to_prepare < plan.size() &&
+                                    to_prepare < to_give + static_cast<std::size_t>(options.ahead));
             });
             if (stopping) return;
-            const std::int64_t number = to_prepare++;
+            const std::size_t number = to_prepare++;
             const std::uint64_t of_start = starts, of_epoch = epoch;
-            const std::int64_t first = number * options.batch, last = std::min(first + options.batch, dataset.size());
-            const std::vector<std::int64_t> indices(order.begin() + first, order.begin() + last);
+            const std::vector<std::int64_t> indices = plan[number];
             lock.unlock();
             Prepared result;
             try {
-                result = prepare(number, of_epoch, indices);
+                result = prepare(static_cast<std::int64_t>(number), of_epoch, indices);
             } catch (...) {
                 result.error = std::current_exception();
             }
@@ -72,60 +134,150 @@ struct Loader::State {
         }
     }
 
-    Prepared prepare(std::int64_t number, std::uint64_t of_epoch, const std::vector<std::int64_t>& indices) const {
+    Prepared prepare(std::int64_t number, std::uint64_t of_epoch, const std::vector<std::int64_t>& indices) {
         const Span span("prepare batch");
-        const Shape shape = dataset.shape();
-        const std::int64_t each = shape.numel();
-        std::vector<float> features(indices.size() * static_cast<std::size_t>(each));
-        std::vector<std::int64_t> labels;
-        Image image;
-        for (std::size_t i = 0; i < indices.size(); ++i) {
-            const std::span<float> place(features.data() + i * static_cast<std::size_t>(each),
-                                         static_cast<std::size_t>(each));
-            dataset.read(indices[i], place);
-            labels.push_back(dataset.label(indices[i]));
-            if (options.transform) transform(indices[i], of_epoch, shape, place, image);
+        FieldNames of_batch = names;
+        std::vector<io::HostArray> arrays;
+        if (in_place) {
+            arrays = put_together(of_epoch, indices);
+        } else {
+            Example whole = collate(of_epoch, indices);
+            of_batch = check_collated(whole);
+            arrays = std::move(whole.arrays());
         }
         Prepared out;
-        Shape batched = shape;
-        batched.insert(0, static_cast<std::int64_t>(indices.size()));
-        const ops::View x = ops::View::make(device, DType::f32, batched, BufferUse::transfer);
-        const ops::View y =
-            ops::View::make(device, DType::i64, {static_cast<std::int64_t>(indices.size())}, BufferUse::transfer);
-        out.features_sent = upload_ahead(x.buffer, 0, std::as_bytes(std::span(features)));
-        out.labels_sent = upload_ahead(y.buffer, 0, std::as_bytes(std::span(labels)));
-        out.batch = {Tensor(x), Tensor(y), number, static_cast<std::int64_t>(indices.size())};
+        std::vector<Tensor> tensors;
+        for (const io::HostArray& array : arrays) {
+            const ops::View view = ops::View::make(device, array.dtype, array.shape, BufferUse::transfer);
+            if (!array.bytes.empty()) out.sent.push_back(upload_ahead(view.buffer, 0, array.bytes));
+            tensors.emplace_back(view);
+        }
+        out.batch = {std::move(of_batch), std::move(tensors), number, static_cast<std::int64_t>(indices.size())};
         return out;
     }
 
-    void transform(std::int64_t index, std::uint64_t of_epoch, const Shape& shape, std::span<float> place,
-                   Image& image) const {
-        image.channels = shape[0];
-        image.height = shape[1];
-        image.width = shape[2];
-        image.pixels.assign(place.begin(), place.end());
-        Random random(options.seed, of_epoch, static_cast<std::uint64_t>(index));
-        options.transform(image, random);
-        if (!(image.shape() == shape) || image.pixels.size() != place.size())
-            throw ShapeError(fmt::format("Loader: wants a transform that keeps the shape {}, got {}", shape.str(),
-                                         image.shape().str()));
-        std::copy(image.pixels.begin(), image.pixels.end(), place.begin());
+    /// Examples of fixed shapes, read to where they are copied from.
+    std::vector<io::HostArray> put_together(std::uint64_t of_epoch, const std::vector<std::int64_t>& indices) const {
+        std::vector<io::HostArray> out;
+        std::vector<std::size_t> each;  // bytes of an example
+        const auto make_room = [&](io::HostArray& array, Shape shape, std::size_t bytes) {
+            shape.insert(0, static_cast<std::int64_t>(indices.size()));
+            array.shape = shape;
+            array.bytes.resize(bytes * indices.size());
+        };
+        for (const Field& field : fields) {
+            each.push_back(static_cast<std::size_t>(field.shape->numel()) * size_of(field.dtype));
+            out.push_back({field.dtype, {}, {}});
+            if (out.size() - 1 != image) make_room(out.back(), *field.shape, each.back());
+        }
+        std::vector<std::span<std::byte>> places(fields.size());
+        Image scratch;
+        Shape transformed;
+        for (std::size_t i = 0; i < indices.size(); ++i) {
+            for (std::size_t field = 0; field < fields.size(); ++field)
+                if (field != image) places[field] = std::span(out[field].bytes).subspan(i * each[field], each[field]);
+            if (image < fields.size()) {
+                const Shape& shape = *fields[image].shape;
+                scratch.channels = shape[0];
+                scratch.height = shape[1];
+                scratch.width = shape[2];
+                scratch.pixels.resize(static_cast<std::size_t>(shape.numel()));
+                places[image] = std::as_writable_bytes(std::span(scratch.pixels));
+            }
+            dataset.do_read(indices[i], places);
+            if (image == fields.size()) continue;
+            Random random(options.seed, of_epoch, static_cast<std::uint64_t>(indices[i]));
+            options.transform(scratch, random);
+            if (i == 0) {
+                transformed = scratch.shape();
+                make_room(out[image], transformed, sizeof(float) * scratch.pixels.size());
+            }
+            check_transformed(scratch, transformed, indices[i], indices[0]);
+            std::ranges::copy(
+                std::as_bytes(std::span(scratch.pixels)),
+                out[image].bytes.begin() + static_cast<std::ptrdiff_t>(i * sizeof(float) * scratch.pixels.size()));
+        }
+        return out;
+    }
+
+    void check_transformed(const Image& got, const Shape& as_first, std::int64_t index, std::int64_t first) const {
+        if (std::cmp_not_equal(got.pixels.size(), got.shape().numel()))
+            throw ShapeError(
+                fmt::format("Loader: wants field '{}' of example {} with as many pixels as its shape {} "
+                            "has, got {} from the transform",
+                            fields[image].name, index, got.shape().str(), got.pixels.size()));
+        if (!(got.shape() == as_first))
+            throw ShapeError(
+                fmt::format("Loader: wants field '{}' of example {} of shape {}, as in example {}, got {} "
+                            "from the transform",
+                            fields[image].name, index, as_first.str(), first, got.shape().str()));
+    }
+
+    [[nodiscard]] Example collate(std::uint64_t of_epoch, const std::vector<std::int64_t>& indices) const {
+        std::vector<Example> examples;
+        for (const std::int64_t index : indices) {
+            std::vector<io::HostArray> arrays = dataset.do_example(index);
+            if (arrays.size() != fields.size())
+                throw ValueError(fmt::format("Loader: wants {} fields of example {}, {}, got {}", fields.size(), index,
+                                             *names, arrays.size()));
+            for (std::size_t i = 0; i < fields.size(); ++i) check_field("Loader", fields[i], arrays[i], index);
+            examples.emplace_back(names, std::move(arrays), index);
+            if (!options.transform) continue;
+            Random random(options.seed, of_epoch, static_cast<std::uint64_t>(index));
+            options.transform(examples.back(), random);
+            if (examples.back().size() != fields.size())
+                throw ValueError(fmt::format("Loader: wants a transform that keeps the {} fields of example {}, got {}",
+                                             fields.size(), index, examples.back().size()));
+        }
+        return options.collate ? options.collate(examples) : stack(examples);
+    }
+
+    /// What is not what it says would be copied from beyond its end.
+    FieldNames check_collated(const Example& whole) {
+        check_names("Loader: collate", whole.names(), whole.size());
+        if (whole.size() == 0) throw ValueError("Loader: wants fields from the collate function, got none");
+        for (const io::HostArray& array : whole.arrays()) array.check("Loader: collate");
+        const std::scoped_lock lock(mutex);
+        if (!collated) collated = std::make_shared<const std::vector<std::string>>(whole.names());
+        if (*collated != whole.names())
+            throw ValueError(
+                fmt::format("Loader: wants the same fields for each batch from the collate function, {}, "
+                            "got {}",
+                            *collated, whole.names()));
+        return collated;
     }
 };
 
-Loader::Loader(const Dataset& dataset, const LoaderOptions& options) {
+namespace {
+
+void check(const Dataset& dataset, const LoaderOptions& options) {
     if (options.batch < 1 || options.threads < 1 || options.ahead < 1)
         throw ValueError(fmt::format("Loader: wants batch, threads and ahead of at least 1, got {}, {} and {}",
                                      options.batch, options.threads, options.ahead));
     if (dataset.size() < 1) throw ValueError("Loader: wants a data set of at least one example, got an empty one");
-    if (options.transform && dataset.shape().rank() != 3)
-        throw ShapeError(fmt::format("Loader: wants images (C, H, W) for a transform, got examples of shape {}",
-                                     dataset.shape().str()));
+    if (options.sampler && options.shuffle) throw ValueError("Loader: wants a sampler or shuffle, got both");
+}
+
+const Dataset& checked(const std::shared_ptr<const Dataset>& dataset) {
+    if (!dataset) throw ValueError("Loader: wants a data set, got null");
+    return *dataset;
+}
+
+}  // namespace
+
+Loader::Loader(const Dataset& dataset, const LoaderOptions& options) {
+    check(dataset, options);
     state_ = std::make_unique<State>(dataset, options);
     for (int i = 0; i < options.threads; ++i) state_->threads.emplace_back([state = state_.get()] { state->work(); });
 }
 
+Loader::Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options)
+    : Loader(checked(dataset), options) {
+    state_->held = std::move(dataset);
+}
+
 Loader::~Loader() {
+    if (!state_) return;
     if (after_fork()) {
         (void)state_.release();  // its threads do not exist here, and its lock may be held by one of them
         return;
@@ -138,28 +290,50 @@ Loader::~Loader() {
     for (std::thread& thread : state_->threads) thread.join();
 }
 
-std::int64_t Loader::batches() const noexcept { return state_->batches(); }
+std::int64_t Loader::batches() const {
+    const std::scoped_lock lock(state_->mutex);
+    return static_cast<std::int64_t>(state_->plan.size());
+}
+
+std::int64_t Loader::examples() const {
+    const std::scoped_lock lock(state_->mutex);
+    std::int64_t sum = 0;
+    for (const auto& batch : state_->plan) sum += static_cast<std::int64_t>(batch.size());
+    return sum;
+}
+
+std::int64_t Loader::examples(std::int64_t batch) const {
+    const std::scoped_lock lock(state_->mutex);
+    if (batch < 0 || std::cmp_greater_equal(batch, state_->plan.size()))
+        throw ValueError(fmt::format("Loader::examples: wants a batch in [0, {}), got {}", state_->plan.size(), batch));
+    return static_cast<std::int64_t>(state_->plan[static_cast<std::size_t>(batch)].size());
+}
+
 const LoaderOptions& Loader::options() const noexcept { return state_->options; }
 const Dataset& Loader::dataset() const noexcept { return state_->dataset; }
 
+LoaderEpoch Loader::epoch(std::uint64_t epoch, std::int64_t first_batch) {
+    start(epoch, first_batch);
+    return LoaderEpoch(*this);
+}
+
+LoaderIterator Loader::begin() {
+    start(state_->starts == 0 ? 0 : state_->epoch + 1);
+    return LoaderIterator(*this);
+}
+
 void Loader::start(std::uint64_t epoch, std::int64_t first_batch) {
     declivity::detail::refuse_after_fork("Loader::start");
-    if (first_batch < 0 || first_batch > batches())
-        throw ValueError(fmt::format("Loader::start: wants a batch in [0, {}], got {}", batches(), first_batch));
-    std::vector<std::int64_t> order;
-    if (state_->options.shuffle) {
-        order = shuffled_order(state_->dataset.size(), state_->options.seed, epoch);
-    } else {
-        order.resize(static_cast<std::size_t>(state_->dataset.size()));
-        for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i);
-    }
+    Batches plan = state_->plan_of(epoch);
+    if (first_batch < 0 || std::cmp_greater(first_batch, plan.size()))
+        throw ValueError(fmt::format("Loader::start: wants a batch in [0, {}], got {}", plan.size(), first_batch));
     {
         const std::scoped_lock lock(state_->mutex);
         state_->epoch = epoch;
         ++state_->starts;
-        state_->order = std::move(order);
+        state_->plan = std::move(plan);
         state_->prepared.clear();
-        state_->to_prepare = state_->to_give = first_batch;
+        state_->to_prepare = state_->to_give = static_cast<std::size_t>(first_batch);
     }
     state_->wanted.notify_all();
 }
@@ -169,7 +343,7 @@ std::optional<Batch> Loader::next() {
     const Span span("next batch", SpanKind::wait);
     std::unique_lock lock(state_->mutex);
     if (state_->starts == 0) throw ValueError("Loader::next: wants an epoch begun by start(), got none");
-    if (state_->to_give >= state_->batches()) return std::nullopt;
+    if (state_->to_give >= state_->plan.size()) return std::nullopt;
     state_->ready.wait(lock, [&] { return state_->prepared.contains(state_->to_give); });
     Prepared prepared = std::move(state_->prepared.extract(state_->to_give).mapped());
     ++state_->to_give;
@@ -177,9 +351,20 @@ std::optional<Batch> Loader::next() {
     state_->wanted.notify_all();
     if (prepared.error) std::rethrow_exception(prepared.error);
     const Queue compute = Queue::compute(state_->device);
-    for (const Event& sent : {prepared.features_sent, prepared.labels_sent})
+    for (const Event& sent : prepared.sent)
         if (!sent.done()) compute.wait_for(sent);
     return std::move(prepared.batch);
+}
+
+LoaderIterator::LoaderIterator(Loader& loader)
+    : loader_(&loader), start_(loader.state_->starts), batch_(loader.next()) {}
+
+LoaderIterator& LoaderIterator::operator++() {
+    if (loader_->state_->starts != start_)
+        throw ValueError(
+            "Loader: wants to go on with an epoch that is under way, got one that another start() dropped");
+    batch_ = loader_->next();
+    return *this;
 }
 
 }  // namespace declivity::data

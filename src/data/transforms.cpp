@@ -6,6 +6,9 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
+#include "element.hpp"
+#include "field_names.hpp"
+
 namespace declivity::data {
 namespace {
 
@@ -13,7 +16,85 @@ std::size_t index_of(const Image& image, std::int64_t channel, std::int64_t row)
     return static_cast<std::size_t>((channel * image.height + row) * image.width);
 }
 
+/// The one field of images. @throws ValueError when there is none, or several
+std::size_t image_among(const Example& example) {
+    std::size_t found = example.size();
+    for (std::size_t i = 0; i < example.size(); ++i) {
+        if (example[i].dtype != DType::f32 || example[i].shape.rank() != 3) continue;
+        if (found < example.size())
+            throw ValueError(
+                fmt::format("Transform: wants one field of images (C, H, W), got '{}' and '{}': say which "
+                            "by on_fields",
+                            example.names()[found], example.names()[i]));
+        found = i;
+    }
+    if (found == example.size())
+        throw ValueError("Transform: wants a field of images (C, H, W) of f32, got an example without");
+    return found;
+}
+
 }  // namespace
+
+void Transform::operator()(Image& image, Random& random) const {
+    if (!of_image_)
+        throw ValueError(of_example_ ? "Transform: wants an example, got an image"
+                                     : "Transform: wants a function, got an empty one");
+    of_image_(image, random);
+}
+
+void Transform::operator()(Example& example, Random& random) const {
+    if (of_example_) return of_example_(example, random);
+    if (!of_image_) throw ValueError("Transform: wants a function, got an empty one");
+    io::HostArray& array = example[image_among(example)];
+    Image image = to_image(array);
+    of_image_(image, random);
+    from_image(image, array);
+}
+
+Image to_image(const io::HostArray& array) {
+    array.check("to_image");
+    const int rank = array.shape.rank();
+    if (rank != 2 && rank != 3)
+        throw ShapeError(fmt::format("to_image: wants an array (C, H, W) or (H, W), got shape {}", array.shape.str()));
+    Image image{rank == 3 ? array.shape[0] : 1, array.shape[rank - 2], array.shape[rank - 1], {}};
+    image.pixels.resize(static_cast<std::size_t>(array.shape.numel()));
+    to_floats("to_image", array.dtype, array.bytes, image.pixels);
+    return image;
+}
+
+void from_image(const Image& image, io::HostArray& array) {
+    if (std::cmp_not_equal(image.pixels.size(), image.shape().numel()))
+        throw ShapeError(fmt::format("from_image: wants an image of as many pixels as its shape {} has, got {}",
+                                     image.shape().str(), image.pixels.size()));
+    const bool plane = array.shape.rank() == 2;
+    if (plane && image.channels != 1)
+        throw ShapeError(
+            fmt::format("from_image: wants an image of one channel for an array (H, W), got {}", image.shape().str()));
+    array.shape = plane ? Shape{image.height, image.width} : image.shape();
+    array.bytes.resize(image.pixels.size() * size_of(array.dtype));
+    from_floats("from_image", array.dtype, image.pixels, array.bytes);
+}
+
+Transform on_fields(std::vector<std::string> names, Transform transform) {
+    if (names.empty()) throw ValueError("on_fields: wants the names of fields, got none");
+    if (!transform.of_image()) throw ValueError("on_fields: wants a transform of an image, got another");
+    return [names = std::move(names), transform = std::move(transform)](Example& example, Random& random) {
+        const Random before = random;
+        for (const std::string& name : names) {
+            random = before;
+            io::HostArray& array = example[position_of("on_fields", example.names(), name)];
+            try {
+                Image image = to_image(array);
+                transform(image, random);
+                from_image(image, array);
+            } catch (const ShapeError& error) {
+                throw ShapeError(fmt::format("on_fields: field '{}': {}", name, error.what()));
+            } catch (const TypeError& error) {
+                throw TypeError(fmt::format("on_fields: field '{}': {}", name, error.what()));
+            }
+        }
+    };
+}
 
 Transform normalize(std::vector<float> mean, std::vector<float> std) {
     if (mean.size() != std.size() || mean.empty())
@@ -81,8 +162,12 @@ Transform random_horizontal_flip(float probability) {
 Transform compose(std::vector<Transform> transforms) {
     for (const Transform& transform : transforms)
         if (!transform) throw ValueError("compose: wants transforms, got an empty one");
-    return [transforms = std::move(transforms)](Image& image, Random& random) {
-        for (const Transform& transform : transforms) transform(image, random);
+    if (std::ranges::all_of(transforms, &Transform::of_image))
+        return [transforms = std::move(transforms)](Image& image, Random& random) {
+            for (const Transform& transform : transforms) transform(image, random);
+        };
+    return [transforms = std::move(transforms)](Example& example, Random& random) {
+        for (const Transform& transform : transforms) transform(example, random);
     };
 }
 

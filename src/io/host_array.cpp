@@ -1,8 +1,25 @@
 #include <declivity/io/host_array.hpp>
+
+#include <cstring>
+
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
+#include "with_type.hpp"
+
 namespace declivity::io {
+
+std::vector<double> HostArray::to_doubles() const {
+    check("HostArray::to_doubles");
+    std::vector<double> out(bytes.size() / size_of(dtype));
+    with_type(dtype, [&]<class T>(T element) {
+        for (std::size_t i = 0; i < out.size(); ++i) {
+            std::memcpy(&element, bytes.data() + i * sizeof(T), sizeof(T));
+            out[i] = static_cast<double>(element);
+        }
+    });
+    return out;
+}
 
 void HostArray::check(const char* function) const {
     // Divided step by step, since the product of a made-up shape could overflow.

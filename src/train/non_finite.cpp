@@ -22,7 +22,7 @@ struct Found {
 };
 
 Found first_not_finite(nn::Module& model, const Loss& loss, const data::Batch& batch) {
-    if (!finite(batch.features)) return {"input"};
+    if (!finite(batch[0])) return {"input"};
     for (const auto& [name, parameter] : model.named_parameters())
         if (!finite(parameter)) return {fmt::format("parameter {}", name)};
     std::string layer;
@@ -33,9 +33,9 @@ Found first_not_finite(nn::Module& model, const Loss& loss, const data::Batch& b
             [&](const std::string& path, const nn::Module&, const Tensor&, const Tensor& out) {
                 if (layer.empty() && !finite(out)) layer = path;
             });
-        output = outputs_of(model, type_of(model), batch.features);
+        output = outputs_of(model, type_of(model), batch[0]);
     }
-    if (layer.empty() && !finite(loss(output, batch.labels))) layer = "loss";
+    if (layer.empty() && !finite(loss(output, batch[1]))) layer = "loss";
     return {layer, output};
 }
 
@@ -46,7 +46,7 @@ void throw_loss_not_finite(nn::Module& model, const Loss& loss, const data::Batc
     const NoGrad no_grad;
     const auto [layer, output] = first_not_finite(model, loss, batch);
     if (output.defined() && (layer.empty() || layer == "loss"))
-        if (const auto label = refused_label(loss, output, batch.labels.dtype(), noted))
+        if (const auto label = refused_label(loss, output, batch[1].dtype(), noted))
             throw ValueError(
                 fmt::format("Trainer: wants labels in [0, {}), as many as the model has outputs, got label {} at step "
                             "{} (epoch {}, batch {}). "

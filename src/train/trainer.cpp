@@ -235,11 +235,11 @@ class Fit {
     void step(const data::Batch& batch) {
         for (const auto& callback : options_.callbacks) callback->before_step(trainer_);
         if (options_.record.value_or(true)) {
-            step_({batch.features, batch.labels});
+            step_(batch.tensors());
             state_.replays.replayed = step_.replayed();
             if (state_.replays.refused.empty()) state_.replays.refused = step_.refused();
         } else {
-            commands(batch.features, batch.labels);
+            commands(batch[0], batch[1]);
             state_.replays.refused = "FitOptions::record is false";
         }
         ++state_.progress.batch;
@@ -329,8 +329,8 @@ Evaluation Trainer::evaluate(const data::Dataset& dataset, const EvaluateOptions
     data::Loader loader(dataset, {.batch = options.batch, .transform = options.transform, .device = state_->device});
     loader.start(0);
     while (const auto batch = loader.next()) {
-        output = outputs_of(state_->model, state_->dtype, batch->features);
-        labels = batch->labels;
+        output = outputs_of(state_->model, state_->dtype, (*batch)[0]);
+        labels = (*batch)[1];
         add_to_totals(output, labels, state_->loss(output, labels), totals, noted);
     }
     const auto sums = totals.to_vector<float>();
@@ -346,8 +346,7 @@ Tensor Trainer::predict(const data::Dataset& dataset, const EvaluateOptions& opt
     std::vector<Tensor> outputs;
     data::Loader loader(dataset, {.batch = options.batch, .transform = options.transform, .device = state_->device});
     loader.start(0);
-    while (const auto batch = loader.next())
-        outputs.push_back(outputs_of(state_->model, state_->dtype, batch->features));
+    while (const auto batch = loader.next()) outputs.push_back(outputs_of(state_->model, state_->dtype, (*batch)[0]));
     return concat(outputs, 0);
 }
 

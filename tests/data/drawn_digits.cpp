@@ -15,7 +15,7 @@ using namespace declivity::data;
 
 namespace {
 
-std::vector<float> pixels_of(const Dataset& set, std::int64_t index) {
+std::vector<float> pixels_of(const ClassificationDataset& set, std::int64_t index) {
     std::vector<float> pixels(std::size_t{kDigitSize} * kDigitSize);
     set.read(index, pixels);
     return pixels;

@@ -124,3 +124,95 @@ TEST_CASE("transforms: compose applies in order, and the result depends on (seed
     CHECK(differ >= 7);
     CHECK_THROWS_AS((void)compose({Transform{}}), ValueError);
 }
+
+namespace {
+
+/// An image of floats, a mask of bytes of the same places, and a number.
+Example segmentation(std::int64_t height, std::int64_t width) {
+    std::vector<float> pixels;
+    std::vector<std::uint8_t> mask;
+    for (std::int64_t i = 0; i < height * width; ++i)
+        pixels.push_back(static_cast<float>(i + 1)), mask.push_back(static_cast<std::uint8_t>(i + 1));
+    return {{"image", "mask", "weight"},
+            {io::HostArray::of({1, height, width}, pixels), io::HostArray::of({height, width}, mask),
+             io::HostArray::of(0.5F)}};
+}
+
+}  // namespace
+
+TEST_CASE("transforms: several fields are changed alike") {
+    const Transform both = on_fields({"image", "mask"}, compose({random_crop(3, 4, 1), random_horizontal_flip()}));
+    CHECK_FALSE(both.of_image());
+    std::set<std::vector<std::uint8_t>> different;
+    for (std::uint64_t index = 0; index < 50; ++index) {
+        Example example = segmentation(4, 5);
+        Random random(2, 0, index), twin(2, 0, index);
+        both(example, random);
+        REQUIRE(example["image"].shape == Shape{1, 3, 4});
+        REQUIRE(example["mask"].shape == Shape{3, 4});
+        const auto pixels = example["image"].as<float>();
+        const auto mask = example["mask"].as<std::uint8_t>();
+        for (std::size_t i = 0; i < mask.size(); ++i) CHECK(pixels[i] == static_cast<float>(mask[i]));
+        different.insert({mask.begin(), mask.end()});
+        // By hand, and with as many numbers taken from the stream.
+        Image image = to_image(segmentation(4, 5)["image"]);
+        compose({random_crop(3, 4, 1), random_horizontal_flip()})(image, twin);
+        CHECK(std::equal(pixels.begin(), pixels.end(), image.pixels.begin()));
+        CHECK(random.word() == twin.word());
+    }
+    CHECK(different.size() > 10);
+    Example example = segmentation(2, 2);
+    Random random(0, 0, 0);
+    on_fields({"image"}, normalize({1.0F}, {2.0F}))(example, random);
+    CHECK(example["image"].as<float>()[3] == 1.5F);
+    CHECK(example["mask"].as<std::uint8_t>()[3] == 4);
+    CHECK_THROWS_WITH_AS(on_fields({"masks"}, random_horizontal_flip())(example, random),
+                         doctest::Contains("on_fields: wants the name of a field"), ValueError);
+    CHECK_THROWS_WITH_AS(on_fields({"weight"}, random_horizontal_flip())(example, random),
+                         doctest::Contains("on_fields: field 'weight': to_image: wants an array (C, H, W)"),
+                         ShapeError);
+    CHECK_THROWS_AS((void)on_fields({}, random_horizontal_flip()), ValueError);
+    CHECK_THROWS_AS((void)on_fields({"image"}, both), ValueError);
+    CHECK_THROWS_AS((void)on_fields({"image"}, {}), ValueError);
+}
+
+TEST_CASE("transforms: of images and of examples, together and refused") {
+    Example example = segmentation(2, 2);
+    Random random(0, 0, 0);
+    const Transform doubled = [](Example& one, Random&) {
+        for (std::uint8_t& value : one["mask"].as<std::uint8_t>()) value = static_cast<std::uint8_t>(2 * value);
+    };
+    const Transform mixed = compose({normalize({0.0F}, {0.5F}), doubled});
+    mixed(example, random);
+    CHECK(example["image"].as<float>()[1] == 4);
+    CHECK(example["mask"].as<std::uint8_t>()[1] == 4);
+    Image image = to_image(example["image"]);
+    CHECK_THROWS_WITH_AS(mixed(image, random), "Transform: wants an example, got an image", ValueError);
+    CHECK_THROWS_AS(Transform{}(image, random), ValueError);
+    CHECK_THROWS_AS(Transform{}(example, random), ValueError);
+    Example none({"x"}, {io::HostArray::of(1.0F)});
+    CHECK_THROWS_WITH_AS(normalize({0.0F}, {1.0F})(none, random), doctest::Contains("got an example without"),
+                         ValueError);
+    Example pair({"left", "right"}, {segmentation(2, 2)["image"], segmentation(2, 2)["image"]});
+    CHECK_THROWS_WITH_AS(normalize({0.0F}, {1.0F})(pair, random), doctest::Contains("got 'left' and 'right'"),
+                         ValueError);
+}
+
+TEST_CASE("transforms: arrays of any type become images and come back") {
+    const auto there_and_back = [](const io::HostArray& array) {
+        io::HostArray copy = array;
+        from_image(to_image(array), copy);
+        return copy == array;
+    };
+    CHECK(there_and_back(io::HostArray::of({2, 2}, std::vector<std::int64_t>{-5, 0, 7, 1 << 20})));
+    CHECK(there_and_back(io::HostArray::of({1, 2, 2}, std::vector<std::uint16_t>{0, 1, 65535, 9})));
+    CHECK(there_and_back(io::HostArray::of({2, 1, 2}, std::vector<double>{0.5, -1, 0, 1e10})));
+    CHECK(there_and_back({DType::boolean, {1, 3}, {std::byte{1}, std::byte{0}, std::byte{1}}}));
+    io::HostArray bytes = io::HostArray::of({1, 4}, std::vector<std::uint8_t>(4));
+    from_image({1, 1, 4, {-3.0F, 2.5F, 300.0F, NAN}}, bytes);
+    CHECK(bytes == io::HostArray::of({1, 4}, std::vector<std::uint8_t>{0, 2, 255, 0}));
+    CHECK_THROWS_AS((void)to_image(io::HostArray::of({4}, std::vector<float>(4))), ShapeError);
+    CHECK_THROWS_AS((void)to_image({DType::f16, {1, 1}, std::vector<std::byte>(2)}), TypeError);
+    CHECK_THROWS_AS(from_image({2, 1, 1, {0, 0}}, bytes), ShapeError);
+    CHECK_THROWS_AS(from_image({1, 2, 2, {0}}, bytes), ShapeError);
+}

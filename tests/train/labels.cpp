@@ -22,14 +22,14 @@ using namespace declivity;
 namespace {
 
 /// Examples of four features whose labels are given, whatever classes() says.
-struct Labelled : data::Dataset {
+struct Labelled : data::ClassificationDataset {
     std::vector<std::int64_t> labels;
     float feature = 0.25F;
     explicit Labelled(std::vector<std::int64_t> of, float with = 0.25F) : labels(std::move(of)), feature(with) {}
     std::int64_t size() const override { return static_cast<std::int64_t>(labels.size()); }
     Shape shape() const override { return {4}; }
     std::int64_t classes() const override { return 3; }
-    void do_read(std::int64_t index, std::span<float> features) const override {
+    void do_features(std::int64_t index, std::span<float> features) const override {
         for (float& one : features) one = feature * static_cast<float>(1 + index % 3);
     }
     std::int64_t do_label(std::int64_t index) const override { return labels[static_cast<std::size_t>(index)]; }

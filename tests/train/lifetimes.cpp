@@ -72,13 +72,13 @@ class Objects {
         auto& loader = make<data::Loader>(*digits_, options);  // with batches on their way at the end
         loader.start(0);
         auto& batch = make<data::Batch>(*loader.next());
-        make<Tensor>(cross_entropy(model(batch.features), batch.labels));  // a graph over everything
-        Tensor loss = cross_entropy(model(batch.features), batch.labels);
+        make<Tensor>(cross_entropy(model(batch["image"]), batch["label"]));  // a graph over everything
+        Tensor loss = cross_entropy(model(batch["image"]), batch["label"]);
         loss.backward();
         optimizer.step();  // gradients stay
 
-        auto& action =
-            make<RecordedAction>(record([model = &model, optimizer = &optimizer, x = batch.features, y = batch.labels] {
+        auto& action = make<RecordedAction>(
+            record([model = &model, optimizer = &optimizer, x = batch["image"], y = batch["label"]] {
                 optimizer->zero_grad();
                 cross_entropy((*model)(x), y).backward();
                 optimizer->step();

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <span>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <declivity/export.hpp>
@@ -31,6 +33,10 @@ struct DECLIVITY_API HostArray {
     static HostArray of(const Shape& shape, const std::vector<T>& values) {
         return of(shape, std::span<const T>(values));
     }
+    /// One number, of shape [].
+    template <class T>
+    requires std::is_arithmetic_v<T>
+    static HostArray of(T value) { return of(Shape{}, std::span<const T>(&value, 1)); }
 
     /// The elements. @throws TypeError when they are of another type than T; ShapeError when bytes and shape do not fit
     template <class T>
@@ -39,6 +45,15 @@ struct DECLIVITY_API HostArray {
         check("HostArray::as");
         return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
     }
+    /// The same, to write.
+    template <class T>
+    [[nodiscard]] std::span<T> as() {
+        const std::span<const T> values = std::as_const(*this).template as<T>();
+        return {const_cast<T*>(values.data()), values.size()};
+    }
+
+    /// All elements as doubles. Integers beyond 2^53 are rounded.
+    [[nodiscard]] std::vector<double> to_doubles() const;
 
     /// @throws ShapeError naming `function` unless bytes, shape and type fit together
     void check(const char* function) const;

@@ -1,0 +1,155 @@
+#include <declivity/data/collate.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+#include <declivity/ops/half.hpp>
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+#include "element.hpp"
+#include "field_names.hpp"
+
+namespace declivity::data {
+namespace {
+
+void require_examples(const char* function, std::span<const Example> examples) {
+    if (examples.empty()) throw ValueError(fmt::format("{}: wants at least one example, got none", function));
+    for (const Example& example : examples)
+        if (example.size() != examples[0].size())
+            throw ValueError(fmt::format("{}: wants examples of {} fields, as example {}, got {} fields in example {}",
+                                         function, examples[0].size(), examples[0].index(), example.size(),
+                                         example.index()));
+}
+
+/// (N, shape...), uninitialised elements zero.
+io::HostArray batched(DType dtype, Shape shape, std::size_t examples) {
+    shape.insert(0, static_cast<std::int64_t>(examples));
+    return {dtype, shape, std::vector<std::byte>(static_cast<std::size_t>(shape.numel()) * size_of(dtype))};
+}
+
+io::HostArray stacked(const char* function, std::span<const Example> examples, std::size_t field) {
+    const io::HostArray& first = examples[0][field];
+    io::HostArray out = batched(first.dtype, first.shape, examples.size());
+    const std::size_t each = out.bytes.size() / examples.size();
+    for (std::size_t i = 0; i < examples.size(); ++i) {
+        const io::HostArray& one = examples[i][field];
+        const std::string& name = examples[i].names()[field];
+        if (one.dtype != first.dtype)
+            throw TypeError(fmt::format("{}: wants field '{}' of example {} of type {}, as in example {}, got {}",
+                                        function, name, examples[i].index(), name_of(first.dtype), examples[0].index(),
+                                        name_of(one.dtype)));
+        if (!(one.shape == first.shape))
+            throw ShapeError(fmt::format("{}: wants field '{}' of example {} of shape {}, as in example {}, got {}",
+                                         function, name, examples[i].index(), first.shape.str(), examples[0].index(),
+                                         one.shape.str()));
+        check_field(function, {.name = name, .dtype = one.dtype}, one, examples[i].index());
+        if (each > 0) std::memcpy(out.bytes.data() + i * each, one.bytes.data(), each);
+    }
+    return out;
+}
+
+/// Copies `from`, of shape `shape`, to the beginning of `to`, of shape `large`, along each axis.
+void copy_corner(const std::byte* from, const Shape& shape, std::byte* to, const Shape& large, std::size_t each,
+                 int axis = 0) {
+    if (axis == shape.rank()) {
+        std::memcpy(to, from, each);
+        return;
+    }
+    std::size_t small_step = each, large_step = each;
+    for (int i = axis + 1; i < shape.rank(); ++i) {
+        small_step *= static_cast<std::size_t>(shape[i]);
+        large_step *= static_cast<std::size_t>(large[i]);
+    }
+    if (small_step == large_step) {  // what lies below is whole
+        std::memcpy(to, from, small_step * static_cast<std::size_t>(shape[axis]));
+        return;
+    }
+    for (std::int64_t i = 0; i < shape[axis]; ++i)
+        copy_corner(from + static_cast<std::size_t>(i) * small_step, shape,
+                    to + static_cast<std::size_t>(i) * large_step, large, each, axis + 1);
+}
+
+io::HostArray padded(std::span<const Example> examples, std::size_t field, double value, std::int64_t multiple) {
+    const io::HostArray& first = examples[0][field];
+    Shape shape = first.shape;
+    for (const Example& example : examples) {
+        const io::HostArray& one = example[field];
+        if (one.dtype != first.dtype)
+            throw TypeError(fmt::format("pad: wants field '{}' of example {} of type {}, as in example {}, got {}",
+                                        example.names()[field], example.index(), name_of(first.dtype),
+                                        examples[0].index(), name_of(one.dtype)));
+        if (one.shape.rank() != shape.rank() || shape.rank() == 0)
+            throw ShapeError(fmt::format(
+                "pad: wants field '{}' of example {} with {} axes, got shape {}", example.names()[field],
+                example.index(), shape.rank() == 0 ? "at least 1" : std::to_string(shape.rank()), one.shape.str()));
+        check_field("pad", {.name = example.names()[field], .dtype = one.dtype}, one, example.index());
+        for (int axis = 0; axis < shape.rank(); ++axis) shape[axis] = std::max(shape[axis], one.shape[axis]);
+    }
+    shape[0] = (shape[0] + multiple - 1) / multiple * multiple;
+    io::HostArray out = batched(first.dtype, shape, examples.size());
+    const std::vector<std::byte> element = element_of(first.dtype, value);
+    if (std::ranges::any_of(element, [](std::byte byte) { return byte != std::byte{0}; }))
+        for (std::size_t at = 0; at < out.bytes.size(); at += element.size())
+            std::memcpy(out.bytes.data() + at, element.data(), element.size());
+    const std::size_t each = out.bytes.size() / examples.size();
+    for (std::size_t i = 0; i < examples.size(); ++i)
+        if (!examples[i][field].bytes.empty())
+            copy_corner(examples[i][field].bytes.data(), examples[i][field].shape, out.bytes.data() + i * each, shape,
+                        size_of(first.dtype));
+    return out;
+}
+
+io::HostArray lengths(std::span<const Example> examples, std::size_t field) {
+    std::vector<std::int64_t> all;
+    for (const Example& example : examples) {
+        if (example[field].shape.rank() == 0)
+            throw ShapeError(
+                fmt::format("pad: wants field '{}' of example {} with a first axis, for its length, got "
+                            "shape []",
+                            example.names()[field], example.index()));
+        all.push_back(example[field].shape[0]);
+    }
+    return io::HostArray::of({static_cast<std::int64_t>(all.size())}, all);
+}
+
+}  // namespace
+
+Example stack(std::span<const Example> examples) {
+    require_examples("stack", examples);
+    std::vector<io::HostArray> arrays;
+    for (std::size_t field = 0; field < examples[0].size(); ++field)
+        arrays.push_back(stacked("stack", examples, field));
+    return {examples[0].names(), std::move(arrays)};
+}
+
+Collate pad(PadOptions options) {
+    if (options.values.empty()) throw ValueError("pad: wants at least one field to pad, got none");
+    if (options.multiple < 1)
+        throw ValueError(fmt::format("pad: wants a multiple of at least 1, got {}", options.multiple));
+    return [options = std::move(options)](std::span<const Example> examples) {
+        require_examples("pad", examples);
+        std::vector<std::string> names = examples[0].names();
+        for (const auto& [name, value] : options.values) (void)position_of("pad", names, name);
+        std::vector<io::HostArray> arrays;
+        std::vector<std::string> lengths_of = options.lengths_of;
+        for (std::size_t field = 0; field < names.size(); ++field) {
+            const auto value = options.values.find(names[field]);
+            if (value == options.values.end()) {
+                arrays.push_back(stacked("pad", examples, field));
+                continue;
+            }
+            if (lengths_of.empty()) lengths_of.push_back(names[field]);
+            arrays.push_back(padded(examples, field, value->second, options.multiple));
+        }
+        for (const std::string& name : lengths_of) {
+            arrays.push_back(lengths(examples, position_of("pad", examples[0].names(), name)));
+            names.push_back(name + "_length");
+        }
+        return Example(std::move(names), std::move(arrays));
+    };
+}
+
+}  // namespace declivity::data
