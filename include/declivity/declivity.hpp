@@ -47,8 +47,12 @@
 #include <declivity/ops/tuning.hpp>
 #include <declivity/ops/value.hpp>
 #include <declivity/ops/view.hpp>
+#include <declivity/optim/adadelta.hpp>
+#include <declivity/optim/adagrad.hpp>
 #include <declivity/optim/adam.hpp>
 #include <declivity/optim/optimizer.hpp>
+#include <declivity/optim/radam.hpp>
+#include <declivity/optim/rmsprop.hpp>
 #include <declivity/optim/schedule.hpp>
 #include <declivity/optim/sgd.hpp>
 #include <declivity/runtime/buffer.hpp>
@@ -82,6 +86,7 @@
 #include <declivity/tensor/functions/softmax.hpp>
 #include <declivity/tensor/indexing.hpp>
 #include <declivity/tensor/record.hpp>
+#include <declivity/tensor/state_dict.hpp>
 #include <declivity/tensor/tensor.hpp>
 #include <declivity/train/callbacks.hpp>
 #include <declivity/train/plot.hpp>

@@ -15,7 +15,7 @@ Tensor to_device(const HostArray& array, const std::optional<Device>& device) {
     return Tensor::from_bytes(array.bytes, array.dtype, array.shape, device);
 }
 
-void save(const std::filesystem::path& path, const nn::StateDict& state,
+void save(const std::filesystem::path& path, const StateDict& state,
           const std::map<std::string, std::string>& metadata) {
     Safetensors content{.arrays = {}, .metadata = metadata};
     for (const auto& [name, tensor] : state) {
@@ -28,8 +28,8 @@ void save(const std::filesystem::path& path, const nn::StateDict& state,
     write_safetensors(path, content);
 }
 
-nn::StateDict load(const std::filesystem::path& path, const std::optional<Device>& device) {
-    nn::StateDict out;
+StateDict load(const std::filesystem::path& path, const std::optional<Device>& device) {
+    StateDict out;
     for (const auto& [name, array] : read_safetensors(path).arrays) out.push_back({name, to_device(array, device)});
     return out;
 }

@@ -10,9 +10,9 @@
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "runtime/recorder.hpp"
+#include "tensor/load_state.hpp"
 
 namespace declivity::nn {
 namespace {
@@ -244,38 +244,7 @@ StateDict Module::state_dict() const {
 }
 
 void Module::load_state_dict(const StateDict& state, bool strict) {
-    StateDict own = state_dict();
-    std::vector<std::string> missing, unexpected;
-    std::vector<std::pair<Tensor, Tensor>> copies;  // to, from
-    const auto find = [](const StateDict& in, const std::string& name) {
-        return std::ranges::find(in, name, &NamedTensor::name);
-    };
-    for (const NamedTensor& one : own) {
-        const auto found = find(state, one.name);
-        if (found == state.end()) {
-            missing.push_back(one.name);
-            continue;
-        }
-        if (!found->tensor.defined())
-            throw ValueError(fmt::format("load_state_dict: wants a tensor for '{}', got an undefined one", one.name));
-        if (!(found->tensor.shape() == one.tensor.shape()))
-            throw ShapeError(fmt::format("load_state_dict: wants '{}' of shape {}, got {}", one.name,
-                                         one.tensor.shape().str(), found->tensor.shape().str()));
-        if (found->tensor.dtype() != one.tensor.dtype())
-            throw TypeError(fmt::format("load_state_dict: wants '{}' of type {}, got {}", one.name,
-                                        name_of(one.tensor.dtype()), name_of(found->tensor.dtype())));
-        copies.emplace_back(one.tensor, found->tensor);
-    }
-    for (const NamedTensor& one : state) {
-        if (find(own, one.name) == own.end()) unexpected.push_back(one.name);
-        if (&*find(state, one.name) != &one)
-            throw ValueError(fmt::format("load_state_dict: wants each name once, got '{}' again", one.name));
-    }
-    if (strict && (!missing.empty() || !unexpected.empty()))
-        throw ValueError(fmt::format("load_state_dict: wants the names of this {}; missing: [{}], unexpected: [{}]",
-                                     type_name(), fmt::join(missing, ", "), fmt::join(unexpected, ", ")));
-    const NoGrad no_grad;
-    for (auto& [to, from] : copies) to.copy_(from);
+    detail::load_state(type_name(), state_dict(), state, strict);
 }
 
 std::string Module::summary(const Shape& input, std::optional<DType> dtype) {

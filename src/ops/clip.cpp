@@ -11,6 +11,7 @@ View clip_norm(const MultiTensor& tensors, double max_norm) {
     if (!(max_norm > 0)) throw ValueError(fmt::format("clip_norm: wants a largest norm above 0, got {}", max_norm));
     const Device device = tensors.device();
     const DType dtype = tensors.dtype();
+    if (is_half(dtype)) throw TypeError(fmt::format("clip_norm: wants f32 or f64, got {}", name_of(dtype)));
     const View partial = View::make(device, dtype, {tensors.pieces()});
     const View norm = View::make(device, dtype, {2});
     const BufferArgument partial_argument = partial.argument(), norm_argument = norm.argument();

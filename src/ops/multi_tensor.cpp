@@ -17,7 +17,7 @@ namespace {
 constexpr std::int64_t kPiece =
     4096;  // elements: enough to hide the start of a work-group, small enough to share the work
 constexpr std::size_t kGpuGroup = 128;
-constexpr std::size_t kMostRoles = 5;  // and memory objects, so that each tensor fits
+constexpr std::size_t kMostRoles = 8;  // and memory objects, so that each tensor fits
 constexpr std::int64_t kPlaces = 8;    // numbers of the table: elements times this, and which memory object
 
 }  // namespace
@@ -37,6 +37,7 @@ struct MultiTensor::State {
     Buffer table_on_device;
     std::int64_t pieces = 0;
     std::int64_t elements = 0;  // of each role
+    double element_bytes = 0;   // the mean of all roles
 
     /// Rows for one tensor, in each of its roles, of the last group or of a new one.
     void add_rows(const std::vector<std::vector<View>>& lists, std::size_t tensor, std::vector<std::int64_t>& rows);
@@ -88,7 +89,7 @@ void MultiTensor::State::store(std::vector<std::int64_t> rows) {
 
 MultiTensor::MultiTensor(std::size_t roles) : state_(std::make_unique<State>()) {
     if (roles < 1 || roles > kMostRoles)
-        throw ValueError(fmt::format("MultiTensor: wants 1 to 5 roles, got {}", roles));
+        throw ValueError(fmt::format("MultiTensor: wants 1 to 8 roles, got {}", roles));
     state_->roles = roles;
 }
 MultiTensor::~MultiTensor() = default;
@@ -103,7 +104,7 @@ Device MultiTensor::device() const {
 Work MultiTensor::work(double flops, double accesses) const {
     const auto elements = static_cast<double>(state_->elements);
     return {.flops = flops * elements,
-            .bytes = accesses * elements * static_cast<double>(size_of(state_->dtype)),
+            .bytes = accesses * elements * state_->element_bytes,
             .f64 = state_->dtype == DType::f64};
 }
 std::size_t MultiTensor::roles() const { return state_->roles; }
@@ -117,20 +118,25 @@ void MultiTensor::set(const std::vector<std::vector<View>>& lists) {
         if (list.size() != lists[0].size())
             throw ValueError(fmt::format("MultiTensor::set: wants as many tensors in each role, got {} and {}",
                                          lists[0].size(), list.size()));
-    require_floating("MultiTensor::set", "tensors", lists[0][0]);
     state.device = lists[0][0].device();
     state.dtype = lists[0][0].dtype;
     std::vector<std::int64_t> table;
     state.groups.clear();
     state.pieces = 0;
     state.elements = 0;
+    state.element_bytes = 0;
+    for (const auto& list : lists) {
+        require_real("MultiTensor::set", "tensors", list[0].dtype);
+        state.element_bytes += static_cast<double>(size_of(list[0].dtype)) / static_cast<double>(lists.size());
+    }
     for (std::size_t tensor = 0; tensor < lists[0].size(); ++tensor) {
         const std::int64_t size = lists[0][tensor].numel();
         state.elements += size;
         for (const auto& list : lists) {
             const View& view = list[tensor];
             require_dense("MultiTensor::set", "tensor", view);
-            require_alike("MultiTensor::set", "the first tensor", lists[0][0], "another", view);
+            require_alike("MultiTensor::set", "the first tensor of a role", list[0], "another", view);
+            require_same_device("MultiTensor::set", lists[0][0], view);
             if (view.numel() != size)
                 throw ShapeError(fmt::format("MultiTensor::set: wants equal sizes in all roles, got {} and {}",
                                              lists[0][tensor].shape.str(), view.shape.str()));
@@ -145,13 +151,21 @@ void MultiTensor::set(const std::vector<std::vector<View>>& lists) {
 
 void MultiTensor::launch(const KernelSpec& spec, std::span<const Argument> further) const {
     const State& state = *state_;
+    launch(
+        [&](std::size_t items) {
+            Defines defines = real_defines(state.dtype);
+            defines.set("ROLES", static_cast<std::int64_t>(state.roles)).set("GROUP", static_cast<std::int64_t>(items));
+            return Kernel(*state.device, {spec.file, spec.name, defines.append(spec.defines)});
+        },
+        further);
+}
+
+void MultiTensor::launch(const std::function<Kernel(std::size_t items)>& make,
+                         std::span<const Argument> further) const {
+    const State& state = *state_;
     if (!state.device) throw ValueError("MultiTensor::launch: wants tensors, got none: call set first");
     const bool cpu = state.device->family() == Family::cpu_like;
-    const auto [kernel, group_size] = kernel_of_group(*state.device, cpu ? 1 : kGpuGroup, [&](std::size_t items) {
-        Defines defines = real_defines(state.dtype);
-        defines.set("ROLES", static_cast<std::int64_t>(state.roles)).set("GROUP", static_cast<std::int64_t>(items));
-        return Kernel(*state.device, {spec.file, spec.name, defines.append(spec.defines)});
-    });
+    const auto [kernel, group_size] = kernel_of_group(*state.device, cpu ? 1 : kGpuGroup, make);
     for (const State::Group& group : state.groups) {
         if (group.pieces == 0) continue;
         const BufferArgument table{state.table_on_device, group.first * static_cast<std::int64_t>(state.roles + 2),

@@ -3,48 +3,42 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
+#include "formulas.hpp"
+
 namespace declivity::optim {
 
-Adam::Adam(const std::vector<Tensor>& parameters, const AdamOptions& options) { add_group(parameters, options); }
+Adam::Adam(const Parameters& parameters, const AdamOptions& options) : Adam("Adam") { add_group(parameters, options); }
 
-void Adam::add_group(const std::vector<Tensor>& parameters, const AdamOptions& options) {
-    add_group_of("Adam", parameters, options.lr,
-                 {.beta1 = options.beta1,
-                  .beta2 = options.beta2,
-                  .epsilon = options.epsilon,
-                  .weight_decay = options.weight_decay});
+void Adam::add_group(const Parameters& parameters, const AdamOptions& options) {
+    add_group_of("Adam", parameters, options, false);
 }
 
-AdamW::AdamW(const std::vector<Tensor>& parameters, const AdamWOptions& options) { add_group(parameters, options); }
-
-void AdamW::add_group(const std::vector<Tensor>& parameters, const AdamWOptions& options) {
-    add_group_of("AdamW", parameters, options.lr,
-                 {.beta1 = options.beta1,
-                  .beta2 = options.beta2,
-                  .epsilon = options.epsilon,
-                  .weight_decay = options.weight_decay,
-                  .decoupled = true});
+AdamW::AdamW(const Parameters& parameters, const AdamWOptions& options) : Adam("AdamW") {
+    add_group(parameters, options);
 }
 
-void Adam::add_group_of(const char* name, const std::vector<Tensor>& parameters, double lr,
-                        const ops::AdamParameters& settings) {
-    const double beta1 = settings.beta1, beta2 = settings.beta2;
-    // A beta of 0 would need the logarithm of 0 in the kernel.
-    if (!(beta1 > 0 && beta1 < 1) || !(beta2 > 0 && beta2 < 1) || !(settings.epsilon >= 0) ||
-        !(settings.weight_decay >= 0))
-        throw ValueError(
-            fmt::format("{}: wants betas in (0, 1), epsilon and weight decay of at least 0, got {}, {}, {}, {}", name,
-                        beta1, beta2, settings.epsilon, settings.weight_decay));
-    add(parameters, lr, {"m", "v"});
-    settings_.push_back({settings, ops::MultiTensor(4)});
+void AdamW::add_group(const Parameters& parameters, const AdamWOptions& options) {
+    const auto& [lr, beta1, beta2, epsilon, weight_decay, amsgrad, maximize] = options;
+    add_group_of("AdamW", parameters, {lr, beta1, beta2, epsilon, weight_decay, amsgrad, maximize}, true);
 }
 
-void Adam::update(std::size_t group, const std::vector<std::vector<ops::View>>& roles, const ops::View& progress,
-                  const ops::View& guard) {
-    Settings& settings = settings_[group];
-    const ops::ReleaseTensors release{settings.tensors};  // the gradients
-    settings.tensors.set(roles);
-    ops::adam_step(settings.tensors, progress, guard, settings.parameters);
+void Adam::add_group_of(std::string_view name, const Parameters& parameters, const AdamOptions& options,
+                        bool decoupled) {
+    check_moments(name, options.beta1, options.beta2, options.epsilon, options.weight_decay);
+    add(parameters, options.lr, options.amsgrad ? std::vector<Slot>{"m", "v", "v_max"} : std::vector<Slot>{"m", "v"});
+    settings_.push_back({options, decoupled});
+}
+
+void Adam::update(std::size_t group, Update& x) const {
+    const auto& [with, decoupled] = settings_[group];
+    const Tensor g = gradient_of(x, decoupled ? 0 : with.weight_decay, with.maximize);
+    Tensor &m = x["m"], &v = x["v"];
+    m = with.beta1 * m + (1 - with.beta1) * g;
+    v = with.beta2 * v + (1 - with.beta2) * square(g);
+    if (with.amsgrad) x["v_max"] = maximum(x["v_max"], v);
+    const Tensor root = 1 / sqrt(bias_correction(x, with.beta2)), size = x.lr / bias_correction(x, with.beta1);
+    const Tensor shrunk = decoupled ? x.parameter * (1 - x.lr * with.weight_decay) : x.parameter;
+    x.parameter = shrunk - size * m / (sqrt(with.amsgrad ? x["v_max"] : v) * root + with.epsilon);
 }
 
 }  // namespace declivity::optim

@@ -1,13 +1,14 @@
 #include <declivity/optim/optimizer.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <optional>
 #include <set>
 
 #include <declivity/ops/clip.hpp>
 #include <declivity/ops/copy.hpp>
 #include <declivity/ops/finite.hpp>
+#include <declivity/ops/multi_tensor.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
@@ -15,26 +16,53 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
+#include "ops/engine/formula.hpp"
 #include "runtime/recorder.hpp"
+#include "tensor/load_state.hpp"
 
 namespace declivity::optim {
 
+Parameters::Parameters(const std::vector<NamedTensor>& named) {
+    for (const auto& [name, tensor] : named) {
+        names_.push_back(name);
+        tensors_.push_back(tensor);
+    }
+}
+
+Tensor& Update::operator[](std::string_view state) {
+    const auto found = std::ranges::find(states_, state, &NamedTensor::name);
+    if (found == states_.end()) {
+        std::string names;
+        for (const NamedTensor& one : states_) names += (names.empty() ? "" : ", ") + one.name;
+        throw ValueError(fmt::format("{}: wants the name of a tensor that is kept beside parameters ({}), got '{}'",
+                                     optimizer_, names.empty() ? "there is none" : names, state));
+    }
+    return found->tensor;
+}
+
 struct Optimizer::Group {
     std::vector<Tensor> parameters;
-    std::vector<std::string> slot_names;
+    std::vector<std::string> names;  // of parameters
+    std::vector<Slot> slot_names;
     std::vector<std::vector<Tensor>> slots;  // by name, then parameter
     std::vector<Tensor> masters = {};  // of parameters of f16 and bf16 in f32, of which they are the rounded values
-    Tensor progress;                   // learning rate and steps, see ops/sgd.hpp
+    Tensor progress;                   // learning rate and steps
     DType dtype = {};                  // of the parameters
+    std::vector<Shape> shapes = {};    // of each
     double initial_rate = 0, rate = 0;
+    std::optional<ops::Formula> formula = {};  // that of the last step
+    ops::MultiTensor tensors;
+
+    [[nodiscard]] std::size_t roles() const { return 2 + slots.size() + (masters.empty() ? 0 : 1); }
 };
 
 struct Optimizer::State {
+    std::string name;
     std::vector<Group> groups;
     Tensor guard;
 };
 
-Optimizer::Optimizer() : state_(std::make_shared<State>()) {}
+Optimizer::Optimizer(std::string_view name) : state_(std::make_shared<State>()) { state_->name = name; }
 Optimizer::~Optimizer() = default;
 Optimizer::Optimizer(Optimizer&&) noexcept = default;
 Optimizer& Optimizer::operator=(Optimizer&&) noexcept = default;
@@ -65,15 +93,27 @@ double Optimizer::initial_learning_rate(std::size_t group) const {
 
 namespace {
 
-void check_rate(double rate) {
+void check_rate(std::string_view name, double rate) {
     if (!(rate >= 0) || !std::isfinite(rate))
-        throw ValueError(fmt::format("Optimizer: wants a learning rate of at least 0, got {}", rate));
+        throw ValueError(fmt::format("{}: wants a learning rate of at least 0, got {}", name, rate));
+}
+
+/// Names of a group's parameters: those that were given, or numbers from `first` on. @param seen of other groups
+std::vector<std::string> names_of(std::string_view optimizer, const Parameters& parameters, std::size_t first,
+                                  std::set<std::string>& seen) {
+    std::vector<std::string> names = parameters.names();
+    for (std::size_t i = names.size(); i < parameters.tensors().size(); ++i) names.push_back(std::to_string(first + i));
+    for (const std::string& name : names)
+        if (!seen.insert(name).second)
+            throw ValueError(
+                fmt::format("{}: wants each parameter by a name of its own, got '{}' twice", optimizer, name));
+    return names;
 }
 
 }  // namespace
 
 void Optimizer::set_learning_rate(double rate, std::size_t group) {
-    check_rate(rate);
+    check_rate("set_learning_rate", rate);
     Group& one = group_of("set_learning_rate", group);
     if (one.rate == rate) return;
     const ops::View& progress = one.progress.view();
@@ -81,49 +121,143 @@ void Optimizer::set_learning_rate(double rate, std::size_t group) {
     one.rate = rate;
 }
 
-void Optimizer::add(const std::vector<Tensor>& parameters, double learning_rate, std::vector<std::string> slots) {
-    check_rate(learning_rate);
-    if (parameters.empty()) throw ValueError("Optimizer: wants at least one parameter in a group, got none");
+void Optimizer::add(const Parameters& given, double learning_rate, std::vector<Slot> slots) {
+    const std::string_view name = checked_state("add_group").name;
+    const std::vector<Tensor>& parameters = given.tensors();
+    check_rate(name, learning_rate);
+    if (parameters.empty())
+        throw ValueError(fmt::format("{}: wants at least one parameter in a group, got none", name));
     std::set<const void*> seen;
-    for (const Group& group : checked_state("add_group").groups)
+    std::set<std::string> names;
+    std::size_t count = 0;
+    for (const Group& group : state_->groups) {
         for (const Tensor& parameter : group.parameters) seen.insert(parameter.state().get());
+        names.insert(group.names.begin(), group.names.end());
+        count += group.parameters.size();
+    }
     for (const Tensor& parameter : parameters) {
         const auto refuse = [&](std::string_view what) {
-            throw ValueError(
-                fmt::format("Optimizer: wants leaf tensors that require a gradient, got {} as parameter {}", what,
-                            &parameter - parameters.data()));
+            throw ValueError(fmt::format("{}: wants leaf tensors that require a gradient, got {} as parameter {}", name,
+                                         what, &parameter - parameters.data()));
         };
         if (!parameter.defined()) refuse("an undefined tensor");
         if (!parameter.is_leaf()) refuse("the result of a function");
         if (!parameter.requires_grad()) refuse("one that requires none (set_requires_grad)");
-        ops::require_real("Optimizer", "a parameter", parameter.dtype());
-        ops::require_alike("Optimizer", "the first parameter", parameters[0].view(), "another", parameter.view());
-        ops::require_dense("Optimizer", "parameter", parameter.view());
+        ops::require_real(name, "a parameter", parameter.dtype());
+        ops::require_alike(name, "the first parameter", parameters[0].view(), "another", parameter.view());
+        ops::require_dense(name, "parameter", parameter.view());
         if (!seen.insert(parameter.state().get()).second)
-            throw ValueError(fmt::format("Optimizer: wants each parameter once, got one of shape {} twice",
-                                         parameter.shape().str()));
+            throw ValueError(
+                fmt::format("{}: wants each parameter once, got one of shape {} twice", name, parameter.shape().str()));
     }
+    std::vector<std::string> named = names_of(name, given, count, names);
     const Scope scope("optimizer");  // whose memory it is
-    Group group;
-    group.parameters = parameters;
-    group.slot_names = std::move(slots);
-    for (std::size_t slot = 0; slot < group.slot_names.size(); ++slot) {
+    const DType wide = compute_type(parameters[0].dtype());
+    const bool halves = is_half(parameters[0].dtype());
+    Group group{.parameters = parameters,
+                .names = std::move(named),
+                .slot_names = std::move(slots),
+                .slots = {},
+                .progress = zeros({2}, {wide, parameters[0].device()}),
+                .dtype = parameters[0].dtype(),
+                .initial_rate = learning_rate,
+                .rate = -1,
+                .tensors = ops::MultiTensor(2)};
+    for (const Slot& slot : group.slot_names) {
         group.slots.emplace_back();
         for (const Tensor& parameter : parameters)
-            group.slots.back().push_back(
-                zeros(parameter.shape(), {compute_type(parameter.dtype()), parameter.device()}));
+            group.slots.back().push_back(full(parameter.shape(), slot.initial, {wide, parameter.device()}));
     }
-    if (is_half(parameters[0].dtype()))
-        for (const Tensor& parameter : parameters)
-            group.masters.push_back(parameter.detach().to(compute_type(parameter.dtype())).clone());
-    const TensorOptions like{compute_type(parameters[0].dtype()), parameters[0].device()};
-    group.dtype = parameters[0].dtype();
-    group.progress = zeros({2}, like);
-    group.initial_rate = learning_rate;
-    group.rate = -1;
-    if (!state_->guard.defined()) state_->guard = zeros({2}, {DType::i32, like.device});
+    for (const Tensor& parameter : parameters) {
+        group.shapes.push_back(parameter.shape());
+        if (halves) group.masters.push_back(parameter.detach().to(wide).clone());
+    }
+    group.tensors = ops::MultiTensor(group.roles());
+    if (!state_->guard.defined()) state_->guard = zeros({2}, {DType::i32, parameters[0].device()});
     state_->groups.push_back(std::move(group));
     set_learning_rate(learning_rate, state_->groups.size() - 1);
+}
+
+/// Roles are the parameters, their gradients, what is kept beside them, and what halves are kept as.
+void Optimizer::make_formula(std::size_t index) {
+    Group& group = state_->groups[index];
+    const DType dtype = group.dtype, wide = compute_type(dtype);
+    const ops::FormulaTrace trace(state_->name, group.progress.device());
+    const auto role = [&](std::size_t number, DType type) { return Tensor(trace.role(number, type)); };
+    Update x(state_->name);
+    x.parameter = role(0, dtype);
+    x.gradient = role(1, dtype).to(wide);
+    const bool halves = !group.masters.empty();
+    if (halves) {
+        const Tensor master = role(group.roles() - 1, wide);
+        // Whoever wrote the parameter meanwhile has the word.
+        x.parameter = where(master.to(dtype) == x.parameter, master, x.parameter.to(wide));
+    }
+    x.lr = Tensor(trace.number(0, wide));
+    x.step = Tensor(trace.number(1, wide));
+    for (std::size_t slot = 0; slot < group.slots.size(); ++slot)
+        x.states_.push_back({group.slot_names[slot].name, role(2 + slot, wide)});
+    const Tensor parameter = x.parameter;
+    const std::vector<NamedTensor> states = x.states_;
+    update(index, x);
+    std::vector<ops::FormulaOutput> outputs;
+    const auto assigned = [&](std::size_t number, std::string_view what, const Tensor& now, const Tensor& before) {
+        if (!now.defined() || !(now.shape() == before.shape()) || now.dtype() != before.dtype())
+            throw ValueError(
+                fmt::format("{}: wants a new {} with an element for each of the parameter's, of {}, got {}",
+                            state_->name, what, name_of(wide),
+                            !now.defined()                  ? "an undefined tensor"
+                            : now.dtype() != before.dtype() ? fmt::format("one of {}", name_of(now.dtype()))
+                                                            : "one that is made of numbers alone"));
+        if (now.value().state() != before.value().state()) outputs.push_back({number, now.value()});
+    };
+    assigned(halves ? group.roles() - 1 : 0, "parameter", x.parameter, parameter);
+    if (halves) {
+        if (outputs.empty()) outputs.push_back({group.roles() - 1, x.parameter.value()});
+        outputs.push_back({0, x.parameter.to(dtype).value()});
+    }
+    for (std::size_t slot = 0; slot < states.size(); ++slot)
+        assigned(2 + slot, fmt::format("'{}'", states[slot].name), x.states_[slot].tensor, states[slot].tensor);
+    if (outputs.empty())
+        throw ValueError(fmt::format("{}: wants update() to assign a new parameter, got none", state_->name));
+    group.formula.emplace(trace, outputs);
+}
+
+void Optimizer::step_group(std::size_t index) {
+    Group& group = state_->groups[index];
+    std::vector<std::vector<ops::View>> roles(group.roles());
+    for (auto& role : roles) role.reserve(group.parameters.size());
+    for (std::size_t i = 0; i < group.parameters.size(); ++i) {
+        const Tensor& parameter = group.parameters[i];
+        const Tensor gradient = parameter.grad();
+        if (!gradient.defined()) continue;
+        const bool alike = parameter.dtype() == group.dtype && parameter.shape() == group.shapes[i];
+        if (!alike || !(parameter.device() == group.progress.device()))
+            throw ValueError(fmt::format(
+                "{}: wants parameters as they were when the optimizer was made, '{}' of {} {} on '{}', got {} {} on "
+                "'{}'; convert and move a model (Module::to) before its optimizer is made",
+                state_->name, group.names[i], name_of(group.dtype), group.shapes[i].str(),
+                group.progress.device().name(), name_of(parameter.dtype()), parameter.shape().str(),
+                parameter.device().name()));
+        const ops::View& place = parameter.view();
+        const ops::View from = gradient.dense_view();
+        roles[0].push_back(place);
+        // A kernel takes it that no two roles overlap.
+        roles[1].push_back(ops::may_overlap(place, from) ? gradient.clone().view() : from);
+        for (std::size_t slot = 0; slot < group.slots.size(); ++slot)
+            roles[2 + slot].push_back(group.slots[slot][i].view());
+        if (!group.masters.empty()) {
+            roles.back().push_back(group.masters[i].view());
+            group.masters[i].mark_written();
+        }
+        parameter.mark_written();
+    }
+    if (roles[0].empty()) return;
+    if (!group.formula || replayable() != typeid(*this)) make_formula(index);
+    ops::count_step(group.progress.view(), state_->guard.view());
+    const ops::ReleaseTensors release{group.tensors};  // the gradients
+    group.tensors.set(roles);
+    group.formula->launch(group.tensors, group.progress.view(), state_->guard.view());
 }
 
 void Optimizer::step() {
@@ -135,44 +269,7 @@ void Optimizer::step() {
             const auto now = state.lock();
             return now && now->groups.size() == groups && now->guard.state() == guard.state();
         });
-    for (std::size_t index = 0; index < state_->groups.size(); ++index) {
-        Group& group = state_->groups[index];
-        std::vector<std::vector<ops::View>> roles(2 + group.slots.size());
-        std::vector<std::size_t> stepped;  // parameters of f16 and bf16
-        for (std::size_t i = 0; i < group.parameters.size(); ++i) {
-            const Tensor& parameter = group.parameters[i];
-            const Tensor gradient = parameter.grad();
-            if (!gradient.defined()) continue;
-            if (parameter.dtype() != group.dtype || !(parameter.device() == group.progress.device()))
-                throw ValueError(
-                    fmt::format("Optimizer::step: wants parameters as they were when the optimizer was made, {} on "
-                                "'{}', got {} on '{}'; convert and move a "
-                                "model (Module::to) before its optimizer is made",
-                                name_of(group.dtype), group.progress.device().name(), name_of(parameter.dtype()),
-                                parameter.device().name()));
-            if (group.masters.empty()) {
-                roles[0].push_back(parameter.view());
-                roles[1].push_back(gradient.dense_view());
-            } else {
-                // Whoever wrote the parameter meanwhile has the word.
-                Tensor& master = group.masters[i];
-                master.copy_(where(master.to(group.dtype) == parameter, master, parameter.to(master.dtype())));
-                roles[0].push_back(master.view());
-                roles[1].push_back(gradient.to(master.dtype()).dense_view());
-                stepped.push_back(i);
-            }
-            for (std::size_t slot = 0; slot < group.slots.size(); ++slot)
-                roles[2 + slot].push_back(group.slots[slot][i].view());
-            parameter.mark_written();
-        }
-        if (roles[0].empty()) continue;
-        ops::count_step(group.progress.view(), state_->guard.view());
-        update(index, roles, group.progress.view(), state_->guard.view());
-        for (const std::size_t i : stepped) {
-            group.masters[i].mark_written();
-            Tensor(group.parameters[i]).copy_(group.masters[i].to(group.dtype));
-        }
-    }
+    for (std::size_t index = 0; index < state_->groups.size(); ++index) step_group(index);
 }
 
 void Optimizer::zero_grad() {
@@ -187,38 +284,24 @@ void Optimizer::set_guard(const Tensor& guard) {
     checked_state("set_guard").guard = guard;
 }
 
-std::vector<std::pair<std::string, Tensor>> Optimizer::state() const {
-    std::vector<std::pair<std::string, Tensor>> out;
-    for (std::size_t index = 0; index < checked_state("state").groups.size(); ++index) {
+StateDict Optimizer::state_dict() const {
+    StateDict out;
+    for (std::size_t index = 0; index < checked_state("state_dict").groups.size(); ++index) {
         const Group& group = state_->groups[index];
-        out.emplace_back(fmt::format("{}.progress", index), group.progress);
-        for (std::size_t slot = 0; slot < group.slots.size(); ++slot)
-            for (std::size_t i = 0; i < group.parameters.size(); ++i)
-                out.emplace_back(fmt::format("{}.{}.{}", index, group.slot_names[slot], i), group.slots[slot][i]);
-        for (std::size_t i = 0; i < group.masters.size(); ++i)
-            out.emplace_back(fmt::format("{}.master.{}", index, i), group.masters[i]);
+        out.push_back({fmt::format("groups.{}.progress", index), group.progress});
+        for (std::size_t i = 0; i < group.parameters.size(); ++i) {
+            for (std::size_t slot = 0; slot < group.slots.size(); ++slot)
+                out.push_back(
+                    {fmt::format("state.{}.{}", group.names[i], group.slot_names[slot].name), group.slots[slot][i]});
+            if (!group.masters.empty())
+                out.push_back({fmt::format("state.{}.master", group.names[i]), group.masters[i]});
+        }
     }
     return out;
 }
 
-void Optimizer::load_state(const std::vector<std::pair<std::string, Tensor>>& state) {
-    auto own = this->state();
-    std::vector<Tensor> sources;
-    for (const auto& [name, tensor] : own) {
-        const auto found = std::ranges::find(state, name, &std::pair<std::string, Tensor>::first);
-        if (found == state.end())
-            throw ValueError(fmt::format("Optimizer::load_state: wants '{}', which is missing", name));
-        ops::require_shape("Optimizer::load_state", name, found->second.view(), tensor.shape());
-        if (found->second.dtype() != tensor.dtype())
-            throw TypeError(fmt::format("Optimizer::load_state: wants '{}' of type {}, got {}", name,
-                                        name_of(tensor.dtype()), name_of(found->second.dtype())));
-        sources.push_back(found->second);
-    }
-    if (state.size() != own.size())
-        throw ValueError(
-            fmt::format("Optimizer::load_state: wants {} tensors, got {}: made for other groups or another optimizer",
-                        own.size(), state.size()));
-    for (std::size_t i = 0; i < own.size(); ++i) own[i].second.copy_(sources[i]);
+void Optimizer::load_state_dict(const StateDict& state) {
+    detail::load_state(checked_state("load_state_dict").name, state_dict(), state);
     for (Group& group : state_->groups)
         group.rate = group.progress.dtype() == DType::f64 ? group.progress.to_vector<double>()[0]
                                                           : group.progress.to_vector<float>()[0];

@@ -3,12 +3,14 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
+#include "formulas.hpp"
+
 namespace declivity::optim {
 
-SGD::SGD(const std::vector<Tensor>& parameters, const SGDOptions& options) { add_group(parameters, options); }
+SGD::SGD(const Parameters& parameters, const SGDOptions& options) : Optimizer("SGD") { add_group(parameters, options); }
 
-void SGD::add_group(const std::vector<Tensor>& parameters, const SGDOptions& options) {
-    const auto& [lr, momentum, dampening, weight_decay, nesterov] = options;
+void SGD::add_group(const Parameters& parameters, const SGDOptions& options) {
+    const auto& [lr, momentum, dampening, weight_decay, nesterov, maximize] = options;
     if (!(momentum >= 0 && momentum <= 1) || !(dampening >= 0 && dampening <= 1) || !(weight_decay >= 0))
         throw ValueError(
             fmt::format("SGD: wants momentum and dampening in [0, 1] and a weight decay of at least 0, got {}, {}, {}",
@@ -16,18 +18,19 @@ void SGD::add_group(const std::vector<Tensor>& parameters, const SGDOptions& opt
     if (nesterov && (momentum == 0 || dampening != 0))
         throw ValueError(
             fmt::format("SGD: nesterov wants a momentum above 0 and no dampening, got {} and {}", momentum, dampening));
-    add(parameters, lr, momentum != 0 ? std::vector<std::string>{"m"} : std::vector<std::string>{});
-    settings_.push_back(
-        {{.momentum = momentum, .dampening = dampening, .weight_decay = weight_decay, .nesterov = nesterov},
-         ops::MultiTensor(momentum != 0 ? 3 : 2)});
+    add(parameters, lr, momentum != 0 ? std::vector<Slot>{"m"} : std::vector<Slot>{});
+    options_.push_back(options);
 }
 
-void SGD::update(std::size_t group, const std::vector<std::vector<ops::View>>& roles, const ops::View& progress,
-                 const ops::View& guard) {
-    Settings& settings = settings_[group];
-    const ops::ReleaseTensors release{settings.tensors};  // the gradients
-    settings.tensors.set(roles);
-    ops::sgd_step(settings.tensors, progress, guard, settings.parameters);
+void SGD::update(std::size_t group, Update& x) const {
+    const SGDOptions& with = options_[group];
+    Tensor g = gradient_of(x, with.weight_decay, with.maximize);
+    if (with.momentum != 0) {
+        Tensor& m = x["m"];
+        m = where(x.step <= 1, g, with.momentum * m + (1 - with.dampening) * g);
+        g = with.nesterov ? g + with.momentum * m : m;
+    }
+    x.parameter = x.parameter - x.lr * g;
 }
 
 }  // namespace declivity::optim

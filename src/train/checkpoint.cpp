@@ -16,7 +16,7 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kKey = "declivity.checkpoint";
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 
 json to_json(const EpochFigures& figures) {
     return {figures.epoch,         figures.train_loss,    figures.train_accuracy, figures.test_loss,
@@ -36,11 +36,10 @@ EpochFigures figures_from(const json& row) {
 }
 
 /// The tensors of one part, without its prefix.
-std::vector<std::pair<std::string, Tensor>> part(const io::Safetensors& content, const std::string& prefix,
-                                                 const Device& device) {
-    std::vector<std::pair<std::string, Tensor>> out;
+StateDict part(const io::Safetensors& content, const std::string& prefix, const Device& device) {
+    StateDict out;
     for (const auto& [name, array] : content.arrays)
-        if (name.starts_with(prefix)) out.emplace_back(name.substr(prefix.size()), io::to_device(array, device));
+        if (name.starts_with(prefix)) out.push_back({name.substr(prefix.size()), io::to_device(array, device)});
     return out;
 }
 
@@ -51,7 +50,7 @@ void Trainer::save(const std::filesystem::path& path) const {
     io::Safetensors content;
     for (const auto& [name, tensor] : state.model.state_dict())
         content.arrays.emplace("model." + name, io::to_host(tensor));
-    for (const auto& [name, tensor] : state.optimizer.state())
+    for (const auto& [name, tensor] : state.optimizer.state_dict())
         content.arrays.emplace("optimizer." + name, io::to_host(tensor));
     content.arrays.emplace("trainer.totals", io::to_host(state.totals));
     const Progress& progress = state.progress;
@@ -102,13 +101,11 @@ void Trainer::load(const std::filesystem::path& path) {
         throw FormatError(path.string(), 8,
                           "wants counts of at least 0 in the record of a checkpoint, found negative ones");
     const auto totals = part(content, "trainer.", state.device);
-    if (totals.size() != 1 || !(totals[0].second.shape() == Shape{2}) || totals[0].second.dtype() != DType::f32)
+    if (totals.size() != 1 || !(totals[0].tensor.shape() == Shape{2}) || totals[0].tensor.dtype() != DType::f32)
         throw FormatError(path.string(), 8, "wants the tensor trainer.totals, f32 [2], found none");
-    nn::StateDict model;
-    for (auto& [name, tensor] : part(content, "model.", state.device)) model.push_back({name, tensor});
-    state.model.load_state_dict(model);
-    state.optimizer.load_state(part(content, "optimizer.", state.device));
-    state.totals.copy_(totals[0].second);
+    state.model.load_state_dict(part(content, "model.", state.device));
+    state.optimizer.load_state_dict(part(content, "optimizer.", state.device));
+    state.totals.copy_(totals[0].tensor);
     set_random_state(state.device, random);
     state.progress = std::move(progress);
     state.run = run;

@@ -39,11 +39,11 @@ bool throws(Call&& call) {
     return false;
 }
 
-bool same(const nn::StateDict& a, const nn::StateDict& b) {
+bool same(const StateDict& a, const StateDict& b) {
     if (a.size() != b.size()) return false;
-    for (const nn::NamedTensor& wanted : a) {
+    for (const NamedTensor& wanted : a) {
         bool found = false;
-        for (const nn::NamedTensor& got : b)
+        for (const NamedTensor& got : b)
             found = found || (got.name == wanted.name && got.tensor.shape() == wanted.tensor.shape() &&
                               got.tensor.dtype() == wanted.tensor.dtype() &&
                               (got.tensor.dtype() == DType::f32
@@ -79,7 +79,7 @@ int run(const std::filesystem::path& file) {
     if (!(last < 0.8F * first)) return complain("the loss did not fall");
 
     io::save(file, model.state_dict());
-    const nn::StateDict loaded = io::load(file);
+    const StateDict loaded = io::load(file);
     if (!same(model.state_dict(), loaded)) return complain("what was loaded is not what was saved");
     Net other;
     other.load_state_dict(loaded);

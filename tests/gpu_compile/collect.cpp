@@ -23,16 +23,18 @@
 
 #include <CL/cl.h>
 
-#include <declivity/ops/adam.hpp>
 #include <declivity/ops/classification.hpp>
 #include <declivity/ops/copy.hpp>
 #include <declivity/ops/finite.hpp>
 #include <declivity/ops/matmul.hpp>
 #include <declivity/ops/pool2d.hpp>
 #include <declivity/ops/random.hpp>
-#include <declivity/ops/sgd.hpp>
 #include <declivity/ops/softmax.hpp>
+#include <declivity/optim/adadelta.hpp>
+#include <declivity/optim/adagrad.hpp>
 #include <declivity/optim/adam.hpp>
+#include <declivity/optim/radam.hpp>
+#include <declivity/optim/rmsprop.hpp>
 #include <declivity/optim/sgd.hpp>
 #include <declivity/runtime/ceilings.hpp>
 #include <declivity/runtime/device.hpp>
@@ -511,6 +513,11 @@ void optimizers() {
             }
         optim::Adam(parameters(), {}).step();
         optim::AdamW(parameters(), {}).step();
+        optim::Adam(parameters(), {.amsgrad = true}).step();
+        optim::RMSprop(parameters(), {.momentum = 0.9, .centered = true}).step();
+        optim::Adagrad(parameters(), {}).step();
+        optim::Adadelta(parameters(), {}).step();
+        optim::RAdam(parameters(), {}).step();
         (void)optim::clip_grad_norm(parameters(), 1.0);
         const View guard = of(DType::i32, {2}).view(), progress = of(dtype, {2}).view();
         check_finite(of(dtype, {3}).view(), guard);

@@ -30,7 +30,7 @@ TEST_CASE("io::save: tensors that do not lie dense are saved row by row, labels 
     io::save(folder / "t",
              {{"turned", transpose(reshape(arange(0, 6), {2, 3}))}, {"labels", Tensor::from(labels, {3})}},
              {{"made", "here"}});
-    const nn::StateDict loaded = io::load(folder / "t");
+    const StateDict loaded = io::load(folder / "t");
     REQUIRE(loaded.size() == 2);
     CHECK(loaded[0].name == "labels");
     CHECK(loaded[0].tensor.to_vector<std::int64_t>() == labels);

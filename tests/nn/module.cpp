@@ -25,7 +25,7 @@ struct Block : nn::Module {
     std::string type_name() const override { return "Block"; }
 };
 
-std::vector<std::string> names(const std::vector<nn::NamedTensor>& tensors) {
+std::vector<std::string> names(const std::vector<NamedTensor>& tensors) {
     std::vector<std::string> out;
     for (const auto& one : tensors) out.push_back(one.name);
     return out;

@@ -83,7 +83,7 @@ Matrix descended(const Matrix& w, const Matrix& x, double rate) {
     return out;
 }
 
-std::vector<std::string> names(const std::vector<nn::NamedTensor>& tensors) {
+std::vector<std::string> names(const std::vector<NamedTensor>& tensors) {
     std::vector<std::string> out;
     for (const auto& one : tensors) out.push_back(one.name);
     return out;
@@ -157,7 +157,7 @@ TEST_CASE("tied weights: saved and loaded under both their names") {
     CHECK(values(c.decoder.weight) == values(a.encoder.weight()));
     CHECK(c.parameters().size() == 1);
     auto one_name = loaded;
-    std::erase_if(one_name, [](const nn::NamedTensor& one) { return one.name == "decoder.weight"; });
+    std::erase_if(one_name, [](const NamedTensor& one) { return one.name == "decoder.weight"; });
     Autoencoder d;
     CHECK_THROWS_WITH_AS(d.load_state_dict(one_name), doctest::Contains("missing: [decoder.weight]"), ValueError);
     d.load_state_dict(one_name, false);

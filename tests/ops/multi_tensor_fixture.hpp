@@ -9,9 +9,12 @@
 #include <declivity/ops/multi_tensor.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/interop.hpp>
+#include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 #include <tests/support/devices.hpp>
 #include <tests/support/values.hpp>
+
+#include "ops/engine/formula.hpp"
 
 namespace declivity::test {
 
@@ -116,6 +119,22 @@ inline ops::View guard_view(const Device& device, double set_at = 0, double chec
     ops::fill(ops::sliced(view, 0, 0, 1), set_at);
     ops::fill(ops::sliced(view, 0, 1, 1), checked);
     return view;
+}
+
+/// Of a first role, from the numbers and the elements of all roles; the others stay.
+template <class Make>
+ops::Formula formula_of_first(const ops::MultiTensor& tensors, DType dtype, Make&& make) {
+    const ops::FormulaTrace trace("formula", tensors.device());
+    std::vector<Tensor> roles;
+    for (std::size_t role = 0; role < tensors.roles(); ++role) roles.emplace_back(trace.role(role, dtype));
+    return {trace, {{0, make(roles, Tensor(trace.number(0, dtype)), Tensor(trace.number(1, dtype))).value()}}};
+}
+
+/// role 0 -= numbers[0] * role 1
+inline void descend(const ops::MultiTensor& tensors, const ops::View& numbers, const ops::View& guard) {
+    formula_of_first(tensors, numbers.dtype, [](const std::vector<Tensor>& roles, const Tensor& rate, const Tensor&) {
+        return roles[0] - rate * roles[1];
+    }).launch(tensors, numbers, guard);
 }
 
 /// The devices on which optimizers run: tensors in one cl_mem, and each in its own.

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include <declivity/ops/adam.hpp>
 #include <declivity/ops/conv2d.hpp>
 #include <declivity/ops/matmul.hpp>
+#include <declivity/ops/multi_tensor.hpp>
 #include <declivity/ops/pool2d.hpp>
 #include <declivity/ops/reduce.hpp>
 #include <declivity/ops/softmax.hpp>
@@ -20,6 +20,7 @@
 #include <tests/support/values.hpp>
 
 #include "ops/conv/conv2d_strategy.hpp"
+#include "ops/engine/formula.hpp"
 #include "ops/matmul/matmul_strategies.hpp"
 
 using namespace declivity;
@@ -160,8 +161,16 @@ TEST_CASE(
             for (const std::int64_t size : {5, 70}) list.push_back(zeros({size}).view());
         tensors.set(lists);
         const ops::View progress = zeros({2}).view(), guard = zeros({2}, {DType::i32}).view();
-        const Seen seen = work_of([&] { ops::adam_step(tensors, progress, guard, {}); });
+        const auto formula = [&] {
+            const ops::FormulaTrace trace("formula", tensors.device());
+            const auto role = [&](std::size_t number) { return Tensor(trace.role(number, DType::f32)); };
+            const Tensor mean = role(2) * 0.9 + role(1), squares = role(3) + square(role(1));
+            return ops::Formula(
+                trace, {{0, (role(0) - mean / sqrt(squares)).value()}, {2, mean.value()}, {3, squares.value()}});
+        }();
+        const Seen seen = work_of([&] { formula.launch(tensors, progress, guard); });
         CHECK(seen.bytes == 7 * 4 * 75);
+        CHECK(seen.flops == 7 * 75);
         CHECK(seen.carriers == 1);
     }
     if (device.info().fp64) {

@@ -76,7 +76,7 @@ TEST_CASE("weights of AdamW decay whatever options are given, those of Adam and 
     CHECK(test::values(r)[0] == 100);
     CHECK_THROWS_WITH_AS(
         optim::AdamW({zeros({1}).set_requires_grad()}, {.beta1 = 1}),
-        "AdamW: wants betas in (0, 1), epsilon and weight decay of at least 0, got 1, 0.999, 1e-08, 0.01", ValueError);
+        "AdamW: wants betas in [0, 1), epsilon and weight decay of at least 0, got 1, 0.999, 1e-08, 0.01", ValueError);
 }
 
 TEST_CASE("defaults of optimizers are PyTorch's") {

@@ -184,15 +184,15 @@ TEST_CASE("the state of an optimizer goes on where it was taken") {
         other->step();
         if (t != 3) continue;
         auto fresh = std::make_unique<optim::Adam>(broken.parameters, optim::AdamOptions{.lr = 0.5});
-        fresh->load_state(other->state());
+        fresh->load_state_dict(other->state_dict());
         CHECK(fresh->learning_rate() == doctest::Approx(0.01));
         other = std::move(fresh);
     }
     for (std::size_t i = 0; i < kShapes.size(); ++i)
         CHECK(test::values(straight.parameters[i]) == test::values(broken.parameters[i]));
-    auto state = one.state();
+    auto state = one.state_dict();
     state.pop_back();
-    CHECK_THROWS_AS(one.load_state(state), ValueError);
+    CHECK_THROWS_AS(one.load_state_dict(state), ValueError);
 }
 
 TEST_CASE("clipping scales all gradients by their common norm") {

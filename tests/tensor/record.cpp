@@ -96,7 +96,7 @@ Outcome train(How how) {
     }
     for (const auto& [name, tensor] : net.state_dict())
         if (tensor.dtype() == DType::f32) out.values.push_back(tensor.to_vector<float>());
-    for (const auto& [name, tensor] : optimizer.state()) out.values.push_back(tensor.to_vector<float>());
+    for (const auto& [name, tensor] : optimizer.state_dict()) out.values.push_back(tensor.to_vector<float>());
     out.values.push_back(total.to_vector<float>());
     out.random = ops::random_position(total.device());
     out.replayed = recorded.replayed();

@@ -255,8 +255,8 @@ TEST_CASE("values that wait for moments and statistics have the elements of befo
         auto r = record(f);
         for (int i = 0; i < 4; ++i) {
             std::vector<Tensor> pend;
-            for (auto& [n, t] : opt.state()) pend.push_back(t * 2.0);
-            for (auto& [n, t] : sgd.state()) pend.push_back(t * 2.0);
+            for (auto& [n, t] : opt.state_dict()) pend.push_back(t * 2.0);
+            for (auto& [n, t] : sgd.state_dict()) pend.push_back(t * 2.0);
             for (auto& [n, t] : bn.state_dict())
                 if (t.dtype() == DType::f32) pend.push_back(t * 2.0);
             pend.push_back(w * 3.0);

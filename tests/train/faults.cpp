@@ -70,10 +70,10 @@ class Training {
                 test::random_tensor(parameter.shape(), name.size() + static_cast<std::uint64_t>(parameter.numel())) *
                 0.2);
         }
-        for (const nn::NamedTensor& one : model_.state_dict())
+        for (const NamedTensor& one : model_.state_dict())
             model_state_.push_back({one.name, one.tensor.detach().clone()});
-        for (const auto& [name, tensor] : optimizer_.state())
-            optimizer_state_.emplace_back(name, tensor.detach().clone());
+        for (const auto& [name, tensor] : optimizer_.state_dict())
+            optimizer_state_.push_back({name, tensor.detach().clone()});
         for (const auto& [name, tensor] : model_state_)
             test::values(tensor);  // computed now, not at the first restore()
     }
@@ -82,7 +82,7 @@ class Training {
         model_.zero_grad();
         const NoGrad no_grad;
         model_.load_state_dict(model_state_);
-        optimizer_.load_state(optimizer_state_);
+        optimizer_.load_state_dict(optimizer_state_);
         set_random_state(device_, {7, 0});
         device_.synchronize();
     }
@@ -114,8 +114,8 @@ class Training {
     /// All that the step changes, after it.
     std::vector<std::vector<double>> state() {
         std::vector<std::vector<double>> all;
-        for (const nn::NamedTensor& one : model_.state_dict()) all.push_back(test::values(one.tensor));
-        for (const auto& [name, tensor] : optimizer_.state()) all.push_back(test::values(tensor));
+        for (const NamedTensor& one : model_.state_dict()) all.push_back(test::values(one.tensor));
+        for (const auto& [name, tensor] : optimizer_.state_dict()) all.push_back(test::values(tensor));
         device_.synchronize();
         return all;
     }
@@ -142,8 +142,8 @@ class Training {
     optim::Adam optimizer_;
     Tensor x_, labels_;
     RecordedFunction recorded_{[this](const std::vector<Tensor>& in) { return std::vector{commands(in[0])}; }};
-    nn::StateDict model_state_;
-    std::vector<std::pair<std::string, Tensor>> optimizer_state_;
+    StateDict model_state_;
+    StateDict optimizer_state_;
 };
 
 struct Step {

@@ -89,7 +89,7 @@ TEST_CASE("halves: optimizers keep what is too small for the parameter") {
         // Its state goes on from a file; a parameter that somebody else wrote counts.
         Tensor other = parameter.detach().clone().set_requires_grad();
         optim::SGD resumed({other}, {.lr = 1e-4});
-        resumed.load_state(optimizer.state());
+        resumed.load_state_dict(optimizer.state_dict());
         for (int step = 0; step < 7; ++step)
             for (auto* each : {&optimizer, &resumed}) {
                 Tensor& own = each == &optimizer ? parameter : other;
@@ -97,14 +97,14 @@ TEST_CASE("halves: optimizers keep what is too small for the parameter") {
                 each->step();
             }
         CHECK(values(parameter) == values(other));
-        CHECK(values(optimizer.state().back().second) == values(resumed.state().back().second));
+        CHECK(values(optimizer.state_dict().back().tensor) == values(resumed.state_dict().back().tensor));
         {
             const NoGrad no_grad;
             parameter.fill_(5);
         }
         parameter.set_grad(ones({3}, {dtype}));
         optimizer.step();
-        CHECK(std::abs(values(optimizer.state().back().second)[0] - 4.9999) < 1e-6);
+        CHECK(std::abs(values(optimizer.state_dict().back().tensor)[0] - 4.9999) < 1e-6);
         parameter.set_grad(full({3}, 3, {dtype}));
         CHECK(optim::clip_grad_norm({parameter}, 1).item<float>() == doctest::Approx(std::sqrt(27.0)));
         CHECK(values(parameter.grad())[0] == doctest::Approx(1 / std::sqrt(3.0)).epsilon(0.01));

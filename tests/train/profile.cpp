@@ -81,7 +81,7 @@ TEST_CASE("profile of a step: every launch is there, with the module whose funct
     has("Sequential/3", "max_pool2d_backward");
     has("Sequential/5", "bernoulli+dropout");
     has("Sequential/6", "matmul");
-    has("optimizer", "adam_step");
+    has("optimizer", "Adam");
     has("", "cross_entropy");
     has("", "cross_entropy_backward");
     // What is not a layer's is the loss, the batch that is sent, and the first gradient.

@@ -110,10 +110,10 @@ struct Counting : nn::Sequential {
 /// An optimizer of the library with a counter in it.
 struct CountingSGD : optim::SGD {
     using optim::SGD::SGD;
-    int calls = 0;
-    void update(std::size_t group, const std::vector<std::vector<ops::View>>& roles, const ops::View& progress,
-                const ops::View& guard) override {
-        if (++calls % 3 != 0) optim::SGD::update(group, roles, progress, guard);
+    mutable int calls = 0;
+    void update(std::size_t group, optim::Update& x) const override {
+        if (++calls % 3 != 0) optim::SGD::update(group, x);
+        else x.parameter = x.parameter * 0.5;
     }
 };
 

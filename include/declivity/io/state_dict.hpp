@@ -7,16 +7,16 @@
 #include <string>
 
 #include <declivity/io/safetensors.hpp>
-#include <declivity/nn/module.hpp>
+#include <declivity/tensor/state_dict.hpp>
 
 namespace declivity::io {
 
 /// Writes a module's state_dict() as a safetensors file that other tools read. Waits for the device.
 /// @throws ValueError for a name that comes twice or an undefined tensor; IoError, with the old file untouched
-DECLIVITY_API void save(const std::filesystem::path& path, const nn::StateDict& state,
+DECLIVITY_API void save(const std::filesystem::path& path, const StateDict& state,
                         const std::map<std::string, std::string>& metadata = {});
 /// Reads a safetensors file to a device. @throws FormatError, IoError, OutOfMemory
-DECLIVITY_API nn::StateDict load(const std::filesystem::path& path, const std::optional<Device>& device = std::nullopt);
+DECLIVITY_API StateDict load(const std::filesystem::path& path, const std::optional<Device>& device = std::nullopt);
 
 /// A tensor's elements on the host, and back.
 DECLIVITY_API HostArray to_host(const Tensor& tensor);

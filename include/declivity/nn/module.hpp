@@ -13,16 +13,10 @@
 #include <vector>
 
 #include <declivity/runtime/recording.hpp>
+#include <declivity/tensor/state_dict.hpp>
 #include <declivity/tensor/tensor.hpp>
 
 namespace declivity::nn {
-
-/// A tensor with the name under which a state_dict keeps it, such as "features.0.weight".
-struct NamedTensor {
-    std::string name;
-    Tensor tensor;
-};
-using StateDict = std::vector<NamedTensor>;
 
 /// Base of all layers and networks. A subclass registers its parameters, buffers and children, and overrides `forward`:
 ///

@@ -1,6 +1,7 @@
 // Floor 2. Kernels over many tensors at once: an optimizer's step over all parameters is a few launches, not hundreds.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,8 +12,8 @@
 
 namespace declivity::ops {
 
-/// Some tensors seen by one kernel: `roles` lists of views (parameters, gradients, ...), of which the i-th of each have
-/// the same number of elements. All are dense, on one device, and of one type.
+/// Some tensors seen by one kernel: `roles` lists of views (parameters, gradients, ...), 8 at most, of which the i-th
+/// of each have the same number of elements. All are dense and on one device, and those of a role are of one type.
 ///
 /// Pooled tensors share few cl_mem, so the kernel takes these and a table of places in them. The table lives
 /// on the device and is sent again only when a tensor moved.
@@ -29,8 +30,10 @@ class DECLIVITY_API MultiTensor {
     /// Says which tensors the next launches are about.
     /// @param lists one list of views a role
     void set(const std::vector<std::vector<View>>& lists);
-    /// One launch; more where the tensors lie in more than five cl_mem.
+    /// One launch; more where the tensors lie in more than eight cl_mem.
     void launch(const KernelSpec& spec, std::span<const Argument> further) const;
+    /// The same. @param make gives the kernel for work-groups of so many work-items
+    void launch(const std::function<Kernel(std::size_t items)>& make, std::span<const Argument> further) const;
     /// Lets go of the tensors, so that gradients can be freed; the table stays for the next time.
     void release();
     /// Pieces into which the tensors are cut; a kernel may write one number for each (a partial sum).
@@ -40,6 +43,7 @@ class DECLIVITY_API MultiTensor {
     [[nodiscard]] std::size_t roles() const;
     /// @throws ValueError before the first set()
     [[nodiscard]] Device device() const;
+    /// Of the first role.
     [[nodiscard]] DType dtype() const;
 
   private:

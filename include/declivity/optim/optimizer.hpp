@@ -1,7 +1,8 @@
-// Floor 4. Optimizer: what SGD, Adam and AdamW have in common.
+// Floor 4. Optimizer: what SGD, Adam and all others have in common.
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -9,12 +10,66 @@
 #include <utility>
 #include <vector>
 
+#include <declivity/tensor/state_dict.hpp>
 #include <declivity/tensor/tensor.hpp>
 
 namespace declivity::optim {
 
-/// Changes parameters by their gradients. Parameters come in groups, each with settings of its own; a group is updated
-/// by a few launches, however many tensors it has. Learning rate and step count live in device memory.
+/// Parameters as optimizers take them: tensors, as Module::parameters() gives them, or tensors with the names by which
+/// the optimizer keeps its state then, as Module::named_parameters() does.
+class DECLIVITY_API Parameters {
+  public:
+    Parameters(std::vector<Tensor> tensors) : tensors_(std::move(tensors)) {}  // NOLINT: that is its purpose
+    Parameters(std::initializer_list<Tensor> tensors) : tensors_(tensors) {}   // NOLINT
+    Parameters(const std::vector<NamedTensor>& named);                         // NOLINT
+    [[nodiscard]] const std::vector<Tensor>& tensors() const noexcept { return tensors_; }
+    /// Empty where they have none.
+    [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
+
+  private:
+    std::vector<Tensor> tensors_;
+    std::vector<std::string> names_;
+};
+
+class Optimizer;
+
+/// What a step is made of (Optimizer::update). Each tensor stands for the elements of all parameters of a group and has
+/// none itself: elementwise functions of them are noted, whatever needs elements is refused.
+class DECLIVITY_API Update {
+  public:
+    Tensor parameter;  ///< what is assigned is the new one
+    Tensor gradient;
+    Tensor lr;    ///< the learning rate, without axes
+    Tensor step;  ///< the number of this step from 1, without axes
+    /// A tensor that the optimizer keeps beside each parameter; what is assigned is the new one.
+    /// @throws ValueError for a name that Optimizer::add was not given
+    [[nodiscard]] Tensor& operator[](std::string_view state);
+
+  private:
+    friend class Optimizer;
+    explicit Update(std::string_view optimizer) : optimizer_(optimizer) {}
+    std::string optimizer_;
+    std::vector<NamedTensor> states_;
+};
+
+/// Changes parameters by their gradients. Parameters come in groups, each with settings of its own; a group's step is
+/// one kernel, however many tensors it has. Learning rate and step count live in device memory. Parameters of f16 and
+/// bf16 are kept in f32 beside, where all is computed; whoever writes such a parameter has the word.
+///
+/// An optimizer of one's own says what it keeps beside each parameter, and how a step changes both:
+///
+///     class SoftSign : public optim::Optimizer {
+///       public:
+///         SoftSign(const optim::Parameters& parameters, double lr) : Optimizer("SoftSign") {
+///             add(parameters, lr, {"m"});
+///         }
+///
+///       protected:
+///         void update(std::size_t, optim::Update& x) const override {
+///             x["m"] = 0.9 * x["m"] + 0.1 * x.gradient;
+///             x.parameter = x.parameter - x.lr * x["m"] / (abs(x["m"]) + 1e-6);
+///         }
+///     };
 class DECLIVITY_API Optimizer {
   public:
     virtual ~Optimizer();
@@ -23,7 +78,9 @@ class DECLIVITY_API Optimizer {
     Optimizer(Optimizer&&) noexcept;
     Optimizer& operator=(Optimizer&&) noexcept;
 
-    /// Updates every parameter that has a gradient. Enqueues and returns.
+    /// Updates every parameter that has a gradient; others, and what is kept beside them, stay. Enqueues and returns.
+    /// @throws ValueError, TypeError, ShapeError, DeviceError for a parameter that was given elements of another type,
+    /// shape or device (Tensor::assign, Module::to) since the optimizer was made
     void step();
     /// Forgets all gradients.
     void zero_grad();
@@ -41,33 +98,47 @@ class DECLIVITY_API Optimizer {
     /// While guard[0] is not 0, steps change nothing. i32 [2] on the device of the parameters, see ops/finite.hpp.
     void set_guard(const Tensor& guard);
 
-    /// Which class promises that a recorded step may call step() once and then repeat what it launched, see
-    /// nn::Module::replayable(): SGD, Adam and AdamW do, for themselves and not for classes that derive from them.
-    /// void, as here, promises nothing.
+    /// Which class promises that each step's formula is the same, so that it is made once, and a recorded step may
+    /// call step() once and then repeat what it launched, see nn::Module::replayable(): the library's optimizers do,
+    /// for themselves and not for classes that derive from them. void, as here, promises nothing.
     [[nodiscard]] virtual const std::type_info& replayable() const;
 
-    /// Everything that a resumed training needs: moments, step counts and rates, by names like "0.m.3" (group, state,
-    /// parameter). The tensors share the optimizer's memory.
-    [[nodiscard]] std::vector<std::pair<std::string, Tensor>> state() const;
-    /// @throws ValueError for missing or unexpected names, ShapeError, TypeError; nothing is changed then
-    void load_state(const std::vector<std::pair<std::string, Tensor>>& state);
+    /// Everything that a resumed training needs, by names that say parameter and state: "state.features.0.weight.m";
+    /// parameters without a name have their number among all of the optimizer's, "state.3.m". "groups.0.progress" is
+    /// the group's learning rate and count of steps, "state.3.master" a parameter of f16 or bf16 in f32. The tensors
+    /// share the optimizer's memory.
+    [[nodiscard]] StateDict state_dict() const;
+    /// Copies values into the tensors of the same names.
+    /// @throws ValueError naming the missing and unexpected names, ShapeError, TypeError; nothing is changed then
+    void load_state_dict(const StateDict& state);
 
   protected:
-    struct Group;
-    struct State;
+    /// Something that is kept beside each parameter, of its shape.
+    struct Slot {
+        Slot(const char* called, double from = 0) : name(called), initial(from) {}  // NOLINT: {"m", "v"} is a list
+        std::string name;
+        double initial;  ///< what all its elements are at first
+    };
 
-    Optimizer();
-    /// @param slots names of the tensors kept beside each parameter ("m", "v")
-    /// @throws ValueError for an empty group, an undefined tensor, one that requires no gradient, or one given twice;
-    /// TypeError and DeviceError when the group is not of one type and device
-    void add(const std::vector<Tensor>& parameters, double learning_rate, std::vector<std::string> slots);
-    /// One update of the parameters that have gradients. `roles`: parameters, gradients, then the slots.
-    virtual void update(std::size_t group, const std::vector<std::vector<ops::View>>& roles, const ops::View& progress,
-                        const ops::View& guard) = 0;
+    /// @param name of the class, for errors and profiles
+    explicit Optimizer(std::string_view name);
+    /// Another group.
+    /// @throws ValueError for an empty group, an undefined tensor, one that requires no gradient, one given twice, or
+    /// names that are not distinct; TypeError, DeviceError and ShapeError when the group is not of one floating type
+    /// and device, and dense
+    void add(const Parameters& parameters, double learning_rate, std::vector<Slot> slots = {});
+    /// The formula of a group's step, in elementwise functions of tensors and numbers, whose results are assigned to
+    /// x.parameter and x["..."]: all of them are made from what was there before the step. Called in each step, unless
+    /// replayable() promises that it is the same.
+    virtual void update(std::size_t group, Update& x) const = 0;
 
   private:
+    struct Group;
+    struct State;
     State& checked_state(std::string_view function) const;
     Group& group_of(std::string_view function, std::size_t index) const;
+    void step_group(std::size_t index);
+    void make_formula(std::size_t index);
 
     std::shared_ptr<State> state_;  // shared with nobody: recordings watch it
 };

@@ -1,7 +1,8 @@
-// Floor 4. Stochastic gradient descent.
+// Floor 4. SGD.
 #pragma once
 
-#include <declivity/ops/sgd.hpp>
+#include <vector>
+
 #include <declivity/optim/optimizer.hpp>
 
 namespace declivity::optim {
@@ -12,26 +13,26 @@ struct SGDOptions {
     double dampening = 0;
     double weight_decay = 0;  ///< added to the gradient as weight_decay * parameter
     bool nesterov = false;    ///< wants momentum, and no dampening
+    bool maximize = false;    ///< goes up: the gradient counts with the other sign
 };
 
-/// See ops::sgd_step for the formulas.
+/// Stochastic gradient descent (Sutskever et al. 2013, in the form that PyTorch uses). With the rate lr, in step t from
+/// 1:
+///     g += weight_decay * p;  m = t == 1 ? g : momentum * m + (1 - dampening) * g;
+///     p -= lr * (nesterov ? g + momentum * m : m)
+/// Without momentum there is no m, and p -= lr * g.
 class DECLIVITY_API SGD : public Optimizer {
   public:
-    explicit SGD(const std::vector<Tensor>& parameters, const SGDOptions& options = {});
+    explicit SGD(const Parameters& parameters, const SGDOptions& options = {});
     /// Another group with settings of its own. @throws ValueError for settings out of range
-    void add_group(const std::vector<Tensor>& parameters, const SGDOptions& options);
+    void add_group(const Parameters& parameters, const SGDOptions& options);
     [[nodiscard]] const std::type_info& replayable() const override { return typeid(SGD); }
 
   protected:
-    void update(std::size_t group, const std::vector<std::vector<ops::View>>& roles, const ops::View& progress,
-                const ops::View& guard) override;
+    void update(std::size_t group, Update& x) const override;
 
   private:
-    struct Settings {
-        ops::SgdParameters parameters;
-        ops::MultiTensor tensors;
-    };
-    std::vector<Settings> settings_;
+    std::vector<SGDOptions> options_;
 };
 
 }  // namespace declivity::optim

@@ -22,18 +22,23 @@ namespace declivity::ops {
 
 using Node = ExpressionNode;
 
+void append_numbers_of(const Node& node, Plan& plan) {
+    if (node.kind == Node::Kind::constant) {
+        plan.numbers.push_back(node.value);
+        plan.number_types.push_back(node.dtype);
+    }
+    for (const Scalar& parameter : node.parameters) {
+        plan.numbers.push_back(parameter);
+        plan.number_types.push_back(compute_type(working_type(node)));
+    }
+}
+
 Plan plan_of(const Steps& steps, const Shape& shape, const View* out, Steps::Memory memory) {
     Plan plan(memory);
     int inputs = 0;
     for (const int operand : steps.operand) inputs = std::max(inputs, operand + 1);
     plan.operands.reserve(1 + static_cast<std::size_t>(inputs) + kMostAlso);
     plan.operands.push_back(out != nullptr ? Operand{*out, out->strides} : Operand{});
-    const auto add_parameters = [&](const Node& node) {
-        for (const Scalar& parameter : node.parameters) {
-            plan.numbers.push_back(parameter);
-            plan.number_types.push_back(compute_type(working_type(node)));
-        }
-    };
     for (std::size_t at = 0; at < steps.nodes.size(); ++at) {
         const Node& node = *steps.nodes[at];
         switch (node.kind) {
@@ -53,7 +58,6 @@ Plan plan_of(const Steps& steps, const Shape& shape, const View* out, Steps::Mem
                     View{node.view.buffer, node.view.offset, node.view.dtype, node.shape, dense_strides(node.shape)},
                     shape);
                 plan.operands.push_back({numbers, numbers.strides, false, &node});
-                add_parameters(node);
                 break;
             }
             case Node::Kind::value:
@@ -61,13 +65,10 @@ Plan plan_of(const Steps& steps, const Shape& shape, const View* out, Steps::Mem
             case Node::Kind::operator_result:
                 if (steps.of_rows) break;  // the kernel has it
                 throw ValueError("evaluate: an expression with operator_result() serves only as an Epilogue");
-            case Node::Kind::constant:
-                plan.numbers.push_back(node.value);
-                plan.number_types.push_back(node.dtype);
-                break;
             default:
-                add_parameters(node);
+                break;
         }
+        append_numbers_of(node, plan);
     }
     if (plan.operands.size() > kMostInputs + 1)
         throw Unsupported(fmt::format("evaluate: wants an expression of at most {} inputs, got {}", kMostInputs,

@@ -22,6 +22,9 @@ namespace declivity::ops {
 Plan plan_of(const Steps& steps, const Shape& shape, const View* out,
              Steps::Memory memory = std::pmr::get_default_resource());
 
+/// Adds the numbers of a node: a constant, or the parameters of its function.
+void append_numbers_of(const ExpressionNode& node, Plan& plan);
+
 /// The index space with the axes from `inner` on as columns, which must become one axis; the others, of whose rows
 /// operand 0 is the number, as rows. False: they do not, and the plan is as it was.
 bool merge_rows(const Shape& shape, int inner, Plan& plan);

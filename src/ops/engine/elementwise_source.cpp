@@ -16,6 +16,7 @@ namespace {
 
 using Node = ExpressionNode;
 
+constexpr std::size_t kFormulaRoles = 8;
 constexpr std::string_view kTile =
     "512";  // columns whose random numbers are made at a time: they stay in the first cache
 
@@ -64,6 +65,12 @@ Steps steps_of(const Expression& expression, Steps::Memory memory) {
     return with_operands(std::move(steps));
 }
 
+Steps steps_of(std::span<const Expression> expressions) {
+    Steps steps(std::pmr::get_default_resource());
+    for (const Expression& expression : expressions) add(expression, steps);
+    return with_operands(std::move(steps));
+}
+
 Steps steps_of_rows(const Expression& prologue, const Expression& epilogue) {
     Steps steps(std::pmr::get_default_resource()), behind = steps;
     add(prologue, steps);
@@ -95,6 +102,7 @@ namespace {
 struct Generated {
     std::string body;
     std::string rows, tiles;  // of random numbers, before the elements of a row and of a tile
+    std::string elements;     // of a formula: what is not computed once
     int numbers = 0;
     bool copies = false;   // elements go from memory to memory, with all their bits
     bool halves = false;   // cl_kernels/lib/storage.clh is needed
@@ -371,6 +379,54 @@ KernelSpec elementwise_reduce_specification(const Steps& steps, const Plan& plan
     code.set_headers(defines);
     defines.set("RESULT", fmt::format("({})({})", cl_type(plan.operands[0].view.dtype), result)).append(reduction);
     return {"elementwise_reduce.cl", "elementwise_reduce", std::move(defines)};
+}
+
+KernelSpec formula_specification(const Steps& steps, const Plan& plan, const Device& device, Family family,
+                                 std::span<const StoredRole> stored) {
+    Generated code;
+    std::string once, parameters, arguments, numbers, given;
+    std::vector<std::string> names(steps.nodes.size());
+    std::vector<DType> roles(kFormulaRoles, DType::boolean);  // that are used, and none where it is not
+    const auto use = [&](std::size_t role, DType dtype) {
+        if (roles[role] != DType::boolean) return;
+        roles[role] = dtype;
+        parameters += fmt::format(", __global {}* restrict r{}", cl_type(dtype), role);
+        arguments += fmt::format(", MULTI_TENSOR_POINTER_OF({}, {})", cl_type(dtype), role);
+    };
+    for (std::size_t at = 0; at < steps.nodes.size(); ++at) {
+        const Node& node = *steps.nodes[at];
+        if (node.kind == Node::Kind::view && node.shape.empty()) {
+            names[at] = fmt::format("given[{}]", node.view.offset - formula_number(0));
+            continue;
+        }
+        if (node.kind == Node::Kind::view) {
+            use(static_cast<std::size_t>(node.view.offset), node.dtype);
+            once += fmt::format(" __global const {}* in{} = r{};", cl_type(node.dtype), steps.operand[at],
+                                node.view.offset);
+        }
+        require_supported(device, node.dtype);
+        generate(steps, plan, false, at, names, code);
+        // What is made of numbers alone is computed once.
+        (node.shape.empty() ? once : code.elements) += std::exchange(code.body, {});
+    }
+    for (const StoredRole& one : stored) {
+        use(one.role, one.dtype);
+        code.elements += fmt::format(" r{}[i] = {};", one.role, code.stored(one.dtype, names[one.at]));
+    }
+    for (std::size_t i = 0; i < plan.numbers.size(); ++i) {
+        numbers += fmt::format(", const {} n{}", arithmetic_type(plan.number_types[i]), i);
+        given += fmt::format(", n{}", i);
+    }
+    Defines defines = real_defines(real_of(plan));
+    for (std::size_t i = 1; i < plan.operands.size(); ++i)
+        if (!plan.operands[i].strides.empty()) defines.set(fmt::format("STEP{}", i - 1), 1);
+    code.body = code.elements;
+    defines.set("RANK", 1).set("OPERANDS", 1).set("FORMULA_ONCE", once).set("FORMULA_BODY", code.body);
+    defines.set("FORMULA_ROLES", parameters).set("FORMULA_POINTERS", arguments);
+    defines.set("FORMULA_NUMBERS", numbers).set("FORMULA_GIVEN", given);
+    defines.set("FORMULA_VECTORISE", vectorise(code, plan, device, family));
+    code.set_headers(defines);
+    return {"formula.cl", "formula", std::move(defines)};
 }
 
 Defines row_defines(const Steps& steps, const Plan& plan, const Device& device, Family family, DType out) {

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <memory_resource>
+#include <span>
 #include <vector>
 
 #include <declivity/runtime/launch.hpp>
@@ -47,6 +48,8 @@ struct Steps {
 };
 
 Steps steps_of(const Expression& expression, Steps::Memory memory = std::pmr::get_default_resource());
+/// Of several, whose parts in common come once.
+Steps steps_of(std::span<const Expression> expressions);
 /// @param prologue what rows are made from; @param epilogue what follows their results; either may be empty
 Steps steps_of_rows(const Expression& prologue, const Expression& epilogue);
 
@@ -70,6 +73,17 @@ KernelSpec elementwise_reduce_specification(const Steps& steps, const Plan& plan
 
 /// What kernels that include cl_kernels/lib/row_program.clh are compiled with. @param out what they store
 Defines row_defines(const Steps& steps, const Plan& plan, const Device& device, Family family, DType out);
+
+/// Of cl_kernels/engine/formula.cl (formula.hpp): leaves say by their offset what they stand for.
+constexpr int formula_role(std::size_t role) { return static_cast<int>(role); }
+constexpr int formula_number(std::size_t which) { return 100 + static_cast<int>(which); }
+struct StoredRole {
+    std::size_t role;
+    std::size_t at;  ///< among the nodes
+    DType dtype;
+};
+KernelSpec formula_specification(const Steps& steps, const Plan& plan, const Device& device, Family family,
+                                 std::span<const StoredRole> stored);
 
 /// Equal for expressions of one structure, whatever the shapes.
 void append_structure(const Steps& steps, const Plan& plan, std::string& key);

@@ -15,6 +15,7 @@
 #include <declivity/runtime/scope.hpp>
 
 #include "expression_node.hpp"
+#include "formula.hpp"
 #include "fusion.hpp"
 #include "lowering.hpp"
 #include "operation_state.hpp"
@@ -56,6 +57,8 @@ void ValueState::compute(const std::optional<View>& place) {
     declivity::detail::refuse_after_fork("a value that waits");
     const std::scoped_lock lock(values_mutex());
     if (computed.load(std::memory_order_acquire)) return;
+    if (stands_for >= 0)
+        FormulaTrace::refuse_elements(FormulaTrace::current() != nullptr ? FormulaTrace::current()->name() : "formula");
     if (base) {
         base.state()->compute();
         View result = view;
@@ -183,15 +186,16 @@ Value value_of(const Expression& expression, const Device& device) {
     std::unique_lock lock(values_mutex(), std::defer_lock);
     if (has_values(expression)) lock.lock();
     compute_older(expression);
+    const bool computes = FormulaTrace::current() == nullptr;
     Measure whole = measure(expression);
-    for (ValueState* largest; !fits(whole) && (largest = largest_within(expression)) != nullptr;
+    for (ValueState* largest; computes && !fits(whole) && (largest = largest_within(expression)) != nullptr;
          whole = measure(expression))
         largest->compute();
     state->expression = expression;
     state->measure = whole;
     if (expression.node()->kind == ExpressionNode::Kind::constant) state->constant = expression.node()->value;
     for_each_view(expression, [](const View& view) { view.buffer.launch_writers(); });
-    if (!fuses() || !fits(whole)) {
+    if (computes && (!fuses() || !fits(whole))) {
         state->compute();
         return value;
     }

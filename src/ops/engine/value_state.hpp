@@ -54,13 +54,14 @@ struct ValueState final : PendingLaunch, std::enable_shared_from_this<ValueState
     std::shared_ptr<Operation> operation = {};  // or this
     std::size_t output = 0;                     // of the operation
     Value base = {};                            // or this, whose elements it is in another layout
-    Measure measure = {};                       // of the expression
-    bool inlined = false;                       // a kernel computed it without storing it
+    int stands_for = -1;   // or it stands for elements of a formula (formula.hpp), and never has any
+    Measure measure = {};  // of the expression
+    bool inlined = false;  // a kernel computed it without storing it
     std::vector<std::weak_ptr<PendingLaunch>> readers =
         {};  // values to be made from it, until it has memory that knows them
 
     /// No expression, which may be inlined: an output of an operation, or another layout of a value.
-    [[nodiscard]] bool is_opaque() const { return operation != nullptr || base; }
+    [[nodiscard]] bool is_opaque() const { return operation != nullptr || base || stands_for >= 0; }
     /// Whether what follows it may become the epilogue of its operation.
     [[nodiscard]] bool takes_epilogue() const { return operation != nullptr && output == 0; }
     void launch() override { compute(); }

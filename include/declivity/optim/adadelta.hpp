@@ -1,0 +1,35 @@
+// Floor 4. Adadelta.
+#pragma once
+
+#include <vector>
+
+#include <declivity/optim/optimizer.hpp>
+
+namespace declivity::optim {
+
+struct AdadeltaOptions {
+    double lr = 1;
+    double rho = 0.9;
+    double epsilon = 1e-6;
+    double weight_decay = 0;  ///< added to the gradient as weight_decay * parameter
+    bool maximize = false;    ///< goes up: the gradient counts with the other sign
+};
+
+/// Adadelta (Zeiler 2012). With the rate lr, in each step:
+///     g += weight_decay * p;  v = rho * v + (1 - rho) * g^2;  u = sqrt(d + epsilon) / sqrt(v + epsilon) * g
+///     d = rho * d + (1 - rho) * u^2;  p -= lr * u
+class DECLIVITY_API Adadelta : public Optimizer {
+  public:
+    explicit Adadelta(const Parameters& parameters, const AdadeltaOptions& options = {});
+    /// Another group with settings of its own. @throws ValueError for settings out of range
+    void add_group(const Parameters& parameters, const AdadeltaOptions& options);
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Adadelta); }
+
+  protected:
+    void update(std::size_t group, Update& x) const override;
+
+  private:
+    std::vector<AdadeltaOptions> options_;
+};
+
+}  // namespace declivity::optim

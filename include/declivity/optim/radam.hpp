@@ -1,0 +1,41 @@
+// Floor 4. RAdam.
+#pragma once
+
+#include <vector>
+
+#include <declivity/optim/optimizer.hpp>
+
+namespace declivity::optim {
+
+struct RAdamOptions {
+    double lr = 1e-3;
+    double beta1 = 0.9;
+    double beta2 = 0.999;
+    double epsilon = 1e-8;
+    double weight_decay = 0;              ///< added to the gradient as weight_decay * parameter
+    bool decoupled_weight_decay = false;  ///< decays the parameter, as AdamW does
+    bool maximize = false;                ///< goes up: the gradient counts with the other sign
+};
+
+/// Adam with a rectified rate (Liu et al. 2020). With the rate lr, in step t from 1:
+///     decoupled: p -= lr * weight_decay * p, otherwise g += weight_decay * p
+///     m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
+///     r = 2 / (1 - beta2) - 1;  rt = r - 2 t beta2^t / (1 - beta2^t)
+///     u = m / (1 - beta1^t);  where rt > 5: u *= sqrt(((rt - 4) (rt - 2) r) / ((r - 4) (r - 2) rt))
+///                                               * sqrt(1 - beta2^t) / (sqrt(v) + epsilon)
+///     p -= lr * u
+class DECLIVITY_API RAdam : public Optimizer {
+  public:
+    explicit RAdam(const Parameters& parameters, const RAdamOptions& options = {});
+    /// Another group with settings of its own. @throws ValueError for settings out of range
+    void add_group(const Parameters& parameters, const RAdamOptions& options);
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(RAdam); }
+
+  protected:
+    void update(std::size_t group, Update& x) const override;
+
+  private:
+    std::vector<RAdamOptions> options_;
+};
+
+}  // namespace declivity::optim

@@ -1,0 +1,34 @@
+#include <declivity/optim/adadelta.hpp>
+
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+#include "formulas.hpp"
+
+namespace declivity::optim {
+
+Adadelta::Adadelta(const Parameters& parameters, const AdadeltaOptions& options) : Optimizer("Adadelta") {
+    add_group(parameters, options);
+}
+
+void Adadelta::add_group(const Parameters& parameters, const AdadeltaOptions& options) {
+    const auto& [lr, rho, epsilon, weight_decay, maximize] = options;
+    if (!(rho >= 0 && rho <= 1) || !(epsilon >= 0) || !(weight_decay >= 0))
+        throw ValueError(
+            fmt::format("Adadelta: wants rho in [0, 1], epsilon and weight decay of at least 0, got {}, {}, {}", rho,
+                        epsilon, weight_decay));
+    add(parameters, lr, {"v", "d"});
+    options_.push_back(options);
+}
+
+void Adadelta::update(std::size_t group, Update& x) const {
+    const AdadeltaOptions& with = options_[group];
+    const Tensor g = gradient_of(x, with.weight_decay, with.maximize);
+    Tensor &v = x["v"], &d = x["d"];
+    v = with.rho * v + (1 - with.rho) * square(g);
+    const Tensor u = sqrt(d + with.epsilon) / sqrt(v + with.epsilon) * g;
+    d = with.rho * d + (1 - with.rho) * square(u);
+    x.parameter = x.parameter - x.lr * u;
+}
+
+}  // namespace declivity::optim

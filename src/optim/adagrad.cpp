@@ -1,0 +1,33 @@
+#include <declivity/optim/adagrad.hpp>
+
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+#include "formulas.hpp"
+
+namespace declivity::optim {
+
+Adagrad::Adagrad(const Parameters& parameters, const AdagradOptions& options) : Optimizer("Adagrad") {
+    add_group(parameters, options);
+}
+
+void Adagrad::add_group(const Parameters& parameters, const AdagradOptions& options) {
+    const auto& [lr, lr_decay, weight_decay, initial, epsilon, maximize] = options;
+    if (!(lr_decay >= 0) || !(weight_decay >= 0) || !(initial >= 0) || !(epsilon >= 0))
+        throw ValueError(
+            fmt::format("Adagrad: wants lr_decay, weight decay, initial_accumulator_value and epsilon of at least 0, "
+                        "got {}, {}, {}, {}",
+                        lr_decay, weight_decay, initial, epsilon));
+    add(parameters, lr, {{"s", initial}});
+    options_.push_back(options);
+}
+
+void Adagrad::update(std::size_t group, Update& x) const {
+    const AdagradOptions& with = options_[group];
+    const Tensor g = gradient_of(x, with.weight_decay, with.maximize);
+    x["s"] = x["s"] + square(g);
+    const Tensor rate = x.lr / ((x.step - 1) * with.lr_decay + 1);
+    x.parameter = x.parameter - rate * g / (sqrt(x["s"]) + with.epsilon);
+}
+
+}  // namespace declivity::optim

@@ -1,0 +1,35 @@
+// Floor 4, private. What the formulas of several optimizers have in common.
+#pragma once
+
+#include <cmath>
+
+#include <declivity/optim/optimizer.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <fmt/format.h>
+
+namespace declivity::optim {
+
+/// @throws ValueError for settings out of range
+inline void check_moments(std::string_view name, double beta1, double beta2, double epsilon, double weight_decay) {
+    if (!(beta1 >= 0 && beta1 < 1) || !(beta2 >= 0 && beta2 < 1) || !(epsilon >= 0) || !(weight_decay >= 0))
+        throw ValueError(
+            fmt::format("{}: wants betas in [0, 1), epsilon and weight decay of at least 0, got {}, {}, {}, {}", name,
+                        beta1, beta2, epsilon, weight_decay));
+}
+
+/// The gradient, with the weight decay that is a part of it.
+inline Tensor gradient_of(const Update& x, double weight_decay, bool maximize) {
+    Tensor g = maximize ? -x.gradient : x.gradient;
+    return weight_decay != 0 ? g + weight_decay * x.parameter : g;
+}
+
+/// 1 - beta^t by way of 1 - e^z = -2 y / (1 - y) with y = tanh(z / 2): in f32 the difference itself would lose half its
+/// digits in the first steps.
+inline Tensor bias_correction(const Update& x, double beta) {
+    if (beta == 0) return 0 * x.step + 1;
+    const Tensor y = tanh(x.step * (0.5 * std::log(beta)));
+    return -2 * y / (1 - y);
+}
+
+}  // namespace declivity::optim

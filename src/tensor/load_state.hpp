@@ -1,0 +1,15 @@
+// Floor 3, private. How a state_dict is loaded.
+#pragma once
+
+#include <string_view>
+
+#include <declivity/tensor/state_dict.hpp>
+
+namespace declivity::detail {
+
+/// Copies the tensors of `state` into those of `own` of the same names.
+/// @param owner what errors call whose state it is; @param strict whether each name must be in both
+/// @throws ValueError naming the missing and unexpected names, ShapeError, TypeError; nothing is changed then
+void load_state(std::string_view owner, const StateDict& own, const StateDict& state, bool strict = true);
+
+}  // namespace declivity::detail

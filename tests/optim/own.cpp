@@ -1,0 +1,293 @@
+// Optimizers of a program's own: their formula, their state, what is refused; what holds for every optimizer.
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <declivity/nn/linear.hpp>
+#include <declivity/nn/sequential.hpp>
+#include <declivity/optim/adam.hpp>
+#include <declivity/optim/sgd.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/runtime/profiler.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <declivity/tensor/record.hpp>
+#include <doctest/doctest.h>
+
+#include "tests/support/devices.hpp"
+#include "tests/support/values.hpp"
+
+using namespace declivity;
+using test::values;
+
+namespace {
+
+/// Chen et al. 2023.
+class Lion : public optim::Optimizer {
+  public:
+    struct Options {
+        double lr = 1e-4, beta1 = 0.9, beta2 = 0.99, weight_decay = 0;
+    };
+    explicit Lion(const optim::Parameters& parameters, const Options& options) : Optimizer("Lion") {
+        add_group(parameters, options);
+    }
+    void add_group(const optim::Parameters& parameters, const Options& options) {
+        add(parameters, options.lr, {"m"});
+        options_.push_back(options);
+    }
+    Options& options(std::size_t group) { return options_[group]; }
+
+  protected:
+    void update(std::size_t group, optim::Update& x) const override {
+        const auto& [lr, beta1, beta2, decay] = options_[group];
+        const Tensor mixed = beta1 * x["m"] + (1 - beta1) * x.gradient;
+        const Tensor sign = where(mixed > 0, 1.0, where(mixed < 0, -1.0, 0.0));
+        x["m"] = beta2 * x["m"] + (1 - beta2) * x.gradient;
+        x.parameter = x.parameter - x.lr * (sign + decay * x.parameter);
+    }
+
+  private:
+    std::vector<Options> options_;
+};
+
+/// One of a function's.
+struct Given : optim::Optimizer {
+    using Formula = std::function<void(optim::Update&)>;
+    Given(const optim::Parameters& parameters, Formula formula) : Optimizer("Given"), formula_(std::move(formula)) {
+        add(parameters, 0.5, {"m", {"s", 3}});
+    }
+    void update(std::size_t, optim::Update& x) const override { formula_(x); }
+    Formula formula_;
+};
+
+void lion_on_host(std::vector<double>& p, std::vector<double>& m, const std::vector<double>& g, double lr,
+                  const Lion::Options& with) {
+    for (std::size_t k = 0; k < p.size(); ++k) {
+        const double mixed = with.beta1 * m[k] + (1 - with.beta1) * g[k];
+        p[k] -= lr * ((mixed > 0 ? 1 : mixed < 0 ? -1 : 0) + with.weight_decay * p[k]);
+        m[k] = with.beta2 * m[k] + (1 - with.beta2) * g[k];
+    }
+}
+
+}  // namespace
+
+TEST_CASE("own optimizer: groups with settings of their own, one kernel for each, and a setting that changes") {
+    const Device device = test::fresh_device();
+    std::vector<Tensor> parameters;
+    std::vector<std::vector<double>> wanted, means;
+    for (std::uint64_t i = 0; i < 5; ++i) {
+        const Tensor one = test::random_tensor({17 + static_cast<std::int64_t>(i) * 2000}, i).to(device).clone();
+        parameters.push_back(Tensor(one).set_requires_grad());
+        wanted.push_back(values(one));
+        means.emplace_back(wanted.back().size(), 0.0);
+    }
+    const Lion::Options first{.lr = 0.01, .weight_decay = 0.1};
+    Lion::Options second{.lr = 0.02, .beta1 = 0.5, .beta2 = 0.75};
+    Lion optimizer({parameters[0], parameters[1], parameters[2]}, first);
+    optimizer.add_group({parameters[3], parameters[4]}, second);
+    for (std::uint64_t t = 1; t <= 4; ++t) {
+        if (t == 3) {
+            optimizer.set_learning_rate(0.03, 1);
+            second.lr = 0.03;
+            optimizer.options(1).beta1 = second.beta1 = 0.25;  // the formula is made anew
+        }
+        for (std::size_t i = 0; i < parameters.size(); ++i) {
+            const Tensor g = test::random_tensor(parameters[i].shape(), 100 * t + i).to(device);
+            parameters[i].set_grad(g);
+            lion_on_host(wanted[i], means[i], values(g), i < 3 ? first.lr : second.lr, i < 3 ? first : second);
+        }
+        device.synchronize();
+        Profiler profiler(device);
+        optimizer.step();
+        profiler.stop();
+        std::int64_t launches = 0;
+        for (const auto& row : profiler.rows()) launches += row.name.starts_with("copy") ? 0 : row.calls;
+        if (std::getenv("DECLIVITY_POOL") == nullptr) CHECK(launches == 4);  // and two that count
+    }
+    for (std::size_t i = 0; i < parameters.size(); ++i)
+        CHECK(test::difference(parameters[i], wanted[i], {2e-6, 2e-6}) == "");
+}
+
+TEST_CASE("own optimizer: parameters without a gradient stay, with what is kept beside them") {
+    Tensor a = test::random_tensor({5}, 1).set_requires_grad(), b = test::random_tensor({4099}, 2).set_requires_grad(),
+           c = test::random_tensor({3}, 3).set_requires_grad();
+    Lion optimizer({a, b, c}, {.lr = 0.1});
+    for (Tensor each : {a, b, c}) each.set_grad(ones_like(each));
+    optimizer.step();
+    const auto before = values(b), mean = values(optimizer.state_dict()[2].tensor);
+    b.zero_grad();
+    optimizer.step();
+    b.set_requires_grad(false);  // frozen
+    optimizer.step();
+    CHECK(values(b) == before);
+    CHECK(optimizer.state_dict()[2].name == "state.1.m");
+    CHECK(values(optimizer.state_dict()[2].tensor) == mean);
+    CHECK(values(optimizer.state_dict()[1].tensor)[0] == doctest::Approx(1 - std::pow(0.99, 3)));
+    CHECK(values(optimizer.state_dict()[0].tensor)[1] == 3);
+}
+
+TEST_CASE("own optimizer: what a formula may not do is refused by name, and nothing has changed") {
+    Tensor p = test::random_tensor({7}, 1).set_requires_grad();
+    p.set_grad(ones({7}));
+    const auto before = values(p);
+    const auto refuse = [&](const Given::Formula& formula, const char* text) {
+        CAPTURE(text);
+        Given optimizer({p}, formula);
+        CHECK_THROWS_WITH_AS(optimizer.step(), doctest::Contains(text), ValueError);
+        CHECK(values(p) == before);
+        CHECK(values(optimizer.state_dict()[0].tensor)[1] == 0);
+    };
+    const Tensor elsewhere = ones({7});
+    refuse([](optim::Update& x) { x.parameter = x.parameter - sum(x.gradient); },
+           "Given: wants a formula of elementwise functions");
+    refuse([](optim::Update& x) { x["m"].add_(x.gradient); }, "a write in place");
+    refuse([](optim::Update& x) { (void)x.step.item<float>(); }, "item()");
+    refuse([](optim::Update& x) { x["moment"] = x.gradient; },
+           "Given: wants the name of a tensor that is kept beside parameters (m, s), got 'moment'");
+    refuse([](optim::Update& x) { x.parameter = x.lr; }, "Given: wants a new parameter with an element for each");
+    refuse([](optim::Update& x) { x["s"] = x.gradient > 0; }, "got one of bool");
+    refuse([](optim::Update& x) { x["m"] = Tensor(); }, "Given: wants a new 'm'");
+    refuse([](optim::Update&) {}, "Given: wants update() to assign a new parameter");
+    refuse([](optim::Update& x) { x.parameter = x.parameter + slice(x.gradient, 0, 0, 1); }, "Given: wants a formula");
+    refuse([&](optim::Update& x) { x.parameter = x.parameter + sum(elsewhere); }, "a tensor of another place");
+    refuse([](optim::Update& x) { x.parameter = x.parameter + uniform({2}); }, "random numbers");
+    // It was the formula alone.
+    Given good({p}, [](optim::Update& x) {
+        x["m"] = x.gradient;
+        x["s"] = x["s"] * 2.0;
+        x.parameter = x.parameter - x.lr * x["s"] - x.step;
+    });
+    good.step();
+    good.step();
+    CHECK(values(p)[3] == doctest::Approx(before[3] - 0.5 * (6 + 12) - 3));
+}
+
+TEST_CASE("optimizers: what was given other elements since is refused, what was written is not") {
+    Tensor p = test::random_tensor({6}, 1).set_requires_grad(), q = p;
+    optim::Adam optimizer({p}, {.lr = 0.5});
+    const auto step = [&] {
+        p.set_grad(ones_like(p));
+        optimizer.step();
+    };
+    p.assign(full({6}, 4));  // another memory, the same type and shape
+    step();
+    CHECK(values(q)[2] == doctest::Approx(3.5));
+    {
+        const NoGrad none;
+        q.copy_(full({6}, 9));
+    }
+    step();
+    CHECK(values(p)[2] == doctest::Approx(8.5));
+    p.assign(full({5}, 4));
+    CHECK_THROWS_WITH_AS(step(),
+                         doctest::Contains("Adam: wants parameters as they were when the optimizer was made, "
+                                           "'0' of f32 [6]"),
+                         ValueError);
+    p.assign(full({6}, 4, {DType::f16}));
+    CHECK_THROWS_AS(step(), ValueError);
+    p.assign(transpose(full({2, 6}, 4), 0, 1).detach());
+    CHECK_THROWS_AS(step(), Error);
+    p.assign(ones({6}));
+    p.set_grad(p.detach());  // the gradient is the parameter's own memory
+    optim::SGD other({p}, {.lr = 0.25});
+    other.step();
+    CHECK(values(p)[4] == 0.75);
+}
+
+TEST_CASE("optimizers: a recorded step is the plain one to the bit, schedules and missing gradients included") {
+    for (const int kind : {0, 1, 2})
+        for (const DType dtype : {DType::f32, DType::f16}) {
+            CAPTURE(kind);
+            CAPTURE(name_of(dtype));
+            std::vector<std::vector<double>> found[2];
+            for (const bool recorded : {false, true}) {
+                nn::Sequential model(nn::Linear(5, 33), nn::Linear(33, 2));
+                std::uint64_t seed = 0;
+                for (Tensor one : model.parameters())
+                    one.assign(test::random_tensor(one.shape(), ++seed, DType::f32, -0.5, 0.5).to(dtype));
+                std::unique_ptr<optim::Optimizer> optimizer;
+                if (kind == 0) optimizer = std::make_unique<optim::Adam>(model.named_parameters());
+                if (kind == 1) optimizer = std::make_unique<Lion>(model.named_parameters(), Lion::Options{.lr = 0.01});
+                if (kind == 2)
+                    optimizer = std::make_unique<optim::SGD>(model.named_parameters(),
+                                                             optim::SGDOptions{.lr = 1e-3, .momentum = 0.9});
+                const auto step = [&](const std::vector<Tensor>& x) {
+                    optimizer->zero_grad();
+                    sum(square(model(x[0]).to(DType::f32))).backward();
+                    optimizer->step();
+                    return std::vector<Tensor>{};
+                };
+                auto replayed = record(step);
+                for (std::uint64_t t = 0; t < 6; ++t) {
+                    if (t == 4) optimizer->set_learning_rate(0.003);
+                    const std::vector<Tensor> x{test::random_tensor({7, 5}, 50 + t).to(dtype)};
+                    if (recorded) replayed(x);
+                    else step(x);
+                }
+                if (recorded) CHECK(replayed.replayed() == 5);
+                for (const auto& one : model.state_dict()) found[recorded].push_back(values(one.tensor));
+                for (const auto& one : optimizer->state_dict()) found[recorded].push_back(values(one.tensor));
+            }
+            CHECK(found[0] == found[1]);
+        }
+}
+
+TEST_CASE("optimizers: state has the names of parameters, and loads or changes nothing") {
+    nn::Sequential model(nn::Linear(3, 2));
+    optim::Adam optimizer(model.named_parameters(), {.lr = 0.25, .amsgrad = true});
+    Tensor further = ones({2}, {DType::bf16}).set_requires_grad();
+    optimizer.add_group({further}, {.lr = 0.5});
+    std::vector<std::string> names;
+    for (const auto& one : optimizer.state_dict()) names.push_back(one.name);
+    CHECK(names == std::vector<std::string>{"groups.0.progress", "state.0.weight.m", "state.0.weight.v",
+                                            "state.0.weight.v_max", "state.0.bias.m", "state.0.bias.v",
+                                            "state.0.bias.v_max", "groups.1.progress", "state.2.m", "state.2.v",
+                                            "state.2.master"});
+    CHECK_THROWS_WITH_AS(optimizer.add_group(std::vector<NamedTensor>{{"0.bias", ones({1}).set_requires_grad()}}, {}),
+                         "Adam: wants each parameter by a name of its own, got '0.bias' twice", ValueError);
+    const auto all = [&] {
+        std::vector<std::vector<double>> out;
+        for (const auto& one : optimizer.state_dict()) out.push_back(values(one.tensor));
+        return out;
+    };
+    const auto before = all();
+    StateDict good;
+    for (const auto& [name, tensor] : optimizer.state_dict())
+        good.push_back({name, full(tensor.shape(), 7, {tensor.dtype()})});
+    const auto refuse = [&](auto&& change, const char* text) {
+        StateDict bad = good;
+        change(bad);
+        CHECK_THROWS_WITH(optimizer.load_state_dict(bad), doctest::Contains(text));
+        CHECK(all() == before);
+        CHECK(optimizer.learning_rate(1) == 0.5);
+    };
+    refuse([](StateDict& bad) { bad.pop_back(); },
+           "load_state_dict: wants the names of this Adam; missing: [state.2.master], unexpected: []");
+    refuse([](StateDict& bad) { bad[3].name = "state.9.m"; }, "unexpected: [state.9.m]");
+    refuse([](StateDict& bad) { bad.push_back(bad[2]); }, "each name once");
+    refuse([](StateDict& bad) { bad.back().tensor = ones({3}); }, "wants 'state.2.master' of shape [2], got [3]");
+    refuse([](StateDict& bad) { bad.back().tensor = ones({2}, {DType::f64}); }, "of type f32, got f64");
+    refuse([](StateDict& bad) { bad.back().tensor = {}; }, "got an undefined one");
+    optimizer.load_state_dict(good);
+    CHECK(all()[5] == std::vector<double>{7, 7});
+    CHECK(optimizer.learning_rate(1) == 7);
+}
+
+TEST_CASE("optimizers: nothing is written while the guard is set, and no step is counted") {
+    Tensor p = test::random_tensor({9}, 1).set_requires_grad();
+    Lion optimizer({p}, {.lr = 0.1});
+    const Tensor guard = Tensor::from<std::int32_t>({1, 1}, {2});
+    optimizer.set_guard(guard);
+    const auto before = values(p);
+    p.set_grad(full({9}, NAN));
+    optimizer.step();
+    CHECK(values(p) == before);
+    CHECK(values(optimizer.state_dict()[0].tensor)[1] == 0);
+    CHECK(values(optimizer.state_dict()[1].tensor) == std::vector<double>(9, 0));
+    Tensor(guard).fill_(0);
+    p.set_grad(ones({9}));
+    optimizer.step();
+    CHECK(values(p)[0] == doctest::Approx(before[0] - 0.1));
+}
