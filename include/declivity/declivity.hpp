@@ -70,6 +70,7 @@
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/checkpoint.hpp>
 #include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/default_device.hpp>
 #include <declivity/tensor/function_call.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <declivity/tensor/functions/conv.hpp>

@@ -3,15 +3,16 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/process.hpp>
 #include <fmt/format.h>
 
 #include "ops/engine/expression_node.hpp"
+#include "runtime/per_device.hpp"
 #include "runtime/recorder.hpp"
 
 namespace declivity::ops {
@@ -42,30 +43,47 @@ struct RecordedGenerator {
     std::uint64_t first = 0, end = 0;  // positions before and behind the step that was recorded
 };
 
-/// Those of the process.
-struct Generators {
+/// Of the process.
+struct Seed {
     std::mutex mutex;
-    std::uint64_t seed = 0;
-    std::map<const void*, Generator> by_device;
+    std::uint64_t value = 0;
+    std::vector<Device> devices;  // that have a generator
 
-    static Generators& instance() {
+    static Seed& instance() {
+        static auto* seed = new Seed;  // never destroyed, as the devices
+        return *seed;
+    }
+};
+
+/// Of a device. Its lock is taken before that of the seed.
+struct DeviceGenerator {
+    std::mutex mutex;
+
+    static DeviceGenerator& of(const Device& device) {
         declivity::detail::refuse_after_fork("random numbers");
-        static auto* generators = new Generators;  // never destroyed, as the devices
-        return *generators;
+        return declivity::detail::per_device<DeviceGenerator>(device);
     }
     /// The caller holds the mutex.
-    Generator& of(const Device& device) {
-        Generator& generator = by_device[&device.state()];
+    Generator& generator(const Device& device) {
         const RecordingPause outside;
-        if (!generator.state.buffer) set(generator, device, {seed, 0});
-        return generator;
+        if (!generator_.state.buffer) {
+            Seed& seed = Seed::instance();
+            const std::scoped_lock lock(seed.mutex);
+            if (std::ranges::find(seed.devices, device) == seed.devices.end()) seed.devices.push_back(device);
+            set(generator_, device, {seed.value, 0});
+        }
+        return generator_;
     }
+
+  private:
+    Generator generator_;
 };
 
 /// While a step is recorded: from memory of its own, which each replay sets to where the generator stands then. The
 /// caller holds the mutex.
-RandomCall take_recorded(Recorder& recorder, Generators& generators, const Device& device, std::int64_t blocks) {
-    Generator& generator = generators.of(device);
+RandomCall take_recorded(Recorder& recorder, DeviceGenerator& own_generator, const Device& device,
+                         std::int64_t blocks) {
+    Generator& generator = own_generator.generator(device);
     auto& own = recorder.attached(&generator);
     if (!own) {
         auto made = std::make_shared<RecordedGenerator>();
@@ -76,9 +94,9 @@ RandomCall take_recorded(Recorder& recorder, Generators& generators, const Devic
             generator.write_to(made->state);
         }
         recorder.before_replay([made, device] {
-            auto& all = Generators::instance();
-            const std::scoped_lock lock(all.mutex);
-            Generator& now = all.of(device);
+            auto& of_device = DeviceGenerator::of(device);
+            const std::scoped_lock lock(of_device.mutex);
+            Generator& now = of_device.generator(device);
             now.write_to(made->state);
             now.position.offset += made->end - made->first;
         });
@@ -130,10 +148,10 @@ RandomCall take_random(const Device& device, DType dtype, std::int64_t count) {
     const std::int64_t blocks = ceil_div(count, numbers_per_block(dtype));
     const auto take = [&] {
         if (replay != nullptr) return replay->next(device, blocks);
-        auto& generators = Generators::instance();
-        const std::scoped_lock lock(generators.mutex);
-        if (Recorder* const recorder = Recorder::current()) return take_recorded(*recorder, generators, device, blocks);
-        Generator& generator = generators.of(device);
+        auto& of_device = DeviceGenerator::of(device);
+        const std::scoped_lock lock(of_device.mutex);
+        if (Recorder* const recorder = Recorder::current()) return take_recorded(*recorder, of_device, device, blocks);
+        Generator& generator = of_device.generator(device);
         const RandomCall call{generator.state, static_cast<std::int64_t>(generator.position.offset)};
         generator.position.offset += static_cast<std::uint64_t>(blocks);
         return call;
@@ -144,22 +162,31 @@ RandomCall take_random(const Device& device, DType dtype, std::int64_t count) {
 }
 
 RandomPosition random_position(const Device& device) {
-    auto& generators = Generators::instance();
-    const std::scoped_lock lock(generators.mutex);
-    return generators.of(device).position;
+    auto& of_device = DeviceGenerator::of(device);
+    const std::scoped_lock lock(of_device.mutex);
+    return of_device.generator(device).position;
 }
 
 void set_random_position(const Device& device, const RandomPosition& position) {
-    auto& generators = Generators::instance();
-    const std::scoped_lock lock(generators.mutex);
-    set(generators.of(device), device, position);
+    auto& of_device = DeviceGenerator::of(device);
+    const std::scoped_lock lock(of_device.mutex);
+    set(of_device.generator(device), device, position);
 }
 
 void seed_all(std::uint64_t seed) {
-    auto& generators = Generators::instance();
-    const std::scoped_lock lock(generators.mutex);
-    generators.seed = seed;
-    for (auto& [key, generator] : generators.by_device) set(generator, generator.state.device(), {seed, 0});
+    declivity::detail::refuse_after_fork("random numbers");
+    std::vector<Device> devices;
+    {
+        Seed& of_process = Seed::instance();
+        const std::scoped_lock lock(of_process.mutex);
+        of_process.value = seed;
+        devices = of_process.devices;
+    }
+    for (const Device& device : devices) {
+        auto& of_device = DeviceGenerator::of(device);
+        const std::scoped_lock lock(of_device.mutex);
+        set(of_device.generator(device), device, {seed, 0});
+    }
 }
 
 RandomRecording::RandomRecording() : before_(std::exchange(recording, this)) {}

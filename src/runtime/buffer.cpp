@@ -180,17 +180,20 @@ Event upload_ahead(const Buffer& destination, std::size_t offset, std::span<cons
     return make_event(std::move(done), device);
 }
 
-Event download(const Buffer& source, std::size_t offset, std::span<std::byte> destination) {
-    check_range("download", source, offset, destination.size());
-    if (destination.empty()) return {};
-    if (Recorder* const recorder = Recorder::current()) recorder->refuse("a read to the host");
-    const Block& block = source.block();
+namespace {
+
+/// What is shorter is read by the compute queue: to bring in another takes longer than the copy.
+constexpr std::size_t kOwnQueue = std::size_t{64} << 10;
+
+/// @param after what it waits for, or null. Of a command that the queue refuses to flush nothing is under way any more
+cl::Event enqueue_read(const Block& block, std::size_t offset, std::span<std::byte> destination, cl::CommandQueue& on,
+                       const std::vector<cl::Event>* after) {
     cl::Event done;
     block.device.submit(
-        {.name = "copy to host", .bytes = static_cast<double>(destination.size())}, block.device.compute,
+        {.name = "copy to host", .bytes = static_cast<double>(destination.size())}, on,
         [&](cl::CommandQueue& queue, cl::Event* event) {
             queue.enqueueReadBuffer(block.memory, CL_FALSE, block.offset + offset, destination.size(),
-                                    destination.data(), nullptr, event);
+                                    destination.data(), after, event);
             try {
                 queue.flush();
             } catch (const cl::Error&) {
@@ -199,7 +202,70 @@ Event download(const Buffer& source, std::size_t offset, std::span<std::byte> de
             }
         },
         &done);
-    return make_event(std::move(done), block.device);
+    return done;
+}
+
+}  // namespace
+
+namespace detail {
+
+bool ReadUnderWay::pending() const noexcept {
+    const std::scoped_lock lock(mutex_);
+    cl_int status = CL_COMPLETE;
+    return done_() != nullptr &&
+           clGetEventInfo(done_(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr) == CL_SUCCESS &&
+           status > CL_COMPLETE;
+}
+
+void ReadUnderWay::launch() {
+    if (!pending()) return;
+    const DeviceState::Enqueuing enqueuing(device_);
+    const std::scoped_lock lock(mutex_);
+    checked("wait for a read", device_.info.name, [&] {
+        const cl_event done = done_();
+        const cl_int status = clEnqueueBarrierWithWaitList(device_.compute(), 1, &done, nullptr);
+        if (status != CL_SUCCESS) throw cl::Error(status, "clEnqueueBarrierWithWaitList");
+    });
+}
+
+cl::Event ReadUnderWay::start(const Buffer& source, std::size_t offset, std::span<std::byte> destination) {
+    const auto read = std::make_shared<ReadUnderWay>(source.block().device);
+    read->device_.know(read);
+    // Whoever writes the memory from now on waits here until there is something to wait for.
+    const std::scoped_lock lock(read->mutex_);
+    source.add_reader(read);
+    const std::vector<cl::Event> after{read->device_.compute_marker()};
+    cl::Event done = enqueue_read(source.block(), offset, destination, read->device_.transfer, &after);
+    try {
+        read->done_ = shared(done, "download", read->device_.info.name);
+    } catch (...) {
+        DeviceState::wait_for(read->device_.transfer);  // who is told of an error may give up `destination`
+        throw;
+    }
+    return done;
+}
+
+void DeviceState::know(const std::shared_ptr<ReadUnderWay>& read) {
+    std::vector<std::shared_ptr<ReadUnderWay>> over;  // freed behind the lock
+    const std::scoped_lock lock(reads_mutex_);
+    const auto ended = std::ranges::partition(reads_, [](const auto& one) { return one->pending(); });
+    over.assign(ended.begin(), ended.end());
+    reads_.erase(ended.begin(), ended.end());
+    reads_.push_back(read);
+}
+
+}  // namespace detail
+
+Event download(const Buffer& source, std::size_t offset, std::span<std::byte> destination) {
+    check_range("download", source, offset, destination.size());
+    if (destination.empty()) return {};
+    if (Recorder* const recorder = Recorder::current()) recorder->refuse("a read to the host");
+    const Block& block = source.block();
+    detail::refuse_after_fork("copy to host");
+    return make_event(destination.size() < kOwnQueue
+                          ? enqueue_read(block, offset, destination, block.device.compute, nullptr)
+                          : detail::ReadUnderWay::start(source, offset, destination),
+                      block.device);
 }
 
 void read(const Buffer& source, std::size_t offset, std::span<std::byte> destination) {
@@ -207,7 +273,9 @@ void read(const Buffer& source, std::size_t offset, std::span<std::byte> destina
     try {
         done.wait();
     } catch (...) {
-        if (source) DeviceState::wait_for(source.block().device.compute);  // `destination` may be given up now
+        if (source)  // `destination` may be given up now
+            for (const cl::CommandQueue* queue : {&source.block().device.compute, &source.block().device.transfer})
+                DeviceState::wait_for(*queue);
         throw;
     }
 }
@@ -290,7 +358,7 @@ Event Queue::marker() const {
     DeviceState& device = device_.state();
     cl::Event event;
     detail::refuse_after_fork("Queue::marker");
-    const std::scoped_lock lock(device.submit_mutex);
+    const DeviceState::Enqueuing enqueuing(device);
     detail::checked("Queue::marker", device.info.name, [&] {
         queue_of(device_, transfer_).enqueueMarkerWithWaitList(nullptr, &event);
         queue_of(device_, transfer_).flush();
@@ -304,7 +372,7 @@ void Queue::wait_for(const Event& event) const {
     detail::refuse_after_fork("Queue::wait_for");
     if (Recorder* const recorder = Recorder::current(); recorder != nullptr && !transfer_)
         recorder->refuse("to let the compute queue wait");
-    const std::scoped_lock lock(device.submit_mutex);
+    const DeviceState::Enqueuing enqueuing(device);
     detail::checked("Queue::wait_for", device.info.name, [&] {
         const std::vector<cl::Event> events{event.state().event};
         queue_of(device_, transfer_).enqueueBarrierWithWaitList(&events);

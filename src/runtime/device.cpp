@@ -189,8 +189,7 @@ void DeviceState::finish_all(bool certain) noexcept {
     };
     for (DeviceState* device = last_opened.load(); device != nullptr; device = device->opened_before_) {
         // Another thread may be enqueueing, which compiles, too.
-        if (!in_time([&] { return device->submit_mutex.try_lock(); })) return;
-        device->submit_mutex.unlock();
+        if (!in_time([&] { return device->enqueuing_.load() == 0; })) return;
         for (const cl::CommandQueue* queue : {&device->transfer, &device->compute}) {
             if (certain) {
                 wait_for(*queue);
@@ -223,11 +222,20 @@ void DeviceState::throw_refused(int status, std::string_view what) const {
 cl::Event DeviceState::compute_marker() {
     cl::Event event;
     refuse_after_fork("marker");
-    const std::scoped_lock lock(submit_mutex);
+    const Enqueuing enqueuing(*this);
     checked("marker", info.name, [&] { compute.enqueueMarkerWithWaitList(nullptr, &event); });
     // Another queue may wait for it: an event nobody handed to the device never ends.
     checked("flush", info.name, [&] { compute.flush(); });
     return event;
+}
+
+std::size_t next_per_device() noexcept {
+    static std::atomic<std::size_t> next{0};
+    return next.fetch_add(1);
+}
+
+std::atomic<void*>& place_per_device(const Device& device, std::size_t number) noexcept {
+    return device.state().kept_above[number];
 }
 
 cl_int finish_queue(const cl::CommandQueue& queue) noexcept {

@@ -2,9 +2,11 @@
 // may outlive main().
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -12,8 +14,10 @@
 #include <declivity/runtime/device.hpp>
 #include <declivity/runtime/event.hpp>
 
+#include "launch_lock.hpp"
 #include "memory_pool.hpp"
 #include "opencl.hpp"
+#include "per_device.hpp"
 #include "profiler_state.hpp"
 #include "program_cache.hpp"
 #include "staging.hpp"
@@ -30,6 +34,24 @@ struct EventState {
     EventState(const EventState&) = delete;
     EventState& operator=(const EventState&) = delete;
     ~EventState() { let_go(event); }
+};
+
+/// A read by the copy queue. Whoever writes the memory before it is done waits for it, on the device: it is a reader
+/// of the buffer.
+class ReadUnderWay final : public PendingLaunch {
+  public:
+    explicit ReadUnderWay(DeviceState& device) : device_(device) {}
+    ~ReadUnderWay() override { let_go(done_); }
+    /// Behind all that the compute queue has to do. @return what it will be done by
+    static cl::Event start(const Buffer& source, std::size_t offset, std::span<std::byte> destination);
+    /// Lets the compute queue wait for it.
+    void launch() override;
+    [[nodiscard]] bool pending() const noexcept override;
+
+  private:
+    DeviceState& device_;
+    mutable std::mutex mutex_;
+    cl::Event done_;
 };
 
 /// Who profiles a device.
@@ -61,8 +83,22 @@ class DeviceState {
     /// One queue of the two. @throws DeviceError naming `what`
     void finish(const cl::CommandQueue& queue, std::string_view what) const;
 
-    /// Enqueues under the device's lock, with an event when somebody profiles. `enqueue` gets the queue and a
-    /// cl::Event* that may be null.
+    /// While one lives, this thread is within a command's way into a queue: drivers compile there, and the end of the
+    /// process waits for it.
+    class Enqueuing {
+      public:
+        explicit Enqueuing(DeviceState& device) noexcept : device_(device) { device_.enqueuing_.fetch_add(1); }
+        ~Enqueuing() { device_.enqueuing_.fetch_sub(1); }
+        Enqueuing(const Enqueuing&) = delete;
+        Enqueuing& operator=(const Enqueuing&) = delete;
+
+      private:
+        DeviceState& device_;
+    };
+
+    /// Enqueues, with an event when somebody profiles. `enqueue` gets the queue and a cl::Event* that may be null.
+    /// Several threads may do so at once: OpenCL's own lock keeps queues in order, and who sets a kernel's arguments
+    /// holds the kernel's.
     template <class Enqueue>
     void submit(const Command& command, cl::CommandQueue& queue, Enqueue&& enqueue, cl::Event* event = nullptr) {
         Enqueued done;
@@ -70,9 +106,9 @@ class DeviceState {
         cl::Event* out = event;
         refuse_after_fork(command.name);
         {
-            const std::scoped_lock lock(submit_mutex);
-            if (profilers.any() && !Unprofiled::current()) {
-                seen = profilers;
+            const Enqueuing enqueuing(*this);
+            if (profiled()) {
+                seen = profilers();
                 if (out == nullptr) out = &done.event;
                 done.before = now_ns();
             }
@@ -100,6 +136,8 @@ class DeviceState {
     /// Recordings give their memory up when none is left.
     void know(const std::shared_ptr<RecordingState>& recording);
     void drop_recordings() noexcept;
+    /// Keeps it until it is done.
+    void know(const std::shared_ptr<ReadUnderWay>& read);
 
     /// A command that OpenCL refused; where memory ran out, with the pool's figures.
     [[noreturn]] void throw_refused(int status, std::string_view what) const;
@@ -114,13 +152,38 @@ class DeviceState {
     StagingPool staging;
     ProgramCache programs;
 
-    std::mutex submit_mutex;  // kernel arguments and enqueueing: a cl_kernel may be set by one thread at a time
-    Profilers profilers;
+    LaunchLock launching;
+    std::array<std::atomic<void*>, kMostPerDevice> kept_above{};  // per_device()
+
+    /// Whether somebody profiles what this thread enqueues.
+    [[nodiscard]] bool profiled() const noexcept {
+        return profiled_.load(std::memory_order_acquire) && !Unprofiled::current();
+    }
+    [[nodiscard]] Profilers profilers() const {
+        const std::scoped_lock lock(profilers_mutex_);
+        return profilers_;
+    }
+    /// Calls change(profilers) and gives what it gives.
+    template <class Change>
+    auto change_profilers(Change&& change) {
+        const std::scoped_lock lock(profilers_mutex_);
+        struct Note {
+            DeviceState& device;
+            ~Note() { device.profiled_.store(device.profilers_.any(), std::memory_order_release); }
+        } const note{*this};
+        return change(profilers_);
+    }
 
   private:
     DeviceState* opened_before_ = nullptr;
+    std::atomic<int> enqueuing_{0};
+    mutable std::mutex profilers_mutex_;
+    Profilers profilers_;
+    std::atomic<bool> profiled_{false};
     std::mutex recordings_mutex_;
     std::vector<std::weak_ptr<RecordingState>> recordings_;
+    std::mutex reads_mutex_;
+    std::vector<std::shared_ptr<ReadUnderWay>> reads_;
 };
 
 /// Once in a process waits for the first kernel that it launches, since drivers make static objects with their first

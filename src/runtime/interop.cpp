@@ -90,20 +90,12 @@ Buffer wrap(const Device& device, cl_mem memory, std::size_t offset, std::size_t
     });
 }
 
-bool profiled(const Device& device) {
-    const std::scoped_lock lock(device.state().submit_mutex);
-    return device.state().profilers.any() && !detail::Unprofiled::current();
-}
+bool profiled(const Device& device) { return device.state().profiled(); }
 
 void profile(const Device& device, std::string_view name, cl_event event) {
     if (event == nullptr) throw ValueError("interop::profile: wants an event, got a null pointer");
-    const auto& state = device.state();
-    detail::Profilers seen;
-    {
-        const std::scoped_lock lock(device.state().submit_mutex);
-        if (!detail::Unprofiled::current()) seen = state.profilers;
-    }
-    if (!seen.any()) return;
+    if (!device.state().profiled()) return;
+    const detail::Profilers seen = device.state().profilers();
     const Range none{.global = {0, 0, 0}};
     cl::Event shared = detail::checked("interop::profile", device.name(), [&] { return cl::Event(event, true); });
     seen.add({.name = name, .range = &none}, {.bracketed = false, .event = std::move(shared)});

@@ -92,7 +92,7 @@ void check_arguments(const detail::KernelState& kernel, std::span<const Argument
     }
 }
 
-/// Sets the checked arguments; the caller holds the device's lock. Numbers that an earlier launch set are left: to look
+/// Sets the checked arguments; the caller holds the kernel's lock. Numbers that an earlier launch set are left: to look
 /// costs less than a driver. Buffers are set each time, as another one may lie where one was released.
 void set_arguments(detail::KernelState& kernel, std::span<const Argument> arguments) {
     detail::for_each_argument(arguments, [&](unsigned index, Argument::Kind kind, std::size_t size, const void* data) {
@@ -121,11 +121,15 @@ void launch(const Kernel& kernel, const Range& range, std::span<const Argument> 
     detail::KernelState& state = kernel.state();
     if (range.global[0] * range.global[1] * range.global[2] == 0) return;  // OpenCL 1.2 refuses an empty range
     detail::refuse_at_exit(state.name);
+    if (detail::LaunchLock::restless()) [[unlikely]] {
+        const detail::LaunchLock::Yielded moment(state.device->launching);
+    }
     check_range(state, range);
     check_arguments(state, arguments);
     if (Recorder* const recorder = Recorder::current()) detail::record_launch(*recorder, state, range, arguments);
     state.device->submit(
         {.name = state.name, .range = &range}, state.device->compute, [&](cl::CommandQueue& queue, cl::Event* event) {
+            const std::scoped_lock lock(state.mutex);
             set_arguments(state, arguments);
             queue.enqueueNDRangeKernel(state.kernel, cl::NullRange, ndrange(range.global),
                                        range.local == Extent{} ? cl::NullRange : ndrange(range.local), nullptr, event);

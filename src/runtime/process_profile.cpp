@@ -46,10 +46,7 @@ void write_at_exit() {
         const std::scoped_lock lock(all.mutex);
         std::vector<TraceDevice> devices;
         for (const auto& one : all.devices) {
-            {
-                const std::scoped_lock submitting(one->device.submit_mutex);
-                one->device.profilers.of_process = nullptr;
-            }
+            one->device.change_profilers([](Profilers& of) { of.of_process = nullptr; });
             try {
                 one->collect(true);
             } catch (const std::exception& error) {  // a lost device: what was read before is still told
@@ -88,7 +85,7 @@ void profile_process(DeviceState& device) noexcept {
         if ((device.compute.getInfo<CL_QUEUE_PROPERTIES>() & CL_QUEUE_PROFILING_ENABLE) == 0) return;
         auto state = std::make_unique<ProfilerState>(device, ProfilerOptions{}.most_events);
         const std::scoped_lock lock(all.mutex);
-        device.profilers.of_process = state.get();
+        device.change_profilers([&](Profilers& of) { of.of_process = state.get(); });
         all.devices.push_back(std::move(state));
     } catch (const std::exception& error) {
         complain(error);

@@ -21,21 +21,21 @@ Profiler::Profiler(const Device& device, const ProfilerOptions& options) {
         throw Unsupported(fmt::format(
             "Profiler: wants a queue made with CL_QUEUE_PROFILING_ENABLE, got one on '{}' without", device.name()));
     auto state = std::make_shared<detail::ProfilerState>(device.state(), options.most_events);
-    const std::scoped_lock lock(device.state().submit_mutex);
-    if (device.state().profilers.of_program)
-        throw ValueError(fmt::format("Profiler: '{}' is being profiled already; stop that one first", device.name()));
-    device.state().profilers.of_program = state_ = std::move(state);
+    device.state().change_profilers([&](detail::Profilers& all) {
+        if (all.of_program)
+            throw ValueError(
+                fmt::format("Profiler: '{}' is being profiled already; stop that one first", device.name()));
+        all.of_program = state_ = std::move(state);
+    });
 }
 
 Profiler::~Profiler() { stop(); }
 
 void Profiler::stop() {
     if (after_fork()) return;
-    {
-        const std::scoped_lock lock(state_->device.submit_mutex);
-        auto& running = state_->device.profilers.of_program;
-        if (running == state_) running = nullptr;
-    }
+    state_->device.change_profilers([&](detail::Profilers& all) {
+        if (all.of_program == state_) all.of_program = nullptr;
+    });
     state_->stop();
 }
 

@@ -161,6 +161,8 @@ std::shared_ptr<KernelState> ProgramCache::kernel(const KernelSpec& spec) {
         const auto found = kernels_.find(View{spec.file, spec.name, spec.defines.text()});
         if (found != kernels_.end()) return found->second;
     }
+    // Others may launch meanwhile, on this device, too.
+    const LaunchLock::Yielded yielded(device_.launching);
     dump_kernel(spec);  // also of what then does not compile
     const auto [built, arguments] =
         checked(fmt::format("program '{}'", spec.file), device_.info.name, [&] { return program(spec); });

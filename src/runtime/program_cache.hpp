@@ -25,7 +25,8 @@ struct KernelState {
     /// What each argument is; unknown where the driver does not tell.
     enum class Space : std::uint8_t { unknown, value, global, local };
     std::vector<Space> arguments;
-    /// Bytes of the arguments that are numbers or structs, as the last launch set them; guarded by the device's lock.
+    std::mutex mutex;  // a cl_kernel may be set and enqueued by one thread at a time
+    /// Bytes of the arguments that are numbers or structs, as the last launch set them; guarded by it.
     std::vector<std::string> values;
 };
 

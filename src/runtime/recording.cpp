@@ -152,15 +152,10 @@ void RecordingState::enqueue_all() {
     const auto is_call = [](const RecordedCommand& command) {
         return std::holds_alternative<RecordedCall>(command.what);
     };
-    bool profiled = false;
-    {
-        const std::scoped_lock submit(device.submit_mutex);
-        profiled = device.profilers.any() && !Unprofiled::current();
-    }
-    if (!profiled) {
+    if (!device.profiled()) {
         while (next != end) {
             for (; next != end && is_call(*next); ++next) call(*next);
-            const std::scoped_lock submit(device.submit_mutex);
+            const DeviceState::Enqueuing enqueuing(device);
             for (; next != end && !is_call(*next); ++next) try {
                     enqueue(*next, device.compute, nullptr);
                 } catch (const cl::Error& error) {

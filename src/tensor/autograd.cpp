@@ -1,9 +1,12 @@
 #include <declivity/tensor/autograd.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <condition_variable>
 #include <mutex>
+#include <vector>
 
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/process.hpp>
@@ -16,6 +19,7 @@
 #include "tensor_state.hpp"
 #include "rule_call.hpp"
 #include "ops/engine/value.hpp"
+#include "runtime/per_device.hpp"
 
 namespace declivity {
 namespace detail {
@@ -60,22 +64,49 @@ TensorState::~TensorState() {
     if (node) release_flat([this](auto& list) { list.push_back(std::move(node)); });
 }
 
-std::unique_lock<std::mutex> lock_grad(const TensorState& tensor) {
-    refuse_after_fork("a gradient");
-    // One for each tensor would make all of them larger. A mutex has no destructor to come too early.
-    static constinit std::array<std::mutex, 64> mutexes{};
+std::unique_lock<std::mutex> lock_tensor(const TensorState& tensor) {
+    refuse_after_fork("a tensor");
+    // One for each tensor would make all of them larger.
+    struct Locks {
+        std::array<std::mutex, 64> mutexes;
+    };
+    auto& mutexes = per_device<Locks>(tensor.value.device()).mutexes;
     return std::unique_lock(mutexes[std::hash<const void*>()(&tensor) / alignof(std::max_align_t) % mutexes.size()]);
 }
 
 void exchange_grad(TensorState& tensor, Tensor gradient) {
-    const auto lock = lock_grad(tensor);
+    const auto lock = lock_tensor(tensor);
     std::swap(tensor.grad, gradient);  // the one before ends behind the lock
 }
 
+void add_to_grad(const TensorState& tensor, Tensor present, const Tensor& gradient) {
+    struct Adding {
+        std::mutex mutex;
+        std::condition_variable done;
+        std::vector<const TensorState*> to;
+    };
+    auto& adding = per_device<Adding>(tensor.value.device());
+    {
+        std::unique_lock lock(adding.mutex);
+        adding.done.wait(lock, [&] { return std::ranges::find(adding.to, &tensor) == adding.to.end(); });
+        adding.to.push_back(&tensor);
+    }
+    struct Done {
+        Adding& adding;
+        const TensorState& tensor;
+        ~Done() {
+            {
+                const std::scoped_lock lock(adding.mutex);
+                std::erase(adding.to, &tensor);
+            }
+            adding.done.notify_all();
+        }
+    } const done{adding, tensor};
+    present.add_(gradient);
+}
+
 void share_memory(const Tensor& a, const Tensor& b) {
-    refuse_after_fork("a tensor that shares memory");
-    static constinit std::mutex mutex;  // views of one tensor may be made by several threads
-    const std::scoped_lock lock(mutex);
+    const auto lock = lock_tensor(*a.state());  // views of one tensor may be made by several threads
     auto& shared = a.state()->shares;
     if (!shared) shared = std::make_shared<const char>();
     b.state()->shares = shared;

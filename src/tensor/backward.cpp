@@ -475,7 +475,7 @@ class Backward {
         while (true) {  // other threads may come here for the same leaf
             Tensor present, sum;
             {
-                const auto lock = lock_grad(leaf);
+                const auto lock = lock_tensor(leaf);
                 present = leaf.grad;
             }
             // All that may run a user's code (what waits, what ends) does so outside of the lock.
@@ -487,11 +487,14 @@ class Backward {
                 (void)present.view();
                 (void)gradient.view();
             }
-            const auto lock = lock_grad(leaf);
-            if (leaf.grad.state() != present.state()) continue;
-            if (!present.defined()) leaf.grad = std::move(gradient);
-            else if (graph) std::swap(leaf.grad, sum);
-            else leaf.grad.add_(gradient);
+            {
+                const auto lock = lock_tensor(leaf);
+                if (leaf.grad.state() != present.state()) continue;
+                if (!present.defined()) leaf.grad = std::move(gradient);
+                else if (graph) std::swap(leaf.grad, sum);
+            }
+            // Kernels may compile here.
+            if (present.defined() && !graph) add_to_grad(leaf, std::move(present), gradient);
             return;
         }
     }

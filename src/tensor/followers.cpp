@@ -9,17 +9,11 @@
 namespace declivity::detail {
 namespace {
 
-/// Parts of one tensor may be made by several threads.
-std::mutex& followers_mutex() {
-    static constinit std::mutex mutex;
-    return mutex;
-}
-
 /// Those that live, with what they are a part of.
 std::vector<std::pair<std::shared_ptr<TensorState>, std::shared_ptr<const Region>>> living(const TensorState& whole) {
     std::vector<std::pair<std::shared_ptr<TensorState>, std::shared_ptr<const Region>>> out;
     if (!whole.followers) return out;
-    const std::scoped_lock lock(followers_mutex());
+    const auto lock = lock_tensor(whole);
     for (const Follower& one : *whole.followers)
         if (auto part = one.part.lock()) out.emplace_back(std::move(part), one.region);
     return out;
@@ -28,7 +22,7 @@ std::vector<std::pair<std::shared_ptr<TensorState>, std::shared_ptr<const Region
 }  // namespace
 
 void follow(const Tensor& whole, const Tensor& part, std::shared_ptr<const Region> region) {
-    const std::scoped_lock lock(followers_mutex());
+    const auto lock = lock_tensor(*whole.state());  // parts of one tensor may be made by several threads
     auto& all = whole.state()->followers;
     if (!all) all = std::make_shared<std::vector<Follower>>();
     if (all->size() == all->capacity()) std::erase_if(*all, [](const Follower& one) { return one.part.expired(); });

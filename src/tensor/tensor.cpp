@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
+#include <utility>
 
 #include <declivity/ops/copy.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/process.hpp>
 #include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/default_device.hpp>
 #include <declivity/tensor/function_call.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
@@ -27,26 +28,27 @@ using detail::used_value;
 
 namespace {
 
-std::mutex default_mutex;
-std::optional<Device>& default_slot() {
-    static std::optional<Device> device;
-    return device;
-}
+constinit std::atomic<detail::DeviceState*> default_of_process{nullptr};
+constinit thread_local detail::DeviceState* default_of_thread = nullptr;
 
 }  // namespace
 
 Device default_device() {
     detail::refuse_after_fork("default_device");
-    const std::scoped_lock lock(default_mutex);
-    if (!default_slot()) default_slot() = Device::best();
-    return *default_slot();
+    if (default_of_thread != nullptr) return Device(default_of_thread);
+    detail::DeviceState* device = default_of_process.load(std::memory_order_acquire);
+    if (device != nullptr) return Device(device);
+    detail::DeviceState* const best = &Device::best().state();
+    return Device(default_of_process.compare_exchange_strong(device, best) ? best : device);
 }
 
 void set_default_device(const Device& device) {
     detail::refuse_after_fork("set_default_device");
-    const std::scoped_lock lock(default_mutex);
-    default_slot() = device;
+    default_of_process.store(&device.state(), std::memory_order_release);
 }
+
+DefaultDevice::DefaultDevice(const Device& device) : before_(std::exchange(default_of_thread, &device.state())) {}
+DefaultDevice::~DefaultDevice() { default_of_thread = before_; }
 
 Tensor::Tensor(const ops::Value& value) : state_(std::make_shared<detail::TensorState>()) { state_->value = value; }
 
@@ -167,7 +169,7 @@ bool Tensor::is_leaf() const { return checked_state(state_, "is_leaf").node == n
 Tensor Tensor::grad() const {
     const auto& state = checked_state(state_, "grad");
     if (auto* const notes = detail::StepNotes::current()) notes->reads_grad(state_);
-    const auto lock = detail::lock_grad(state);
+    const auto lock = detail::lock_tensor(state);
     return state.grad;
 }
 

@@ -32,7 +32,7 @@ using PostAccumulateHooks = std::vector<std::pair<int, std::function<void(Tensor
 struct TensorState {
     ops::Value value;
     bool requires_grad = false;               // leaves only
-    Tensor grad = {};                         // guarded by lock_grad()
+    Tensor grad = {};                         // guarded by lock_tensor()
     Hooks hooks = {};                         // of a leaf; other tensors' stand in their node
     PostAccumulateHooks after_grad = {};      // of a leaf
     std::shared_ptr<GradNode> node = {};      // what made it
@@ -43,12 +43,15 @@ struct TensorState {
     ~TensorState();
 };
 
-/// Guards a tensor's `grad`, which several threads may add to. Nothing that calls a user's code, as destructors of
-/// rules do, may run under it.
+/// Guards a tensor's `grad`, which several threads may add to, and what it shares memory with: one of a few for each
+/// device. Under it nothing is launched, and no user's code called, as destructors of rules do.
 /// @throws DeviceError in a child that fork() made, where it may be held by a thread that does not exist
-std::unique_lock<std::mutex> lock_grad(const TensorState& tensor);
+std::unique_lock<std::mutex> lock_tensor(const TensorState& tensor);
 /// Gives the tensor another gradient and lets go of the one before.
 void exchange_grad(TensorState& tensor, Tensor gradient);
+
+/// Adds to a gradient, which is the tensor's or was just before, in place. One thread at a time does so for a tensor.
+void add_to_grad(const TensorState& tensor, Tensor present, const Tensor& gradient);
 
 /// What kernels read of an operand that may be undefined.
 inline ops::View dense_or_none(const Tensor& tensor) { return tensor.defined() ? tensor.dense_view() : ops::View(); }

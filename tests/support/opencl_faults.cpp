@@ -14,6 +14,7 @@
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS  // clCreateCommandQueue, for devices of that time
 #include <CL/cl.h>
 
+#include "tests/support/held_build.hpp"
 #include "tests/support/interpose.hpp"
 
 namespace declivity::test {
@@ -196,11 +197,14 @@ DECLIVITY_EXPORT cl_int clCreateKernelsInProgram(cl_program program, cl_uint roo
     return result;
 }
 
-DECLIVITY_CALL(clBuildProgram,
-               (cl_program program, cl_uint count, const cl_device_id* devices, const char* options,
-                void(CL_CALLBACK* notify)(cl_program, void*), void* data),
-               (program, count, devices, options, notify, data), CL_BUILD_PROGRAM_FAILURE, CL_OUT_OF_HOST_MEMORY,
-               CL_OUT_OF_RESOURCES)
+DECLIVITY_EXPORT cl_int clBuildProgram(cl_program program, cl_uint count, const cl_device_id* devices,
+                                       const char* options, void(CL_CALLBACK* notify)(cl_program, void*), void* data) {
+    DECLIVITY_REFUSAL(clBuildProgram, CL_BUILD_PROGRAM_FAILURE, CL_OUT_OF_HOST_MEMORY, CL_OUT_OF_RESOURCES)
+    if (ours) declivity::test::held_build::pass();
+    if (refused != CL_SUCCESS) return refused;
+    static auto* next = declivity::test::real<decltype(clBuildProgram)>("clBuildProgram");
+    return next(program, count, devices, options, notify, data);
+}
 
 // Commands.
 DECLIVITY_CALL(clSetKernelArg, (cl_kernel kernel, cl_uint index, size_t size, const void* value),

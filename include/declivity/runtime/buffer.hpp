@@ -99,7 +99,7 @@ DECLIVITY_API void upload(const Buffer& destination, std::size_t offset, std::sp
 [[nodiscard]] DECLIVITY_API Event upload_ahead(const Buffer& destination, std::size_t offset,
                                                std::span<const std::byte> source);
 
-/// Starts copying device bytes to the host. `destination` must stay alive until the event is done.
+/// Starts a copy to the host, by the copy queue from 64 KiB on. Both must stay alive until the event is done.
 [[nodiscard]] DECLIVITY_API Event download(const Buffer& source, std::size_t offset, std::span<std::byte> destination);
 
 /// Copies device bytes to the host and waits for them.

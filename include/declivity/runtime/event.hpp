@@ -29,8 +29,8 @@ class DECLIVITY_API Event {
     std::shared_ptr<detail::EventState> state_;
 };
 
-/// One of a device's two in-order queues: kernels and reads go through `compute`, batches for later steps come
-/// through `transfer`.
+/// One of a device's two in-order queues: kernels and short reads go through `compute`, batches for later steps
+/// and long reads through `transfer`.
 class DECLIVITY_API Queue {
   public:
     static Queue compute(const Device& device) { return Queue(device, false); }

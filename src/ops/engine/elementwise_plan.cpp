@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "runtime/environment.hpp"
+#include "runtime/per_device.hpp"
 #include "ops/support/index_space.hpp"
 #include "ops/support/work.hpp"
 
@@ -232,19 +233,21 @@ Kernel kernel_of_structure(std::string_view form, const Steps& steps, const Plan
         std::size_t text;  // a hash of what it was compiled with
         std::uint64_t found = 0;
     };
-    static auto* mutex = new std::mutex;
-    static auto* kernels = new std::unordered_map<std::string, Made>;
+    struct Known {
+        std::mutex mutex;
+        std::unordered_map<std::string, Made> kernels;
+    };
+    auto& [mutex, kernels] = declivity::detail::per_device<Known>(device);
     const auto text_of = [](const KernelSpec& spec) { return std::hash<std::string>()(spec.defines.text()); };
-    const auto* address = &device.state();
     std::string key;
-    key.reserve(sizeof address + form.size() + 96);
-    key.append(reinterpret_cast<const char*>(&address), sizeof address) += form;
+    key.reserve(form.size() + 96);
+    key += form;
     append_structure(steps, plan, key);
     bool check = false;
     std::optional<Made> made;
     {
-        const std::scoped_lock lock(*mutex);
-        if (const auto found = kernels->find(key); found != kernels->end()) {
+        const std::scoped_lock lock(mutex);
+        if (const auto found = kernels.find(key); found != kernels.end()) {
             check = std::has_single_bit(++found->second.found);
             if (!check) return found->second.kernel;
             made = found->second;
@@ -261,8 +264,8 @@ Kernel kernel_of_structure(std::string_view form, const Steps& steps, const Plan
                         spec.name));
     log_kernel(spec, plan);
     Kernel kernel(device, spec);
-    const std::scoped_lock lock(*mutex);
-    return kernels->emplace(std::move(key), Made{std::move(kernel), text_of(spec)}).first->second.kernel;
+    const std::scoped_lock lock(mutex);
+    return kernels.emplace(std::move(key), Made{std::move(kernel), text_of(spec)}).first->second.kernel;
 }
 
 }  // namespace declivity::ops

@@ -48,10 +48,51 @@ bool fits(const Measure& measure) {
 }
 
 Expression Lowering::run(const Expression& expression, const ValueState* result) {
-    while (!settle_operations(expression, result)) references_.clear(), seen_.clear(), leaves_.clear();
-    result_ = result;
-    room_ = std::clamp(kMostInputs - measure(expression).inputs, 0, static_cast<int>(kMostAlso));
-    return lower(expression);
+    for (;;) try {
+            yields_ = lock_.yields();
+            if (!settle_operations(expression, result)) {
+                forget();
+                continue;
+            }
+            result_ = result;
+            room_ = std::clamp(kMostInputs - measure(expression).inputs, 0, static_cast<int>(kMostAlso));
+            return lower(expression);
+        } catch (const Anew&) {
+            forget();
+        }
+}
+
+bool Lowering::above_operation(const Expression& expression) {
+    for (;;) try {
+            return gather(expression);
+        } catch (const Anew&) {
+            forget();
+        }
+}
+
+void Lowering::forget() noexcept {
+    references_.clear();
+    leaves_.clear();
+    seen_.clear();
+    nodes_.clear();
+    values_.clear();
+    stored_.clear();
+    operation_ = nullptr;
+}
+
+/// Whether another thread is launching it, and has let the lock go meanwhile.
+void Lowering::wait_if_busy(const ValueState& state) {
+    const PendingLaunch* const busy = lock_.busy(&state)                  ? static_cast<const PendingLaunch*>(&state)
+                                      : lock_.busy(state.operation.get()) ? state.operation.get()
+                                                                          : nullptr;
+    if (busy != nullptr && lock_.wait_for(busy)) throw Anew{};
+}
+
+/// May let the lock go; then nothing that was looked at counts.
+Expression Lowering::computed(ValueState& state) {
+    state.compute();
+    if (lock_.yields() != yields_) throw Anew{};
+    return Expression(state.view);
 }
 
 Lowering::Reference* Lowering::find(const ValueState* state) {
@@ -82,6 +123,7 @@ bool Lowering::gather(const Expression& expression) {
     bool below = false;
     if (node.kind == Kind::value && !node.source.computed()) {
         ValueState& state = *node.source.state();
+        wait_if_busy(state);
         if (Reference* known = find(&state)) {
             ++known->count;
             below = known->below_operation;
@@ -121,15 +163,6 @@ bool Lowering::settle_operations(const Expression& expression, const ValueState*
     operation_ = first;
     return true;
 }
-
-namespace {
-
-Expression computed(ValueState& state) {
-    state.compute();
-    return Expression(state.view);
-}
-
-}  // namespace
 
 Expression Lowering::lower(const Expression& expression) {
     if (!expression) return {};

@@ -9,6 +9,7 @@
 #include "expression_node.hpp"
 #include "value_state.hpp"
 #include "ops/support/scratch.hpp"
+#include "runtime/launch_lock.hpp"
 
 namespace declivity::ops {
 
@@ -16,6 +17,9 @@ namespace declivity::ops {
 /// values' lock held.
 class Lowering {
   public:
+    /// @param lock the values' lock, which is held
+    explicit Lowering(declivity::detail::LaunchLock& lock) : lock_(lock) {}
+
     /// @param result as what the whole is stored: an operation may take the rest as its epilogue, and the kernel may
     /// store what is on the way. Null: none may
     Expression run(const Expression& expression, const ValueState* result);
@@ -28,7 +32,7 @@ class Lowering {
     [[nodiscard]] std::vector<Stored> take_stored() { return std::move(stored_); }
 
     /// Whether an output of an operation that is not launched is below.
-    bool above_operation(const Expression& expression) { return gather(expression); }
+    bool above_operation(const Expression& expression);
 
     /// The operation's output that the expression mentions, or null.
     [[nodiscard]] ValueState* operation_within() const { return operation_; }
@@ -49,6 +53,11 @@ class Lowering {
         long uses, met;
     };
 
+    /// Thrown where the lock was let go of on the way: other threads may have computed what was looked at.
+    struct Anew {};
+    void forget() noexcept;
+    void wait_if_busy(const ValueState& state);
+    Expression computed(ValueState& state);
     Reference* find(const ValueState* state);
     bool is_shared(const Reference& reference) const;
     void meet(const Expression& leaf);
@@ -59,6 +68,8 @@ class Lowering {
     Expression lower(ValueState& state);
     Expression inlined(ValueState& state);
 
+    declivity::detail::LaunchLock& lock_;
+    std::uint64_t yields_ = 0;  // of the lock, when it began
     Scratch<2048> scratch_;
     std::pmr::vector<Reference> references_{scratch_.memory()};
     std::pmr::vector<Leaf> leaves_{scratch_.memory()};

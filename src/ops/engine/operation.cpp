@@ -10,6 +10,7 @@
 #include <declivity/runtime/process.hpp>
 #include <fmt/format.h>
 
+#include "begun.hpp"
 #include "expression_node.hpp"
 #include "fusion.hpp"
 #include "halves.hpp"
@@ -131,12 +132,16 @@ OperationViews Operation::views(const std::optional<View>& place, const Epilogue
 EpilogueTaken Operation::run(const std::optional<View>& place, const Epilogue& epilogue, Needed needed) {
     if (!pending()) return EpilogueTaken::yes;
     declivity::detail::refuse_after_fork("a value that waits");
-    const std::scoped_lock lock(values_mutex());
-    if (!pending()) return EpilogueTaken::yes;
+    LaunchLock& launching = launch_lock(device_);
     const auto self = shared_from_this();  // its outputs let go of it
+    const std::scoped_lock lock(launching);
+    while (launching.wait_for(this)) {
+    }
+    if (!pending()) return EpilogueTaken::yes;
+    BegunLaunch begun(launching, *this);
     const RecordingOf recording(recorder_);
     if (together_ == nullptr) return run_alone(place, epilogue, needed);
-    run_together(place);
+    run_together(place, begun);
     return EpilogueTaken::no;
 }
 
@@ -185,11 +190,12 @@ bool Operation::goes_with(const Operation& other) const {
            other.device_ == device_ && other.recorder_ == recorder_;
 }
 
-void Operation::run_together(const std::optional<View>& place) {
+void Operation::run_together(const std::optional<View>& place, BegunLaunch& begun) {
     std::vector<std::shared_ptr<Operation>> all{shared_from_this()};
     auto& waiting = waiting_for_company();
     for (const auto& one : waiting)
         if (auto other = one.lock(); other && other.get() != this && goes_with(*other)) all.push_back(std::move(other));
+    begun.goes_with(&all);
     std::vector<OperationViews> each;
     for (const auto& one : all) {
         const ResumedScope resumed(one->scope_, one->name_);  // whose memory it is
@@ -219,7 +225,7 @@ OperationResults operation(std::string_view name, const OperationCall& call, Ope
     } else {
         if (Recorder* const recorder = Recorder::current()) recorder->launch_at_end(made);
         // As soon as the first operand knows of it, another thread may launch it.
-        const std::scoped_lock lock(values_mutex());
+        const std::scoped_lock lock(launch_lock(made->device()));
         for (const View& view : made->reads()) view.buffer.add_reader(made);
         if (const Value& prologue = made->prologue()) {
             if (prologue.computed()) prologue.state()->view.buffer.add_reader(made);
@@ -248,7 +254,7 @@ Value operation_in_company(std::string_view name, LaunchTogether launch, Operati
     const OperationResults results = made->make_results();
     for (const View& view : reads) view.buffer.add_reader(made);
     if (Recorder* const recorder = Recorder::current()) recorder->launch_at_end(made);
-    const std::scoped_lock lock(values_mutex());
+    const std::scoped_lock lock(launch_lock(made->device()));
     std::erase_if(waiting_for_company(), [](const auto& one) { return one.expired(); });
     waiting_for_company().push_back(made);
     std::size_t bytes = 0;

@@ -18,6 +18,8 @@
 
 namespace declivity::ops {
 
+class BegunLaunch;
+
 /// Its outputs hold it until it is launched, and so does memory that it writes. It holds neither: outputs that nobody
 /// holds are not wanted, and two operations may write what the other reads.
 class Operation final : public PendingLaunch, public std::enable_shared_from_this<Operation> {
@@ -37,6 +39,7 @@ class Operation final : public PendingLaunch, public std::enable_shared_from_thi
 
     [[nodiscard]] std::string_view name() const noexcept { return name_; }
     [[nodiscard]] const ScopePath& scope() const noexcept { return scope_; }
+    [[nodiscard]] const Device& device() const noexcept { return device_; }
     /// Of what waits for company, how many bytes it reads.
     [[nodiscard]] std::size_t bytes() const;
     [[nodiscard]] const std::vector<View>& reads() const noexcept { return reads_; }
@@ -58,7 +61,7 @@ class Operation final : public PendingLaunch, public std::enable_shared_from_thi
     void done(const OperationViews& views, bool first_output_elsewhere);
     EpilogueTaken run_alone(const std::optional<View>& place, const Epilogue& epilogue, Needed needed);
     [[nodiscard]] EpilogueTaken run_widened(const OperationViews& views) const;
-    void run_together(const std::optional<View>& place);
+    void run_together(const std::optional<View>& place, BegunLaunch& begun);
     [[nodiscard]] bool goes_with(const Operation& other) const;
 
     const std::string_view name_;

@@ -10,6 +10,7 @@
 #include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 
+#include "begun.hpp"
 #include "elementwise_plan.hpp"
 #include "epilogue.hpp"
 #include "fusion.hpp"
@@ -100,7 +101,7 @@ RowInput row_input(Value x, int inner) {
     const auto elements = [&] { return RowInput{dense_copy_if_needed(x.view()), {}}; };
     if (x.computed() || !fuses()) return elements();
     declivity::detail::refuse_after_fork("a value that waits");
-    const std::scoped_lock lock(values_mutex());
+    const std::scoped_lock lock(launch_lock(x.device()));
     compute_older(Expression(x));
     ValueState& state = *x.state();
     if (x.computed() || state.is_opaque() || !launch_below(state)) return elements();
@@ -123,8 +124,11 @@ constexpr long kHandles = 2;
 Expression lowered(const Value& waiting) {
     if (!waiting || waiting.computed()) return {};
     const ValueState& state = *waiting.state();
-    if (state.is_opaque() || Lowering().above_operation(state.expression)) return {};
-    return Lowering().run(state.expression, nullptr);
+    LaunchLock& launching = launch_lock(state.device);
+    if (state.is_opaque() || Lowering(launching).above_operation(state.expression)) return {};
+    const Expression whole = state.expression;  // another thread may compute the value, should the lock be let go of
+    Expression over = Lowering(launching).run(whole, nullptr);
+    return waiting.computed() ? Expression() : over;
 }
 
 struct Fusion {
@@ -150,6 +154,23 @@ std::optional<Fusion> fusion_of(const Expression& prologue, const Expression& ep
     if (plan.numbers.size() > kMostRowNumbers || !merge_rows(shape, inner, plan)) return std::nullopt;
     return Fusion{std::move(steps), std::move(plan)};
 }
+
+/// The operation that is being launched reads what its prologue was made from.
+class ReadsPrologue {
+  public:
+    ReadsPrologue(const Device& device, const Expression& prologue)
+        : operation_(prologue ? BegunLaunch::last(launch_lock(device)) : nullptr) {
+        if (operation_ != nullptr) operation_->will_read(&prologue);
+    }
+    ~ReadsPrologue() {
+        if (operation_ != nullptr) operation_->will_read(nullptr);
+    }
+    ReadsPrologue(const ReadsPrologue&) = delete;
+    ReadsPrologue& operator=(const ReadsPrologue&) = delete;
+
+  private:
+    BegunLaunch* operation_;
+};
 
 /// The kernel's plain form.
 void launch_plain(const View& x, const View& out, int inner, const RowKernel& own) {
@@ -213,6 +234,7 @@ EpilogueTaken launch_row_kernel(const OperationViews& views, int inner, const Ro
     const Expression epilogue = expression_of(views.epilogue());
     if (out.numel() == 0) return EpilogueTaken::yes;
     const Expression prologue = lowered(waiting);
+    const ReadsPrologue reads(device, prologue);
     const bool row_is_shared = prologue && others_hold(waiting, kHandles);
     for (const auto& [before, behind] :
          {std::pair{prologue, epilogue}, std::pair{prologue, Expression()}, std::pair{Expression(), epilogue}}) {
@@ -226,7 +248,7 @@ EpilogueTaken launch_row_kernel(const OperationViews& views, int inner, const Ro
             stored = View::make(device, dtype, out.shape);
         }
         launch_fused(*fusion, x, stored, out, dtype, device, own);
-        if (stored.buffer) waiting.state()->computed_as(stored);
+        if (stored.buffer && !waiting.computed()) waiting.state()->computed_as(stored);
         return behind || !epilogue ? EpilogueTaken::yes : EpilogueTaken::no;
     }
     const View x = waiting ? dense_copy_if_needed(waiting.view()) : views.in(0);

@@ -14,6 +14,7 @@
 #include <declivity/runtime/process.hpp>
 #include <declivity/runtime/scope.hpp>
 
+#include "begun.hpp"
 #include "expression_node.hpp"
 #include "formula.hpp"
 #include "fusion.hpp"
@@ -25,11 +26,6 @@
 #include "ops/support/sharing.hpp"
 
 namespace declivity::ops {
-
-std::recursive_mutex& values_mutex() {
-    static auto* mutex = new std::recursive_mutex;
-    return *mutex;
-}
 
 void compute_older(const Expression& expression) {
     const std::uint64_t recorder = Recorder::current_number();
@@ -55,10 +51,16 @@ void ValueState::computed_as(const View& result) {
 void ValueState::compute(const std::optional<View>& place) {
     if (computed.load(std::memory_order_acquire)) return;
     declivity::detail::refuse_after_fork("a value that waits");
-    const std::scoped_lock lock(values_mutex());
+    LaunchLock& launching = launch_lock(device);
+    std::shared_ptr<ValueState> self;  // others may let go of it while this thread waits
+    const std::scoped_lock lock(launching);
+    if (launching.busy(this)) self = shared_from_this();
+    while (launching.wait_for(this)) {
+    }
     if (computed.load(std::memory_order_acquire)) return;
     if (stands_for >= 0)
         FormulaTrace::refuse_elements(FormulaTrace::current() != nullptr ? FormulaTrace::current()->name() : "formula");
+    BegunLaunch begun(launching, *this);
     if (base) {
         base.state()->compute();
         View result = view;
@@ -73,9 +75,10 @@ void ValueState::compute(const std::optional<View>& place) {
     }
     const RecordingOf recording(recorder);
     const ResumedScope resumed(scope);
-    std::optional<Lowering> lowering(std::in_place);
+    std::optional<Lowering> lowering(std::in_place, launching);
     const bool alone = place && !place->dense();  // as operations and further outputs want it
-    Expression lowered = lowering->run(expression, alone ? nullptr : this);
+    const Expression lowered = lowering->run(expression, alone ? nullptr : this);
+    begun.will_read(&lowered);
     if (ValueState* const with = lowering->operation_within()) return compute_behind(*with, lowered, place);
     const std::vector<Lowering::Stored> stored = lowering->take_stored();
     lowering.reset();
@@ -102,7 +105,8 @@ void ValueState::compute(const std::optional<View>& place) {
     if (reused) out.buffer.move_to_scope(scope);
     evaluate(lowered, out, also);
     if (reused) out.buffer.mark_written();
-    for (std::size_t i = 0; i < made.size(); ++i) made[i]->computed_as(also[i].to);
+    for (std::size_t i = 0; i < made.size(); ++i)
+        if (!made[i]->computed.load(std::memory_order_acquire)) made[i]->computed_as(also[i].to);
     computed_as(out);
 }
 
@@ -130,20 +134,26 @@ bool fits_one_kernel(const Expression& expression) { return fits(measure(express
 bool launch_chain(const Value& value, const std::function<bool(const Expression&)>& launch) {
     if (value.computed()) return false;
     declivity::detail::refuse_after_fork("a value that waits");
-    const std::scoped_lock lock(values_mutex());
+    LaunchLock& launching = launch_lock(value.device());
+    const std::scoped_lock lock(launching);
     const Expression whole(value);
     compute_older(whole);
-    if (value.computed() || value.state()->is_opaque() || Lowering().above_operation(whole)) return false;
-    const Expression lowered = Lowering().run(whole, nullptr);
+    if (value.computed() || value.state()->is_opaque() || Lowering(launching).above_operation(whole)) return false;
+    const Expression lowered = Lowering(launching).run(whole, nullptr);
+    BegunLaunch begun(launching, *value.state());
+    begun.will_read(&lowered);
     return lowered.node()->kind != ExpressionNode::Kind::view && launch(lowered);
 }
 
 Expression over_views(const Expression& expression) {
-    if (!has_values(expression)) return expression;
+    ValueState* any = nullptr;
+    for_each_value(expression, [&](ValueState& state) { any = &state; });
+    if (any == nullptr) return expression;
     declivity::detail::refuse_after_fork("a value that waits");
-    const std::scoped_lock lock(values_mutex());
+    LaunchLock& launching = launch_lock(any->device);
+    const std::scoped_lock lock(launching);
     compute_older(expression);
-    return Lowering().run(expression, nullptr);
+    return Lowering(launching).run(expression, nullptr);
 }
 
 // ---- Value
@@ -183,7 +193,7 @@ Value value_of(const Expression& expression, const Device& device) {
     Value value(state);
     declivity::detail::refuse_after_fork("an elementwise function");
     // Over elements that are there, nobody else knows of what is touched here.
-    std::unique_lock lock(values_mutex(), std::defer_lock);
+    std::unique_lock lock(launch_lock(device), std::defer_lock);
     if (has_values(expression)) lock.lock();
     compute_older(expression);
     const bool computes = FormulaTrace::current() == nullptr;
@@ -232,14 +242,14 @@ Value with_layout(const Value& base, const View& layout) {
 Value viewed(const Value& x, const std::function<View(const View&)>& change) {
     if (x.computed()) return change(x.view());
     declivity::detail::refuse_after_fork("a value that waits");
-    const std::scoped_lock lock(values_mutex());
+    const std::scoped_lock lock(launch_lock(x.device()));
     return x.computed() ? Value(change(x.view())) : with_layout(x, change(layout_of(*x.state())));
 }
 
 Value reshaped(const Value& x, const Shape& shape) {
     if (!x.computed()) {
         declivity::detail::refuse_after_fork("a value that waits");
-        const std::scoped_lock lock(values_mutex());
+        const std::scoped_lock lock(launch_lock(x.device()));
         if (!x.computed())
             if (const View layout = layout_of(*x.state()); layout.dense())
                 return with_layout(x, reshaped(layout, shape));
@@ -255,7 +265,7 @@ bool Value::computed() const { return state_->computed.load(std::memory_order_ac
 bool waits_for_company(const Value& value) {
     if (value.computed()) return false;
     declivity::detail::refuse_after_fork("a value that waits");
-    const std::scoped_lock lock(values_mutex());
+    const std::scoped_lock lock(launch_lock(value.device()));
     return value.state()->operation && value.state()->operation->waits_for_company();
 }
 

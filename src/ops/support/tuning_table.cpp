@@ -17,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/environment.hpp"
+#include "runtime/per_device.hpp"
 #include "runtime/recorder.hpp"
 #include "ops/engine/expression.hpp"
 
@@ -186,13 +187,7 @@ TuningTable::TuningTable(const Device& device) : device_(device.name()), driver_
 
 TuningTable& TuningTable::of(const Device& device) {
     declivity::detail::refuse_after_fork("tuning");
-    // Never destroyed: a device may be used while the process ends.
-    static auto& mutex = *new std::mutex;
-    static auto& tables = *new std::map<const void*, std::unique_ptr<TuningTable>>;
-    const std::scoped_lock lock(mutex);
-    auto& table = tables[&device.state()];
-    if (!table) table = std::make_unique<TuningTable>(device);
-    return *table;
+    return declivity::detail::per_device<TuningTable>(device);
 }
 
 void TuningTable::reload() {

@@ -1,0 +1,384 @@
+// Who waits for whom: no lock is held while a kernel compiles, devices share none, and who reads lets the queue run.
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <CL/cl.h>
+
+#include <declivity/nn/nn.hpp>
+#include <declivity/optim/adam.hpp>
+#include <declivity/runtime/interop.hpp>
+#include <declivity/runtime/profiler.hpp>
+#include <declivity/runtime/scope.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/default_device.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <tests/support/devices.hpp>
+#include <tests/support/held_build.hpp>
+#include <tests/support/threads.hpp>
+#include <tests/support/trace.hpp>
+#include <tests/support/values.hpp>
+
+#include "runtime/device_state.hpp"
+#include "runtime/launch_lock.hpp"
+
+using namespace declivity;
+using detail::launch_lock;
+using detail::LaunchLock;
+
+namespace {
+
+using Floats = std::vector<float>;
+
+Floats elements(const Tensor& tensor) { return tensor.to_vector<float>(); }
+
+/// A structure that no other kernel of this process has: it is compiled.
+Tensor never_seen(Tensor x) {
+    static std::atomic<int> number{0};
+    for (int bits = ++number + 64; bits > 0; bits /= 2) x = bits % 2 == 0 ? x + 1.0 : x * 0.5;
+    return x;
+}
+Floats never_seen(Floats x, int number) {
+    for (int bits = number + 64; bits > 0; bits /= 2)
+        for (float& one : x) one = bits % 2 == 0 ? one + 1 : one * 0.5F;
+    return x;
+}
+
+/// A network and its optimizer; each step makes use of random numbers, all kinds of values, and gradients that are
+/// added up.
+class Training {
+  public:
+    explicit Training(const Device& device)
+        : on_(device),
+          model_(nn::Linear(12, 16, {.tensor = {.device = device}}), nn::ReLU(), nn::Dropout(0.2),
+                 nn::Linear(16, 4, {.tensor = {.device = device}})),
+          optimizer_(model_.parameters(), {.lr = 0.01}),
+          x_(test::random_tensor({8, 12}, 3).to(device)),
+          labels_(Tensor::from(std::vector<std::int32_t>{0, 1, 2, 3, 3, 2, 1, 0}, {8}, device)) {}
+
+    float step() {
+        const DefaultDevice scope(on_);
+        optimizer_.zero_grad();
+        Tensor loss = cross_entropy(model_(x_) + normal({8, 4}) * 0.01, labels_);
+        loss.backward();
+        const Tensor more = mean(square(softmax(model_(x_))));
+        more.backward();  // into gradients that are there
+        optimizer_.step();
+        return loss.item<float>();
+    }
+
+  private:
+    Device on_;
+    nn::Sequential model_;
+    optim::Adam optimizer_;
+    Tensor x_, labels_;
+};
+
+/// Calls `work` in a thread of its own while another is held within the compiler, and waits for it, or until it waits
+/// for the other. @return whether it came to its end
+bool passes(const Device& device, const auto& work) {
+    LaunchLock& lock = launch_lock(device);
+    const std::uint64_t before = lock.contended();
+    std::atomic<bool> done{false};
+    bool passed = true;
+    {
+        const test::HeldBuild held;
+        std::thread compiles([&] { (void)elements(never_seen(ones({5, 7}, {.device = device}))); });
+        held.wait();
+        std::thread other([&] {
+            work();
+            done = true;
+        });
+        while (!done && lock.contended() == before) std::this_thread::yield();
+        passed = done;
+        held.let_go();
+        compiles.join();
+        other.join();
+    }
+    return passed;
+}
+
+/// An event that is done when the test says so.
+class UserEvent {
+  public:
+    explicit UserEvent(const Device& device) {
+        cl_int status = CL_SUCCESS;
+        event_ = clCreateUserEvent(interop::context(device), &status);
+        REQUIRE(status == CL_SUCCESS);
+    }
+    ~UserEvent() {
+        set();
+        clReleaseEvent(event_);
+    }
+    UserEvent(const UserEvent&) = delete;
+    UserEvent& operator=(const UserEvent&) = delete;
+    /// The queue goes on behind it.
+    void block(cl_command_queue queue) const {
+        REQUIRE(clEnqueueBarrierWithWaitList(queue, 1, &event_, nullptr) == CL_SUCCESS);
+        REQUIRE(clFlush(queue) == CL_SUCCESS);
+    }
+    void set() {
+        if (!set_) clSetUserEventStatus(event_, CL_COMPLETE);
+        set_ = true;
+    }
+
+  private:
+    cl_event event_ = nullptr;
+    bool set_ = false;
+};
+
+}  // namespace
+
+TEST_CASE("locks: while a kernel compiles, other threads step on the same device and on another") {
+    if (test::small_cases()) return;  // one thread only
+    const Device one = test::device(), two = test::fresh_device();
+    Training first(one), second(two);
+    first.step(), second.step();
+    CHECK(passes(one, [&] { first.step(); }));
+    const std::uint64_t before = launch_lock(two).contended();
+    CHECK(passes(one, [&] {
+        for (int i = 0; i < 3; ++i) second.step();
+    }));
+    CHECK(launch_lock(two).contended() == before);
+    CHECK(passes(one, [&] { (void)elements(never_seen(ones({3, 3}, {.device = one}))); }));  // another compilation
+}
+
+TEST_CASE("locks: what a thread has begun to launch when it compiles, others wait for") {
+    if (test::small_cases()) return;
+    const Device device = test::device();
+    LaunchLock& lock = launch_lock(device);
+    const Floats start = elements(test::random_tensor({6, 150}, 5));
+    // What is made of `x` in a thread that compiles, what others do meanwhile, and whether these have to wait.
+    const auto meanwhile = [&](const auto& make, const auto& others) {
+        Tensor x = Tensor::from(start, {6, 150}, device);
+        const Tensor made = make(x);
+        Floats got;
+        const std::uint64_t before = lock.contended();
+        std::atomic<bool> done{false};
+        bool waited = false;
+        {
+            const test::HeldBuild held;
+            std::thread compiles([&] { got = elements(made); });
+            held.wait();
+            std::thread other([&] {
+                others(x, made);
+                done = true;
+            });
+            while (!done && lock.contended() == before) std::this_thread::yield();
+            waited = !done;
+            held.let_go();
+            compiles.join();
+            other.join();
+        }
+        return std::pair{got, waited};
+    };
+    int number = 1;
+    // The numbers of never_seen() are consecutive in this process; what this test's first call gets is found out.
+    const Floats probe = elements(never_seen(Tensor::from(Floats{1}, {1}, device)));
+    while (never_seen(Floats{1}, number) != probe) ++number;
+
+    SUBCASE("a write to what it reads") {
+        Tensor seen;
+        const auto [got, waited] = meanwhile([](const Tensor& x) { return never_seen(x); },
+                                             [&](Tensor& x, const Tensor&) { x.add_(1.0), seen = x; });
+        CHECK(waited);
+        CHECK(got == never_seen(start, number + 1));
+        Floats written = start;
+        for (float& element : written) element += 1;
+        CHECK(elements(seen) == written);
+    }
+    SUBCASE("the value itself, and what is made of it") {
+        Floats seen;
+        const auto [got, waited] = meanwhile([](const Tensor& x) { return never_seen(x); },
+                                             [&](Tensor&, const Tensor& made) { seen = elements(made * 2.0); });
+        CHECK(waited);
+        Floats expected = never_seen(start, number + 1);
+        CHECK(got == expected);
+        for (float& element : expected) element *= 2;
+        CHECK(seen == expected);
+    }
+    SUBCASE("but not what it was made from, which others go on to use and to write") {
+        Tensor between;
+        Floats seen;
+        const auto [got, waited] = meanwhile(
+            [&](const Tensor& x) {
+                between = x * 3.0;
+                return never_seen(between);
+            },
+            [&](Tensor&, const Tensor&) { seen = elements(between); });
+        CHECK_FALSE(waited);
+        Floats tripled = start;
+        for (float& element : tripled) element *= 3;
+        CHECK(seen == tripled);
+        CHECK(got == never_seen(tripled, number + 1));
+    }
+    SUBCASE("rows, whose kernel reads what they were made from") {
+        Tensor seen, scaled;
+        Floats rows;
+        const auto [got, waited] = meanwhile(
+            [&](const Tensor& x) {
+                scaled = never_seen(x);
+                return softmax(scaled, -1);
+            },
+            [&](Tensor& x, const Tensor&) { rows = elements(scaled), x.mul_(0.0), seen = x; });
+        (void)waited;  // whether the rows are part of the kernel is the device's affair
+        CHECK(rows == never_seen(start, number + 1));
+        const Floats expected = elements(softmax(Tensor::from(rows, {6, 150}, device), -1));
+        CHECK(test::difference({got.begin(), got.end()}, {expected.begin(), expected.end()}, {1e-6, 1e-6}) == "");
+        CHECK(elements(seen) == Floats(start.size(), 0.0F));
+    }
+}
+
+TEST_CASE("locks: threads that share values and let the lock go at every launch get what one alone gets") {
+    const auto alone = [&](std::uint64_t seed) {
+        Tensor x = test::random_tensor({20, 20}, seed).set_requires_grad();
+        const Tensor shared = exp(x) * 0.1, product = matmul(shared, x);
+        const Tensor rows = softmax(product * 0.5 + shared, -1), sums = relu(product) + shared;
+        const Tensor filtered = conv2d(reshape(sums, {1, 1, 20, 20}), reshape(slice(x, 0, 0, 1), {1, 1, 4, 5}) * 0.3);
+        sum(square(rows) * sums).backward();
+        return std::vector{elements(filtered), elements(rows), elements(x.grad()), elements(sums - product)};
+    };
+    std::vector<std::vector<Floats>> expected;
+    for (std::uint64_t seed = 1; seed <= 3; ++seed) expected.push_back(alone(seed));
+    const LaunchLock::Restless restless;
+    for (std::uint64_t seed = 1; seed <= 3; ++seed) CHECK(alone(seed) == expected[seed - 1]);
+    for (const std::string& fault : test::in_threads(4, [&](int number) -> std::string {
+             for (int round = 0; round < 5; ++round)
+                 if (const auto at = static_cast<std::size_t>((number + round) % 3); alone(at + 1) != expected[at])
+                     return "other values";
+             return "";
+         }))
+        CHECK(fault == "");
+    for (int round = 0; round < 20; ++round) {
+        Tensor x = test::random_tensor({20, 20}, 1);
+        const Tensor shared = exp(x) * 0.1, product = matmul(shared, x);
+        const Tensor sums = relu(product) + shared, rows = softmax(sums * 0.5 + product, -1);
+        std::vector<std::vector<Floats>> got(4);
+        for (const std::string& fault : test::in_threads(4, [&](int number) -> std::string {
+                 auto& mine = got[static_cast<std::size_t>(number)];
+                 if (number == 3) x.mul_(0.0);  // what waits has the elements from before
+                 mine.push_back(elements(number % 2 == 0 ? sums + product : rows + shared));
+                 mine.push_back(elements(number % 2 == 0 ? rows + shared : sums + product));
+                 return "";
+             }))
+            CHECK(fault == "");
+        const Tensor again = test::random_tensor({20, 20}, 1), e = exp(again) * 0.1, p = matmul(e, again);
+        const Tensor s = relu(p) + e, r = softmax(s * 0.5 + p, -1);
+        const Floats a = elements(s + p), b = elements(r + e);
+        for (std::size_t i = 0; i < 4; ++i) {
+            const auto near = [](const Floats& x1, const Floats& x2) {
+                return test::difference({x1.begin(), x1.end()}, {x2.begin(), x2.end()}, {1e-5, 1e-5});
+            };
+            CHECK(near(got[i][0], i % 2 == 0 ? a : b) == "");
+            CHECK(near(got[i][1], i % 2 == 0 ? b : a) == "");
+        }
+    }
+}
+
+TEST_CASE("locks: a trace shows a device that steps while a thread of another compiles") {
+    if (test::small_cases()) return;
+    const Device one = test::device(), two = test::fresh_device();
+    Training first(one), second(two);
+    first.step(), second.step();
+    Profiler profiler(two);
+    {
+        const test::HeldBuild held;
+        std::thread compiles([&] {
+            const Span span("compiles on the one");
+            (void)elements(never_seen(ones({5, 7}, {.device = one})));
+        });
+        held.wait();
+        std::thread steps([&] {
+            const Span span("steps on the other");
+            for (int i = 0; i < 3; ++i) second.step();
+        });
+        steps.join();
+        held.let_go();
+        compiles.join();
+    }
+    const test::Json trace = test::trace_of(profiler);
+    double begin = 0, end = 0, kernels = 0;
+    for (const test::Json& event : test::events(trace, "X"))
+        if (event.at("name") == "compiles on the one")
+            begin = event.at("ts").get<double>(), end = begin + event.at("dur").get<double>();
+    CHECK(end > begin);
+    for (const test::Json& event : test::events(trace, "X")) {
+        if (event.at("name") != "steps on the other" && event.value("cat", "") != "kernel") continue;
+        kernels += event.value("cat", "") == "kernel" ? 1 : 0;
+        CHECK(event.at("ts").get<double>() >= begin);
+        CHECK(event.at("ts").get<double>() + event.at("dur").get<double>() <= end);
+    }
+    CHECK(kernels > 10);
+}
+
+TEST_CASE("locks: a reader that waits for the device keeps nobody from launching") {
+    if (test::small_cases()) return;
+    const Device device = test::device(), other = test::fresh_device();
+    Training here(device), there(other);
+    here.step(), there.step();
+    const Tensor x = test::random_tensor({300, 100}, 1).to(device);
+    UserEvent event(device);
+    event.block(interop::compute_queue(device));
+    Floats got;
+    std::thread reads([&] { got = elements(x * 2.0); });
+    for (int i = 0; i < 3; ++i) there.step();  // another device
+    Tensor y = relu(x - 1.0);
+    (void)y.view();  // and this one: launched, though nothing runs yet
+    event.set();
+    reads.join();
+    Floats expected = elements(x);
+    for (float& one : expected) one *= 2;
+    CHECK(got == expected);
+}
+
+TEST_CASE("downloads: long ones go by the copy queue, and the compute queue goes on") {
+    const Device device = test::device();
+    Tensor large = test::random_tensor({200, 100}, 2).to(device);
+    const Floats before = elements(large);
+    (void)elements(large * 0.0 + 1.0);
+    UserEvent event(device);
+    std::vector<float> to(before.size());
+    const ops::View& view = large.view();
+    event.block(device.state().transfer());  // it starts nothing that it is given
+    const Event read = download(view.buffer, 0, std::as_writable_bytes(std::span(to)));
+    CHECK_FALSE(read.done());
+    // Work behind it runs to its end, and short reads come through.
+    CHECK(sum(large * 0.0 + 1.0).item<float>() == 20000.0F);
+    CHECK_FALSE(read.done());
+    // Who writes the memory in place waits for the read, on the device; the host goes on.
+    large.mul_(0.0);
+    const Event written = Queue::compute(device).marker();
+    CHECK_FALSE(read.done());
+    CHECK_FALSE(written.done());
+    event.set();
+    read.wait();
+    CHECK(to == before);
+    CHECK(elements(large) == Floats(before.size(), 0.0F));
+}
+
+TEST_CASE("default device: that of a thread goes before that of the process") {
+    const Device one = test::device(), two = test::fresh_device();
+    const Device before = default_device();
+    {
+        const DefaultDevice scope(two);
+        CHECK(default_device() == two);
+        CHECK(ones({2}).device() == two);
+        {
+            const DefaultDevice inner(one);
+            CHECK(zeros({2}).device() == one);
+        }
+        CHECK(uniform({2}).device() == two);
+        for (const std::string& fault : test::in_threads(1, [&](int) -> std::string {
+                 return test::small_cases() || default_device() == before ? "" : "another thread's";
+             }))
+            CHECK(fault == "");
+        set_default_device(one);  // of the process: this thread keeps its own
+        CHECK(default_device() == two);
+    }
+    CHECK(default_device() == one);
+    set_default_device(before);
+}
