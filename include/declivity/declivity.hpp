@@ -85,6 +85,7 @@
 #include <declivity/tensor/functions/reduce.hpp>
 #include <declivity/tensor/functions/shape.hpp>
 #include <declivity/tensor/functions/softmax.hpp>
+#include <declivity/tensor/generator.hpp>
 #include <declivity/tensor/indexing.hpp>
 #include <declivity/tensor/record.hpp>
 #include <declivity/tensor/state_dict.hpp>

@@ -6,11 +6,14 @@
 
 namespace declivity::nn {
 
-Dropout::Dropout(double probability) : probability_(probability) {
+Dropout::Dropout(double probability, const std::optional<Generator>& generator)
+    : probability_(probability), generator_(generator) {
     if (!(probability >= 0 && probability <= 1))
         throw ValueError(fmt::format("Dropout: wants a probability in [0, 1], got {}", probability));
 }
 
-Tensor Dropout::forward(const Tensor& x) { return training() ? dropout(x, guarded(&Dropout::probability_)) : x; }
+Tensor Dropout::forward(const Tensor& x) {
+    return training() ? dropout(x, guarded(&Dropout::probability_), guarded(&Dropout::generator_)) : x;
+}
 
 }  // namespace declivity::nn

@@ -16,38 +16,41 @@
 #include "runtime/recorder.hpp"
 
 namespace declivity::ops {
-namespace {
 
-struct Generator {
+struct RandomStream::State {
+    explicit State(const Device& on) : device(on) {}
+    std::mutex mutex;  // of all that follows
+    const Device device;
+    const std::uint64_t recorder = Recorder::current_number();  // that was at work when it was made
     RandomPosition position;
-    View state;  // seed and base, on the device
+    View place;  // seed and base, on the device
 
-    /// As the base of another state.
+    [[nodiscard]] std::unique_lock<std::mutex> locked() {
+        declivity::detail::refuse_after_fork("random numbers");
+        return std::unique_lock(mutex);
+    }
+    /// As the base of another place.
     void write_to(const View& other) const {
         const std::array<std::uint64_t, 2> values{position.seed, position.offset};
         fill(other.buffer, 0, sizeof values, std::as_bytes(std::span(values)));
     }
+    /// New memory each time: calls made before keep the old seed, whenever they are launched.
+    void set(const RandomPosition& to) {
+        const View made = View::make(device, DType::i64, {2});
+        const std::array<std::uint64_t, 2> values{to.seed, 0};
+        upload(made.buffer, 0, std::as_bytes(std::span(values)));
+        place = made;
+        position = to;
+    }
 };
 
-/// New memory each time: calls made before keep the old seed, whenever they are launched.
-void set(Generator& generator, const Device& device, const RandomPosition& position) {
-    const View state = View::make(device, DType::i64, {2});
-    const std::array<std::uint64_t, 2> values{position.seed, 0};
-    upload(state.buffer, 0, std::as_bytes(std::span(values)));
-    generator = {position, state};
-}
-
-/// What a recorded step draws from: the generator as it stands when the step begins.
-struct RecordedGenerator {
-    View state;
-    std::uint64_t first = 0, end = 0;  // positions before and behind the step that was recorded
-};
+namespace {
 
 /// Of the process.
 struct Seed {
     std::mutex mutex;
     std::uint64_t value = 0;
-    std::vector<Device> devices;  // that have a generator
+    std::vector<Device> devices;  // that have a stream
 
     static Seed& instance() {
         static auto* seed = new Seed;  // never destroyed, as the devices
@@ -55,58 +58,62 @@ struct Seed {
     }
 };
 
-/// Of a device. Its lock is taken before that of the seed.
-struct DeviceGenerator {
+/// A device's own. Its lock is taken before that of the seed.
+struct DeviceStream {
     std::mutex mutex;
+    std::shared_ptr<RandomStream::State> stream;
 
-    static DeviceGenerator& of(const Device& device) {
+    static std::shared_ptr<RandomStream::State> of(const Device& device) {
         declivity::detail::refuse_after_fork("random numbers");
-        return declivity::detail::per_device<DeviceGenerator>(device);
-    }
-    /// The caller holds the mutex.
-    Generator& generator(const Device& device) {
+        auto& own = declivity::detail::per_device<DeviceStream>(device);
+        const std::scoped_lock lock(own.mutex);
+        if (own.stream) return own.stream;
         const RecordingPause outside;
-        if (!generator_.state.buffer) {
-            Seed& seed = Seed::instance();
-            const std::scoped_lock lock(seed.mutex);
-            if (std::ranges::find(seed.devices, device) == seed.devices.end()) seed.devices.push_back(device);
-            set(generator_, device, {seed.value, 0});
-        }
-        return generator_;
+        auto made = std::make_shared<RandomStream::State>(device);
+        Seed& seed = Seed::instance();
+        const std::scoped_lock of_seed(seed.mutex);
+        made->set({seed.value, 0});
+        if (std::ranges::find(seed.devices, device) == seed.devices.end()) seed.devices.push_back(device);
+        return own.stream = std::move(made);
     }
-
-  private:
-    Generator generator_;
 };
 
-/// While a step is recorded: from memory of its own, which each replay sets to where the generator stands then. The
-/// caller holds the mutex.
-RandomCall take_recorded(Recorder& recorder, DeviceGenerator& own_generator, const Device& device,
-                         std::int64_t blocks) {
-    Generator& generator = own_generator.generator(device);
-    auto& own = recorder.attached(&generator);
+/// What a recorded step draws from: a stream as it stands when the step begins.
+struct RecordedStream {
+    View place;
+    std::uint64_t first = 0, end = 0;  // positions before and behind the step that was recorded
+};
+
+/// While a step is recorded: from memory of its own, which each replay sets to where the stream stands then. The caller
+/// holds the mutex.
+/// @return where the call begins
+std::pair<View, std::uint64_t> place_recorded(Recorder& recorder, const std::shared_ptr<RandomStream::State>& stream) {
+    auto& own = recorder.attached(stream.get());
     if (!own) {
-        auto made = std::make_shared<RecordedGenerator>();
-        made->first = generator.position.offset;
+        auto made = std::make_shared<RecordedStream>();
+        made->first = stream->position.offset;
         {
             const RecordingPause outside;
-            made->state = View::make(device, DType::i64, {2});
-            generator.write_to(made->state);
+            made->place = View::make(stream->device, DType::i64, {2});
+            stream->write_to(made->place);
         }
-        recorder.before_replay([made, device] {
-            auto& of_device = DeviceGenerator::of(device);
-            const std::scoped_lock lock(of_device.mutex);
-            Generator& now = of_device.generator(device);
-            now.write_to(made->state);
-            now.position.offset += made->end - made->first;
-        });
         own = made;
+        // One that the step itself makes begins anew in each replay.
+        if (stream->recorder == Recorder::current_number()) return {made->place, 0};
+        // From within a block another number of words may be left of it.
+        recorder.guard([stream, words = stream->position.words] {
+            const auto lock = stream->locked();
+            return stream->position.words == words;
+        });
+        recorder.before_replay([made, stream] {
+            const auto lock = stream->locked();
+            stream->write_to(made->place);
+            stream->position.offset += made->end - made->first;
+            stream->position.words = 0;
+        });
     }
-    auto& stream = *static_cast<RecordedGenerator*>(own.get());
-    const RandomCall call{stream.state, static_cast<std::int64_t>(generator.position.offset - stream.first)};
-    generator.position.offset += static_cast<std::uint64_t>(blocks);
-    stream.end = generator.position.offset;
-    return call;
+    const auto& recorded = *static_cast<RecordedStream*>(own.get());
+    return {recorded.place, stream->position.offset - recorded.first};
 }
 
 thread_local RandomRecording* recording = nullptr;
@@ -126,14 +133,14 @@ Expression leaf(Distribution distribution, DType dtype, const Shape& shape, std:
         throw TypeError(fmt::format("random: wants f32 or f64, got {}", name_of(dtype)));
     require_supported(random.state.device(), dtype);
     (void)bytes_of(shape, dtype);
-    return Expression(
-        std::make_shared<const ExpressionNode>(ExpressionNode{.kind = ExpressionNode::Kind::random,
-                                                              .dtype = dtype,
-                                                              .shape = shape,
-                                                              .view = random.state,
-                                                              .parameters = {parameters.begin(), parameters.end()},
-                                                              .distribution = distribution,
-                                                              .random_offset = random.offset}));
+    return Expression(std::make_shared<const ExpressionNode>(
+        ExpressionNode{.kind = ExpressionNode::Kind::random,
+                       .dtype = dtype,
+                       .shape = shape,
+                       .view = random.state,
+                       .parameters = {parameters.begin(), parameters.end()},
+                       .distribution = distribution,
+                       .random_offset = random.offset * numbers_per_block(dtype) + random.skip}));
 }
 
 /// Stores what a leaf stands for.
@@ -144,33 +151,74 @@ void store(const Expression& leaf, const View& out) {
 
 }  // namespace
 
-RandomCall take_random(const Device& device, DType dtype, std::int64_t count) {
-    const std::int64_t blocks = ceil_div(count, numbers_per_block(dtype));
-    const auto take = [&] {
-        if (replay != nullptr) return replay->next(device, blocks);
-        auto& of_device = DeviceGenerator::of(device);
-        const std::scoped_lock lock(of_device.mutex);
-        if (Recorder* const recorder = Recorder::current()) return take_recorded(*recorder, of_device, device, blocks);
-        Generator& generator = of_device.generator(device);
-        const RandomCall call{generator.state, static_cast<std::int64_t>(generator.position.offset)};
-        generator.position.offset += static_cast<std::uint64_t>(blocks);
+RandomStream::RandomStream(const Device& device, const RandomPosition& position)
+    : state_(std::make_shared<State>(device)) {
+    const auto lock = state_->locked();
+    const RecordingPause outside;
+    state_->set(position);
+}
+
+RandomStream RandomStream::of(const Device& device) { return RandomStream(DeviceStream::of(device)); }
+
+Device RandomStream::device() const { return state_->device; }
+RandomPosition RandomStream::position() const {
+    const auto lock = state_->locked();
+    return state_->position;
+}
+void RandomStream::set_position(const RandomPosition& position) const {
+    const auto lock = state_->locked();
+    state_->set(position);
+}
+
+RandomCall RandomStream::take(DType dtype, std::int64_t count, const RandomPart& part) const {
+    const std::int64_t words_each = 4 / numbers_per_block(dtype);
+    const auto take = [&]() -> RandomCall {
+        if (replay != nullptr) return replay->next(state_->device, count);
+        const auto lock = state_->locked();
+        RandomPosition& position = state_->position;
+        const std::int64_t left_out = ceil_div(static_cast<std::int64_t>(position.words), words_each);  // f64: pairs
+        RandomCall call{state_->place, static_cast<std::int64_t>(position.offset), left_out + part.first};
+        Recorder* const recorder = Recorder::current();
+        if (recorder != nullptr) {
+            const auto [place, offset] = place_recorded(*recorder, state_);
+            call.state = place;
+            call.offset = static_cast<std::int64_t>(offset);
+        }
+        position.offset += static_cast<std::uint64_t>(ceil_div((left_out + part.whole) * words_each, 4));
+        position.words = 0;
+        if (recorder != nullptr)
+            static_cast<RecordedStream*>(recorder->attached(state_.get()).get())->end = position.offset;
         return call;
     };
     RandomCall call = take();
-    if (recording != nullptr) recording->add({call, blocks});
+    if (recording != nullptr) recording->add({call, count});
     return call;
 }
 
-RandomPosition random_position(const Device& device) {
-    auto& of_device = DeviceGenerator::of(device);
-    const std::scoped_lock lock(of_device.mutex);
-    return of_device.generator(device).position;
+void RandomStream::take_on_host(std::string_view function,
+                                const std::function<std::uint64_t(const RandomPosition& position)>& draw) const {
+    if (replay != nullptr || recording != nullptr)
+        throw ValueError(
+            fmt::format("{}: wants to be called outside of checkpoint(), which could not draw again what is "
+                        "drawn on the host",
+                        function));
+    if (Recorder* const recorder = Recorder::current())
+        recorder->refuse(fmt::format("{}, whose numbers are drawn on the host", function));
+    const auto lock = state_->locked();
+    RandomPosition& position = state_->position;
+    const RandomPosition from{position.seed, position.offset + (position.words > 0 ? 1 : 0)};
+    position.offset = from.offset + draw(from);
+    position.words = 0;
 }
 
+RandomCall take_random(const Device& device, DType dtype, std::int64_t count) {
+    return RandomStream::of(device).take(dtype, count);
+}
+
+RandomPosition random_position(const Device& device) { return RandomStream::of(device).position(); }
+
 void set_random_position(const Device& device, const RandomPosition& position) {
-    auto& of_device = DeviceGenerator::of(device);
-    const std::scoped_lock lock(of_device.mutex);
-    set(of_device.generator(device), device, position);
+    RandomStream::of(device).set_position(position);
 }
 
 void seed_all(std::uint64_t seed) {
@@ -182,11 +230,7 @@ void seed_all(std::uint64_t seed) {
         of_process.value = seed;
         devices = of_process.devices;
     }
-    for (const Device& device : devices) {
-        auto& of_device = DeviceGenerator::of(device);
-        const std::scoped_lock lock(of_device.mutex);
-        set(of_device.generator(device), device, {seed, 0});
-    }
+    for (const Device& device : devices) RandomStream::of(device).set_position({.seed = seed});
 }
 
 RandomRecording::RandomRecording() : before_(std::exchange(recording, this)) {}
@@ -201,8 +245,8 @@ RandomReplay::RandomReplay(std::vector<RandomRecording::Call> calls)
     : calls_(std::move(calls)), before_(std::exchange(replay, this)) {}
 RandomReplay::~RandomReplay() { replay = before_; }
 
-RandomCall RandomReplay::next(const Device& device, std::int64_t blocks) {
-    if (at_ == calls_.size() || !(calls_[at_].call.state.device() == device) || calls_[at_].blocks != blocks)
+RandomCall RandomReplay::next(const Device& device, std::int64_t count) {
+    if (at_ == calls_.size() || !(calls_[at_].call.state.device() == device) || calls_[at_].count != count)
         throw ValueError("random numbers: a function that is called again wants others than the first time");
     return calls_[at_++].call;
 }

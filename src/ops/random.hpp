@@ -30,7 +30,7 @@ class DECLIVITY_API RandomRecording {
 
     struct Call {
         RandomCall call;
-        std::int64_t blocks;
+        std::int64_t count;  ///< of numbers
     };
     [[nodiscard]] const std::vector<Call>& calls() const { return calls_; }
 
@@ -51,7 +51,7 @@ class DECLIVITY_API RandomReplay {
     RandomReplay& operator=(const RandomReplay&) = delete;
 
     /// @throws ValueError when other numbers are asked for than were recorded
-    RandomCall next(const Device& device, std::int64_t blocks);
+    RandomCall next(const Device& device, std::int64_t count);
 
   private:
     std::vector<RandomRecording::Call> calls_;

@@ -32,15 +32,18 @@ Tensor dropped(const Tensor& x, double probability, const ops::RandomCall& rando
 
 }  // namespace
 
-Tensor dropout(const Tensor& x, double probability) {
+Tensor dropout(const Tensor& x, double probability, const std::optional<Generator>& generator) {
     const FunctionCall call("dropout", {{"x", x}}, {{"probability", probability}});
     call.require_defined({"x"});
     if (!(probability >= 0 && probability <= 1))
         throw ValueError(fmt::format("dropout: wants a probability in [0, 1], got {}", probability));
     if (!is_floating(x.dtype()))
         throw TypeError(fmt::format("dropout: wants f32, f64, f16 or bf16, got {}", name_of(x.dtype())));
-    if (is_half(x.dtype())) return call.result(dropout(detail::widened(x), probability).to(x.dtype()));
-    return call.result(dropped(x, probability, ops::take_random(x.device(), x.dtype(), x.numel())));
+    if (generator) ops::require_same_device("dropout", x.device(), generator->device());
+    if (is_half(x.dtype())) return call.result(dropout(detail::widened(x), probability, generator).to(x.dtype()));
+    return call.result(dropped(x, probability,
+                               generator ? generator->take("dropout", x.dtype(), x.shape())
+                                         : ops::take_random(x.device(), x.dtype(), x.numel())));
 }
 
 }  // namespace declivity

@@ -1,8 +1,10 @@
-// Floor 4. Initial values of parameters. All draw from the device's random numbers, see manual_seed.
+// Floor 4. Initial values of parameters. All draw from the device's random numbers (manual_seed), or from a generator.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
+#include <declivity/tensor/generator.hpp>
 #include <declivity/tensor/tensor.hpp>
 
 namespace declivity::nn {
@@ -16,18 +18,25 @@ DECLIVITY_API Fan fan_of(const Shape& weight);
 
 // Each fills the tensor in place and gives it back.
 
-DECLIVITY_API Tensor uniform_(Tensor tensor, double low = 0, double high = 1);
-DECLIVITY_API Tensor normal_(Tensor tensor, double mean = 0, double std = 1);
-/// Normal values, drawn again until they lie within [mean - cut * std, mean + cut * std].
-DECLIVITY_API Tensor truncated_normal_(Tensor tensor, double mean = 0, double std = 1, double cut = 2);
+DECLIVITY_API Tensor uniform_(Tensor tensor, double low = 0, double high = 1,
+                              const std::optional<Generator>& generator = std::nullopt);
+DECLIVITY_API Tensor normal_(Tensor tensor, double mean = 0, double std = 1,
+                             const std::optional<Generator>& generator = std::nullopt);
+/// Normal values, drawn again until they lie within [mean - cut * std, mean + cut * std], on the host.
+DECLIVITY_API Tensor truncated_normal_(Tensor tensor, double mean = 0, double std = 1, double cut = 2,
+                                       const std::optional<Generator>& generator = std::nullopt);
 /// Uniform in +-sqrt(6 / ((1 + a^2) fan_in)), for layers followed by relu, or by leaky relu of slope a (He et al.
 /// 2015).
-DECLIVITY_API Tensor kaiming_uniform_(Tensor weight, double a = 0);
+DECLIVITY_API Tensor kaiming_uniform_(Tensor weight, double a = 0,
+                                      const std::optional<Generator>& generator = std::nullopt);
 /// Normal with standard deviation sqrt(2 / ((1 + a^2) fan_in)).
-DECLIVITY_API Tensor kaiming_normal_(Tensor weight, double a = 0);
+DECLIVITY_API Tensor kaiming_normal_(Tensor weight, double a = 0,
+                                     const std::optional<Generator>& generator = std::nullopt);
 /// Uniform in +-gain sqrt(6 / (fan_in + fan_out)) (Glorot, Bengio 2010).
-DECLIVITY_API Tensor xavier_uniform_(Tensor weight, double gain = 1);
+DECLIVITY_API Tensor xavier_uniform_(Tensor weight, double gain = 1,
+                                     const std::optional<Generator>& generator = std::nullopt);
 /// Normal with standard deviation gain sqrt(2 / (fan_in + fan_out)).
-DECLIVITY_API Tensor xavier_normal_(Tensor weight, double gain = 1);
+DECLIVITY_API Tensor xavier_normal_(Tensor weight, double gain = 1,
+                                    const std::optional<Generator>& generator = std::nullopt);
 
 }  // namespace declivity::nn

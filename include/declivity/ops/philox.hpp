@@ -25,6 +25,12 @@ namespace declivity {
     return counter;
 }
 
+/// Block number `block` of a stream with this seed, as generators of the library count.
+[[nodiscard]] constexpr std::array<std::uint32_t, 4> philox_block(std::uint64_t seed, std::uint64_t block) noexcept {
+    return philox4x32_10({static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), 0, 0},
+                         {static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)});
+}
+
 /// A random word as a float in [0, 1): its upper 24 bits times 2^-24, which a float holds exactly, so every device
 /// makes the same value.
 [[nodiscard]] constexpr float unit_uniform(std::uint32_t word) noexcept {

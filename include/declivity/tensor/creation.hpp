@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include <declivity/tensor/generator.hpp>
 #include <declivity/tensor/tensor.hpp>
 
 namespace declivity {
@@ -19,29 +20,43 @@ DECLIVITY_API Tensor zeros(const Shape& shape, const TensorOptions& options = {}
 DECLIVITY_API Tensor ones(const Shape& shape, const TensorOptions& options = {});
 DECLIVITY_API Tensor zeros_like(const Tensor& like);
 DECLIVITY_API Tensor ones_like(const Tensor& like);
+DECLIVITY_API Tensor full_like(const Tensor& like, Scalar value);
 /// start, start + step, ... before `end`.
 DECLIVITY_API Tensor arange(Scalar start, Scalar end, Scalar step = 1, const TensorOptions& options = {});
 
-/// Starts the random numbers of every device anew: equal seeds give equal numbers. Random numbers come from
-/// Philox4x32-10 (Salmon et al. 2011); uniform ones are equal to the bit on every device.
-DECLIVITY_API void manual_seed(std::uint64_t seed);
-
-/// Seed and position of a device's random numbers; a checkpoint keeps them.
-struct RandomState {
-    std::uint64_t seed = 0;
-    std::uint64_t offset = 0;
-};
-DECLIVITY_API RandomState random_state(const Device& device);
-DECLIVITY_API void set_random_state(const Device& device, const RandomState& state);
+// Random numbers. Without a generator they come from the device's own; with one, the tensor is on its device.
+// @throws DeviceError where options name another device than the generator's
 
 /// Evenly distributed in [low, high); f16 and bf16 are rounded from f32, and so may be `high`.
-DECLIVITY_API Tensor uniform(const Shape& shape, double low = 0, double high = 1, const TensorOptions& options = {});
+DECLIVITY_API Tensor uniform(const Shape& shape, double low = 0, double high = 1, const TensorOptions& options = {},
+                             const std::optional<Generator>& generator = std::nullopt);
 /// Normally distributed.
-DECLIVITY_API Tensor normal(const Shape& shape, double mean = 0, double std = 1, const TensorOptions& options = {});
+DECLIVITY_API Tensor normal(const Shape& shape, double mean = 0, double std = 1, const TensorOptions& options = {},
+                            const std::optional<Generator>& generator = std::nullopt);
 /// uniform in [0, 1), and normal with mean 0 and standard deviation 1.
-DECLIVITY_API Tensor rand(const Shape& shape, const TensorOptions& options = {});
-DECLIVITY_API Tensor randn(const Shape& shape, const TensorOptions& options = {});
+DECLIVITY_API Tensor rand(const Shape& shape, const TensorOptions& options = {},
+                          const std::optional<Generator>& generator = std::nullopt);
+DECLIVITY_API Tensor randn(const Shape& shape, const TensorOptions& options = {},
+                           const std::optional<Generator>& generator = std::nullopt);
 /// 1 with this probability, otherwise 0.
-DECLIVITY_API Tensor bernoulli(const Shape& shape, double probability, const TensorOptions& options = {});
+DECLIVITY_API Tensor bernoulli(const Shape& shape, double probability, const TensorOptions& options = {},
+                               const std::optional<Generator>& generator = std::nullopt);
+/// Whole numbers evenly distributed in [low, high), by 48 random bits each, on the device.
+/// @throws ValueError unless low < high and high - low is at most 2^48; or where the type does not hold them
+DECLIVITY_API Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
+                             const TensorOptions& options = {.dtype = DType::i64},
+                             const std::optional<Generator>& generator = std::nullopt);
+/// 0 .. n - 1 in an order of chance (Fisher, Yates 1938), which is made on the host and sent to the device: a recorded
+/// step refuses it.
+/// @throws ValueError for n below 0 or above 2^32, or where the type does not hold n - 1
+DECLIVITY_API Tensor randperm(std::int64_t n, const TensorOptions& options = {.dtype = DType::i64},
+                              const std::optional<Generator>& generator = std::nullopt);
+
+// Of the shape, type and device of another.
+
+DECLIVITY_API Tensor rand_like(const Tensor& like, const std::optional<Generator>& generator = std::nullopt);
+DECLIVITY_API Tensor randn_like(const Tensor& like, const std::optional<Generator>& generator = std::nullopt);
+DECLIVITY_API Tensor randint_like(const Tensor& like, std::int64_t low, std::int64_t high,
+                                  const std::optional<Generator>& generator = std::nullopt);
 
 }  // namespace declivity

@@ -327,11 +327,12 @@ Defines operand_defines(const Plan& plan, const std::string& random, bool gives_
                                   cl_type(operand.view.dtype), input);
         arguments += fmt::format(", in{0}_base, in{0}_offset", input);
         if (operand.random != nullptr) {
-            parameters += fmt::format(", const long in{}_block", input);
-            arguments += fmt::format(", in{}_block", input);
+            parameters += fmt::format(", const long in{}_first", input);
+            arguments += fmt::format(", in{}_first", input);
             rows += fmt::format(
-                " const long in{0} = ROW_OFFSET({1}); const ulong key{0} = (ulong)in{0}_base[in{0}_offset], "
-                "block{0} = (ulong)(in{0}_base[in{0}_offset + 1] + in{0}_block);",
+                " const long in{0} = ROW_OFFSET({1}) + in{0}_first % D_RANDOM_COUNT; const ulong key{0} = "
+                "(ulong)in{0}_base[in{0}_offset], block{0} = (ulong)(in{0}_base[in{0}_offset + 1] + in{0}_first / "
+                "D_RANDOM_COUNT);",
                 input, i);
             continue;
         }

@@ -30,7 +30,7 @@ struct ExpressionNode {
     ShortList<Expression, 5> inputs = {};
     ShortList<Scalar, 3> parameters = {};  // random: low, width and most; mean and deviation; probability
     Distribution distribution = {};        // kind random
-    std::int64_t random_offset = 0;
+    std::int64_t random_offset = 0;        // numbers of the call that are left out, behind the base
 };
 
 // What a kernel may grow to. All its arguments together have 1024 bytes (the least that OpenCL grants): 9 operands of

@@ -1,0 +1,328 @@
+// Generators: the numbers of a seed and a position, parts of larger draws, recorded and resumed.
+#include <declivity/tensor/generator.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <numeric>
+#include <vector>
+
+#include <declivity/nn/dropout.hpp>
+#include <declivity/nn/init.hpp>
+#include <declivity/nn/linear.hpp>
+#include <declivity/nn/sequential.hpp>
+#include <declivity/ops/philox.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/checkpoint.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <declivity/tensor/record.hpp>
+#include <doctest/doctest.h>
+
+#include "ops/support/work_split.hpp"
+#include "tests/support/devices.hpp"
+#include "tests/support/values.hpp"
+
+using namespace declivity;
+using test::values;
+
+namespace {
+
+/// Word number i of a stream.
+std::uint32_t word(std::uint64_t seed, std::uint64_t i) { return philox_block(seed, i / 4)[i % 4]; }
+
+double unit(DType dtype, std::uint64_t seed, std::uint64_t first, std::uint64_t i) {
+    if (dtype != DType::f64) return static_cast<double>(unit_uniform(word(seed, first + i)));
+    const std::uint64_t at = first + 2 * i, bits = std::uint64_t{word(seed, at + 1)} << 32 | word(seed, at);
+    return static_cast<double>(bits >> 11) * 0x1p-53;
+}
+
+using Draw = std::function<Tensor(const Shape&, DType, const Generator&)>;
+
+std::vector<Draw> draws() {
+    return {
+        [](const Shape& shape, DType dtype, const Generator& from) { return uniform(shape, -2, 3, {dtype}, from); },
+        [](const Shape& shape, DType dtype, const Generator& from) { return normal(shape, 1, 2, {dtype}, from); },
+        [](const Shape& shape, DType dtype, const Generator& from) { return bernoulli(shape, 0.4, {dtype}, from); },
+        [](const Shape& shape, DType dtype, const Generator& from) {
+            return randint(-5, 1000, shape, {DType::i64}, from).to(dtype);
+        },
+        [](const Shape& shape, DType dtype, const Generator& from) {
+            return dropout(ones(shape, {dtype, from.device()}), 0.3, from);
+        },
+        // Behind another function, as a part of its kernel, and reduced without being stored.
+        [](const Shape& shape, DType dtype, const Generator& from) {
+            const Tensor x = rand(shape, {dtype}, from);
+            return max(square(x) + x, {-1}, true) + 0 * x;
+        },
+    };
+}
+
+}  // namespace
+
+TEST_CASE("generator: numbers depend on seed and position alone, from any position on") {
+    for (const DType dtype : test::floats())
+        for (const std::uint64_t position : {0ULL, 1ULL, 2ULL, 3ULL, 6ULL, 17ULL, 0x3fffffffdULL})
+            for (const std::int64_t size : {1, 2, 3, 5, 33, 1030}) {
+                CAPTURE(position);
+                CAPTURE(size);
+                Generator from(77, test::device());
+                from.set_position(position);
+                CHECK(from.position() == position);
+                CHECK(from.seed() == 77);
+                const auto seen = values(rand({size}, {dtype}, from));
+                const std::uint64_t first = dtype == DType::f64 ? (position + 1) / 2 * 2 : position,
+                                    each = dtype == DType::f64 ? 2 : 1;
+                int wrong = 0;
+                for (std::uint64_t i = 0; i < seen.size(); ++i) wrong += seen[i] != unit(dtype, 77, first, i);
+                CHECK(wrong == 0);
+                CHECK(from.position() == (first + each * static_cast<std::uint64_t>(size) + 3) / 4 * 4);
+            }
+}
+
+TEST_CASE("generator: rows of a batch have the numbers of the whole, call after call, to the bit") {
+    const std::int64_t whole = 13;
+    for (const Family family : test::families()) {
+        const ops::FamilyScope scope(family);
+        for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+            if (dtype == DType::f64 && !test::device().info().fp64) continue;
+            CAPTURE(name_of(dtype));
+            for (const auto& [first, end] : {std::pair{0, 5}, std::pair{5, 6}, std::pair{6, 13}, std::pair{0, 13}}) {
+                const Generator all(5, test::device()), part = Generator(5, test::device()).rows(first, end, whole);
+                for (int call = 0; call < 2; ++call)
+                    for (const Draw& draw : draws())
+                        for (const std::int64_t row : {7, 1, 1033}) {
+                            const auto of_all = values(slice(draw({whole, row}, dtype, all), 0, first, end));
+                            CHECK(values(draw({end - first, row}, dtype, part)) == of_all);
+                        }
+                CHECK(all.position() == part.position());
+            }
+        }
+    }
+}
+
+TEST_CASE("generator: dropout of rows is the rows of dropout, and so are its gradients") {
+    Tensor x = test::random_tensor({9, 11}, 1).set_requires_grad();
+    const Generator all(8, test::device());
+    const Tensor y = dropout(dropout(x, 0.5, all), 0.25, all);
+    sum(y * test::random_tensor({9, 11}, 2)).backward();
+    Tensor part = slice(x.detach(), 0, 4, 9).clone().set_requires_grad();
+    const Generator rows = Generator(8, test::device()).rows(4, 9, 9);
+    const Tensor z = dropout(dropout(part, 0.5, rows), 0.25, rows);
+    sum(z * slice(test::random_tensor({9, 11}, 2), 0, 4, 9)).backward();
+    CHECK(values(z) == values(slice(y.detach(), 0, 4, 9)));
+    CHECK(values(part.grad()) == values(slice(x.grad(), 0, 4, 9)));
+}
+
+TEST_CASE("generator: the device's own is one, and others are not touched by manual_seed") {
+    const RandomState before = random_state(test::device());
+    const Generator own = Generator::default_of(test::device());
+    Generator mine(3, test::device());
+    manual_seed(21);
+    CHECK(own.seed() == 21);
+    CHECK(mine.seed() == 3);
+    const auto drawn = values(uniform({10}, 0, 1, {.device = test::device()}));
+    CHECK(own.position() == 12);
+    CHECK(random_state(test::device()).offset == 3);
+    CHECK(mine.position() == 0);
+    CHECK(values(uniform({10}, 0, 1, {}, Generator(21, test::device()))) == drawn);
+    CHECK(own == Generator::default_of(test::device()));
+    CHECK_FALSE(own == mine);
+    const Generator same = mine;  // a handle
+    (void)rand({5}, {}, same);
+    CHECK(mine.position() == 8);
+    mine.manual_seed(3);
+    CHECK(same.position() == 0);
+    set_random_state(test::device(), before);
+}
+
+TEST_CASE("generator: a recorded step moves it on, to the bits of plain calls") {
+    for (const std::uint64_t start : {0ULL, 3ULL}) {
+        std::vector<std::vector<double>> found[2];
+        for (const bool recorded : {false, true}) {
+            Generator from(4, test::device());
+            from.set_position(start);
+            nn::Sequential model(nn::Linear(6, 5), nn::Dropout(0.5, from));
+            std::uint64_t seed = 0;
+            for (const Tensor& one : model.parameters()) {
+                const NoGrad none;
+                Tensor(one).copy_(test::random_tensor(one.shape(), ++seed));
+            }
+            const auto step = [&](const std::vector<Tensor>& x) {
+                return std::vector{(model(x[0]) + normal({7, 5}, 0, 1, {}, from)).detach(),
+                                   randint(0, 9, {3}, {DType::i32}, from)};
+            };
+            auto replayed = record(step);
+            for (std::uint64_t t = 0; t < 5; ++t) {
+                if (t == 3) from.set_position(1001);
+                const std::vector<Tensor> x{test::random_tensor({7, 6}, 10 + t)};
+                for (const Tensor& one : recorded ? replayed(x) : step(x)) found[recorded].push_back(values(one));
+                found[recorded].push_back({static_cast<double>(from.position())});
+            }
+            if (recorded) CHECK(replayed.replayed() >= 1);  // from within a block it is recorded anew
+        }
+        CHECK(found[0] == found[1]);
+    }
+}
+
+TEST_CASE("generator: one that a recorded step makes begins anew in each replay") {
+    const auto step = [](const Tensor& x) {
+        const Generator from(6, x.device());
+        const Tensor first = rand({5}, {}, from);
+        return x + first * 2.0 + rand({5}, {}, from);
+    };
+    const Tensor x = test::random_tensor({5}, 1);
+    const auto wanted = values(step(x));
+    auto replayed = record(step);
+    for (int call = 0; call < 3; ++call) CHECK(values(replayed(x)) == wanted);
+    CHECK(replayed.replayed() == 2);
+}
+
+TEST_CASE("generator: dropout resumes from seed and position, and is the same when a checkpoint calls it again") {
+    Generator from(12, test::device());
+    nn::Dropout layer(0.4);
+    layer.set_generator(from);
+    const Tensor x = test::random_tensor({5, 77}, 1);
+    (void)layer(x);
+    const std::uint64_t seed = from.seed(), position = from.position();
+    const auto wanted = values(layer(x)), further = values(layer(x));
+    Generator resumed(seed, test::device());
+    layer.set_generator(resumed.set_position(position));
+    CHECK(values(layer(x)) == wanted);
+    CHECK(values(layer(x)) == further);
+    for (const bool again : {false, true}) {
+        Tensor leaf = x.clone().set_requires_grad();
+        from.set_position(position);
+        const auto function = [&](const Tensor& in) { return square(layer(tanh(in))); };
+        layer.set_generator(from);
+        sum(again ? checkpoint(function, leaf) : function(leaf)).backward();
+        static std::vector<double> plain;
+        if (!again) plain = values(leaf.grad());
+        else CHECK(values(leaf.grad()) == plain);
+    }
+}
+
+TEST_CASE("generator: initial values") {
+    const Generator a(6, test::device()), b(6, test::device());
+    const std::vector<std::function<Tensor(Tensor, const Generator&)>> all{
+        [](Tensor x, const Generator& from) { return nn::uniform_(x, -1, 2, from); },
+        [](Tensor x, const Generator& from) { return nn::normal_(x, 1, 2, from); },
+        [](Tensor x, const Generator& from) { return nn::truncated_normal_(x, 0, 1, 1, from); },
+        [](Tensor x, const Generator& from) { return nn::kaiming_uniform_(x, 0.1, from); },
+        [](Tensor x, const Generator& from) { return nn::kaiming_normal_(x, 0.1, from); },
+        [](Tensor x, const Generator& from) { return nn::xavier_uniform_(x, 2, from); },
+        [](Tensor x, const Generator& from) { return nn::xavier_normal_(x, 2, from); },
+    };
+    const RandomState before = random_state(test::device());
+    for (const auto& fill : all) {
+        const auto first = values(fill(zeros({7, 9}, {.device = test::device()}), a));
+        CHECK(values(fill(zeros({7, 9}, {.device = test::device()}), b)) == first);
+        CHECK(values(fill(zeros({7, 9}, {.device = test::device()}), a)) != first);
+        (void)fill(zeros({7, 9}, {.device = test::device()}), b);
+    }
+    CHECK(a.position() == b.position());
+    CHECK(random_state(test::device()).offset == before.offset);
+}
+
+TEST_CASE("randint: whole numbers of an interval, by two words each") {
+    for (const auto& [low, high] : {std::pair<std::int64_t, std::int64_t>{0, 2},
+                                    {-7, 8},
+                                    {5, 6},
+                                    {-(std::int64_t{1} << 40), std::int64_t{1} << 40},
+                                    {0, std::int64_t{1} << 48}}) {
+        CAPTURE(low);
+        const Generator from(31, test::device());
+        const auto seen = randint(low, high, {3, 35}, {DType::i64}, from).to_vector<std::int64_t>();
+        const auto range = static_cast<std::uint64_t>(high - low);
+        int wrong = 0;
+        for (std::uint64_t i = 0; i < 105; ++i) {
+            const std::uint64_t bits = std::uint64_t{word(31, i) >> 8} << 24 | word(31, 108 + i) >> 8;
+            wrong += seen[i] != low + static_cast<std::int64_t>(bits % range);
+        }
+        CHECK(wrong == 0);
+    }
+    const auto dice = randint(1, 7, {6000}, {DType::u8}, Generator(1, test::device())).to_vector<std::uint8_t>();
+    std::array<int, 8> counts{};
+    for (const std::uint8_t one : dice) ++counts[one];
+    for (std::size_t face = 1; face < 7; ++face) CHECK(std::abs(counts[face] - 1000) < 150);
+    CHECK_THROWS_WITH_AS((void)randint(3, 3, {2}), doctest::Contains("randint: wants low < high"), ValueError);
+    CHECK_THROWS_AS((void)randint(0, (std::int64_t{1} << 48) + 1, {2}), ValueError);
+    CHECK_THROWS_WITH_AS((void)randint(0, 257, {2}, {DType::u8}),
+                         "randint: wants numbers that u8 holds, got 256 among "
+                         "them",
+                         ValueError);
+    CHECK_THROWS_AS((void)randint(0, 300, {2}, {DType::bf16}), ValueError);
+    CHECK(randint(0, 5, {0, 3}).shape() == Shape{0, 3});
+}
+
+TEST_CASE("randperm: an order of chance, made on the host") {
+    for (const std::int64_t n : {0, 1, 2, 7, 1001}) {
+        CAPTURE(n);
+        const Generator from(9, test::device());
+        const auto seen = randperm(n, {DType::i64}, from).to_vector<std::int64_t>();
+        std::vector<std::int64_t> wanted(static_cast<std::size_t>(n));
+        std::iota(wanted.begin(), wanted.end(), 0);
+        for (std::uint64_t i = 0; i < wanted.size(); ++i) {
+            const std::uint64_t bits = std::uint64_t{word(9, 2 * i)} << 32 | word(9, 2 * i + 1);
+            std::swap(wanted[i], wanted[i + bits % (wanted.size() - i)]);
+        }
+        CHECK(seen == wanted);
+        CHECK(from.position() == (2 * static_cast<std::uint64_t>(n) + 3) / 4 * 4);
+        auto sorted = seen;
+        std::ranges::sort(sorted);
+        for (std::size_t i = 0; i < sorted.size(); ++i) CHECK(sorted[i] == static_cast<std::int64_t>(i));
+    }
+    CHECK(randperm(5, {DType::u8}).dtype() == DType::u8);
+    CHECK_THROWS_AS((void)randperm(-1), ValueError);
+    CHECK_THROWS_AS((void)randperm(300, {DType::u8}), ValueError);
+    auto step = record([](const Tensor& x) { return x + randperm(3).to(DType::f32); });
+    CHECK_THROWS_WITH_AS((void)step(ones({3})), doctest::Contains("randperm"), Unsupported);
+    Tensor leaf = ones({3}).set_requires_grad();
+    CHECK_THROWS_WITH_AS((void)checkpoint([](const Tensor& x) { return x * randperm(3).to(DType::f32); }, leaf),
+                         doctest::Contains("randperm: wants to be called outside of checkpoint()"), ValueError);
+}
+
+TEST_CASE("generator: what does not fit is refused by name") {
+    const Generator from(1, test::device());
+    CHECK_THROWS_WITH_AS((void)from.rows(3, 3, 5),
+                         "Generator::rows: wants rows [first, end) of a batch, got [3, 3) of 5", ShapeError);
+    CHECK_THROWS_AS((void)from.rows(-1, 3, 5), ShapeError);
+    CHECK_THROWS_AS((void)from.rows(1, 6, 5), ShapeError);
+    CHECK_THROWS_WITH_AS((void)rand({4, 2}, {}, from.rows(1, 4, 5)),
+                         doctest::Contains("rand: wants a tensor of 3 rows from a generator of rows [1, 4) of 5, got "
+                                           "shape [4, 2]"),
+                         ShapeError);
+    CHECK_THROWS_AS((void)rand({}, {}, from.rows(1, 4, 5)), ShapeError);
+    CHECK_THROWS_WITH_AS((void)randperm(3, {DType::i64}, from.rows(1, 4, 5)),
+                         doctest::Contains("randperm: wants a generator of all rows"), ShapeError);
+    const Device other = test::fresh_device();
+    CHECK_THROWS_WITH_AS((void)rand({4}, {.device = other}, from), doctest::Contains("rand: wants a generator of"),
+                         DeviceError);
+    CHECK_THROWS_WITH_AS((void)dropout(ones({4}, {.device = other}), 0.5, from), doctest::Contains("dropout"),
+                         DeviceError);
+    CHECK_THROWS_AS((void)nn::truncated_normal_(ones({4}, {.device = other}), 0, 1, 2, from), DeviceError);
+    CHECK(from.position() == 0);
+}
+
+TEST_CASE("like: shape, type and device of another tensor") {
+    for (const DType dtype : {DType::f32, DType::f16, DType::i32}) {
+        const Tensor x = ones({3, 5}, {dtype, test::device()});
+        const Tensor seven = full_like(x, 7);
+        CHECK(seven.dtype() == dtype);
+        CHECK(values(seven) == std::vector<double>(15, 7));
+        const Tensor whole = randint_like(x, 2, 4, Generator(1, test::device()));
+        CHECK(whole.dtype() == dtype);
+        CHECK(values(whole) == values(randint(2, 4, {3, 5}, {dtype}, Generator(1, test::device()))));
+        if (dtype == DType::i32) continue;
+        CHECK(values(rand_like(x, Generator(1, test::device()))) ==
+              values(rand({3, 5}, {dtype}, Generator(1, test::device()))));
+        CHECK(values(randn_like(x, Generator(1, test::device()))) ==
+              values(randn({3, 5}, {dtype}, Generator(1, test::device()))));
+    }
+    CHECK_THROWS_AS((void)rand_like(ones({2}, {DType::i32})), TypeError);
+    CHECK_THROWS_WITH_AS((void)randn_like({}), doctest::Contains("randn_like: wants a tensor"), ValueError);
+    CHECK_THROWS_AS((void)full_like({}, 1), ValueError);
+}
