@@ -12,9 +12,10 @@
 //
 //   CPU      gather, scatter, gather_rows: 1: a work-item takes `each` rows, global size (ceil(rows / each));
 //            0: an element each, global size (rows * taken), rounded up to the local size
-//   REAL     float or double
+//   REAL     float or double; STORED, OUTPUT  the types of x and out in memory (storage.clh), which are one
 //   PLACE    int or long
 #include "math.clh"
+#include "storage.clh"
 
 struct Gather {
     long rows, each;
@@ -34,8 +35,8 @@ struct Gather {
     if (row < sizes.rows)
 #endif
 
-__kernel void gather(const struct Gather sizes, __global const REAL* restrict x, const long x_offset,
-                     __global const PLACE* restrict places, const long places_offset, __global REAL* restrict out,
+__kernel void gather(const struct Gather sizes, __global const STORED* restrict x, const long x_offset,
+                     __global const PLACE* restrict places, const long places_offset, __global OUTPUT* restrict out,
                      const long out_offset) {
     OVER_ELEMENTS {
         const long at = row * sizes.taken + i;
@@ -43,8 +44,8 @@ __kernel void gather(const struct Gather sizes, __global const REAL* restrict x,
     }
 }
 
-__kernel void scatter(const struct Gather sizes, __global const REAL* restrict x, const long x_offset,
-                      __global const PLACE* restrict places, const long places_offset, __global REAL* restrict out,
+__kernel void scatter(const struct Gather sizes, __global const STORED* restrict x, const long x_offset,
+                      __global const PLACE* restrict places, const long places_offset, __global OUTPUT* restrict out,
                       const long out_offset) {
     OVER_ELEMENTS {
         const long at = row * sizes.taken + i;
@@ -52,14 +53,14 @@ __kernel void scatter(const struct Gather sizes, __global const REAL* restrict x
     }
 }
 
-__kernel void gather_rows(const struct Gather sizes, __global const REAL* restrict x, const long x_offset,
-                          __global const PLACE* restrict places, const long places_offset, __global REAL* restrict out,
+__kernel void gather_rows(const struct Gather sizes, __global const STORED* restrict x, const long x_offset,
+                          __global const PLACE* restrict places, const long places_offset, __global OUTPUT* restrict out,
                           const long out_offset, const REAL missing) {
     OVER_ELEMENTS {
         const PLACE place = places[places_offset + row];
         const int inside = place >= 0 && (long)place < sizes.size;
         out[out_offset + row * sizes.taken + i] =
-            inside ? x[x_offset + (inside ? (long)place : 0) * sizes.taken + i] : missing;
+            inside ? x[x_offset + (inside ? (long)place : 0) * sizes.taken + i] : ROUNDED(missing);
     }
 }
 
@@ -88,8 +89,8 @@ __kernel void sort_keys(const long half_count, const long block, const long reac
 }
 
 __kernel void sum_sorted(const long taken, const long count, __global const ulong* restrict keys,
-                         const long keys_offset, __global const REAL* restrict x, const long x_offset,
-                         __global REAL* restrict out, const long out_offset) {
+                         const long keys_offset, __global const STORED* restrict x, const long x_offset,
+                         __global OUTPUT* restrict out, const long out_offset) {
     const long id = get_global_id(0);
     const long at = id / taken, column = id - at * taken;
     if (at >= count) return;
@@ -101,7 +102,7 @@ __kernel void sum_sorted(const long taken, const long count, __global const ulon
     for (long i = at; i < count; ++i) {
         const ulong key = keys[keys_offset + i];
         if (key == NO_KEY || key >> 32 != number) break;
-        sum += x[x_offset + (long)(key & 0xffffffffu) * taken + column];
+        sum += LOADED(x[x_offset + (long)(key & 0xffffffffu) * taken + column]);
     }
-    out[out_offset + (long)number * taken + column] = sum;
+    out[out_offset + (long)number * taken + column] = ROUNDED(sum);
 }

@@ -16,9 +16,10 @@
 //   MAX      1: max_pool2d, 0: avg_pool2d
 //   COUNT_PADDING  1: count is the window's area; 0: only what lies inside x
 //   NO_WINNERS     defined: max_pool2d_forward does not write them; another buffer stands in
-//   REAL     float or double
+//   REAL     type of the arithmetic (math.clh); STORED, OUTPUT  those of what is read and of the result (storage.clh)
 #include "noinline.clh"
 #include "math.clh"
+#include "storage.clh"
 
 struct Pool {
     long rows, each;  // rows of the result in all planes, or planes; those of a work-item
@@ -53,12 +54,12 @@ struct Best {
 #endif
 
 // One window of a plane x, rows first_h to last_h of it.
-EDGE struct Best max_of_window(__global const REAL* x, const int W, const int first_h, const int last_h, const int q) {
+EDGE struct Best max_of_window(__global const STORED* x, const int W, const int first_h, const int last_h, const int q) {
     const int first_w = max(q * STRIDE_W - PADDING_W, 0), last_w = min(q * STRIDE_W - PADDING_W + WINDOW_W, W);
-    struct Best best = {x[first_h * W + first_w], first_h * W + first_w};
+    struct Best best = {LOADED(x[first_h * W + first_w]), first_h * W + first_w};
     for (int h = first_h; h < last_h; ++h)
         for (int w = first_w; w < last_w; ++w) {
-            const REAL value = x[h * W + w];
+            const REAL value = LOADED(x[h * W + w]);
             const int better = value > best.value || (value != value && best.value == best.value);
             best.value = better ? value : best.value;
             best.winner = better ? h * W + w : best.winner;
@@ -66,11 +67,11 @@ EDGE struct Best max_of_window(__global const REAL* x, const int W, const int fi
     return best;
 }
 
-EDGE REAL sum_of_window(__global const REAL* x, const int W, const int first_h, const int last_h, const int q) {
+EDGE REAL sum_of_window(__global const STORED* x, const int W, const int first_h, const int last_h, const int q) {
     const int first_w = max(q * STRIDE_W - PADDING_W, 0), last_w = min(q * STRIDE_W - PADDING_W + WINDOW_W, W);
     REAL sum = 0;
     for (int h = first_h; h < last_h; ++h)
-        for (int w = first_w; w < last_w; ++w) sum += x[h * W + w];
+        for (int w = first_w; w < last_w; ++w) sum += LOADED(x[h * W + w]);
     return sum;
 }
 
@@ -86,13 +87,14 @@ static inline REAL share(const int p, const int q, const int H, const int W) {
 }
 
 // The average's gradient at column w, of the rows first_p to last_p of a plane g that hold its row.
-EDGE REAL sum_of_shares(__global const REAL* g, const struct Pool* pool, const int first_p, const int last_p,
+EDGE REAL sum_of_shares(__global const STORED* g, const struct Pool* pool, const int first_p, const int last_p,
                         const int w) {
     const int first_q = FIRST_WINDOW(w, PADDING_W, WINDOW_W, STRIDE_W),
               last_q = min((w + PADDING_W) / STRIDE_W, pool->Q - 1);
     REAL sum = 0;
     for (int p = first_p; p <= last_p; ++p)
-        for (int q = first_q; q <= last_q; ++q) sum += g[p * pool->Q + q] * share(p, q, pool->H, pool->W);
+        for (int q = first_q; q <= last_q; ++q) 
+            sum += LOADED(g[p * pool->Q + q]) * share(p, q, pool->H, pool->W);
     return sum;
 }
 
@@ -104,8 +106,8 @@ EDGE REAL sum_of_shares(__global const REAL* g, const struct Pool* pool, const i
     const int column = get_global_id(0); \
     const long row = get_global_id(1);
 
-__kernel void max_pool2d_forward(const struct Pool pool, __global const REAL* restrict x_base, const long x_offset,
-                                 __global REAL* restrict out, const long out_offset, __global int* restrict winners,
+__kernel void max_pool2d_forward(const struct Pool pool, __global const STORED* restrict x_base, const long x_offset,
+                                 __global OUTPUT* restrict out, const long out_offset, __global int* restrict winners,
                                  const long winners_offset) {
     THIS_ROW
     if (row >= pool.rows || column >= pool.Q) return;
@@ -113,18 +115,18 @@ __kernel void max_pool2d_forward(const struct Pool pool, __global const REAL* re
     const int h = (int)(row - plane * pool.P) * STRIDE_H - PADDING_H;
     const struct Best best = max_of_window(x_base + x_offset + plane * pool.H * pool.W, pool.W, max(h, 0),
                                            min(h + WINDOW_H, pool.H), column);
-    out[out_offset + row * pool.Q + column] = best.value;
+    out[out_offset + row * pool.Q + column] = ROUNDED(best.value);
     NOTE_WINNER(winners[winners_offset + row * pool.Q + column] = best.winner);
 }
 
-__kernel void max_pool2d_backward(const struct Pool pool, __global const REAL* restrict g_base, const long g_offset,
+__kernel void max_pool2d_backward(const struct Pool pool, __global const STORED* restrict g_base, const long g_offset,
                                   __global const int* restrict winners_base, const long winners_offset,
-                                  __global REAL* restrict x, const long x_offset) {
+                                  __global OUTPUT* restrict x, const long x_offset) {
     THIS_ROW
     if (row >= pool.rows || column >= pool.W) return;
     const long plane = row / pool.H;
     const int h = (int)(row - plane * pool.H);
-    __global const REAL* g = g_base + g_offset + plane * pool.P * pool.Q;
+    __global const STORED* g = g_base + g_offset + plane * pool.P * pool.Q;
     __global const int* winners = winners_base + winners_offset + plane * pool.P * pool.Q;
     const int first_p = FIRST_WINDOW(h, PADDING_H, WINDOW_H, STRIDE_H),
               last_p = min((h + PADDING_H) / STRIDE_H, pool.P - 1);
@@ -133,23 +135,23 @@ __kernel void max_pool2d_backward(const struct Pool pool, __global const REAL* r
     REAL sum = 0;
     for (int p = first_p; p <= last_p; ++p)
         for (int q = first_q; q <= last_q; ++q)
-            sum += winners[p * pool.Q + q] == h * pool.W + column ? g[p * pool.Q + q] : (REAL)0;
-    x[x_offset + row * pool.W + column] = sum;
+            sum += winners[p * pool.Q + q] == h * pool.W + column ? LOADED(g[p * pool.Q + q]) : (REAL)0;
+    x[x_offset + row * pool.W + column] = ROUNDED(sum);
 }
 
-__kernel void avg_pool2d_forward(const struct Pool pool, __global const REAL* restrict x_base, const long x_offset,
-                                 __global REAL* restrict out, const long out_offset) {
+__kernel void avg_pool2d_forward(const struct Pool pool, __global const STORED* restrict x_base, const long x_offset,
+                                 __global OUTPUT* restrict out, const long out_offset) {
     THIS_ROW
     if (row >= pool.rows || column >= pool.Q) return;
     const long plane = row / pool.P;
     const int p = (int)(row - plane * pool.P), h = p * STRIDE_H - PADDING_H;
     const REAL sum = sum_of_window(x_base + x_offset + plane * pool.H * pool.W, pool.W, max(h, 0),
                                    min(h + WINDOW_H, pool.H), column);
-    out[out_offset + row * pool.Q + column] = sum * share(p, column, pool.H, pool.W);
+    out[out_offset + row * pool.Q + column] = ROUNDED(sum * share(p, column, pool.H, pool.W));
 }
 
-__kernel void avg_pool2d_backward(const struct Pool pool, __global const REAL* restrict g_base, const long g_offset,
-                                  __global REAL* restrict x, const long x_offset) {
+__kernel void avg_pool2d_backward(const struct Pool pool, __global const STORED* restrict g_base, const long g_offset,
+                                  __global OUTPUT* restrict x, const long x_offset) {
     THIS_ROW
     if (row >= pool.rows || column >= pool.W) return;
     const long plane = row / pool.H;
@@ -157,7 +159,7 @@ __kernel void avg_pool2d_backward(const struct Pool pool, __global const REAL* r
     const int first_p = FIRST_WINDOW(h, PADDING_H, WINDOW_H, STRIDE_H),
               last_p = min((h + PADDING_H) / STRIDE_H, pool.P - 1);
     x[x_offset + row * pool.W + column] =
-        sum_of_shares(g_base + g_offset + plane * pool.P * pool.Q, &pool, first_p, last_p, column);
+        ROUNDED(sum_of_shares(g_base + g_offset + plane * pool.P * pool.Q, &pool, first_p, last_p, column));
 }
 
 #else
@@ -181,10 +183,29 @@ __kernel void avg_pool2d_backward(const struct Pool pool, __global const REAL* r
 #define NUMBERS ((IVEC)(0, 1, 2, 3, 4, 5, 6, 7))
 #endif
 
+#if STORED_AS + OUTPUT_AS > 0
+UNALIGNED(half_row, ushort, LANES)
+#endif
+#if STORED_AS == 0
+#define LOAD_ROW(p) ROW_LOAD(p)
+#else
+#define LOAD_ROW(p) LOADED(half_row_load(p))
+#endif
+
 // Stores the first `count` elements of v, or all of them.
-static inline void store_reals(const ROW_VEC v, __global REAL* to, const int count) {
+static inline void store_reals(const ROW_VEC v, __global OUTPUT* to, const int count) {
+#if OUTPUT_AS == 0
     if (count >= LANES) row_store(v, to);
     else row_store_rest(v, to, count);
+#else
+    if (count >= LANES) {
+        half_row_store(ROUNDED(v), to);
+        return;
+    }
+    ushort from[LANES];
+    half_row_store(ROUNDED(v), from);
+    for (int i = 0; i < count; ++i) to[i] = from[i];
+#endif
 }
 #define INTS ROW_PASTE(int, LANES)
 static inline void store_ints(const INTS v, __global int* to, const int count) {
@@ -220,20 +241,20 @@ ROW_HORIZONTAL(first_of, SMALLER)
 #define T REAL
 
 // Elements compared in LANES columns; then the columns among themselves.
-__kernel void max_pool2d_forward_whole(const struct Pool pool, __global const REAL* restrict x_base,
-                                       const long x_offset, __global REAL* restrict out, const long out_offset,
+__kernel void max_pool2d_forward_whole(const struct Pool pool, __global const STORED* restrict x_base,
+                                       const long x_offset, __global OUTPUT* restrict out, const long out_offset,
                                        __global int* restrict winners, const long winners_offset) {
     const size_t id0 = get_global_id(0);
     const int n = pool.H * pool.W;
     THESE_ROWS {
-        __global const REAL* x = x_base + x_offset + row * n;
-        REAL value = x[0];
+        __global const STORED* x = x_base + x_offset + row * n;
+        REAL value = LOADED(x[0]);
         int winner = 0, i = 1;
         if (n >= LANES) {
-            ROW_VEC best = ROW_LOAD(x);
+            ROW_VEC best = LOAD_ROW(x);
             IVEC at = NUMBERS;
             for (i = LANES; i + LANES <= n; i += LANES) {
-                const ROW_VEC next = ROW_LOAD(x + i);
+                const ROW_VEC next = LOAD_ROW(x + i);
                 const IVEC better = ~(next <= best) & (best == best);
                 best = better ? next : best;
                 at = better ? NUMBERS + i : at;
@@ -243,33 +264,37 @@ __kernel void max_pool2d_forward_whole(const struct Pool pool, __global const RE
             winner = (int)first_of(at);
         }
         for (; i < n; ++i) {
-            const int better = !(x[i] <= value) & (value == value);
-            value = better ? x[i] : value;
+            const REAL next = LOADED(x[i]);
+            const int better = !(next <= value) & (value == value);
+            value = better ? next : value;
             winner = better ? i : winner;
         }
-        out[out_offset + row] = value;
+        out[out_offset + row] = ROUNDED(value);
         NOTE_WINNER(winners[winners_offset + row] = winner);
     }
 }
 
+#if STORED_AS == 0
 #define FIRST(v, w, m) (v)
 ROW_SUM(row_sum, FIRST)
 
-__kernel void avg_pool2d_forward_whole(const struct Pool pool, __global const REAL* restrict x, const long x_offset,
-                                       __global REAL* restrict out, const long out_offset) {
+// Of halves on a copy in REAL.
+__kernel void avg_pool2d_forward_whole(const struct Pool pool, __global const STORED* restrict x, const long x_offset,
+                                       __global OUTPUT* restrict out, const long out_offset) {
     const size_t id0 = get_global_id(0);
     const int n = pool.H * pool.W;
-    THESE_ROWS out[out_offset + row] =
-        row_sum(x + x_offset + row * n, x + x_offset + row * n, n, 0, pool.elements - row * n) * ((REAL)1 / (REAL)n);
+    THESE_ROWS out[out_offset + row] = ROUNDED(
+        row_sum(x + x_offset + row * n, x + x_offset + row * n, n, 0, pool.elements - row * n) * ((REAL)1 / (REAL)n));
 }
+#endif
 
-__kernel void avg_pool2d_backward_whole(const struct Pool pool, __global const REAL* restrict g, const long g_offset,
-                                        __global REAL* restrict x_base, const long x_offset) {
+__kernel void avg_pool2d_backward_whole(const struct Pool pool, __global const STORED* restrict g, const long g_offset,
+                                        __global OUTPUT* restrict x_base, const long x_offset) {
     const size_t id0 = get_global_id(0);
     const int n = pool.H * pool.W;
     THESE_ROWS {
-        __global REAL* x = x_base + x_offset + row * n;
-        const ROW_VEC part = (ROW_VEC)(g[g_offset + row] * ((REAL)1 / (REAL)n));
+        __global OUTPUT* x = x_base + x_offset + row * n;
+        const ROW_VEC part = (ROW_VEC)(LOADED(g[g_offset + row]) * ((REAL)1 / (REAL)n));
         for (int i = 0; i < n; i += LANES) store_reals(part, x + i, n - i);
     }
 }
@@ -278,15 +303,15 @@ __kernel void avg_pool2d_backward_whole(const struct Pool pool, __global const R
 
 // LANES elements, STRIDE_W apart.
 #if STRIDE_W == 1
-#define LOAD_STRIDED(p) ROW_LOAD(p)
+#define LOAD_STRIDED(p) LOAD_ROW(p)
 #elif STRIDE_W == 2
-static inline ROW_VEC load_even(__global const REAL* p) {
-    const ROW_VEC a = ROW_LOAD(p), b = ROW_LOAD(p + LANES);
+static inline ROW_VEC load_even(__global const STORED* p) {
+    const ROW_VEC a = LOAD_ROW(p), b = LOAD_ROW(p + LANES);
     return EVEN(a, b);
 }
 #define LOAD_STRIDED(p) load_even(p)
 #else
-#define EVERY(p, i) p[(i)*STRIDE_W]
+#define EVERY(p, i) LOADED(p[(i)*STRIDE_W])
 #define EVERY4(p, i) EVERY(p, i), EVERY(p, i + 1), EVERY(p, i + 2), EVERY(p, i + 3)
 #if LANES == 16
 #define LOAD_STRIDED(p) ((ROW_VEC)(EVERY4((p), 0), EVERY4((p), 4), EVERY4((p), 8), EVERY4((p), 12)))
@@ -303,21 +328,21 @@ static inline ROW_VEC load_even(__global const REAL* p) {
 
 #if MAX
 
-NOINLINE void max_pool2d_forward_part(const size_t id0, const struct Pool pool, __global const REAL* restrict x_base,
-                                      const long x_offset, __global REAL* restrict out_base, const long out_offset,
+NOINLINE void max_pool2d_forward_part(const size_t id0, const struct Pool pool, __global const STORED* restrict x_base,
+                                      const long x_offset, __global OUTPUT* restrict out_base, const long out_offset,
                                       __global int* restrict winners_base, const long winners_offset) {
     THESE_LINES(pool.P) {
         const long start = plane * pool.H * pool.W;
         const int p = line, first_h = max(p * STRIDE_H - PADDING_H, 0),
                   last_h = min(p * STRIDE_H - PADDING_H + WINDOW_H, pool.H);
-        __global const REAL* x = x_base + x_offset + start;
-        __global REAL* out = out_base + out_offset + row * pool.Q;
+        __global const STORED* x = x_base + x_offset + start;
+        __global OUTPUT* out = out_base + out_offset + row * pool.Q;
         NOTE_WINNER(__global int* winners = winners_base + winners_offset + row * pool.Q);
         for (int q = 0; q < pool.Q; q += LANES) {
             if (!READABLE(start)) {
                 for (int k = q; k < min(q + LANES, pool.Q); ++k) {
                     const struct Best best = max_of_window(x, pool.W, first_h, last_h, k);
-                    out[k] = best.value;
+                    out[k] = ROUNDED(best.value);
                     NOTE_WINNER(winners[k] = best.winner);
                 }
                 continue;
@@ -342,8 +367,8 @@ NOINLINE void max_pool2d_forward_part(const size_t id0, const struct Pool pool, 
     }
 }
 
-__kernel void max_pool2d_forward(const struct Pool pool, __global const REAL* restrict x_base, const long x_offset,
-                                 __global REAL* restrict out_base, const long out_offset,
+__kernel void max_pool2d_forward(const struct Pool pool, __global const STORED* restrict x_base, const long x_offset,
+                                 __global OUTPUT* restrict out_base, const long out_offset,
                                  __global int* restrict winners_base, const long winners_offset) {
     max_pool2d_forward_part(get_global_id(0), pool, x_base, x_offset, out_base, out_offset, winners_base,
                             winners_offset);
@@ -352,51 +377,52 @@ __kernel void max_pool2d_forward(const struct Pool pool, __global const REAL* re
 // A work-item clears the rows of its band and adds each window's gradient where its winner lies. A window at the edge
 // of a band is looked at by two, but its winner is in one.
 NOINLINE void max_pool2d_backward_part(const size_t id0, const size_t id1, const struct Pool pool,
-                                       __global const REAL* restrict g_base, const long g_offset,
+                                       __global const STORED* restrict g_base, const long g_offset,
                                        __global const int* restrict winners_base, const long winners_offset,
-                                       __global REAL* restrict x_base, const long x_offset) {
+                                       __global OUTPUT* restrict x_base, const long x_offset) {
     const int first_h = id1 * pool.band, last_h = min(pool.H, first_h + pool.band);
     const int first_p = FIRST_WINDOW(first_h, PADDING_H, WINDOW_H, STRIDE_H),
               last_p = min((last_h - 1 + PADDING_H) / STRIDE_H, pool.P - 1);
     const int count = (last_h - first_h) * pool.W;
     THESE_ROWS {
-        __global REAL* x = x_base + x_offset + (row * pool.H + first_h) * pool.W;
-        __global const REAL* g = g_base + g_offset + row * pool.P * pool.Q;
+        __global OUTPUT* x = x_base + x_offset + (row * pool.H + first_h) * pool.W;
+        __global const STORED* g = g_base + g_offset + row * pool.P * pool.Q;
         __global const int* winners = winners_base + winners_offset + row * pool.P * pool.Q;
         for (int i = 0; i < count; i += LANES) store_reals((ROW_VEC)(0), x + i, count - i);
         for (int i = first_p * pool.Q; i < (last_p + 1) * pool.Q; ++i) {
             const int at = winners[i] - first_h * pool.W;
             if (at < 0 || at >= count) continue;
 #if STRIDE_H >= WINDOW_H && STRIDE_W >= WINDOW_W
-            x[at] = g[i];
+            x[at] = ROUNDED(LOADED(g[i]));
 #else
-            x[at] += g[i];
+            x[at] += LOADED(g[i]);  // OUTPUT is REAL
 #endif
         }
     }
 }
 
-__kernel void max_pool2d_backward(const struct Pool pool, __global const REAL* restrict g_base, const long g_offset,
+__kernel void max_pool2d_backward(const struct Pool pool, __global const STORED* restrict g_base, const long g_offset,
                                   __global const int* restrict winners_base, const long winners_offset,
-                                  __global REAL* restrict x_base, const long x_offset) {
+                                  __global OUTPUT* restrict x_base, const long x_offset) {
     max_pool2d_backward_part(get_global_id(0), get_global_id(1), pool, g_base, g_offset, winners_base, winners_offset,
                              x_base, x_offset);
 }
 
 #else
 
-NOINLINE void avg_pool2d_forward_part(const size_t id0, const struct Pool pool, __global const REAL* restrict x_base,
-                                      const long x_offset, __global REAL* restrict out_base, const long out_offset) {
+NOINLINE void avg_pool2d_forward_part(const size_t id0, const struct Pool pool, __global const STORED* restrict x_base,
+                                      const long x_offset, __global OUTPUT* restrict out_base, const long out_offset) {
     THESE_LINES(pool.P) {
         const long start = plane * pool.H * pool.W;
         const int p = line, first_h = max(p * STRIDE_H - PADDING_H, 0),
                   last_h = min(p * STRIDE_H - PADDING_H + WINDOW_H, pool.H);
-        __global const REAL* x = x_base + x_offset + start;
-        __global REAL* out = out_base + out_offset + row * pool.Q;
+        __global const STORED* x = x_base + x_offset + start;
+        __global OUTPUT* out = out_base + out_offset + row * pool.Q;
         for (int q = 0; q < pool.Q; q += LANES) {
             if (!READABLE(start)) {
                 for (int k = q; k < min(q + LANES, pool.Q); ++k)
-                    out[k] = sum_of_window(x, pool.W, first_h, last_h, k) * share(p, k, pool.H, pool.W);
+                    
+                    out[k] = ROUNDED(sum_of_window(x, pool.W, first_h, last_h, k) * share(p, k, pool.H, pool.W));
                 continue;
             }
             const IVEC column = NUMBERS * STRIDE_W + (q * STRIDE_W - PADDING_W);
@@ -422,15 +448,15 @@ NOINLINE void avg_pool2d_forward_part(const size_t id0, const struct Pool pool, 
     }
 }
 
-__kernel void avg_pool2d_forward(const struct Pool pool, __global const REAL* restrict x_base, const long x_offset,
-                                 __global REAL* restrict out_base, const long out_offset) {
+__kernel void avg_pool2d_forward(const struct Pool pool, __global const STORED* restrict x_base, const long x_offset,
+                                 __global OUTPUT* restrict out_base, const long out_offset) {
     avg_pool2d_forward_part(get_global_id(0), pool, x_base, x_offset, out_base, out_offset);
 }
 
 // Lane k of phase b is column w + b + STRIDE_W k, which lies at place `rest` of the window `first` + k, and further
 // right in those before it.
 #if STRIDE_W <= 2
-static inline ROW_VEC phase_of_shares(__global const REAL* g, const struct Pool* pool, const int first_p,
+static inline ROW_VEC phase_of_shares(__global const STORED* g, const struct Pool* pool, const int first_p,
                                       const int last_p, const int w, const int b) {
     const int first = w / STRIDE_W + (b + PADDING_W) / STRIDE_W, rest = (b + PADDING_W) % STRIDE_W;
     ROW_VEC sum = (ROW_VEC)(0);
@@ -447,22 +473,22 @@ static inline ROW_VEC phase_of_shares(__global const REAL* g, const struct Pool*
             const ROW_VEC part =
                 (ROW_VEC)(1) / TO_REALS((min(column + WINDOW_W, (IVEC)(pool->W)) - max(column, (IVEC)(0))) * height);
 #endif
-            const ROW_VEC more = ROW_LOAD(g + p * pool->Q + first - before) * part;
+            const ROW_VEC more = LOAD_ROW(g + p * pool->Q + first - before) * part;
             sum += INSIDE(q, pool->Q) ? more : (ROW_VEC)(0);
         }
     return sum;
 }
 #endif
 
-NOINLINE void avg_pool2d_backward_part(const size_t id0, const struct Pool pool, __global const REAL* restrict g_base,
-                                       const long g_offset, __global REAL* restrict x_base, const long x_offset) {
+NOINLINE void avg_pool2d_backward_part(const size_t id0, const struct Pool pool, __global const STORED* restrict g_base,
+                                       const long g_offset, __global OUTPUT* restrict x_base, const long x_offset) {
     THESE_LINES(pool.H) {
         const long start = plane * pool.P * pool.Q;
         const int h = line;
         const int first_p = FIRST_WINDOW(h, PADDING_H, WINDOW_H, STRIDE_H),
                   last_p = min((h + PADDING_H) / STRIDE_H, pool.P - 1);
-        __global const REAL* g = g_base + g_offset + start;
-        __global REAL* x = x_base + x_offset + row * pool.W;
+        __global const STORED* g = g_base + g_offset + start;
+        __global OUTPUT* x = x_base + x_offset + row * pool.W;
         for (int w = 0; w < pool.W; w += STRIDE_W * LANES) {
             const int left = pool.W - w;
 #if STRIDE_W <= 2
@@ -481,13 +507,13 @@ NOINLINE void avg_pool2d_backward_part(const size_t id0, const struct Pool pool,
             }
 #endif
             for (int k = w; k < min(w + STRIDE_W * LANES, pool.W); ++k)
-                x[k] = sum_of_shares(g, &pool, first_p, last_p, k);
+                x[k] = ROUNDED(sum_of_shares(g, &pool, first_p, last_p, k));
         }
     }
 }
 
-__kernel void avg_pool2d_backward(const struct Pool pool, __global const REAL* restrict g_base, const long g_offset,
-                                  __global REAL* restrict x_base, const long x_offset) {
+__kernel void avg_pool2d_backward(const struct Pool pool, __global const STORED* restrict g_base, const long g_offset,
+                                  __global OUTPUT* restrict x_base, const long x_offset) {
     avg_pool2d_backward_part(get_global_id(0), pool, g_base, g_offset, x_base, x_offset);
 }
 

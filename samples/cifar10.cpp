@@ -8,6 +8,7 @@ int main(int argc, char** argv) {
     CLI::App app("Trains a small convolutional network on CIFAR-10 (binary version), or on coloured drawn digits.");
     samples::Flags flags{.epochs = 15, .batch = 64, .lr = 1e-3};
     flags.add_to(app);
+    flags.add_dtype_to(app);
     CLI11_PARSE(app, argc, argv);
     return samples::guarded([&] {
         flags.apply();
@@ -15,6 +16,7 @@ int main(int argc, char** argv) {
         nn::Sequential model(nn::Conv2d(3, 32, 3, {.padding = 1}), nn::ReLU(), nn::MaxPool2d(2),   //
                              nn::Conv2d(32, 64, 3, {.padding = 1}), nn::ReLU(), nn::MaxPool2d(2),  //
                              nn::Flatten(), nn::Linear(64 * 8 * 8, 128), nn::ReLU(), nn::Linear(128, 10));
+        model.to(flags.dtype);
         optim::Adam optimizer(model.parameters(), {.lr = flags.lr});
         const auto normal = data::normalize({0.492F, 0.483F, 0.448F}, {0.246F, 0.243F, 0.261F});
         // A mirrored digit is another sign; a mirrored animal is not.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,6 +28,7 @@ struct Flags {
     bool evaluate = false;
     std::int64_t limit = 0;
     std::string curve = {};
+    DType dtype = DType::f32;
 
     void add_to(CLI::App& app) {
         app.add_option("--data", data, "folder of the data set; without it, drawn digits are used");
@@ -41,6 +43,14 @@ struct Flags {
         app.add_flag("--evaluate", evaluate, "only evaluate what --load names");
         app.add_option("--limit", limit, "use only the first so many training examples");
         app.add_option("--curve", curve, "picture of the learning curve to write (PNG)");
+    }
+
+    /// For samples whose model takes flags.dtype.
+    void add_dtype_to(CLI::App& app) {
+        const std::map<std::string, DType> types{{"f32", DType::f32}, {"bf16", DType::bf16}, {"f16", DType::f16}};
+        app.add_option("--dtype", dtype, "f32, bf16 or f16: type of parameters and activations")
+            ->transform(CLI::CheckedTransformer(types))
+            ->default_str("f32");
     }
 
     /// Before anything is made on a device.
@@ -122,6 +132,7 @@ inline int train_and_report(const Flags& flags, nn::Module& model, optim::Optimi
         complete = trainer.fit(*sets.train, *sets.test, options);
     }
     const train::Evaluation evaluation = trainer.evaluate(*sets.test, {.transform = options.test_transform});
+    std::printf("memory at most: %.1f MB\n", static_cast<double>(default_device().memory().peak) / 1e6);
     std::printf("test accuracy: %.4f\n", evaluation.accuracy);
     return complete ? 0 : 130;  // as a shell reports Ctrl-C
 }

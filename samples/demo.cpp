@@ -8,6 +8,7 @@ int main(int argc, char** argv) {
         "Trains a small convolutional network on digits that the library draws itself; writes demo.png files.");
     samples::Flags flags{.epochs = 4, .batch = 64, .lr = 2e-3};
     flags.add_to(app);
+    flags.add_dtype_to(app);
     std::string folder = ".";
     app.add_option("--out", folder, "folder for the pictures")->capture_default_str();
     CLI11_PARSE(app, argc, argv);
@@ -19,6 +20,7 @@ int main(int argc, char** argv) {
         nn::Sequential model(nn::Conv2d(1, 16, 3), nn::ReLU(), nn::MaxPool2d(2),   //
                              nn::Conv2d(16, 32, 3), nn::ReLU(), nn::MaxPool2d(2),  //
                              nn::Flatten(), nn::Linear(32 * 5 * 5, 10));
+        model.to(flags.dtype);
         optim::Adam optimizer(model.parameters(), {.lr = flags.lr});
         flags.curve = folder + "/demo_curve.png";
         const int status = samples::train_and_report(flags, model, optimizer, sets, {}, "drawn digits");

@@ -27,6 +27,7 @@ int main(int argc, char** argv) {
     CLI::App app("Trains a two-class ReLU network (spirals), or softmax regression on MNIST or drawn digits.");
     samples::Flags flags{.epochs = 60, .batch = 64, .lr = 3e-3};
     flags.add_to(app);
+    flags.add_dtype_to(app);
     std::string model_name = "spirals";
     app.add_option("--model", model_name, "spirals or softmax")
         ->check(CLI::IsMember({"spirals", "softmax"}))
@@ -54,6 +55,7 @@ int main(int argc, char** argv) {
             model.append(nn::Linear(sets.train->field("image").shape->numel(), 10));
         }
         sets.train = samples::limited(sets.train, flags.limit);
+        model.to(flags.dtype);
         optim::Adam optimizer(model.parameters(), {.lr = flags.lr});
         return samples::train_and_report(flags, model, optimizer, sets, {}, "mlp");
     });

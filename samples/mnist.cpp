@@ -7,6 +7,7 @@ int main(int argc, char** argv) {
     CLI::App app("Trains a small convolutional network on MNIST (IDX files, plain or gzip), or on drawn digits.");
     samples::Flags flags{.epochs = 3, .batch = 128, .lr = 2e-3};
     flags.add_to(app);
+    flags.add_dtype_to(app);
     CLI11_PARSE(app, argc, argv);
     return samples::guarded([&] {
         flags.apply();
@@ -21,6 +22,7 @@ int main(int argc, char** argv) {
         nn::Sequential model(nn::Conv2d(1, 32, 3), nn::ReLU(), nn::MaxPool2d(2),   //
                              nn::Conv2d(32, 64, 3), nn::ReLU(), nn::MaxPool2d(2),  //
                              nn::Flatten(), nn::Linear(64 * 5 * 5, 10));
+        model.to(flags.dtype);
         optim::Adam optimizer(model.parameters(), {.lr = flags.lr});
         const auto normal = data::normalize({0.1307F}, {0.3081F});
         const std::int64_t steps = flags.epochs * ((sets.train->size() + flags.batch - 1) / flags.batch);

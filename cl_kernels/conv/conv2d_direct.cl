@@ -11,8 +11,9 @@
 // filter, (p, q) in the output, (h, w) in the input. One work-item computes one element of the result; `count` is their
 // number and the global size is that rounded up to the local size. Without has_bias, `bias` is any buffer and not read.
 //
-// REAL, REAL_IS_DOUBLE   element type
+// REAL, REAL_IS_DOUBLE   type of the arithmetic (math.clh); STORED, OUTPUT  those of operands and result (storage.clh)
 #include "math.clh"
+#include "storage.clh"
 
 struct Conv2d {
     long channels, filters, group_channels, group_filters;
@@ -29,40 +30,40 @@ static long split(long* rest, const long size) {
     return inner;
 }
 
-__kernel void conv2d_direct_forward(const struct Conv2d d, const long count, __global const REAL* restrict x,
-                                    const long x_offset, __global const REAL* restrict weight, const long weight_offset,
-                                    __global REAL* restrict out, const long out_offset,
-                                    __global const REAL* restrict bias, const long bias_offset) {
+__kernel void conv2d_direct_forward(const struct Conv2d d, const long count, __global const STORED* restrict x,
+                                    const long x_offset, __global const STORED* restrict weight, const long weight_offset,
+                                    __global OUTPUT* restrict out, const long out_offset,
+                                    __global const STORED* restrict bias, const long bias_offset) {
     long rest = get_global_id(0);
     if (rest >= count) return;
-    __global REAL* result = out + out_offset + rest;
+    __global OUTPUT* result = out + out_offset + rest;
     const long q = split(&rest, d.out_width);
     const long p = split(&rest, d.out_height);
     const long o = split(&rest, d.filters);
     const long n = rest;
     const long first_channel = o / d.group_filters * d.group_channels;
-    __global const REAL* filter = weight + weight_offset + o * d.group_channels * d.filter_height * d.filter_width;
+    __global const STORED* filter = weight + weight_offset + o * d.group_channels * d.filter_height * d.filter_width;
     REAL sum = 0;
     for (long c = 0; c < d.group_channels; ++c) {
-        __global const REAL* plane = x + x_offset + (n * d.channels + first_channel + c) * d.height * d.width;
+        __global const STORED* plane = x + x_offset + (n * d.channels + first_channel + c) * d.height * d.width;
         for (long r = 0; r < d.filter_height; ++r) {
             const long h = p * d.stride_h + r * d.dilation_h - d.padding_h;
             for (long s = 0; s < d.filter_width; ++s, ++filter) {
                 const long w = q * d.stride_w + s * d.dilation_w - d.padding_w;
-                if (h >= 0 && h < d.height && w >= 0 && w < d.width) sum += plane[h * d.width + w] * *filter;
+                if (h >= 0 && h < d.height && w >= 0 && w < d.width) sum += LOADED(plane[h * d.width + w]) * LOADED(*filter);
             }
         }
     }
-    if (d.has_bias) sum += bias[bias_offset + o];
-    *result = sum;
+    if (d.has_bias) sum += LOADED(bias[bias_offset + o]);
+    *result = ROUNDED(sum);
 }
 
-__kernel void conv2d_direct_backward_input(const struct Conv2d d, const long count, __global const REAL* restrict dout,
-                                           const long dout_offset, __global const REAL* restrict weight,
-                                           const long weight_offset, __global REAL* restrict dx, const long dx_offset) {
+__kernel void conv2d_direct_backward_input(const struct Conv2d d, const long count, __global const STORED* restrict dout,
+                                           const long dout_offset, __global const STORED* restrict weight,
+                                           const long weight_offset, __global OUTPUT* restrict dx, const long dx_offset) {
     long rest = get_global_id(0);
     if (rest >= count) return;
-    __global REAL* result = dx + dx_offset + rest;
+    __global OUTPUT* result = dx + dx_offset + rest;
     const long w = split(&rest, d.width);
     const long h = split(&rest, d.height);
     const long channel = split(&rest, d.channels);
@@ -73,8 +74,8 @@ __kernel void conv2d_direct_backward_input(const struct Conv2d d, const long cou
     REAL sum = 0;
     for (long i = 0; i < d.group_filters; ++i) {
         const long o = first_filter + i;
-        __global const REAL* plane = dout + dout_offset + (n * d.filters + o) * d.out_height * d.out_width;
-        __global const REAL* filter =
+        __global const STORED* plane = dout + dout_offset + (n * d.filters + o) * d.out_height * d.out_width;
+        __global const STORED* filter =
             weight + weight_offset + (o * d.group_channels + c) * d.filter_height * d.filter_width;
         for (long r = 0; r < d.filter_height; ++r) {
             const long y = h + d.padding_h - r * d.dilation_h;
@@ -84,20 +85,20 @@ __kernel void conv2d_direct_backward_input(const struct Conv2d d, const long cou
                 const long z = w + d.padding_w - s * d.dilation_w;
                 const long q = z / d.stride_w;
                 if (z < 0 || q * d.stride_w != z || q >= d.out_width) continue;
-                sum += plane[p * d.out_width + q] * filter[r * d.filter_width + s];
+                sum += LOADED(plane[p * d.out_width + q]) * LOADED(filter[r * d.filter_width + s]);
             }
         }
     }
-    *result = sum;
+    *result = ROUNDED(sum);
 }
 
-__kernel void conv2d_direct_backward_weights(const struct Conv2d d, const long count, __global const REAL* restrict x,
-                                             const long x_offset, __global const REAL* restrict dout,
-                                             const long dout_offset, __global REAL* restrict dweight,
+__kernel void conv2d_direct_backward_weights(const struct Conv2d d, const long count, __global const STORED* restrict x,
+                                             const long x_offset, __global const STORED* restrict dout,
+                                             const long dout_offset, __global OUTPUT* restrict dweight,
                                              const long dweight_offset) {
     long rest = get_global_id(0);
     if (rest >= count) return;
-    __global REAL* result = dweight + dweight_offset + rest;
+    __global OUTPUT* result = dweight + dweight_offset + rest;
     const long s = split(&rest, d.filter_width);
     const long r = split(&rest, d.filter_height);
     const long c = split(&rest, d.group_channels);
@@ -105,16 +106,17 @@ __kernel void conv2d_direct_backward_weights(const struct Conv2d d, const long c
     const long channel = o / d.group_filters * d.group_channels + c;
     REAL sum = 0;
     for (long n = 0; n < d.images; ++n) {
-        __global const REAL* from = dout + dout_offset + (n * d.filters + o) * d.out_height * d.out_width;
-        __global const REAL* plane = x + x_offset + (n * d.channels + channel) * d.height * d.width;
+        __global const STORED* from = dout + dout_offset + (n * d.filters + o) * d.out_height * d.out_width;
+        __global const STORED* plane = x + x_offset + (n * d.channels + channel) * d.height * d.width;
         for (long p = 0; p < d.out_height; ++p) {
             const long h = p * d.stride_h + r * d.dilation_h - d.padding_h;
             if (h < 0 || h >= d.height) continue;
             for (long q = 0; q < d.out_width; ++q) {
                 const long w = q * d.stride_w + s * d.dilation_w - d.padding_w;
-                if (w >= 0 && w < d.width) sum += from[p * d.out_width + q] * plane[h * d.width + w];
+                if (w >= 0 && w < d.width) 
+                    sum += LOADED(from[p * d.out_width + q]) * LOADED(plane[h * d.width + w]);
             }
         }
     }
-    *result = sum;
+    *result = ROUNDED(sum);
 }

@@ -18,13 +18,27 @@
 //                  [group][panel][k][ROWS]; 2: where they are, k = (c, i, j) at c * a_channel + i * a_h + j * a_w
 //   TAPS_H, TAPS_W, FLIP_CHANNELS, FLIP_PANELS  only for the kernel that makes such panels: elements of the filter that
 //                                               it packs
-//   REAL, VW       (vectors.clh)
+//   IN_PARTS       of halves, 1: k comes in several blocks, whose sums pass through `out` as REAL and are rounded into
+//                  `rounded` behind the last one; 0 (default): a tile is rounded as it is stored
+//   REAL, VW       (vectors.clh), STORED, OUTPUT (storage.clh): x, the bias and `out` in memory. Weights of halves come
+//                  in panels, which are REAL
 #define GROUP 1
 #include "noinline.clh"
 #include "vectors.clh"
+#include "stored_vectors.clh"
 #include "epilogue_stored.clh"
 
 #define VECTORS (COLUMNS / VW)
+
+#ifndef IN_PARTS
+#define IN_PARTS 0
+#endif
+#define ROUNDS (OUTPUT_AS > 0 && !IN_PARTS)
+#if IN_PARTS
+#define SUMS REAL
+#else
+#define SUMS OUTPUT
+#endif
 
 struct Conv {
     long x_image, x_channel, x_count;        // elements from one image and channel of x to the next; all
@@ -81,7 +95,7 @@ NOINLINE int cut_pieces(const struct Conv d, struct Piece* pieces, const long fi
 
 // The columns of all pieces: to[panel][k][column] for k in [k_first, k_first + steps). `x_end` elements of x may be
 // read. A vector is stored for each piece; what it holds beyond the piece, the next one overwrites, and the next k.
-NOINLINE void copy_windows(const struct Conv d, __global const REAL* x, const long x_end, __local REAL* to,
+NOINLINE void copy_windows(const struct Conv d, __global const STORED* x, const long x_end, __local REAL* to,
                            const struct Piece* pieces, const int count, const bool plain, const int k_first,
                            const int steps) {
     const int taps = d.taps_h * d.taps_w;
@@ -92,14 +106,14 @@ NOINLINE void copy_windows(const struct Conv d, __global const REAL* x, const lo
             __local REAL* row = to + k * COLUMNS;
             if (pieces[count - 1].first + from + VW <= x_end)  // the last piece lies behind all others
                 for (int r = 0; r < count; ++r) {
-                    VSTORE(VLOAD(x + pieces[r].first + from), row + pieces[r].to);
+                    VSTORE(STORED_VLOAD(x + pieces[r].first + from), row + pieces[r].to);
                     PREFETCH(x + pieces[r].first + from + 3 * d.x_channel);  // further rows lie in other pages
                 }
             else
                 for (int r = 0; r < count; ++r) {
                     REAL one[VW];
                     for (int e = 0; e < VW; ++e)
-                        one[e] = pieces[r].first + from + e < x_end ? x[pieces[r].first + from + e] : (REAL)0;
+                        one[e] = pieces[r].first + from + e < x_end ? LOADED(x[pieces[r].first + from + e]) : (REAL)0;
                     VSTORE(VLOAD(one), row + pieces[r].to);
                 }
         }
@@ -115,18 +129,18 @@ NOINLINE void copy_windows(const struct Conv d, __global const REAL* x, const lo
             const int row = pieces[r].h + h, column = pieces[r].w + w;
             if (row >= 0 && row < d.height) {
                 const long at = pieces[r].first + from;
-                __global const REAL* source = x + at;
+                __global const STORED* source = x + at;
                 if (at < 0 || at + VW * d.stride_w > x_end || d.stride_w > 2) {
                     REAL one[VW];
                     for (int e = 0; e < VW; ++e) {
                         const int inside = column + e * d.stride_w;
-                        one[e] = inside >= 0 && inside < d.width ? source[e * d.stride_w] : (REAL)0;
+                        one[e] = inside >= 0 && inside < d.width ? LOADED(source[e * d.stride_w]) : (REAL)0;
                     }
                     value = VLOAD(one);
                 } else {
-                    if (d.stride_w == 1) value = VLOAD(source);
+                    if (d.stride_w == 1) value = STORED_VLOAD(source);
                     else {
-                        const VEC low = VLOAD(source), high = VLOAD(source + VW);
+                        const VEC low = STORED_VLOAD(source), high = STORED_VLOAD(source + VW);
                         value = EVEN(low, high);
                     }
                     const LANES columns = lane + column;
@@ -142,9 +156,44 @@ NOINLINE void copy_windows(const struct Conv d, __global const REAL* x, const lo
     }
 }
 
+// What follows the sums of a channel, where they are rounded.
+#if defined(EPILOGUE) && OUTPUT_AS > 0
+#define EPILOGUE_PARAMETER , const struct Epilogue epilogue
+#define EPILOGUE_ARGUMENT , epilogue
+#define FINISHED(value, channel, at) with_epilogue(epilogue, value, channel, at)
+#define FINISHED_VECTOR(value, channel, at) with_epilogue_vector(epilogue, value, channel, at)
+#else
+#define EPILOGUE_PARAMETER
+#define EPILOGUE_ARGUMENT
+#define FINISHED(value, channel, at) (value)
+#define FINISHED_VECTOR(value, channel, at) (value)
+#endif
+
+#if OUTPUT_AS > 0
+// out[at + e] = from[e], finished and rounded, for `count` neighbours of a channel.
+#if IN_PARTS
+static inline void round_run(__global const REAL* from, __global OUTPUT* out, const int channel, const long at,
+                             const int count EPILOGUE_PARAMETER) {
+#else
+static inline void round_run(const REAL* from, __global OUTPUT* out, const int channel, const long at,
+                             const int count EPILOGUE_PARAMETER) {
+#endif
+    int e = 0;
+    for (; e + VW <= count; e += VW)
+        OUTPUT_VSTORE(FINISHED_VECTOR(VLOAD(from + e), channel, at + e), out + at + e);
+    for (; e < count; ++e) out[at + e] = ROUNDED(FINISHED(from[e], channel, at + e));
+}
+#endif
+
+#if ROUNDS
+// Stores a tile whose element (0, 0) is that of `channel` at element `first` of the result.
+NOINLINE void store_tile(const struct Conv* d, const REAL* tile, __global OUTPUT* result, const long first_of_all,
+                         const int channel, const int panel, const int height EPILOGUE_PARAMETER) {
+#else
 // Stores a tile, or adds it to what earlier blocks of k left.
-NOINLINE void store_tile(const struct Conv* d, const REAL* tile, __global REAL* out, const int panel, const int height,
+NOINLINE void store_tile(const struct Conv* d, const REAL* tile, __global SUMS* out, const int panel, const int height,
                          const int add) {
+#endif
     const int plane = d->rows * d->columns;
     const long first = (long)panel * COLUMNS;
     const int here = (int)min((long)COLUMNS, d->positions - first);
@@ -153,15 +202,24 @@ NOINLINE void store_tile(const struct Conv* d, const REAL* tile, __global REAL* 
     for (int at = 0; at < here;) {
         const int p = f / d->columns, q = f - p * d->columns;
         const int run = min((flat ? plane - f : d->columns - q), here - at);
-        __global REAL* to = out + n * d->out_image + (long)p * d->out_row_step + (long)q * d->out_column_step;
+        long to = n * d->out_image + (long)p * d->out_row_step + (long)q * d->out_column_step;
+#if ROUNDS
+        to += first_of_all;
+#endif
         for (int i = 0; i < height; ++i, to += d->out_channel) {
             const REAL* from = tile + i * COLUMNS + at;
-            if (d->out_column_step == 1) store_run(from, to, run, add);
+#if ROUNDS
+            if (d->out_column_step == 1) round_run(from, result, channel + i, to, run EPILOGUE_ARGUMENT);
+            else
+                for (int e = 0; e < run; ++e) result[to + (long)e * d->out_column_step] = ROUNDED(from[e]);
+#else
+            if (d->out_column_step == 1) store_run(from, out + to, run, add);
             else
                 for (int e = 0; e < run; ++e) {
-                    __global REAL* one = to + (long)e * d->out_column_step;
+                    __global SUMS* one = out + to + (long)e * d->out_column_step;
                     *one = add ? *one + from[e] : from[e];
                 }
+#endif
         }
         at += run;
         f += run;
@@ -180,13 +238,13 @@ struct Flip {
 };
 
 // global size (ceil(channels / FLIP_CHANNELS), ceil(panels / FLIP_PANELS), groups)
-__kernel void conv2d_gemm_flip(const struct Flip d, __global const REAL* restrict weight, const long weight_offset,
+__kernel void conv2d_gemm_flip(const struct Flip d, __global const STORED* restrict weight, const long weight_offset,
                                __global REAL* restrict packed, const long packed_offset) {
     const long group = get_global_id(2);
     const int first_o = get_global_id(0) * FLIP_CHANNELS, first_panel = get_global_id(1) * FLIP_PANELS;
     for (int o = first_o; o < min(d.channels, first_o + FLIP_CHANNELS); ++o)
         for (int panel = first_panel; panel < min(d.panels, first_panel + FLIP_PANELS); ++panel) {
-            __global const REAL* from =
+            __global const STORED* from =
                 weight + weight_offset + ((group * d.channels + o) * d.rows + panel * ROWS) * d.taps + d.first;
             __global REAL* to =
                 packed + packed_offset + ((group * d.panels + panel) * d.channels + o) * (TAPS_H * TAPS_W * ROWS);
@@ -194,12 +252,12 @@ __kernel void conv2d_gemm_flip(const struct Flip d, __global const REAL* restric
             // The first loops are not unrolled, since that takes longer to compile than it saves.
             for (int i = 0; i < TAPS_H; ++i)
                 for (int j = 0; j < TAPS_W; ++j, to += ROWS) {
-                    __global const REAL* tap = from + i * d.stride_h + j * d.stride_w;
+                    __global const STORED* tap = from + i * d.stride_h + j * d.stride_w;
                     if (here == ROWS)
 #pragma unroll
-                        for (int r = 0; r < ROWS; ++r) to[r] = tap[r * d.taps];
+                        for (int r = 0; r < ROWS; ++r) to[r] = LOADED(tap[r * d.taps]);
                     else
-                        for (int r = 0; r < ROWS; ++r) to[r] = r < here ? tap[r * d.taps] : (REAL)0;
+                        for (int r = 0; r < ROWS; ++r) to[r] = r < here ? LOADED(tap[r * d.taps]) : (REAL)0;
                 }
         }
 }
@@ -240,9 +298,10 @@ struct Tile {
     int narrow;         // what is left of the last image's columns fills but one vector
 };
 
-// A tile: rows of weights times `steps` rows of copied windows.
+// A tile: rows of weights times `steps` rows of copied windows. It begins at element `first` of the result.
 NOINLINE void multiply(const struct Conv* d, const Left a, __local const REAL* right, const int steps,
-                       const struct Tile t, __global REAL* out, __global const REAL* bias) {
+                       const struct Tile t, __global SUMS* result, const long first, const int channel,
+                       __global const STORED* bias EPILOGUE_PARAMETER) {
 #if A_FORM == 1
     __global const REAL* left = a;
 #else
@@ -250,6 +309,7 @@ NOINLINE void multiply(const struct Conv* d, const Left a, __local const REAL* r
 #pragma unroll
     for (int i = 0; i < ROWS; ++i) left[i] = a.row[i];
 #endif
+    __global SUMS* out = result + first;
     if (t.whole) {
         out += t.image * d->out_image + t.column;
         for (int i = 0; i < ROWS; ++i)
@@ -258,7 +318,7 @@ NOINLINE void multiply(const struct Conv* d, const Left a, __local const REAL* r
     VEC sum[ROWS][VECTORS];
 #pragma unroll
     for (int i = 0; i < ROWS; ++i) {
-        const VEC begin = (VEC)(d->has_bias && t.first ? bias[min(i, t.height - 1)] : (REAL)0);
+        const VEC begin = (VEC)(d->has_bias && t.first ? LOADED(bias[min(i, t.height - 1)]) : (REAL)0);
 #pragma unroll
         for (int v = 0; v < VECTORS; ++v) sum[i][v] = begin;
     }
@@ -274,6 +334,14 @@ NOINLINE void multiply(const struct Conv* d, const Left a, __local const REAL* r
     else
         for (int k = 0; k < steps; ++k, right += COLUMNS) MULTIPLY(k, 1)
 #endif
+#if ROUNDS
+    REAL tile[ROWS * COLUMNS];
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i)
+#pragma unroll
+        for (int v = 0; v < VECTORS; ++v) VSTORE(sum[i][v], tile + i * COLUMNS + v * VW);
+    store_tile(d, tile, result, first, channel, t.panel, t.height EPILOGUE_ARGUMENT);
+#else
     if (t.whole) {
 #pragma unroll
         for (int i = 0; i < ROWS; ++i)
@@ -288,16 +356,25 @@ NOINLINE void multiply(const struct Conv* d, const Left a, __local const REAL* r
         for (int i = 0; i < ROWS; ++i)
 #pragma unroll
             for (int v = 0; v < VECTORS; ++v) VSTORE(sum[i][v], tile + i * COLUMNS + v * VW);
-        store_tile(d, tile, out, t.panel, t.height, !t.first);
+        store_tile(d, tile, result + first, t.panel, t.height, !t.first);
     }
+#endif
 }
+
+#if IN_PARTS
+#define ROUNDED_PARAMETERS , __global OUTPUT *restrict rounded, const long rounded_offset
+#define ROUNDED_ARGUMENTS , rounded, rounded_offset
+#else
+#define ROUNDED_PARAMETERS
+#define ROUNDED_ARGUMENTS
+#endif
 
 // global size (ceil(panels / panels_each), ceil(row_panels / row_panels_each), groups)
 NOINLINE void conv2d_gemm_part(const size_t id0, const size_t id1, const size_t id2, const struct Conv d,
-                               __local REAL* restrict block, __global const REAL* restrict x, const long x_offset,
-                               __global const REAL* restrict a, const long a_offset, __global REAL* restrict out,
-                               const long out_offset, __global const REAL* restrict bias,
-                               const long bias_offset EPILOGUE_STORED_PARAMETERS) {
+                               __local REAL* restrict block, __global const STORED* restrict x, const long x_offset,
+                               __global const REAL* restrict a, const long a_offset, __global SUMS* restrict out,
+                               const long out_offset, __global const STORED* restrict bias,
+                               const long bias_offset ROUNDED_PARAMETERS EPILOGUE_STORED_PARAMETERS) {
     struct Piece pieces[PANELS * COLUMNS];
     const int group = id2;
     const int first_panel = id0 * d.panels_each, end_panel = min(first_panel + d.panels_each, d.panels);
@@ -307,7 +384,10 @@ NOINLINE void conv2d_gemm_part(const size_t id0, const size_t id1, const size_t 
     const long x_end = d.x_count - (long)group * d.channels * d.x_channel;
     a += a_offset + group * d.a_group + d.a_first;
     const long out_group = d.out_first + (long)group * d.filters * d.out_channel;
-    out += out_offset + out_group;
+    out += out_offset;
+#ifdef EPILOGUE
+    const struct Epilogue epilogue = EPILOGUE_OF_PARAMETERS;
+#endif
     const int plane = d.rows * d.columns;
     const bool flat = d.out_column_step == 1 && d.out_row_step == d.columns;
     const int panel_size = d.k_block * COLUMNS + VW;
@@ -340,28 +420,35 @@ NOINLINE void conv2d_gemm_part(const size_t id0, const size_t id1, const size_t 
                                           (int)(column - image * plane),
                                           flat && height == ROWS && column - image * plane + COLUMNS <= plane,
                                           d.positions - column <= VW};
-                multiply(&d, left, block + (panel - first_panel) * panel_size, steps, tile,
-                         out + (long)r * ROWS * d.out_channel, bias + bias_offset + group * d.filters + r * ROWS);
+                multiply(&d, left, block + (panel - first_panel) * panel_size, steps, tile, out,
+                         out_group + (long)r * ROWS * d.out_channel, group * d.filters + r * ROWS,
+                         bias + bias_offset + group * d.filters + r * ROWS EPILOGUE_ARGUMENT);
             }
         }
     }
-#ifdef EPILOGUE
+#if IN_PARTS || (defined(EPILOGUE) && !ROUNDS)
     const long end = min(d.positions, (long)end_panel * COLUMNS);
     for (long at = (long)first_panel * COLUMNS, run; at < end; at += run) {
         const long image = at / plane, column = at - image * plane;
         run = min(plane - column, end - at);
         for (int r = first_row * ROWS; r < min(d.filters, end_row * ROWS); ++r)
-            EPILOGUE_STORED(out - out_group, group * d.filters + r,
-                            out_group + image * d.out_image + r * d.out_channel + column, run)
+        {
+            const long first = out_group + image * d.out_image + r * d.out_channel + column;
+#if IN_PARTS
+            round_run(out + first, rounded + rounded_offset, group * d.filters + r, first, (int)run EPILOGUE_ARGUMENT);
+#else
+            epilogue_stored(epilogue, out, group * d.filters + r, first, run);
+#endif
+        }
     }
 #endif
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_gemm(
-    const struct Conv d, __local REAL* restrict block, __global const REAL* restrict x, const long x_offset,
-    __global const REAL* restrict a, const long a_offset, __global REAL* restrict out, const long out_offset,
-    __global const REAL* restrict bias, const long bias_offset EPILOGUE_STORED_PARAMETERS) {
+    const struct Conv d, __local REAL* restrict block, __global const STORED* restrict x, const long x_offset,
+    __global const REAL* restrict a, const long a_offset, __global SUMS* restrict out, const long out_offset,
+    __global const STORED* restrict bias, const long bias_offset ROUNDED_PARAMETERS EPILOGUE_STORED_PARAMETERS) {
     conv2d_gemm_part(get_group_id(0), get_group_id(1), get_group_id(2), d, block, x, x_offset, a, a_offset, out,
-                     out_offset, bias, bias_offset EPILOGUE_STORED_ARGUMENTS);
+                     out_offset, bias, bias_offset ROUNDED_ARGUMENTS EPILOGUE_STORED_ARGUMENTS);
 }
 #endif

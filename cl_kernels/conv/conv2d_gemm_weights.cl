@@ -11,11 +11,13 @@
 // order. Where filters are single elements, x and dout may change places.
 //
 //   ROWS, COLUMNS  of a register tile, as in matmul_packed.cl
-//   REAL, VW       (vectors.clh)
+//   REAL, VW       (vectors.clh): the type of x and of the arithmetic; STORED that of dout, OUTPUT that of the result or
+//                  its parts (storage.clh)
 #define GROUP 1
 #include "noinline.clh"
 #include "transpose_tile.clh"
 #include "vectors.clh"
+#include "stored_vectors.clh"
 
 #define VECTORS (COLUMNS / VW)
 
@@ -72,7 +74,7 @@ NOINLINE struct Tap tap_of(const struct Gradient* d, const int i, const int j) {
 }
 
 // to[k][o] = from[o][k] for COLUMNS rows o, `stride` apart, of which `here` are there, and k in [0, count).
-NOINLINE void copy_transposed(__global const REAL* from, const long stride, const int here, __local REAL* to,
+NOINLINE void copy_transposed(__global const STORED* from, const long stride, const int here, __local REAL* to,
                               const int count) {
     for (int o = 0; o < COLUMNS; o += VW) {
         // The last square overlaps the one before.
@@ -80,17 +82,19 @@ NOINLINE void copy_transposed(__global const REAL* from, const long stride, cons
             const int k = min(e, count - VW);
             VEC square[VW];
 #pragma unroll
-            for (int i = 0; i < VW; ++i) square[i] = VLOAD(from + min(o + i, here - 1) * stride + k);
+            for (int i = 0; i < VW; ++i) square[i] = STORED_VLOAD(from + min(o + i, here - 1) * stride + k);
             TRANSPOSE_TILE(VEC, VW, square)
 #pragma unroll
             for (int i = 0; i < VW; ++i) VSTORE(square[i], to + (k + i) * COLUMNS + o);
         }
         for (int i = 0; count < VW && i < VW; i += 4) {
-            __global const REAL* r0 = from + min(o + i, here - 1) * stride;
-            __global const REAL* r1 = from + min(o + i + 1, here - 1) * stride;
-            __global const REAL* r2 = from + min(o + i + 2, here - 1) * stride;
-            __global const REAL* r3 = from + min(o + i + 3, here - 1) * stride;
-            for (int e = 0; e < count; ++e) vstore4((REAL4)(r0[e], r1[e], r2[e], r3[e]), 0, to + e * COLUMNS + o + i);
+            __global const STORED* r0 = from + min(o + i, here - 1) * stride;
+            __global const STORED* r1 = from + min(o + i + 1, here - 1) * stride;
+            __global const STORED* r2 = from + min(o + i + 2, here - 1) * stride;
+            __global const STORED* r3 = from + min(o + i + 3, here - 1) * stride;
+            for (int e = 0; e < count; ++e) 
+                vstore4((REAL4)(LOADED(r0[e]), LOADED(r1[e]), LOADED(r2[e]), LOADED(r3[e])), 0,
+                        to + e * COLUMNS + o + i);
         }
     }
 }
@@ -148,14 +152,14 @@ NOINLINE void multiply(const struct Gradient* d, const struct Tap* tap, __global
 
 // result[o][s] = sums[s][o] for `height` rows and `width` output channels.
 NOINLINE void store_transposed(__local const REAL* sums, const int pitch, const int height, const int width,
-                               __global REAL* result, const int streams) {
+                               __global OUTPUT* result, const int streams) {
     for (int o = 0; o < width; o += VW) {
         __local const REAL* from = sums + o;
-        __global REAL* to = result + (long)o * streams;
+        __global OUTPUT* to = result + (long)o * streams;
         const int here = min(VW, width - o);
         if (height < VW || here < VW) {
             for (int s = 0; s < height; ++s)
-                for (int i = 0; i < here; ++i) to[(long)i * streams + s] = from[s * pitch + i];
+                for (int i = 0; i < here; ++i) to[(long)i * streams + s] = ROUNDED(from[s * pitch + i]);
             continue;
         }
         for (int e = 0; e < height; e += VW) {
@@ -165,7 +169,7 @@ NOINLINE void store_transposed(__local const REAL* sums, const int pitch, const 
             for (int i = 0; i < VW; ++i) square[i] = VLOAD(from + (s + i) * pitch);
             TRANSPOSE_TILE(VEC, VW, square)
 #pragma unroll
-            for (int i = 0; i < VW; ++i) VSTORE(square[i], to + (long)i * streams + s);
+            for (int i = 0; i < VW; ++i) OUTPUT_VSTORE(square[i], to + (long)i * streams + s);
         }
     }
 }
@@ -174,8 +178,8 @@ NOINLINE void store_transposed(__local const REAL* sums, const int pitch, const 
 NOINLINE void conv2d_gemm_backward_weights_part(const size_t id0, const size_t id1, const size_t id2,
                                                 const struct Gradient d, __local REAL* restrict block,
                                                 __local REAL* restrict sums, __global const REAL* restrict x,
-                                                const long x_offset, __global const REAL* restrict dout,
-                                                const long dout_offset, __global REAL* restrict partials,
+                                                const long x_offset, __global const STORED* restrict dout,
+                                                const long dout_offset, __global OUTPUT* restrict partials,
                                                 const long partials_offset) {
     const int group = id2, column_groups = (d.panels + d.panels_each - 1) / d.panels_each;
     const int row_group = (int)id0 / column_groups, column_group = (int)id0 - row_group * column_groups;
@@ -211,13 +215,13 @@ NOINLINE void conv2d_gemm_backward_weights_part(const size_t id0, const size_t i
         }
     }
     // sums[stream][o] to result[o][stream].
-    __global REAL* result = partials + partials_offset + id1 * d.partial + (long)group * d.filters * streams;
+    __global OUTPUT* result = partials + partials_offset + id1 * d.partial + (long)group * d.filters * streams;
     const int height = min(row_panels * ROWS, d.channels - first_row * ROWS) * taps,
               width = min(panels * COLUMNS, d.filters - first_panel * COLUMNS), pitch = panels * COLUMNS;
     if (d.swapped) {
         result += (long)first_row * ROWS * d.filters + first_panel * COLUMNS;
         for (int s = 0; s < height; ++s)
-            for (int o = 0; o < width; ++o) result[(long)s * d.filters + o] = sums[s * pitch + o];
+            for (int o = 0; o < width; ++o) result[(long)s * d.filters + o] = ROUNDED(sums[s * pitch + o]);
         return;
     }
     result += (long)first_panel * COLUMNS * streams + first_row * ROWS * taps;
@@ -226,7 +230,8 @@ NOINLINE void conv2d_gemm_backward_weights_part(const size_t id0, const size_t i
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_gemm_backward_weights(
     const struct Gradient d, __local REAL* restrict block, __local REAL* restrict sums, __global const REAL* restrict x,
-    const long x_offset, __global const REAL* restrict dout, const long dout_offset, __global REAL* restrict partials,
+    const long x_offset, __global const STORED* restrict dout, const long dout_offset,
+    __global OUTPUT* restrict partials,
     const long partials_offset) {
     conv2d_gemm_backward_weights_part(get_global_id(0), get_global_id(1), get_global_id(2), d, block, sums, x, x_offset,
                                       dout, dout_offset, partials, partials_offset);

@@ -19,7 +19,8 @@
 //   A_FORM    how weights are read (local_tile.clh)
 //   OUT_4     1: vectors of 4 results may be stored: positions are neighbours in out, and an image has 4 * n of them
 //             (STAGE 0); the columns are a multiple of 4 (STAGE 1); and out begins aligned
-//   for the tile see local_tile.clh: ITEMS is a multiple of TILE_COLUMNS, and of 8; for REAL math.clh
+//   for the tile see local_tile.clh: ITEMS is a multiple of TILE_COLUMNS, and of 8; for REAL math.clh, for STORED and
+//   OUTPUT storage.clh: those of operands, and of results, which are REAL where they are partial
 #if STAGE < 2
 #if STAGE == 0
 #define ROWS_FORM A_FORM
@@ -33,6 +34,8 @@
 #include "math.clh"
 #endif
 #include "epilogue.clh"
+
+#define OUTPUT4 D_PASTE(OUTPUT, 4)
 
 struct Conv {
     long x_image, x_channel;                 // elements from one image and channel of x to the next
@@ -56,8 +59,8 @@ struct Conv {
 #if STAGE == 0
 // global size ITEMS * row_tiles * column_tiles * groups * parts
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_local(
-    const struct Conv d, __global const REAL* restrict x, const long x_offset, __global const REAL* restrict a,
-    const long a_offset, __global REAL* restrict out, const long out_offset, __global const REAL* restrict bias,
+    const struct Conv d, __global const STORED* restrict x, const long x_offset, __global const STORED* restrict a,
+    const long a_offset, __global OUTPUT* restrict out, const long out_offset, __global const STORED* restrict bias,
     const long bias_offset, EPILOGUE_PARAMETERS) {
     const struct Epilogue epilogue = EPILOGUE_OF_PARAMETERS;
     __local REAL4 left[2][SLICE * ROWS_PITCH], right[2][SLICE * COLUMNS_PITCH];
@@ -77,20 +80,20 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_local(
               p = (position - n * plane) / d.columns;
     const int h_first = p * d.stride_h + d.first_h,
               w_first = (position - n * plane - p * d.columns) * d.stride_w + d.first_w;
-    __global const REAL* image = x + x_offset + n * d.x_image + (long)group * d.channels * d.x_channel;
+    __global const STORED* image = x + x_offset + n * d.x_image + (long)group * d.channels * d.x_channel;
     int c = (k_first + k_mine) / (d.taps_h * d.taps_w), i = (k_first + k_mine - c * d.taps_h * d.taps_w) / d.taps_w;
     int j = k_first + k_mine - (c * d.taps_h + i) * d.taps_w;
 
     REAL4 sum[4 * ROW_STRIPS][COLUMN_STRIPS];
     clear_sums(sum);
-    REAL a_held[ROWS_HELD], x_held[COLUMNS_HELD];
+    STORED a_held[ROWS_HELD], x_held[COLUMNS_HELD];
     // The windows of a slice; c, i and j count on to the next.
 #define FETCH_WINDOWS                                                                                               \
     _Pragma("unroll") for (int e = 0; e < COLUMNS_HELD; ++e) {                                                      \
         const int h = h_first + i * d.dilation_h, w = w_first + j * d.dilation_w;                                   \
         const bool there = mine < width && k_mine + e * (ITEMS / TILE_COLUMNS) < steps && h >= 0 && h < d.height && \
                            w >= 0 && w < d.width;                                                                   \
-        x_held[e] = there ? image[c * d.x_channel + h * d.width + w] : (REAL)0;                                     \
+        x_held[e] = there ? image[c * d.x_channel + h * d.width + w] : (STORED)0;                                   \
         j += d.jump_w;                                                                                              \
         i += d.jump_h;                                                                                              \
         c += d.jump_c;                                                                                              \
@@ -122,7 +125,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_local(
     out += out_offset;
     bias += bias_offset + first_filter;
 #define WITH_EPILOGUE(value, r, at) \
-    with_epilogue(epilogue, d.has_bias ? value + bias[ROW_OF(r)] : value, first_filter + ROW_OF(r), at)
+    with_epilogue(epilogue, d.has_bias ? value + LOADED(bias[ROW_OF(r)]) : value, first_filter + ROW_OF(r), at)
 #pragma unroll
     for (int t = 0; t < COLUMN_STRIPS; ++t) {
         const int first = COLUMN_OF(t);
@@ -135,9 +138,9 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_local(
         for (int r = 0; r < 4 * ROW_STRIPS; ++r) {
             const long at = to + ROW_OF(r) * d.out_channel;
             if (ROW_OF(r) < height)
-                *(__global REAL4*)(out + at) =
-                    (REAL4)(WITH_EPILOGUE(sum[r][t].x, r, at), WITH_EPILOGUE(sum[r][t].y, r, at + 1),
-                            WITH_EPILOGUE(sum[r][t].z, r, at + 2), WITH_EPILOGUE(sum[r][t].w, r, at + 3));
+                *(__global OUTPUT4*)(out + at) =
+                    ROUNDED((REAL4)(WITH_EPILOGUE(sum[r][t].x, r, at), WITH_EPILOGUE(sum[r][t].y, r, at + 1),
+                                    WITH_EPILOGUE(sum[r][t].z, r, at + 2), WITH_EPILOGUE(sum[r][t].w, r, at + 3)));
         }
 #else
         long to[4];
@@ -153,10 +156,10 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_local(
         for (int r = 0; r < 4 * ROW_STRIPS; ++r) {
             if (ROW_OF(r) >= height) continue;
             const long channel = ROW_OF(r) * d.out_channel;
-            out[channel + to[0]] = WITH_EPILOGUE(sum[r][t].x, r, channel + to[0]);
-            if (first + 1 < width) out[channel + to[1]] = WITH_EPILOGUE(sum[r][t].y, r, channel + to[1]);
-            if (first + 2 < width) out[channel + to[2]] = WITH_EPILOGUE(sum[r][t].z, r, channel + to[2]);
-            if (first + 3 < width) out[channel + to[3]] = WITH_EPILOGUE(sum[r][t].w, r, channel + to[3]);
+            out[channel + to[0]] = ROUNDED(WITH_EPILOGUE(sum[r][t].x, r, channel + to[0]));
+            if (first + 1 < width) out[channel + to[1]] = ROUNDED(WITH_EPILOGUE(sum[r][t].y, r, channel + to[1]));
+            if (first + 2 < width) out[channel + to[2]] = ROUNDED(WITH_EPILOGUE(sum[r][t].z, r, channel + to[2]));
+            if (first + 3 < width) out[channel + to[3]] = ROUNDED(WITH_EPILOGUE(sum[r][t].w, r, channel + to[3]));
         }
 #endif
     }
@@ -168,8 +171,8 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_local(
 // Here columns are the streams (c, i, j), and k the positions.
 // global size ITEMS * row_tiles * column_tiles * groups * parts
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_local_backward_weights(
-    const struct Conv d, __global const REAL* restrict x, const long x_offset, __global const REAL* restrict dout,
-    const long dout_offset, __global REAL* restrict partials, const long partials_offset) {
+    const struct Conv d, __global const STORED* restrict x, const long x_offset, __global const STORED* restrict dout,
+    const long dout_offset, __global OUTPUT* restrict partials, const long partials_offset) {
     __local REAL4 left[2][SLICE * ROWS_PITCH], right[2][SLICE * COLUMNS_PITCH];
     const int tiles = d.row_tiles * d.column_tiles, streams = d.channels * d.taps_h * d.taps_w;
     const int z = (int)get_group_id(0) / tiles, part = z / d.groups, group = z - part * d.groups;
@@ -199,15 +202,15 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_local_ba
 
     REAL4 sum[4 * ROW_STRIPS][COLUMN_STRIPS];
     clear_sums(sum);
-    REAL dout_held[ROWS_HELD], x_held[COLUMNS_HELD];
+    STORED dout_held[ROWS_HELD], x_held[COLUMNS_HELD];
     // A slice of both; n, p and q count on to the next.
 #define FETCH_POSITIONS                                                                                    \
     _Pragma("unroll") for (int turn = 0; turn < SLICE / 8; ++turn) {                                       \
         const bool live = position < end;                                                                  \
-        __global const REAL* from = dout + n * d.out_image + p * d.columns + q;                            \
+        __global const STORED* from = dout + n * d.out_image + p * d.columns + q;                          \
         _Pragma("unroll") for (int e = 0; e < FILTERS_HELD; ++e) {                                         \
             const int r = mine + e * (ITEMS / 8);                                                          \
-            dout_held[turn * FILTERS_HELD + e] = live && r < height ? from[r * d.out_channel] : (REAL)0;   \
+            dout_held[turn * FILTERS_HELD + e] = live && r < height ? from[r * d.out_channel] : (STORED)0; \
         }                                                                                                  \
         const int h_at = p * d.stride_h, w_at = q * d.stride_w;                                            \
         const long at = n * d.x_image + h_at * d.width + w_at;                                             \
@@ -215,7 +218,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_local_ba
             const int h = h_at + stream_h[e], w = w_at + stream_w[e];                                      \
             const bool there =                                                                             \
                 live && mine + e * (ITEMS / 8) < width && h >= 0 && h < d.height && w >= 0 && w < d.width; \
-            x_held[turn * STREAMS_HELD + e] = there ? x[at + stream[e]] : (REAL)0;                         \
+            x_held[turn * STREAMS_HELD + e] = there ? x[at + stream[e]] : (STORED)0;                       \
         }                                                                                                  \
         position += 8;                                                                                     \
         q += d.jump_w;                                                                                     \
@@ -247,14 +250,14 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_local_ba
 #pragma unroll
         for (int t = 0; t < COLUMN_STRIPS; ++t) {
             const int first = COLUMN_OF(t);
-            __global REAL* to = partials + (long)ROW_OF(r) * streams + first;
+            __global OUTPUT* to = partials + (long)ROW_OF(r) * streams + first;
 #if OUT_4
-            if (first < width) *(__global REAL4*)to = sum[r][t];
+            if (first < width) *(__global OUTPUT4*)to = ROUNDED(sum[r][t]);
 #else
-            if (first < width) to[0] = sum[r][t].x;
-            if (first + 1 < width) to[1] = sum[r][t].y;
-            if (first + 2 < width) to[2] = sum[r][t].z;
-            if (first + 3 < width) to[3] = sum[r][t].w;
+            if (first < width) to[0] = ROUNDED(sum[r][t].x);
+            if (first + 1 < width) to[1] = ROUNDED(sum[r][t].y);
+            if (first + 2 < width) to[2] = ROUNDED(sum[r][t].z);
+            if (first + 3 < width) to[3] = ROUNDED(sum[r][t].w);
 #endif
         }
     }
@@ -268,8 +271,8 @@ struct Flip {
 
 // packed[group][(o, i, j)][c] = weight[group][o][c][first + i * stride_h + j * stride_w], count elements; a work-item
 // each.
-__kernel void conv2d_local_flip(const struct Flip d, const long count, __global const REAL* restrict weight,
-                                const long weight_offset, __global REAL* restrict packed, const long packed_offset) {
+__kernel void conv2d_local_flip(const struct Flip d, const long count, __global const STORED* restrict weight,
+                                const long weight_offset, __global STORED* restrict packed, const long packed_offset) {
     const long at = get_global_id(0);
     if (at >= count) return;
     const long k = at / d.channels, o = k / (d.taps_h * d.taps_w);
@@ -283,15 +286,15 @@ __kernel void conv2d_local_flip(const struct Flip d, const long count, __global 
 // work-item each.
 __kernel void conv2d_local_reduce(const long count, const long parts, const long plane, const int filters,
                                   const int has_bias, __global const REAL* restrict partial, const long partial_offset,
-                                  __global REAL* restrict out, const long out_offset,
-                                  __global const REAL* restrict bias, const long bias_offset, EPILOGUE_PARAMETERS) {
+                                  __global OUTPUT* restrict out, const long out_offset,
+                                  __global const STORED* restrict bias, const long bias_offset, EPILOGUE_PARAMETERS) {
     const long at = get_global_id(0);
     if (at >= count) return;
     const struct Epilogue epilogue = EPILOGUE_OF_PARAMETERS;
     REAL sum = 0;
     for (long k = 0; k < parts; ++k) sum += partial[partial_offset + k * count + at];
     const long channel = at / plane - at / plane / filters * filters;
-    if (has_bias) sum += bias[bias_offset + channel];
-    out[out_offset + at] = with_epilogue(epilogue, sum, channel, at);
+    if (has_bias) sum += LOADED(bias[bias_offset + channel]);
+    out[out_offset + at] = ROUNDED(with_epilogue(epilogue, sum, channel, at));
 }
 #endif

@@ -8,8 +8,9 @@
 //   EACH    elements of a work-item: many on CPU-like devices, 1 on GPU-like ones
 //   GROUP   work-items of a group
 //   SUMS    most results of a launch; they and their parts lie in at most four memory objects
-//   REAL    (math.clh)
+//   REAL    type of the parts and of the arithmetic (math.clh); OUTPUT that of the results (storage.clh)
 #include "math.clh"
+#include "storage.clh"
 
 struct Sum {
     long partial, result;  // elements before the first, in their memory
@@ -46,11 +47,11 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void sum_partials(co
     const long first = ((long)(group - sum.first_group) * GROUP + get_local_id(0)) * EACH;
     if (first >= sum.count) return;
     __global const REAL* from = CHOSEN(sum.memory % 4) + sum.partial + first;
-    __global REAL* to = CHOSEN(sum.memory / 4) + sum.result + first;
+    __global OUTPUT* to = (__global OUTPUT*)CHOSEN(sum.memory / 4) + sum.result + first;
     const int here = (int)min((long)EACH, sum.count - first);
     REAL total[EACH];
     for (int i = 0; i < here; ++i) total[i] = 0;
     for (int k = 0; k < sum.partials; ++k, from += sum.count)
         for (int i = 0; i < here; ++i) total[i] += from[i];
-    for (int i = 0; i < here; ++i) to[i] = total[i];
+    for (int i = 0; i < here; ++i) to[i] = ROUNDED(total[i]);
 }

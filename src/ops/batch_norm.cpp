@@ -14,6 +14,7 @@
 
 #include "batch_norm_launch.hpp"
 #include "ops/engine/epilogue.hpp"
+#include "ops/engine/halves.hpp"
 #include "ops/engine/real_arguments.hpp"
 #include "ops/support/row_launch.hpp"
 #include "ops/support/work.hpp"
@@ -147,7 +148,7 @@ void launch_elements(const Plan& plan, const char* name, std::initializer_list<s
 Range one_each(std::int64_t channels) { return {.global = {to_size(channels), 1, 1}, .local = {}}; }
 
 void check_x(const char* function, const View& x) {
-    require_floating(function, "x", x);
+    require_real(function, "x", x.dtype);
     if (x.rank() < 2)
         throw ShapeError(fmt::format("{}: wants at least 2 axes (N, C, ...) as x, got {}", function, x.shape.str()));
     require_dense(function, "x", x);
@@ -155,7 +156,8 @@ void check_x(const char* function, const View& x) {
 
 void check_channels(const char* function, std::string_view name, const View& x, const View& view) {
     if (!view.buffer) return;
-    require_alike(function, "x", x, name, view);
+    if (view.dtype != compute_type(x.dtype)) require_alike(function, "x", x, name, view);
+    require_same_device(function, x, view);
     require_shape(function, name, view, {x.shape[1]});
     require_dense(function, name, view);
 }
@@ -277,6 +279,13 @@ void batch_norm_backward(const View& x, const View& mean, const View& scale, con
         check_channels(function, "what belongs to a channel", x, *view);
     check_like(function, "the result's gradient", x, result_gradient);
     check_like(function, "the gradient of x", x, x_gradient);
+    if (is_half(x.dtype)) {
+        const RoundedOutput dx(x_gradient), dweight(weight_gradient), dbias(bias_gradient);
+        batch_norm_backward(widened(x), mean, scale, widened(weight), of_batch, widened(result_gradient), dx.exact(),
+                            dweight.exact(), dbias.exact());
+        for (const RoundedOutput* one : {&dx, &dweight, &dbias}) one->round();
+        return;
+    }
     if (x.numel() == 0) {
         if (x.shape[1] > 0) {
             fill(weight_gradient, 0);

@@ -11,6 +11,7 @@
 
 #include "batch_norm_launch.hpp"
 #include "ops/engine/expression_node.hpp"
+#include "ops/engine/halves.hpp"
 #include "runtime/recorder.hpp"
 #include "ops/engine/expression.hpp"
 #include "ops/engine/value.hpp"
@@ -66,7 +67,10 @@ struct KeptFold {
     }
 };
 
-BatchNormFold make_fold(const View& mean, const View& variance, const View& weight, const View& bias, double epsilon) {
+BatchNormFold make_fold(const View& stored_mean, const View& stored_variance, const View& stored_weight,
+                        const View& stored_bias, double epsilon) {
+    const View mean = widened(stored_mean), variance = widened(stored_variance), weight = widened(stored_weight),
+               bias = widened(stored_bias);
     const Device device = variance.device();
     View factor = View::make(device, variance.dtype, variance.shape);
     batch_norm_scale(variance, epsilon, factor);
@@ -104,8 +108,11 @@ BatchNormFold batch_norm_fold(const View& mean, const View& variance, const View
 }
 
 Value batch_norm(const Value& x, const BatchNormFold& fold) {
-    const Expression scaled = apply(Function::mul, x, stretching(fold.factor, x.shape()));
-    return value_of(apply(Function::add, scaled, stretching(fold.offset, x.shape())), x.device());
+    const DType dtype = x.dtype(), compute = fold.factor.dtype;
+    const Expression in = dtype == compute ? Expression(x) : Expression::cast(x, compute);
+    const Expression scaled = apply(Function::mul, in, stretching(fold.factor, x.shape()));
+    const Expression out = apply(Function::add, scaled, stretching(fold.offset, x.shape()));
+    return value_of(dtype == compute ? out : Expression::cast(out, dtype), x.device());
 }
 
 namespace {
@@ -155,7 +162,8 @@ Value batch_norm(const View& x, const View& mean, const View& scale, const View&
                          return launch_normalisation(views.in(0), views.in(1), views.in(2), views.in(3), views.in(4),
                                                      views.out(0), views.epilogue());
                      },
-                     Normalisation{}, {.reads = {x, mean, scale, weight, bias}, .outputs = {{x.dtype, x.shape}}})[0];
+                     Normalisation{},
+                     {.reads = {x, mean, scale, weight, bias}, .outputs = {{x.dtype, x.shape}}, .widens = true})[0];
 }
 
 BatchNormTrained batch_norm_training(const View& x, const View& weight, const View& bias, double epsilon,
@@ -163,7 +171,7 @@ BatchNormTrained batch_norm_training(const View& x, const View& weight, const Vi
     check_batch_norm(x, {}, {}, weight, bias);
     check_batch_norm_statistics(x, running, {}, {});
     const Shape channels{x.shape[1]};
-    if (!fuses() || !is_batch_norm_whole(x)) {  // by several kernels, of which the first may begin
+    if (!is_half(x.dtype) && (!fuses() || !is_batch_norm_whole(x))) {  // several kernels, of which the first may begin
         const View mean = View::make(x.device(), x.dtype, channels), scale = View::make(x.device(), x.dtype, channels);
         for (const View* view : {&running.mean, &running.variance}) {
             view->buffer.launch_writers();
@@ -174,11 +182,13 @@ BatchNormTrained batch_norm_training(const View& x, const View& weight, const Vi
             if (view->buffer) view->buffer.mark_written();
         return {batch_norm(x, mean, scale, weight, bias), mean, scale};
     }
+    const DType compute = compute_type(x.dtype);
     const OperationResults results =
         operation("batch_norm", launch_training, BatchNormTraining{epsilon, running.momentum},
                   {.reads = {x, weight, bias},
                    .writes = {running.mean, running.variance},
-                   .outputs = {{x.dtype, x.shape, true}, {x.dtype, channels}, {x.dtype, channels}}});
+                   .outputs = {{x.dtype, x.shape, true}, {compute, channels}, {compute, channels}},
+                   .widens = true});
     return {results[0], results[1], results[2]};
 }
 

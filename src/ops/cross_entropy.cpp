@@ -29,7 +29,7 @@ void check_labels(const char* function, const View& labels, std::int64_t rows) {
 }
 
 void check_logits(const char* function, const View& logits, const CrossEntropy& options) {
-    require_floating(function, "logits", logits);
+    require_real(function, "logits", logits.dtype);
     require_rank(function, "logits", logits, 2, "N, C");
     if (logits.shape[1] == 0 && logits.shape[0] > 0)
         throw ShapeError(
@@ -40,8 +40,8 @@ void check_logits(const char* function, const View& logits, const CrossEntropy& 
 }
 
 void check_result(const char* function, std::string_view name, const View& logits, const View& view,
-                  const Shape& shape) {
-    require_alike(function, "logits", logits, name, view);
+                  const Shape& shape, DType dtype) {
+    require_alike(function, "logits", dtype, logits.device(), name, view.dtype, view.device());
     require_shape(function, name, view, shape);
     require_dense(function, name, view);
 }
@@ -99,9 +99,10 @@ CrossEntropyResults cross_entropy(const View& logits, const View& labels, const 
     const std::int64_t n = logits.shape[0];
     check_labels("cross_entropy", labels, n);
     require_same_device("cross_entropy", logits, labels);
-    OperationOperands operands{.reads = {logits, labels}, .outputs = {}};
-    if (options.reduction == LossReduction::none) operands.outputs = {{logits.dtype, {n}}, {logits.dtype, {n, 2}}};
-    else operands.outputs = {{logits.dtype, {}}, {logits.dtype, {n, 2}}, {logits.dtype, {}}};
+    const DType dtype = logits.dtype, compute = compute_type(dtype);
+    OperationOperands operands{.reads = {logits, labels}, .outputs = {}, .widens = true};
+    if (options.reduction == LossReduction::none) operands.outputs = {{dtype, {n}}, {compute, {n, 2}}};
+    else operands.outputs = {{dtype, {}}, {compute, {n, 2}}, {compute, {}}};
     const OperationResults results = operation("cross_entropy", launch_forward, options, std::move(operands));
     return {results[0], results[1], results[2]};
 }
@@ -113,13 +114,15 @@ Value cross_entropy_backward(const View& logits, const View& labels, const Cross
     const std::int64_t n = logits.shape[0];
     check_labels(function, labels, n);
     require_same_device(function, logits, labels);
-    check_result(function, "statistics", logits, statistics, {n, 2});
+    const DType dtype = logits.dtype, compute = compute_type(dtype);
+    check_result(function, "statistics", logits, statistics, {n, 2}, compute);
     const bool stay = options.reduction == LossReduction::none;
-    check_result(function, "the gradient", logits, gradient, stay ? Shape{n} : Shape{});
-    if (!stay) check_result(function, "the divisor", logits, divisor, {});
+    check_result(function, "the gradient", logits, gradient, stay ? Shape{n} : Shape{}, dtype);
+    if (!stay) check_result(function, "the divisor", logits, divisor, {}, compute);
     return operation(function, launch_backward, options,
                      {.reads = {logits, labels, statistics, stay ? View() : divisor, gradient},
-                      .outputs = {{logits.dtype, logits.shape}}})[0];
+                      .outputs = {{dtype, logits.shape}},
+                      .widens = true})[0];
 }
 
 }  // namespace declivity::ops

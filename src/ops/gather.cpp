@@ -24,7 +24,7 @@ struct Sizes {
 };
 
 Kernel kernel_of(const char* name, DType dtype, const View& places) {
-    Defines defines = real_defines(dtype);
+    Defines defines = storage_defines(dtype, dtype);
     defines.set("CPU", family_of(places.device()) == Family::cpu_like ? 1 : 0).set("PLACE", cl_type(places.dtype));
     return {places.device(), {"gather.cl", name, defines}};
 }
@@ -37,7 +37,7 @@ void check_places(std::string_view function, std::string_view name, const View& 
 }
 
 void check_elements(std::string_view function, std::string_view name, const View& x, const View& places) {
-    require_floating(function, name, x);
+    require_real(function, name, x.dtype);
     require_dense(function, name, x);
     require_same_device(function, x, places);
 }

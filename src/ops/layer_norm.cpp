@@ -9,6 +9,7 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
+#include "ops/engine/halves.hpp"
 #include "ops/engine/partial_sums.hpp"
 #include "ops/engine/real_arguments.hpp"
 #include "ops/engine/row_fusion.hpp"
@@ -23,10 +24,11 @@ constexpr std::int64_t kLeastRows = 64;  // that are worth a part of the sums ov
 
 std::string_view name_of(RowNorm kind) { return kind == RowNorm::rms ? "rms_norm" : "layer_norm"; }
 
-/// @param elements that it is to have
-void check(std::string_view function, const View& x, std::string_view name, const View& view, std::int64_t elements) {
+/// @param elements that it is to have, @param dtype and their type
+void check(std::string_view function, const View& x, std::string_view name, const View& view, std::int64_t elements,
+           DType dtype) {
     if (!view.buffer) return;
-    require_alike(function, "x", x, name, view);
+    require_alike(function, "x", dtype, x.device(), name, view.dtype, view.device());
     require_dense(function, name, view);
     if (view.numel() != elements) require_shape(function, name, view, {elements});
 }
@@ -45,13 +47,14 @@ struct Rows {
 
 Rows check_rows(std::string_view function, const View& x, const View& weight, const View& mean, const View& rstd,
                 const View& out_gradient) {
-    require_floating(function, "x", x);
+    require_real(function, "x", x.dtype);
     require_dense(function, "x", x);
+    const DType compute = compute_type(x.dtype);
     const Rows rows{mean.numel(), mean.numel() == 0 ? weight.numel() : x.numel() / mean.numel()};
-    check(function, x, "the mean", mean, rows.count);
-    check(function, x, "rstd", rstd, rows.count);
-    check(function, x, "the result's gradient", out_gradient, x.numel());
-    if (rows.count > 0) check(function, x, "weight", weight, rows.n);
+    check(function, x, "the mean", mean, rows.count, compute);
+    check(function, x, "rstd", rstd, rows.count, compute);
+    check(function, x, "the result's gradient", out_gradient, x.numel(), x.dtype);
+    if (rows.count > 0) check(function, x, "weight", weight, rows.n, x.dtype);
     return rows;
 }
 
@@ -106,8 +109,8 @@ LayerNormResults layer_norm(RowNorm kind, Value x, int inner, const View& weight
     const std::string_view function = name_of(kind);
     const Shape shape = x.shape();
     const DType dtype = x.dtype();
-    const View like{.buffer = {}, .offset = 0, .dtype = dtype, .shape = shape, .strides = {}};
-    require_floating(function, "x", like);
+    const DType compute = compute_type(dtype);
+    require_real(function, "x", dtype);
     if (inner < 0 || inner >= shape.rank())
         throw ShapeError(
             fmt::format("{}: wants rows along axes of x, got axis {} of {}", function, inner, shape.str()));
@@ -123,9 +126,10 @@ LayerNormResults layer_norm(RowNorm kind, Value x, int inner, const View& weight
     RowInput in = row_input(std::move(x), inner);
     const OperationResults results = operation(function, launch_layer_norm, LayerNorm{epsilon, kind, inner},
                                                {.reads = {std::move(in.view), weight, bias},
-                                                .outputs = {{dtype, shape}, {dtype, rows}, {dtype, rows}},
+                                                .outputs = {{dtype, shape}, {compute, rows}, {compute, rows}},
                                                 .prologue = std::move(in.waiting),
-                                                .takes_casts = true});
+                                                .takes_casts = true,
+                                                .widens = true});
     return {results[0], results[1], results[2]};
 }
 
@@ -134,16 +138,20 @@ Value layer_norm_input_gradient(RowNorm kind, const View& x, const View& weight,
     constexpr std::string_view function = "layer_norm_backward";
     (void)check_rows(function, x, weight, mean, rstd, out_gradient);
     return operation(function, launch_input_gradient, LayerNormGradient{kind},
-                     {.reads = {x, weight, mean, rstd, out_gradient}, .outputs = {{x.dtype, x.shape}}})[0];
+                     {.reads = {x, weight, mean, rstd, out_gradient},
+                      .outputs = {{x.dtype, x.shape}},
+                      .widens = true})[0];
 }
 
-LayerNormGradients layer_norm_weight_gradients(const View& x, std::int64_t n, const View& mean, const View& rstd,
-                                               const View& out_gradient) {
+LayerNormGradients layer_norm_weight_gradients(const View& stored_x, std::int64_t n, const View& mean, const View& rstd,
+                                               const View& stored_gradient) {
     constexpr std::string_view function = "layer_norm_backward";
-    const std::int64_t rows = check_rows(function, x, {}, mean, rstd, out_gradient).count;
+    const std::int64_t rows = check_rows(function, stored_x, {}, mean, rstd, stored_gradient).count;
+    const DType dtype = stored_x.dtype;
+    const View x = widened(stored_x), out_gradient = widened(stored_gradient);
     const Device device = x.device();
     if (x.numel() == 0) {
-        const View weight = View::make(device, x.dtype, {n}), bias = View::make(device, x.dtype, {n});
+        const View weight = View::make(device, dtype, {n}), bias = View::make(device, dtype, {n});
         fill(weight, 0);
         fill(bias, 0);
         return {weight, bias};
@@ -162,8 +170,8 @@ LayerNormGradients layer_norm_weight_gradients(const View& x, std::int64_t n, co
            {.global = {cpu ? to_size(blocks) : round_up(to_size(n), group), to_size(count), 1}, .local = {group, 1, 1}},
            {rows, n, each, x.argument(), out_gradient.argument(), mean.argument(), rstd.argument(), weights.argument(),
             biases.argument()});
-    if (count == 1) return {reshaped(weights, {n}), reshaped(biases, {n})};
-    return {sum_of_partials(weights, {n}), sum_of_partials(biases, {n})};
+    if (count == 1 && dtype == x.dtype) return {reshaped(weights, {n}), reshaped(biases, {n})};
+    return {sum_of_partials(weights, {n}, dtype), sum_of_partials(biases, {n}, dtype)};
 }
 
 }  // namespace declivity::ops

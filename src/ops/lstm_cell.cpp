@@ -23,7 +23,7 @@ void check(std::string_view name, const View& c, const View& view, const Shape& 
 }
 
 void check(const View& a, const View& b, const View& c) {
-    require_floating("lstm_cell", "c", c);
+    require_real("lstm_cell", "c", c.dtype);
     require_rank("lstm_cell", "c", c, 2, "N, H");
     require_dense("lstm_cell", "c", c);
     const Shape gates{c.shape[0], 4 * c.shape[1]};
@@ -65,7 +65,8 @@ LstmCellResults lstm_cell(const View& a, const View& b, const View& c) {
     const OperationResults results =
         operation("lstm_cell",
                   [](const OperationViews& views, const LstmCell&) { return launch_cell("lstm_cell", views, 3, 30); },
-                  LstmCell{}, {.reads = {a, b, c}, .outputs = {{c.dtype, c.shape}, {c.dtype, c.shape}}});
+                  LstmCell{},
+                  {.reads = {a, b, c}, .outputs = {{c.dtype, c.shape}, {c.dtype, c.shape}}, .widens = true});
     return {results[0], results[1]};
 }
 
@@ -78,7 +79,9 @@ LstmCellGradients lstm_cell_backward(const View& a, const View& b, const View& c
         "lstm_cell_backward",
         [](const OperationViews& views, const LstmCell&) { return launch_cell("lstm_cell_backward", views, 5, 50); },
         LstmCell{},
-        {.reads = {a, b, c, hidden_gradient, cell_gradient}, .outputs = {{c.dtype, a.shape}, {c.dtype, c.shape}}});
+        {.reads = {a, b, c, hidden_gradient, cell_gradient},
+         .outputs = {{c.dtype, a.shape}, {c.dtype, c.shape}},
+         .widens = true});
     return {results[0], results[1]};
 }
 

@@ -6,6 +6,7 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
+#include "ops/engine/halves.hpp"
 #include "ops/support/local_block.hpp"
 #include "ops/support/row_launch.hpp"
 #include "ops/support/work.hpp"
@@ -45,7 +46,8 @@ Defines window_defines(const Pool2dParameters& parameters) {
 enum class Direction : std::uint8_t { forward, backward };
 enum class Winners : bool { none, kept };
 
-Launch prepare(std::string name, Direction direction, const Shape& x, const Shape& out, DType dtype,
+/// @param in,dtype of what is read, and of the result
+Launch prepare(std::string name, Direction direction, const Shape& x, const Shape& out, DType in, DType dtype,
                const Device& device, const Pool2dParameters& parameters, Winners winners = Winners::kept) {
     const bool cpu = family_of(device) == Family::cpu_like, forward = direction == Direction::forward;
     const std::int64_t planes = x[0] * x[1];
@@ -57,7 +59,7 @@ Launch prepare(std::string name, Direction direction, const Shape& x, const Shap
                 .p = narrow(out[2]),
                 .q = narrow(out[3]),
                 .band = 0};
-    Defines defines = real_defines(dtype);
+    Defines defines = storage_defines(in, dtype);
     defines.set("LANES", cpu ? vector_lanes(dtype) : 0);
     if (winners == Winners::none) defines.set("NO_WINNERS", 1);
     if (!cpu) {
@@ -99,7 +101,7 @@ EpilogueTaken launch_max(const OperationViews& views, const Pool2dParameters& pa
     const View &x = views.in(0), &out = views.out(0), &winners = views.out(1);
     if (out.numel() == 0) return EpilogueTaken::no;
     const auto [kernel, range, sizes] = prepare("max_pool2d_forward", Direction::forward, x.shape, out.shape, x.dtype,
-                                                x.device(), parameters, winners.buffer ? Winners::kept : Winners::none);
+                                                out.dtype, x.device(), parameters, winners.buffer ? Winners::kept : Winners::none);
     const WorkScope work("max_pool2d", work_each(taps(parameters), out, x, winners));
     launch(kernel, range, {sizes, x.argument(), out.argument(), or_else(winners, out)});
     return EpilogueTaken::no;
@@ -108,18 +110,24 @@ EpilogueTaken launch_max(const OperationViews& views, const Pool2dParameters& pa
 EpilogueTaken launch_max_backward(const OperationViews& views, const Pool2dParameters& parameters) {
     const View &g = views.in(0), &winners = views.in(1), &out = views.out(0);
     if (out.numel() == 0) return EpilogueTaken::no;
-    const auto [kernel, range, sizes] =
-        prepare("max_pool2d_backward", Direction::backward, out.shape, g.shape, out.dtype, out.device(), parameters);
+    // Where windows overlap, a place's sum passes through the result.
+    const bool overlap = parameters.stride[0] < parameters.window[0] || parameters.stride[1] < parameters.window[1];
+    const RoundedOutput rounded(out, overlap && family_of(out.device()) == Family::cpu_like);
+    const auto [kernel, range, sizes] = prepare("max_pool2d_backward", Direction::backward, out.shape, g.shape, g.dtype,
+                                                rounded.exact().dtype, out.device(), parameters);
     const WorkScope work("max_pool2d_backward", work_each(1, g, winners, out));
-    launch(kernel, range, {sizes, g.argument(), winners.argument(), out.argument()});
+    launch(kernel, range, {sizes, g.argument(), winners.argument(), rounded.exact().argument()});
+    rounded.round();
     return EpilogueTaken::no;
 }
 
 EpilogueTaken launch_average(const OperationViews& views, const Pool2dParameters& parameters) {
-    const View &x = views.in(0), &out = views.out(0);
+    const View& out = views.out(0);
     if (out.numel() == 0) return EpilogueTaken::no;
-    const auto [kernel, range, sizes] =
-        prepare("avg_pool2d_forward", Direction::forward, x.shape, out.shape, x.dtype, x.device(), parameters);
+    const bool wide = family_of(out.device()) == Family::cpu_like && whole(views.in(0).shape, out.shape, parameters);
+    const View x = wide ? widened(views.in(0)) : views.in(0);
+    const auto [kernel, range, sizes] = prepare("avg_pool2d_forward", Direction::forward, x.shape, out.shape, x.dtype,
+                                                out.dtype, x.device(), parameters);
     const WorkScope work("avg_pool2d", work_each(taps(parameters), out, x));
     launch(kernel, range, {sizes, x.argument(), out.argument()});
     return EpilogueTaken::no;
@@ -128,8 +136,8 @@ EpilogueTaken launch_average(const OperationViews& views, const Pool2dParameters
 EpilogueTaken launch_average_backward(const OperationViews& views, const Pool2dParameters& parameters) {
     const View &g = views.in(0), &out = views.out(0);
     if (out.numel() == 0) return EpilogueTaken::no;
-    const auto [kernel, range, sizes] =
-        prepare("avg_pool2d_backward", Direction::backward, out.shape, g.shape, out.dtype, out.device(), parameters);
+    const auto [kernel, range, sizes] = prepare("avg_pool2d_backward", Direction::backward, out.shape, g.shape, g.dtype,
+                                                out.dtype, out.device(), parameters);
     const WorkScope work("avg_pool2d_backward", work_each(taps(parameters), g, out));
     launch(kernel, range, {sizes, g.argument(), out.argument()});
     return EpilogueTaken::no;
@@ -167,7 +175,7 @@ MaxPool2dResults max_pool2d(const View& x, const Pool2dParameters& parameters) {
     const Shape shape = pool2d_shape("max_pool2d", x.shape, parameters);
     const OperationResults results =
         operation("max_pool2d", launch_max, parameters,
-                  {.reads = {x}, .outputs = {{x.dtype, shape}, {DType::i32, shape, true}}, .widens = true});
+                  {.reads = {x}, .outputs = {{x.dtype, shape}, {DType::i32, shape, true}}});
     return {results[0], results[1]};
 }
 
@@ -182,14 +190,14 @@ Value max_pool2d_backward(const View& out_gradient, const View& winners, const S
         throw TypeError(fmt::format("{}: wants winners of i32, got {}", function, name_of(winners.dtype)));
     require_same_device(function, winners, out_gradient);
     return operation(function, launch_max_backward, parameters,
-                     {.reads = {out_gradient, winners}, .outputs = {{out_gradient.dtype, x}}, .widens = true})[0];
+                     {.reads = {out_gradient, winners}, .outputs = {{out_gradient.dtype, x}}})[0];
 }
 
 Value avg_pool2d(const View& x, const Pool2dParameters& parameters) {
     check("avg_pool2d", "x", x);
     const Shape shape = pool2d_shape("avg_pool2d", x.shape, parameters);
     return operation("avg_pool2d", launch_average, parameters,
-                     {.reads = {x}, .outputs = {{x.dtype, shape}}, .widens = true})[0];
+                     {.reads = {x}, .outputs = {{x.dtype, shape}}})[0];
 }
 
 Value avg_pool2d_backward(const View& out_gradient, const Shape& x, const Pool2dParameters& parameters) {
@@ -197,7 +205,7 @@ Value avg_pool2d_backward(const View& out_gradient, const Shape& x, const Pool2d
     check(function, "the gradient", out_gradient);
     require_shape(function, "the gradient", out_gradient, pool2d_shape(function, x, parameters));
     return operation(function, launch_average_backward, parameters,
-                     {.reads = {out_gradient}, .outputs = {{out_gradient.dtype, x}}, .widens = true})[0];
+                     {.reads = {out_gradient}, .outputs = {{out_gradient.dtype, x}}})[0];
 }
 
 }  // namespace declivity::ops

@@ -84,7 +84,7 @@ Value softmax(SoftmaxKind kind, Value x, int axis) {
     const std::string_view function = name_of(kind);
     const DType dtype = x.dtype();
     const Shape shape = x.shape();
-    require_floating(function, "x", {.buffer = {}, .offset = 0, .dtype = dtype, .shape = shape, .strides = {}});
+    require_real(function, "x", dtype);
     const Softmax call{kind, normalize_axis(function, axis, shape.rank())};
     const bool side_by_side = AxisRows(shape, call.axis).inner == 1;
     RowInput in = side_by_side ? row_input(std::move(x), call.axis) : RowInput{dense_copy_if_needed(x.view()), {}};
@@ -92,19 +92,20 @@ Value softmax(SoftmaxKind kind, Value x, int axis) {
                      {.reads = {std::move(in.view)},
                       .outputs = {{dtype, shape}},
                       .prologue = std::move(in.waiting),
-                      .takes_casts = side_by_side})[0];
+                      .takes_casts = side_by_side,
+                      .widens = true})[0];
 }
 
 Value softmax_backward(SoftmaxKind kind, const View& result, const View& result_gradient, int axis) {
     const std::string_view function = name_of_backward(kind);
-    require_floating(function, "the result", result);
+    require_real(function, "the result", result.dtype);
     require_dense(function, "the result", result);
     require_alike(function, "the result", result, "the gradient", result_gradient);
     require_shape(function, "the gradient", result_gradient, result.shape);
     require_dense(function, "the gradient", result_gradient);
     const Softmax call{kind, normalize_axis(function, axis, result.rank())};
     return operation(function, launch_backward, call,
-                     {.reads = {result, result_gradient}, .outputs = {{result.dtype, result.shape}}})[0];
+                     {.reads = {result, result_gradient}, .outputs = {{result.dtype, result.shape}}, .widens = true})[0];
 }
 
 }  // namespace declivity::ops

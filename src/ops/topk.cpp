@@ -53,13 +53,11 @@ EpilogueTaken launch_topk(const OperationViews& views, const TopK& topk) {
 TopKResults topk(const View& x, std::int64_t k, bool largest) {
     require_rank("topk", "x", x, 2, "rows, n");
     require_dense("topk", "x", x);
-    if (is_half(x.dtype))
-        throw TypeError(fmt::format("topk: wants x of a type but f16 and bf16, got {}", name_of(x.dtype)));
     if (k < 0 || k > x.shape[1])
         throw ValueError(fmt::format("topk: wants a k of 0 to {}, the elements of the axis, got {}", x.shape[1], k));
     const Shape shape{x.shape[0], k};
     const OperationResults results = operation("topk", launch_topk, TopK{k, largest},
-                                               {.reads = {x}, .outputs = {{x.dtype, shape}, {DType::i64, shape}}});
+                                               {.reads = {x}, .outputs = {{x.dtype, shape}, {DType::i64, shape}}, .widens = true});
     return {results[0], results[1]};
 }
 

@@ -16,6 +16,7 @@
 
 #include "backward.hpp"
 #include "composition.hpp"
+#include "halves.hpp"
 #include "tensor_state.hpp"
 #include "rule_call.hpp"
 #include "ops/engine/value.hpp"
@@ -219,7 +220,7 @@ std::vector<Tensor> gradients_of(std::string_view name, const Composition& compo
         wanted.push_back(kept[i]);
     }
     std::vector<Tensor> outputs;
-    const std::vector<Tensor> all = composition(kept);
+    const std::vector<Tensor> all = composed_in_f32(composition, kept);
     for (std::size_t i = 0; i < results; ++i) {
         if (!all.at(i).requires_grad()) continue;
         outputs.push_back(all[i]);
@@ -245,11 +246,22 @@ CompositionScope::CompositionScope() : before_(std::exchange(composes, true)) {}
 CompositionScope::~CompositionScope() { composes = before_; }
 bool by_composition() { return composes; }
 
+std::vector<Tensor> composed_in_f32(const Composition& composition, const std::vector<Tensor>& inputs) {
+    const auto half = std::ranges::find_if(inputs, [](const Tensor& x) { return x.defined() && is_half(x.dtype()); });
+    if (half == inputs.end()) return composition(inputs);
+    std::vector<Tensor> wide;
+    for (const Tensor& input : inputs) wide.push_back(widened(input));
+    std::vector<Tensor> results = composition(wide);
+    for (Tensor& result : results)
+        if (result.defined() && is_floating(result.dtype())) result = result.to(half->dtype());
+    return results;
+}
+
 }  // namespace detail
 
 std::vector<Tensor> differentiable(std::string_view name, const std::vector<Tensor>& inputs,
                                    const std::vector<ops::Value>& results, GradientRule rule, Composition composition) {
-    if (detail::by_composition()) return composition(inputs);  // what waits in `results` is never launched
+    if (detail::by_composition()) return detail::composed_in_f32(composition, inputs);  // what waits in `results` is never launched
     if (!recorded(inputs)) return differentiable(name, inputs, results, std::move(rule), RuleKind::composed);
     std::vector<Saved> kept(inputs.begin(), inputs.end());
     return differentiable(

@@ -11,6 +11,7 @@
 
 #include "halves.hpp"
 #include "tensor_state.hpp"
+#include "ops/engine/halves.hpp"
 
 namespace declivity {
 namespace {
@@ -24,22 +25,6 @@ void check_options(const BatchNormOptions& options) {
         throw ValueError(fmt::format("batch_norm: wants a momentum in [0, 1], got {}", options.momentum));
 }
 
-/// x of f16 or bf16; what belongs to the channels may be of its type or f32.
-Tensor batch_norm_of_half(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
-                          const Tensor& running_variance, const BatchNormOptions& options) {
-    const Tensor mean = detail::widened(running_mean), variance = detail::widened(running_variance);
-    const Tensor result =
-        batch_norm(detail::widened(x), detail::widened(weight), detail::widened(bias), mean, variance, options)
-            .to(x.dtype());
-    const auto update = [&](Tensor running, const Tensor& updated) {
-        if (options.training && running.defined() && is_half(running.dtype()))
-            running.copy_(updated.to(running.dtype()));
-    };
-    update(running_mean, mean);
-    update(running_variance, variance);
-    return result;
-}
-
 /// By the shape of x, which is what a caller gets wrong: a layer's own tensors fit each other.
 void require_channels(const Tensor& x, std::string_view name, const Tensor& channels) {
     if (channels.defined() && !(channels.shape() == Shape{x.size(1)}))
@@ -49,10 +34,12 @@ void require_channels(const Tensor& x, std::string_view name, const Tensor& chan
                         name, x.shape().str(), name, channels.shape().str()));
 }
 
-/// A number for each channel, beside x of (N, C, ...).
+/// A number for each channel, beside x of (N, C, ...): of its type, or f32 beside halves.
 ops::View beside(const Tensor& x, std::string_view name, const Tensor& channels) {
     const ops::View view = channels.dense_view();
-    ops::require_alike("batch_norm", "x", x.dtype(), x.device(), name, view.dtype, view.device());
+    if (view.dtype != compute_type(x.dtype()))
+        ops::require_alike("batch_norm", "x", x.dtype(), x.device(), name, view.dtype, view.device());
+    ops::require_same_device("batch_norm", x.device(), view.device());
     return view;
 }
 
@@ -100,6 +87,7 @@ Tensor evaluated(Tensor x, const Tensor& weight, const Tensor& bias, const Tenso
 struct Rule {
     Saved x, weight, running;  // running: of evaluation, knows when training has written it meanwhile
     ops::Value mean, scale;
+    DType bias_type;  // that of x where there is no bias
     bool has_bias, of_batch;
     double epsilon;
 
@@ -108,9 +96,12 @@ struct Rule {
         (void)running.get(name);
         const Tensor factor = weight.get(name);
         if (grad_enabled()) {
-            std::vector<Tensor> all =
-                composed_gradients(x.get(name), factor, context.gradient(), of_batch ? Tensor() : Tensor(mean),
-                                   of_batch ? Tensor() : Tensor(scale), epsilon);
+            const Tensor in = x.get(name);
+            std::vector<Tensor> all = composed_gradients(
+                detail::widened(in), detail::widened(factor), detail::widened(context.gradient()),
+                of_batch ? Tensor() : Tensor(mean), of_batch ? Tensor() : Tensor(scale), epsilon);
+            const DType of_channels = factor.defined() ? factor.dtype() : bias_type;
+            all = {all[0].to(in.dtype()), all[1].to(of_channels), all[2].to(bias_type)};
             if (!factor.defined()) all[1] = {};
             if (!has_bias) all[2] = {};
             return all;
@@ -118,8 +109,9 @@ struct Rule {
         const ops::View g = context.take_gradient().dense_view();  // first: what it waits for needs memory of its own
         const ops::View input = x.get(name).dense_view();
         const ops::View dx = context.needs(0) ? ops::View::make(input.device(), input.dtype, input.shape) : ops::View();
-        const ops::View dweight = ops::View::make(input.device(), input.dtype, {input.shape[1]});
-        const ops::View dbias = ops::View::make(input.device(), input.dtype, {input.shape[1]});
+        const ops::View dweight = ops::View::make(input.device(), factor.defined() ? factor.dtype() : input.dtype,
+                                                  {input.shape[1]});
+        const ops::View dbias = ops::View::make(input.device(), bias_type, {input.shape[1]});
         ops::batch_norm_backward(input, mean.view(), scale.view(), detail::dense_or_none(factor), of_batch, g, dx,
                                  dweight, dbias);
         return {context.needs(0) ? Tensor(dx) : Tensor(),
@@ -140,9 +132,10 @@ Tensor normalised(Tensor x, const Tensor& weight, const Tensor& bias, const Tens
                                         {view_or_none(running_mean), view_or_none(running_variance), options.momentum});
     } else {
         check_running(x, running_mean, running_variance);
-        const ops::View mean = running_mean.dense_view(), scale = ops::View::make(in.device(), in.dtype, mean.shape);
+        const ops::View mean = ops::widened(running_mean.dense_view()),
+                        scale = ops::View::make(in.device(), compute_type(in.dtype), mean.shape);
         running = Saved(running_mean);
-        ops::batch_norm_scale(running_variance.dense_view(), options.epsilon, scale);
+        ops::batch_norm_scale(ops::widened(running_variance.dense_view()), options.epsilon, scale);
         made = {ops::batch_norm(in, mean, scale, detail::dense_or_none(weight), detail::dense_or_none(bias)), mean,
                 scale};
     }
@@ -154,6 +147,7 @@ Tensor normalised(Tensor x, const Tensor& weight, const Tensor& bias, const Tens
                                .running = running,
                                .mean = made.mean,
                                .scale = made.scale,
+                               .bias_type = bias.defined() ? bias.dtype() : x.dtype(),
                                .has_bias = bias.defined(),
                                .of_batch = options.training,
                                .epsilon = options.epsilon},
@@ -176,8 +170,6 @@ Tensor batch_norm(Tensor x, const Tensor& weight, const Tensor& bias, const Tens
     check_options(options);
     if (options.training && detail::running_again() && (running_mean.defined() || running_variance.defined()))
         return call.result(batch_norm(std::move(x), weight, bias, {}, {}, options));
-    if (is_half(x.dtype()))
-        return call.result(batch_norm_of_half(x, weight, bias, running_mean, running_variance, options));
     if (x.rank() < 2)
         throw ShapeError(fmt::format("batch_norm: wants at least 2 axes (N, C, ...) as x, got {}", x.shape().str()));
     require_channels(x, "the running mean", running_mean);

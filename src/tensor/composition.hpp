@@ -1,6 +1,10 @@
 // Floor 3, private. Functions that are compositions of others first, and have kernels that are faster.
 #pragma once
 
+#include <vector>
+
+#include <declivity/tensor/autograd.hpp>
+
 namespace declivity::detail {
 
 /// While one lives, functions of this thread that have a composition are that, without kernels of their own: what the
@@ -18,5 +22,8 @@ class CompositionScope {
 
 /// Whether one lives.
 bool by_composition();
+
+/// What a composition gives, computed in f32 where inputs are f16 or bf16, and rounded to that type, as kernels do.
+std::vector<Tensor> composed_in_f32(const Composition& composition, const std::vector<Tensor>& inputs);
 
 }  // namespace declivity::detail

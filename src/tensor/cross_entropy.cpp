@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 
 #include "composition.hpp"
-#include "halves.hpp"
 #include "tensor_state.hpp"
 
 namespace declivity {
@@ -54,10 +53,7 @@ Tensor composed(const Tensor& logits, const Tensor& labels, const ops::CrossEntr
 
 void check(const Tensor& logits, const Tensor& labels) {
     ops::require_rank("cross_entropy", "logits", logits.shape(), 2, "N, C");
-    if (!is_floating(logits.dtype()))
-        throw TypeError(
-            fmt::format("cross_entropy: wants f32, f64, f16 or bf16 as logits, got {} (convert with .to(DType::f32))",
-                        name_of(logits.dtype())));
+    ops::require_real("cross_entropy", "logits", logits.dtype());
     if (labels.dtype() != DType::i32 && labels.dtype() != DType::i64)
         throw TypeError(fmt::format("cross_entropy: wants labels of i32 or i64, got {}", name_of(labels.dtype())));
     ops::require_shape("cross_entropy", "labels", labels.shape(), {logits.size(0)});
@@ -72,12 +68,13 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels, const CrossEntr
                                {"ignore_label", options.ignore_label}});
     record.require_defined({"logits", "labels"});
     check(logits, labels);
-    if (is_half(logits.dtype()))
-        return record.result(cross_entropy(detail::widened(logits), labels, options).to(logits.dtype()));
     const ops::CrossEntropy call{.label_smoothing = options.label_smoothing,
                                  .ignore_label = options.ignore_label,
                                  .reduction = reduction_of(options.reduction)};
-    if (detail::by_composition()) return record.result(composed(logits, labels, call));
+    const Composition composition = [call](const std::vector<Tensor>& in) {
+        return std::vector{composed(in[0], in[1], call)};
+    };
+    if (detail::by_composition()) return record.result(detail::composed_in_f32(composition, {logits, labels})[0]);
     const auto made = ops::cross_entropy(logits.dense_view(), labels.dense_view(), call);
     if (!recorded({logits})) return record.result(Tensor(made.loss));
     return record.result(differentiable(
@@ -91,7 +88,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels, const CrossEntr
                                                                   divisor ? divisor.view() : ops::View(), g)),
                                Tensor()};
         },
-        [call](const std::vector<Tensor>& in) { return std::vector{composed(in[0], in[1], call)}; })[0]);
+        composition)[0]);
 }
 
 }  // namespace declivity

@@ -7,7 +7,6 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
-#include "halves.hpp"
 #include "tensor_state.hpp"
 #include "ops/random.hpp"
 #include "ops/engine/value.hpp"
@@ -19,9 +18,15 @@ namespace {
 /// Which elements are dropped is drawn anew from the same call each time, so nothing but the call is kept for the
 /// gradient.
 Tensor dropped(const Tensor& x, double probability, const ops::RandomCall& random) {
-    const ops::Expression inputs[] = {x.value(), ops::random_bernoulli(x.dtype(), x.shape(), probability, random)};
+    const DType dtype = x.dtype(), compute = compute_type(dtype);
+    const auto as = [](const ops::Expression& from, DType to) {
+        return from.dtype() == to ? from : ops::Expression::cast(from, to);
+    };
+    const ops::Expression inputs[] = {as(x.value(), compute),
+                                      ops::random_bernoulli(compute, x.shape(), probability, random)};
     const Scalar scale[] = {probability < 1 ? 1 / (1 - probability) : 0};
-    const ops::Value result = ops::value_of(ops::Expression::apply(Function::dropout, inputs, scale), x.device());
+    const ops::Value result =
+        ops::value_of(as(ops::Expression::apply(Function::dropout, inputs, scale), dtype), x.device());
     return differentiable(
         "dropout", {x}, result,
         [probability, random](const GradientContext& context) {
@@ -40,10 +45,10 @@ Tensor dropout(const Tensor& x, double probability, const std::optional<Generato
     if (!is_floating(x.dtype()))
         throw TypeError(fmt::format("dropout: wants f32, f64, f16 or bf16, got {}", name_of(x.dtype())));
     if (generator) ops::require_same_device("dropout", x.device(), generator->device());
-    if (is_half(x.dtype())) return call.result(dropout(detail::widened(x), probability, generator).to(x.dtype()));
+    const DType compute = compute_type(x.dtype());
     return call.result(dropped(x, probability,
-                               generator ? generator->take("dropout", x.dtype(), x.shape())
-                                         : ops::take_random(x.device(), x.dtype(), x.numel())));
+                               generator ? generator->take("dropout", compute, x.shape())
+                                         : ops::take_random(x.device(), compute, x.numel())));
 }
 
 }  // namespace declivity

@@ -9,7 +9,6 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
-#include "halves.hpp"
 #include "tensor_state.hpp"
 
 namespace declivity {
@@ -54,7 +53,6 @@ Tensor embedding(const Tensor& indices, const Tensor& weight) {
     if (indices.dtype() != DType::i32 && indices.dtype() != DType::i64)
         throw TypeError(fmt::format("embedding: wants indices of i32 or i64, got {} (convert with .to(DType::i64))",
                                     name_of(indices.dtype())));
-    if (is_half(weight.dtype())) return call.result(embedding(indices, detail::widened(weight)).to(weight.dtype()));
     Shape shape = indices.shape();
     shape.push_back(weight.size(1));
     return call.result(

@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 
 #include "composition.hpp"
-#include "halves.hpp"
 #include "tensor_state.hpp"
 #include "ops/engine/value.hpp"
 
@@ -33,7 +32,10 @@ Tensor composed(RowNorm kind, const Tensor& x, int inner, const Tensor& weight, 
 
 Tensor normalised(RowNorm kind, const char* name, Tensor x, int inner, const Tensor& weight, const Tensor& bias,
                   double epsilon) {
-    if (detail::by_composition()) return composed(kind, x, inner, weight, bias, epsilon);
+    const Composition composition = [kind, inner, epsilon](const std::vector<Tensor>& in) {
+        return std::vector{composed(kind, in[0], inner, in[1], in[2], epsilon)};
+    };
+    if (detail::by_composition()) return detail::composed_in_f32(composition, {x, weight, bias})[0];
     const ops::View weights = detail::dense_or_none(weight), biases = detail::dense_or_none(bias);
     if (!recorded({x, weight, bias}))
         return Tensor(ops::layer_norm(kind, detail::take_value(std::move(x)), inner, weights, biases, epsilon).out);
@@ -60,16 +62,12 @@ Tensor normalised(RowNorm kind, const char* name, Tensor x, int inner, const Ten
             }
             return gradients;
         },
-        [kind, inner, epsilon](const std::vector<Tensor>& in) {
-            return std::vector{composed(kind, in[0], inner, in[1], in[2], epsilon)};
-        })[0];
+        composition)[0];
 }
 
 Tensor row_norm(RowNorm kind, const char* name, Tensor x, const Shape& normalized, const Tensor& weight,
                 const Tensor& bias, double epsilon) {
-    if (!is_floating(x.dtype()))
-        throw TypeError(fmt::format("{}: wants f32, f64, f16 or bf16 as x, got {} (convert with .to(DType::f32))", name,
-                                    declivity::name_of(x.dtype())));
+    ops::require_real(name, "x", x.dtype());
     if (!(epsilon >= 0)) throw ValueError(fmt::format("{}: wants an epsilon of at least 0, got {}", name, epsilon));
     const int first = x.rank() - normalized.rank();
     bool fits = normalized.rank() >= 1 && first >= 0;
@@ -81,12 +79,6 @@ Tensor row_norm(RowNorm kind, const char* name, Tensor x, const Shape& normalize
         if (!tensor->defined()) continue;
         ops::require_shape(name, what, tensor->shape(), normalized);
         ops::require_alike(name, "x", x.dtype(), x.device(), what, tensor->dtype(), tensor->device());
-    }
-    const DType dtype = x.dtype();
-    if (is_half(dtype)) {
-        x = detail::widened(x);
-        return row_norm(kind, name, std::move(x), normalized, detail::widened(weight), detail::widened(bias), epsilon)
-            .to(dtype);
     }
     return normalised(kind, name, std::move(x), first, weight, bias, epsilon);
 }

@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 
 #include "composition.hpp"
-#include "halves.hpp"
 #include "tensor_state.hpp"
 
 namespace declivity {
@@ -27,7 +26,7 @@ std::vector<Tensor> composed(const std::vector<Tensor>& in) {
 }
 
 std::vector<Tensor> apply_gates(const Tensor& a, const Tensor& b, const Tensor& c) {
-    if (detail::by_composition()) return composed({a, b, c});
+    if (detail::by_composition()) return detail::composed_in_f32(composed, {a, b, c});
     const auto made = ops::lstm_cell(a.dense_view(), b.dense_view(), c.dense_view());
     return differentiable(
         "lstm_cell", {a, b, c}, {made.hidden, made.cell},
@@ -76,8 +75,8 @@ LstmState lstm_cell(const Tensor& x, const LstmState& state, const Tensor& weigh
         if (tensor->defined())
             ops::require_alike(name, "x", x.dtype(), x.device(), what, tensor->dtype(), tensor->device());
     const Tensor a = linear(x, weight_input, bias_input), b = linear(h, weight_hidden, bias_hidden);
-    std::vector<Tensor> made = apply_gates(detail::widened(a), detail::widened(b), detail::widened(c));
-    LstmState next{made[0].to(x.dtype()), made[1].to(x.dtype())};
+    const std::vector<Tensor> made = apply_gates(a, b, c);
+    LstmState next{made[0], made[1]};
     call.results({next.hidden, next.cell});
     return next;
 }

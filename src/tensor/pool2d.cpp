@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 
 #include "composition.hpp"
-#include "halves.hpp"
 #include "tensor_state.hpp"
 #include "rule_call.hpp"
 #include "ops/engine/value.hpp"
@@ -45,7 +44,6 @@ Tensor max_gradient(const Tensor& g, const ops::Value& winners, const Shape& fro
 }
 
 Tensor taken(const Tensor& x, const ops::Value& winners, const ops::Pool2dParameters& parameters) {
-    if (is_half(x.dtype())) return taken(detail::widened(x), winners, parameters).to(x.dtype());
     const ops::View in = x.dense_view(), out = ops::View::make(in.device(), in.dtype, winners.shape());
     const auto planes = [](const ops::View& view) {
         return ops::reshaped(view, {view.shape[0] * view.shape[1], view.shape[2] * view.shape[3]});
@@ -118,6 +116,12 @@ Tensor composed_average(const Tensor& x, const Shape& out, const ops::Pool2dPara
     return total(x) / total(ones({1, 1, x.size(2), x.size(3)}, {x.dtype(), x.device()}));
 }
 
+Tensor composed(Tensor (*function)(const Tensor&, const Shape&, const ops::Pool2dParameters&), const Tensor& x,
+                const Shape& out, const ops::Pool2dParameters& parameters) {
+    return detail::composed_in_f32(
+        [&](const std::vector<Tensor>& in) { return std::vector{function(in[0], out, parameters)}; }, {x})[0];
+}
+
 /// The shape of the result.
 Shape checked(const char* name, const Tensor& x, const ops::Pool2dParameters& parameters) {
     ops::require_real(name, "x", x.dtype());
@@ -132,7 +136,7 @@ Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options) {
     call.require_defined({"x"});
     const auto parameters = parameters_of(options);
     const Shape shape = checked("max_pool2d", x, parameters);
-    if (detail::by_composition()) return call.result(composed_max(x, shape, parameters));
+    if (detail::by_composition()) return call.result(composed(composed_max, x, shape, parameters));
     const auto made = ops::max_pool2d(x.dense_view(), parameters);
     if (!recorded({x})) return call.result(Tensor(made.out));
     // The gradient for an activation's maxima goes on to what went into the activation: there are fewer of them than
@@ -161,7 +165,8 @@ Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options) {
     call.require_defined({"x"});
     const auto parameters = parameters_of(options);
     const Shape shape = checked("avg_pool2d", x, parameters);
-    return call.result(detail::by_composition() ? composed_average(x, shape, parameters) : averages(x, parameters));
+    return call.result(detail::by_composition() ? composed(composed_average, x, shape, parameters)
+                                                 : averages(x, parameters));
 }
 
 Tensor global_avg_pool2d(const Tensor& x) {

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include "composition.hpp"
-#include "halves.hpp"
 #include "tensor_state.hpp"
 
 namespace declivity {
@@ -27,15 +26,10 @@ Tensor composed(SoftmaxKind kind, const Tensor& x, int axis) {
 
 Tensor apply(SoftmaxKind kind, const char* name, Tensor x, std::int64_t axis) {
     const int along = normalize_axis(name, axis, x.rank());
-    const DType dtype = x.dtype();
-    if (is_half(dtype)) {
-        x = detail::widened(x);
-        return apply(kind, name, std::move(x), along).to(dtype);
-    }
-    if (!is_floating(dtype))
-        throw TypeError(fmt::format("{}: wants f32, f64, f16 or bf16 as x, got {} (convert with .to(DType::f32))", name,
-                                    name_of(dtype)));
-    if (detail::by_composition()) return composed(kind, x, along);
+    ops::require_real(name, "x", x.dtype());
+    if (detail::by_composition())
+        return detail::composed_in_f32(
+            [&](const std::vector<Tensor>& in) { return std::vector{composed(kind, in[0], along)}; }, {x})[0];
     if (!recorded({x})) return Tensor(ops::softmax(kind, detail::take_value(std::move(x)), along));
     const ops::Value out = ops::softmax(kind, x.value(), along);
     // Of its own functions, and not of the composition: the result is all that they need, and x may go.

@@ -59,10 +59,6 @@ TopK topk(const Tensor& x, std::int64_t k, std::int64_t axis, bool largest) {
         return made;
     };
     const int along = normalize_axis("topk", axis, x.rank());
-    if (is_half(x.dtype())) {  // in f32, where they keep their order
-        TopK wide = topk(x.to(DType::f32), k, along, largest);
-        return given({wide.values.to(x.dtype()), wide.indices});
-    }
     const Tensor turned = along + 1 == x.rank() ? x : transpose(x, along, -1);
     Shape shape = turned.shape();
     const std::int64_t n = shape.back(), rows = n == 0 ? 0 : turned.numel() / n;

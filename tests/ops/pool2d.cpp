@@ -1,6 +1,8 @@
 // Pooling against plain loops in double, and its gradients.
 #include <declivity/ops/pool2d.hpp>
 
+#include <vector>
+
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <doctest/doctest.h>
@@ -14,17 +16,20 @@
 using namespace declivity;
 
 TEST_CASE("pooling and its gradients equal plain loops") {
-    for (const DType dtype : test::floats())
+    std::vector<DType> types = test::floats();
+    types.insert(types.end(), {DType::f16, DType::bf16});
+    for (const DType dtype : types)
         for (const test::Pool2dCase& one : test::pool2d_cases()) {
-            if (one.large && test::small_cases()) continue;
+            if ((one.large || dtype == DType::bf16) && test::small_cases()) continue;
             CAPTURE(one.name());
             const Tensor x = test::random_tensor(one.x, 1, dtype), g = test::random_tensor(one.out(), 2, dtype);
             const auto reference = one.reference(test::values(x), test::values(g));
-            const auto tolerance =
+            auto tolerance =
                 test::tolerance(dtype, static_cast<double>(one.parameters.window[0] * one.parameters.window[1]));
+            if (is_half(dtype)) tolerance.relative += dtype == DType::f16 ? 0x1p-11 : 0x1p-8;  // one rounding
             for (const Family family : test::families()) {
                 // GPU-like kernels know types by a name only, and each set of parameters takes time to compile.
-                if (family == Family::gpu_like && dtype == DType::f64 && one.parameters.padding[1] == 0) continue;
+                if (family == Family::gpu_like && dtype != DType::f32 && one.parameters.padding[1] == 0) continue;
                 const ops::FamilyScope scope(family);
                 const auto largest = ops::max_pool2d(x.view(), one.parameters);
                 CHECK(test::difference(Tensor(largest.out), reference.max, {}) == "");

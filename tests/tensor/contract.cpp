@@ -103,7 +103,7 @@ TEST_CASE("contract: other types and layouts, each function with some of them") 
     for (std::size_t at = 0; at < cases.size(); ++at) {
         const DType dtype = types[at % types.size()];
         const auto layout = at / types.size() % 2 == 0 ? catalogue::Layout::strided : catalogue::Layout::dense;
-        if (is_half(dtype) || (dtype == DType::f32 && layout == catalogue::Layout::dense)) continue;
+        if (dtype == DType::f32 && layout == catalogue::Layout::dense) continue;
         CAPTURE(cases[at].name);
         CAPTURE(name_of(dtype));
         CHECK(all(violations(contract_of(cases[at], dtype, layout))) == "");
@@ -115,25 +115,14 @@ TEST_CASE("contract: the full product of functions, floating types and layouts")
     std::vector<DType> types = floats();
     types.push_back(DType::f16);
     types.push_back(DType::bf16);
-    int halves = 0;
     for (const catalogue::Case& one : catalogue::cases())
         for (const DType dtype : types)
             for (const auto layout : {catalogue::Layout::dense, catalogue::Layout::strided}) {
                 CAPTURE(one.name);
                 CAPTURE(name_of(dtype));
                 CAPTURE(static_cast<int>(layout));
-                const Contract contract = contract_of(one, dtype, layout);
-                if (is_half(dtype)) {
-                    try {
-                        (void)contract.call(contract.inputs);
-                    } catch (const TypeError&) {
-                        continue;  // convolution and pooling want f32 or f64
-                    }
-                    ++halves;
-                }
-                CHECK(all(violations(contract)) == "");
+                CHECK(all(violations(contract_of(one, dtype, layout))) == "");
             }
-    CHECK(halves > 3 * static_cast<int>(catalogue::cases().size()));
 }
 
 TEST_CASE("contract: second derivatives of the whole catalogue agree with central differences") {

@@ -145,7 +145,8 @@ TEST_CASE("halves: functions without kernels for them compute in f32 and round o
             sum(got).backward();
             sum(exact).backward();
             CHECK(x.grad().dtype() == dtype);
-            CHECK(difference(x.grad(), values(wide.grad()), {.absolute = unit / 8, .relative = 4 * unit}) == "");
+            // Backward uses what it kept of the result (softmax), which was rounded.
+            CHECK(difference(x.grad(), values(wide.grad()), {.absolute = unit / 4, .relative = 4 * unit}) == "");
         }
     // The squares are too large for f16, their mean is not.
     CHECK(static_cast<float>(mse_loss(Tensor::from<float16>({float16(300), float16(0), float16(0), float16(0)}, {4}),

@@ -102,7 +102,7 @@ TEST_CASE("sums of partial results wait for each other, and any use of one launc
     const Tensor a = random_tensor({3, 20}, 1), b = random_tensor({2, 300}, 2),
                  c = random_tensor({4, 6}, 3, device().info().fp64 ? DType::f64 : DType::f32);
     const auto sum_of = [](const Tensor& partials, const Shape& shape) {
-        return Tensor(ops::sum_of_partials(partials.view(), shape));
+        return Tensor(ops::sum_of_partials(partials.view(), shape, partials.dtype()));
     };
     Tensor x, y, z;
     CHECK(launches([&] { x = sum_of(a, {4, 5}), y = sum_of(b, {300}), z = sum_of(c, {6}); }) == 0);

@@ -79,8 +79,8 @@ struct OperationOperands {
     Value prologue = {};
     /// Whether the launch function takes up what follows even where that gives another type: out(0) has that type then.
     bool takes_casts = false;
-    /// Whether the launch function wants f32 in place of f16 and bf16: it gets views of that type then, and its outputs
-    /// are rounded behind it, in one kernel with what follows.
+    /// Whether the launch function computes in f32 what is f16 or bf16: it gets copies for its launch alone, and what
+    /// it gives is rounded behind it, with what follows (takes_casts: by itself). Outputs declared f32 stay so.
     bool widens = false;
 };
 

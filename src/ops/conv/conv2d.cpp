@@ -14,7 +14,6 @@
 #include "runtime/environment.hpp"
 #include "ops/support/work.hpp"
 #include "ops/support/work_split.hpp"
-#include "ops/engine/halves.hpp"
 #include "ops/engine/value.hpp"
 
 namespace declivity::ops {
@@ -27,7 +26,7 @@ Conv2dProblem problem_of(std::string_view function, Conv2dDirection direction, c
     const std::string_view x_name = direction == Conv2dDirection::backward_input ? "x_gradient" : "x";
     const std::string_view weight_name = direction == Conv2dDirection::backward_weights ? "weight_gradient" : "weight";
     const std::string_view out_name = forward ? "out" : "out_gradient";
-    require_floating(function, x_name, x);
+    require_real(function, x_name, x.dtype);
     require_alike(function, x_name, x, weight_name, weight);
     require_alike(function, x_name, x, out_name, out);
     const Conv2dProblem problem =
@@ -195,9 +194,8 @@ Value conv2d(const View& x, const View& weight, const std::optional<View>& bias,
                          return run_forward(views.in(0), views.in(1), offset, views.out(0), conv.options,
                                             views.epilogue(), conv.weights);
                      },
-                     // What is widened is made for this launch, and nothing made of it is worth to be kept.
-                     Conv2dAttributes{options, is_half(x.dtype) ? OperandUse::variable : weights},
-                     {.reads = {x, weight, bias.value_or(View())}, .outputs = {{x.dtype, shape}}, .widens = true})[0];
+                     Conv2dAttributes{options, weights},
+                     {.reads = {x, weight, bias.value_or(View())}, .outputs = {{x.dtype, shape}}})[0];
 }
 
 Value conv2d_input_gradient(const View& out_gradient, const View& weight, const Shape& x,
@@ -212,7 +210,7 @@ Value conv2d_input_gradient(const View& out_gradient, const View& weight, const 
                      [](const OperationViews& views, const Conv2dOptions& conv) {
                          return run_backward_input(views.in(0), views.in(1), views.out(0), conv, views.epilogue());
                      },
-                     options, {.reads = {out_gradient, weight}, .outputs = {{weight.dtype, x}}, .widens = true})[0];
+                     options, {.reads = {out_gradient, weight}, .outputs = {{weight.dtype, x}}})[0];
 }
 
 void conv2d_backward_input(const View& out_gradient, const View& weight, const View& x_gradient,
@@ -252,15 +250,6 @@ void conv2d_backward_weights(const View& x, const View& out_gradient, const View
 
 Conv2dGradients conv2d_weight_gradients(const View& x, const View& out_gradient, const Shape& weight,
                                         const Conv2dOptions& options, bool with_bias) {
-    if (is_half(x.dtype)) {
-        require_alike("conv2d_backward_weights", "x", x, "out_gradient", out_gradient);
-        const auto [of_weight, of_bias] =
-            conv2d_weight_gradients(widened(x), widened(out_gradient), weight, options, with_bias);
-        const auto rounded = [&](const Value& gradient) {
-            return gradient ? value_of(Expression::cast(gradient, x.dtype), x.device()) : gradient;
-        };
-        return {rounded(of_weight), rounded(of_bias)};
-    }
     const View for_weight = View::make(x.device(), x.dtype, weight);
     const std::optional<View> for_bias =
         with_bias ? std::optional(View::make(x.device(), x.dtype, {weight[0]})) : std::nullopt;
@@ -269,7 +258,7 @@ Conv2dGradients conv2d_weight_gradients(const View& x, const View& out_gradient,
     const auto value = [&](const View& gradient) {
         const auto sum =
             std::ranges::find(sums, gradient.buffer, [](const PartialSum& one) { return one.result.buffer; });
-        return sum == sums.end() ? Value(gradient) : sum_of_partials(sum->partials, gradient.shape);
+        return sum == sums.end() ? Value(gradient) : sum_of_partials(sum->partials, gradient.shape, gradient.dtype);
     };
     return {value(for_weight), for_bias ? value(*for_bias) : Value()};
 }

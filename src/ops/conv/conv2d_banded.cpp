@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "conv2d_banded.hpp"
+#include "conv2d_widened.hpp"
 #include "ops/support/vector_form.hpp"
 #include "ops/support/work_split.hpp"
 
@@ -255,7 +256,8 @@ class Conv2dBanded final : public Conv2dStrategy {
 
 const Conv2dStrategy& conv2d_banded() {
     static const banded::Conv2dBanded strategy;
-    return strategy;
+    static const Conv2dWidened widened(strategy, Conv2dWidened::Halves::where_measured);
+    return widened;
 }
 
 }  // namespace declivity::ops

@@ -6,6 +6,7 @@
 #include <declivity/ops/matmul.hpp>
 
 #include "conv2d_strategy.hpp"
+#include "conv2d_widened.hpp"
 #include "ops/support/local_block.hpp"
 #include "ops/support/vector_form.hpp"
 
@@ -98,7 +99,8 @@ class Conv2dCol2im final : public Conv2dStrategy {
 
 const Conv2dStrategy& conv2d_col2im() {
     static const Conv2dCol2im strategy;
-    return strategy;
+    static const Conv2dWidened widened(strategy, Conv2dWidened::Halves::where_measured);
+    return widened;
 }
 
 }  // namespace declivity::ops

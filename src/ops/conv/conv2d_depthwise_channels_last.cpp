@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "conv2d_strategy.hpp"
+#include "conv2d_widened.hpp"
 #include "conv2d_tiled.hpp"
 #include "ops/support/local_block.hpp"
 #include "ops/support/vector_form.hpp"
@@ -182,7 +183,8 @@ class Conv2dDepthwiseChannelsLast final : public Conv2dStrategy {
 
 const Conv2dStrategy& conv2d_depthwise_channels_last() {
     static const Conv2dDepthwiseChannelsLast strategy;
-    return strategy;
+    static const Conv2dWidened widened(strategy, Conv2dWidened::Halves::where_it_pays);
+    return widened;
 }
 
 }  // namespace declivity::ops

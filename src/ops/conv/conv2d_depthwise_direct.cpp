@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "conv2d_strategy.hpp"
+#include "conv2d_widened.hpp"
 #include "conv2d_tiled.hpp"
 #include "ops/support/local_block.hpp"
 #include "ops/support/work_split.hpp"
@@ -151,7 +152,8 @@ class Conv2dDepthwiseDirect final : public Conv2dStrategy {
 
 const Conv2dStrategy& conv2d_depthwise_direct() {
     static const Conv2dDepthwiseDirect strategy;
-    return strategy;
+    static const Conv2dWidened widened(strategy, Conv2dWidened::Halves::where_it_pays);
+    return widened;
 }
 
 }  // namespace declivity::ops

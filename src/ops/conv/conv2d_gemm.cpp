@@ -9,6 +9,7 @@
 
 #include "conv2d_gemm.hpp"
 #include "conv2d_sum.hpp"
+#include "ops/engine/halves.hpp"
 #include "ops/support/local_block.hpp"
 #include "ops/matmul/panels.hpp"
 #include "ops/support/work_split.hpp"
@@ -55,6 +56,13 @@ constexpr std::string_view kPacked = " packed", kInPlace = " in_place";
 
 std::string name_of(const RegisterTile& tile) { return fmt::format("{}x{}", tile.rows, tile.vectors); }
 
+/// The weights of forward in panels: rows are filters. Only of halves, which are made f32 on the way; others are read
+/// where they are.
+View packed_filters(const Conv2dProblem& problem, const View& weight, std::int64_t rows) {
+    const std::int64_t filters = problem.filters_per_group();
+    return pack_panels(reshaped(weight, {problem.groups, filters, weight.numel() / problem.filters}), 1, 2, rows);
+}
+
 /// The weights of backward_input in panels: rows are the channels of x.
 View flipped(const Conv2dProblem& problem, const Conv2dSum& sum, const View& weight, std::int64_t rows,
              Defines defines) {
@@ -63,7 +71,7 @@ View flipped(const Conv2dProblem& problem, const Conv2dSum& sum, const View& wei
     const auto& [vertical, horizontal] = sum.axes;
     const std::int64_t panels = ceil_div(sum.filters, rows);
     const View packed = View::make(
-        weight.device(), weight.dtype,
+        weight.device(), compute_type(weight.dtype),
         {problem.groups, std::max<std::int64_t>(1, panels * sum.channels * vertical.taps * horizontal.taps * rows)});
     const Flip flip{.rows = narrow(sum.filters),
                     .panels = narrow(panels),
@@ -147,13 +155,14 @@ std::int64_t most_steps(const RegisterTile& tile, std::int64_t lanes, std::int64
 
 /// Whether weights of backward_input can be used in place, flipped.
 bool may_flip_in_place(const Conv2dProblem& problem, std::int64_t most_k) {
-    return problem.direction == Conv2dDirection::backward_input && problem.taps() > 1 && problem.taps() <= most_k &&
-           problem.stride[0] * problem.stride[1] == 1;
+    return problem.direction == Conv2dDirection::backward_input && !is_half(problem.dtype) && problem.taps() > 1 &&
+           problem.taps() <= most_k && problem.stride[0] * problem.stride[1] == 1;
 }
 
 bool packs_weights(const Conv2dSum& sum, const Conv2dProblem& problem, std::int64_t positions, std::int64_t most_k,
                    std::string_view variant) {
-    if (problem.direction == Conv2dDirection::forward || sum.channels == 0) return false;
+    if (sum.channels == 0) return false;
+    if (problem.direction == Conv2dDirection::forward) return is_half(problem.dtype);
     if (!may_flip_in_place(problem, most_k)) return true;
     if (variant.ends_with(kPacked) || variant.ends_with(kInPlace)) return variant.ends_with(kPacked);
     return positions > kFewPositions;
@@ -167,7 +176,7 @@ Plan plan_of(const Conv2dSum& sum, const Conv2dProblem& problem, const Device& d
     const RegisterTile tile = choose_tile(problem.direction, form, sum.filters, positions, variant);
     Plan plan{.tile = tile,
               .lanes = form.vector,
-              .block = block_elements(device, problem.dtype, kBlockBytes),
+              .block = block_elements(device, compute_type(problem.dtype), kBlockBytes),
               .packed = false,
               .k_block = 0,
               .panels = 0,
@@ -195,7 +204,7 @@ Conv arguments_of(const Conv2dSum& sum, const Conv2dProblem& problem, const Plan
     Conv d = sum_arguments<Conv>(sum, problem, x, out);
     d.x_count = x.numel();
     d.a_group = plan.packed ? plan.row_panels * plan.tile.rows * inner : weight.numel() / problem.groups;
-    d.a_row = forward ? inner : plan.packed ? inner * plan.tile.rows : problem.taps();
+    d.a_row = plan.packed ? inner * plan.tile.rows : forward ? inner : problem.taps();
     d.a_channel = forward ? sum.taps() : sum.filters * problem.taps();
     d.a_first = plan.packed || forward ? 0 : vertical.at * problem.filter[1] + horizontal.at;
     d.a_h = narrow(vertical.by * problem.filter[1]);
@@ -208,30 +217,44 @@ Conv arguments_of(const Conv2dSum& sum, const Conv2dProblem& problem, const Plan
     return d;
 }
 
+/// Whether the sums of a plan pass through memory, one block of k after the other.
+bool in_parts(const Conv2dSum& sum, const Plan& plan) { return plan.k_block < sum.channels * sum.taps(); }
+
+/// @param out f32 where the sums of halves are rounded behind all of them
 void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, const View& weight, const View& out,
              const std::optional<View>& bias, const KernelEpilogue& epilogue, std::string_view variant) {
     const Device device = out.device();
+    const bool forward = problem.direction == Conv2dDirection::forward;
     const Plan plan = plan_of(sum, problem, device, variant);
     Conv d = arguments_of(sum, problem, plan, x, weight, out);
     d.has_bias = bias ? 1 : 0;
-    Defines defines = real_defines(problem.dtype);
+    Defines defines = storage_defines(problem.dtype, out.dtype);
     defines.set("VW", plan.lanes)
         .set("ROWS", plan.tile.rows)
         .set("COLUMNS", plan.columns())
         .set("PANELS", kMostPanels)
-        .set("A_FORM", problem.direction == Conv2dDirection::forward ? 0
-                       : plan.packed                                 ? 1
-                                                                     : 2);
-    const View a = plan.packed ? flipped(problem, sum, weight, plan.tile.rows, defines) : weight;
+        .set("A_FORM", plan.packed ? 1 : forward ? 0 : 2);
+    const View a = !plan.packed ? weight
+                   : forward    ? packed_filters(problem, weight, plan.tile.rows)
+                                : flipped(problem, sum, weight, plan.tile.rows, defines);
     set_epilogue_stored(defines, epilogue);
+    const bool parts = is_half(out.dtype) && in_parts(sum, plan);
+    if (parts) defines.set("IN_PARTS", 1);
+    const View sums = parts ? View::make(device, compute_type(out.dtype), out.shape) : out;
     const Kernel kernel(device, {"conv2d_gemm.cl", "conv2d_gemm", defines});
     const EpilogueArguments arguments(epilogue, a);
-    launch(kernel,
-           {{to_size(ceil_div(plan.panels, plan.split.panels_each)),
-             to_size(ceil_div(plan.row_panels, plan.split.row_panels_each)), to_size(problem.groups)},
-            {1, 1, 1}},
-           arguments.if_any_behind({d, local_memory(plan.block, problem.dtype), x.argument(), a.argument(),
-                                    out.argument(), (bias ? *bias : a).argument()}));
+    const Range range{{to_size(ceil_div(plan.panels, plan.split.panels_each)),
+                       to_size(ceil_div(plan.row_panels, plan.split.row_panels_each)), to_size(problem.groups)},
+                      {1, 1, 1}};
+    const LocalMemory block = local_memory(plan.block, compute_type(problem.dtype));
+    const BufferArgument biases = (bias ? *bias : a).argument();
+    if (!parts)
+        launch(kernel, range,
+               arguments.if_any_behind({d, block, x.argument(), a.argument(), out.argument(), biases}));
+    else
+        launch(kernel, range,
+               arguments.if_any_behind(
+                   {d, block, x.argument(), a.argument(), sums.argument(), biases, out.argument()}));
 }
 
 }  // namespace
@@ -269,7 +292,7 @@ class Conv2dGemm final : public Conv2dStrategy {
     [[nodiscard]] std::vector<std::string> variants(const Conv2dProblem& problem, const Device& device) const override {
         std::vector<std::string> names;
         const VectorForm form = vector_form(device, problem.dtype);
-        const std::int64_t block = block_elements(device, problem.dtype, kBlockBytes);
+        const std::int64_t block = block_elements(device, compute_type(problem.dtype), kBlockBytes);
         for (const RegisterTile& tile : tiles_for(problem.direction)) {
             // Those that leave most registers unused are for other devices, or for few columns.
             if (!tile.fits(form) || (tile.vectors > 1 && tile.rows * tile.vectors * 2 <= form.registers - 8)) continue;
@@ -287,10 +310,18 @@ class Conv2dGemm final : public Conv2dStrategy {
 
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) const override {
         if (problem.direction == Conv2dDirection::backward_weights) return backward_weights(problem, operands, variant);
+        // Of strided gradients some phases may add up in parts, and others not: all are rounded together then.
+        const std::vector<Conv2dSum> sums = conv2d_sums(problem);
+        const Device device = operands.x.device();
+        const RoundedOutput rounded(problem.direction == Conv2dDirection::forward ? operands.out : operands.x,
+                                    sums.size() > 1 && std::ranges::any_of(sums, [&](const Conv2dSum& sum) {
+                                        return in_parts(sum, plan_of(sum, problem, device, variant));
+                                    }));
         for_each_sum(problem, operands,
-                     [&](const Conv2dSum& sum, const View& x, const View& out, const std::optional<View>& bias) {
-                         run_sum(sum, problem, x, operands.weight, out, bias, operands.epilogue, variant);
+                     [&](const Conv2dSum& sum, const View& x, const View&, const std::optional<View>& bias) {
+                         run_sum(sum, problem, x, operands.weight, rounded.exact(), bias, operands.epilogue, variant);
                      });
+        rounded.round();
     }
 
   private:

@@ -5,6 +5,7 @@
 
 #include "conv2d_gemm.hpp"
 #include "conv2d_tiled.hpp"
+#include "ops/engine/halves.hpp"
 #include "ops/support/local_block.hpp"
 #include "ops/support/work_split.hpp"
 
@@ -57,7 +58,7 @@ struct Room {
 };
 
 Room room_on(const Device& device, DType dtype) {
-    const auto element = static_cast<std::int64_t>(size_of(dtype)),
+    const auto element = static_cast<std::int64_t>(size_of(compute_type(dtype))),
                local = static_cast<std::int64_t>(device.info().local_memory);
     return {std::min(kBlockBytes, local / 2) / element, std::min(kSumBytes, local / 2 - 512) / element};
 }
@@ -120,7 +121,8 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
     const Device device = operands.x.device();
     const VectorForm form = vector_form(device, problem.dtype);
     const auto [swapped, channels, filters] = sides_of(problem);
-    const View &x = swapped ? operands.out : operands.x, &dout = swapped ? operands.x : operands.out;
+    // Single numbers of x are read in the innermost loop, where halves would be made f32 over and over.
+    const View x = widened(swapped ? operands.out : operands.x), &dout = swapped ? operands.x : operands.out;
     const RegisterTile tile = tile_on(device, problem, variant).value();
     const std::int64_t columns = tile.vectors * form.vector, panels = ceil_div(filters, columns),
                        row_panels = ceil_div(channels, tile.rows);
@@ -158,12 +160,12 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
                      .row_panels_each = narrow(cut.row_panels_each),
                      .swapped = swapped ? 1 : 0};
     const View partials = cut.chunks == 1 ? reshaped(operands.weight, {1, operands.weight.numel()})
-                                          : View::make(device, problem.dtype, {cut.chunks, operands.weight.numel()});
-    Defines defines = real_defines(problem.dtype);
+                                          : View::make(device, x.dtype, {cut.chunks, operands.weight.numel()});
+    Defines defines = storage_defines(problem.dtype, partials.dtype);
     defines.set("VW", form.vector).set("ROWS", tile.rows).set("COLUMNS", columns);
     const Kernel kernel(device, {"conv2d_gemm_weights.cl", "conv2d_gemm_backward_weights", defines});
     launch(kernel, {{to_size(cut.tiles), to_size(cut.chunks), to_size(problem.groups)}, {1, 1, 1}},
-           {d, local_memory(room.block, problem.dtype), local_memory(room.sums, problem.dtype), x.argument(),
+           {d, local_memory(room.block, x.dtype), local_memory(room.sums, x.dtype), x.argument(),
             dout.argument(), partials.argument()});
     if (cut.chunks > 1) reduce_partials(problem, operands, partials, operands.weight);
 }

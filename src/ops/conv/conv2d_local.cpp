@@ -75,7 +75,8 @@ View flipped(const Conv2dProblem& problem, const Conv2dSum& sum, const View& wei
                     .first = narrow(vertical.at * problem.filter[1] + horizontal.at),
                     .stride_h = narrow(vertical.by * problem.filter[1]),
                     .stride_w = narrow(horizontal.by)};
-    const Kernel kernel = kernel_of(weight.device(), "conv2d_local_flip", Stage::flip, real_defines(weight.dtype));
+    const Kernel kernel = kernel_of(weight.device(), "conv2d_local_flip", Stage::flip,
+                                    storage_defines(weight.dtype, weight.dtype));
     launch(kernel, items_of(kernel, count), {flip, count, weight.argument(), packed.argument()});
     return packed;
 }
@@ -93,6 +94,7 @@ LocalProduct product_of(const Conv2dSum& sum, const Conv2dProblem& problem) {
 void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, const View& weight, const View& out,
              const std::optional<View>& bias, const KernelEpilogue& epilogue, std::string_view variant) {
     const Device device = out.device();
+    const DType compute = compute_type(problem.dtype);
     const LocalProduct product = product_of(sum, problem);
     Conv d = arguments_of(sum, problem, x, out);
     const bool forward = problem.direction == Conv2dDirection::forward;
@@ -103,17 +105,17 @@ void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, 
     const bool a_4 = begins_aligned(a) && (forward ? product.k : sum.filters) % 4 == 0;
     const bool flat = product.may_split, out_4 = flat && d.rows * d.columns % 4 == 0;
     const auto make = [&](const LocalCut& cut) {
-        Defines defines = real_defines(problem.dtype);
+        Defines defines = storage_defines(problem.dtype, cut.parts > 1 ? compute : problem.dtype);
         set_tile(defines, cut.tile);
         defines.set("A_FORM", (forward ? 2 : 0) + (a_4 ? 1 : 0))
             .set("OUT_4", out_4 && (cut.parts > 1 || begins_aligned(out)) ? 1 : 0);
         if (cut.parts == 1) set_activation(defines, epilogue);
         return kernel_of(device, "conv2d_local", Stage::sum, defines);
     };
-    const auto [kernel, cut] = kernel_for(local_cuts(device, problem.dtype, product, variant), make);
+    const auto [kernel, cut] = kernel_for(local_cuts(device, compute, product, variant), make);
     set_cut(d, cut, product.rows, product.columns);
     set_jump(d, cut.tile.items() / cut.tile.columns(), d.taps_h, d.taps_w);
-    const View to = cut.parts == 1 ? out : View::make(device, problem.dtype, {cut.parts, out.numel()});
+    const View to = cut.parts == 1 ? out : View::make(device, compute, {cut.parts, out.numel()});
     d.partial = out.numel();
     d.has_bias = bias && cut.parts == 1 ? 1 : 0;
     const View& any = bias ? *bias : a;
@@ -121,7 +123,7 @@ void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, 
     launch(kernel, range_of(d, cut),
            (cut.parts == 1 ? arguments : none).behind({d, x.argument(), a.argument(), to.argument(), any.argument()}));
     if (cut.parts == 1) return;
-    Defines defines = real_defines(problem.dtype);
+    Defines defines = storage_defines(problem.dtype, problem.dtype);
     set_activation(defines, epilogue);
     const Kernel join = kernel_of(device, "conv2d_local_reduce", Stage::reduce, defines);
     launch(join, items_of(join, out.numel()),
@@ -145,18 +147,19 @@ Conv2dProblem as_forward(Conv2dProblem problem) {
 void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) {
     const auto& [x, weight, dout, bias, epilogue, sums] = operands;
     const Device device = x.device();
+    const DType compute = compute_type(problem.dtype);
     const LocalProduct product = weights_product(problem);
     Conv d = arguments_of(conv2d_sums(as_forward(problem)).front(), problem, x, dout);
     const auto make = [&](const LocalCut& cut) {
-        Defines defines = real_defines(problem.dtype);
+        Defines defines = storage_defines(problem.dtype, cut.parts > 1 ? compute : problem.dtype);
         set_tile(defines, cut.tile);
         defines.set("OUT_4", product.columns % 4 == 0 && (cut.parts > 1 || begins_aligned(weight)) ? 1 : 0);
         return kernel_of(device, "conv2d_local_backward_weights", Stage::backward_weights, defines);
     };
-    const auto [kernel, cut] = kernel_for(local_cuts(device, problem.dtype, product, variant), make);
+    const auto [kernel, cut] = kernel_for(local_cuts(device, compute, product, variant), make);
     set_cut(d, cut, product.rows, product.columns);
     set_jump(d, 8, d.rows, d.columns);
-    const View to = cut.parts == 1 ? weight : View::make(device, problem.dtype, {cut.parts, weight.numel()});
+    const View to = cut.parts == 1 ? weight : View::make(device, compute, {cut.parts, weight.numel()});
     d.partial = weight.numel();
     launch(kernel, range_of(d, cut), {d, x.argument(), dout.argument(), to.argument()});
     if (cut.parts > 1) reduce_partials(problem, operands, to, weight);
@@ -168,7 +171,7 @@ class Conv2dLocal final : public Conv2dStrategy {
 
     /// Positions, and elements of an image, are 32-bit numbers here.
     [[nodiscard]] bool can_serve(const Conv2dProblem& problem, const Device& device) const override {
-        if (problem.family != Family::gpu_like || !local_tiles_fit(device, problem.dtype)) return false;
+        if (problem.family != Family::gpu_like || !local_tiles_fit(device, compute_type(problem.dtype))) return false;
         std::array<std::int64_t, 2> reach{};
         for (std::size_t i = 0; i < 2; ++i) {
             reach[i] = problem.input[i] + 2 * problem.padding[i] + problem.filter[i] * problem.dilation[i] +
@@ -187,7 +190,7 @@ class Conv2dLocal final : public Conv2dStrategy {
 
     [[nodiscard]] std::vector<std::string> variants(const Conv2dProblem& problem, const Device& device) const override {
         const bool weights = problem.direction == Conv2dDirection::backward_weights;
-        return local_variants(device, problem.dtype,
+        return local_variants(device, compute_type(problem.dtype),
                               weights ? weights_product(problem) : product_of(conv2d_sums(problem).front(), problem));
     }
 

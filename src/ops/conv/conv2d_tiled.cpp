@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "conv2d_tiled.hpp"
+#include "conv2d_widened.hpp"
 #include "ops/support/local_block.hpp"
 
 namespace declivity::ops {
@@ -293,7 +294,8 @@ class Conv2dTiled final : public Conv2dStrategy {
 
 const Conv2dStrategy& conv2d_tiled() {
     static const tiled::Conv2dTiled strategy;
-    return strategy;
+    static const Conv2dWidened widened(strategy, Conv2dWidened::Halves::where_it_pays);
+    return widened;
 }
 
 }  // namespace declivity::ops

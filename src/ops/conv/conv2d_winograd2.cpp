@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "conv2d_winograd.hpp"
+#include "conv2d_widened.hpp"
 #include "ops/support/local_block.hpp"
 #include "ops/matmul/panels.hpp"
 #include "ops/support/vector_form.hpp"
@@ -144,7 +145,8 @@ class Conv2dWinograd2 final : public Conv2dStrategy {
 
 const Conv2dStrategy& conv2d_winograd2() {
     static const Conv2dWinograd2 strategy;
-    return strategy;
+    static const Conv2dWidened widened(strategy, Conv2dWidened::Halves::where_measured);
+    return widened;
 }
 
 }  // namespace declivity::ops

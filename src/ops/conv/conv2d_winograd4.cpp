@@ -5,6 +5,7 @@
 
 #include "ops/engine/constant.hpp"
 #include "conv2d_winograd.hpp"
+#include "conv2d_widened.hpp"
 #include "ops/support/local_block.hpp"
 #include "ops/support/vector_form.hpp"
 #include "ops/support/work_split.hpp"
@@ -206,7 +207,8 @@ class Conv2dWinograd4 final : public Conv2dStrategy {
 
 const Conv2dStrategy& conv2d_winograd4() {
     static const Conv2dWinograd4 strategy;
-    return strategy;
+    static const Conv2dWidened widened(strategy, Conv2dWidened::Halves::where_it_pays);
+    return widened;
 }
 
 }  // namespace declivity::ops

@@ -194,12 +194,23 @@ Expression Lowering::lower(ValueState& state) {
     return made;
 }
 
+namespace {
+
+/// Halves in f32: what is made in each kernel from half of the bytes is not worth to be stored.
+bool widens_halves(const Expression& expression) {
+    const Node& node = *expression.node();
+    return node.kind == Kind::cast && is_half(node.inputs[0].dtype()) && !is_half(node.dtype);
+}
+
+}  // namespace
+
 Expression Lowering::inlined(ValueState& state) {
     if (state.computed.load(std::memory_order_acquire)) return Expression(state.view);
     if (&state == operation_) return Expression::operator_result(state.dtype, state.shape);
     // Who else refers to it will perhaps never ask for it: then it need not be stored. But two kernels that compute
     // it are one too many.
-    const bool store = is_shared(*find(&state)) && (state.inlined || state.measure.costly);
+    const bool store = is_shared(*find(&state)) && (state.inlined || state.measure.costly) &&
+                       !widens_halves(state.expression);
     const bool has_room =
         result_ != nullptr && operation_ == nullptr && std::ssize(stored_) < room_ && state.shape == result_->shape;
     if (store && !has_room) return computed(state);

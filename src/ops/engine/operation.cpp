@@ -31,8 +31,10 @@ Device device_of(std::string_view name, const std::vector<View>& reads, const st
     throw ValueError(fmt::format("operation: wants a view that \"{}\" reads or writes, got none", name));
 }
 
-bool has_halves(const std::vector<View>& reads, const std::vector<OperationOutput>& outputs) {
-    return std::ranges::any_of(reads, [](const View& view) { return view.buffer && is_half(view.dtype); }) ||
+bool has_halves(const std::vector<View>& reads, const std::vector<View>& writes,
+                const std::vector<OperationOutput>& outputs) {
+    const auto half = [](const View& view) { return view.buffer && is_half(view.dtype); };
+    return std::ranges::any_of(reads, half) || std::ranges::any_of(writes, half) ||
            std::ranges::any_of(outputs, [](const OperationOutput& output) { return is_half(output.dtype); });
 }
 
@@ -83,7 +85,7 @@ Operation::Operation(std::string_view name, const std::optional<OperationCall>& 
       outputs_(std::move(operands.outputs)),
       prologue_(std::move(operands.prologue)),
       takes_casts_(operands.takes_casts),
-      widens_(operands.widens && has_halves(reads_, outputs_)),
+      widens_(operands.widens && has_halves(reads_, operands.writes, outputs_)),
       device_(device_of(name, reads_, operands.writes, prologue_)) {
     if (outputs_.size() > kMostOutputs || (outputs_.empty() && operands.writes.empty()))
         throw ValueError(fmt::format("operation: wants 1 to {} outputs of \"{}\", or memory that it writes, got {}",
@@ -155,21 +157,30 @@ EpilogueTaken Operation::run_alone(const std::optional<View>& place, const Epilo
 
 EpilogueTaken Operation::run_widened(const OperationViews& views) const {
     std::vector<View> ins, written, outs;
-    for (const View& view : reads_) ins.push_back(view.buffer ? widened(view) : view);
-    for (std::size_t i = 0; i < writes_.size(); ++i) written.push_back(views.written(i));
-    const auto rounds = [&](std::size_t i) { return views.out(i).buffer && is_half(views.out(i).dtype); };
-    for (std::size_t i = 0; i < outputs_.size(); ++i)
-        outs.push_back(rounds(i) ? View::make(device_, DType::f32, views.out(i).shape) : views.out(i));
+    for (const View& view : reads_) ins.push_back(widened(view));
+    for (std::size_t i = 0; i < writes_.size(); ++i)
+        written.push_back(widened(views.written(i)));
+    const auto rounds = [&](std::size_t i) { return views.out(i).buffer && is_half(outputs_[i].dtype); };
     const bool first_rounded = !outputs_.empty() && rounds(0);
-    const EpilogueTaken taken =
-        (*call_)({ins, std::move(written), outs, first_rounded ? Epilogue() : views.epilogue(), views.prologue()});
-    for (std::size_t i = 0; i < outputs_.size(); ++i) {
-        if (!rounds(i)) continue;
-        const Expression rounded = Expression::cast(outs[i], views.out(i).dtype);
-        const bool followed = i == 0 && views.epilogue();
-        evaluate(followed ? with_result(expression_of(views.epilogue()), rounded) : rounded, views.out(i));
+    for (std::size_t i = 0; i < outputs_.size(); ++i)
+        outs.push_back(rounds(i) && !(i == 0 && takes_casts_) ? View::make(device_, DType::f32, outputs_[i].shape)
+                                                              : views.out(i));
+    Epilogue behind = views.epilogue();
+    if (first_rounded) {
+        const Expression rounded =
+            Expression::cast(Expression::operator_result(DType::f32, outputs_[0].shape), outputs_[0].dtype);
+        behind = epilogue_of(behind ? with_result(expression_of(behind), rounded) : rounded);
     }
-    return first_rounded ? EpilogueTaken::yes : taken;
+    const EpilogueTaken taken =
+        (*call_)({ins, written, outs, first_rounded && !takes_casts_ ? Epilogue() : behind, views.prologue()});
+    for (std::size_t i = first_rounded ? 1 : 0; i < outputs_.size(); ++i)
+        if (rounds(i)) evaluate(Expression::cast(outs[i], outputs_[i].dtype), views.out(i));
+    for (std::size_t i = 0; i < writes_.size(); ++i)
+        if (const View& view = views.written(i); view.buffer && is_half(view.dtype))
+            evaluate(Expression::cast(written[i], view.dtype), view);
+    if (!first_rounded) return taken;
+    if (!takes_casts_ || taken == EpilogueTaken::no) evaluate(with_result(expression_of(behind), outs[0]), views.out(0));
+    return EpilogueTaken::yes;
 }
 
 void Operation::done(const OperationViews& views, bool first_output_elsewhere) {

@@ -70,7 +70,7 @@ void add_up(std::span<const PartialSum> sums, Family family) {
     const bool cpu = family == Family::cpu_like;
     const std::int64_t each = cpu ? kCpuEach : 1;
     const std::size_t group = cpu ? 1 : std::min(kGroup, device.info().max_work_group);
-    Defines defines = real_defines(sums[0].result.dtype);
+    Defines defines = storage_defines(sums[0].partials.dtype, sums[0].result.dtype);
     defines.set("EACH", each).set("GROUP", static_cast<std::int64_t>(group)).set("SUMS", kMostSums);
     const Kernel kernel(device, {"partial_sums.cl", "sum_partials", defines});
     for (std::size_t i = 0; i < sums.size();) {
@@ -95,9 +95,8 @@ void launch_sums(std::span<const OperationViews> operations) {
 
 }  // namespace
 
-Value sum_of_partials(const View& partials, const Shape& shape) {
-    return operation_in_company("sum_partials", launch_sums,
-                                {.reads = {partials}, .outputs = {{partials.dtype, shape}}});
+Value sum_of_partials(const View& partials, const Shape& shape, DType dtype) {
+    return operation_in_company("sum_partials", launch_sums, {.reads = {partials}, .outputs = {{dtype, shape}}});
 }
 
 }  // namespace declivity::ops

@@ -9,17 +9,18 @@
 
 namespace declivity::ops {
 
-/// result[i] = sum over k of partials[k][i], in that order; dense, of one type.
+/// result[i] = sum over k of partials[k][i], in that order; dense, the parts in the type that the result is computed in.
 struct PartialSum {
     View partials;  ///< (k, elements of the result)
     View result;
 };
 
-/// @param sums of one device and one type
+/// @param sums of one device, their results of one type
 void add_up(std::span<const PartialSum> sums, Family family);
 
 /// The sum of partials (k, elements of `shape`) over k as a value, launched together with all others of this thread
 /// that wait when one of them is needed.
-Value sum_of_partials(const View& partials, const Shape& shape);
+/// @param dtype of the sum; that of the parts, or a half type where they are f32
+Value sum_of_partials(const View& partials, const Shape& shape, DType dtype);
 
 }  // namespace declivity::ops

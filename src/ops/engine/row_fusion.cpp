@@ -98,7 +98,12 @@ bool launch_below(const ValueState& x) {
 }  // namespace
 
 RowInput row_input(Value x, int inner) {
-    const auto elements = [&] { return RowInput{dense_copy_if_needed(x.view()), {}}; };
+    Value halves;  // in front of a cast, which is the row then
+    if (is_half(x.dtype())) {
+        halves = x;
+        x = value_of(Expression::cast(halves, compute_type(halves.dtype())), halves.device());
+    }
+    const auto elements = [&] { return RowInput{dense_copy_if_needed((halves ? halves : x).view()), {}}; };
     if (x.computed() || !fuses()) return elements();
     declivity::detail::refuse_after_fork("a value that waits");
     const std::scoped_lock lock(launch_lock(x.device()));

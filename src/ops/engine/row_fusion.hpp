@@ -17,6 +17,8 @@ struct RowInput {
     Value waiting;  ///< OperationOperands::prologue
 };
 
+/// Halves come as f32 where they wait, to be converted as the rows are read, and as they are where elements are there
+/// (OperationOperands::widens).
 /// @param x given away, where nobody else is to have its elements
 /// @param inner the first axis of a row
 RowInput row_input(Value x, int inner);

@@ -10,6 +10,7 @@
 #include <declivity/ops/view.hpp>
 
 #include "ops/engine/epilogue.hpp"
+#include "ops/engine/halves.hpp"
 #include "ops/support/strategy.hpp"
 
 namespace declivity::ops {
@@ -57,24 +58,6 @@ struct MatmulOperands {
 
 using MatmulStrategy = Strategy<MatmulProblem, MatmulOperands>;
 using MatmulChoice = StrategyChoice<MatmulStrategy>;
-
-/// For strategies that add sums in parts: of f16 and bf16 in f32, rounded once at the end.
-class RoundedOutput {
-  public:
-    /// @param in_parts false: the strategy rounds by itself, and `exact` is `out`
-    explicit RoundedOutput(const View& out, bool in_parts = true)
-        : out_(out),
-          exact_(in_parts && is_half(out.dtype) ? View::make(out.device(), compute_type(out.dtype), out.shape) : out) {}
-    /// Where the sums go.
-    [[nodiscard]] const View& exact() const { return exact_; }
-    void round() const {
-        if (exact_.dtype != out_.dtype) evaluate(Expression::cast(exact_, out_.dtype), out_);
-    }
-
-  private:
-    const View& out_;
-    View exact_;
-};
 
 /// All strategies, the preferred first; the last one, `tiled`, serves everything.
 DECLIVITY_API std::span<const MatmulStrategy* const> matmul_strategies();

@@ -1,0 +1,49 @@
+// Floor 2, private. Strategies of convolutions that read f32 and f64 alone, for f16 and bf16, too.
+#pragma once
+
+#include "conv2d_strategy.hpp"
+
+namespace declivity::ops {
+
+/// A strategy, and for halves the same on copies in f32 that live for its launches; the result is rounded once. Where a
+/// strategy that reads halves is nearly as fast, such copies do not pay.
+class Conv2dWidened final : public Conv2dStrategy {
+  public:
+    /// Of halves: whether it may serve by rule of thumb, or only where it was measured to be the fastest.
+    enum class Halves : bool { where_measured, where_it_pays };
+
+    constexpr Conv2dWidened(const Conv2dStrategy& of, Halves halves) : of_(of), halves_(halves) {}
+
+    [[nodiscard]] std::string_view name() const override { return of_.name(); }
+    [[nodiscard]] bool can_serve(const Conv2dProblem& problem, const Device& device) const override {
+        return of_.can_serve(wide(problem), device);
+    }
+    [[nodiscard]] bool pays(const Conv2dProblem& problem, const Device& device) const override {
+        return (!is_half(problem.dtype) || halves_ == Halves::where_it_pays) && of_.pays(wide(problem), device);
+    }
+    /// What it made of a copy would be kept with that.
+    [[nodiscard]] bool keeps_constants(const Conv2dProblem& problem) const override {
+        return !is_half(problem.dtype) && of_.keeps_constants(problem);
+    }
+    [[nodiscard]] std::vector<std::string> variants(const Conv2dProblem& problem, const Device& device) const override {
+        return of_.variants(wide(problem), device);
+    }
+    [[nodiscard]] bool worth_measuring(const Conv2dProblem& problem) const override {
+        return of_.worth_measuring(wide(problem));
+    }
+    [[nodiscard]] bool takes_epilogue(const Conv2dProblem& problem, const Device& device,
+                                      std::string_view variant) const override {
+        return of_.takes_epilogue(wide(problem), device, variant);
+    }
+    [[nodiscard]] bool gives_bias_gradient() const override { return of_.gives_bias_gradient(); }
+    void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view variant) const override;
+
+  private:
+    /// What the strategy is asked in place of a problem of halves.
+    static Conv2dProblem wide(const Conv2dProblem& problem);
+
+    const Conv2dStrategy& of_;
+    Halves halves_;
+};
+
+}  // namespace declivity::ops
