@@ -54,8 +54,8 @@ __kernel void scatter(const struct Gather sizes, __global const STORED* restrict
 }
 
 __kernel void gather_rows(const struct Gather sizes, __global const STORED* restrict x, const long x_offset,
-                          __global const PLACE* restrict places, const long places_offset, __global OUTPUT* restrict out,
-                          const long out_offset, const REAL missing) {
+                          __global const PLACE* restrict places, const long places_offset,
+                          __global OUTPUT* restrict out, const long out_offset, const REAL missing) {
     OVER_ELEMENTS {
         const PLACE place = places[places_offset + row];
         const int inside = place >= 0 && (long)place < sizes.size;

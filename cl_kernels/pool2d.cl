@@ -54,7 +54,8 @@ struct Best {
 #endif
 
 // One window of a plane x, rows first_h to last_h of it.
-EDGE struct Best max_of_window(__global const STORED* x, const int W, const int first_h, const int last_h, const int q) {
+EDGE struct Best max_of_window(__global const STORED* x, const int W, const int first_h, const int last_h,
+                               const int q) {
     const int first_w = max(q * STRIDE_W - PADDING_W, 0), last_w = min(q * STRIDE_W - PADDING_W + WINDOW_W, W);
     struct Best best = {LOADED(x[first_h * W + first_w]), first_h * W + first_w};
     for (int h = first_h; h < last_h; ++h)
@@ -93,8 +94,7 @@ EDGE REAL sum_of_shares(__global const STORED* g, const struct Pool* pool, const
               last_q = min((w + PADDING_W) / STRIDE_W, pool->Q - 1);
     REAL sum = 0;
     for (int p = first_p; p <= last_p; ++p)
-        for (int q = first_q; q <= last_q; ++q) 
-            sum += LOADED(g[p * pool->Q + q]) * share(p, q, pool->H, pool->W);
+        for (int q = first_q; q <= last_q; ++q) sum += LOADED(g[p * pool->Q + q]) * share(p, q, pool->H, pool->W);
     return sum;
 }
 
@@ -421,7 +421,7 @@ NOINLINE void avg_pool2d_forward_part(const size_t id0, const struct Pool pool, 
         for (int q = 0; q < pool.Q; q += LANES) {
             if (!READABLE(start)) {
                 for (int k = q; k < min(q + LANES, pool.Q); ++k)
-                    
+
                     out[k] = ROUNDED(sum_of_window(x, pool.W, first_h, last_h, k) * share(p, k, pool.H, pool.W));
                 continue;
             }

@@ -31,8 +31,8 @@ static long split(long* rest, const long size) {
 }
 
 __kernel void conv2d_direct_forward(const struct Conv2d d, const long count, __global const STORED* restrict x,
-                                    const long x_offset, __global const STORED* restrict weight, const long weight_offset,
-                                    __global OUTPUT* restrict out, const long out_offset,
+                                    const long x_offset, __global const STORED* restrict weight,
+                                    const long weight_offset, __global OUTPUT* restrict out, const long out_offset,
                                     __global const STORED* restrict bias, const long bias_offset) {
     long rest = get_global_id(0);
     if (rest >= count) return;
@@ -50,7 +50,8 @@ __kernel void conv2d_direct_forward(const struct Conv2d d, const long count, __g
             const long h = p * d.stride_h + r * d.dilation_h - d.padding_h;
             for (long s = 0; s < d.filter_width; ++s, ++filter) {
                 const long w = q * d.stride_w + s * d.dilation_w - d.padding_w;
-                if (h >= 0 && h < d.height && w >= 0 && w < d.width) sum += LOADED(plane[h * d.width + w]) * LOADED(*filter);
+                if (h >= 0 && h < d.height && w >= 0 && w < d.width)
+                    sum += LOADED(plane[h * d.width + w]) * LOADED(*filter);
             }
         }
     }
@@ -58,9 +59,10 @@ __kernel void conv2d_direct_forward(const struct Conv2d d, const long count, __g
     *result = ROUNDED(sum);
 }
 
-__kernel void conv2d_direct_backward_input(const struct Conv2d d, const long count, __global const STORED* restrict dout,
-                                           const long dout_offset, __global const STORED* restrict weight,
-                                           const long weight_offset, __global OUTPUT* restrict dx, const long dx_offset) {
+__kernel void conv2d_direct_backward_input(const struct Conv2d d, const long count,
+                                           __global const STORED* restrict dout, const long dout_offset,
+                                           __global const STORED* restrict weight, const long weight_offset,
+                                           __global OUTPUT* restrict dx, const long dx_offset) {
     long rest = get_global_id(0);
     if (rest >= count) return;
     __global OUTPUT* result = dx + dx_offset + rest;
@@ -113,8 +115,7 @@ __kernel void conv2d_direct_backward_weights(const struct Conv2d d, const long c
             if (h < 0 || h >= d.height) continue;
             for (long q = 0; q < d.out_width; ++q) {
                 const long w = q * d.stride_w + s * d.dilation_w - d.padding_w;
-                if (w >= 0 && w < d.width) 
-                    sum += LOADED(from[p * d.out_width + q]) * LOADED(plane[h * d.width + w]);
+                if (w >= 0 && w < d.width) sum += LOADED(from[p * d.out_width + q]) * LOADED(plane[h * d.width + w]);
             }
         }
     }

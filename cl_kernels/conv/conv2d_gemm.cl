@@ -179,8 +179,7 @@ static inline void round_run(const REAL* from, __global OUTPUT* out, const int c
                              const int count EPILOGUE_PARAMETER) {
 #endif
     int e = 0;
-    for (; e + VW <= count; e += VW)
-        OUTPUT_VSTORE(FINISHED_VECTOR(VLOAD(from + e), channel, at + e), out + at + e);
+    for (; e + VW <= count; e += VW) OUTPUT_VSTORE(FINISHED_VECTOR(VLOAD(from + e), channel, at + e), out + at + e);
     for (; e < count; ++e) out[at + e] = ROUNDED(FINISHED(from[e], channel, at + e));
 }
 #endif
@@ -431,8 +430,7 @@ NOINLINE void conv2d_gemm_part(const size_t id0, const size_t id1, const size_t 
     for (long at = (long)first_panel * COLUMNS, run; at < end; at += run) {
         const long image = at / plane, column = at - image * plane;
         run = min(plane - column, end - at);
-        for (int r = first_row * ROWS; r < min(d.filters, end_row * ROWS); ++r)
-        {
+        for (int r = first_row * ROWS; r < min(d.filters, end_row * ROWS); ++r) {
             const long first = out_group + image * d.out_image + r * d.out_channel + column;
 #if IN_PARTS
             round_run(out + first, rounded + rounded_offset, group * d.filters + r, first, (int)run EPILOGUE_ARGUMENT);

@@ -92,7 +92,7 @@ NOINLINE void copy_transposed(__global const STORED* from, const long stride, co
             __global const STORED* r1 = from + min(o + i + 1, here - 1) * stride;
             __global const STORED* r2 = from + min(o + i + 2, here - 1) * stride;
             __global const STORED* r3 = from + min(o + i + 3, here - 1) * stride;
-            for (int e = 0; e < count; ++e) 
+            for (int e = 0; e < count; ++e)
                 vstore4((REAL4)(LOADED(r0[e]), LOADED(r1[e]), LOADED(r2[e]), LOADED(r3[e])), 0,
                         to + e * COLUMNS + o + i);
         }
@@ -231,8 +231,7 @@ NOINLINE void conv2d_gemm_backward_weights_part(const size_t id0, const size_t i
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void conv2d_gemm_backward_weights(
     const struct Gradient d, __local REAL* restrict block, __local REAL* restrict sums, __global const REAL* restrict x,
     const long x_offset, __global const STORED* restrict dout, const long dout_offset,
-    __global OUTPUT* restrict partials,
-    const long partials_offset) {
+    __global OUTPUT* restrict partials, const long partials_offset) {
     conv2d_gemm_backward_weights_part(get_global_id(0), get_global_id(1), get_global_id(2), d, block, sums, x, x_offset,
                                       dout, dout_offset, partials, partials_offset);
 }

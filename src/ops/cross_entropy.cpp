@@ -39,8 +39,8 @@ void check_logits(const char* function, const View& logits, const CrossEntropy& 
         throw ValueError(fmt::format("{}: wants label_smoothing in [0, 1), got {}", function, options.label_smoothing));
 }
 
-void check_result(const char* function, std::string_view name, const View& logits, const View& view,
-                  const Shape& shape, DType dtype) {
+void check_result(const char* function, std::string_view name, const View& logits, const View& view, const Shape& shape,
+                  DType dtype) {
     require_alike(function, "logits", dtype, logits.device(), name, view.dtype, view.device());
     require_shape(function, name, view, shape);
     require_dense(function, name, view);

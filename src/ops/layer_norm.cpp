@@ -137,10 +137,9 @@ Value layer_norm_input_gradient(RowNorm kind, const View& x, const View& weight,
                                 const View& out_gradient) {
     constexpr std::string_view function = "layer_norm_backward";
     (void)check_rows(function, x, weight, mean, rstd, out_gradient);
-    return operation(function, launch_input_gradient, LayerNormGradient{kind},
-                     {.reads = {x, weight, mean, rstd, out_gradient},
-                      .outputs = {{x.dtype, x.shape}},
-                      .widens = true})[0];
+    return operation(
+        function, launch_input_gradient, LayerNormGradient{kind},
+        {.reads = {x, weight, mean, rstd, out_gradient}, .outputs = {{x.dtype, x.shape}}, .widens = true})[0];
 }
 
 LayerNormGradients layer_norm_weight_gradients(const View& stored_x, std::int64_t n, const View& mean, const View& rstd,

@@ -62,11 +62,10 @@ EpilogueTaken launch_cell(const char* name, const OperationViews& views, std::si
 
 LstmCellResults lstm_cell(const View& a, const View& b, const View& c) {
     check(a, b, c);
-    const OperationResults results =
-        operation("lstm_cell",
-                  [](const OperationViews& views, const LstmCell&) { return launch_cell("lstm_cell", views, 3, 30); },
-                  LstmCell{},
-                  {.reads = {a, b, c}, .outputs = {{c.dtype, c.shape}, {c.dtype, c.shape}}, .widens = true});
+    const OperationResults results = operation(
+        "lstm_cell",
+        [](const OperationViews& views, const LstmCell&) { return launch_cell("lstm_cell", views, 3, 30); }, LstmCell{},
+        {.reads = {a, b, c}, .outputs = {{c.dtype, c.shape}, {c.dtype, c.shape}}, .widens = true});
     return {results[0], results[1]};
 }
 

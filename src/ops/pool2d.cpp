@@ -100,8 +100,9 @@ void check(std::string_view function, std::string_view name, const View& x) {
 EpilogueTaken launch_max(const OperationViews& views, const Pool2dParameters& parameters) {
     const View &x = views.in(0), &out = views.out(0), &winners = views.out(1);
     if (out.numel() == 0) return EpilogueTaken::no;
-    const auto [kernel, range, sizes] = prepare("max_pool2d_forward", Direction::forward, x.shape, out.shape, x.dtype,
-                                                out.dtype, x.device(), parameters, winners.buffer ? Winners::kept : Winners::none);
+    const auto [kernel, range, sizes] =
+        prepare("max_pool2d_forward", Direction::forward, x.shape, out.shape, x.dtype, out.dtype, x.device(),
+                parameters, winners.buffer ? Winners::kept : Winners::none);
     const WorkScope work("max_pool2d", work_each(taps(parameters), out, x, winners));
     launch(kernel, range, {sizes, x.argument(), out.argument(), or_else(winners, out)});
     return EpilogueTaken::no;
@@ -173,9 +174,8 @@ Shape pool2d_shape(std::string_view function, const Shape& x, const Pool2dParame
 MaxPool2dResults max_pool2d(const View& x, const Pool2dParameters& parameters) {
     check("max_pool2d", "x", x);
     const Shape shape = pool2d_shape("max_pool2d", x.shape, parameters);
-    const OperationResults results =
-        operation("max_pool2d", launch_max, parameters,
-                  {.reads = {x}, .outputs = {{x.dtype, shape}, {DType::i32, shape, true}}});
+    const OperationResults results = operation(
+        "max_pool2d", launch_max, parameters, {.reads = {x}, .outputs = {{x.dtype, shape}, {DType::i32, shape, true}}});
     return {results[0], results[1]};
 }
 
@@ -196,8 +196,7 @@ Value max_pool2d_backward(const View& out_gradient, const View& winners, const S
 Value avg_pool2d(const View& x, const Pool2dParameters& parameters) {
     check("avg_pool2d", "x", x);
     const Shape shape = pool2d_shape("avg_pool2d", x.shape, parameters);
-    return operation("avg_pool2d", launch_average, parameters,
-                     {.reads = {x}, .outputs = {{x.dtype, shape}}})[0];
+    return operation("avg_pool2d", launch_average, parameters, {.reads = {x}, .outputs = {{x.dtype, shape}}})[0];
 }
 
 Value avg_pool2d_backward(const View& out_gradient, const Shape& x, const Pool2dParameters& parameters) {

@@ -104,8 +104,9 @@ Value softmax_backward(SoftmaxKind kind, const View& result, const View& result_
     require_shape(function, "the gradient", result_gradient, result.shape);
     require_dense(function, "the gradient", result_gradient);
     const Softmax call{kind, normalize_axis(function, axis, result.rank())};
-    return operation(function, launch_backward, call,
-                     {.reads = {result, result_gradient}, .outputs = {{result.dtype, result.shape}}, .widens = true})[0];
+    return operation(
+        function, launch_backward, call,
+        {.reads = {result, result_gradient}, .outputs = {{result.dtype, result.shape}}, .widens = true})[0];
 }
 
 }  // namespace declivity::ops

@@ -56,8 +56,9 @@ TopKResults topk(const View& x, std::int64_t k, bool largest) {
     if (k < 0 || k > x.shape[1])
         throw ValueError(fmt::format("topk: wants a k of 0 to {}, the elements of the axis, got {}", x.shape[1], k));
     const Shape shape{x.shape[0], k};
-    const OperationResults results = operation("topk", launch_topk, TopK{k, largest},
-                                               {.reads = {x}, .outputs = {{x.dtype, shape}, {DType::i64, shape}}, .widens = true});
+    const OperationResults results =
+        operation("topk", launch_topk, TopK{k, largest},
+                  {.reads = {x}, .outputs = {{x.dtype, shape}, {DType::i64, shape}}, .widens = true});
     return {results[0], results[1]};
 }
 

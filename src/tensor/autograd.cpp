@@ -261,7 +261,8 @@ std::vector<Tensor> composed_in_f32(const Composition& composition, const std::v
 
 std::vector<Tensor> differentiable(std::string_view name, const std::vector<Tensor>& inputs,
                                    const std::vector<ops::Value>& results, GradientRule rule, Composition composition) {
-    if (detail::by_composition()) return detail::composed_in_f32(composition, inputs);  // what waits in `results` is never launched
+    if (detail::by_composition())
+        return detail::composed_in_f32(composition, inputs);  // what waits in `results` is never launched
     if (!recorded(inputs)) return differentiable(name, inputs, results, std::move(rule), RuleKind::composed);
     std::vector<Saved> kept(inputs.begin(), inputs.end());
     return differentiable(

@@ -97,9 +97,9 @@ struct Rule {
         const Tensor factor = weight.get(name);
         if (grad_enabled()) {
             const Tensor in = x.get(name);
-            std::vector<Tensor> all = composed_gradients(
-                detail::widened(in), detail::widened(factor), detail::widened(context.gradient()),
-                of_batch ? Tensor() : Tensor(mean), of_batch ? Tensor() : Tensor(scale), epsilon);
+            std::vector<Tensor> all =
+                composed_gradients(detail::widened(in), detail::widened(factor), detail::widened(context.gradient()),
+                                   of_batch ? Tensor() : Tensor(mean), of_batch ? Tensor() : Tensor(scale), epsilon);
             const DType of_channels = factor.defined() ? factor.dtype() : bias_type;
             all = {all[0].to(in.dtype()), all[1].to(of_channels), all[2].to(bias_type)};
             if (!factor.defined()) all[1] = {};
@@ -109,8 +109,8 @@ struct Rule {
         const ops::View g = context.take_gradient().dense_view();  // first: what it waits for needs memory of its own
         const ops::View input = x.get(name).dense_view();
         const ops::View dx = context.needs(0) ? ops::View::make(input.device(), input.dtype, input.shape) : ops::View();
-        const ops::View dweight = ops::View::make(input.device(), factor.defined() ? factor.dtype() : input.dtype,
-                                                  {input.shape[1]});
+        const ops::View dweight =
+            ops::View::make(input.device(), factor.defined() ? factor.dtype() : input.dtype, {input.shape[1]});
         const ops::View dbias = ops::View::make(input.device(), bias_type, {input.shape[1]});
         ops::batch_norm_backward(input, mean.view(), scale.view(), detail::dense_or_none(factor), of_batch, g, dx,
                                  dweight, dbias);

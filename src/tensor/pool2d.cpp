@@ -166,7 +166,7 @@ Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options) {
     const auto parameters = parameters_of(options);
     const Shape shape = checked("avg_pool2d", x, parameters);
     return call.result(detail::by_composition() ? composed(composed_average, x, shape, parameters)
-                                                 : averages(x, parameters));
+                                                : averages(x, parameters));
 }
 
 Tensor global_avg_pool2d(const Tensor& x) {

@@ -375,7 +375,7 @@ std::vector<Convolution> convolutions() {
 
 void convolution_strategies() {
     const Device device = Device::best();
-    for (const DType dtype : kReals)
+    for (const DType dtype : kFloats)
         for (const Convolution& one : convolutions())
             for (const auto direction :
                  {Conv2dDirection::forward, Conv2dDirection::backward_input, Conv2dDirection::backward_weights}) {
@@ -384,6 +384,8 @@ void convolution_strategies() {
                 const Shape out = conv2d_shape("collect", one.x, one.weight, one.options);
                 const bool forward = direction == Conv2dDirection::forward;
                 for (const Conv2dStrategy* strategy : conv2d_strategies()) {
+                    // Others serve halves by their kernels of f32.
+                    if (is_half(dtype) && strategy != &conv2d_local() && strategy != &conv2d_direct()) continue;
                     if (!strategy->can_serve(problem, device)) continue;
                     const std::vector<std::string> variants = strategy->variants(problem, device);
                     for (const std::string& variant : variants) {
@@ -415,7 +417,7 @@ void pools() {
         {{2, 3, 7, 5}, {.window = {3, 2}, .stride = {2, 1}, .padding = {1, 0}}},
         {{2, 3, 56, 56}, {.window = 2, .stride = 3}},
         {{2, 3, 40, 40}, {.window = 13, .stride = 4, .padding = 6}}};
-    for (const DType dtype : kReals)
+    for (const DType dtype : kFloats)
         for (const auto& [shape, options] : cases) {
             const std::vector<Tensor> leaves{leaf(dtype, shape)};
             backward(max_pool2d(leaves[0], options), leaves);

@@ -596,7 +596,8 @@ TEST_CASE("conv2d: what does not fit is refused, by name") {
     CHECK_THROWS_WITH_AS(forward(x, weight, bias, zeros({2, 6, 3, 3})),
                          "conv2d_forward: wants out of shape [2, 6, 3, 4], got [2, 6, 3, 3]", ShapeError);
     CHECK_THROWS_WITH_AS(forward(zeros({2, 4, 5, 6}, DType::i32), weight, bias, out),
-                         "conv2d_forward: wants f32, f64, f16 or bf16 as x, got i32 (convert with .to(DType::f32))", TypeError);
+                         "conv2d_forward: wants f32, f64, f16 or bf16 as x, got i32 (convert with .to(DType::f32))",
+                         TypeError);
     CHECK_THROWS_AS(ops::conv2d_forward(ops::permuted(zeros({2, 4, 6, 5}).view(), {0, 1, 3, 2}), weight.view(),
                                         std::nullopt, out.view(), {}),
                     ShapeError);

@@ -51,8 +51,7 @@ struct Filled {
                                                               : c.weight;
     }
     [[nodiscard]] Values wanted() const {
-        return direction == Conv2dDirection::forward
-                   ? conv2d_reference(c, values(x), values(weight), values(bias))
+        return direction == Conv2dDirection::forward ? conv2d_reference(c, values(x), values(weight), values(bias))
                : direction == Conv2dDirection::backward_input
                    ? conv2d_backward_input_reference(c, values(gradient), values(weight))
                    : conv2d_backward_weights_reference(c, values(x), values(gradient));
@@ -91,8 +90,7 @@ bool check(const Conv2dStrategy& strategy, Family family, const Filled& filled, 
     CAPTURE(family == Family::cpu_like ? "CPU-like" : "GPU-like");
     const Tensor result = unwritten(filled.shape(), filled.dtype);
     ops::Conv2dOperands operands = filled.operands(result);
-    const bool gives_bias =
-        filled.direction == Conv2dDirection::backward_weights && strategy.gives_bias_gradient();
+    const bool gives_bias = filled.direction == Conv2dDirection::backward_weights && strategy.gives_bias_gradient();
     const Tensor for_bias = unwritten({filled.c.weight[0]}, filled.dtype);
     if (gives_bias) operands.bias = for_bias.view();
     strategy.run(problem, operands, variant);

@@ -28,7 +28,8 @@ class Conv2dDirect final : public Conv2dStrategy {
     void run(const Conv2dProblem& problem, const Conv2dOperands& operands, std::string_view) const override {
         const auto& [x, weight, out, bias, epilogue, sums] = operands;
         const auto launch_for = [&](const char* kernel_name, const View& result, auto... buffers) {
-            const Kernel kernel(x.device(), {"conv2d_direct.cl", kernel_name, storage_defines(problem.dtype, problem.dtype)});
+            const Kernel kernel(x.device(),
+                                {"conv2d_direct.cl", kernel_name, storage_defines(problem.dtype, problem.dtype)});
             const Sizes sizes{problem.channels,
                               problem.filters,
                               problem.channels_per_group(),

@@ -233,7 +233,9 @@ void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, 
         .set("ROWS", plan.tile.rows)
         .set("COLUMNS", plan.columns())
         .set("PANELS", kMostPanels)
-        .set("A_FORM", plan.packed ? 1 : forward ? 0 : 2);
+        .set("A_FORM", plan.packed ? 1
+                       : forward   ? 0
+                                   : 2);
     const View a = !plan.packed ? weight
                    : forward    ? packed_filters(problem, weight, plan.tile.rows)
                                 : flipped(problem, sum, weight, plan.tile.rows, defines);
@@ -249,12 +251,11 @@ void run_sum(const Conv2dSum& sum, const Conv2dProblem& problem, const View& x, 
     const LocalMemory block = local_memory(plan.block, compute_type(problem.dtype));
     const BufferArgument biases = (bias ? *bias : a).argument();
     if (!parts)
-        launch(kernel, range,
-               arguments.if_any_behind({d, block, x.argument(), a.argument(), out.argument(), biases}));
+        launch(kernel, range, arguments.if_any_behind({d, block, x.argument(), a.argument(), out.argument(), biases}));
     else
-        launch(kernel, range,
-               arguments.if_any_behind(
-                   {d, block, x.argument(), a.argument(), sums.argument(), biases, out.argument()}));
+        launch(
+            kernel, range,
+            arguments.if_any_behind({d, block, x.argument(), a.argument(), sums.argument(), biases, out.argument()}));
 }
 
 }  // namespace

@@ -165,8 +165,8 @@ void backward_weights(const Conv2dProblem& problem, const Conv2dOperands& operan
     defines.set("VW", form.vector).set("ROWS", tile.rows).set("COLUMNS", columns);
     const Kernel kernel(device, {"conv2d_gemm_weights.cl", "conv2d_gemm_backward_weights", defines});
     launch(kernel, {{to_size(cut.tiles), to_size(cut.chunks), to_size(problem.groups)}, {1, 1, 1}},
-           {d, local_memory(room.block, x.dtype), local_memory(room.sums, x.dtype), x.argument(),
-            dout.argument(), partials.argument()});
+           {d, local_memory(room.block, x.dtype), local_memory(room.sums, x.dtype), x.argument(), dout.argument(),
+            partials.argument()});
     if (cut.chunks > 1) reduce_partials(problem, operands, partials, operands.weight);
 }
 

@@ -209,8 +209,8 @@ Expression Lowering::inlined(ValueState& state) {
     if (&state == operation_) return Expression::operator_result(state.dtype, state.shape);
     // Who else refers to it will perhaps never ask for it: then it need not be stored. But two kernels that compute
     // it are one too many.
-    const bool store = is_shared(*find(&state)) && (state.inlined || state.measure.costly) &&
-                       !widens_halves(state.expression);
+    const bool store =
+        is_shared(*find(&state)) && (state.inlined || state.measure.costly) && !widens_halves(state.expression);
     const bool has_room =
         result_ != nullptr && operation_ == nullptr && std::ssize(stored_) < room_ && state.shape == result_->shape;
     if (store && !has_room) return computed(state);

@@ -158,8 +158,7 @@ EpilogueTaken Operation::run_alone(const std::optional<View>& place, const Epilo
 EpilogueTaken Operation::run_widened(const OperationViews& views) const {
     std::vector<View> ins, written, outs;
     for (const View& view : reads_) ins.push_back(widened(view));
-    for (std::size_t i = 0; i < writes_.size(); ++i)
-        written.push_back(widened(views.written(i)));
+    for (std::size_t i = 0; i < writes_.size(); ++i) written.push_back(widened(views.written(i)));
     const auto rounds = [&](std::size_t i) { return views.out(i).buffer && is_half(outputs_[i].dtype); };
     const bool first_rounded = !outputs_.empty() && rounds(0);
     for (std::size_t i = 0; i < outputs_.size(); ++i)
@@ -179,7 +178,8 @@ EpilogueTaken Operation::run_widened(const OperationViews& views) const {
         if (const View& view = views.written(i); view.buffer && is_half(view.dtype))
             evaluate(Expression::cast(written[i], view.dtype), view);
     if (!first_rounded) return taken;
-    if (!takes_casts_ || taken == EpilogueTaken::no) evaluate(with_result(expression_of(behind), outs[0]), views.out(0));
+    if (!takes_casts_ || taken == EpilogueTaken::no)
+        evaluate(with_result(expression_of(behind), outs[0]), views.out(0));
     return EpilogueTaken::yes;
 }
 
