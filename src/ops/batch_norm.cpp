@@ -209,6 +209,7 @@ std::vector<Argument> with_statistics(std::vector<Argument> first, const View& p
 void batch_norm_statistics(const View& x, double epsilon, const BatchNormRunning& running, const View& mean,
                            const View& scale) {
     check_batch_norm_statistics(x, running, mean, scale);
+    require_floating("batch_norm", "x", x);  // halves come by an operation, which widens them
     if (x.numel() == 0) return;
     const WorkScope work("batch_norm_statistics", work_each(3, x));
     const Plan plan = plan_of(x);
@@ -243,6 +244,7 @@ void batch_norm_scale(const View& variance, double epsilon, const View& scale) {
 void batch_norm(const View& x, const View& mean, const View& scale, const View& weight, const View& bias,
                 const View& out) {
     check_batch_norm(x, mean, scale, weight, bias);
+    require_floating("batch_norm", "x", x);
     check_like("batch_norm", "the output", x, out);
     if (x.numel() == 0) return;
     const WorkScope work("batch_norm", work_each(4, x, out));

@@ -71,7 +71,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels, const CrossEntr
     const ops::CrossEntropy call{.label_smoothing = options.label_smoothing,
                                  .ignore_label = options.ignore_label,
                                  .reduction = reduction_of(options.reduction)};
-    const Composition composition = [call](const std::vector<Tensor>& in) {
+    const auto composition = [call](const std::vector<Tensor>& in) {
         return std::vector{composed(in[0], in[1], call)};
     };
     if (detail::by_composition()) return record.result(detail::composed_in_f32(composition, {logits, labels})[0]);

@@ -32,7 +32,7 @@ Tensor composed(RowNorm kind, const Tensor& x, int inner, const Tensor& weight, 
 
 Tensor normalised(RowNorm kind, const char* name, Tensor x, int inner, const Tensor& weight, const Tensor& bias,
                   double epsilon) {
-    const Composition composition = [kind, inner, epsilon](const std::vector<Tensor>& in) {
+    const auto composition = [kind, inner, epsilon](const std::vector<Tensor>& in) {
         return std::vector{composed(kind, in[0], inner, in[1], in[2], epsilon)};
     };
     if (detail::by_composition()) return detail::composed_in_f32(composition, {x, weight, bias})[0];

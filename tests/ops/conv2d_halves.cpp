@@ -109,7 +109,7 @@ TEST_CASE("conv2d of halves: each strategy computes each case that it can serve,
     const auto cases = conv2d_cases();
     for (std::size_t at = 0; at < cases.size(); ++at) {
         const Conv2dCase& c = cases[at];
-        // What the strategies compute is looked at in f32, here that they get and give halves: each is served some cases.
+        // What strategies compute is looked at in f32, here that they get and give halves: each serves some cases.
         if (c.x[0] == 0 || at % 4 != 1 || (small_cases() && (!c.small || c.flops() > 2000))) continue;
         CAPTURE(c.name);
         const DType dtype = at % 8 == 1 ? DType::f16 : DType::bf16;

@@ -9,7 +9,7 @@
 
 namespace declivity::ops {
 
-/// result[i] = sum over k of partials[k][i], in that order; dense, the parts in the type that the result is computed in.
+/// result[i] = sum over k of partials[k][i], in that order; dense, the parts in the type that it is computed in.
 struct PartialSum {
     View partials;  ///< (k, elements of the result)
     View result;
