@@ -5,8 +5,9 @@
 
 namespace declivity::ops {
 
-/// A strategy, and for halves the same on copies in f32 that live for its launches; the result is rounded once. Where a
-/// strategy that reads halves is nearly as fast, such copies do not pay.
+/// A strategy, and for halves the same on copies in f32 that live for its launches; the result is rounded once. Such
+/// copies take the memory that halves are to save, so by rule of thumb they pay only where nothing that reads halves
+/// comes near.
 class Conv2dWidened final : public Conv2dStrategy {
   public:
     /// Of halves: whether it may serve by rule of thumb, or only where it was measured to be the fastest.

@@ -207,7 +207,7 @@ class Conv2dWinograd4 final : public Conv2dStrategy {
 
 const Conv2dStrategy& conv2d_winograd4() {
     static const Conv2dWinograd4 strategy;
-    static const Conv2dWidened widened(strategy, Conv2dWidened::Halves::where_it_pays);
+    static const Conv2dWidened widened(strategy, Conv2dWidened::Halves::where_measured);
     return widened;
 }
 
