@@ -11,8 +11,8 @@
 // order. Where filters are single elements, x and dout may change places.
 //
 //   ROWS, COLUMNS  of a register tile, as in matmul_packed.cl
-//   REAL, VW       (vectors.clh): the type of x and of the arithmetic; STORED that of dout, OUTPUT that of the result or
-//                  its parts (storage.clh)
+//   REAL, VW       (vectors.clh): the type of x and of the arithmetic; STORED that of dout, OUTPUT that of
+//                  the result, or of its parts (storage.clh)
 #define GROUP 1
 #include "noinline.clh"
 #include "transpose_tile.clh"

@@ -22,9 +22,7 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
     call.require_defined({"x", "weight"});
     ops::require_rank(name, "x", x.shape(), 4, "N, C, H, W");
     ops::require_rank(name, "weight", weight.shape(), 4, "C, O / groups, R, S");
-    if (x.dtype() != DType::f32 && x.dtype() != DType::f64)
-        throw TypeError(
-            fmt::format("{}: wants f32 or f64 as x, got {} (convert with .to(DType::f32))", name, name_of(x.dtype())));
+    ops::require_real(name, "x", x.dtype());
     if (x.size(1) != weight.size(0))
         throw ShapeError(fmt::format("{}: wants a weight of {} input channels for x {}, got {}", name, x.size(1),
                                      x.shape().str(), weight.shape().str()));

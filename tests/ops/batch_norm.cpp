@@ -159,7 +159,8 @@ TEST_CASE("what batch_norm refuses") {
                          ShapeError);
     CHECK_THROWS_WITH_AS(batch_norm(x, c.to(DType::f64), c, c, c),
                          "batch_norm: wants x and the weight of one type, got f32 and f64", TypeError);
-    CHECK_THROWS_WITH_AS(batch_norm(x.to(DType::i32), c, c, c, c), "batch_norm: wants f32 or f64 as x, got i32",
+    CHECK_THROWS_WITH_AS(batch_norm(x.to(DType::i32), c, c, c, c),
+                         "batch_norm: wants f32, f64, f16 or bf16 as x, got i32 (convert with .to(DType::f32))",
                          TypeError);
     CHECK_THROWS_WITH_AS(batch_norm(x, c, c, c, c, {.epsilon = 0}), "batch_norm: wants an epsilon above 0, got 0",
                          ValueError);

@@ -205,6 +205,8 @@ TEST_CASE("halves: convolution, pooling and optimizers take them") {
     const Tensor x = ones({1, 1, 4, 4}, {DType::f16}), weight = ones({1, 1, 2, 2}, {DType::f16});
     CHECK(values(conv2d(x, weight)) == std::vector<double>(9, 4));
     CHECK(conv2d(x, weight).dtype() == DType::f16);
+    CHECK(values(conv_transpose2d(x, weight))[6] == 4);
+    CHECK(conv_transpose2d(x, weight).dtype() == DType::f16);
     CHECK_THROWS_AS(conv2d(x, weight.to(DType::f32)), TypeError);
     CHECK(max_pool2d(x).dtype() == DType::f16);
     CHECK(avg_pool2d(x.to(DType::bf16)).dtype() == DType::bf16);
