@@ -125,7 +125,7 @@ TEST_CASE("conv2d of halves: each strategy computes each case that it can serve,
     for (const auto& [name, count] : served) {
         CAPTURE(name);
         if (count == 0 && !has_family(Family::cpu_like)) continue;  // of those for CPU-like devices
-        CHECK(count > 0);
+        if (!small_cases()) CHECK(count > 0);
     }
 }
 
