@@ -8,7 +8,7 @@ namespace held_build {
 void pass();
 }  // namespace held_build
 
-/// While one lives, the next thread that calls clBuildProgram waits there until it ends, and others pass. One at a time.
+/// While one lives, the next thread that calls clBuildProgram waits there until it ends; others pass. One at a time.
 class HeldBuild {
   public:
     HeldBuild();
