@@ -46,9 +46,9 @@ Tensor dropout(const Tensor& x, double probability, const std::optional<Generato
         throw TypeError(fmt::format("dropout: wants f32, f64, f16 or bf16, got {}", name_of(x.dtype())));
     if (generator) ops::require_same_device("dropout", x.device(), generator->device());
     const DType compute = compute_type(x.dtype());
-    return call.result(dropped(x, probability,
-                               generator ? generator->take("dropout", compute, x.shape())
-                                         : ops::take_random(x.device(), compute, x.numel())));
+    return call.result(dropped(
+        x, probability,
+        generator ? generator->take("dropout", compute, x.shape()) : ops::take_random(x.device(), compute, x.numel())));
 }
 
 }  // namespace declivity
