@@ -133,7 +133,7 @@ inline int train_and_report(const Flags& flags, nn::Module& model, optim::Optimi
     }
     const train::Evaluation evaluation = trainer.evaluate(*sets.test, {.transform = options.test_transform});
     std::printf("memory at most: %.1f MB\n", static_cast<double>(default_device().memory().peak) / 1e6);
-    std::printf("test accuracy: %.4f\n", evaluation.accuracy);
+    std::printf("test accuracy: %.4f\n", evaluation["accuracy"]);
     return complete ? 0 : 130;  // as a shell reports Ctrl-C
 }
 

@@ -91,6 +91,10 @@
 #include <declivity/tensor/state_dict.hpp>
 #include <declivity/tensor/tensor.hpp>
 #include <declivity/train/callbacks.hpp>
+#include <declivity/train/figures.hpp>
+#include <declivity/train/metric.hpp>
+#include <declivity/train/metrics.hpp>
 #include <declivity/train/plot.hpp>
+#include <declivity/train/step.hpp>
 #include <declivity/train/trainer.hpp>
 #include <declivity/version.hpp>

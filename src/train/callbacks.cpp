@@ -28,64 +28,107 @@ void Checkpoint::after_epoch(Trainer& trainer, const EpochFigures& figures) {
         trainer.save(options_.last);
         saved_step_ = trainer.progress().step;
     }
+    if (options_.best.empty()) return;
+    const double value = figures[options_.monitor.figure];
     // The history knows the best of earlier runs, too.
-    const auto& history = trainer.progress().history;
-    const bool best = std::ranges::all_of(history, [&](const EpochFigures& other) {
-        return other.epoch == figures.epoch || other.test_accuracy < figures.test_accuracy;
+    const bool best = std::ranges::all_of(trainer.progress().history, [&](const EpochFigures& other) {
+        return other.epoch == figures.epoch || !other.has(options_.monitor.figure) ||
+               std::isnan(other[options_.monitor.figure]) ||
+               options_.monitor.is_better(value, other[options_.monitor.figure]);
     });
-    if (!options_.best.empty() && best && !std::isnan(figures.test_accuracy)) trainer.save(options_.best);
+    if (best && !std::isnan(value)) trainer.save(options_.best);
 }
 
 void Checkpoint::on_end(Trainer& trainer) {
     if (!options_.last.empty() && saved_step_ != trainer.progress().step) trainer.save(options_.last);
 }
 
-void LearningRate::before_step(Trainer& trainer) {
-    const Progress& progress = trainer.progress();
-    optim::apply(schedule_, unit_ == Unit::step ? progress.step : progress.epoch, trainer.optimizer());
+void LearningRate::on_begin(Trainer& trainer) {
+    const auto is_ours = [this](const NamedOptimizer& one) { return one.name == optimizer_; };
+    if (!optimizer_.empty() && std::ranges::none_of(trainer.optimizers(), is_ours))
+        throw ValueError(fmt::format("LearningRate: wants an optimizer of the trainer, got '{}'", optimizer_));
 }
 
-EarlyStopping::EarlyStopping(std::int64_t patience, double margin) : patience_(patience), margin_(margin) {
+void LearningRate::before_step(Trainer& trainer) {
+    const Progress& progress = trainer.progress();
+    for (const auto& [name, optimizer] : trainer.optimizers())
+        if (optimizer_.empty() || optimizer_ == name)
+            optim::apply(schedule_, unit_ == Unit::step ? progress.step : progress.epoch, optimizer);
+}
+
+EarlyStopping::EarlyStopping(std::int64_t patience, double margin, Monitor monitor)
+    : patience_(patience), margin_(margin), monitor_(std::move(monitor)) {
     if (patience < 1)
         throw ValueError(fmt::format("EarlyStopping: wants a patience of at least 1 epoch, got {}", patience));
 }
 
 void EarlyStopping::after_epoch(Trainer& trainer, const EpochFigures& figures) {
+    (void)figures[monitor_.figure];
     // Counted over the history, so that a resumed training stops where an unbroken one does.
-    double best = INFINITY;
+    double best = monitor_.better == Monitor::Better::lower ? INFINITY : -INFINITY;
     std::int64_t best_epoch = 0;
     for (const EpochFigures& other : trainer.progress().history)
-        if (other.test_loss < best - margin_) {
-            best = other.test_loss;
+        if (other.has(monitor_.figure) && monitor_.is_better(other[monitor_.figure], best, margin_)) {
+            best = other[monitor_.figure];
             best_epoch = other.epoch;
         }
     if (figures.epoch - best_epoch >= patience_) trainer.stop();
 }
 
+namespace {
+
+/// Of all epochs, in the order in which they came.
+std::vector<std::string> names_in(const std::vector<EpochFigures>& history) {
+    std::vector<std::string> names;
+    for (const EpochFigures& row : history)
+        for (const auto& [name, value] : row)
+            if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+    return names;
+}
+
+Series series_of(const std::vector<EpochFigures>& history, const std::string& figure, std::string name) {
+    Series out{std::move(name), {}, {}};
+    for (const EpochFigures& row : history) {
+        out.x.push_back(static_cast<double>(row.epoch));
+        out.y.push_back(row.has(figure) ? row[figure] : NAN);
+    }
+    return out;
+}
+
+}  // namespace
+
 void CsvLog::after_epoch(Trainer& trainer, const EpochFigures&) {
-    std::string text = "epoch,train_loss,train_accuracy,test_loss,test_accuracy,learning_rate,seconds\n";
-    for (const EpochFigures& row : trainer.progress().history)
-        text += fmt::format("{},{},{},{},{},{},{}\n", row.epoch, row.train_loss, row.train_accuracy, row.test_loss,
-                            row.test_accuracy, row.learning_rate, row.seconds);
+    const auto& history = trainer.progress().history;
+    const std::vector<std::string> names = names_in(history);
+    std::string text = "epoch";
+    for (const std::string& name : names) text += "," + name;
+    text += "\n";
+    for (const EpochFigures& row : history) {
+        text += std::to_string(row.epoch);
+        for (const std::string& name : names) text += row.has(name) ? fmt::format(",{}", row[name]) : ",";
+        text += "\n";
+    }
     io::write_file(path_, std::as_bytes(std::span(text)));
 }
 
-void LearningCurvePicture::after_epoch(Trainer& trainer, const EpochFigures&) {
-    Series train_loss{"train", {}, {}}, test_loss{"test", {}, {}}, train_accuracy{"train", {}, {}},
-        test_accuracy{"test", {}, {}};
-    for (const EpochFigures& row : trainer.progress().history) {
-        const auto add = [&](Series& series, double value) {
-            series.x.push_back(static_cast<double>(row.epoch));
-            series.y.push_back(value);
-        };
-        add(train_loss, row.train_loss);
-        add(test_loss, row.test_loss);
-        add(train_accuracy, row.train_accuracy);
-        add(test_accuracy, row.test_accuracy);
-    }
-    io::write_png(path_, learning_curve({.title = title_,
-                                         .losses = {train_loss, test_loss},
-                                         .accuracies = {train_accuracy, test_accuracy}}));
+void LearningCurvePicture::after_epoch(Trainer& trainer, const EpochFigures& figures) {
+    const auto& history = trainer.progress().history;
+    LearningCurve curve{.title = options_.title};
+    const auto draw = [&](const std::vector<std::string>& wanted, const std::string& end, std::vector<Series>& into) {
+        for (const std::string& figure : wanted) {
+            (void)figures[figure];
+            into.push_back(series_of(history, figure, figure));
+        }
+        if (!wanted.empty()) return;
+        for (const std::string& name : names_in(history))
+            if (name.ends_with("_" + end))
+                into.push_back(series_of(history, name, name.substr(0, name.size() - end.size() - 1)));
+    };
+    draw(options_.losses, "loss", curve.losses);
+    draw(options_.accuracies, "accuracy", curve.accuracies);
+    if (!options_.losses.empty()) curve.losses_label = "";
+    if (!options_.accuracies.empty()) curve.accuracies_label = "";
+    io::write_png(path_, learning_curve(curve));
 }
 
 }  // namespace declivity::train

@@ -18,21 +18,41 @@ using nlohmann::json;
 constexpr const char* kKey = "declivity.checkpoint";
 constexpr int kVersion = 2;
 
-json to_json(const EpochFigures& figures) {
-    return {figures.epoch,         figures.train_loss,    figures.train_accuracy, figures.test_loss,
-            figures.test_accuracy, figures.learning_rate, figures.seconds};
+/// JSON has no numbers that are not finite.
+json number(double value) {
+    if (std::isfinite(value)) return value;
+    return std::isnan(value) ? json() : json(value > 0 ? "inf" : "-inf");
 }
 
-double number_or_nan(const json& value) { return value.is_null() ? NAN : value.get<double>(); }  // JSON has no NaN
+double number_from(const json& value) {
+    if (value.is_null()) return NAN;
+    if (value.is_string()) return value == "inf" ? INFINITY : -INFINITY;
+    return value.get<double>();
+}
+
+json to_json(const EpochFigures& figures) {
+    json row = json::array({figures.epoch});
+    for (const auto& [name, value] : figures) row.push_back({name, number(value)});
+    return row;
+}
 
 EpochFigures figures_from(const json& row) {
-    return {.epoch = row.at(0),
-            .train_loss = number_or_nan(row.at(1)),
-            .train_accuracy = number_or_nan(row.at(2)),
-            .test_loss = number_or_nan(row.at(3)),
-            .test_accuracy = number_or_nan(row.at(4)),
-            .learning_rate = number_or_nan(row.at(5)),
-            .seconds = number_or_nan(row.at(6))};
+    EpochFigures figures;
+    figures.epoch = row.at(0);
+    for (std::size_t i = 1; i < row.size(); ++i) figures.add(row[i].at(0), number_from(row[i].at(1)));
+    return figures;
+}
+
+template <class Named>
+json names_of(const std::vector<Named>& all) {
+    json names = json::array();
+    for (const Named& one : all) names.push_back(one.name);
+    return names;
+}
+
+/// Where the tensors of a module or optimizer stand: "model.", or "modules.generator." of several.
+std::string prefix_of(const Trainer::State& state, const char* kind, const std::string& name) {
+    return state.of_model() ? name + "." : fmt::format("{}.{}.", kind, name);
 }
 
 /// The tensors of one part, without its prefix.
@@ -48,26 +68,93 @@ StateDict part(const io::Safetensors& content, const std::string& prefix, const 
 void Trainer::save(const std::filesystem::path& path) const {
     const State& state = *state_;
     io::Safetensors content;
-    for (const auto& [name, tensor] : state.model.state_dict())
-        content.arrays.emplace("model." + name, io::to_host(tensor));
-    for (const auto& [name, tensor] : state.optimizer.state_dict())
-        content.arrays.emplace("optimizer." + name, io::to_host(tensor));
+    for (const auto& [name, module] : state.modules)
+        for (const auto& [tensor_name, tensor] : module.state_dict())
+            content.arrays.emplace(prefix_of(state, "modules", name) + tensor_name, io::to_host(tensor));
+    for (const auto& [name, optimizer] : state.optimizers)
+        for (const auto& [tensor_name, tensor] : optimizer.state_dict())
+            content.arrays.emplace(prefix_of(state, "optimizers", name) + tensor_name, io::to_host(tensor));
+    for (const NamedMetric& one : state.metrics)
+        for (const auto& [tensor_name, tensor] : one.metric->state())
+            content.arrays.emplace(fmt::format("metrics.{}.{}", one.name, tensor_name), io::to_host(tensor));
     content.arrays.emplace("trainer.totals", io::to_host(state.totals));
+    content.arrays.emplace("trainer.sums", io::to_host(state.sums.values()));
     const Progress& progress = state.progress;
     const RandomState random = random_state(state.device);
     json history = json::array();
     for (const EpochFigures& figures : progress.history) history.push_back(to_json(figures));
+    const State::Run& run = state.run;
     const json record{{"version", kVersion},
+                      {"modules", names_of(state.modules)},
+                      {"optimizers", names_of(state.optimizers)},
+                      {"metrics", names_of(state.metrics)},
+                      {"sums", state.sums.names()},
+                      {"classification", state.classification ? json(*state.classification) : json()},
                       {"epoch", progress.epoch},
                       {"batch", progress.batch},
                       {"step", progress.step},
-                      {"best_accuracy", progress.best_accuracy},
                       {"history", history},
                       {"random", {random.seed, random.offset}},
-                      {"run", {state.run.seed, state.run.batch, state.run.examples, state.run.shuffle}}};
+                      {"run", {run.seed, run.batch, run.examples, run.accumulate, run.shuffle}}};
     content.metadata[kKey] = record.dump();
     io::write_safetensors(path, content);
 }
+
+namespace {
+
+/// What a record says beside tensors.
+struct Record {
+    Progress progress;
+    RandomState random;
+    Trainer::State::Run run;
+    std::vector<std::string> sums;
+    std::optional<bool> classification;
+};
+
+Record record_from(const json& record, const std::string& path, const Trainer::State& state) {
+    if (record.at("version") != kVersion)
+        throw FormatError(
+            path, 8,
+            fmt::format("wants a checkpoint of version {}, found one of version {}, which another version "
+                        "of the library has written; its weights are read by io::load",
+                        kVersion, record.at("version").dump()));
+    const auto same_names = [&](const char* kind, const json& wanted) {
+        if (record.at(kind) != wanted)
+            throw ValueError(fmt::format("Trainer::load: wants a checkpoint with the {} {}, got {}", kind,
+                                         wanted.dump(), record.at(kind).dump()));
+    };
+    same_names("modules", names_of(state.modules));
+    same_names("optimizers", names_of(state.optimizers));
+    same_names("metrics", names_of(state.metrics));
+    Record out;
+    out.progress.epoch = record.at("epoch");
+    out.progress.batch = record.at("batch");
+    out.progress.step = record.at("step");
+    if (out.progress.epoch < 0 || out.progress.batch < 0 || out.progress.step < 0)
+        throw FormatError(path, 8, "wants counts of at least 0 in the record of a checkpoint, found negative ones");
+    for (const json& row : record.at("history")) out.progress.history.push_back(figures_from(row));
+    out.random = {record.at("random").at(0), record.at("random").at(1)};
+    const json& run = record.at("run");
+    out.run = {run.at(0), run.at(1), run.at(2), run.at(3), run.at(4)};
+    out.sums = record.at("sums").get<std::vector<std::string>>();
+    if (!record.at("classification").is_null()) out.classification = record.at("classification").get<bool>();
+    return out;
+}
+
+/// The one tensor of this name. @throws FormatError unless it is like `like`
+Tensor tensor_of(const io::Safetensors& content, const std::string& name, const Tensor& like, const std::string& path) {
+    const auto found = content.arrays.find(name);
+    if (found == content.arrays.end() || !(found->second.shape == like.shape()) || found->second.dtype != like.dtype())
+        throw FormatError(
+            path, 8,
+            fmt::format("wants the tensor {}, {} {}, found {}", name, name_of(like.dtype()), like.shape().str(),
+                        found == content.arrays.end()
+                            ? std::string("none")
+                            : fmt::format("{} {}", name_of(found->second.dtype), found->second.shape.str())));
+    return io::to_device(found->second, like.device());
+}
+
+}  // namespace
 
 void Trainer::load(const std::filesystem::path& path) {
     State& state = *state_;
@@ -77,38 +164,32 @@ void Trainer::load(const std::filesystem::path& path) {
         throw FormatError(
             path.string(), 8,
             fmt::format("wants a checkpoint, whose metadata has '{}'; found a safetensors file without", kKey));
-    Progress progress;
-    RandomState random;
-    State::Run run;
+    Record record;
     try {
-        const json record = json::parse(text->second);
-        if (record.at("version") != kVersion)
-            throw FormatError(path.string(), 8,
-                              fmt::format("wants a checkpoint of version {}, found version {}", kVersion,
-                                          record.at("version").dump()));
-        progress.epoch = record.at("epoch");
-        progress.batch = record.at("batch");
-        progress.step = record.at("step");
-        progress.best_accuracy = record.at("best_accuracy");
-        for (const json& row : record.at("history")) progress.history.push_back(figures_from(row));
-        random = {record.at("random").at(0), record.at("random").at(1)};
-        run = {record.at("run").at(0), record.at("run").at(1), record.at("run").at(2), record.at("run").at(3)};
+        record = record_from(json::parse(text->second), path.string(), state);
     } catch (const json::exception& error) {
         throw FormatError(path.string(), 8,
                           fmt::format("wants the record of a checkpoint, found something else ({})", error.what()));
     }
-    if (progress.epoch < 0 || progress.batch < 0 || progress.step < 0)
-        throw FormatError(path.string(), 8,
-                          "wants counts of at least 0 in the record of a checkpoint, found negative ones");
-    const auto totals = part(content, "trainer.", state.device);
-    if (totals.size() != 1 || !(totals[0].tensor.shape() == Shape{2}) || totals[0].tensor.dtype() != DType::f32)
-        throw FormatError(path.string(), 8, "wants the tensor trainer.totals, f32 [2], found none");
-    state.model.load_state_dict(part(content, "model.", state.device));
-    state.optimizer.load_state_dict(part(content, "optimizer.", state.device));
-    state.totals.copy_(totals[0].tensor);
-    set_random_state(state.device, random);
-    state.progress = std::move(progress);
-    state.run = run;
+    const Tensor totals = tensor_of(content, "trainer.totals", state.totals, path.string());
+    const Tensor sums = tensor_of(content, "trainer.sums", state.sums.values(), path.string());
+    std::vector<std::pair<Tensor, Tensor>> metrics;  // states, and what they become
+    for (const NamedMetric& one : state.metrics)
+        for (const auto& [name, tensor] : one.metric->state())
+            metrics.emplace_back(
+                tensor, tensor_of(content, fmt::format("metrics.{}.{}", one.name, name), tensor, path.string()));
+    for (const auto& [name, module] : state.modules)
+        module.load_state_dict(part(content, prefix_of(state, "modules", name), state.device));
+    for (const auto& [name, optimizer] : state.optimizers)
+        optimizer.load_state_dict(part(content, prefix_of(state, "optimizers", name), state.device));
+    for (auto& [tensor, value] : metrics) tensor.copy_(value);
+    state.totals.copy_(totals);
+    Tensor(state.sums.values()).copy_(sums);
+    state.sums.set_names(std::move(record.sums));
+    state.classification = record.classification;
+    set_random_state(state.device, record.random);
+    state.progress = std::move(record.progress);
+    state.run = record.run;
 }
 
 }  // namespace declivity::train

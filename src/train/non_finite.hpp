@@ -1,16 +1,14 @@
 // Floor 5, private. Finding out where a loss stopped being a number.
 #pragma once
 
-#include <declivity/train/trainer.hpp>
-
-#include "checks.hpp"
+#include "trainer_state.hpp"
 
 namespace declivity::train {
 
-/// Runs the model on the batch again, looking at every layer's output.
+/// Runs the step on the batch again, looking at every layer's output.
 /// @param noted of the labels of that step; zeros when none was
 /// @throws ValueError when it was a label that the loss refuses, otherwise NonFiniteLoss
-[[noreturn]] void throw_loss_not_finite(nn::Module& model, const Loss& loss, const data::Batch& batch,
-                                        const NotedLabels& noted, std::int64_t step, std::int64_t epoch);
+[[noreturn]] void throw_loss_not_finite(const Trainer::State& state, const data::Batch& batch, const NotedLabels& noted,
+                                        std::int64_t step, std::int64_t epoch);
 
 }  // namespace declivity::train

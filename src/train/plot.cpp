@@ -221,10 +221,11 @@ io::Image8 learning_curve(const LearningCurve& curve) {
     canvas.text((canvas.width() - Canvas::text_width(curve.title, 2)) / 2, 16, curve.title, kInk, 2);
     int x = 0;
     if (!curve.losses.empty() || curve.accuracies.empty()) {
-        Panel(canvas, x, top, curve.losses, false).draw("loss", curve.x_label);
+        Panel(canvas, x, top, curve.losses, false).draw(curve.losses_label, curve.x_label);
         x += kPanelWidth;
     }
-    if (!curve.accuracies.empty()) Panel(canvas, x, top, curve.accuracies, true).draw("accuracy", curve.x_label);
+    if (!curve.accuracies.empty())
+        Panel(canvas, x, top, curve.accuracies, true).draw(curve.accuracies_label, curve.x_label);
     return canvas.image();
 }
 

@@ -29,7 +29,7 @@ void ProgressBar::start_epoch(std::int64_t epoch, std::int64_t epochs, std::int6
     last_ = start_ - kPause;
 }
 
-void ProgressBar::update(std::int64_t batch, double loss, double accuracy) {
+void ProgressBar::update(std::int64_t batch, const Figures& figures) {
     if (quiet_ || !terminal_ || std::chrono::steady_clock::now() - last_ < kPause) return;
     last_ = std::chrono::steady_clock::now();
     const int filled = static_cast<int>(kWidth * batch / std::max<std::int64_t>(batches_, 1));
@@ -37,8 +37,9 @@ void ProgressBar::update(std::int64_t batch, double loss, double accuracy) {
     const double left = batch > 0 ? passed * static_cast<double>(batches_ - batch) / static_cast<double>(batch) : 0;
     std::string bar;
     for (int i = 0; i < kWidth; ++i) bar += i < filled ? "\u2588" : "\u2591";
-    fmt::print("\r\033[Kepoch {}/{} {} {}/{}  loss {:.4f}  accuracy {:.4f}  {:.0f} s left", epoch_, epochs_, bar, batch,
-               batches_, loss, accuracy, left);
+    std::string shown;
+    for (const auto& [name, value] : figures) shown += fmt::format("  {} {:.4f}", name, value);
+    fmt::print("\r\033[Kepoch {}/{} {} {}/{}{}  {:.0f} s left", epoch_, epochs_, bar, batch, batches_, shown, left);
     std::fflush(stdout);
     drawn_ = true;
 }
@@ -48,13 +49,19 @@ void ProgressBar::clear() {
     drawn_ = false;
 }
 
-void ProgressBar::end_epoch(const EpochFigures& figures, bool with_test) {
+void ProgressBar::end_epoch(const EpochFigures& figures, const std::vector<std::string>& sets) {
     if (quiet_) return;
     clear();
-    fmt::print("epoch {}/{}  loss {:.4f}  accuracy {:.4f}", figures.epoch, epochs_, figures.train_loss,
-               figures.train_accuracy);
-    if (with_test) fmt::print("  test loss {:.4f}  test accuracy {:.4f}", figures.test_loss, figures.test_accuracy);
-    fmt::print("  {:.1f} s\n", figures.seconds);
+    fmt::print("epoch {}/{}", figures.epoch, epochs_);
+    for (const auto& [name, value] : figures) {
+        std::string_view set;  // the longest name that it begins with
+        for (const std::string& one : sets)
+            if (one.size() >= set.size() && name.starts_with(one + "_")) set = one;
+        if (set.empty()) continue;
+        fmt::print("  {}{}{} {:.4f}", set == "train" ? "" : set, set == "train" ? "" : " ", name.substr(set.size() + 1),
+                   value);
+    }
+    fmt::print("  {:.1f} s\n", figures["seconds"]);
     std::fflush(stdout);
 }
 

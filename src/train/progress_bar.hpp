@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <declivity/train/trainer.hpp>
 
@@ -14,9 +15,10 @@ class ProgressBar {
   public:
     explicit ProgressBar(bool quiet);
     void start_epoch(std::int64_t epoch, std::int64_t epochs, std::int64_t batches);
-    /// @param loss mean of the epoch so far, as last heard from the device
-    void update(std::int64_t batch, double loss, double accuracy);
-    void end_epoch(const EpochFigures& figures, bool with_test);
+    /// @param figures of the epoch so far, as last heard from the device
+    void update(std::int64_t batch, const Figures& figures);
+    /// @param sets names with which figures begin: those of "train" are shown without it
+    void end_epoch(const EpochFigures& figures, const std::vector<std::string>& sets);
     /// Clears an unfinished bar and prints a line.
     void note(const std::string& text);
 

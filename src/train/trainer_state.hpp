@@ -4,24 +4,59 @@
 #include <array>
 #include <atomic>
 #include <optional>
+#include <span>
+#include <vector>
 
+#include <declivity/runtime/buffer.hpp>
+#include <declivity/runtime/event.hpp>
 #include <declivity/train/trainer.hpp>
+
+#include "checks.hpp"
+#include "sums.hpp"
 
 namespace declivity::train {
 
 struct Trainer::State {
-    State(nn::Module& network, optim::Optimizer& steps, Loss of);
+    State(std::vector<NamedModule> of, std::vector<NamedOptimizer> by, std::vector<NamedMetric> measured);
 
-    nn::Module& model;
-    optim::Optimizer& optimizer;
+    /// What a model and a loss make of a batch.
+    struct Outcome {
+        Tensor output;
+        Tensor target;  // undefined where nobody asks for it
+        Tensor loss;
+    };
+    [[nodiscard]] bool of_model() const noexcept { return !step; }
+    [[nodiscard]] Tensor output_of(const data::Batch& batch) const;
+    /// @throws ValueError where there is none
+    [[nodiscard]] Outcome outcome_of(const data::Batch& batch) const;
+    /// Adds to metrics, and to the sums; whether the batch counts as classification by add_classification is decided by
+    /// the first. @param totals, noted, sums of the training, or of an evaluation
+    void measure(const Outcome& outcome, const data::Batch& batch, std::optional<bool>& classification,
+                 const Tensor& totals, const Tensor& noted, Sums& sums) const;
+    void set_training(bool on) const;
+
+    std::vector<NamedModule> modules;
+    std::vector<NamedOptimizer> optimizers;
+    std::vector<NamedMetric> metrics;
+    // Of a model and a loss.
     Loss loss;
+    BatchLoss batch_loss;
+    std::vector<std::string> inputs;
+    std::string target;
+    std::size_t arguments = 1;
+    // Of the program's own.
+    TrainStep step, evaluate;
+    std::function<Tensor(const data::Batch&)> predict;
+
     Device device;
-    DType dtype;  // of the model's parameters
+    DType dtype;  // of the first module's parameters
     Progress progress;
     Replays replays;
-    /// f32 [2]: sum of losses and number of right answers in the current epoch. Part of a checkpoint, so that the
-    /// figures of a resumed epoch are those of an unbroken one.
+    /// The sums of the current epoch are parts of a checkpoint, so that the figures of a resumed epoch are those of an
+    /// unbroken one. `totals`, f32 [2], of classification: losses and right answers; `sums` of all else.
     Tensor totals;
+    Sums sums;
+    std::optional<bool> classification;
     Tensor guard;  // i32 [2], see ops/finite.hpp
     Tensor noted;  // i64 [4], see ops/classification.hpp
     std::int64_t planned_steps = 0;
@@ -30,10 +65,38 @@ struct Trainer::State {
     /// What the order of the examples depends on; a checkpoint in the middle of an epoch serves only the same.
     struct Run {
         std::uint64_t seed = 0;
-        std::int64_t batch = 0, examples = 0;
+        std::int64_t batch = 0, examples = 0, accumulate = 1;
         bool shuffle = true;
         friend bool operator==(const Run&, const Run&) = default;
     } run;
 };
+
+/// Elements on their way from the device: asked for at one report, read at the next, when they have long arrived.
+class Report {
+  public:
+    Report() = default;
+    Report(const Report&) = delete;
+    Report& operator=(const Report&) = delete;
+    /// The events must not outlive an exception: the device would write into freed memory.
+    ~Report();
+    void ask(const Trainer::State& state, std::int64_t examples);
+    [[nodiscard]] bool asked() const noexcept { return !arrays_.empty(); }
+    void wait();
+
+    /// Of the epoch, as far as it was then.
+    void append(Figures& figures, const std::string& prefix, const Trainer::State& state) const;
+    [[nodiscard]] std::array<std::int32_t, 2> guard() const;
+    [[nodiscard]] NotedLabels noted() const;
+
+  private:
+    std::vector<io::HostArray> arrays_;  // guard, noted, totals, sums, then the states of metrics
+    std::vector<Event> events_;          // until they were waited for
+    std::int64_t examples_ = 0;
+};
+
+/// Means of what was added up. @param metric_states of all metrics, in order
+void append_figures(Figures& figures, const std::string& prefix, const Trainer::State& state, bool classification,
+                    std::span<const float> totals, const Sums& sums, std::span<const float> sums_on_host,
+                    std::span<const io::HostArray> metric_states, std::int64_t examples);
 
 }  // namespace declivity::train

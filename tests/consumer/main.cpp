@@ -94,7 +94,7 @@ int run(const std::filesystem::path& file) {
     optim::Adam adam(network.parameters(), {.lr = 1e-3});
     train::Trainer trainer(network, adam);
     trainer.fit(digits, digits, {.epochs = 1, .batch = 32, .quiet = true});
-    if (!(trainer.evaluate(digits).accuracy >= 0)) return complain("the trainer has no accuracy");
+    if (!(trainer.evaluate(digits)["accuracy"] >= 0)) return complain("the trainer has no accuracy");
 
     // A function of the program's own, called and differentiated by the library.
     const CustomFunction triple{

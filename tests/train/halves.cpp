@@ -37,7 +37,7 @@ double learned(DType dtype, bool adam, train::Replays* replays = nullptr) {
     train::Trainer trainer(*model, *optimizer);
     trainer.fit(digits, {.epochs = 3, .batch = 32, .seed = 5, .clip_norm = 5});
     if (replays != nullptr) *replays = trainer.replays();
-    return trainer.evaluate(others).accuracy;
+    return trainer.evaluate(others)["accuracy"];
 }
 
 }  // namespace

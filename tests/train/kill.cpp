@@ -5,10 +5,19 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <random>
 #include <thread>
 
+#include <declivity/data/drawn_digits.hpp>
 #include <declivity/io/safetensors.hpp>
+#include <declivity/nn/nn.hpp>
+#include <declivity/optim/adam.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <declivity/train/callbacks.hpp>
+#include <declivity/train/trainer.hpp>
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -40,21 +49,12 @@ int finish(pid_t child) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-}  // namespace
+using Command = std::function<std::vector<std::string>(const std::string& file, bool resume)>;
 
-TEST_CASE("killed at random moments, resumed, the same to the bit") {
-    if (!std::filesystem::exists(mnist())) {
-        test::skip("the sample mnist was not built");
-        return;
-    }
+/// Kills a training at random moments, and lets it go on from its checkpoint, until it is through.
+void kill_and_resume(const Command& command) {
     const test::TempFolder folder;
     const std::string unbroken = folder.path() / "unbroken", broken = folder.path() / "broken";
-    const auto command = [&](const std::string& file, bool resume) {
-        std::vector<std::string> out{mnist(), "--limit",      "640", "--batch", "32", "--epochs",
-                                     "4",     "--save-every", "3",   "--save",  file};
-        if (resume) out.insert(out.end(), {"--load", file});
-        return out;
-    };
     using Clock = std::chrono::steady_clock;
     const auto since = [](Clock::time_point begin) {
         return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -90,4 +90,60 @@ TEST_CASE("killed at random moments, resumed, the same to the bit") {
     CHECK(killed == kills);
     REQUIRE(finish(start(command(broken, std::filesystem::exists(broken)))) == 0);
     CHECK(io::read_safetensors(broken).arrays == io::read_safetensors(unbroken).arrays);
+}
+
+constexpr const char* kFile = "DECLIVITY_KILLED_TRAINING";
+
+}  // namespace
+
+TEST_CASE("killed at random moments, resumed, the same to the bit") {
+    if (!std::filesystem::exists(mnist())) {
+        test::skip("the sample mnist was not built");
+        return;
+    }
+    kill_and_resume([](const std::string& file, bool resume) {
+        std::vector<std::string> out{mnist(), "--limit",      "640", "--batch", "32", "--epochs",
+                                     "4",     "--save-every", "3",   "--save",  file};
+        if (resume) out.insert(out.end(), {"--load", file});
+        return out;
+    });
+}
+
+TEST_CASE("a step of the program's own with two optimizers, in a process of its own" * doctest::skip()) {
+    const char* file = std::getenv(kFile);
+    REQUIRE(file != nullptr);
+    manual_seed(1);
+    const data::DrawnDigits digits(320, 1);
+    nn::Sequential generator(nn::Linear(8, 32), nn::ReLU(), nn::Linear(32, 784), nn::Sigmoid());
+    nn::Sequential critic(nn::Flatten(), nn::Linear(784, 32), nn::ReLU(), nn::Dropout(0.3), nn::Linear(32, 1));
+    optim::Adam first(generator.parameters()), second(critic.parameters());
+    train::Trainer trainer({.modules = {{"generator", generator}, {"critic", critic}},
+                            .optimizers = {{"generator", first}, {"critic", second}}},
+                           [&](train::Step& step, const data::Batch& batch) {
+                               const Tensor drawn = generator(randn({batch.size, 8}));
+                               second.zero_grad();
+                               const Tensor gap = mean(critic(batch["image"])) - mean(critic(drawn.detach()));
+                               step.backward(-gap);
+                               second.step();
+                               step.report("gap", gap);
+                               if (step.number() % 2 == 1) return;
+                               first.zero_grad();
+                               step.backward(-mean(critic(drawn)));
+                               first.step();
+                           });
+    if (std::filesystem::exists(file)) trainer.load(file);
+    CHECK(trainer.fit(
+        digits,
+        {.epochs = 6,
+         .batch = 16,
+         .callbacks = {std::make_shared<train::Checkpoint>(train::CheckpointOptions{.last = file, .every_steps = 3})},
+         .quiet = true}));
+}
+
+TEST_CASE("a step of the program's own, killed at random moments, resumed, the same to the bit") {
+    kill_and_resume([](const std::string& file, bool) {
+        return std::vector<std::string>{"/usr/bin/env", std::string(kFile) + "=" + file,
+                                        std::filesystem::read_symlink("/proc/self/exe"), "--no-skip",
+                                        "--test-case=a step of the program's own with two optimizers*"};
+    });
 }

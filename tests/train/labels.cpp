@@ -99,7 +99,7 @@ TEST_CASE("evaluate: a label out of range is named") {
         (void)setup.trainer.evaluate(Labelled(labels), {.batch = 8}),
         "Trainer::evaluate: wants labels in [0, 3), as many as the model has outputs, got label 7 in batch 3",
         ValueError);
-    CHECK(std::isfinite(setup.trainer.evaluate(Labelled(many(40))).loss));
+    CHECK(std::isfinite(setup.trainer.evaluate(Labelled(many(40)))["loss"]));
 }
 
 TEST_CASE("labels that a loss ignores are none of these, and a wrong one behind them is found") {
@@ -111,7 +111,7 @@ TEST_CASE("labels that a loss ignores are none of these, and a wrong one behind 
     {
         Setup setup(3, loss);
         CHECK_NOTHROW(setup.trainer.fit(Labelled(labels), options(true)));
-        CHECK(std::isfinite(setup.trainer.evaluate(Labelled(labels)).loss));
+        CHECK(std::isfinite(setup.trainer.evaluate(Labelled(labels))["loss"]));
     }
     labels[10] = 3;  // behind the ignored label of its batch
     {
@@ -137,7 +137,8 @@ TEST_CASE("labels that a loss ignores are none of these, and a wrong one behind 
                 }(),
             1e38F);
         CHECK_THROWS_AS(setup.trainer.fit(large, options(true)), train::NonFiniteLoss);
-        CHECK_FALSE(std::isfinite(setup.trainer.evaluate(large).loss));  // as it was: no number, and no label to blame
+        CHECK_FALSE(
+            std::isfinite(setup.trainer.evaluate(large)["loss"]));  // as it was: no number, and no label to blame
     }
     // All ignored: the mean of nothing.
     {

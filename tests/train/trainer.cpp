@@ -76,15 +76,15 @@ TEST_CASE("training learns and reports") {
     CHECK(setup.trainer.fit(train_set, test_set, quiet(4)));
     const auto& history = setup.trainer.progress().history;
     REQUIRE(history.size() == 4);
-    CHECK(history[3].train_loss < history[0].train_loss);
-    CHECK(setup.trainer.evaluate(test_set).accuracy > 0.95);
+    CHECK(history[3]["train_loss"] < history[0]["train_loss"]);
+    CHECK(setup.trainer.evaluate(test_set)["accuracy"] > 0.95);
     CHECK(setup.trainer.progress().step == 4 * 13);
     // Outputs and labels agree as often as evaluate says.
     const auto scores = test::values(setup.trainer.predict(test_set));
     int right = 0;
     for (std::size_t i = 0; i < 100; ++i)
         right += (scores[2 * i + 1] > scores[2 * i]) == (test_set.label(static_cast<std::int64_t>(i)) == 1);
-    CHECK(right / 100.0 == doctest::Approx(setup.trainer.evaluate(test_set).accuracy));
+    CHECK(right / 100.0 == doctest::Approx(setup.trainer.evaluate(test_set)["accuracy"]));
 }
 
 TEST_CASE("the same seed gives the same weights to the bit, another seed others") {
@@ -127,9 +127,9 @@ TEST_CASE("a training resumed from a checkpoint, in the middle of an epoch too, 
         const auto& b = unbroken.trainer.progress().history;
         REQUIRE(a.size() == b.size());
         for (std::size_t i = 0; i < a.size(); ++i) {
-            CHECK(a[i].train_loss == b[i].train_loss);
-            CHECK(a[i].train_accuracy == b[i].train_accuracy);
-            CHECK(a[i].test_loss == b[i].test_loss);
+            CHECK(a[i]["train_loss"] == b[i]["train_loss"]);
+            CHECK(a[i]["train_accuracy"] == b[i]["train_accuracy"]);
+            CHECK(a[i]["test_loss"] == b[i]["test_loss"]);
         }
     }
 }
@@ -254,7 +254,7 @@ TEST_CASE("recorded steps give the bits of plain ones, whatever callbacks do bet
         trainer.fit(train_set, test_set, options);
         Outcome out{weights(model), meddler->seen, {}, random_state(default_device())};
         for (const auto& epoch : trainer.progress().history)
-            out.losses.insert(out.losses.end(), {epoch.train_loss, epoch.train_accuracy, epoch.test_loss});
+            out.losses.insert(out.losses.end(), {epoch["train_loss"], epoch["train_accuracy"], epoch["test_loss"]});
         return out;
     };
     const Outcome plain = run(false), recorded = run(true);

@@ -19,10 +19,12 @@ struct Series {
 
 /// What `learning_curve` draws: a panel for the losses and one for the accuracies; a panel without series is left out.
 struct LearningCurve {
-    std::string title;
+    std::string title = {};
     std::string x_label = "epoch";
-    std::vector<Series> losses;      ///< any values; the axis begins at 0 when none is negative
-    std::vector<Series> accuracies;  ///< 0 to 1
+    std::string losses_label = "loss";          ///< above the one panel
+    std::string accuracies_label = "accuracy";  ///< above the other
+    std::vector<Series> losses = {};            ///< any values; the axis begins at 0 when none is negative
+    std::vector<Series> accuracies = {};        ///< 0 to 1
 };
 
 /// Panels side by side, each with axes, a grid, a line for each series and a legend that tells its last value.

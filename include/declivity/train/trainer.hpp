@@ -1,4 +1,4 @@
-// Floor 5. Trainer: trains, evaluates and applies a network.
+// Floor 5. Trainer: trains, evaluates and applies networks.
 #pragma once
 
 #include <cstdint>
@@ -15,62 +15,97 @@
 #include <declivity/optim/optimizer.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/tensor.hpp>
+#include <declivity/train/figures.hpp>
+#include <declivity/train/metric.hpp>
+#include <declivity/train/step.hpp>
 
 namespace declivity::train {
 
 class Callback;
 
-/// From a network's output and the labels to a scalar: nn::CrossEntropyLoss() and its like, or a function of the
-/// program's own, which is called by evaluate() as well as by each step that is not a replay.
-using Loss = std::function<Tensor(const Tensor& output, const Tensor& labels)>;
+/// From a network's output and the target, such as labels, to a scalar, the mean over the batch: nn::CrossEntropyLoss()
+/// and its like, or a function of the program's own, which is called by evaluate() as well as by each step that is not
+/// a replay.
+using Loss = std::function<Tensor(const Tensor& output, const Tensor& target)>;
+/// The same from the output and the whole batch, for targets of several fields, weights, lengths.
+using BatchLoss = std::function<Tensor(const Tensor& output, const data::Batch& batch)>;
 
-/// What an epoch came to. Accuracies in [0, 1]; those of the test set are NaN when there is none.
-struct EpochFigures {
-    std::int64_t epoch = 0;  ///< from 1
-    double train_loss = 0, train_accuracy = 0;
-    double test_loss = 0, test_accuracy = 0;
-    double learning_rate = 0;
-    double seconds = 0;  ///< of training, without the evaluation
+/// What of a batch a model gets, and what is measured.
+struct ModelOptions {
+    /// Fields that are the model's arguments; when empty, the first ones, as many as it takes. A model that is given
+    /// fewer than it takes gets undefined tensors for the others.
+    std::vector<std::string> inputs = {};
+    /// The field that losses and metrics compare with; when empty, the one behind the inputs.
+    std::string target = {};
+    /// In place of "accuracy", which is measured where targets are numbers of classes (N) and outputs scores (N,
+    /// classes).
+    std::vector<NamedMetric> metrics = {};
+};
+
+struct NamedModule {
+    std::string name;
+    nn::Module& module;
+};
+struct NamedOptimizer {
+    std::string name;
+    optim::Optimizer& optimizer;
+};
+
+/// What a step of the program's own works with. All of it must outlive the trainer.
+struct Parts {
+    std::vector<NamedModule> modules;        ///< put into training and evaluation mode, and saved
+    std::vector<NamedOptimizer> optimizers;  ///< guarded, scheduled, and saved
+    std::vector<NamedMetric> metrics = {};   ///< updated by the step; reported, reset, and saved
+    /// For evaluate() and validation sets: reports figures and updates metrics. Called without gradients.
+    TrainStep evaluate = {};
+    /// For predict(): the outputs for a batch, (size, ...). Called without gradients.
+    std::function<Tensor(const data::Batch& batch)> predict = {};
 };
 
 /// Where a training stands.
 struct Progress {
     std::int64_t epoch = 0;  ///< epochs completed
     std::int64_t batch = 0;  ///< batches of the current epoch completed
-    std::int64_t step = 0;   ///< batches completed in all
+    std::int64_t step = 0;   ///< steps completed in all: batches, or groups of them where gradients are accumulated
     std::vector<EpochFigures> history;
-    double best_accuracy = -1;  ///< of the test set, so far
 };
 
 struct FitOptions {
     std::int64_t epochs = 1;  ///< in all: a resumed training does what is left
     std::int64_t batch = 64;
     std::uint64_t seed = 0;  ///< of the order and of the transform
-    bool shuffle = true;
+    bool shuffle = true;     ///< where there is no sampler
     data::Transform train_transform = {};
-    data::Transform test_transform = {};
+    data::Transform test_transform = {};                     ///< of validation sets
+    data::Collate collate = {};                              ///< of all data sets
+    std::shared_ptr<const data::Sampler> sampler = nullptr;  ///< of the training set
     int loader_threads = 1;
-    double clip_norm = 0;  ///< clips gradients to this norm; 0 does not
+    /// Batches whose gradients are added up for one step of the optimizer, weighted so that they are those of one batch
+    /// of all their examples, where the loss is a mean over examples. What is left at the end of an epoch is a smaller
+    /// group. For a trainer of a model and a loss.
+    std::int64_t accumulate = 1;
+    double clip_norm = 0;  ///< clips gradients of a model and a loss to this norm; 0 does not
     std::vector<std::shared_ptr<Callback>> callbacks = {};
     bool quiet = false;  ///< no progress bar and no lines
     /// Whether steps of the same shapes are recorded twice and then replayed (docs/recording.md), once more in each
-    /// epoch. A replay does not call the model or the loss: what they decide on the host, by a counter or a random
-    /// number of C++, it repeats. So, when not set, steps are recorded only where every part of them says that this is
-    /// right: modules and optimizers by their replayable(), losses of nn/loss.hpp. true says so for the model, loss and
-    /// optimizer of this call; false records nothing. What cannot be recorded runs plainly. Trainer::replays() tells
-    /// what came of it.
+    /// epoch. A replay does not call the model, the loss or the step: what they decide on the host, by a counter or a
+    /// random number of C++, it repeats. So, when not set, steps are recorded only where every part of them says that
+    /// this is right: modules, optimizers and metrics by their replayable(), losses of nn/loss.hpp. true says so for
+    /// the model, loss, metrics and optimizer, or for the step, of this call; false records nothing. What cannot be
+    /// recorded runs plainly. Trainer::replays() tells what came of it.
     std::optional<bool> record = {};
+};
+
+/// A validation set: figures are called "<name>_loss" and so on.
+struct NamedDataset {
+    std::string name;
+    const data::Dataset& dataset;
 };
 
 struct EvaluateOptions {
     std::int64_t batch = 256;
     data::Transform transform = {};
-};
-
-struct Evaluation {
-    double loss = 0;
-    double accuracy = 0;
-    std::int64_t examples = 0;
+    data::Collate collate = {};
 };
 
 /// How the steps of a fit were made.
@@ -97,47 +132,72 @@ class DECLIVITY_API NonFiniteLoss : public Error {
     std::string layer_;
 };
 
-/// Trains a network for classification: outputs are scores (N, classes), labels i64 (N). The host enqueues step after
-/// step; it looks at the device only now and then, to report the loss.
+/// Trains networks over a data set: the host enqueues step after step, and looks at the device only now and then, to
+/// report.
+///
+///     train::Trainer trainer(model, optimizer);                       // cross entropy of scores (N, C) and labels (N)
+///     train::Trainer trainer(model, optimizer, nn::MSELoss());
+///     train::Trainer trainer(model, optimizer, [](const Tensor& output, const data::Batch& batch) { ... });
+///     train::Trainer trainer({.modules = {{"generator", generator}, {"critic", critic}},
+///                             .optimizers = {{"generator", first}, {"critic", second}}},
+///                            [&](train::Step& step, const data::Batch& batch) { ... });
 class DECLIVITY_API Trainer {
   public:
     /// Model and optimizer must outlive the trainer. The loss is cross entropy when none is given.
-    /// @throws ValueError when the optimizer holds none of the model's parameters
-    Trainer(nn::Module& model, optim::Optimizer& optimizer, Loss loss = {});
+    /// @throws ValueError when the optimizer holds none of the model's parameters, and for metrics without a name or of
+    /// the same
+    Trainer(nn::Module& model, optim::Optimizer& optimizer, Loss loss = {}, ModelOptions options = {});
+    Trainer(nn::Module& model, optim::Optimizer& optimizer, BatchLoss loss, ModelOptions options = {});
+    Trainer(nn::Module& model, optim::Optimizer& optimizer, ModelOptions options);
+    /// For steps of the program's own.
+    /// @throws ValueError for no module, an empty step, and for names that are empty, have a dot or come twice
+    Trainer(Parts parts, TrainStep step);
     ~Trainer();
     Trainer(const Trainer&) = delete;
     Trainer& operator=(const Trainer&) = delete;
 
     /// Trains until `options.epochs` epochs are complete, from where the trainer stands. Ctrl-C ends it after the
-    /// current step, once the callbacks have saved; a second Ctrl-C ends the program.
+    /// current step, once the callbacks have saved; a second Ctrl-C ends the program. A single validation set is called
+    /// "test".
     /// @return false when it was interrupted or a callback stopped it
     /// @throws NonFiniteLoss; ValueError for options out of range, while another fit is under way, and naming a label
     /// that is none of the classes that the model has outputs for; whatever reading the data threw
     bool fit(const data::Dataset& train, const FitOptions& options);
     bool fit(const data::Dataset& train, const data::Dataset& test, const FitOptions& options);
-    /// Mean loss and accuracy over a data set, with the model in evaluation mode.
-    /// @throws ValueError naming a label that is none of the classes that the model has outputs for
+    /// @throws ValueError also for names of validation sets that are empty, "train", or come twice
+    bool fit(const data::Dataset& train, const std::vector<NamedDataset>& validation, const FitOptions& options);
+    /// Figures over a data set, with the model in evaluation mode: "loss", "accuracy", the trainer's metrics, or what
+    /// Parts::evaluate reports.
+    /// @throws ValueError naming a label that is none of the classes that the model has outputs for, and where a step
+    /// of the program's own has no Parts::evaluate
     [[nodiscard]] Evaluation evaluate(const data::Dataset& dataset, const EvaluateOptions& options = {});
-    /// The model's outputs for a data set, on the device, with the model in evaluation mode: (size, ...).
+    /// The model's outputs for a data set, on the device, with the model in evaluation mode: (size, ...). The data set
+    /// needs no target.
+    /// @throws ValueError where a step of the program's own has no Parts::predict
     [[nodiscard]] Tensor predict(const data::Dataset& dataset, const EvaluateOptions& options = {});
 
     [[nodiscard]] const Progress& progress() const;
     /// Of the fit that is under way, or of the last one.
     [[nodiscard]] const Replays& replays() const;
+    /// The only or first one.
     [[nodiscard]] nn::Module& model() const;
     [[nodiscard]] optim::Optimizer& optimizer() const;
+    /// All of them; the only ones are called "model" and "optimizer".
+    [[nodiscard]] const std::vector<NamedModule>& modules() const;
+    [[nodiscard]] const std::vector<NamedOptimizer>& optimizers() const;
 
-    /// Writes model, optimizer, progress and random state, so that a training that goes on from it gives the same
-    /// numbers to the bit. The file is a safetensors file; it is replaced whole or not at all.
+    /// Writes modules, optimizers, metrics, progress and random state, so that a training that goes on from it gives
+    /// the same numbers to the bit, in the middle of an epoch too. The file is a safetensors file; it is replaced whole
+    /// or not at all.
     /// @throws IoError
     void save(const std::filesystem::path& path) const;
-    /// Goes on from a checkpoint. @throws FormatError, IoError; ValueError, ShapeError, TypeError when it belongs to
-    /// another model or optimizer
+    /// Goes on from a checkpoint. @throws FormatError, for one that another version of the library wrote too, IoError;
+    /// ValueError, ShapeError, TypeError when it belongs to other modules, optimizers or metrics
     void load(const std::filesystem::path& path);
 
     /// For callbacks: ends the training after this step.
     void stop();
-    /// For callbacks: steps of the whole training, as far as it is planned.
+    /// For callbacks: steps of the whole training, as far as it is planned: as many epochs as the present one.
     [[nodiscard]] std::int64_t planned_steps() const;
 
     struct State;  ///< of the implementation

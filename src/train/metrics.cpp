@@ -1,0 +1,172 @@
+#include <declivity/train/metrics.hpp>
+
+#include <cmath>
+
+#include <declivity/ops/gather.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <fmt/format.h>
+
+namespace declivity::train {
+namespace {
+
+/// @throws ShapeError, TypeError naming the metric unless scores are (N, C, ...) and targets integers of (N, ...)
+void check(std::string_view metric, const Tensor& scores, const Tensor& target) {
+    Shape places = scores.shape();
+    if (places.rank() >= 2) places.erase(1);
+    if (scores.rank() < 2 || !(target.shape() == places))
+        throw ShapeError(fmt::format("{}: wants scores (N, C, ...) and a target (N, ...), got {} and {}", metric,
+                                     scores.shape().str(), target.shape().str()));
+    if (!is_integer(target.dtype()))
+        throw TypeError(fmt::format("{}: wants a target of integers, got {}", metric, name_of(target.dtype())));
+}
+
+/// (N, C, ...) as (places, C).
+Tensor rows_of(const Tensor& scores) {
+    if (scores.rank() == 2) return scores;
+    Dims order{0};
+    for (int axis = 2; axis < scores.rank(); ++axis) order.push_back(axis);
+    order.push_back(1);
+    return reshape(permute(scores, order), {-1, scores.size(1)});
+}
+
+/// NaN where nothing was counted.
+double ratio(double part, double whole) { return whole > 0 ? part / whole : NAN; }
+
+}  // namespace
+
+const std::type_info& Accuracy::replayable() const { return typeid(Accuracy); }
+
+void Accuracy::do_update(const Tensor& output, const Tensor& target) {
+    check("Accuracy", output, target);
+    const Tensor right = argmax(output, 1) == target;
+    if (!ignore_label_) {
+        right_.add_(sum(right));
+        counted_.add_(target.numel());
+        return;
+    }
+    const Tensor counts = target != *ignore_label_;
+    right_.add_(sum(right & counts));
+    counted_.add_(sum(counts));
+}
+
+double Accuracy::value(const States& states) const { return ratio(states.number("right"), states.number("counted")); }
+
+TopK::TopK(std::int64_t k) : k_(k) {
+    if (k < 1) throw ValueError(fmt::format("TopK: wants k of at least 1, got {}", k));
+}
+
+const std::type_info& TopK::replayable() const { return typeid(TopK); }
+
+void TopK::do_update(const Tensor& output, const Tensor& target) {
+    check("TopK", output, target);
+    if (k_ > output.size(1))
+        throw ShapeError(fmt::format("TopK: wants scores of at least {} classes, got {}", k_, output.shape().str()));
+    const Tensor best = topk(rows_of(output), k_).indices;
+    right_.add_(sum(best == reshape(target, {-1, 1})));
+    counted_.add_(target.numel());
+}
+
+double TopK::value(const States& states) const { return ratio(states.number("right"), states.number("counted")); }
+
+ConfusionMatrix::ConfusionMatrix(std::int64_t classes) : classes_(classes) {
+    if (classes < 1) throw ValueError(fmt::format("ConfusionMatrix: wants at least 1 class, got {}", classes));
+    counts_ = state("counts", {classes, classes});
+}
+
+const std::type_info& ConfusionMatrix::replayable() const { return typeid(ConfusionMatrix); }
+
+void ConfusionMatrix::do_update(const Tensor& output, const Tensor& target) {
+    check("ConfusionMatrix", output, target);
+    if (output.size(1) != classes_)
+        throw ShapeError(
+            fmt::format("ConfusionMatrix: wants scores of {} classes, got {}", classes_, output.shape().str()));
+    const Tensor wide = target.to(DType::i64);
+    const Tensor known = (wide >= 0) & (wide < classes_);
+    const Tensor cells = reshape(where(known, wide * classes_ + argmax(output, 1), -1), {-1});
+    // A batch has far fewer places than f32 can count.
+    const Tensor counted = zeros({classes_ * classes_, 1}, {DType::f32, counts_.device()});
+    ops::sum_rows("ConfusionMatrix", ones({cells.numel(), 1}, {DType::f32, counts_.device()}).view(),
+                  cells.dense_view(), counted.view());
+    counts_.add_(reshape(counted, {classes_, classes_}).to(DType::i64));
+}
+
+double ConfusionMatrix::value(const States& states) const {
+    const std::vector<double> counts = states.numbers("counts");
+    double right = 0, all = 0;
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+        all += counts[i];
+        if (i % static_cast<std::size_t>(classes_ + 1) == 0) right += counts[i];
+    }
+    return ratio(right, all);
+}
+
+std::vector<std::int64_t> ConfusionMatrix::counts() const {
+    std::vector<std::int64_t> out;
+    for (const double count : computed("ConfusionMatrix::counts").numbers("counts"))
+        out.push_back(static_cast<std::int64_t>(count));
+    return out;
+}
+
+namespace {
+
+/// NaN for a class that neither occurs nor is said.
+std::vector<double> intersection_over_union(const std::vector<double>& counts, std::size_t classes) {
+    std::vector<double> out;
+    for (std::size_t c = 0; c < classes; ++c) {
+        double either = -counts[c * classes + c];
+        for (std::size_t k = 0; k < classes; ++k) either += counts[c * classes + k] + counts[k * classes + c];
+        out.push_back(ratio(counts[c * classes + c], either));
+    }
+    return out;
+}
+
+}  // namespace
+
+const std::type_info& MeanIoU::replayable() const { return typeid(MeanIoU); }
+
+double MeanIoU::value(const States& states) const {
+    double sum = 0, counted = 0;
+    for (const double one : intersection_over_union(states.numbers("counts"), static_cast<std::size_t>(classes())))
+        if (!std::isnan(one)) {
+            sum += one;
+            ++counted;
+        }
+    return ratio(sum, counted);
+}
+
+std::vector<double> MeanIoU::of_classes() const {
+    return intersection_over_union(computed("MeanIoU::of_classes").numbers("counts"),
+                                   static_cast<std::size_t>(classes()));
+}
+
+const std::type_info& MeanAbsoluteError::replayable() const { return typeid(MeanAbsoluteError); }
+
+void MeanAbsoluteError::do_update(const Tensor& output, const Tensor& target) {
+    if (!(output.shape() == target.shape()))
+        throw ShapeError(fmt::format("MeanAbsoluteError: wants output and target of one shape, got {} and {}",
+                                     output.shape().str(), target.shape().str()));
+    sum_.add_(sum(abs(output - target)).to(DType::f32));
+    counted_.add_(output.numel());
+}
+
+double MeanAbsoluteError::value(const States& states) const {
+    return ratio(states.number("sum"), states.number("counted"));
+}
+
+const std::type_info& Perplexity::replayable() const { return typeid(Perplexity); }
+
+void Perplexity::do_update(const Tensor& output, const Tensor& target) {
+    check("Perplexity", output, target);
+    const Tensor labels = reshape(target.to(DType::i64), {-1});
+    sum_.add_(cross_entropy(rows_of(output), labels, {.reduction = Reduction::sum, .ignore_label = ignore_label_})
+                  .to(DType::f32));
+    counted_.add_(sum(labels != ignore_label_));
+}
+
+double Perplexity::value(const States& states) const {
+    return std::exp(ratio(states.number("sum"), states.number("counted")));
+}
+
+}  // namespace declivity::train

@@ -1,0 +1,55 @@
+#include "sums.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <fmt/format.h>
+
+namespace declivity::train {
+
+Sums::Sums(const Device& device)
+    : values_(zeros({kMost, 2}, {DType::f32, device})),
+      is_sum_(Tensor::from(std::vector<std::uint8_t>{1, 0}, {1, 2}, device) != 0) {
+    (void)is_sum_.view();  // not within a step that is recorded
+}
+
+std::int64_t Sums::place_of(std::string_view name) {
+    const auto found = std::ranges::find(names_, name);
+    if (found != names_.end()) return found - names_.begin();
+    if (name.empty() || name.find_first_of(",\n\"") != std::string_view::npos)
+        throw ValueError(
+            fmt::format("Step::report: wants a name without commas, quotes and line ends, got '{}'", name));
+    if (std::cmp_equal(names_.size(), kMost))
+        throw ValueError(fmt::format("Step::report: wants at most {} names, got '{}' as one more", kMost, name));
+    names_.emplace_back(name);
+    return static_cast<std::int64_t>(names_.size()) - 1;
+}
+
+void Sums::add(std::string_view name, const Tensor& value, std::int64_t examples) {
+    if (!value.defined())
+        throw ValueError(fmt::format("Step::report: wants one element as '{}', got an undefined tensor", name));
+    if (value.numel() != 1)
+        throw ShapeError(fmt::format("Step::report: wants one element as '{}', got {}", name, value.shape().str()));
+    const NoGrad no_grad;
+    const std::int64_t place = place_of(name);
+    const Tensor one = reshape(value.detach(), {1, 1}).to(DType::f32);
+    slice(values_, 0, place, place + 1).add_(where(is_sum_, one, 1) * static_cast<double>(examples));
+}
+
+void Sums::reset() {
+    const NoGrad no_grad;
+    values_.zero_();
+}
+
+void Sums::append(Figures& figures, const std::string& prefix, std::span<const float> values) const {
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+        const double examples = static_cast<double>(values[2 * i + 1]);
+        figures.add(prefix + names_[i], examples > 0 ? static_cast<double>(values[2 * i]) / examples : NAN);
+    }
+}
+
+}  // namespace declivity::train

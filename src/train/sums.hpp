@@ -1,0 +1,41 @@
+// Floor 5, private. Figures that steps report, added up on the device.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <declivity/tensor/tensor.hpp>
+#include <declivity/train/figures.hpp>
+
+namespace declivity::train {
+
+/// For each name the sum of value * examples, and the sum of examples. The memory is there from the beginning, so that
+/// a recorded step may add to it under any name.
+class Sums {
+  public:
+    static constexpr std::int64_t kMost = 64;
+
+    explicit Sums(const Device& device);
+    /// @throws ShapeError, ValueError as Step::report says
+    void add(std::string_view name, const Tensor& value, std::int64_t examples);
+    void reset();
+
+    /// The means, of the tensor on the host.
+    void append(Figures& figures, const std::string& prefix, std::span<const float> values) const;
+
+    [[nodiscard]] const Tensor& values() const noexcept { return values_; }  // f32 [kMost, 2]
+    [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
+    void set_names(std::vector<std::string> names) { names_ = std::move(names); }
+
+  private:
+    [[nodiscard]] std::int64_t place_of(std::string_view name);
+
+    Tensor values_;
+    Tensor is_sum_;  // bool [1, 2]: the first of each pair
+    std::vector<std::string> names_;
+};
+
+}  // namespace declivity::train

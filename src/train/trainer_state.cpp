@@ -1,0 +1,183 @@
+#include "trainer_state.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include <declivity/nn/loss.hpp>
+#include <declivity/ops/classification.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace declivity::train {
+namespace {
+
+Device device_of(const std::vector<NamedModule>& modules) {
+    if (modules.empty()) throw ValueError("Trainer: wants at least one module, got none");
+    for (const auto& [name, module] : modules)
+        if (const auto parameters = module.parameters(); !parameters.empty()) return parameters[0].device();
+    return default_device();
+}
+
+void check_names(std::string_view what, const std::vector<std::string>& names) {
+    std::set<std::string> seen;
+    for (const std::string& name : names)
+        if (name.empty() || name.find_first_of(".,\n\"") != std::string::npos || !seen.insert(name).second)
+            throw ValueError(
+                fmt::format("Trainer: wants names of {} without dots and commas, each once, got {}", what, names));
+}
+
+template <class Named>
+std::vector<std::string> names_of(const std::vector<Named>& all) {
+    std::vector<std::string> names;
+    for (const Named& one : all) names.push_back(one.name);
+    return names;
+}
+
+bool is_classification(const Tensor& output, const Tensor& target) {
+    return (target.dtype() == DType::i32 || target.dtype() == DType::i64) && target.rank() == 1 && output.rank() == 2 &&
+           output.size(0) == target.size(0) && is_floating(output.dtype());
+}
+
+}  // namespace
+
+Trainer::State::State(std::vector<NamedModule> of, std::vector<NamedOptimizer> by, std::vector<NamedMetric> measured)
+    : modules(std::move(of)),
+      optimizers(std::move(by)),
+      metrics(std::move(measured)),
+      device(device_of(modules)),
+      dtype(type_of(modules[0].module)),
+      totals(zeros({2}, {DType::f32, device})),
+      sums(device),
+      guard(zeros({2}, {DType::i32, device})),
+      noted(zeros({4}, {DType::i64, device})) {
+    check_names("modules", names_of(modules));
+    check_names("optimizers", names_of(optimizers));
+    check_names("metrics", names_of(metrics));
+    for (const NamedMetric& one : metrics) {
+        if (!one.metric) throw ValueError(fmt::format("Trainer: wants a metric as '{}', got null", one.name));
+        one.metric->to(device);
+    }
+    for (const auto& [name, optimizer] : optimizers) optimizer.set_guard(guard);
+}
+
+Tensor Trainer::State::output_of(const data::Batch& batch) const {
+    if (inputs.empty() && batch.tensors().size() < arguments)
+        throw ValueError(
+            fmt::format("Trainer: wants a batch with the {} inputs of the model, got {} (ModelOptions::inputs "
+                        "names those there are)",
+                        arguments, batch.names()));
+    return outputs_of(modules[0].module, dtype, inputs.empty() ? batch[0] : batch[inputs[0]]);
+}
+
+Trainer::State::Outcome Trainer::State::outcome_of(const data::Batch& batch) const {
+    Outcome out;
+    out.output = output_of(batch);
+    const bool metrics_ask = std::ranges::any_of(metrics, [](const NamedMetric& one) { return !one.of; });
+    if (loss || metrics_ask) {
+        if (!target.empty()) {
+            out.target = batch[target];
+        } else {
+            std::size_t place = inputs.empty() ? arguments : 0;
+            while (place < batch.names().size() && std::ranges::find(inputs, batch.names()[place]) != inputs.end())
+                ++place;
+            if (place >= batch.names().size())
+                throw ValueError(
+                    fmt::format("Trainer: wants a target behind the model's inputs, got a batch of {}", batch.names()));
+            out.target = batch[place];
+        }
+    }
+    out.loss = loss ? loss(out.output, out.target) : batch_loss(out.output, batch);
+    return out;
+}
+
+void Trainer::State::measure(const Outcome& outcome, const data::Batch& batch, std::optional<bool>& decided,
+                             const Tensor& totals_of, const Tensor& noted_of, Sums& sums_of) const {
+    if (!decided) decided = loss && is_classification(outcome.output, outcome.target);
+    if (*decided)
+        ops::add_classification(outcome.output.dense_view(), outcome.target.dense_view(), outcome.loss.view(),
+                                totals_of.view(), noted_of.view());
+    else sums_of.add("loss", outcome.loss, batch.size);
+    for (const NamedMetric& one : metrics) {
+        if (!one.of) {
+            one.metric->update(outcome.output, outcome.target);
+            continue;
+        }
+        const auto [output, wanted] = one.of(outcome.output, batch);
+        one.metric->update(output, wanted);
+    }
+}
+
+void Trainer::State::set_training(bool on) const {
+    for (const auto& [name, module] : modules) module.train(on);
+}
+
+void append_figures(Figures& figures, const std::string& prefix, const Trainer::State& state, bool classification,
+                    std::span<const float> totals, const Sums& sums, std::span<const float> sums_on_host,
+                    std::span<const io::HostArray> metric_states, std::int64_t examples) {
+    if (classification) {
+        figures.add(prefix + "loss", static_cast<double>(totals[0]) / static_cast<double>(examples));
+        if (state.metrics.empty())
+            figures.add(prefix + "accuracy", static_cast<double>(totals[1]) / static_cast<double>(examples));
+    }
+    sums.append(figures, prefix, sums_on_host);
+    std::size_t at = 0;
+    for (const NamedMetric& one : state.metrics) {
+        std::vector<std::string> names;
+        std::vector<io::HostArray> arrays;
+        for (const auto& [name, tensor] : one.metric->state()) {
+            names.push_back(name);
+            arrays.push_back(metric_states[at++]);
+        }
+        figures.add(prefix + one.name, one.metric->compute(Metric::States(std::move(names), std::move(arrays))));
+    }
+}
+
+Report::~Report() {
+    try {
+        wait();
+    } catch (...) {
+    }
+}
+
+void Report::ask(const Trainer::State& state, std::int64_t examples) {
+    wait();
+    std::vector<Tensor> tensors{state.guard, state.noted, state.totals, state.sums.values()};
+    for (const NamedMetric& one : state.metrics)
+        for (const auto& [name, tensor] : one.metric->state()) tensors.push_back(tensor);
+    arrays_.resize(tensors.size());
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+        const ops::View& view = tensors[i].view();
+        arrays_[i].dtype = view.dtype;
+        arrays_[i].shape = view.shape;
+        arrays_[i].bytes.resize(view.bytes());
+        events_.push_back(
+            download(view.buffer, static_cast<std::size_t>(view.offset) * size_of(view.dtype), arrays_[i].bytes));
+    }
+    examples_ = examples;
+}
+
+void Report::wait() {
+    if (!events_.empty()) events_.back().wait();  // they came in the order of the queue
+    events_.clear();
+}
+
+void Report::append(Figures& figures, const std::string& prefix, const Trainer::State& state) const {
+    append_figures(figures, prefix, state, state.classification.value_or(false), arrays_[2].as<float>(), state.sums,
+                   arrays_[3].as<float>(), std::span(arrays_).subspan(4), examples_);
+}
+
+std::array<std::int32_t, 2> Report::guard() const {
+    const auto values = arrays_[0].as<std::int32_t>();
+    return {values[0], values[1]};
+}
+
+NotedLabels Report::noted() const {
+    NotedLabels out{};
+    std::ranges::copy(arrays_[1].as<std::int64_t>(), out.begin());
+    return out;
+}
+
+}  // namespace declivity::train

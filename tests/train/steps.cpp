@@ -1,0 +1,529 @@
+// Steps of a program's own, losses over whole batches, validation sets, accumulated gradients: what a trainer makes of
+// them, resumed and recorded to the bit.
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <declivity/data/random.hpp>
+#include <declivity/io/safetensors.hpp>
+#include <declivity/nn/nn.hpp>
+#include <declivity/optim/adam.hpp>
+#include <declivity/optim/sgd.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <declivity/train/callbacks.hpp>
+#include <declivity/train/metrics.hpp>
+#include <declivity/train/trainer.hpp>
+#include <doctest/doctest.h>
+
+#include "tests/support/temp_folder.hpp"
+#include "tests/support/values.hpp"
+
+using namespace declivity;
+
+namespace {
+
+/// Points x, a number y that depends on them, and a class z.
+data::TensorDataset points(std::int64_t count, std::uint64_t seed) {
+    data::Random random(seed, 0, 0, data::Purpose::user);
+    std::vector<float> x, y;
+    std::vector<std::int64_t> z;
+    for (std::int64_t i = 0; i < count; ++i) {
+        float sum = 0;
+        for (int k = 0; k < 4; ++k) x.push_back(random.normal()), sum += x.back() * static_cast<float>(k - 1);
+        y.push_back(sum + 0.1F * random.normal());
+        z.push_back(sum > 0 ? 1 : 0);
+    }
+    return data::TensorDataset({{"x", io::HostArray::of({count, 4}, x)},
+                                {"y", io::HostArray::of({count, 1}, y)},
+                                {"z", io::HostArray::of({count}, z)}});
+}
+
+std::vector<double> weights(const nn::Module& model) {
+    std::vector<double> all;
+    for (const auto& [name, tensor] : model.state_dict())
+        for (const double value : test::values(tensor)) all.push_back(value);
+    return all;
+}
+
+std::vector<double> figures_of(const train::Trainer& trainer) {
+    std::vector<double> all;
+    for (const train::EpochFigures& epoch : trainer.progress().history)
+        for (const auto& [name, value] : epoch)
+            // A rate that was loaded is one of f32.
+            if (name != "seconds" && !name.ends_with("learning_rate")) all.push_back(value);
+    return all;
+}
+
+struct At : train::Callback {
+    std::int64_t step;
+    std::function<void(train::Trainer&)> action;
+    At(std::int64_t when, std::function<void(train::Trainer&)> what) : step(when), action(std::move(what)) {}
+    void after_step(train::Trainer& trainer) override {
+        if (trainer.progress().step == step) action(trainer);
+    }
+};
+
+/// A generator of points and a critic that tells them from the real ones; every third step is the generator's, too.
+struct Pair {
+    nn::Sequential generator, critic;
+    optim::Adam generator_optimizer, critic_optimizer;
+    std::shared_ptr<train::Accuracy> accuracy = std::make_shared<train::Accuracy>();
+    train::Trainer trainer;
+    double poison = 0;
+
+    explicit Pair(std::uint64_t seed, std::int64_t every = 3)
+        : generator((manual_seed(seed), nn::Sequential(nn::Linear(3, 8), nn::Tanh(), nn::Linear(8, 4)))),
+          critic(nn::Linear(4, 8), nn::ReLU(), nn::Dropout(0.2), nn::Linear(8, 2)),
+          generator_optimizer(generator.parameters(), {.lr = 2e-3}),
+          critic_optimizer(critic.parameters(), {.lr = 4e-3}),
+          trainer({.modules = {{"generator", generator}, {"critic", critic}},
+                   .optimizers = {{"generator", generator_optimizer}, {"critic", critic_optimizer}},
+                   .metrics = {{"accuracy", accuracy}},
+                   .evaluate = [this](train::Step& step, const data::Batch& batch) { evaluate(step, batch); },
+                   .predict = [this](const data::Batch& batch) { return critic(batch["x"]); }},
+                  [this, every](train::Step& step, const data::Batch& batch) { train(step, batch, every); }) {}
+
+    Tensor labels(std::int64_t count, std::int64_t value) { return full({count}, value, {DType::i64}); }
+    void train(train::Step& step, const data::Batch& batch, std::int64_t every) {
+        const Tensor real = batch["x"];
+        const Tensor drawn = generator(randn({real.size(0), 3}));
+        critic_optimizer.zero_grad();
+        const Tensor scores = critic(real);
+        const Tensor critic_loss = cross_entropy(scores, labels(real.size(0), 1)) +
+                                   cross_entropy(critic(drawn.detach()), labels(real.size(0), 0));
+        step.backward(critic_loss);
+        critic_optimizer.step();
+        accuracy->update(scores, labels(real.size(0), 1));
+        step.report("critic_loss", critic_loss);
+        if (every > 1 && step.number() % every != 0) return;
+        generator_optimizer.zero_grad();
+        Tensor generator_loss = cross_entropy(critic(drawn), labels(real.size(0), 1));
+        if (poison != 0 && step.number() == 7) generator_loss = generator_loss + log(full({}, -1.0));
+        step.backward(generator_loss);
+        generator_optimizer.step();
+        step.report("generator_loss", generator_loss);
+    }
+    void evaluate(train::Step& step, const data::Batch& batch) {
+        const Tensor scores = critic(batch["x"]);
+        step.report("loss", cross_entropy(scores, labels(batch.size, 1)));
+        accuracy->update(scores, labels(batch.size, 1));
+    }
+    std::vector<double> all_weights() const {
+        std::vector<double> all = weights(generator);
+        for (const double value : weights(critic)) all.push_back(value);
+        return all;
+    }
+};
+
+train::FitOptions quiet(std::int64_t epochs, std::vector<std::shared_ptr<train::Callback>> callbacks = {}) {
+    return {.epochs = epochs, .batch = 8, .seed = 3, .callbacks = std::move(callbacks), .quiet = true};
+}
+
+std::vector<std::string> names_of(const train::Figures& figures) {
+    std::vector<std::string> names;
+    for (const auto& [name, value] : figures) names.push_back(name);
+    return names;
+}
+
+}  // namespace
+
+TEST_CASE("own steps: two optimizers and metrics, resumed in the middle of an epoch, equal an unbroken training") {
+    const auto set = points(83, 1), unseen = points(30, 2);
+    const test::TempFolder folder;
+    const auto file = folder.path() / "checkpoint.safetensors";
+    Pair unbroken(5);
+    CHECK(unbroken.trainer.fit(set, unseen, quiet(3)));
+    const auto& history = unbroken.trainer.progress().history;
+    REQUIRE(history.size() == 3);
+    CHECK(names_of(history[0]) ==
+          std::vector<std::string>{"train_critic_loss", "train_generator_loss", "train_accuracy", "test_loss",
+                                   "test_accuracy", "generator_learning_rate", "critic_learning_rate", "seconds"});
+    for (const std::int64_t stop_at : {1, 7, 11, 20, 32}) {
+        CAPTURE(stop_at);
+        {
+            Pair broken(5);
+            broken.trainer.fit(set, unseen, quiet(3, {std::make_shared<At>(stop_at, [&](train::Trainer& trainer) {
+                                                      trainer.save(file);
+                                                      trainer.stop();
+                                                  })}));
+            CHECK(broken.trainer.progress().step == stop_at);
+        }
+        Pair resumed(99);  // everything must come from the file
+        resumed.trainer.load(file);
+        resumed.trainer.fit(set, unseen, quiet(3));
+        CHECK(resumed.all_weights() == unbroken.all_weights());
+        CHECK(figures_of(resumed.trainer) == figures_of(unbroken.trainer));
+        CHECK(names_of(resumed.trainer.progress().history[1]) == names_of(history[1]));
+    }
+    // What the file is: parts by name.
+    const auto arrays = io::read_safetensors(file).arrays;
+    CHECK(arrays.contains("modules.generator.0.weight"));
+    CHECK(arrays.contains("metrics.accuracy.right"));
+    CHECK(unbroken.trainer.predict(unseen).shape() == Shape{30, 2});
+}
+
+TEST_CASE("own steps: recorded where the program promises, to the bit, and plain where it does not") {
+    const auto set = points(8 * 12 + 5, 1), unseen = points(30, 2);
+    const auto run = [&](std::optional<bool> record, train::Replays* replays) {
+        Pair pair(5, 1);
+        auto options = quiet(3);
+        options.record = record;
+        pair.trainer.fit(set, unseen, options);
+        if (replays != nullptr) *replays = pair.trainer.replays();
+        std::vector<double> all = pair.all_weights();
+        for (const double value : figures_of(pair.trainer)) all.push_back(value);
+        return all;
+    };
+    train::Replays replays, by_default;
+    const auto plain = run(false, nullptr);
+    CHECK(run(true, &replays) == plain);
+    CHECK(replays.replayed >= 3 * 12 - 2 - 3);
+    CHECK(run({}, &by_default) == plain);
+    CHECK(by_default.replayed == 0);
+    CHECK(by_default.refused == "the step is a function of the program's own (FitOptions::record)");
+    // What counts by the number of the step is called each time.
+    auto options = quiet(2);
+    options.record = true;
+    Pair counting(5);
+    counting.trainer.fit(set, options);
+    Pair twin(5);
+    twin.trainer.fit(set, quiet(2));
+    CHECK(counting.all_weights() == twin.all_weights());
+    CHECK(figures_of(counting.trainer) == figures_of(twin.trainer));
+}
+
+TEST_CASE("own steps: figures are means over examples, of the batches that report them") {
+    const auto set = points(20, 1);
+    nn::Linear model(4, 1);
+    optim::SGD optimizer(model.parameters(), {.lr = 0});
+    train::Trainer trainer({.modules = {{"model", model}}, .optimizers = {{"sgd", optimizer}}},
+                           [&](train::Step& step, const data::Batch& batch) {
+                               optimizer.zero_grad();
+                               step.backward(mse_loss(model(batch["x"]), batch["y"]));
+                               optimizer.step();
+                               step.report("mean", mean(batch["y"]));
+                               if (batch.number % 2 == 1) step.report("odd", mean(batch["y"]));
+                           });
+    auto options = quiet(1);
+    options.shuffle = false;
+    trainer.fit(set, options);
+    double all = 0, odd = 0;
+    for (std::int64_t i = 0; i < 20; ++i) {
+        const double y = static_cast<double>(set.example(i)["y"].as<float>()[0]);
+        all += y / 20;
+        if (i >= 8 && i < 16) odd += y / 8;
+    }
+    const train::EpochFigures& figures = trainer.progress().history[0];
+    CHECK(figures["train_mean"] == doctest::Approx(all).epsilon(1e-5));
+    CHECK(figures["train_odd"] == doctest::Approx(odd).epsilon(1e-5));
+    CHECK_THROWS_WITH_AS((void)figures["train_even"],
+                         "Figures: wants the name of a figure, one of [\"train_mean\", \"train_odd\", "
+                         "\"learning_rate\", \"seconds\"], got 'train_even'",
+                         ValueError);
+}
+
+TEST_CASE("own steps: a loss that is no number ends the training before any optimizer changes anything") {
+    const auto set = points(80, 1);
+    for (const bool record : {false, true}) {
+        Pair pair(5, 1), good(5, 1);
+        pair.poison = 1;
+        auto options = quiet(2);
+        options.record = record;
+        std::vector<double> before;
+        options.callbacks.push_back(std::make_shared<At>(7, [&](train::Trainer&) { before = pair.all_weights(); }));
+        if (record) options.callbacks.clear();
+        try {
+            pair.trainer.fit(set, options);
+            FAIL("no exception");
+        } catch (const train::NonFiniteLoss& error) {
+            CHECK(error.step() == 8);
+            CHECK(error.layer() == "loss");
+            CHECK(std::string(error.what()).find("epoch 1, batch 7") != std::string::npos);
+        }
+        // The critic's step of the eighth batch was before the generator's loss; the generator is as it was.
+        if (!record) {
+            const auto generator = weights(pair.generator);
+            CHECK(std::equal(generator.begin(), generator.end(), before.begin()));
+        }
+        for (const double value : pair.all_weights()) CHECK(std::isfinite(value));
+    }
+    std::vector<float> x(80 * 4, 0.5F);
+    x[4 * 30] = NAN;
+    const data::TensorDataset with_nan({{"x", io::HostArray::of({80, 4}, x)}});
+    Pair pair(5);
+    auto options = quiet(1);
+    options.shuffle = false;
+    CHECK_THROWS_WITH_AS(
+        pair.trainer.fit(with_nan, options),
+        doctest::Contains("at step 4 (epoch 1, batch 3); the first value that is not finite is in 'input'"),
+        train::NonFiniteLoss);
+}
+
+TEST_CASE("a loss over the whole batch: several targets, weights, metrics of what one likes") {
+    const auto set = points(200, 1), unseen = points(60, 2);
+    manual_seed(4);
+    nn::Sequential model(nn::Linear(4, 16), nn::ReLU(), nn::Linear(16, 3));  // y, and two scores
+    optim::Adam optimizer(model.parameters(), {.lr = 0.02});
+    const auto error = std::make_shared<train::MeanAbsoluteError>();
+    const auto accuracy = std::make_shared<train::Accuracy>();
+    const auto number = [](const Tensor& output) { return slice(output, 1, 0, 1); };
+    const auto scores = [](const Tensor& output) { return slice(output, 1, 1, 3); };
+    train::Trainer trainer(
+        model, optimizer,
+        [=](const Tensor& output, const data::Batch& batch) {
+            return mse_loss(number(output), batch["y"]) + cross_entropy(scores(output), batch["z"]);
+        },
+        {.metrics = {
+             {"error", error,
+              [=](const Tensor& output, const data::Batch& batch) { return std::pair(number(output), batch["y"]); }},
+             {"accuracy", accuracy,
+              [=](const Tensor& output, const data::Batch& batch) { return std::pair(scores(output), batch["z"]); }}}});
+    trainer.fit(set, unseen, quiet(20));
+    const auto& last = trainer.progress().history.back();
+    CHECK(names_of(last) == std::vector<std::string>{"train_loss", "train_error", "train_accuracy", "test_loss",
+                                                     "test_error", "test_accuracy", "learning_rate", "seconds"});
+    CHECK(last["test_accuracy"] > 0.85);
+    CHECK(last["test_error"] < 0.6);
+    // Figures of an evaluation, against the outputs.
+    const auto outputs = test::values(trainer.predict(unseen));
+    double wanted = 0;
+    for (std::int64_t i = 0; i < 60; ++i)
+        wanted += std::abs(outputs[static_cast<std::size_t>(3 * i)] -
+                           static_cast<double>(unseen.example(i)["y"].as<float>()[0])) /
+                  60;
+    CHECK(trainer.evaluate(unseen, {.batch = 7})["error"] == doctest::Approx(wanted).epsilon(1e-5));
+}
+
+TEST_CASE("regression: three lines, and recorded") {
+    const auto set = points(200, 1);
+    manual_seed(4);
+    nn::Linear model(4, 1);
+    optim::Adam optimizer(model.parameters(), {.lr = 0.05});
+    train::Trainer trainer(model, optimizer, nn::MSELoss());
+    trainer.fit(set, quiet(20));
+    CHECK(trainer.progress().history.back()["train_loss"] < 0.05);
+    CHECK(names_of(trainer.progress().history[0]) ==
+          std::vector<std::string>{"train_loss", "learning_rate", "seconds"});
+    CHECK(trainer.replays().replayed > 400);
+    // Another field by name.
+    nn::Linear classes(4, 2);
+    optim::Adam other(classes.parameters(), {.lr = 0.05});
+    train::Trainer classifier(classes, other, {.target = "z"});
+    classifier.fit(set, quiet(10));
+    CHECK(classifier.progress().history.back()["train_accuracy"] > 0.9);
+    train::Trainer misspelt(classes, other, {.target = "zz"});
+    CHECK_THROWS_WITH_AS(misspelt.fit(set, quiet(1)), doctest::Contains("got 'zz'"), ValueError);
+}
+
+TEST_CASE("metrics of a trainer are recorded with the steps, and an evaluation in between leaves no trace") {
+    const auto set = points(8 * 12 + 3, 1), unseen = points(30, 2);
+    const auto run = [&](std::optional<bool> record, bool look, train::Replays* replays) {
+        manual_seed(4);
+        nn::Sequential model(nn::Linear(4, 8), nn::ReLU(), nn::Linear(8, 2));
+        optim::SGD optimizer(model.parameters(), {.lr = 0.1});
+        train::Trainer trainer(model, optimizer,
+                               {.target = "z",
+                                .metrics = {{"accuracy", std::make_shared<train::Accuracy>()},
+                                            {"top2", std::make_shared<train::TopK>(2)},
+                                            {"iou", std::make_shared<train::MeanIoU>(2)}}});
+        auto options = quiet(3);
+        options.record = record;
+        if (look)
+            options.callbacks.push_back(std::make_shared<At>(7, [&](train::Trainer& t) { (void)t.evaluate(unseen); }));
+        trainer.fit(set, unseen, options);
+        if (replays != nullptr) *replays = trainer.replays();
+        return figures_of(trainer);
+    };
+    train::Replays replays;
+    const auto plain = run(false, false, nullptr);
+    CHECK(run({}, false, &replays) == plain);
+    CHECK(replays.replayed > 20);
+    CHECK(run({}, true, nullptr) == plain);
+    CHECK(plain[2] == 1);  // one of two classes is among the two
+}
+
+TEST_CASE("several validation sets, and what goes by their figures") {
+    const auto set = points(100, 1), first = points(30, 2), second = points(40, 3);
+    const test::TempFolder folder;
+    manual_seed(4);
+    nn::Linear model(4, 1);
+    optim::SGD optimizer(model.parameters(), {.lr = 0.05});
+    train::Trainer trainer(model, optimizer, nn::MSELoss(),
+                           {.metrics = {{"error", std::make_shared<train::MeanAbsoluteError>()}}});
+    const auto log = folder.path() / "log.csv";
+    auto options = quiet(
+        40, {std::make_shared<train::EarlyStopping>(2, 0, train::Monitor{"near_error", train::Monitor::Better::higher}),
+             std::make_shared<train::Checkpoint>(
+                 train::CheckpointOptions{.best = folder.path() / "best", .monitor = {"far_loss"}}),
+             std::make_shared<train::CsvLog>(log),
+             std::make_shared<train::LearningCurvePicture>(
+                 folder.path() / "curve.png", train::LearningCurveOptions{.losses = {"near_error", "far_error"}})});
+    trainer.fit(set, {{"near", first}, {"far", second}}, options);
+    CHECK(trainer.progress().epoch == 3);  // the error falls, which is watched as what should rise
+    CHECK(std::filesystem::exists(folder.path() / "curve.png"));
+    std::ifstream file(log);
+    std::string line;
+    std::getline(file, line);
+    CHECK(line == "epoch,train_loss,train_error,near_loss,near_error,far_loss,far_error,learning_rate,seconds");
+    nn::Linear again(4, 1);
+    optim::SGD other(again.parameters(), {.lr = 0.05});
+    train::Trainer loaded(again, other, nn::MSELoss(),
+                          {.metrics = {{"error", std::make_shared<train::MeanAbsoluteError>()}}});
+    loaded.load(folder.path() / "best");
+    CHECK(loaded.progress().epoch == 3);
+    CHECK(loaded.evaluate(first)["loss"] == trainer.progress().history[2]["near_loss"]);
+    const auto misspelt = [&](std::shared_ptr<train::Callback> callback) {
+        train::Trainer(again, other, nn::MSELoss()).fit(set, first, quiet(1, {std::move(callback)}));
+    };
+    for (const std::shared_ptr<train::Callback>& callback : std::vector<std::shared_ptr<train::Callback>>{
+             std::make_shared<train::EarlyStopping>(2, 0, train::Monitor{"tst_loss"}),
+             std::make_shared<train::Checkpoint>(
+                 train::CheckpointOptions{.best = folder.path() / "b", .monitor = {"tst_loss"}}),
+             std::make_shared<train::LearningCurvePicture>(folder.path() / "c.png",
+                                                           train::LearningCurveOptions{.losses = {"tst_loss"}})})
+        CHECK_THROWS_WITH_AS(misspelt(callback), doctest::Contains("one of [\"train_loss\", \"test_loss\""),
+                             ValueError);
+    for (const char* name : {"", "train", "near"})
+        CHECK_THROWS_WITH_AS(trainer.fit(set, {{"near", first}, {name, second}}, quiet(9)),
+                             doctest::Contains("Trainer::fit: wants names of validation sets"), ValueError);
+}
+
+TEST_CASE("accumulated gradients are those of a batch of all the examples, the last group too") {
+    const auto set = points(8 * 7 + 3, 1);  // with 4 a step: groups of 32 and 27 examples
+    const auto run = [&](std::int64_t batch, std::int64_t accumulate, std::optional<bool> record, bool halfway,
+                         train::Replays* replays = nullptr) {
+        manual_seed(4);
+        nn::Sequential model(nn::Linear(4, 8), nn::Tanh(), nn::Linear(8, 2));
+        optim::SGD optimizer(model.parameters(), {.lr = 0.2, .momentum = 0.9});
+        train::Trainer trainer(model, optimizer, {.target = "z"});
+        auto options = quiet(6);
+        options.batch = batch;
+        options.accumulate = accumulate;
+        options.record = record;
+        options.clip_norm = 0.5;
+        if (halfway) {
+            const test::TempFolder folder;
+            options.callbacks.push_back(
+                std::make_shared<At>(5, [&](train::Trainer& t) { t.save(folder.path() / "c"), t.stop(); }));
+            trainer.fit(set, options);
+            CHECK(trainer.progress().batch == 4);
+            manual_seed(77);
+            trainer.load(folder.path() / "c");
+            options.callbacks.clear();
+        }
+        trainer.fit(set, options);
+        CHECK(trainer.progress().step == 12);
+        if (replays != nullptr) *replays = trainer.replays();
+        std::vector<double> all = weights(model);
+        for (const double value : figures_of(trainer)) all.push_back(value);
+        return all;
+    };
+    train::Replays replays;
+    const auto large = run(32, 1, {}, false), plain = run(8, 4, false, false),
+               recorded = run(8, 4, {}, false, &replays);
+    REQUIRE(large.size() == plain.size());
+    for (std::size_t i = 0; i < large.size(); ++i) CHECK(plain[i] == doctest::Approx(large[i]).epsilon(1e-4));
+    CHECK(recorded == plain);
+    CHECK(replays.replayed > 30);
+    CHECK(run(8, 4, {}, true) == plain);
+}
+
+TEST_CASE("own steps: mistakes are refused by name") {
+    const auto set = points(20, 1);
+    nn::Linear model(4, 1);
+    optim::SGD optimizer(model.parameters());
+    const auto step = [&](train::Step& of, const data::Batch& batch) {
+        optimizer.zero_grad();
+        of.backward(mse_loss(model(batch["x"]), batch["y"]));
+        optimizer.step();
+    };
+    using train::Trainer;
+    CHECK_THROWS_WITH_AS(Trainer({.modules = {}, .optimizers = {}}, step),
+                         "Trainer: wants at least one module, got none", ValueError);
+    CHECK_THROWS_WITH_AS(Trainer({.modules = {{"a", model}}, .optimizers = {}}, train::TrainStep()),
+                         "Trainer: wants a step, got an empty function", ValueError);
+    CHECK_THROWS_WITH_AS(Trainer({.modules = {{"a", model}, {"a", model}}, .optimizers = {}}, step),
+                         "Trainer: wants names of modules without dots and commas, each once, got [\"a\", \"a\"]",
+                         ValueError);
+    CHECK_THROWS_AS(Trainer({.modules = {{"a.b", model}}, .optimizers = {}}, step), ValueError);
+    CHECK_THROWS_AS(Trainer({.modules = {{"a", model}}, .optimizers = {{"", optimizer}}}, step), ValueError);
+    CHECK_THROWS_WITH_AS(Trainer(model, optimizer, {.metrics = {{"m", nullptr}}}),
+                         "Trainer: wants a metric as 'm', got null", ValueError);
+    Trainer trainer({.modules = {{"a", model}}, .optimizers = {{"o", optimizer}}}, step);
+    CHECK_NOTHROW(trainer.fit(set, quiet(1)));
+    CHECK_THROWS_WITH_AS((void)trainer.evaluate(set),
+                         "Trainer::evaluate: wants a trainer with Parts::evaluate, got one without", ValueError);
+    CHECK_THROWS_AS((void)trainer.predict(set), ValueError);
+    CHECK_THROWS_WITH_AS(trainer.fit(set, set, quiet(2)), doctest::Contains("a trainer with Parts::evaluate"),
+                         ValueError);
+    auto options = quiet(2);
+    options.accumulate = 2;
+    CHECK_THROWS_WITH_AS(trainer.fit(set, options), doctest::Contains("with a model and a loss alone"), ValueError);
+    options.accumulate = 0;
+    CHECK_THROWS_WITH_AS(trainer.fit(set, options), doctest::Contains("of at least 1, got 0"), ValueError);
+    CHECK_THROWS_WITH_AS(trainer.fit(set, quiet(9, {std::make_shared<train::LearningRate>(
+                                                       optim::cosine(3), train::LearningRate::Unit::epoch, "other")})),
+                         "LearningRate: wants an optimizer of the trainer, got 'other'", ValueError);
+    const auto complaint = [&](const train::TrainStep& own) {
+        try {
+            Trainer({.modules = {{"a", model}}, .optimizers = {{"o", optimizer}}, .evaluate = own}, own)
+                .fit(set, quiet(1));
+        } catch (const Error& error) {
+            return std::string(error.what());
+        }
+        return std::string("nothing");
+    };
+    CHECK(complaint([&](train::Step& of, const data::Batch& batch) { of.backward(batch["y"]); }) ==
+          "Step::backward: wants a loss of one element, got [8, 1]");
+    CHECK(complaint([&](train::Step& of, const data::Batch&) { of.backward({}); }) ==
+          "Step::backward: wants a loss of one element, got an undefined tensor");
+    CHECK(complaint([&](train::Step& of, const data::Batch& batch) { of.report("y", batch["y"]); }) ==
+          "Step::report: wants one element as 'y', got [8, 1]");
+    CHECK(complaint([&](train::Step& of, const data::Batch&) { of.report("a,b", ones({})); }) ==
+          "Step::report: wants a name without commas, quotes and line ends, got 'a,b'");
+    CHECK(complaint([&](train::Step& of, const data::Batch&) {
+              for (int i = 0; i < 65; ++i) of.report("n" + std::to_string(i), ones({}));
+          }) == "Step::report: wants at most 64 names, got 'n64' as one more");
+    Trainer evaluated({.modules = {{"a", model}}, .optimizers = {{"o", optimizer}}, .evaluate = step}, step);
+    CHECK_THROWS_WITH_AS((void)evaluated.evaluate(set), "Step::backward: wants a training step, got an evaluation",
+                         ValueError);
+    const data::TensorDataset only_x({{"x", io::HostArray::of({4, 4}, std::vector<float>(16))}});
+    CHECK_THROWS_WITH_AS(Trainer(model, optimizer).fit(only_x, quiet(1)),
+                         "Trainer: wants a target behind the model's inputs, got a batch of [\"x\"]", ValueError);
+    CHECK(Trainer(model, optimizer).predict(only_x).shape() == Shape{4, 1});
+}
+
+TEST_CASE("own steps: a checkpoint of other parts, or of another version, is refused in words") {
+    const auto set = points(20, 1);
+    const test::TempFolder folder;
+    const auto file = folder.path() / "c.safetensors";
+    Pair pair(1);
+    pair.trainer.fit(set, quiet(1));
+    pair.trainer.save(file);
+    nn::Linear model(4, 1);
+    optim::SGD optimizer(model.parameters());
+    train::Trainer other(model, optimizer, nn::MSELoss());
+    CHECK_THROWS_WITH_AS(
+        other.load(file),
+        "Trainer::load: wants a checkpoint with the modules [\"model\"], got [\"generator\",\"critic\"]", ValueError);
+    io::Safetensors content = io::read_safetensors(file);
+    std::string& text = content.metadata.at("declivity.checkpoint");
+    text.replace(text.find("\"version\":2"), 11, "\"version\":1");
+    io::write_safetensors(file, content);
+    CHECK_THROWS_WITH_AS(pair.trainer.load(file),
+                         doctest::Contains("wants a checkpoint of version 2, found one of version 1"), FormatError);
+    text.replace(text.find("\"version\":1"), 11, "\"version\":2");
+    content.arrays.erase("trainer.sums");
+    io::write_safetensors(file, content);
+    const auto before = pair.all_weights();
+    CHECK_THROWS_WITH_AS(pair.trainer.load(file),
+                         doctest::Contains("wants the tensor trainer.sums, f32 [64, 2], found none"), FormatError);
+    CHECK(pair.all_weights() == before);
+}
