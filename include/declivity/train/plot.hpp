@@ -21,10 +21,10 @@ struct Series {
 struct LearningCurve {
     std::string title = {};
     std::string x_label = "epoch";
-    std::string losses_label = "loss";          ///< above the one panel
-    std::string accuracies_label = "accuracy";  ///< above the other
     std::vector<Series> losses = {};            ///< any values; the axis begins at 0 when none is negative
     std::vector<Series> accuracies = {};        ///< 0 to 1
+    std::string losses_label = "loss";          ///< above the one panel
+    std::string accuracies_label = "accuracy";  ///< above the other
 };
 
 /// Panels side by side, each with axes, a grid, a line for each series and a legend that tells its last value.
