@@ -10,7 +10,7 @@ namespace {
 constexpr std::int64_t kNoise = 64;
 
 /// Noise (N, 64) to images (N, 1, 28, 28) in [0, 1].
-struct Generator : nn::Module {
+struct DigitGenerator : nn::Module {
     nn::Linear& first = add("first", nn::Linear(kNoise, 128 * 7 * 7));
     Tensor middle = parameter("middle", normal({128, 64, 4, 4}, 0, 0.03));
     Tensor last = parameter("last", normal({64, 1, 4, 4}, 0, 0.03));
@@ -60,7 +60,7 @@ int main(int argc, char** argv) {
         if (flags.data.empty()) digits = std::make_shared<data::DrawnDigits>(10000, 1);
         else digits = data::load_mnist(flags.data, data::Split::train);
         digits = samples::limited(digits, flags.limit);
-        Generator generator;
+        DigitGenerator generator;
         Critic critic;
         optim::Adam generator_optimizer(generator.parameters(), {.lr = flags.lr, .beta1 = 0.5, .beta2 = 0.9});
         optim::Adam critic_optimizer(critic.parameters(), {.lr = flags.lr, .beta1 = 0.5, .beta2 = 0.9});
