@@ -94,26 +94,30 @@ __kernel void batch_norm_gradient_sums(const struct Sizes sizes, __global const 
 
 // ---- sums, second pass: global (C)
 
-#define STATISTICS_PARAMETERS                                                                           \
-    const REAL epsilon, const REAL momentum, const int running, __global REAL *restrict parts_base,     \
-        const long parts_offset, __global REAL *restrict means, const long means_offset,                \
-        __global REAL *restrict scales, const long scales_offset, __global REAL *restrict running_mean, \
-        const long running_mean_offset, __global REAL *restrict running_variance, const long running_variance_offset
+#define STATISTICS_PARAMETERS                                                                                         \
+    const REAL epsilon, const REAL momentum, const int running, __global REAL *restrict parts_base,                   \
+        const long parts_offset, __global REAL *restrict means, const long means_offset,                              \
+        __global REAL *restrict scales, const long scales_offset, __global REAL *restrict running_mean,               \
+        const long running_mean_offset, __global REAL *restrict running_variance, const long running_variance_offset, \
+        __global long *restrict batches, const long batches_offset
 #define STATISTICS_ARGUMENTS                                                                                        \
     epsilon, momentum, running, parts_base, parts_offset, means, means_offset, scales, scales_offset, running_mean, \
-        running_mean_offset, running_variance, running_variance_offset
+        running_mean_offset, running_variance, running_variance_offset, batches, batches_offset
 
-// running: bit 0, there is a running mean; bit 1, a running variance.
+// running: bit 0, there is a running mean; bit 1, a running variance; bit 2, batches are counted; bit 3, they are
+// counted already, and momentum is one over their number.
 static inline void finish_statistics(const long c, const REAL mean, const REAL squares, const long count,
                                      STATISTICS_PARAMETERS) {
     means[means_offset + c] = mean;
     scales[scales_offset + c] = d_rsqrt(squares / (REAL)count + epsilon);
-    if (running & 1) running_mean[running_mean_offset + c] += momentum * (mean - running_mean[running_mean_offset + c]);
+    const REAL share = running & 8 ? 1 / (REAL)batches[batches_offset] : momentum;
+    if (running & 1) running_mean[running_mean_offset + c] += share * (mean - running_mean[running_mean_offset + c]);
     if (running & 2) {
         const REAL variance = squares / (REAL)(count - 1);
         running_variance[running_variance_offset + c] +=
-            momentum * (variance - running_variance[running_variance_offset + c]);
+            share * (variance - running_variance[running_variance_offset + c]);
     }
+    if (c == 0 && (running & 4)) batches[batches_offset] += 1;
 }
 
 static inline void join_statistics(const long c, const struct Sizes sizes, const long splits, STATISTICS_PARAMETERS) {

@@ -112,7 +112,7 @@ inline Sets cifar10_or_digits(const Flags& flags) {
 }
 
 /// Trains or evaluates as the flags say. The last line that it prints is "test accuracy: 0.9912".
-inline int train_and_report(const Flags& flags, nn::Module& model, optim::Optimizer& optimizer, const Sets& sets,
+inline int train_and_report(const Flags& flags, nn::Layer& model, optim::Optimizer& optimizer, const Sets& sets,
                             train::FitOptions options, const std::string& title) {
     Shape input = *sets.train->fields()[0].shape;
     input.insert(0, 1);

@@ -10,12 +10,12 @@ namespace {
 constexpr std::int64_t kNoise = 64;
 
 /// Noise (N, 64) to images (N, 1, 28, 28) in [0, 1].
-struct DigitGenerator : nn::Module {
+struct DigitGenerator : nn::Layer {
     nn::Linear& first = add("first", nn::Linear(kNoise, 128 * 7 * 7));
     Tensor middle = parameter("middle", normal({128, 64, 4, 4}, 0, 0.03));
     Tensor last = parameter("last", normal({64, 1, 4, 4}, 0, 0.03));
 
-    Tensor forward(const Tensor& noise) override {
+    Tensor forward(Tensor noise) override {
         const Tensor small = reshape(relu(first(noise)), {noise.size(0), 128, 7, 7});
         const Tensor large = relu(conv_transpose2d(small, middle, {}, {.stride = 2, .padding = 1}));
         return sigmoid(conv_transpose2d(large, last, {}, {.stride = 2, .padding = 1}));
@@ -23,12 +23,12 @@ struct DigitGenerator : nn::Module {
 };
 
 /// Images to a number each: larger for those that look real.
-struct Critic : nn::Module {
+struct Critic : nn::Layer {
     nn::Conv2d& first = add("first", nn::Conv2d(1, 32, 4, {.stride = 2, .padding = 1}));
     nn::Conv2d& second = add("second", nn::Conv2d(32, 64, 4, {.stride = 2, .padding = 1}));
     nn::Linear& last = add("last", nn::Linear(64 * 7 * 7, 1));
 
-    Tensor forward(const Tensor& images) override {
+    Tensor forward(Tensor images) override {
         return last(flatten(leaky_relu(second(leaky_relu(first(images), 0.2)), 0.2)));
     }
 };

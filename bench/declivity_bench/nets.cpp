@@ -5,18 +5,18 @@
 namespace declivity::bench {
 namespace {
 
-std::unique_ptr<nn::Module> mnist() {
+std::unique_ptr<nn::Layer> mnist() {
     return std::make_unique<nn::Sequential>(nn::Conv2d(1, 32, 3), nn::ReLU(), nn::MaxPool2d(2), nn::Conv2d(32, 64, 3),
                                             nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(), nn::Linear(64 * 5 * 5, 10));
 }
 
-std::unique_ptr<nn::Module> cifar10() {
+std::unique_ptr<nn::Layer> cifar10() {
     return std::make_unique<nn::Sequential>(
         nn::Conv2d(3, 32, 3, {.padding = 1}), nn::ReLU(), nn::MaxPool2d(2), nn::Conv2d(32, 64, 3, {.padding = 1}),
         nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(), nn::Linear(64 * 8 * 8, 128), nn::ReLU(), nn::Linear(128, 10));
 }
 
-struct Block : nn::Module {
+struct Block : nn::Layer {
     Block(std::int64_t in, std::int64_t out, std::int64_t stride)
         : first(add("first", nn::Conv2d(in, out, 3, {.stride = stride, .padding = 1, .bias = false}))),
           first_norm(add("first_norm", nn::BatchNorm(out))),
@@ -26,7 +26,7 @@ struct Block : nn::Module {
             shortcut = &add("shortcut", nn::Sequential(nn::Conv2d(in, out, 1, {.stride = stride, .bias = false}),
                                                        nn::BatchNorm(out)));
     }
-    Tensor forward(const Tensor& x) override {
+    Tensor forward(Tensor x) override {
         const Tensor y = second_norm(second(relu(first_norm(first(x)))));
         return relu(y + (shortcut != nullptr ? (*shortcut)(x) : x));
     }
@@ -39,7 +39,7 @@ struct Block : nn::Module {
     nn::Sequential* shortcut = nullptr;
 };
 
-std::unique_ptr<nn::Module> resnet20() {
+std::unique_ptr<nn::Layer> resnet20() {
     auto net = std::make_unique<nn::Sequential>(nn::Conv2d(3, 16, 3, {.padding = 1, .bias = false}), nn::BatchNorm(16),
                                                 nn::ReLU());
     std::int64_t in = 16;

@@ -14,7 +14,7 @@ struct Net {
     std::string name;
     std::int64_t batch;
     Shape input;  ///< of one image
-    std::unique_ptr<nn::Module> (*make)();
+    std::unique_ptr<nn::Layer> (*make)();
 };
 
 /// mnist and cifar10 as the samples of these names, and ResNet-20 (K. He et al. 2015, section 4.2; shortcuts by 1x1
@@ -33,7 +33,7 @@ class Training {
     void recorded_infer();
 
   private:
-    std::unique_ptr<nn::Module> model_;
+    std::unique_ptr<nn::Layer> model_;
     std::unique_ptr<optim::Adam> optimizer_;
     Tensor images_, labels_;
     RecordedAction recorded_step_{[this](const std::vector<Tensor>&) { return step(), std::vector<Tensor>{}; }};

@@ -69,9 +69,9 @@ void time_case(Report& report, const Case& one, bool forward) {
         sets.push_back({uniform(one.x, -1, 1), uniform(one.x, -1, 1), full(one.x, NAN)});
     const Tensor mean = full(channels, 0.0), scale = full(channels, 0.0), weight = full(channels, 1.0),
                  bias = full(channels, 0.0);
-    const Tensor running_mean = full(channels, 0.0), running_variance = full(channels, 1.0),
+    const Tensor running_mean = full(channels, 0.0), running_var = full(channels, 1.0),
                  weight_gradient = full(channels, 0.0), bias_gradient = full(channels, 0.0);
-    const ops::BatchNormRunning running{running_mean.view(), running_variance.view()};
+    const ops::BatchNormRunning running{running_mean.view(), running_var.view()};
     ops::batch_norm_statistics(sets[0].x.view(), kEpsilon, running, mean.view(), scale.view());
     const auto call = [&](int number) {
         const Set& set = sets[static_cast<std::size_t>(number) % sets.size()];

@@ -24,13 +24,13 @@ const std::vector<Case>& cases() {
     static const std::vector<Case> all{
         {"resnet50 16x64x112x112, 3x3 stride 2",
          {16, 64, 112, 112},
-         {.window = {3, 3}, .stride = {2, 2}, .padding = {1, 1}}},
+         {.kernel_size = {3, 3}, .stride = {2, 2}, .padding = {1, 1}}},
         {"vgg16 16x64x224x224, 2x2", {16, 64, 224, 224}, {}},
         {"vgg16 16x512x14x14, 2x2", {16, 512, 14, 14}, {}},
         {"mnist 128x32x26x26, 2x2", {128, 32, 26, 26}, {}},
         {"mnist 128x64x11x11, 2x2", {128, 64, 11, 11}, {}},
         {"cifar10 64x32x32x32, 2x2", {64, 32, 32, 32}, {}},
-        {"resnet50 16x2048x7x7, all", {16, 2048, 7, 7}, {.window = {7, 7}, .stride = {7, 7}}},
+        {"resnet50 16x2048x7x7, all", {16, 2048, 7, 7}, {.kernel_size = {7, 7}, .stride = {7, 7}}},
     };
     return all;
 }
@@ -48,7 +48,7 @@ std::vector<Set> make_sets(const Case& one, const Shape& out_shape, bool largest
         if (!largest) continue;
         const auto made = ops::max_pool2d(set.x.view(), one.parameters);
         ops::store("bench", made.out, set.out.view());
-        set.winners = Tensor(made.winners);
+        set.winners = Tensor(made.indices);
     }
     return sets;
 }
@@ -58,7 +58,7 @@ void pool(Set& set, const Case& one, bool largest, bool forward) {
     if (largest && forward) {
         auto made = ops::max_pool2d(from, one.parameters);
         ops::store("bench", std::move(made.out), out);
-        set.winners = Tensor(made.winners);
+        set.winners = Tensor(made.indices);
     } else if (largest) {
         ops::store("bench", ops::max_pool2d_backward(out, set.winners.view(), one.x, one.parameters), from);
     } else if (forward) {
@@ -78,7 +78,7 @@ struct Reference {
     std::vector<std::int32_t> winners;
 
     [[nodiscard]] double forward_element(std::size_t at) const {
-        const auto& [window, stride, padding, count_padding] = one.parameters;
+        const auto& [window, stride, padding, count_include_pad] = one.parameters;
         const std::int64_t height = one.x[2], width = one.x[3], rows = out_shape[2], columns = out_shape[3];
         const auto i = static_cast<std::int64_t>(at), plane = i / (rows * columns), p = i / columns % rows,
                    q = i % columns;
@@ -93,7 +93,7 @@ struct Reference {
         return largest ? most : sum / static_cast<double>(window[0] * window[1]);
     }
     [[nodiscard]] double backward_element(std::size_t at) const {
-        const auto& [window, stride, padding, count_padding] = one.parameters;
+        const auto& [window, stride, padding, count_include_pad] = one.parameters;
         const std::int64_t height = one.x[2], width = one.x[3], rows = out_shape[2], columns = out_shape[3];
         const auto i = static_cast<std::int64_t>(at), plane = i / (height * width), h = i / width % height,
                    w = i % width;
@@ -132,7 +132,7 @@ void time_case(Report& report, const Case& one, bool largest, bool forward) {
     const Device device = report.device();
     std::vector<std::vector<float>> host_x(report.with_peers() ? sets.size() : 0, x),
         host_out(host_x.size(), reference.out);
-    const auto& [window, stride, padding, count_padding] = one.parameters;
+    const auto& [window, stride, padding, count_include_pad] = one.parameters;
     std::vector<std::vector<Contender>> peers;
     for (std::size_t i = 0; i < host_x.size(); ++i)
         peers.push_back(onednn_pool2d({forward, largest, one.x[0], one.x[1], one.x[2], one.x[3], out_shape[2],

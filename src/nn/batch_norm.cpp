@@ -13,34 +13,40 @@ void require_axes(const char* layer, bool fits, const char* wants, const Tensor&
 
 }  // namespace
 
-BatchNorm::BatchNorm(std::int64_t channels, const BatchNormOptions& options)
-    : momentum_(options.momentum), epsilon_(options.epsilon) {
-    if (channels < 1) throw ValueError(fmt::format("BatchNorm: wants at least 1 channel, got {}", channels));
-    weight_ = parameter("weight", options.affine ? ones({channels}, options.tensor) : Tensor());
-    bias_ = parameter("bias", options.affine ? zeros({channels}, options.tensor) : Tensor());
-    running_mean_ = buffer("running_mean", zeros({channels}, options.tensor));
-    running_variance_ = buffer("running_variance", ones({channels}, options.tensor));
+BatchNorm::BatchNorm(std::int64_t num_features, const BatchNormOptions& options)
+    : eps_(options.eps), momentum_(options.momentum) {
+    if (num_features < 1)
+        throw ValueError(fmt::format("BatchNorm: wants num_features of at least 1, got {}", num_features));
+    const TensorOptions tensor{options.dtype, options.device};
+    weight_ = parameter("weight", options.affine ? ones({num_features}, tensor) : Tensor());
+    bias_ = parameter("bias", options.affine ? zeros({num_features}, tensor) : Tensor());
+    if (!options.track_running_stats) return;
+    running_mean_ = buffer("running_mean", zeros({num_features}, tensor));
+    running_var_ = buffer("running_var", ones({num_features}, tensor));
+    num_batches_tracked_ = buffer("num_batches_tracked", zeros({}, {DType::i64, options.device}));
 }
 
-Tensor BatchNorm::forward(const Tensor& x) {
-    return batch_norm(
-        x, weight_, bias_, running_mean_, running_variance_,
-        {.training = training(), .momentum = guarded(&BatchNorm::momentum_), .epsilon = guarded(&BatchNorm::epsilon_)});
+Tensor BatchNorm::forward(Tensor x) {
+    return batch_norm(std::move(x), weight_, bias_, running_mean_, running_var_,
+                      {.training = training() || !running_mean_.defined(),
+                       .momentum = guarded(&BatchNorm::momentum_),
+                       .eps = guarded(&BatchNorm::eps_)},
+                      num_batches_tracked_);
 }
 
-Tensor BatchNorm1d::forward(const Tensor& x) {
+Tensor BatchNorm1d::forward(Tensor x) {
     require_axes("BatchNorm1d", x.rank() == 2 || x.rank() == 3, "(N, C) or (N, C, L)", x);
-    return BatchNorm::forward(x);
+    return BatchNorm::forward(std::move(x));
 }
 
-Tensor BatchNorm2d::forward(const Tensor& x) {
+Tensor BatchNorm2d::forward(Tensor x) {
     require_axes("BatchNorm2d", x.rank() == 4, "(N, C, H, W)", x);
-    return BatchNorm::forward(x);
+    return BatchNorm::forward(std::move(x));
 }
 
-Tensor BatchNorm3d::forward(const Tensor& x) {
+Tensor BatchNorm3d::forward(Tensor x) {
     require_axes("BatchNorm3d", x.rank() == 5, "(N, C, D, H, W)", x);
-    return BatchNorm::forward(x);
+    return BatchNorm::forward(std::move(x));
 }
 
 }  // namespace declivity::nn

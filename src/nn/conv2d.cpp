@@ -1,33 +1,44 @@
 #include <declivity/nn/conv2d.hpp>
 
+#include <algorithm>
 #include <cmath>
 
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "conv_checks.hpp"
 
 namespace declivity::nn {
 
-Conv2d::Conv2d(std::int64_t in, std::int64_t out, Size2 window, const Conv2dOptions& options)
-    : options_{.stride = options.stride,
-               .padding = options.padding,
-               .dilation = options.dilation,
-               .groups = options.groups} {
-    if (in < 1 || out < 1 || options.groups < 1 || in % options.groups != 0 || out % options.groups != 0 ||
-        window[0] < 1 || window[1] < 1)
-        throw ValueError(fmt::format(
-            "Conv2d: wants groups that divide the channels and a window of at least 1 x 1, got {} to {} channels, "
-            "{} groups, window {} x {}",
-            in, out, options.groups, window[0], window[1]));
-    const std::int64_t group_in = in / options.groups;
-    const double bound = 1 / std::sqrt(static_cast<double>(group_in * window[0] * window[1]));
-    weight_ = parameter("weight", uniform({out, group_in, window[0], window[1]}, -bound, bound, options.tensor));
-    bias_ = parameter("bias", options.bias ? uniform({out}, -bound, bound, options.tensor) : Tensor());
+void check_conv(std::string_view layer, std::int64_t in_channels, std::int64_t out_channels, std::int64_t groups,
+                std::initializer_list<std::int64_t> kernel_size) {
+    if (in_channels < 1 || out_channels < 1 || groups < 1 || in_channels % groups != 0 || out_channels % groups != 0 ||
+        std::ranges::any_of(kernel_size, [](std::int64_t size) { return size < 1; }))
+        throw ValueError(
+            fmt::format("{}: wants groups that divide the channels and a kernel size of at least 1, got {} "
+                        "to {} channels, {} groups, kernel size {}",
+                        layer, in_channels, out_channels, groups, fmt::join(kernel_size, " x ")));
 }
 
-Tensor Conv2d::forward(const Tensor& x) { return conv2d(x, weight_, bias_, options_); }
+Conv2d::Conv2d(std::int64_t in_channels, std::int64_t out_channels, Size2 kernel_size, const Conv2dOptions& options)
+    : conv_{.stride = options.stride,
+            .padding = options.padding,
+            .dilation = options.dilation,
+            .groups = options.groups} {
+    check_conv("Conv2d", in_channels, out_channels, options.groups, {kernel_size[0], kernel_size[1]});
+    const TensorOptions tensor{options.dtype, options.device};
+    const Shape shape{out_channels, in_channels / options.groups, kernel_size[0], kernel_size[1]};
+    const double bound = 1 / std::sqrt(static_cast<double>(shape.numel() / out_channels));
+    weight_ = parameter("weight", uniform(shape, -bound, bound, tensor));
+    bias_ = parameter("bias", options.bias ? uniform({out_channels}, -bound, bound, tensor) : Tensor());
+}
 
-std::int64_t Conv2d::multiply_adds(const Shape&, const Shape& output) const {
-    return output.numel() * weight_.numel() / weight_.size(0);
+Tensor Conv2d::forward(Tensor x) { return conv2d(x, weight_, bias_, conv_); }
+
+std::int64_t Conv2d::multiply_adds(const std::vector<Tensor>&, const std::vector<Tensor>& outputs) const {
+    const Shape weight = weight_.shape();
+    return outputs.at(0).numel() * weight.numel() / weight[0];
 }
 
 }  // namespace declivity::nn

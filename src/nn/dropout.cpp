@@ -6,14 +6,12 @@
 
 namespace declivity::nn {
 
-Dropout::Dropout(double probability, const std::optional<Generator>& generator)
-    : probability_(probability), generator_(generator) {
-    if (!(probability >= 0 && probability <= 1))
-        throw ValueError(fmt::format("Dropout: wants a probability in [0, 1], got {}", probability));
+Dropout::Dropout(double p, const std::optional<Generator>& generator) : p_(p), generator_(generator) {
+    if (!(p >= 0 && p <= 1)) throw ValueError(fmt::format("Dropout: wants p in [0, 1], got {}", p));
 }
 
-Tensor Dropout::forward(const Tensor& x) {
-    return training() ? dropout(x, guarded(&Dropout::probability_), guarded(&Dropout::generator_)) : x;
+Tensor Dropout::forward(Tensor x) {
+    return training() ? dropout(x, guarded(&Dropout::p_), guarded(&Dropout::generator_)) : x;
 }
 
 }  // namespace declivity::nn

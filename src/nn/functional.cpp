@@ -5,9 +5,9 @@
 
 namespace declivity::nn {
 
-Tensor Lambda::forward(const Tensor& x) {
+Tensor Lambda::forward(Tensor x) {
     if (!function_) throw ValueError(fmt::format("{}: wants a function, got an empty one", type_name_));
-    return function_(x);
+    return function_(std::move(x));
 }
 
 }  // namespace declivity::nn

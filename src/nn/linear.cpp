@@ -8,18 +8,20 @@
 
 namespace declivity::nn {
 
-Linear::Linear(std::int64_t in, std::int64_t out, const LinearOptions& options) {
-    if (in < 1 || out < 1)
-        throw ValueError(fmt::format("Linear: wants at least 1 input and output, got {} and {}", in, out));
-    const double bound = 1 / std::sqrt(static_cast<double>(in));
-    weight_ = parameter("weight", uniform({out, in}, -bound, bound, options.tensor));
-    bias_ = parameter("bias", options.bias ? uniform({out}, -bound, bound, options.tensor) : Tensor());
+Linear::Linear(std::int64_t in_features, std::int64_t out_features, const LinearOptions& options) {
+    if (in_features < 1 || out_features < 1)
+        throw ValueError(fmt::format("Linear: wants in_features and out_features of at least 1, got {} and {}",
+                                     in_features, out_features));
+    const TensorOptions tensor{options.dtype, options.device};
+    const double bound = 1 / std::sqrt(static_cast<double>(in_features));
+    weight_ = parameter("weight", uniform({out_features, in_features}, -bound, bound, tensor));
+    bias_ = parameter("bias", options.bias ? uniform({out_features}, -bound, bound, tensor) : Tensor());
 }
 
-Tensor Linear::forward(const Tensor& x) { return linear(x, weight_, bias_); }
+Tensor Linear::forward(Tensor x) { return linear(x, weight_, bias_); }
 
-std::int64_t Linear::multiply_adds(const Shape& input, const Shape& output) const {
-    return input.numel() * output.back();
+std::int64_t Linear::multiply_adds(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) const {
+    return inputs.at(0).numel() * outputs.at(0).shape().back();
 }
 
 }  // namespace declivity::nn

@@ -6,27 +6,17 @@
 #include <unordered_set>
 
 #include <declivity/runtime/error.hpp>
-#include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
-#include <declivity/tensor/creation.hpp>
 #include <fmt/format.h>
 
-#include "runtime/recorder.hpp"
+#include "parameter_slot.hpp"
 #include "tensor/load_state.hpp"
 
 namespace declivity::nn {
 namespace {
 
-thread_local const ObserveCalls::Observer* observer = nullptr;
-
 std::string joined(std::string_view prefix, std::string_view name) {
     return prefix.empty() ? std::string(name) : fmt::format("{}.{}", prefix, name);
-}
-
-std::int64_t count(const std::vector<Tensor>& tensors) {
-    std::int64_t total = 0;
-    for (const Tensor& tensor : tensors) total += tensor.numel();
-    return total;
 }
 
 /// Each tensor once, by the first of its names.
@@ -46,6 +36,7 @@ Module::Module(Module&& from) noexcept
       buffers_(std::move(from.buffers_)),
       children_(std::move(from.children_)),
       training_(from.training_),
+      changes_(from.changes_),
       presence_(std::move(from.presence_)),
       placed_(from.placed_),
       moved_from_(std::exchange(from.moved_from_, true)) {}
@@ -57,6 +48,7 @@ Module& Module::operator=(Module&& from) noexcept {
     buffers_ = std::move(from.buffers_);
     children_ = std::move(from.children_);
     training_ = from.training_;
+    changes_ = from.changes_;
     presence_ = std::move(from.presence_);
     placed_ = from.placed_;
     moved_from_ = std::exchange(from.moved_from_, true);
@@ -70,24 +62,6 @@ void Module::require_in_place(std::string_view path) const {
                                  path.empty() ? "" : fmt::format(" '{}'", path)));
 }
 
-ObserveCalls::ObserveCalls(Observer function)
-    : observer_(std::move(function)), before_(std::exchange(observer, &observer_)) {}
-ObserveCalls::~ObserveCalls() { observer = before_; }
-
-Tensor Module::operator()(Tensor of) {
-    require_in_place();
-    const Scope scope(name_.empty() ? type_name() : name_);
-    const Tensor x = std::move(of);  // let go of at the end of this call, not of the caller's expression
-    if (!x.defined()) throw ValueError(fmt::format("{}: wants a tensor, got an undefined one", type_name()));
-    if (Recorder::current() != nullptr) guard_call();
-    if (!std::atomic_ref(placed_).load(std::memory_order_relaxed)) place();
-    Tensor out = forward(x);
-    if (Recorder* const recorder = Recorder::current(); recorder != nullptr && observer != nullptr)
-        recorder->refuse("an observer of calls, which a replay would not tell");
-    if (observer != nullptr) (*observer)(Scope::path(), *this, x, out);
-    return out;
-}
-
 Module::Presence& Module::Presence::operator=(Presence&& other) noexcept {
     token_.reset();
     other.token_.reset();
@@ -99,13 +73,6 @@ std::weak_ptr<const void> Module::Presence::watch() const {
     const std::scoped_lock lock(mutex);
     if (!token_) token_ = std::make_shared<char>();
     return token_;
-}
-
-/// A call that is recorded depends on the mode, on the children, and on whether somebody looks on.
-void Module::guard_call() const {
-    Recorder::current()->guard([here = presence_.watch(), this, training = training_, children = children_.size()] {
-        return !here.expired() && training_ == training && children_.size() == children && observer == nullptr;
-    });
 }
 
 const std::type_info& Module::replayable() const { return typeid(void); }
@@ -127,13 +94,7 @@ std::string Module::not_replayable() const {
     return find(find, *this, {});
 }
 
-void Module::place() {
-    for (const auto* tensors : {&parameters_, &buffers_})
-        for (const NamedTensor& one : *tensors) one.tensor.value().view().buffer.move_to_scope(Scope::path());
-    std::atomic_ref(placed_).store(true, std::memory_order_relaxed);  // several threads may call a module
-}
-
-std::int64_t Module::multiply_adds(const Shape&, const Shape&) const { return 0; }
+std::int64_t Module::multiply_adds(const std::vector<Tensor>&, const std::vector<Tensor>&) const { return 0; }
 std::string Module::type_name() const { return "Module"; }
 
 void Module::check_name(std::string_view name) const {
@@ -141,7 +102,7 @@ void Module::check_name(std::string_view name) const {
     const auto taken = [name](const auto& list, auto get) {
         return std::ranges::any_of(list, [&](const auto& one) { return get(one) == name; });
     };
-    const auto of_tensor = [](const NamedTensor& one) -> std::string_view { return one.name; };
+    const auto of_tensor = [](const auto& one) -> std::string_view { return one.name; };
     const auto of_child = [](const auto& one) -> std::string_view { return one.first; };
     if (name.empty() || name.find('.') != std::string_view::npos)
         throw ValueError(fmt::format("{}: wants a name without dots, got \"{}\"", type_name(), name));
@@ -149,13 +110,13 @@ void Module::check_name(std::string_view name) const {
         throw ValueError(fmt::format("{}: wants each name once, got \"{}\" again", type_name(), name));
 }
 
-Tensor Module::parameter(std::string_view name, Tensor value) {
+Parameter Module::parameter(std::string_view name, Tensor value) {
     check_name(name);
-    if (!value.defined()) return value;
+    if (!value.defined()) return {};
     const FunctionScope function("parameter");
     value.set_requires_grad();
-    parameters_.push_back({std::string(name), value});
-    return value;
+    parameters_.push_back({std::string(name), std::make_shared<detail::ParameterSlot>(std::move(value))});
+    return Parameter(parameters_.back().slot);
 }
 
 Tensor Module::buffer(std::string_view name, Tensor value) {
@@ -176,7 +137,8 @@ void Module::collect(std::string_view prefix, std::vector<NamedTensor>* paramete
                      std::vector<NamedTensor>* buffers) const {
     require_in_place(prefix);
     if (parameters != nullptr)
-        for (const NamedTensor& one : parameters_) parameters->push_back({joined(prefix, one.name), one.tensor});
+        for (const OwnParameter& one : parameters_)
+            if (one.slot->parametrized == nullptr) parameters->push_back({joined(prefix, one.name), one.slot->tensor});
     if (buffers != nullptr)
         for (const NamedTensor& one : buffers_) buffers->push_back({joined(prefix, one.name), one.tensor});
     for (const auto& [name, child] : children_) child->collect(joined(prefix, name), parameters, buffers);
@@ -244,38 +206,12 @@ StateDict Module::state_dict() const {
 }
 
 void Module::load_state_dict(const StateDict& state, bool strict) {
-    detail::load_state(type_name(), state_dict(), state, strict);
+    declivity::detail::load_state(type_name(), state_dict(), state, strict);
 }
 
-std::string Module::summary(const Shape& input, std::optional<DType> dtype) {
-    const auto tensors = state_dict();
-    TensorOptions options =
-        tensors.empty() ? TensorOptions{} : TensorOptions{tensors[0].tensor.dtype(), tensors[0].tensor.device()};
-    if (dtype) options.dtype = *dtype;
-    std::string out =
-        fmt::format("{:<32} {:<16} {:<20} {:>12} {:>16}\n", "layer", "type", "output", "parameters", "multiply-adds");
-    std::int64_t total = 0;
-    const auto add_line = [&](const std::string& path, const Module& module, const Tensor& in, const Tensor& result) {
-        if (!module.children_.empty()) return;
-        const std::int64_t multiply_adds = module.multiply_adds(in.shape(), result.shape());
-        total += multiply_adds;
-        out += fmt::format("{:<32} {:<16} {:<20} {:>12} {:>16}\n", path, module.type_name(), result.shape().str(),
-                           count(module.parameters()), multiply_adds);
-    };
-    const bool was_training = training_;
-    eval();  // a summary must not touch running statistics
-    try {
-        const NoGrad no_grad;
-        const ObserveCalls observe(add_line);
-        (*this)(zeros(input, options));
-    } catch (...) {
-        train(was_training);
-        throw;
-    }
-    train(was_training);
-    out += fmt::format("{:<70} {:>12} {:>16}\n", fmt::format("total for an input of {}", input.str()),
-                       count(parameters()), total);
-    return out;
+TensorOptions Module::options_of_tensors() const {
+    const StateDict tensors = state_dict();
+    return tensors.empty() ? TensorOptions{} : TensorOptions{tensors[0].tensor.dtype(), tensors[0].tensor.device()};
 }
 
 }  // namespace declivity::nn

@@ -7,34 +7,37 @@ namespace declivity::nn {
 namespace {
 
 /// @throws ValueError as the function would later
-Pool2dOptions joined(const char* layer, Size2 window, const PoolOptions& options) {
+const Pool2dParameters& checked(const char* layer, const Pool2dParameters& pool) {
+    const auto& [kernel_size, stride, padding, count_include_pad] = pool;
     for (std::size_t axis = 0; axis < 2; ++axis)
-        if (window[axis] < 1 || options.stride[axis] < 0 || options.padding[axis] < 0 ||
-            options.padding[axis] > window[axis] / 2)
+        if (kernel_size[axis] < 1 || stride[axis] < 0 || padding[axis] < 0 || padding[axis] > kernel_size[axis] / 2)
             throw ValueError(
-                fmt::format("{}: wants a window of at least 1, a stride of at least 0 (0: the window) and a padding of "
-                            "0 to half the window, got window {} x {}, "
-                            "stride {} x {}, padding {} x {}",
-                            layer, window[0], window[1], options.stride[0], options.stride[1], options.padding[0],
-                            options.padding[1]));
-    return {
-        .window = window, .stride = options.stride, .padding = options.padding, .count_padding = options.count_padding};
+                fmt::format("{}: wants a kernel size of at least 1, a stride of at least 0 (0: the kernel size) and a "
+                            "padding of 0 to "
+                            "half the kernel size, got kernel size {} x {}, stride {} x {}, padding {} x {}",
+                            layer, kernel_size[0], kernel_size[1], stride[0], stride[1], padding[0], padding[1]));
+    return pool;
 }
 
 }  // namespace
 
-MaxPool2d::MaxPool2d(Size2 window, const PoolOptions& options) : options_(joined("MaxPool2d", window, options)) {}
-Tensor MaxPool2d::forward(const Tensor& x) { return max_pool2d(x, options_); }
+MaxPool2d::MaxPool2d(Size2 kernel_size, const MaxPool2dOptions& options)
+    : pool_(checked("MaxPool2d", {.kernel_size = kernel_size, .stride = options.stride, .padding = options.padding})) {}
+Tensor MaxPool2d::forward(Tensor x) { return max_pool2d(x, pool_); }
 
-AvgPool2d::AvgPool2d(Size2 window, const PoolOptions& options) : options_(joined("AvgPool2d", window, options)) {}
-Tensor AvgPool2d::forward(const Tensor& x) { return avg_pool2d(x, options_); }
+AvgPool2d::AvgPool2d(Size2 kernel_size, const AvgPool2dOptions& options)
+    : pool_(checked("AvgPool2d", {.kernel_size = kernel_size,
+                                  .stride = options.stride,
+                                  .padding = options.padding,
+                                  .count_include_pad = options.count_include_pad})) {}
+Tensor AvgPool2d::forward(Tensor x) { return avg_pool2d(x, pool_); }
 
-Tensor GlobalAvgPool2d::forward(const Tensor& x) { return global_avg_pool2d(x); }
+Tensor GlobalAvgPool2d::forward(Tensor x) { return global_avg_pool2d(x); }
 
-AdaptiveAvgPool2d::AdaptiveAvgPool2d(Size2 output) {
-    if (output[0] != 1 || output[1] != 1)
+AdaptiveAvgPool2d::AdaptiveAvgPool2d(Size2 output_size) {
+    if (output_size[0] != 1 || output_size[1] != 1)
         throw Unsupported(
-            fmt::format("AdaptiveAvgPool2d: wants an output of 1 x 1, got {} x {}", output[0], output[1]));
+            fmt::format("AdaptiveAvgPool2d: wants an output of 1 x 1, got {} x {}", output_size[0], output_size[1]));
 }
 
 }  // namespace declivity::nn

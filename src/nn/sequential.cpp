@@ -2,10 +2,9 @@
 
 namespace declivity::nn {
 
-Tensor Sequential::forward(const Tensor& x) {
-    Tensor out = x;
-    for (const auto& [name, child] : children()) out = (*child)(out);
-    return out;
+Tensor Sequential::forward(Tensor x) {
+    for (Layer& layer : layers_) x = layer(std::move(x));
+    return x;
 }
 
 }  // namespace declivity::nn

@@ -178,6 +178,12 @@ void check_batch_norm_statistics(const View& x, const BatchNormRunning& running,
     check_channels(function, "the scale", x, scale);
     check_channels(function, "the running mean", x, running.mean);
     check_channels(function, "the running variance", x, running.variance);
+    if (const View& batches = running.batches; batches.buffer) {
+        require_same_device(function, batches, x);
+        if (batches.dtype != DType::i64 || batches.numel() != 1)
+            throw TypeError(fmt::format("{}: wants num_batches_tracked of one i64, got {} of {}", function,
+                                        batches.shape.str(), name_of(batches.dtype)));
+    }
     if (x.shape[1] > 0 && x.numel() / x.shape[1] < 2)
         throw ShapeError(
             fmt::format("{}: wants at least two elements a channel to train on, got {}", function, x.shape.str()));
@@ -195,18 +201,20 @@ void check_batch_norm(const View& x, const View& mean, const View& scale, const 
 namespace {
 
 /// `first`, then STATISTICS_PARAMETERS of the kernels.
-std::vector<Argument> with_statistics(std::vector<Argument> first, const View& parts, double epsilon,
+std::vector<Argument> with_statistics(std::vector<Argument> first, const View& parts, double eps,
                                       const BatchNormRunning& running, const View& mean, const View& scale) {
-    const std::int32_t has_running = (running.mean.buffer ? 1 : 0) | (running.variance.buffer ? 2 : 0);
-    first.insert(first.end(), {real_argument(mean.dtype, epsilon), real_argument(mean.dtype, running.momentum),
-                               Argument(has_running), parts.argument(), mean.argument(), scale.argument(),
-                               or_else(running.mean, mean), or_else(running.variance, scale)});
+    const std::int32_t counted = !running.batches.buffer ? 0 : running.average ? 8 : 4;
+    const std::int32_t has_running = (running.mean.buffer ? 1 : 0) | (running.variance.buffer ? 2 : 0) | counted;
+    first.insert(first.end(),
+                 {real_argument(mean.dtype, eps), real_argument(mean.dtype, running.momentum), Argument(has_running),
+                  parts.argument(), mean.argument(), scale.argument(), or_else(running.mean, mean),
+                  or_else(running.variance, scale), or_else(running.batches, scale)});
     return first;
 }
 
 }  // namespace
 
-void batch_norm_statistics(const View& x, double epsilon, const BatchNormRunning& running, const View& mean,
+void batch_norm_statistics(const View& x, double eps, const BatchNormRunning& running, const View& mean,
                            const View& scale) {
     check_batch_norm_statistics(x, running, mean, scale);
     require_floating("batch_norm", "x", x);  // halves come by an operation, which widens them
@@ -215,7 +223,7 @@ void batch_norm_statistics(const View& x, double epsilon, const BatchNormRunning
     const Plan plan = plan_of(x);
     const View parts = parts_of(plan);
     const auto behind = [&](std::vector<Argument> first) {
-        return with_statistics(std::move(first), parts, epsilon, running, mean, scale);
+        return with_statistics(std::move(first), parts, eps, running, mean, scale);
     };
     if (plan.whole()) {
         launch_columns(plan, plan.kernel("batch_norm_statistics_whole"), behind({x.argument()}));
@@ -225,7 +233,7 @@ void batch_norm_statistics(const View& x, double epsilon, const BatchNormRunning
     launch(plan.kernel("batch_norm_combine_statistics"), one_each(plan.sizes.c), behind({plan.sizes, plan.splits}));
 }
 
-void batch_norm_scale(const View& variance, double epsilon, const View& scale) {
+void batch_norm_scale(const View& variance, double eps, const View& scale) {
     require_floating("batch_norm", "the running variance", variance);
     require_rank("batch_norm", "the running variance", variance, 1, "C");
     require_dense("batch_norm", "the running variance", variance);
@@ -238,7 +246,7 @@ void batch_norm_scale(const View& variance, double epsilon, const View& scale) {
         .set("COLUMNS", kCpuColumns)
         .set("MOST_WIDE", kMostWide);
     launch(Kernel(variance.device(), {"batch_norm.cl", "batch_norm_scale", defines}), one_each(variance.shape[0]),
-           {real_argument(variance.dtype, epsilon), variance.argument(), scale.argument()});
+           {real_argument(variance.dtype, eps), variance.argument(), scale.argument()});
 }
 
 void batch_norm(const View& x, const View& mean, const View& scale, const View& weight, const View& bias,
@@ -255,7 +263,7 @@ void batch_norm(const View& x, const View& mean, const View& scale, const View& 
 
 bool is_batch_norm_whole(const View& x) { return x.numel() > 0 && plan_of(x).whole_with_elements(); }
 
-EpilogueTaken launch_batch_norm_whole(const View& x, double epsilon, const BatchNormRunning& running, const View& mean,
+EpilogueTaken launch_batch_norm_whole(const View& x, double eps, const BatchNormRunning& running, const View& mean,
                                       const View& scale, const View& weight, const View& bias, const View& out,
                                       const Epilogue& epilogue) {
     const auto of_kernel = epilogue ? kernel_epilogue(epilogue, out, EpilogueOf::convolution) : KernelEpilogue{};
@@ -265,7 +273,7 @@ EpilogueTaken launch_batch_norm_whole(const View& x, double epsilon, const Batch
     const KernelEpilogue behind = of_kernel.value_or(KernelEpilogue{});
     std::vector<Argument> all =
         with_statistics({affine, x.argument(), or_else(weight, mean), or_else(bias, mean), out.argument()},
-                        parts_of(plan), epsilon, running, mean, scale);
+                        parts_of(plan), eps, running, mean, scale);
     const EpilogueArguments of_epilogue(behind, out);
     for (const Argument& argument : of_epilogue.if_any_behind({})) all.push_back(argument);
     launch_columns(plan, plan.kernel("batch_norm_whole", behind), all);

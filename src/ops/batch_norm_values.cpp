@@ -68,12 +68,12 @@ struct KeptFold {
 };
 
 BatchNormFold make_fold(const View& stored_mean, const View& stored_variance, const View& stored_weight,
-                        const View& stored_bias, double epsilon) {
+                        const View& stored_bias, double eps) {
     const View mean = widened(stored_mean), variance = widened(stored_variance), weight = widened(stored_weight),
                bias = widened(stored_bias);
     const Device device = variance.device();
     View factor = View::make(device, variance.dtype, variance.shape);
-    batch_norm_scale(variance, epsilon, factor);
+    batch_norm_scale(variance, eps, factor);
     if (weight.buffer) factor = evaluate(apply(Function::mul, factor, weight), device);
     const Expression moved = apply(Function::mul, mean, factor);
     const View offset = evaluate(
@@ -84,25 +84,25 @@ BatchNormFold make_fold(const View& stored_mean, const View& stored_variance, co
 }  // namespace
 
 BatchNormFold batch_norm_fold(const View& mean, const View& variance, const View& weight, const View& bias,
-                              double epsilon, OperandUse use) {
+                              double eps, OperandUse use) {
     const FoldedBeside operands{mean, weight, bias};
     Recorder* const recorder = Recorder::current();
     const auto varies = [&](const View& view) { return recorder != nullptr && recorder->varies(view.buffer); };
     if (use == OperandUse::variable || varies(variance) || std::ranges::any_of(operands, varies))
-        return make_fold(mean, variance, weight, bias, epsilon);
+        return make_fold(mean, variance, weight, bias, eps);
     if (recorder != nullptr) {
         recorder->relies_on(variance.buffer);
         for (const View& operand : operands) recorder->relies_on(operand.buffer);
     }
     const RecordingPause once;
     const std::string name =
-        fmt::format("batch_norm_fold {} {} {} {}", name_of(variance.dtype), variance.offset, variance.numel(), epsilon);
+        fmt::format("batch_norm_fold {} {} {} {}", name_of(variance.dtype), variance.offset, variance.numel(), eps);
     if (const auto kept = std::static_pointer_cast<const KeptFold>(variance.buffer.kept(name));
         kept && kept->serves(operands))
         return kept->fold;
     const std::uint64_t version = variance.buffer.version();
     const auto versions = versions_of(operands);
-    const BatchNormFold made = make_fold(mean, variance, weight, bias, epsilon);
+    const BatchNormFold made = make_fold(mean, variance, weight, bias, eps);
     variance.buffer.keep(name, std::make_shared<const KeptFold>(made, operands, versions), version);
     return made;
 }
@@ -140,16 +140,18 @@ struct Normalisation {};
 
 /// Of normalisation in training.
 struct BatchNormTraining {
-    double epsilon, momentum;
+    double eps, momentum;
+    bool average;
 };
 
 EpilogueTaken launch_training(const OperationViews& views, const BatchNormTraining& training) {
     const View &x = views.in(0), &weight = views.in(1), &bias = views.in(2);
     const View &out = views.out(0), &mean = views.out(1), &scale = views.out(2);
-    const BatchNormRunning running{views.written(0), views.written(1), training.momentum};
+    const BatchNormRunning running{views.written(0), views.written(1), training.momentum, views.written(2),
+                                   training.average};
     if (out.buffer && is_batch_norm_whole(x))
-        return launch_batch_norm_whole(x, training.epsilon, running, mean, scale, weight, bias, out, views.epilogue());
-    batch_norm_statistics(x, training.epsilon, running, mean, scale);
+        return launch_batch_norm_whole(x, training.eps, running, mean, scale, weight, bias, out, views.epilogue());
+    batch_norm_statistics(x, training.eps, running, mean, scale);
     return out.buffer ? launch_normalisation(x, mean, scale, weight, bias, out, views.epilogue()) : EpilogueTaken::yes;
 }
 
@@ -166,27 +168,27 @@ Value batch_norm(const View& x, const View& mean, const View& scale, const View&
                      {.reads = {x, mean, scale, weight, bias}, .outputs = {{x.dtype, x.shape}}, .widens = true})[0];
 }
 
-BatchNormTrained batch_norm_training(const View& x, const View& weight, const View& bias, double epsilon,
+BatchNormTrained batch_norm_training(const View& x, const View& weight, const View& bias, double eps,
                                      const BatchNormRunning& running) {
     check_batch_norm(x, {}, {}, weight, bias);
     check_batch_norm_statistics(x, running, {}, {});
     const Shape channels{x.shape[1]};
     if (!is_half(x.dtype) && (!fuses() || !is_batch_norm_whole(x))) {  // several kernels, of which the first may begin
         const View mean = View::make(x.device(), x.dtype, channels), scale = View::make(x.device(), x.dtype, channels);
-        for (const View* view : {&running.mean, &running.variance}) {
+        for (const View* view : {&running.mean, &running.variance, &running.batches}) {
             view->buffer.launch_writers();
             view->buffer.launch_readers();
         }
-        batch_norm_statistics(x, epsilon, running, mean, scale);
-        for (const View* view : {&running.mean, &running.variance})
+        batch_norm_statistics(x, eps, running, mean, scale);
+        for (const View* view : {&running.mean, &running.variance, &running.batches})
             if (view->buffer) view->buffer.mark_written();
         return {batch_norm(x, mean, scale, weight, bias), mean, scale};
     }
     const DType compute = compute_type(x.dtype);
     const OperationResults results =
-        operation("batch_norm", launch_training, BatchNormTraining{epsilon, running.momentum},
+        operation("batch_norm", launch_training, BatchNormTraining{eps, running.momentum, running.average},
                   {.reads = {x, weight, bias},
-                   .writes = {running.mean, running.variance},
+                   .writes = {running.mean, running.variance, running.batches},
                    .outputs = {{x.dtype, x.shape, true}, {compute, channels}, {compute, channels}},
                    .widens = true});
     return {results[0], results[1], results[2]};

@@ -48,7 +48,7 @@ void check_result(const char* function, std::string_view name, const View& logit
 
 /// As the kernel's numbers before those that say how the rows are shared.
 std::vector<Argument> sizes_of(const View& logits, const CrossEntropy& options) {
-    return {logits.shape[0], logits.shape[1], options.ignore_label,
+    return {logits.shape[0], logits.shape[1], options.ignore_index,
             real_argument(logits.dtype, options.label_smoothing)};
 }
 
@@ -58,7 +58,7 @@ void bring_together(const View& losses, const View& labels, const CrossEntropy& 
     const bool cpu = family_of(losses.device()) == Family::cpu_like;
     const std::size_t items = cpu ? 1 : row_group(1, 4 * losses.shape[0], false, kernel).items();
     launch(kernel, {.global = {items, 1, 1}, .local = {items, 1, 1}},
-           {losses.shape[0], options.ignore_label, std::int32_t{options.reduction == LossReduction::mean},
+           {losses.shape[0], options.ignore_index, std::int32_t{options.reduction == LossReduction::mean},
             LocalMemory{items * size_of(losses.dtype)}, losses.argument(), labels.argument(), total.argument(),
             divisor.argument()});
 }

@@ -68,7 +68,7 @@ Defines defines_of(const View& like, RowNorm kind, bool weight, bool bias) {
 }
 
 struct LayerNorm {
-    double epsilon;
+    double eps;
     RowNorm kind;
     int inner;
 };
@@ -80,7 +80,7 @@ EpilogueTaken launch_layer_norm(const OperationViews& views, const LayerNorm& no
                               .name = "layer_norm",
                               .shown_as = name_of(norm.kind),
                               .defines = defines_of(means, norm.kind, bool(weight.buffer), bool(bias.buffer)),
-                              .arguments = {real_argument(means.dtype, norm.epsilon), or_else(weight, means),
+                              .arguments = {real_argument(means.dtype, norm.eps), or_else(weight, means),
                                             or_else(bias, means), means.argument(), rstds.argument()},
                               .flops = 8,
                               .needs_row = false});
@@ -105,7 +105,7 @@ EpilogueTaken launch_input_gradient(const OperationViews& views, const LayerNorm
 
 }  // namespace
 
-LayerNormResults layer_norm(RowNorm kind, Value x, int inner, const View& weight, const View& bias, double epsilon) {
+LayerNormResults layer_norm(RowNorm kind, Value x, int inner, const View& weight, const View& bias, double eps) {
     const std::string_view function = name_of(kind);
     const Shape shape = x.shape();
     const DType dtype = x.dtype();
@@ -124,7 +124,7 @@ LayerNormResults layer_norm(RowNorm kind, Value x, int inner, const View& weight
     Shape rows;
     for (int axis = 0; axis < inner; ++axis) rows.push_back(shape[axis]);
     RowInput in = row_input(std::move(x), inner);
-    const OperationResults results = operation(function, launch_layer_norm, LayerNorm{epsilon, kind, inner},
+    const OperationResults results = operation(function, launch_layer_norm, LayerNorm{eps, kind, inner},
                                                {.reads = {std::move(in.view), weight, bias},
                                                 .outputs = {{dtype, shape}, {compute, rows}, {compute, rows}},
                                                 .prologue = std::move(in.waiting),

@@ -31,24 +31,24 @@ struct Launch {
 };
 
 bool whole(const Shape& x, const Shape& out, const Pool2dParameters& parameters) {
-    return out[2] == 1 && out[3] == 1 && parameters.window[0] == x[2] && parameters.window[1] == x[3] &&
+    return out[2] == 1 && out[3] == 1 && parameters.kernel_size[0] == x[2] && parameters.kernel_size[1] == x[3] &&
            parameters.padding[0] == 0 && parameters.padding[1] == 0;
 }
 
 Defines window_defines(const Pool2dParameters& parameters) {
     Defines defines;
-    defines.set("WINDOW_H", parameters.window[0]).set("WINDOW_W", parameters.window[1]);
-    defines.set("STRIDE_H", parameters.stride[0]).set("STRIDE_W", parameters.stride[1]);
+    defines.set("WINDOW_H", parameters.kernel_size[0]).set("WINDOW_W", parameters.kernel_size[1]);
+    defines.set("STRIDE_H", parameters.step()[0]).set("STRIDE_W", parameters.step()[1]);
     defines.set("PADDING_H", parameters.padding[0]).set("PADDING_W", parameters.padding[1]);
-    return defines.set("COUNT_PADDING", parameters.count_padding ? "1" : "0");
+    return defines.set("COUNT_PADDING", parameters.count_include_pad ? "1" : "0");
 }
 
 enum class Direction : std::uint8_t { forward, backward };
-enum class Winners : bool { none, kept };
+enum class Indices : bool { none, kept };
 
 /// @param in,dtype of what is read, and of the result
 Launch prepare(std::string name, Direction direction, const Shape& x, const Shape& out, DType in, DType dtype,
-               const Device& device, const Pool2dParameters& parameters, Winners winners = Winners::kept) {
+               const Device& device, const Pool2dParameters& parameters, Indices indices = Indices::kept) {
     const bool cpu = family_of(device) == Family::cpu_like, forward = direction == Direction::forward;
     const std::int64_t planes = x[0] * x[1];
     Sizes sizes{.rows = planes * (forward ? out[2] : x[2]),
@@ -61,7 +61,7 @@ Launch prepare(std::string name, Direction direction, const Shape& x, const Shap
                 .band = 0};
     Defines defines = storage_defines(in, dtype);
     defines.set("LANES", cpu ? vector_lanes(dtype) : 0);
-    if (winners == Winners::none) defines.set("NO_WINNERS", 1);
+    if (indices == Indices::none) defines.set("NO_WINNERS", 1);
     if (!cpu) {
         const std::int64_t columns = forward ? out[3] : x[3];
         Kernel kernel(device, {"pool2d.cl", name, defines.append(window_defines(parameters))});
@@ -74,22 +74,22 @@ Launch prepare(std::string name, Direction direction, const Shape& x, const Shap
                  .local = {wide, tall, 1}},
                 sizes};
     }
-    const bool by_winners = name == "max_pool2d_backward";
-    const bool planewise = by_winners || whole(x, out, parameters);
+    const bool by_indices = name == "max_pool2d_backward";
+    const bool planewise = by_indices || whole(x, out, parameters);
     if (planewise) sizes.rows = planes;
-    if (by_winners) sizes.band = narrow(std::clamp<std::int64_t>(kCpuWork / x[3], 1, x[2]));
-    if (planewise && !by_winners) defines.set("WHOLE", 1), name += "_whole";
+    if (by_indices) sizes.band = narrow(std::clamp<std::int64_t>(kCpuWork / x[3], 1, x[2]));
+    if (planewise && !by_indices) defines.set("WHOLE", 1), name += "_whole";
     else defines.set("MAX", name.starts_with("max") ? 1 : 0).append(window_defines(parameters));
-    const std::int64_t height = by_winners ? sizes.band : planewise ? x[2] : forward ? parameters.window[0] : 1;
+    const std::int64_t height = by_indices ? sizes.band : planewise ? x[2] : forward ? parameters.kernel_size[0] : 1;
     sizes.each = rows_each(device, sizes.rows, height * x[3]);
-    const std::size_t bands = by_winners ? to_size(ceil_div(x[2], sizes.band)) : 1;
+    const std::size_t bands = by_indices ? to_size(ceil_div(x[2], sizes.band)) : 1;
     return {{device, {"pool2d.cl", name, defines}},
             {.global = {to_size(ceil_div(sizes.rows, sizes.each)), bands, 1}, .local = {1, 1, 1}},
             sizes};
 }
 
 double taps(const Pool2dParameters& parameters) {
-    return static_cast<double>(parameters.window[0] * parameters.window[1]);
+    return static_cast<double>(parameters.kernel_size[0] * parameters.kernel_size[1]);
 }
 
 void check(std::string_view function, std::string_view name, const View& x) {
@@ -98,26 +98,26 @@ void check(std::string_view function, std::string_view name, const View& x) {
 }
 
 EpilogueTaken launch_max(const OperationViews& views, const Pool2dParameters& parameters) {
-    const View &x = views.in(0), &out = views.out(0), &winners = views.out(1);
+    const View &x = views.in(0), &out = views.out(0), &indices = views.out(1);
     if (out.numel() == 0) return EpilogueTaken::no;
     const auto [kernel, range, sizes] =
         prepare("max_pool2d_forward", Direction::forward, x.shape, out.shape, x.dtype, out.dtype, x.device(),
-                parameters, winners.buffer ? Winners::kept : Winners::none);
-    const WorkScope work("max_pool2d", work_each(taps(parameters), out, x, winners));
-    launch(kernel, range, {sizes, x.argument(), out.argument(), or_else(winners, out)});
+                parameters, indices.buffer ? Indices::kept : Indices::none);
+    const WorkScope work("max_pool2d", work_each(taps(parameters), out, x, indices));
+    launch(kernel, range, {sizes, x.argument(), out.argument(), or_else(indices, out)});
     return EpilogueTaken::no;
 }
 
 EpilogueTaken launch_max_backward(const OperationViews& views, const Pool2dParameters& parameters) {
-    const View &g = views.in(0), &winners = views.in(1), &out = views.out(0);
+    const View &g = views.in(0), &indices = views.in(1), &out = views.out(0);
     if (out.numel() == 0) return EpilogueTaken::no;
     // Where windows overlap, a place's sum passes through the result.
-    const bool overlap = parameters.stride[0] < parameters.window[0] || parameters.stride[1] < parameters.window[1];
+    const bool overlap = parameters.step()[0] < parameters.kernel_size[0] || parameters.step()[1] < parameters.kernel_size[1];
     const RoundedOutput rounded(out, overlap && family_of(out.device()) == Family::cpu_like);
     const auto [kernel, range, sizes] = prepare("max_pool2d_backward", Direction::backward, out.shape, g.shape, g.dtype,
                                                 rounded.exact().dtype, out.device(), parameters);
-    const WorkScope work("max_pool2d_backward", work_each(1, g, winners, out));
-    launch(kernel, range, {sizes, g.argument(), winners.argument(), rounded.exact().argument()});
+    const WorkScope work("max_pool2d_backward", work_each(1, g, indices, out));
+    launch(kernel, range, {sizes, g.argument(), indices.argument(), rounded.exact().argument()});
     rounded.round();
     return EpilogueTaken::no;
 }
@@ -147,14 +147,15 @@ EpilogueTaken launch_average_backward(const OperationViews& views, const Pool2dP
 }  // namespace
 
 Shape pool2d_shape(std::string_view function, const Shape& x, const Pool2dParameters& parameters) {
-    const auto& [window, stride, padding, count_padding] = parameters;
+    const Size2 &window = parameters.kernel_size, &padding = parameters.padding, stride = parameters.step();
     for (std::size_t i = 0; i < 2; ++i)
         if (window[i] < 1 || stride[i] < 1 || padding[i] < 0 || padding[i] > window[i] / 2)
             throw ValueError(
-                fmt::format("{}: wants a window and stride of at least 1 and a padding of 0 to half the window, got "
-                            "window {} x {}, "
+                fmt::format("{}: wants a kernel size of at least 1, a stride of at least 0 (0: the kernel size) and a "
+                            "padding of 0 to half the kernel size, got kernel size {} x {}, "
                             "stride {} x {}, padding {} x {}",
-                            function, window[0], window[1], stride[0], stride[1], padding[0], padding[1]));
+                            function, window[0], window[1], parameters.stride[0], parameters.stride[1], padding[0],
+                            padding[1]));
     if (x.rank() != 4) throw ShapeError(fmt::format("{}: wants x (N, C, H, W), got {}", function, x.str()));
     Shape out = x;
     for (std::size_t i = 0; i < 2; ++i) {
@@ -179,18 +180,18 @@ MaxPool2dResults max_pool2d(const View& x, const Pool2dParameters& parameters) {
     return {results[0], results[1]};
 }
 
-Value max_pool2d_backward(const View& out_gradient, const View& winners, const Shape& x,
+Value max_pool2d_backward(const View& out_gradient, const View& indices, const Shape& x,
                           const Pool2dParameters& parameters) {
     constexpr std::string_view function = "max_pool2d_backward";
     check(function, "the gradient", out_gradient);
     require_shape(function, "the gradient", out_gradient, pool2d_shape(function, x, parameters));
-    require_dense(function, "winners", winners);
-    require_shape(function, "winners", winners, out_gradient.shape);
-    if (winners.dtype != DType::i32)
-        throw TypeError(fmt::format("{}: wants winners of i32, got {}", function, name_of(winners.dtype)));
-    require_same_device(function, winners, out_gradient);
+    require_dense(function, "indices", indices);
+    require_shape(function, "indices", indices, out_gradient.shape);
+    if (indices.dtype != DType::i32)
+        throw TypeError(fmt::format("{}: wants indices of i32, got {}", function, name_of(indices.dtype)));
+    require_same_device(function, indices, out_gradient);
     return operation(function, launch_max_backward, parameters,
-                     {.reads = {out_gradient, winners}, .outputs = {{out_gradient.dtype, x}}})[0];
+                     {.reads = {out_gradient, indices}, .outputs = {{out_gradient.dtype, x}}})[0];
 }
 
 Value avg_pool2d(const View& x, const Pool2dParameters& parameters) {

@@ -1,6 +1,7 @@
 #include <declivity/ops/batch_norm.hpp>
 
 #include <optional>
+#include <utility>
 
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/scope.hpp>
@@ -18,11 +19,10 @@ namespace {
 
 ops::View view_or_none(const Tensor& tensor) { return tensor.defined() ? tensor.view() : ops::View(); }
 
-void check_options(const BatchNormOptions& options) {
-    if (!(options.epsilon > 0))
-        throw ValueError(fmt::format("batch_norm: wants an epsilon above 0, got {}", options.epsilon));
-    if (!(options.momentum >= 0 && options.momentum <= 1))
-        throw ValueError(fmt::format("batch_norm: wants a momentum in [0, 1], got {}", options.momentum));
+void check_options(const BatchNormParameters& options) {
+    if (!(options.eps > 0)) throw ValueError(fmt::format("batch_norm: wants eps above 0, got {}", options.eps));
+    if (options.momentum && !(*options.momentum >= 0 && *options.momentum <= 1))
+        throw ValueError(fmt::format("batch_norm: wants a momentum in [0, 1], or none, got {}", *options.momentum));
 }
 
 /// By the shape of x, which is what a caller gets wrong: a layer's own tensors fit each other.
@@ -52,7 +52,7 @@ void check_running(const Tensor& x, const Tensor& mean, const Tensor& variance) 
 
 /// The gradients as functions of tensors. @param statistics mean and scale of evaluation; undefined ones are those of x
 std::vector<Tensor> composed_gradients(const Tensor& x, const Tensor& weight, const Tensor& g, Tensor mean,
-                                       Tensor scale, double epsilon) {
+                                       Tensor scale, double eps) {
     Dims axes{0};
     Shape channels{1, x.size(1)};
     for (int axis = 2; axis < x.rank(); ++axis) {
@@ -63,7 +63,7 @@ std::vector<Tensor> composed_gradients(const Tensor& x, const Tensor& weight, co
     const auto averaged = [&](const Tensor& of) { return declivity::mean(of, axes, true); };
     mean = of_batch ? averaged(x) : reshape(mean, channels);
     const Tensor centred = x - mean;
-    scale = of_batch ? pow(averaged(square(centred)) + epsilon, -0.5) : reshape(scale, channels);
+    scale = of_batch ? pow(averaged(square(centred)) + eps, -0.5) : reshape(scale, channels);
     const Tensor normal = centred * scale, factor = weight.defined() ? scale * reshape(weight, channels) : scale;
     return {of_batch ? factor * (g - averaged(g) - normal * averaged(g * normal)) : factor * g, sum(g * normal, axes),
             sum(g, axes)};
@@ -72,7 +72,7 @@ std::vector<Tensor> composed_gradients(const Tensor& x, const Tensor& weight, co
 /// Evaluation of which no gradient is wanted: a factor and an offset for each channel, which a convolution before it
 /// takes up.
 Tensor evaluated(Tensor x, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& variance,
-                 double epsilon) {
+                 double eps) {
     check_running(x, mean, variance);
     const auto or_none = [&](std::string_view name, const Tensor& tensor) {
         return tensor.defined() ? beside(x, name, tensor) : ops::View();
@@ -80,7 +80,7 @@ Tensor evaluated(Tensor x, const Tensor& weight, const Tensor& bias, const Tenso
     const auto use = grad_enabled() ? ops::OperandUse::variable : ops::OperandUse::constant;
     return Tensor(ops::batch_norm(
         x.value(), ops::batch_norm_fold(mean.dense_view(), variance.dense_view(), or_none("the weight", weight),
-                                        or_none("the bias", bias), epsilon, use)));
+                                        or_none("the bias", bias), eps, use)));
 }
 
 /// The gradients of one call.
@@ -89,7 +89,7 @@ struct Rule {
     ops::Value mean, scale;
     DType bias_type;  // that of x where there is no bias
     bool has_bias, of_batch;
-    double epsilon;
+    double eps;
 
     std::vector<Tensor> operator()(const GradientContext& context) const {
         constexpr auto* name = "batch_norm";
@@ -99,7 +99,7 @@ struct Rule {
             const Tensor in = x.get(name);
             std::vector<Tensor> all =
                 composed_gradients(detail::widened(in), detail::widened(factor), detail::widened(context.gradient()),
-                                   of_batch ? Tensor() : Tensor(mean), of_batch ? Tensor() : Tensor(scale), epsilon);
+                                   of_batch ? Tensor() : Tensor(mean), of_batch ? Tensor() : Tensor(scale), eps);
             const DType of_channels = factor.defined() ? factor.dtype() : bias_type;
             all = {all[0].to(in.dtype()), all[1].to(of_channels), all[2].to(bias_type)};
             if (!factor.defined()) all[1] = {};
@@ -120,22 +120,36 @@ struct Rule {
     }
 };
 
+/// What training updates. Batches are counted by the kernel that does so; for their average, which each channel needs
+/// the new number for, by a launch before it.
+ops::BatchNormRunning running_of(const Tensor& mean, const Tensor& variance, const Tensor& batches,
+                                 const std::optional<double>& momentum) {
+    const bool average = !momentum && (mean.defined() || variance.defined());
+    if (average && !batches.defined())
+        throw ValueError("batch_norm: wants num_batches_tracked where there is no momentum, got an undefined tensor");
+    if (average) {
+        const NoGrad no_grad;
+        Tensor(batches).add_(1);
+    }
+    return {view_or_none(mean), view_or_none(variance), momentum.value_or(0), view_or_none(batches), average};
+}
+
 Tensor normalised(Tensor x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
-                  const Tensor& running_variance, const BatchNormOptions& options) {
+                  const Tensor& running_var, const BatchNormParameters& options, const Tensor& num_batches_tracked) {
     if (!options.training && !recorded({x, weight, bias}))
-        return evaluated(std::move(x), weight, bias, running_mean, running_variance, options.epsilon);
+        return evaluated(std::move(x), weight, bias, running_mean, running_var, options.eps);
     const ops::View in = x.dense_view();
     ops::BatchNormTrained made;
     Saved running;
     if (options.training) {
-        made = ops::batch_norm_training(in, detail::dense_or_none(weight), detail::dense_or_none(bias), options.epsilon,
-                                        {view_or_none(running_mean), view_or_none(running_variance), options.momentum});
+        made = ops::batch_norm_training(in, detail::dense_or_none(weight), detail::dense_or_none(bias), options.eps,
+                                        running_of(running_mean, running_var, num_batches_tracked, options.momentum));
     } else {
-        check_running(x, running_mean, running_variance);
+        check_running(x, running_mean, running_var);
         const ops::View mean = ops::widened(running_mean.dense_view()),
                         scale = ops::View::make(in.device(), compute_type(in.dtype), mean.shape);
         running = Saved(running_mean);
-        ops::batch_norm_scale(ops::widened(running_variance.dense_view()), options.epsilon, scale);
+        ops::batch_norm_scale(ops::widened(running_var.dense_view()), options.eps, scale);
         made = {ops::batch_norm(in, mean, scale, detail::dense_or_none(weight), detail::dense_or_none(bias)), mean,
                 scale};
     }
@@ -150,33 +164,38 @@ Tensor normalised(Tensor x, const Tensor& weight, const Tensor& bias, const Tens
                                .bias_type = bias.defined() ? bias.dtype() : x.dtype(),
                                .has_bias = bias.defined(),
                                .of_batch = options.training,
-                               .epsilon = options.epsilon},
+                               .eps = options.eps},
                           RuleKind::composed);
 }
 
 }  // namespace
 
 Tensor batch_norm(Tensor x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
-                  const Tensor& running_variance, const BatchNormOptions& options) {
+                  const Tensor& running_var, const BatchNormParameters& options, const Tensor& num_batches_tracked) {
     const FunctionCall call(
         "batch_norm",
         {{"x", x},
          {"weight", weight},
          {"bias", bias},
          {"running_mean", running_mean},
-         {"running_variance", running_variance}},
-        {{"training", options.training}, {"momentum", options.momentum}, {"epsilon", options.epsilon}});
+         {"running_var", running_var},
+         {"num_batches_tracked", num_batches_tracked}},
+        {{"training", options.training},
+         options.momentum ? CallAttribute("momentum", *options.momentum) : CallAttribute("momentum", "None"),
+         {"eps", options.eps}});
     call.require_defined({"x"});
     check_options(options);
-    if (options.training && detail::running_again() && (running_mean.defined() || running_variance.defined()))
+    if (options.training && detail::running_again() &&
+        (running_mean.defined() || running_var.defined() || num_batches_tracked.defined()))
         return call.result(batch_norm(std::move(x), weight, bias, {}, {}, options));
     if (x.rank() < 2)
         throw ShapeError(fmt::format("batch_norm: wants at least 2 axes (N, C, ...) as x, got {}", x.shape().str()));
     require_channels(x, "the running mean", running_mean);
-    require_channels(x, "the running variance", running_variance);
+    require_channels(x, "the running variance", running_var);
     require_channels(x, "the weight", weight);
     require_channels(x, "the bias", bias);
-    return call.result(normalised(std::move(x), weight, bias, running_mean, running_variance, options));
+    return call.result(normalised(std::move(x), weight, bias, running_mean, running_var, options,
+                                  num_batches_tracked));
 }
 
 }  // namespace declivity

@@ -4,7 +4,7 @@
 
 namespace declivity {
 
-Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv1dOptions& options) {
+Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv1dParameters& options) {
     const FunctionCall call("conv1d", {{"x", x}, {"weight", weight}, {"bias", bias}},
                             {{"stride", options.stride},
                              {"padding", options.padding},
@@ -15,17 +15,13 @@ Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
     ops::require_rank("conv1d", "weight", weight.shape(), 3, "O, C / groups, R");
     // Images of one line.
     const Shape &in = x.shape(), &filter = weight.shape();
-    (void)ops::conv2d_shape("conv1d", {in[0], in[1], 1, in[2]}, {filter[0], filter[1], 1, filter[2]},
-                            {.stride = {1, options.stride},
-                             .padding = {0, options.padding},
-                             .dilation = {1, options.dilation},
-                             .groups = options.groups});
-    const Tensor y =
-        conv2d(reshape(x, {in[0], in[1], 1, in[2]}), reshape(weight, {filter[0], filter[1], 1, filter[2]}), bias,
-               {.stride = {1, options.stride},
-                .padding = {0, options.padding},
-                .dilation = {1, options.dilation},
-                .groups = options.groups});
+    const Conv2dParameters conv{.stride = {1, options.stride},
+                                .padding = {0, options.padding},
+                                .dilation = {1, options.dilation},
+                                .groups = options.groups};
+    const Shape line{in[0], in[1], 1, in[2]}, line_filter{filter[0], filter[1], 1, filter[2]};
+    (void)ops::conv2d_shape("conv1d", line, line_filter, conv);
+    const Tensor y = conv2d(reshape(x, line), reshape(weight, line_filter), bias, conv);
     return call.result(reshape(y, {in[0], filter[0], y.size(3)}));
 }
 

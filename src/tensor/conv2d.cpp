@@ -17,17 +17,11 @@
 namespace declivity {
 namespace {
 
-ops::Conv2dOptions parameters_of(const Conv2dOptions& options) {
-    return {
-        .stride = options.stride, .padding = options.padding, .dilation = options.dilation, .groups = options.groups};
-}
-
 using detail::conv2d_input_gradient;
 
 /// The gradient for weights of this shape.
-Tensor weight_gradient(const Tensor& x, const Tensor& g, const Shape& filters, const Conv2dOptions& options) {
-    const ops::Value out =
-        ops::conv2d_weight_gradients(x.dense_view(), g.dense_view(), filters, parameters_of(options), false).weight;
+Tensor weight_gradient(const Tensor& x, const Tensor& g, const Shape& filters, const Conv2dParameters& options) {
+    const ops::Value out = ops::conv2d_weight_gradients(x.dense_view(), g.dense_view(), filters, options, false).weight;
     if (!recorded({x, g})) return Tensor(out);
     return differentiable(
         "conv2d_weight_gradient", {x, g}, out,
@@ -46,8 +40,8 @@ Tensor weight_gradient(const Tensor& x, const Tensor& g, const Shape& filters, c
 }  // namespace
 
 Tensor detail::conv2d_input_gradient(std::string_view name, const Tensor& g, const Tensor& weight, const Shape& x,
-                                     const Conv2dOptions& options) {
-    const ops::Value out = ops::conv2d_input_gradient(g.dense_view(), weight.dense_view(), x, parameters_of(options));
+                                     const Conv2dParameters& options) {
+    const ops::Value out = ops::conv2d_input_gradient(g.dense_view(), weight.dense_view(), x, options);
     if (!recorded({g, weight})) return Tensor(out);
     return differentiable(
         name, {g, weight}, out,
@@ -60,7 +54,7 @@ Tensor detail::conv2d_input_gradient(std::string_view name, const Tensor& g, con
         RuleKind::composed);
 }
 
-Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dOptions& options) {
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dParameters& options) {
     const FunctionCall call("conv2d", {{"x", x}, {"weight", weight}, {"bias", bias}},
                             {{"stride", options.stride},
                              {"padding", options.padding},
@@ -69,7 +63,7 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
     call.require_defined({"x", "weight"});
     const ops::View in = x.dense_view(), filter = weight.dense_view();
     const std::optional<ops::View> offset = bias.defined() ? std::optional(bias.dense_view()) : std::nullopt;
-    const ops::Value out = ops::conv2d(in, filter, offset, parameters_of(options), detail::use_of(weight));
+    const ops::Value out = ops::conv2d(in, filter, offset, options, detail::use_of(weight));
     if (!recorded({x, weight, bias})) return call.result(Tensor(out));
     // What is kept is what the gradients that somebody wants are made of: with frozen weights not the input.
     return call.result(differentiable(
@@ -86,8 +80,8 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
             if (context.needs(2) && grad_enabled()) {
                 gradients[2] = sum(g, {0, 2, 3});
             } else if (context.needs(1) && context.needs(2)) {  // by one kernel, where the strategy can
-                const auto [for_weight, for_bias] = ops::conv2d_weight_gradients(
-                    x.get("conv2d").dense_view(), g.dense_view(), filters, parameters_of(options), true);
+                const auto [for_weight, for_bias] =
+                    ops::conv2d_weight_gradients(x.get("conv2d").dense_view(), g.dense_view(), filters, options, true);
                 gradients[1] = Tensor(for_weight);
                 gradients[2] = Tensor(for_bias);
             } else if (context.needs(2)) {

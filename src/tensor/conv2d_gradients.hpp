@@ -9,6 +9,6 @@ namespace declivity::detail {
 
 /// The gradient for x of this shape, from that of the result: a transposed convolution. @param name for the graph
 Tensor conv2d_input_gradient(std::string_view name, const Tensor& g, const Tensor& weight, const Shape& x,
-                             const Conv2dOptions& options);
+                             const Conv2dParameters& options);
 
 }  // namespace declivity::detail

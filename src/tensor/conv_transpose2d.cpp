@@ -11,7 +11,7 @@
 namespace declivity {
 
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                        const ConvTranspose2dOptions& options) {
+                        const ConvTranspose2dParameters& options) {
     constexpr auto* name = "conv_transpose2d";
     const FunctionCall call(name, {{"x", x}, {"weight", weight}, {"bias", bias}},
                             {{"stride", options.stride},
@@ -42,11 +42,9 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
                             "{} x {}",
                             name, x.shape().str(), weight.shape().str(), options.padding[0], options.padding[1]));
     }
-    const Conv2dOptions conv{
+    const Conv2dParameters conv{
         .stride = options.stride, .padding = options.padding, .dilation = options.dilation, .groups = options.groups};
-    (void)ops::conv2d_shape(
-        name, out, weight.shape(),
-        {.stride = conv.stride, .padding = conv.padding, .dilation = conv.dilation, .groups = conv.groups});
+    (void)ops::conv2d_shape(name, out, weight.shape(), conv);
     if (bias.defined()) {
         ops::require_shape(name, "bias", bias.shape(), {out[1]});
         ops::require_alike(name, "x", x.dtype(), x.device(), "bias", bias.dtype(), bias.device());

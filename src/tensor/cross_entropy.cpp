@@ -38,7 +38,7 @@ Tensor composed(const Tensor& logits, const Tensor& labels, const ops::CrossEntr
         const auto number = [&](double value) { return full({}, value, whole); };
         target = equal(wanted, arange(0, classes, 1, whole)).to(dtype) * (1 - call.label_smoothing) +
                  call.label_smoothing / classes;
-        counts = not_equal(wanted, number(static_cast<double>(call.ignore_label)));
+        counts = not_equal(wanted, number(static_cast<double>(call.ignore_index)));
         // A label that there is not makes NaN, of the gradient too.
         const Tensor there = where(less(wanted, number(0)), nan, where(less(wanted, number(classes)), target, nan));
         target = where(counts, there, zero);
@@ -65,11 +65,11 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels, const CrossEntr
     const FunctionCall record("cross_entropy", {{"logits", logits}, {"labels", labels}},
                               {{"reduction", options.reduction},
                                {"label_smoothing", options.label_smoothing},
-                               {"ignore_label", options.ignore_label}});
+                               {"ignore_index", options.ignore_index}});
     record.require_defined({"logits", "labels"});
     check(logits, labels);
     const ops::CrossEntropy call{.label_smoothing = options.label_smoothing,
-                                 .ignore_label = options.ignore_label,
+                                 .ignore_index = options.ignore_index,
                                  .reduction = reduction_of(options.reduction)};
     const auto composition = [call](const std::vector<Tensor>& in) {
         return std::vector{composed(in[0], in[1], call)};

@@ -37,18 +37,17 @@ Tensor dropped(const Tensor& x, double probability, const ops::RandomCall& rando
 
 }  // namespace
 
-Tensor dropout(const Tensor& x, double probability, const std::optional<Generator>& generator) {
-    const FunctionCall call("dropout", {{"x", x}}, {{"probability", probability}});
+Tensor dropout(const Tensor& x, double p, const std::optional<Generator>& generator) {
+    const FunctionCall call("dropout", {{"x", x}}, {{"p", p}});
     call.require_defined({"x"});
-    if (!(probability >= 0 && probability <= 1))
-        throw ValueError(fmt::format("dropout: wants a probability in [0, 1], got {}", probability));
+    if (!(p >= 0 && p <= 1)) throw ValueError(fmt::format("dropout: wants p in [0, 1], got {}", p));
     if (!is_floating(x.dtype()))
         throw TypeError(fmt::format("dropout: wants f32, f64, f16 or bf16, got {}", name_of(x.dtype())));
     if (generator) ops::require_same_device("dropout", x.device(), generator->device());
     const DType compute = compute_type(x.dtype());
-    return call.result(dropped(
-        x, probability,
-        generator ? generator->take("dropout", compute, x.shape()) : ops::take_random(x.device(), compute, x.numel())));
+    return call.result(dropped(x, p,
+                               generator ? generator->take("dropout", compute, x.shape())
+                                         : ops::take_random(x.device(), compute, x.numel())));
 }
 
 }  // namespace declivity

@@ -21,25 +21,25 @@ namespace {
 using ops::RowNorm;
 
 /// @param inner the first of the axes that are normalised together; weight and bias have their shape, or are undefined
-Tensor composed(RowNorm kind, const Tensor& x, int inner, const Tensor& weight, const Tensor& bias, double epsilon) {
+Tensor composed(RowNorm kind, const Tensor& x, int inner, const Tensor& weight, const Tensor& bias, double eps) {
     Dims axes;
     for (int axis = inner; axis < x.rank(); ++axis) axes.push_back(axis);
     const Tensor centred = kind == RowNorm::rms ? x : x - mean(x, axes, true);
-    Tensor y = centred * pow(mean(square(centred), axes, true) + epsilon, -0.5);
+    Tensor y = centred * pow(mean(square(centred), axes, true) + eps, -0.5);
     if (weight.defined()) y = y * weight;
     return bias.defined() ? y + bias : y;
 }
 
 Tensor normalised(RowNorm kind, const char* name, Tensor x, int inner, const Tensor& weight, const Tensor& bias,
-                  double epsilon) {
-    const auto composition = [kind, inner, epsilon](const std::vector<Tensor>& in) {
-        return std::vector{composed(kind, in[0], inner, in[1], in[2], epsilon)};
+                  double eps) {
+    const auto composition = [kind, inner, eps](const std::vector<Tensor>& in) {
+        return std::vector{composed(kind, in[0], inner, in[1], in[2], eps)};
     };
     if (detail::by_composition()) return detail::composed_in_f32(composition, {x, weight, bias})[0];
     const ops::View weights = detail::dense_or_none(weight), biases = detail::dense_or_none(bias);
     if (!recorded({x, weight, bias}))
-        return Tensor(ops::layer_norm(kind, detail::take_value(std::move(x)), inner, weights, biases, epsilon).out);
-    const auto made = ops::layer_norm(kind, x.value(), inner, weights, biases, epsilon);
+        return Tensor(ops::layer_norm(kind, detail::take_value(std::move(x)), inner, weights, biases, eps).out);
+    const auto made = ops::layer_norm(kind, x.value(), inner, weights, biases, eps);
     return differentiable(
         name, {x, weight, bias}, {made.out},
         [kind, name, inner, x = Saved(x), weight = Saved(weight), mean = made.mean,
@@ -66,9 +66,9 @@ Tensor normalised(RowNorm kind, const char* name, Tensor x, int inner, const Ten
 }
 
 Tensor row_norm(RowNorm kind, const char* name, Tensor x, const Shape& normalized, const Tensor& weight,
-                const Tensor& bias, double epsilon) {
+                const Tensor& bias, double eps) {
     ops::require_real(name, "x", x.dtype());
-    if (!(epsilon >= 0)) throw ValueError(fmt::format("{}: wants an epsilon of at least 0, got {}", name, epsilon));
+    if (!(eps >= 0)) throw ValueError(fmt::format("{}: wants eps of at least 0, got {}", name, eps));
     const int first = x.rank() - normalized.rank();
     bool fits = normalized.rank() >= 1 && first >= 0;
     for (int axis = 0; fits && axis < normalized.rank(); ++axis) fits = x.shape()[first + axis] == normalized[axis];
@@ -80,23 +80,23 @@ Tensor row_norm(RowNorm kind, const char* name, Tensor x, const Shape& normalize
         ops::require_shape(name, what, tensor->shape(), normalized);
         ops::require_alike(name, "x", x.dtype(), x.device(), what, tensor->dtype(), tensor->device());
     }
-    return normalised(kind, name, std::move(x), first, weight, bias, epsilon);
+    return normalised(kind, name, std::move(x), first, weight, bias, eps);
 }
 
 }  // namespace
 
-Tensor layer_norm(Tensor x, const Shape& normalized_shape, const Tensor& weight, const Tensor& bias, double epsilon) {
+Tensor layer_norm(Tensor x, const Shape& normalized_shape, const Tensor& weight, const Tensor& bias, double eps) {
     const FunctionCall call("layer_norm", {{"x", x}, {"weight", weight}, {"bias", bias}},
-                            {{"normalized_shape", normalized_shape}, {"epsilon", epsilon}});
+                            {{"normalized_shape", normalized_shape}, {"eps", eps}});
     call.require_defined({"x"});
-    return call.result(row_norm(RowNorm::layer, "layer_norm", std::move(x), normalized_shape, weight, bias, epsilon));
+    return call.result(row_norm(RowNorm::layer, "layer_norm", std::move(x), normalized_shape, weight, bias, eps));
 }
 
-Tensor rms_norm(Tensor x, const Shape& normalized_shape, const Tensor& weight, double epsilon) {
+Tensor rms_norm(Tensor x, const Shape& normalized_shape, const Tensor& weight, double eps) {
     const FunctionCall call("rms_norm", {{"x", x}, {"weight", weight}},
-                            {{"normalized_shape", normalized_shape}, {"epsilon", epsilon}});
+                            {{"normalized_shape", normalized_shape}, {"eps", eps}});
     call.require_defined({"x"});
-    return call.result(row_norm(RowNorm::rms, "rms_norm", std::move(x), normalized_shape, weight, {}, epsilon));
+    return call.result(row_norm(RowNorm::rms, "rms_norm", std::move(x), normalized_shape, weight, {}, eps));
 }
 
 }  // namespace declivity

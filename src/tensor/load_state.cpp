@@ -1,49 +1,79 @@
 #include "load_state.hpp"
 
+#include <cstddef>
 #include <string>
-#include <utility>
-#include <vector>
 #include <unordered_map>
+#include <vector>
 
+#include <declivity/runtime/buffer.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 namespace declivity::detail {
+namespace {
+
+void require_like(const NamedTensor& own, const Tensor& from) {
+    const auto& [name, to] = own;
+    if (!from.defined())
+        throw ValueError(fmt::format("load_state_dict: wants a tensor for '{}', got an undefined one", name));
+    if (!(from.shape() == to.shape()))
+        throw ShapeError(fmt::format("load_state_dict: wants '{}' of shape {}, got {}", name, to.shape().str(),
+                                     from.shape().str()));
+    if (from.dtype() != to.dtype())
+        throw TypeError(fmt::format("load_state_dict: wants '{}' of type {}, got {}", name, name_of(to.dtype()),
+                                    name_of(from.dtype())));
+}
+
+std::vector<std::byte> bytes_of(const Tensor& tensor) {
+    const ops::View view = tensor.dense_view();
+    std::vector<std::byte> bytes(view.bytes());
+    read(view.buffer, static_cast<std::size_t>(view.offset) * size_of(view.dtype), bytes);
+    return bytes;
+}
+
+/// What a tensor is loaded from: of its names, the first that is there.
+struct Load {
+    Tensor to;
+    const Tensor* from;
+    std::string_view name;
+};
+
+}  // namespace
 
 void load_state(std::string_view owner, const StateDict& own, const StateDict& state, bool strict) {
     std::unordered_map<std::string_view, const Tensor*> given;
     for (const NamedTensor& one : state)
         if (!given.emplace(one.name, &one.tensor).second)
             throw ValueError(fmt::format("load_state_dict: wants each name once, got '{}' again", one.name));
-    std::vector<std::string> missing, unexpected;
-    std::vector<std::pair<Tensor, Tensor>> copies;  // to, from
-    for (const auto& [name, to] : own) {
-        const auto found = given.find(name);
-        if (found == given.end()) {
-            missing.push_back(name);
-            continue;
-        }
+    std::vector<Load> loads;
+    std::unordered_map<const void*, std::size_t> place_of;  // by tensor, which may have several names
+    for (const NamedTensor& one : own) {
+        const auto found = given.find(one.name);
+        if (found == given.end()) continue;
         const Tensor& from = *found->second;
-        if (!from.defined())
-            throw ValueError(fmt::format("load_state_dict: wants a tensor for '{}', got an undefined one", name));
-        if (!(from.shape() == to.shape()))
-            throw ShapeError(fmt::format("load_state_dict: wants '{}' of shape {}, got {}", name, to.shape().str(),
-                                         from.shape().str()));
-        if (from.dtype() != to.dtype())
-            throw TypeError(fmt::format("load_state_dict: wants '{}' of type {}, got {}", name, name_of(to.dtype()),
-                                        name_of(from.dtype())));
-        copies.emplace_back(to, from);
+        require_like(one, from);
+        const auto [place, is_first] = place_of.try_emplace(one.tensor.state().get(), loads.size());
+        if (is_first) loads.push_back({one.tensor, &from, one.name});
+        const Load& before = loads[place->second];
+        if (!is_first && before.from->state() != from.state() && bytes_of(*before.from) != bytes_of(from))
+            throw ValueError(fmt::format("load_state_dict: wants the same values for '{}' and '{}', which are one "
+                                         "tensor here, got others",
+                                         before.name, one.name));
     }
-    for (const NamedTensor& one : own) given.erase(one.name);
-    for (const NamedTensor& one : state)
-        if (given.contains(one.name)) unexpected.push_back(one.name);
-    if (strict && (!missing.empty() || !unexpected.empty()))
-        throw ValueError(fmt::format("load_state_dict: wants the names of this {}; missing: [{}], unexpected: [{}]",
-                                     owner, fmt::join(missing, ", "), fmt::join(unexpected, ", ")));
+    if (strict) {
+        std::vector<std::string_view> missing, unexpected;
+        for (const NamedTensor& one : own)
+            if (given.erase(one.name) == 0 && !place_of.contains(one.tensor.state().get())) missing.push_back(one.name);
+        for (const NamedTensor& one : state)
+            if (given.contains(one.name)) unexpected.push_back(one.name);
+        if (!missing.empty() || !unexpected.empty())
+            throw ValueError(fmt::format("load_state_dict: wants the names of this {}; missing: [{}], unexpected: [{}]",
+                                         owner, fmt::join(missing, ", "), fmt::join(unexpected, ", ")));
+    }
     const NoGrad no_grad;
-    for (auto& [to, from] : copies) to.copy_(from);
+    for (Load& one : loads) one.to.copy_(*one.from);
 }
 
 }  // namespace declivity::detail

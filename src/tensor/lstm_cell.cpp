@@ -42,39 +42,39 @@ std::vector<Tensor> apply_gates(const Tensor& a, const Tensor& b, const Tensor& 
 
 }  // namespace
 
-LstmState lstm_cell(const Tensor& x, const LstmState& state, const Tensor& weight_input, const Tensor& weight_hidden,
-                    const Tensor& bias_input, const Tensor& bias_hidden) {
+LstmState lstm_cell(const Tensor& x, const LstmState& state, const Tensor& weight_ih, const Tensor& weight_hh,
+                    const Tensor& bias_ih, const Tensor& bias_hh) {
     constexpr auto* name = "lstm_cell";
     const FunctionCall call(name, {{"x", x},
                                    {"hidden", state.hidden},
                                    {"cell", state.cell},
-                                   {"weight_input", weight_input},
-                                   {"weight_hidden", weight_hidden},
-                                   {"bias_input", bias_input},
-                                   {"bias_hidden", bias_hidden}});
-    call.require_defined({"x", "hidden", "cell", "weight_input", "weight_hidden"});
+                                   {"weight_ih", weight_ih},
+                                   {"weight_hh", weight_hh},
+                                   {"bias_ih", bias_ih},
+                                   {"bias_hh", bias_hh}});
+    call.require_defined({"x", "hidden", "cell", "weight_ih", "weight_hh"});
     const Tensor &h = state.hidden, &c = state.cell;
     ops::require_rank(name, "x", x.shape(), 2, "N, inputs");
     ops::require_rank(name, "the hidden state", h.shape(), 2, "N, H");
     const std::int64_t rows = x.size(0), units = h.size(1);
     ops::require_shape(name, "the hidden state", h.shape(), {rows, units});
     ops::require_shape(name, "the cell", c.shape(), {rows, units});
-    ops::require_shape(name, "the weight of x", weight_input.shape(), {4 * units, x.size(1)});
-    ops::require_shape(name, "the weight of the hidden state", weight_hidden.shape(), {4 * units, units});
+    ops::require_shape(name, "the weight of x", weight_ih.shape(), {4 * units, x.size(1)});
+    ops::require_shape(name, "the weight of the hidden state", weight_hh.shape(), {4 * units, units});
     for (const auto& [what, bias] :
-         {std::pair{"the bias of x", &bias_input}, std::pair{"the bias of the hidden state", &bias_hidden}})
+         {std::pair{"the bias of x", &bias_ih}, std::pair{"the bias of the hidden state", &bias_hh}})
         if (bias->defined()) ops::require_shape(name, what, bias->shape(), {4 * units});
     const std::array<std::pair<const char*, const Tensor*>, 6> others{
         {{"the hidden state", &h},
          {"the cell", &c},
-         {"the weight of x", &weight_input},
-         {"the weight of the hidden state", &weight_hidden},
-         {"the bias of x", &bias_input},
-         {"the bias of the hidden state", &bias_hidden}}};
+         {"the weight of x", &weight_ih},
+         {"the weight of the hidden state", &weight_hh},
+         {"the bias of x", &bias_ih},
+         {"the bias of the hidden state", &bias_hh}}};
     for (const auto& [what, tensor] : others)
         if (tensor->defined())
             ops::require_alike(name, "x", x.dtype(), x.device(), what, tensor->dtype(), tensor->device());
-    const Tensor a = linear(x, weight_input, bias_input), b = linear(h, weight_hidden, bias_hidden);
+    const Tensor a = linear(x, weight_ih, bias_ih), b = linear(h, weight_hh, bias_hh);
     const std::vector<Tensor> made = apply_gates(a, b, c);
     LstmState next{made[0], made[1]};
     call.results({next.hidden, next.cell});

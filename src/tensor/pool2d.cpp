@@ -19,55 +19,45 @@
 namespace declivity {
 namespace {
 
-ops::Pool2dParameters parameters_of(const Pool2dOptions& options) {
-    ops::Pool2dParameters out{.window = options.window,
-                              .stride = options.stride,
-                              .padding = options.padding,
-                              .count_padding = options.count_padding};
-    for (std::size_t i = 0; i < 2; ++i)
-        if (out.stride[i] == 0) out.stride[i] = out.window[i];
-    return out;
-}
-
 /// Elements of the planes of x at the places where a window's largest stood.
-Tensor taken(const Tensor& x, const ops::Value& winners, const ops::Pool2dParameters& parameters);
+Tensor taken(const Tensor& x, const ops::Value& indices, const Pool2dParameters& parameters);
 
 /// The gradient for x of this shape, from that of the maxima.
-Tensor max_gradient(const Tensor& g, const ops::Value& winners, const Shape& from,
-                    const ops::Pool2dParameters& parameters) {
+Tensor max_gradient(const Tensor& g, const ops::Value& indices, const Shape& from,
+                    const Pool2dParameters& parameters) {
     return differentiable(
-        "max_pool2d_gradient", {g}, ops::max_pool2d_backward(g.dense_view(), winners.view(), from, parameters),
-        [winners, parameters](const GradientContext& context) {
-            return std::vector{taken(context.gradient(), winners, parameters)};
+        "max_pool2d_gradient", {g}, ops::max_pool2d_backward(g.dense_view(), indices.view(), from, parameters),
+        [indices, parameters](const GradientContext& context) {
+            return std::vector{taken(context.gradient(), indices, parameters)};
         },
         RuleKind::composed);
 }
 
-Tensor taken(const Tensor& x, const ops::Value& winners, const ops::Pool2dParameters& parameters) {
-    const ops::View in = x.dense_view(), out = ops::View::make(in.device(), in.dtype, winners.shape());
+Tensor taken(const Tensor& x, const ops::Value& indices, const Pool2dParameters& parameters) {
+    const ops::View in = x.dense_view(), out = ops::View::make(in.device(), in.dtype, indices.shape());
     const auto planes = [](const ops::View& view) {
         return ops::reshaped(view, {view.shape[0] * view.shape[1], view.shape[2] * view.shape[3]});
     };
-    ops::gather("max_pool2d_gradient", planes(in), planes(winners.view()), planes(out));
+    ops::gather("max_pool2d_gradient", planes(in), planes(indices.view()), planes(out));
     return differentiable(
         "max_pool2d_gradient", {x}, out,
-        [winners, from = in.shape, parameters](const GradientContext& context) {
-            return std::vector{max_gradient(context.gradient(), winners, from, parameters)};
+        [indices, from = in.shape, parameters](const GradientContext& context) {
+            return std::vector{max_gradient(context.gradient(), indices, from, parameters)};
         },
         RuleKind::composed);
 }
 
-Tensor averages(const Tensor& x, const ops::Pool2dParameters& parameters);
+Tensor averages(const Tensor& x, const Pool2dParameters& parameters);
 
 /// The gradient for x of this shape, from that of the averages.
-Tensor average_gradient(const Tensor& g, const Shape& from, const ops::Pool2dParameters& parameters) {
+Tensor average_gradient(const Tensor& g, const Shape& from, const Pool2dParameters& parameters) {
     return differentiable(
         "avg_pool2d_gradient", {g}, ops::avg_pool2d_backward(g.dense_view(), from, parameters),
         [parameters](const GradientContext& context) { return std::vector{averages(context.gradient(), parameters)}; },
         RuleKind::composed);
 }
 
-Tensor averages(const Tensor& x, const ops::Pool2dParameters& parameters) {
+Tensor averages(const Tensor& x, const Pool2dParameters& parameters) {
     return differentiable(
         "avg_pool2d", {x}, ops::avg_pool2d(x.dense_view(), parameters),
         [parameters, from = x.shape()](const GradientContext& context) {
@@ -78,7 +68,7 @@ Tensor averages(const Tensor& x, const ops::Pool2dParameters& parameters) {
 
 /// `combine` over the elements of each window, by the places that they have in it. @param edge what x is padded with
 template <class Combine>
-Tensor over_windows(const Tensor& x, const Shape& out, const ops::Pool2dParameters& parameters, double edge,
+Tensor over_windows(const Tensor& x, const Shape& out, const Pool2dParameters& parameters, double edge,
                     Combine combine) {
     Tensor padded = x;
     for (const int axis : {2, 3}) {
@@ -90,51 +80,50 @@ Tensor over_windows(const Tensor& x, const Shape& out, const ops::Pool2dParamete
         padded = concat({side, padded, side}, axis);
     }
     const auto part = [&](const Tensor& of, int axis, std::int64_t first) {
-        const std::int64_t stride = parameters.stride[static_cast<std::size_t>(axis - 2)];
+        const std::int64_t stride = parameters.step()[static_cast<std::size_t>(axis - 2)];
         return slice(of, axis, first, first + (out[axis] - 1) * stride + 1, stride);
     };
     Tensor all;
-    for (std::int64_t i = 0; i < parameters.window[0]; ++i)
-        for (std::int64_t j = 0; j < parameters.window[1]; ++j) {
+    for (std::int64_t i = 0; i < parameters.kernel_size[0]; ++i)
+        for (std::int64_t j = 0; j < parameters.kernel_size[1]; ++j) {
             const Tensor one = part(part(padded, 2, i), 3, j);
             all = all.defined() ? combine(all, one) : one;
         }
     return all;
 }
 
-Tensor composed_max(const Tensor& x, const Shape& out, const ops::Pool2dParameters& parameters) {
+Tensor composed_max(const Tensor& x, const Shape& out, const Pool2dParameters& parameters) {
     return over_windows(x, out, parameters, -std::numeric_limits<double>::infinity(),
                         [](const Tensor& a, const Tensor& b) { return maximum(a, b); });
 }
 
-Tensor composed_average(const Tensor& x, const Shape& out, const ops::Pool2dParameters& parameters) {
+Tensor composed_average(const Tensor& x, const Shape& out, const Pool2dParameters& parameters) {
     const auto total = [&](const Tensor& of) {
         return over_windows(of, out, parameters, 0, [](const Tensor& a, const Tensor& b) { return a + b; });
     };
-    if (parameters.count_padding)
-        return total(x) * (1.0 / static_cast<double>(parameters.window[0] * parameters.window[1]));
+    if (parameters.count_include_pad)
+        return total(x) * (1.0 / static_cast<double>(parameters.kernel_size[0] * parameters.kernel_size[1]));
     return total(x) / total(ones({1, 1, x.size(2), x.size(3)}, {x.dtype(), x.device()}));
 }
 
-Tensor composed(Tensor (*function)(const Tensor&, const Shape&, const ops::Pool2dParameters&), const Tensor& x,
-                const Shape& out, const ops::Pool2dParameters& parameters) {
+Tensor composed(Tensor (*function)(const Tensor&, const Shape&, const Pool2dParameters&), const Tensor& x,
+                const Shape& out, const Pool2dParameters& parameters) {
     return detail::composed_in_f32(
         [&](const std::vector<Tensor>& in) { return std::vector{function(in[0], out, parameters)}; }, {x})[0];
 }
 
 /// The shape of the result.
-Shape checked(const char* name, const Tensor& x, const ops::Pool2dParameters& parameters) {
+Shape checked(const char* name, const Tensor& x, const Pool2dParameters& parameters) {
     ops::require_real(name, "x", x.dtype());
     return ops::pool2d_shape(name, x.shape(), parameters);
 }
 
 }  // namespace
 
-Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options) {
+Tensor max_pool2d(const Tensor& x, const Pool2dParameters& parameters) {
     const FunctionCall call("max_pool2d", {{"x", x}},
-                            {{"window", options.window}, {"stride", options.stride}, {"padding", options.padding}});
+                            {{"kernel_size", parameters.kernel_size}, {"stride", parameters.stride}, {"padding", parameters.padding}});
     call.require_defined({"x"});
-    const auto parameters = parameters_of(options);
     const Shape shape = checked("max_pool2d", x, parameters);
     if (detail::by_composition()) return call.result(composed(composed_max, x, shape, parameters));
     const auto made = ops::max_pool2d(x.dense_view(), parameters);
@@ -145,25 +134,24 @@ Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options) {
     const Saved maxima = made_by && made_by->activation ? Saved::result(made.out) : Saved();
     return call.result(differentiable(
         "max_pool2d", {x}, made.out,
-        [winners = made.winners, parameters, from = x.shape(), maxima](const GradientContext& context) {
+        [indices = made.indices, parameters, from = x.shape(), maxima](const GradientContext& context) {
             Tensor g = context.take_gradient();
             if (maxima.intact() && !grad_enabled())
                 if (const auto before =
                         detail::through_activation(context, 0, g.value(), maxima.get("max_pool2d").view()))
                     g = Tensor(ops::value_of(before, g.device()));
-            return std::vector{max_gradient(g, winners, from, parameters)};
+            return std::vector{max_gradient(g, indices, from, parameters)};
         },
         RuleKind::composed));
 }
 
-Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options) {
+Tensor avg_pool2d(const Tensor& x, const Pool2dParameters& parameters) {
     const FunctionCall call("avg_pool2d", {{"x", x}},
-                            {{"window", options.window},
-                             {"stride", options.stride},
-                             {"padding", options.padding},
-                             {"count_padding", options.count_padding}});
+                            {{"kernel_size", parameters.kernel_size},
+                             {"stride", parameters.stride},
+                             {"padding", parameters.padding},
+                             {"count_include_pad", parameters.count_include_pad}});
     call.require_defined({"x"});
-    const auto parameters = parameters_of(options);
     const Shape shape = checked("avg_pool2d", x, parameters);
     return call.result(detail::by_composition() ? composed(composed_average, x, shape, parameters)
                                                 : averages(x, parameters));

@@ -26,9 +26,11 @@ DType type_of(const nn::Module& model) {
     return parameters.empty() ? DType::f32 : parameters[0].dtype();
 }
 
-Tensor outputs_of(nn::Module& model, DType dtype, const Tensor& features) {
-    if (!is_half(dtype) || !is_floating(features.dtype())) return model(features);
-    const Tensor out = model(features.to(dtype));
+Tensor outputs_of(const Model& model, DType dtype, std::vector<Tensor> inputs) {
+    if (!is_half(dtype)) return model(inputs);
+    for (Tensor& one : inputs)
+        if (one.defined() && is_floating(one.dtype())) one = one.to(dtype);
+    const Tensor out = model(inputs);
     return out.to(compute_type(out.dtype()));
 }
 

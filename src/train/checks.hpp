@@ -3,6 +3,7 @@
 
 #include <array>
 #include <optional>
+#include <vector>
 
 #include <declivity/train/trainer.hpp>
 
@@ -14,9 +15,9 @@ void require_parameters_of(const nn::Module& model, const optim::Optimizer& opti
 /// Of the first parameter; f32 where there is none.
 DType type_of(const nn::Module& model);
 
-/// The model's outputs: a network of f16 or bf16 (`dtype`) gets its features so, and gives its outputs in f32, for loss
+/// The model's outputs: a network of f16 or bf16 (`dtype`) gets its floating inputs so, and gives its outputs in f32, for loss
 /// and figures.
-Tensor outputs_of(nn::Module& model, DType dtype, const Tensor& features);
+Tensor outputs_of(const Model& model, DType dtype, std::vector<Tensor> inputs);
 
 /// What ops::add_classification notes of labels, on the host.
 using NotedLabels = std::array<std::int64_t, 4>;

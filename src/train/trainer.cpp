@@ -9,6 +9,7 @@
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "checks.hpp"
 #include "fit.hpp"
@@ -69,22 +70,26 @@ class MetricsAside {
 NonFiniteLoss::~NonFiniteLoss() = default;
 Callback::~Callback() = default;
 
-Trainer::Trainer(nn::Module& model, optim::Optimizer& optimizer, Loss loss, ModelOptions options)
-    : Trainer(model, optimizer, BatchLoss(), std::move(options)) {
+Trainer::Trainer(Model model, optim::Optimizer& optimizer, Loss loss, ModelOptions options)
+    : Trainer(std::move(model), optimizer, BatchLoss(), std::move(options)) {
     state_->loss = loss ? std::move(loss) : nn::CrossEntropyLoss();
 }
 
-Trainer::Trainer(nn::Module& model, optim::Optimizer& optimizer, BatchLoss loss, ModelOptions options) {
-    require_parameters_of(model, optimizer);
-    state_ = std::make_unique<State>(std::vector<NamedModule>{{"model", model}},
+Trainer::Trainer(Model model, optim::Optimizer& optimizer, BatchLoss loss, ModelOptions options) {
+    require_parameters_of(model.module(), optimizer);
+    if (options.inputs.size() > model.arguments())
+        throw ValueError(fmt::format("Trainer: wants {} inputs at most, as many as the model takes, got {}",
+                                     model.arguments(), options.inputs));
+    state_ = std::make_unique<State>(std::vector<NamedModule>{{"model", model.module()}},
                                      std::vector<NamedOptimizer>{{"optimizer", optimizer}}, std::move(options.metrics));
+    state_->model = std::move(model);
     state_->batch_loss = std::move(loss);
     state_->inputs = std::move(options.inputs);
     state_->target = std::move(options.target);
 }
 
-Trainer::Trainer(nn::Module& model, optim::Optimizer& optimizer, ModelOptions options)
-    : Trainer(model, optimizer, Loss(), std::move(options)) {}
+Trainer::Trainer(Model model, optim::Optimizer& optimizer, ModelOptions options)
+    : Trainer(std::move(model), optimizer, Loss(), std::move(options)) {}
 
 Trainer::Trainer(Parts parts, TrainStep step) {
     if (!step) throw ValueError("Trainer: wants a step, got an empty function");

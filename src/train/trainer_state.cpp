@@ -64,12 +64,16 @@ Trainer::State::State(std::vector<NamedModule> of, std::vector<NamedOptimizer> b
 }
 
 Tensor Trainer::State::output_of(const data::Batch& batch) const {
+    const std::size_t arguments = model->arguments();
     if (inputs.empty() && batch.tensors().size() < arguments)
         throw ValueError(
             fmt::format("Trainer: wants a batch with the {} inputs of the model, got {} (ModelOptions::inputs "
                         "names those there are)",
                         arguments, batch.names()));
-    return outputs_of(modules[0].module, dtype, inputs.empty() ? batch[0] : batch[inputs[0]]);
+    std::vector<Tensor> given(arguments);
+    for (std::size_t i = 0; i < (inputs.empty() ? arguments : inputs.size()); ++i)
+        given[i] = inputs.empty() ? batch[i] : batch[inputs[i]];
+    return outputs_of(*model, dtype, std::move(given));
 }
 
 Trainer::State::Outcome Trainer::State::outcome_of(const data::Batch& batch) const {
@@ -80,7 +84,7 @@ Trainer::State::Outcome Trainer::State::outcome_of(const data::Batch& batch) con
         if (!target.empty()) {
             out.target = batch[target];
         } else {
-            std::size_t place = inputs.empty() ? arguments : 0;
+            std::size_t place = inputs.empty() ? model->arguments() : 0;
             while (place < batch.names().size() && std::ranges::find(inputs, batch.names()[place]) != inputs.end())
                 ++place;
             if (place >= batch.names().size())

@@ -39,11 +39,11 @@ struct Trainer::State {
     std::vector<NamedOptimizer> optimizers;
     std::vector<NamedMetric> metrics;
     // Of a model and a loss.
+    std::optional<Model> model;
     Loss loss;
     BatchLoss batch_loss;
     std::vector<std::string> inputs;
     std::string target;
-    std::size_t arguments = 1;
     // Of the program's own.
     TrainStep step, evaluate;
     std::function<Tensor(const data::Batch&)> predict;

@@ -15,11 +15,11 @@ using namespace declivity;
 namespace {
 
 // A class that the library has never seen, with children of the library's.
-struct Net : nn::Module {
+struct Net : nn::Layer {
     nn::Conv2d& conv = add("conv", nn::Conv2d(1, 4, 3));
     nn::BatchNorm& norm = add("norm", nn::BatchNorm(4));
     nn::Linear& dense = add("dense", nn::Linear(4 * 3 * 3, 3));
-    Tensor forward(const Tensor& x) override { return dense(flatten(max_pool2d(relu(norm(conv(x))), {.window = 2}))); }
+    Tensor forward(Tensor x) override { return dense(flatten(max_pool2d(relu(norm(conv(x))), {.kernel_size = 2}))); }
 };
 
 int complain(const std::string& what) {

@@ -143,7 +143,7 @@ void layers(Results& results) {
         both(fmt::format("matmul {} x {} x {}", m, k, n), matmul(a, b), {a, b});
     }
     const Tensor images = leaf({5, 6, 19, 17});
-    for (const auto& [name, shape, options] : std::vector<std::tuple<std::string, Shape, Conv2dOptions>>{
+    for (const auto& [name, shape, options] : std::vector<std::tuple<std::string, Shape, Conv2dParameters>>{
              {"conv2d 3x3", {16, 6, 3, 3}, {.padding = {1, 1}}},
              {"conv2d 5x3, stride 2", {9, 6, 5, 3}, {.stride = {2, 2}}},
              {"conv2d 1x1", {20, 6, 1, 1}, {}},
@@ -151,8 +151,8 @@ void layers(Results& results) {
         const Tensor weight = leaf(shape), bias = leaf({shape[0]});
         both(name, conv2d(images, weight, bias, options), {images, weight, bias});
     }
-    both("max_pool2d", max_pool2d(images, {.window = {2, 3}}), {images});
-    both("avg_pool2d", avg_pool2d(images, {.window = {3, 2}}), {images});
+    both("max_pool2d", max_pool2d(images, {.kernel_size = {2, 3}}), {images});
+    both("avg_pool2d", avg_pool2d(images, {.kernel_size = {3, 2}}), {images});
     const Tensor scale = leaf({6}), shift = leaf({6});
     both("batch_norm, training", batch_norm(images, scale, shift, zeros({6}), ones({6}), {.training = true}),
          {images, scale, shift});

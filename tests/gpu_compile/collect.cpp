@@ -345,7 +345,7 @@ void products() {
 
 struct Convolution {
     Shape x, weight;
-    ops::Conv2dOptions options = {};
+    ops::Conv2dParameters options = {};
     bool epilogues = false;
 };
 
@@ -410,13 +410,13 @@ void convolution_strategies() {
 // ---- layers' other functions, optimizers
 
 void pools() {
-    const std::vector<std::pair<Shape, Pool2dOptions>> cases{
+    const std::vector<std::pair<Shape, Pool2dParameters>> cases{
         {{3, 5, 28, 28}, {}},
-        {{3, 5, 27, 29}, {.window = 3, .stride = 2, .padding = 1}},
-        {{2, 3, 8, 9}, {.window = 5, .stride = 1, .padding = 2, .count_padding = false}},
-        {{2, 3, 7, 5}, {.window = {3, 2}, .stride = {2, 1}, .padding = {1, 0}}},
-        {{2, 3, 56, 56}, {.window = 2, .stride = 3}},
-        {{2, 3, 40, 40}, {.window = 13, .stride = 4, .padding = 6}}};
+        {{3, 5, 27, 29}, {.kernel_size = 3, .stride = 2, .padding = 1}},
+        {{2, 3, 8, 9}, {.kernel_size = 5, .stride = 1, .padding = 2, .count_include_pad = false}},
+        {{2, 3, 7, 5}, {.kernel_size = {3, 2}, .stride = {2, 1}, .padding = {1, 0}}},
+        {{2, 3, 56, 56}, {.kernel_size = 2, .stride = 3}},
+        {{2, 3, 40, 40}, {.kernel_size = 13, .stride = 4, .padding = 6}}};
     for (const DType dtype : kFloats)
         for (const auto& [shape, options] : cases) {
             const std::vector<Tensor> leaves{leaf(dtype, shape)};
@@ -435,7 +435,7 @@ void normalisations() {
             for (const bool training : {true, false}) {
                 std::vector<Tensor> leaves{leaf(dtype, shape), leaf(dtype, channels), leaf(dtype, channels)};
                 const Tensor mean = of(dtype, channels), variance = of(dtype, channels);
-                const BatchNormOptions options{.training = training};
+                const BatchNormParameters options{.training = training};
                 backward(batch_norm(leaves[0], leaves[1], leaves[2], mean, variance, options), leaves);
                 backward(relu(batch_norm(leaves[0], leaves[1], leaves[2], mean, variance, options) + of(dtype, shape)),
                          leaves);

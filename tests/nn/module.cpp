@@ -16,12 +16,12 @@ using namespace declivity;
 
 namespace {
 
-struct Block : nn::Module {
+struct Block : nn::Layer {
     nn::Conv2d& conv = add("conv", nn::Conv2d(2, 3, 3, {.padding = 1, .bias = false}));
     nn::BatchNorm& norm = add("norm", nn::BatchNorm(3));
     Tensor scale = parameter("scale", ones({1}));
 
-    Tensor forward(const Tensor& x) override { return relu(norm(conv(x))) * scale; }
+    Tensor forward(Tensor x) override { return relu(norm(conv(x))) * scale; }
     std::string type_name() const override { return "Block"; }
 };
 
@@ -37,8 +37,9 @@ TEST_CASE("parameters, buffers and children have names in order of registration"
     nn::Sequential model(Block(), nn::Flatten(), nn::Linear(3 * 4 * 4, 5));
     CHECK(names(model.named_parameters()) ==
           std::vector<std::string>{"0.scale", "0.conv.weight", "0.norm.weight", "0.norm.bias", "2.weight", "2.bias"});
-    CHECK(names(model.named_buffers()) == std::vector<std::string>{"0.norm.running_mean", "0.norm.running_variance"});
-    CHECK(model.state_dict().size() == 8);
+    CHECK(names(model.named_buffers()) ==
+          std::vector<std::string>{"0.norm.running_mean", "0.norm.running_var", "0.norm.num_batches_tracked"});
+    CHECK(model.state_dict().size() == 9);
     CHECK(model.children().size() == 3);
     for (const Tensor& parameter : model.parameters()) CHECK(parameter.requires_grad());
     CHECK_FALSE(model.named_buffers()[0].tensor.requires_grad());

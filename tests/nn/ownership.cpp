@@ -22,7 +22,7 @@ using namespace declivity::test;
 namespace {
 
 /// Its own function, and a pointer, refer to the module itself: it may not be moved.
-struct Scale : nn::Module {
+struct Scale : nn::Layer {
     explicit Scale(double by, std::unique_ptr<int> starts_at = nullptr)
         : factor(by), calls(starts_at ? *starts_at : 0) {}
     Scale(Scale&&) = delete;
@@ -31,17 +31,17 @@ struct Scale : nn::Module {
     const Scale* self = this;
     nn::Lambda& function = add("function", nn::Lambda([this](const Tensor& x) { return ++calls, x * factor; }));
 
-    Tensor forward(const Tensor& x) override { return function(x); }
+    Tensor forward(Tensor x) override { return function(x); }
     std::string type_name() const override { return "Scale"; }
 };
 static_assert(!std::is_move_constructible_v<Scale>);
 
-struct Net : nn::Module {
+struct Net : nn::Layer {
     Scale& scale = emplace<Scale>("scale", 3.0, std::make_unique<int>(40));
     nn::Conv2d& conv = emplace<nn::Conv2d>("conv", 2, 3, 3, nn::Conv2dOptions{.padding = 1, .bias = false});
     nn::Linear& dense = add("dense", nn::Linear(3 * 5 * 5, 4));
 
-    Tensor forward(const Tensor& x) override { return dense(flatten(conv(scale(x)))); }
+    Tensor forward(Tensor x) override { return dense(flatten(conv(scale(x)))); }
     std::string type_name() const override { return "Net"; }
 };
 
@@ -57,14 +57,14 @@ TEST_CASE("children built in place: where they are made is where they stay") {
     CHECK(net(x).shape() == Shape{2, 4});
     CHECK(net.scale.calls == 41);
     CHECK(values(net.scale(x))[7] == doctest::Approx(3 * values(x)[7]));
-    struct Twice : nn::Module {
+    struct Twice : nn::Layer {
         Twice() { emplace<nn::ReLU>("a"), emplace<nn::ReLU>("a"); }
-        Tensor forward(const Tensor& t) override { return t; }
+        Tensor forward(Tensor t) override { return t; }
     };
     CHECK_THROWS_WITH_AS(Twice(), doctest::Contains("wants each name once, got \"a\" again"), ValueError);
-    struct Without : nn::Module {
+    struct Without : nn::Layer {
         Without() { add_child("a", nullptr); }
-        Tensor forward(const Tensor& t) override { return t; }
+        Tensor forward(Tensor t) override { return t; }
     };
     CHECK_THROWS_WITH_AS(Without(), "Module: wants a module as 'a', got null", ValueError);
 }

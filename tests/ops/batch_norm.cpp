@@ -102,14 +102,14 @@ TEST_CASE("numeric gradients of batch_norm") {
                          variance = random_tensor(channels, 12, DType::f64, 0.5, 2);
             const GradientCheckOptions loose{.tolerance = 1e-5};
             CHECK(gradient_difference(
-                      [](const auto& in) { return batch_norm(in[0], in[1], in[2], {}, {}, {.epsilon = 1e-2}); },
+                      [](const auto& in) { return batch_norm(in[0], in[1], in[2], {}, {}, {.eps = 1e-2}); },
                       {x, weight, bias}, loose) == "");
-            CHECK(gradient_difference(
-                      [](const auto& in) { return batch_norm(in[0], {}, in[1], {}, {}, {.epsilon = 1e-2}); }, {x, bias},
-                      loose) == "");
-            CHECK(gradient_difference(
-                      [](const auto& in) { return batch_norm(in[0], in[1], {}, {}, {}, {.epsilon = 1e-2}); },
-                      {x, weight}, loose) == "");
+            CHECK(
+                gradient_difference([](const auto& in) { return batch_norm(in[0], {}, in[1], {}, {}, {.eps = 1e-2}); },
+                                    {x, bias}, loose) == "");
+            CHECK(
+                gradient_difference([](const auto& in) { return batch_norm(in[0], in[1], {}, {}, {}, {.eps = 1e-2}); },
+                                    {x, weight}, loose) == "");
             CHECK(gradient_difference(
                       [&](const auto& in) {
                           return batch_norm(in[0], in[1], in[2], mean, variance, {.training = false});
@@ -162,8 +162,7 @@ TEST_CASE("what batch_norm refuses") {
     CHECK_THROWS_WITH_AS(batch_norm(x.to(DType::i32), c, c, c, c),
                          "batch_norm: wants f32, f64, f16 or bf16 as x, got i32 (convert with .to(DType::f32))",
                          TypeError);
-    CHECK_THROWS_WITH_AS(batch_norm(x, c, c, c, c, {.epsilon = 0}), "batch_norm: wants an epsilon above 0, got 0",
-                         ValueError);
+    CHECK_THROWS_WITH_AS(batch_norm(x, c, c, c, c, {.eps = 0}), "batch_norm: wants eps above 0, got 0", ValueError);
     CHECK_THROWS_WITH_AS(batch_norm(x, c, c, c, c, {.momentum = 2}), "batch_norm: wants a momentum in [0, 1], got 2",
                          ValueError);
 }

@@ -57,7 +57,7 @@ struct BatchNormReference {
 /// `given`: mean and variance to use instead of those of x.
 inline BatchNormReference reference_batch_norm(const BatchNormCase& one, const std::vector<double>& x,
                                                const std::vector<double>& weight, const std::vector<double>& bias,
-                                               const std::vector<double>& g, double epsilon,
+                                               const std::vector<double>& g, double eps,
                                                const BatchNormReference* given = nullptr) {
     const auto channels = static_cast<std::size_t>(one.channels()), inner = static_cast<std::size_t>(one.inner());
     const auto count = static_cast<double>(one.terms());
@@ -79,7 +79,7 @@ inline BatchNormReference reference_batch_norm(const BatchNormCase& one, const s
         for (double& value : out.variance) value /= count;
     }
     const auto normal = [&](std::size_t i) {
-        return (x[i] - out.mean[channel(i)]) / std::sqrt(out.variance[channel(i)] + epsilon);
+        return (x[i] - out.mean[channel(i)]) / std::sqrt(out.variance[channel(i)] + eps);
     };
     for (std::size_t i = 0; i < x.size(); ++i) out.y.push_back(normal(i) * weight[channel(i)] + bias[channel(i)]);
     out.dweight = sums([&](std::size_t i) { return g[i] * normal(i); });
@@ -87,7 +87,7 @@ inline BatchNormReference reference_batch_norm(const BatchNormCase& one, const s
     for (std::size_t i = 0; i < x.size(); ++i) {
         const std::size_t c = channel(i);
         const double through = given != nullptr ? 0 : (out.dbias[c] + normal(i) * out.dweight[c]) / count;
-        out.dx.push_back(weight[c] / std::sqrt(out.variance[c] + epsilon) * (g[i] - through));
+        out.dx.push_back(weight[c] / std::sqrt(out.variance[c] + eps) * (g[i] - through));
     }
     return out;
 }

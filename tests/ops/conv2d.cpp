@@ -229,7 +229,7 @@ TEST_CASE("conv2d: the public functions compute each case, and the gradient of t
 TEST_CASE("conv2d: gradients of the differentiable function") {
     const auto x = random_tensor({2, 4, 5, 6}, 1, DType::f64), weight = random_tensor({6, 2, 3, 2}, 2, DType::f64);
     const auto bias = random_tensor({6}, 3, DType::f64);
-    const Conv2dOptions options{.stride = {2, 1}, .padding = {1, 2}, .dilation = {1, 2}, .groups = 2};
+    const Conv2dParameters options{.stride = {2, 1}, .padding = {1, 2}, .dilation = {1, 2}, .groups = 2};
     CHECK(gradient_difference([&](const auto& in) { return conv2d(in[0], in[1], in[2], options); },
                               {x, weight, bias}) == "");
     CHECK(gradient_difference([&](const auto& in) { return conv2d(in[0], in[1], {}, options); }, {x, weight}) == "");
@@ -561,7 +561,7 @@ TEST_CASE("conv2d: Winograd's error stays small over many channels, and it can b
 TEST_CASE("conv2d: what does not fit is refused, by name") {
     const Tensor x = zeros({2, 4, 5, 6}), weight = zeros({6, 4, 3, 3}), bias = zeros({6}), out = zeros({2, 6, 3, 4});
     const auto forward = [&](const Tensor& x1, const Tensor& w, const Tensor& b, const Tensor& y,
-                             const ops::Conv2dOptions& options = {}) {
+                             const ops::Conv2dParameters& options = {}) {
         ops::conv2d_forward(x1.view(), w.view(), b.view(), y.view(), options);
     };
     forward(x, weight, bias, out);

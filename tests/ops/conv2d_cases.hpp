@@ -15,7 +15,7 @@ struct Conv2dCase {
     std::string name;
     Shape x;       ///< (N, C, H, W)
     Shape weight;  ///< (O, C / groups, R, S)
-    ops::Conv2dOptions options = {};
+    ops::Conv2dParameters options = {};
     bool small = true;  ///< quick enough for a checker that interprets kernels
 
     [[nodiscard]] Shape out() const { return ops::conv2d_shape("Conv2dCase", x, weight, options); }

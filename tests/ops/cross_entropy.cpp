@@ -100,7 +100,7 @@ TEST_CASE("labels that count for nothing, and labels outside the classes") {
         }
         // A label that is ignored need not be outside of the classes.
         CHECK(cross_entropy(x, Tensor::from<std::int32_t>({2, 2, 2}, {3}),
-                            {.reduction = Reduction::sum, .ignore_label = 2})
+                            {.reduction = Reduction::sum, .ignore_index = 2})
                   .item<float>() == 0);
     }
 }

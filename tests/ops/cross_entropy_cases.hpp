@@ -26,7 +26,7 @@ struct CrossEntropyCase {
     [[nodiscard]] std::vector<std::int32_t> labels() const {
         std::vector<std::int32_t> out;
         for (std::int64_t row = 0; row < rows; ++row)
-            out.push_back(static_cast<std::int32_t>(row % 5 == 3 ? options.ignore_label : row * 7 % classes));
+            out.push_back(static_cast<std::int32_t>(row % 5 == 3 ? options.ignore_index : row * 7 % classes));
         return out;
     }
 };
@@ -42,12 +42,12 @@ inline const std::vector<CrossEntropyCase>& cross_entropy_cases() {
         {.name = "smoothed rows, 0 ignored",
          .rows = 11,
          .classes = 19,
-         .options = {.reduction = Reduction::none, .label_smoothing = 0.3, .ignore_label = 0}},
+         .options = {.reduction = Reduction::none, .label_smoothing = 0.3, .ignore_index = 0}},
         // Rows of few classes are taken together, as many as a vector has elements; some are left.
         {.name = "smoothed digits, 3 ignored",
          .rows = 53,
          .classes = 10,
-         .options = {.reduction = Reduction::none, .label_smoothing = 0.2, .ignore_label = 3}},
+         .options = {.reduction = Reduction::none, .label_smoothing = 0.2, .ignore_index = 3}},
         {.name = "rows of several vectors",
          .rows = 41,
          .classes = 37,
@@ -74,7 +74,7 @@ inline CrossEntropyReference reference_cross_entropy(const std::vector<double>& 
     CrossEntropyReference out{std::vector<double>(labels.size()), std::vector<double>(x.size())};
     double total = 0, counted = 0;
     for (std::size_t row = 0; row < labels.size(); ++row) {
-        if (labels[row] == options.ignore_label) continue;
+        if (labels[row] == options.ignore_index) continue;
         ++counted;
         for (std::int64_t c = 0; c < classes; ++c) {
             const std::size_t at = row * static_cast<std::size_t>(classes) + static_cast<std::size_t>(c);

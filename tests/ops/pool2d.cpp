@@ -25,7 +25,7 @@ TEST_CASE("pooling and its gradients equal plain loops") {
             const Tensor x = test::random_tensor(one.x, 1, dtype), g = test::random_tensor(one.out(), 2, dtype);
             const auto reference = one.reference(test::values(x), test::values(g));
             auto tolerance =
-                test::tolerance(dtype, static_cast<double>(one.parameters.window[0] * one.parameters.window[1]));
+                test::tolerance(dtype, static_cast<double>(one.parameters.kernel_size[0] * one.parameters.kernel_size[1]));
             if (is_half(dtype)) tolerance.relative += dtype == DType::f16 ? 0x1p-11 : 0x1p-8;  // one rounding
             for (const Family family : test::families()) {
                 // GPU-like kernels know types by a name only, and each set of parameters takes time to compile.
@@ -34,7 +34,7 @@ TEST_CASE("pooling and its gradients equal plain loops") {
                 const auto largest = ops::max_pool2d(x.view(), one.parameters);
                 CHECK(test::difference(Tensor(largest.out), reference.max, {}) == "");
                 CHECK(test::difference(
-                          Tensor(ops::max_pool2d_backward(g.view(), largest.winners.view(), one.x, one.parameters)),
+                          Tensor(ops::max_pool2d_backward(g.view(), largest.indices.view(), one.x, one.parameters)),
                           reference.max_gradient, tolerance) == "");
                 // Where nobody holds the winners, a kernel that does not write them.
                 CHECK(test::difference(Tensor(ops::max_pool2d(x.view(), one.parameters).out), reference.max, {}) == "");
@@ -48,18 +48,18 @@ TEST_CASE("pooling and its gradients equal plain loops") {
 
 TEST_CASE("the first of equal elements wins, and NaN before all") {
     const Tensor x = test::tensor({3, 3, 1, 3, 0, NAN, 5, 2, 1}, {1, 1, 3, 3}).set_requires_grad();
-    const Tensor out = max_pool2d(x, {.window = 2, .stride = 1});
+    const Tensor out = max_pool2d(x, {.kernel_size = 2, .stride = 1});
     CHECK(test::difference(out, {3, NAN, 5, NAN}, {}) == "");
     out.backward(test::tensor({1, 2, 4, 8}, out.shape()));
     CHECK(test::values(x.grad()) == std::vector<double>{1, 0, 0, 0, 0, 10, 4, 0, 0});
 }
 
 TEST_CASE("infinities, NaN and equal elements in vectors of windows") {
-    const ops::Pool2dParameters padded{.window = {3, 3}, .stride = {2, 2}, .padding = {1, 1}},
-        whole{.window = {7, 7}, .stride = {7, 7}};
+    const ops::Pool2dParameters padded{.kernel_size = {3, 3}, .stride = {2, 2}, .padding = {1, 1}},
+        whole{.kernel_size = {7, 7}, .stride = {7, 7}};
     for (const DType dtype : test::floats())
         for (const ops::Pool2dParameters& parameters : {ops::Pool2dParameters{}, padded, whole}) {
-            const test::Pool2dCase one{{1, 3, parameters.window[0] == 7 ? 7 : 6, parameters.window[0] == 7 ? 7 : 40},
+            const test::Pool2dCase one{{1, 3, parameters.kernel_size[0] == 7 ? 7 : 6, parameters.kernel_size[0] == 7 ? 7 : 40},
                                        parameters};
             std::vector<double> values(static_cast<std::size_t>(one.x.numel()));
             for (std::size_t i = 0; i < values.size(); ++i) {
@@ -79,7 +79,7 @@ TEST_CASE("infinities, NaN and equal elements in vectors of windows") {
                 CHECK(test::difference(Tensor(largest.out), reference.max, {}) == "");
                 CHECK(test::difference(Tensor(ops::max_pool2d(x.view(), parameters).out), reference.max, {}) == "");
                 CHECK(test::difference(
-                          Tensor(ops::max_pool2d_backward(g.view(), largest.winners.view(), one.x, parameters)),
+                          Tensor(ops::max_pool2d_backward(g.view(), largest.indices.view(), one.x, parameters)),
                           reference.max_gradient, test::tolerance(dtype, 9)) == "");
             }
         }
@@ -89,16 +89,16 @@ TEST_CASE("gradients of the differentiable functions") {
     const Tensor x = test::random_tensor({2, 3, 5, 6}, 3, DType::f64);
     CHECK(test::gradient_difference(
               [](const auto& in) {
-                  return max_pool2d(in[0], {.window = {3, 2}, .stride = 2, .padding = 1});
+                  return max_pool2d(in[0], {.kernel_size = {3, 2}, .stride = 2, .padding = 1});
               },
               {x}) == "");
     CHECK(test::gradient_difference(
               [](const auto& in) {
-                  return avg_pool2d(in[0], {.window = 3, .stride = {1, 2}, .padding = 1});
+                  return avg_pool2d(in[0], {.kernel_size = 3, .stride = {1, 2}, .padding = 1});
               },
               {x}) == "");
     CHECK(test::gradient_difference(
-              [](const auto& in) { return avg_pool2d(in[0], {.window = 3, .padding = 1, .count_padding = false}); },
+              [](const auto& in) { return avg_pool2d(in[0], {.kernel_size = 3, .padding = 1, .count_include_pad = false}); },
               {x}) == "");
     CHECK(test::gradient_difference([](const auto& in) { return global_avg_pool2d(in[0]); }, {x}) == "");
     // A tensor that is not dense.
@@ -113,10 +113,10 @@ TEST_CASE("what pooling refuses") {
     const Tensor x = test::random_tensor({1, 2, 4, 4}, 1);
     CHECK_THROWS_WITH_AS(max_pool2d(reshape(x, {2, 4, 4})),
                          doctest::Contains("max_pool2d: wants x (N, C, H, W), got [2, 4, 4]"), ShapeError);
-    CHECK_THROWS_AS(max_pool2d(x, {.window = 5}), ShapeError);
-    CHECK_THROWS_AS(avg_pool2d(x, {.window = 0}), ValueError);
-    CHECK_THROWS_AS(avg_pool2d(x, {.window = 2, .stride = -1}), ValueError);
-    CHECK_THROWS_AS(max_pool2d(x, {.window = 2, .padding = 2}), ValueError);
+    CHECK_THROWS_AS(max_pool2d(x, {.kernel_size = 5}), ShapeError);
+    CHECK_THROWS_AS(avg_pool2d(x, {.kernel_size = 0}), ValueError);
+    CHECK_THROWS_AS(avg_pool2d(x, {.kernel_size = 2, .stride = -1}), ValueError);
+    CHECK_THROWS_AS(max_pool2d(x, {.kernel_size = 2, .padding = 2}), ValueError);
     CHECK_THROWS_AS(max_pool2d(x.to(DType::i32)), TypeError);
     CHECK_THROWS_AS(global_avg_pool2d(reshape(x, {32})), ShapeError);
 }

@@ -32,7 +32,7 @@ struct Pool2dCase {
     };
     /// Plain loops in double. @param g gradient of the output
     [[nodiscard]] Reference reference(const std::vector<double>& values, const std::vector<double>& g) const {
-        const auto& [window, stride, padding, count_padding] = parameters;
+        const auto& [window, stride, padding, count_include_pad] = parameters;
         const Shape shape = out();
         Reference result;
         result.max_gradient.assign(values.size(), 0);
@@ -60,7 +60,7 @@ struct Pool2dCase {
                             winner = static_cast<std::int64_t>(at);
                         }
                     });
-                    const double count = static_cast<double>(count_padding ? window[0] * window[1] : inside);
+                    const double count = static_cast<double>(count_include_pad ? window[0] * window[1] : inside);
                     const double gradient = g[result.max.size()];
                     result.max.push_back(best);
                     result.average.push_back(sum / count);
@@ -73,11 +73,13 @@ struct Pool2dCase {
 
 inline std::vector<Pool2dCase> pool2d_cases() {
     // Each set of parameters is compiled for itself: few of them.
-    const ops::Pool2dParameters mixed{.window = {3, 2}, .stride = {1, 2}, .padding = {1, 1}},
-        single{.window = {1, 1}, .stride = {2, 2}};
-    const ops::Pool2dParameters inside{.window = {3, 3}, .stride = {2, 2}, .padding = {1, 1}, .count_padding = false};
-    const ops::Pool2dParameters wide{.window = {2, 5}, .stride = {1, 1}, .padding = {0, 2}, .count_padding = false},
-        gaps{.window = {2, 3}, .stride = {3, 5}};
+    const ops::Pool2dParameters mixed{.kernel_size = {3, 2}, .stride = {1, 2}, .padding = {1, 1}},
+        single{.kernel_size = {1, 1}, .stride = {2, 2}};
+    const ops::Pool2dParameters inside{
+        .kernel_size = {3, 3}, .stride = {2, 2}, .padding = {1, 1}, .count_include_pad = false};
+    const ops::Pool2dParameters wide{
+        .kernel_size = {2, 5}, .stride = {1, 1}, .padding = {0, 2}, .count_include_pad = false},
+        gaps{.kernel_size = {2, 3}, .stride = {3, 5}};
     return {
         {{1, 1, 2, 2}, {}},
         {{1, 1, 1, 1}, single},
@@ -95,12 +97,12 @@ inline std::vector<Pool2dCase> pool2d_cases() {
         {{1, 4, 5, 93}, gaps},
         {{1, 4, 5, 19}, single},
         // One window as large as the plane.
-        {{2, 3, 7, 7}, {.window = {7, 7}, .stride = {7, 7}}},
-        {{1, 3, 2, 3}, {.window = {2, 3}, .stride = {1, 1}}},
+        {{2, 3, 7, 7}, {.kernel_size = {7, 7}, .stride = {7, 7}}},
+        {{1, 3, 2, 3}, {.kernel_size = {2, 3}, .stride = {1, 1}}},
         {{16, 32, 26, 26}, {}, true},
         {{1, 2, 200, 180}, {}, true},  // planes in bands
         {{1, 2, 200, 181}, wide, true},
-        {{4, 64, 56, 56}, {.window = {3, 3}, .stride = {2, 2}, .padding = {1, 1}}, true},
+        {{4, 64, 56, 56}, {.kernel_size = {3, 3}, .stride = {2, 2}, .padding = {1, 1}}, true},
     };
 }
 

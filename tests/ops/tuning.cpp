@@ -61,7 +61,7 @@ void put_text(const std::filesystem::path& path, const std::string& text) {
     put_file(path, Bytes(text.begin(), text.end()));
 }
 
-Tensor by_operator(const Tensor& x, const Tensor& weight, const ops::Conv2dOptions& options) {
+Tensor by_operator(const Tensor& x, const Tensor& weight, const ops::Conv2dParameters& options) {
     const Tensor out = full(ops::conv2d_shape("test", x.shape(), weight.shape(), options), NAN);
     ops::conv2d_forward(x.view(), weight.view(), std::nullopt, out.view(), options);
     return out;

@@ -69,7 +69,7 @@ TEST_CASE("work: a product's is 2 * batch * M * N * K by every strategy") {
 TEST_CASE("work: a convolution's is 2 * N * K * P * Q * C/g * R * S, in all directions, by every strategy") {
     struct Case {
         Shape x, weight;
-        ops::Conv2dOptions options;
+        ops::Conv2dParameters options;
     };
     const std::vector<Case> cases{
         {{2, 4, 9, 8}, {6, 4, 3, 3}, {.padding = {1, 1}}},
@@ -130,7 +130,7 @@ TEST_CASE(
     }
     {
         const Seen seen = work_of([&] {
-            (void)ops::avg_pool2d(view, {.window = {2, 2}, .stride = {2, 2}, .padding = {0, 0}}).view();
+            (void)ops::avg_pool2d(view, {.kernel_size = {2, 2}, .stride = {2, 2}, .padding = {0, 0}}).view();
         });
         CHECK(seen.flops == n);
         CHECK(seen.bytes == 4 * (n + n / 4));

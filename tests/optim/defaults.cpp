@@ -119,7 +119,7 @@ TEST_CASE("defaults of losses are PyTorch's") {
     // CrossEntropyLoss(ignore_index=-100, reduction='mean', label_smoothing=0), MSELoss(reduction='mean'),
     // BCEWithLogitsLoss(reduction='mean')
     const CrossEntropyOptions options;
-    CHECK(options.ignore_label == -100);
+    CHECK(options.ignore_index == -100);
     CHECK(options.reduction == Reduction::mean);
     CHECK(options.label_smoothing == 0);
     const Tensor logits = Tensor::from<float>({1, 2, 3, 4}, {2, 2}), labels = Tensor::from<std::int64_t>({1, 0}, {2}),
@@ -146,7 +146,7 @@ TEST_CASE("defaults of layers are PyTorch's") {
     CHECK(conv.dilation == Size2(1));
     CHECK(conv.groups == 1);
     CHECK(conv.bias);
-    CHECK(conv.tensor.dtype == DType::f32);
+    CHECK(conv.dtype == DType::f32);
     CHECK(nn::Conv2d(1, 2, 3)(zeros({1, 1, 5, 7})).shape() == Shape{1, 2, 3, 5});
     CHECK(nn::Conv2d(1, 2, 3).bias().defined());
     CHECK(nn::LinearOptions().bias);
@@ -154,11 +154,11 @@ TEST_CASE("defaults of layers are PyTorch's") {
     // BatchNorm2d(num_features, eps=1e-5, momentum=0.1, affine=True): weight 1, bias 0, running mean 0, running
     // variance 1
     const nn::BatchNormOptions norm;
-    CHECK(norm.epsilon == 1e-5);
+    CHECK(norm.eps == 1e-5);
     CHECK(norm.momentum == 0.1);
     CHECK(norm.affine);
-    CHECK(BatchNormOptions().epsilon == 1e-5);
-    CHECK(BatchNormOptions().momentum == 0.1);
+    CHECK(BatchNormParameters().eps == 1e-5);
+    CHECK(BatchNormParameters().momentum == 0.1);
     nn::BatchNorm1d layer(1);
     CHECK(test::values(layer.parameters()[0]) == std::vector<double>{1});
     CHECK(test::values(layer.parameters()[1]) == std::vector<double>{0});

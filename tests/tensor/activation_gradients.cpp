@@ -63,10 +63,10 @@ std::vector<Case> layers(DType dtype) {
             {"max_pool2d",
              {2, 3, 6, 7},
              [](const Tensor& x) {
-                 return max_pool2d(x, {.window = {2, 2}});
+                 return max_pool2d(x, {.kernel_size = {2, 2}});
              }},
             {"max_pool2d, overlapping", {2, 2, 7, 7}, [](const Tensor& x) {
-                 return max_pool2d(x, {.window = {3, 3}, .stride = {2, 2}, .padding = {1, 1}});
+                 return max_pool2d(x, {.kernel_size = {3, 3}, .stride = {2, 2}, .padding = {1, 1}});
              }}};
 }
 
@@ -175,7 +175,7 @@ TEST_CASE("activation gradients: maxima that were overwritten are not needed") {
     const auto gradient = [&](bool overwritten) {
         Tensor leaf = x.clone();
         leaf.set_requires_grad();
-        const Tensor pooled = max_pool2d(relu(leaf), {.window = {2, 2}});
+        const Tensor pooled = max_pool2d(relu(leaf), {.kernel_size = {2, 2}});
         const Tensor y = sum(pooled);
         if (overwritten) {
             Tensor same = pooled.detach();

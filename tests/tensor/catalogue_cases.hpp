@@ -502,7 +502,7 @@ inline std::vector<Case> cases() {
     add({.name = "cross_entropy",
          .inputs = {{{11, 5}}, {{11}, 0, 5, Kind::label}},
          .call =
-             [](const Tensors& in) { return cross_entropy(in[0], in[1], {.label_smoothing = 0.2, .ignore_label = 3}); },
+             [](const Tensors& in) { return cross_entropy(in[0], in[1], {.label_smoothing = 0.2, .ignore_index = 3}); },
          .reference =
              [](const Columns& in, DType) {
                  double loss = 0, rows = 0;
@@ -574,7 +574,7 @@ inline std::vector<Case> cases() {
              },
          .reference = [](const Columns& in, DType) { return conv_reference(in); },
          .terms = 19});
-    const Pool2dOptions window{.window = {3, 2}, .stride = {2, 1}, .padding = {1, 0}};
+    const Pool2dParameters window{.kernel_size = {3, 2}, .stride = {2, 1}, .padding = {1, 0}};
     add({.name = "max_pool2d",
          .inputs = {{{2, 3, 7, 5}}},
          .call = [window](const Tensors& in) { return max_pool2d(in[0], window); },
@@ -600,7 +600,7 @@ inline std::vector<Case> cases() {
          .terms = 35});
     add({.name = "batch_norm",
          .inputs = {{{3, 5, 7}}, {{5}}, {{5}}},
-         .call = [](const Tensors& in) { return batch_norm(in[0], in[1], in[2], {}, {}, {.epsilon = 1e-3}); },
+         .call = [](const Tensors& in) { return batch_norm(in[0], in[1], in[2], {}, {}, {.eps = 1e-3}); },
          .reference = [](const Columns& in, DType) { return batch_norm_reference(in[0], in[1], in[2], {}); },
          .terms = 21,
          .loose = 1e-5});
@@ -608,7 +608,7 @@ inline std::vector<Case> cases() {
          .inputs = {{{3, 5, 7}}, {{5}}, {{5}}, {{5}, -1, 1, Kind::constant}, {{5}, 0.5, 2, Kind::constant}},
          .call =
              [](const Tensors& in) {
-                 return batch_norm(in[0], in[1], in[2], in[3], in[4], {.training = false, .epsilon = 1e-3});
+                 return batch_norm(in[0], in[1], in[2], in[3], in[4], {.training = false, .eps = 1e-3});
              },
          .reference =
              [](const Columns& in, DType) {

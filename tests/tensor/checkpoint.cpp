@@ -22,12 +22,12 @@ using namespace declivity::test;
 namespace {
 
 /// A block with all that could go wrong: an activation with two uses, a skip connection, dropout, running statistics.
-struct Block : nn::Module {
+struct Block : nn::Layer {
     explicit Block(std::int64_t channels)
         : first(add("first", nn::Conv2d(channels, channels, 3, {.padding = 1}))),
           norm(add("norm", nn::BatchNorm(channels))),
           second(add("second", nn::Conv2d(channels, channels, 3, {.padding = 1, .bias = false}))) {}
-    Tensor forward(const Tensor& x) override {
+    Tensor forward(Tensor x) override {
         const Tensor h = dropout(relu(norm(first(x))), 0.3);
         return tanh(second(h) * h + x * 0.5);
     }

@@ -63,15 +63,16 @@ TEST_CASE("compositions: cross_entropy, with ignored labels and smoothing") {
         for (const double smoothing : {0.0, 0.3})
             check("cross_entropy", {37, 19}, [&](const Tensor& x) {
                 return cross_entropy(x, labels,
-                                     {.reduction = reduction, .label_smoothing = smoothing, .ignore_label = 5});
+                                     {.reduction = reduction, .label_smoothing = smoothing, .ignore_index = 5});
             });
 }
 
 TEST_CASE("compositions: pooling") {
-    for (const Pool2dOptions& options : {Pool2dOptions{.window = 2}, Pool2dOptions{.window = {3, 2}, .stride = {1, 2}},
-                                         Pool2dOptions{.window = 3, .stride = 2, .padding = 1},
-                                         Pool2dOptions{.window = 3, .padding = 1, .count_padding = false},
-                                         Pool2dOptions{.window = {9, 37}, .stride = 1}}) {
+    for (const Pool2dParameters& options :
+         {Pool2dParameters{.kernel_size = 2}, Pool2dParameters{.kernel_size = {3, 2}, .stride = {1, 2}},
+          Pool2dParameters{.kernel_size = 3, .stride = 2, .padding = 1},
+          Pool2dParameters{.kernel_size = 3, .padding = 1, .count_include_pad = false},
+          Pool2dParameters{.kernel_size = {9, 37}, .stride = 1}}) {
         check("max_pool2d", {2, 3, 9, 37}, [&](const Tensor& x) { return max_pool2d(x, options); });
         check("avg_pool2d", {2, 3, 9, 37}, [&](const Tensor& x) { return avg_pool2d(x, options); });
     }

@@ -75,7 +75,8 @@ std::vector<Case> cases() {
         {"pooling",
          {{n, 4, side, side}},
          [](const auto& in) {
-             return max_pool2d(in[0], {.window = 3, .stride = 2}) + avg_pool2d(in[0], {.window = 3, .stride = 2});
+             return max_pool2d(in[0], {.kernel_size = 3, .stride = 2}) +
+                    avg_pool2d(in[0], {.kernel_size = 3, .stride = 2});
          }},
     };
     if (small) return all;

@@ -232,8 +232,8 @@ std::vector<Mistake> mistakes() {
     add("conv2d", [=] { conv2d(image, filter, {}, {.groups = 3}); });
     for (const auto& [name, function] : {named("max_pool2d", max_pool2d), named("avg_pool2d", avg_pool2d)}) {
         for (const Tensor& wrong : {none, x, whole_image}) add(name, [=, f = function] { f(wrong, {}); });
-        add(name, [=, f = function] { f(image, {.window = 5}); });
-        add(name, [=, f = function] { f(image, {.window = 0}); });
+        add(name, [=, f = function] { f(image, {.kernel_size = 5}); });
+        add(name, [=, f = function] { f(image, {.kernel_size = 0}); });
         add(name, [=, f = function] { f(image, {.padding = 2}); });
         add(name, [=, f = function] { f(image, {.stride = -1}); });
     }
@@ -241,7 +241,7 @@ std::vector<Mistake> mistakes() {
 
     for (const bool training : {true, false})
         for (const bool graph : {true, false}) {
-            const BatchNormOptions options{.training = training};
+            const BatchNormParameters options{.training = training};
             const Tensor in = graph ? zeros({1, 2, 4, 4}).set_requires_grad() : image;
             add("batch_norm", [=] { batch_norm(none, channels, channels, channels, channels, options); });
             add("batch_norm", [=] { batch_norm(other, channels, channels, channels, channels, options); });
@@ -254,7 +254,7 @@ std::vector<Mistake> mistakes() {
             add("batch_norm",
                 [=] { batch_norm(in, channels, channels, channels, channels, {.training = training, .momentum = 2}); });
             add("batch_norm",
-                [=] { batch_norm(in, channels, channels, channels, channels, {.training = training, .epsilon = 0}); });
+                [=] { batch_norm(in, channels, channels, channels, channels, {.training = training, .eps = 0}); });
         }
     add("batch_norm", [=] { batch_norm(image, channels, channels, none, none, {.training = false}); });
     add("batch_norm", [=] { batch_norm(zeros({1, 2}), channels, channels, channels, channels); });

@@ -39,11 +39,11 @@ using Values = std::vector<std::vector<float>>;
 
 /// A network with all that a recording must look after: running statistics, random masks, a skip connection, a
 /// checkpoint.
-struct Net : nn::Module {
-    Tensor forward(const Tensor& x) override {
+struct Net : nn::Layer {
+    Tensor forward(Tensor x) override {
         const Tensor h = relu(norm(first(x)));
         const Tensor deep = checkpoint([&](const Tensor& t) { return tanh(second(dropout(t, 0.2))); }, h);
-        return dense(flatten(max_pool2d(dropout(deep + h, 0.3), {.window = 2})));
+        return dense(flatten(max_pool2d(dropout(deep + h, 0.3), {.kernel_size = 2})));
     }
     nn::Conv2d& first = add("first", nn::Conv2d(3, 6, 3, {.padding = 1}));
     nn::BatchNorm& norm = add("norm", nn::BatchNorm(6));

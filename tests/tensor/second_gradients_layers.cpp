@@ -39,19 +39,19 @@ Tensor labels(const std::vector<std::int64_t>& values) {
 Tensor small_network(const Tensors& in) {
     Tensor h = conv2d(in[0], in[1], in[2], {.padding = 1});
     h = tanh(batch_norm(h, in[3], in[4], {}, {}, {.training = true}));
-    h = avg_pool2d(h, {.window = 2});
+    h = avg_pool2d(h, {.kernel_size = 2});
     h = silu(conv2d(h, in[5], {}, {}));
     return cross_entropy(linear(flatten(h), in[6], in[7]), labels({2, 0, 1}));
 }
 
 std::vector<Case> cases() {
-    const auto conv = [](Conv2dOptions options) {
+    const auto conv = [](Conv2dParameters options) {
         return [options](const Tensors& in) { return conv2d(in[0], in[1], in.size() > 2 ? in[2] : Tensor(), options); };
     };
     const auto entropy = [](CrossEntropyOptions options) {
         return [options](const Tensors& in) { return cross_entropy(in[0], labels({1, 3, 0, 2, 3}), options); };
     };
-    const auto pool = [](auto function, Pool2dOptions options) {
+    const auto pool = [](auto function, Pool2dParameters options) {
         return [=](const Tensors& in) { return function(in[0], options); };
     };
     const auto norm = [](bool training) {
@@ -76,23 +76,23 @@ std::vector<Case> cases() {
         {"log_softmax", {{3, 5}}, [](const Tensors& in) { return log_softmax(in[0], -1); }},
         {"cross_entropy", {{5, 4}}, entropy({})},
         {"cross_entropy, sum", {{5, 4}}, entropy({.reduction = Reduction::sum, .label_smoothing = 0.2})},
-        {"cross_entropy, none", {{5, 4}}, entropy({.reduction = Reduction::none, .ignore_label = 3})},
-        {"cross_entropy, ignored", {{5, 4}}, entropy({.label_smoothing = 0.1, .ignore_label = 3})},
+        {"cross_entropy, none", {{5, 4}}, entropy({.reduction = Reduction::none, .ignore_index = 3})},
+        {"cross_entropy, ignored", {{5, 4}}, entropy({.label_smoothing = 0.1, .ignore_index = 3})},
         {"mse_loss", {{3, 4}, {3, 4}}, [](const Tensors& in) { return mse_loss(in[0], in[1]); }},
         {"bce_with_logits",
          {{3, 4}},
          [](const Tensors& in) {
              return bce_with_logits(in[0], random_tensor({3, 4}, 60, in[0].dtype(), 0, 1));
          }},
-        {"max_pool2d", {{2, 2, 6, 5}}, pool(max_pool2d, {.window = 2})},
-        {"max_pool2d, overlapping", {{1, 2, 7, 6}}, pool(max_pool2d, {.window = 3, .stride = 2, .padding = 1})},
+        {"max_pool2d", {{2, 2, 6, 5}}, pool(max_pool2d, {.kernel_size = 2})},
+        {"max_pool2d, overlapping", {{1, 2, 7, 6}}, pool(max_pool2d, {.kernel_size = 3, .stride = 2, .padding = 1})},
         {"max_pool2d of an activation",
          {{1, 2, 6, 6}},
-         [](const Tensors& in) { return max_pool2d(tanh(in[0]), {.window = 2}); }},
-        {"avg_pool2d", {{2, 2, 6, 5}}, pool(avg_pool2d, {.window = 2})},
+         [](const Tensors& in) { return max_pool2d(tanh(in[0]), {.kernel_size = 2}); }},
+        {"avg_pool2d", {{2, 2, 6, 5}}, pool(avg_pool2d, {.kernel_size = 2})},
         {"avg_pool2d, overlapping",
          {{1, 2, 7, 6}},
-         pool(avg_pool2d, {.window = 3, .stride = 2, .padding = 1, .count_padding = false})},
+         pool(avg_pool2d, {.kernel_size = 3, .stride = 2, .padding = 1, .count_include_pad = false})},
         {"global_avg_pool2d", {{2, 3, 4, 5}}, [](const Tensors& in) { return global_avg_pool2d(in[0]); }},
         {"batch_norm, training", {{4, 3, 2, 3}, {3}, {3}}, norm(true)},
         {"batch_norm, training, plain", {{5, 3}}, norm(true)},
@@ -232,7 +232,7 @@ TEST_CASE("gradients of layers: what is not finite, and what is left out, with a
     const Tensor logits = random_tensor({3, 3}, 1).set_requires_grad();
     for (const Reduction reduction : {Reduction::mean, Reduction::sum}) {
         const auto gradient = [&](bool create_graph) {
-            const Tensor loss = cross_entropy(logits, labels({1, 7, 2}), {.reduction = reduction, .ignore_label = 2});
+            const Tensor loss = cross_entropy(logits, labels({1, 7, 2}), {.reduction = reduction, .ignore_index = 2});
             return values(grad({loss}, {logits}, {.create_graph = create_graph})[0]);
         };
         const auto plain = gradient(false), composed = gradient(true);

@@ -42,7 +42,7 @@ std::vector<double> summed(const Tensor& partials) {
 }
 
 /// Residual blocks with shortcuts of several sizes, as in K. He et al. 2015.
-struct Block : nn::Module {
+struct Block : nn::Layer {
     Block(std::int64_t in, std::int64_t out, std::int64_t stride)
         : first(add("first", nn::Conv2d(in, out, 3, {.stride = stride, .padding = 1, .bias = false}))),
           first_norm(add("first_norm", nn::BatchNorm(out))),
@@ -52,7 +52,7 @@ struct Block : nn::Module {
             shortcut = &add("shortcut", nn::Sequential(nn::Conv2d(in, out, 1, {.stride = stride, .bias = false}),
                                                        nn::BatchNorm(out)));
     }
-    Tensor forward(const Tensor& x) override {
+    Tensor forward(Tensor x) override {
         const Tensor y = second_norm(second(relu(first_norm(first(x)))));
         return relu(y + (shortcut != nullptr ? (*shortcut)(x) : x));
     }

@@ -52,7 +52,7 @@ TEST_CASE("halves: convolution and pooling agree with f32 on the same numbers, f
                                        random_tensor({4}, 3, dtype).to(in)};
             for (Tensor& leaf : leaves) leaf = leaf.detach().clone().set_requires_grad();
             const Tensor y = relu(conv2d(leaves[0], leaves[1], leaves[2], {.stride = 1, .padding = 1}));
-            const Tensor z = max_pool2d(y, {.window = 2}), a = avg_pool2d(y, {.window = 3, .stride = 2});
+            const Tensor z = max_pool2d(y, {.kernel_size = 2}), a = avg_pool2d(y, {.kernel_size = 3, .stride = 2});
             CHECK(y.dtype() == in);
             CHECK(z.dtype() == in);
             sum(z.to(DType::f32) * random_tensor(z.shape(), 4) + 0.0).backward();

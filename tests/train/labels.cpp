@@ -104,7 +104,7 @@ TEST_CASE("evaluate: a label out of range is named") {
 
 TEST_CASE("labels that a loss ignores are none of these, and a wrong one behind them is found") {
     const auto loss = [](const Tensor& output, const Tensor& labels) {
-        return cross_entropy(output, labels, {.ignore_label = 255});
+        return cross_entropy(output, labels, {.ignore_index = 255});
     };
     auto labels = many(40);
     labels[1] = labels[9] = 255;

@@ -45,7 +45,7 @@ struct BeforeStep : train::Callback {
 
 /// A training of which a case replaces parts.
 struct Training {
-    std::unique_ptr<nn::Module> model;
+    std::unique_ptr<nn::Layer> model;
     std::unique_ptr<optim::Optimizer> optimizer;
     train::Loss loss;
     train::FitOptions options{.epochs = 3, .batch = 16, .seed = 7, .quiet = true};
@@ -92,11 +92,11 @@ std::unique_ptr<nn::Sequential> network() {
 }
 
 /// One of two ways through, by the host's dice.
-struct Branching : nn::Module {
+struct Branching : nn::Layer {
     nn::Linear& first = add("first", nn::Linear(5, 5));
     nn::Linear& second = add("second", nn::Linear(5, 3));
     std::mt19937 dice{1};
-    Tensor forward(const Tensor& x) override { return second(dice() % 2 == 0 ? x : relu(first(x))); }
+    Tensor forward(Tensor x) override { return second(dice() % 2 == 0 ? x : relu(first(x))); }
     [[nodiscard]] std::string type_name() const override { return "Branching"; }
 };
 
@@ -104,7 +104,7 @@ struct Branching : nn::Module {
 struct Counting : nn::Sequential {
     using nn::Sequential::Sequential;
     int calls = 0;
-    Tensor forward(const Tensor& x) override { return nn::Sequential::forward(x) * (++calls > 9 ? 3.0 : 1.0); }
+    Tensor forward(Tensor x) override { return nn::Sequential::forward(x) * (++calls > 9 ? 3.0 : 1.0); }
 };
 
 /// An optimizer of the library with a counter in it.
@@ -118,17 +118,17 @@ struct CountingSGD : optim::SGD {
 };
 
 /// A module of the program's own that promises to be replayable, and says which number it depends on.
-struct Tempered : nn::Module {
+struct Tempered : nn::Layer {
     nn::Linear& dense = add("dense", nn::Linear(5, 3));
     double temperature = 1;
-    Tensor forward(const Tensor& x) override { return dense(x) / guarded(&Tempered::temperature); }
+    Tensor forward(Tensor x) override { return dense(x) / guarded(&Tempered::temperature); }
     [[nodiscard]] const std::type_info& replayable() const override { return typeid(Tempered); }
 };
 
 /// Inherits, but does not promise.
 struct TemperedTwice : Tempered {
     int calls = 0;
-    Tensor forward(const Tensor& x) override { return Tempered::forward(x) * (++calls > 9 ? 3.0 : 1.0); }
+    Tensor forward(Tensor x) override { return Tempered::forward(x) * (++calls > 9 ? 3.0 : 1.0); }
 };
 
 }  // namespace
@@ -295,7 +295,7 @@ TEST_CASE("replays: an observer of calls that comes in the middle is told of eac
         training.before_step = [observe, &seen](std::int64_t step) {
             if (step == 12)
                 *observe = std::make_unique<nn::ObserveCalls>(
-                    [&seen](const std::string&, const nn::Module&, const Tensor&, const Tensor&) { ++seen; });
+                    [&seen](const std::string&, const nn::Module&, const auto&, const auto&) { ++seen; });
             if (step == 18) observe->reset();
         };
     });

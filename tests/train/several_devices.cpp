@@ -27,8 +27,9 @@ std::vector<float> elements(const Tensor& tensor) { return tensor.to_vector<floa
 std::vector<std::vector<float>> trained(const Device& device, std::uint64_t seed, int steps = 6) {
     const TensorOptions on{.dtype = DType::f32, .device = device};
     // No bias before the normalisation: its gradient is 0 but for rounding, which Adam makes as large as any.
-    nn::Sequential model(nn::Conv2d(1, 4, 3, {.bias = false, .tensor = on}), nn::BatchNorm(4, {.tensor = on}),
-                         nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(), nn::Linear(64, 5, {.tensor = on}));
+    nn::Sequential model(nn::Conv2d(1, 4, 3, {.bias = false, .device = on.device}),
+                         nn::BatchNorm(4, {.device = on.device}), nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(),
+                         nn::Linear(64, 5, {.device = on.device}));
     {
         const NoGrad no_grad;
         std::uint64_t number = seed * 100;

@@ -160,7 +160,7 @@ void measure_convolutions(Examination& e, const Rates& rates) {
     struct Row {
         const char* name;
         Shape x, weight;
-        ops::Conv2dOptions options;
+        ops::Conv2dParameters options;
     };
     const std::int64_t batch = 8;
     for (const Row& row :

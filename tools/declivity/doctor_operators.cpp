@@ -434,14 +434,14 @@ void examine_pool2d(Examination& e) {
         for_families(e, one.name(), [&](Family) {
             const Tensor x = random_tensor(one.x, 1), g = random_tensor(one.out(), 2);
             const auto wanted = one.reference(values(x), values(g));
-            const auto tolerance =
-                test::tolerance(DType::f32, static_cast<double>(one.parameters.window[0] * one.parameters.window[1]));
+            const auto tolerance = test::tolerance(
+                DType::f32, static_cast<double>(one.parameters.kernel_size[0] * one.parameters.kernel_size[1]));
             First first;
             const auto largest = ops::max_pool2d(x.view(), one.parameters);
             first.add("maxima", difference(Tensor(largest.out), wanted.max, {}));
             first.add(
                 "their gradient",
-                difference(Tensor(ops::max_pool2d_backward(g.view(), largest.winners.view(), one.x, one.parameters)),
+                difference(Tensor(ops::max_pool2d_backward(g.view(), largest.indices.view(), one.x, one.parameters)),
                            wanted.max_gradient, tolerance));
             first.add("means",
                       difference(Tensor(ops::avg_pool2d(x.view(), one.parameters)), wanted.average, tolerance));

@@ -39,7 +39,7 @@ std::int64_t number(const std::string& word, const std::vector<std::string>& wor
     return value;
 }
 
-std::array<std::int64_t, 2> pair(const std::string& word, const std::vector<std::string>& words) {
+Size2 pair(const std::string& word, const std::vector<std::string>& words) {
     const std::size_t comma = word.find(',');
     const std::int64_t first = number(word.substr(0, comma), words);
     return {first, comma == std::string::npos ? first : number(word.substr(comma + 1), words)};
@@ -64,7 +64,7 @@ Task task_of(const std::vector<std::string>& words) {
         }
         return shape;
     }
-    ops::Conv2dOptions options;
+    ops::Conv2dParameters options;
     DType dtype = DType::f32;
     for (std::size_t i = 8; i < words.size(); ++i) {
         if (words[i] == "f64") {

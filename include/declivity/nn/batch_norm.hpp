@@ -1,32 +1,35 @@
 // Floor 4. Batch normalisation.
 #pragma once
 
-#include <declivity/nn/module.hpp>
-#include <declivity/tensor/creation.hpp>
+#include <declivity/nn/callable.hpp>
 
 namespace declivity::nn {
 
 struct BatchNormOptions {
-    double momentum = 0.1;
-    double epsilon = 1e-5;
-    bool affine = true;         ///< with weight (starts at 1) and bias (starts at 0)
-    TensorOptions tensor = {};  ///< type and device of the parameters
+    double eps = 1e-5;
+    std::optional<double> momentum = 0.1;         ///< none: running statistics are the average of all batches
+    bool affine = true;                           ///< with weight (starts at 1) and bias (starts at 0)
+    bool track_running_stats = true;              ///< false: without buffers, and normalises by the batch always
+    DType dtype = DType::f32;                     ///< of parameters and buffers
+    std::optional<Device> device = std::nullopt;  ///< default_device() if none
 };
 
 /// Normalises each channel of x (N, C, ...), of any number of axes from 2, see declivity::batch_norm. Buffers
-/// running_mean and running_variance (C).
-class DECLIVITY_API BatchNorm : public Module {
+/// running_mean and running_var (C), and num_batches_tracked, i64 without axes: how many batches it was trained on.
+class DECLIVITY_API BatchNorm : public Layer {
   public:
-    explicit BatchNorm(std::int64_t channels, const BatchNormOptions& options = {});
+    explicit BatchNorm(std::int64_t num_features, const BatchNormOptions& options = {});
     [[nodiscard]] std::string type_name() const override { return "BatchNorm"; }
     [[nodiscard]] const std::type_info& replayable() const override { return typeid(BatchNorm); }
 
   protected:
-    Tensor forward(const Tensor& x) override;
+    Tensor forward(Tensor x) override;
 
   private:
-    double momentum_, epsilon_;
-    Tensor weight_, bias_, running_mean_, running_variance_;
+    double eps_;
+    std::optional<double> momentum_;
+    Parameter weight_, bias_;
+    Tensor running_mean_, running_var_, num_batches_tracked_;
 };
 
 /// BatchNorm of x (N, C) or (N, C, L). @throws ShapeError for another number of axes
@@ -37,7 +40,7 @@ class DECLIVITY_API BatchNorm1d : public BatchNorm {
     [[nodiscard]] const std::type_info& replayable() const override { return typeid(BatchNorm1d); }
 
   protected:
-    Tensor forward(const Tensor& x) override;
+    Tensor forward(Tensor x) override;
 };
 
 /// BatchNorm of x (N, C, H, W). @throws ShapeError for another number of axes
@@ -48,7 +51,7 @@ class DECLIVITY_API BatchNorm2d : public BatchNorm {
     [[nodiscard]] const std::type_info& replayable() const override { return typeid(BatchNorm2d); }
 
   protected:
-    Tensor forward(const Tensor& x) override;
+    Tensor forward(Tensor x) override;
 };
 
 /// BatchNorm of x (N, C, D, H, W). @throws ShapeError for another number of axes
@@ -59,7 +62,7 @@ class DECLIVITY_API BatchNorm3d : public BatchNorm {
     [[nodiscard]] const std::type_info& replayable() const override { return typeid(BatchNorm3d); }
 
   protected:
-    Tensor forward(const Tensor& x) override;
+    Tensor forward(Tensor x) override;
 };
 
 }  // namespace declivity::nn

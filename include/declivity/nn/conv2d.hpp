@@ -1,9 +1,8 @@
-// Floor 4. Convolution layers.
+// Floor 4. Convolutions of images.
 #pragma once
 
-#include <declivity/nn/module.hpp>
-#include <declivity/tensor/creation.hpp>
-#include <declivity/tensor/functions.hpp>
+#include <declivity/nn/callable.hpp>
+#include <declivity/tensor/functions/conv.hpp>
 
 namespace declivity::nn {
 
@@ -13,26 +12,29 @@ struct Conv2dOptions {
     Size2 dilation = 1;
     std::int64_t groups = 1;
     bool bias = true;
-    TensorOptions tensor = {};  ///< type and device of the parameters
+    DType dtype = DType::f32;                     ///< of the parameters
+    std::optional<Device> device = std::nullopt;  ///< default_device() if none
 };
 
-/// x (N, in, H, W) -> (N, out, P, Q), see declivity::conv2d. Weight (out, in / groups, window) and bias (out) start
-/// uniform in +-1 / sqrt(in / groups * window area).
-class DECLIVITY_API Conv2d : public Module {
+/// x (N, in_channels, H, W) -> (N, out_channels, P, Q), see declivity::conv2d. Weight (out_channels, in_channels /
+/// groups, kernel_size) and bias (out_channels) start uniform in +-1 / sqrt(n), where n numbers of x make one of the
+/// result.
+class DECLIVITY_API Conv2d : public Layer {
   public:
-    Conv2d(std::int64_t in, std::int64_t out, Size2 window, const Conv2dOptions& options = {});
-    [[nodiscard]] const Tensor& weight() const { return weight_; }
-    [[nodiscard]] const Tensor& bias() const { return bias_; }
-    [[nodiscard]] std::int64_t multiply_adds(const Shape& input, const Shape& output) const override;
+    Conv2d(std::int64_t in_channels, std::int64_t out_channels, Size2 kernel_size, const Conv2dOptions& options = {});
+    [[nodiscard]] Tensor weight() const { return weight_; }
+    [[nodiscard]] Tensor bias() const { return bias_; }
+    [[nodiscard]] std::int64_t multiply_adds(const std::vector<Tensor>& inputs,
+                                             const std::vector<Tensor>& outputs) const override;
     [[nodiscard]] std::string type_name() const override { return "Conv2d"; }
     [[nodiscard]] const std::type_info& replayable() const override { return typeid(Conv2d); }
 
   protected:
-    Tensor forward(const Tensor& x) override;
+    Tensor forward(Tensor x) override;
 
   private:
-    declivity::Conv2dOptions options_;
-    Tensor weight_, bias_;
+    Conv2dParameters conv_;
+    Parameter weight_, bias_;
 };
 
 }  // namespace declivity::nn

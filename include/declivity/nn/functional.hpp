@@ -3,66 +3,67 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 
-#include <declivity/nn/module.hpp>
+#include <declivity/nn/callable.hpp>
 #include <declivity/tensor/functions.hpp>
 
 namespace declivity::nn {
 
-/// Any function of one tensor as a layer: nn::Lambda([](const Tensor& x) { return x * 2.0; }).
-class DECLIVITY_API Lambda : public Module {
+/// Any function of one tensor as a layer: nn::Lambda([](Tensor x) { return x * 2.0; }).
+class DECLIVITY_API Lambda : public Layer {
   public:
-    explicit Lambda(std::function<Tensor(const Tensor&)> function, std::string type_name = "Lambda")
+    explicit Lambda(std::function<Tensor(Tensor)> function, std::string type_name = "Lambda")
         : function_(std::move(function)), type_name_(std::move(type_name)) {}
     [[nodiscard]] std::string type_name() const override { return type_name_; }
 
   protected:
-    Tensor forward(const Tensor& x) override;
+    Tensor forward(Tensor x) override;
 
   private:
-    std::function<Tensor(const Tensor&)> function_;
+    std::function<Tensor(Tensor)> function_;
     std::string type_name_;
 };
 
 /// Gives x back.
 struct Identity : Lambda {
-    Identity() : Lambda([](const Tensor& x) { return x; }, "Identity") {}
+    Identity() : Lambda([](Tensor x) { return x; }, "Identity") {}
     const std::type_info& replayable() const override { return typeid(Identity); }
 };
 struct ReLU : Lambda {
-    ReLU() : Lambda([](const Tensor& x) { return relu(x); }, "ReLU") {}
+    ReLU() : Lambda([](Tensor x) { return relu(std::move(x)); }, "ReLU") {}
     const std::type_info& replayable() const override { return typeid(ReLU); }
 };
 struct LeakyReLU : Lambda {
     explicit LeakyReLU(double negative_slope = 0.01)
-        : Lambda([negative_slope](const Tensor& x) { return leaky_relu(x, negative_slope); }, "LeakyReLU") {}
+        : Lambda([negative_slope](Tensor x) { return leaky_relu(std::move(x), negative_slope); }, "LeakyReLU") {}
     const std::type_info& replayable() const override { return typeid(LeakyReLU); }
 };
 struct GELU : Lambda {
-    GELU() : Lambda([](const Tensor& x) { return gelu(x); }, "GELU") {}
+    GELU() : Lambda([](Tensor x) { return gelu(std::move(x)); }, "GELU") {}
     const std::type_info& replayable() const override { return typeid(GELU); }
 };
 struct SiLU : Lambda {
-    SiLU() : Lambda([](const Tensor& x) { return silu(x); }, "SiLU") {}
+    SiLU() : Lambda([](Tensor x) { return silu(std::move(x)); }, "SiLU") {}
     const std::type_info& replayable() const override { return typeid(SiLU); }
 };
 struct Tanh : Lambda {
-    Tanh() : Lambda([](const Tensor& x) { return tanh(x); }, "Tanh") {}
+    Tanh() : Lambda([](Tensor x) { return tanh(std::move(x)); }, "Tanh") {}
     const std::type_info& replayable() const override { return typeid(Tanh); }
 };
 struct Sigmoid : Lambda {
-    Sigmoid() : Lambda([](const Tensor& x) { return sigmoid(x); }, "Sigmoid") {}
+    Sigmoid() : Lambda([](Tensor x) { return sigmoid(std::move(x)); }, "Sigmoid") {}
     const std::type_info& replayable() const override { return typeid(Sigmoid); }
 };
 struct Softmax : Lambda {
     explicit Softmax(std::int64_t axis = -1)
-        : Lambda([axis](const Tensor& x) { return softmax(x, axis); }, "Softmax") {}
+        : Lambda([axis](Tensor x) { return softmax(std::move(x), axis); }, "Softmax") {}
     const std::type_info& replayable() const override { return typeid(Softmax); }
 };
-/// Joins the axes from `first` on.
+/// Joins the axes from `start_dim` on.
 struct Flatten : Lambda {
-    explicit Flatten(std::int64_t first = 1)
-        : Lambda([first](const Tensor& x) { return flatten(x, first); }, "Flatten") {}
+    explicit Flatten(std::int64_t start_dim = 1)
+        : Lambda([start_dim](const Tensor& x) { return flatten(x, start_dim); }, "Flatten") {}
     const std::type_info& replayable() const override { return typeid(Flatten); }
 };
 

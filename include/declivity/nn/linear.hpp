@@ -1,31 +1,33 @@
 // Floor 4. Linear layers.
 #pragma once
 
-#include <declivity/nn/module.hpp>
-#include <declivity/tensor/creation.hpp>
+#include <declivity/nn/callable.hpp>
 
 namespace declivity::nn {
 
 struct LinearOptions {
     bool bias = true;
-    TensorOptions tensor = {};  ///< type and device of the parameters
+    DType dtype = DType::f32;                     ///< of the parameters
+    std::optional<Device> device = std::nullopt;  ///< default_device() if none
 };
 
-/// x (..., in) -> x W^T + b (..., out). Weight (out, in) and bias (out) start uniform in +-1 / sqrt(in).
-class DECLIVITY_API Linear : public Module {
+/// x (..., in_features) -> x W^T + b (..., out_features). Weight (out_features, in_features) and bias (out_features)
+/// start uniform in +-1 / sqrt(in_features).
+class DECLIVITY_API Linear : public Layer {
   public:
-    Linear(std::int64_t in, std::int64_t out, const LinearOptions& options = {});
-    [[nodiscard]] const Tensor& weight() const { return weight_; }
-    [[nodiscard]] const Tensor& bias() const { return bias_; }
-    [[nodiscard]] std::int64_t multiply_adds(const Shape& input, const Shape& output) const override;
+    Linear(std::int64_t in_features, std::int64_t out_features, const LinearOptions& options = {});
+    [[nodiscard]] Tensor weight() const { return weight_; }
+    [[nodiscard]] Tensor bias() const { return bias_; }
+    [[nodiscard]] std::int64_t multiply_adds(const std::vector<Tensor>& inputs,
+                                             const std::vector<Tensor>& outputs) const override;
     [[nodiscard]] std::string type_name() const override { return "Linear"; }
     [[nodiscard]] const std::type_info& replayable() const override { return typeid(Linear); }
 
   protected:
-    Tensor forward(const Tensor& x) override;
+    Tensor forward(Tensor x) override;
 
   private:
-    Tensor weight_, bias_;
+    Parameter weight_, bias_;
 };
 
 }  // namespace declivity::nn

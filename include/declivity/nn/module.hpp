@@ -1,4 +1,4 @@
-// Floor 4. Module: a function with parameters.
+// Floor 4. Module: what has parameters, buffers and modules below it.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,22 @@
 #include <utility>
 #include <vector>
 
+#include <declivity/nn/parameter.hpp>
 #include <declivity/runtime/recording.hpp>
+#include <declivity/runtime/scope.hpp>
+#include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/state_dict.hpp>
 #include <declivity/tensor/tensor.hpp>
 
 namespace declivity::nn {
 
-/// Base of all layers and networks. A subclass registers its parameters, buffers and children, and overrides `forward`:
+/// Base of all layers and networks: their parameters, buffers and children. What is called derives from Callable
+/// (callable.hpp), which has `forward`:
 ///
-///     struct Net : nn::Module {
+///     struct Net : nn::Layer {  // nn::Callable<Tensor(Tensor)>
 ///         nn::Conv2d& conv = add("conv", nn::Conv2d(1, 16, 3));
 ///         nn::Linear& dense = add("dense", nn::Linear(16, 10));
-///         Tensor forward(const Tensor& x) override { return dense(flatten(global_avg_pool2d(relu(conv(x))))); }
+///         Tensor forward(Tensor x) override { return dense(flatten(global_avg_pool2d(relu(conv(x))))); }
 ///     };
 ///
 /// Modules can be moved, not copied; a tensor handed out earlier stays the module's own. Children live on the heap, so
@@ -39,9 +43,6 @@ class DECLIVITY_API Module {
     Module& operator=(const Module&) = delete;
     Module(Module&& from) noexcept;
     Module& operator=(Module&& from) noexcept;
-
-    /// Runs `forward` in a scope of the module's name.
-    Tensor operator()(Tensor x);
 
     /// Parameters of this module and all below it, in order of registration. A tensor that is registered twice (tied
     /// weights) comes once, by its first name.
@@ -67,22 +68,23 @@ class DECLIVITY_API Module {
     [[nodiscard]] bool training() const noexcept { return training_; }
     void zero_grad();
 
-    /// Parameters and buffers by name; one that is registered twice has both its names. The tensors share the module's
-    /// memory.
+    /// Parameters and buffers by name; one that is registered twice (tied) has both its names. The tensors share the
+    /// module's memory.
     [[nodiscard]] StateDict state_dict() const;
-    /// Copies values into parameters and buffers of the same names. Of a tensor with two names, the values of the later
-    /// one stay.
-    /// @throws ValueError naming the missing and unexpected names (unless not strict), ShapeError, TypeError; nothing
-    /// is
-    /// changed then
+    /// Copies values into parameters and buffers of the same names. A tensor with two names may have its values under
+    /// either or both; where both differ in any bit it is an error, for which the values are read.
+    /// @throws ValueError naming the missing and unexpected names (unless not strict), or two names of one tensor whose
+    /// values differ; ShapeError, TypeError; nothing is changed then
     void load_state_dict(const StateDict& state, bool strict = true);
 
-    /// A table of the layers that an input of this shape runs through: output shape, parameters, multiply-adds. The
-    /// last line has the sums.
-    /// @param dtype of the input, which is zeros; that of the first parameter if none
-    [[nodiscard]] std::string summary(const Shape& input, std::optional<DType> dtype = std::nullopt);
+    /// A table of the layers that `call` runs through, a call of this module in evaluation mode and without a graph:
+    /// shapes of the outputs, parameters, multiply-adds. What summary() in callable.hpp gives.
+    /// @param inputs of the call, for the last line
+    [[nodiscard]] std::string summary_of(const std::vector<Tensor>& inputs, const std::function<void()>& call);
     /// Multiply-adds of one call of this module itself, without its children.
-    [[nodiscard]] virtual std::int64_t multiply_adds(const Shape& input, const Shape& output) const;
+    /// @param inputs,outputs the defined tensors of its arguments and its result
+    [[nodiscard]] virtual std::int64_t multiply_adds(const std::vector<Tensor>& inputs,
+                                                     const std::vector<Tensor>& outputs) const;
     /// "Conv2d", as summaries print it.
     [[nodiscard]] virtual std::string type_name() const;
 
@@ -99,19 +101,25 @@ class DECLIVITY_API Module {
     /// '2.norm' (MyNorm)"; empty when all do.
     [[nodiscard]] std::string not_replayable() const;
 
-  protected:
-    virtual Tensor forward(const Tensor& x) = 0;
+    /// The parameter of this name, of this module itself, as the module computes with it.
+    /// @throws ValueError where there is none
+    [[nodiscard]] Tensor parameter_value(std::string_view name) const;
+    /// Whether parametrisations compute the parameter of this name, or any where no name is given (parametrize.hpp).
+    /// @throws ValueError for a name that is no parameter
+    [[nodiscard]] bool is_parametrized(std::string_view name = {}) const;
 
-    /// Registers a trained tensor; an undefined one (no bias) is passed through. Gives it back, requiring a gradient.
-    /// Another module's parameter ties the two: parameter("weight", encoder.weight()).
-    Tensor parameter(std::string_view name, Tensor value);
+  protected:
+    /// Registers a trained tensor, which requires a gradient from then on. Its member is a Parameter, which
+    /// parametrisations can get at, or a Tensor, for a parameter that has none. An undefined one (no bias) is passed
+    /// through. Another module's parameter ties the two: parameter("weight", encoder.weight()).
+    Parameter parameter(std::string_view name, Tensor value);
     /// Registers a tensor that is kept but not trained.
     Tensor buffer(std::string_view name, Tensor value);
     /// Registers a child and gives it back; its address does not change when this module is moved. The child itself is
     /// moved once, to its place: one that refers to itself (a lambda that captures `this`) is built there, by
     /// emplace().
     template <class M>
-    M& add(std::string_view name, M module) {
+    M& add(std::string_view name, M module) {  // NOLINT: moved to its place
         static_assert(std::is_base_of_v<Module, M>, "a child must be a Module");
         auto owned = std::make_unique<M>(std::move(module));
         M& reference = *owned;
@@ -145,7 +153,39 @@ class DECLIVITY_API Module {
         return now;
     }
 
+    /// A call of the module, from before its arguments are looked at until its result is there: opens the scope of its
+    /// name, registers what a recorded step depends on, and counts its tensors as memory of the scope.
+    class DECLIVITY_API Call {
+      public:
+        /// @throws ValueError for a module that was moved from
+        explicit Call(Module& module);
+        /// @throws ValueError unless the first argument is defined
+        void require_defined(const Tensor& first) const;
+        /// Hooks are about to be called. @throws Unsupported in a recorded step that allows none (RecordOptions::hooks)
+        void runs_hooks() const;
+        /// Whether somebody looks on (ObserveCalls).
+        [[nodiscard]] static bool observed() noexcept;
+        void tell(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) const;
+
+      private:
+        Module& module_;
+        Scope scope_;
+    };
+    /// @throws ValueError when it was moved from
+    void require_in_place(std::string_view path = {}) const;
+    /// A number for a hook that is registered. @throws ValueError naming `function` for an empty one
+    int new_hook(std::string_view function, bool callable);
+    /// What a call launches may be another from now on: recorded steps are recorded anew.
+    void note_change() noexcept { ++changes_; }
+    /// Of the first parameter or buffer, if there is one.
+    [[nodiscard]] TensorOptions options_of_tensors() const;
+
   private:
+    friend class ModuleParametrizations;
+    struct OwnParameter {
+        std::string name;
+        std::shared_ptr<detail::ParameterSlot> slot;
+    };
     /// Tells guards whether the module is still where it was.
     class DECLIVITY_API Presence {
       public:
@@ -162,35 +202,18 @@ class DECLIVITY_API Module {
     void place();
     void forget_places();
     void check_name(std::string_view name) const;
-    /// @throws ValueError when it was moved from
-    void require_in_place(std::string_view path = {}) const;
     void collect(std::string_view prefix, std::vector<NamedTensor>* parameters,
                  std::vector<NamedTensor>* buffers) const;
 
     std::string name_;
-    std::vector<NamedTensor> parameters_;
+    std::vector<OwnParameter> parameters_;
     std::vector<NamedTensor> buffers_;
     std::vector<std::pair<std::string, std::unique_ptr<Module>>> children_;
     bool training_ = true;
+    std::uint64_t changes_ = 0;
     Presence presence_;
     bool placed_ = false;  // its tensors count as memory of its scope
     bool moved_from_ = false;
-};
-
-/// While one lives, it is told of every module call of this thread, after the call: the path of scopes, the module,
-/// what it got and what it gave.
-class DECLIVITY_API ObserveCalls {
-  public:
-    using Observer =
-        std::function<void(const std::string& path, const Module& module, const Tensor& input, const Tensor& output)>;
-    explicit ObserveCalls(Observer observer);
-    ~ObserveCalls();
-    ObserveCalls(const ObserveCalls&) = delete;
-    ObserveCalls& operator=(const ObserveCalls&) = delete;
-
-  private:
-    Observer observer_;
-    const Observer* before_;
 };
 
 }  // namespace declivity::nn

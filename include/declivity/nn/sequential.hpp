@@ -1,39 +1,53 @@
-// Floor 4. Sequential: modules one after the other.
+// Floor 4. Sequential: layers one after the other.
 #pragma once
 
-#include <declivity/nn/module.hpp>
+#include <declivity/nn/module_list.hpp>
 
 namespace declivity::nn {
 
-/// Feeds each module with what the one before gave: nn::Sequential(nn::Conv2d(1, 8, 3), nn::ReLU(), nn::Flatten()). The
-/// children are called "0", "1", ... Without any it gives x back.
-class DECLIVITY_API Sequential : public Module {
+/// Feeds each layer with what the one before gave: nn::Sequential(nn::Conv2d(1, 8, 3), nn::ReLU(), nn::Flatten()). The
+/// layers are called "0", "1", ... Without any it gives x back.
+class DECLIVITY_API Sequential : public Layer {
   public:
-    template <class... Modules>
-    requires(sizeof...(Modules) > 0 && (std::is_base_of_v<Module, Modules> && ...) &&
-             !(sizeof...(Modules) == 1 &&
-               (std::is_same_v<Sequential, Modules> && ...))) explicit Sequential(Modules... modules) {
-        (append(std::move(modules)), ...);
+    template <class... Layers>
+    requires(sizeof...(Layers) > 0 && (std::is_base_of_v<Layer, Layers> && ...) &&
+             !(sizeof...(Layers) == 1 &&
+               (std::is_same_v<Sequential, Layers> && ...))) explicit Sequential(Layers... layers) {
+        (append(std::move(layers)), ...);
     }
     Sequential() = default;
 
-    /// Puts a module at the end and gives it back. As with the constructor's, it is moved to its place.
-    template <class M>
-    M& append(M module) {
-        return add(std::to_string(children().size()), std::move(module));
+    /// Puts a layer at the end and gives it back. As with the constructor's, it is moved to its place.
+    template <class L>
+    requires std::is_base_of_v<Layer, L> L& append(L layer) {
+        L& reference = add(std::to_string(size()), std::move(layer));
+        layers_.append(reference);
+        return reference;
     }
-    /// Builds the next module in place, from the arguments of its constructor: for one that refers to itself, or cannot
+    /// Builds the next layer in place, from the arguments of its constructor: for one that refers to itself, or cannot
     /// be moved.
-    template <class M, class... Args>
-    M& emplace(Args&&... args) {
-        return Module::emplace<M>(std::to_string(children().size()), std::forward<Args>(args)...);
+    template <class L, class... Args>
+    requires std::is_base_of_v<Layer, L> L& emplace(Args&&... args) {
+        L& reference = Module::emplace<L>(std::to_string(size()), std::forward<Args>(args)...);
+        layers_.append(reference);
+        return reference;
     }
-    [[nodiscard]] std::size_t size() const { return children().size(); }
+    /// Layer number `index`; a negative one counts from the end. @throws ValueError for one that there is not
+    [[nodiscard]] Layer& operator[](std::int64_t index) const { return layers_.at("Sequential", index); }
+    [[nodiscard]] std::size_t size() const {
+        require_in_place();
+        return layers_.size();
+    }
+    [[nodiscard]] auto begin() const { return layers_.begin(); }
+    [[nodiscard]] auto end() const { return layers_.end(); }
     [[nodiscard]] std::string type_name() const override { return "Sequential"; }
     [[nodiscard]] const std::type_info& replayable() const override { return typeid(Sequential); }
 
   protected:
-    Tensor forward(const Tensor& x) override;
+    Tensor forward(Tensor x) override;
+
+  private:
+    detail::ModuleReferences<Layer> layers_;
 };
 
 }  // namespace declivity::nn

@@ -10,20 +10,23 @@
 namespace declivity::ops {
 
 /// Running statistics, updated in place: running = (1 - momentum) * running + momentum * batch, where the variance of
-/// the batch has Bessel's correction. Either may be none.
+/// the batch has Bessel's correction. Each may be none.
 struct BatchNormRunning {
     View mean, variance;
     double momentum = 0.1;
+    View batches = {};  ///< i64, one element: how many batches there were, and 1 is added for this one
+    bool average =
+        false;  ///< of all batches: momentum = 1 / batches, in which this one is counted already; none is added
 };
 
-/// Mean of each channel and 1 / sqrt(variance + epsilon), from partial means and squared deviations (Chan, Golub,
+/// Mean of each channel and 1 / sqrt(variance + eps), from partial means and squared deviations (Chan, Golub,
 /// LeVeque 1983), so that a mean far from 0 costs no accuracy.
 /// @throws ShapeError when a channel has fewer than two elements
-DECLIVITY_API void batch_norm_statistics(const View& x, double epsilon, const BatchNormRunning& running,
-                                         const View& mean, const View& scale);
+DECLIVITY_API void batch_norm_statistics(const View& x, double eps, const BatchNormRunning& running, const View& mean,
+                                         const View& scale);
 
-/// scale = 1 / sqrt(variance + epsilon).
-DECLIVITY_API void batch_norm_scale(const View& variance, double epsilon, const View& scale);
+/// scale = 1 / sqrt(variance + eps).
+DECLIVITY_API void batch_norm_scale(const View& variance, double eps, const View& scale);
 
 /// What evaluation does to each element of a channel: x * factor + offset.
 struct BatchNormFold {
@@ -32,7 +35,7 @@ struct BatchNormFold {
 /// From running statistics; weight and bias may be none. With OperandUse::constant it is cached with the
 /// memory of the variance until one of the four is marked as written.
 DECLIVITY_API BatchNormFold batch_norm_fold(const View& mean, const View& variance, const View& weight,
-                                            const View& bias, double epsilon, OperandUse use);
+                                            const View& bias, double eps, OperandUse use);
 /// x * factor + offset, an expression that a convolution before it takes up.
 DECLIVITY_API Value batch_norm(const Value& x, const BatchNormFold& fold);
 
@@ -54,7 +57,7 @@ struct BatchNormTrained {
 /// statistics; out is not computed where nobody holds it. Otherwise statistics are launched at once, and the rest when
 /// it is needed.
 /// @throws as batch_norm_statistics
-DECLIVITY_API BatchNormTrained batch_norm_training(const View& x, const View& weight, const View& bias, double epsilon,
+DECLIVITY_API BatchNormTrained batch_norm_training(const View& x, const View& weight, const View& bias, double eps,
                                                    const BatchNormRunning& running);
 
 /// Gradients from that of the result. `of_batch`: mean and scale come from x itself, and its gradient goes through

@@ -17,7 +17,7 @@ enum class LossReduction : std::int32_t {
 
 struct CrossEntropy {
     double label_smoothing = 0;  ///< in [0, 1): share of the target spread evenly over all classes
-    std::int64_t ignore_label = -100;
+    std::int64_t ignore_index = -100;
     LossReduction reduction = LossReduction::none;
 };
 

@@ -14,20 +14,20 @@
 namespace declivity::ops {
 
 enum class RowNorm : bool {
-    layer,  ///< (x - mean) / sqrt(variance + epsilon)
-    rms,    ///< x / sqrt(mean of squares + epsilon)
+    layer,  ///< (x - mean) / sqrt(variance + eps)
+    rms,    ///< x / sqrt(mean of squares + eps)
 };
 
 struct LayerNormResults {
     Value out;         ///< of x's shape
-    Value mean, rstd;  ///< (rows); rstd = 1 / sqrt(variance + epsilon), and the mean is 0 for RowNorm::rms
+    Value mean, rstd;  ///< (rows); rstd = 1 / sqrt(variance + eps), and the mean is 0 for RowNorm::rms
 };
 
 /// out = normalised x * weight + bias; weight and bias (n) may be none. An operation that waits.
 /// @param x what waits is computed by the same kernel where it is made from; @param inner the first axis of a row
 /// @throws ShapeError, TypeError, DeviceError naming the function
 DECLIVITY_API LayerNormResults layer_norm(RowNorm kind, Value x, int inner, const View& weight, const View& bias,
-                                          double epsilon);
+                                          double eps);
 
 /// The gradient for x, from that of the result. Weight may be none. Rows are as many as means.
 DECLIVITY_API Value layer_norm_input_gradient(RowNorm kind, const View& x, const View& weight, const View& mean,

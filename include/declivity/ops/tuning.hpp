@@ -22,7 +22,7 @@ namespace declivity::ops {
 /// A convolution of x (N, C, H, W) with weight (O, C / groups, R, S), in all three directions.
 struct Conv2dShape {
     Shape x, weight;
-    Conv2dOptions options = {};
+    Conv2dParameters options = {};
     DType dtype = DType::f32;
 };
 

@@ -7,11 +7,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <declivity/data/dataset.hpp>
 #include <declivity/data/loader.hpp>
-#include <declivity/nn/module.hpp>
+#include <declivity/nn/callable.hpp>
 #include <declivity/optim/optimizer.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/tensor.hpp>
@@ -29,6 +31,30 @@ class Callback;
 using Loss = std::function<Tensor(const Tensor& output, const Tensor& target)>;
 /// The same from the output and the whole batch, for targets of several fields, weights, lengths.
 using BatchLoss = std::function<Tensor(const Tensor& output, const data::Batch& batch)>;
+
+/// What a trainer calls: a module from one tensor, or several, to one. It is made of the module, which must outlive it.
+class Model {
+  public:
+    template <class... Args>
+    requires(sizeof...(Args) > 0 && (std::is_same_v<Args, Tensor> && ...)) Model(
+        nn::Callable<Tensor(Args...)>& module)  // NOLINT: a trainer is given the module
+        : module_(&module), arguments_(sizeof...(Args)), call_([&module](const std::vector<Tensor>& inputs) {
+              return [&]<std::size_t... I>(std::index_sequence<I...>) {
+                  return module(inputs.at(I)...);
+              }(std::index_sequence_for<Args...>());
+          }) {}
+
+    [[nodiscard]] nn::Module& module() const { return *module_; }
+    /// How many tensors it takes.
+    [[nodiscard]] std::size_t arguments() const noexcept { return arguments_; }
+    /// @param inputs as many as it takes, of which some may be undefined
+    Tensor operator()(const std::vector<Tensor>& inputs) const { return call_(inputs); }
+
+  private:
+    nn::Module* module_;
+    std::size_t arguments_;
+    std::function<Tensor(const std::vector<Tensor>&)> call_;
+};
 
 /// What of a batch a model gets, and what is measured.
 struct ModelOptions {
@@ -146,9 +172,9 @@ class DECLIVITY_API Trainer {
     /// Model and optimizer must outlive the trainer. The loss is cross entropy when none is given.
     /// @throws ValueError when the optimizer holds none of the model's parameters, and for metrics without a name or of
     /// the same
-    Trainer(nn::Module& model, optim::Optimizer& optimizer, Loss loss = {}, ModelOptions options = {});
-    Trainer(nn::Module& model, optim::Optimizer& optimizer, BatchLoss loss, ModelOptions options = {});
-    Trainer(nn::Module& model, optim::Optimizer& optimizer, ModelOptions options);
+    Trainer(Model model, optim::Optimizer& optimizer, Loss loss = {}, ModelOptions options = {});
+    Trainer(Model model, optim::Optimizer& optimizer, BatchLoss loss, ModelOptions options = {});
+    Trainer(Model model, optim::Optimizer& optimizer, ModelOptions options);
     /// For steps of the program's own.
     /// @throws ValueError for no module, an empty step, and for names that are empty, have a dot or come twice
     Trainer(Parts parts, TrainStep step);

@@ -20,7 +20,7 @@ namespace declivity::ops {
 namespace {
 
 Conv2dProblem problem_of(std::string_view function, Conv2dDirection direction, const Conv2dOperands& operands,
-                         const Conv2dOptions& options) {
+                         const Conv2dParameters& options) {
     const auto& [x, weight, out, bias, epilogue, sums] = operands;
     const bool forward = direction == Conv2dDirection::forward;
     const std::string_view x_name = direction == Conv2dDirection::backward_input ? "x_gradient" : "x";
@@ -85,7 +85,7 @@ EpilogueTaken run(const Conv2dProblem& problem, Conv2dOperands operands, const V
 }
 
 EpilogueTaken run_forward(const View& x, const View& weight, const std::optional<View>& bias, const View& out,
-                          const Conv2dOptions& options, const Epilogue& epilogue, OperandUse weights) {
+                          const Conv2dParameters& options, const Epilogue& epilogue, OperandUse weights) {
     const Conv2dOperands operands{x, weight, out, bias};
     Conv2dProblem problem = problem_of("conv2d_forward", Conv2dDirection::forward, operands, options);
     problem.constant_weight = weights == OperandUse::constant;
@@ -93,7 +93,7 @@ EpilogueTaken run_forward(const View& x, const View& weight, const std::optional
 }
 
 EpilogueTaken run_backward_input(const View& out_gradient, const View& weight, const View& x_gradient,
-                                 const Conv2dOptions& options, const Epilogue& epilogue) {
+                                 const Conv2dParameters& options, const Epilogue& epilogue) {
     const Conv2dOperands operands{x_gradient, weight, out_gradient};
     const Conv2dProblem problem =
         problem_of("conv2d_backward_input", Conv2dDirection::backward_input, operands, options);
@@ -103,7 +103,7 @@ EpilogueTaken run_backward_input(const View& out_gradient, const View& weight, c
 }  // namespace
 
 Conv2dProblem conv2d_problem(std::string_view function, Conv2dDirection direction, DType dtype, Family family,
-                             const Shape& x, const Shape& weight, const Conv2dOptions& options) {
+                             const Shape& x, const Shape& weight, const Conv2dParameters& options) {
     const Shape out = conv2d_shape(function, x, weight, options);
     return {.direction = direction,
             .dtype = dtype,
@@ -121,7 +121,7 @@ Conv2dProblem conv2d_problem(std::string_view function, Conv2dDirection directio
             .winograd = declivity::detail::environment().winograd.get()};
 }
 
-Shape conv2d_shape(std::string_view function, const Shape& x, const Shape& weight, const Conv2dOptions& options) {
+Shape conv2d_shape(std::string_view function, const Shape& x, const Shape& weight, const Conv2dParameters& options) {
     if (x.rank() != 4) throw ShapeError(fmt::format("{}: wants x of shape (N, C, H, W), got {}", function, x.str()));
     if (weight.rank() != 4)
         throw ShapeError(
@@ -160,7 +160,7 @@ Shape conv2d_shape(std::string_view function, const Shape& x, const Shape& weigh
 }
 
 void conv2d_forward(const View& x, const View& weight, const std::optional<View>& bias, const View& out,
-                    const Conv2dOptions& options, const Epilogue& epilogue, OperandUse weights) {
+                    const Conv2dParameters& options, const Epilogue& epilogue, OperandUse weights) {
     if (run_forward(x, weight, bias, out, options, epilogue, weights) == EpilogueTaken::no)
         apply_epilogue(epilogue, out);
 }
@@ -169,13 +169,13 @@ namespace {
 
 /// Of a convolution that waits.
 struct Conv2dAttributes {
-    Conv2dOptions options;
+    Conv2dParameters options;
     OperandUse weights;
 };
 
 }  // namespace
 
-Value conv2d(const View& x, const View& weight, const std::optional<View>& bias, const Conv2dOptions& options,
+Value conv2d(const View& x, const View& weight, const std::optional<View>& bias, const Conv2dParameters& options,
              OperandUse weights) {
     constexpr std::string_view function = "conv2d";
     require_real(function, "x", x.dtype);
@@ -199,7 +199,7 @@ Value conv2d(const View& x, const View& weight, const std::optional<View>& bias,
 }
 
 Value conv2d_input_gradient(const View& out_gradient, const View& weight, const Shape& x,
-                            const Conv2dOptions& options) {
+                            const Conv2dParameters& options) {
     constexpr std::string_view function = "conv2d_backward_input";
     require_real(function, "out_gradient", out_gradient.dtype);
     require_alike(function, "out_gradient", out_gradient, "weight", weight);
@@ -207,14 +207,14 @@ Value conv2d_input_gradient(const View& out_gradient, const View& weight, const 
     require_dense(function, "weight", weight);
     require_shape(function, "out_gradient", out_gradient, conv2d_shape(function, x, weight.shape, options));
     return operation(function,
-                     [](const OperationViews& views, const Conv2dOptions& conv) {
+                     [](const OperationViews& views, const Conv2dParameters& conv) {
                          return run_backward_input(views.in(0), views.in(1), views.out(0), conv, views.epilogue());
                      },
                      options, {.reads = {out_gradient, weight}, .outputs = {{weight.dtype, x}}})[0];
 }
 
 void conv2d_backward_input(const View& out_gradient, const View& weight, const View& x_gradient,
-                           const Conv2dOptions& options, const Epilogue& epilogue) {
+                           const Conv2dParameters& options, const Epilogue& epilogue) {
     if (run_backward_input(out_gradient, weight, x_gradient, options, epilogue) == EpilogueTaken::no)
         apply_epilogue(epilogue, x_gradient);
 }
@@ -223,7 +223,7 @@ namespace {
 
 /// Leaves sums of partial results to the caller, if he wants any.
 void backward_weights(const View& x, const View& out_gradient, const View& weight_gradient,
-                      const Conv2dOptions& options, const std::optional<View>& bias_gradient,
+                      const Conv2dParameters& options, const std::optional<View>& bias_gradient,
                       std::vector<PartialSum>* sums) {
     Conv2dOperands operands{
         .x = x, .weight = weight_gradient, .out = out_gradient, .bias = bias_gradient, .sums = sums};
@@ -244,12 +244,12 @@ void backward_weights(const View& x, const View& out_gradient, const View& weigh
 }  // namespace
 
 void conv2d_backward_weights(const View& x, const View& out_gradient, const View& weight_gradient,
-                             const Conv2dOptions& options, const std::optional<View>& bias_gradient) {
+                             const Conv2dParameters& options, const std::optional<View>& bias_gradient) {
     backward_weights(x, out_gradient, weight_gradient, options, bias_gradient, nullptr);
 }
 
 Conv2dGradients conv2d_weight_gradients(const View& x, const View& out_gradient, const Shape& weight,
-                                        const Conv2dOptions& options, bool with_bias) {
+                                        const Conv2dParameters& options, bool with_bias) {
     const View for_weight = View::make(x.device(), x.dtype, weight);
     const std::optional<View> for_bias =
         with_bias ? std::optional(View::make(x.device(), x.dtype, {weight[0]})) : std::nullopt;

@@ -73,7 +73,7 @@ struct Conv2dProblem {
 /// @throws ShapeError, ValueError as conv2d_shape
 DECLIVITY_API Conv2dProblem conv2d_problem(std::string_view function, Conv2dDirection direction, DType dtype,
                                            Family family, const Shape& x, const Shape& weight,
-                                           const Conv2dOptions& options);
+                                           const Conv2dParameters& options);
 
 /// x is (N, C, H, W), weight (O, C / groups, R, S), out (N, O, P, Q); those that a direction computes are written. For
 /// the backward directions `out` and the written one are gradients.

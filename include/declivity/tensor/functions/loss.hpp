@@ -17,7 +17,7 @@ struct CrossEntropyOptions {
     Reduction reduction = Reduction::mean;
     double label_smoothing =
         0;  ///< in [0, 1): share of the target spread evenly over all classes (Szegedy et al. 2016, section 7)
-    std::int64_t ignore_label = -100;  ///< rows with this label count for nothing
+    std::int64_t ignore_index = -100;  ///< rows with this label count for nothing
 };
 /// -log softmax(logits)[label]: logits (N, C), labels (N) of i32 or i64 in [0, C). A label outside of it makes the
 /// loss NaN; the trainer says which it was.

@@ -1,0 +1,196 @@
+// Floor 4. Callable: a module that is called, with any arguments and any result.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <declivity/nn/module.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/tensors_of.hpp>
+
+namespace declivity::nn {
+
+template <class Signature>
+class Callable;
+
+namespace detail {
+
+/// operator() for as many arguments as `First` counts, and for fewer: those that are left out are made by their default
+/// constructors.
+template <class R, class Arguments, class First>
+class CallWith;
+
+template <class R, class... Args>
+class CallWith<R, std::tuple<Args...>, std::index_sequence<>> : public Module {
+  public:
+    R operator()() requires(sizeof...(Args) == 0) { return static_cast<Callable<R(Args...)>*>(this)->call({}); }
+    void operator()() requires(sizeof...(Args) != 0) = delete;  // the first argument is not left out
+};
+
+template <class R, class... Args, std::size_t... I>
+requires(sizeof...(I) > 0) class CallWith<R, std::tuple<Args...>, std::index_sequence<I...>>
+    : public CallWith<R, std::tuple<Args...>, std::make_index_sequence<sizeof...(I) - 1>> {
+    using All = std::tuple<Args...>;
+    using Fewer = CallWith<R, All, std::make_index_sequence<sizeof...(I) - 1>>;
+    using Rest = std::make_index_sequence<sizeof...(Args) - sizeof...(I)>;
+
+    template <std::size_t... J>
+    static constexpr bool can_leave_out(std::index_sequence<J...>) {
+        return (std::default_initializable<std::tuple_element_t<sizeof...(I) + J, All>> && ...);
+    }
+    template <std::size_t... J>
+    static All completed(std::index_sequence<J...>, std::tuple_element_t<I, All>&&... given) {
+        return All(std::move(given)..., std::tuple_element_t<sizeof...(I) + J, All>()...);
+    }
+
+  public:
+    using Fewer::operator();
+    R operator()(std::tuple_element_t<I, All>... given) requires(can_leave_out(Rest())) {
+        return static_cast<Callable<R(Args...)>*>(this)->call(completed(Rest(), std::move(given)...));
+    }
+};
+
+/// Those of the values that are defined.
+template <class... Values>
+std::vector<Tensor> defined_tensors_of(const Values&... values) {
+    std::vector<Tensor> all;
+    (declivity::detail::append_tensors_of(all, values), ...);
+    std::erase_if(all, [](const Tensor& one) { return !one.defined(); });
+    return all;
+}
+
+}  // namespace detail
+
+/// A module that is called with arguments of these types and gives an R, each a tensor, or whatever has a tensors_of(),
+/// by value. A subclass overrides `forward`:
+///
+///     struct Attention : nn::Callable<Tensor(Tensor query, Tensor memory, Tensor mask)> {
+///         Tensor forward(Tensor query, Tensor memory, Tensor mask) override;
+///     };
+///     Attention attention;
+///     attention(query, memory);       // the mask is left out: an undefined tensor
+///
+/// Arguments that a call leaves out at the end are made by their default constructors.
+///
+/// Hooks are called with the module, before and after `forward`, in the order in which they were registered. Under
+/// RecordOptions::hooks they only enqueue, as hooks of tensors do: a replay does not call them.
+template <class R, class... Args>
+class DECLIVITY_API Callable<R(Args...)>
+    : public detail::CallWith<R, std::tuple<Args...>, std::index_sequence_for<Args...>> {
+    static_assert((std::is_same_v<Args, std::decay_t<Args>> && ...) && std::is_same_v<R, std::decay_t<R>>,
+                  "a module takes and gives values: Callable<Tensor(Tensor)>, not Callable<Tensor(const Tensor&)>");
+    static_assert((std::is_copy_constructible_v<Args> && ...), "hooks and observers keep a copy of the arguments");
+    static_assert(!std::is_void_v<R>, "a module gives a result");
+
+  public:
+    using Arguments = std::tuple<Args...>;
+    using Result = R;
+    using ForwardPreHook = std::function<void(Callable& module, Arguments& arguments)>;
+    using ForwardHook = std::function<void(Callable& module, const Arguments& arguments, R& result)>;
+
+    /// `hook` is called before `forward`, and may replace arguments. Gives a number for remove_hook.
+    int register_forward_pre_hook(ForwardPreHook hook) {
+        const int number = this->new_hook("register_forward_pre_hook", hook != nullptr);
+        pre_hooks_.emplace_back(number, std::move(hook));
+        return number;
+    }
+    /// `hook` is called after `forward`, with the arguments that it got, and may replace its result. Gives a number for
+    /// remove_hook.
+    int register_forward_hook(ForwardHook hook) {
+        const int number = this->new_hook("register_forward_hook", hook != nullptr);
+        hooks_.emplace_back(number, std::move(hook));
+        return number;
+    }
+    /// Of either kind. A number that is gone already does nothing.
+    void remove_hook(int number) {
+        const auto is = [number](const auto& hook) { return hook.first == number; };
+        if (std::erase_if(pre_hooks_, is) + std::erase_if(hooks_, is) > 0) this->note_change();
+    }
+
+    /// summary() for a first argument of this shape, which is zeros; others are left out.
+    /// @param dtype of the input; that of the first parameter if none
+    [[nodiscard]] std::string summary(
+        const Shape& input, std::optional<DType> dtype = std::nullopt) requires std::invocable<Callable&, Tensor> {
+        TensorOptions options = this->options_of_tensors();
+        if (dtype) options.dtype = *dtype;
+        const Tensor x = zeros(input, options);
+        return this->summary_of({x}, [&] { (void)(*this)(x); });
+    }
+
+  protected:
+    virtual R forward(Args... arguments) = 0;
+
+  private:
+    template <class, class, class>
+    friend class detail::CallWith;
+
+    static constexpr bool first_is_tensor() {
+        if constexpr (sizeof...(Args) == 0) return false;
+        else return std::is_same_v<std::tuple_element_t<0, Arguments>, Tensor>;
+    }
+    void require_first(const Module::Call& call, const Arguments& arguments) const {
+        if constexpr (first_is_tensor()) call.require_defined(std::get<0>(arguments));
+    }
+    R forward_with(Arguments& arguments) {
+        return std::apply([this](Args&... each) { return forward(std::move(each)...); }, arguments);
+    }
+
+    R call(Arguments arguments) {
+        const Module::Call call(*this);
+        require_first(call, arguments);
+        if (pre_hooks_.empty() && hooks_.empty() && !Module::Call::observed()) [[likely]]
+            return forward_with(arguments);
+        return call_seen(call, std::move(arguments));
+    }
+    /// With hooks, or observers. Hooks are copied, since one may add or remove some.
+    R call_seen(const Module::Call& call, Arguments arguments) {
+        if (!pre_hooks_.empty() || !hooks_.empty()) call.runs_hooks();
+        for (const auto& [number, hook] : std::vector(pre_hooks_)) hook(*this, arguments);
+        require_first(call, arguments);
+        const Arguments seen = arguments;
+        R result = forward_with(arguments);
+        for (const auto& [number, hook] : std::vector(hooks_)) hook(*this, seen, result);
+        if (Module::Call::observed()) call.tell(detail::defined_tensors_of(seen), detail::defined_tensors_of(result));
+        return result;
+    }
+
+    std::vector<std::pair<int, ForwardPreHook>> pre_hooks_;
+    std::vector<std::pair<int, ForwardHook>> hooks_;
+};
+
+/// A module from one tensor to one, as most layers are.
+using Layer = Callable<Tensor(Tensor)>;
+extern template class DECLIVITY_API Callable<Tensor(Tensor)>;
+
+/// A table of the layers that a call with these inputs runs through, in evaluation mode and without a graph: shapes of
+/// the outputs, parameters, multiply-adds. The last line has the sums.
+template <class R, class... Args, class... Inputs>
+requires std::invocable < Callable<R(Args...)>
+&, const Inputs&... > std::string summary(Callable<R(Args...)>& model, const Inputs&... inputs) {
+    return model.summary_of(detail::defined_tensors_of(inputs...), [&] { (void)model(inputs...); });
+}
+
+/// While one lives, it is told of every module call of this thread, after the call: the path of scopes, the module, and
+/// the defined tensors of what it got and what it gave (tensors_of). Parametrisations of parameters are not told.
+class DECLIVITY_API ObserveCalls {
+  public:
+    using Observer = std::function<void(const std::string& path, const Module& module,
+                                        const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs)>;
+    explicit ObserveCalls(Observer observer);
+    ~ObserveCalls();
+    ObserveCalls(const ObserveCalls&) = delete;
+    ObserveCalls& operator=(const ObserveCalls&) = delete;
+
+  private:
+    Observer observer_;
+    const Observer* before_;
+};
+
+}  // namespace declivity::nn

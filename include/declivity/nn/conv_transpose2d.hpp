@@ -1,0 +1,42 @@
+// Floor 4. Transposed convolutions of images.
+#pragma once
+
+#include <declivity/nn/callable.hpp>
+#include <declivity/tensor/functions/conv.hpp>
+
+namespace declivity::nn {
+
+struct ConvTranspose2dOptions {
+    Size2 stride = 1;          ///< distance between the places of neighbouring elements of x
+    Size2 padding = 0;         ///< rows and columns that are cut off on both sides
+    Size2 output_padding = 0;  ///< further ones at the far sides, less than the stride
+    std::int64_t groups = 1;
+    bool bias = true;
+    Size2 dilation = 1;
+    DType dtype = DType::f32;                     ///< of the parameters
+    std::optional<Device> device = std::nullopt;  ///< default_device() if none
+};
+
+/// x (N, in_channels, H, W) -> (N, out_channels, P, Q), see declivity::conv_transpose2d. Weight (in_channels,
+/// out_channels / groups, kernel_size) and bias (out_channels) start uniform in +-1 / sqrt(out_channels / groups *
+/// kernel's area), as in PyTorch.
+class DECLIVITY_API ConvTranspose2d : public Layer {
+  public:
+    ConvTranspose2d(std::int64_t in_channels, std::int64_t out_channels, Size2 kernel_size,
+                    const ConvTranspose2dOptions& options = {});
+    [[nodiscard]] Tensor weight() const { return weight_; }
+    [[nodiscard]] Tensor bias() const { return bias_; }
+    [[nodiscard]] std::int64_t multiply_adds(const std::vector<Tensor>& inputs,
+                                             const std::vector<Tensor>& outputs) const override;
+    [[nodiscard]] std::string type_name() const override { return "ConvTranspose2d"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(ConvTranspose2d); }
+
+  protected:
+    Tensor forward(Tensor x) override;
+
+  private:
+    ConvTranspose2dParameters conv_;
+    Parameter weight_, bias_;
+};
+
+}  // namespace declivity::nn

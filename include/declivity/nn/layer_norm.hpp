@@ -1,0 +1,59 @@
+// Floor 4. Normalisation of rows.
+#pragma once
+
+#include <declivity/nn/callable.hpp>
+
+namespace declivity::nn {
+
+struct LayerNormOptions {
+    double eps = 1e-5;
+    bool elementwise_affine = true;               ///< with weight (starts at 1) and bias (starts at 0)
+    bool bias = true;                             ///< if elementwise_affine
+    DType dtype = DType::f32;                     ///< of the parameters
+    std::optional<Device> device = std::nullopt;  ///< default_device() if none
+};
+
+/// Normalises the last axes of x, whose sizes are normalized_shape, see declivity::layer_norm.
+class DECLIVITY_API LayerNorm : public Layer {
+  public:
+    explicit LayerNorm(const Shape& normalized_shape, const LayerNormOptions& options = {});
+    [[nodiscard]] Tensor weight() const { return weight_; }
+    [[nodiscard]] Tensor bias() const { return bias_; }
+    [[nodiscard]] std::string type_name() const override { return "LayerNorm"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(LayerNorm); }
+
+  protected:
+    Tensor forward(Tensor x) override;
+
+  private:
+    Shape normalized_shape_;
+    double eps_;
+    Parameter weight_, bias_;
+};
+
+struct RMSNormOptions {
+    std::optional<double> eps =
+        std::nullopt;                ///< none: the distance from 1 to the next number of x's type (f32 for halves)
+    bool elementwise_affine = true;  ///< with weight (starts at 1)
+    DType dtype = DType::f32;        ///< of the parameters
+    std::optional<Device> device = std::nullopt;  ///< default_device() if none
+};
+
+/// Divides by the root mean square over the last axes of x, see declivity::rms_norm.
+class DECLIVITY_API RMSNorm : public Layer {
+  public:
+    explicit RMSNorm(const Shape& normalized_shape, const RMSNormOptions& options = {});
+    [[nodiscard]] Tensor weight() const { return weight_; }
+    [[nodiscard]] std::string type_name() const override { return "RMSNorm"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(RMSNorm); }
+
+  protected:
+    Tensor forward(Tensor x) override;
+
+  private:
+    Shape normalized_shape_;
+    std::optional<double> eps_;
+    Parameter weight_;
+};
+
+}  // namespace declivity::nn

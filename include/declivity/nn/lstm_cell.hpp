@@ -1,0 +1,37 @@
+// Floor 4. Steps of recurrent networks.
+#pragma once
+
+#include <declivity/nn/callable.hpp>
+#include <declivity/tensor/functions/recurrent.hpp>
+
+namespace declivity::nn {
+
+struct LSTMCellOptions {
+    bool bias = true;
+    DType dtype = DType::f32;                     ///< of the parameters
+    std::optional<Device> device = std::nullopt;  ///< default_device() if none
+};
+
+/// One step of a long short-term memory, see declivity::lstm_cell: x (N, input_size) and a state of (N, hidden_size)
+/// give the next state. A state that is left out is zeros. weight_ih (4 hidden_size, input_size), weight_hh (4
+/// hidden_size, hidden_size), bias_ih and bias_hh (4 hidden_size) start uniform in +-1 / sqrt(hidden_size).
+///
+///     LstmState state;
+///     for (const Tensor& x : steps) state = cell(x, state);
+class DECLIVITY_API LSTMCell : public Callable<LstmState(Tensor, LstmState)> {
+  public:
+    LSTMCell(std::int64_t input_size, std::int64_t hidden_size, const LSTMCellOptions& options = {});
+    [[nodiscard]] std::int64_t multiply_adds(const std::vector<Tensor>& inputs,
+                                             const std::vector<Tensor>& outputs) const override;
+    [[nodiscard]] std::string type_name() const override { return "LSTMCell"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(LSTMCell); }
+
+  protected:
+    LstmState forward(Tensor x, LstmState state) override;
+
+  private:
+    std::int64_t hidden_size_;
+    Parameter weight_ih_, weight_hh_, bias_ih_, bias_hh_;
+};
+
+}  // namespace declivity::nn

@@ -1,0 +1,143 @@
+// What a module call does around `forward`, and those who look on.
+#include <declivity/nn/callable.hpp>
+
+#include <atomic>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "parameter_slot.hpp"
+#include "runtime/recorder.hpp"
+#include "tensor/step_notes.hpp"
+
+namespace declivity::nn {
+namespace {
+
+thread_local const ObserveCalls::Observer* observer = nullptr;
+
+std::int64_t count(const std::vector<Tensor>& tensors) {
+    std::int64_t total = 0;
+    for (const Tensor& tensor : tensors) total += tensor.numel();
+    return total;
+}
+
+std::string shapes_of(const std::vector<Tensor>& tensors) {
+    std::vector<std::string> shapes;
+    for (const Tensor& tensor : tensors) shapes.push_back(tensor.shape().str());
+    return fmt::format("{}", fmt::join(shapes, ", "));
+}
+
+/// Puts a module and all below it into evaluation, and each back into its own mode at the end.
+class EvaluationScope {
+  public:
+    explicit EvaluationScope(Module& module) : module_(module) {
+        note(module);
+        module.eval();
+    }
+    ~EvaluationScope() { put_back(module_); }
+    EvaluationScope(const EvaluationScope&) = delete;
+    EvaluationScope& operator=(const EvaluationScope&) = delete;
+
+  private:
+    void note(const Module& module) {
+        modes_.push_back(module.training());
+        module.for_each_child([&](const Module& child) { note(child); });
+    }
+    /// train() reaches all below: from the outside in.
+    void put_back(Module& module) {
+        module.train(modes_[next_++]);
+        module.for_each_child([&](Module& child) { put_back(child); });
+    }
+    Module& module_;
+    std::vector<bool> modes_;
+    std::size_t next_ = 0;
+};
+
+}  // namespace
+
+template class Callable<Tensor(Tensor)>;
+
+ObserveCalls::ObserveCalls(Observer function)
+    : observer_(std::move(function)), before_(std::exchange(observer, &observer_)) {}
+ObserveCalls::~ObserveCalls() { observer = before_; }
+
+detail::UnobservedScope::UnobservedScope() : before_(std::exchange(observer, nullptr)) {}
+detail::UnobservedScope::~UnobservedScope() { observer = static_cast<const ObserveCalls::Observer*>(before_); }
+
+Module::Call::Call(Module& module)
+    : module_((module.require_in_place(), module)), scope_(module.name_.empty() ? module.type_name() : module.name_) {
+    if (Recorder::current() != nullptr) module.guard_call();
+    if (!std::atomic_ref(module.placed_).load(std::memory_order_relaxed)) module.place();
+}
+
+void Module::Call::require_defined(const Tensor& first) const {
+    if (!first.defined())
+        throw ValueError(fmt::format("{}: wants a tensor, got an undefined one", module_.type_name()));
+}
+
+void Module::Call::runs_hooks() const {
+    if (const auto* const notes = declivity::detail::StepNotes::current(); notes != nullptr && !notes->allows_hooks)
+        Recorder::current()->refuse("a hook of a module, which a replay would not call");
+}
+
+bool Module::Call::observed() noexcept { return observer != nullptr; }
+
+void Module::Call::tell(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) const {
+    if (Recorder* const recorder = Recorder::current(); recorder != nullptr)
+        recorder->refuse("an observer of calls, which a replay would not tell");
+    (*observer)(Scope::path(), module_, inputs, outputs);
+}
+
+/// A call that is recorded depends on the mode, on children, hooks and parametrisations, and on whether somebody looks
+/// on.
+void Module::guard_call() const {
+    Recorder::current()->guard(
+        [here = presence_.watch(), this, training = training_, children = children_.size(), changes = changes_] {
+            return !here.expired() && training_ == training && children_.size() == children && changes_ == changes &&
+                   observer == nullptr;
+        });
+}
+
+void Module::place() {
+    const auto move = [](const Tensor& tensor) { tensor.value().view().buffer.move_to_scope(Scope::path()); };
+    for (const OwnParameter& one : parameters_) move(one.slot->tensor);
+    for (const NamedTensor& one : buffers_) move(one.tensor);
+    std::atomic_ref(placed_).store(true, std::memory_order_relaxed);  // several threads may call a module
+}
+
+int Module::new_hook(std::string_view function, bool callable) {
+    require_in_place();
+    if (!callable) throw ValueError(fmt::format("{}: wants a function, got an empty one", function));
+    static std::atomic<int> last{0};  // no number twice, so that a stale one removes nobody else's hook
+    note_change();
+    return ++last;
+}
+
+std::string Module::summary_of(const std::vector<Tensor>& inputs, const std::function<void()>& call) {
+    std::string out =
+        fmt::format("{:<32} {:<16} {:<20} {:>12} {:>16}\n", "layer", "type", "output", "parameters", "multiply-adds");
+    std::int64_t total = 0;
+    const auto add_line = [&](const std::string& path, const Module& module, const std::vector<Tensor>& in,
+                              const std::vector<Tensor>& result) {
+        const bool holds_layers = module.children_.size() > (module.is_parametrized() ? 1U : 0U);
+        if (holds_layers) return;
+        const std::int64_t multiply_adds = module.multiply_adds(in, result);
+        total += multiply_adds;
+        out += fmt::format("{:<32} {:<16} {:<20} {:>12} {:>16}\n", path, module.type_name(), shapes_of(result),
+                           count(module.parameters()), multiply_adds);
+    };
+    {
+        const EvaluationScope evaluation(*this);  // a summary must not touch running statistics
+        const NoGrad no_grad;
+        const ObserveCalls observe(add_line);
+        call();
+    }
+    out += fmt::format("{:<70} {:>12} {:>16}\n",
+                       fmt::format("total for {} of {}", inputs.size() == 1 ? "an input" : "inputs", shapes_of(inputs)),
+                       count(parameters()), total);
+    return out;
+}
+
+}  // namespace declivity::nn

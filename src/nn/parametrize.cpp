@@ -1,0 +1,259 @@
+#include <declivity/nn/parametrize.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include <declivity/nn/init.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <fmt/format.h>
+
+#include "parameter_slot.hpp"
+
+namespace declivity {
+
+namespace nn::detail {
+
+/// The module `parametrizations.<name>`: the originals, and what computes the parameter from them.
+class ParametrizationList : public Module {
+  public:
+    explicit ParametrizationList(std::string_view name) : scope_name_(fmt::format("parametrizations.{}", name)) {}
+    [[nodiscard]] std::string type_name() const override { return "ParametrizationList"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(ParametrizationList); }
+
+    /// Of the first parametrisation. @param was_trained whether the parameter required a gradient
+    void set_originals(const std::vector<Tensor>& originals, bool was_trained, bool frozen) {
+        was_trained_ = was_trained;
+        for (std::size_t i = 0; i < originals.size(); ++i) {
+            const std::string name = originals.size() == 1 ? "original" : fmt::format("original{}", i);
+            Tensor original = parameter(name, originals[i]);
+            original.set_requires_grad(was_trained && !frozen);
+            originals_.push_back(original);
+        }
+    }
+    void append(ParametrizationCalls calls) {
+        calls_.push_back(std::move(calls.forward));
+        add_child(std::to_string(calls_.size() - 1), std::move(calls.module));
+    }
+    [[nodiscard]] Tensor value() const {
+        const UnobservedScope unobserved;
+        const Scope scope(scope_name_);
+        Tensor out = calls_[0](originals_);
+        for (std::size_t i = 1; i < calls_.size(); ++i) out = calls_[i]({out});
+        return out;
+    }
+    void freeze() {
+        for (Tensor& original : originals_) original.set_requires_grad(false);
+    }
+    [[nodiscard]] const std::vector<Tensor>& originals() const noexcept { return originals_; }
+    [[nodiscard]] bool was_trained() const noexcept { return was_trained_; }
+
+  private:
+    std::string scope_name_;
+    std::vector<Tensor> originals_;
+    std::vector<std::function<Tensor(const std::vector<Tensor>&)>> calls_;
+    bool was_trained_ = true;
+};
+
+namespace {
+
+/// The module `parametrizations`.
+class ParametrizationLists : public Module {
+  public:
+    [[nodiscard]] std::string type_name() const override { return "Parametrizations"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(ParametrizationLists); }
+};
+
+constexpr std::string_view kChild = "parametrizations";
+
+/// @throws ValueError unless `value` can stand where `wanted` does
+void require_like(const Module& module, std::string_view name, const Tensor& wanted, const Tensor& value) {
+    if (!value.defined())
+        throw ValueError(fmt::format("register_parametrization: wants a value of '{}' of {}, got an undefined tensor",
+                                     name, module.type_name()));
+    if (!(value.shape() == wanted.shape()) || value.dtype() != wanted.dtype() || value.device() != wanted.device())
+        throw ValueError(fmt::format(
+            "register_parametrization: wants a parametrisation that gives '{}' of {} as it is, {} {} on {}, got {} {} "
+            "on {}",
+            name, module.type_name(), name_of(wanted.dtype()), wanted.shape().str(), wanted.device().info().id,
+            name_of(value.dtype()), value.shape().str(), value.device().info().id));
+}
+
+}  // namespace
+
+}  // namespace nn::detail
+
+namespace nn {
+
+using detail::ParametrizationCalls;
+using detail::ParametrizationList;
+
+/// What parametrisations ask of Module.
+class ModuleParametrizations {
+  public:
+    /// @throws ValueError naming `function` where there is none of this name
+    static const std::shared_ptr<detail::ParameterSlot>& slot(std::string_view function, const Module& module,
+                                                              std::string_view name) {
+        module.require_in_place();
+        const auto found = std::ranges::find(module.parameters_, name, &Module::OwnParameter::name);
+        if (found == module.parameters_.end())
+            throw ValueError(
+                fmt::format("{}: wants a parameter of {}, got \"{}\"", function, module.type_name(), name));
+        return found->slot;
+    }
+    static bool any(const Module& module) {
+        return std::ranges::any_of(module.parameters_,
+                                   [](const auto& one) { return one.slot->parametrized != nullptr; });
+    }
+    static void add_list(Module& module, std::string_view name, std::unique_ptr<ParametrizationList> list) {
+        Module* all = child(module, detail::kChild);
+        if (all == nullptr) {
+            module.add_child(detail::kChild, std::make_unique<detail::ParametrizationLists>());
+            all = child(module, detail::kChild);
+        }
+        list->train(module.training());
+        all->add_child(name, std::move(list));
+        changed(module);
+    }
+    static void remove_list(Module& module, std::string_view name) {
+        Module& all = *child(module, detail::kChild);
+        erase(all, name);
+        if (all.children_.empty()) erase(module, detail::kChild);
+        changed(module);
+    }
+    static void append(Module& module, ParametrizationList& list, ParametrizationCalls calls) {
+        calls.module->train(module.training());
+        list.append(std::move(calls));
+        changed(module);
+    }
+
+  private:
+    static Module* child(Module& module, std::string_view name) {
+        const auto found = std::ranges::find(module.children_, name, [](const auto& one) { return one.first; });
+        return found == module.children_.end() ? nullptr : found->second.get();
+    }
+    static void erase(Module& module, std::string_view name) {
+        std::erase_if(module.children_, [name](const auto& one) { return one.first == name; });
+    }
+    /// Recorded steps, and memory that counts as the module's.
+    static void changed(Module& module) {
+        module.note_change();
+        module.placed_ = false;
+    }
+};
+
+bool Module::is_parametrized(std::string_view name) const {
+    if (name.empty()) return ModuleParametrizations::any(*this);
+    return ModuleParametrizations::slot("is_parametrized", *this, name)->parametrized != nullptr;
+}
+
+Tensor Module::parameter_value(std::string_view name) const {
+    return Parameter(ModuleParametrizations::slot("parameter_value", *this, name)).value();
+}
+
+void detail::register_parametrization(Module& module, std::string_view name, ParametrizationCalls calls) {
+    constexpr std::string_view function = "register_parametrization";
+    const auto& slot = ModuleParametrizations::slot(function, module, name);
+    if (slot.use_count() < 2)
+        throw ValueError(fmt::format(
+            "{}: wants a parameter that its module keeps as nn::Parameter, got '{}' of {}, which keeps a Tensor",
+            function, name, module.type_name()));
+    const NoGrad no_grad;
+    const UnobservedScope unobserved;
+    if (slot->parametrized != nullptr) {
+        if (calls.originals != 1)
+            throw ValueError(
+                fmt::format("{}: wants a further parametrisation of '{}' to take one tensor, got one that takes {}",
+                            function, name, calls.originals));
+        const Tensor value = slot->parametrized->value();
+        require_like(module, name, value, calls.forward({value}));
+        if (calls.freezes_originals) slot->parametrized->freeze();
+        ModuleParametrizations::append(module, *slot->parametrized, std::move(calls));
+        return;
+    }
+    const Tensor value = slot->tensor;
+    std::vector<Tensor> originals = calls.right_inverse ? calls.right_inverse(value) : std::vector{value};
+    if (originals.size() != calls.originals)
+        throw ValueError(
+            fmt::format("{}: wants a right_inverse that gives {} tensors, as many as the parametrisation takes, got {}",
+                        function, calls.originals, originals.size()));
+    require_like(module, name, value, calls.forward(originals));
+    for (Tensor& original : originals) {
+        if (original.state() == value.state()) continue;
+        original = original.detach().clone();
+        if (originals.size() > 1) continue;
+        slot->tensor.assign(original);  // the one original is the same tensor
+        original = slot->tensor;
+    }
+    auto list = std::make_unique<ParametrizationList>(name);
+    ParametrizationList& reference = *list;
+    list->set_originals(originals, value.requires_grad(), calls.freezes_originals);
+    list->append(std::move(calls));
+    ModuleParametrizations::add_list(module, name, std::move(list));
+    slot->parametrized = &reference;
+}
+
+void remove_parametrizations(Module& module, std::string_view name, bool leave_parametrized) {
+    constexpr std::string_view function = "remove_parametrizations";
+    detail::ParameterSlot& slot = *ModuleParametrizations::slot(function, module, name);
+    if (slot.parametrized == nullptr)
+        throw ValueError(fmt::format("{}: wants a parameter that has parametrisations, got '{}' of {}", function, name,
+                                     module.type_name()));
+    const ParametrizationList& list = *slot.parametrized;
+    if (!leave_parametrized && list.originals().size() != 1)
+        throw ValueError(fmt::format("{}: wants one original to go back to, got {} of '{}'", function,
+                                     list.originals().size(), name));
+    const NoGrad no_grad;
+    if (leave_parametrized) slot.tensor.assign(list.value().clone());
+    slot.tensor.set_requires_grad(list.was_trained());
+    slot.parametrized = nullptr;
+    ModuleParametrizations::remove_list(module, name);
+}
+
+LoRA::LoRA(const Tensor& weight, const LoRAOptions& options)
+    : scaling_(options.alpha / static_cast<double>(options.rank)) {
+    if (options.rank < 1) throw ValueError(fmt::format("LoRA: wants a rank of at least 1, got {}", options.rank));
+    if (weight.rank() < 2)
+        throw ShapeError(fmt::format("LoRA: wants a weight of at least 2 axes, got {}", weight.shape().str()));
+    const TensorOptions like{weight.dtype(), weight.device()};
+    const std::int64_t rows = weight.size(0), columns = rows == 0 ? 0 : weight.numel() / rows;
+    lora_a_ = parameter("lora_A", kaiming_uniform_(zeros({options.rank, columns}, like), std::sqrt(5.0)));
+    lora_b_ = parameter("lora_B", zeros({rows, options.rank}, like));
+}
+
+Tensor LoRA::forward(Tensor original) {
+    const Tensor update = matmul(lora_b_, lora_a_) * scaling_;
+    return original + reshape(update, original.shape());
+}
+
+LoRA& lora(Module& module, std::string_view name, const LoRAOptions& options) {
+    return register_parametrization(module, name, LoRA(module.parameter_value(name), options));
+}
+
+Tensor WeightNorm::norm(const Tensor& v) const {
+    if (!dim_) return sqrt(sum(square(v)));
+    const int kept = normalize_axis("WeightNorm", *dim_, v.rank());
+    Dims axes;
+    for (int axis = 0; axis < v.rank(); ++axis)
+        if (axis != kept) axes.push_back(axis);
+    return axes.empty() ? abs(v) : sqrt(sum(square(v), axes, true));
+}
+
+Tensor WeightNorm::forward(Tensor g, Tensor v) { return v * (g / norm(v)); }
+
+std::pair<Tensor, Tensor> WeightNorm::right_inverse(const Tensor& weight) const { return {norm(weight), weight}; }
+
+WeightNorm& weight_norm(Module& module, std::string_view name, std::optional<std::int64_t> dim) {
+    return register_parametrization(module, name, WeightNorm(dim));
+}
+
+}  // namespace nn
+
+Tensor Parameter::value() const {
+    if (!slot_) return {};
+    return slot_->parametrized == nullptr ? slot_->tensor : slot_->parametrized->value();
+}
+
+}  // namespace declivity

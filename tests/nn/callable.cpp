@@ -1,0 +1,318 @@
+// Modules of any signature: calls, arguments left out, observers, hooks, summaries, recorded steps.
+#include <declivity/nn/nn.hpp>
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <declivity/optim/sgd.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <declivity/tensor/record.hpp>
+#include <doctest/doctest.h>
+
+#include "tests/support/values.hpp"
+
+using namespace declivity;
+using namespace declivity::test;
+
+namespace program {
+
+/// Of a program's own, found by its namespace.
+struct State {
+    Tensor level, slope;
+};
+std::vector<Tensor> tensors_of(const State& state) { return {state.level, state.slope}; }
+
+/// Two inputs, of which the second may be left out, and a state that is a struct.
+struct Cell : nn::Callable<std::pair<Tensor, State>(Tensor, State, Tensor)> {
+    nn::Linear& dense = add("dense", nn::Linear(3, 4));
+    std::pair<Tensor, State> forward(Tensor x, State state, Tensor mask) override {
+        const Tensor level = state.level.defined() ? state.level : zeros({x.size(0), 4});
+        Tensor next = tanh(dense(x) + level);
+        if (mask.defined()) next = next * mask;
+        return {next, {next, next - level}};
+    }
+    std::string type_name() const override { return "Cell"; }
+};
+
+struct Two : nn::Callable<Tensor(Tensor, Tensor)> {
+    Tensor forward(Tensor a, Tensor b) override { return b.defined() ? matmul(a, b) : a * 2; }
+    std::string type_name() const override { return "Two"; }
+};
+
+/// No tensor among its arguments.
+struct Steps : nn::Callable<std::vector<Tensor>(int, double)> {
+    std::vector<Tensor> forward(int n, double by) override {
+        return std::vector<Tensor>(static_cast<std::size_t>(n), full({2}, by));
+    }
+};
+
+struct Source : nn::Callable<Tensor()> {
+    Parameter value = parameter("value", ones({3}));
+    Tensor forward() override { return value * 2; }
+};
+
+}  // namespace program
+
+using namespace program;
+
+TEST_CASE("modules: any arguments and any result") {
+    Cell cell;
+    const Tensor x = random_tensor({2, 3}, 1), mask = random_tensor({2, 4}, 2);
+    const Tensor w = cell.dense.weight(), b = cell.dense.bias();
+    const auto [out, state] = cell(x);
+    CHECK(values(out) == values(tanh(linear(x, w, b) + zeros({2, 4}))));
+    const auto [again, next] = cell(x, state);
+    CHECK(values(again) == values(tanh(linear(x, w, b) + state.level)));
+    CHECK(values(next.slope) == values(again - state.level));
+    CHECK(values(cell(x, {state.level, {}}, mask).first) == values(again * mask));
+    CHECK(values(cell(x, {}, mask).first) == values(out * mask));
+
+    Two two;
+    CHECK(values(two(x)) == values(x * 2));
+    const Tensor other = random_tensor({3, 5}, 3);
+    CHECK(values(two(x, other)) == values(matmul(x, other)));
+    CHECK(Steps()(3, 0.5).size() == 3);
+    CHECK(values(Steps()(1)[0]) == std::vector<double>{0, 0});
+    CHECK(values(Source()()) == std::vector<double>{2, 2, 2});
+    // What cannot be called does not compile.
+    static_assert(std::is_invocable_r_v<Tensor, Two&, Tensor, Tensor>);
+    static_assert(std::is_invocable_v<nn::Layer&, const Tensor&>);
+    static_assert(!std::is_invocable_v<nn::Layer&>);
+    static_assert(!std::is_invocable_v<Two&, Tensor, Tensor, Tensor>);
+    static_assert(!std::is_invocable_v<Two&, int>);
+    static_assert(!std::is_invocable_v<nn::Module&, Tensor>);
+    static_assert(std::is_same_v<nn::Layer, nn::Callable<Tensor(Tensor)>>);
+    // One that has what a signature asks for is taken, whatever it is.
+    const auto twice = [](nn::Callable<Tensor(Tensor, Tensor)>& of, const Tensor& in) { return of(of(in)); };
+    CHECK(values(twice(two, x)) == values(x * 4));
+}
+
+TEST_CASE("modules: the first tensor is not undefined, others may be") {
+    Two two;
+    CHECK_THROWS_WITH_AS(two(Tensor(), ones({2})), "Two: wants a tensor, got an undefined one (in Two)", ValueError);
+    struct Holder : nn::Layer {
+        Two& two = add("two", Two());
+        Tensor forward(Tensor x) override { return two({}, x); }
+        std::string type_name() const override { return "Holder"; }
+    } holder;
+    CHECK_THROWS_WITH_AS(holder(ones({2})), "Two: wants a tensor, got an undefined one (in Holder/two)", ValueError);
+    Two moved(std::move(two));
+    CHECK_THROWS_WITH_AS((void)two(ones({2})), "Two: wants a module, got one that was moved from", ValueError);
+    CHECK(moved(ones({2})).defined());
+}
+
+TEST_CASE("modules: an argument that is given away is let go of before the call ends") {
+    struct Giving : nn::Layer {
+        std::weak_ptr<const void> seen;
+        bool gone = false;
+        Tensor forward(Tensor x) override {
+            seen = x.state();
+            Tensor y = relu(std::move(x));
+            gone = seen.expired();
+            return y;
+        }
+    } module;
+    (void)module(ones({3}) + 1);
+    CHECK(module.gone);
+    const Tensor kept = ones({3});
+    (void)module(kept);
+    CHECK_FALSE(module.gone);
+}
+
+TEST_CASE("tensors_of lists the tensors of a value") {
+    const Tensor a = ones({1}), b = ones({2}), c = ones({3});
+    const auto sizes = [](const auto& value) {
+        std::vector<std::int64_t> out;
+        for (const Tensor& one : tensors_of(value)) out.push_back(one.defined() ? one.numel() : 0);
+        return out;
+    };
+    using Sizes = std::vector<std::int64_t>;
+    CHECK(sizes(a) == Sizes{1});
+    CHECK(sizes(std::vector{a, b}) == Sizes{1, 2});
+    CHECK(sizes(std::array{c, b}) == Sizes{3, 2});
+    CHECK(sizes(std::pair{State{a, {}}, 5}) == Sizes{1, 0});
+    CHECK(sizes(std::tuple{1.5, std::vector{State{a, b}}, std::optional<Tensor>(c), std::string("x")}) ==
+          Sizes{1, 2, 3});
+    CHECK(sizes(std::optional<State>()) == Sizes{});
+    CHECK(sizes(LstmState{b, c}) == Sizes{2, 3});
+    CHECK(sizes(std::vector<std::vector<std::tuple<Tensor>>>{{a, b}, {c}}) == Sizes{1, 2, 3});
+    struct Unknown {};
+    static_assert(!HasTensors<Unknown>);
+    static_assert(HasTensors<State> && HasTensors<int>);
+}
+
+TEST_CASE("modules: observers are told of every signature") {
+    Cell cell;
+    std::vector<std::string> seen;
+    {
+        const nn::ObserveCalls observe(
+            [&](const std::string& path, const nn::Module& module, const auto& in, const auto& out) {
+                seen.push_back(path + " " + module.type_name() + " " + std::to_string(in.size()) + " " +
+                               std::to_string(out.size()));
+            });
+        (void)cell(ones({2, 3}), {ones({2, 4}), {}});
+    }
+    CHECK(seen == std::vector<std::string>{"Cell/dense Linear 1 1", "Cell Cell 2 3"});
+    (void)cell(ones({2, 3}));
+    CHECK(seen.size() == 2);
+}
+
+TEST_CASE("a summary for any inputs, which leaves each module's mode as it was") {
+    Cell cell;
+    const std::string table = nn::summary(cell, ones({2, 3}), State{ones({2, 4}), {}});
+    CHECK(table.find("Cell/dense") != std::string::npos);
+    CHECK(table.find("total for inputs of [2, 3], [2, 4]") != std::string::npos);
+    CHECK(table.find(" 24\n") != std::string::npos);  // multiply-adds of 2 x 3 by 3 x 4
+    CHECK(cell.summary({5, 3}).find("total for an input of [5, 3]") != std::string::npos);
+
+    nn::Sequential model(nn::Linear(3, 4), nn::BatchNorm1d(4), nn::Dropout());
+    model[1].eval();
+    const auto before = values(model.named_buffers()[0].tensor);
+    CHECK(model.summary({5, 3}) == nn::summary(model, ones({5, 3})));
+    CHECK(values(model.named_buffers()[0].tensor) == before);
+    CHECK(model.training());
+    CHECK_FALSE(model[1].training());
+    CHECK(model[2].training());
+    CHECK_THROWS_AS((void)nn::summary(model, ones({5, 4})), ShapeError);
+    CHECK(model.training());
+    CHECK_FALSE(model[1].training());
+}
+
+TEST_CASE("hooks see arguments and results, and may replace them") {
+    Cell cell;
+    const Tensor x = random_tensor({2, 3}, 4), plus = random_tensor({2, 4}, 5);
+    const auto plain = cell(x, {plus, {}});
+    std::vector<std::string> order;
+    const int first = cell.register_forward_pre_hook([&](auto& module, auto& arguments) {
+        order.push_back("pre of " + module.type_name());
+        if (!std::get<1>(arguments).level.defined()) std::get<1>(arguments) = State{plus, {}};
+    });
+    const int second = cell.register_forward_hook([&](auto&, const auto& arguments, auto& result) {
+        order.push_back("post");
+        CHECK(std::get<1>(arguments).level.state() == plus.state());
+        result.first = result.first * 3;
+    });
+    const int third = cell.register_forward_hook([&](auto&, const auto&, auto& result) {
+        order.push_back("last");
+        result.first = result.first + 1;
+    });
+    CHECK(first != second);
+    CHECK(values(cell(x).first) == values(plain.first * 3 + 1));
+    CHECK(order == std::vector<std::string>{"pre of Cell", "post", "last"});
+    cell.remove_hook(second);
+    cell.remove_hook(12345678);
+    CHECK(values(cell(x).first) == values(plain.first + 1));
+    Cell moved(std::move(cell));  // with its hooks
+    CHECK(values(moved(x).first) == values(plain.first + 1));
+    moved.remove_hook(first);
+    moved.remove_hook(third);
+    CHECK(values(moved(x).first) == values(tanh(linear(x, moved.dense.weight(), moved.dense.bias()) + zeros({2, 4}))));
+
+    nn::Linear layer(3, 4);
+    CHECK_THROWS_WITH_AS(layer.register_forward_hook(nullptr),
+                         "register_forward_hook: wants a function, got an empty one", ValueError);
+    CHECK_THROWS_WITH_AS(layer.register_forward_pre_hook({}),
+                         "register_forward_pre_hook: wants a function, got an empty one", ValueError);
+    layer.register_forward_pre_hook([](auto&, auto& arguments) { std::get<0>(arguments) = Tensor(); });
+    CHECK_THROWS_WITH_AS(layer(x), "Linear: wants a tensor, got an undefined one (in Linear)", ValueError);
+}
+
+TEST_CASE("hooks: gradients go through what they replace, and one may remove itself") {
+    nn::Linear layer(3, 2);
+    const Tensor x = random_tensor({4, 3}, 6);
+    layer.register_forward_pre_hook(
+        [](auto&, auto& arguments) { std::get<0>(arguments) = square(std::get<0>(arguments)); });
+    int calls = 0, number = 0;
+    number = layer.register_forward_hook([&](nn::Layer& module, const auto&, Tensor& result) {
+        ++calls;
+        result = result * 2;
+        module.remove_hook(number);
+    });
+    sum(layer(x)).backward();
+    std::vector<double> wanted(6, 0);
+    const auto in = values(x);
+    for (std::size_t row = 0; row < 4; ++row)
+        for (std::size_t column = 0; column < 3; ++column) {
+            wanted[column] += 2 * in[row * 3 + column] * in[row * 3 + column];
+            wanted[column + 3] = wanted[column];
+        }
+    CHECK(difference(layer.weight().grad(), wanted, {1e-5, 1e-5}) == "");
+    (void)layer(x);
+    CHECK(calls == 1);
+}
+
+namespace {
+
+/// Parameters after some steps of a network with a cell, plain or recorded.
+std::vector<std::vector<double>> trained(bool record_it) {
+    manual_seed(3);
+    Cell cell;
+    cell.register_forward_hook([](auto&, const auto&, auto& result) { result.first = result.first * 1.5; });
+    optim::SGD optimizer(cell.parameters(), {.lr = 0.1, .momentum = 0.9});
+    const auto step = [&](const std::vector<Tensor>& in) {
+        optimizer.zero_grad();
+        const auto [first, state] = cell(in[0]);
+        const auto [out, next] = cell(in[0], state, in[1]);
+        const Tensor loss = mean(square(out - in[1])) + mean(square(next.slope));
+        loss.backward();
+        optimizer.step();
+        return std::vector{loss.detach()};
+    };
+    auto recorded = record(step);
+    std::vector<std::vector<double>> out;
+    for (std::uint64_t i = 0; i < 6; ++i) {
+        const std::vector<Tensor> in{random_tensor({5, 3}, 10 + i), random_tensor({5, 4}, 20 + i)};
+        out.push_back(values(record_it ? recorded(in)[0] : step(in)[0]));
+    }
+    if (record_it) CHECK(recorded.replayed() == 5);
+    for (const Tensor& parameter : cell.parameters()) out.push_back(values(parameter));
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("modules of any signature, with hooks, recorded: the bits of plain calls") {
+    CHECK(trained(true) == trained(false));
+}
+
+TEST_CASE("hooks and recorded steps") {
+    nn::Linear layer(3, 2);
+    layer.eval();
+    const NoGrad no_grad;
+    const Tensor x = random_tensor({4, 3}, 7);
+    auto step = record([&](const Tensor& in) { return layer(in); });
+    const auto plain = values(step(x));
+    (void)step(x);
+    CHECK(step.replays());
+    // Recorded anew when hooks come and go.
+    const int number =
+        layer.register_forward_hook([](nn::Layer&, const auto&, Tensor& result) { result = result * 2; });
+    std::vector<double> doubled = plain;
+    for (double& one : doubled) one *= 2;
+    CHECK(values(step(x)) == doubled);
+    CHECK(values(step(x)) == doubled);
+    CHECK(step.replayed() == 2);
+    layer.remove_hook(number);
+    CHECK(values(step(x)) == plain);
+    CHECK(values(step(x)) == plain);
+    CHECK(step.replayed() == 3);
+    // Where nobody said that hooks only enqueue.
+    auto careful =
+        record([&](const Tensor& in) { return layer(in); }, {.when_refused = WhenRefused::run, .hooks = false});
+    (void)careful(x);
+    CHECK(careful.refused().empty());
+    layer.register_forward_pre_hook([](auto&, auto&) {});
+    (void)careful(x);
+    CHECK(careful.refused().find("a hook of a module, which a replay would not call") != std::string::npos);
+    auto failing = record([&](const Tensor& in) { return layer(in); }, {.hooks = false});
+    CHECK_THROWS_AS((void)failing(x), Unsupported);
+}

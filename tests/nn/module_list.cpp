@@ -1,0 +1,107 @@
+// Lists and dictionaries of modules.
+#include <declivity/nn/nn.hpp>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <doctest/doctest.h>
+
+#include "tests/support/values.hpp"
+
+using namespace declivity;
+using namespace declivity::test;
+
+namespace {
+
+struct Gate : nn::Callable<Tensor(Tensor, Tensor)> {
+    explicit Gate(std::int64_t n) : dense(add("dense", nn::Linear(n, n, {.bias = false}))) {}
+    nn::Linear& dense;
+    Tensor forward(Tensor x, Tensor by) override { return dense(x) * by; }
+    const std::type_info& replayable() const override { return typeid(Gate); }
+};
+
+struct Net : nn::Layer {
+    nn::ModuleList<Gate>& gates = add("gates", nn::ModuleList<Gate>());
+    nn::ModuleDict<>& heads = add("heads", nn::ModuleDict<>());
+    Net() {
+        for (int i = 0; i < 3; ++i) gates.append(Gate(4));
+        heads.insert("class", nn::Linear(4, 2));
+        heads.emplace<nn::Sequential>("size", nn::Linear(4, 1), nn::Tanh());
+    }
+    Tensor forward(Tensor x) override {
+        const Tensor by = x;
+        for (Gate& gate : gates) x = gate(x, by);
+        return cat({heads["class"](x), heads["size"](x)}, 1);
+    }
+    const std::type_info& replayable() const override { return typeid(Net); }
+};
+
+std::vector<std::string> names(const std::vector<NamedTensor>& tensors) {
+    std::vector<std::string> out;
+    for (const auto& one : tensors) out.push_back(one.name);
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("ModuleList and ModuleDict: names as PyTorch's, calls by number and key") {
+    Net net;
+    CHECK(names(net.state_dict()) == std::vector<std::string>{"gates.0.dense.weight", "gates.1.dense.weight",
+                                                              "gates.2.dense.weight", "heads.class.weight",
+                                                              "heads.class.bias", "heads.size.0.weight",
+                                                              "heads.size.0.bias"});
+    const Tensor x = random_tensor({5, 4}, 1);
+    Tensor y = x;
+    for (int i = 0; i < 3; ++i) y = linear(y, net.gates[i].dense.weight()) * x;
+    const auto wanted = values(cat({net.heads["class"](y), net.heads["size"](y)}, 1));
+    CHECK(values(net(x)) == wanted);
+    CHECK(net.not_replayable().empty());
+    Net moved(std::move(net));
+    CHECK(values(moved(x)) == wanted);
+    CHECK(&moved.gates[-1] == &moved.gates[2]);
+    CHECK(moved.gates.size() == 3);
+    CHECK_FALSE(moved.gates.empty());
+    CHECK(moved.heads.keys() == std::vector<std::string>{"class", "size"});
+    CHECK(moved.heads.contains("size"));
+    CHECK_FALSE(moved.heads.contains("sizes"));
+    std::string order;
+    for (auto [name, head] : moved.heads.items()) order += name + ":" + head.type_name() + " ";
+    CHECK(order == "class:Linear size:Sequential ");
+    int count = 0;
+    for (nn::Layer& head : moved.heads) count += static_cast<int>(head.parameters().size());
+    CHECK(count == 4);
+    moved.eval();
+    CHECK_FALSE(moved.gates[1].dense.training());
+}
+
+TEST_CASE("ModuleList and ModuleDict: of layers, of modules, and mistakes") {
+    nn::ModuleList<> layers(nn::Linear(3, 2), nn::ReLU());
+    CHECK(layers[0](ones({1, 3})).shape() == Shape{1, 2});
+    CHECK(layers.append(nn::Dropout(0.25)).type_name() == "Dropout");
+    CHECK(layers.size() == 3);
+    nn::ModuleList<nn::Module> any(nn::LSTMCell(2, 3), nn::Linear(3, 2));
+    CHECK(any[0].type_name() == "LSTMCell");
+    nn::ModuleList<nn::Module> nested(std::move(any));
+    CHECK(nested.size() == 2);
+    nn::ModuleList<nn::Linear> same;
+    CHECK(same.emplace(3, 2).weight().shape() == Shape{2, 3});
+    CHECK(same.empty() == false);
+    CHECK_THROWS_WITH_AS((void)layers[3], "ModuleList: wants the index of one of 3 modules, got 3", ValueError);
+    CHECK_THROWS_WITH_AS((void)layers[-4], "ModuleList: wants the index of one of 3 modules, got -4", ValueError);
+    nn::ModuleDict<nn::Linear> heads;
+    heads.emplace("a", 3, 2);
+    CHECK_THROWS_WITH_AS((void)heads["b"], "ModuleDict: wants one of the keys [a], got \"b\"", ValueError);
+    CHECK_THROWS_AS(heads.insert("a", nn::Linear(3, 2)), ValueError);
+    CHECK_THROWS_AS(heads.insert("a.b", nn::Linear(3, 2)), ValueError);
+    CHECK(heads.size() == 1);
+    nn::Sequential model(nn::Linear(3, 2), nn::Tanh());
+    CHECK(model[-1].type_name() == "Tanh");
+    CHECK_THROWS_WITH_AS((void)model[2], "Sequential: wants the index of one of 2 modules, got 2", ValueError);
+    std::string types;
+    for (nn::Layer& layer : model) types += layer.type_name() + " ";
+    CHECK(types == "Linear Tanh ");
+}

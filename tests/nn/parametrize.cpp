@@ -1,0 +1,450 @@
+// Parametrisations: what a module computes with is made of what is trained.
+#include <declivity/nn/parametrize.hpp>
+
+#include <cmath>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <declivity/io/state_dict.hpp>
+#include <declivity/nn/nn.hpp>
+#include <declivity/optim/adam.hpp>
+#include <declivity/optim/sgd.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/runtime/profiler.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <declivity/tensor/record.hpp>
+#include <doctest/doctest.h>
+
+#include "tests/support/temp_folder.hpp"
+#include "tests/support/values.hpp"
+
+using namespace declivity;
+using namespace declivity::test;
+
+namespace {
+
+struct Symmetric : nn::Layer {
+    Tensor forward(Tensor w) override { return (w + transpose(w)) * 0.5; }
+    std::string type_name() const override { return "Symmetric"; }
+    const std::type_info& replayable() const override { return typeid(Symmetric); }
+};
+
+/// exp, whose original is the logarithm.
+struct Positive : nn::Layer {
+    Tensor forward(Tensor w) override { return exp(w); }
+    static Tensor right_inverse(const Tensor& w) { return log(w); }
+};
+
+/// A trained factor.
+struct Scaled : nn::Layer {
+    Parameter factor = parameter("factor", full({1}, 2.0));
+    Tensor forward(Tensor w) override { return w * factor; }
+    const std::type_info& replayable() const override { return typeid(Scaled); }
+};
+
+/// A user's own module.
+struct Mix : nn::Layer {
+    nn::Parameter w = parameter("w", random_tensor({3, 3}, 1));
+    nn::Parameter scale = parameter("scale", full({1}, 0.5));
+    Tensor plain = parameter("plain", ones({1}));
+    Tensor forward(Tensor x) override { return matmul(x, w) * scale * plain + maximum(scale, 0.1); }
+    std::string type_name() const override { return "Mix"; }
+    const std::type_info& replayable() const override { return typeid(Mix); }
+};
+
+std::vector<std::string> names(const std::vector<NamedTensor>& tensors) {
+    std::vector<std::string> out;
+    for (const auto& one : tensors) out.push_back(one.name);
+    return out;
+}
+
+using Names = std::vector<std::string>;
+
+Tensor symmetric(const Tensor& w) { return (w + transpose(w)) * 0.5; }
+
+}  // namespace
+
+TEST_CASE("parametrisations: a module computes with a function of what is trained") {
+    Mix mix;
+    const Tensor x = random_tensor({4, 3}, 2), w = mix.w;
+    CHECK(names(mix.named_parameters()) == Names{"w", "scale", "plain"});
+    CHECK(values(mix(x)) == values(matmul(x, w) * 0.5 + 0.5));
+    const auto before = values(w);
+    const Symmetric& made = nn::register_parametrization(mix, "w", Symmetric());
+    CHECK(&made == mix.children()[0].second->children()[0].second->children()[0].second);
+    CHECK(names(mix.named_parameters()) == Names{"scale", "plain", "parametrizations.w.original"});
+    CHECK(names(mix.state_dict()) == names(mix.named_parameters()));
+    CHECK(mix.named_parameters()[2].tensor.state() == w.state());  // the same tensor, so that an optimizer keeps it
+    CHECK(values(w) == before);
+    CHECK(difference(mix(x), values(matmul(x, symmetric(w)) * 0.5 + 0.5), {1e-6, 1e-6}) == "");
+    CHECK(values(mix.w.value()) == values(symmetric(w)));
+    CHECK(nn::is_parametrized(mix));
+    CHECK(nn::is_parametrized(mix, "w"));
+    CHECK_FALSE(nn::is_parametrized(mix, "scale"));
+    // Gradients arrive at the original, symmetric as the function.
+    sum(mix(x)).backward();
+    const auto g = values(w.grad());
+    Tensor plain = w.detach().clone().set_requires_grad();
+    sum(matmul(x, symmetric(plain)) * 0.5).backward();
+    CHECK(difference(g, values(plain.grad()), {1e-5, 1e-5}) == "");
+    CHECK(g[1] == doctest::Approx(g[3]));
+    // Removed: the value stays, and the handle is the trained one again.
+    const auto value = values(mix.w.value());
+    nn::remove_parametrizations(mix, "w");
+    CHECK(names(mix.named_parameters()) == Names{"w", "scale", "plain"});
+    CHECK(values(mix.w) == value);
+    CHECK(Tensor(mix.w).state() == w.state());
+    CHECK(w.requires_grad());
+    CHECK(w.is_leaf());
+    CHECK_FALSE(nn::is_parametrized(mix));
+    CHECK(mix.children().empty());
+}
+
+TEST_CASE("parametrisations: several in a row, one with parameters, one with a right inverse") {
+    nn::Linear layer(3, 3);
+    const Tensor w = layer.weight();
+    const auto before = values(w);
+    nn::register_parametrization(layer, "weight", Scaled());
+    nn::register_parametrization(layer, "weight", Symmetric());
+    CHECK(names(layer.state_dict()) ==
+          Names{"bias", "parametrizations.weight.original", "parametrizations.weight.0.factor"});
+    CHECK(difference(layer.weight(), values(symmetric(w * 2)), {1e-6, 1e-6}) == "");
+    nn::remove_parametrizations(layer, "weight", false);
+    CHECK(values(layer.weight()) == before);
+    // Of a module that lives on with the same values.
+    nn::Linear positive(3, 2);
+    {
+        const NoGrad no_grad;
+        positive.weight().copy_(random_tensor({2, 3}, 3, DType::f32, 0.5, 2));
+    }
+    const Tensor x = random_tensor({4, 3}, 4), handle = positive.weight();
+    const auto out = values(positive(x)), weight = values(positive.weight());
+    nn::register_parametrization(positive, "weight", Positive());
+    CHECK(difference(positive(x), out, {1e-5, 1e-5}) == "");
+    CHECK(difference(handle,
+                     {std::log(weight[0]), std::log(weight[1]), std::log(weight[2]), std::log(weight[3]),
+                      std::log(weight[4]), std::log(weight[5])},
+                     {1e-6, 1e-5}) == "");
+    CHECK(positive.named_parameters()[1].tensor.state() == handle.state());
+    nn::register_parametrization(positive, "bias", Scaled());
+    CHECK(names(positive.state_dict()) == Names{"parametrizations.weight.original", "parametrizations.bias.original",
+                                                "parametrizations.bias.0.factor"});
+    nn::remove_parametrizations(positive, "weight");
+    CHECK(difference(positive.weight(), weight, {1e-5, 1e-5}) == "");
+    CHECK(nn::is_parametrized(positive, "bias"));
+}
+
+TEST_CASE("parametrisations: mistakes are refused by name, and change nothing") {
+    nn::Linear layer(3, 2);
+    CHECK_THROWS_WITH_AS(nn::register_parametrization(layer, "wieght", Symmetric()),
+                         "register_parametrization: wants a parameter of Linear, got \"wieght\"", ValueError);
+    CHECK_THROWS_AS(nn::register_parametrization(layer, "weight", Symmetric()), ShapeError);  // 2 x 3 plus 3 x 2
+    struct Other : nn::Layer {
+        Tensor forward(Tensor w) override { return sum(w); }
+    };
+    CHECK_THROWS_WITH_AS(
+        nn::register_parametrization(layer, "weight", Other()),
+        doctest::Contains("register_parametrization: wants a parametrisation that gives 'weight' of Linear "
+                          "as it is, f32 [2, 3]"),
+        ValueError);
+    CHECK_THROWS_WITH_AS(nn::remove_parametrizations(layer, "weight"),
+                         "remove_parametrizations: wants a parameter that has parametrisations, got 'weight' of Linear",
+                         ValueError);
+    struct Pair : nn::Callable<Tensor(Tensor, Tensor)> {
+        Tensor forward(Tensor a, Tensor b) override { return a * b; }
+    };
+    CHECK_THROWS_WITH_AS(nn::register_parametrization(layer, "weight", Pair()),
+                         doctest::Contains("wants a right_inverse that gives 2 tensors"), ValueError);
+    CHECK(names(layer.state_dict()) == Names{"weight", "bias"});
+    CHECK(layer.children().empty());
+    nn::weight_norm(layer);
+    CHECK_THROWS_WITH_AS(nn::register_parametrization(layer, "weight", Pair()),
+                         doctest::Contains("to take one tensor, got one that takes 2"), ValueError);
+    CHECK_THROWS_WITH_AS(nn::remove_parametrizations(layer, "weight", false),
+                         "remove_parametrizations: wants one original to go back to, got 2 of 'weight'", ValueError);
+    CHECK_THROWS_AS(nn::lora(layer, "bias"), ShapeError);
+    CHECK_THROWS_WITH_AS(nn::lora(layer, "weight", {.rank = 0}), "LoRA: wants a rank of at least 1, got 0", ValueError);
+    Mix mix;
+    CHECK_THROWS_WITH_AS(nn::register_parametrization(mix, "plain", Scaled()),
+                         "register_parametrization: wants a parameter that its module keeps as nn::Parameter, got "
+                         "'plain' of Mix, which keeps a Tensor",
+                         ValueError);
+    nn::Linear gone(std::move(layer));
+    CHECK_THROWS_WITH_AS(nn::weight_norm(layer), doctest::Contains("got one that was moved from"), ValueError);
+}
+
+TEST_CASE("LoRA: W + alpha / rank B A, of which the base is frozen") {
+    manual_seed(7);
+    const std::vector<std::pair<Shape, std::int64_t>> shapes{{{4, 5}, 20}, {{4, 2, 3, 3}, 72}};
+    for (const bool conv : {false, true}) {
+        std::unique_ptr<nn::Layer> layer;
+        if (conv) layer = std::make_unique<nn::Conv2d>(2, 4, 3);
+        else layer = std::make_unique<nn::Linear>(5, 4);
+        const Tensor x = conv ? random_tensor({2, 2, 5, 6}, 1) : random_tensor({3, 5}, 1);
+        const auto before = values((*layer)(x));
+        const Tensor base = layer->parameter_value("weight");
+        nn::lora(*layer, "weight", {.rank = 2, .alpha = 6});
+        CHECK(difference((*layer)(x), before, {1e-6, 1e-6}) == "");  // B starts as zeros
+        CHECK(names(layer->state_dict()) == Names{"bias", "parametrizations.weight.original",
+                                                  "parametrizations.weight.0.lora_A",
+                                                  "parametrizations.weight.0.lora_B"});
+        const auto parameters = layer->named_parameters();
+        CHECK_FALSE(parameters[1].tensor.requires_grad());
+        CHECK(parameters[2].tensor.requires_grad());
+        CHECK(parameters[2].tensor.shape() == Shape{2, conv ? 18 : 5});
+        CHECK(parameters[3].tensor.shape() == Shape{4, 2});
+        // A trained step moves B alone at first, and A behind it.
+        std::vector<Tensor> trained;
+        for (const auto& one : parameters)
+            if (one.tensor.requires_grad()) trained.push_back(one.tensor);
+        optim::SGD optimizer(trained, {.lr = 0.05});
+        const auto frozen = values(base);
+        for (int step = 0; step < 3; ++step) {
+            optimizer.zero_grad();
+            mean(square((*layer)(x))).backward();
+            CHECK_FALSE(base.grad().defined());
+            optimizer.step();
+        }
+        CHECK(values(base) == frozen);
+        const Tensor a = parameters[2].tensor.detach(), b = parameters[3].tensor.detach();
+        const Tensor wanted = base + reshape(matmul(b, a) * 3.0, base.shape());
+        CHECK(difference(layer->parameter_value("weight"), values(wanted), {1e-6, 1e-6}) == "");
+        CHECK(values(wanted) != frozen);
+        // Merged.
+        const auto merged = values((*layer)(x));
+        nn::remove_parametrizations(*layer, "weight");
+        CHECK(difference((*layer)(x), merged, {1e-6, 1e-6}) == "");
+        CHECK(base.requires_grad());
+        CHECK(names(layer->state_dict()) == Names{"weight", "bias"});
+    }
+}
+
+TEST_CASE("LoRA draws A as PyTorch does") {
+    manual_seed(8);
+    nn::Linear layer(50, 40);
+    nn::lora(layer, "weight", {.rank = 30});
+    double largest = 0, squares = 0;
+    const auto a = values(layer.named_parameters()[2].tensor);
+    for (const double one : a) largest = std::max(largest, std::abs(one)), squares += one * one;
+    const double bound = 1 / std::sqrt(50.0);  // kaiming_uniform_ with a = sqrt(5)
+    CHECK(largest <= bound);
+    CHECK(largest > 0.99 * bound);
+    CHECK(std::sqrt(squares / static_cast<double>(a.size())) == doctest::Approx(bound / std::sqrt(3.0)).epsilon(0.05));
+}
+
+TEST_CASE("weight norm: g v / |v|, with a norm for each element of an axis") {
+    const auto norms = [](const std::vector<double>& v, std::int64_t rows, std::int64_t columns, int dim) {
+        std::vector<double> out(static_cast<std::size_t>(dim < 0 ? 1 : dim == 0 ? rows : columns), 0);
+        for (std::int64_t i = 0; i < rows; ++i)
+            for (std::int64_t j = 0; j < columns; ++j) {
+                const double one = v[static_cast<std::size_t>(i * columns + j)];
+                out[static_cast<std::size_t>(dim < 0 ? 0 : dim == 0 ? i : j)] += one * one;
+            }
+        for (double& one : out) one = std::sqrt(one);
+        return out;
+    };
+    for (const int dim : {0, 1, -1}) {
+        CAPTURE(dim);
+        nn::Linear layer(5, 3);
+        const Tensor x = random_tensor({4, 5}, 9), handle = layer.weight();
+        const auto before = values(layer(x)), weight = values(handle);
+        nn::weight_norm(layer, "weight", dim < 0 ? std::nullopt : std::optional<std::int64_t>(dim));
+        CHECK(names(layer.state_dict()) ==
+              Names{"bias", "parametrizations.weight.original0", "parametrizations.weight.original1"});
+        CHECK(difference(layer(x), before, {1e-6, 1e-6}) == "");
+        Tensor g = layer.named_parameters()[1].tensor;
+        const Tensor v = layer.named_parameters()[2].tensor;
+        CHECK(v.state() == handle.state());
+        CHECK(g.shape() == (dim < 0 ? Shape{} : dim == 0 ? Shape{3, 1} : Shape{1, 5}));
+        CHECK(difference(g, norms(weight, 3, 5, dim), {1e-6, 1e-6}) == "");
+        {
+            const NoGrad no_grad;
+            g.mul_(3);
+        }
+        const auto tripled = values(linear(x, v * 3, layer.bias()));
+        CHECK(difference(layer(x), tripled, {1e-5, 1e-5}) == "");
+        sum(square(layer(x))).backward();
+        CHECK(g.grad().shape() == g.shape());
+        // The gradient for v is orthogonal to v in each row that is normalised.
+        if (dim == 0) {
+            const auto gv = values(sum(v.grad() * v, {1}));
+            for (const double one : gv) CHECK(std::abs(one) < 1e-4);
+        }
+        nn::remove_parametrizations(layer, "weight");
+        CHECK(difference(layer(x), tripled, {1e-5, 1e-5}) == "");
+        CHECK(layer.weight().state() == handle.state());
+    }
+}
+
+TEST_CASE("parametrisations: second-order gradients") {
+    for (const int kind : {0, 1, 2}) {
+        CAPTURE(kind);
+        nn::Linear layer(3, 3, {.dtype = DType::f64});
+        if (kind == 0) nn::weight_norm(layer);
+        if (kind == 1) nn::lora(layer, "weight", {.rank = 2, .alpha = 4});
+        if (kind == 2) nn::register_parametrization(layer, "weight", Symmetric());
+        std::vector<Tensor> trained;
+        std::uint64_t seed = 30;
+        for (const auto& [name, tensor] : layer.named_parameters()) {
+            const NoGrad no_grad;
+            Tensor(tensor).copy_(random_tensor(tensor.shape(), ++seed, DType::f64));
+            if (tensor.requires_grad() && name != "bias") trained.push_back(tensor);
+        }
+        const Tensor x = random_tensor({4, 3}, 40, DType::f64);
+        // Of the gradient's squared norm, against central differences.
+        const auto penalty = [&](bool graph) {
+            const std::vector<Tensor> first = grad({sum(tanh(layer(x)))}, trained, {.create_graph = graph});
+            Tensor total = zeros({}, {DType::f64});
+            for (const Tensor& one : first) total = total + sum(square(one));
+            return total;
+        };
+        const std::vector<Tensor> second = grad({penalty(true)}, trained);
+        for (std::size_t t = 0; t < trained.size(); ++t) {
+            const auto at = values(trained[t]);
+            const auto got = values(second[t]);
+            for (std::size_t i = 0; i < at.size(); ++i) {
+                const auto moved = [&](double by) {
+                    auto there = at;
+                    there[i] += by;
+                    {
+                        const NoGrad no_grad;
+                        Tensor(trained[t]).copy_(tensor(there, trained[t].shape(), DType::f64));
+                    }
+                    return penalty(false).item<double>();
+                };
+                const double numeric = (moved(1e-6) - moved(-1e-6)) / 2e-6;
+                (void)moved(0);
+                CHECK(got[i] == doctest::Approx(numeric).epsilon(1e-5));
+            }
+        }
+    }
+}
+
+namespace {
+
+/// Losses and parameters of some steps of a network with parametrisations, plain or recorded.
+std::vector<std::vector<double>> trained(bool recorded_steps) {
+    manual_seed(11);
+    nn::Sequential model(nn::Conv2d(1, 4, 3), nn::ReLU(), nn::Flatten(), nn::Linear(36, 3), Mix());
+    nn::weight_norm(model[0]);
+    nn::lora(model[3], "weight", {.rank = 2});
+    nn::register_parametrization(model[4], "w", Symmetric());
+    nn::register_parametrization(model[4], "w", Scaled());
+    std::vector<Tensor> parameters;
+    for (const Tensor& one : model.parameters())
+        if (one.requires_grad()) parameters.push_back(one);
+    optim::Adam optimizer(parameters, {.lr = 0.02});
+    const auto step = [&](const std::vector<Tensor>& in) {
+        optimizer.zero_grad();
+        const Tensor loss = cross_entropy(model(in[0]), in[1]);
+        loss.backward();
+        optimizer.step();
+        return std::vector{loss.detach()};
+    };
+    auto recorded = record(step);
+    std::vector<std::vector<double>> out;
+    for (std::uint64_t i = 0; i < 6; ++i) {
+        const std::vector<Tensor> in{random_tensor({6, 1, 5, 5}, 50 + i),
+                                     Tensor::from<std::int64_t>({0, 1, 2, 2, 1, 0}, {6})};
+        out.push_back(values(recorded_steps ? recorded(in)[0] : step(in)[0]));
+    }
+    if (recorded_steps) CHECK(recorded.replayed() == 5);
+    for (const Tensor& one : model.parameters()) out.push_back(values(one));
+    CHECK(model.not_replayable().empty());
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("parametrisations: recorded steps give the bits of plain ones") { CHECK(trained(true) == trained(false)); }
+
+TEST_CASE("parametrisations: a recorded step is recorded anew when they come and go") {
+    nn::Linear layer(3, 3);
+    const NoGrad no_grad;
+    const Tensor x = random_tensor({4, 3}, 12);
+    auto step = record([&](const Tensor& in) { return layer(in); });
+    const auto plain = values(step(x));
+    (void)step(x);
+    nn::register_parametrization(layer, "weight", Scaled());
+    const auto scaled = values(step(x));
+    CHECK(difference(scaled, values(linear(x, layer.parameter_value("weight"), layer.bias())), {0, 0}) == "");
+    CHECK(scaled != plain);
+    CHECK(values(step(x)) == scaled);
+    nn::register_parametrization(layer, "weight", Symmetric());
+    CHECK(values(step(x)) == values(layer(x)));
+    nn::remove_parametrizations(layer, "weight", false);
+    CHECK(values(step(x)) == plain);
+    CHECK(step.replayed() == 2);
+}
+
+TEST_CASE("parametrisations: state dicts, types, moves and optimizers") {
+    const TempFolder folder;
+    nn::Sequential a(nn::Linear(4, 4), nn::Linear(4, 2)), b(nn::Linear(4, 4), nn::Linear(4, 2));
+    for (nn::Sequential* model : {&a, &b}) {
+        nn::weight_norm((*model)[0]);
+        nn::lora((*model)[1]);
+    }
+    const Tensor x = random_tensor({3, 4}, 13);
+    io::save(folder / "a.safetensors", a.state_dict());
+    b.load_state_dict(io::load(folder / "a.safetensors"));
+    CHECK(values(b(x)) == values(a(x)));
+    nn::Sequential plain(nn::Linear(4, 4), nn::Linear(4, 2));
+    CHECK_THROWS_WITH_AS(plain.load_state_dict(a.state_dict()), doctest::Contains("missing: [0.weight, 1.weight]"),
+                         ValueError);
+    const auto exact = values(a(x));
+    a.to(DType::f64);
+    CHECK(difference(a(x.to(DType::f64)), exact, {1e-5, 1e-5}) == "");
+    CHECK(a[0].parameter_value("weight").dtype() == DType::f64);
+    nn::remove_parametrizations(a[0], "weight");
+    CHECK(a[0].parameter_value("weight").dtype() == DType::f64);
+    CHECK(difference(a(x.to(DType::f64)), exact, {1e-5, 1e-5}) == "");
+    nn::Sequential moved(std::move(b));
+    CHECK(values(moved(x)) == exact);
+    moved.eval();
+    CHECK_FALSE(moved[0].children()[0].second->training());
+    // An optimizer made before keeps what it trains: the original is the same tensor.
+    nn::Linear layer(3, 3);
+    optim::SGD optimizer(layer.parameters(), {.lr = 0.1});
+    nn::register_parametrization(layer, "weight", Symmetric());
+    const auto before = values(layer.weight());
+    sum(square(layer(random_tensor({4, 3}, 14)))).backward();
+    optimizer.step();
+    CHECK(values(layer.weight()) != before);
+    // A tied parameter: the other module computes with the original.
+    nn::Linear first(3, 3);
+    struct Tied : nn::Layer {
+        explicit Tied(const Tensor& shared) : w(parameter("w", shared)) {}
+        Parameter w;
+        Tensor forward(Tensor in) override { return matmul(in, w); }
+    } second(first.weight());
+    nn::register_parametrization(first, "weight", Symmetric());
+    CHECK(Tensor(second.w).state() == first.named_parameters()[1].tensor.state());
+}
+
+TEST_CASE("parametrisations: a summary counts the layer once, and observers are not told of them") {
+    nn::Sequential model(nn::Linear(4, 3), nn::ReLU());
+    nn::lora(model[0], "weight", {.rank = 2});
+    const std::string table = model.summary({5, 4});
+    CHECK(table.find("LoRA") == std::string::npos);
+    CHECK(table.find("Linear") != std::string::npos);
+    CHECK(table.find(" 29 ") != std::string::npos);  // 12 + 3 + 8 + 6
+    std::vector<std::string> seen;
+    const nn::ObserveCalls observe(
+        [&](const std::string& path, const auto&, const auto&, const auto&) { seen.push_back(path); });
+    (void)model(ones({2, 4}));
+    CHECK(seen == std::vector<std::string>{"Sequential/0", "Sequential/1", "Sequential"});
+    struct Failing : nn::Layer {
+        bool fails = false;
+        Tensor forward(Tensor w) override {
+            if (fails) throw ValueError("Failing: wants to fail");
+            return w;
+        }
+    };
+    nn::register_parametrization(model[0], "bias", Failing()).fails = true;
+    CHECK_THROWS_WITH_AS(model(ones({2, 4})), "Failing: wants to fail (in Sequential/0/parametrizations.bias/0)",
+                         ValueError);
+}

@@ -1,0 +1,94 @@
+// Copies of a network on several devices.
+#include <declivity/nn/replicate.hpp>
+
+#include <memory>
+#include <vector>
+
+#include <declivity/nn/nn.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <doctest/doctest.h>
+
+#include "tests/support/values.hpp"
+
+using namespace declivity;
+using namespace declivity::test;
+
+namespace {
+
+struct Tied : nn::Layer {
+    nn::Linear& encoder = add("encoder", nn::Linear(4, 3, {.bias = false}));
+    Parameter decoder = parameter("decoder", encoder.weight());
+    nn::BatchNorm1d& norm = add("norm", nn::BatchNorm1d(3));
+    nn::Dropout& drop = add("drop", nn::Dropout(0.5));
+    Tensor forward(Tensor x) override { return matmul(drop(norm(encoder(x))), decoder); }
+};
+
+}  // namespace
+
+TEST_CASE("replicas: the model's weights, buffers, modes and ties, on each device") {
+    Tied model;
+    const Tensor x = random_tensor({5, 4}, 1);
+    (void)model(x);  // moves the running statistics
+    model.drop.eval();
+    model.norm.eval();
+    model.norm.parameters()[0].set_requires_grad(false);
+    // Every device that there is, and the model's own twice.
+    std::vector<Device> devices = Device::all();
+    devices.push_back(default_device());
+    devices.push_back(default_device());
+    const auto replicas = nn::replicate([] { return Tied(); }, model, devices);
+    REQUIRE(replicas.size() == devices.size());
+    const auto wanted = values(model(x));
+    for (std::size_t i = 0; i < replicas.size(); ++i) {
+        Tied& replica = *replicas[i];
+        for (const auto& [name, tensor] : replica.state_dict()) CHECK(tensor.device() == devices[i]);
+        CHECK(difference(replica(x.to(devices[i])), wanted, {1e-5, 1e-5}) == "");
+        CHECK(replica.training());
+        CHECK_FALSE(replica.drop.training());
+        CHECK(Tensor(replica.decoder).state() == replica.encoder.weight().state());
+        CHECK(replica.parameters().size() == model.parameters().size());
+        CHECK_FALSE(replica.norm.parameters()[0].requires_grad());
+        CHECK(replica.norm.parameters()[1].requires_grad());
+        CHECK(replica.norm.named_buffers()[2].tensor.item<std::int64_t>() == 1);
+    }
+    // They share nothing.
+    {
+        const NoGrad no_grad;
+        replicas.back()->encoder.weight().fill_(0);
+    }
+    CHECK(values(model(x)) == wanted);
+    CHECK(difference((*replicas[replicas.size() - 2])(x), wanted, {1e-5, 1e-5}) == "");
+    sum((*replicas[replicas.size() - 2])(x)).backward();
+    CHECK_FALSE(model.encoder.weight().grad().defined());
+}
+
+TEST_CASE("replicas: of another type, in place, with parametrisations, and mistakes") {
+    const std::vector<Device> here{default_device()};
+    nn::Linear half(4, 3, {.dtype = DType::f16});
+    const auto halves = nn::replicate([] { return nn::Linear(4, 3); }, half, here);
+    CHECK(halves[0]->weight().dtype() == DType::f16);
+    CHECK(values(halves[0]->weight()) == values(half.weight()));
+    const auto build = [] {
+        auto made = std::make_unique<nn::Sequential>(nn::Linear(4, 3));
+        nn::lora((*made)[0], "weight", {.rank = 2});
+        return made;
+    };
+    const auto model = build();
+    const auto replicas = nn::replicate(build, *model, here);
+    const Tensor x = random_tensor({2, 4}, 2);
+    CHECK(values((*replicas[0])(x)) == values((*model)(x)));
+    CHECK_FALSE(replicas[0]->named_parameters()[1].tensor.requires_grad());
+
+    CHECK_THROWS_WITH_AS(nn::replicate([] { return nn::Linear(4, 3, {.bias = false}); }, nn::Linear(4, 3), here),
+                         "replicate: wants a replica with the parameters and buffers of the model, 'bias', got 'none'",
+                         ValueError);
+    CHECK_THROWS_WITH_AS(nn::replicate([] { return nn::Linear(5, 3); }, nn::Linear(4, 3), here),
+                         "replicate: wants a replica whose 'weight' has shape [3, 4], got [3, 5]", ShapeError);
+    CHECK_THROWS_WITH_AS(
+        nn::replicate([] { return nn::Sequential(nn::ReLU()); }, nn::Sequential(nn::ReLU(), nn::ReLU()), here),
+        "replicate: wants a replica with the modules of the model, [0, 1] in it, got [0]", ValueError);
+    CHECK(nn::replicate([] { return nn::Linear(4, 3); }, nn::Linear(4, 3), {}).empty());
+}
