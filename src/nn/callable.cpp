@@ -67,7 +67,8 @@ detail::UnobservedScope::UnobservedScope() : before_(std::exchange(observer, nul
 detail::UnobservedScope::~UnobservedScope() { observer = static_cast<const ObserveCalls::Observer*>(before_); }
 
 Module::Call::Call(Module& module)
-    : module_((module.require_in_place(), module)), scope_(module.name_.empty() ? module.type_name() : module.name_) {
+    : module_((module.require_in_place(), module)),
+      scope_(module.scope_name_.empty() ? module.type_name() : module.scope_name_) {
     if (Recorder::current() != nullptr) module.guard_call();
     if (!std::atomic_ref(module.placed_).load(std::memory_order_relaxed)) module.place();
 }

@@ -31,7 +31,7 @@ std::vector<NamedTensor> each_once(std::vector<NamedTensor> tensors) {
 Module::~Module() = default;
 
 Module::Module(Module&& from) noexcept
-    : name_(std::move(from.name_)),
+    : scope_name_(std::move(from.scope_name_)),
       parameters_(std::move(from.parameters_)),
       buffers_(std::move(from.buffers_)),
       children_(std::move(from.children_)),
@@ -43,7 +43,7 @@ Module::Module(Module&& from) noexcept
 
 Module& Module::operator=(Module&& from) noexcept {
     if (this == &from) return *this;
-    name_ = std::move(from.name_);
+    scope_name_ = std::move(from.scope_name_);
     parameters_ = std::move(from.parameters_);
     buffers_ = std::move(from.buffers_);
     children_ = std::move(from.children_);
@@ -129,8 +129,14 @@ void Module::add_child(std::string_view name, std::unique_ptr<Module> module) {
     check_name(name);
     if (!module) throw ValueError(fmt::format("{}: wants a module as '{}', got null", type_name(), name));
     module->require_in_place(name);
-    module->name_ = name;
+    module->set_scope_name(is_called() || scope_name_.empty() ? std::string(name) : joined(scope_name_, name));
     children_.emplace_back(std::string(name), std::move(module));
+}
+
+void Module::set_scope_name(std::string name) {
+    scope_name_ = std::move(name);
+    if (is_called()) return;
+    for (const auto& [below, child] : children_) child->set_scope_name(joined(scope_name_, below));
 }
 
 void Module::collect(std::string_view prefix, std::vector<NamedTensor>* parameters,

@@ -5,7 +5,6 @@
 
 #include <declivity/nn/init.hpp>
 #include <declivity/runtime/error.hpp>
-#include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
@@ -19,7 +18,6 @@ namespace nn::detail {
 /// The module `parametrizations.<name>`: the originals, and what computes the parameter from them.
 class ParametrizationList : public Module {
   public:
-    explicit ParametrizationList(std::string_view name) : scope_name_(fmt::format("parametrizations.{}", name)) {}
     [[nodiscard]] std::string type_name() const override { return "ParametrizationList"; }
     [[nodiscard]] const std::type_info& replayable() const override { return typeid(ParametrizationList); }
 
@@ -39,7 +37,6 @@ class ParametrizationList : public Module {
     }
     [[nodiscard]] Tensor value() const {
         const UnobservedScope unobserved;
-        const Scope scope(scope_name_);
         Tensor out = calls_[0](originals_);
         for (std::size_t i = 1; i < calls_.size(); ++i) out = calls_[i]({out});
         return out;
@@ -51,7 +48,6 @@ class ParametrizationList : public Module {
     [[nodiscard]] bool was_trained() const noexcept { return was_trained_; }
 
   private:
-    std::string scope_name_;
     std::vector<Tensor> originals_;
     std::vector<std::function<Tensor(const std::vector<Tensor>&)>> calls_;
     bool was_trained_ = true;
@@ -187,7 +183,7 @@ void detail::register_parametrization(Module& module, std::string_view name, Par
         slot->tensor.assign(original);  // the one original is the same tensor
         original = slot->tensor;
     }
-    auto list = std::make_unique<ParametrizationList>(name);
+    auto list = std::make_unique<ParametrizationList>();
     ParametrizationList& reference = *list;
     list->set_originals(originals, value.requires_grad(), calls.freezes_originals);
     list->append(std::move(calls));

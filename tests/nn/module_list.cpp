@@ -38,6 +38,7 @@ struct Net : nn::Layer {
         return cat({heads["class"](x), heads["size"](x)}, 1);
     }
     const std::type_info& replayable() const override { return typeid(Net); }
+    std::string type_name() const override { return "Net"; }
 };
 
 std::vector<std::string> names(const std::vector<NamedTensor>& tensors) {
@@ -74,6 +75,15 @@ TEST_CASE("ModuleList and ModuleDict: names as PyTorch's, calls by number and ke
     int count = 0;
     for (nn::Layer& head : moved.heads) count += static_cast<int>(head.parameters().size());
     CHECK(count == 4);
+    std::vector<std::string> paths;
+    {
+        const nn::ObserveCalls observe(
+            [&](const std::string& path, const auto&, const auto&, const auto&) { paths.push_back(path); });
+        (void)moved(x);
+    }
+    CHECK(paths == std::vector<std::string>{"Net/gates.0/dense", "Net/gates.0", "Net/gates.1/dense", "Net/gates.1",
+                                            "Net/gates.2/dense", "Net/gates.2", "Net/heads.class", "Net/heads.size/0",
+                                            "Net/heads.size/1", "Net/heads.size", "Net"});
     moved.eval();
     CHECK_FALSE(moved.gates[1].dense.training());
 }

@@ -445,6 +445,6 @@ TEST_CASE("parametrisations: a summary counts the layer once, and observers are 
         }
     };
     nn::register_parametrization(model[0], "bias", Failing()).fails = true;
-    CHECK_THROWS_WITH_AS(model(ones({2, 4})), "Failing: wants to fail (in Sequential/0/parametrizations.bias/0)",
+    CHECK_THROWS_WITH_AS(model(ones({2, 4})), "Failing: wants to fail (in Sequential/0/parametrizations.bias.0)",
                          ValueError);
 }

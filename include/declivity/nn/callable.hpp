@@ -28,14 +28,14 @@ template <class R, class Arguments, class First>
 class CallWith;
 
 template <class R, class... Args>
-class CallWith<R, std::tuple<Args...>, std::index_sequence<>> : public Module {
+class DECLIVITY_API CallWith<R, std::tuple<Args...>, std::index_sequence<>> : public Module {
   public:
     R operator()() requires(sizeof...(Args) == 0) { return static_cast<Callable<R(Args...)>*>(this)->call({}); }
     void operator()() requires(sizeof...(Args) != 0) = delete;  // the first argument is not left out
 };
 
 template <class R, class... Args, std::size_t... I>
-requires(sizeof...(I) > 0) class CallWith<R, std::tuple<Args...>, std::index_sequence<I...>>
+requires(sizeof...(I) > 0) class DECLIVITY_API CallWith<R, std::tuple<Args...>, std::index_sequence<I...>>
     : public CallWith<R, std::tuple<Args...>, std::make_index_sequence<sizeof...(I) - 1>> {
     using All = std::tuple<Args...>;
     using Fewer = CallWith<R, All, std::make_index_sequence<sizeof...(I) - 1>>;
@@ -131,6 +131,7 @@ class DECLIVITY_API Callable<R(Args...)>
     template <class, class, class>
     friend class detail::CallWith;
 
+    [[nodiscard]] bool is_called() const noexcept final { return true; }
     static constexpr bool first_is_tensor() {
         if constexpr (sizeof...(Args) == 0) return false;
         else return std::is_same_v<std::tuple_element_t<0, Arguments>, Tensor>;

@@ -119,7 +119,7 @@ class DECLIVITY_API Module {
     /// moved once, to its place: one that refers to itself (a lambda that captures `this`) is built there, by
     /// emplace().
     template <class M>
-    M& add(std::string_view name, M module) {  // NOLINT: moved to its place
+    M& add(std::string_view name, M module) {
         static_assert(std::is_base_of_v<Module, M>, "a child must be a Module");
         auto owned = std::make_unique<M>(std::move(module));
         M& reference = *owned;
@@ -140,7 +140,7 @@ class DECLIVITY_API Module {
     /// @throws ValueError for a name that is taken or has a dot, null, or a module that was moved from
     void add_child(std::string_view name, std::unique_ptr<Module> module);
 
-    /// A member of this module that `forward` decides by, such as `guarded(&Dropout::probability_)`: a recorded step is
+    /// A member of this module that `forward` decides by, such as `guarded(&Dropout::p_)`: a recorded step is
     /// called and recorded anew when the member has changed, or the module has moved or ended. The member's type can be
     /// copied and compared.
     template <class M, class Owner>
@@ -198,6 +198,9 @@ class DECLIVITY_API Module {
         mutable std::shared_ptr<const void> token_;  // made when it is first asked for
     };
     void guard_call() const;
+    /// Callable says yes. The scopes of others, such as lists, are never opened: those below them have both names.
+    [[nodiscard]] virtual bool is_called() const noexcept { return false; }
+    void set_scope_name(std::string name);
 
     void place();
     void forget_places();
@@ -205,7 +208,7 @@ class DECLIVITY_API Module {
     void collect(std::string_view prefix, std::vector<NamedTensor>* parameters,
                  std::vector<NamedTensor>* buffers) const;
 
-    std::string name_;
+    std::string scope_name_;
     std::vector<OwnParameter> parameters_;
     std::vector<NamedTensor> buffers_;
     std::vector<std::pair<std::string, std::unique_ptr<Module>>> children_;
