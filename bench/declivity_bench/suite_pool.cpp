@@ -78,7 +78,7 @@ struct Reference {
     std::vector<std::int32_t> winners;
 
     [[nodiscard]] double forward_element(std::size_t at) const {
-        const auto& [window, stride, padding, count_include_pad] = one.parameters;
+        const Size2 window = one.parameters.kernel_size, stride = one.parameters.step(), padding = one.parameters.padding;
         const std::int64_t height = one.x[2], width = one.x[3], rows = out_shape[2], columns = out_shape[3];
         const auto i = static_cast<std::int64_t>(at), plane = i / (rows * columns), p = i / columns % rows,
                    q = i % columns;
@@ -93,7 +93,7 @@ struct Reference {
         return largest ? most : sum / static_cast<double>(window[0] * window[1]);
     }
     [[nodiscard]] double backward_element(std::size_t at) const {
-        const auto& [window, stride, padding, count_include_pad] = one.parameters;
+        const Size2 window = one.parameters.kernel_size, stride = one.parameters.step(), padding = one.parameters.padding;
         const std::int64_t height = one.x[2], width = one.x[3], rows = out_shape[2], columns = out_shape[3];
         const auto i = static_cast<std::int64_t>(at), plane = i / (height * width), h = i / width % height,
                    w = i % width;
@@ -132,7 +132,7 @@ void time_case(Report& report, const Case& one, bool largest, bool forward) {
     const Device device = report.device();
     std::vector<std::vector<float>> host_x(report.with_peers() ? sets.size() : 0, x),
         host_out(host_x.size(), reference.out);
-    const auto& [window, stride, padding, count_include_pad] = one.parameters;
+    const Size2 window = one.parameters.kernel_size, stride = one.parameters.step(), padding = one.parameters.padding;
     std::vector<std::vector<Contender>> peers;
     for (std::size_t i = 0; i < host_x.size(); ++i)
         peers.push_back(onednn_pool2d({forward, largest, one.x[0], one.x[1], one.x[2], one.x[3], out_shape[2],

@@ -17,9 +17,9 @@ struct Pool2dCase {
     bool large = false;  ///< left out where a slow checker runs
 
     [[nodiscard]] std::string name() const {
-        const auto& [window, stride, padding, count] = parameters;
+        const Size2 window = parameters.kernel_size, stride = parameters.step(), padding = parameters.padding;
         return fmt::format("x {} window {}x{} stride {}x{} padding {}x{}{}", x.str(), window[0], window[1], stride[0],
-                           stride[1], padding[0], padding[1], count ? "" : " without padding in the mean");
+                           stride[1], padding[0], padding[1], parameters.count_include_pad ? "" : " without padding in the mean");
     }
     [[nodiscard]] Shape out() const { return ops::pool2d_shape("case", x, parameters); }
     /// Bytes read and written by a forward.
@@ -32,7 +32,8 @@ struct Pool2dCase {
     };
     /// Plain loops in double. @param g gradient of the output
     [[nodiscard]] Reference reference(const std::vector<double>& values, const std::vector<double>& g) const {
-        const auto& [window, stride, padding, count_include_pad] = parameters;
+        const Size2 window = parameters.kernel_size, stride = parameters.step(), padding = parameters.padding;
+        const bool count_include_pad = parameters.count_include_pad;
         const Shape shape = out();
         Reference result;
         result.max_gradient.assign(values.size(), 0);
