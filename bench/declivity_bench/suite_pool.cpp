@@ -78,7 +78,8 @@ struct Reference {
     std::vector<std::int32_t> winners;
 
     [[nodiscard]] double forward_element(std::size_t at) const {
-        const Size2 window = one.parameters.kernel_size, stride = one.parameters.step(), padding = one.parameters.padding;
+        const Size2 window = one.parameters.kernel_size, stride = one.parameters.step(),
+                    padding = one.parameters.padding;
         const std::int64_t height = one.x[2], width = one.x[3], rows = out_shape[2], columns = out_shape[3];
         const auto i = static_cast<std::int64_t>(at), plane = i / (rows * columns), p = i / columns % rows,
                    q = i % columns;
@@ -93,7 +94,8 @@ struct Reference {
         return largest ? most : sum / static_cast<double>(window[0] * window[1]);
     }
     [[nodiscard]] double backward_element(std::size_t at) const {
-        const Size2 window = one.parameters.kernel_size, stride = one.parameters.step(), padding = one.parameters.padding;
+        const Size2 window = one.parameters.kernel_size, stride = one.parameters.step(),
+                    padding = one.parameters.padding;
         const std::int64_t height = one.x[2], width = one.x[3], rows = out_shape[2], columns = out_shape[3];
         const auto i = static_cast<std::int64_t>(at), plane = i / (height * width), h = i / width % height,
                    w = i % width;

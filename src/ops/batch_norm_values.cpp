@@ -83,8 +83,8 @@ BatchNormFold make_fold(const View& stored_mean, const View& stored_variance, co
 
 }  // namespace
 
-BatchNormFold batch_norm_fold(const View& mean, const View& variance, const View& weight, const View& bias,
-                              double eps, OperandUse use) {
+BatchNormFold batch_norm_fold(const View& mean, const View& variance, const View& weight, const View& bias, double eps,
+                              OperandUse use) {
     const FoldedBeside operands{mean, weight, bias};
     Recorder* const recorder = Recorder::current();
     const auto varies = [&](const View& view) { return recorder != nullptr && recorder->varies(view.buffer); };

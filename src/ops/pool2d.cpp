@@ -112,7 +112,8 @@ EpilogueTaken launch_max_backward(const OperationViews& views, const Pool2dParam
     const View &g = views.in(0), &indices = views.in(1), &out = views.out(0);
     if (out.numel() == 0) return EpilogueTaken::no;
     // Where windows overlap, a place's sum passes through the result.
-    const bool overlap = parameters.step()[0] < parameters.kernel_size[0] || parameters.step()[1] < parameters.kernel_size[1];
+    const bool overlap =
+        parameters.step()[0] < parameters.kernel_size[0] || parameters.step()[1] < parameters.kernel_size[1];
     const RoundedOutput rounded(out, overlap && family_of(out.device()) == Family::cpu_like);
     const auto [kernel, range, sizes] = prepare("max_pool2d_backward", Direction::backward, out.shape, g.shape, g.dtype,
                                                 rounded.exact().dtype, out.device(), parameters);
@@ -150,12 +151,11 @@ Shape pool2d_shape(std::string_view function, const Shape& x, const Pool2dParame
     const Size2 &window = parameters.kernel_size, &padding = parameters.padding, stride = parameters.step();
     for (std::size_t i = 0; i < 2; ++i)
         if (window[i] < 1 || stride[i] < 1 || padding[i] < 0 || padding[i] > window[i] / 2)
-            throw ValueError(
-                fmt::format("{}: wants a kernel size of at least 1, a stride of at least 0 (0: the kernel size) and a "
-                            "padding of 0 to half the kernel size, got kernel size {} x {}, "
-                            "stride {} x {}, padding {} x {}",
-                            function, window[0], window[1], parameters.stride[0], parameters.stride[1], padding[0],
-                            padding[1]));
+            throw ValueError(fmt::format(
+                "{}: wants a kernel size of at least 1, a stride of at least 0 (0: the kernel size) and a "
+                "padding of 0 to half the kernel size, got kernel size {} x {}, "
+                "stride {} x {}, padding {} x {}",
+                function, window[0], window[1], parameters.stride[0], parameters.stride[1], padding[0], padding[1]));
     if (x.rank() != 4) throw ShapeError(fmt::format("{}: wants x (N, C, H, W), got {}", function, x.str()));
     Shape out = x;
     for (std::size_t i = 0; i < 2; ++i) {

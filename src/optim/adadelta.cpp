@@ -12,11 +12,11 @@ Adadelta::Adadelta(const Parameters& parameters, const AdadeltaOptions& options)
 }
 
 void Adadelta::add_group(const Parameters& parameters, const AdadeltaOptions& options) {
-    const auto& [lr, rho, epsilon, weight_decay, maximize] = options;
-    if (!(rho >= 0 && rho <= 1) || !(epsilon >= 0) || !(weight_decay >= 0))
+    const auto& [lr, rho, eps, weight_decay, maximize] = options;
+    if (!(rho >= 0 && rho <= 1) || !(eps >= 0) || !(weight_decay >= 0))
         throw ValueError(
-            fmt::format("Adadelta: wants rho in [0, 1], epsilon and weight decay of at least 0, got {}, {}, {}", rho,
-                        epsilon, weight_decay));
+            fmt::format("Adadelta: wants rho in [0, 1], eps and weight decay of at least 0, got {}, {}, {}", rho, eps,
+                        weight_decay));
     add(parameters, lr, {"v", "d"});
     options_.push_back(options);
 }
@@ -26,7 +26,7 @@ void Adadelta::update(std::size_t group, Update& x) const {
     const Tensor g = gradient_of(x, with.weight_decay, with.maximize);
     Tensor &v = x["v"], &d = x["d"];
     v = with.rho * v + (1 - with.rho) * square(g);
-    const Tensor u = sqrt(d + with.epsilon) / sqrt(v + with.epsilon) * g;
+    const Tensor u = sqrt(d + with.eps) / sqrt(v + with.eps) * g;
     d = with.rho * d + (1 - with.rho) * square(u);
     x.parameter = x.parameter - x.lr * u;
 }

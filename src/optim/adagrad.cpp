@@ -12,12 +12,12 @@ Adagrad::Adagrad(const Parameters& parameters, const AdagradOptions& options) : 
 }
 
 void Adagrad::add_group(const Parameters& parameters, const AdagradOptions& options) {
-    const auto& [lr, lr_decay, weight_decay, initial, epsilon, maximize] = options;
-    if (!(lr_decay >= 0) || !(weight_decay >= 0) || !(initial >= 0) || !(epsilon >= 0))
+    const auto& [lr, lr_decay, weight_decay, initial, eps, maximize] = options;
+    if (!(lr_decay >= 0) || !(weight_decay >= 0) || !(initial >= 0) || !(eps >= 0))
         throw ValueError(
-            fmt::format("Adagrad: wants lr_decay, weight decay, initial_accumulator_value and epsilon of at least 0, "
+            fmt::format("Adagrad: wants lr_decay, weight decay, initial_accumulator_value and eps of at least 0, "
                         "got {}, {}, {}, {}",
-                        lr_decay, weight_decay, initial, epsilon));
+                        lr_decay, weight_decay, initial, eps));
     add(parameters, lr, {{"s", initial}});
     options_.push_back(options);
 }
@@ -27,7 +27,7 @@ void Adagrad::update(std::size_t group, Update& x) const {
     const Tensor g = gradient_of(x, with.weight_decay, with.maximize);
     x["s"] = x["s"] + square(g);
     const Tensor rate = x.lr / ((x.step - 1) * with.lr_decay + 1);
-    x.parameter = x.parameter - rate * g / (sqrt(x["s"]) + with.epsilon);
+    x.parameter = x.parameter - rate * g / (sqrt(x["s"]) + with.eps);
 }
 
 }  // namespace declivity::optim

@@ -18,13 +18,13 @@ AdamW::AdamW(const Parameters& parameters, const AdamWOptions& options) : Adam("
 }
 
 void AdamW::add_group(const Parameters& parameters, const AdamWOptions& options) {
-    const auto& [lr, beta1, beta2, epsilon, weight_decay, amsgrad, maximize] = options;
-    add_group_of("AdamW", parameters, {lr, beta1, beta2, epsilon, weight_decay, amsgrad, maximize}, true);
+    const auto& [lr, beta1, beta2, eps, weight_decay, amsgrad, maximize] = options;
+    add_group_of("AdamW", parameters, {lr, beta1, beta2, eps, weight_decay, amsgrad, maximize}, true);
 }
 
 void Adam::add_group_of(std::string_view name, const Parameters& parameters, const AdamOptions& options,
                         bool decoupled) {
-    check_moments(name, options.beta1, options.beta2, options.epsilon, options.weight_decay);
+    check_moments(name, options.beta1, options.beta2, options.eps, options.weight_decay);
     add(parameters, options.lr, options.amsgrad ? std::vector<Slot>{"m", "v", "v_max"} : std::vector<Slot>{"m", "v"});
     settings_.push_back({options, decoupled});
 }
@@ -38,7 +38,7 @@ void Adam::update(std::size_t group, Update& x) const {
     if (with.amsgrad) x["v_max"] = maximum(x["v_max"], v);
     const Tensor root = 1 / sqrt(bias_correction(x, with.beta2)), size = x.lr / bias_correction(x, with.beta1);
     const Tensor shrunk = decoupled ? x.parameter * (1 - x.lr * with.weight_decay) : x.parameter;
-    x.parameter = shrunk - size * m / (sqrt(with.amsgrad ? x["v_max"] : v) * root + with.epsilon);
+    x.parameter = shrunk - size * m / (sqrt(with.amsgrad ? x["v_max"] : v) * root + with.eps);
 }
 
 }  // namespace declivity::optim

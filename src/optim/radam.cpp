@@ -30,7 +30,7 @@ RAdam::RAdam(const Parameters& parameters, const RAdamOptions& options) : Optimi
 }
 
 void RAdam::add_group(const Parameters& parameters, const RAdamOptions& options) {
-    check_moments("RAdam", options.beta1, options.beta2, options.epsilon, options.weight_decay);
+    check_moments("RAdam", options.beta1, options.beta2, options.eps, options.weight_decay);
     add(parameters, options.lr, {"m", "v"});
     options_.push_back(options);
 }
@@ -47,7 +47,7 @@ void RAdam::update(std::size_t group, Update& x) const {
     const Tensor rectified =
         sqrt((length - 4) * (length - 2) / length * (most / ((most - 4) * (most - 2)))) * sqrt(correction);
     const Tensor u = m / bias_correction(x, with.beta1);
-    const Tensor adaptive = where(length > 5, rectified / (sqrt(v) + with.epsilon), 1.0);
+    const Tensor adaptive = where(length > 5, rectified / (sqrt(v) + with.eps), 1.0);
     const Tensor shrunk = with.decoupled_weight_decay ? x.parameter * (1 - x.lr * with.weight_decay) : x.parameter;
     x.parameter = shrunk - x.lr * u * adaptive;
 }

@@ -12,12 +12,12 @@ RMSprop::RMSprop(const Parameters& parameters, const RMSpropOptions& options) : 
 }
 
 void RMSprop::add_group(const Parameters& parameters, const RMSpropOptions& options) {
-    const auto& [lr, alpha, epsilon, weight_decay, momentum, centered, maximize] = options;
-    if (!(alpha >= 0 && alpha <= 1) || !(epsilon >= 0) || !(weight_decay >= 0) || !(momentum >= 0))
+    const auto& [lr, alpha, eps, weight_decay, momentum, centered, maximize] = options;
+    if (!(alpha >= 0 && alpha <= 1) || !(eps >= 0) || !(weight_decay >= 0) || !(momentum >= 0))
         throw ValueError(
-            fmt::format("RMSprop: wants alpha in [0, 1], epsilon, weight decay and momentum of at least 0, got {}, {}, "
+            fmt::format("RMSprop: wants alpha in [0, 1], eps, weight decay and momentum of at least 0, got {}, {}, "
                         "{}, {}",
-                        alpha, epsilon, weight_decay, momentum));
+                        alpha, eps, weight_decay, momentum));
     std::vector<Slot> slots{"v"};
     if (centered) slots.emplace_back("a");
     if (momentum != 0) slots.emplace_back("m");
@@ -35,7 +35,7 @@ void RMSprop::update(std::size_t group, Update& x) const {
         x["a"] = with.alpha * x["a"] + (1 - with.alpha) * g;
         mean_square = v - square(x["a"]);
     }
-    Tensor u = g / (sqrt(mean_square) + with.epsilon);
+    Tensor u = g / (sqrt(mean_square) + with.eps);
     if (with.momentum != 0) u = x["m"] = with.momentum * x["m"] + u;
     x.parameter = x.parameter - x.lr * u;
 }

@@ -194,8 +194,7 @@ Tensor batch_norm(Tensor x, const Tensor& weight, const Tensor& bias, const Tens
     require_channels(x, "the running variance", running_var);
     require_channels(x, "the weight", weight);
     require_channels(x, "the bias", bias);
-    return call.result(normalised(std::move(x), weight, bias, running_mean, running_var, options,
-                                  num_batches_tracked));
+    return call.result(normalised(std::move(x), weight, bias, running_mean, running_var, options, num_batches_tracked));
 }
 
 }  // namespace declivity

@@ -45,9 +45,9 @@ Tensor dropout(const Tensor& x, double p, const std::optional<Generator>& genera
         throw TypeError(fmt::format("dropout: wants f32, f64, f16 or bf16, got {}", name_of(x.dtype())));
     if (generator) ops::require_same_device("dropout", x.device(), generator->device());
     const DType compute = compute_type(x.dtype());
-    return call.result(dropped(x, p,
-                               generator ? generator->take("dropout", compute, x.shape())
-                                         : ops::take_random(x.device(), compute, x.numel())));
+    return call.result(dropped(
+        x, p,
+        generator ? generator->take("dropout", compute, x.shape()) : ops::take_random(x.device(), compute, x.numel())));
 }
 
 }  // namespace declivity

@@ -19,8 +19,8 @@ void require_like(const NamedTensor& own, const Tensor& from) {
     if (!from.defined())
         throw ValueError(fmt::format("load_state_dict: wants a tensor for '{}', got an undefined one", name));
     if (!(from.shape() == to.shape()))
-        throw ShapeError(fmt::format("load_state_dict: wants '{}' of shape {}, got {}", name, to.shape().str(),
-                                     from.shape().str()));
+        throw ShapeError(
+            fmt::format("load_state_dict: wants '{}' of shape {}, got {}", name, to.shape().str(), from.shape().str()));
     if (from.dtype() != to.dtype())
         throw TypeError(fmt::format("load_state_dict: wants '{}' of type {}, got {}", name, name_of(to.dtype()),
                                     name_of(from.dtype())));
@@ -58,9 +58,10 @@ void load_state(std::string_view owner, const StateDict& own, const StateDict& s
         if (is_first) loads.push_back({one.tensor, &from, one.name});
         const Load& before = loads[place->second];
         if (!is_first && before.from->state() != from.state() && bytes_of(*before.from) != bytes_of(from))
-            throw ValueError(fmt::format("load_state_dict: wants the same values for '{}' and '{}', which are one "
-                                         "tensor here, got others",
-                                         before.name, one.name));
+            throw ValueError(
+                fmt::format("load_state_dict: wants the same values for '{}' and '{}', which are one "
+                            "tensor here, got others",
+                            before.name, one.name));
     }
     if (strict) {
         std::vector<std::string_view> missing, unexpected;

@@ -64,13 +64,12 @@ LstmState lstm_cell(const Tensor& x, const LstmState& state, const Tensor& weigh
     for (const auto& [what, bias] :
          {std::pair{"the bias of x", &bias_ih}, std::pair{"the bias of the hidden state", &bias_hh}})
         if (bias->defined()) ops::require_shape(name, what, bias->shape(), {4 * units});
-    const std::array<std::pair<const char*, const Tensor*>, 6> others{
-        {{"the hidden state", &h},
-         {"the cell", &c},
-         {"the weight of x", &weight_ih},
-         {"the weight of the hidden state", &weight_hh},
-         {"the bias of x", &bias_ih},
-         {"the bias of the hidden state", &bias_hh}}};
+    const std::array<std::pair<const char*, const Tensor*>, 6> others{{{"the hidden state", &h},
+                                                                       {"the cell", &c},
+                                                                       {"the weight of x", &weight_ih},
+                                                                       {"the weight of the hidden state", &weight_hh},
+                                                                       {"the bias of x", &bias_ih},
+                                                                       {"the bias of the hidden state", &bias_hh}}};
     for (const auto& [what, tensor] : others)
         if (tensor->defined())
             ops::require_alike(name, "x", x.dtype(), x.device(), what, tensor->dtype(), tensor->device());

@@ -23,8 +23,7 @@ namespace {
 Tensor taken(const Tensor& x, const ops::Value& indices, const Pool2dParameters& parameters);
 
 /// The gradient for x of this shape, from that of the maxima.
-Tensor max_gradient(const Tensor& g, const ops::Value& indices, const Shape& from,
-                    const Pool2dParameters& parameters) {
+Tensor max_gradient(const Tensor& g, const ops::Value& indices, const Shape& from, const Pool2dParameters& parameters) {
     return differentiable(
         "max_pool2d_gradient", {g}, ops::max_pool2d_backward(g.dense_view(), indices.view(), from, parameters),
         [indices, parameters](const GradientContext& context) {
@@ -121,8 +120,9 @@ Shape checked(const char* name, const Tensor& x, const Pool2dParameters& paramet
 }  // namespace
 
 Tensor max_pool2d(const Tensor& x, const Pool2dParameters& parameters) {
-    const FunctionCall call("max_pool2d", {{"x", x}},
-                            {{"kernel_size", parameters.kernel_size}, {"stride", parameters.stride}, {"padding", parameters.padding}});
+    const FunctionCall call(
+        "max_pool2d", {{"x", x}},
+        {{"kernel_size", parameters.kernel_size}, {"stride", parameters.stride}, {"padding", parameters.padding}});
     call.require_defined({"x"});
     const Shape shape = checked("max_pool2d", x, parameters);
     if (detail::by_composition()) return call.result(composed(composed_max, x, shape, parameters));

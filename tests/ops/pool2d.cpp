@@ -24,8 +24,8 @@ TEST_CASE("pooling and its gradients equal plain loops") {
             CAPTURE(one.name());
             const Tensor x = test::random_tensor(one.x, 1, dtype), g = test::random_tensor(one.out(), 2, dtype);
             const auto reference = one.reference(test::values(x), test::values(g));
-            auto tolerance =
-                test::tolerance(dtype, static_cast<double>(one.parameters.kernel_size[0] * one.parameters.kernel_size[1]));
+            auto tolerance = test::tolerance(
+                dtype, static_cast<double>(one.parameters.kernel_size[0] * one.parameters.kernel_size[1]));
             if (is_half(dtype)) tolerance.relative += dtype == DType::f16 ? 0x1p-11 : 0x1p-8;  // one rounding
             for (const Family family : test::families()) {
                 // GPU-like kernels know types by a name only, and each set of parameters takes time to compile.
@@ -59,8 +59,8 @@ TEST_CASE("infinities, NaN and equal elements in vectors of windows") {
         whole{.kernel_size = {7, 7}, .stride = {7, 7}};
     for (const DType dtype : test::floats())
         for (const ops::Pool2dParameters& parameters : {ops::Pool2dParameters{}, padded, whole}) {
-            const test::Pool2dCase one{{1, 3, parameters.kernel_size[0] == 7 ? 7 : 6, parameters.kernel_size[0] == 7 ? 7 : 40},
-                                       parameters};
+            const test::Pool2dCase one{
+                {1, 3, parameters.kernel_size[0] == 7 ? 7 : 6, parameters.kernel_size[0] == 7 ? 7 : 40}, parameters};
             std::vector<double> values(static_cast<std::size_t>(one.x.numel()));
             for (std::size_t i = 0; i < values.size(); ++i) {
                 constexpr double kValues[] = {-INFINITY, 1, -INFINITY, 2, 2, NAN, INFINITY};
@@ -98,7 +98,9 @@ TEST_CASE("gradients of the differentiable functions") {
               },
               {x}) == "");
     CHECK(test::gradient_difference(
-              [](const auto& in) { return avg_pool2d(in[0], {.kernel_size = 3, .padding = 1, .count_include_pad = false}); },
+              [](const auto& in) {
+                  return avg_pool2d(in[0], {.kernel_size = 3, .padding = 1, .count_include_pad = false});
+              },
               {x}) == "");
     CHECK(test::gradient_difference([](const auto& in) { return global_avg_pool2d(in[0]); }, {x}) == "");
     // A tensor that is not dense.

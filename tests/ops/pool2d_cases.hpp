@@ -19,7 +19,8 @@ struct Pool2dCase {
     [[nodiscard]] std::string name() const {
         const Size2 window = parameters.kernel_size, stride = parameters.step(), padding = parameters.padding;
         return fmt::format("x {} window {}x{} stride {}x{} padding {}x{}{}", x.str(), window[0], window[1], stride[0],
-                           stride[1], padding[0], padding[1], parameters.count_include_pad ? "" : " without padding in the mean");
+                           stride[1], padding[0], padding[1],
+                           parameters.count_include_pad ? "" : " without padding in the mean");
     }
     [[nodiscard]] Shape out() const { return ops::pool2d_shape("case", x, parameters); }
     /// Bytes read and written by a forward.

@@ -74,9 +74,9 @@ TEST_CASE("weights of AdamW decay whatever options are given, those of Adam and 
     CHECK(test::values(p)[0] == doctest::Approx(99.9).epsilon(1e-6));
     CHECK(test::values(q)[0] == doctest::Approx(99.8).epsilon(1e-6));
     CHECK(test::values(r)[0] == 100);
-    CHECK_THROWS_WITH_AS(
-        optim::AdamW({zeros({1}).set_requires_grad()}, {.beta1 = 1}),
-        "AdamW: wants betas in [0, 1), epsilon and weight decay of at least 0, got 1, 0.999, 1e-08, 0.01", ValueError);
+    CHECK_THROWS_WITH_AS(optim::AdamW({zeros({1}).set_requires_grad()}, {.beta1 = 1}),
+                         "AdamW: wants betas in [0, 1), eps and weight decay of at least 0, got 1, 0.999, 1e-08, 0.01",
+                         ValueError);
 }
 
 TEST_CASE("defaults of optimizers are PyTorch's") {
@@ -93,12 +93,12 @@ TEST_CASE("defaults of optimizers are PyTorch's") {
     CHECK(adam.lr == 1e-3);
     CHECK(adam.beta1 == 0.9);
     CHECK(adam.beta2 == 0.999);
-    CHECK(adam.epsilon == 1e-8);
+    CHECK(adam.eps == 1e-8);
     CHECK(adam.weight_decay == 0);
     CHECK(adamw.lr == 1e-3);
     CHECK(adamw.beta1 == 0.9);
     CHECK(adamw.beta2 == 0.999);
-    CHECK(adamw.epsilon == 1e-8);
+    CHECK(adamw.eps == 1e-8);
     CHECK(adamw.weight_decay == 0.01);
     // And they are what the optimizers take.
     CHECK(stepped<optim::SGD>() == doctest::Approx(1 - 1e-3).epsilon(1e-12));

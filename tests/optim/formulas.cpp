@@ -61,7 +61,7 @@ void adam_step(const optim::AdamOptions& w, bool decoupled, double& p, double g,
     s[1] = w.beta2 * s[1] + (1 - w.beta2) * g * g;
     s[2] = std::max(s[2], s[1]);
     p -= w.lr * s[0] / (1 - std::pow(w.beta1, t)) /
-         (std::sqrt((w.amsgrad ? s[2] : s[1]) / (1 - std::pow(w.beta2, t))) + w.epsilon);
+         (std::sqrt((w.amsgrad ? s[2] : s[1]) / (1 - std::pow(w.beta2, t))) + w.eps);
 }
 
 Case adam(const optim::AdamOptions& w) {
@@ -71,7 +71,7 @@ Case adam(const optim::AdamOptions& w) {
 
 Case adamw(const optim::AdamWOptions& w) {
     return {"AdamW", maker<optim::AdamW>(w), [w](double& p, double g, Slots& s, int t) {
-                adam_step({w.lr, w.beta1, w.beta2, w.epsilon, w.weight_decay, w.amsgrad, w.maximize}, true, p, g, s, t);
+                adam_step({w.lr, w.beta1, w.beta2, w.eps, w.weight_decay, w.amsgrad, w.maximize}, true, p, g, s, t);
             }};
 }
 
@@ -80,7 +80,7 @@ Case rmsprop(const optim::RMSpropOptions& w) {
                 g = (w.maximize ? -g : g) + w.weight_decay * p;
                 s[0] = w.alpha * s[0] + (1 - w.alpha) * g * g;
                 s[1] = w.alpha * s[1] + (1 - w.alpha) * g;
-                const double u = g / (std::sqrt(w.centered ? s[0] - s[1] * s[1] : s[0]) + w.epsilon);
+                const double u = g / (std::sqrt(w.centered ? s[0] - s[1] * s[1] : s[0]) + w.eps);
                 s[2] = w.momentum * s[2] + u;
                 p -= w.lr * s[2];
             }};
@@ -91,7 +91,7 @@ Case adagrad(const optim::AdagradOptions& w) {
             [w](double& p, double g, Slots& s, int t) {
                 g = (w.maximize ? -g : g) + w.weight_decay * p;
                 s[0] += g * g;
-                p -= w.lr / (1 + (t - 1) * w.lr_decay) * g / (std::sqrt(s[0]) + w.epsilon);
+                p -= w.lr / (1 + (t - 1) * w.lr_decay) * g / (std::sqrt(s[0]) + w.eps);
             },
             w.initial_accumulator_value};
 }
@@ -100,7 +100,7 @@ Case adadelta(const optim::AdadeltaOptions& w) {
     return {"Adadelta", maker<optim::Adadelta>(w), [w](double& p, double g, Slots& s, int) {
                 g = (w.maximize ? -g : g) + w.weight_decay * p;
                 s[0] = w.rho * s[0] + (1 - w.rho) * g * g;
-                const double u = std::sqrt(s[1] + w.epsilon) / std::sqrt(s[0] + w.epsilon) * g;
+                const double u = std::sqrt(s[1] + w.eps) / std::sqrt(s[0] + w.eps) * g;
                 s[1] = w.rho * s[1] + (1 - w.rho) * u * u;
                 p -= w.lr * u;
             }};
@@ -118,7 +118,7 @@ Case radam(const optim::RAdamOptions& w) {
                 double u = s[0] / (1 - std::pow(w.beta1, t));
                 if (rt > 5)
                     u *= std::sqrt((rt - 4) * (rt - 2) * r / ((r - 4) * (r - 2) * rt)) * std::sqrt(left) /
-                         (std::sqrt(s[1]) + w.epsilon);
+                         (std::sqrt(s[1]) + w.eps);
                 p -= w.lr * u;
             }};
 }
@@ -130,20 +130,20 @@ std::vector<Case> cases() {
         sgd({.lr = 0.05, .momentum = 0.8, .dampening = 0.3, .weight_decay = 0.01}),
         sgd({.lr = 0.02, .momentum = 0.9, .weight_decay = 0.1, .nesterov = true}),
         adam({}),
-        adam({.lr = 0.01, .beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-6, .weight_decay = 0.1, .amsgrad = true}),
-        adam({.lr = 0.01, .beta1 = 0, .beta2 = 0, .epsilon = 0.1, .maximize = true}),
+        adam({.lr = 0.01, .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-6, .weight_decay = 0.1, .amsgrad = true}),
+        adam({.lr = 0.01, .beta1 = 0, .beta2 = 0, .eps = 0.1, .maximize = true}),
         adamw({.lr = 0.01, .weight_decay = 0.1}),
         adamw({.lr = 0.02, .beta2 = 0.9, .amsgrad = true, .maximize = true}),
         rmsprop({}),
-        rmsprop({.alpha = 0.9, .epsilon = 1e-3, .weight_decay = 0.1, .momentum = 0.8, .centered = true}),
+        rmsprop({.alpha = 0.9, .eps = 1e-3, .weight_decay = 0.1, .momentum = 0.8, .centered = true}),
         rmsprop({.lr = 0.02, .centered = true, .maximize = true}),
         adagrad({}),
         adagrad({.lr = 0.1, .lr_decay = 0.2, .weight_decay = 0.05, .initial_accumulator_value = 0.3, .maximize = true}),
         adadelta({}),
-        adadelta({.lr = 0.5, .rho = 0.8, .epsilon = 1e-3, .weight_decay = 0.1, .maximize = true}),
+        adadelta({.lr = 0.5, .rho = 0.8, .eps = 1e-3, .weight_decay = 0.1, .maximize = true}),
         radam({}),
         radam({.lr = 0.01, .beta1 = 0.8, .beta2 = 0.9, .weight_decay = 0.1, .decoupled_weight_decay = true}),
-        radam({.lr = 0.01, .beta2 = 0.95, .epsilon = 1e-3, .weight_decay = 0.1, .maximize = true}),
+        radam({.lr = 0.01, .beta2 = 0.95, .eps = 1e-3, .weight_decay = 0.1, .maximize = true}),
     };
 }
 
@@ -236,7 +236,7 @@ TEST_CASE("optimizers: parameters of f16 and bf16 are rounded from f32, to the b
 TEST_CASE("optimizers: settings out of range are refused by name") {
     const std::vector<Tensor> p{ones({2}).set_requires_grad()};
     CHECK_THROWS_WITH_AS(optim::RMSprop(p, {.alpha = -0.1}),
-                         "RMSprop: wants alpha in [0, 1], epsilon, weight decay and momentum of at least 0, got -0.1, "
+                         "RMSprop: wants alpha in [0, 1], eps, weight decay and momentum of at least 0, got -0.1, "
                          "1e-08, 0, 0",
                          ValueError);
     CHECK_THROWS_WITH_AS(optim::Adagrad(p, {.lr_decay = -1}), doctest::Contains("Adagrad: wants lr_decay"), ValueError);

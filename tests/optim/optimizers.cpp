@@ -85,13 +85,12 @@ TEST_CASE("Adam and AdamW") {
     for (const DType dtype : test::floats())
         for (const bool decoupled : {false, true}) {
             Problem problem(dtype);
-            const optim::AdamOptions options{
-                .lr = 0.01, .beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-6, .weight_decay = 0.1};
+            const optim::AdamOptions options{.lr = 0.01, .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-6, .weight_decay = 0.1};
             std::unique_ptr<optim::Optimizer> optimizer;
             if (decoupled)
                 optimizer = std::make_unique<optim::AdamW>(
                     problem.parameters,
-                    optim::AdamWOptions{.lr = 0.01, .beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-6, .weight_decay = 0.1});
+                    optim::AdamWOptions{.lr = 0.01, .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-6, .weight_decay = 0.1});
             else optimizer = std::make_unique<optim::Adam>(problem.parameters, options);
             std::vector<std::vector<double>> m(kShapes.size()), v(kShapes.size());
             for (int t = 1; t <= 5; ++t) {
@@ -107,7 +106,7 @@ TEST_CASE("Adam and AdamW") {
                         m[i][k] = options.beta1 * m[i][k] + (1 - options.beta1) * g;
                         v[i][k] = options.beta2 * v[i][k] + (1 - options.beta2) * g * g;
                         p -= options.lr * m[i][k] / (1 - std::pow(options.beta1, t)) /
-                             (std::sqrt(v[i][k] / (1 - std::pow(options.beta2, t))) + options.epsilon);
+                             (std::sqrt(v[i][k] / (1 - std::pow(options.beta2, t))) + options.eps);
                     }
                 }
                 optimizer->step();

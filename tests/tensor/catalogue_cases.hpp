@@ -173,7 +173,7 @@ inline Values batch_norm_reference(const Values& x, const Values& weight, const 
     });
 }
 
-/// x of rows of n elements, weight and, unless it is a root mean square, bias (n); epsilon 1e-3.
+/// x of rows of n elements, weight and, unless it is a root mean square, bias (n); eps 1e-3.
 inline Values row_norm_reference(const Columns& in, std::size_t n, bool rms) {
     Values out;
     for (std::size_t first = 0; first < in[0].size(); first += n) {

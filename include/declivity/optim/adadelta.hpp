@@ -10,13 +10,13 @@ namespace declivity::optim {
 struct AdadeltaOptions {
     double lr = 1;
     double rho = 0.9;
-    double epsilon = 1e-6;
+    double eps = 1e-6;
     double weight_decay = 0;  ///< added to the gradient as weight_decay * parameter
     bool maximize = false;    ///< goes up: the gradient counts with the other sign
 };
 
 /// Adadelta (Zeiler 2012). With the rate lr, in each step:
-///     g += weight_decay * p;  v = rho * v + (1 - rho) * g^2;  u = sqrt(d + epsilon) / sqrt(v + epsilon) * g
+///     g += weight_decay * p;  v = rho * v + (1 - rho) * g^2;  u = sqrt(d + eps) / sqrt(v + eps) * g
 ///     d = rho * d + (1 - rho) * u^2;  p -= lr * u
 class DECLIVITY_API Adadelta : public Optimizer {
   public:

@@ -12,12 +12,12 @@ struct AdagradOptions {
     double lr_decay = 0;
     double weight_decay = 0;               ///< added to the gradient as weight_decay * parameter
     double initial_accumulator_value = 0;  ///< what s is at first
-    double epsilon = 1e-10;
+    double eps = 1e-10;
     bool maximize = false;  ///< goes up: the gradient counts with the other sign
 };
 
 /// Adagrad (Duchi et al. 2011). With the rate lr, in step t from 1:
-///     g += weight_decay * p;  s += g^2;  p -= lr / (1 + (t - 1) * lr_decay) * g / (sqrt(s) + epsilon)
+///     g += weight_decay * p;  s += g^2;  p -= lr / (1 + (t - 1) * lr_decay) * g / (sqrt(s) + eps)
 class DECLIVITY_API Adagrad : public Optimizer {
   public:
     explicit Adagrad(const Parameters& parameters, const AdagradOptions& options = {});

@@ -11,7 +11,7 @@ struct AdamOptions {
     double lr = 1e-3;
     double beta1 = 0.9;
     double beta2 = 0.999;
-    double epsilon = 1e-8;
+    double eps = 1e-8;
     double weight_decay = 0;  ///< added to the gradient as weight_decay * parameter
     bool amsgrad = false;     ///< divides by the largest mean square that there was (Reddi et al. 2018)
     bool maximize = false;    ///< goes up: the gradient counts with the other sign
@@ -22,7 +22,7 @@ struct AdamWOptions {
     double lr = 1e-3;
     double beta1 = 0.9;
     double beta2 = 0.999;
-    double epsilon = 1e-8;
+    double eps = 1e-8;
     double weight_decay = 0.01;  ///< of the parameter: each step multiplies it by 1 - lr * weight_decay
     bool amsgrad = false;        ///< as in AdamOptions
     bool maximize = false;
@@ -30,7 +30,7 @@ struct AdamWOptions {
 
 /// Adam (Kingma, Ba 2015, algorithm 1). With the rate lr, in step t from 1:
 ///     g += weight_decay * p;  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
-///     p -= lr * m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon)
+///     p -= lr * m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps)
 /// With amsgrad, v's largest value so far stands in the last line.
 class DECLIVITY_API Adam : public Optimizer {
   public:

@@ -11,7 +11,7 @@ struct RAdamOptions {
     double lr = 1e-3;
     double beta1 = 0.9;
     double beta2 = 0.999;
-    double epsilon = 1e-8;
+    double eps = 1e-8;
     double weight_decay = 0;              ///< added to the gradient as weight_decay * parameter
     bool decoupled_weight_decay = false;  ///< decays the parameter, as AdamW does
     bool maximize = false;                ///< goes up: the gradient counts with the other sign
@@ -22,7 +22,7 @@ struct RAdamOptions {
 ///     m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
 ///     r = 2 / (1 - beta2) - 1;  rt = r - 2 t beta2^t / (1 - beta2^t)
 ///     u = m / (1 - beta1^t);  where rt > 5: u *= sqrt(((rt - 4) (rt - 2) r) / ((r - 4) (r - 2) rt))
-///                                               * sqrt(1 - beta2^t) / (sqrt(v) + epsilon)
+///                                               * sqrt(1 - beta2^t) / (sqrt(v) + eps)
 ///     p -= lr * u
 class DECLIVITY_API RAdam : public Optimizer {
   public:

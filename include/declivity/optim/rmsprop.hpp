@@ -10,7 +10,7 @@ namespace declivity::optim {
 struct RMSpropOptions {
     double lr = 1e-2;
     double alpha = 0.99;
-    double epsilon = 1e-8;
+    double eps = 1e-8;
     double weight_decay = 0;  ///< added to the gradient as weight_decay * parameter
     double momentum = 0;
     bool centered = false;  ///< divides by the deviation of the gradient in place of its mean square
@@ -19,7 +19,7 @@ struct RMSpropOptions {
 
 /// RMSprop (Tieleman, Hinton 2012; centered: Graves 2013). With the rate lr, in each step:
 ///     g += weight_decay * p;  v = alpha * v + (1 - alpha) * g^2;  centered: a = alpha * a + (1 - alpha) * g
-///     u = g / (sqrt(centered ? v - a^2 : v) + epsilon)
+///     u = g / (sqrt(centered ? v - a^2 : v) + eps)
 ///     p -= lr * u;  with momentum: m = momentum * m + u;  p -= lr * m
 class DECLIVITY_API RMSprop : public Optimizer {
   public:
