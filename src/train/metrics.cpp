@@ -41,12 +41,12 @@ const std::type_info& Accuracy::replayable() const { return typeid(Accuracy); }
 void Accuracy::do_update(const Tensor& output, const Tensor& target) {
     check("Accuracy", output, target);
     const Tensor right = argmax(output, 1) == target;
-    if (!ignore_label_) {
+    if (!ignore_index_) {
         right_.add_(sum(right));
         counted_.add_(target.numel());
         return;
     }
-    const Tensor counts = target != *ignore_label_;
+    const Tensor counts = target != *ignore_index_;
     right_.add_(sum(right & counts));
     counted_.add_(sum(counts));
 }
@@ -160,9 +160,9 @@ const std::type_info& Perplexity::replayable() const { return typeid(Perplexity)
 void Perplexity::do_update(const Tensor& output, const Tensor& target) {
     check("Perplexity", output, target);
     const Tensor labels = reshape(target.to(DType::i64), {-1});
-    sum_.add_(cross_entropy(rows_of(output), labels, {.reduction = Reduction::sum, .ignore_label = ignore_label_})
+    sum_.add_(cross_entropy(rows_of(output), labels, {.reduction = Reduction::sum, .ignore_index = ignore_index_})
                   .to(DType::f32));
-    counted_.add_(sum(labels != ignore_label_));
+    counted_.add_(sum(labels != ignore_index_));
 }
 
 double Perplexity::value(const States& states) const {

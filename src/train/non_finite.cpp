@@ -38,10 +38,10 @@ Found first_not_finite(const Trainer::State& state, const data::Batch& batch, st
     if (const std::string parameter = among_parameters(state); !parameter.empty()) return {parameter};
     Found found;
     // The inner modules report before those that hold them, so the first to report is the most precise.
-    const nn::ObserveCalls observe([&](const std::string& path, const nn::Module&, const std::vector<Tensor>&,
-                                       const std::vector<Tensor>& out) {
-        if (found.layer.empty() && !std::ranges::all_of(out, is_finite)) found.layer = path;
-    });
+    const nn::ObserveCalls observe(
+        [&](const std::string& path, const nn::Module&, const std::vector<Tensor>&, const std::vector<Tensor>& out) {
+            if (found.layer.empty() && !std::ranges::all_of(out, is_finite)) found.layer = path;
+        });
     if (state.of_model()) {
         const NoGrad no_grad;
         const Trainer::State::Outcome outcome = state.outcome_of(batch);

@@ -54,8 +54,8 @@ class Training {
   public:
     explicit Training(const Device& device)
         : on_(device),
-          model_(nn::Linear(12, 16, {.tensor = {.device = device}}), nn::ReLU(), nn::Dropout(0.2),
-                 nn::Linear(16, 4, {.tensor = {.device = device}})),
+          model_(nn::Linear(12, 16, {.device = device}), nn::ReLU(), nn::Dropout(0.2),
+                 nn::Linear(16, 4, {.device = device})),
           optimizer_(model_.parameters(), {.lr = 0.01}),
           x_(test::random_tensor({8, 12}, 3).to(device)),
           labels_(Tensor::from(std::vector<std::int32_t>{0, 1, 2, 3, 3, 2, 1, 0}, {8}, device)) {}

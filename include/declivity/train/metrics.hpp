@@ -15,15 +15,15 @@ namespace declivity::train {
 /// Share of places whose largest score is the target's. @throws ShapeError, when updated, for other shapes
 class DECLIVITY_API Accuracy : public Metric {
   public:
-    /// @param ignore_label places with this target count for nothing
-    explicit Accuracy(std::optional<std::int64_t> ignore_label = std::nullopt) : ignore_label_(ignore_label) {}
+    /// @param ignore_index places with this target count for nothing
+    explicit Accuracy(std::optional<std::int64_t> ignore_index = std::nullopt) : ignore_index_(ignore_index) {}
     [[nodiscard]] const std::type_info& replayable() const override;
 
   private:
     void do_update(const Tensor& output, const Tensor& target) override;
     [[nodiscard]] double value(const States& states) const override;
 
-    std::optional<std::int64_t> ignore_label_;
+    std::optional<std::int64_t> ignore_index_;
     Tensor right_ = state("right", {}), counted_ = state("counted", {});
 };
 
@@ -94,15 +94,15 @@ class DECLIVITY_API MeanAbsoluteError : public Metric {
 /// guesses.
 class DECLIVITY_API Perplexity : public Metric {
   public:
-    /// @param ignore_label places with this target count for nothing
-    explicit Perplexity(std::int64_t ignore_label = -100) : ignore_label_(ignore_label) {}
+    /// @param ignore_index places with this target count for nothing
+    explicit Perplexity(std::int64_t ignore_index = -100) : ignore_index_(ignore_index) {}
     [[nodiscard]] const std::type_info& replayable() const override;
 
   private:
     void do_update(const Tensor& output, const Tensor& target) override;
     [[nodiscard]] double value(const States& states) const override;
 
-    std::int64_t ignore_label_;
+    std::int64_t ignore_index_;
     Tensor sum_ = state("sum", {}, DType::f32), counted_ = state("counted", {});
 };
 

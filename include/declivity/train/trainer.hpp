@@ -36,12 +36,11 @@ using BatchLoss = std::function<Tensor(const Tensor& output, const data::Batch& 
 class Model {
   public:
     template <class... Args>
-    requires(sizeof...(Args) > 0 && (std::is_same_v<Args, Tensor> && ...)) Model(
-        nn::Callable<Tensor(Args...)>& module)  // NOLINT: a trainer is given the module
+    requires(sizeof...(Args) > 0 && (std::is_same_v<Args, Tensor> && ...))
+        Model(nn::Callable<Tensor(Args...)>& module)  // NOLINT: a trainer is given the module
         : module_(&module), arguments_(sizeof...(Args)), call_([&module](const std::vector<Tensor>& inputs) {
-              return [&]<std::size_t... I>(std::index_sequence<I...>) {
-                  return module(inputs.at(I)...);
-              }(std::index_sequence_for<Args...>());
+              return [&]<std::size_t... I>(std::index_sequence<I...>) { return module(inputs.at(I)...); }
+              (std::index_sequence_for<Args...>());
           }) {}
 
     [[nodiscard]] nn::Module& module() const { return *module_; }
