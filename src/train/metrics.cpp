@@ -53,22 +53,25 @@ void Accuracy::do_update(const Tensor& output, const Tensor& target) {
 
 double Accuracy::value(const States& states) const { return ratio(states.number("right"), states.number("counted")); }
 
-TopK::TopK(std::int64_t k) : k_(k) {
-    if (k < 1) throw ValueError(fmt::format("TopK: wants k of at least 1, got {}", k));
+TopKAccuracy::TopKAccuracy(std::int64_t k) : k_(k) {
+    if (k < 1) throw ValueError(fmt::format("TopKAccuracy: wants k of at least 1, got {}", k));
 }
 
-const std::type_info& TopK::replayable() const { return typeid(TopK); }
+const std::type_info& TopKAccuracy::replayable() const { return typeid(TopKAccuracy); }
 
-void TopK::do_update(const Tensor& output, const Tensor& target) {
-    check("TopK", output, target);
+void TopKAccuracy::do_update(const Tensor& output, const Tensor& target) {
+    check("TopKAccuracy", output, target);
     if (k_ > output.size(1))
-        throw ShapeError(fmt::format("TopK: wants scores of at least {} classes, got {}", k_, output.shape().str()));
+        throw ShapeError(
+            fmt::format("TopKAccuracy: wants scores of at least {} classes, got {}", k_, output.shape().str()));
     const Tensor best = topk(rows_of(output), k_).indices;
     right_.add_(sum(best == reshape(target, {-1, 1})));
     counted_.add_(target.numel());
 }
 
-double TopK::value(const States& states) const { return ratio(states.number("right"), states.number("counted")); }
+double TopKAccuracy::value(const States& states) const {
+    return ratio(states.number("right"), states.number("counted"));
+}
 
 ConfusionMatrix::ConfusionMatrix(std::int64_t classes) : classes_(classes) {
     if (classes < 1) throw ValueError(fmt::format("ConfusionMatrix: wants at least 1 class, got {}", classes));

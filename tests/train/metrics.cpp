@@ -132,7 +132,7 @@ TEST_CASE("metrics: accuracy, with and without an ignored label") {
 
 TEST_CASE("metrics: the target among the k largest") {
     for (const std::int64_t k : {1, 3, 5}) {
-        train::TopK metric(k);
+        train::TopKAccuracy metric(k);
         check(
             metric,
             [k](const auto& scores, const auto& targets) {
@@ -146,8 +146,8 @@ TEST_CASE("metrics: the target among the k largest") {
             },
             DType::i64, -100);
     }
-    CHECK_THROWS_AS(train::TopK(0), ValueError);
-    train::TopK six(6);
+    CHECK_THROWS_AS(train::TopKAccuracy(0), ValueError);
+    train::TopKAccuracy six(6);
     CHECK_THROWS_AS(six.update(ones({2, 5}), zeros({2}, {DType::i64})), ShapeError);
 }
 

@@ -331,7 +331,7 @@ TEST_CASE("metrics of a trainer are recorded with the steps, and an evaluation i
         train::Trainer trainer(model, optimizer,
                                {.target = "z",
                                 .metrics = {{"accuracy", std::make_shared<train::Accuracy>()},
-                                            {"top2", std::make_shared<train::TopK>(2)},
+                                            {"top2", std::make_shared<train::TopKAccuracy>(2)},
                                             {"iou", std::make_shared<train::MeanIoU>(2)}}});
         auto options = quiet(3);
         options.record = record;

@@ -28,10 +28,10 @@ class DECLIVITY_API Accuracy : public Metric {
 };
 
 /// Share of places whose target is among the k largest scores.
-class DECLIVITY_API TopK : public Metric {
+class DECLIVITY_API TopKAccuracy : public Metric {
   public:
     /// @throws ValueError unless k >= 1
-    explicit TopK(std::int64_t k);
+    explicit TopKAccuracy(std::int64_t k);
     [[nodiscard]] const std::type_info& replayable() const override;
 
   private:
