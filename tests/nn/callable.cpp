@@ -23,7 +23,7 @@
 using namespace declivity;
 using namespace declivity::test;
 
-namespace program {
+namespace {
 
 /// Of a program's own, found by its namespace.
 struct State {
@@ -60,9 +60,7 @@ struct Source : nn::Callable<Tensor()> {
     Tensor forward() override { return value * 2; }
 };
 
-}  // namespace program
-
-using namespace program;
+}  // namespace
 
 TEST_CASE("modules: any arguments and any result") {
     Cell cell;

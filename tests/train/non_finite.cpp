@@ -15,7 +15,7 @@
 
 using namespace declivity;
 
-namespace program {
+namespace {
 
 struct State {
     Tensor level;
@@ -44,11 +44,11 @@ struct Net : nn::Layer {
     std::string type_name() const override { return "Net"; }
 };
 
-}  // namespace program
+}  // namespace
 
 TEST_CASE("the first value that is not finite: in the result of a cell that is a struct") {
     const data::DrawnDigits digits(64, 1);
-    program::Net net;
+    Net net;
     net.cells[0].calls = -1000;
     optim::SGD optimizer(net.parameters(), {.lr = 1e-3});
     train::Trainer trainer(net, optimizer);
