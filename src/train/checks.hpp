@@ -15,8 +15,8 @@ void require_parameters_of(const nn::Module& model, const optim::Optimizer& opti
 /// Of the first parameter; f32 where there is none.
 DType type_of(const nn::Module& model);
 
-/// The model's outputs: a network of f16 or bf16 (`dtype`) gets its floating inputs so, and gives its outputs in f32, for loss
-/// and figures.
+/// The model's outputs: a network of f16 or bf16 (`dtype`) gets its floating inputs so, and gives its outputs in f32,
+/// for loss and figures.
 Tensor outputs_of(const Model& model, DType dtype, std::vector<Tensor> inputs);
 
 /// What ops::add_classification notes of labels, on the host.

@@ -280,3 +280,16 @@ TEST_CASE("indexing: a row at a time costs a row, and steps are recorded with it
         CHECK(values(step({a, b})[0]) == values(plain));
     }
 }
+
+TEST_CASE("indexing: parts of empty tensors begin anywhere") {
+    Tensor x = zeros({0, 2});
+    x[{Slice(), 1}] = 1;
+    slice(x, 1, 1, 2).fill_(3);
+    CHECK(values(x[{Slice(), 1}]).empty());
+    CHECK(select(ones({0, 3}), 1, 2).to_vector<float>().empty());
+    Tensor p = zeros({0, 2}).set_requires_grad();
+    Tensor y = p * 1;
+    y[{Slice(), Slice(1, 2)}] += 1;
+    (sum(y) + sum(slice_scatter(p, zeros({0, 1}), 1, 1, 2))).backward();
+    CHECK(p.grad().shape() == Shape{0, 2});
+}

@@ -165,9 +165,9 @@ TEST_CASE("mistakes: modules") {
               "[2, 3, 2, 2] and the "
               "running mean of shape [4] (in BatchNorm2d)");
     }
-    CHECK(complaint([] { nn::BatchNorm2d(0); }) == "BatchNorm: wants at least 1 channel, got 0");
-    CHECK(complaint([] { nn::MaxPool2d(0); }).starts_with("MaxPool2d: wants a window of at least 1"));
-    CHECK(complaint([] { nn::AvgPool2d(2, {.padding = 2}); }).starts_with("AvgPool2d: wants a window of at least 1"));
+    CHECK(complaint([] { nn::BatchNorm2d(0); }) == "BatchNorm: wants num_features of at least 1, got 0");
+    CHECK(complaint([] { nn::MaxPool2d(0); }).starts_with("MaxPool2d: wants a kernel size of at least 1"));
+    CHECK(complaint([] { nn::AvgPool2d(2, {.padding = 2}); }).starts_with("AvgPool2d: wants a kernel size of at least 1"));
     CHECK(complaint([] { nn::Lambda(nullptr)(ones({1})); }) ==
           "Lambda: wants a function, got an empty one (in Lambda)");
     nn::Linear linear(2, 2);

@@ -21,7 +21,7 @@ using namespace declivity;
 
 namespace {
 
-std::vector<float> elements(const Tensor& tensor) { return tensor.to_vector<float>(); }
+std::vector<float> elements(const Tensor& tensor) { return tensor.to(DType::f32).to_vector<float>(); }
 
 /// Parameters after some steps on a device; nothing of it is random but where the seed says so.
 std::vector<std::vector<float>> trained(const Device& device, std::uint64_t seed, int steps = 6) {
