@@ -87,23 +87,26 @@ void Buffer::add_reader(const std::weak_ptr<PendingLaunch>& reader) const {
 void Buffer::launch_readers() const {
     if (!block_) return;
     if (Recorder* const recorder = Recorder::current()) recorder->state().launched_readers(*this);
-    if (!block_->has_readers.load(std::memory_order_acquire)) return;
-    detail::refuse_after_fork("write in place");
-    std::vector<std::weak_ptr<PendingLaunch>> readers;
-    {
-        const std::lock_guard lock(block_->readers_mutex);
-        readers.swap(block_->readers);
-        block_->has_readers.store(false, std::memory_order_release);
-    }
-    // A launch that fails stays pending, and so do those behind it.
-    for (std::size_t i = 0; i < readers.size(); ++i) {
-        const auto reader = readers[i].lock();
-        if (!reader) continue;
-        try {
-            reader->launch();
-        } catch (...) {
-            for (; i < readers.size(); ++i) add_reader(readers[i]);
-            throw;
+    // Anew until there are none: while this thread waits for one, another may let the launch lock go to compile, and
+    // what that one has begun becomes a reader then.
+    while (block_->has_readers.load(std::memory_order_acquire)) {
+        detail::refuse_after_fork("write in place");
+        std::vector<std::weak_ptr<PendingLaunch>> readers;
+        {
+            const std::lock_guard lock(block_->readers_mutex);
+            readers.swap(block_->readers);
+            block_->has_readers.store(false, std::memory_order_release);
+        }
+        // A launch that fails stays pending, and so do those behind it.
+        for (std::size_t i = 0; i < readers.size(); ++i) {
+            const auto reader = readers[i].lock();
+            if (!reader) continue;
+            try {
+                reader->launch();
+            } catch (...) {
+                for (; i < readers.size(); ++i) add_reader(readers[i]);
+                throw;
+            }
         }
     }
 }
@@ -220,8 +223,8 @@ bool ReadUnderWay::pending() const noexcept {
 
 void ReadUnderWay::launch() {
     if (!pending()) return;
+    const std::scoped_lock lock(mutex_);  // before the device's, as in start()
     const DeviceState::Enqueuing enqueuing(device_);
-    const std::scoped_lock lock(mutex_);
     checked("wait for a read", device_.info.name, [&] {
         const cl_event done = done_();
         const cl_int status = clEnqueueBarrierWithWaitList(device_.compute(), 1, &done, nullptr);

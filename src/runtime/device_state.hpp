@@ -84,11 +84,19 @@ class DeviceState {
     void finish(const cl::CommandQueue& queue, std::string_view what) const;
 
     /// While one lives, this thread is within a command's way into a queue: drivers compile there, and the end of the
-    /// process waits for it.
+    /// process waits for it. One thread at a time for each device, though OpenCL allows more: PoCL's devices that run
+    /// commands in the thread that enqueues them (`basic`) lock themselves out otherwise. Nothing else of the library
+    /// but a kernel's lock is taken within.
     class Enqueuing {
       public:
-        explicit Enqueuing(DeviceState& device) noexcept : device_(device) { device_.enqueuing_.fetch_add(1); }
-        ~Enqueuing() { device_.enqueuing_.fetch_sub(1); }
+        explicit Enqueuing(DeviceState& device) : device_(device) {
+            device_.enqueuing_.fetch_add(1);
+            device_.enqueue_mutex_.lock();
+        }
+        ~Enqueuing() {
+            device_.enqueue_mutex_.unlock();
+            device_.enqueuing_.fetch_sub(1);
+        }
         Enqueuing(const Enqueuing&) = delete;
         Enqueuing& operator=(const Enqueuing&) = delete;
 
@@ -96,9 +104,8 @@ class DeviceState {
         DeviceState& device_;
     };
 
-    /// Enqueues, with an event when somebody profiles. `enqueue` gets the queue and a cl::Event* that may be null.
-    /// Several threads may do so at once: OpenCL's own lock keeps queues in order, and who sets a kernel's arguments
-    /// holds the kernel's.
+    /// Enqueues, with an event when somebody profiles. `enqueue` gets the queue and a cl::Event* that may be null. Who
+    /// sets a kernel's arguments holds the kernel's lock.
     template <class Enqueue>
     void submit(const Command& command, cl::CommandQueue& queue, Enqueue&& enqueue, cl::Event* event = nullptr) {
         Enqueued done;
@@ -176,7 +183,8 @@ class DeviceState {
 
   private:
     DeviceState* opened_before_ = nullptr;
-    std::atomic<int> enqueuing_{0};
+    std::atomic<int> enqueuing_{0};  // threads that are at it, or wait for it
+    std::mutex enqueue_mutex_;
     mutable std::mutex profilers_mutex_;
     Profilers profilers_;
     std::atomic<bool> profiled_{false};

@@ -167,7 +167,9 @@ TEST_CASE("mistakes: modules") {
     }
     CHECK(complaint([] { nn::BatchNorm2d(0); }) == "BatchNorm: wants num_features of at least 1, got 0");
     CHECK(complaint([] { nn::MaxPool2d(0); }).starts_with("MaxPool2d: wants a kernel size of at least 1"));
-    CHECK(complaint([] { nn::AvgPool2d(2, {.padding = 2}); }).starts_with("AvgPool2d: wants a kernel size of at least 1"));
+    CHECK(complaint([] {
+              nn::AvgPool2d(2, {.padding = 2});
+          }).starts_with("AvgPool2d: wants a kernel size of at least 1"));
     CHECK(complaint([] { nn::Lambda(nullptr)(ones({1})); }) ==
           "Lambda: wants a function, got an empty one (in Lambda)");
     nn::Linear linear(2, 2);

@@ -28,7 +28,7 @@ constexpr std::size_t kFormulaNumbers = 96;
 constexpr std::size_t kFormulaNodes = 200;  // structures tell them by one byte
 
 /// More than one, so that it is told from a number.
-const Shape kElements{2};
+Shape of_elements() { return {2}; }
 
 Value stand_in(int place, const Shape& shape, DType dtype, const Device& device) {
     require_supported(device, dtype);
@@ -115,7 +115,7 @@ void FormulaTrace::refuse_elements(std::string_view name) {
 }
 
 Value FormulaTrace::role(std::size_t role, DType dtype) const {
-    return stand_in(formula_role(role), kElements, dtype, device_);
+    return stand_in(formula_role(role), of_elements(), dtype, device_);
 }
 Value FormulaTrace::number(std::size_t which, DType dtype) const {
     return stand_in(formula_number(which), {}, dtype, device_);
@@ -139,7 +139,7 @@ Formula::Formula(const FormulaTrace& trace, const std::vector<FormulaOutput>& ou
     Description description(trace);
     for (const FormulaOutput& output : outputs) state.roots.push_back(description.of(Expression(output.value)));
     state.steps = steps_of(std::span<const Expression>(state.roots));
-    state.plan.sizes = kElements;
+    state.plan.sizes = of_elements();
     state.plan.operands.emplace_back();
     for (std::size_t at = 0; at < state.steps.nodes.size(); ++at) {
         const Node& node = *state.steps.nodes[at];
