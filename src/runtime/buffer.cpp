@@ -20,7 +20,7 @@ using detail::DeviceState;
 
 void check_range(std::string_view function, const Buffer& buffer, std::size_t offset, std::size_t bytes) {
     if (!buffer) throw ValueError(fmt::format("{}: wants a buffer, got an empty handle", function));
-    if (bytes == 0) return;  // an empty part of an empty tensor begins anywhere
+    if (bytes == 0 && buffer.size() == 0) return;  // a part of an empty tensor may begin anywhere
     if (offset > buffer.size() || bytes > buffer.size() - offset)
         throw ShapeError(fmt::format("{}: wants a range inside the buffer of {} bytes, got {} bytes at byte {}",
                                      function, buffer.size(), bytes, offset));
