@@ -1,6 +1,7 @@
 #include <declivity/nn/init.hpp>
 
 #include <cmath>
+#include <string_view>
 
 #include <declivity/ops/philox.hpp>
 #include <declivity/runtime/error.hpp>
@@ -14,15 +15,17 @@ namespace {
 
 TensorOptions like(const Tensor& tensor) { return {tensor.dtype(), tensor.device()}; }
 
-}  // namespace
-
-Fan fan_of(const Shape& weight) {
+Fan fan_for(std::string_view function, const Shape& weight) {
     if (weight.rank() < 2)
-        throw ShapeError(fmt::format("fan_of: wants a weight (out, in, window...), got {}", weight.str()));
+        throw ShapeError(fmt::format("{}: wants a weight (out, in, window...), got {}", function, weight.str()));
     std::int64_t window = 1;
     for (int axis = 2; axis < weight.rank(); ++axis) window *= weight[axis];
     return {weight[1] * window, weight[0] * window};
 }
+
+}  // namespace
+
+Fan fan_of(const Shape& weight) { return fan_for("fan_of", weight); }
 
 Tensor uniform_(Tensor tensor, double low, double high, const std::optional<Generator>& generator) {
     const FunctionScope function("uniform_");
@@ -67,26 +70,28 @@ Tensor truncated_normal_(Tensor tensor, double mean, double std, double cut,
 
 Tensor kaiming_uniform_(Tensor weight, double a, const std::optional<Generator>& generator) {
     const FunctionScope function("kaiming_uniform_");
-    const double bound = std::sqrt(6 / ((1 + a * a) * static_cast<double>(fan_of(weight.shape()).in)));
+    const double bound =
+        std::sqrt(6 / ((1 + a * a) * static_cast<double>(fan_for("kaiming_uniform_", weight.shape()).in)));
     return uniform_(std::move(weight), -bound, bound, generator);
 }
 
 Tensor kaiming_normal_(Tensor weight, double a, const std::optional<Generator>& generator) {
     const FunctionScope function("kaiming_normal_");
-    const double std = std::sqrt(2 / ((1 + a * a) * static_cast<double>(fan_of(weight.shape()).in)));
+    const double std =
+        std::sqrt(2 / ((1 + a * a) * static_cast<double>(fan_for("kaiming_normal_", weight.shape()).in)));
     return normal_(std::move(weight), 0, std, generator);
 }
 
 Tensor xavier_uniform_(Tensor weight, double gain, const std::optional<Generator>& generator) {
     const FunctionScope function("xavier_uniform_");
-    const Fan fan = fan_of(weight.shape());
+    const Fan fan = fan_for("xavier_uniform_", weight.shape());
     const double bound = gain * std::sqrt(6 / static_cast<double>(fan.in + fan.out));
     return uniform_(std::move(weight), -bound, bound, generator);
 }
 
 Tensor xavier_normal_(Tensor weight, double gain, const std::optional<Generator>& generator) {
     const FunctionScope function("xavier_normal_");
-    const Fan fan = fan_of(weight.shape());
+    const Fan fan = fan_for("xavier_normal_", weight.shape());
     return normal_(std::move(weight), 0, gain * std::sqrt(2 / static_cast<double>(fan.in + fan.out)), generator);
 }
 

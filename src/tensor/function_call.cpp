@@ -79,10 +79,12 @@ void FunctionCall::tell(std::span<const Tensor> results) const {
 
 void FunctionCall::require_defined(std::initializer_list<std::string_view> names) const {
     for (const CallInput& input : inputs())
-        for (const Tensor& tensor : input.tensors)
-            if (!tensor.defined() && std::ranges::find(names, input.name) != names.end())
-                throw ValueError(fmt::format("{}: wants a tensor{}{}, got an undefined one", scope_.name(),
-                                             input_count_ == 1 ? "" : " as ", input_count_ == 1 ? "" : input.name));
+        for (std::size_t i = 0; i < input.tensors.size(); ++i) {
+            if (input.tensors[i].defined() || std::ranges::find(names, input.name) == names.end()) continue;
+            std::string which = input_count_ == 1 ? std::string() : fmt::format(" as {}", input.name);
+            if (input.tensors.size() > 1) which = fmt::format(" as {}[{}]", input.name, i);
+            throw ValueError(fmt::format("{}: wants a tensor{}, got an undefined one", scope_.name(), which));
+        }
 }
 
 CallObserver::CallObserver() : before_(std::exchange(observer, this)) {}

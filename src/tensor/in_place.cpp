@@ -43,8 +43,9 @@ bool written_in_graph(const Tensor& tensor, std::string_view function, const Ten
     if (shares_memory(state))
         throw ValueError(
             fmt::format("{}: wants a tensor whose memory no other shares where a graph is recorded, got one of shape "
-                        "{} beside a view (slice, reshape, detach, ...) that would have to change with it; let go of "
-                        "the other, write to a clone(), or to a part by slice_scatter()",
+                        "{} that is a view, or beside one (x[i], slice, reshape, detach, ...), which would have to "
+                        "change with it; let go of the other, write to a clone(), or to a part of x by x[i] = value "
+                        "or x[i] += value",
                         function, tensor.shape().str()));
     if (StepNotes::current() != nullptr && ops::recorder_of(state.value) != Recorder::current_number())
         Recorder::current()->refuse(fmt::format(

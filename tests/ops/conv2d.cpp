@@ -581,9 +581,9 @@ TEST_CASE("conv2d: what does not fit is refused, by name") {
     CHECK_THROWS_AS(forward(x, weight, bias, out, {.groups = 0}), ValueError);
     CHECK_THROWS_AS(forward(x, zeros({0, 4, 3, 3}), zeros({0}), zeros({2, 0, 3, 4})), ValueError);
     CHECK_THROWS_WITH_AS(forward(x, weight, bias, out, {.stride = {1, 0}}),
-                         "conv2d_forward: wants a stride of at least 1 both ways, got [1, 0]", ValueError);
+                         "conv2d_forward: wants a stride of at least 1 along each axis, got [1, 0]", ValueError);
     CHECK_THROWS_WITH_AS(forward(x, weight, bias, out, {.padding = {-1, 0}}),
-                         "conv2d_forward: wants a padding of at least 0 both ways, got [-1, 0]", ValueError);
+                         "conv2d_forward: wants a padding of at least 0 along each axis, got [-1, 0]", ValueError);
     CHECK_THROWS_AS(forward(x, weight, bias, out, {.dilation = {0, 1}}), ValueError);
     CHECK_THROWS_WITH_AS(
         forward(x, weight, bias, out, {.dilation = {3, 1}}),

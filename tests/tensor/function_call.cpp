@@ -189,3 +189,40 @@ TEST_CASE("function call: too many attributes are refused") {
                          "FunctionCall: wants at most 8 inputs and 8 attributes of many, got 0 and 9 (called by many)",
                          ValueError);
 }
+
+TEST_CASE("function call: errors speak of what was called and of what it was given") {
+    const auto words = [](const auto& call) {
+        try {
+            call();
+        } catch (const Error& error) {
+            return std::string(error.what());
+        }
+        return std::string("no error");
+    };
+    const Tensor x = zeros({2, 3, 9}), weight = zeros({5, 4, 3});
+    CHECK(words([&] { (void)conv1d(x, weight); }) ==
+          "conv1d: wants a weight of 3 input channels for x [2, 3, 9] in 1 group, got [5, 4, 3]");
+    CHECK(words([&] { (void)conv1d(x, zeros({5, 3, 3}), zeros({4})); }) == "conv1d: wants bias of shape [5], got [4]");
+    CHECK(words([&] {
+              (void)conv1d(zeros({2, 3, 2}), zeros({5, 3, 3}));
+          }) ==
+          "conv1d: wants an x at least as large as the filter, got x [2, 3, 2] with padding 0 and weight [5, 3, 3] "
+          "with dilation 1");
+    CHECK(words([&] {
+              (void)conv1d(x, zeros({5, 3, 3}), {}, {.stride = 0});
+          }) == "conv1d: wants a stride of at least 1, got 0");
+    CHECK(words([&] {
+              (void)conv1d(zeros({3, 9}), zeros({5, 3, 3}));
+          }) == "conv1d: wants x of shape (N, C, L), got [3, 9]");
+    CHECK(words([&] { (void)where(x, x, x); }) ==
+          "where: wants a condition of bool, got f32, f32, f32 (compare, as in x > 0)");
+    CHECK(words([&] {
+              (void)concat({x, Tensor(), x}, 0);
+          }) == "concat: wants a tensor as parts[1], got an undefined one");
+    CHECK(words([&] { (void)result_type(x, Tensor()); }) ==
+          "result_type: wants tensors or numbers, got an undefined tensor as b");
+    CHECK(words([&] {
+              Tensor whole = zeros({3, 5});
+              whole[0] = zeros({4});
+          }) == "operator[]=: wants a value of shape [5] or one that stretches to it, got [4]");
+}

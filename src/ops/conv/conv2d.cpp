@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "conv2d_strategy.hpp"
+#include "conv_shape.hpp"
 #include "runtime/environment.hpp"
 #include "ops/support/work.hpp"
 #include "ops/support/work_split.hpp"
@@ -122,41 +123,7 @@ Conv2dProblem conv2d_problem(std::string_view function, Conv2dDirection directio
 }
 
 Shape conv2d_shape(std::string_view function, const Shape& x, const Shape& weight, const Conv2dParameters& options) {
-    if (x.rank() != 4) throw ShapeError(fmt::format("{}: wants x of shape (N, C, H, W), got {}", function, x.str()));
-    if (weight.rank() != 4)
-        throw ShapeError(
-            fmt::format("{}: wants a weight of shape (O, C / groups, R, S), got {}", function, weight.str()));
-    const auto each_at_least = [&](std::string_view name, const std::array<std::int64_t, 2>& values,
-                                   std::int64_t least) {
-        if (values[0] < least || values[1] < least)
-            throw ValueError(
-                fmt::format("{}: wants a {} of at least {} both ways, got {}", function, name, least, values));
-    };
-    each_at_least("stride", options.stride, 1);
-    each_at_least("dilation", options.dilation, 1);
-    each_at_least("padding", options.padding, 0);
-    const std::int64_t channels = x[1], filters = weight[0], groups = options.groups;
-    if (groups < 1 || channels < 1 || filters < 1 || channels % groups != 0 || filters % groups != 0)
-        throw ValueError(
-            fmt::format("{}: wants groups that divide the channels of x and the filters, at least one of each, got "
-                        "{} groups for x {} and weight {}",
-                        function, groups, x.str(), weight.str()));
-    if (weight[1] != channels / groups)
-        throw ShapeError(fmt::format("{}: wants a weight of {} input channels for x {} in {} group{}, got {}", function,
-                                     channels / groups, x.str(), groups, groups == 1 ? "" : "s", weight.str()));
-    Shape out{x[0], filters, 0, 0};
-    for (int i = 0; i < 2; ++i) {
-        const auto at = static_cast<std::size_t>(i);
-        const std::int64_t reach = options.dilation[at] * (weight[2 + i] - 1) + 1;
-        const std::int64_t padded = x[2 + i] + 2 * options.padding[at];
-        if (weight[2 + i] < 1 || x[2 + i] < 1 || padded < reach)
-            throw ShapeError(
-                fmt::format("{}: wants an x at least as large as the filter, got x {} with padding {} and weight {} "
-                            "with dilation {}",
-                            function, x.str(), options.padding, weight.str(), options.dilation));
-        out[2 + i] = (padded - reach) / options.stride[at] + 1;
-    }
-    return out;
+    return conv_shape(function, x, weight, {options.stride, options.padding, options.dilation, options.groups});
 }
 
 void conv2d_forward(const View& x, const View& weight, const std::optional<View>& bias, const View& out,

@@ -94,7 +94,7 @@ void check_types(const FunctionInfo& function, std::string_view name, std::span<
             if (is_floating(inputs[0].dtype())) wrong("integers or bool");
             break;
         case Domain::choose:
-            if (inputs[0].dtype() != DType::boolean) wrong("a bool tensor, then two of one type");
+            if (inputs[0].dtype() != DType::boolean) wrong("a condition of bool", " (compare, as in x > 0)");
             break;
         case Domain::logic:
             if (inputs[0].dtype() != DType::boolean) wrong("bool");
