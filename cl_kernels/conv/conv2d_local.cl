@@ -88,17 +88,17 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void conv2d_local(
     clear_sums(sum);
     STORED a_held[ROWS_HELD], x_held[COLUMNS_HELD];
     // The windows of a slice; c, i and j count on to the next.
-#define FETCH_WINDOWS                                                                                               \
-    _Pragma("unroll") for (int e = 0; e < COLUMNS_HELD; ++e) {                                                      \
-        const int h = h_first + i * d.dilation_h, w = w_first + j * d.dilation_w;                                   \
-        const bool there = mine < width && k_mine + e * (ITEMS / TILE_COLUMNS) < steps && h >= 0 && h < d.height && \
-                           w >= 0 && w < d.width;                                                                   \
-        x_held[e] = there ? image[c * d.x_channel + h * d.width + w] : (STORED)0;                                   \
-        j += d.jump_w;                                                                                              \
-        i += d.jump_h;                                                                                              \
-        c += d.jump_c;                                                                                              \
-        if (j >= d.taps_w) j -= d.taps_w, ++i;                                                                      \
-        if (i >= d.taps_h) i -= d.taps_h, ++c;                                                                      \
+#define FETCH_WINDOWS                                                                                                 \
+    _Pragma("unroll") for (int e = 0; e < COLUMNS_HELD; ++e) {                                                        \
+        const int h = h_first + i * d.dilation_h, w = w_first + j * d.dilation_w;                                     \
+        const bool there = mine < width && k_mine + e * (ITEMS / TILE_COLUMNS) < steps && (uint)h < (uint)d.height && \
+                           (uint)w < (uint)d.width;                                                                   \
+        x_held[e] = there ? image[c * d.x_channel + h * d.width + w] : (STORED)0;                                     \
+        j += d.jump_w;                                                                                                \
+        i += d.jump_h;                                                                                                \
+        c += d.jump_c;                                                                                                \
+        if (j >= d.taps_w) j -= d.taps_w, ++i;                                                                        \
+        if (i >= d.taps_h) i -= d.taps_h, ++c;                                                                        \
     }
     fetch_rows(a_held, a, d.a_across, d.a_along, height, min(SLICE, steps));
     FETCH_WINDOWS
