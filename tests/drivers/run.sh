@@ -117,6 +117,16 @@ for driver in $drivers; do
         status=1
     fi
 done
+# Devices of two platforms in one process.
+if [ -e "$out/intel.icds/intel.icd" ] && [ -e $vendors/pocl.icd ]; then
+    printf '\n== pocl and intel in one process\n'
+    icd=$out/several.icds LIBRARIES=$out/intel/lib
+    unset RUSTICL
+    rm -rf "$icd"
+    mkdir -p "$icd"
+    cp $vendors/pocl.icd "$out/intel.icds/intel.icd" "$icd"
+    on_driver ctest --test-dir "$build" -R '^train\.two_platforms$' --output-on-failure || status=1
+fi
 printf '\n'
 cat "$table"
 if [ -n "$others" ]; then

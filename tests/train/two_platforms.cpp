@@ -1,0 +1,145 @@
+// no-oclgrind: it wants devices of two platforms
+// Devices of two platforms (two drivers) in one process: each trains as if it were alone, at the same time.
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <declivity/nn/nn.hpp>
+#include <declivity/optim/adam.hpp>
+#include <declivity/runtime/profiler.hpp>
+#include <declivity/runtime/scope.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/default_device.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <doctest/doctest.h>
+#include <tests/support/devices.hpp>
+#include <tests/support/skip.hpp>
+#include <tests/support/trace.hpp>
+#include <tests/support/values.hpp>
+
+#include "runtime/launch_lock.hpp"
+
+using namespace declivity;
+
+namespace {
+
+std::optional<std::pair<Device, Device>> of_two_platforms() {
+    const auto all = Device::all();
+    for (const Device& other : all)
+        if (other.info().platform != all.front().info().platform) return std::pair{all.front(), other};
+    return std::nullopt;
+}
+
+class Training {
+  public:
+    explicit Training(const Device& device)
+        : on_(device),
+          model_(nn::Conv2d(1, 4, 3, {.device = device}), nn::ReLU(), nn::Flatten(),
+                 nn::Linear(4 * 8 * 8, 5, {.device = device})),
+          optimizer_(model_.parameters(), {.lr = 0.01}),
+          x_(test::random_tensor({8, 1, 10, 10}, 3).to(device)),
+          labels_(Tensor::from(std::vector<std::int32_t>{0, 1, 2, 3, 4, 2, 1, 0}, {8}, device)) {
+        const NoGrad none;
+        std::uint64_t seed = 0;
+        for (Tensor& one : model_.parameters()) one.copy_((test::random_tensor(one.shape(), ++seed) * 0.3).to(device));
+    }
+
+    void step() {
+        const DefaultDevice scope(on_);
+        optimizer_.zero_grad();
+        cross_entropy(model_(x_), labels_).backward();
+        optimizer_.step();
+    }
+    [[nodiscard]] std::vector<float> elements() const {
+        return model_.parameters().front().to(DType::f32).to_vector<float>();
+    }
+
+  private:
+    Device on_;
+    nn::Sequential model_;
+    optim::Adam optimizer_;
+    Tensor x_, labels_;
+};
+
+struct Interval {
+    double begin, end;
+};
+
+std::vector<Interval> intervals(const std::vector<test::Json>& events, const std::string& name) {
+    std::vector<Interval> out;
+    for (const test::Json& event : events) {
+        if (!name.empty() && event.at("name") != name) continue;
+        const double begin = event.at("ts").get<double>();
+        out.push_back({begin, begin + event.at("dur").get<double>()});
+    }
+    return out;
+}
+
+std::ptrdiff_t during(const std::vector<Interval>& what, const std::vector<Interval>& others) {
+    return std::ranges::count_if(what, [&](const Interval& one) {
+        return std::ranges::any_of(
+            others, [&](const Interval& other) { return one.begin < other.end && other.begin < one.end; });
+    });
+}
+
+}  // namespace
+
+TEST_CASE("two platforms: devices step at the same time from two threads, and no thread waits for the other") {
+    const auto devices = of_two_platforms();
+    if (!devices) {
+        test::skip("all devices are of one platform");
+        return;
+    }
+    const auto& [one, two] = *devices;
+    CAPTURE(one.name());
+    CAPTURE(two.name());
+    constexpr int kSteps = 60;
+    std::vector<float> alone[2];
+    for (const bool second : {false, true}) {
+        Training training(second ? two : one);
+        for (int i = 0; i < kSteps; ++i) training.step();
+        alone[second ? 1 : 0] = training.elements();
+    }
+    Training first(one), second(two);
+    const std::uint64_t before_one = detail::launch_lock(one).contended(),
+                        before_two = detail::launch_lock(two).contended();
+    Profiler profiler(two);
+    std::atomic<int> ready{0};
+    const auto steps = [&](Training& training, const char* name) {
+        ++ready;
+        while (ready < 2) std::this_thread::yield();
+        for (int i = 0; i < kSteps; ++i) {
+            const Span span(name);
+            training.step();
+        }
+        (void)training.elements();
+    };
+    std::thread thread([&] { steps(first, "step of the one"); });
+    steps(second, "step of the other");
+    thread.join();
+    CHECK(detail::launch_lock(one).contended() == before_one);
+    CHECK(detail::launch_lock(two).contended() == before_two);
+
+    const test::Json trace = test::trace_of(profiler);
+    const auto all = test::events(trace, "X");
+    const auto of_one = intervals(all, "step of the one"), of_two = intervals(all, "step of the other"),
+               kernels = intervals(test::events(trace, "X", "kernel"), "");
+    REQUIRE(of_one.size() == kSteps);
+    REQUIRE(of_two.size() == kSteps);
+    REQUIRE(!kernels.empty());
+    // Where one held up the other, their steps would take turns.
+    MESSAGE(during(of_one, of_two), " steps of the one and ", during(of_two, of_one), " of the other overlap, and ",
+            during(kernels, of_one), " of ", kernels.size(), " kernels of the other run meanwhile");
+    CHECK(during(of_one, of_two) > 0);
+    CHECK(during(of_two, of_one) > 0);
+    CHECK(during(kernels, of_one) > 0);
+
+    CHECK(first.elements() == alone[0]);
+    CHECK(second.elements() == alone[1]);
+}
