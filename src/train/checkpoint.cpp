@@ -1,11 +1,16 @@
 // Checkpoints: one safetensors file with the tensors of model and optimizer, and the rest as JSON in its metadata.
+#include <algorithm>
 #include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <declivity/io/state_dict.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/train/trainer.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "trainer_state.hpp"
@@ -44,8 +49,8 @@ EpochFigures figures_from(const json& row) {
 }
 
 template <class Named>
-json names_of(const std::vector<Named>& all) {
-    json names = json::array();
+std::vector<std::string> names_of(const std::vector<Named>& all) {
+    std::vector<std::string> names;
     for (const Named& one : all) names.push_back(one.name);
     return names;
 }
@@ -83,6 +88,8 @@ void Trainer::save(const std::filesystem::path& path) const {
     const RandomState random = random_state(state.device);
     json history = json::array();
     for (const EpochFigures& figures : progress.history) history.push_back(to_json(figures));
+    json generators = json::object();
+    for (const auto& [name, generator] : state.generators) generators[name] = {generator.seed(), generator.position()};
     const State::Run& run = state.run;
     const json record{{"version", kVersion},
                       {"modules", names_of(state.modules)},
@@ -95,6 +102,7 @@ void Trainer::save(const std::filesystem::path& path) const {
                       {"step", progress.step},
                       {"history", history},
                       {"random", {random.seed, random.offset}},
+                      {"generators", generators},
                       {"run", {run.seed, run.batch, run.examples, run.accumulate, run.shuffle}}};
     content.metadata[kKey] = record.dump();
     io::write_safetensors(path, content);
@@ -106,6 +114,7 @@ namespace {
 struct Record {
     Progress progress;
     RandomState random;
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> generators;  // seeds and positions, in the trainer's order
     Trainer::State::Run run;
     std::vector<std::string> sums;
     std::optional<bool> classification;
@@ -126,6 +135,14 @@ Record record_from(const json& record, const std::string& path, const Trainer::S
     same_names("modules", names_of(state.modules));
     same_names("optimizers", names_of(state.optimizers));
     same_names("metrics", names_of(state.metrics));
+    const json& generators = record.at("generators");
+    std::vector<std::string> saved;
+    for (const auto& [name, place] : generators.items()) saved.push_back(name);
+    std::vector<std::string> wanted = names_of(state.generators);
+    std::ranges::sort(wanted);  // as the keys of an object are
+    if (saved != wanted)
+        throw ValueError(
+            fmt::format("Trainer::load: wants a checkpoint with the generators {}, got {}", wanted, saved));
     Record out;
     out.progress.epoch = record.at("epoch");
     out.progress.batch = record.at("batch");
@@ -134,6 +151,8 @@ Record record_from(const json& record, const std::string& path, const Trainer::S
         throw FormatError(path, 8, "wants counts of at least 0 in the record of a checkpoint, found negative ones");
     for (const json& row : record.at("history")) out.progress.history.push_back(figures_from(row));
     out.random = {record.at("random").at(0), record.at("random").at(1)};
+    for (const NamedGenerator& one : state.generators)
+        out.generators.emplace_back(generators.at(one.name).at(0), generators.at(one.name).at(1));
     const json& run = record.at("run");
     out.run = {run.at(0), run.at(1), run.at(2), run.at(3), run.at(4)};
     out.sums = record.at("sums").get<std::vector<std::string>>();
@@ -153,6 +172,29 @@ Tensor tensor_of(const io::Safetensors& content, const std::string& name, const 
                             : fmt::format("{} {}", name_of(found->second.dtype), found->second.shape.str())));
     return io::to_device(found->second, like.device());
 }
+
+/// Modules and optimizers as they are before something is loaded into them: one that does not fit may come after others
+/// that did.
+class Before {
+  public:
+    explicit Before(const Trainer::State& state) {
+        for (const NamedModule& one : state.modules) modules_.push_back(copy_of(one.module.state_dict()));
+        for (const NamedOptimizer& one : state.optimizers) optimizers_.push_back(copy_of(one.optimizer.state_dict()));
+    }
+    void restore(const Trainer::State& state) const {
+        for (std::size_t i = 0; i < modules_.size(); ++i) state.modules[i].module.load_state_dict(modules_[i]);
+        for (std::size_t i = 0; i < optimizers_.size(); ++i)
+            state.optimizers[i].optimizer.load_state_dict(optimizers_[i]);
+    }
+
+  private:
+    static StateDict copy_of(const StateDict& from) {
+        StateDict out;
+        for (const auto& [name, tensor] : from) out.push_back({name, tensor.clone()});
+        return out;
+    }
+    std::vector<StateDict> modules_, optimizers_;
+};
 
 }  // namespace
 
@@ -178,16 +220,24 @@ void Trainer::load(const std::filesystem::path& path) {
         for (const auto& [name, tensor] : one.metric->state())
             metrics.emplace_back(
                 tensor, tensor_of(content, fmt::format("metrics.{}.{}", one.name, name), tensor, path.string()));
-    for (const auto& [name, module] : state.modules)
-        module.load_state_dict(part(content, prefix_of(state, "modules", name), state.device));
-    for (const auto& [name, optimizer] : state.optimizers)
-        optimizer.load_state_dict(part(content, prefix_of(state, "optimizers", name), state.device));
+    const Before before(state);
+    try {
+        for (const auto& [name, module] : state.modules)
+            module.load_state_dict(part(content, prefix_of(state, "modules", name), state.device));
+        for (const auto& [name, optimizer] : state.optimizers)
+            optimizer.load_state_dict(part(content, prefix_of(state, "optimizers", name), state.device));
+    } catch (...) {
+        before.restore(state);
+        throw;
+    }
     for (auto& [tensor, value] : metrics) tensor.copy_(value);
     state.totals.copy_(totals);
     Tensor(state.sums.values()).copy_(sums);
     state.sums.set_names(std::move(record.sums));
     state.classification = record.classification;
     set_random_state(state.device, record.random);
+    for (std::size_t i = 0; i < state.generators.size(); ++i)
+        state.generators[i].generator.manual_seed(record.generators[i].first).set_position(record.generators[i].second);
     state.progress = std::move(record.progress);
     state.run = record.run;
 }

@@ -81,7 +81,8 @@ Trainer::Trainer(Model model, optim::Optimizer& optimizer, BatchLoss loss, Model
         throw ValueError(fmt::format("Trainer: wants {} inputs at most, as many as the model takes, got {}",
                                      model.arguments(), options.inputs));
     state_ = std::make_unique<State>(std::vector<NamedModule>{{"model", model.module()}},
-                                     std::vector<NamedOptimizer>{{"optimizer", optimizer}}, std::move(options.metrics));
+                                     std::vector<NamedOptimizer>{{"optimizer", optimizer}}, std::move(options.metrics),
+                                     std::move(options.generators));
     state_->model = std::move(model);
     state_->batch_loss = std::move(loss);
     state_->inputs = std::move(options.inputs);
@@ -97,7 +98,8 @@ Trainer::Trainer(Parts parts, TrainStep step) {
         if (one.of)
             throw ValueError(fmt::format(
                 "Trainer: wants metrics that the step updates by itself, got '{}' with NamedMetric::of", one.name));
-    state_ = std::make_unique<State>(std::move(parts.modules), std::move(parts.optimizers), std::move(parts.metrics));
+    state_ = std::make_unique<State>(std::move(parts.modules), std::move(parts.optimizers), std::move(parts.metrics),
+                                     std::move(parts.generators));
     state_->step = std::move(step);
     state_->evaluate = std::move(parts.evaluate);
     state_->predict = std::move(parts.predict);

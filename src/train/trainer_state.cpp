@@ -43,10 +43,12 @@ bool is_classification(const Tensor& output, const Tensor& target) {
 
 }  // namespace
 
-Trainer::State::State(std::vector<NamedModule> of, std::vector<NamedOptimizer> by, std::vector<NamedMetric> measured)
+Trainer::State::State(std::vector<NamedModule> of, std::vector<NamedOptimizer> by, std::vector<NamedMetric> measured,
+                      std::vector<NamedGenerator> drawn_from)
     : modules(std::move(of)),
       optimizers(std::move(by)),
       metrics(std::move(measured)),
+      generators(std::move(drawn_from)),
       device(device_of(modules)),
       dtype(type_of(modules[0].module)),
       totals(zeros({2}, {DType::f32, device})),
@@ -56,6 +58,7 @@ Trainer::State::State(std::vector<NamedModule> of, std::vector<NamedOptimizer> b
     check_names("modules", names_of(modules));
     check_names("optimizers", names_of(optimizers));
     check_names("metrics", names_of(metrics));
+    check_names("generators", names_of(generators));
     for (const NamedMetric& one : metrics) {
         if (!one.metric) throw ValueError(fmt::format("Trainer: wants a metric as '{}', got null", one.name));
         one.metric->to(device);

@@ -17,7 +17,8 @@
 namespace declivity::train {
 
 struct Trainer::State {
-    State(std::vector<NamedModule> of, std::vector<NamedOptimizer> by, std::vector<NamedMetric> measured);
+    State(std::vector<NamedModule> of, std::vector<NamedOptimizer> by, std::vector<NamedMetric> measured,
+          std::vector<NamedGenerator> drawn_from);
 
     /// What a model and a loss make of a batch.
     struct Outcome {
@@ -38,6 +39,7 @@ struct Trainer::State {
     std::vector<NamedModule> modules;
     std::vector<NamedOptimizer> optimizers;
     std::vector<NamedMetric> metrics;
+    std::vector<NamedGenerator> generators;
     // Of a model and a loss.
     std::optional<Model> model;
     Loss loss;

@@ -16,6 +16,7 @@
 #include <declivity/nn/callable.hpp>
 #include <declivity/optim/optimizer.hpp>
 #include <declivity/runtime/error.hpp>
+#include <declivity/tensor/generator.hpp>
 #include <declivity/tensor/tensor.hpp>
 #include <declivity/train/figures.hpp>
 #include <declivity/train/metric.hpp>
@@ -55,6 +56,13 @@ class Model {
     std::function<Tensor(const std::vector<Tensor>&)> call_;
 };
 
+/// A generator of the program's own that a training draws from (nn::Dropout::set_generator, a step): saved and restored
+/// as the device's own always is.
+struct NamedGenerator {
+    std::string name;
+    Generator generator;
+};
+
 /// What of a batch a model gets, and what is measured.
 struct ModelOptions {
     /// Fields that are the model's arguments; when empty, the first ones, as many as it takes. A model that is given
@@ -65,6 +73,7 @@ struct ModelOptions {
     /// In place of "accuracy", which is measured where targets are numbers of classes (N) and outputs scores (N,
     /// classes).
     std::vector<NamedMetric> metrics = {};
+    std::vector<NamedGenerator> generators = {};  ///< beside the device's own
 };
 
 struct NamedModule {
@@ -85,6 +94,7 @@ struct Parts {
     TrainStep evaluate = {};
     /// For predict(): the outputs for a batch, (size, ...). Called without gradients.
     std::function<Tensor(const data::Batch& batch)> predict = {};
+    std::vector<NamedGenerator> generators = {};  ///< beside the device's own
 };
 
 /// Where a training stands.
@@ -211,13 +221,14 @@ class DECLIVITY_API Trainer {
     [[nodiscard]] const std::vector<NamedModule>& modules() const;
     [[nodiscard]] const std::vector<NamedOptimizer>& optimizers() const;
 
-    /// Writes modules, optimizers, metrics, progress and random state, so that a training that goes on from it gives
-    /// the same numbers to the bit, in the middle of an epoch too. The file is a safetensors file; it is replaced whole
-    /// or not at all.
+    /// Writes modules, optimizers, metrics, progress and the states of generators, so that a training that goes on from
+    /// it gives the same numbers to the bit, in the middle of an epoch too. The file is a safetensors file; it is
+    /// replaced whole or not at all.
     /// @throws IoError
     void save(const std::filesystem::path& path) const;
     /// Goes on from a checkpoint. @throws FormatError, for one that another version of the library wrote too, IoError;
-    /// ValueError, ShapeError, TypeError when it belongs to other modules, optimizers or metrics
+    /// ValueError, ShapeError, TypeError when it belongs to other modules, optimizers, metrics or generators;
+    /// all is then as it was
     void load(const std::filesystem::path& path);
 
     /// For callbacks: ends the training after this step.
