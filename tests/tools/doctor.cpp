@@ -155,6 +155,14 @@ TEST_CASE("declivity doctor: a driver that crashes, hangs or ends the process is
         CHECK(has(report.json["verdict"], "arguments"));
         if (!hangs) CHECK(section(report, "atomics")["findings"].size() == checks);
     }
+    // Kernels in the form that the device is not given have less time, and once one takes more the others are left out.
+    const Report slow = examined("--only optimizers --fault slow@optimizers --silence 40");
+    CHECK(slow.code == 0);
+    const Json optimizers = section(slow, "optimizers");
+    REQUIRE(with_status(optimizers, "avoided").size() == 1);
+    CHECK(has(with_status(optimizers, "avoided")[0]["text"], "nothing was heard of it for 10 s"));
+    CHECK(with_status(optimizers, "skipped").size() == 1);
+    CHECK(with_status(optimizers, "right").size() == 5);
     // Where the library does without, even that is of no harm.
     const Report unused = examined("--only atomics --fault crash@atomics");
     CHECK(unused.code == 0);

@@ -37,6 +37,7 @@ struct Options {
     // Of the processes of sections, and of tests.
     std::string section, fault;
     std::size_t first = 0;
+    bool own_form = false;
 };
 
 /// What the user has set, which may change what is found.
@@ -201,7 +202,7 @@ int run(const Options& options) {
             throw ValueError(fmt::format("doctor: wants a section, got \"{}\"", options.section));
         const std::size_t at = options.fault.find('@');  // "crash@atomics"
         return run_here(
-            *found, options.first, options.checks,
+            *found, options.first, options.checks, options.own_form,
             at != std::string::npos && options.fault.substr(at + 1) == found->name ? options.fault.substr(0, at) : "");
     }
     // The environment goes on to the sections' processes. Nothing here uses OpenCL.
@@ -271,6 +272,7 @@ std::function<int()> add_doctor(CLI::App& app) {
         ->check(CLI::Range(0.001, 1e6));
     doctor->add_option("--section", options->section)->group("");
     doctor->add_option("--first", options->first)->group("");
+    doctor->add_flag("--own-form", options->own_form)->group("");
     doctor->add_option("--fault", options->fault)->group("");
     return [options] {
         try {

@@ -117,12 +117,12 @@ class Child {
     Child& operator=(const Child&) = delete;
 
     /// Reads until it ends. @return false when it said nothing for so long, and was ended
-    bool listen(std::chrono::milliseconds silence, const std::function<void(const std::string&)>& line,
-                std::string& printed) {
+    bool listen(const std::function<std::chrono::milliseconds()>& silence,
+                const std::function<void(const std::string&)>& line, std::string& printed) {
         std::string rest;
         std::array<pollfd, 2> ends{pollfd{out_.from.get(), POLLIN, 0}, pollfd{error_.from.get(), POLLIN, 0}};
         while (ends[0].fd >= 0 || ends[1].fd >= 0) {
-            const int ready = poll(ends.data(), ends.size(), static_cast<int>(silence.count()));
+            const int ready = poll(ends.data(), ends.size(), static_cast<int>(silence().count()));
             if (ready < 0 && errno == EINTR) continue;
             if (ready < 0) fail("poll");
             if (ready == 0) {
@@ -173,6 +173,8 @@ struct ChildRun {
     bool ended = false;   ///< it said that it was through
     bool silent = false;  ///< it said nothing for so long that it was ended
     std::string how;      ///< it ended; empty: as it should
+
+    [[nodiscard]] bool in_other_form() const { return !under_way.is_null() && under_way.value("other_form", false); }
 };
 
 ChildRun run_child(const std::vector<std::string>& arguments, std::chrono::milliseconds silence,
@@ -199,11 +201,12 @@ ChildRun run_child(const std::vector<std::string>& arguments, std::chrono::milli
             run.under_way = nullptr;
         }
     };
-    run.silent = !child.listen(silence, line, report.printed);
+    const auto limit = [&] { return run.in_other_form() ? silence / 4 : silence; };
+    run.silent = !child.listen(limit, line, report.printed);
     run.how = child.wait();
     if (run.silent)
         run.how = fmt::format("nothing was heard of it for {} s; its process was ended",
-                              static_cast<double>(silence.count()) / 1000);
+                              static_cast<double>(limit().count()) / 1000);
     if (!run.ended && run.how.empty()) run.how = "the process ended by itself, with exit code 0";
     return run;
 }
@@ -234,15 +237,25 @@ SectionReport run_apart(const Section& section, const std::vector<std::string>& 
     const auto begin = std::chrono::steady_clock::now();
     std::size_t first = 0;
     int deaths = 0, of_no_harm = 0, hangs = 0;
+    bool own_form = false;
     for (;;) {
         std::vector<std::string> words = arguments;
         words.insert(words.end(), {"--section", std::string(section.name), "--first", std::to_string(first)});
+        if (own_form) words.emplace_back("--own-form");
         const ChildRun run = run_child(words, silence, begins, report);
         if (run.how.empty()) break;
         const Json finding = finding_of(run);
         report.findings.push_back(finding);
         ++(finding.at("status") == name_of(Status::wrong) ? deaths : of_no_harm);
-        hangs += run.silent ? 1 : 0;
+        if (run.silent && run.in_other_form()) {
+            own_form = true;
+            report.findings.push_back(
+                {{"name", "the rest of the kernels for the other kind of device"},
+                 {"status", name_of(Status::skipped)},
+                 {"text", "the driver takes too long for them, and the device is given its own"}});
+        } else {
+            hangs += run.silent ? 1 : 0;
+        }
         if (run.under_way.is_null()) break;
         first = run.under_way["at"].get<std::size_t>() + 1;
         if (deaths < kMostDeaths && of_no_harm < kMostOfNoHarm && hangs < kMostHangs) continue;
@@ -255,7 +268,8 @@ SectionReport run_apart(const Section& section, const std::vector<std::string>& 
     return report;
 }
 
-int run_here(const Section& section, std::size_t first, const std::string& only, const std::string& fault) {
+int run_here(const Section& section, std::size_t first, const std::string& only, bool own_form,
+             const std::string& fault) {
 #if defined(__linux__)
     prctl(PR_SET_PDEATHSIG, SIGTERM);  // a hanging child shall not outlive who waits for it
 #endif
@@ -270,7 +284,7 @@ int run_here(const Section& section, std::size_t first, const std::string& only,
         fmt::print(out, "{}\n", dump(line));
         std::fflush(out);
     };
-    Examination examination(say, first, section.name == "device" ? "" : only, fault);
+    Examination examination(say, first, section.name == "device" ? "" : only, own_form, fault);
     if (section.name == "device") try {
             (void)Device::best();
         } catch (const DeviceError& error) {

@@ -22,7 +22,8 @@ struct SectionReport {
 
 /// Runs it in child processes: a second one goes on behind the check in which the first one died, and so forth.
 /// @param arguments of the program, for the child
-/// @param silence after which a child that says nothing is ended
+/// @param silence after which a child that says nothing is ended; a quarter of it in checks of kernels that the device
+/// is not given, see Examination::check_form()
 /// @param begins is told of each check that begins
 SectionReport run_apart(const Section& section, const std::vector<std::string>& arguments,
                         std::chrono::milliseconds silence, const std::function<void(const std::string& check)>& begins);
@@ -30,6 +31,7 @@ SectionReport run_apart(const Section& section, const std::vector<std::string>& 
 /// Runs it here: what the child does. Findings go to standard output, a line each; what others print there goes to
 /// standard error.
 /// @return the exit code
-int run_here(const Section& section, std::size_t first, const std::string& only, const std::string& fault);
+int run_here(const Section& section, std::size_t first, const std::string& only, bool own_form,
+             const std::string& fault);
 
 }  // namespace declivity::tools::doctor

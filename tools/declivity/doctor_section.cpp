@@ -61,8 +61,14 @@ std::span<const Section> sections() { return kSections; }
 
 bool Examination::begin(const std::string& name, Status otherwise, const std::string& at_end) {
     const std::size_t at = at_++;
-    if (at < first_ || name.find(only_) == std::string::npos) return false;
-    say_({{"at", at}, {"begin", name}, {"otherwise", name_of(otherwise)}, {"at_end", at_end}});
+    if (at < first_ || name.find(only_) == std::string::npos || (other_form_ && own_form_)) return false;
+    say_({{"at", at},
+          {"begin", name},
+          {"otherwise", name_of(otherwise)},
+          {"at_end", at_end},
+          {"other_form", other_form_}});
+    if (fault_ == "slow" && other_form_)
+        for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
     if (fault_.empty() || at != 1) return true;
     if (fault_ == "crash") std::abort();
     if (fault_ == "exit") std::_Exit(3);
@@ -93,7 +99,10 @@ void Examination::judge(const std::string& name, const std::function<std::string
 }
 
 void Examination::check_form(Family family, const std::string& name, const std::function<std::string()>& what) {
-    judge(name, what, workarounds_off() || device().family() == family ? Status::wrong : Status::avoided);
+    const bool needed = workarounds_off() || device().family() == family;
+    other_form_ = !needed;
+    judge(name, what, needed ? Status::wrong : Status::avoided);
+    other_form_ = false;
 }
 
 bool workarounds_off() {

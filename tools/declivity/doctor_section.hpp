@@ -37,9 +37,12 @@ class Examination {
   public:
     /// @param first checks before this one were done by a process that died in one
     /// @param only checks that have these words in their names
-    /// @param fault for tests: "crash", "hang", "throw" or "exit" in the second check; empty: none
-    Examination(std::function<void(const Json&)> say, std::size_t first, std::string only, std::string fault)
-        : say_(std::move(say)), first_(first), only_(std::move(only)), fault_(std::move(fault)) {}
+    /// @param own_form without kernels in the form for the other family, see check_form()
+    /// @param fault for tests: "crash", "hang", "throw" or "exit" in the second check; "slow" in the first one of the
+    /// other family's form; empty: none
+    Examination(std::function<void(const Json&)> say, std::size_t first, std::string only, bool own_form,
+                std::string fault)
+        : say_(std::move(say)), first_(first), only_(std::move(only)), own_form_(own_form), fault_(std::move(fault)) {}
 
     /// Device::best().
     [[nodiscard]] Device device() const { return Device::best(); }
@@ -54,7 +57,8 @@ class Examination {
         judge(name, what, Status::avoided, at_end);
     }
     /// The same of kernels in the form for a family: of those for the other one than the device's the library has no
-    /// need, unless DECLIVITY_WORKAROUNDS=0.
+    /// need, unless DECLIVITY_WORKAROUNDS=0. So they get less time, and once one takes longer the others are left out:
+    /// some drivers take many minutes to compile what they are not meant to get.
     void check_form(Family family, const std::string& name, const std::function<std::string()>& what);
     void fact(const std::string& name, const std::function<Fact()>& what);
     void fact(const std::string& name, const std::string& text);
@@ -71,7 +75,9 @@ class Examination {
 
     std::function<void(const Json&)> say_;
     std::size_t first_, at_ = 0;
-    std::string only_, fault_;
+    std::string only_;
+    bool own_form_, other_form_ = false;  // whether the check is one of the other family's form
+    std::string fault_;
 };
 
 struct Section {
