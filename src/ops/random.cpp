@@ -143,6 +143,14 @@ Expression leaf(Distribution distribution, DType dtype, const Shape& shape, std:
                        .random_offset = random.offset * numbers_per_block(dtype) + random.skip}));
 }
 
+/// Each replay moves the place of a stream at its beginning by all that the step draws.
+void refuse_in_host_call(const std::shared_ptr<RandomStream::State>& stream) {
+    if (host_call_shares(stream.get()))
+        throw Unsupported(
+            "host_call: wants no random numbers of a generator that its step draws from, since a replay draws those of "
+            "the step first; take a Generator of its own, or draw before the step");
+}
+
 /// Stores what a leaf stands for.
 void store(const Expression& leaf, const View& out) {
     require_dense("random", "out", out);
@@ -166,6 +174,7 @@ RandomPosition RandomStream::position() const {
     return state_->position;
 }
 void RandomStream::set_position(const RandomPosition& position) const {
+    refuse_in_host_call(state_);
     const auto lock = state_->locked();
     state_->set(position);
 }
@@ -174,10 +183,14 @@ RandomCall RandomStream::take(DType dtype, std::int64_t count, const RandomPart&
     const std::int64_t words_each = 4 / numbers_per_block(dtype);
     const auto take = [&]() -> RandomCall {
         if (replay != nullptr) return replay->next(state_->device, count);
+        refuse_in_host_call(state_);
         const auto lock = state_->locked();
         RandomPosition& position = state_->position;
         const std::int64_t left_out = ceil_div(static_cast<std::int64_t>(position.words), words_each);  // f64: pairs
         RandomCall call{state_->place, static_cast<std::int64_t>(position.offset), left_out + part.first};
+        if (Recorder* const recorder = Recorder::current();
+            recorder != nullptr && recorder->host_calls_use(state_.get()))
+            recorder->refuse("random numbers of a generator that a host_call of the step draws from as well");
         Recorder* const recorder = Recorder::current();
         if (recorder != nullptr) {
             const auto [place, offset] = place_recorded(*recorder, state_);
@@ -204,6 +217,7 @@ void RandomStream::take_on_host(std::string_view function,
                         function));
     if (Recorder* const recorder = Recorder::current())
         recorder->refuse(fmt::format("{}, whose numbers are drawn on the host", function));
+    refuse_in_host_call(state_);
     const auto lock = state_->locked();
     RandomPosition& position = state_->position;
     const RandomPosition from{position.seed, position.offset + (position.words > 0 ? 1 : 0)};

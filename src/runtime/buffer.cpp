@@ -46,6 +46,8 @@ std::uint64_t Buffer::version() const noexcept { return block_ ? block_->version
 void Buffer::mark_written() const noexcept {
     if (!block_ || after_fork()) return;
     if (Recorder* const recorder = Recorder::current()) recorder->state().write(*this);
+    else if (auto* const scope = detail::HostCallScope::current(); scope != nullptr && scope->recorder != nullptr)
+        scope->recorder->write_by_host_call(*this);
     std::map<std::string, std::shared_ptr<const void>> stale;  // freed behind the lock
     const std::lock_guard lock(block_->kept_mutex);
     block_->version.fetch_add(1);

@@ -1,8 +1,10 @@
 // What a thread enqueues, on its way into a Recording.
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include <declivity/runtime/error.hpp>
@@ -17,6 +19,7 @@ namespace declivity {
 namespace {
 
 thread_local Recorder* current = nullptr;
+thread_local detail::HostCallScope* host_call_now = nullptr;
 
 /// Those that are at work, in any thread.
 struct AtWork {
@@ -53,15 +56,20 @@ cl::Kernel own_kernel(const KernelState& kernel) {
 
 }  // namespace
 
-RecorderState::RecorderState(DeviceState& on, std::vector<Buffer> with, WhenRefused when)
+RecorderState::RecorderState(DeviceState& on, std::vector<RecordedPlace> with, WhenRefused when)
     : step(on), number(next_number()), when_refused(when) {
     step.arena = std::make_shared<Arena>(on);
-    for (Buffer& input : with) {
-        if (!input) throw ValueError("Recorder: wants inputs with memory, got an empty handle");
-        const Block& block = input.block();
+    for (RecordedPlace& input : with) {
+        if (!input.buffer) throw ValueError("Recorder: wants inputs with memory, got an empty handle");
+        const Block& block = input.buffer.block();
         require_device(block.device, "an input");
-        step.inputs.push_back(
-            {.buffer = std::move(input), .bytes = block.size, .misalignment = block.offset % kInputAlignment});
+        if (input.offset > block.size || input.bytes > block.size - input.offset)
+            throw ShapeError(fmt::format("Recorder: wants inputs inside their buffer of {} bytes, got {} at byte {}",
+                                         block.size, input.bytes, input.offset));
+        step.inputs.push_back({.buffer = std::move(input.buffer),
+                               .offset = input.offset,
+                               .bytes = input.bytes,
+                               .misalignment = (block.offset + input.offset) % kInputAlignment});
     }
 }
 
@@ -76,10 +84,15 @@ interop::RawBuffer RecorderState::use(const Buffer& buffer, unsigned argument, s
     const Block& block = buffer.block();
     // Where in its buffer a command works belongs to what it does. A table's commands count from the start of the
     // cl_mem, by what is negative.
-    if (offset > 0) mix(&offset, sizeof offset);
-    if (RecordedInput* const input = step.input(buffer))
-        input->uses.push_back({step.commands.size(), argument, element_size, offset});
-    else if (!is_own(block)) step.held.try_emplace(&block, buffer);
+    std::int64_t behind = offset;
+    if (RecordedInput* const input = step.input(buffer)) {
+        behind = offset * static_cast<std::int64_t>(element_size) - static_cast<std::int64_t>(input->offset);
+        input->uses.push_back({step.commands.size(), argument, element_size, behind});
+        if (behind < 0 || (behind > 0 && behind >= static_cast<std::int64_t>(input->bytes))) uses_beside_inputs = true;
+    } else if (!is_own(block)) {
+        step.held.try_emplace(&block, buffer);
+    }
+    if (behind > 0) mix(&behind, sizeof behind);
     return {block.memory(), block.offset + static_cast<std::size_t>(offset) * element_size, block.size};
 }
 
@@ -104,6 +117,10 @@ std::shared_ptr<Block> RecorderState::allocate(std::size_t bytes) {
 void RecorderState::write(const Buffer& buffer) {
     if (RecordedInput* const input = step.input(buffer)) input->written = true;
     else if (!is_own(buffer.block())) step.written.try_emplace(&buffer.block(), buffer);
+}
+
+void RecorderState::write_by_host_call(const Buffer& buffer) {
+    step.written_by_host_calls.try_emplace(&buffer.block(), buffer.weak());
 }
 
 void RecorderState::launched_readers(const Buffer& buffer) {
@@ -162,6 +179,9 @@ void record_call(Recorder& recorder, const Device& device, std::string_view name
                  const interop::Commands& commands) {
     RecorderState& state = recorder.state();
     if (&device.state() != &state.step.device) return recorder.refuse(fmt::format("{}: on another device", name));
+    for (const Buffer& buffer : buffers)
+        if (const RecordedInput* const input = state.step.input(buffer); input != nullptr && input->offset > 0)
+            state.calls_know_inputs = true;
     RecordedCall call{commands, {}};
     for (std::size_t i = 0; i < buffers.size(); ++i)
         call.buffers.push_back(state.use(buffers[i], static_cast<unsigned>(i), 1, 0));
@@ -170,7 +190,7 @@ void record_call(Recorder& recorder, const Device& device, std::string_view name
 
 }  // namespace detail
 
-Recorder::Recorder(const Device& device, std::vector<Buffer> inputs, WhenRefused when_refused) {
+Recorder::Recorder(const Device& device, std::vector<RecordedPlace> inputs, WhenRefused when_refused) {
     detail::refuse_after_fork("Recorder");
     if (declivity::current != nullptr)
         throw ValueError("Recorder: wants a thread that does not record yet, got one that does");
@@ -202,14 +222,7 @@ std::uint64_t Recorder::current_number() noexcept {
 const std::string& Recorder::refused() const { return state_->refused; }
 
 Recording Recorder::finish() {
-    if (declivity::current == this) {
-        // The youngest first, as kernels take up what they are made from. Launching may make values of its own.
-        for (auto& left = state_->at_end; !left.empty();) {
-            const auto value = left.back().lock();
-            left.pop_back();
-            if (value) value->launch();
-        }
-    }
+    if (declivity::current == this) launch_waiting();
     if (declivity::current != this) return {};  // something was refused
     declivity::current = nullptr;
     if (incomplete()) return {};
@@ -220,6 +233,92 @@ Recording Recorder::finish() {
     device.know(recording);
     return Recording(std::move(recording));
 }
+
+void Recorder::launch_waiting() {
+    // The youngest first, as kernels take up what they are made from. Launching may make values of its own.
+    for (auto& left = state_->at_end; !left.empty();) {
+        const auto value = left.back().lock();
+        left.pop_back();
+        if (value) value->launch();
+    }
+}
+
+bool Recorder::wants_whole_inputs() const { return state_->calls_know_inputs || state_->uses_beside_inputs; }
+RecordedUses Recorder::uses(bool inputs_under_other_names) const {
+    return {state_->step, inputs_under_other_names || state_->uses_beside_inputs};
+}
+bool Recorder::is_input(const Buffer& buffer) const { return state_->step.input(buffer) != nullptr; }
+bool Recorder::host_calls_use(const void* key) const { return state_->step.of_host_calls.contains(key); }
+
+RecordedUses::RecordedUses(const detail::RecordedStep& step, bool under_other_names) {
+    const auto add = [&](const Buffer& buffer, bool written) {
+        Other& other = others_[&buffer.block()];
+        other.block = buffer.weak();
+        other.written = other.written || written;
+    };
+    for (const auto& [block, buffer] : step.held) add(buffer, false);
+    for (const auto& [block, buffer] : step.asked) add(buffer, true);
+    for (const auto& [block, buffer] : step.written) add(buffer, true);
+    for (const auto& [block, buffer] : step.written_by_host_calls) others_[block] = {buffer, true};
+    for (const detail::RecordedInput& input : step.inputs) {
+        // Commands know the first of those in the same buffer.
+        const bool written = std::ranges::any_of(
+            step.inputs, [&](const auto& other) { return other.written && other.buffer == input.buffer; });
+        writes_.push_back(written);
+        if (under_other_names) add(input.buffer, written);
+    }
+}
+
+bool RecordedUses::apart(std::span<const RecordedPlace> inputs) const {
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        const bool written = i < writes_.size() && writes_[i];
+        const auto other = others_.find(&inputs[i].buffer.block());
+        if (other != others_.end() && (written || other->second.written) && !other->second.block.expired())
+            return false;
+        for (std::size_t k = 0; written && k < inputs.size(); ++k)
+            if (const std::array both{inputs[i], inputs[k]}; k != i && overlap(both)) return false;
+    }
+    return true;
+}
+
+bool RecordedUses::overlap(std::span<const RecordedPlace> inputs) {
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+        for (std::size_t k = 0; k < i; ++k) {
+            const RecordedPlace &a = inputs[i], &b = inputs[k];
+            if (a.buffer == b.buffer && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes) return true;
+        }
+    return false;
+}
+
+void host_call(const std::function<void()>& call, std::string_view name) {
+    detail::refuse_after_fork(name);
+    if (!call) throw ValueError("host_call: wants a function, got an empty one");
+    std::optional<detail::HostCallScope> scope;
+    if (Recorder* const recorder = Recorder::current()) {
+        recorder->launch_waiting();
+        recorder->state().add({.what = detail::RecordedHostCall{call}, .name = std::string(name)});
+        scope.emplace(recorder->state().step, &recorder->state());
+    }
+    const RecordingPause pause;  // what the function enqueues is the function's
+    const Span span(name);
+    call();
+}
+
+bool host_call_shares(const void* key) {
+    auto* const scope = detail::HostCallScope::current();
+    if (scope == nullptr) return false;
+    scope->step.of_host_calls.insert(key);
+    return scope->step.attached.contains(key);
+}
+
+namespace detail {
+
+HostCallScope::HostCallScope(RecordedStep& of, RecorderState* with) noexcept
+    : step(of), recorder(with), before_(std::exchange(host_call_now, this)) {}
+HostCallScope::~HostCallScope() { host_call_now = before_; }
+HostCallScope* HostCallScope::current() noexcept { return host_call_now; }
+
+}  // namespace detail
 
 void Recorder::refuse(const std::string& what) {
     state_->refused = what;
@@ -264,7 +363,8 @@ void Recorder::guard(std::function<bool()> holds) {
 bool Recorder::varies(const Buffer& buffer) const {
     if (!buffer) return false;
     auto& step = state_->step;
-    return state_->is_own(buffer.block()) || step.written.contains(&buffer.block()) || step.input(buffer) != nullptr;
+    return state_->is_own(buffer.block()) || step.written.contains(&buffer.block()) ||
+           step.written_by_host_calls.contains(&buffer.block()) || step.input(buffer) != nullptr;
 }
 
 void Recorder::launch_at_end(const std::weak_ptr<PendingLaunch>& value) { state_->at_end.push_back(value); }

@@ -5,18 +5,51 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include <declivity/runtime/buffer.hpp>
 #include <declivity/runtime/device.hpp>
+#include <declivity/runtime/error.hpp>
 #include <declivity/runtime/recording.hpp>
 
 namespace declivity {
 
 namespace detail {
+struct Block;
+struct RecordedStep;
 struct RecorderState;
-}
+}  // namespace detail
+
+/// What Recording::replay() throws before it has enqueued anything, where the recording is stale.
+struct StaleRecording : ValueError {
+    using ValueError::ValueError;
+};
+
+/// Which memory the commands of a step use, their own left out: for who asks whether inputs that lie there may be put
+/// in. It keeps none of it alive.
+class DECLIVITY_API RecordedUses {
+  public:
+    /// @param under_other_names whether the memory of the inputs was used otherwise, too
+    RecordedUses(const detail::RecordedStep& step, bool under_other_names);
+
+    /// Whether the commands do the same with these inputs as calls of the function would: no input lies in memory that
+    /// they write otherwise, and none that they write lies in memory that they use otherwise, or over another input.
+    /// Else the order of reads and writes counts, which is that of the inputs that were recorded.
+    [[nodiscard]] bool apart(std::span<const RecordedPlace> inputs) const;
+    /// Whether some input lies over another one.
+    [[nodiscard]] static bool overlap(std::span<const RecordedPlace> inputs);
+
+  private:
+    struct Other {
+        std::weak_ptr<detail::Block> block;  // another one may come to lie at its address
+        bool written = false;
+    };
+    std::unordered_map<const detail::Block*, Other> others_;
+    std::vector<bool> writes_;  // of each input
+};
 
 /// While one lives, what this thread enqueues for a device is run as ever, and kept. Memory for it comes from the
 /// recording's own.
@@ -27,7 +60,7 @@ class DECLIVITY_API Recorder {
   public:
     /// @param inputs memory that Recording::replace() may exchange for other
     /// @throws ValueError when this thread records already
-    explicit Recorder(const Device& device, std::vector<Buffer> inputs = {},
+    explicit Recorder(const Device& device, std::vector<RecordedPlace> inputs = {},
                       WhenRefused when_refused = WhenRefused::fail);
     /// Without finish() nothing is kept.
     ~Recorder();
@@ -50,6 +83,18 @@ class DECLIVITY_API Recorder {
     /// Whether something that belongs to it was launched elsewhere (RecordingOf): finish() then gives an empty
     /// recording, though nothing was refused.
     [[nodiscard]] bool incomplete() const;
+
+    /// Whether commands refer to an input by its whole buffer, of which it is a part, or to what lies beside it: then
+    /// they are right for this very part only.
+    [[nodiscard]] bool wants_whole_inputs() const;
+    /// Of the commands so far, before finish().
+    [[nodiscard]] RecordedUses uses(bool inputs_under_other_names) const;
+    /// Whether the memory is an input's.
+    [[nodiscard]] bool is_input(const Buffer& buffer) const;
+    /// Whether a host_call of the step has used what belongs to `key`, see host_call_shares().
+    [[nodiscard]] bool host_calls_use(const void* key) const;
+    /// Launches what belongs to it and was put off.
+    void launch_waiting();
 
     /// @param what cannot be recorded, as "read: ..."
     /// @throws Unsupported, or the recorder ends, as it was asked
@@ -88,6 +133,10 @@ class DECLIVITY_API RecordingPause {
   private:
     Recorder* before_;
 };
+
+/// Within a host_call of a step that is recorded or replayed: the call uses what belongs to `key`.
+/// @return whether commands of the step have something attached to it as well (Recorder::attached)
+bool host_call_shares(const void* key);
 
 /// While one lives, this thread launches what was put off when the recorder with this number was at work
 /// (Recorder::current_number(); 0: none). If that is at work here, it records; if not, nothing does, and the recording,

@@ -50,13 +50,14 @@ void RecordingState::drop() noexcept {
     if (lock && !replaying_) gone.swap(step_);
 }
 
-bool RecordingState::serves(std::size_t index, const Buffer& with) const {
+bool RecordingState::serves(std::size_t index, const RecordedPlace& with) const {
     const std::scoped_lock lock(mutex_);
-    return !step_ || (with && with.block().arena != step_->arena &&
-                      with.block().offset % kInputAlignment == step_->inputs.at(index).misalignment);
+    return !step_ ||
+           (with.buffer && with.buffer.block().arena != step_->arena &&
+            (with.buffer.block().offset + with.offset) % kInputAlignment == step_->inputs.at(index).misalignment);
 }
 
-void RecordingState::replace(std::size_t index, const Buffer& with) {
+void RecordingState::replace(std::size_t index, const RecordedPlace& with) {
     refuse_after_fork("Recording::replace");
     const std::scoped_lock lock(mutex_);
     if (!step_) return;
@@ -64,11 +65,13 @@ void RecordingState::replace(std::size_t index, const Buffer& with) {
         throw ValueError(
             fmt::format("Recording::replace: wants an input below {}, got {}", step_->inputs.size(), index));
     RecordedInput& input = step_->inputs[index];
-    if (input.buffer == with && !input.half_replaced) return;
-    if (!with || with.size() < input.bytes)
-        throw ShapeError(fmt::format("Recording::replace: wants memory of at least {} bytes for input {}, got {}",
-                                     input.bytes, index, with.size()));
-    const Block& block = with.block();
+    if (input.buffer == with.buffer && input.offset == with.offset && !input.half_replaced) return;
+    if (!with.buffer || with.bytes < input.bytes || with.offset > with.buffer.size() ||
+        with.bytes > with.buffer.size() - with.offset)
+        throw ShapeError(
+            fmt::format("Recording::replace: wants memory of at least {} bytes for input {}, got {} at byte {} of {}",
+                        input.bytes, index, with.bytes, with.offset, with.buffer.size()));
+    const Block& block = with.buffer.block();
     if (&block.device != &step_->device)
         throw DeviceError(fmt::format("Recording::replace: wants memory on '{}', got that of '{}'",
                                       step_->device.info.name, block.device.info.name));
@@ -81,14 +84,14 @@ void RecordingState::replace(std::size_t index, const Buffer& with) {
         throw ValueError(
             fmt::format("Recording::replace: wants memory that is aligned as that of the recording, {} bytes behind a "
                         "multiple of {}, got byte {}",
-                        input.misalignment, kInputAlignment, block.offset));
+                        input.misalignment, kInputAlignment, block.offset + with.offset));
     input.half_replaced = true;
     for (const InputUse& use : input.uses) {
         RecordedCommand& command = step_->commands[use.command];
-        const interop::RawBuffer place{
-            block.memory(), block.offset + static_cast<std::size_t>(use.offset) * use.element_size, block.size};
+        const std::size_t at = block.offset + with.offset + static_cast<std::size_t>(use.offset);
+        const interop::RawBuffer place{block.memory(), at, block.size - with.offset};
         if (auto* kernel = std::get_if<RecordedKernel>(&command.what)) {
-            const cl_long offset = static_cast<cl_long>(block.offset / use.element_size) + use.offset;
+            const cl_long offset = static_cast<cl_long>(at) / static_cast<cl_long>(use.element_size);
             cl_int status = clSetKernelArg(kernel->kernel(), use.argument, sizeof place.memory, &place.memory);
             if (status == CL_SUCCESS)
                 status = clSetKernelArg(kernel->kernel(), use.argument + 1, sizeof offset, &offset);
@@ -98,12 +101,13 @@ void RecordingState::replace(std::size_t index, const Buffer& with) {
             (use.argument == 0 ? copy->from : copy->to) = place;
         } else if (auto* fill = std::get_if<RecordedFill>(&command.what)) {
             fill->to = place;
-        } else {
-            std::get<RecordedCall>(command.what).buffers[use.argument] = place;
+        } else if (auto* call = std::get_if<RecordedCall>(&command.what)) {
+            call->buffers[use.argument] = place;
         }
     }
     input.half_replaced = false;
-    input.buffer = with;
+    input.buffer = with.buffer;
+    input.offset = with.offset;
 }
 
 void RecordingState::replay() {
@@ -112,7 +116,7 @@ void RecordingState::replay() {
     if (Recorder* const recorder = Recorder::current()) recorder->refuse("Recording::replay within another recording");
     const std::scoped_lock lock(mutex_);
     if (stale())
-        throw ValueError(
+        throw StaleRecording(
             "Recording::replay: wants a recording whose constants were not written since and that kept its memory, got "
             "one that is stale; record anew");
     if (replaying_)
@@ -150,7 +154,8 @@ void RecordingState::enqueue_all() {
     auto next = step_->commands.begin();
     const auto end = step_->commands.end();
     const auto is_call = [](const RecordedCommand& command) {
-        return std::holds_alternative<RecordedCall>(command.what);
+        return std::holds_alternative<RecordedCall>(command.what) ||
+               std::holds_alternative<RecordedHostCall>(command.what);
     };
     if (!device.profiled()) {
         while (next != end) {
@@ -203,9 +208,11 @@ void RecordingState::enqueue(RecordedCommand& command, cl::CommandQueue& queue, 
     if (event != nullptr) *event = cl::Event(raw);
 }
 
-void RecordingState::call(RecordedCommand& command) const {
-    const auto& call = std::get<RecordedCall>(command.what);
-    call.commands(call.buffers);
+void RecordingState::call(const RecordedCommand& command) const {
+    if (const auto* call = std::get_if<RecordedCall>(&command.what)) return call->commands(call->buffers);
+    const Span span(command.name);
+    const HostCallScope scope(*step_, nullptr);
+    std::get<RecordedHostCall>(command.what).call();
 }
 
 }  // namespace detail
@@ -215,8 +222,10 @@ std::uint64_t Recording::memory() const { return state_ ? state_->memory() : 0; 
 std::uint64_t Recording::fingerprint() const { return state_ ? state_->fingerprint : 0; }
 bool Recording::stale() const { return state_ && state_->stale(); }
 bool Recording::guards_hold() const { return !state_ || state_->guards_hold(); }
-bool Recording::serves(std::size_t index, const Buffer& with) const { return state_ && state_->serves(index, with); }
-void Recording::replace(std::size_t index, const Buffer& with) const {
+bool Recording::serves(std::size_t index, const RecordedPlace& with) const {
+    return state_ && state_->serves(index, with);
+}
+void Recording::replace(std::size_t index, const RecordedPlace& with) const {
     if (!state_) throw ValueError("Recording::replace: wants a recording, got an empty one");
     state_->replace(index, with);
 }

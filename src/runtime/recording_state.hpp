@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,8 +49,12 @@ struct RecordedCall {
     std::vector<interop::RawBuffer> buffers;
 };
 
+struct RecordedHostCall {
+    std::function<void()> call;
+};
+
 struct RecordedCommand {
-    std::variant<RecordedKernel, RecordedCopy, RecordedFill, RecordedCall> what;
+    std::variant<RecordedKernel, RecordedCopy, RecordedFill, RecordedCall, RecordedHostCall> what;
     std::string name;
     ScopePath scope = {};
     std::shared_ptr<OperatorRun> run = {};  // the operator that it belongs to
@@ -61,12 +66,13 @@ struct InputUse {
     std::size_t command;
     unsigned argument;         // of a kernel; 0 and 1 of a copy; which buffer of a call
     std::size_t element_size;  // the kernel's offset counts in these
-    std::int64_t offset;       // from the start of the input
+    std::int64_t offset;       // bytes from the start of the input
 };
 
 /// Memory that commands read, or write in place, and that may be exchanged for other.
 struct RecordedInput {
     Buffer buffer;
+    std::size_t offset;        // bytes in front of it; as it was recorded, until it is replaced
     std::size_t bytes;         // that the recorded memory had, and
     std::size_t misalignment;  // how it lies
     std::vector<InputUse> uses = {};
@@ -93,12 +99,14 @@ struct RecordedStep {
     std::vector<std::weak_ptr<Block>> own;                    // blocks of the arena
     std::vector<std::function<void()>> before;
     std::map<const void*, std::shared_ptr<void>> attached;
+    std::set<const void*> of_host_calls;  // what they have used of such
+    std::unordered_map<const Block*, std::weak_ptr<Block>> written_by_host_calls;
     std::shared_ptr<Arena> arena;
     std::uint64_t fingerprint = 14695981039346656037ULL;  // FNV-1a
 };
 
 struct RecorderState {
-    RecorderState(DeviceState& on, std::vector<Buffer> with, WhenRefused when);
+    RecorderState(DeviceState& on, std::vector<RecordedPlace> with, WhenRefused when);
 
     [[nodiscard]] bool is_own(const Block& block) const { return block.arena == step.arena; }
     /// Notes who is used, and by which argument if it is an input.
@@ -109,14 +117,36 @@ struct RecorderState {
     /// From the arena.
     std::shared_ptr<Block> allocate(std::size_t bytes);
     void write(const Buffer& buffer);
+    void write_by_host_call(const Buffer& buffer);
     void launched_readers(const Buffer& buffer);
 
     RecordedStep step;
     const std::uint64_t number;
     const WhenRefused when_refused;
     std::string refused;
+    bool calls_know_inputs = false;   // commands of a program's own take an input's whole buffer
+    bool uses_beside_inputs = false;  // what lies beside an input in its buffer
     bool incomplete = false;  // a value of the step was computed outside of it; guarded by the list of recorders
     std::vector<std::weak_ptr<PendingLaunch>> at_end;
+};
+
+/// While one lives, this thread is in a host_call.
+class HostCallScope {
+  public:
+    /// @param recorder null in a replay
+    HostCallScope(RecordedStep& step, RecorderState* recorder) noexcept;
+    ~HostCallScope();
+    HostCallScope(const HostCallScope&) = delete;
+    HostCallScope& operator=(const HostCallScope&) = delete;
+
+    /// Of this thread; null outside of one.
+    static HostCallScope* current() noexcept;
+
+    RecordedStep& step;
+    RecorderState* const recorder;
+
+  private:
+    HostCallScope* const before_;
 };
 
 class RecordingState {
@@ -130,8 +160,8 @@ class RecordingState {
     RecordingState& operator=(const RecordingState&) = delete;
 
     void replay();
-    [[nodiscard]] bool serves(std::size_t index, const Buffer& with) const;
-    void replace(std::size_t index, const Buffer& with);
+    [[nodiscard]] bool serves(std::size_t index, const RecordedPlace& with) const;
+    void replace(std::size_t index, const RecordedPlace& with);
     [[nodiscard]] bool stale() const;
     [[nodiscard]] bool guards_hold() const;
     [[nodiscard]] std::uint64_t memory() const;
@@ -141,7 +171,7 @@ class RecordingState {
   private:
     void enqueue_all();
     void enqueue(RecordedCommand& command, cl::CommandQueue& queue, cl::Event* event) const;
-    void call(RecordedCommand& command) const;
+    void call(const RecordedCommand& command) const;
 
     mutable std::recursive_mutex mutex_;  // also taken by whoever lets memory go within a replay
     bool replaying_ = false;

@@ -1,6 +1,7 @@
 #include <declivity/tensor/record.hpp>
 
 #include <algorithm>
+#include <list>
 #include <mutex>
 #include <optional>
 
@@ -19,14 +20,20 @@ namespace {
 /// Calls without a replay between them that had to be recorded anew, until recording is given up: it costs more than a
 /// plain call.
 constexpr int kMostAnew = 4;
-/// Plain calls in a row with inputs of another shape, until these are recorded instead: a last batch comes alone.
-constexpr int kMostOthers = 2;
 
-/// What commands may read by its memory alone: all of it, and dense.
-Tensor as_input(const Tensor& x) {
-    const ops::View& view = x.value().view();
-    return view.dense() && view.offset == 0 && view.buffer.size() == ops::bytes_of(view.shape, view.dtype) ? x
-                                                                                                           : x.clone();
+/// Whether commands may read it where it lies. A part of nothing may begin anywhere.
+bool fits(const ops::View& view) { return view.dense() && (view.bytes() > 0 || view.offset == 0); }
+
+/// Where an input lies: somewhere in its buffer, if it is not dense.
+RecordedPlace place_of(const ops::View& view) {
+    if (!fits(view)) return view.buffer;
+    return {view.buffer, static_cast<std::size_t>(view.offset) * size_of(view.dtype), view.bytes()};
+}
+
+std::vector<RecordedPlace> places_of(const std::vector<Tensor>& tensors) {
+    std::vector<RecordedPlace> out;
+    for (const Tensor& x : tensors) out.push_back(place_of(x.value().view()));
+    return out;
 }
 
 }  // namespace
@@ -38,66 +45,104 @@ struct Recorded::State {
         Shape shape;
         DType dtype;
         Device device;
+        friend bool operator==(const Input&, const Input&) = default;
+    };
+    using Signature = std::vector<Input>;
+
+    /// What the step came to with inputs of one signature.
+    struct Kept {
+        Signature inputs;
+        Recording recording = {};
+        std::weak_ptr<detail::StepNotes> notes = {};  // held by the recording
+        std::vector<Tensor> results = {};
+        std::vector<std::size_t> passed_on = {};  // for each result, the input that it is
+        int alike = 0;                            // recordings with the same commands
+        int anew = 0;                             // calls in a row that were recorded
+        std::optional<std::uint64_t> fingerprint = {};
+        std::optional<RecordedUses> uses = {};  // by the last recording, also if that was not kept
+        bool copies = false;  // inputs are copied to record: the step knows their memory by other names
+
+        void forget() {
+            recording = {};
+            results.clear();
+            passed_on.clear();
+        }
+        /// What comes next may be anything.
+        void start_over() {
+            alike = 0;
+            fingerprint.reset();
+            uses.reset();
+            copies = false;
+        }
+        [[nodiscard]] bool valid() const {
+            const auto written_down = notes.lock();
+            return written_down && !recording.stale() && written_down->holds() && recording.guards_hold();
+        }
     };
     /// A result that is one of the inputs.
     static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
     StepFunction step;
     const RecordOptions options;
-    mutable std::recursive_mutex mutex;  // the step may ask
-    std::vector<Input> inputs;
-    Recording recording;
-    std::weak_ptr<detail::StepNotes> notes;  // held by the recording
-    std::vector<Tensor> results;
-    std::vector<std::size_t> passed_on;  // for each result, the input that it is
-    int alike = 0;                       // recordings with the same commands
-    int anew = 0, others = 0;            // calls in a row
-    std::optional<std::uint64_t> fingerprint;
+    mutable std::recursive_mutex mutex;     // the step may ask
+    std::list<std::shared_ptr<Kept>> kept;  // the last used first; the step may call reset()
+    std::list<Signature> others;            // of calls that came once, and may come alone
     std::int64_t replayed = 0;
     std::string refused;
+    bool called = false;
 
-    void forget() {
-        recording = {};
-        results.clear();
-        passed_on.clear();
-        inputs.clear();
-    }
-
-    /// What comes next may be anything.
-    void start_over() {
-        alike = 0;
-        fingerprint.reset();
-    }
+    /// A call of the step.
+    struct Inside {
+        bool& called;
+        explicit Inside(bool& of) : called(of) {
+            if (called)
+                throw ValueError(
+                    "Recorded: wants a call when the one before is over, got one within it, of a host_call");
+            called = true;
+        }
+        ~Inside() { called = false; }
+        Inside(const Inside&) = delete;
+        Inside& operator=(const Inside&) = delete;
+    };
 
     void refuse(std::string why) {
-        forget();
+        kept.clear();
+        others.clear();
         refused = std::move(why);
     }
 
-    /// In what these inputs are other than the recorded ones; empty when in nothing.
-    [[nodiscard]] std::string difference(const std::vector<Tensor>& given) const {
-        for (std::size_t i = 0; i < inputs.size(); ++i) {
-            detail::require_defined("Recorded", given[i]);
-            if (!(given[i].shape() == inputs[i].shape) || given[i].dtype() != inputs[i].dtype)
-                return fmt::format("input {} of shape {} and type {}, got {} and {}", i, inputs[i].shape.str(),
-                                   name_of(inputs[i].dtype), given[i].shape().str(), name_of(given[i].dtype()));
-            if (!(given[i].device() == inputs[i].device))
-                return fmt::format("input {} on '{}', got one on '{}'", i, inputs[i].device.name(),
-                                   given[i].device().name());
-            if (options.when_refused == WhenRefused::run && given[i].requires_grad())
-                return "inputs without a gradient";
+    static Signature signature_of(const std::vector<Tensor>& given) {
+        Signature out;
+        for (const Tensor& x : given) out.push_back({x.shape(), x.dtype(), x.device()});
+        return out;
+    }
+
+    /// Whether a signature that was not recorded came before; from now on it did.
+    bool came_before(const Signature& signature) {
+        if (const auto found = std::ranges::find(others, signature); found != others.end()) {
+            others.erase(found);
+            return true;
         }
-        return {};
+        others.push_front(signature);
+        if (std::ssize(others) > options.signatures) others.pop_back();
+        return false;
     }
 
-    [[nodiscard]] bool valid() const {
-        const auto written_down = notes.lock();
-        return written_down && !recording.stale() && written_down->holds() && recording.guards_hold();
+    /// That of a signature, which counts as used now; a new one in the place of the one that was not used for longest.
+    std::shared_ptr<Kept> of(const Signature& signature) {
+        auto found = std::ranges::find(kept, signature, &inputs_of);
+        if (found == kept.end()) {
+            if (std::ssize(kept) == options.signatures) kept.pop_back();
+            found = kept.insert(kept.begin(), std::make_shared<Kept>(Kept{.inputs = signature}));
+        }
+        kept.splice(kept.begin(), kept, found);
+        return kept.front();
     }
+    static const Signature& inputs_of(const std::shared_ptr<Kept>& one) { return one->inputs; }
 
-    std::vector<Tensor> record(const std::vector<Tensor>& given) {
-        forget();
-        for (const Tensor& x : given) detail::require_defined("record", x);
+    std::vector<Tensor> record(const std::vector<Tensor>& given, const Signature& signature) {
+        const std::shared_ptr<Kept> kept_here = of(signature);
+        Kept& own = *kept_here;
         const Device device = options.device ? *options.device : given.empty() ? default_device() : given[0].device();
         if (options.when_refused == WhenRefused::run) {
             const auto unfit = [&](const Tensor& x) { return x.requires_grad() || !(x.device() == device); };
@@ -106,15 +151,26 @@ struct Recorded::State {
                 return step(given);
             }
         }
-        const StepInputs fixed = step_inputs(given);
-        Recorder recorder(device, fixed.buffers, options.when_refused);
+        const std::vector<RecordedPlace> places = places_of(given);
+        if (own.uses && !own.uses->apart(places)) return plain(given);
+        own.forget();
+        // Not kept: what the step does with inputs that must be copied, which is right only if it does not write there.
+        const bool draft =
+            !own.uses && (RecordedUses::overlap(places) ||
+                          !std::ranges::all_of(given, [](const Tensor& x) { return fits(x.value().view()); }));
+        const StepInputs fixed = step_inputs(given, draft, own.copies);
+        Recorder recorder(device, fixed.places, options.when_refused);
         const std::uint64_t number = Recorder::current_number();
         const auto written_down = detail::StepNotes::attach(recorder);
         written_down->allows_hooks = options.hooks;
+        written_down->given = fixed.tensors;
         record_guard(grad_enabled);
         for (const Tensor& x : given)
             if (x.requires_grad()) recorder.refuse("an input that requires a gradient");
         std::vector<Tensor> out = step(fixed.tensors);
+        if (const auto undefined = std::ranges::find(out, false, &Tensor::defined); undefined != out.end())
+            throw ValueError(fmt::format("record: wants defined tensors from the step, got an undefined one at {}",
+                                         undefined - out.begin()));
         std::vector<std::size_t> from_input = inputs_among(out, fixed.tensors);
         if (Recorder::current() == &recorder) {  // nothing was refused within the step
             if (const auto why = unfit(out, from_input, fixed.buffers, *written_down); !why.empty())
@@ -122,46 +178,70 @@ struct Recorded::State {
         }
         if (Recorder::current() == &recorder) {
             // In the order in which a plain call's would be asked for: in f16 it matters what is rounded on the way.
-            for (const Tensor& result : out)
-                if (result.defined()) (void)result.value().view();
+            for (const Tensor& result : out) (void)result.value().view();
         }
-        const bool ambiguous = written_down->inputs_under_other_names(number, fixed.tensors);
+        written_down->given = {};
+        const bool other_names = draft || written_down->inputs_under_other_names(number, fixed.tensors);
+        const bool ambiguous = other_names || (recorder.wants_whole_inputs() && !own.copies);
+        const RecordedUses uses = recorder.uses(other_names);
         const Recording made = recorder.finish();
         for (std::size_t i = 0; i < given.size(); ++i)
             if (fixed.buffers[i].version() != fixed.versions[i]) written_back(given[i], fixed.tensors[i]);
         for (std::size_t i = 0; i < out.size(); ++i)
             if (from_input[i] != kNone) out[i] = given[from_input[i]];
-        if (ambiguous || recorder.incomplete()) {  // the call itself was as it should be
-            start_over();
-            if (++anew > kMostAnew)
+        settle(own, recorder, made, written_down, uses, ambiguous);
+        if (own.recording) own.results = out, own.passed_on = std::move(from_input);
+        return out;
+    }
+
+    /// What becomes of a call that was recorded.
+    void settle(Kept& own, const Recorder& recorder, const Recording& made,
+                const std::shared_ptr<detail::StepNotes>& written_down, const RecordedUses& uses, bool ambiguous) {
+        if (!recorder.refused().empty()) {
+            refuse(recorder.refused());
+        } else if (ambiguous || recorder.incomplete()) {  // the call itself was as it should be
+            const bool copied = own.copies;
+            own.start_over();
+            if (ambiguous && !copied) {
+                own.uses = uses;
+                own.copies = true;
+            } else if (++own.anew > kMostAnew) {
                 refuse(ambiguous ? "a step that uses its input under another name"
                                  : "a step whose values another thread computes");
-        } else if (!made) {
-            refuse(recorder.refused());
+            }
         } else {
             written_down->close();
-            if (may_replay(made, *written_down)) keep(made, written_down, given, out, std::move(from_input));
+            if (may_replay(own, made, *written_down)) {
+                ++own.alike;
+                own.fingerprint = made.fingerprint();
+                own.recording = made;
+                own.uses = uses;
+                own.notes = written_down;
+            }
         }
-        return out;
     }
 
     /// What the step is given while it is recorded.
     struct StepInputs {
         std::vector<Tensor> tensors;
         std::vector<Buffer> buffers;
+        std::vector<RecordedPlace> places;
         std::vector<std::uint64_t> versions;  // of the buffers before the step
     };
 
-    static StepInputs step_inputs(const std::vector<Tensor>& given) {
+    /// @param as_they_lie however that is
+    static StepInputs step_inputs(const std::vector<Tensor>& given, bool as_they_lie, bool copied) {
         StepInputs out;
         for (const Tensor& x : given) {
-            ops::View view = as_input(x).value().view();
+            ops::View view = x.value().view();
             // Commands tell inputs by their memory.
-            if (std::ranges::find(out.buffers, view.buffer) != out.buffers.end()) view = x.clone().value().view();
+            const bool told = std::ranges::find(out.buffers, view.buffer) == out.buffers.end();
+            if (!as_they_lie && (copied || !told || !fits(view))) view = x.clone().value().view();
             out.tensors.emplace_back(ops::Value(
                 // by a value of its own, so that the tensor itself, if the step uses it, is told from the input
                 view));
             out.buffers.push_back(view.buffer);
+            out.places.push_back(place_of(view));
         }
         for (const Buffer& buffer : out.buffers) out.versions.push_back(buffer.version());
         return out;
@@ -172,14 +252,13 @@ struct Recorded::State {
                                                  const std::vector<Tensor>& inputs) {
         std::vector<std::size_t> from_input(results.size(), kNone);
         for (std::size_t i = 0; i < results.size(); ++i)
-            if (const auto same = std::ranges::find(inputs, results[i].state(), &Tensor::state);
-                results[i].defined() && same != inputs.end())
+            if (const auto same = std::ranges::find(inputs, results[i].state(), &Tensor::state); same != inputs.end())
                 from_input[i] = static_cast<std::size_t>(same - inputs.begin());
         return from_input;
     }
 
     /// Whether a recording that was made may stand for the calls to come; what forbids it for good is refused.
-    bool may_replay(const Recording& made, const detail::StepNotes& written_down) {
+    bool may_replay(Kept& own, const Recording& made, const detail::StepNotes& written_down) {
         if (written_down.assigned()) {
             constexpr auto* why = "assign() to a tensor that was there before the step";
             if (options.when_refused == WhenRefused::fail)
@@ -187,9 +266,9 @@ struct Recorded::State {
             refuse(why);
             return false;
         }
-        if (fingerprint && made.fingerprint() != *fingerprint) {
-            alike = 0;
-            if (++anew > kMostAnew) {
+        if (own.fingerprint && made.fingerprint() != *own.fingerprint) {
+            own.alike = 0;
+            if (++own.anew > kMostAnew) {
                 refuse("a step whose commands are others from call to call");
                 return false;
             }
@@ -197,22 +276,10 @@ struct Recorded::State {
         return true;
     }
 
-    void keep(const Recording& made, const std::shared_ptr<detail::StepNotes>& written_down,
-              const std::vector<Tensor>& given, const std::vector<Tensor>& out, std::vector<std::size_t> from_input) {
-        ++alike;
-        fingerprint = made.fingerprint();
-        recording = made;
-        notes = written_down;
-        results = out;
-        passed_on = std::move(from_input);
-        for (const Tensor& x : given) inputs.push_back({x.shape(), x.dtype(), x.device()});
-    }
-
     /// Why what a step gives or leaves cannot be given again by a replay; empty when it can.
     static std::string unfit(const std::vector<Tensor>& out, const std::vector<std::size_t>& from_input,
                              const std::vector<Buffer>& buffers, const detail::StepNotes& notes) {
         for (std::size_t i = 0; i < out.size(); ++i) {
-            if (!out[i].defined()) continue;
             if (out[i].requires_grad() && !out[i].is_leaf())
                 return "a result that requires a gradient (call backward within the step, or detach() it)";
             if (from_input[i] == kNone && out[i].value().computed() &&
@@ -231,65 +298,97 @@ struct Recorded::State {
         Tensor(to).copy_(from);
     }
 
-    std::vector<Tensor> replay(const std::vector<Tensor>& given) {
+    /// A call that neither is recorded nor a replay.
+    std::vector<Tensor> plain(const std::vector<Tensor>& given) {
+        for (std::size_t i = 0; i < given.size(); ++i)
+            if (options.when_refused == WhenRefused::fail && given[i].requires_grad())
+                throw Unsupported(
+                    fmt::format("Recorded: wants inputs that require no gradient, got one for input {}", i));
+        return step(given);
+    }
+
+    std::vector<Tensor> replay(const Kept& own, const std::vector<Tensor>& given) {
+        if (std::ranges::any_of(given, &Tensor::requires_grad) || !own.uses->apart(places_of(given)))
+            return plain(given);
         std::vector<Tensor> read;
         std::vector<std::uint64_t> versions;
         for (std::size_t i = 0; i < given.size(); ++i) {
-            if (given[i].requires_grad())
-                throw Unsupported(
-                    fmt::format("Recorded: wants inputs that require no gradient, got one for input {}", i));
-            Tensor x = as_input(given[i]);
-            if (!recording.serves(i, x.value().view().buffer)) x = x.clone();
-            recording.replace(i, x.value().view().buffer);
+            Tensor x = given[i];
+            if (!fits(x.value().view()) || !own.recording.serves(i, place_of(x.value().view()))) x = x.clone();
+            own.recording.replace(i, place_of(x.value().view()));
             versions.push_back(x.value().view().buffer.version());
             read.push_back(std::move(x));
         }
-        const auto written_down = notes.lock();
-        recording.replay();
+        const auto written_down = own.notes.lock();
+        own.recording.replay();
         for (std::size_t i = 0; i < given.size(); ++i)
             if (read[i].value().view().buffer.version() != versions[i]) written_back(given[i], read[i]);
         if (written_down) written_down->restore();
         ++replayed;
-        std::vector<Tensor> out = results;
+        std::vector<Tensor> out = own.results;
         for (std::size_t i = 0; i < out.size(); ++i)
-            if (passed_on[i] != kNone) out[i] = given[passed_on[i]];
+            if (own.passed_on[i] != kNone) out[i] = given[own.passed_on[i]];
         return out;
     }
 
     std::vector<Tensor> call(const std::vector<Tensor>& given) {
         if (Recorder::current() != nullptr || !refused.empty()) return step(given);  // a part of what is recorded there
-        if (!recording) return record(given);
-        if (given.size() != inputs.size())
-            throw ValueError(fmt::format("Recorded: wants {} inputs, got {}", inputs.size(), given.size()));
-        if (const std::string other = difference(given); !other.empty()) {
-            if (options.when_refused == WhenRefused::fail)
-                throw ShapeError(fmt::format("Recorded: wants {}; reset() records anew", other));
-            if (++others < kMostOthers || std::ranges::any_of(given, &Tensor::requires_grad)) return step(given);
-            start_over();
-            return record(given);
-        }
-        others = 0;
-        if (alike < options.recordings) return record(given);
-        if (valid()) try {
-                auto out = replay(given);
-                anew = 0;
-                return out;
-            } catch (const ValueError&) {
-                if (!recording.stale()) throw;  // by another thread, since it was asked
+        for (const Tensor& x : given) detail::require_defined("Recorded", x);
+        const Inside inside(called);
+        if (!kept.empty() && given.size() != kept.front()->inputs.size())
+            throw ValueError(
+                fmt::format("Recorded: wants {} inputs, got {}", kept.front()->inputs.size(), given.size()));
+        const Signature signature = signature_of(given);
+        if (std::ranges::find(kept, signature, &inputs_of) == kept.end()) {
+            if (options.when_refused == WhenRefused::run && !kept.empty() &&
+                (std::ranges::any_of(given, &Tensor::requires_grad) || !came_before(signature)))
+                return step(given);
+            try {
+                return record(given, signature);
+            } catch (...) {
+                std::erase_if(kept, [&](const auto& one) { return one->inputs == signature; });
+                throw;
             }
-        if (++anew > kMostAnew) {
+        }
+        const std::shared_ptr<Kept> kept_here = of(signature);
+        Kept& own = *kept_here;
+        if (options.when_refused == WhenRefused::run && std::ranges::any_of(given, &Tensor::requires_grad))
+            return step(given);
+        if (!own.recording || own.alike < options.recordings) return record(given, signature);
+        if (own.valid()) try {
+                auto out = replay(own, given);
+                own.anew = 0;
+                return out;
+            } catch (const StaleRecording&) {
+                if (!own.recording.stale()) throw;  // by another thread, since it was asked
+            }
+        if (++own.anew > kMostAnew) {
             refuse("a step that changes, from call to call, what its kernels were prepared for");
             return step(given);
         }
-        start_over();
-        return record(given);
+        own.start_over();
+        return record(given, signature);
     }
 };
+
+void host_call(const std::vector<Tensor>& reads, const std::function<void()>& call) {
+    for (const Tensor& one : reads) {
+        detail::require_defined("host_call", one);
+        const auto* const notes = detail::StepNotes::current();
+        if (notes != nullptr && notes->of_input(*Recorder::current(), one.value()))
+            Recorder::current()->refuse(
+                "a host_call that reads an input, which is another tensor in each call (let it read a clone())");
+        (void)one.value().view();
+    }
+    host_call(call);
+}
 
 Recorded::Recorded(StepFunction step, const RecordOptions& options) {
     if (!step) throw ValueError("record: wants a function, got an empty one");
     if (options.recordings < 1)
         throw ValueError(fmt::format("record: wants at least 1 recording, got {}", options.recordings));
+    if (options.signatures < 1)
+        throw ValueError(fmt::format("record: wants room for at least 1 signature, got {}", options.signatures));
     state_ = std::make_unique<State>(std::move(step), options);
 }
 Recorded::~Recorded() = default;
@@ -310,7 +409,9 @@ bool Recorded::replays() const {
     detail::refuse_after_fork("a recorded step");
     require_in_place();
     const std::scoped_lock lock(state_->mutex);
-    return state_->recording && state_->alike >= state_->options.recordings && state_->valid();
+    if (state_->kept.empty()) return false;
+    const State::Kept& last = *state_->kept.front();
+    return last.recording && last.alike >= state_->options.recordings && last.valid();
 }
 
 std::int64_t Recorded::replayed() const {
@@ -331,16 +432,15 @@ Recording Recorded::recording() const {
     detail::refuse_after_fork("a recorded step");
     require_in_place();
     const std::scoped_lock lock(state_->mutex);
-    return state_->recording;
+    return state_->kept.empty() ? Recording() : state_->kept.front()->recording;
 }
 
 void Recorded::reset() {
     detail::refuse_after_fork("a recorded step");
     require_in_place();
     const std::scoped_lock lock(state_->mutex);
-    state_->forget();
-    state_->start_over();
-    state_->anew = state_->others = 0;
+    state_->kept.clear();
+    state_->others.clear();
     state_->refused.clear();
 }
 
@@ -348,7 +448,7 @@ void Recorded::confirm() {
     detail::refuse_after_fork("a recorded step");
     require_in_place();
     const std::scoped_lock lock(state_->mutex);
-    state_->alike = std::min(state_->alike, state_->options.recordings - 1);
+    for (const auto& one : state_->kept) one->alike = std::min(one->alike, state_->options.recordings - 1);
 }
 
 }  // namespace declivity

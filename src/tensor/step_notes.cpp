@@ -93,6 +93,12 @@ bool StepNotes::inputs_under_other_names(std::uint64_t recorder, const std::vect
     });
 }
 
+bool StepNotes::of_input(const Recorder& recorder, const ops::Value& value) const {
+    const auto is = [&](const Tensor& input) { return input.state()->value.state() == value.state(); };
+    return std::ranges::any_of(given, is) ||
+           (ops::recorder_of(value) == Recorder::current_number() && recorder.is_input(value.view().buffer));
+}
+
 bool StepNotes::leaves_gradient_in(const std::vector<Buffer>& inputs) const {
     return std::ranges::any_of(grads_, [&](const Grad& grad) {
         const auto leaf = grad.leaf.lock();

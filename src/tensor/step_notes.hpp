@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -31,6 +32,11 @@ class StepNotes {
     void takes_value(const std::shared_ptr<TensorState>& tensor);
     /// Whether hooks of tensors may be called, though a replay will not.
     bool allows_hooks = true;
+
+    /// What the step is given, while it runs.
+    std::span<const Tensor> given = {};
+    /// Whether these are elements of an input, which is another tensor in each call.
+    [[nodiscard]] bool of_input(const Recorder& recorder, const ops::Value& value) const;
 
     /// At the end of the step.
     void close();

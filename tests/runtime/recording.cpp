@@ -206,3 +206,91 @@ TEST_CASE("what a recorder cannot repeat it refuses, and a second one as well") 
     CHECK_THROWS_AS(Recording().replace(0, buffer), ValueError);
     Recording().replay();  // nothing
 }
+
+TEST_CASE("an input may be a part of its memory, and be replaced by another part") {
+    const Device device = test::device();
+    constexpr std::size_t kRow = 64;  // floats: 256 bytes, so that each row lies alike
+    const auto values = random_floats(4 * kRow, 1);
+    const Buffer all = buffer_of(device, values), out(device, kRow * sizeof(float));
+    const auto row = [&](std::size_t at) {
+        return RecordedPlace(all, at * kRow * sizeof(float), kRow * sizeof(float));
+    };
+    const auto expected = [&](std::size_t at) {
+        std::vector<float> want(values.begin() + static_cast<std::ptrdiff_t>(at * kRow),
+                                values.begin() + static_cast<std::ptrdiff_t>((at + 1) * kRow));
+        for (std::size_t i = 6; i < 16; ++i) want[i - 6] = 2 * values[at * kRow + i];
+        return want;
+    };
+    Recorder recorder(device, {row(2)});
+    copy(all, 2 * kRow * sizeof(float), out, 0, kRow * sizeof(float));
+    launch(scale(device), {.global = {16}},
+           {std::int64_t{10}, BufferArgument{all, 2 * kRow + 6, 4}, BufferArgument{out, 0, 4}, 2.0F});
+    out.mark_written();  // as who writes memory of others does
+    CHECK(recorder.is_input(all));
+    CHECK(!recorder.wants_whole_inputs());
+    const RecordedUses uses = recorder.uses(false);
+    const Recording recording = recorder.finish();
+    CHECK(values_of(out) == expected(2));
+    for (const std::size_t at : {0, 3, 2, 1}) {
+        CHECK(recording.serves(0, row(at)));
+        recording.replace(0, row(at));
+        recording.replay();
+        CHECK(values_of(out) == expected(at));
+    }
+    const RecordedPlace off{all, 4, kRow * sizeof(float)}, behind{all, 3 * kRow * sizeof(float) + 256, 256};
+    CHECK(!recording.serves(0, off));
+    CHECK_THROWS_AS(recording.replace(0, off), ValueError);
+    CHECK_THROWS_AS(recording.replace(0, behind), ShapeError);
+    CHECK_THROWS_AS(recording.replace(0, RecordedPlace(all, 0, 8)), ShapeError);
+    CHECK_THROWS_AS(Recorder(device, {behind}), ShapeError);
+    // It reads the input alone, and writes `out` alone.
+    const RecordedPlace rows[] = {row(1)}, written[] = {out};
+    CHECK(uses.apart(rows));
+    CHECK(!uses.apart(written));
+    const RecordedPlace twice[] = {row(1), row(1)}, beside[] = {row(1), row(2)};
+    CHECK(RecordedUses::overlap(twice));
+    CHECK(!RecordedUses::overlap(beside));
+}
+
+TEST_CASE("commands that use more of a buffer than the part that is an input say so") {
+    const Device device = test::device();
+    const Buffer all = buffer_of(device, random_floats(256, 1)), out(device, 1024);
+    const RecordedPlace part{all, 256, 256};
+    const auto wants_whole = [&](const auto& commands) {
+        Recorder recorder(device, {part});
+        commands();
+        return recorder.wants_whole_inputs();
+    };
+    const auto copy_from = [&](std::size_t at) { return [&, at] { copy(all, at, out, 0, 16); }; };
+    CHECK(!wants_whole(copy_from(256)));
+    CHECK(!wants_whole(copy_from(496)));
+    CHECK(wants_whole(copy_from(240)));
+    CHECK(wants_whole(copy_from(512)));
+    const Buffer buffers[] = {all};
+    CHECK(wants_whole([&] { interop::enqueue(device, "of my own", buffers, [](const auto&) {}); }));
+}
+
+TEST_CASE("a function of the host is called between commands, at each replay, and under no other lock") {
+    const Device device = test::device();
+    const Buffer in = buffer_of(device, random_floats(8, 1)), out = buffer_of(device, random_floats(8, 2));
+    std::vector<std::vector<float>> seen;
+    Recorder recorder(device);
+    copy(in, 0, out, 0, 32);
+    host_call([&] {
+        CHECK(!is_recording());
+        seen.push_back(values_of(out));
+        fill(in, 0, 32, pattern(static_cast<float>(seen.size())));
+    });
+    copy(in, 0, out, 0, 32);
+    const Recording recording = recorder.finish();
+    CHECK(recording.commands() == 3);
+    const std::vector<float> ones(8, 1), twos(8, 2);
+    REQUIRE(seen.size() == 1);
+    CHECK(seen[0] == random_floats(8, 1));
+    CHECK(values_of(out) == ones);
+    recording.replay();
+    REQUIRE(seen.size() == 2);
+    CHECK(seen[1] == ones);
+    CHECK(values_of(out) == twos);
+    CHECK_THROWS_AS(host_call(nullptr), ValueError);
+}

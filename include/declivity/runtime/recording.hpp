@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <declivity/runtime/buffer.hpp>
@@ -21,6 +22,17 @@ namespace declivity {
 namespace detail {
 class RecordingState;
 }
+
+/// Memory of an input: a buffer, or a part of one.
+struct RecordedPlace {
+    RecordedPlace(Buffer of) : buffer(std::move(of)), bytes(buffer.size()) {}  // NOLINT(google-explicit-constructor)
+    /// @param from byte at which it begins
+    RecordedPlace(Buffer of, std::size_t from, std::size_t size) : buffer(std::move(of)), offset(from), bytes(size) {}
+
+    Buffer buffer;
+    std::size_t offset = 0;
+    std::size_t bytes = 0;
+};
 
 /// Kernels, copies and fills that ran once, each kernel with its arguments set, and the memory in which they work. A
 /// shared handle, thread-safe; an empty one has no commands.
@@ -47,10 +59,10 @@ class DECLIVITY_API Recording {
     /// @throws ValueError for an index that there is not, or memory that does not serve; ShapeError for memory that is
     /// too small, DeviceError for
     /// that of another device
-    void replace(std::size_t index, const Buffer& with) const;
+    void replace(std::size_t index, const RecordedPlace& with) const;
     /// Whether memory is aligned as the input that was recorded, and not the recording's own, which a replay overwrites
     /// before it has been read. That of the pool is aligned, unless an input was not.
-    [[nodiscard]] bool serves(std::size_t index, const Buffer& with) const;
+    [[nodiscard]] bool serves(std::size_t index, const RecordedPlace& with) const;
     /// Enqueues all commands and returns at once. Values that still have to read what the commands write are launched
     /// before.
     /// @throws ValueError when it is stale; DeviceError, OutOfMemory
@@ -70,6 +82,14 @@ enum class WhenRefused : std::uint8_t {
 
 /// Whether this thread records: for what is done only where it is, such as making a guard.
 DECLIVITY_API bool is_recording() noexcept;
+/// Calls `call` now. If this thread records, what was put off is launched first, and each replay calls it again at its
+/// place: commands before it are enqueued then, though they need not have run, and those behind it are not. What it
+/// enqueues itself runs there. It is called by the thread that replays, which records nothing meanwhile and has no lock
+/// but that of the recording: it must not replay the same, nor draw random numbers of a generator that the commands
+/// draw from. What it throws leaves the replay, whose later commands are not enqueued.
+/// @param name for profiles
+/// @throws ValueError for an empty function
+DECLIVITY_API void host_call(const std::function<void()>& call, std::string_view name = "host_call");
 /// While this thread records: the commands depend on something of the host, and `holds` says whether it is as it was
 /// (Recording::guards_hold). It lives as long as the recording. Nothing where nobody records.
 DECLIVITY_API void guard_recording(std::function<bool()> holds);

@@ -20,13 +20,16 @@ namespace declivity {
 using StepFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs)>;
 
 struct RecordOptions {
-    /// What becomes of a step that cannot be recorded, or is called with inputs of another shape or type than those it
-    /// was recorded with: an error, or a plain call.
+    /// What becomes of a step that cannot be recorded: an error, or a plain call.
     WhenRefused when_refused = WhenRefused::fail;
     /// So many calls are recorded, one after the other, until their commands are the same and the next call is a
     /// replay. 1 takes it on trust that the step does the same each time; more find out about a step that counts its
     /// calls, which is then called plainly, unless all that differs is which tensors it works on.
     int recordings = 1;
+    /// Of so many kinds of inputs (shapes, types) recordings are kept side by side, each with memory of its own. One
+    /// more takes the place of the one that was not used for longest. With WhenRefused::run, inputs of a kind that
+    /// comes for the first time, when others were recorded before, are a plain call: they may come alone.
+    int signatures = 4;
     /// Of the step; that of the first input if there is one, else the default device, when not set.
     std::optional<Device> device = {};
     /// Whether the hooks of tensors that the step comes to do no more than to enqueue, which a replay does without
@@ -36,15 +39,16 @@ struct RecordOptions {
 
 /// A step, and what it came to when it was called: its kernels with their arguments set, in memory of their own.
 ///
-/// The first call runs the function. Calls with inputs of the same shapes and types enqueue its commands again: kernels
-/// read the new inputs, and write what the first call wrote, so the results are the same tensors each time, with other
-/// elements. Random numbers go on as they would in plain calls, and the elements are those of plain calls to the bit
-/// (for inputs that lie dense; of others, such as transposed ones, those of a call with their clone()). The function
-/// itself is not called, nor are the hooks that it came to: what they do beside launching (a counter, a print) happens
-/// once, and what they decide on the host (a branch, a number that becomes an argument of a kernel) is decided once.
-/// Modules and optimizers of the library register what they decide by, such as train() or eval() and dropout's
-/// probability, as guards: a replay looks at them first, and where one has changed the function is called and recorded
-/// anew. A step's own go through record_guard().
+/// The first call runs the function, and so does the first with inputs of other shapes or types. Calls with inputs of
+/// the same ones enqueue its commands again: kernels read the new inputs, where they lie if these are dense, and write
+/// what the first call wrote, so the results are the same tensors each time, with other elements. Random numbers go on
+/// as they would in plain calls, and the elements are those of plain calls to the bit (for inputs that lie dense; of
+/// others, such as transposed ones, those of a call with their clone()). The function itself is not called, nor are the
+/// hooks that it came to: what they do beside launching (a counter, a print) happens once, and what they decide on the
+/// host (a branch, a number that becomes an argument of a kernel) is decided once. Modules and optimizers of the
+/// library register what they decide by, such as train() or eval() and dropout's probability, as guards: a replay looks
+/// at them first, and where one has changed the function is called and recorded anew. A step's own go through
+/// record_guard().
 ///
 /// A step works on tensors that outlive it: parameters, running statistics, an optimizer's moments, whatever is written
 /// in place. What a variable of C++ is to carry from one call to the next must be written in place, too (copy_, add_).
@@ -53,7 +57,8 @@ struct RecordOptions {
 /// The function is called again, and recorded anew, when a tensor that it used was given other elements by assign(),
 /// now requires a gradient or no longer does, has other hooks, or has a gradient other than the one that the step added
 /// to, when weights that kernels were prepared for were written, when a guard has changed, and when the device had run
-/// out of memory and the recording had given up its own.
+/// out of memory and the recording had given up its own. A call whose inputs lie over one another, or in tensors of the
+/// step, where it writes, is a plain call.
 ///
 /// What cannot be recorded: to read elements (item, to_vector, print), to make tensors of host data, to take tensors to
 /// another device, results, inputs and gradients that require a gradient, results and gradients that lie in the memory
@@ -67,9 +72,8 @@ class DECLIVITY_API Recorded {
     Recorded(Recorded&&) noexcept;
     Recorded& operator=(Recorded&&) noexcept;
 
-    /// @throws Unsupported in the middle of a first call, saying what cannot be recorded; ShapeError or TypeError for
-    /// inputs unlike those
-    /// recorded; both not with WhenRefused::run. ValueError when the number of inputs changes; whatever the step throws
+    /// @throws Unsupported in the middle of a first call, saying what cannot be recorded, not with WhenRefused::run;
+    /// ValueError when the number of inputs changes, or the step returns an undefined tensor; whatever the step throws
     std::vector<Tensor> operator()(const std::vector<Tensor>& inputs);
 
     /// Whether calls with the inputs of the last recording are replays.
@@ -109,6 +113,21 @@ auto record_guard(Read read) {
     if (is_recording()) guard_recording([read, value]() mutable { return static_cast<bool>(read() == value); });
     return value;
 }
+
+/// Calls `call` at its place in a step, and again in each replay: for what the host has to do between commands, to log,
+/// to choose a learning rate, to exchange gradients with other processes. The commands before it are enqueued then and
+/// those behind it are not; to wait for them is up to it: it may read tensors, those of `reads` among them, and write
+/// to tensors from before the step in place (fill_, copy_), which the commands behind it see. It is called by the
+/// thread that calls the step, under no lock but the step's own. Inputs are others in each call: it reads a clone() of
+/// one. Random numbers it draws from a Generator of its own. What it throws ends the call of the step there: later
+/// commands are not enqueued, leaves keep the gradients that they have.
+///
+///     host_call({loss}, [loss] { log(loss.item<float>()); });
+///
+/// @param reads tensors of the step that it reads: they are computed before. It must read no others that the step made
+/// @throws Unsupported for an input among `reads`, and where it draws from a generator that the step draws from;
+/// ValueError for an empty function and an undefined tensor, and where it calls its own step
+DECLIVITY_API void host_call(const std::vector<Tensor>& reads, const std::function<void()>& call);
 
 /// A step without inputs and results, called as `step()`.
 class DECLIVITY_API RecordedAction : public Recorded {

@@ -1,0 +1,131 @@
+// no-oclgrind: it replays kernels that other tests launch there
+//
+// Recorded steps whose inputs come in several shapes and types.
+#include <declivity/tensor/record.hpp>
+
+#include <cmath>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <doctest/doctest.h>
+
+#include "tests/support/devices.hpp"
+#include "tests/support/values.hpp"
+
+using namespace declivity;
+using namespace declivity::test;
+
+namespace {
+
+using Values = std::vector<std::vector<float>>;
+
+template <class E, class Call>
+std::string words_of(Call&& call) {
+    try {
+        call();
+    } catch (const E& error) {
+        return error.what();
+    }
+    return "nothing was thrown";
+}
+
+}  // namespace
+
+TEST_CASE("recordings of several shapes are kept side by side, and the one not used for longest goes") {
+    CHECK(words_of<ValueError>([] {
+              record([](const Tensor& x) { return x; }, {.signatures = 0});
+          }).find("at least 1 signature, got 0") != std::string::npos);
+    Tensor total = zeros({1});
+    int calls = 0;
+    auto step = record(
+        [&](const Tensor& x) {
+            ++calls;
+            total.add_(reshape(sum(x), {1}));
+            return exp(x) * 0.5;
+        },
+        {.signatures = 2});
+    const auto of = [](std::int64_t n) { return random_tensor({n, 3}, static_cast<std::uint64_t>(n)); };
+    double expected = 0;
+    const auto call = [&](std::int64_t n) {
+        const Tensor x = of(n);
+        for (const float element : x.to_vector<float>()) expected += element;
+        CHECK(step(x).to_vector<float>() == (exp(x) * 0.5).to_vector<float>());
+        return calls;
+    };
+    CHECK(call(4) == 1);
+    CHECK(call(7) == 2);
+    CHECK(call(4) == 2);
+    CHECK(call(7) == 2);
+    CHECK(call(4) == 2);
+    const auto memory = step.recording().memory();
+    CHECK(memory > 0);
+    CHECK(call(9) == 3);  // in the place of 7
+    CHECK(call(4) == 3);
+    CHECK(call(7) == 4);  // in the place of 9
+    CHECK(call(4) == 4);
+    CHECK(call(9) == 5);
+    CHECK(step.replayed() == 5);
+    CHECK(std::abs(total.item<float>() - expected) < 1e-3);
+    step.reset();
+    CHECK(call(9) == 6);
+}
+
+TEST_CASE("a signature that was thrown out leaves its results, and memory that is still at work, to who has them") {
+    const auto function = [](const Tensor& x) {
+        Tensor y = x;
+        for (int i = 0; i < 4; ++i) y = matmul(tanh(y), transpose(x, 0, 1)) * 0.1;
+        return y + 1.0;
+    };
+    auto step = record(function, {.signatures = 1});
+    Values kept_elements;
+    std::vector<Tensor> kept;
+    for (int i = 0; i < 12; ++i) {
+        const std::int64_t n = 40 + 8 * (i % 3);
+        const Tensor x = random_tensor({n, n}, 50 + static_cast<std::uint64_t>(i));
+        kept.push_back(step(x));  // not read yet: the next shape throws its recording out while it is at work
+        kept_elements.push_back(function(x).to_vector<float>());
+    }
+    for (std::size_t i = 0; i < kept.size(); ++i) CHECK(kept[i].to_vector<float>() == kept_elements[i]);
+    CHECK(step.replayed() == 0);
+}
+
+TEST_CASE("other types are other signatures, and a number of inputs that never worked is not held against the next") {
+    auto step = record([](const std::vector<Tensor>& in) { return std::vector{in.at(0) * 2.0 + in.at(1)}; });
+    CHECK_THROWS_AS(step({zeros({3})}), std::out_of_range);
+    const Tensor floats = random_tensor({3}, 1), whole = Tensor::from<std::int64_t>({4, 5, 6}, {3});
+    for (int i = 0; i < 3; ++i) {
+        CHECK(step({floats, floats.clone()})[0].to_vector<float>() == (floats * 3.0).to_vector<float>());
+        CHECK(step({whole, floats})[0].to_vector<float>() == (whole * 2.0 + floats).to_vector<float>());
+        CHECK(step({floats.to(DType::f16), whole})[0].shape() == Shape{3});
+    }
+    CHECK(step.replayed() == 6);
+    CHECK(words_of<ValueError>([&] { step({floats}); }).find("wants 2 inputs, got 1") != std::string::npos);
+    CHECK(step({floats, floats.clone()})[0].dtype() == DType::f32);
+    CHECK(step.replayed() == 7);
+}
+
+TEST_CASE("inputs without elements are inputs") {
+    auto step = record([](const std::vector<Tensor>& in) { return std::vector{concat({in[0], in[1]}, 0) * 2.0}; });
+    const Tensor none = zeros({4, 0, 3}), x = random_tensor({2, 3}, 1);
+    for (int i = 0; i < 3; ++i) {
+        const Tensor part = reshape(slice(none, 0, i, i + 1), {0, 3});
+        CHECK(step({part, x})[0].to_vector<float>() == (x * 2.0).to_vector<float>());
+    }
+    CHECK(step.replayed() == 2);
+}
+
+TEST_CASE("a step gives defined tensors") {
+    for (const WhenRefused when : {WhenRefused::fail, WhenRefused::run}) {
+        auto step = record(
+            [](const std::vector<Tensor>& in) {
+                return std::vector{in[0] * 2.0, Tensor()};
+            },
+            {.when_refused = when});
+        CHECK(words_of<ValueError>([&] { step({zeros({3})}); }) ==
+              "record: wants defined tensors from the step, got an undefined one at 1");
+    }
+}
