@@ -4,6 +4,7 @@
 #include <list>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/process.hpp>
@@ -90,6 +91,7 @@ struct Recorded::State {
     std::int64_t replayed = 0;
     std::string refused;
     bool called = false;
+    bool confirms = false;  // confirm() was called: one recording is compared, for all
 
     /// A call of the step.
     struct Inside {
@@ -268,6 +270,8 @@ struct Recorded::State {
         }
         if (own.fingerprint && made.fingerprint() != *own.fingerprint) {
             own.alike = 0;
+            for (const auto& one : kept)
+                if (one.get() != &own) one->start_over();
             if (++own.anew > kMostAnew) {
                 refuse("a step whose commands are others from call to call");
                 return false;
@@ -354,6 +358,8 @@ struct Recorded::State {
         Kept& own = *kept_here;
         if (options.when_refused == WhenRefused::run && std::ranges::any_of(given, &Tensor::requires_grad))
             return step(given);
+        if (own.recording && own.alike >= options.recordings && std::exchange(confirms, false))
+            own.alike = options.recordings - 1;
         if (!own.recording || own.alike < options.recordings) return record(given, signature);
         if (own.valid()) try {
                 auto out = replay(own, given);
@@ -448,7 +454,7 @@ void Recorded::confirm() {
     detail::refuse_after_fork("a recorded step");
     require_in_place();
     const std::scoped_lock lock(state_->mutex);
-    for (const auto& one : state_->kept) one->alike = std::min(one->alike, state_->options.recordings - 1);
+    state_->confirms = true;
 }
 
 }  // namespace declivity

@@ -108,6 +108,31 @@ TEST_CASE("other types are other signatures, and a number of inputs that never w
     CHECK(step.replayed() == 7);
 }
 
+TEST_CASE("to confirm a step records one call, and where that does something else now all are recorded anew") {
+    double factor = 2;
+    int calls = 0;
+    auto step = record([&](const Tensor& x) { return ++calls, x * factor; }, {.recordings = 2});
+    const Tensor a = random_tensor({4, 3}, 1), b = random_tensor({7, 3}, 2);
+    const auto both = [&] {
+        for (const Tensor& x : {a, b}) CHECK(step(x).to_vector<float>() == (x * factor).to_vector<float>());
+        return calls;
+    };
+    CHECK(both() == 2);
+    CHECK(both() == 4);
+    CHECK(both() == 4);
+    for (int i = 0; i < 3; ++i) {
+        step.confirm();
+        CHECK(both() == 5 + i);
+        CHECK(both() == 5 + i);
+    }
+    factor = 3;
+    step.confirm();
+    CHECK(both() == 9);
+    CHECK(both() == 11);
+    CHECK(both() == 11);
+    CHECK(step.replayed() == 2 + 3 * 3 + 2);
+}
+
 TEST_CASE("inputs without elements are inputs") {
     auto step = record([](const std::vector<Tensor>& in) { return std::vector{concat({in[0], in[1]}, 0) * 2.0}; });
     const Tensor none = zeros({4, 0, 3}), x = random_tensor({2, 3}, 1);

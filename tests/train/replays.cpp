@@ -146,6 +146,16 @@ TEST_CASE("replays: a network, loss and optimizer of the library are recorded, a
           }).replayed > 0);
 }
 
+TEST_CASE("replays: a smaller last batch is recorded beside the others, and replayed from its fourth epoch on") {
+    const auto replays = same_as_plain([](Training& training) {
+        training.model = network();
+        training.options.batch = 48;  // of 128: three steps, the last one smaller
+        training.options.epochs = 6;
+    });
+    CHECK(replays.replayed == 5 + 3);
+    CHECK(replays.refused == "");
+}
+
 TEST_CASE("replays: what a program's own loss, module or optimizer decides from step to step is decided at each step") {
     struct Case {
         const char* why;

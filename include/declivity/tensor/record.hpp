@@ -84,8 +84,8 @@ class DECLIVITY_API Recorded {
     [[nodiscard]] std::string refused() const;
     /// The commands; empty before the first call, and where it was refused.
     [[nodiscard]] Recording recording() const;
-    /// The next call is recorded again, and if its commands are those of before, replays go on; if not, as many calls
-    /// are recorded as at the beginning.
+    /// The next call that would be a replay is recorded again, and if its commands are those of before, replays go on;
+    /// if not, as many calls are recorded as at the beginning, with inputs of each kind.
     void confirm();
     /// Forgets all: the next call records. For a step that would do something else now, such as one of a module between
     /// train() and eval().
