@@ -42,9 +42,10 @@ io::HostArray stacked(const char* function, std::span<const Example> examples, s
                                         function, name, examples[i].index(), name_of(first.dtype), examples[0].index(),
                                         name_of(one.dtype)));
         if (!(one.shape == first.shape))
-            throw ShapeError(fmt::format("{}: wants field '{}' of example {} of shape {}, as in example {}, got {}",
-                                         function, name, examples[i].index(), first.shape.str(), examples[0].index(),
-                                         one.shape.str()));
+            throw ShapeError(fmt::format(
+                "{}: wants field '{}' of example {} of shape {}, as in example {}, got {} "
+                "(data::pad fills up fields that are named)",
+                function, name, examples[i].index(), first.shape.str(), examples[0].index(), one.shape.str()));
         check_field(function, {.name = name, .dtype = one.dtype}, one, examples[i].index());
         if (each > 0) std::memcpy(out.bytes.data() + i * each, one.bytes.data(), each);
     }

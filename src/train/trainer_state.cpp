@@ -91,8 +91,10 @@ Trainer::State::Outcome Trainer::State::outcome_of(const data::Batch& batch) con
             while (place < batch.names().size() && std::ranges::find(inputs, batch.names()[place]) != inputs.end())
                 ++place;
             if (place >= batch.names().size())
-                throw ValueError(
-                    fmt::format("Trainer: wants a target behind the model's inputs, got a batch of {}", batch.names()));
+                throw ValueError(fmt::format(
+                    "Trainer: wants a target beside the inputs of the model, which takes {}, got a batch of {} "
+                    "(ModelOptions names inputs and target)",
+                    model->arguments(), batch.names()));
             out.target = batch[place];
         }
     }

@@ -219,7 +219,8 @@ TEST_CASE("examples of different sizes are padded, or refused by name") {
     const auto set = growing(5);
     data::Loader stacking(set, {.batch = 2});
     CHECK_THROWS_WITH_AS((void)stacking.epoch(0).begin(),
-                         "stack: wants field 'image' of example 1 of shape [1, 2, 3], as in example 0, got [1, 3, 3]",
+                         "stack: wants field 'image' of example 1 of shape [1, 2, 3], as in example 0, got [1, 3, 3] "
+                         "(data::pad fills up fields that are named)",
                          ShapeError);
     data::Loader loader(
         set, {.batch = 2, .collate = data::pad({.values = {{"image", -1}, {"tokens", 7}}, .lengths_of = {"tokens"}})});

@@ -495,8 +495,11 @@ TEST_CASE("own steps: mistakes are refused by name") {
     CHECK_THROWS_WITH_AS((void)evaluated.evaluate(set), "Step::backward: wants a training step, got an evaluation",
                          ValueError);
     const data::TensorDataset only_x({{"x", io::HostArray::of({4, 4}, std::vector<float>(16))}});
-    CHECK_THROWS_WITH_AS(Trainer(model, optimizer).fit(only_x, quiet(1)),
-                         "Trainer: wants a target behind the model's inputs, got a batch of [\"x\"]", ValueError);
+    CHECK_THROWS_WITH_AS(
+        Trainer(model, optimizer).fit(only_x, quiet(1)),
+        "Trainer: wants a target beside the inputs of the model, which takes 1, got a batch of [\"x\"] "
+        "(ModelOptions names inputs and target)",
+        ValueError);
     CHECK(Trainer(model, optimizer).predict(only_x).shape() == Shape{4, 1});
 }
 

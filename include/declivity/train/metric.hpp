@@ -26,7 +26,9 @@ namespace declivity::train {
 ///             hits.add_(sum((argmax(output) == 1) & (target == 1)));
 ///             wanted.add_(sum(target == 1));
 ///         }
-/// double value(const States& states) const override { return states.number("hits") / states.number("wanted"); }
+///         double value(const States& states) const override {
+///             return states.number("hits") / states.number("wanted");
+///         }
 ///     };
 class DECLIVITY_API Metric {
   public:
@@ -94,7 +96,7 @@ struct NamedMetric {
 
     std::string name;
     std::shared_ptr<Metric> metric;
-    /// The output, and the field behind the model's inputs, if none.
+    /// The output, and the target (ModelOptions::target), if none.
     Of of = {};
 };
 

@@ -68,7 +68,7 @@ struct ModelOptions {
     /// Fields that are the model's arguments; when empty, the first ones, as many as it takes. A model that is given
     /// fewer than it takes gets undefined tensors for the others.
     std::vector<std::string> inputs = {};
-    /// The field that losses and metrics compare with; when empty, the one behind the inputs.
+    /// The field that losses and metrics compare with; when empty, the first one that is no input.
     std::string target = {};
     /// In place of "accuracy", which is measured where targets are numbers of classes (N) and outputs scores (N,
     /// classes).

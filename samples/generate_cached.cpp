@@ -1,0 +1,79 @@
+// A language model of one attention head (Vaswani et al. 2017) learns to write words backwards: "slope|epols". It is
+// trained on whole sequences, and writes letter by letter, with a cache of keys and values.
+#include <cmath>
+#include <cstdio>
+
+#include <declivity/declivity.hpp>
+
+using namespace declivity;
+
+namespace {
+
+constexpr std::int64_t kWord = 7, kLength = 2 * kWord + 1, kBar = 26, kTokens = 27, kWidth = 32, kWords = 100;
+
+/// Tokens (N, T) to scores of what comes behind each, (N, T, kTokens). With a cache (N, kLength, 2 kWidth) that has the
+/// keys and values of all but the last token: of that one alone, (N, 1, kTokens), whose own it writes there.
+struct LanguageModel : nn::Callable<Tensor(Tensor tokens, Tensor cache)> {
+    nn::Embedding& letter = add("letter", nn::Embedding(kTokens, kWidth));
+    nn::Embedding& place = add("place", nn::Embedding(kLength, kWidth));
+    nn::Linear& query = add("query", nn::Linear(kWidth, kWidth));
+    nn::Linear& key_value = add("key_value", nn::Linear(kWidth, 2 * kWidth));
+    nn::Linear& head = add("head", nn::Linear(kWidth, kTokens));
+
+    Tensor forward(Tensor tokens, Tensor cache) override {
+        const std::int64_t end = tokens.size(1), first = cache.defined() ? end - 1 : 0;
+        const Tensor at = arange(first, end, 1, {DType::i64}), x = letter(slice(tokens, 1, first, end)) + place(at);
+        Tensor memory = key_value(x);
+        if (cache.defined()) cache[{Slice(), Slice(first, end)}] = memory;
+        if (cache.defined()) memory = slice(cache, 1, 0, end);
+        const Tensor scores = matmul(query(x), transpose(slice(memory, 2, 0, kWidth))) / std::sqrt(kWidth);
+        const Tensor seen = where(arange(0, end) <= reshape(at, {-1, 1}), scores, -1e9);
+        return head(matmul(softmax(seen), slice(memory, 2, kWidth, 2 * kWidth)));
+    }
+};
+
+data::FunctionDataset words(std::int64_t count, std::uint64_t seed) {
+    const data::Field field{.name = "text", .dtype = DType::i64, .shape = Shape{kLength}};
+    return data::FunctionDataset(count, {field}, [seed](std::int64_t index) {
+        data::Random random(seed, 0, static_cast<std::uint64_t>(index), data::Purpose::user);
+        std::vector<std::int64_t> text(kLength, kBar);
+        for (std::size_t i = 0; i < kWord; ++i) text[i] = text[kLength - 1 - i] = random.below(26);
+        return std::vector{io::HostArray::of({kLength}, text)};
+    });
+}
+
+/// Scores (kWords, kWord, kTokens) of what the model writes behind words and bars, letter by letter.
+Tensor written(LanguageModel& model, const Tensor& read, Tensor cache) {
+    const NoGrad no_grad;
+    Tensor text = zeros({kWords, kLength}, {DType::i64}), scores = zeros({kWords, kLength, kTokens});
+    text[{Slice(), Slice(0, kWord + 1)}] = read;
+    for (std::int64_t t = 1; t < kLength; ++t) {
+        scores[{Slice(), t}] = select(model(slice(text, 1, 0, t), cache), 1, -1);
+        if (t > kWord) text[{Slice(), t}] = argmax(scores[{Slice(), t}]);
+    }
+    return slice(scores, 1, kWord + 1, kLength);
+}
+
+}  // namespace
+
+int main() {
+    manual_seed(1);
+    const data::FunctionDataset known = words(4000, 1), unseen = words(kWords, 2);
+    LanguageModel model;
+    optim::Adam optimizer(model.parameters(), {.lr = 0.01});
+    const auto loss = [](const Tensor& scores, const data::Batch& batch) {
+        const Tensor next = slice(batch["text"], 1, kWord + 1, kLength);  // no loss where the word is read
+        return cross_entropy(reshape(slice(scores, 1, kWord, kLength - 1), {-1, kTokens}), flatten(next, 0));
+    };
+    train::Trainer trainer(model, optimizer, loss, {.inputs = {"text"}});
+    trainer.fit(known, unseen, {.epochs = 3, .batch = 50, .record = true});
+
+    const data::Batch batch = *data::Loader(unseen, {.batch = kWords}).begin();
+    const Tensor read = slice(batch["text"], 1, 0, kWord + 1), right = slice(batch["text"], 1, kWord + 1, kLength);
+    const Tensor plain = written(model, read, {}), cached = written(model, read, zeros({kWords, kLength, 2 * kWidth}));
+    const double share = mean((argmax(cached) == right).to(DType::f32)).item<float>();
+    const double off = max(abs(cached - plain)).item<float>();
+    const long long others = sum(argmax(cached) != argmax(plain)).item<std::int64_t>();
+    std::printf("letters right: %.4f; without the cache others: %lld, scores off by: %.1e\n", share, others, off);
+    return share > 0.99 && others == 0 && off < 1e-4 ? 0 : 1;
+}

@@ -1,0 +1,299 @@
+// Models of several inputs: which fields they get, recorded, resumed, and what is refused.
+#include <cmath>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <declivity/data/collate.hpp>
+#include <declivity/data/loader.hpp>
+#include <declivity/data/random.hpp>
+#include <declivity/nn/nn.hpp>
+#include <declivity/optim/adam.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <declivity/train/callbacks.hpp>
+#include <declivity/train/metrics.hpp>
+#include <declivity/train/trainer.hpp>
+#include <doctest/doctest.h>
+
+#include "tests/support/temp_folder.hpp"
+#include "tests/support/values.hpp"
+
+using namespace declivity;
+
+namespace {
+
+/// Three inputs of different sizes, of which none can stand for another, and a number y.
+data::TensorDataset triples(std::int64_t count, std::uint64_t seed) {
+    data::Random random(seed, 0, 0, data::Purpose::user);
+    std::vector<float> a, b, scale, y;
+    for (std::int64_t i = 0; i < count; ++i) {
+        for (int k = 0; k < 3; ++k) a.push_back(random.normal());
+        for (int k = 0; k < 2; ++k) b.push_back(random.normal());
+        scale.push_back(random.uniform(0.5F, 1.5F));
+        const float* at = &a[a.size() - 3];
+        y.push_back((at[0] - 2 * at[1] + at[2] * b[b.size() - 2]) * scale.back() + b.back());
+    }
+    return data::TensorDataset({{"a", io::HostArray::of({count, 3}, a)},
+                                {"b", io::HostArray::of({count, 2}, b)},
+                                {"scale", io::HostArray::of({count, 1}, scale)},
+                                {"y", io::HostArray::of({count, 1}, y)}});
+}
+
+struct Joined : nn::Callable<Tensor(Tensor, Tensor, Tensor)> {
+    nn::Linear& of_a = add("of_a", nn::Linear(3, 16));
+    nn::Linear& of_b = add("of_b", nn::Linear(2, 16));
+    nn::Dropout& dropout = add("dropout", nn::Dropout(0.1));
+    nn::Linear& head = add("head", nn::Linear(16, 1));
+
+    Tensor forward(Tensor a, Tensor b, Tensor scale) override {
+        Tensor inner = head(dropout(tanh(of_a(a) + of_b(b))));
+        return scale.defined() ? inner * scale : inner;
+    }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Joined); }
+};
+
+std::vector<double> weights(const nn::Module& model) {
+    std::vector<double> all;
+    for (const auto& [name, tensor] : model.state_dict())
+        for (const double value : test::values(tensor)) all.push_back(value);
+    return all;
+}
+
+struct Training {
+    Joined model;
+    optim::Adam optimizer;
+    train::Trainer trainer;
+
+    explicit Training(std::uint64_t seed, train::ModelOptions options = {})
+        : model((manual_seed(seed), Joined())),
+          optimizer(model.parameters(), {.lr = 0.02}),
+          trainer(model, optimizer, nn::MSELoss(), with_metric(std::move(options))) {}
+    static train::ModelOptions with_metric(train::ModelOptions options) {
+        options.metrics = {{"error", std::make_shared<train::MeanAbsoluteError>()}};
+        return options;
+    }
+    /// Weights, and the figures that do not tell the time.
+    [[nodiscard]] std::vector<double> all() const {
+        std::vector<double> all = weights(model);
+        for (const train::EpochFigures& epoch : trainer.progress().history)
+            for (const auto& [name, value] : epoch)
+                if (name.ends_with("loss") || name.ends_with("error")) all.push_back(value);
+        return all;
+    }
+};
+
+train::FitOptions quiet(std::int64_t epochs, std::vector<std::shared_ptr<train::Callback>> callbacks = {}) {
+    return {.epochs = epochs, .batch = 8, .seed = 3, .callbacks = std::move(callbacks), .quiet = true};
+}
+
+struct At : train::Callback {
+    std::int64_t step;
+    std::function<void(train::Trainer&)> action;
+    At(std::int64_t when, std::function<void(train::Trainer&)> what) : step(when), action(std::move(what)) {}
+    void after_step(train::Trainer& trainer) override {
+        if (trainer.progress().step == step) action(trainer);
+    }
+};
+
+/// Sequences of numbers and, behind the label, their lengths, which padding adds.
+data::FunctionDataset sequences(std::int64_t count, std::uint64_t seed) {
+    const std::vector<data::Field> fields = {{.name = "numbers"},
+                                             {.name = "label", .dtype = DType::i64, .shape = Shape{}}};
+    return data::FunctionDataset(count, fields, [seed](std::int64_t index) {
+        data::Random random(seed, 0, static_cast<std::uint64_t>(index), data::Purpose::user);
+        std::vector<float> numbers(static_cast<std::size_t>(1 + random.below(9)));
+        float sum = 0;
+        for (float& one : numbers) sum += one = random.normal();
+        return std::vector{io::HostArray::of({static_cast<std::int64_t>(numbers.size())}, numbers),
+                           io::HostArray::of(std::int64_t{sum > 0})};
+    });
+}
+
+/// Scores of two classes from the mean of what is no padding.
+struct Pooled : nn::Callable<Tensor(Tensor, Tensor)> {
+    nn::Linear& lift = add("lift", nn::Linear(1, 6));
+    nn::Linear& head = add("head", nn::Linear(6, 2));
+
+    Tensor forward(Tensor numbers, Tensor length) override {
+        const Tensor rows = reshape(length, {-1, 1});
+        const Tensor there = (arange(0, numbers.size(1), 1, {DType::i64}) < rows).to(DType::f32);
+        const Tensor each = lift(reshape(numbers, {numbers.size(0), -1, 1})) * reshape(there, {numbers.size(0), -1, 1});
+        return head(sum(each, {1}) / rows);
+    }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Pooled); }
+};
+
+}  // namespace
+
+TEST_CASE("several inputs: the first fields of a batch, and the target behind them") {
+    const auto set = triples(203, 1), unseen = triples(61, 2);
+    Training training(4);
+    CHECK(training.trainer.fit(set, {{"unseen", unseen}}, quiet(30)));
+    CHECK(training.trainer.replays().refused.empty());
+    CHECK(training.trainer.replays().replayed > 600);
+    const auto& history = training.trainer.progress().history;
+    CHECK(history.back()["unseen_error"] < 0.6 * history.front()["unseen_error"]);
+
+    // Outputs and figures are those of the model called by hand.
+    training.model.eval();
+    data::Loader loader(unseen, {.batch = 61});
+    const data::Batch fields = *loader.begin();
+    const NoGrad no_grad;
+    const std::vector<double> wanted = test::values(training.model(fields[0], fields[1], fields[2]));
+    const std::vector<double> got = test::values(training.trainer.predict(unseen, {.batch = 61}));
+    const std::vector<double> y = test::values(fields[3]);
+    REQUIRE(got.size() == 61);
+    double error = 0;
+    for (std::size_t i = 0; i < 61; ++i) {
+        CHECK(got[i] == doctest::Approx(wanted[i]).epsilon(1e-5));
+        error += std::abs(wanted[i] - y[i]) / 61;
+    }
+    CHECK(training.trainer.evaluate(unseen, {.batch = 7})["error"] == doctest::Approx(error).epsilon(1e-5));
+    CHECK(history.back()["unseen_error"] == doctest::Approx(error).epsilon(1e-5));
+}
+
+TEST_CASE("several inputs: fields by name, in the order of the arguments") {
+    const auto set = triples(83, 1);
+    Training by_place(4);
+    by_place.trainer.fit(set, quiet(2));
+    Training by_name(4, {.inputs = {"a", "b", "scale"}, .target = "y"});
+    by_name.trainer.fit(set, quiet(2));
+    CHECK(by_place.all() == by_name.all());
+
+    // The same fields in another order: names find them.
+    const data::FunctionDataset turned(83,
+                                       {{.name = "y", .shape = Shape{1}},
+                                        {.name = "scale", .shape = Shape{1}},
+                                        {.name = "b", .shape = Shape{2}},
+                                        {.name = "a", .shape = Shape{3}}},
+                                       [&](std::int64_t index) {
+                                           const data::Example one = set.example(index);
+                                           return std::vector{one["y"], one["scale"], one["b"], one["a"]};
+                                       });
+    Training of_turned(4, {.inputs = {"a", "b", "scale"}, .target = "y"});
+    of_turned.trainer.fit(turned, quiet(2));
+    CHECK(of_turned.all() == by_place.all());
+    // Without one, the target is the first field that is no input.
+    Training first_left(4, {.inputs = {"a", "b", "scale"}});
+    first_left.trainer.fit(turned, quiet(2));
+    CHECK(first_left.all() == by_place.all());
+
+    // A model gets undefined tensors for those that are not named; recorded as well.
+    Training two(4, {.inputs = {"a", "b"}, .target = "y"});
+    two.trainer.fit(set, quiet(3));
+    CHECK(two.trainer.replays().replayed > 20);
+    auto options = quiet(3);
+    options.record = false;
+    Training plain(4, {.inputs = {"a", "b"}, .target = "y"});
+    plain.trainer.fit(set, options);
+    CHECK(two.all() == plain.all());
+    CHECK(two.all() != by_place.all());
+}
+
+TEST_CASE("several inputs: recorded steps give the bits of plain ones") {
+    const auto set = triples(8 * 12 + 5, 1), unseen = triples(30, 2);
+    const auto run = [&](std::optional<bool> record) {
+        Training training(5);
+        auto options = quiet(3);
+        options.record = record;
+        training.trainer.fit(set, unseen, options);
+        CHECK((training.trainer.replays().replayed > 0) == !record.has_value());
+        return training.all();
+    };
+    CHECK(run({}) == run(false));
+}
+
+TEST_CASE("several inputs: a training resumed in the middle of an epoch equals an unbroken one") {
+    const auto set = triples(83, 1), unseen = triples(30, 2);
+    const test::TempFolder folder;
+    const auto file = folder.path() / "checkpoint.safetensors";
+    Training unbroken(5);
+    unbroken.trainer.fit(set, unseen, quiet(3));
+    for (const std::int64_t stop_at : {1, 11, 16, 32}) {
+        CAPTURE(stop_at);
+        {
+            Training broken(5);
+            broken.trainer.fit(set, unseen, quiet(3, {std::make_shared<At>(stop_at, [&](train::Trainer& trainer) {
+                                                      trainer.save(file);
+                                                      trainer.stop();
+                                                  })}));
+        }
+        Training resumed(99);  // everything must come from the file
+        resumed.trainer.load(file);
+        CHECK(resumed.trainer.progress().step == stop_at);
+        resumed.trainer.fit(set, unseen, quiet(3));
+        CHECK(resumed.all() == unbroken.all());
+    }
+}
+
+TEST_CASE("several inputs: padded sequences with their lengths, validated and resumed with the same collate") {
+    const auto set = sequences(90, 1), unseen = sequences(40, 2);
+    const test::TempFolder folder;
+    const auto file = folder.path() / "checkpoint.safetensors";
+    struct Setup {
+        Pooled model;
+        optim::Adam optimizer;
+        train::Trainer trainer;
+        explicit Setup(std::uint64_t seed)
+            : model((manual_seed(seed), Pooled())),
+              optimizer(model.parameters(), {.lr = 0.05}),
+              trainer(model, optimizer, {.inputs = {"numbers", "numbers_length"}}) {}
+    };
+    const auto options = [](std::vector<std::shared_ptr<train::Callback>> callbacks, double padding) {
+        auto all = quiet(6, std::move(callbacks));
+        all.collate = data::pad({.values = {{"numbers", padding}}});
+        return all;
+    };
+    Setup unbroken(5), other_padding(5), resumed(99);
+    unbroken.trainer.fit(set, unseen,
+                         options({std::make_shared<At>(17, [&](train::Trainer& trainer) { trainer.save(file); })}, 0));
+    CHECK(unbroken.trainer.progress().history.back()["test_accuracy"] > 0.9);
+    resumed.trainer.load(file);
+    resumed.trainer.fit(set, unseen, options({}, 0));
+    CHECK(weights(resumed.model) == weights(unbroken.model));
+    other_padding.trainer.fit(set, unseen, options({}, 1e3));  // what is behind an example's length counts for nothing
+    CHECK(weights(other_padding.model) == weights(unbroken.model));
+    const auto by_collate = data::pad({.values = {{"numbers", 0}}});
+    CHECK(unbroken.trainer.evaluate(unseen, {.batch = 40, .collate = by_collate})["accuracy"] ==
+          unbroken.trainer.progress().history.back()["test_accuracy"]);
+}
+
+TEST_CASE("several inputs: mistakes are said in words") {
+    const auto set = triples(20, 1);
+    CHECK_THROWS_WITH_AS(Training(1, {.inputs = {"a", "b", "scale", "y"}}),
+                         "Trainer: wants 3 inputs at most, as many as the model takes, got [\"a\", \"b\", \"scale\", "
+                         "\"y\"]",
+                         ValueError);
+    Training misspelt(1, {.inputs = {"a", "bb"}});
+    CHECK_THROWS_WITH_AS(misspelt.trainer.fit(set, quiet(1)), doctest::Contains("got 'bb'"), ValueError);
+    Training no_target(1, {.target = "z"});
+    CHECK_THROWS_WITH_AS(no_target.trainer.fit(set, quiet(1)), doctest::Contains("got 'z'"), ValueError);
+
+    const data::FunctionDataset two_fields(20, {{.name = "a", .shape = Shape{3}}, {.name = "y", .shape = Shape{1}}},
+                                           [&](std::int64_t index) {
+                                               const data::Example one = set.example(index);
+                                               return std::vector{one["a"], one["y"]};
+                                           });
+    Training by_place(1);
+    CHECK_THROWS_WITH_AS(by_place.trainer.fit(two_fields, quiet(1)),
+                         "Trainer: wants a batch with the 3 inputs of the model, got [\"a\", \"y\"] "
+                         "(ModelOptions::inputs names those there are)",
+                         ValueError);
+    const data::FunctionDataset three_fields(
+        20, {{.name = "a", .shape = Shape{3}}, {.name = "b", .shape = Shape{2}}, {.name = "y", .shape = Shape{1}}},
+        [&](std::int64_t index) {
+            const data::Example one = set.example(index);
+            return std::vector{one["a"], one["b"], one["y"]};
+        });
+    CHECK_THROWS_WITH_AS(
+        by_place.trainer.fit(three_fields, quiet(1)),
+        "Trainer: wants a target beside the inputs of the model, which takes 3, got a batch of [\"a\", "
+        "\"b\", \"y\"] (ModelOptions names inputs and target)",
+        ValueError);
+}
