@@ -1,5 +1,4 @@
 // An optimizer of the program's own, AdaBelief (Zhuang et al. 2020), that is saved and resumed as those of the library.
-#include <cmath>
 #include <cstdio>
 
 #include <declivity/declivity.hpp>
@@ -22,7 +21,7 @@ class AdaBelief : public optim::Optimizer {
         const Tensor s = 0.99 * x["s"] + 0.01 * square(x.gradient - m) + 1e-8;
         x["m"] = m;
         x["s"] = s;
-        const Tensor mean = m / (1 - exp(std::log(0.9) * x.step)), surprise = s / (1 - exp(std::log(0.99) * x.step));
+        const Tensor mean = m / (1 - pow(0.9, x.step)), surprise = s / (1 - pow(0.99, x.step));
         x.parameter = x.parameter - x.lr * mean / (sqrt(surprise) + 1e-8);
     }
 };

@@ -110,6 +110,25 @@ TEST_CASE("own optimizer: groups with settings of their own, one kernel for each
         CHECK(test::difference(parameters[i], wanted[i], {2e-6, 2e-6}) == "");
 }
 
+TEST_CASE("own optimizer: what was assigned is what is read from then on; a number to the power of the step") {
+    Tensor parameter = test::random_tensor({7}, 1).set_requires_grad();
+    Given optimizer({parameter}, [](optim::Update& x) {
+        x["m"] = 0.9 * x["m"] + x.gradient;
+        x.parameter = x.parameter - x.lr * x["m"] / (1 - pow(0.9, x.step));
+    });
+    std::vector<double> wanted = values(parameter), m(7, 0.0);
+    for (std::uint64_t t = 1; t <= 3; ++t) {
+        const Tensor gradient = test::random_tensor({7}, 10 + t);
+        parameter.set_grad(gradient);
+        optimizer.step();
+        for (std::size_t k = 0; k < 7; ++k) {
+            m[k] = 0.9 * m[k] + values(gradient)[k];
+            wanted[k] -= 0.5 * m[k] / (1 - std::pow(0.9, static_cast<double>(t)));
+        }
+    }
+    CHECK(test::difference(parameter, wanted, {1e-5, 1e-5}) == "");
+}
+
 TEST_CASE("own optimizer: parameters without a gradient stay, with what is kept beside them") {
     Tensor a = test::random_tensor({5}, 1).set_requires_grad(), b = test::random_tensor({4099}, 2).set_requires_grad(),
            c = test::random_tensor({3}, 3).set_requires_grad();

@@ -325,6 +325,8 @@ inline std::vector<Case> cases() {
             "operator/", [](const Tensor& x) { return 3 / (x / 2); }, [](double x) { return 6 / x; }, 0.5, 2),
         unary(
             "pow", [](const Tensor& x) { return pow(x, 2.5); }, [](double x) { return std::pow(x, 2.5); }, 0.5, 2),
+        unary(
+            "pow", [](const Tensor& x) { return pow(1.5, x); }, [](double x) { return std::pow(1.5, x); }),
         unary("neg", neg, [](double x) { return -x; }),
         unary(
             "abs", [](const Tensor& x) { return abs(x); }, [](double x) { return std::abs(x); }),

@@ -175,6 +175,7 @@ TEST_CASE("elementwise: the catalogue calls the function it is named after") {
     check(neg(a), {-0.5, 1.5, -2});
     check(pow(positive, b), {0.0625, 1, 16});
     check(pow(positive, 0.5), {0.5, 1, 2});
+    check(pow(0.9, a), {std::pow(0.9, 0.5), std::pow(0.9, -1.5), 0.81});
     check(minimum(a, b), {0.5, -1.5, 2});
     check(maximum(a, b), {2, -0.5, 2});
     check(abs(a), {0.5, 1.5, 2});

@@ -110,6 +110,7 @@ std::vector<Mistake> mistakes() {
         add("operator/", [=] { wrong / 2.0; });
         add("operator/", [=] { 2.0 / wrong; });
         add("pow", [=] { pow(wrong, 2.0); });
+        add("pow", [=] { pow(2.0, wrong); });
         add("leaky_relu", [=] { leaky_relu(wrong); });
         add("clamp", [=] { clamp(wrong, 0.5, 1); });
     }

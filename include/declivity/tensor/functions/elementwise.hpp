@@ -104,6 +104,7 @@ inline Tensor pow(Tensor a, Tensor b) { return elementwise(Function::pow, {std::
 inline Tensor pow(Tensor x, Scalar exponent) {
     return elementwise(Function::pow_scalar, {std::move(x)}, {exponent}, "pow");
 }
+inline Tensor pow(Scalar base, Tensor exponent) { return elementwise(Function::pow, {base, std::move(exponent)}); }
 /// NaN wins; where both are equal, each gets half the gradient.
 inline Tensor minimum(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::min, {std::move(a), std::move(b)}, {}, "minimum");
