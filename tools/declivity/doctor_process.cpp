@@ -177,10 +177,15 @@ struct ChildRun {
     [[nodiscard]] bool in_other_form() const { return !under_way.is_null() && under_way.value("other_form", false); }
 };
 
+/// @param in_other_form how long checks of kernels in the form for the other kind of device took so far
 ChildRun run_child(const std::vector<std::string>& arguments, std::chrono::milliseconds silence,
+                   std::chrono::milliseconds& in_other_form,
                    const std::function<void(const std::string& check)>& begins, SectionReport& report) {
+    using Clock = std::chrono::steady_clock;
     ChildRun run;
+    Clock::time_point begun;
     Child child(arguments);
+    const auto spent = [&] { return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begun); };
     const auto line = [&](const std::string& text) {
         const Json said = Json::parse(text, nullptr, false);
         if (!said.is_object()) {
@@ -193,15 +198,20 @@ ChildRun run_child(const std::vector<std::string>& arguments, std::chrono::milli
                 {{"name", report.section->name}, {"status", name_of(Status::wrong)}, {"text", said["no device"]}});
         } else if (said.contains("begin")) {
             run.under_way = said;
+            begun = Clock::now();
             begins(said["begin"].get<std::string>());
         } else {
             Json finding = said;
             finding.erase("at");
             report.findings.push_back(finding);
+            if (run.in_other_form()) in_other_form += spent();
             run.under_way = nullptr;
         }
     };
-    const auto limit = [&] { return run.in_other_form() ? silence / 4 : silence; };
+    const auto limit = [&] {
+        const std::chrono::milliseconds left = std::max(silence - in_other_form, std::chrono::milliseconds(0));
+        return run.in_other_form() ? std::min(silence / 4, left) : silence;
+    };
     run.silent = !child.listen(limit, line, report.printed);
     run.how = child.wait();
     if (run.silent)
@@ -238,11 +248,12 @@ SectionReport run_apart(const Section& section, const std::vector<std::string>& 
     std::size_t first = 0;
     int deaths = 0, of_no_harm = 0, hangs = 0;
     bool own_form = false;
+    std::chrono::milliseconds in_other_form{0};
     for (;;) {
         std::vector<std::string> words = arguments;
         words.insert(words.end(), {"--section", std::string(section.name), "--first", std::to_string(first)});
         if (own_form) words.emplace_back("--own-form");
-        const ChildRun run = run_child(words, silence, begins, report);
+        const ChildRun run = run_child(words, silence, in_other_form, begins, report);
         if (run.how.empty()) break;
         const Json finding = finding_of(run);
         report.findings.push_back(finding);

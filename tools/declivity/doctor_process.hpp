@@ -22,8 +22,8 @@ struct SectionReport {
 
 /// Runs it in child processes: a second one goes on behind the check in which the first one died, and so forth.
 /// @param arguments of the program, for the child
-/// @param silence after which a child that says nothing is ended; a quarter of it in checks of kernels that the device
-/// is not given, see Examination::check_form()
+/// @param silence after which a child that says nothing is ended. Checks of kernels that the device is not given, see
+/// Examination::check_form(), have a quarter of it each, and this long in all
 /// @param begins is told of each check that begins
 SectionReport run_apart(const Section& section, const std::vector<std::string>& arguments,
                         std::chrono::milliseconds silence, const std::function<void(const std::string& check)>& begins);
