@@ -1,6 +1,6 @@
 // Compiles kernels for GPUs on a machine that need have none, and says what they take of one.
 //
-//   gpu_compile_check [--library FOLDER --only-forced FILE] [--each] [--jobs N] FOLDER|FILE...
+//   gpu_compile_check [--library FOLDER --only-forced FILE] [--every N] [--each] [--jobs N] FOLDER|FILE...
 //
 // Each .cl file that the library wrote (DECLIVITY_DUMP_KERNELS) is compiled by clang and libclc for AMD's gfx906 and,
 // where ptxas is in PATH, for NVIDIA's sm_80. A kernel fails that does not compile, that spills registers (in double
@@ -10,6 +10,7 @@
 //   --library FOLDER    whose .cl files' kernels must all be among those compiled, or
 //   --only-forced FILE  in this list of those that no GPU-like device is given unless forced: "KERNEL: reason" a line
 //                       (or "PREFIX*: reason"). One that is compiled, or that the library does not have, fails
+//   --every N           of each kernel's programs every N-th alone, the first always: compiling all takes many minutes
 //   --each              a row for each program; otherwise for each kernel, with the worst of its programs
 //   --jobs N            compilers at a time
 //   --compilers         only says which compilers it takes
@@ -246,6 +247,17 @@ std::vector<Program> programs_in(const std::vector<fs::path>& places) {
     return out;
 }
 
+/// Those in which a kernel comes for the first time, and then every so many times.
+std::vector<Program> every(int n, std::vector<Program> programs) {
+    std::map<std::string, int> seen;
+    std::erase_if(programs, [&](const Program& program) {
+        bool kept = false;
+        for (const std::string& kernel : program.kernels) kept = seen[kernel]++ % n == 0 || kept;
+        return !kept;
+    });
+    return programs;
+}
+
 std::vector<Result> compiled(const Compilers& compilers, const Program& program, const fs::path& assembly) {
     const Output amd = run(compilers.for_amd(program.options, program.file));
     Output nvidia{0, ""};
@@ -395,12 +407,14 @@ int main(int argc, char** argv) try {
     fs::path library, forced;
     bool each = false, only_compilers = false;
     unsigned jobs = 1;
+    int nth = 1;
     for (int i = 1; i < argc; ++i) {
         const std::string_view word = argv[i];
         if (word == "--each") each = true;
         else if (word == "--compilers") only_compilers = true;
         else if (word == "--library" && i + 1 < argc) library = argv[++i];
         else if (word == "--only-forced" && i + 1 < argc) forced = argv[++i];
+        else if (word == "--every" && i + 1 < argc) nth = std::max(1, std::atoi(argv[++i]));
         else if (word == "--jobs" && i + 1 < argc) jobs = static_cast<unsigned>(std::max(1, std::atoi(argv[++i])));
         else places.emplace_back(word);
     }
@@ -428,7 +442,7 @@ int main(int argc, char** argv) try {
                     : (std::string("ptxas ") + compilers->ptxas_version + " for " + kNvidia).c_str());
     std::fflush(stdout);
     if (only_compilers) return 0;
-    const std::vector<Program> programs = programs_in(places);
+    const std::vector<Program> programs = every(nth, programs_in(places));
     if (programs.empty()) {
         std::printf("FAILED: no .cl file to compile\n");
         return 1;
