@@ -22,8 +22,8 @@ namespace {
 /// plain call.
 constexpr int kMostAnew = 4;
 
-/// Whether commands may read it where it lies. A part of nothing may begin anywhere.
-bool fits(const ops::View& view) { return view.dense() && (view.bytes() > 0 || view.offset == 0); }
+/// Whether commands may read it where it lies.
+bool fits(const ops::View& view) { return view.dense(); }
 
 /// Where an input lies: somewhere in its buffer, if it is not dense.
 RecordedPlace place_of(const ops::View& view) {
