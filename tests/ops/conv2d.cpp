@@ -154,8 +154,11 @@ TEST_CASE("conv2d: local, every tile, with sums as a whole and in parts") {
     CHECK(variants.size() == 7);
     for (const Conv2dCase& c : {odd, even}) {
         const Filled filled{c, DType::f32};
-        for (const std::string& variant : variants)
-            CHECK(check(ops::conv2d_local(), Family::gpu_like, filled, variant) == 4);
+        for (std::size_t i = 0; i < variants.size(); ++i) {
+            // Each is four kernels that take seconds to compile for a CPU: one of the two cases for each tile.
+            if (!all_cases() && (i % 2 == 0) != (c.name == odd.name)) continue;
+            CHECK(check(ops::conv2d_local(), Family::gpu_like, filled, variants[i]) == 4);
+        }
     }
     for (const Conv2dCase& c : {odd, even, strided})
         for (const DType dtype : floats()) {
