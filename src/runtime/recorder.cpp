@@ -179,9 +179,6 @@ void record_call(Recorder& recorder, const Device& device, std::string_view name
                  const interop::Commands& commands) {
     RecorderState& state = recorder.state();
     if (&device.state() != &state.step.device) return recorder.refuse(fmt::format("{}: on another device", name));
-    for (const Buffer& buffer : buffers)
-        if (const RecordedInput* const input = state.step.input(buffer); input != nullptr && input->offset > 0)
-            state.calls_know_inputs = true;
     RecordedCall call{commands, {}};
     for (std::size_t i = 0; i < buffers.size(); ++i)
         call.buffers.push_back(state.use(buffers[i], static_cast<unsigned>(i), 1, 0));
@@ -243,7 +240,7 @@ void Recorder::launch_waiting() {
     }
 }
 
-bool Recorder::wants_whole_inputs() const { return state_->calls_know_inputs || state_->uses_beside_inputs; }
+bool Recorder::wants_whole_inputs() const { return state_->uses_beside_inputs; }
 RecordedUses Recorder::uses(bool inputs_under_other_names) const {
     return {state_->step, inputs_under_other_names || state_->uses_beside_inputs};
 }

@@ -124,8 +124,7 @@ struct RecorderState {
     const std::uint64_t number;
     const WhenRefused when_refused;
     std::string refused;
-    bool calls_know_inputs = false;   // commands of a program's own take an input's whole buffer
-    bool uses_beside_inputs = false;  // what lies beside an input in its buffer
+    bool uses_beside_inputs = false;  // what lies beside an input in its buffer, as commands of a program's own may
     bool incomplete = false;  // a value of the step was computed outside of it; guarded by the list of recorders
     std::vector<std::weak_ptr<PendingLaunch>> at_end;
 };

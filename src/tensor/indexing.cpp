@@ -4,12 +4,10 @@
 #include <utility>
 #include <vector>
 
-#include <declivity/runtime/error.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/function_call.hpp>
 #include <declivity/tensor/functions.hpp>
-#include <fmt/format.h>
 
 #include "followers.hpp"
 #include "in_place.hpp"
@@ -22,13 +20,6 @@ using detail::Region;
 namespace {
 
 constexpr const char* kName = "operator[]=";
-
-bool stretches(const Shape& from, const Shape& to) {
-    const int added = to.rank() - from.rank();
-    bool fits = added >= 0;
-    for (int axis = 0; fits && axis < from.rank(); ++axis) fits = from[axis] == 1 || from[axis] == to[axis + added];
-    return fits;
-}
 
 /// In a graph: all handles to `whole` stand for what it is with `value` in place. Into its own memory, where nobody
 /// but they and parts that follow it can tell.
@@ -87,9 +78,13 @@ void TensorPart::write(const TensorOrScalar& value) {
     detail::checked_state(given.state(), kName);
     if (given.state() == part.state()) return;
     if (!(given.device() == part.device())) given = given.to(part.device());
-    if (!stretches(given.shape(), part.shape()))
-        throw ShapeError(fmt::format("{}: wants a value of shape {} or one that stretches to it, got {}", kName,
-                                     part.shape().str(), given.shape().str()));
+    (void)ops::expanded(kName,
+                        {.buffer = {},
+                         .offset = 0,
+                         .dtype = given.dtype(),
+                         .shape = given.shape(),
+                         .strides = dense_strides(given.shape())},
+                        part.shape());
     given = expand(given.to(part.dtype()), part.shape());
     if (detail::written_in_graph(whole_, kName, given)) {
         // Another part of x would lose its elements with all that follow x.

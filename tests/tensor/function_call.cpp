@@ -224,5 +224,5 @@ TEST_CASE("function call: errors speak of what was called and of what it was giv
     CHECK(words([&] {
               Tensor whole = zeros({3, 5});
               whole[0] = zeros({4});
-          }) == "operator[]=: wants a value of shape [5] or one that stretches to it, got [4]");
+          }) == "operator[]=: wants a shape that stretches to [5], got [4]");
 }

@@ -17,23 +17,10 @@
 #include <doctest/doctest.h>
 
 #include "tests/support/values.hpp"
+#include "tests/support/words.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
-
-namespace {
-
-template <class E, class Call>
-std::string words_of(Call&& call) {
-    try {
-        call();
-    } catch (const E& error) {
-        return error.what();
-    }
-    return "nothing was thrown";
-}
-
-}  // namespace
 
 TEST_CASE("a function of the host is called at its place in each replay") {
     Tensor rate = full({1}, 1.0), weight = zeros({3});

@@ -28,6 +28,7 @@
 
 #include "tests/support/devices.hpp"
 #include "tests/support/values.hpp"
+#include "tests/support/words.hpp"
 #include "runtime/recorder.hpp"
 
 using namespace declivity;
@@ -101,16 +102,6 @@ Outcome train(How how) {
     out.random = ops::random_position(total.device());
     out.replayed = recorded.replayed();
     return out;
-}
-
-template <class E, class Call>
-std::string words_of(Call&& call) {
-    try {
-        call();
-    } catch (const E& error) {
-        return error.what();
-    }
-    return "nothing was thrown";
 }
 
 }  // namespace

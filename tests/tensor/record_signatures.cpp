@@ -15,6 +15,7 @@
 
 #include "tests/support/devices.hpp"
 #include "tests/support/values.hpp"
+#include "tests/support/words.hpp"
 
 using namespace declivity;
 using namespace declivity::test;
@@ -22,16 +23,6 @@ using namespace declivity::test;
 namespace {
 
 using Values = std::vector<std::vector<float>>;
-
-template <class E, class Call>
-std::string words_of(Call&& call) {
-    try {
-        call();
-    } catch (const E& error) {
-        return error.what();
-    }
-    return "nothing was thrown";
-}
 
 }  // namespace
 
