@@ -66,9 +66,11 @@ TEST_CASE(
     }
     if (!test::device().info().fp64) return test::skip("cases in f64: the device has no double precision");
     for (const char* test_case :
-         {"catalogue: gradients agree with central differences, dense and strided",
-          "catalogue: gradients of f32 agree with those of f64", "argmax agrees with the reference"}) {
+         {"catalogue: gradients of f32 agree with those of f64", "argmax agrees with the reference"}) {
         CAPTURE(std::string(test_case));
         CHECK(words_of(test_case) == "");
     }
+    // Small cases leave it out; its kernels are those of the comparison of f32 with f64, for more shapes.
+    if (std::getenv("DECLIVITY_FULL") != nullptr)
+        CHECK(words_of("catalogue: gradients agree with central differences, dense and strided") == "");
 }
