@@ -61,5 +61,5 @@ int main() {
     const double accuracy = trainer.evaluate(unseen, {.collate = collate})["accuracy"];
     std::printf("%d steps were replayed\n", static_cast<int>(trainer.replays().replayed));
     std::printf("test accuracy: %.4f\n", accuracy);
-    return accuracy > 0.9 ? 0 : 1;  // 0.25 for whoever guesses
+    return accuracy > 0.97 ? 0 : 1;  // 0.25 for whoever guesses, 0.93 for whoever never sees the last token
 }
