@@ -7,15 +7,25 @@
 //                 numbers stand together, in the order of i. global (keys)
 //   sort_keys:    one step of a bitonic sort (Batcher 1968) of a power of two of keys: those `reach` apart are put in
 //                 order, rising in every other block of `block` keys. global (keys / 2)
-//   sum_sorted:   out[number] = sum of x[i] over the keys of each number: the work-items of its first key add them all.
-//                 global (keys * taken)
+//   fold_sorted:  out[number] = FOLD of x[i] over the keys of each number, in the order of i: the work-items of its
+//                 first key take them all. global (keys * taken)
+//   last_sorted:  out[number] = the largest i of each number. global (keys)
 //
 //   CPU      gather, scatter, gather_rows: 1: a work-item takes `each` rows, global size (ceil(rows / each));
 //            0: an element each, global size (rows * taken), rounded up to the local size
 //   REAL     float or double; STORED, OUTPUT  the types of x and out in memory (storage.clh), which are one
 //   PLACE    int or long
+//   WHOLE    REAL is an integer
+//   FOLD     ADDED, MULTIPLIED, LARGER or SMALLER
+#ifndef WHOLE
 #include "math.clh"
+#endif
 #include "storage.clh"
+#include "combine.clh"
+#define MULTIPLIED(a, b) ((a) * (b))
+#ifndef FOLD
+#define FOLD ADDED
+#endif
 
 struct Gather {
     long rows, each;
@@ -88,9 +98,9 @@ __kernel void sort_keys(const long half_count, const long block, const long reac
     keys[keys_offset + high] = swap ? a : b;
 }
 
-__kernel void sum_sorted(const long taken, const long count, __global const ulong* restrict keys,
-                         const long keys_offset, __global const STORED* restrict x, const long x_offset,
-                         __global OUTPUT* restrict out, const long out_offset) {
+__kernel void fold_sorted(const long taken, const long count, __global const ulong* restrict keys,
+                          const long keys_offset, __global const STORED* restrict x, const long x_offset,
+                          __global OUTPUT* restrict out, const long out_offset) {
     const long id = get_global_id(0);
     const long at = id / taken, column = id - at * taken;
     if (at >= count) return;
@@ -98,11 +108,23 @@ __kernel void sum_sorted(const long taken, const long count, __global const ulon
     if (first == NO_KEY) return;
     const ulong number = first >> 32;
     if (at > 0 && keys[keys_offset + at - 1] >> 32 == number) return;
-    REAL sum = 0;
-    for (long i = at; i < count; ++i) {
+    REAL all = LOADED(x[x_offset + (long)(first & 0xffffffffu) * taken + column]);
+    for (long i = at + 1; i < count; ++i) {
         const ulong key = keys[keys_offset + i];
         if (key == NO_KEY || key >> 32 != number) break;
-        sum += LOADED(x[x_offset + (long)(key & 0xffffffffu) * taken + column]);
+        const REAL one = LOADED(x[x_offset + (long)(key & 0xffffffffu) * taken + column]);
+        all = FOLD(all, one);
     }
-    out[out_offset + (long)number * taken + column] = ROUNDED(sum);
+    out[out_offset + (long)number * taken + column] = ROUNDED(all);
+}
+
+__kernel void last_sorted(const long count, __global const ulong* restrict keys, const long keys_offset,
+                          __global long* restrict out, const long out_offset) {
+    const long at = get_global_id(0);
+    if (at >= count) return;
+    const ulong key = keys[keys_offset + at];
+    if (key == NO_KEY) return;
+    // Behind the last one there is none: the kernel has no more items than there are keys that count.
+    if (at + 1 < count && keys[keys_offset + at + 1] >> 32 == key >> 32) return;
+    out[out_offset + (long)(key >> 32)] = (long)(key & 0xffffffffu);
 }

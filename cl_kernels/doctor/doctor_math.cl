@@ -37,6 +37,33 @@ SWEEP(gelu_gradient)
 SWEEP(sqrt)
 SWEEP(rsqrt)
 
+#ifndef VECTOR
+#include "special.clh"
+#define SWEEP_SPECIAL(name)                                                                                      \
+    __kernel void doctor_##name(__global const REAL* restrict x, const long x_offset, __global REAL* restrict y, \
+                                const long y_offset) {                                                           \
+        size_t i = get_global_id(0);                                                                             \
+        y[y_offset + i] = s_##name(x[x_offset + i]);                                                             \
+    }
+SWEEP_SPECIAL(log2)
+SWEEP_SPECIAL(log10)
+SWEEP_SPECIAL(exp2)
+SWEEP_SPECIAL(sin)
+SWEEP_SPECIAL(cos)
+SWEEP_SPECIAL(tan)
+SWEEP_SPECIAL(asin)
+SWEEP_SPECIAL(acos)
+SWEEP_SPECIAL(atan)
+SWEEP_SPECIAL(sinh)
+SWEEP_SPECIAL(cosh)
+SWEEP_SPECIAL(asinh)
+SWEEP_SPECIAL(acosh)
+SWEEP_SPECIAL(atanh)
+SWEEP_SPECIAL(erfinv)
+SWEEP_SPECIAL(lgamma)
+SWEEP_SPECIAL(digamma)
+#endif
+
 __kernel void doctor_pow(__global const T* restrict x, const long x_offset, __global const T* restrict y,
                          const long y_offset, __global T* restrict z, const long z_offset) {
     size_t i = get_global_id(0);

@@ -26,6 +26,9 @@
 #include "random_numbers.clh"
 #endif
 #include "elementwise_rows.clh"
+#ifdef SPECIAL
+#include "special.clh"
+#endif
 #ifdef DIVISION
 #include "division.clh"
 #endif

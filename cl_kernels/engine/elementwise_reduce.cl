@@ -24,6 +24,9 @@
 #define RANDOM_TILE
 #endif
 #include "elementwise_rows.clh"
+#ifdef SPECIAL
+#include "special.clh"
+#endif
 #ifdef DIVISION
 #include "division.clh"
 #endif

@@ -11,6 +11,9 @@
 #include "storage.clh"
 #endif
 #include "elementwise_rows.clh"
+#ifdef SPECIAL
+#include "special.clh"
+#endif
 #ifdef DIVISION
 #include "division.clh"
 #endif

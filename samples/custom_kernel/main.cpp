@@ -25,7 +25,7 @@ Tensor launch_mish(const std::string& kernel_name, const std::vector<Tensor>& in
     return Tensor(out);
 }
 
-Tensor mish(const Tensor& x) {
+Tensor fused_mish(const Tensor& x) {
     static const CustomFunction function{
         .name = "mish",
         .forward = [](const std::vector<Tensor>& in) { return std::vector{launch_mish("mish_forward", {in[0]})}; },
@@ -42,11 +42,11 @@ double gradient_error() {
     for (int i = -20; i <= 20; ++i) points.push_back(0.3 * i + 0.05);
     const Shape shape{static_cast<std::int64_t>(points.size())};
     Tensor x = Tensor::from(points, shape).set_requires_grad();
-    sum(mish(x)).backward();
+    sum(fused_mish(x)).backward();
     const auto gradient = x.grad().to_vector<double>();
     const double step = 1e-5;
     const NoGrad no_grad;
-    const auto above = mish(x + step).to_vector<double>(), below = mish(x - step).to_vector<double>();
+    const auto above = fused_mish(x + step).to_vector<double>(), below = fused_mish(x - step).to_vector<double>();
     double worst = 0;
     for (std::size_t i = 0; i < points.size(); ++i)
         worst = std::max(worst, std::abs((above[i] - below[i]) / (2 * step) - gradient[i]));
@@ -69,7 +69,7 @@ int main(int argc, char** argv) {
         }
         const samples::Sets sets{samples::limited(std::make_shared<data::DrawnDigits>(10000, 1), flags.limit),
                                  std::make_shared<data::DrawnDigits>(1000, 2)};
-        nn::Sequential model(nn::Flatten(), nn::Linear(784, 128), nn::Lambda(mish, "Mish"), nn::Linear(128, 10));
+        nn::Sequential model(nn::Flatten(), nn::Linear(784, 128), nn::Lambda(fused_mish, "Mish"), nn::Linear(128, 10));
         optim::Adam optimizer(model.parameters(), {.lr = flags.lr});
         Profiler profiler(default_device());
         // mish launches the same for each batch, so the trainer may record the steps that it is part of.

@@ -1,5 +1,6 @@
 #include <declivity/io/state_dict.hpp>
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 
 namespace declivity::io {
@@ -17,6 +18,7 @@ Tensor to_device(const HostArray& array, const std::optional<Device>& device) {
 
 void save(const std::filesystem::path& path, const StateDict& state,
           const std::map<std::string, std::string>& metadata) {
+    const FunctionScope function("io::save");
     Safetensors content{.arrays = {}, .metadata = metadata};
     for (const auto& [name, tensor] : state) {
         if (!tensor.defined())
@@ -29,6 +31,7 @@ void save(const std::filesystem::path& path, const StateDict& state,
 }
 
 StateDict load(const std::filesystem::path& path, const std::optional<Device>& device) {
+    const FunctionScope function("io::load");
     StateDict out;
     for (const auto& [name, array] : read_safetensors(path).arrays) out.push_back({name, to_device(array, device)});
     return out;

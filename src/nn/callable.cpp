@@ -80,14 +80,16 @@ void Module::Call::require_defined(const Tensor& first) const {
 
 void Module::Call::runs_hooks() const {
     if (const auto* const notes = declivity::detail::StepNotes::current(); notes != nullptr && !notes->allows_hooks)
-        Recorder::current()->refuse("a hook of a module, which a replay would not call");
+        Recorder::current()->refuse("a hook of a module", "a replay would not call it",
+                                    "remove it, or say that hooks only enqueue (RecordOptions::hooks)");
 }
 
 bool Module::Call::observed() noexcept { return observer != nullptr; }
 
 void Module::Call::tell(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) const {
     if (Recorder* const recorder = Recorder::current(); recorder != nullptr)
-        recorder->refuse("an observer of calls, which a replay would not tell");
+        recorder->refuse("a call that an observer is told of (nn::ObserveCalls)", "a replay would not tell it",
+                         "end the observer before the step is recorded");
     (*observer)(Scope::path(), module_, inputs, outputs);
 }
 
@@ -99,6 +101,14 @@ void Module::guard_call() const {
             return !here.expired() && training_ == training && children_.size() == children && changes_ == changes &&
                    observer == nullptr;
         });
+}
+
+void Module::guard_children() const {
+    Recorder* const recorder = Recorder::current();
+    if (recorder == nullptr) return;
+    recorder->guard([here = presence_.watch(), this, children = children_.size(), changes = changes_] {
+        return !here.expired() && children_.size() == children && changes_ == changes;
+    });
 }
 
 void Module::place() {

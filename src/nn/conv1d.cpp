@@ -11,7 +11,8 @@ Conv1d::Conv1d(std::int64_t in_channels, std::int64_t out_channels, std::int64_t
     : conv_{.stride = options.stride,
             .padding = options.padding,
             .dilation = options.dilation,
-            .groups = options.groups} {
+            .groups = options.groups},
+      padding_mode_(options.padding_mode) {
     check_conv("Conv1d", in_channels, out_channels, options.groups, {kernel_size});
     const TensorOptions tensor{options.dtype, options.device};
     const Shape shape{out_channels, in_channels / options.groups, kernel_size};
@@ -20,7 +21,12 @@ Conv1d::Conv1d(std::int64_t in_channels, std::int64_t out_channels, std::int64_t
     bias_ = parameter("bias", options.bias ? uniform({out_channels}, -bound, bound, tensor) : Tensor());
 }
 
-Tensor Conv1d::forward(Tensor x) { return conv1d(x, weight_, bias_, conv_); }
+Tensor Conv1d::forward(Tensor x) {
+    if (padding_mode_ == PadMode::zeros) return conv1d(x, weight_, bias_, conv_);
+    Conv1dParameters inner = conv_;
+    inner.padding = 0;
+    return conv1d(padded_for("Conv1d", x, weight_, conv_, padding_mode_), weight_, bias_, inner);
+}
 
 std::int64_t Conv1d::multiply_adds(const std::vector<Tensor>&, const std::vector<Tensor>& outputs) const {
     const Shape weight = weight_.shape();

@@ -25,7 +25,8 @@ Conv2d::Conv2d(std::int64_t in_channels, std::int64_t out_channels, Size2 kernel
     : conv_{.stride = options.stride,
             .padding = options.padding,
             .dilation = options.dilation,
-            .groups = options.groups} {
+            .groups = options.groups},
+      padding_mode_(options.padding_mode) {
     check_conv("Conv2d", in_channels, out_channels, options.groups, {kernel_size[0], kernel_size[1]});
     const TensorOptions tensor{options.dtype, options.device};
     const Shape shape{out_channels, in_channels / options.groups, kernel_size[0], kernel_size[1]};
@@ -34,7 +35,12 @@ Conv2d::Conv2d(std::int64_t in_channels, std::int64_t out_channels, Size2 kernel
     bias_ = parameter("bias", options.bias ? uniform({out_channels}, -bound, bound, tensor) : Tensor());
 }
 
-Tensor Conv2d::forward(Tensor x) { return conv2d(x, weight_, bias_, conv_); }
+Tensor Conv2d::forward(Tensor x) {
+    if (padding_mode_ == PadMode::zeros) return conv2d(x, weight_, bias_, conv_);
+    Conv2dParameters inner = conv_;
+    inner.padding = 0;
+    return conv2d(padded_for("Conv2d", x, weight_, conv_, padding_mode_), weight_, bias_, inner);
+}
 
 std::int64_t Conv2d::multiply_adds(const std::vector<Tensor>&, const std::vector<Tensor>& outputs) const {
     const Shape weight = weight_.shape();

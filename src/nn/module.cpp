@@ -142,6 +142,7 @@ void Module::set_scope_name(std::string name) {
 void Module::collect(std::string_view prefix, std::vector<NamedTensor>* parameters,
                      std::vector<NamedTensor>* buffers) const {
     require_in_place(prefix);
+    guard_children();
     if (parameters != nullptr)
         for (const OwnParameter& one : parameters_)
             if (one.slot->parametrized == nullptr) parameters->push_back({joined(prefix, one.name), one.slot->tensor});
@@ -170,6 +171,7 @@ std::vector<Tensor> Module::parameters() const {
 
 std::vector<std::pair<std::string, Module*>> Module::children() const {
     require_in_place();
+    guard_children();
     std::vector<std::pair<std::string, Module*>> out;
     for (const auto& [name, child] : children_) out.emplace_back(name, child.get());
     return out;
@@ -211,8 +213,8 @@ StateDict Module::state_dict() const {
     return out;
 }
 
-void Module::load_state_dict(const StateDict& state, bool strict) {
-    declivity::detail::load_state(type_name(), state_dict(), state, strict);
+LoadedState Module::load_state_dict(const StateDict& state, bool strict) {
+    return declivity::detail::load_state(type_name(), state_dict(), state, strict);
 }
 
 TensorOptions Module::options_of_tensors() const {

@@ -1,6 +1,7 @@
 #include <declivity/ops/gather.hpp>
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <span>
 #include <vector>
@@ -23,8 +24,11 @@ struct Sizes {
     std::int64_t rows, each, size, taken;
 };
 
-Kernel kernel_of(const char* name, DType dtype, const View& places) {
-    Defines defines = storage_defines(dtype, dtype);
+Kernel kernel_of(const char* name, DType dtype, const View& places, const char* fold = nullptr) {
+    Defines defines;
+    if (is_floating(dtype)) defines = storage_defines(dtype, dtype);
+    else defines.set("REAL", cl_type(dtype)).set("WHOLE", 1);
+    if (fold != nullptr) defines.set("FOLD", fold);
     defines.set("CPU", family_of(places.device()) == Family::cpu_like ? 1 : 0).set("PLACE", cl_type(places.dtype));
     return {places.device(), {"gather.cl", name, defines}};
 }
@@ -37,7 +41,6 @@ void check_places(std::string_view function, std::string_view name, const View& 
 }
 
 void check_elements(std::string_view function, std::string_view name, const View& x, const View& places) {
-    require_real(function, name, x.dtype);
     require_dense(function, name, x);
     require_same_device(function, x, places);
 }
@@ -58,6 +61,51 @@ void launch_elements(const char* name, Sizes sizes, const View& x, const View& p
     std::vector<Argument> arguments{sizes, x.argument(), places.argument(), out.argument()};
     arguments.insert(arguments.end(), further.begin(), further.end());
     launch(kernel, range, std::span<const Argument>(arguments));
+}
+
+/// In the kernel's REAL.
+Argument missing_argument(DType dtype, double missing) {
+    if (is_floating(dtype)) return real_argument(dtype, missing);
+    switch (size_of(dtype)) {
+        case 1:
+            return std::uint8_t{0};
+        case 2:
+            return std::uint16_t{0};
+        case 4:
+            return std::uint32_t{0};
+        default:
+            return std::uint64_t{0};
+    }
+}
+
+/// Numbers and their places, in order; those that count for nothing stand behind all others.
+struct SortedKeys {
+    View keys;
+    std::int64_t count;  // of the numbers, padded to a power of two in `keys`
+
+    SortedKeys(const View& numbers, std::int64_t size) : count(numbers.shape[0]) {
+        std::int64_t padded = 1;
+        while (padded < count) padded *= 2;
+        keys = View::make(numbers.device(), DType::i64, {padded});
+        const Kernel number = kernel_of("number_keys", DType::f32, numbers);
+        launch(number, items(number, padded), {count, padded, size, numbers.argument(), keys.argument()});
+        const Kernel sort = kernel_of("sort_keys", DType::f32, numbers);
+        for (std::int64_t block = 2; block <= padded; block *= 2)
+            for (std::int64_t reach = block / 2; reach >= 1; reach /= 2)
+                launch(sort, items(sort, padded / 2), {padded / 2, block, reach, keys.argument()});
+    }
+    static Range items(const Kernel& kernel, std::int64_t wanted) {
+        const std::size_t group = family_of(kernel.device()) == Family::cpu_like ? 1 : kGroup;
+        const std::size_t local = std::min(group, kernel.max_work_group());
+        return {.global = {round_up(to_size(wanted), local), 1, 1}, .local = {local, 1, 1}};
+    }
+};
+
+void require_countable(std::string_view function, std::int64_t indices, std::int64_t rows) {
+    constexpr std::int64_t most = (std::int64_t{1} << 31) - 1;
+    if (indices > most || rows > most)
+        throw ShapeError(
+            fmt::format("{}: wants fewer than 2^31 indices and rows, got {} and {}", function, indices, rows));
 }
 
 }  // namespace
@@ -99,11 +147,10 @@ void gather_rows(std::string_view function, const View& table, const View& numbe
     require_shape(function, "out", out, {numbers.shape[0], table.shape[1]});
     const WorkScope work("gather_rows", work_each(0, out, out, numbers));
     launch_elements("gather_rows", {out.shape[0], 1, table.shape[0], out.shape[1]}, table, numbers, out,
-                    {real_argument(table.dtype, missing)});
+                    {missing_argument(table.dtype, missing)});
 }
 
-void sum_rows(std::string_view function, const View& x, const View& numbers, const View& out) {
-    constexpr std::int64_t most = (std::int64_t{1} << 31) - 1;
+void fold_rows(std::string_view function, Fold fold, const View& x, const View& numbers, const View& out) {
     check_places(function, "the indices", numbers);
     check_elements(function, "x", x, numbers);
     check_elements(function, "out", out, numbers);
@@ -112,30 +159,37 @@ void sum_rows(std::string_view function, const View& x, const View& numbers, con
     require_rank(function, "the indices", numbers, 1, "N");
     require_rank(function, "out", out, 2, "V, D");
     require_shape(function, "x", x, {numbers.shape[0], out.shape[1]});
+    if (x.dtype == DType::boolean)
+        throw TypeError(fmt::format("{}: wants numbers as x, got bool (convert with .to(DType::i64))", function));
     const std::int64_t count = x.shape[0], taken = x.shape[1];
-    if (count > most || out.shape[0] > most)
-        throw ShapeError(
-            fmt::format("{}: wants fewer than 2^31 indices and rows, got {} and {}", function, count, out.shape[0]));
-    const WorkScope work("sum_rows", work_each(1, x, out, numbers));
+    require_countable(function, count, out.shape[0]);
+    const WorkScope work("fold_rows", work_each(1, x, out, numbers));
     fill(out, 0);
     if (x.numel() == 0 || out.numel() == 0) return;
-    std::int64_t keys_count = 1;
-    while (keys_count < count) keys_count *= 2;
-    const Device device = out.device();
-    const View keys = View::make(device, DType::i64, {keys_count});
-    const std::size_t group = family_of(device) == Family::cpu_like ? 1 : kGroup;
-    const auto items = [&](const Kernel& kernel, std::int64_t wanted) {
-        const std::size_t local = std::min(group, kernel.max_work_group());
-        return Range{.global = {round_up(to_size(wanted), local), 1, 1}, .local = {local, 1, 1}};
-    };
-    const Kernel number = kernel_of("number_keys", x.dtype, numbers);
-    launch(number, items(number, keys_count), {count, keys_count, out.shape[0], numbers.argument(), keys.argument()});
-    const Kernel sort = kernel_of("sort_keys", x.dtype, numbers);
-    for (std::int64_t block = 2; block <= keys_count; block *= 2)
-        for (std::int64_t reach = block / 2; reach >= 1; reach /= 2)
-            launch(sort, items(sort, keys_count / 2), {keys_count / 2, block, reach, keys.argument()});
-    const Kernel sum = kernel_of("sum_sorted", x.dtype, numbers);
-    launch(sum, items(sum, taken * count), {taken, count, keys.argument(), x.argument(), out.argument()});
+    const SortedKeys sorted(numbers, out.shape[0]);
+    constexpr std::array<const char*, 4> folds{"ADDED", "MULTIPLIED", "LARGER", "SMALLER"};
+    const Kernel kernel = kernel_of("fold_sorted", x.dtype, numbers, folds[static_cast<std::size_t>(fold)]);
+    launch(kernel, SortedKeys::items(kernel, taken * count),
+           {taken, count, sorted.keys.argument(), x.argument(), out.argument()});
+}
+
+void sum_rows(std::string_view function, const View& x, const View& numbers, const View& out) {
+    fold_rows(function, Fold::sum, x, numbers, out);
+}
+
+void last_rows(std::string_view function, const View& numbers, const View& out) {
+    check_places(function, "the indices", numbers);
+    check_elements(function, "out", out, numbers);
+    require_rank(function, "the indices", numbers, 1, "N");
+    require_rank(function, "out", out, 1, "V");
+    if (out.dtype != DType::i64) throw TypeError(fmt::format("{}: wants an out of i64", function));
+    require_countable(function, numbers.shape[0], out.shape[0]);
+    const WorkScope work("last_rows", work_each(0, numbers, out, out));
+    fill(out, -1);
+    if (numbers.numel() == 0 || out.numel() == 0) return;
+    const SortedKeys sorted(numbers, out.shape[0]);
+    const Kernel kernel = kernel_of("last_sorted", DType::i64, numbers);
+    launch(kernel, SortedKeys::items(kernel, sorted.count), {sorted.count, sorted.keys.argument(), out.argument()});
 }
 
 }  // namespace declivity::ops

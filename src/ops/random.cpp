@@ -190,7 +190,8 @@ RandomCall RandomStream::take(DType dtype, std::int64_t count, const RandomPart&
         RandomCall call{state_->place, static_cast<std::int64_t>(position.offset), left_out + part.first};
         if (Recorder* const recorder = Recorder::current();
             recorder != nullptr && recorder->host_calls_use(state_.get()))
-            recorder->refuse("random numbers of a generator that a host_call of the step draws from as well");
+            recorder->refuse("random numbers of a generator that a host_call of the step draws from as well",
+                             "a replay draws the step's numbers first", "give the host_call a Generator of its own");
         Recorder* const recorder = Recorder::current();
         if (recorder != nullptr) {
             const auto [place, offset] = place_recorded(*recorder, state_);
@@ -216,7 +217,7 @@ void RandomStream::take_on_host(std::string_view function,
                         "drawn on the host",
                         function));
     if (Recorder* const recorder = Recorder::current())
-        recorder->refuse(fmt::format("{}, whose numbers are drawn on the host", function));
+        recorder->refuse(fmt::format("{} (numbers drawn on the host)", function));
     refuse_in_host_call(state_);
     const auto lock = state_->locked();
     RandomPosition& position = state_->position;

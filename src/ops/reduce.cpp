@@ -322,7 +322,9 @@ Dims normalize_axes(std::string_view function, const Dims& axes, int rank) {
         }
         if (wanted) out.push_back(axis);
     }
-    if (rank == 0 && !axes.empty()) normalize_axis(function, axes[0], rank);
+    // A number counts as one of one element, as in PyTorch.
+    for (const std::int64_t one : axes)
+        if (rank == 0) normalize_axis(function, one, 1);
     return out;
 }
 

@@ -6,6 +6,7 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
+#include "radix_sort.hpp"
 #include "ops/support/local_block.hpp"
 #include "ops/support/work.hpp"
 #include "ops/support/work_split.hpp"
@@ -30,6 +31,11 @@ EpilogueTaken launch_topk(const OperationViews& views, const TopK& topk) {
     const std::int64_t rows = x.shape[0], n = x.shape[1];
     if (rows * topk.k == 0) return EpilogueTaken::no;
     const Device device = x.device();
+    if (radix_sort_pays(x, topk.k)) {
+        const WorkScope work("sort", work_each(1, x, views.out(0), views.out(1)));
+        radix_sort(x, topk.largest, views.out(0), views.out(1));
+        return EpilogueTaken::no;
+    }
     const WorkScope work("topk", work_each(2, x, views.out(0), views.out(1)));
     const bool shared = family_of(device) == Family::gpu_like && topk.k <= most_turns;
     const Kernel kernel = kernel_of(x, topk, shared);

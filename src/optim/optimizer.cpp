@@ -54,6 +54,8 @@ struct Optimizer::Group {
     ops::MultiTensor tensors;
 
     [[nodiscard]] std::size_t roles() const { return 2 + slots.size() + (masters.empty() ? 0 : 1); }
+    /// The learning rate, which a state keeps as it is: progress holds it in the type that is computed in.
+    [[nodiscard]] bool keeps_rate() const { return progress.dtype() != DType::f64; }
 };
 
 struct Optimizer::State {
@@ -203,12 +205,13 @@ void Optimizer::make_formula(std::size_t index) {
     std::vector<ops::FormulaOutput> outputs;
     const auto assigned = [&](std::size_t number, std::string_view what, const Tensor& now, const Tensor& before) {
         if (!now.defined() || !(now.shape() == before.shape()) || now.dtype() != before.dtype())
-            throw ValueError(
-                fmt::format("{}: wants a new {} with an element for each of the parameter's, of {}, got {}",
-                            state_->name, what, name_of(wide),
-                            !now.defined()                  ? "an undefined tensor"
-                            : now.dtype() != before.dtype() ? fmt::format("one of {}", name_of(now.dtype()))
-                                                            : "one that is made of numbers alone"));
+            throw ValueError(fmt::format(
+                "{}: wants a new {} with an element for each of the parameter's, of {}, got {}", state_->name, what,
+                name_of(wide),
+                !now.defined()                  ? "an undefined tensor"
+                : now.dtype() != before.dtype() ? fmt::format("one of {}", name_of(now.dtype()))
+                : now.shape().empty()           ? "one without axes, which is made of numbers, x.lr and x.step alone"
+                                      : fmt::format("a tensor of another place, of shape {}", now.shape().str())));
         if (now.value().state() != before.value().state()) outputs.push_back({number, now.value()});
     };
     assigned(halves ? group.roles() - 1 : 0, "parameter", x.parameter, parameter);
@@ -219,7 +222,10 @@ void Optimizer::make_formula(std::size_t index) {
     for (std::size_t slot = 0; slot < states.size(); ++slot)
         assigned(2 + slot, fmt::format("'{}'", states[slot].name), x.states_[slot].tensor, states[slot].tensor);
     if (outputs.empty())
-        throw ValueError(fmt::format("{}: wants update() to assign a new parameter, got none", state_->name));
+        throw ValueError(fmt::format(
+            "{}: wants update() to assign a new parameter (x.parameter = ...), made by elementwise functions, "
+            "got the one that was there",
+            state_->name));
     group.formula.emplace(trace, outputs);
 }
 
@@ -284,6 +290,36 @@ void Optimizer::set_guard(const Tensor& guard) {
     checked_state("set_guard").guard = guard;
 }
 
+namespace {
+
+std::string rate_name(std::size_t group) { return fmt::format("groups.{}.learning_rate", group); }
+
+/// An f64 as numbers of f32 that sum up to it, for devices that have no f64.
+constexpr int kRateParts = 3;
+
+Tensor in_parts(double value, const Device& device) {
+    std::vector<float> parts;
+    for (int i = 0; i < kRateParts; ++i) {
+        parts.push_back(static_cast<float>(value));
+        value -= static_cast<double>(parts.back());
+    }
+    return Tensor::from(parts, {kRateParts}, device);
+}
+
+double from_parts(const std::string& name, const Tensor& tensor) {
+    if (!tensor.defined())
+        throw ValueError(fmt::format("load_state_dict: wants a tensor for '{}', got an undefined one", name));
+    if (!(tensor.shape() == Shape{kRateParts}) || tensor.dtype() != DType::f32)
+        throw ShapeError(fmt::format("load_state_dict: wants '{}' of f32 and shape [{}], got {} {}", name, kRateParts,
+                                     name_of(tensor.dtype()), tensor.shape().str()));
+    const std::vector<float> parts = tensor.to_vector<float>();
+    double value = 0;
+    for (auto part = parts.rbegin(); part != parts.rend(); ++part) value += static_cast<double>(*part);
+    return value;
+}
+
+}  // namespace
+
 StateDict Optimizer::state_dict() const {
     StateDict out;
     for (std::size_t index = 0; index < checked_state("state_dict").groups.size(); ++index) {
@@ -297,14 +333,42 @@ StateDict Optimizer::state_dict() const {
                 out.push_back({fmt::format("state.{}.master", group.names[i]), group.masters[i]});
         }
     }
+    for (std::size_t index = 0; index < state_->groups.size(); ++index)
+        if (const Group& group = state_->groups[index]; group.keeps_rate())
+            out.push_back({rate_name(index), in_parts(group.rate, group.progress.device())});
     return out;
 }
 
 void Optimizer::load_state_dict(const StateDict& state) {
-    detail::load_state(checked_state("load_state_dict").name, state_dict(), state);
-    for (Group& group : state_->groups)
-        group.rate = group.progress.dtype() == DType::f64 ? group.progress.to_vector<double>()[0]
-                                                          : group.progress.to_vector<float>()[0];
+    // Rates are the host's, and files of earlier versions have none.
+    std::vector<std::optional<double>> rates(checked_state("load_state_dict").groups.size());
+    const auto take_rate = [&](const NamedTensor& one) {
+        for (std::size_t index = 0; index < rates.size(); ++index) {
+            if (!state_->groups[index].keeps_rate() || rates[index] || one.name != rate_name(index)) continue;
+            rates[index] = from_parts(one.name, one.tensor);
+            return true;
+        }
+        return false;
+    };
+    StateDict own = state_dict(), given;
+    std::erase_if(own, [](const NamedTensor& one) {
+        return one.name.starts_with("groups.") && one.name.ends_with(".learning_rate");
+    });
+    for (const NamedTensor& one : state)
+        if (!take_rate(one)) given.push_back(one);
+    detail::load_state(state_->name, own, given);
+    for (std::size_t index = 0; index < rates.size(); ++index) {
+        Group& group = state_->groups[index];
+        if (!group.keeps_rate()) {
+            group.rate = group.progress.to_vector<double>()[0];
+            continue;
+        }
+        const float computed_with = group.progress.to_vector<float>()[0];
+        // Whoever wrote the progress alone has the word.
+        group.rate = rates[index] && static_cast<float>(*rates[index]) == computed_with
+                         ? *rates[index]
+                         : static_cast<double>(computed_with);
+    }
 }
 
 Tensor clip_grad_norm(const std::vector<Tensor>& parameters, double max_norm) {
@@ -318,6 +382,10 @@ Tensor clip_grad_norm(const std::vector<Tensor>& parameters, double max_norm) {
         const Tensor gradient = parameter.grad();
         if (!gradient.defined()) continue;
         ops::require_dense("clip_grad_norm", "gradient", gradient.view());
+        if (!gradients.empty() && !(gradient.device() == gradients[0].device()))
+            throw DeviceError(fmt::format(
+                "clip_grad_norm: wants the gradients of parameters on one device, got some on '{}' and on '{}'",
+                gradients[0].device().name(), gradient.device().name()));
         const Tensor wide = gradient.detach().to(compute_type(gradient.dtype()));
         if (is_half(gradient.dtype())) halves.emplace_back(gradient, wide);
         gradients.push_back(wide.view());

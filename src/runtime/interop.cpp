@@ -16,7 +16,8 @@ cl_device_id device_id(const Device& device) { return device.state().device; }
 cl_context context(const Device& device) { return device.state().context(); }
 cl_command_queue compute_queue(const Device& device) {
     if (Recorder* const recorder = Recorder::current())
-        recorder->refuse("interop::compute_queue: commands that the library does not see, outside of interop::enqueue");
+        recorder->refuse("interop::compute_queue", "the library does not see the commands that go there",
+                         "enqueue them by interop::enqueue");
     return device.state().compute();
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 
 #include <declivity/runtime/launch.hpp>
 #include <fmt/format.h>
@@ -31,11 +32,21 @@ void for_each_argument(std::span<const Argument> arguments, Set&& set) {
     }
 }
 
+/// What argument `index` of a kernel is, as "a long (8 bytes)"; empty where the driver does not tell.
+std::string argument_type(cl_kernel kernel, unsigned index);
+
 inline void set_argument(const KernelState& kernel, cl_kernel of, const std::string& device, unsigned index,
                          std::size_t size, const void* data) {
     const cl_int status = clSetKernelArg(of, index, size, data);
-    if (status != CL_SUCCESS)
+    if (status == CL_SUCCESS) return;
+    if (status != CL_INVALID_ARG_SIZE)
         throw_status(status, fmt::format("argument {} of kernel '{}'", index, kernel.name), device);
+    const std::string wants = argument_type(of, index);
+    throw_status(
+        status,
+        fmt::format("launch of '{}': argument {}{}, got {} bytes", kernel.name, index,
+                    wants.empty() ? " has another size in the kernel" : " is " + wants + " in the kernel", size),
+        device);
 }
 
 }  // namespace declivity::detail

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <fmt/format.h>
 
 #include "device_state.hpp"
@@ -101,15 +102,18 @@ bool in_main_thread() noexcept {
 #endif
 }
 
+const FunctionScope* suspended_function() noexcept;  // scope.cpp
+
 void refuse_at_exit(std::string_view doing) {
     if (!uses_library) watch_this_thread();
     if (!ending.load(std::memory_order_relaxed)) [[likely]]
         return;
+    const FunctionScope* const inner = FunctionScope::current();
+    const FunctionScope* const function = inner != nullptr ? inner : suspended_function();
     throw DeviceError(
         fmt::format("{}: wants a process that runs, got one that ends, the driver's static objects perhaps being "
-                    "destroyed; compute "
-                    "before main() ends. What is computed can be read still",
-                    doing));
+                    "destroyed; compute before main() ends. What is computed can be read still",
+                    function != nullptr ? function->name() : doing));
 }
 
 bool at_exit() noexcept { return ending.load(std::memory_order_relaxed); }

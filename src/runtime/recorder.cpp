@@ -131,7 +131,7 @@ void record_launch(Recorder& recorder, const KernelState& kernel, const Range& r
                    std::span<const Argument> arguments) {
     RecorderState& state = recorder.state();
     if (kernel.device != &state.step.device)
-        return recorder.refuse(
+        return recorder.refuse_other_device(
             fmt::format("launch of '{}' on '{}', another device", kernel.name, kernel.device->info.name));
     RecordedKernel recorded{own_kernel(kernel), range};
     state.mix(range.global.data(), sizeof(std::size_t) * range.global.size());
@@ -157,7 +157,7 @@ void record_launch(Recorder& recorder, const KernelState& kernel, const Range& r
 void record_copy(Recorder& recorder, const Buffer& from, std::size_t from_offset, const Buffer& to,
                  std::size_t to_offset, std::size_t bytes) {
     RecorderState& state = recorder.state();
-    if (&from.block().device != &state.step.device) return recorder.refuse("copy: on another device");
+    if (&from.block().device != &state.step.device) return recorder.refuse_other_device("copy on another device");
     const RecordedCopy copy{state.use(from, 0, 1, static_cast<std::int64_t>(from_offset)),
                             state.use(to, 1, 1, static_cast<std::int64_t>(to_offset)), bytes};
     state.mix(&bytes, sizeof bytes);
@@ -167,7 +167,7 @@ void record_copy(Recorder& recorder, const Buffer& from, std::size_t from_offset
 void record_fill(Recorder& recorder, const Buffer& to, std::size_t offset, std::size_t bytes,
                  std::span<const std::byte> pattern) {
     RecorderState& state = recorder.state();
-    if (&to.block().device != &state.step.device) return recorder.refuse("fill: on another device");
+    if (&to.block().device != &state.step.device) return recorder.refuse_other_device("fill on another device");
     RecordedFill fill{state.use(to, 0, 1, static_cast<std::int64_t>(offset)), bytes, pattern.size(), {}};
     std::ranges::copy(pattern, fill.pattern.begin());
     state.mix(pattern.data(), pattern.size());
@@ -178,7 +178,8 @@ void record_fill(Recorder& recorder, const Buffer& to, std::size_t offset, std::
 void record_call(Recorder& recorder, const Device& device, std::string_view name, std::span<const Buffer> buffers,
                  const interop::Commands& commands) {
     RecorderState& state = recorder.state();
-    if (&device.state() != &state.step.device) return recorder.refuse(fmt::format("{}: on another device", name));
+    if (&device.state() != &state.step.device)
+        return recorder.refuse_other_device(fmt::format("{} on another device", name));
     RecordedCall call{commands, {}};
     for (std::size_t i = 0; i < buffers.size(); ++i)
         call.buffers.push_back(state.use(buffers[i], static_cast<unsigned>(i), 1, 0));
@@ -319,12 +320,23 @@ HostCallScope* HostCallScope::current() noexcept { return host_call_now; }
 
 void Recorder::refuse(const std::string& what) {
     state_->refused = what;
+    end(what, "a replay would not do it again", "leave it out of the recorded step, or do it before or after");
+}
+
+void Recorder::refuse(const std::string& what, std::string_view since, std::string_view instead) {
+    state_->refused = fmt::format("{} ({})", what, instead);
+    end(what, since, instead);
+}
+
+void Recorder::end(const std::string& what, std::string_view since, std::string_view instead) {
     if (state_->when_refused == WhenRefused::fail)
-        throw Unsupported(
-            fmt::format("record: {} cannot be recorded, since a replay would not do it again; leave it out of the "
-                        "recorded step, or do it before or after",
-                        what));
+        throw Unsupported(fmt::format("record: {} cannot be recorded, since {}; {}", what, since, instead));
     declivity::current = nullptr;
+}
+
+void Recorder::refuse_other_device(const std::string& what) {
+    refuse(what, "a recorded step has one device",
+           fmt::format("record a step for each device, this one is of '{}'", state_->step.device.info.name));
 }
 
 RecordingOf::RecordingOf(std::uint64_t number) {
@@ -345,7 +357,9 @@ bool Recorder::incomplete() const {
 void Recorder::uses(const Buffer& buffer) {
     if (!buffer || state_->is_own(buffer.block())) return;
     if (state_->step.input(buffer) != nullptr)
-        return refuse("an input among the tensors of an optimizer or of a norm over many tensors");
+        return refuse("an input among the tensors of an optimizer or of a norm over many tensors",
+                      "it is another tensor in each call, and such a kernel finds it by an address",
+                      "work on a tensor from before the step, to which the step copies the input (copy_)");
     state_->step.held.try_emplace(&buffer.block(), buffer);
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -96,9 +97,13 @@ class DECLIVITY_API Recorder {
     /// Launches what belongs to it and was put off.
     void launch_waiting();
 
-    /// @param what cannot be recorded, as "read: ..."
+    /// @param what cannot be recorded, as "a read to the host"
     /// @throws Unsupported, or the recorder ends, as it was asked
     void refuse(const std::string& what);
+    /// @param since why not, @param instead what to do
+    void refuse(const std::string& what, std::string_view since, std::string_view instead);
+    /// What belongs to another device than the step.
+    void refuse_other_device(const std::string& what);
     /// Commands use the memory in a way that their arguments do not show.
     void uses(const Buffer& buffer);
     /// Commands rely on the contents: once they are marked as written, the recording is stale.
@@ -119,6 +124,7 @@ class DECLIVITY_API Recorder {
     [[nodiscard]] detail::RecorderState& state() const noexcept { return *state_; }
 
   private:
+    void end(const std::string& what, std::string_view since, std::string_view instead);
     std::unique_ptr<detail::RecorderState> state_;
 };
 

@@ -113,7 +113,9 @@ void RecordingState::replace(std::size_t index, const RecordedPlace& with) {
 void RecordingState::replay() {
     refuse_after_fork("Recording::replay");
     refuse_at_exit("Recording::replay");
-    if (Recorder* const recorder = Recorder::current()) recorder->refuse("Recording::replay within another recording");
+    if (Recorder* const recorder = Recorder::current())
+        recorder->refuse("Recording::replay within another recording", "recordings do not nest",
+                         "call it before or after the recorded step");
     const std::scoped_lock lock(mutex_);
     if (stale())
         throw StaleRecording(

@@ -18,6 +18,7 @@ Open& open_scopes() { return detail::PerThread<Open, Scope>::get(); }
 constinit thread_local const FunctionScope* innermost_function = nullptr;
 thread_local const std::shared_ptr<detail::OperatorRun>* at_operator = nullptr;
 thread_local std::string_view put_off;
+constinit thread_local const FunctionScope* suspended = nullptr;  // the outermost, for what was put off
 
 std::int64_t begin_if_profiled() { return detail::SpanRecorder::on() ? detail::now_ns() : 0; }
 
@@ -61,6 +62,7 @@ ResumedScope::ResumedScope(const ScopePath& path, std::string_view waiting)
     : before_(Scope::path()),
       waiting_before_(std::exchange(put_off, waiting)),
       function_before_(std::exchange(innermost_function, nullptr)) {
+    if (suspended == nullptr) suspended = function_before_;
     Open& open = open_scopes();
     open.text = path.str();
     open.path = path;
@@ -72,9 +74,15 @@ ResumedScope::~ResumedScope() {
     open.path = std::move(before_);
     put_off = waiting_before_;
     innermost_function = function_before_;
+    if (suspended == function_before_) suspended = nullptr;
 }
 
 std::string_view ResumedScope::waiting() noexcept { return put_off; }
+
+namespace detail {
+const FunctionScope* suspended_function() noexcept;  // declared by who asks: process.cpp
+const FunctionScope* suspended_function() noexcept { return suspended; }
+}  // namespace detail
 
 FunctionScope::FunctionScope(std::string_view name, SpanKind kind)
     : name_(name), kind_(kind), caller_(std::exchange(innermost_function, this)), span_(name, kind) {}

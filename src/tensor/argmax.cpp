@@ -9,6 +9,7 @@ namespace declivity {
 Tensor argmax(const Tensor& x, std::int64_t axis, bool keep_axis) {
     const FunctionCall call("argmax", {{"x", x}}, {{"axis", axis}, {"keep_axis", keep_axis}});
     call.require_defined({"x"});
+    if (x.rank() == 0) return call.result(reshape(argmax(reshape(x, {1}), axis), {}));
     const int along = normalize_axis("argmax", axis, x.rank());
     Shape shape = x.shape();
     if (keep_axis) shape[along] = 1;

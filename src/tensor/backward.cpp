@@ -285,7 +285,8 @@ class Backward {
 
     static void require_hooks_allowed() {
         if (const auto* const notes = StepNotes::current(); notes != nullptr && !notes->allows_hooks)
-            Recorder::current()->refuse("a hook of a tensor, which a replay would not call");
+            Recorder::current()->refuse("a hook of a tensor", "a replay would not call it",
+                                        "remove it, or say that hooks only enqueue (RecordOptions::hooks)");
     }
 
     /// Takes a copy, since a hook may add or remove hooks.

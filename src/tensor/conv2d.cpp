@@ -12,6 +12,7 @@
 #include <declivity/tensor/functions.hpp>
 
 #include "conv2d_gradients.hpp"
+#include "conv_input.hpp"
 #include "tensor_state.hpp"
 
 namespace declivity {
@@ -19,8 +20,10 @@ namespace {
 
 using detail::conv2d_input_gradient;
 
+Tensor convolved(const Tensor& x, const Tensor& weight, const Tensor& bias, const ops::Conv2dParameters& options);
+
 /// The gradient for weights of this shape.
-Tensor weight_gradient(const Tensor& x, const Tensor& g, const Shape& filters, const Conv2dParameters& options) {
+Tensor weight_gradient(const Tensor& x, const Tensor& g, const Shape& filters, const ops::Conv2dParameters& options) {
     const ops::Value out = ops::conv2d_weight_gradients(x.dense_view(), g.dense_view(), filters, options, false).weight;
     if (!recorded({x, g})) return Tensor(out);
     return differentiable(
@@ -32,7 +35,7 @@ Tensor weight_gradient(const Tensor& x, const Tensor& g, const Shape& filters, c
             return std::vector{context.needs(0)
                                    ? conv2d_input_gradient("conv2d_input_gradient", g.get(name), u, from, options)
                                    : Tensor(),
-                               context.needs(1) ? conv2d(x.get(name), u, {}, options) : Tensor()};
+                               context.needs(1) ? convolved(x.get(name), u, {}, options) : Tensor()};
         },
         RuleKind::composed);
 }
@@ -40,7 +43,7 @@ Tensor weight_gradient(const Tensor& x, const Tensor& g, const Shape& filters, c
 }  // namespace
 
 Tensor detail::conv2d_input_gradient(std::string_view name, const Tensor& g, const Tensor& weight, const Shape& x,
-                                     const Conv2dParameters& options) {
+                                     const ops::Conv2dParameters& options) {
     const ops::Value out = ops::conv2d_input_gradient(g.dense_view(), weight.dense_view(), x, options);
     if (!recorded({g, weight})) return Tensor(out);
     return differentiable(
@@ -48,25 +51,21 @@ Tensor detail::conv2d_input_gradient(std::string_view name, const Tensor& g, con
         [g = detail::saved_for(weight, g), weight = detail::saved_for(g, weight), filters = weight.shape(), options,
          name = std::string(name)](const GradientContext& context) {
             const Tensor& u = context.gradient();
-            return std::vector{context.needs(0) ? conv2d(u, weight.get(name), {}, options) : Tensor(),
+            return std::vector{context.needs(0) ? convolved(u, weight.get(name), {}, options) : Tensor(),
                                context.needs(1) ? weight_gradient(u, g.get(name), filters, options) : Tensor()};
         },
         RuleKind::composed);
 }
 
-Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dParameters& options) {
-    const FunctionCall call("conv2d", {{"x", x}, {"weight", weight}, {"bias", bias}},
-                            {{"stride", options.stride},
-                             {"padding", options.padding},
-                             {"dilation", options.dilation},
-                             {"groups", options.groups}});
-    call.require_defined({"x", "weight"});
+namespace {
+
+Tensor convolved(const Tensor& x, const Tensor& weight, const Tensor& bias, const ops::Conv2dParameters& options) {
     const ops::View in = x.dense_view(), filter = weight.dense_view();
     const std::optional<ops::View> offset = bias.defined() ? std::optional(bias.dense_view()) : std::nullopt;
     const ops::Value out = ops::conv2d(in, filter, offset, options, detail::use_of(weight));
-    if (!recorded({x, weight, bias})) return call.result(Tensor(out));
+    if (!recorded({x, weight, bias})) return Tensor(out);
     // What is kept is what the gradients that somebody wants are made of: with frozen weights not the input.
-    return call.result(differentiable(
+    return differentiable(
         "conv2d", {x, weight, bias}, out,
         [x = detail::saved_for(weight, x), weight = detail::saved_for(x, weight), from = in.shape,
          filters = filter.shape, options](const GradientContext& context) {
@@ -91,7 +90,46 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
             }
             return gradients;
         },
-        RuleKind::composed));
+        RuleKind::composed);
+}
+
+/// Of integers, by columns: no strategy serves them.
+Tensor convolved_integers(const detail::ConvInput& given, const Tensor& weight, const Tensor& bias,
+                          const Conv2dParameters& options) {
+    const ops::Conv2dParameters conv{.stride = options.stride,
+                                     .padding = {given.padding[0], given.padding[1]},
+                                     .dilation = options.dilation,
+                                     .groups = options.groups};
+    const Shape out = ops::conv2d_shape("conv2d", given.x.shape(), weight.shape(), conv);
+    detail::require_conv_operands("conv2d", given.x, weight, bias, out[1]);
+    const Tensor columns = unfold(given.x, {.kernel_size = {weight.size(2), weight.size(3)},
+                                            .stride = conv.stride,
+                                            .padding = conv.padding,
+                                            .dilation = conv.dilation});
+    const std::int64_t taps = weight.numel() / weight.size(0), filters = out[1] / conv.groups;
+    const Tensor products = reshape(columns, {out[0], conv.groups, 1, taps, out[2] * out[3]}) *
+                            reshape(weight, {1, conv.groups, filters, taps, 1});
+    return detail::with_bias(reshape(sum(products, {3}).to(weight.dtype()), out), bias);
+}
+
+}  // namespace
+
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dParameters& options) {
+    const detail::PaddingRecord padding(options.padding, 2);
+    const FunctionCall call(
+        "conv2d", {{"x", x}, {"weight", weight}, {"bias", bias}},
+        {{"stride", options.stride}, padding.attribute(), {"dilation", options.dilation}, {"groups", options.groups}});
+    call.require_defined({"x", "weight"});
+    const detail::ConvInput given("conv2d", x, weight, options.padding, dims_of(options.dilation),
+                                  dims_of(options.stride));
+    if (is_integer(x.dtype()))
+        return call.result(detail::as_given(convolved_integers(given, weight, bias, options), given.single));
+    const Tensor y = convolved(given.x, weight, bias,
+                               {.stride = options.stride,
+                                .padding = {given.padding[0], given.padding[1]},
+                                .dilation = options.dilation,
+                                .groups = options.groups});
+    return call.result(detail::as_given(y, given.single));
 }
 
 }  // namespace declivity

@@ -3,12 +3,13 @@
 
 #include <string_view>
 
-#include <declivity/tensor/functions/conv.hpp>
+#include <declivity/ops/conv2d.hpp>
+#include <declivity/tensor/tensor.hpp>
 
 namespace declivity::detail {
 
 /// The gradient for x of this shape, from that of the result: a transposed convolution. @param name for the graph
 Tensor conv2d_input_gradient(std::string_view name, const Tensor& g, const Tensor& weight, const Shape& x,
-                             const Conv2dParameters& options);
+                             const ops::Conv2dParameters& options);
 
 }  // namespace declivity::detail

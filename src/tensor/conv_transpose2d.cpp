@@ -1,14 +1,27 @@
 #include <declivity/ops/conv2d.hpp>
-#include <declivity/runtime/error.hpp>
-#include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/function_call.hpp>
 #include <declivity/tensor/functions.hpp>
-#include <fmt/format.h>
 
 #include "conv2d_gradients.hpp"
-#include "tensor_state.hpp"
+#include "conv_input.hpp"
 
 namespace declivity {
+namespace {
+
+/// Of integers, by columns: no strategy serves them.
+Tensor of_integers(const Tensor& x, const Tensor& weight, const Shape& out, const ConvTranspose2dParameters& options) {
+    const std::int64_t groups = options.groups, channels = x.size(1) / groups, taps = weight.numel() / weight.size(0);
+    const std::int64_t pixels = x.size(2) * x.size(3);
+    const Tensor products =
+        reshape(x, {x.size(0), groups, channels, 1, pixels}) * reshape(weight, {1, groups, channels, taps, 1});
+    return fold(reshape(sum(products, {2}).to(x.dtype()), {x.size(0), groups * taps, pixels}), {out[2], out[3]},
+                {.kernel_size = {weight.size(2), weight.size(3)},
+                 .stride = options.stride,
+                 .padding = options.padding,
+                 .dilation = options.dilation});
+}
+
+}  // namespace
 
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                         const ConvTranspose2dParameters& options) {
@@ -20,38 +33,26 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
                              {"dilation", options.dilation},
                              {"groups", options.groups}});
     call.require_defined({"x", "weight"});
-    ops::require_rank(name, "x", x.shape(), 4, "N, C, H, W");
-    ops::require_rank(name, "weight", weight.shape(), 4, "C, O / groups, R, S");
-    ops::require_real(name, "x", x.dtype());
-    if (x.size(1) != weight.size(0))
-        throw ShapeError(fmt::format("{}: wants a weight of {} input channels for x {}, got {}", name, x.size(1),
-                                     x.shape().str(), weight.shape().str()));
-    Shape out{x.size(0), weight.size(1) * options.groups, 0, 0};
-    for (int i = 0; i < 2; ++i) {
-        const auto at = static_cast<std::size_t>(i);
-        const std::int64_t further = options.output_padding[at];
-        if (further < 0 || further >= options.stride[at])
-            throw ValueError(fmt::format(
-                "{}: wants an output padding of at least 0 that is less than the stride, got {} for stride {}", name,
-                further, options.stride[at]));
-        out[2 + i] = (x.size(2 + i) - 1) * options.stride[at] - 2 * options.padding[at] +
-                     options.dilation[at] * (weight.size(2 + i) - 1) + further + 1;
-        if (out[2 + i] < 1)
-            throw ShapeError(
-                fmt::format("{}: wants a result of at least one pixel, got x {} and weight {} with padding "
-                            "{} x {}",
-                            name, x.shape().str(), weight.shape().str(), options.padding[0], options.padding[1]));
+    const Tensor in = detail::as_batch(x, 2);
+    const Dims padding = dims_of(options.padding), further = dims_of(options.output_padding);
+    const Shape out = detail::transposed_shape(
+        name, in, weight, bias, {dims_of(options.stride), padding, further, dims_of(options.dilation), options.groups});
+    Tensor y;
+    if (further[0] >= options.stride[0] || further[1] >= options.stride[1]) {
+        // More of the result than a convolution of it would look at: all that there is, cut or with zeros behind it.
+        const Tensor whole = conv_transpose2d(
+            in, weight, {}, {.stride = options.stride, .dilation = options.dilation, .groups = options.groups});
+        y = pad(whole, {-padding[1], further[1] - padding[1], -padding[0], further[0] - padding[0]});
+    } else if (is_integer(x.dtype())) {
+        y = of_integers(in, weight, out, options);
+    } else {
+        y = detail::conv2d_input_gradient(name, in, weight, out,
+                                          {.stride = options.stride,
+                                           .padding = options.padding,
+                                           .dilation = options.dilation,
+                                           .groups = options.groups});
     }
-    const Conv2dParameters conv{
-        .stride = options.stride, .padding = options.padding, .dilation = options.dilation, .groups = options.groups};
-    (void)ops::conv2d_shape(name, out, weight.shape(), conv);
-    if (bias.defined()) {
-        ops::require_shape(name, "bias", bias.shape(), {out[1]});
-        ops::require_alike(name, "x", x.dtype(), x.device(), "bias", bias.dtype(), bias.device());
-    }
-    ops::require_alike(name, "x", x.dtype(), x.device(), "weight", weight.dtype(), weight.device());
-    Tensor y = detail::conv2d_input_gradient(name, x, weight, out, conv);
-    return call.result(bias.defined() ? std::move(y) + reshape(bias, {1, out[1], 1, 1}) : y);
+    return call.result(detail::as_given(detail::with_bias(std::move(y), bias), detail::is_single(x, 2)));
 }
 
 }  // namespace declivity

@@ -12,6 +12,7 @@
 #include <declivity/ops/philox.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/function_call.hpp>
+#include <declivity/tensor/functions.hpp>
 #include <declivity/tensor/functions/elementwise.hpp>
 #include <fmt/format.h>
 
@@ -149,6 +150,14 @@ Tensor arange(Scalar start, Scalar end, Scalar step, const TensorOptions& option
     const ops::View out = make("arange", {count}, computed);
     ops::arange(out, start, step);
     return call.result(Tensor(out).to(options.dtype));
+}
+
+Tensor eye(std::int64_t n, std::int64_t m, const TensorOptions& options) {
+    const FunctionCall call("eye", {}, {{"n", n}, {"m", m}, type_of(options)});
+    if (n < 0 || m < -1) throw ValueError(fmt::format("eye: wants sizes of at least 0, got {} and {}", n, m));
+    const TensorOptions whole{DType::i64, options.device};
+    const Tensor rows = arange(0, n, 1, whole), columns = arange(0, m < 0 ? n : m, 1, whole);
+    return call.result((reshape(rows, {n, 1}) == columns).to(options.dtype));
 }
 
 Tensor uniform(const Shape& shape, double low, double high, const TensorOptions& options,

@@ -11,6 +11,8 @@
 #include <fmt/format.h>
 
 #include "composition.hpp"
+#include "picked.hpp"
+#include "reduction.hpp"
 #include "tensor_state.hpp"
 
 namespace declivity {
@@ -51,33 +53,26 @@ Tensor composed(const Tensor& logits, const Tensor& labels, const ops::CrossEntr
     return call.reduction == LossReduction::sum ? total : total / sum(counts.to(dtype));
 }
 
-void check(const Tensor& logits, const Tensor& labels) {
-    ops::require_rank("cross_entropy", "logits", logits.shape(), 2, "N, C");
-    ops::require_real("cross_entropy", "logits", logits.dtype());
-    if (labels.dtype() != DType::i32 && labels.dtype() != DType::i64)
-        throw TypeError(fmt::format("cross_entropy: wants labels of i32 or i64, got {}", name_of(labels.dtype())));
-    ops::require_shape("cross_entropy", "labels", labels.shape(), {logits.size(0)});
+void check(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options, const Tensor& weight) {
+    constexpr auto* name = "cross_entropy";
+    detail::require_classes(name, "logits", logits, weight);
+    detail::loss_type(name, "logits", logits, {target, weight});
+    if (!(options.label_smoothing >= 0 && options.label_smoothing < 1))
+        throw ValueError(fmt::format("{}: wants label_smoothing in [0, 1), got {}", name, options.label_smoothing));
+    if (target.shape() == logits.shape()) return ops::require_real(name, "probabilities", target.dtype());
+    detail::require_labels(name, target);
+    ops::require_shape(name, "labels", target.shape(), detail::without_classes(logits.shape()));
 }
 
-}  // namespace
-
-Tensor cross_entropy(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options) {
-    const FunctionCall record("cross_entropy", {{"logits", logits}, {"labels", labels}},
-                              {{"reduction", options.reduction},
-                               {"label_smoothing", options.label_smoothing},
-                               {"ignore_index", options.ignore_index}});
-    record.require_defined({"logits", "labels"});
-    check(logits, labels);
-    const ops::CrossEntropy call{.label_smoothing = options.label_smoothing,
-                                 .ignore_index = options.ignore_index,
-                                 .reduction = reduction_of(options.reduction)};
+/// Of rows and their labels, by kernels.
+Tensor by_kernels(const Tensor& logits, const Tensor& labels, const ops::CrossEntropy& call) {
     const auto composition = [call](const std::vector<Tensor>& in) {
         return std::vector{composed(in[0], in[1], call)};
     };
-    if (detail::by_composition()) return record.result(detail::composed_in_f32(composition, {logits, labels})[0]);
+    if (detail::by_composition()) return detail::composed_in_f32(composition, {logits, labels})[0];
     const auto made = ops::cross_entropy(logits.dense_view(), labels.dense_view(), call);
-    if (!recorded({logits})) return record.result(Tensor(made.loss));
-    return record.result(differentiable(
+    if (!recorded({logits})) return Tensor(made.loss);
+    return differentiable(
         "cross_entropy", {logits, labels}, {made.loss},
         [logits = Saved(logits), labels = Saved(labels), call, statistics = made.statistics,
          divisor = made.divisor](const GradientContext& context) {
@@ -88,7 +83,68 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels, const CrossEntr
                                                                   divisor ? divisor.view() : ops::View(), g)),
                                Tensor()};
         },
-        composition)[0]);
+        composition)[0];
+}
+
+/// Of rows and their labels, with a weight for each class.
+Tensor weighted(const Tensor& logits, const Tensor& labels, const CrossEntropyOptions& options, const Tensor& weight) {
+    const double spread = options.label_smoothing / static_cast<double>(logits.size(1));
+    // What is ignored has no part in it, whatever it is.
+    const Tensor counts = detail::as_column(labels != options.ignore_index);
+    const Tensor logarithms = log_softmax(where(counts, logits, 0), 1);
+    const detail::LabelLosses by_label(logarithms, labels, weight, options.ignore_index);
+    Tensor losses = by_label.losses;
+    if (spread > 0)
+        losses = losses * (1 - options.label_smoothing) - spread * sum(where(counts, logarithms * weight, 0), {1});
+    return options.reduction == Reduction::mean ? sum(losses) / sum(by_label.weights)
+                                                : detail::reduced(losses, options.reduction);
+}
+
+/// Of rows and the probabilities of their classes.
+Tensor of_probabilities(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options,
+                        const Tensor& weight) {
+    const double spread = options.label_smoothing / static_cast<double>(logits.size(1));
+    Tensor part = options.label_smoothing > 0 ? target * (1 - options.label_smoothing) + spread : target;
+    if (weight.defined()) part = part * weight;
+    return detail::reduced(-sum(log_softmax(logits, 1) * part, {1}), options.reduction);
+}
+
+}  // namespace
+
+Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options,
+                     const Tensor& weight) {
+    const FunctionCall record("cross_entropy", {{"logits", logits}, {"target", target}, {"weight", weight}},
+                              {{"reduction", options.reduction},
+                               {"label_smoothing", options.label_smoothing},
+                               {"ignore_index", options.ignore_index}});
+    record.require_defined({"logits", "target"});
+    if (logits.rank() == 1) {
+        const bool labels = target.shape() != logits.shape();
+        if (labels) ops::require_shape("cross_entropy", "the label of logits (C)", target.shape(), {});
+        const Tensor row = labels ? reshape(target, {1}) : unsqueeze(target, 0);
+        return record.result(reshape(cross_entropy(unsqueeze(logits, 0), row, options, weight), {}));
+    }
+    check(logits, target, options, weight);
+    const bool probabilities = target.shape() == logits.shape();
+    const Tensor rows = detail::rows_of_classes(logits);
+    const DType type = detail::loss_type("cross_entropy", "logits", logits, {target, weight}),
+                wide = compute_type(type);
+    Tensor losses;
+    if (probabilities)
+        losses = of_probabilities(rows.to(wide), detail::rows_of_classes(target).to(wide), options,
+                                  weight.defined() ? weight.to(wide) : weight)
+                     .to(type);
+    else {
+        const Tensor labels = target.rank() == 1 ? target : reshape(target, {rows.size(0)});
+        losses = weight.defined() ? weighted(rows.to(wide), labels, options, weight.to(wide)).to(type)
+                                  : by_kernels(rows, labels,
+                                               {.label_smoothing = options.label_smoothing,
+                                                .ignore_index = options.ignore_index,
+                                                .reduction = reduction_of(options.reduction)});
+    }
+    if (options.reduction == Reduction::none && logits.rank() > 2)
+        losses = reshape(losses, detail::without_classes(logits.shape()));
+    return record.result(losses);
 }
 
 }  // namespace declivity

@@ -43,7 +43,9 @@ Tensor dropout(const Tensor& x, double p, const std::optional<Generator>& genera
     if (!(p >= 0 && p <= 1)) throw ValueError(fmt::format("dropout: wants p in [0, 1], got {}", p));
     if (!is_floating(x.dtype()))
         throw TypeError(fmt::format("dropout: wants f32, f64, f16 or bf16, got {}", name_of(x.dtype())));
-    if (generator) ops::require_same_device("dropout", x.device(), generator->device());
+    if (generator && !(generator->device() == x.device()))
+        throw DeviceError(fmt::format("dropout: wants a generator of the device of x, '{}', got one of '{}'",
+                                      x.device().name(), generator->device().name()));
     const DType compute = compute_type(x.dtype());
     return call.result(dropped(
         x, p,

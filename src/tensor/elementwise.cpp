@@ -17,6 +17,7 @@
 #include "ops/engine/value.hpp"
 #include "ops/engine/expression.hpp"
 #include "ops/engine/expression_node.hpp"
+#include "ops/engine/formula.hpp"
 
 namespace declivity {
 namespace {
@@ -36,9 +37,11 @@ struct Rule {
     std::vector<Tensor> operator()(const GradientContext& context) const {
         std::vector<Tensor> gradients(inputs);
         for (std::size_t i = 0; i < inputs; ++i) {
-            if (!context.needs(i) || info().of_gradient[i].form == ops::GradientForm::none) continue;
+            const detail::GradientRules::Input& of = detail::gradient_rules(function).of[i];
+            if (!context.needs(i) || !of.exists) continue;
             Tensor gradient = simple(i, context.gradient());
-            if (!gradient.defined()) gradient = grad_enabled() ? composed(i, context) : by_text(i, context.gradient());
+            if (!gradient.defined())
+                gradient = of.composed_alone || grad_enabled() ? composed(i, context) : by_text(i, context.gradient());
             gradients[i] = detail::sum_to(gradient, shapes[i]);
         }
         return gradients;
@@ -177,8 +180,8 @@ class Operands {
         for (std::size_t i = 1; alike && i < inputs.size(); ++i)
             alike = !inputs[i].is_scalar() && inputs[i].tensor().dtype() == inputs[0].tensor().dtype();
         const DType type = alike ? inputs[0].tensor().dtype() : DType::f32;
-        if (alike && is_floating(type)) return std::nullopt;
         if (row.domain == ops::Domain::logic) return DType::boolean;
+        if (alike && is_floating(type)) return std::nullopt;
         if (alike && row.domain != ops::Domain::real && parameters.empty()) return std::nullopt;
         detail::Promotion promotion;
         try {
@@ -234,25 +237,28 @@ Tensor elementwise(Function function, std::span<const TensorOrScalar> inputs, st
     const FunctionInfo& row = ops::info(function);
     std::array<Expression, 3> expressions;
     bool wants_graph = false;
+    const ops::FormulaTrace* const formula = ops::FormulaTrace::current();
     for (std::size_t i = 0; i < count; ++i) {
+        if (formula != nullptr) formula->require_own(operands[i].value());
         expressions[i] = Expression(operands[i].value());
         wants_graph = wants_graph || operands[i].requires_grad();
     }
     const Expression expression = Expression::apply(function, std::span(expressions).first(count), parameters, name);
     const ops::Value result = ops::value_of(expression, operands[0].device());
-    if (!row.has_gradient || !wants_graph || !grad_enabled()) return call.result(Tensor(result));
+    const detail::GradientRules& rules = detail::gradient_rules(function);
+    if (!rules.any || !wants_graph || !grad_enabled()) return call.result(Tensor(result));
 
     Rule rule{.function = function, .inputs = count, .parameters = {parameters.begin(), parameters.end()}};
     for (std::size_t i = 0; i < count; ++i) {
         rule.shapes[i] = operands[i].shape();
         if (!operands[i].requires_grad()) continue;
         for (std::size_t other = 0; other < count; ++other)
-            if (row.of_gradient[i].needs_input[other]) rule.saved[other] = Saved(operands[other]);
-        if (row.of_gradient[i].needs_result) rule.result = Saved::result(result);
+            if (rules.of[i].needs_input[other]) rule.saved[other] = Saved(operands[other]);
+        if (rules.of[i].needs_result) rule.result = Saved::result(result);
     }
     const Tensor out = differentiable(row.name, operands.all(), result, std::move(rule),
-                                      detail::has_composed_gradients(function) ? RuleKind::composed : RuleKind::opaque);
-    if (row.inputs == 1)
+                                      rules.composed ? RuleKind::composed : RuleKind::opaque);
+    if (row.inputs == 1 && row.has_gradient)
         out.state()->node->activation =
             detail::Activation{.function = function, .parameters = {parameters.begin(), parameters.end()}};
     return call.result(out);

@@ -1,6 +1,7 @@
 #include "elementwise_gradients.hpp"
 
 #include <array>
+#include <string_view>
 #include <vector>
 
 #include <declivity/tensor/creation.hpp>
@@ -16,56 +17,86 @@ using Composition = Tensor (*)(const GradientOperands& operands);
 
 constexpr double kInverseSqrtTwoPi = 0.39894228040143267794;
 
-constexpr std::size_t kMostInputs = 3;
+constexpr double kTwoOverSqrtPi = 1.1283791670955126;
+constexpr double kLog2E = 1.4426950408889634, kLog10E = 0.4342944819032518;
 
-/// For each function and input; null where there is none.
-using Compositions = std::vector<std::array<Composition, kMostInputs>>;
-
-const Compositions& compositions() {
-    struct Row {
-        Function function;
-        std::size_t input;
-        Composition composition;
-    };
-    static constexpr auto kRows = std::to_array<Row>({
-#define ZERO zeros({}, {g.dtype(), g.device()})
-#define GRADIENT(name, input, body)                                          \
-    {Function::name, input, [](const GradientOperands& operands) -> Tensor { \
-         [[maybe_unused]] const auto& [g, a, b, c, y, p, q] = operands;      \
-         return body;                                                        \
-     }},
-#include "elementwise_gradients.def"
-#undef GRADIENT
-#undef ZERO
-    });
-    static const auto* all = [] {
-        auto* made = new Compositions;
-        for (const Row& row : kRows) {
-            const auto at = static_cast<std::size_t>(row.function);
-            if (made->size() <= at) made->resize(at + 1);
-            (*made)[at][row.input] = row.composition;
-        }
-        return made;
-    }();
-    return *all;
+/// x tanh(softplus(x))', whose products of what vanishes and what grows are finite.
+Tensor mish_gradient(const Tensor& x) {
+    const Tensor t = tanh(softplus(x));
+    return t + x * sigmoid(x) * (1.0 - square(t));
 }
 
-Composition composition(Function function, std::size_t input) {
-    const auto at = static_cast<std::size_t>(function);
-    return at < compositions().size() ? compositions()[at][input] : nullptr;
+/// With u(x) = 2 sqrt(2 / pi) (x + 0.044715 x^3): (x sigmoid(u))'.
+Tensor gelu_tanh_gradient(const Tensor& x) {
+    constexpr double kLinear = 1.5957691216057308, kCubic = 0.07135481282553545;
+    const Tensor z = clamp(x, -40, 40), s = sigmoid(z * (kLinear + kCubic * square(z)));
+    return s * (1.0 + z * (1.0 - s) * (kLinear + 3 * kCubic * square(z)));
+}
+
+struct Row {
+    Function function;
+    std::size_t input;
+    Composition composition;
+    std::string_view text;
+};
+
+constexpr auto kRows = std::to_array<Row>({
+#define ZERO zeros({}, {g.dtype(), g.device()})
+#define NOTHING expand(ZERO, g.shape())
+#define GRADIENT(name, input, ...)                                      \
+    {Function::name, input,                                             \
+     [](const GradientOperands& operands) -> Tensor {                   \
+         [[maybe_unused]] const auto& [g, a, b, c, y, p, q] = operands; \
+         return __VA_ARGS__;                                            \
+     },                                                                 \
+     #__VA_ARGS__},
+#include "elementwise_gradients.def"
+#undef GRADIENT
+#undef NOTHING
+#undef ZERO
+});
+
+struct All {
+    std::array<Composition, 3> compositions{};
+    GradientRules rules;
+};
+
+All made(Function function) {
+    All all;
+    std::array<std::string_view, 3> texts;
+    for (const Row& row : kRows)
+        if (row.function == function) all.compositions[row.input] = row.composition, texts[row.input] = row.text;
+    const ops::FunctionInfo& info = ops::info(function);
+    for (std::size_t i = 0; i < 3; ++i) {
+        GradientRules::Input& of = all.rules.of[i];
+        const bool by_text = info.of_gradient[i].form != ops::GradientForm::none;
+        of.exists = by_text || all.compositions[i] != nullptr;
+        of.composed_alone = of.exists && !by_text;
+        of.needs_input = info.of_gradient[i].needs_input;
+        of.needs_result = by_text ? info.of_gradient[i].needs_result : ops::mentions(texts[i], 'y');
+        for (std::size_t other = 0; of.composed_alone && other < 3; ++other)
+            of.needs_input[other] = ops::mentions(texts[i], static_cast<char>('a' + other));
+        all.rules.any = all.rules.any || of.exists;
+        all.rules.composed = all.rules.composed && (!of.exists || all.compositions[i] != nullptr);
+    }
+    return all;
+}
+
+const All& all_of(Function function) {
+    static const auto* table = [] {
+        auto* all = new std::vector<All>;
+        for (std::size_t at = 0; at < ops::kFunctionCount; ++at) all->push_back(made(static_cast<Function>(at)));
+        return all;
+    }();
+    return (*table)[static_cast<std::size_t>(function)];
 }
 
 }  // namespace
 
-bool has_composed_gradients(Function function) {
-    const auto& gradients = ops::info(function).of_gradient;
-    for (std::size_t i = 0; i < gradients.size(); ++i)
-        if (gradients[i].form != ops::GradientForm::none && composition(function, i) == nullptr) return false;
-    return true;
-}
+const GradientRules& gradient_rules(Function function) { return all_of(function).rules; }
 
 Tensor composed_gradient(Function function, std::size_t input, const GradientOperands& operands) {
-    return composition(function, input)(operands);
+    return all_of(function).compositions[input](operands);
 }
 
 }  // namespace declivity::detail

@@ -1,6 +1,8 @@
 // Floor 3, private. Gradients of elementwise functions that can be differentiated again (elementwise_gradients.def).
 #pragma once
 
+#include <array>
+
 #include <declivity/ops/function.hpp>
 #include <declivity/tensor/tensor.hpp>
 
@@ -12,8 +14,19 @@ struct GradientOperands {
     double p = 0, q = 0;
 };
 
-/// Whether there is a composition for the gradient of each input that has one.
-bool has_composed_gradients(ops::Function function);
+/// What is there of a function's gradients, by text or by composition.
+struct GradientRules {
+    struct Input {
+        bool exists = false;
+        bool composed_alone = false;  ///< the table has no text for it
+        std::array<bool, 3> needs_input{};
+        bool needs_result = false;
+    };
+    std::array<Input, 3> of;
+    bool any = false;
+    bool composed = true;  ///< there is a composition for each that exists
+};
+const GradientRules& gradient_rules(ops::Function function);
 
 /// The gradient for an input, before it is summed over what was stretched.
 Tensor composed_gradient(ops::Function function, std::size_t input, const GradientOperands& operands);

@@ -43,6 +43,12 @@ void refresh_followers(const Tensor& whole) {
     }
 }
 
+bool follows(const TensorState& whole, const Tensor& part) {
+    for (const auto& [one, region] : living(whole))
+        if (one == part.state()) return true;
+    return false;
+}
+
 long count_followers(const TensorState& whole) {
     long count = 0;
     for (const auto& [part, region] : living(whole)) count += part->shares == whole.shares ? 1 : 0;

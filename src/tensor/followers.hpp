@@ -18,6 +18,7 @@ void follow(const Tensor& whole, const Tensor& part, std::shared_ptr<const Regio
 /// Followers let go of their elements, since `whole` is about to be written; refresh() gives them others.
 void release_followers(const TensorState& whole);
 void refresh_followers(const Tensor& whole);
+[[nodiscard]] bool follows(const TensorState& whole, const Tensor& part);
 /// Followers that live and share the memory of `whole`.
 long count_followers(const TensorState& whole);
 

@@ -48,10 +48,41 @@ bool written_in_graph(const Tensor& tensor, std::string_view function, const Ten
                         "or x[i] += value",
                         function, tensor.shape().str()));
     if (StepNotes::current() != nullptr && ops::recorder_of(state.value) != Recorder::current_number())
-        Recorder::current()->refuse(fmt::format(
-            "{} under a graph to a tensor that was there before the step, which would be another tensor after it",
-            function));
+        Recorder::current()->refuse(
+            fmt::format("{} under a graph to a tensor that was there before the step", function),
+            "it would be another tensor after each call", "write under NoGrad, or to a tensor of the step");
     return true;
+}
+
+void require_own_places(std::string_view function, const ops::View& view) {
+    for (int axis = 0; axis < view.rank(); ++axis)
+        if (view.shape[axis] > 1 && view.strides[axis] == 0)
+            throw ShapeError(
+                fmt::format("{}: wants a tensor each of whose elements lies in one place, got shape {} with strides {} "
+                            "(write to a clone() of an expanded tensor)",
+                            function, view.shape.str(), view.strides.str()));
+}
+
+void require_fits_type_of(std::string_view function, const Tensor& to, const TensorOrScalar& other) {
+    if (!other.is_scalar()) checked_state(other.tensor().state(), function);
+    const DType made = other.is_scalar() && !other.scalar().is_floating() && is_integer(to.dtype())
+                           ? to.dtype()
+                           : result_type(to, other);
+    if (dtype_info(made).kind > dtype_info(to.dtype()).kind)
+        throw TypeError(fmt::format("{}: wants a result that fits into the tensor's type, {}, got one of {}", function,
+                                    name_of(to.dtype()), name_of(made)));
+}
+
+void require_divisible(std::string_view function, const Tensor& to) {
+    if (!is_floating(to.dtype()))
+        throw TypeError(
+            fmt::format("{}: wants a tensor of f32, f64, f16 or bf16, got {}", function, name_of(to.dtype())));
+}
+
+Tensor changed_part(const Tensor& part, ops::Function function, const char* name, const TensorOrScalar& value) {
+    require_fits_type_of(name, part, value);
+    if (function == ops::Function::div) require_divisible(name, part);
+    return elementwise(function, {part, value}, {}, name);
 }
 
 void become(const Tensor& tensor, Tensor made) {
@@ -103,13 +134,7 @@ namespace {
 /// Memory that may be written in place.
 ops::View writable(const Tensor& tensor, std::string_view function) {
     const ops::View& view = tensor.view();
-    for (int axis = 0; axis < view.rank(); ++axis)
-        if (view.shape[axis] > 1 && view.strides[axis] == 0)
-            throw ShapeError(
-                fmt::format("{}: wants a tensor each of whose elements lies in one place, got shape {} with strides {} "
-                            "(write to a clone() of an "
-                            "expanded tensor)",
-                            function, view.shape.str(), view.strides.str()));
+    detail::require_own_places(function, view);
     return view;
 }
 
@@ -144,13 +169,7 @@ void fill_in_place(std::string_view name, const Tensor& to, const Scalar& value)
 
 /// What is written: a tensor in the type of `to`, or a number.
 TensorOrScalar in_type_of(std::string_view function, const Tensor& to, const TensorOrScalar& other) {
-    if (!other.is_scalar()) checked_state(other.tensor().state(), function);
-    const DType made = other.is_scalar() && !other.scalar().is_floating() && is_integer(to.dtype())
-                           ? to.dtype()
-                           : result_type(to, other);
-    if (dtype_info(made).kind > dtype_info(to.dtype()).kind)
-        throw TypeError(fmt::format("{}: wants a result that fits into the tensor's type, {}, got one of {}", function,
-                                    name_of(to.dtype()), name_of(made)));
+    detail::require_fits_type_of(function, to, other);
     if (other.is_scalar() || other.tensor().dtype() == to.dtype()) return other;
     return other.tensor().to(to.dtype());
 }
@@ -191,8 +210,7 @@ void apply_in_place(ops::Function function, std::string_view name, const Tensor&
                             std::span(attributes).first(given.is_scalar() ? 1 : 0));
     call.results({to});
     const TensorOrScalar other = in_type_of(name, to, given);
-    if (function == ops::Function::div && !is_floating(to.dtype()))
-        throw TypeError(fmt::format("{}: wants a tensor of f32, f64, f16 or bf16, got {}", name, name_of(to.dtype())));
+    if (function == ops::Function::div) detail::require_divisible(name, to);
     if (other.is_scalar()) return apply_in_place(with_number(function, other.scalar()), name, to);
     if (written_in_graph(to, name, other.tensor())) {
         Tensor made = elementwise(function, {to, other}, {}, name);

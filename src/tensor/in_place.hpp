@@ -4,6 +4,7 @@
 #include <memory>
 #include <string_view>
 
+#include <declivity/ops/function.hpp>
 #include <declivity/ops/value.hpp>
 #include <declivity/tensor/tensor.hpp>
 
@@ -20,6 +21,13 @@ const ops::Value& used_value(const std::shared_ptr<TensorState>& state, std::str
 /// @throws ValueError where that cannot be
 bool written_in_graph(const Tensor& tensor, std::string_view function, const Tensor& source = {});
 
+/// @throws ShapeError for memory in which an element stands for several, as an expanded tensor's
+void require_own_places(std::string_view function, const ops::View& view);
+/// @throws TypeError where `function` of both gives what the tensor's type cannot hold: a fraction in place of an i32
+void require_fits_type_of(std::string_view function, const Tensor& to, const TensorOrScalar& other);
+/// @throws TypeError for integers and bools, whose quotients are floating
+void require_divisible(std::string_view function, const Tensor& to);
+
 /// All handles of the tensor stand for another one from now on.
 void become(const Tensor& tensor, Tensor made);
 
@@ -30,5 +38,8 @@ Tensor alias(std::string_view name, const Tensor& x, const ops::Value& result, G
 ops::Value given_elements(Tensor& x);
 /// Memory with these elements, to write into: their own where nobody else can tell.
 ops::View memory_to_write(const ops::Value& x);
+
+/// What a part becomes by +=, -=, *= or /=.
+Tensor changed_part(const Tensor& part, ops::Function function, const char* name, const TensorOrScalar& value);
 
 }  // namespace declivity::detail

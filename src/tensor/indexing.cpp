@@ -4,10 +4,12 @@
 #include <utility>
 #include <vector>
 
+#include <declivity/runtime/error.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/function_call.hpp>
 #include <declivity/tensor/functions.hpp>
+#include <fmt/format.h>
 
 #include "followers.hpp"
 #include "in_place.hpp"
@@ -41,6 +43,20 @@ void write_in_graph(const Tensor& whole, Tensor value, const Region& region) {
     }
 }
 
+/// What is written may follow x (x[0] = x[1]); other views of it would have to change with it.
+void refuse_views_of(const Tensor& whole, const Tensor& given) {
+    const auto& shares = whole.state()->shares;
+    if (!recorded({whole, given}) || whole.state()->requires_grad || !shares || given.state()->shares != shares ||
+        detail::follows(*whole.state(), given))
+        return;
+    throw ValueError(
+        fmt::format("{}: wants a right-hand side with elements of its own where a graph is recorded, got one of shape "
+                    "{} that is a view of x (select, slice, reshape, ...); write x[...] in its place (y[0] = y[1]), or "
+                    "a clone() of it "
+                    "that is made in a line before",
+                    kName, given.shape().str()));
+}
+
 std::shared_ptr<const Region> region_of(const Region& whole, std::span<const Index> indices) {
     return std::make_shared<const Region>(whole.part(indices));
 }
@@ -50,8 +66,12 @@ std::shared_ptr<const Region> region_of(const Region& whole, std::span<const Ind
 TensorPart Tensor::operator[](const Index& index) const { return (*this)[{index}]; }
 
 TensorPart Tensor::operator[](std::initializer_list<Index> indices) const {
+    return part(std::span(indices.begin(), indices.size()));
+}
+
+TensorPart Tensor::part(std::span<const Index> indices) const {
     detail::checked_state(state_, "operator[]");
-    return {*this, region_of(Region::whole(shape()), std::span(indices.begin(), indices.size()))};
+    return {*this, region_of(Region::whole(shape()), indices)};
 }
 
 TensorPart::TensorPart(const Tensor& whole, std::shared_ptr<const Region> region)
@@ -63,13 +83,16 @@ TensorPart::TensorPart(const Tensor& whole, std::shared_ptr<const Region> region
 TensorPart TensorPart::operator[](const Index& index) const { return (*this)[{index}]; }
 
 TensorPart TensorPart::operator[](std::initializer_list<Index> indices) const {
-    return {whole_, region_of(*region_, std::span(indices.begin(), indices.size()))};
+    return part(std::span(indices.begin(), indices.size()));
 }
+
+TensorPart TensorPart::part(std::span<const Index> indices) const { return {whole_, region_of(*region_, indices)}; }
 
 void TensorPart::write(const TensorOrScalar& value) {
     const Tensor part = *this;
     const FunctionCall call(kName, {{"x", whole_}, {"value", value.tensor()}});
     call.results({whole_});
+    detail::require_own_places(kName, whole_.value().view());
     if (value.is_scalar() && !detail::written_in_graph(whole_, kName)) {
         Tensor(part).fill_(value.scalar());
         return;
@@ -77,6 +100,7 @@ void TensorPart::write(const TensorOrScalar& value) {
     Tensor given = value.is_scalar() ? full({}, value.scalar(), {part.dtype(), part.device()}) : value.tensor();
     detail::checked_state(given.state(), kName);
     if (given.state() == part.state()) return;
+    refuse_views_of(whole_, given);
     if (!(given.device() == part.device())) given = given.to(part.device());
     (void)ops::expanded(kName,
                         {.buffer = {},
@@ -110,19 +134,19 @@ TensorPart& TensorPart::operator=(const TensorOrScalar& value) && {
     return *this;
 }
 TensorPart& TensorPart::operator+=(const TensorOrScalar& value) && {
-    write(elementwise(Function::add, {Tensor(*this), value}, {}, "operator+="));
+    write(detail::changed_part(*this, Function::add, "operator+=", value));
     return *this;
 }
 TensorPart& TensorPart::operator-=(const TensorOrScalar& value) && {
-    write(elementwise(Function::sub, {Tensor(*this), value}, {}, "operator-="));
+    write(detail::changed_part(*this, Function::sub, "operator-=", value));
     return *this;
 }
 TensorPart& TensorPart::operator*=(const TensorOrScalar& value) && {
-    write(elementwise(Function::mul, {Tensor(*this), value}, {}, "operator*="));
+    write(detail::changed_part(*this, Function::mul, "operator*=", value));
     return *this;
 }
 TensorPart& TensorPart::operator/=(const TensorOrScalar& value) && {
-    write(elementwise(Function::div, {Tensor(*this), value}, {}, "operator/="));
+    write(detail::changed_part(*this, Function::div, "operator/=", value));
     return *this;
 }
 

@@ -42,7 +42,7 @@ struct Load {
 
 }  // namespace
 
-void load_state(std::string_view owner, const StateDict& own, const StateDict& state, bool strict) {
+LoadedState load_state(std::string_view owner, const StateDict& own, const StateDict& state, bool strict) {
     std::unordered_map<std::string_view, const Tensor*> given;
     for (const NamedTensor& one : state)
         if (!given.emplace(one.name, &one.tensor).second)
@@ -63,18 +63,18 @@ void load_state(std::string_view owner, const StateDict& own, const StateDict& s
                             "tensor here, got others",
                             before.name, one.name));
     }
-    if (strict) {
-        std::vector<std::string_view> missing, unexpected;
-        for (const NamedTensor& one : own)
-            if (given.erase(one.name) == 0 && !place_of.contains(one.tensor.state().get())) missing.push_back(one.name);
-        for (const NamedTensor& one : state)
-            if (given.contains(one.name)) unexpected.push_back(one.name);
-        if (!missing.empty() || !unexpected.empty())
-            throw ValueError(fmt::format("load_state_dict: wants the names of this {}; missing: [{}], unexpected: [{}]",
-                                         owner, fmt::join(missing, ", "), fmt::join(unexpected, ", ")));
-    }
+    LoadedState names;
+    for (const NamedTensor& one : own)
+        if (given.erase(one.name) == 0 && !place_of.contains(one.tensor.state().get()))
+            names.missing.push_back(one.name);
+    for (const NamedTensor& one : state)
+        if (given.contains(one.name)) names.unexpected.push_back(one.name);
+    if (strict && !names.complete())
+        throw ValueError(fmt::format("load_state_dict: wants the names of this {}; missing: [{}], unexpected: [{}]",
+                                     owner, fmt::join(names.missing, ", "), fmt::join(names.unexpected, ", ")));
     const NoGrad no_grad;
     for (Load& one : loads) one.to.copy_(*one.from);
+    return names;
 }
 
 }  // namespace declivity::detail

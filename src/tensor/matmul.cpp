@@ -3,6 +3,7 @@
 #include <optional>
 
 #include <declivity/ops/copy.hpp>
+#include <declivity/ops/linalg.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
@@ -12,6 +13,7 @@
 
 #include "broadcast.hpp"
 #include "tensor_state.hpp"
+#include "ops/engine/value.hpp"
 
 namespace declivity {
 namespace {
@@ -68,6 +70,8 @@ Tensor product(const Tensor& a, const Tensor& b) {
     const std::int64_t batch = front.numel();
     const ops::View left = as_batch(ops::expanded("matmul", in_a, with(m, k)), batch);
     const ops::View right = as_batch(ops::expanded("matmul", in_b, with(k, n)), batch);
+    if (!is_floating(a.dtype()) && a.dtype() != DType::boolean)
+        return Tensor(ops::reshaped(ops::matmul_of_integers(left, right), with(m, n)));
     return differentiable(
         "matmul", {a, b}, ops::matmul(left, right, with(m, n)),
         [a = detail::saved_for(b, a), b = detail::saved_for(a, b), of_a = a.shape(),
@@ -138,6 +142,11 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
     const FunctionCall call("linear", {{"x", x}, {"weight", weight}, {"bias", bias}});
     call.require_defined({"x", "weight"});
+    if (weight.rank() == 1 && x.rank() > 0 && x.size(-1) == weight.size(0)) {
+        if (bias.defined()) ops::require_shape("linear", "bias of a weight (in)", bias.shape(), {});
+        const Tensor rows = linear(x, reshape(weight, {1, weight.size(0)}), bias.defined() ? reshape(bias, {1}) : bias);
+        return call.result(without_axis(rows, -1));
+    }
     if (weight.rank() != 2 || x.rank() == 0 || x.size(-1) != weight.size(1))
         throw ShapeError(fmt::format("linear: wants x (..., in) and weight (out, in), got {} and {}", x.shape().str(),
                                      weight.shape().str()));

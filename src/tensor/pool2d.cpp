@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "composition.hpp"
+#include "pool_windows.hpp"
 #include "tensor_state.hpp"
 #include "rule_call.hpp"
 #include "ops/engine/value.hpp"
@@ -20,10 +21,11 @@ namespace declivity {
 namespace {
 
 /// Elements of the planes of x at the places where a window's largest stood.
-Tensor taken(const Tensor& x, const ops::Value& indices, const Pool2dParameters& parameters);
+Tensor taken(const Tensor& x, const ops::Value& indices, const ops::Pool2dParameters& parameters);
 
 /// The gradient for x of this shape, from that of the maxima.
-Tensor max_gradient(const Tensor& g, const ops::Value& indices, const Shape& from, const Pool2dParameters& parameters) {
+Tensor max_gradient(const Tensor& g, const ops::Value& indices, const Shape& from,
+                    const ops::Pool2dParameters& parameters) {
     return differentiable(
         "max_pool2d_gradient", {g}, ops::max_pool2d_backward(g.dense_view(), indices.view(), from, parameters),
         [indices, parameters](const GradientContext& context) {
@@ -32,7 +34,7 @@ Tensor max_gradient(const Tensor& g, const ops::Value& indices, const Shape& fro
         RuleKind::composed);
 }
 
-Tensor taken(const Tensor& x, const ops::Value& indices, const Pool2dParameters& parameters) {
+Tensor taken(const Tensor& x, const ops::Value& indices, const ops::Pool2dParameters& parameters) {
     const ops::View in = x.dense_view(), out = ops::View::make(in.device(), in.dtype, indices.shape());
     const auto planes = [](const ops::View& view) {
         return ops::reshaped(view, {view.shape[0] * view.shape[1], view.shape[2] * view.shape[3]});
@@ -46,17 +48,17 @@ Tensor taken(const Tensor& x, const ops::Value& indices, const Pool2dParameters&
         RuleKind::composed);
 }
 
-Tensor averages(const Tensor& x, const Pool2dParameters& parameters);
+Tensor averages(const Tensor& x, const ops::Pool2dParameters& parameters);
 
 /// The gradient for x of this shape, from that of the averages.
-Tensor average_gradient(const Tensor& g, const Shape& from, const Pool2dParameters& parameters) {
+Tensor average_gradient(const Tensor& g, const Shape& from, const ops::Pool2dParameters& parameters) {
     return differentiable(
         "avg_pool2d_gradient", {g}, ops::avg_pool2d_backward(g.dense_view(), from, parameters),
         [parameters](const GradientContext& context) { return std::vector{averages(context.gradient(), parameters)}; },
         RuleKind::composed);
 }
 
-Tensor averages(const Tensor& x, const Pool2dParameters& parameters) {
+Tensor averages(const Tensor& x, const ops::Pool2dParameters& parameters) {
     return differentiable(
         "avg_pool2d", {x}, ops::avg_pool2d(x.dense_view(), parameters),
         [parameters, from = x.shape()](const GradientContext& context) {
@@ -67,7 +69,7 @@ Tensor averages(const Tensor& x, const Pool2dParameters& parameters) {
 
 /// `combine` over the elements of each window, by the places that they have in it. @param edge what x is padded with
 template <class Combine>
-Tensor over_windows(const Tensor& x, const Shape& out, const Pool2dParameters& parameters, double edge,
+Tensor over_windows(const Tensor& x, const Shape& out, const ops::Pool2dParameters& parameters, double edge,
                     Combine combine) {
     Tensor padded = x;
     for (const int axis : {2, 3}) {
@@ -91,12 +93,12 @@ Tensor over_windows(const Tensor& x, const Shape& out, const Pool2dParameters& p
     return all;
 }
 
-Tensor composed_max(const Tensor& x, const Shape& out, const Pool2dParameters& parameters) {
+Tensor composed_max(const Tensor& x, const Shape& out, const ops::Pool2dParameters& parameters) {
     return over_windows(x, out, parameters, -std::numeric_limits<double>::infinity(),
                         [](const Tensor& a, const Tensor& b) { return maximum(a, b); });
 }
 
-Tensor composed_average(const Tensor& x, const Shape& out, const Pool2dParameters& parameters) {
+Tensor composed_average(const Tensor& x, const Shape& out, const ops::Pool2dParameters& parameters) {
     const auto total = [&](const Tensor& of) {
         return over_windows(of, out, parameters, 0, [](const Tensor& a, const Tensor& b) { return a + b; });
     };
@@ -105,34 +107,24 @@ Tensor composed_average(const Tensor& x, const Shape& out, const Pool2dParameter
     return total(x) / total(ones({1, 1, x.size(2), x.size(3)}, {x.dtype(), x.device()}));
 }
 
-Tensor composed(Tensor (*function)(const Tensor&, const Shape&, const Pool2dParameters&), const Tensor& x,
-                const Shape& out, const Pool2dParameters& parameters) {
+Tensor composed(Tensor (*function)(const Tensor&, const Shape&, const ops::Pool2dParameters&), const Tensor& x,
+                const Shape& out, const ops::Pool2dParameters& parameters) {
     return detail::composed_in_f32(
         [&](const std::vector<Tensor>& in) { return std::vector{function(in[0], out, parameters)}; }, {x})[0];
 }
 
-/// The shape of the result.
-Shape checked(const char* name, const Tensor& x, const Pool2dParameters& parameters) {
-    ops::require_real(name, "x", x.dtype());
-    return ops::pool2d_shape(name, x.shape(), parameters);
-}
-
 }  // namespace
 
-Tensor max_pool2d(const Tensor& x, const Pool2dParameters& parameters) {
-    const FunctionCall call(
-        "max_pool2d", {{"x", x}},
-        {{"kernel_size", parameters.kernel_size}, {"stride", parameters.stride}, {"padding", parameters.padding}});
-    call.require_defined({"x"});
-    const Shape shape = checked("max_pool2d", x, parameters);
-    if (detail::by_composition()) return call.result(composed(composed_max, x, shape, parameters));
+MaxPooled detail::max_pool_planes(const Tensor& x, const ops::Pool2dParameters& parameters) {
+    const Shape shape = ops::pool2d_shape("max_pool2d", x.shape(), parameters);
     const auto made = ops::max_pool2d(x.dense_view(), parameters);
-    if (!recorded({x})) return call.result(Tensor(made.out));
+    if (detail::by_composition()) return {composed(composed_max, x, shape, parameters), Tensor(made.indices)};
+    if (!recorded({x})) return {Tensor(made.out), Tensor(made.indices)};
     // The gradient for an activation's maxima goes on to what went into the activation: there are fewer of them than
     // elements.
     const auto& made_by = x.state()->node;
     const Saved maxima = made_by && made_by->activation ? Saved::result(made.out) : Saved();
-    return call.result(differentiable(
+    const Tensor values = differentiable(
         "max_pool2d", {x}, made.out,
         [indices = made.indices, parameters, from = x.shape(), maxima](const GradientContext& context) {
             Tensor g = context.take_gradient();
@@ -142,19 +134,13 @@ Tensor max_pool2d(const Tensor& x, const Pool2dParameters& parameters) {
                     g = Tensor(ops::value_of(before, g.device()));
             return std::vector{max_gradient(g, indices, from, parameters)};
         },
-        RuleKind::composed));
+        RuleKind::composed);
+    return {values, Tensor(made.indices)};
 }
 
-Tensor avg_pool2d(const Tensor& x, const Pool2dParameters& parameters) {
-    const FunctionCall call("avg_pool2d", {{"x", x}},
-                            {{"kernel_size", parameters.kernel_size},
-                             {"stride", parameters.stride},
-                             {"padding", parameters.padding},
-                             {"count_include_pad", parameters.count_include_pad}});
-    call.require_defined({"x"});
-    const Shape shape = checked("avg_pool2d", x, parameters);
-    return call.result(detail::by_composition() ? composed(composed_average, x, shape, parameters)
-                                                : averages(x, parameters));
+Tensor detail::avg_pool_planes(const Tensor& x, const ops::Pool2dParameters& parameters) {
+    const Shape shape = ops::pool2d_shape("avg_pool2d", x.shape(), parameters);
+    return detail::by_composition() ? composed(composed_average, x, shape, parameters) : averages(x, parameters);
 }
 
 Tensor global_avg_pool2d(const Tensor& x) {

@@ -90,6 +90,7 @@ struct Recorded::State {
     std::list<Signature> others;            // of calls that came once, and may come alone
     std::int64_t replayed = 0;
     std::string refused;
+    int thrown_out = 0;  // recordings that made room for others, since the last replay
     bool called = false;
     bool confirms = false;  // confirm() was called: one recording is compared, for all
 
@@ -106,6 +107,16 @@ struct Recorded::State {
         Inside(const Inside&) = delete;
         Inside& operator=(const Inside&) = delete;
     };
+
+    /// Why calls are not replays.
+    [[nodiscard]] std::string why_plain() const {
+        if (!refused.empty() || thrown_out <= kMostAnew) return refused;
+        return fmt::format(
+            "inputs of more kinds (shapes, types) in turn than the {} that recordings are kept of: each call throws "
+            "out "
+            "the recording that a later one needs, and is recorded itself (raise RecordOptions::signatures)",
+            options.signatures);
+    }
 
     void refuse(std::string why) {
         kept.clear();
@@ -134,7 +145,10 @@ struct Recorded::State {
     std::shared_ptr<Kept> of(const Signature& signature) {
         auto found = std::ranges::find(kept, signature, &inputs_of);
         if (found == kept.end()) {
-            if (std::ssize(kept) == options.signatures) kept.pop_back();
+            if (std::ssize(kept) == options.signatures) {
+                kept.pop_back();
+                ++thrown_out;
+            }
             found = kept.insert(kept.begin(), std::make_shared<Kept>(Kept{.inputs = signature}));
         }
         kept.splice(kept.begin(), kept, found);
@@ -149,7 +163,9 @@ struct Recorded::State {
         if (options.when_refused == WhenRefused::run) {
             const auto unfit = [&](const Tensor& x) { return x.requires_grad() || !(x.device() == device); };
             if (std::ranges::any_of(given, unfit)) {
-                refuse("an input that requires a gradient or is on another device");
+                refuse(
+                    "an input that requires a gradient or is on another device (detach() it, or copy it to the "
+                    "device of the step)");
                 return step(given);
             }
         }
@@ -168,15 +184,17 @@ struct Recorded::State {
         written_down->given = fixed.tensors;
         record_guard(grad_enabled);
         for (const Tensor& x : given)
-            if (x.requires_grad()) recorder.refuse("an input that requires a gradient");
+            if (x.requires_grad())
+                recorder.refuse("an input that requires a gradient", "a replay builds no graph that leads back to it",
+                                "detach() it, or make it a tensor from before the step");
         std::vector<Tensor> out = step(fixed.tensors);
         if (const auto undefined = std::ranges::find(out, false, &Tensor::defined); undefined != out.end())
             throw ValueError(fmt::format("record: wants defined tensors from the step, got an undefined one at {}",
                                          undefined - out.begin()));
         std::vector<std::size_t> from_input = inputs_among(out, fixed.tensors);
         if (Recorder::current() == &recorder) {  // nothing was refused within the step
-            if (const auto why = unfit(out, from_input, fixed.buffers, *written_down); !why.empty())
-                recorder.refuse(why);
+            if (const auto found = unfit(out, from_input, fixed.buffers, *written_down))
+                recorder.refuse(found->what, found->since, found->instead);
         }
         if (Recorder::current() == &recorder) {
             // In the order in which a plain call's would be asked for: in f16 it matters what is rounded on the way.
@@ -280,18 +298,27 @@ struct Recorded::State {
         return true;
     }
 
-    /// Why what a step gives or leaves cannot be given again by a replay; empty when it can.
-    static std::string unfit(const std::vector<Tensor>& out, const std::vector<std::size_t>& from_input,
-                             const std::vector<Buffer>& buffers, const detail::StepNotes& notes) {
+    struct Unfit {
+        const char *what, *since, *instead;
+    };
+    /// What a step gives or leaves that cannot be given again by a replay.
+    static std::optional<Unfit> unfit(const std::vector<Tensor>& out, const std::vector<std::size_t>& from_input,
+                                      const std::vector<Buffer>& buffers, const detail::StepNotes& notes) {
+        constexpr const char* of_first_call = "its graph is that of the first call, and a replay builds none";
+        constexpr const char* of_input = "the inputs of the next call lie in other memory";
         for (std::size_t i = 0; i < out.size(); ++i) {
             if (out[i].requires_grad() && !out[i].is_leaf())
-                return "a result that requires a gradient (call backward within the step, or detach() it)";
+                return Unfit{"a result that requires a gradient", of_first_call,
+                             "call backward within the step, or detach() it"};
             if (from_input[i] == kNone && out[i].value().computed() &&
                 std::ranges::find(buffers, out[i].value().view().buffer) != buffers.end())
-                return "a result that lies in the memory of an input (clone() it)";
+                return Unfit{"a result that lies in the memory of an input", of_input, "clone() it"};
         }
-        if (notes.leaves_graph()) return "a gradient that requires a gradient";
-        if (notes.leaves_gradient_in(buffers)) return "a gradient that lies in the memory of an input (clone() it)";
+        if (notes.leaves_graph())
+            return Unfit{"a gradient that requires a gradient", of_first_call,
+                         "use it within the step and zero_grad() behind that, or leave create_graph out"};
+        if (notes.leaves_gradient_in(buffers))
+            return Unfit{"a gradient that lies in the memory of an input", of_input, "clone() it"};
         return {};
     }
 
@@ -329,6 +356,7 @@ struct Recorded::State {
             if (read[i].value().view().buffer.version() != versions[i]) written_back(given[i], read[i]);
         if (written_down) written_down->restore();
         ++replayed;
+        thrown_out = 0;
         std::vector<Tensor> out = own.results;
         for (std::size_t i = 0; i < out.size(); ++i)
             if (own.passed_on[i] != kNone) out[i] = given[own.passed_on[i]];
@@ -382,8 +410,8 @@ void host_call(const std::vector<Tensor>& reads, const std::function<void()>& ca
         detail::require_defined("host_call", one);
         const auto* const notes = detail::StepNotes::current();
         if (notes != nullptr && notes->of_input(*Recorder::current(), one.value()))
-            Recorder::current()->refuse(
-                "a host_call that reads an input, which is another tensor in each call (let it read a clone())");
+            Recorder::current()->refuse("a host_call that reads an input", "that is another tensor in each call",
+                                        "let it read a clone()");
         (void)one.value().view();
     }
     host_call(call);
@@ -431,7 +459,7 @@ std::string Recorded::refused() const {
     detail::refuse_after_fork("a recorded step");
     require_in_place();
     const std::scoped_lock lock(state_->mutex);
-    return state_->refused;
+    return state_->why_plain();
 }
 
 Recording Recorded::recording() const {
@@ -448,6 +476,7 @@ void Recorded::reset() {
     state_->kept.clear();
     state_->others.clear();
     state_->refused.clear();
+    state_->thrown_out = 0;
 }
 
 void Recorded::confirm() {

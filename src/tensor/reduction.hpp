@@ -1,12 +1,65 @@
-// Floor 3, private. What a loss does with its elements.
+// Floor 3, private. What losses have in common.
 #pragma once
 
+#include <initializer_list>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include <declivity/ops/view.hpp>
+#include <declivity/runtime/error.hpp>
 #include <declivity/tensor/functions.hpp>
+#include <fmt/format.h>
 
 namespace declivity::detail {
 
 inline Tensor reduced(const Tensor& losses, Reduction reduction) {
     return reduction == Reduction::none ? losses : reduction == Reduction::sum ? sum(losses) : mean(losses);
+}
+
+/// The same of losses times their weights; the mean is over the weights.
+inline Tensor weighted(const Tensor& losses, const Tensor& weight, Reduction reduction) {
+    const Tensor all = losses * weight;
+    return reduction == Reduction::mean ? sum(all) / sum(weight) : reduced(all, reduction);
+}
+
+/// max(x, 0), whose gradient at 0 is 1, as that of PyTorch's clamp_min.
+inline Tensor at_least_zero(const Tensor& x) { return clamp(x, 0.0, std::numeric_limits<double>::infinity()); }
+
+/// x is of floating numbers, and the others, unless undefined, on its device. @return the type of what is made of all
+inline DType loss_type(std::string_view function, std::string_view name, const Tensor& x,
+                       std::initializer_list<Tensor> others) {
+    ops::require_real(function, name, x.dtype());
+    DType type = x.dtype();
+    for (const Tensor& other : others) {
+        if (!other.defined()) continue;
+        ops::require_same_device(function, x.device(), other.device());
+        if (is_floating(other.dtype()) && (other.rank() > 0 || x.rank() == 0))
+            type = promote_types(type, other.dtype());
+    }
+    return type;
+}
+
+/// The same for an input and a target of its shape.
+inline DType pair_type(std::string_view function, const Tensor& x, const Tensor& target,
+                       std::initializer_list<Tensor> others = {}, std::string_view name = "x") {
+    ops::require_shape(function, "the target", target.shape(), x.shape());
+    return promote_types(loss_type(function, name, x, {target}), loss_type(function, name, x, others));
+}
+
+/// Whether `from` stretches to `to`.
+inline bool stretches(const Shape& from, const Shape& to) {
+    if (from.rank() > to.rank()) return false;
+    for (int axis = 1; axis <= from.rank(); ++axis)
+        if (from[-axis] != 1 && from[-axis] != to[-axis]) return false;
+    return true;
+}
+
+/// A tensor is undefined, or stretches to `shape`.
+inline void require_stretches(std::string_view function, std::string_view name, const Tensor& x, const Shape& shape) {
+    if (x.defined() && !stretches(x.shape(), shape))
+        throw ShapeError(fmt::format("{}: wants {} of a shape that stretches to {}, got {}", function, name,
+                                     shape.str(), x.shape().str()));
 }
 
 }  // namespace declivity::detail

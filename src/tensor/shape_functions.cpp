@@ -44,6 +44,7 @@ Shape completed(const Shape& from, const Shape& to) {
 Tensor reshape(const Tensor& x, const Shape& shape) {
     const FunctionCall call("reshape", {{"x", x}}, {{"shape", shape}});
     call.require_defined({"x"});
+    ops::refuse_in_formula();
     const Shape target = completed(x.shape(), shape);
     if (target == x.shape()) return call.result(x);
     return call.result(alias(
@@ -87,6 +88,7 @@ Tensor permute(const Tensor& x, const Dims& order) {
 Tensor transpose(const Tensor& x, std::int64_t axis_a, std::int64_t axis_b) {
     const FunctionCall call("transpose", {{"x", x}}, {{"axis_a", axis_a}, {"axis_b", axis_b}});
     call.require_defined({"x"});
+    if (x.rank() == 0 && axis_a >= -2 && axis_a <= 0 && axis_b >= -1 && axis_b <= 0) return call.result(x);
     const int a = normalize_axis("transpose", axis_a, x.rank()), b = normalize_axis("transpose", axis_b, x.rank());
     Dims order;
     for (int i = 0; i < x.rank(); ++i) order.push_back(i == a ? b : i == b ? a : i);
@@ -96,10 +98,14 @@ Tensor transpose(const Tensor& x, std::int64_t axis_a, std::int64_t axis_b) {
 Tensor expand(const Tensor& x, const Shape& shape) {
     const FunctionCall call("expand", {{"x", x}}, {{"shape", shape}});
     call.require_defined({"x"});
-    if (shape == x.shape()) return call.result(x);
+    ops::refuse_in_formula();
+    Shape wanted = shape;
+    for (int i = 1; i <= std::min(shape.rank(), x.rank()); ++i)
+        if (wanted[-i] == -1) wanted[-i] = x.shape()[-i];
+    if (wanted == x.shape()) return call.result(x);
     return call.result(
         alias("expand", x,
-              ops::viewed(x.value(), [&](const ops::View& view) { return ops::expanded("expand", view, shape); }),
+              ops::viewed(x.value(), [&](const ops::View& view) { return ops::expanded("expand", view, wanted); }),
               [from = x.shape()](const GradientContext& context) {
                   return std::vector{detail::sum_to(context.gradient(), from)};
               }));
@@ -113,6 +119,11 @@ Tensor concatenated(const char* name, std::vector<Tensor> parts, std::int64_t ax
     const FunctionCall call("concat", name, inputs, attributes);
     if (parts.empty()) throw ValueError(fmt::format("{}: wants at least one tensor, got none", name));
     call.require_defined({"parts"});
+    // As in PyTorch, one of shape [0] joins with any.
+    const auto is_nothing = [](const Tensor& part) { return part.rank() == 1 && part.numel() == 0; };
+    if (!std::ranges::all_of(parts, is_nothing) &&
+        std::ranges::any_of(parts, [](const Tensor& part) { return part.rank() > 1; }))
+        std::erase_if(parts, is_nothing);
     const int along = normalize_axis(name, axis, parts[0].rank());
     Shape shape = parts[0].shape();
     std::vector<std::int64_t> sizes;
@@ -159,14 +170,28 @@ Tensor cat(std::vector<Tensor> parts, std::int64_t axis) { return concatenated("
 Tensor pad(const Tensor& x, const Dims& before, const Dims& after, Scalar value) {
     const FunctionCall call("pad", {{"x", x}}, {{"before", before}, {"after", after}, {"value", value}});
     call.require_defined({"x"});
-    const bool fits = before.rank() == x.rank() && after.rank() == x.rank() &&
-                      std::ranges::all_of(before, [](auto n) { return n >= 0; }) &&
-                      std::ranges::all_of(after, [](auto n) { return n >= 0; });
-    if (!fits)
-        throw ShapeError(
-            fmt::format("pad: wants a number of at least 0 before and after each of {} axes, got {} and {}", x.rank(),
-                        before.str(), after.str()));
     Shape shape = x.shape();
+    bool fits = before.rank() == x.rank() && after.rank() == x.rank();
+    for (int axis = 0; fits && axis < x.rank(); ++axis) {
+        shape[axis] += std::min<std::int64_t>(before[axis], 0) + std::min<std::int64_t>(after[axis], 0);
+        fits = shape[axis] >= 0;
+    }
+    if (!fits)
+        throw ShapeError(fmt::format(
+            "pad: wants a number before and after each of {} axes, which cut off no more than there is, got {} and {} "
+            "for {}",
+            x.rank(), before.str(), after.str(), x.shape().str()));
+    if (!(shape == x.shape())) {  // what is cut off goes first
+        Tensor inner = x;
+        Dims front = before, behind = after;
+        for (int axis = 0; axis < x.rank(); ++axis) {
+            const std::int64_t first = std::max<std::int64_t>(-before[axis], 0);
+            inner = slice(inner, axis, first, first + shape[axis]);
+            front[axis] = std::max<std::int64_t>(before[axis], 0);
+            behind[axis] = std::max<std::int64_t>(after[axis], 0);
+        }
+        return call.result(pad(inner, front, behind, value));
+    }
     for (int axis = 0; axis < x.rank(); ++axis) shape[axis] += before[axis] + after[axis];
     const ops::View result = ops::View::make(x.device(), x.dtype(), shape);
     ops::fill(result, value, "pad");

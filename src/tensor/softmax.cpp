@@ -25,6 +25,7 @@ Tensor composed(SoftmaxKind kind, const Tensor& x, int axis) {
 }
 
 Tensor apply(SoftmaxKind kind, const char* name, Tensor x, std::int64_t axis) {
+    if (x.rank() == 0) return reshape(apply(kind, name, reshape(x, {1}), axis), {});
     const int along = normalize_axis(name, axis, x.rank());
     ops::require_real(name, "x", x.dtype());
     if (detail::by_composition())
@@ -59,6 +60,14 @@ Tensor log_softmax(Tensor x, std::int64_t axis) {
     const FunctionCall call("log_softmax", {{"x", x}}, {{"axis", axis}});
     call.require_defined({"x"});
     return call.result(apply(SoftmaxKind::log_softmax, "log_softmax", std::move(x), axis));
+}
+
+Tensor softmin(const Tensor& x, std::int64_t axis) {
+    const FunctionCall call("softmin", {{"x", x}}, {{"axis", axis}});
+    call.require_defined({"x"});
+    ops::require_real("softmin", "x", x.dtype());
+    const std::int64_t along = x.rank() == 0 ? axis : normalize_axis("softmin", axis, x.rank());
+    return call.result(softmax(-x, along));
 }
 
 }  // namespace declivity

@@ -7,6 +7,7 @@
 #include <declivity/ops/copy.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/runtime/process.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/default_device.hpp>
 #include <declivity/tensor/function_call.hpp>
@@ -68,6 +69,8 @@ Tensor Tensor::from_bytes(std::string_view function, std::span<const std::byte> 
         throw ShapeError(fmt::format("{}: wants {} bytes for shape {} of {}, got {}", name, wanted, shape.str(),
                                      name_of(dtype), bytes.size()));
     const ops::View view = ops::View::make(device ? *device : default_device(), dtype, shape);
+    if (Recorder* const recorder = Recorder::current(); recorder != nullptr && !bytes.empty())
+        recorder->refuse(fmt::format("{} (an upload from the host)", name));
     upload(view.buffer, 0, bytes);
     return Tensor(view);
 }
@@ -102,8 +105,14 @@ void Tensor::read_bytes(std::string_view function, std::span<std::byte> bytes, D
     if (bytes.size() != ops::bytes_of(from.shape(), from.dtype()))
         throw ShapeError(fmt::format("{}: wants room for {} elements (shape {}), got {}", function,
                                      from.shape().numel(), from.shape().str(), bytes.size() / size_of(dtype)));
-    const ops::View dense = dense_view();
-    read(dense.buffer, static_cast<std::size_t>(dense.offset) * size_of(dense.dtype), bytes);
+    const auto named = [function](const auto& call) {  // for errors of what is launched now
+        const FunctionScope scope(function);
+        return call();
+    };
+    const ops::View dense = named([this] { return dense_view(); });
+    if (Recorder* const recorder = Recorder::current(); recorder != nullptr && !bytes.empty())
+        recorder->refuse(fmt::format("{} (a read to the host)", function));
+    named([&] { read(dense.buffer, static_cast<std::size_t>(dense.offset) * size_of(dense.dtype), bytes); });
 }
 
 Tensor Tensor::to(const Device& target) const {

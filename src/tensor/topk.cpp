@@ -58,6 +58,10 @@ TopK topk(const Tensor& x, std::int64_t k, std::int64_t axis, bool largest) {
         call.results({made.values, made.indices});
         return made;
     };
+    if (x.rank() == 0) {
+        const TopK made = topk(reshape(x, {1}), k, axis, largest);
+        return given({reshape(made.values, {}), reshape(made.indices, {})});
+    }
     const int along = normalize_axis("topk", axis, x.rank());
     const Tensor turned = along + 1 == x.rank() ? x : transpose(x, along, -1);
     Shape shape = turned.shape();

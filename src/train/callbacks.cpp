@@ -8,13 +8,40 @@
 #include <declivity/runtime/error.hpp>
 #include <declivity/train/plot.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace declivity::train {
+namespace {
+
+/// Before the first epoch it is known which sets there are, and not yet what is measured over them.
+void require_set_of(std::string_view callback, const std::string& figure, const Trainer& trainer) {
+    std::vector<std::string> sets{"train"};
+    sets.insert(sets.end(), trainer.validation_sets().begin(), trainer.validation_sets().end());
+    if (figure == "seconds" || figure.ends_with("learning_rate") ||
+        std::ranges::any_of(sets, [&](const std::string& set) { return figure.starts_with(set + "_"); }))
+        return;
+    for (std::string& set : sets) set += "_...";
+    throw ValueError(fmt::format("{}: wants a figure of this training ({}, learning_rate, seconds), got '{}'", callback,
+                                 fmt::join(sets, ", "), figure));
+}
+
+double figure_of(std::string_view callback, const EpochFigures& figures, const std::string& name) {
+    if (figures.has(name)) return figures[name];
+    std::vector<std::string> names;
+    for (const auto& [other, value] : figures) names.push_back(other);
+    throw ValueError(fmt::format("{}: wants the name of a figure, one of {}, got '{}'", callback, names, name));
+}
+
+}  // namespace
 
 Checkpoint::Checkpoint(CheckpointOptions options) : options_(std::move(options)) {
     if (options_.every_steps < 0 || (options_.every_steps > 0 && options_.last.empty()))
         throw ValueError(fmt::format(
             "Checkpoint: wants every_steps of at least 0, and a path as `last` with it, got {}", options_.every_steps));
+}
+
+void Checkpoint::on_begin(Trainer& trainer) {
+    if (!options_.best.empty()) require_set_of("Checkpoint (monitor of best)", options_.monitor.figure, trainer);
 }
 
 void Checkpoint::after_step(Trainer& trainer) {
@@ -29,7 +56,7 @@ void Checkpoint::after_epoch(Trainer& trainer, const EpochFigures& figures) {
         saved_step_ = trainer.progress().step;
     }
     if (options_.best.empty()) return;
-    const double value = figures[options_.monitor.figure];
+    const double value = figure_of("Checkpoint (monitor of best)", figures, options_.monitor.figure);
     // The history knows the best of earlier runs, too.
     const bool best = std::ranges::all_of(trainer.progress().history, [&](const EpochFigures& other) {
         return other.epoch == figures.epoch || !other.has(options_.monitor.figure) ||
@@ -62,8 +89,10 @@ EarlyStopping::EarlyStopping(std::int64_t patience, double margin, Monitor monit
         throw ValueError(fmt::format("EarlyStopping: wants a patience of at least 1 epoch, got {}", patience));
 }
 
+void EarlyStopping::on_begin(Trainer& trainer) { require_set_of("EarlyStopping", monitor_.figure, trainer); }
+
 void EarlyStopping::after_epoch(Trainer& trainer, const EpochFigures& figures) {
-    (void)figures[monitor_.figure];
+    (void)figure_of("EarlyStopping", figures, monitor_.figure);
     // Counted over the history, so that a resumed training stops where an unbroken one does.
     double best = monitor_.better == Monitor::Better::lower ? INFINITY : -INFINITY;
     std::int64_t best_epoch = 0;
@@ -111,12 +140,17 @@ void CsvLog::after_epoch(Trainer& trainer, const EpochFigures&) {
     io::write_file(path_, std::as_bytes(std::span(text)));
 }
 
+void LearningCurvePicture::on_begin(Trainer& trainer) {
+    for (const auto* figures : {&options_.losses, &options_.accuracies})
+        for (const std::string& figure : *figures) require_set_of("LearningCurvePicture", figure, trainer);
+}
+
 void LearningCurvePicture::after_epoch(Trainer& trainer, const EpochFigures& figures) {
     const auto& history = trainer.progress().history;
     LearningCurve curve{.title = options_.title};
     const auto draw = [&](const std::vector<std::string>& wanted, const std::string& end, std::vector<Series>& into) {
         for (const std::string& figure : wanted) {
-            (void)figures[figure];
+            (void)figure_of("LearningCurvePicture", figures, figure);
             into.push_back(series_of(history, figure, figure));
         }
         if (!wanted.empty()) return;

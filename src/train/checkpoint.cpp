@@ -7,6 +7,7 @@
 
 #include <declivity/io/state_dict.hpp>
 #include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/train/trainer.hpp>
 #include <fmt/format.h>
@@ -71,6 +72,7 @@ StateDict part(const io::Safetensors& content, const std::string& prefix, const 
 }  // namespace
 
 void Trainer::save(const std::filesystem::path& path) const {
+    const FunctionScope function("Trainer::save");
     const State& state = *state_;
     io::Safetensors content;
     for (const auto& [name, module] : state.modules)
@@ -199,6 +201,7 @@ class Before {
 }  // namespace
 
 void Trainer::load(const std::filesystem::path& path) {
+    const FunctionScope function("Trainer::load");
     State& state = *state_;
     const io::Safetensors content = io::read_safetensors(path);
     const auto text = content.metadata.find(kKey);

@@ -94,6 +94,8 @@ Fit::Fit(Trainer& trainer, Trainer::State& state, const data::Dataset& train,
             state_.run.examples, state_.run.batch, state_.run.seed, state_.run.accumulate, run.examples, run.batch,
             run.seed, run.accumulate));
     state_.run = run;
+    state_.validation_sets.clear();
+    for (const auto& [name, set] : validation) state_.validation_sets.push_back(name);
     state_.stop = false;
     state_.replays = {};
     state_.guard.fill_(0);

@@ -118,6 +118,7 @@ const std::vector<NamedModule>& Trainer::modules() const { return state_->module
 const std::vector<NamedOptimizer>& Trainer::optimizers() const { return state_->optimizers; }
 void Trainer::stop() { state_->stop = true; }
 std::int64_t Trainer::planned_steps() const { return state_->planned_steps; }
+const std::vector<std::string>& Trainer::validation_sets() const { return state_->validation_sets; }
 
 bool Trainer::fit(const data::Dataset& train, const FitOptions& options) {
     return fit(train, std::vector<NamedDataset>(), options);

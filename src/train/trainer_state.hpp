@@ -62,6 +62,7 @@ struct Trainer::State {
     Tensor guard;  // i32 [2], see ops/finite.hpp
     Tensor noted;  // i64 [4], see ops/classification.hpp
     std::int64_t planned_steps = 0;
+    std::vector<std::string> validation_sets;
     bool stop = false;
     std::atomic<bool> fitting = false;
     /// What the order of the examples depends on; a checkpoint in the middle of an epoch serves only the same.

@@ -64,7 +64,7 @@ void elementwise_functions(Results& results) {
 #undef DECLIVITY_FUNCTION
     };
     const Tensor weights = uniform({kCount}, -1, 1);
-    const std::vector<Tensor> any{uniform({kCount}, -4, 4), uniform({kCount}, -4, 4)},
+    const std::vector<Tensor> any{uniform({kCount}, -4, 4), uniform({kCount}, -4, 4), uniform({kCount}, 0, 1)},
         positive{uniform({kCount}, 0.01, 9), uniform({kCount}, -3, 3)};
     const std::vector<Scalar> parameters{0.75, 1.5};
     for (const Row& row : rows) {
@@ -80,8 +80,8 @@ void elementwise_functions(Results& results) {
             results.add(fmt::format("exact/{}", row.name), elementwise(row.function, inputs, own));
             continue;
         }
-        if (row.domain == "integer" || row.domain == "logic") {
-            const DType dtype = row.domain == "integer" ? DType::i32 : DType::boolean;
+        if (row.domain == "integer" || row.domain == "shift" || row.domain == "logic") {
+            const DType dtype = row.domain == "logic" ? DType::boolean : DType::i32;
             for (Tensor& input : inputs) input = input.to(dtype);
             results.add(fmt::format("exact/{}", row.name), elementwise(row.function, inputs, own));
             continue;

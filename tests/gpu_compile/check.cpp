@@ -258,12 +258,21 @@ std::vector<Program> every(int n, std::vector<Program> programs) {
     return programs;
 }
 
+/// libclc's part for NVIDIA has no get_work_dim(), which the drivers have.
+fs::path completed(const fs::path& from, const fs::path& to) {
+    std::ofstream out(to);
+    out << std::ifstream(from).rdbuf() << "\nuint __attribute__((overloadable)) get_work_dim(void) { return 1; }\n";
+    return to;
+}
+
 std::vector<Result> compiled(const Compilers& compilers, const Program& program, const fs::path& assembly) {
     const Output amd = run(compilers.for_amd(program.options, program.file));
     Output nvidia{0, ""};
     std::string stage = std::string("does not compile for ") + kNvidia + ": ";
     if (!compilers.ptxas.empty()) {
-        nvidia = run(compilers.for_nvidia(program.options, program.file, assembly));
+        const fs::path whole = completed(program.file, fs::path(assembly).replace_extension(".whole.cl"));
+        nvidia = run(compilers.for_nvidia(program.options, whole, assembly));
+        fs::remove(whole);
         if (nvidia.code == 0) nvidia = run(compilers.assembled(assembly)), stage = "ptxas refuses it: ";
     }
     std::vector<Result> results;

@@ -59,6 +59,11 @@ TEST_CASE("layers: names of parameters and buffers are PyTorch's") {
           "running_mean [3]; running_var [3]; num_batches_tracked []; ");
     CHECK(entries(nn::BatchNorm1d(3, {.track_running_stats = false})) == "weight [3]; bias [3]; ");
     CHECK(entries(nn::LayerNorm({3, 2})) == "weight [3, 2]; bias [3, 2]; ");
+    CHECK(entries(nn::LayerNorm({3})) == "weight [3]; bias [3]; ");
+    CHECK(entries(nn::LayerNorm({3}, {.bias = false})) == "weight [3]; ");
+    CHECK(entries(nn::RMSNorm({3})) == "weight [3]; ");
+    CHECK(entries(nn::RMSNorm({3, 2})) == "weight [3, 2]; ");
+    CHECK(entries(nn::LayerNorm(Shape{3})) == "weight [3]; bias [3]; ");
     CHECK(entries(nn::LayerNorm(3, {.bias = false})) == "weight [3]; ");
     CHECK(entries(nn::LayerNorm(3, {.elementwise_affine = false})) == "");
     CHECK(entries(nn::RMSNorm(3)) == "weight [3]; ");

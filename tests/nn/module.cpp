@@ -73,7 +73,13 @@ TEST_CASE("state dictionaries copy values and refuse what does not fit, changing
     CHECK(test::values(b.parameters()[0]) == before);
     CHECK_THROWS_WITH_AS(b.load_state_dict({{"0.weight", Tensor()}}, false),
                          "load_state_dict: wants a tensor for '0.weight', got an undefined one", ValueError);
-    b.load_state_dict(state, false);
+    const LoadedState partly = b.load_state_dict(state, false);
+    CHECK(partly.missing.empty());
+    CHECK(partly.unexpected == std::vector<std::string>{"more"});
+    CHECK_FALSE(partly.complete());
+    CHECK(b.load_state_dict({{"0.weight", b.state_dict()[0].tensor}, {"x", ones({1})}}, false).missing ==
+          std::vector<std::string>{"0.bias", "1.weight", "1.bias"});
+    CHECK(b.load_state_dict(b.state_dict()).complete());
     for (std::size_t i = 0; i < 4; ++i) CHECK(test::values(a.parameters()[i]) == test::values(b.parameters()[i]));
     CHECK_FALSE(a.parameters()[0].view().buffer == b.parameters()[0].view().buffer);
 }

@@ -6,8 +6,10 @@
 #include <vector>
 
 #include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
+#include <declivity/tensor/record.hpp>
 #include <doctest/doctest.h>
 
 #include "tests/support/values.hpp"
@@ -114,4 +116,85 @@ TEST_CASE("ModuleList and ModuleDict: of layers, of modules, and mistakes") {
     std::string types;
     for (nn::Layer& layer : model) types += layer.type_name() + " ";
     CHECK(types == "Linear Tanh ");
+}
+
+TEST_CASE("ModuleList, ModuleDict, Sequential: a recorded step is recorded anew when a module has come") {
+    const auto twice = [] { return nn::Lambda([](const Tensor& x) { return x * 2; }, "Twice"); };
+    struct Holder : nn::Module {
+        nn::ModuleList<>& list = add("list", nn::ModuleList<>());
+        nn::ModuleDict<>& dict = add("dict", nn::ModuleDict<>());
+        nn::Sequential& sequence = add("sequence", nn::Sequential());
+    };
+    struct Way {
+        const char* what;
+        Tensor (*call)(const Holder& net, Tensor x);
+    };
+    const std::vector<Way> ways{
+        {"list, iterated",
+         [](const Holder& net, Tensor x) {
+             for (nn::Layer& one : net.list) x = one(x);
+             return x;
+         }},
+        {"list, by index and size()",
+         [](const Holder& net, Tensor x) {
+             for (std::size_t i = 0; i < net.list.size(); ++i) x = net.list[static_cast<std::int64_t>(i)](x);
+             return x;
+         }},
+        {"list, the last", [](const Holder& net, Tensor x) { return net.list[-1](x) * (net.list.empty() ? 0 : 1); }},
+        {"list, children",
+         [](const Holder& net, Tensor x) {
+             for (const auto& [name, one] : net.list.children()) x = dynamic_cast<nn::Layer&>(*one)(x);
+             return x;
+         }},
+        {"dictionary, iterated",
+         [](const Holder& net, Tensor x) {
+             for (nn::Layer& one : net.dict) x = one(x);
+             return x;
+         }},
+        {"dictionary, items",
+         [](const Holder& net, Tensor x) {
+             for (auto [name, one] : net.dict.items()) x = one(x);
+             return x;
+         }},
+        {"dictionary, keys",
+         [](const Holder& net, Tensor x) {
+             for (const std::string& key : net.dict.keys()) x = net.dict[key](x);
+             return x;
+         }},
+        {"dictionary, whether there is one",
+         [](const Holder& net, Tensor x) { return net.dict.contains("b") ? net.dict["b"](x) : x; }},
+        {"sequence, iterated",
+         [](const Holder& net, Tensor x) {
+             for (nn::Layer& one : net.sequence) x = one(x);
+             return x;
+         }},
+        {"sequence, by size()",
+         [](const Holder& net, Tensor x) { return x * static_cast<double>(net.sequence.size()); }},
+        {"the number of parameters",
+         [](const Holder& net, Tensor x) { return x * static_cast<double>(net.parameters().size()); }},
+    };
+    for (const Way& way : ways) {
+        CAPTURE(std::string(way.what));
+        Holder net;
+        const auto grow = [&](const std::string& key, auto make) {
+            net.list.append(make());
+            net.dict.insert(key, make());
+            net.sequence.append(make());
+        };
+        grow("a", twice);
+        auto step = record([&](const Tensor& x) {
+            const NoGrad no_grad;
+            return way.call(net, x) + 1;
+        });
+        const Tensor x = ones({2});
+        const auto same = [&] { return values(step(x)) == values(way.call(net, x) + 1); };
+        CHECK(same());
+        CHECK(same());
+        CHECK(step.replayed() == 1);
+        grow("b", [] { return nn::Linear(2, 2); });
+        CHECK(same());
+        CHECK(step.replayed() == 1);
+        CHECK(same());
+        CHECK(step.replayed() == 2);
+    }
 }

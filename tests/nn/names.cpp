@@ -84,8 +84,6 @@ TEST_CASE("short and other names give what the long ones do") {
     const Tensor image = test::random_tensor({2, 3, 4, 4}, 3);
     CHECK(test::values(nn::AdaptiveAvgPool2d(1)(image)) == test::values(global_avg_pool2d(image)));
     CHECK(nn::AdaptiveAvgPool2d(1).type_name() == "AdaptiveAvgPool2d");
-    CHECK_THROWS_WITH_AS(nn::AdaptiveAvgPool2d(7), "AdaptiveAvgPool2d: wants an output of 1 x 1, got 7 x 7",
-                         Unsupported);
     CHECK(test::values(nn::Identity()(image)) == test::values(image));
     CHECK(nn::Identity().type_name() == "Identity");
     CHECK(nn::Identity().not_replayable().empty());

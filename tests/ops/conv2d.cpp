@@ -267,8 +267,8 @@ TEST_CASE("conv2d: gradients that are not wanted stay undefined, and inputs of o
     CHECK(!x.grad().defined());
     CHECK(difference(weight.grad(), values(x), {}) == "");
     CHECK_THROWS_WITH_AS(conv2d(x, Tensor()), "conv2d: wants a tensor as weight, got an undefined one", ValueError);
-    CHECK_THROWS_WITH_AS(conv2d(reshape(x, {1, 1, 1}), weight), "conv2d: wants x of shape (N, C, H, W), got [1, 1, 1]",
-                         ShapeError);
+    CHECK(conv2d(reshape(x, {1, 1, 1}), weight).shape() == Shape{1, 1, 1});  // without a batch
+    CHECK_THROWS_WITH_AS(conv2d(reshape(x, {1, 1}), weight), doctest::Contains("conv2d: wants x"), ShapeError);
 }
 
 TEST_CASE("conv2d: views into larger buffers, and nothing written beside them") {

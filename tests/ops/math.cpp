@@ -66,6 +66,7 @@ TEST_CASE("math.clh: float functions keep their stated bounds, scalar and in vec
     const std::vector<float> x = test::math_arguments(count());
     for (const int vector : {1, 16}) {
         for (const test::MathCase& row : test::math_cases()) {
+            if (row.special && vector > 1) continue;
             const std::vector<float> y = apply(device, row.name, x, vector);
             std::size_t worst = 0;
             double worst_error = 0;
@@ -82,7 +83,8 @@ TEST_CASE("math.clh: float functions keep their stated bounds, scalar and in vec
 
 TEST_CASE("math.clh: odd functions keep the sign of zero") {
     const Device device = Device::best();
-    for (const std::string name : {"expm1", "log1p", "tanh", "erf", "gelu", "silu"}) {
+    for (const std::string name : {"expm1", "log1p", "tanh", "erf", "gelu", "silu", "sin", "tan", "asin", "atan",
+                                   "sinh", "asinh", "atanh", "erfinv"}) {
         const auto y = apply<float>(device, name, {0.0F, -0.0F});
         INFO(name);
         CHECK(std::bit_cast<std::uint32_t>(y[0]) == 0);

@@ -142,7 +142,7 @@ TEST_CASE("defaults of layers are PyTorch's") {
     // Conv2d(in, out, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True)
     const nn::Conv2dOptions conv;
     CHECK(conv.stride == Size2(1));
-    CHECK(conv.padding == Size2(0));
+    CHECK(conv.padding.numbers(2) == Dims{0, 0});
     CHECK(conv.dilation == Size2(1));
     CHECK(conv.groups == 1);
     CHECK(conv.bias);

@@ -228,7 +228,8 @@ TEST_CASE("optimizers: parameters of f16 and bf16 are rounded from f32, to the b
                 optimizer->step();
                 other->step();
             }
-            CHECK(values(optimizer->state_dict().back().tensor) == values(wide));
+            for (const auto& [name, tensor] : optimizer->state_dict())
+                if (name.ends_with(".master")) CHECK(values(tensor) == values(wide));
             CHECK(values(narrow) == values(wide.detach().to(dtype)));
         }
 }

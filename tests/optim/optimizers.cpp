@@ -190,7 +190,7 @@ TEST_CASE("the state of an optimizer goes on where it was taken") {
     for (std::size_t i = 0; i < kShapes.size(); ++i)
         CHECK(test::values(straight.parameters[i]) == test::values(broken.parameters[i]));
     auto state = one.state_dict();
-    state.pop_back();
+    state.erase(state.begin() + 1);
     CHECK_THROWS_AS(one.load_state_dict(state), ValueError);
 }
 
@@ -211,6 +211,14 @@ TEST_CASE("clipping scales all gradients by their common norm") {
         }
     }
     CHECK_THROWS_AS(optim::clip_grad_norm({zeros({2}).set_requires_grad()}, 1), ValueError);
+    Tensor here = ones({2}).set_requires_grad(),
+           there = ones({2}, {.device = test::fresh_device()}).set_requires_grad();
+    here.set_grad(ones_like(here));
+    there.set_grad(ones_like(there));
+    CHECK_THROWS_WITH_AS(optim::clip_grad_norm({here, there}, 1),
+                         doctest::Contains("clip_grad_norm: wants the gradients of parameters on one device, got some "
+                                           "on '"),
+                         DeviceError);
 }
 
 TEST_CASE("schedules") {

@@ -172,6 +172,36 @@ TEST_CASE("own optimizer: what a formula may not do is refused by name, and noth
     refuse([](optim::Update& x) { x.parameter = x.parameter + slice(x.gradient, 0, 0, 1); }, "Given: wants a formula");
     refuse([&](optim::Update& x) { x.parameter = x.parameter + sum(elsewhere); }, "a tensor of another place");
     refuse([](optim::Update& x) { x.parameter = x.parameter + uniform({2}); }, "random numbers");
+    for (const Shape& shape : {Shape{1}, Shape{7}, Shape{1, 2}, Shape{3}})
+        for (const bool waits : {false, true}) {
+            Tensor foreign = full(shape, 2);
+            if (waits) foreign = foreign * 3.0;
+            const std::string got = "got a tensor of another place, of shape " + shape.str();
+            refuse([&](optim::Update& x) { x.parameter = x.parameter * foreign; },
+                   ("Given: wants a formula of elementwise functions of what it is given and of numbers, " + got +
+                    ", in it")
+                       .c_str());
+            refuse([&](optim::Update& x) { x.parameter = foreign; }, got.c_str());
+        }
+    refuse([](optim::Update& x) { x.parameter = x.lr * x.step; },
+           "got one without axes, which is made of numbers, x.lr and x.step alone");
+    refuse([](optim::Update& x) { x.parameter = reshape(x.parameter, {-1}); },
+           "got one that needs elements or their places (a sum, a product of matrices, reshape");
+    refuse([](optim::Update& x) { x.parameter = expand(x.lr, {2}); }, "got one that needs elements or their places");
+    refuse(
+        [](optim::Update&) {},
+        "Given: wants update() to assign a new parameter (x.parameter = ...), made by elementwise functions, got the "
+        "one that was there");
+    Tensor kept;
+    Given keeping({p}, [&](optim::Update& x) {
+        kept = x.gradient * 2.0;
+        x.parameter = x.parameter * 1.0;
+    });
+    keeping.step();
+    CHECK_THROWS_WITH_AS((void)kept.to_vector<float>(),
+                         doctest::Contains("Optimizer::update: wants what it is given, and what is made of that, to be "
+                                           "used within it"),
+                         ValueError);
     // It was the formula alone.
     Given good({p}, [](optim::Update& x) {
         x["m"] = x.gradient;
@@ -263,7 +293,7 @@ TEST_CASE("optimizers: state has the names of parameters, and loads or changes n
     CHECK(names == std::vector<std::string>{"groups.0.progress", "state.0.weight.m", "state.0.weight.v",
                                             "state.0.weight.v_max", "state.0.bias.m", "state.0.bias.v",
                                             "state.0.bias.v_max", "groups.1.progress", "state.2.m", "state.2.v",
-                                            "state.2.master"});
+                                            "state.2.master", "groups.0.learning_rate", "groups.1.learning_rate"});
     CHECK_THROWS_WITH_AS(optimizer.add_group(std::vector<NamedTensor>{{"0.bias", ones({1}).set_requires_grad()}}, {}),
                          "Adam: wants each parameter by a name of its own, got '0.bias' twice", ValueError);
     const auto all = [&] {
@@ -282,16 +312,53 @@ TEST_CASE("optimizers: state has the names of parameters, and loads or changes n
         CHECK(all() == before);
         CHECK(optimizer.learning_rate(1) == 0.5);
     };
-    refuse([](StateDict& bad) { bad.pop_back(); },
+    refuse([](StateDict& bad) { bad.erase(bad.begin() + 10); },
            "load_state_dict: wants the names of this Adam; missing: [state.2.master], unexpected: []");
     refuse([](StateDict& bad) { bad[3].name = "state.9.m"; }, "unexpected: [state.9.m]");
     refuse([](StateDict& bad) { bad.push_back(bad[2]); }, "each name once");
-    refuse([](StateDict& bad) { bad.back().tensor = ones({3}); }, "wants 'state.2.master' of shape [2], got [3]");
-    refuse([](StateDict& bad) { bad.back().tensor = ones({2}, {DType::f64}); }, "of type f32, got f64");
-    refuse([](StateDict& bad) { bad.back().tensor = {}; }, "got an undefined one");
+    refuse([](StateDict& bad) { bad[10].tensor = ones({3}); }, "wants 'state.2.master' of shape [2], got [3]");
+    refuse([](StateDict& bad) { bad[10].tensor = ones({2}, {DType::f64}); }, "of type f32, got f64");
+    refuse([](StateDict& bad) { bad[10].tensor = {}; }, "got an undefined one");
     optimizer.load_state_dict(good);
     CHECK(all()[5] == std::vector<double>{7, 7});
     CHECK(optimizer.learning_rate(1) == 7);
+}
+
+TEST_CASE("optimizers: state keeps learning rates in double") {
+    for (const DType dtype : {DType::f32, DType::f64, DType::f16}) {
+        CAPTURE(std::string(name_of(dtype)));
+        const auto make = [&](double lr) { return optim::Adam({ones({2}, {dtype}).set_requires_grad()}, {.lr = lr}); };
+        for (const double rate : {0.01, 1.0 / 3, 3e-7, 0.0, 12345.678901234567}) {
+            const optim::Adam from = make(rate);
+            optim::Adam to = make(0.5);
+            to.load_state_dict(from.state_dict());
+            CHECK(to.learning_rate() == rate);
+        }
+        optim::Adam to = make(0.5);
+        StateDict state = make(0.01).state_dict();
+        for (auto& [name, tensor] : state)
+            if (name == "groups.0.progress") {
+                tensor = tensor.clone();
+                tensor[0] = 0.25;
+            }
+        to.load_state_dict(state);  // written by somebody
+        CHECK(to.learning_rate() == 0.25);
+        if (dtype == DType::f64) continue;
+        state = make(0.01).state_dict();
+        state.push_back(state.back());
+        CHECK_THROWS_WITH_AS(
+            to.load_state_dict(state),
+            "load_state_dict: wants the names of this Adam; missing: [], unexpected: [groups.0.learning_rate]",
+            ValueError);
+        state.pop_back();
+        state.back().tensor = ones({2});
+        CHECK_THROWS_WITH_AS(to.load_state_dict(state),
+                             "load_state_dict: wants 'groups.0.learning_rate' of f32 and shape [3], got f32 [2]",
+                             ShapeError);
+        state.pop_back();  // as earlier versions wrote it
+        to.load_state_dict(state);
+        CHECK(to.learning_rate() == static_cast<double>(0.01F));
+    }
 }
 
 TEST_CASE("optimizers: nothing is written while the guard is set, and no step is counted") {

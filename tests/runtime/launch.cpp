@@ -238,6 +238,14 @@ TEST_CASE("launch: wrong arguments are refused, and the kernel works afterwards"
     const std::string size = refused({n, in, out, 1.0});  // a double for a float
     CHECK(size.find("argument 5") != std::string::npos);
     CHECK(size.find("CL_INVALID_ARG_SIZE") != std::string::npos);
+    CHECK(size.find("launch of 'scale': argument 5 ") == 0);
+    CHECK(size.find("got 8 bytes on ") != std::string::npos);
+    const std::string whole = refused({2, in, out, 1.0F});  // an int for a long
+    CHECK(whole.find("launch of 'scale': argument 0 ") == 0);
+    CHECK(whole.find("got 4 bytes on ") != std::string::npos);
+    const bool tells = size.find("is a float (4 bytes) in the kernel") != std::string::npos;
+    CHECK((tells || size.find("has another size in the kernel") != std::string::npos));
+    if (tells) CHECK(whole.find("is a long (8 bytes) in the kernel") != std::string::npos);
     const Buffer none;
     CHECK_THROWS_AS(launch(kernel, {.global = 2}, {n, BufferArgument{none, 0, 4}, out, 1.0f}), ValueError);
     const Buffer elsewhere(test::fresh_device(), 8);

@@ -4,53 +4,28 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
+#include <tests/support/devices.hpp>
 #include <tests/support/strided.hpp>
 #include <tests/support/values.hpp>
+#include <tests/tensor/catalogue_case.hpp>
+#include <tests/tensor/catalogue_conv.hpp>
+#include <tests/tensor/catalogue_elementwise.hpp>
+#include <tests/tensor/catalogue_index.hpp>
+#include <tests/tensor/catalogue_linalg.hpp>
+#include <tests/tensor/catalogue_losses.hpp>
+#include <tests/tensor/catalogue_pool.hpp>
+#include <tests/tensor/catalogue_vision.hpp>
+#include <tests/tensor/catalogue_norm_ctc.hpp>
+#include <tests/tensor/catalogue_random.hpp>
 
 namespace declivity::test::catalogue {
-
-using Values = std::vector<double>;
-using Columns = std::vector<Values>;
-using Tensors = std::vector<Tensor>;
-
-enum class Kind : std::uint8_t { real, constant, whole, label, truth };  // only `real` carries gradients
-
-struct Input {
-    Shape shape;
-    double low = -2, high = 2;
-    Kind kind = Kind::real;
-};
-
-struct Case {
-    std::string name;
-    std::vector<Input> inputs;
-    std::function<Tensor(const Tensors&)> call;
-    std::function<Values(const Columns&, DType)> reference;
-    bool differentiable = true;
-    double terms = 1;       // of the longest sum
-    std::string says = {};  // how it calls itself in errors, when not by its name
-    double loose = 1e-6;    // of the numeric gradient
-};
-
-/// A value for each index of a shape, row-major.
-inline Values table(const Shape& shape, const std::function<double(const Dims&)>& value) {
-    Values out;
-    for_each_index(shape, [&](const Dims& at) { out.push_back(value(at)); });
-    return out;
-}
-
-inline std::size_t place(const Shape& shape, std::initializer_list<std::int64_t> index) {
-    std::int64_t out = 0;
-    int axis = 0;
-    for (const std::int64_t i : index) out = out * shape[axis++] + i;
-    return static_cast<std::size_t>(out);
-}
 
 inline Case unary(const std::string& name, std::function<Tensor(const Tensor&)> call, double (*reference)(double),
                   double low = -2, double high = 2, Kind kind = Kind::real) {
@@ -361,6 +336,15 @@ inline std::vector<Case> cases() {
             [](const Values& x) { return *std::ranges::min_element(x); }),
     };
     const auto add = [&all](Case one) { all.push_back(std::move(one)); };
+    for (Case& one : elementwise_catalogue()) add(std::move(one));
+    for (Case& one : index_catalogue()) add(std::move(one));
+    for (Case& one : linalg_catalogue()) add(std::move(one));
+    for (Case& one : loss_catalogue()) add(std::move(one));
+    for (Case& one : resize_catalogue()) add(std::move(one));
+    for (Case& one : vision_catalogue()) add(std::move(one));
+    for (Case& one : norm_ctc_catalogue()) add(std::move(one));
+    for (const auto add_part : {add_convolutions, add_windows, add_pools, add_adaptive_pools, add_unpools})
+        add_part(all);
     add({.name = "where",
          .inputs = {{{5, 1}, 0, 1, Kind::truth}, {{3, 5, 7}}, {{7}}},
          .call = [](const Tensors& in) { return where(in[0], in[1], in[2]); },
@@ -728,8 +712,25 @@ inline std::vector<Case> cases() {
                  Values out;
                  for (std::size_t i = 0; i < chance.size(); ++i) out.push_back(chance[i] < 0.3 ? 0 : in[0][i] / 0.7);
                  return out;
-             }});
+             },
+         .random = true});
+    add_random_cases(all);
+    for (Case& one : all) {
+        for (const char* name : {"conv2d", "batch_norm", "linear", "conv1d", "conv_transpose2d", "layer_norm",
+                                 "rms_norm", "lstm_cell", "index"})
+            if (one.name == name) one.optional = 1;
+        for (const char* name : {"cross_entropy", "nll_loss", "multi_margin_loss", "binary_cross_entropy",
+                                 "bce_with_logits", "multilabel_soft_margin_loss"})
+            if (one.name == name) one.optional = 2;
+    }
     return all;
+}
+
+/// Where tests are run by turns (./bootstrap test, DECLIVITY_TURN), whether a long one leaves this case to another.
+inline bool of_another_turn(std::size_t at) {
+    const char* const turn = std::getenv("DECLIVITY_TURN");
+    return turn != nullptr && std::getenv("DECLIVITY_FULL") == nullptr && !on_oclgrind() &&
+           at % 4 != static_cast<std::size_t>(std::atoi(turn)) % 4;
 }
 
 /// The same values, rounded to what f32 holds, so that both types compute with the same.

@@ -93,6 +93,16 @@ TEST_CASE("default_device: where tensors are made when nothing is said") {
     CHECK(zeros({2}).device() == before);
 }
 
+TEST_CASE("eye: sizes and types") {
+    CHECK(values(eye(2)) == Values{1, 0, 0, 1});
+    CHECK(values(eye(2, 3, {DType::f64})) == Values{1, 0, 0, 0, 1, 0});
+    CHECK(values(eye(3, 1, {DType::i64})) == Values{1, 0, 0});
+    CHECK(eye(0).shape() == Shape{0, 0});
+    CHECK(eye(2, 3, {DType::boolean}).dtype() == DType::boolean);
+    CHECK_THROWS_WITH_AS(eye(-1), "eye: wants sizes of at least 0, got -1 and -1", ValueError);
+    CHECK_THROWS_AS(eye(1, -2), ValueError);
+}
+
 TEST_CASE("arange: whole, fractional and negative steps") {
     CHECK(values(arange(0, 5)) == Values{0, 1, 2, 3, 4});
     CHECK(arange(0, 5).dtype() == DType::f32);

@@ -146,8 +146,55 @@ TEST_CASE("indexing: writes them, and nothing else, with and without a graph") {
     x[1] = x[0];
     CHECK(values(x) == Values{1, -3, 3, 1, -3, 3});
     CHECK(complaint([&] { x[0] = zeros({2}); }).find("[2]") != std::string::npos);
-    CHECK(complaint([&] { x[0] += 0.5; }) == "nothing");  // as x[0] = x[0] + 0.5
-    CHECK(values(x[0]) == Values{1, -2, 3});
+    x[0] = tensor({1.9, -2.7, 0.5}, {3});  // truncated, as by .to()
+    CHECK(values(x[0]) == Values{1, -2, 0});
+    CHECK_THROWS_AS(x[0] = 2.7, ValueError);
+    const std::string fits = ": wants a result that fits into the tensor's type, i32, got one of f32";
+    CHECK(complaint([&] { x[0] += 0.5; }) == "operator+=" + fits);
+    CHECK(complaint([&] { x[{1, 1}] -= tensor({0.5}, {}); }) == "operator-=" + fits);
+    CHECK(complaint([&] { x[Slice()] *= 0.5; }) == "operator*=" + fits);
+    CHECK(complaint([&] { x[0] *= Tensor(); }) == "operator*=: wants a tensor, got an undefined one");
+    CHECK(complaint([&] { x[1] /= 2; }) == "operator/=: wants a tensor of f32, f64, f16 or bf16, got i32");
+    CHECK_THROWS_AS(x[1] /= 2, TypeError);
+    CHECK_THROWS_AS((x > 0)[0] += 1, TypeError);
+    x[1] *= 2;
+    CHECK(values(x) == Values{1, -2, 0, 2, -6, 6});
+}
+
+TEST_CASE("indexing: parts of an expanded tensor are not written, with and without a graph") {
+    for (const bool graph : {false, true}) {
+        CAPTURE(graph);
+        const Tensor b = ones({3}).set_requires_grad(graph);
+        Tensor e = expand(b * 1, {4, 3});
+        const char* wanted =
+            "operator[]=: wants a tensor each of whose elements lies in one place, got shape [4, 3] with strides [0, "
+            "1] (write to a clone() of an expanded tensor)";
+        CHECK(complaint([&] { e[1] = 5; }) == wanted);
+        CHECK(complaint([&] { e[1] = zeros({3}); }) == wanted);
+        CHECK(complaint([&] { e[{1, 0}] += 5; }) == wanted);
+        CHECK(complaint([&] { e[Slice()] = 5; }) == wanted);
+        CHECK(sum(e).item<float>() == 12);
+        e = e.clone();
+        e[1] = 5;
+        CHECK(sum(e).item<float>() == 24);
+        Tensor one = expand(b * 1, {1, 3});  // nothing stretches
+        one[0] = 5;
+        CHECK(sum(one).item<float>() == 15);
+    }
+}
+
+TEST_CASE("indexing: what a graph refuses on the right-hand side it says in words") {
+    const Tensor leaf = random_tensor({4, 3}, 1).set_requires_grad();
+    Tensor y = leaf * 2;
+    CHECK(complaint([&] { y[0] = select(y, 0, 1); }) ==
+          "operator[]=: wants a right-hand side with elements of its own where a graph is recorded, got one of shape "
+          "[3] that is a view of x (select, slice, reshape, ...); write x[...] in its place (y[0] = y[1]), or a "
+          "clone() of it that is made in a line before");
+    const Tensor own = select(y, 0, 1).clone();
+    y[0] = own;
+    CHECK(values(y[0]) == values(leaf[1] * 2));
+    y[2] = y[3];
+    CHECK(values(y[2]) == values(leaf[3] * 2));
 }
 
 TEST_CASE("indexing: gradients of what is read and written") {

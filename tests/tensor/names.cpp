@@ -159,7 +159,7 @@ std::vector<Mistake> mistakes() {
     }
     add("pad", [=] { pad(none, {0}, {0}); });
     add("pad", [=] { pad(x, {0}, {0}); });
-    add("pad", [=] { pad(x, {0, -1}, {0, 0}); });
+    add("pad", [=] { pad(x, {0, -4}, {0, 0}); });
     add("pad", [=] { pad(whole, {0, 1}, {0, 0}, 0.5); });
 
     for (const auto& [name, function] :
@@ -183,13 +183,18 @@ std::vector<Mistake> mistakes() {
     add("cross_entropy", [=] { cross_entropy(none, labels); });
     add("cross_entropy", [=] { cross_entropy(x, none); });
     add("cross_entropy", [=] { cross_entropy(whole, labels); });
-    add("cross_entropy", [=] { cross_entropy(x, x); });
+    add("cross_entropy", [=] { cross_entropy(x, whole); });
+    add("cross_entropy", [=] { cross_entropy(x, labels, {}, other); });
     add("cross_entropy", [=] { cross_entropy(x, channels); });
     add("cross_entropy", [=] { cross_entropy(other, labels); });
     add("cross_entropy", [=] { cross_entropy(zeros({3, 3}), labels); });
     add("cross_entropy", [=] { cross_entropy(zeros({2, 0}), labels); });
     add("cross_entropy", [=] { cross_entropy(x, labels, {.label_smoothing = 1}); });
-    for (const auto& [name, function] : {named("mse_loss", mse_loss), named("bce_with_logits", bce_with_logits)}) {
+    const auto binary_loss =
+        +[](const Tensor& a, const Tensor& b, Reduction reduction) { return bce_with_logits(a, b, reduction); };
+    const auto squares =
+        +[](const Tensor& a, const Tensor& b, Reduction reduction) { return mse_loss(a, b, reduction); };
+    for (const auto& [name, function] : {named("mse_loss", squares), named("bce_with_logits", binary_loss)}) {
         for (const Tensor& wrong : {none, other}) {
             add(name, [=, f = function] { f(x, wrong, Reduction::mean); });
             add(name, [=, f = function] { f(wrong, x, Reduction::sum); });
@@ -202,7 +207,7 @@ std::vector<Mistake> mistakes() {
     add("matmul", [=] { matmul(x, zeros({})); });
     add("matmul", [=] { matmul(x, other); });
     add("matmul", [=] { matmul(other, x); });
-    add("matmul", [=] { matmul(whole, transpose(whole)); });
+    add("matmul", [=] { matmul(whole == 0, transpose(whole == 0)); });
     add("matmul", [=] { matmul(x, transpose(whole)); });
     add("matmul", [=] { matmul(zeros({2, 3, 4}), zeros({3, 4, 5})); });
     add("matmul", [=] { matmul(zeros({2, 3, 4}), zeros({5, 4})); });
@@ -224,7 +229,7 @@ std::vector<Mistake> mistakes() {
     add("conv2d", [=] { conv2d(image, zeros({3, 2, 5, 5})); });
     add("conv2d", [=] { conv2d(image, filter, other); });
     add("conv2d", [=] { conv2d(image, filter, zeros({3}, {DType::i32})); });
-    add("conv2d", [=] { conv2d(whole_image, whole_filter); });
+    add("conv2d", [=] { conv2d(whole_image > 0, whole_filter > 0); });
     add("conv2d", [=] { conv2d(image, whole_filter); });
     add("conv2d", [=] { conv2d(image.to(DType::f16), filter); });
     add("conv2d", [=] { conv2d(image, filter, {}, {.stride = 0}); });
@@ -232,7 +237,7 @@ std::vector<Mistake> mistakes() {
     add("conv2d", [=] { conv2d(image, filter, {}, {.dilation = 0}); });
     add("conv2d", [=] { conv2d(image, filter, {}, {.groups = 3}); });
     for (const auto& [name, function] : {named("max_pool2d", max_pool2d), named("avg_pool2d", avg_pool2d)}) {
-        for (const Tensor& wrong : {none, x, whole_image}) add(name, [=, f = function] { f(wrong, {}); });
+        for (const Tensor& wrong : {none, x, whole_image > 0}) add(name, [=, f = function] { f(wrong, {}); });
         add(name, [=, f = function] { f(image, {.kernel_size = 5}); });
         add(name, [=, f = function] { f(image, {.kernel_size = 0}); });
         add(name, [=, f = function] { f(image, {.padding = 2}); });
@@ -391,8 +396,9 @@ TEST_CASE("errors say what functions of integers, of numbers and products want")
     CHECK_THROWS_WITH_AS(whole & 0.5, "operator&: wants integers or bool, got f32, f32", TypeError);
     CHECK_THROWS_WITH_AS(-(whole == 0), "operator-: wants numbers, got bool", TypeError);
     CHECK_THROWS_WITH_AS(minimum(1, 2), "minimum: wants a tensor among its inputs, got numbers", ValueError);
-    CHECK_THROWS_WITH_AS(matmul(zeros({2, 2}, {DType::i32}), zeros({2, 2}, {DType::i32})),
-                         "matmul: wants f32, f64, f16 or bf16 as a, got i32 (convert with .to(DType::f32))", TypeError);
+    CHECK_THROWS_WITH_AS(matmul(zeros({2, 2}, {DType::boolean}), zeros({2, 2}, {DType::boolean})),
+                         "matmul: wants f32, f64, f16 or bf16 as a, got bool (convert with .to(DType::f32))",
+                         TypeError);
     CHECK_THROWS_WITH_AS(permute(zeros({2, 3}), {-1, 1}), "permute: wants each axis of [2, 3] once, got [-1, 1]",
                          ShapeError);
 }

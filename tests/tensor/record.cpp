@@ -307,7 +307,31 @@ TEST_CASE("what cannot be recorded is refused in words, or runs plainly") {
         CHECK(Recorder::current() == nullptr);
     }
     auto step = record([](const Tensor& t) { return t * 2.0; });
-    CHECK(words_of<Unsupported>([&] { step(x); }).find("an input that requires a gradient") != std::string::npos);
+    CHECK(
+        words_of<Unsupported>([&] { step(x); }) ==
+        "record: an input that requires a gradient cannot be recorded, since a replay builds no graph that leads back "
+        "to it; detach() it, or make it a tensor from before the step");
+    // Each with its own reason, and the function that was called.
+    const auto words = [&](const std::function<Tensor(const Tensor&)>& function) {
+        auto strict = record(function);
+        return words_of<Unsupported>([&] { strict(y); });
+    };
+    CHECK(
+        words([&](const Tensor& t) { return t * x; }) ==
+        "record: a result that requires a gradient cannot be recorded, since its graph is that of the first call, and "
+        "a replay builds none; call backward within the step, or detach() it");
+    CHECK(words([](const Tensor& t) { return slice(t, 0, 2, 4); }) ==
+          "record: a result that lies in the memory of an input cannot be recorded, since the inputs of the next call "
+          "lie in other memory; clone() it");
+    CHECK(words([](const Tensor& t) {
+              return t * sum(t).item<float>();
+          }).starts_with("record: item (a read to the host) cannot be recorded, since a replay would not do it again"));
+    CHECK(words([](const Tensor& t) {
+              return t * t.to_vector<float>()[0];
+          }).starts_with("record: to_vector (a read to the host) cannot"));
+    CHECK(words([](const Tensor& t) {
+              return t * Tensor::from<float>({2}, {1});
+          }).starts_with("record: Tensor::from (an upload from the host) cannot be recorded"));
 }
 
 TEST_CASE("hooks of tensors: what they enqueue is replayed; what they do on the host happens once") {

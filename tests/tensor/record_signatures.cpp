@@ -65,6 +65,28 @@ TEST_CASE("recordings of several shapes are kept side by side, and the one not u
     CHECK(call(9) == 6);
 }
 
+TEST_CASE("inputs of more kinds in turn than are kept: refused() says so until calls are replays again") {
+    for (const WhenRefused when : {WhenRefused::fail, WhenRefused::run}) {
+        auto step = record([](const Tensor& x) { return x * 2.0; }, {.when_refused = when, .signatures = 2});
+        const auto turn = [&](std::int64_t kinds) {
+            for (std::int64_t n = 1; n <= kinds; ++n) CHECK(step(ones({n})).to_vector<float>()[0] == 2);
+        };
+        for (int i = 0; i < 4; ++i) turn(2);
+        CHECK(step.refused().empty());
+        if (when == WhenRefused::run) continue;
+        const std::int64_t before = step.replayed();
+        turn(3);
+        CHECK(step.refused().empty());  // one more is nothing to speak of
+        for (int i = 0; i < 3; ++i) turn(3);
+        CHECK(step.replayed() == before + 2);
+        CHECK(step.refused() ==
+              "inputs of more kinds (shapes, types) in turn than the 2 that recordings are kept of: each call throws "
+              "out the recording that a later one needs, and is recorded itself (raise RecordOptions::signatures)");
+        for (int i = 0; i < 3; ++i) turn(2);
+        CHECK(step.refused().empty());
+    }
+}
+
 TEST_CASE("a signature that was thrown out leaves its results, and memory that is still at work, to who has them") {
     const auto function = [](const Tensor& x) {
         Tensor y = x;

@@ -27,7 +27,7 @@ std::unique_ptr<nn::Sequential> network(DType dtype) {
     return model;
 }
 
-/// Accuracy on other digits after two epochs.
+/// Accuracy on other digits after six epochs.
 double learned(DType dtype, bool adam, train::Replays* replays = nullptr) {
     const data::DrawnDigits digits(600, 1), others(300, 2);
     const auto model = network(dtype);
@@ -35,9 +35,15 @@ double learned(DType dtype, bool adam, train::Replays* replays = nullptr) {
     if (adam) optimizer = std::make_unique<optim::Adam>(model->parameters(), optim::AdamOptions{.lr = 3e-3});
     else optimizer = std::make_unique<optim::SGD>(model->parameters(), optim::SGDOptions{.lr = 0.05, .momentum = 0.9});
     train::Trainer trainer(*model, *optimizer);
-    trainer.fit(digits, {.epochs = 3, .batch = 32, .seed = 5, .clip_norm = 5});
+    trainer.fit(digits, {.epochs = 6, .batch = 32, .seed = 5, .clip_norm = 5});
     if (replays != nullptr) *replays = trainer.replays();
     return trainer.evaluate(others)["accuracy"];
+}
+
+std::vector<double> master_of(const optim::Optimizer& optimizer) {
+    for (const auto& [name, tensor] : optimizer.state_dict())
+        if (name.ends_with(".master")) return values(tensor);
+    return {};
 }
 
 }  // namespace
@@ -97,14 +103,14 @@ TEST_CASE("halves: optimizers keep what is too small for the parameter") {
                 each->step();
             }
         CHECK(values(parameter) == values(other));
-        CHECK(values(optimizer.state_dict().back().tensor) == values(resumed.state_dict().back().tensor));
+        CHECK(master_of(optimizer) == master_of(resumed));
         {
             const NoGrad no_grad;
             parameter.fill_(5);
         }
         parameter.set_grad(ones({3}, {dtype}));
         optimizer.step();
-        CHECK(std::abs(values(optimizer.state_dict().back().tensor)[0] - 4.9999) < 1e-6);
+        CHECK(std::abs(master_of(optimizer)[0] - 4.9999) < 1e-6);
         parameter.set_grad(full({3}, 3, {dtype}));
         CHECK(optim::clip_grad_norm({parameter}, 1).item<float>() == doctest::Approx(std::sqrt(27.0)));
         CHECK(values(parameter.grad())[0] == doctest::Approx(1 / std::sqrt(3.0)).epsilon(0.01));

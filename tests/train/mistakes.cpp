@@ -7,6 +7,7 @@
 
 #include <declivity/data/dataset.hpp>
 #include <declivity/data/random.hpp>
+#include <declivity/io/state_dict.hpp>
 #include <declivity/nn/nn.hpp>
 #include <declivity/optim/adam.hpp>
 #include <declivity/optim/schedule.hpp>
@@ -15,6 +16,7 @@
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <declivity/tensor/record.hpp>
+#include <declivity/train/callbacks.hpp>
 #include <declivity/train/trainer.hpp>
 #include <doctest/doctest.h>
 
@@ -197,4 +199,50 @@ TEST_CASE("mistakes: shapes and types of new tensors") {
     CHECK(complaint([] { (void)Dims().back(); }).starts_with("Dims: wants an axis in [0, 0)"));
     CHECK(complaint([&] { sizes.erase(3); }) == "Dims::erase: wants a position in [0, 3), got 3");
     CHECK(complaint([&] { sizes.insert(4, 1); }) == "Dims::insert: wants a position in [0, 3], got 4");
+}
+
+TEST_CASE("a figure of a validation set that there is not is refused before the first epoch, by the callback's name") {
+    const data::InMemoryDataset set = points();
+    const auto fit = [&](std::shared_ptr<train::Callback> callback,
+                         const std::vector<train::NamedDataset>& validation) {
+        Setup setup;
+        const std::string said =
+            complaint([&] { setup.trainer.fit(set, validation, {.callbacks = {std::move(callback)}, .quiet = true}); });
+        return std::pair(said, setup.trainer.progress().step);
+    };
+    const auto best = [](const std::string& figure) {
+        return std::make_shared<train::Checkpoint>(
+            train::CheckpointOptions{.best = "never.safetensors", .monitor = {figure, train::Monitor::Better::higher}});
+    };
+    CHECK(fit(best("test_accuracy"), {{"easy", set}, {"hard", set}}) ==
+          std::pair(std::string("Checkpoint (monitor of best): wants a figure of this training (train_..., easy_..., "
+                                "hard_..., learning_rate, seconds), got 'test_accuracy'"),
+                    std::int64_t{0}));
+    CHECK(fit(std::make_shared<train::EarlyStopping>(2), {}) ==
+          std::pair(std::string("EarlyStopping: wants a figure of this training (train_..., learning_rate, seconds), "
+                                "got 'test_loss'"),
+                    std::int64_t{0}));
+    CHECK(fit(std::make_shared<train::LearningCurvePicture>("never.png",
+                                                            train::LearningCurveOptions{.losses = {"easy_loss"}}),
+              {{"hard", set}})
+              .first.starts_with("LearningCurvePicture: wants a figure of this training (train_..., hard_..., "));
+    // What is measured is known behind the first epoch alone.
+    CHECK(fit(best("hard_bleu"), {{"hard", set}})
+              .first.starts_with("Checkpoint (monitor of best): wants the name of a figure, one of [\"train_loss\", "));
+    CHECK(fit(std::make_shared<train::EarlyStopping>(2, 0, train::Monitor{"hard_loss"}), {{"hard", set}}).first ==
+          "nothing");
+}
+
+TEST_CASE("files that cannot be opened are named with the function that was called") {
+    Setup setup;
+    CHECK(complaint([] { (void)io::load("there is none/x.safetensors"); }) ==
+          "cannot open 'there is none/x.safetensors': No such file or directory (called by io::load)");
+    CHECK(complaint([&] { setup.trainer.load("there is none/x.safetensors"); }) ==
+          "cannot open 'there is none/x.safetensors': No such file or directory (called by Trainer::load)");
+    CHECK(complaint([&] {
+              io::save("there is none/x.safetensors", setup.model.state_dict());
+          }).ends_with("No such file or directory (called by io::save)"));
+    CHECK(complaint([&] {
+              setup.trainer.save("there is none/x.safetensors");
+          }).ends_with("No such file or directory (called by Trainer::save)"));
 }

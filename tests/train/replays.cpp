@@ -125,6 +125,19 @@ struct Tempered : nn::Layer {
     [[nodiscard]] const std::type_info& replayable() const override { return typeid(Tempered); }
 };
 
+/// Calls what its list and its dictionary hold.
+struct Chain : nn::Layer {
+    nn::ModuleList<>& layers = add("layers", nn::ModuleList<>(nn::Linear(5, 5)));
+    nn::ModuleDict<>& named = add("named", nn::ModuleDict<>());
+    nn::Linear& last = add("last", nn::Linear(5, 3));
+    Tensor forward(Tensor x) override {
+        for (nn::Layer& layer : layers) x = tanh(layer(x));
+        for (auto [name, layer] : named.items()) x = tanh(layer(x));
+        return last(x);
+    }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Chain); }
+};
+
 /// Inherits, but does not promise.
 struct TemperedTwice : Tempered {
     int calls = 0;
@@ -231,6 +244,22 @@ TEST_CASE("replays: what callbacks change between steps is noticed at the next")
              training.before_step = [&training](std::int64_t step) {
                  if (step == 12) training.sequential().append(nn::Softmax());
              };
+         }},
+        {"another module in a list",
+         [](Training& training) {
+             auto model = std::make_unique<Chain>();
+             training.before_step = [&layers = model->layers](std::int64_t step) {
+                 if (step == 12) layers.append(nn::Linear(5, 5));
+             };
+             training.model = std::move(model);
+         }},
+        {"another module in a dictionary",
+         [](Training& training) {
+             auto model = std::make_unique<Chain>();
+             training.before_step = [&named = model->named](std::int64_t step) {
+                 if (step == 12) named.insert("more", nn::Linear(5, 5));
+             };
+             training.model = std::move(model);
          }},
         {"a layer that is not replayable",
          [](Training& training) {

@@ -1,6 +1,7 @@
 // Floor 4. An array on the host: what files hold and tensors are made from.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <span>
 #include <type_traits>
@@ -32,6 +33,14 @@ struct DECLIVITY_API HostArray {
     template <class T>
     static HostArray of(const Shape& shape, const std::vector<T>& values) {
         return of(shape, std::span<const T>(values));
+    }
+    /// A byte for each, since std::vector<bool> has bits.
+    template <std::same_as<bool> T>
+    static HostArray of(const Shape& shape, const std::vector<T>& values) {
+        HostArray array{DType::boolean, shape, std::vector<std::byte>(values.size())};
+        for (std::size_t i = 0; i < values.size(); ++i) array.bytes[i] = values[i] ? std::byte{1} : std::byte{0};
+        array.check("HostArray::of");
+        return array;
     }
     /// One number, of shape [].
     template <class T>

@@ -19,6 +19,12 @@ struct BatchNormOptions {
 class DECLIVITY_API BatchNorm : public Layer {
   public:
     explicit BatchNorm(std::int64_t num_features, const BatchNormOptions& options = {});
+    /// Undefined without affine, and without track_running_stats.
+    [[nodiscard]] Tensor weight() const { return weight_; }
+    [[nodiscard]] Tensor bias() const { return bias_; }
+    [[nodiscard]] Tensor running_mean() const { return running_mean_; }
+    [[nodiscard]] Tensor running_var() const { return running_var_; }
+    [[nodiscard]] double eps() const { return eps_; }
     [[nodiscard]] std::string type_name() const override { return "BatchNorm"; }
     [[nodiscard]] const std::type_info& replayable() const override { return typeid(BatchNorm); }
 

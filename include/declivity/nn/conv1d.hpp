@@ -3,17 +3,19 @@
 
 #include <declivity/nn/callable.hpp>
 #include <declivity/tensor/functions/conv.hpp>
+#include <declivity/tensor/functions/padding.hpp>
 
 namespace declivity::nn {
 
 struct Conv1dOptions {
     std::int64_t stride = 1;
-    std::int64_t padding = 0;  ///< zeros on both sides
+    ConvPadding padding = 0;  ///< around x
     std::int64_t dilation = 1;
     std::int64_t groups = 1;
     bool bias = true;
     DType dtype = DType::f32;                     ///< of the parameters
     std::optional<Device> device = std::nullopt;  ///< default_device() if none
+    PadMode padding_mode = PadMode::zeros;        ///< what the padding consists of
 };
 
 /// x (N, in_channels, L) -> (N, out_channels, P), see declivity::conv1d. Weight (out_channels, in_channels / groups,
@@ -24,6 +26,8 @@ class DECLIVITY_API Conv1d : public Layer {
            const Conv1dOptions& options = {});
     [[nodiscard]] Tensor weight() const { return weight_; }
     [[nodiscard]] Tensor bias() const { return bias_; }
+    [[nodiscard]] const Conv1dParameters& options() const { return conv_; }
+    [[nodiscard]] PadMode padding_mode() const { return padding_mode_; }
     [[nodiscard]] std::int64_t multiply_adds(const std::vector<Tensor>& inputs,
                                              const std::vector<Tensor>& outputs) const override;
     [[nodiscard]] std::string type_name() const override { return "Conv1d"; }
@@ -34,6 +38,7 @@ class DECLIVITY_API Conv1d : public Layer {
 
   private:
     Conv1dParameters conv_;
+    PadMode padding_mode_;
     Parameter weight_, bias_;
 };
 

@@ -3,17 +3,19 @@
 
 #include <declivity/nn/callable.hpp>
 #include <declivity/tensor/functions/conv.hpp>
+#include <declivity/tensor/functions/padding.hpp>
 
 namespace declivity::nn {
 
 struct Conv2dOptions {
     Size2 stride = 1;
-    Size2 padding = 0;  ///< zeros on both sides
+    ConvPadding padding = 0;  ///< around x
     Size2 dilation = 1;
     std::int64_t groups = 1;
     bool bias = true;
     DType dtype = DType::f32;                     ///< of the parameters
     std::optional<Device> device = std::nullopt;  ///< default_device() if none
+    PadMode padding_mode = PadMode::zeros;        ///< what the padding consists of
 };
 
 /// x (N, in_channels, H, W) -> (N, out_channels, P, Q), see declivity::conv2d. Weight (out_channels, in_channels /
@@ -24,6 +26,8 @@ class DECLIVITY_API Conv2d : public Layer {
     Conv2d(std::int64_t in_channels, std::int64_t out_channels, Size2 kernel_size, const Conv2dOptions& options = {});
     [[nodiscard]] Tensor weight() const { return weight_; }
     [[nodiscard]] Tensor bias() const { return bias_; }
+    [[nodiscard]] const Conv2dParameters& options() const { return conv_; }
+    [[nodiscard]] PadMode padding_mode() const { return padding_mode_; }
     [[nodiscard]] std::int64_t multiply_adds(const std::vector<Tensor>& inputs,
                                              const std::vector<Tensor>& outputs) const override;
     [[nodiscard]] std::string type_name() const override { return "Conv2d"; }
@@ -34,6 +38,7 @@ class DECLIVITY_API Conv2d : public Layer {
 
   private:
     Conv2dParameters conv_;
+    PadMode padding_mode_;
     Parameter weight_, bias_;
 };
 

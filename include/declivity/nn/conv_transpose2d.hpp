@@ -26,6 +26,7 @@ class DECLIVITY_API ConvTranspose2d : public Layer {
                     const ConvTranspose2dOptions& options = {});
     [[nodiscard]] Tensor weight() const { return weight_; }
     [[nodiscard]] Tensor bias() const { return bias_; }
+    [[nodiscard]] const ConvTranspose2dParameters& options() const { return conv_; }
     [[nodiscard]] std::int64_t multiply_adds(const std::vector<Tensor>& inputs,
                                              const std::vector<Tensor>& outputs) const override;
     [[nodiscard]] std::string type_name() const override { return "ConvTranspose2d"; }

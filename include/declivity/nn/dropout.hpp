@@ -8,22 +8,70 @@
 
 namespace declivity::nn {
 
-/// While training, sets elements to 0 with probability p and scales the others up; otherwise passes x through.
-class DECLIVITY_API Dropout : public Layer {
+/// While training, a function of x that drops elements with probability p; otherwise passes x through.
+class DECLIVITY_API DropoutBase : public Layer {
   public:
-    /// @param generator where the numbers come from: that of the device without one
-    explicit Dropout(double p = 0.5, const std::optional<Generator>& generator = std::nullopt);
     /// From the next call on.
     void set_generator(const std::optional<Generator>& generator) { generator_ = generator; }
-    [[nodiscard]] std::string type_name() const override { return "Dropout"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Dropout); }
 
   protected:
+    using Function = Tensor (*)(const Tensor& x, double p, const std::optional<Generator>& generator);
+    DropoutBase(const char* name, Function function, double p, const std::optional<Generator>& generator);
     Tensor forward(Tensor x) override;
 
   private:
+    Function function_;
     double p_;
     std::optional<Generator> generator_;
+};
+
+/// While training, sets elements to 0 with probability p and scales the others up; otherwise passes x through.
+class DECLIVITY_API Dropout : public DropoutBase {
+  public:
+    /// @param generator where the numbers come from: that of the device without one
+    explicit Dropout(double p = 0.5, const std::optional<Generator>& generator = std::nullopt);
+    [[nodiscard]] std::string type_name() const override { return "Dropout"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Dropout); }
+};
+
+/// Whole channels of (N, C, L) or (C, L), see dropout1d().
+class DECLIVITY_API Dropout1d : public DropoutBase {
+  public:
+    explicit Dropout1d(double p = 0.5, const std::optional<Generator>& generator = std::nullopt);
+    [[nodiscard]] std::string type_name() const override { return "Dropout1d"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Dropout1d); }
+};
+
+/// Whole channels of (N, C, H, W), see dropout2d().
+class DECLIVITY_API Dropout2d : public DropoutBase {
+  public:
+    explicit Dropout2d(double p = 0.5, const std::optional<Generator>& generator = std::nullopt);
+    [[nodiscard]] std::string type_name() const override { return "Dropout2d"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Dropout2d); }
+};
+
+/// Whole channels of (N, C, D, H, W) or (C, D, H, W), see dropout3d().
+class DECLIVITY_API Dropout3d : public DropoutBase {
+  public:
+    explicit Dropout3d(double p = 0.5, const std::optional<Generator>& generator = std::nullopt);
+    [[nodiscard]] std::string type_name() const override { return "Dropout3d"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Dropout3d); }
+};
+
+/// For networks of selu, see alpha_dropout().
+class DECLIVITY_API AlphaDropout : public DropoutBase {
+  public:
+    explicit AlphaDropout(double p = 0.5, const std::optional<Generator>& generator = std::nullopt);
+    [[nodiscard]] std::string type_name() const override { return "AlphaDropout"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(AlphaDropout); }
+};
+
+/// The same for whole channels, see feature_alpha_dropout().
+class DECLIVITY_API FeatureAlphaDropout : public DropoutBase {
+  public:
+    explicit FeatureAlphaDropout(double p = 0.5, const std::optional<Generator>& generator = std::nullopt);
+    [[nodiscard]] std::string type_name() const override { return "FeatureAlphaDropout"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(FeatureAlphaDropout); }
 };
 
 }  // namespace declivity::nn

@@ -2,12 +2,16 @@
 #pragma once
 
 #include <declivity/nn/callable.hpp>
+#include <declivity/tensor/functions/embedding.hpp>
 
 namespace declivity::nn {
 
 struct EmbeddingOptions {
     /// A number whose row starts as zeros and gets no gradient; a negative one counts from the end.
     std::optional<std::int64_t> padding_idx = std::nullopt;
+    std::optional<double> max_norm = std::nullopt;  ///< see EmbeddingParameters
+    double norm_type = 2;
+    bool scale_grad_by_freq = false;
     DType dtype = DType::f32;                     ///< of the parameters
     std::optional<Device> device = std::nullopt;  ///< default_device() if none
 };
@@ -17,6 +21,10 @@ struct EmbeddingOptions {
 class DECLIVITY_API Embedding : public Layer {
   public:
     Embedding(std::int64_t num_embeddings, std::int64_t embedding_dim, const EmbeddingOptions& options = {});
+    /// With a copy of a table (num_embeddings, embedding_dim), of its type and on its device, that is not trained
+    /// unless `freeze` is false. The row of padding_idx stays as it is.
+    [[nodiscard]] static Embedding from_pretrained(const Tensor& table, bool freeze = true,
+                                                   const EmbeddingOptions& options = {});
     [[nodiscard]] Tensor weight() const { return weight_; }
     [[nodiscard]] std::string type_name() const override { return "Embedding"; }
     [[nodiscard]] const std::type_info& replayable() const override { return typeid(Embedding); }
@@ -25,7 +33,51 @@ class DECLIVITY_API Embedding : public Layer {
     Tensor forward(Tensor indices) override;
 
   private:
+    Embedding(const Tensor& table, const EmbeddingOptions& options);
+
     std::optional<std::int64_t> padding_idx_;
+    std::optional<double> max_norm_;
+    double norm_type_;
+    bool scale_grad_by_freq_;
+    Parameter weight_;
+};
+
+struct EmbeddingBagOptions {
+    BagMode mode = BagMode::mean;
+    bool include_last_offset = false;  ///< see EmbeddingBagParameters
+    /// A number that counts for nothing, whose row starts as zeros; a negative one counts from the end.
+    std::optional<std::int64_t> padding_idx = std::nullopt;
+    std::optional<double> max_norm = std::nullopt;
+    double norm_type = 2;
+    bool scale_grad_by_freq = false;
+    DType dtype = DType::f32;                     ///< of the parameters
+    std::optional<Device> device = std::nullopt;  ///< default_device() if none
+};
+
+/// Bags of rows of the weight (num_embeddings, embedding_dim), which starts normally distributed: called with numbers
+/// (B, L), or (N) and offsets (B), and, for BagMode::sum, per_sample_weights; see declivity::embedding_bag.
+class DECLIVITY_API EmbeddingBag : public Callable<Tensor(Tensor, Tensor, Tensor)> {
+  public:
+    EmbeddingBag(std::int64_t num_embeddings, std::int64_t embedding_dim, const EmbeddingBagOptions& options = {});
+    /// As Embedding::from_pretrained.
+    [[nodiscard]] static EmbeddingBag from_pretrained(const Tensor& table, bool freeze = true,
+                                                      const EmbeddingBagOptions& options = {});
+    [[nodiscard]] Tensor weight() const { return weight_; }
+    [[nodiscard]] std::string type_name() const override { return "EmbeddingBag"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(EmbeddingBag); }
+
+  protected:
+    Tensor forward(Tensor indices, Tensor offsets, Tensor per_sample_weights) override;
+
+  private:
+    EmbeddingBag(const Tensor& table, const EmbeddingBagOptions& options);
+
+    BagMode mode_;
+    bool include_last_offset_;
+    std::optional<std::int64_t> padding_idx_;
+    std::optional<double> max_norm_;
+    double norm_type_;
+    bool scale_grad_by_freq_;
     Parameter weight_;
 };
 

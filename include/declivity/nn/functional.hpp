@@ -60,6 +60,16 @@ struct Softmax : Lambda {
         : Lambda([axis](Tensor x) { return softmax(std::move(x), axis); }, "Softmax") {}
     const std::type_info& replayable() const override { return typeid(Softmax); }
 };
+struct Softmin : Lambda {
+    explicit Softmin(std::int64_t axis = -1)
+        : Lambda([axis](const Tensor& x) { return softmin(x, axis); }, "Softmin") {}
+    const std::type_info& replayable() const override { return typeid(Softmin); }
+};
+struct ChannelShuffle : Lambda {
+    explicit ChannelShuffle(std::int64_t groups)
+        : Lambda([groups](const Tensor& x) { return channel_shuffle(x, groups); }, "ChannelShuffle") {}
+    const std::type_info& replayable() const override { return typeid(ChannelShuffle); }
+};
 /// Joins the axes from `start_dim` on.
 struct Flatten : Lambda {
     explicit Flatten(std::int64_t start_dim = 1)

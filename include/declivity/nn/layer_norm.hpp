@@ -1,6 +1,8 @@
 // Floor 4. Normalisation of rows.
 #pragma once
 
+#include <cstdint>
+
 #include <declivity/nn/callable.hpp>
 
 namespace declivity::nn {
@@ -17,6 +19,8 @@ struct LayerNormOptions {
 class DECLIVITY_API LayerNorm : public Layer {
   public:
     explicit LayerNorm(const Shape& normalized_shape, const LayerNormOptions& options = {});
+    /// Of the last axis alone, with or without braces: LayerNorm(105), LayerNorm({105}).
+    explicit LayerNorm(std::int64_t size, const LayerNormOptions& options = {}) : LayerNorm(Shape{size}, options) {}
     [[nodiscard]] Tensor weight() const { return weight_; }
     [[nodiscard]] Tensor bias() const { return bias_; }
     [[nodiscard]] std::string type_name() const override { return "LayerNorm"; }
@@ -43,6 +47,8 @@ struct RMSNormOptions {
 class DECLIVITY_API RMSNorm : public Layer {
   public:
     explicit RMSNorm(const Shape& normalized_shape, const RMSNormOptions& options = {});
+    /// Of the last axis alone, with or without braces: RMSNorm(105), RMSNorm({105}).
+    explicit RMSNorm(std::int64_t size, const RMSNormOptions& options = {}) : RMSNorm(Shape{size}, options) {}
     [[nodiscard]] Tensor weight() const { return weight_; }
     [[nodiscard]] std::string type_name() const override { return "RMSNorm"; }
     [[nodiscard]] const std::type_info& replayable() const override { return typeid(RMSNorm); }

@@ -55,6 +55,7 @@ class DECLIVITY_API Module {
     template <class Visit>
     void for_each_child(Visit&& visit) const {
         require_in_place();
+        guard_children();
         for (const auto& [name, child] : children_) visit(*child);
     }
 
@@ -73,9 +74,10 @@ class DECLIVITY_API Module {
     [[nodiscard]] StateDict state_dict() const;
     /// Copies values into parameters and buffers of the same names. A tensor with two names may have its values under
     /// either or both; where both differ in any bit it is an error, for which the values are read.
+    /// @return names that were missing and names that are none of this module's; none of either where strict
     /// @throws ValueError naming the missing and unexpected names (unless not strict), or two names of one tensor whose
     /// values differ; ShapeError, TypeError; nothing is changed then
-    void load_state_dict(const StateDict& state, bool strict = true);
+    LoadedState load_state_dict(const StateDict& state, bool strict = true);
 
     /// A table of the layers that `call` runs through, a call of this module in evaluation mode and without a graph:
     /// shapes of the outputs, parameters, multiply-adds. What summary() in callable.hpp gives.
@@ -173,6 +175,9 @@ class DECLIVITY_API Module {
     };
     /// @throws ValueError when it was moved from
     void require_in_place(std::string_view path = {}) const;
+    /// For all that gives out children: a recorded step that asks is called and recorded anew when their number has
+    /// changed, or the module has moved or ended.
+    void guard_children() const;
     /// A number for a hook that is registered. @throws ValueError naming `function` for an empty one
     int new_hook(std::string_view function, bool callable);
     /// What a call launches may be another from now on: recorded steps are recorded anew.

@@ -85,25 +85,32 @@ class DECLIVITY_API ModuleList : public Module {
     /// Puts a module at the end, moved to its place, and gives it back.
     template <class N>
     requires std::is_base_of_v<M, N> N& append(N module) {
-        N& reference = add(std::to_string(size()), std::move(module));
+        N& reference = add(std::to_string(modules_.size()), std::move(module));
         modules_.append(reference);
         return reference;
     }
     /// Builds the next one in place, from the arguments of its constructor.
     template <class N = M, class... Args>
     requires std::is_base_of_v<M, N> N& emplace(Args&&... args) {
-        N& reference = Module::emplace<N>(std::to_string(size()), std::forward<Args>(args)...);
+        N& reference = Module::emplace<N>(std::to_string(modules_.size()), std::forward<Args>(args)...);
         modules_.append(reference);
         return reference;
     }
     /// A negative index counts from the end. @throws ValueError for one that there is not
-    [[nodiscard]] M& operator[](std::int64_t index) const { return modules_.at("ModuleList", index); }
+    [[nodiscard]] M& operator[](std::int64_t index) const {
+        guard_children();
+        return modules_.at("ModuleList", index);
+    }
     [[nodiscard]] std::size_t size() const {
         require_in_place();
+        guard_children();
         return modules_.size();
     }
     [[nodiscard]] bool empty() const { return size() == 0; }
-    [[nodiscard]] auto begin() const { return modules_.begin(); }
+    [[nodiscard]] auto begin() const {
+        guard_children();
+        return modules_.begin();
+    }
     [[nodiscard]] auto end() const { return modules_.end(); }
     [[nodiscard]] std::string type_name() const override { return "ModuleList"; }
     [[nodiscard]] const std::type_info& replayable() const override { return typeid(ModuleList); }
@@ -138,28 +145,39 @@ class DECLIVITY_API ModuleDict : public Module {
     }
     /// @throws ValueError naming the keys that there are
     [[nodiscard]] M& operator[](std::string_view key) const {
+        guard_children();
         for (std::size_t i = 0; i < keys_.size(); ++i)
             if (keys_[i] == key) return modules_.at("ModuleDict", static_cast<std::int64_t>(i));
         detail::refuse_key("ModuleDict", key, keys_);
     }
     [[nodiscard]] bool contains(std::string_view key) const {
+        guard_children();
         for (const std::string& one : keys_)
             if (one == key) return true;
         return false;
     }
-    [[nodiscard]] const std::vector<std::string>& keys() const noexcept { return keys_; }
+    [[nodiscard]] const std::vector<std::string>& keys() const {
+        guard_children();
+        return keys_;
+    }
     [[nodiscard]] std::vector<std::pair<std::string, M&>> items() const {
+        guard_children();
         std::vector<std::pair<std::string, M&>> all;
-        for (const std::string& key : keys_) all.emplace_back(key, (*this)[key]);
+        for (std::size_t i = 0; i < keys_.size(); ++i)
+            all.emplace_back(keys_[i], modules_.at("ModuleDict", static_cast<std::int64_t>(i)));
         return all;
     }
     [[nodiscard]] std::size_t size() const {
         require_in_place();
+        guard_children();
         return keys_.size();
     }
     [[nodiscard]] bool empty() const { return size() == 0; }
     /// Of the modules, without their names.
-    [[nodiscard]] auto begin() const { return modules_.begin(); }
+    [[nodiscard]] auto begin() const {
+        guard_children();
+        return modules_.begin();
+    }
     [[nodiscard]] auto end() const { return modules_.end(); }
     [[nodiscard]] std::string type_name() const override { return "ModuleDict"; }
     [[nodiscard]] const std::type_info& replayable() const override { return typeid(ModuleDict); }

@@ -1,14 +1,18 @@
 // Floor 4. All layers.
 #pragma once
 
+#include <declivity/nn/activation.hpp>
 #include <declivity/nn/batch_norm.hpp>
+#include <declivity/nn/bilinear.hpp>
 #include <declivity/nn/callable.hpp>
 #include <declivity/nn/conv1d.hpp>
 #include <declivity/nn/conv2d.hpp>
+#include <declivity/nn/conv_nd.hpp>
 #include <declivity/nn/conv_transpose2d.hpp>
 #include <declivity/nn/dropout.hpp>
 #include <declivity/nn/embedding.hpp>
 #include <declivity/nn/functional.hpp>
+#include <declivity/nn/fuse.hpp>
 #include <declivity/nn/init.hpp>
 #include <declivity/nn/layer_norm.hpp>
 #include <declivity/nn/linear.hpp>
@@ -16,8 +20,13 @@
 #include <declivity/nn/lstm_cell.hpp>
 #include <declivity/nn/module.hpp>
 #include <declivity/nn/module_list.hpp>
+#include <declivity/nn/normalization.hpp>
+#include <declivity/nn/padding.hpp>
 #include <declivity/nn/parameter.hpp>
 #include <declivity/nn/parametrize.hpp>
 #include <declivity/nn/pool2d.hpp>
+#include <declivity/nn/pool_nd.hpp>
 #include <declivity/nn/replicate.hpp>
 #include <declivity/nn/sequential.hpp>
+#include <declivity/nn/spectral_norm.hpp>
+#include <declivity/nn/upsample.hpp>

@@ -1,48 +1,56 @@
-// Floor 4. Pooling layers.
+// Floor 4. Pooling layers, of sequences, images and volumes: MaxPool2d is MaxPool<2>. More of them: pool_nd.hpp.
 #pragma once
 
 #include <declivity/nn/callable.hpp>
-#include <declivity/tensor/functions/pool.hpp>
+#include <declivity/tensor/functions/pool_nd.hpp>
 
 namespace declivity::nn {
 
-struct MaxPool2dOptions {
-    Size2 stride = 0;   ///< 0: as the kernel size
-    Size2 padding = 0;  ///< at most half the kernel size
+template <int N>
+struct MaxPoolOptions {
+    SpatialSize<N> stride = 0;    ///< 0: as the kernel size
+    SpatialSize<N> padding = 0;   ///< at most half the kernel size
+    SpatialSize<N> dilation = 1;  ///< distance between neighbouring elements of a window
+    bool ceil_mode = false;       ///< a last window may reach over the end
 };
 
 /// The largest of each window, see declivity::max_pool2d.
-class DECLIVITY_API MaxPool2d : public Layer {
+template <int N>
+class DECLIVITY_API MaxPool : public Layer {
   public:
-    explicit MaxPool2d(Size2 kernel_size, const MaxPool2dOptions& options = {});
-    [[nodiscard]] std::string type_name() const override { return "MaxPool2d"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(MaxPool2d); }
+    explicit MaxPool(SpatialSize<N> kernel_size, const MaxPoolOptions<N>& options = {});
+    [[nodiscard]] std::string type_name() const override;
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(MaxPool); }
 
   protected:
     Tensor forward(Tensor x) override;
 
   private:
-    Pool2dParameters pool_;
+    PoolParameters<N> pool_;
 };
 
-struct AvgPool2dOptions {
-    Size2 stride = 0;               ///< 0: as the kernel size
-    Size2 padding = 0;              ///< at most half the kernel size
-    bool count_include_pad = true;  ///< padded zeros count in the average
+template <int N>
+struct AvgPoolOptions {
+    SpatialSize<N> stride = 0;          ///< 0: as the kernel size
+    SpatialSize<N> padding = 0;         ///< at most half the kernel size
+    bool ceil_mode = false;             ///< a last window may reach over the end
+    bool count_include_pad = true;      ///< padded zeros count in the average
+    std::int64_t divisor_override = 0;  ///< what sums are divided by; 0: the number of elements that count
 };
 
 /// The mean of each window, see declivity::avg_pool2d.
-class DECLIVITY_API AvgPool2d : public Layer {
+template <int N>
+class DECLIVITY_API AvgPool : public Layer {
   public:
-    explicit AvgPool2d(Size2 kernel_size, const AvgPool2dOptions& options = {});
-    [[nodiscard]] std::string type_name() const override { return "AvgPool2d"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(AvgPool2d); }
+    explicit AvgPool(SpatialSize<N> kernel_size, const AvgPoolOptions<N>& options = {});
+    [[nodiscard]] std::string type_name() const override;
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(AvgPool); }
 
   protected:
     Tensor forward(Tensor x) override;
 
   private:
-    Pool2dParameters pool_;
+    PoolParameters<N> pool_;
 };
 
 /// (N, C, H, W) -> (N, C, 1, 1).
@@ -55,13 +63,35 @@ class DECLIVITY_API GlobalAvgPool2d : public Layer {
     Tensor forward(Tensor x) override;
 };
 
-/// The same by the name that other libraries have for it: AdaptiveAvgPool2d(1).
-class DECLIVITY_API AdaptiveAvgPool2d : public GlobalAvgPool2d {
+/// Means, or maxima, of as many windows as the result has elements, see declivity::adaptive_avg_pool2d.
+template <int N>
+class DECLIVITY_API AdaptiveAvgPool : public Layer {
   public:
-    /// @throws Unsupported for another output size than 1 x 1
-    explicit AdaptiveAvgPool2d(Size2 output_size);
-    [[nodiscard]] std::string type_name() const override { return "AdaptiveAvgPool2d"; }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(AdaptiveAvgPool2d); }
+    explicit AdaptiveAvgPool(SpatialSize<N> output_size);
+    [[nodiscard]] std::string type_name() const override;
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(AdaptiveAvgPool); }
+
+  protected:
+    Tensor forward(Tensor x) override;
+
+  private:
+    SpatialSize<N> output_size_;
 };
+
+using MaxPool1d = MaxPool<1>;
+using MaxPool2d = MaxPool<2>;
+using MaxPool3d = MaxPool<3>;
+using MaxPool1dOptions = MaxPoolOptions<1>;
+using MaxPool2dOptions = MaxPoolOptions<2>;
+using MaxPool3dOptions = MaxPoolOptions<3>;
+using AvgPool1d = AvgPool<1>;
+using AvgPool2d = AvgPool<2>;
+using AvgPool3d = AvgPool<3>;
+using AvgPool1dOptions = AvgPoolOptions<1>;
+using AvgPool2dOptions = AvgPoolOptions<2>;
+using AvgPool3dOptions = AvgPoolOptions<3>;
+using AdaptiveAvgPool1d = AdaptiveAvgPool<1>;
+using AdaptiveAvgPool2d = AdaptiveAvgPool<2>;
+using AdaptiveAvgPool3d = AdaptiveAvgPool<3>;
 
 }  // namespace declivity::nn

@@ -20,7 +20,7 @@ class DECLIVITY_API Sequential : public Layer {
     /// Puts a layer at the end and gives it back. As with the constructor's, it is moved to its place.
     template <class L>
     requires std::is_base_of_v<Layer, L> L& append(L layer) {
-        L& reference = add(std::to_string(size()), std::move(layer));
+        L& reference = add(std::to_string(layers_.size()), std::move(layer));
         layers_.append(reference);
         return reference;
     }
@@ -28,17 +28,24 @@ class DECLIVITY_API Sequential : public Layer {
     /// be moved.
     template <class L, class... Args>
     requires std::is_base_of_v<Layer, L> L& emplace(Args&&... args) {
-        L& reference = Module::emplace<L>(std::to_string(size()), std::forward<Args>(args)...);
+        L& reference = Module::emplace<L>(std::to_string(layers_.size()), std::forward<Args>(args)...);
         layers_.append(reference);
         return reference;
     }
     /// Layer number `index`; a negative one counts from the end. @throws ValueError for one that there is not
-    [[nodiscard]] Layer& operator[](std::int64_t index) const { return layers_.at("Sequential", index); }
+    [[nodiscard]] Layer& operator[](std::int64_t index) const {
+        guard_children();
+        return layers_.at("Sequential", index);
+    }
     [[nodiscard]] std::size_t size() const {
         require_in_place();
+        guard_children();
         return layers_.size();
     }
-    [[nodiscard]] auto begin() const { return layers_.begin(); }
+    [[nodiscard]] auto begin() const {
+        guard_children();
+        return layers_.begin();
+    }
     [[nodiscard]] auto end() const { return layers_.end(); }
     [[nodiscard]] std::string type_name() const override { return "Sequential"; }
     [[nodiscard]] const std::type_info& replayable() const override { return typeid(Sequential); }

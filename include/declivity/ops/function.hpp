@@ -1,6 +1,7 @@
 // Floor 2. The elementwise functions by name.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace declivity::ops {
@@ -11,5 +12,10 @@ enum class Function : std::uint8_t {
 #include <declivity/ops/elementwise_table.def>
 #undef DECLIVITY_FUNCTION
 };
+inline constexpr std::size_t kFunctionCount = 0
+#define DECLIVITY_FUNCTION(...) +1
+#include <declivity/ops/elementwise_table.def>
+#undef DECLIVITY_FUNCTION
+    ;
 
 }  // namespace declivity::ops

@@ -23,7 +23,8 @@ DECLIVITY_API std::string_view name_of(Reduce kind) noexcept;
 /// Type of the result of reducing elements of type `x`.
 /// @throws TypeError for the mean of integers
 DECLIVITY_API DType reduced_dtype(Reduce kind, DType x);
-/// Axes of -rank..rank-1 as 0..rank-1 in ascending order; all of them when none are given.
+/// Axes of -rank..rank-1 as 0..rank-1 in ascending order; all of them when none are given. None of a number, whose axis
+/// 0 or -1 may be named.
 /// @throws ShapeError naming `function` for an axis outside or given twice
 DECLIVITY_API Dims normalize_axes(std::string_view function, const Dims& axes, int rank);
 /// Shape of a reduction over axes from normalize_axes: they have size 1, or are left out.

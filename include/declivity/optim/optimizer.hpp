@@ -105,10 +105,12 @@ class DECLIVITY_API Optimizer {
 
     /// Everything that a resumed training needs, by names that say parameter and state: "state.features.0.weight.m";
     /// parameters without a name have their number among all of the optimizer's, "state.3.m". "groups.0.progress" is
-    /// the group's learning rate and count of steps, "state.3.master" a parameter of f16 or bf16 in f32. The tensors
-    /// share the optimizer's memory.
+    /// the group's learning rate and count of steps, "state.3.master" a parameter of f16 or bf16 in f32. These share
+    /// the optimizer's memory. Where progress is f32, "groups.0.learning_rate" is the rate as it was set, in double:
+    /// three numbers of f32 whose sum it is, for devices without f64. It is a copy.
     [[nodiscard]] StateDict state_dict() const;
-    /// Copies values into the tensors of the same names.
+    /// Copies values into the tensors of the same names. "groups.0.learning_rate" may be missing, as in states of
+    /// earlier versions, and counts where it is the rate of progress, rounded; otherwise that of progress counts.
     /// @throws ValueError naming the missing and unexpected names, ShapeError, TypeError; nothing is changed then
     void load_state_dict(const StateDict& state);
 

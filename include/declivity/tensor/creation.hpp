@@ -24,6 +24,9 @@ DECLIVITY_API Tensor full_like(const Tensor& like, Scalar value);
 /// start, start + step, ... before `end`.
 DECLIVITY_API Tensor arange(Scalar start, Scalar end, Scalar step = 1, const TensorOptions& options = {});
 
+/// (n, m), or (n, n) for m of -1, with 1 on the diagonal and 0 elsewhere.
+DECLIVITY_API Tensor eye(std::int64_t n, std::int64_t m = -1, const TensorOptions& options = {});
+
 // Random numbers. Without a generator they come from the device's own; with one, the tensor is on its device.
 // @throws DeviceError where options name another device than the generator's
 

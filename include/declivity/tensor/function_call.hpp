@@ -75,7 +75,7 @@ struct DECLIVITY_API CallAttribute {
 ///     }
 class DECLIVITY_API FunctionCall {
   public:
-    static constexpr std::size_t kMostInputs = 8, kMostAttributes = 8;
+    static constexpr std::size_t kMostInputs = 8, kMostAttributes = 12;
 
     /// @param name as users know it; outlives the call
     /// @param inputs,attributes at most kMostInputs, kMostAttributes; what they refer to outlives the call
@@ -105,9 +105,10 @@ class DECLIVITY_API FunctionCall {
         return tensor;
     }
     /// The same for several results, in order.
-    void results(std::initializer_list<Tensor> tensors) const {
-        if (observed_) tell({tensors.begin(), tensors.size()});
+    void results(std::span<const Tensor> tensors) const {
+        if (observed_) tell(tensors);
     }
+    void results(std::initializer_list<Tensor> tensors) const { results({tensors.begin(), tensors.size()}); }
 
     /// @throws ValueError naming the function and the input, unless all inputs of these names are defined
     void require_defined(std::initializer_list<std::string_view> names) const;

@@ -10,15 +10,27 @@
 // (Tensor::view()). A write in place is refused where a gradient would be lost.
 #pragma once
 
+#include <declivity/tensor/functions/activation.hpp>
 #include <declivity/tensor/functions/conv.hpp>
+#include <declivity/tensor/functions/conv_nd.hpp>
 #include <declivity/tensor/functions/dropout.hpp>
 #include <declivity/tensor/functions/elementwise.hpp>
 #include <declivity/tensor/functions/embedding.hpp>
+#include <declivity/tensor/functions/indexing.hpp>
+#include <declivity/tensor/functions/linalg.hpp>
 #include <declivity/tensor/functions/loss.hpp>
+#include <declivity/tensor/functions/math.hpp>
 #include <declivity/tensor/functions/matmul.hpp>
 #include <declivity/tensor/functions/norm.hpp>
+#include <declivity/tensor/functions/padding.hpp>
 #include <declivity/tensor/functions/pool.hpp>
+#include <declivity/tensor/functions/pool_nd.hpp>
+#include <declivity/tensor/functions/products.hpp>
 #include <declivity/tensor/functions/recurrent.hpp>
 #include <declivity/tensor/functions/reduce.hpp>
+#include <declivity/tensor/functions/resize.hpp>
+#include <declivity/tensor/functions/scan.hpp>
 #include <declivity/tensor/functions/shape.hpp>
 #include <declivity/tensor/functions/softmax.hpp>
+#include <declivity/tensor/functions/sort.hpp>
+#include <declivity/tensor/functions/vision.hpp>

@@ -52,7 +52,8 @@ struct RecordOptions {
 ///
 /// A step works on tensors that outlive it: parameters, running statistics, an optimizer's moments, whatever is written
 /// in place. What a variable of C++ is to carry from one call to the next must be written in place, too (copy_, add_).
-/// Gradients that a step leaves in leaves are those after each call.
+/// Gradients that a step leaves in leaves are those after each call; they are the same tensors each time, as results
+/// are: whoever keeps one (Tensor g = w.grad()) sees it overwritten by the next call, unless it is a clone().
 ///
 /// The function is called again, and recorded anew, when a tensor that it used was given other elements by assign(),
 /// now requires a gradient or no longer does, has other hooks, or has a gradient other than the one that the step added
@@ -80,7 +81,8 @@ class DECLIVITY_API Recorded {
     [[nodiscard]] bool replays() const;
     /// Calls that were replays.
     [[nodiscard]] std::int64_t replayed() const;
-    /// Why calls are plain ones, in words; empty while they are not.
+    /// Why calls are plain ones, or one after the other is recorded since RecordOptions::signatures is too small, in
+    /// words; empty while neither is so.
     [[nodiscard]] std::string refused() const;
     /// The commands; empty before the first call, and where it was refused.
     [[nodiscard]] Recording recording() const;

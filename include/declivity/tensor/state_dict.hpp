@@ -15,4 +15,11 @@ struct NamedTensor {
 };
 using StateDict = std::vector<NamedTensor>;
 
+/// Names in which a state that was loaded differs from what it was loaded into.
+struct LoadedState {
+    std::vector<std::string> missing;     ///< there is no value for these, which keep their own
+    std::vector<std::string> unexpected;  ///< there is nothing of these names, whose values were left out
+    [[nodiscard]] bool complete() const noexcept { return missing.empty() && unexpected.empty(); }
+};
+
 }  // namespace declivity

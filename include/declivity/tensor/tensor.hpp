@@ -26,8 +26,10 @@ struct TensorState;
 }
 
 class Index;
+class SelectionIndex;
 class TensorOrScalar;
 class TensorPart;
+class TensorSelection;
 
 /// The device on which tensors are made when none is named: Device::best() until `set_default_device`.
 DECLIVITY_API Device default_device();
@@ -110,6 +112,15 @@ class DECLIVITY_API Tensor {
     /// @throws ShapeError for an index out of range, or more than there are axes
     [[nodiscard]] TensorPart operator[](const Index& index) const;
     [[nodiscard]] TensorPart operator[](std::initializer_list<Index> indices) const;
+    /// The same of a list that is made at run time.
+    [[nodiscard]] TensorPart part(std::span<const Index> indices) const;
+    /// By tensors of integers, or where a bool tensor is true, with new axes and an ellipsis: x[rows], x[mask] = 0,
+    /// x[{Ellipsis(), NewAxis(), columns}]. To read and to write (TensorSelection in indexing.hpp).
+    template <class T>
+    requires(std::derived_from<T, Tensor> || std::same_as<T, TensorSelection>) [[nodiscard]] TensorSelection operator[](
+        const T& indices) const;
+    template <class Selection = TensorSelection>
+    [[nodiscard]] Selection operator[](std::initializer_list<SelectionIndex> indices) const;
 
     // ---- gradients
 

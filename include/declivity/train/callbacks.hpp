@@ -21,6 +21,8 @@ class DECLIVITY_API Checkpoint : public Callback {
   public:
     /// @throws ValueError when every_steps is negative, or given without `last`
     explicit Checkpoint(CheckpointOptions options);
+    /// @throws ValueError when `best` goes by a figure of a validation set that there is not
+    void on_begin(Trainer& trainer) override;
     void after_step(Trainer& trainer) override;
     /// @throws ValueError naming the figures there are, when there is no such figure for `best`
     void after_epoch(Trainer& trainer, const EpochFigures& figures) override;
@@ -53,6 +55,8 @@ class DECLIVITY_API EarlyStopping : public Callback {
   public:
     /// @throws ValueError for a patience below 1
     explicit EarlyStopping(std::int64_t patience, double margin = 0, Monitor monitor = {"test_loss"});
+    /// @throws ValueError for a figure of a validation set that there is not
+    void on_begin(Trainer& trainer) override;
     /// @throws ValueError naming the figures there are, when there is no such figure
     void after_epoch(Trainer& trainer, const EpochFigures& figures) override;
 
@@ -88,6 +92,8 @@ class DECLIVITY_API LearningCurvePicture : public Callback {
         : LearningCurvePicture(std::move(path), LearningCurveOptions{.title = std::move(title)}) {}
     LearningCurvePicture(std::filesystem::path path, LearningCurveOptions options)
         : path_(std::move(path)), options_(std::move(options)) {}
+    /// @throws ValueError for a figure of a validation set that there is not
+    void on_begin(Trainer& trainer) override;
     /// @throws ValueError naming the figures there are, when there is no such figure
     void after_epoch(Trainer& trainer, const EpochFigures& figures) override;
 

@@ -235,6 +235,8 @@ class DECLIVITY_API Trainer {
     void stop();
     /// For callbacks: steps of the whole training, as far as it is planned: as many epochs as the present one.
     [[nodiscard]] std::int64_t planned_steps() const;
+    /// For callbacks: the names of the validation sets of the fit that is under way, or of the last one.
+    [[nodiscard]] const std::vector<std::string>& validation_sets() const;
 
     struct State;  ///< of the implementation
 

@@ -107,6 +107,7 @@ struct Generated {
     bool copies = false;   // elements go from memory to memory, with all their bits
     bool halves = false;   // cl_kernels/lib/storage.clh is needed
     bool divides = false;  // cl_kernels/lib/division.clh is needed
+    bool special = false;  // cl_kernels/lib/special.clh is needed
 
     /// An element of a half type as the float to compute with, and a float as such an element.
     std::string loaded(DType type, const std::string& element) {
@@ -118,6 +119,7 @@ struct Generated {
 
     void set_headers(Defines& defines) const {
         if (halves) defines.set("HALVES", 1);
+        if (special) defines.set("SPECIAL", 1);
         if (divides) defines.set("DIVISION", 1);
     }
 
@@ -244,6 +246,7 @@ void generate(const Steps& steps, const Plan& plan, bool tiled, std::size_t at, 
                                  code.numbers++);
     const std::string_view text = gradient ? row.gradient[static_cast<std::size_t>(node.input)] : row.value;
     code.divides = code.divides || row.divides;
+    code.special = code.special || row.special;
     code.body += fmt::format(" {} = {}; }}", names[at], specialise(text, working_type(node)));
 }
 
@@ -269,7 +272,7 @@ std::string step_of(const Operand& operand, std::size_t index) {
 /// Compilers choose half of the device's vectors for loops, which suits loops that wait for memory, not maths.
 std::string vectorise(const Generated& code, const Plan& plan, const Device& device, Family family) {
     // f64 maths are calls, of which no compiler makes vectors.
-    const bool maths = code.body.find("d_") != std::string::npos && real_of(plan) == DType::f32;
+    const bool maths = (code.special || code.body.find("d_") != std::string::npos) && real_of(plan) == DType::f32;
     if (!maths || family != Family::cpu_like) return {};
     return fmt::format("_Pragma(\"clang loop vectorize_width({})\")", vector_form(device, DType::f32).vector);
 }
@@ -448,6 +451,7 @@ Defines row_defines(const Steps& steps, const Plan& plan, const Device& device, 
     defines.set("EPILOGUE_VECTORISE", vectorise(behind, plan, device, family)).set("OUT", cl_type(out));
     behind.halves = behind.halves || before.halves;
     behind.divides = behind.divides || before.divides;
+    behind.special = behind.special || before.special;
     behind.set_headers(defines);
     return defines;
 }

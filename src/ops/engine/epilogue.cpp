@@ -131,6 +131,8 @@ std::optional<KernelEpilogue> kernel_epilogue(const Epilogue& epilogue, const Vi
     if (KernelEpilogue sum; take(node, out, of, sum)) return sum;
     const bool gradient = node.kind == Kind::gradient;
     if ((!gradient && node.kind != Kind::apply) || info(node.function).inputs != 1) return std::nullopt;
+    // The kernels include neither of their headers, whose functions take one element.
+    if (info(node.function).special || info(node.function).divides) return std::nullopt;
     KernelEpilogue made{.activation = node.function};
     std::ranges::transform(node.parameters, made.parameters.begin(), &Scalar::to_double);
     if (gradient && !(made.saved = saved_of(node, out))) return std::nullopt;

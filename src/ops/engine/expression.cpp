@@ -13,19 +13,16 @@
 namespace declivity::ops {
 namespace {
 
-constexpr bool is_part_of_word(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
-constexpr bool mentions(std::string_view text, char name) {
-    for (std::size_t i = text.find(name); i != std::string_view::npos; i = text.find(name, i + 1))
-        if ((i == 0 || !is_part_of_word(text[i - 1])) && (i + 1 == text.size() || !is_part_of_word(text[i + 1])))
-            return true;
+/// Functions of special.clh are called s_sin, s_erfinv, ...
+constexpr bool is_special(std::string_view text) {
+    for (std::size_t i = text.find("s_"); i != std::string_view::npos; i = text.find("s_", i + 1))
+        if (i == 0 || text[i - 1] == ' ' || text[i - 1] == '(' || text[i - 1] == '-') return true;
     return false;
 }
-
-/// Functions of math.clh are called d_exp, d_log, ...
-constexpr bool is_costly(std::string_view text) { return text.find("d_") != std::string_view::npos; }
+/// Those of math.clh d_exp, d_log, ...
+constexpr bool is_costly(std::string_view text) {
+    return text.find("d_") != std::string_view::npos || is_special(text);
+}
 
 constexpr GradientForm form_of(std::string_view text) {
     if (text.empty()) return GradientForm::none;
@@ -38,7 +35,9 @@ constexpr GradientForm form_of(std::string_view text) {
 
 constexpr FunctionInfo with_what_follows(FunctionInfo row) {
     row.costly = is_costly(row.value);
-    for (const std::string_view name : {"d_floor_divide(", "d_remainder(", "d_fmod(", "d_pow("})
+    row.special = is_special(row.value);
+    for (const std::string_view name :
+         {"d_floor_divide(", "d_remainder(", "d_fmod(", "d_pow(", "d_rounded_", "d_shift_"})
         row.divides = row.divides || row.value.find(name) != std::string_view::npos;
     for (std::size_t i = 0; i < row.gradient.size(); ++i) {
         const std::string_view text = row.gradient[i];
@@ -92,6 +91,9 @@ void check_types(const FunctionInfo& function, std::string_view name, std::span<
             break;
         case Domain::integer:
             if (is_floating(inputs[0].dtype())) wrong("integers or bool");
+            break;
+        case Domain::shift:
+            if (!is_integer(inputs[0].dtype())) wrong("integers");
             break;
         case Domain::choose:
             if (inputs[0].dtype() != DType::boolean) wrong("a condition of bool", " (compare, as in x > 0)");

@@ -23,6 +23,7 @@ enum class Domain : std::uint8_t {
     number,   ///< any numbers of one type; gives that type
     compare,  ///< any numbers of one type; gives bool
     integer,  ///< integers of one type, or bools; gives that type
+    shift,    ///< integers of one type; gives that type
     choose,   ///< a bool, then numbers of one type; gives that type
     logic,    ///< bools; gives bool
 };
@@ -45,13 +46,13 @@ struct FunctionInfo {
     int inputs;              ///< 1: x; 2: a, b; 3: a, b, c
     int parameters;          ///< numbers that are no tensors: p, q
     std::string_view value;  ///< OpenCL C
-    /// With respect to each input, from g, the inputs and the result y; "" for none.
+    /// With respect to each input, from g, the inputs and the result y; "" for none, or where it is always composed.
     std::array<std::string_view, 3> gradient;
 
     /// Whether the value calls functions such as exp, which cost more than to store what they give.
     bool costly = false;
-    /// Whether the value calls functions of cl_kernels/lib/division.clh.
-    bool divides = false;
+    /// Whether the value calls functions of cl_kernels/lib/division.clh, and of cl_kernels/lib/special.clh.
+    bool divides = false, special = false;
     struct Gradient {
         GradientForm form = GradientForm::none;
         bool costly = false;
@@ -63,6 +64,17 @@ struct FunctionInfo {
     bool has_gradient = false;
 };
 DECLIVITY_API const FunctionInfo& info(Function function);
+
+/// Whether a name of one letter stands in a text of OpenCL C or C++.
+constexpr bool mentions(std::string_view text, char name) {
+    const auto is_part_of_word = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    };
+    for (std::size_t i = text.find(name); i != std::string_view::npos; i = text.find(name, i + 1))
+        if ((i == 0 || !is_part_of_word(text[i - 1])) && (i + 1 == text.size() || !is_part_of_word(text[i + 1])))
+            return true;
+    return false;
+}
 
 /// A value for each element of a shape, not computed yet. Cheap to copy.
 class DECLIVITY_API Expression {

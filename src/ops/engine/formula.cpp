@@ -37,6 +37,11 @@ Value stand_in(int place, const Shape& shape, DType dtype, const Device& device)
     return Value(std::move(state));
 }
 
+[[noreturn]] void refuse(std::string_view name, std::string_view what) {
+    throw ValueError(fmt::format(
+        "{}: wants a formula of elementwise functions of what it is given and of numbers, got {} in it", name, what));
+}
+
 /// Brings a formula to one expression over leaves that stand for roles and numbers.
 class Description {
   public:
@@ -87,11 +92,7 @@ class Description {
         return of(state.expression);
     }
 
-    [[noreturn]] void refuse(std::string_view what) const {
-        throw ValueError(
-            fmt::format("{}: wants a formula of elementwise functions of what it is given and of numbers, got {} in it",
-                        trace_.name(), what));
-    }
+    [[noreturn]] void refuse(std::string_view what) const { ops::refuse(trace_.name(), what); }
 
     const FormulaTrace& trace_;
     std::unordered_map<const Node*, Expression> nodes_;
@@ -107,11 +108,24 @@ FormulaTrace::~FormulaTrace() { current_trace = before_; }
 
 const FormulaTrace* FormulaTrace::current() noexcept { return current_trace; }
 
-void FormulaTrace::refuse_elements(std::string_view name) {
+void FormulaTrace::require_own(const Value& value) const {
+    const bool own = !value.computed() && (value.shape().empty() || value.shape() == of_elements()) &&
+                     (value.state()->stands_for >= 0 || !value.state()->is_opaque());
+    if (!own) refuse(name_, fmt::format("a tensor of another place, of shape {},", value.shape().str()));
+}
+
+void FormulaTrace::refuse_later() {
     throw ValueError(
-        fmt::format("{}: wants a formula of elementwise functions, whose results are assigned; got one that needs "
-                    "elements (a sum, a product of matrices, a write in place, item(), ...), of which it has none",
-                    name));
+        "Optimizer::update: wants what it is given, and what is made of that, to be used within it; got some of it "
+        "later, where it has no elements");
+}
+
+void FormulaTrace::refuse_elements(std::string_view name) {
+    throw ValueError(fmt::format(
+        "{}: wants a formula of elementwise functions, whose results are assigned; got one that needs "
+        "elements or their places (a sum, a product of matrices, reshape, a write in place, item(), ...), of "
+        "which it has none",
+        name));
 }
 
 Value FormulaTrace::role(std::size_t role, DType dtype) const {

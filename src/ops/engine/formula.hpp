@@ -36,6 +36,11 @@ class FormulaTrace {
     static const FormulaTrace* current() noexcept;
     /// @throws ValueError since a formula has no elements
     [[noreturn]] static void refuse_elements(std::string_view name);
+    /// The same for one whose trace is over.
+    [[noreturn]] static void refuse_later();
+    /// For what a function is given. @throws ValueError for what clearly belongs to no formula: it must be told before
+    /// shapes are compared, since those here stand for all others
+    void require_own(const Value& value) const;
 
   private:
     std::string name_;

@@ -48,6 +48,10 @@ void ValueState::computed_as(const View& result) {
     const Value viewed = std::exchange(base, {});
 }
 
+void refuse_in_formula() {
+    if (const FormulaTrace* const trace = FormulaTrace::current()) FormulaTrace::refuse_elements(trace->name());
+}
+
 void ValueState::compute(const std::optional<View>& place) {
     if (computed.load(std::memory_order_acquire)) return;
     declivity::detail::refuse_after_fork("a value that waits");
@@ -58,8 +62,10 @@ void ValueState::compute(const std::optional<View>& place) {
     while (launching.wait_for(this)) {
     }
     if (computed.load(std::memory_order_acquire)) return;
-    if (stands_for >= 0)
-        FormulaTrace::refuse_elements(FormulaTrace::current() != nullptr ? FormulaTrace::current()->name() : "formula");
+    if (stands_for >= 0) {
+        refuse_in_formula();
+        FormulaTrace::refuse_later();
+    }
     BegunLaunch begun(launching, *this);
     if (base) {
         base.state()->compute();
@@ -240,6 +246,7 @@ Value with_layout(const Value& base, const View& layout) {
 }  // namespace
 
 Value viewed(const Value& x, const std::function<View(const View&)>& change) {
+    refuse_in_formula();
     if (x.computed()) return change(x.view());
     declivity::detail::refuse_after_fork("a value that waits");
     const std::scoped_lock lock(launch_lock(x.device()));
@@ -247,6 +254,7 @@ Value viewed(const Value& x, const std::function<View(const View&)>& change) {
 }
 
 Value reshaped(const Value& x, const Shape& shape) {
+    refuse_in_formula();
     if (!x.computed()) {
         declivity::detail::refuse_after_fork("a value that waits");
         const std::scoped_lock lock(launch_lock(x.device()));

@@ -10,6 +10,9 @@ namespace declivity::ops {
 
 class Expression;
 
+/// For what needs elements, or changes where they stand. @throws ValueError while a formula is noted (formula.hpp)
+DECLIVITY_API void refuse_in_formula();
+
 /// Whether values are computed only when they are needed: DECLIVITY_FUSION is not 0.
 DECLIVITY_API bool fuses();
 

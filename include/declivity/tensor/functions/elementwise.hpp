@@ -134,6 +134,14 @@ inline Tensor clamp(Tensor x, Scalar low, Scalar high) {
     return elementwise(Function::clamp, {std::move(x)}, {low, high});
 }
 
+/// One bound alone.
+inline Tensor clamp_min(Tensor x, TensorOrScalar low) {
+    return elementwise(Function::max, {std::move(x), std::move(low)}, {}, "clamp_min");
+}
+inline Tensor clamp_max(Tensor x, TensorOrScalar high) {
+    return elementwise(Function::min, {std::move(x), std::move(high)}, {}, "clamp_max");
+}
+
 /// Bit by bit, of integers; of bools "and", "or", "either", "not". Also `a & b`, `a | b`, `a ^ b`, `~x`.
 inline Tensor bitwise_and(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::bitwise_and, {std::move(a), std::move(b)});

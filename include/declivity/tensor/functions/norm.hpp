@@ -28,4 +28,33 @@ DECLIVITY_API Tensor layer_norm(Tensor x, const Shape& normalized_shape, const T
 /// x / sqrt(mean of squares + eps) * weight over the last axes of x (Zhang, Sennrich 2019).
 DECLIVITY_API Tensor rms_norm(Tensor x, const Shape& normalized_shape, const Tensor& weight = {}, double eps = 1e-6);
 
+/// Normalises x (N, C, ...) over groups of neighbouring channels, `num_groups` of one size, each with all that follows,
+/// by mean and variance of each sample, and applies weight and bias (C) or undefined (Wu, He 2018): layer_norm of rows
+/// (N num_groups, C / num_groups ...).
+DECLIVITY_API Tensor group_norm(const Tensor& x, std::int64_t num_groups, const Tensor& weight = {},
+                                const Tensor& bias = {}, double eps = 1e-5);
+
+/// How instance_norm normalises.
+struct InstanceNormParameters {
+    bool use_input_stats = true;  ///< by each channel of each sample; otherwise by the running statistics
+    double momentum = 0.1;        ///< running = (1 - momentum) * running + momentum * mean over the samples
+    double eps = 1e-5;
+};
+/// Normalises each channel of each sample of x (N, C, ...), and applies weight and bias (C) or undefined (Ulyanov,
+/// Vedaldi, Lempitsky 2016). Running statistics (C), variance with Bessel's correction, are updated in place where they
+/// are given and use_input_stats is set, and read where it is not.
+/// @throws ShapeError for fewer than two elements a channel, which have no variance
+DECLIVITY_API Tensor instance_norm(const Tensor& x, const Tensor& weight = {}, const Tensor& bias = {},
+                                   const Tensor& running_mean = {}, const Tensor& running_var = {},
+                                   const InstanceNormParameters& options = {});
+
+/// x / (k + alpha / size * sum of squares of `size` neighbouring channels)^beta of x (N, C, ...): size / 2 channels in
+/// front of each, (size - 1) / 2 behind, zeros around them (Krizhevsky, Sutskever, Hinton 2012). ONNX's LRN, whose bias
+/// is k, is the same for odd sizes; for even ones the longer part stands behind there.
+DECLIVITY_API Tensor local_response_norm(const Tensor& x, std::int64_t size, double alpha = 1e-4, double beta = 0.75,
+                                         double k = 1);
+
+/// x / max(|x|, eps) with the p-norm along one axis, see norm.
+DECLIVITY_API Tensor normalize(const Tensor& x, double p = 2, std::int64_t axis = 1, double eps = 1e-12);
+
 }  // namespace declivity

@@ -1,13 +1,30 @@
-// Floor 3. Pooling of images.
+// Floor 3. Pooling of images. Those of sequences and volumes: pool_nd.hpp.
+//
+// One image without the axis N in front is taken as well.
 #pragma once
 
-#include <declivity/ops/pool2d.hpp>
+#include <cstdint>
+
+#include <declivity/tensor/spatial.hpp>
 #include <declivity/tensor/tensor.hpp>
 
 namespace declivity {
 
-/// How the window moves: kernel_size, stride, padding, count_include_pad.
-using ops::Pool2dParameters;
+/// How windows move over N spatial axes; numbers are for all axes, or one for each.
+template <int N>
+struct PoolParameters {
+    SpatialSize<N> kernel_size = 2;     ///< of the window, at least 1
+    SpatialSize<N> stride = 0;          ///< 0: as the kernel size
+    SpatialSize<N> padding = 0;         ///< on both sides, at most half the kernel size
+    SpatialSize<N> dilation = 1;        ///< maxima: distance between neighbouring elements of a window
+    bool ceil_mode = false;             ///< a last window may reach over the end, where it begins before
+    bool count_include_pad = true;      ///< averages: padded zeros count
+    std::int64_t divisor_override = 0;  ///< averages: what sums are divided by; 0: the number of elements that count
+};
+using Pool1dParameters = PoolParameters<1>;
+using Pool2dParameters = PoolParameters<2>;
+using Pool3dParameters = PoolParameters<3>;
+
 /// Largest of each window; ties go to the first.
 DECLIVITY_API Tensor max_pool2d(const Tensor& x, const Pool2dParameters& options = {});
 DECLIVITY_API Tensor avg_pool2d(const Tensor& x, const Pool2dParameters& options = {});

@@ -1,0 +1,27 @@
+// Suites of functions beside PyTorch: a case is a call of ours, and the same in Python.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <declivity/tensor/tensor.hpp>
+
+#include "report.hpp"
+
+namespace declivity::bench {
+
+struct FunctionCase {
+    std::string name;
+    std::vector<Tensor> inputs;  ///< x[0], x[1], ... in Python
+    std::function<Tensor(const std::vector<Tensor>&)> call;
+    std::string python;
+    double bytes = 0, flops = 0;  ///< that a call must move, or compute, at least
+    bool backward = false;        ///< forward and backward, to x[0]; the last input is the gradient
+    double tolerance = 1e-4;      ///< relative to the largest element; below 0: not compared
+};
+
+/// Times each beside PyTorch where there is one, which also says what is right.
+void time_functions(Report& report, const std::string& suite, const std::function<std::vector<FunctionCase>()>& cases);
+
+}  // namespace declivity::bench

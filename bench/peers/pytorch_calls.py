@@ -1,0 +1,52 @@
+"""A process that declivity_bench talks to, which times PyTorch on the CPU by turns with it: a JSON line in, a line out.
+
+  {"load": [{"path", "shape", "dtype"}, ...]}     x[0], x[1], ...: raw elements
+  {"case": CODE, "out": PATH}                     makes `def call(): return CODE`, calls it once, writes its first result as f64
+  {"run": N}                                      calls it N times
+
+Answers "ok", or the error. A word "backward" in the case: CODE's result is summed up, weighed by the elements of the last x, and the
+gradient of x[0] is what counts.
+"""
+import json
+import os
+import sys
+
+os.environ.setdefault("OMP_NUM_THREADS", "2")
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # for the code of cases
+
+torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+x = []
+call = None
+
+
+def first(result):
+    return result if isinstance(result, torch.Tensor) else first(result[0])
+
+
+for line in sys.stdin:
+    request = json.loads(line)
+    try:
+        if "load" in request:
+            x = [torch.from_numpy(np.fromfile(one["path"], dtype=one["dtype"]).reshape(one["shape"])) for one in request["load"]]
+        elif "case" in request:
+            code = compile(request["case"], "case", "eval")
+            if request.get("backward"):
+                x[0].requires_grad_()
+
+                def call():
+                    return torch.autograd.grad(first(eval(code)), x[0], x[-1])[0]
+            else:
+
+                def call():
+                    with torch.no_grad():
+                        return eval(code)
+            first(call()).detach().to(torch.float64).numpy().tofile(request["out"])
+        else:
+            for _ in range(request["run"]):
+                call()
+        print("ok", flush=True)
+    except Exception as problem:  # reported, and no case
+        print(f"{type(problem).__name__}: {problem}".replace("\n", " "), flush=True)

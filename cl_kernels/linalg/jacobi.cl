@@ -1,0 +1,181 @@
+// Eigenvalues of symmetric matrices, and singular values, by Jacobi's rotations of one side (Hestenes 1958; Golub, Van
+// Loan, Matrix Computations, 8.5 and 8.6): rows v of an orthogonal matrix, and rows g = A v, are rotated in pairs until
+// g_p v_q (SYMMETRIC), or g_p g_q, is nothing for all of them. Pairs that share no row are rotated at once: those of a
+// round of a tournament, in which each row meets each other once a sweep.
+//
+//   SYMMETRIC 1: a (batch, n, n), of which the lower triangle is read (UPPER: the upper one). values: eigenvalues in
+//             rising order, v: their vectors as rows
+//             0: a (batch, n, m), the columns of a matrix as rows, n <= m. values: singular values in falling order,
+//             u (batch, n, m): left vectors as rows, 0 for a singular value of 0, v (batch, n, n): right ones as rows
+//   VECTORS   0: values alone
+//   TEAM      work-items of a pair; of GROUP, which with the others is as matrix_group.clh has them
+//   global    (batch * GROUP)
+#include "matrix_group.clh"
+
+#define TEAMS (GROUP / TEAM)
+#define MOST_SWEEPS 40
+
+// What the values of a team come to, three at once. `shared` holds three for each work-item.
+static inline void team_sums(REAL* a, REAL* b, REAL* c, const int lane, const int member, __local REAL* shared) {
+#if TEAM > 1
+    shared[lane] = *a;
+    shared[GROUP + lane] = *b;
+    shared[2 * GROUP + lane] = *c;
+    MEET();
+    for (int reach = TEAM / 2; reach > 0; reach /= 2) {
+        if (member < reach) {
+            shared[lane] += shared[lane + reach];
+            shared[GROUP + lane] += shared[GROUP + lane + reach];
+            shared[2 * GROUP + lane] += shared[2 * GROUP + lane + reach];
+        }
+        MEET();
+    }
+    *a = shared[lane - member];
+    *b = shared[GROUP + lane - member];
+    *c = shared[2 * GROUP + lane - member];
+    MEET();
+#endif
+}
+
+// A part of the product of two rows.
+static inline REAL product(const int n, __global const REAL* p, __global const REAL* q, const int member) {
+#if GROUP == 1
+    return row_product(p, q, n, 0, n);
+#else
+    REAL sum = 0;
+    for (int i = member; i < n; i += TEAM) sum += p[i] * q[i];
+    return sum;
+#endif
+}
+
+static inline void rotate_rows(const int n, const REAL s, const REAL t, __global REAL* p, __global REAL* q,
+                               const int member) {
+#if GROUP == 1
+    row_rotate(n, s, t, p, q);
+#else
+    for (int i = member; i < n; i += TEAM) {
+        const REAL a = p[i], b = q[i];
+        p[i] = a - s * (b + t * a);
+        q[i] = b + s * (a - t * b);
+    }
+#endif
+}
+
+MATRIX_FN void diagonalise(const int m, const int n, __global const REAL* a, __global REAL* g, __global REAL* v,
+                           __global REAL* found, __global REAL* values, __global REAL* u_out, __global REAL* v_out,
+                           __local REAL* shared) {
+    const int lane = get_local_id(0), team = lane / TEAM, member = lane % TEAM;
+    REAL largest = 0;
+    for (int i = 0; i < n; ++i)
+        for (int j = lane; j < m; j += GROUP) {
+#if SYMMETRIC
+            const REAL element = (UPPER ? j >= i : j <= i) ? a[(long)i * n + j] : a[(long)j * n + i];
+#else
+            const REAL element = a[(long)i * m + j];
+#endif
+            g[(long)i * m + j] = element;
+            const REAL size = fabs(element);
+            largest = LARGER(largest, size);
+        }
+    // By a power of two, which is exact, so that squares neither overflow nor vanish.
+    const REAL power = POWER_OF_TWO(group_largest(largest, lane, shared));
+    const REAL scale = power >= REAL_LEAST && power < 1 / REAL_LEAST ? power : (REAL)1;
+    REAL squares = 0;
+    for (int i = 0; i < n; ++i) {
+        for (int j = lane; j < m; j += GROUP) {
+            const REAL element = g[(long)i * m + j] / scale;
+            g[(long)i * m + j] = element;
+            squares += element * element;
+        }
+#if SYMMETRIC || VECTORS
+        for (int j = lane; j < n; j += GROUP) v[(long)i * n + j] = i == j ? 1 : 0;
+#endif
+    }
+    const REAL whole = sqrt(group_sum(squares, lane, shared));
+    MEET();
+    const int padded = n + n % 2, pairs = padded / 2, others = padded - 1;
+    // Rounding alone leaves about as much as this.
+    const REAL tolerance = REAL_EPSILON * (SYMMETRIC ? whole : 4 + sqrt((REAL)m));
+    for (int sweep = 0; sweep < MOST_SWEEPS; ++sweep) {
+        REAL worst = 0;
+        for (int round = 0; round < others; ++round) {
+            for (int first = 0; first < pairs; first += TEAMS) {
+                const int pair = first + team;
+                const int p = pair == 0 ? others : (round + pair) % others;
+                const int q = pair == 0 ? round : (round - pair + others) % others;
+                const int active = (pair < pairs) & (p < n) & (q < n);
+                REAL pp = 0, qq = 0, pq = 0;
+                if (active) {
+                    __global const REAL* left = g + (long)p * m;
+#if SYMMETRIC
+                    pp = product(n, left, v + (long)p * n, member);
+                    qq = product(n, g + (long)q * m, v + (long)q * n, member);
+                    pq = product(n, left, v + (long)q * n, member);
+#else
+                    pp = product(m, left, left, member);
+                    qq = product(m, g + (long)q * m, g + (long)q * m, member);
+                    pq = product(m, left, g + (long)q * m, member);
+#endif
+                }
+                team_sums(&pp, &qq, &pq, lane, member, shared);
+#if SYMMETRIC
+                const REAL size = fabs(pq);
+                const int counts = size > REAL_EPSILON * REAL_EPSILON * whole;
+#else
+                const REAL both = sqrt(pp) * sqrt(qq);
+                const REAL size = both > 0 ? fabs(pq) / both : (REAL)0;
+                const int counts = size > (REAL)0.5 * REAL_EPSILON;
+#endif
+                if (active & counts) {
+                    worst = size > worst ? size : worst;
+                    const REAL zeta = (qq - pp) / (2 * pq);
+                    const REAL tangent = copysign((REAL)1, zeta) / (fabs(zeta) + sqrt(1 + zeta * zeta));
+                    const REAL c = 1 / sqrt(1 + tangent * tangent), s = c * tangent, t = s / (1 + c);
+                    rotate_rows(m, s, t, g + (long)p * m, g + (long)q * m, member);
+#if SYMMETRIC || VECTORS
+                    rotate_rows(n, s, t, v + (long)p * n, v + (long)q * n, member);
+#endif
+                }
+            }
+            MEET();
+        }
+        if (!(group_largest(worst, lane, shared) > tolerance)) break;
+    }
+    for (int i = lane; i < n; i += GROUP) {
+        REAL sum = 0;
+        for (int j = 0; j < m; ++j) sum += g[(long)i * m + j] * (SYMMETRIC ? v[(long)i * n + j] : g[(long)i * m + j]);
+        found[i] = SYMMETRIC ? sum : sqrt(sum);
+    }
+    MEET();
+    for (int i = 0; i < n; ++i) {
+        const REAL own = found[i];
+        int place = 0;
+        for (int j = 0; j < n; ++j) {
+            const REAL other = found[j];
+            // NaN stands behind all others.
+            const int ahead = SYMMETRIC ? other < own : other > own;
+            const int same = !(SYMMETRIC ? other > own : other < own) & !ahead;
+            const int before = own != own ? (other == other) | (j < i) : (other == other) & (ahead | (same & (j < i)));
+            place += before;
+        }
+        if (lane == 0) values[place] = own * scale;
+#if VECTORS
+        for (int j = lane; j < n; j += GROUP) v_out[(long)place * n + j] = v[(long)i * n + j];
+#if !SYMMETRIC
+        for (int j = lane; j < m; j += GROUP)
+            u_out[(long)place * m + j] = own == 0 ? (REAL)0 : g[(long)i * m + j] / own;
+#endif
+#endif
+    }
+}
+
+__kernel void jacobi(const int m, const int n, __local REAL* shared, __global const REAL* restrict a,
+                     const long a_offset, __global REAL* restrict g, const long g_offset, __global REAL* restrict v,
+                     const long v_offset, __global REAL* restrict found, const long found_offset,
+                     __global REAL* restrict values, const long values_offset, __global REAL* restrict u_out,
+                     const long u_out_offset, __global REAL* restrict v_out, const long v_out_offset) {
+    const long matrix = get_group_id(0), rows = (long)n * m, square = (long)n * n;
+    diagonalise(m, n, a + a_offset + matrix * rows, g + g_offset + matrix * rows, v + v_offset + matrix * square,
+                found + found_offset + matrix * n, values + values_offset + matrix * n,
+                u_out + u_out_offset + matrix * rows, v_out + v_out_offset + matrix * square, shared);
+}

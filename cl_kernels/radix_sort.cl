@@ -1,0 +1,207 @@
+// Rows of n numbers in order, with the places that they come from: a stable radix sort from the lowest digit on, of
+// keys whose order as unsigned numbers is that of the numbers. NaN counts as larger than all else, -0 as 0.
+//
+// A pass goes through chunks of a row: `radix_count` counts the digits of each chunk, and each chunk then writes its
+// elements, in order, behind those of smaller digits and those of the same digit in chunks before it. The first pass
+// makes keys of x; the last writes what is asked for, the first k of each row.
+//
+//   GROUPED 0   CPU-like: a work-item a chunk, digits of 8 bits. global (chunks, rows)
+//           1   GPU-like: a group a chunk of ITEMS elements for each of its work-items, which take ITEMS neighbours
+//               each; digits of 4 bits. global (chunks * local size, rows). `radix_offsets` (rows * local size)
+//               makes sums of counts before.
+//   T, KEY      type of x, and the unsigned one of its size; KEY_BITS
+//   KIND        of T: 0 unsigned, 1 signed, 2 floating
+//   FALLING     1: the largest first
+//   FIRST, LAST whether the pass is that
+//   counts      (rows, chunks, 256), or (rows, 16, chunks)
+#ifdef REAL_IS_DOUBLE
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+
+#define DIGITS (GROUPED ? 16 : 256)
+#define DIGIT(key) ((int)((key) >> shift) & (DIGITS - 1))
+
+#if KIND == 2
+static inline KEY key_of(const T x) {
+    const KEY sign = (KEY)1 << (KEY_BITS - 1), bits = AS_KEY(x), size = bits & ~sign;
+    const KEY risen = bits & sign ? ~bits : bits | sign;
+    const KEY key = size == 0 ? sign : size > NAN_ABOVE ? ~(KEY)0 : risen;
+#elif KIND == 1
+static inline KEY key_of(const T x) {
+    const KEY key = (KEY)x ^ ((KEY)1 << (KEY_BITS - 1));
+#else
+static inline KEY key_of(const T x) {
+    const KEY key = (KEY)x;
+#endif
+    return FALLING ? (KEY)~key : key;
+}
+
+#if FIRST
+#define INPUT __global const T* restrict
+#define KEY_AT(i) key_of(in[i])
+#define PLACE_AT(i) ((uint)(i))
+#else
+#define INPUT __global const KEY* restrict
+#define KEY_AT(i) in[i]
+#define PLACE_AT(i) from_places[i]
+#endif
+
+// One element to its place `at` in the row.
+#if LAST
+#define PUT(at, key, place)             \
+    if ((long)(at) < k) {               \
+        out_values[at] = x[place];      \
+        out_places[at] = (long)(place); \
+    }
+#else
+#define PUT(at, key, place)    \
+    {                          \
+        to_keys[at] = key;     \
+        to_places[at] = place; \
+    }
+#endif
+
+struct Sort {
+    long n, k, chunks, each;
+};
+
+// What `radix_place` is given; pointers that a pass does not use are those of another operand.
+#define PLACE_PARAMETERS                                                                                             \
+    const struct Sort sizes, const int shift, __global const T *restrict x_base, const long x_offset, INPUT in_base, \
+        const long in_offset, __global const uint *restrict from_places_base, const long from_places_offset,         \
+        __global const uint *restrict counts_base, const long counts_offset, __global KEY *restrict to_keys_base,    \
+        const long to_keys_offset, __global uint *restrict to_places_base, const long to_places_offset,              \
+        __global T *restrict out_values_base, const long out_values_offset, __global long *restrict out_places_base, \
+        const long out_places_offset
+#define PLACE_ROW                                                                       \
+    const long n = sizes.n, k = sizes.k, row = get_global_id(1);                        \
+    __global const T* x = x_base + x_offset + row * n;                                  \
+    INPUT in = in_base + in_offset + row * n;                                           \
+    __global const uint* from_places = from_places_base + from_places_offset + row * n; \
+    __global KEY* to_keys = to_keys_base + to_keys_offset + row * n;                    \
+    __global uint* to_places = to_places_base + to_places_offset + row * n;             \
+    __global T* out_values = out_values_base + out_values_offset + row * k;             \
+    __global long* out_places = out_places_base + out_places_offset + row * k;
+
+#if !GROUPED
+
+#include "noinline.clh"
+
+NOINLINE void count_chunk(INPUT in, __global uint* counts, const long from, const long to, const int shift) {
+    uint own[DIGITS];
+    for (int d = 0; d < DIGITS; ++d) own[d] = 0;
+    for (long i = from; i < to; ++i) own[DIGIT(KEY_AT(i))] += 1;
+    for (int d = 0; d < DIGITS; ++d) counts[d] = own[d];
+}
+
+__kernel void radix_count(const struct Sort sizes, const int shift, INPUT in, const long in_offset,
+                          __global uint* restrict counts, const long counts_offset) {
+    const long chunk = get_global_id(0), row = get_global_id(1);
+    count_chunk(in + in_offset + row * sizes.n, counts + counts_offset + (row * sizes.chunks + chunk) * DIGITS,
+                chunk * sizes.each, min(sizes.n, (chunk + 1) * sizes.each), shift);
+}
+
+__kernel void radix_place(PLACE_PARAMETERS) {
+    PLACE_ROW
+    const long chunk = get_global_id(0), chunks = sizes.chunks;
+    __global const uint* counts = counts_base + counts_offset + row * chunks * DIGITS;
+    uint next[DIGITS];
+    uint smaller = 0;
+    for (int d = 0; d < DIGITS; ++d) {
+        uint before = 0, all = 0;
+        for (long c = 0; c < chunks; ++c) {
+            const uint one = counts[c * DIGITS + d];
+            before += c < chunk ? one : 0;
+            all += one;
+        }
+        next[d] = smaller + before;
+        smaller += all;
+    }
+    const long to = min(n, (chunk + 1) * sizes.each);
+    for (long i = chunk * sizes.each; i < to; ++i) {
+        const KEY key = KEY_AT(i);
+        const uint place = PLACE_AT(i);
+        const uint at = next[DIGIT(key)]++;
+        PUT(at, key, place)
+    }
+}
+
+#else
+
+__kernel void radix_count(const struct Sort sizes, const int shift, INPUT in_base, const long in_offset,
+                          __global uint* restrict counts, const long counts_offset, __local uint* shared) {
+    const long chunk = get_group_id(0), row = get_global_id(1), lane = get_local_id(0);
+    INPUT in = in_base + in_offset + row * sizes.n;
+    if (lane < DIGITS) shared[lane] = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    // In any order: they are only counted.
+    const long to = min(sizes.n, (chunk + 1) * sizes.each);
+    for (long i = chunk * sizes.each + lane; i < to; i += get_local_size(0)) atomic_inc(&shared[DIGIT(KEY_AT(i))]);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (lane < DIGITS) counts[counts_offset + (row * DIGITS + lane) * sizes.chunks + chunk] = shared[lane];
+}
+
+// What lanes before this one have; sums gets the total behind the last. Reached by all.
+static inline uint sum_before(const uint own, __local uint* sums) {
+    const int lane = get_local_id(0), lanes = get_local_size(0);
+    sums[lane] = own;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int reach = 1; reach < lanes; reach *= 2) {
+        const uint other = lane >= reach ? sums[lane - reach] : 0;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        sums[lane] += other;
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    const uint before = sums[lane] - own;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    return before;
+}
+
+// counts (rows, 16 * chunks) become sums of those before.
+__kernel void radix_offsets(const long chunks, __global uint* restrict counts, const long counts_offset,
+                            __local uint* sums) {
+    const long lane = get_local_id(0), lanes = get_local_size(0), many = chunks * DIGITS;
+    __global uint* line = counts + counts_offset + (long)get_group_id(0) * many;
+    const long each = (many + lanes - 1) / lanes, from = min(many, lane * each), to = min(many, from + each);
+    uint own = 0;
+    for (long i = from; i < to; ++i) own += line[i];
+    uint before = sum_before(own, sums);
+    for (long i = from; i < to; ++i) {
+        const uint one = line[i];
+        line[i] = before;
+        before += one;
+    }
+}
+
+__kernel void radix_place(PLACE_PARAMETERS, __local uint* own, __local uint* sums) {
+    PLACE_ROW
+    const int lane = get_local_id(0), lanes = get_local_size(0);
+    const long chunk = get_group_id(0);
+    // A column of counters for each work-item: its digits, then how many elements of the chunk come before them.
+    for (int d = 0; d < DIGITS; ++d) own[d * lanes + lane] = 0;
+    const long from = min(n, chunk * sizes.each + (long)lane * ITEMS), to = min(n, from + ITEMS);
+    for (long i = from; i < to; ++i) own[DIGIT(KEY_AT(i)) * lanes + lane] += 1;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    uint total = 0;
+    for (int j = 0; j < DIGITS; ++j) total += own[lane * DIGITS + j];
+    uint before = sum_before(total, sums);
+    for (int j = 0; j < DIGITS; ++j) {
+        const uint one = own[lane * DIGITS + j];
+        own[lane * DIGITS + j] = before;
+        before += one;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    // Where the first of each digit goes, less how many of the chunk come before it.
+    if (lane < DIGITS)
+        sums[lane] = counts_base[counts_offset + (row * DIGITS + lane) * sizes.chunks + chunk] - own[lane * lanes];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (long i = from; i < to; ++i) {
+        const KEY key = KEY_AT(i);
+        const uint place = PLACE_AT(i);
+        const int digit = DIGIT(key);
+        const uint at = sums[digit] + own[digit * lanes + lane]++;
+        PUT(at, key, place)
+    }
+}
+
+#endif

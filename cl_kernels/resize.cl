@@ -1,0 +1,196 @@
+// An axis in another size: of x (outer, n, inner), places (m, K) and weights (m, K)
+//
+//   resize:           y[a][i][b] = sum over k of weights[i][k] x[a][places[i][k]][b]
+//   resize_backward:  x_gradient[a][j][b] = sum of weights[i][k] g[a][i][b] over i, k with places[i][k] = j, in order
+//   ..._line          the same for inner = 1, on CPU-like devices
+//
+// Places rise along both axes, so that those that name j stand in neighbouring rows. Weights of 0 count for nothing,
+// even against what is no number.
+//
+//   FORM     0 CPU-like: a work-item takes `each` rows: (a, i) or (a, j); of ..._line: a; global (ceil(rows / each))
+//            2 GPU-like: an element of the result each, global (elements of a, rounded up to the local size, outer)
+//   TAPS     K, or 0: known at run time
+//   WEIGHTS  0: all are 1; another buffer stands in
+//   REAL, T  float or double
+//   LANES    FORM 0: elements of a vector
+#include "noinline.clh"
+#include "math.clh"
+
+struct Resize {
+    long rows, each;
+    int n, m, inner, taps;
+};
+
+#if TAPS
+#define K TAPS
+#else
+#define K s.taps
+#endif
+#if WEIGHTS
+#define WEIGHT(at) weights[at]
+#else
+#define WEIGHT(at) ((REAL)1)
+#endif
+
+#define PARAMETERS                                                                                            \
+    const struct Resize s, __global const REAL *restrict from_base, const long from_offset,                   \
+        __global const int *restrict places, const long places_offset, __global const REAL *restrict weights, \
+        const long weights_offset, __global REAL *restrict to_base, const long to_offset
+#define ARGUMENTS s, from_base, from_offset, places, places_offset, weights, weights_offset, to_base, to_offset
+#define POINTERS                                             \
+    __global const REAL* from_all = from_base + from_offset; \
+    __global REAL* to_all = to_base + to_offset;             \
+    places += places_offset;                                 \
+    weights += weights_offset;
+
+// The first row of places that ends at j or behind.
+static inline int first_row(__global const int* places, const int m, const int taps, const int j) {
+    int low = 0, high = m;
+    while (low < high) {
+        const int middle = (low + high) / 2;
+        if (places[middle * taps + taps - 1] < j) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+#if FORM == 0
+
+#include "row.clh"
+
+NOINLINE void resize_part(const size_t id0, PARAMETERS) {
+    POINTERS
+    const long last = min(s.rows, ((long)id0 + 1) * s.each);
+    for (long row = id0 * s.each; row < last; ++row) {
+        const long a = row / s.m;
+        const int i = (int)(row - a * s.m);
+        __global const REAL* from = from_all + a * s.n * s.inner;
+        __global REAL* to = to_all + row * s.inner;
+        int c = 0;
+        for (; c + LANES <= s.inner; c += LANES) {
+            ROW_VEC sum = (ROW_VEC)(0);
+            for (int k = 0; k < K; ++k) {
+                const REAL weight = WEIGHT(i * K + k);
+                if (weight != 0) sum += weight * ROW_LOAD(from + (long)places[i * K + k] * s.inner + c);
+            }
+            row_store(sum, to + c);
+        }
+        for (; c < s.inner; ++c) {
+            REAL sum = 0;
+            for (int k = 0; k < K; ++k) {
+                const REAL weight = WEIGHT(i * K + k);
+                if (weight != 0) sum += weight * from[(long)places[i * K + k] * s.inner + c];
+            }
+            to[c] = sum;
+        }
+    }
+}
+
+__kernel void resize(PARAMETERS) { resize_part(get_global_id(0), ARGUMENTS); }
+
+NOINLINE void resize_line_part(const size_t id0, PARAMETERS) {
+    POINTERS
+    const long last = min(s.rows, ((long)id0 + 1) * s.each);
+    for (long row = id0 * s.each; row < last; ++row) {
+        __global const REAL* from = from_all + row * s.n;
+        __global REAL* to = to_all + row * s.m;
+        for (int i = 0; i < s.m; ++i) {
+            REAL sum = 0;
+            for (int k = 0; k < K; ++k) {
+                const REAL weight = WEIGHT(i * K + k), v = from[places[i * K + k]];
+                sum += weight != 0 ? weight * v : 0;
+            }
+            to[i] = sum;
+        }
+    }
+}
+
+__kernel void resize_line(PARAMETERS) { resize_line_part(get_global_id(0), ARGUMENTS); }
+
+NOINLINE void resize_backward_part(const size_t id0, PARAMETERS) {
+    POINTERS
+    const long last = min(s.rows, ((long)id0 + 1) * s.each);
+    for (long row = id0 * s.each; row < last; ++row) {
+        const long a = row / s.n;
+        const int j = (int)(row - a * s.n);
+        __global const REAL* from = from_all + a * s.m * s.inner;
+        __global REAL* to = to_all + row * s.inner;
+        const int first = first_row(places, s.m, K, j);
+        int c = 0;
+        for (; c + LANES <= s.inner; c += LANES) {
+            ROW_VEC sum = (ROW_VEC)(0);
+            for (int i = first; i < s.m && places[i * K] <= j; ++i)
+                for (int k = 0; k < K; ++k) {
+                    const REAL weight = WEIGHT(i * K + k);
+                    if (places[i * K + k] == j && weight != 0) sum += weight * ROW_LOAD(from + (long)i * s.inner + c);
+                }
+            row_store(sum, to + c);
+        }
+        for (; c < s.inner; ++c) {
+            REAL sum = 0;
+            for (int i = first; i < s.m && places[i * K] <= j; ++i)
+                for (int k = 0; k < K; ++k) {
+                    const REAL weight = WEIGHT(i * K + k);
+                    if (places[i * K + k] == j && weight != 0) sum += weight * from[(long)i * s.inner + c];
+                }
+            to[c] = sum;
+        }
+    }
+}
+
+__kernel void resize_backward(PARAMETERS) { resize_backward_part(get_global_id(0), ARGUMENTS); }
+
+// A work-item has the line to itself, so it adds where the places say.
+NOINLINE void resize_backward_line_part(const size_t id0, PARAMETERS) {
+    POINTERS
+    const long last = min(s.rows, ((long)id0 + 1) * s.each);
+    for (long row = id0 * s.each; row < last; ++row) {
+        __global const REAL* from = from_all + row * s.m;
+        __global REAL* to = to_all + row * s.n;
+        for (int j = 0; j < s.n; ++j) to[j] = 0;
+        for (int i = 0; i < s.m; ++i) {
+            const REAL g = from[i];
+            for (int k = 0; k < K; ++k) {
+                const REAL weight = WEIGHT(i * K + k);
+                to[places[i * K + k]] += weight != 0 ? weight * g : 0;
+            }
+        }
+    }
+}
+
+__kernel void resize_backward_line(PARAMETERS) { resize_backward_line_part(get_global_id(0), ARGUMENTS); }
+
+#else
+
+__kernel void resize(PARAMETERS) {
+    const int column = (int)get_global_id(0);
+    const long a = get_global_id(1);
+    if (column >= s.m * s.inner) return;
+    POINTERS
+    const int i = column / s.inner, b = column - i * s.inner;
+    __global const REAL* from = from_all + a * s.n * s.inner + b;
+    REAL sum = 0;
+    for (int k = 0; k < K; ++k) {
+        const REAL weight = WEIGHT(i * K + k);
+        if (weight != 0) sum += weight * from[places[i * K + k] * s.inner];
+    }
+    to_all[a * s.m * s.inner + column] = sum;
+}
+
+__kernel void resize_backward(PARAMETERS) {
+    const int column = (int)get_global_id(0);
+    const long a = get_global_id(1);
+    if (column >= s.n * s.inner) return;
+    POINTERS
+    const int j = column / s.inner, b = column - j * s.inner;
+    __global const REAL* from = from_all + a * s.m * s.inner + b;
+    REAL sum = 0;
+    for (int i = first_row(places, s.m, K, j); i < s.m && places[i * K] <= j; ++i)
+        for (int k = 0; k < K; ++k) {
+            const REAL weight = WEIGHT(i * K + k);
+            if (places[i * K + k] == j && weight != 0) sum += weight * from[i * s.inner];
+        }
+    to_all[a * s.n * s.inner + column] = sum;
+}
+
+#endif

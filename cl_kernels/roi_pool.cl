@@ -1,0 +1,70 @@
+// Where the largest pixels stand: in each of P x Q bins of box k, of channel c of its image,
+//
+//   out[k][c][p][q] = h * W + w of the first of the largest x[images[k]][c][h][w], or -1 where the bin has no pixel
+//
+// A box of corners round(scale * x1), ..., both ends belonging to it, has bins of floor(p height / P) to
+// ceil((p + 1) height / P), cut to the image. NaN is the largest.
+//
+//   global (elements of out, rounded up to the local size)
+//   FORM   0 CPU-like, 2 GPU-like
+//   REAL   float or double
+#include "noinline.clh"
+#include "math.clh"
+
+struct RoiPool {
+    long total, images;
+    int channels, H, W, P, Q;
+    int unused;  // no padding
+};
+
+// To the nearest whole number, halves away from 0.
+static inline int rounded(const REAL v) {
+    const REAL whole = floor(fabs(v)), up = fabs(v) - whole >= (REAL)0.5 ? whole + 1 : whole;
+    return (int)(v < 0 ? -up : up);
+}
+
+// One end of a bin, within the image.
+static inline int bin_end(const REAL end, const int start, const int size) {
+    return (int)fmin(fmax(end + (REAL)start, (REAL)0), (REAL)size);
+}
+
+#if FORM == 0
+#define PLACE NOINLINE
+#else
+#define PLACE static inline
+#endif
+
+PLACE int largest_place(__global const REAL* x, __global const REAL* box, const REAL scale, const int p, const int q,
+                        const int H, const int W, const int P, const int Q) {
+    const int x1 = rounded(box[0] * scale), y1 = rounded(box[1] * scale);
+    const int x2 = rounded(box[2] * scale), y2 = rounded(box[3] * scale);
+    const REAL height = (REAL)max(y2 - y1 + 1, 1) / (REAL)P, width = (REAL)max(x2 - x1 + 1, 1) / (REAL)Q;
+    const int first_h = bin_end(floor((REAL)p * height), y1, H), last_h = bin_end(ceil((REAL)(p + 1) * height), y1, H);
+    const int first_w = bin_end(floor((REAL)q * width), x1, W), last_w = bin_end(ceil((REAL)(q + 1) * width), x1, W);
+    int place = -1;
+    REAL largest = 0;
+    for (int h = first_h; h < last_h; ++h)
+        for (int w = first_w; w < last_w; ++w) {
+            const REAL value = x[h * W + w];
+            const int better = place < 0 || value > largest || (value != value && largest == largest);
+            largest = better ? value : largest;
+            place = better ? h * W + w : place;
+        }
+    return place;
+}
+
+__kernel void roi_pool(const struct RoiPool s, __global const REAL* restrict x, const long x_offset,
+                       __global const REAL* restrict boxes, const long boxes_offset,
+                       __global const long* restrict images, const long images_offset, const REAL scale,
+                       __global int* restrict out, const long out_offset) {
+    const long at = get_global_id(0);
+    if (at >= s.total) return;
+    const long plane = at / (s.P * s.Q), k = plane / s.channels;
+    const int inner = (int)(at - plane * (s.P * s.Q)), p = inner / s.Q, q = inner - p * s.Q;
+    const long image = images[images_offset + k];
+    const int there = image >= 0 && image < s.images;
+    const long channel = (there ? image : 0) * s.channels + (plane - k * s.channels);
+    const int place = largest_place(x + x_offset + channel * (s.H * s.W), boxes + boxes_offset + k * 4, scale, p, q,
+                                    s.H, s.W, s.P, s.Q);
+    out[out_offset + at] = there ? place : -1;
+}

@@ -1,0 +1,204 @@
+// Of each line of x (outer, n, inner) along the middle axis, what its elements up to each of them come to.
+//
+// A line is cut into chunks, so that all work-items have something to do: `scan_totals` folds each chunk but the last,
+// `scan` starts each with the totals of those before it.
+//
+//   global    (blocks of columns, chunks, outer); a block is WIDTH columns of the inner axis
+//   WIDTH     on CPU-like devices several, whose elements lie side by side; otherwise 1
+//   REAL      type of the arithmetic; STORED, OUTPUT  those in memory (storage.clh). WHOLE: REAL is an integer
+//   FOLD      0 sum, 1 product, 2 logarithm of a sum of exponentials, 3 the largest, 4 the smallest, the last of equals
+//   PLACES    of 3 and 4: places of i64 beside the values
+//   LANES     of 0 and 1, on CPU-like devices where elements of a line lie side by side: 8 or 16 at a time, in vectors,
+//             which are scanned within by shifts of 1, 2, 4, 8; otherwise 1
+#ifndef WHOLE
+#include "math.clh"
+#endif
+#include "storage.clh"
+
+#if FOLD == 0
+#define FOLDED(a, b) ((a) + (b))
+#elif FOLD == 1
+#define FOLDED(a, b) ((a) * (b))
+#elif FOLD == 2
+static inline REAL both(const REAL a, const REAL b) {
+    const REAL sum = (a > b ? a : b) + d_softplus(-fabs(a - b));  // NaN where either is
+    return a == b ? a + REAL_C(0.69314718055994530942) : sum;
+}
+#define FOLDED(a, b) both(a, b)
+#elif FOLD == 3
+#define WINS(a, b) (((b) >= (a)) | ((b) != (b)))  // b stands behind a
+#else
+#define WINS(a, b) (((b) <= (a)) | ((b) != (b)))
+#endif
+
+struct Scan {
+    long n, inner, chunks, each;
+};
+
+#define LINE(base, offset) (base + offset + (long)get_global_id(2) * sizes.n * sizes.inner)
+
+#if LANES > 1
+
+#define PASTE_(a, b) a##b
+#define PASTE(a, b) PASTE_(a, b)
+#define V PASTE(REAL, LANES)
+#define LOAD_LANES(p) PASTE(vload, LANES)(0, p)
+#define STORE_LANES(v, p) PASTE(vstore, LANES)(v, 0, p)
+#define NOTHING ((REAL)FOLD)  // 0 of sums, 1 of products
+
+#if LANES == 16
+#define LAST_LANE(v) ((v).sf)
+static inline V scanned(V v) {
+    const PASTE(REAL, 4) four = NOTHING;
+    const PASTE(REAL, 8) eight = NOTHING;
+    v = FOLDED((V)(NOTHING, v.s0, v.s12, v.s3456, v.s789abcde), v);
+    v = FOLDED((V)(NOTHING, NOTHING, v.s01, v.s2345, v.s6789abcd), v);
+    v = FOLDED((V)(four, v.s0123, v.s456789ab), v);
+    return FOLDED((V)(eight, v.s01234567), v);
+}
+#else
+#define LAST_LANE(v) ((v).s7)
+static inline V scanned(V v) {
+    const PASTE(REAL, 4) four = NOTHING;
+    v = FOLDED((V)(NOTHING, v.s0, v.s12, v.s3456), v);
+    v = FOLDED((V)(NOTHING, NOTHING, v.s01, v.s2345), v);
+    return FOLDED((V)(four, v.s0123), v);
+}
+#endif
+
+__kernel void scan_totals(const struct Scan sizes, __global const STORED* restrict x, const long x_offset,
+                          __global REAL* restrict totals, const long totals_offset) {
+    const long chunk = get_global_id(1);
+    if (get_global_id(0) > 0 || chunk + 1 >= sizes.chunks) return;
+    __global const STORED* line = LINE(x, x_offset);
+    const long from = chunk * sizes.each, to = min(sizes.n, from + sizes.each);
+    V sums = NOTHING, others = NOTHING;
+    long j = from;
+    for (; j + 2 * LANES <= to; j += 2 * LANES) {
+        sums = FOLDED(sums, LOAD_LANES(line + j));
+        others = FOLDED(others, LOAD_LANES(line + j + LANES));
+    }
+    REAL all = LAST_LANE(scanned(FOLDED(sums, others)));
+    for (; j < to; ++j) all = FOLDED(all, line[j]);
+    totals[totals_offset + (long)get_global_id(2) * sizes.chunks + chunk] = all;
+}
+
+__kernel void scan(const struct Scan sizes, __global const STORED* restrict x, const long x_offset,
+                   __global const REAL* restrict totals, const long totals_offset, __global OUTPUT* restrict out,
+                   const long out_offset) {
+    const long chunk = get_global_id(1);
+    if (get_global_id(0) > 0) return;
+    __global const STORED* line = LINE(x, x_offset);
+    __global OUTPUT* result = LINE(out, out_offset);
+    const long from = chunk * sizes.each, to = min(sizes.n, from + sizes.each);
+    REAL all = NOTHING;
+    for (long before = 0; before < chunk; ++before)
+        all = FOLDED(all, totals[totals_offset + (long)get_global_id(2) * sizes.chunks + before]);
+    long j = from;
+    for (; j + LANES <= to; j += LANES) {
+        const V v = FOLDED((V)all, scanned(LOAD_LANES(line + j)));
+        STORE_LANES(v, result + j);
+        all = LAST_LANE(v);
+    }
+    for (; j < to; ++j) result[j] = all = FOLDED(all, line[j]);
+}
+
+#else
+
+__kernel void scan_totals(const struct Scan sizes, __global const STORED* restrict x, const long x_offset,
+                          __global REAL* restrict totals, const long totals_offset
+#ifdef PLACES
+                          ,
+                          __global long* restrict total_places, const long total_places_offset
+#endif
+) {
+    const long first = (long)get_global_id(0) * WIDTH, chunk = get_global_id(1);
+    const int width = (int)min((long)WIDTH, sizes.inner - first);
+    if (width <= 0 || chunk + 1 >= sizes.chunks) return;
+    __global const STORED* line = LINE(x, x_offset) + first;
+    const long from = chunk * sizes.each, to = min(sizes.n, from + sizes.each);
+    const long at = ((long)get_global_id(2) * sizes.chunks + chunk) * sizes.inner + first;
+    for (int k = 0; k < width; ++k) {
+        REAL all = LOADED(line[from * sizes.inner + k]);
+#ifdef PLACES
+        long place = from;
+#endif
+        for (long j = from + 1; j < to; ++j) {
+            const REAL one = LOADED(line[j * sizes.inner + k]);
+#ifdef PLACES
+            const int wins = WINS(all, one) & !((all != all) & (one == one));
+            place = wins ? j : place;
+            all = wins ? one : all;
+#else
+            all = FOLDED(all, one);
+#endif
+        }
+        totals[totals_offset + at + k] = all;
+#ifdef PLACES
+        total_places[total_places_offset + at + k] = place;
+#endif
+    }
+}
+
+__kernel void scan(const struct Scan sizes, __global const STORED* restrict x, const long x_offset,
+                   __global const REAL* restrict totals, const long totals_offset, __global OUTPUT* restrict out,
+                   const long out_offset
+#ifdef PLACES
+                   ,
+                   __global const long* restrict total_places, const long total_places_offset,
+                   __global long* restrict places, const long places_offset
+#endif
+) {
+    const long first = (long)get_global_id(0) * WIDTH, chunk = get_global_id(1);
+    const int width = (int)min((long)WIDTH, sizes.inner - first);
+    if (width <= 0) return;
+    __global const STORED* line = LINE(x, x_offset) + first;
+    __global OUTPUT* result = LINE(out, out_offset) + first;
+    const long from = chunk * sizes.each, to = min(sizes.n, from + sizes.each);
+    if (from >= to) return;
+    REAL all[WIDTH];
+#ifdef PLACES
+    long place[WIDTH];
+    __global long* where = LINE(places, places_offset) + first;
+#endif
+    for (int k = 0; k < width; ++k) {
+        all[k] = LOADED(line[from * sizes.inner + k]);
+#ifdef PLACES
+        place[k] = from;
+#endif
+    }
+    // From the nearest chunk back to the first, so that what stands behind is known to stand behind.
+    for (long before = chunk - 1; before >= 0; --before) {
+        const long at = ((long)get_global_id(2) * sizes.chunks + before) * sizes.inner + first;
+        for (int k = 0; k < width; ++k) {
+            const REAL total = totals[totals_offset + at + k];
+#ifdef PLACES
+            const int wins = WINS(total, all[k]) & !((total != total) & (all[k] == all[k]));
+            place[k] = wins ? place[k] : total_places[total_places_offset + at + k];
+            all[k] = wins ? all[k] : total;
+#else
+            all[k] = FOLDED(total, all[k]);
+#endif
+        }
+    }
+    for (long j = from; j < to; ++j) {
+        for (int k = 0; k < width; ++k) {
+            if (j > from) {
+                const REAL one = LOADED(line[j * sizes.inner + k]);
+#ifdef PLACES
+                const int wins = WINS(all[k], one) & !((all[k] != all[k]) & (one == one));
+                place[k] = wins ? j : place[k];
+                all[k] = wins ? one : all[k];
+#else
+                all[k] = FOLDED(all[k], one);
+#endif
+            }
+            result[j * sizes.inner + k] = ROUNDED(all[k]);
+#ifdef PLACES
+            where[j * sizes.inner + k] = place[k];
+#endif
+        }
+    }
+}
+
+#endif  // LANES

@@ -1,0 +1,34 @@
+// out[row][i] = the first place of sorted[row] (n elements, rising) at which stands what is not less than
+// values[row][i] (RIGHT: what is larger), for taken values a row. NaN counts as the largest.
+//
+//   global   (taken, rows), the first rounded up
+//   T        type of both; REAL_IS_DOUBLE where it is double
+//   SHARED   1: one row for all
+#ifdef REAL_IS_DOUBLE
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+
+// Whether a comes before b.
+#define BEFORE(a, b) (((a) < (b)) | (((b) != (b)) & ((a) == (a))))
+
+__kernel void search(const long n, const long taken, __global const T* restrict sorted, const long sorted_offset,
+                     __global const T* restrict values, const long values_offset, __global long* restrict out,
+                     const long out_offset) {
+    const long i = get_global_id(0), row = get_global_id(1);
+    if (i >= taken) return;
+    __global const T* line = sorted + sorted_offset + (SHARED ? 0 : row * n);
+    const T value = values[values_offset + row * taken + i];
+    long low = 0, high = n;
+    while (low < high) {
+        const long middle = low + (high - low) / 2;
+        const T one = line[middle];
+#if RIGHT
+        const int behind = !BEFORE(value, one);
+#else
+        const int behind = BEFORE(one, value);
+#endif
+        low = behind ? middle + 1 : low;
+        high = behind ? high : middle;
+    }
+    out[out_offset + row * taken + i] = low;
+}

@@ -1,0 +1,113 @@
+// Floor 4. Normalisation of parts of each sample, and of neighbouring channels.
+#pragma once
+
+#include <cstdint>
+
+#include <declivity/nn/callable.hpp>
+
+namespace declivity::nn {
+
+struct GroupNormOptions {
+    double eps = 1e-5;
+    bool affine = true;                           ///< with weight (starts at 1) and bias (starts at 0), a channel each
+    DType dtype = DType::f32;                     ///< of the parameters
+    std::optional<Device> device = std::nullopt;  ///< default_device() if none
+};
+
+/// Normalises groups of channels of x (N, C, ...), see declivity::group_norm.
+class DECLIVITY_API GroupNorm : public Layer {
+  public:
+    /// @throws ValueError unless the groups divide the channels
+    GroupNorm(std::int64_t num_groups, std::int64_t num_channels, const GroupNormOptions& options = {});
+    [[nodiscard]] Tensor weight() const { return weight_; }
+    [[nodiscard]] Tensor bias() const { return bias_; }
+    [[nodiscard]] std::string type_name() const override { return "GroupNorm"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(GroupNorm); }
+
+  protected:
+    Tensor forward(Tensor x) override;
+
+  private:
+    std::int64_t num_groups_;
+    double eps_;
+    Parameter weight_, bias_;
+};
+
+struct InstanceNormOptions {
+    double eps = 1e-5;
+    double momentum = 0.1;
+    bool affine = false;               ///< with weight (starts at 1) and bias (starts at 0)
+    bool track_running_stats = false;  ///< with buffers, which evaluation normalises by; otherwise by each sample
+    DType dtype = DType::f32;          ///< of parameters and buffers
+    std::optional<Device> device = std::nullopt;  ///< default_device() if none
+};
+
+/// Normalises each channel of each sample of x (N, C, ...), see declivity::instance_norm. Buffers, where there are any,
+/// as those of BatchNorm.
+class DECLIVITY_API InstanceNorm : public Layer {
+  public:
+    explicit InstanceNorm(std::int64_t num_features, const InstanceNormOptions& options = {});
+    [[nodiscard]] std::string type_name() const override { return "InstanceNorm"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(InstanceNorm); }
+
+  protected:
+    Tensor forward(Tensor x) override;
+    /// Of samples of `axes` axes, or of one without the first. @throws ShapeError for another number
+    Tensor forward_of(const char* layer, const char* wants, int axes, Tensor x);
+
+  private:
+    double eps_, momentum_;
+    Parameter weight_, bias_;
+    Tensor running_mean_, running_var_, num_batches_tracked_;
+};
+
+/// InstanceNorm of x (N, C, L) or (C, L). @throws ShapeError for another number of axes
+class DECLIVITY_API InstanceNorm1d : public InstanceNorm {
+  public:
+    using InstanceNorm::InstanceNorm;
+    [[nodiscard]] std::string type_name() const override { return "InstanceNorm1d"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(InstanceNorm1d); }
+
+  protected:
+    Tensor forward(Tensor x) override;
+};
+
+/// InstanceNorm of x (N, C, H, W) or (C, H, W). @throws ShapeError for another number of axes
+class DECLIVITY_API InstanceNorm2d : public InstanceNorm {
+  public:
+    using InstanceNorm::InstanceNorm;
+    [[nodiscard]] std::string type_name() const override { return "InstanceNorm2d"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(InstanceNorm2d); }
+
+  protected:
+    Tensor forward(Tensor x) override;
+};
+
+/// InstanceNorm of x (N, C, D, H, W) or (C, D, H, W). @throws ShapeError for another number of axes
+class DECLIVITY_API InstanceNorm3d : public InstanceNorm {
+  public:
+    using InstanceNorm::InstanceNorm;
+    [[nodiscard]] std::string type_name() const override { return "InstanceNorm3d"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(InstanceNorm3d); }
+
+  protected:
+    Tensor forward(Tensor x) override;
+};
+
+/// See declivity::local_response_norm.
+class DECLIVITY_API LocalResponseNorm : public Layer {
+  public:
+    /// @throws ValueError for a size below 1
+    explicit LocalResponseNorm(std::int64_t size, double alpha = 1e-4, double beta = 0.75, double k = 1);
+    [[nodiscard]] std::string type_name() const override { return "LocalResponseNorm"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(LocalResponseNorm); }
+
+  protected:
+    Tensor forward(Tensor x) override;
+
+  private:
+    std::int64_t size_;
+    double alpha_, beta_, k_;
+};
+
+}  // namespace declivity::nn

@@ -1,0 +1,46 @@
+// Floor 4. Weights divided by their largest singular value.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include <declivity/nn/parametrize.hpp>
+
+namespace declivity::nn {
+
+struct SpectralNormOptions {
+    std::int64_t n_power_iterations = 1;  ///< for each use of the weight in training mode
+    double eps = 1e-12;                   ///< least length of the vectors
+    /// Axis of the outputs, the rows of the matrix; none: 1 for transposed convolutions, 0 for others.
+    std::optional<std::int64_t> dim = std::nullopt;
+};
+
+/// original / sigma, where sigma is the largest singular value of the original as a matrix (of one axis: its length),
+/// as the power iteration finds it, which goes on from the buffers _u and _v in training mode (Miyato et al. 2018).
+/// They start from random numbers with 15 iterations. In evaluation mode they stay as they are.
+class DECLIVITY_API SpectralNorm : public Layer {
+  public:
+    /// @param weight that it is for: of its shape, type and device
+    /// @throws ValueError for n_power_iterations below 1, ShapeError for a weight without axes
+    explicit SpectralNorm(const Tensor& weight, const SpectralNormOptions& options = {});
+    [[nodiscard]] std::string type_name() const override { return "SpectralNorm"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(SpectralNorm); }
+
+  protected:
+    Tensor forward(Tensor original) override;
+
+  private:
+    [[nodiscard]] Tensor as_matrix(const Tensor& weight) const;
+    void iterate(const Tensor& matrix, std::int64_t times);
+
+    std::int64_t n_power_iterations_;
+    double eps_;
+    int dim_;
+    Tensor u_, v_;
+};
+/// Registers one for a module's parameter.
+DECLIVITY_API SpectralNorm& spectral_norm(Module& module, std::string_view name = "weight",
+                                          SpectralNormOptions options = {});
+
+}  // namespace declivity::nn

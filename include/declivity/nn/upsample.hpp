@@ -1,0 +1,48 @@
+// Floor 4. Layers that give images another size.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <declivity/nn/callable.hpp>
+#include <declivity/tensor/functions/resize.hpp>
+
+namespace declivity::nn {
+
+/// See declivity::interpolate, whose options it takes.
+class DECLIVITY_API Upsample : public Layer {
+  public:
+    explicit Upsample(InterpolateOptions options);
+    [[nodiscard]] std::string type_name() const override { return "Upsample"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Upsample); }
+
+  protected:
+    Tensor forward(Tensor x) override;
+
+  private:
+    InterpolateOptions options_;
+};
+
+/// A size, or scale factors instead: `{.scale_factor = {2}}`.
+struct UpsamplingOptions {
+    Dims size = {};
+    std::vector<double> scale_factor = {};
+};
+
+/// Upsample with mode "nearest".
+class DECLIVITY_API UpsamplingNearest2d : public Upsample {
+  public:
+    explicit UpsamplingNearest2d(const UpsamplingOptions& options);
+    [[nodiscard]] std::string type_name() const override { return "UpsamplingNearest2d"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(UpsamplingNearest2d); }
+};
+
+/// Upsample with mode "bilinear" and aligned corners.
+class DECLIVITY_API UpsamplingBilinear2d : public Upsample {
+  public:
+    explicit UpsamplingBilinear2d(const UpsamplingOptions& options);
+    [[nodiscard]] std::string type_name() const override { return "UpsamplingBilinear2d"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(UpsamplingBilinear2d); }
+};
+
+}  // namespace declivity::nn

@@ -1,0 +1,30 @@
+// Floor 2. Connectionist temporal classification (Graves et al. 2006): the loss of sequences of log-probabilities.
+#pragma once
+
+#include <cstdint>
+
+#include <declivity/ops/value.hpp>
+#include <declivity/ops/view.hpp>
+
+namespace declivity::ops {
+
+/// Dense, on one device.
+struct CtcOperands {
+    View log_probs;                      ///< (T, N, C), f32 or f64
+    View targets;                        ///< (N, S), i64; what stands behind a target's length does not count
+    View input_lengths, target_lengths;  ///< (N), i64
+    std::int64_t blank;
+};
+
+struct CtcResults {
+    Value losses;  ///< (N); infinite where no alignment is, or a length is out of range
+    Value alphas;  ///< (N, T, 2 S + 1), for the gradient
+};
+
+/// An operation that waits. @throws ShapeError, TypeError, DeviceError naming ctc_loss
+DECLIVITY_API CtcResults ctc_loss(const CtcOperands& operands);
+/// The gradient for log_probs, from that of the losses.
+DECLIVITY_API Value ctc_loss_backward(const CtcOperands& operands, const View& alphas, const View& losses,
+                                      const View& gradient);
+
+}  // namespace declivity::ops

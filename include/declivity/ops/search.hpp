@@ -1,0 +1,17 @@
+// Floor 2. Places in sorted rows.
+#pragma once
+
+#include <string_view>
+
+#include <declivity/ops/view.hpp>
+
+namespace declivity::ops {
+
+/// out[row][i] = the first place of sorted[row] at which stands what is not less than values[row][i] (with `right`,
+/// what is larger). sorted (rows, n), rising, or (1, n) for all rows; values (rows, taken) of its type, any but f16 and
+/// bf16; out (rows, taken), i64. Dense. NaN counts as the largest.
+/// @throws ShapeError, TypeError, DeviceError naming `function`
+DECLIVITY_API void search(std::string_view function, const View& sorted, const View& values, bool right,
+                          const View& out);
+
+}  // namespace declivity::ops

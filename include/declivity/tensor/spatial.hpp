@@ -1,0 +1,27 @@
+// Floor 3. Numbers for the spatial axes of convolutions and pools.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <type_traits>
+
+#include <declivity/ops/shape.hpp>
+
+namespace declivity {
+
+/// Three numbers, for depth, height and width; one number stands for all: `{.padding = 1}`, `{.stride = {1, 2, 2}}`.
+struct Size3 : std::array<std::int64_t, 3> {
+    constexpr Size3(std::int64_t all) : array{all, all, all} {}  // NOLINT: that is its purpose
+    constexpr Size3(std::int64_t depth, std::int64_t height, std::int64_t width) : array{depth, height, width} {}
+};
+
+/// A number for each of N spatial axes.
+template <int N>
+using SpatialSize = std::conditional_t<N == 1, std::int64_t, std::conditional_t<N == 2, Size2, Size3>>;
+
+/// The same as a list.
+inline Dims dims_of(std::int64_t one) { return {one}; }
+inline Dims dims_of(const Size2& two) { return {two[0], two[1]}; }
+inline Dims dims_of(const Size3& three) { return {three[0], three[1], three[2]}; }
+
+}  // namespace declivity

@@ -1,0 +1,113 @@
+#include <declivity/nn/fuse.hpp>
+
+#include <string_view>
+#include <utility>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <fmt/format.h>
+
+namespace declivity::nn {
+namespace {
+
+/// What the norm makes of results: x * factor + offset, a number each for a channel.
+struct Affine {
+    Tensor factor, offset;
+
+    Affine(std::string_view function, const BatchNorm& norm, std::int64_t channels) {
+        const Tensor mean = norm.running_mean(), var = norm.running_var();
+        if (!mean.defined())
+            throw ValueError(fmt::format("{}: wants a norm with running statistics, got one without", function));
+        if (mean.numel() != channels)
+            throw ShapeError(
+                fmt::format("{}: wants a norm of {} channels, got one of {}", function, channels, mean.numel()));
+        const DType wide = compute_type(mean.dtype());
+        factor = pow(var.to(wide) + norm.eps(), -0.5);
+        if (norm.weight().defined()) factor = factor * norm.weight().to(wide);
+        offset = -mean.to(wide) * factor;
+        if (norm.bias().defined()) offset = offset + norm.bias().to(wide);
+    }
+};
+
+/// Writes the weights of `made`. @param axis of the weight along which its outputs lie; @param groups of them
+template <class Made>
+Made with(const Affine& affine, const Tensor& weight, const Tensor& bias, int axis, std::int64_t groups, Made made) {
+    Shape shape;
+    for (int i = 0; i < weight.rank(); ++i) shape.push_back(1);
+    // A transposed convolution has the inputs of all groups along axis 0, and the outputs of one along axis 1.
+    Tensor factor = affine.factor;
+    if (axis == 1) {
+        const std::int64_t ins = weight.size(0) / groups, outs = weight.size(1);
+        factor = reshape(expand(reshape(factor, {groups, 1, outs}), {groups, ins, outs}), {weight.size(0), outs});
+        shape[0] = weight.size(0), shape[1] = outs;
+    } else {
+        shape[0] = weight.size(0);
+    }
+    made.weight().copy_((weight.to(factor.dtype()) * reshape(factor, shape)).to(weight.dtype()));
+    Tensor offset = affine.offset;
+    if (bias.defined()) offset = offset + bias.to(offset.dtype()) * affine.factor;
+    made.bias().copy_(offset.to(weight.dtype()));
+    made.eval();
+    return made;
+}
+
+}  // namespace
+
+Conv1d fuse_conv_bn(const Conv1d& layer, const BatchNorm& norm) {
+    const NoGrad no_grad;
+    const Tensor weight = layer.weight();
+    const Conv1dParameters& conv = layer.options();
+    const Affine affine("fuse_conv_bn", norm, weight.size(0));
+    return with(affine, weight, layer.bias(), 0, conv.groups,
+                Conv1d(weight.size(1) * conv.groups, weight.size(0), weight.size(2),
+                       {.stride = conv.stride,
+                        .padding = conv.padding,
+                        .dilation = conv.dilation,
+                        .groups = conv.groups,
+                        .dtype = weight.dtype(),
+                        .device = weight.device(),
+                        .padding_mode = layer.padding_mode()}));
+}
+
+Conv2d fuse_conv_bn(const Conv2d& layer, const BatchNorm& norm) {
+    const NoGrad no_grad;
+    const Tensor weight = layer.weight();
+    const Conv2dParameters& conv = layer.options();
+    const Affine affine("fuse_conv_bn", norm, weight.size(0));
+    return with(affine, weight, layer.bias(), 0, conv.groups,
+                Conv2d(weight.size(1) * conv.groups, weight.size(0), {weight.size(2), weight.size(3)},
+                       {.stride = conv.stride,
+                        .padding = conv.padding,
+                        .dilation = conv.dilation,
+                        .groups = conv.groups,
+                        .dtype = weight.dtype(),
+                        .device = weight.device(),
+                        .padding_mode = layer.padding_mode()}));
+}
+
+ConvTranspose2d fuse_conv_bn(const ConvTranspose2d& layer, const BatchNorm& norm) {
+    const NoGrad no_grad;
+    const Tensor weight = layer.weight();
+    const ConvTranspose2dParameters& conv = layer.options();
+    const Affine affine("fuse_conv_bn", norm, weight.size(1) * conv.groups);
+    return with(affine, weight, layer.bias(), 1, conv.groups,
+                ConvTranspose2d(weight.size(0), weight.size(1) * conv.groups, {weight.size(2), weight.size(3)},
+                                {.stride = conv.stride,
+                                 .padding = conv.padding,
+                                 .output_padding = conv.output_padding,
+                                 .groups = conv.groups,
+                                 .dilation = conv.dilation,
+                                 .dtype = weight.dtype(),
+                                 .device = weight.device()}));
+}
+
+Linear fuse_linear_bn(const Linear& layer, const BatchNorm& norm) {
+    const NoGrad no_grad;
+    const Tensor weight = layer.weight();
+    const Affine affine("fuse_linear_bn", norm, weight.size(0));
+    return with(affine, weight, layer.bias(), 0, 1,
+                Linear(weight.size(1), weight.size(0), {.dtype = weight.dtype(), .device = weight.device()}));
+}
+
+}  // namespace declivity::nn

@@ -1,0 +1,54 @@
+#include <declivity/nn/spectral_norm.hpp>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <fmt/format.h>
+
+namespace declivity::nn {
+
+SpectralNorm::SpectralNorm(const Tensor& weight, const SpectralNormOptions& options)
+    : n_power_iterations_(options.n_power_iterations), eps_(options.eps), dim_(0) {
+    if (options.n_power_iterations < 1)
+        throw ValueError(
+            fmt::format("SpectralNorm: wants n_power_iterations of at least 1, got {}", options.n_power_iterations));
+    if (weight.rank() == 0) throw ShapeError("SpectralNorm: wants a weight of at least 1 axis, got []");
+    dim_ = normalize_axis("SpectralNorm", options.dim.value_or(0), weight.rank());
+    if (weight.rank() == 1) return;
+    const NoGrad no_grad;
+    const Tensor matrix = as_matrix(weight.detach());
+    const TensorOptions like{weight.dtype(), weight.device()};
+    u_ = buffer("_u", normalize(randn({matrix.size(0)}, like), 2, 0, eps_));
+    v_ = buffer("_v", normalize(randn({matrix.size(1)}, like), 2, 0, eps_));
+    iterate(matrix, 15);
+}
+
+Tensor SpectralNorm::as_matrix(const Tensor& weight) const {
+    const Tensor rows = movedim(weight, dim_, 0);
+    return reshape(rows, {rows.size(0), rows.size(0) == 0 ? 0 : rows.numel() / rows.size(0)});
+}
+
+void SpectralNorm::iterate(const Tensor& matrix, std::int64_t times) {
+    const NoGrad no_grad;
+    for (std::int64_t i = 0; i < times; ++i) {
+        u_.copy_(normalize(matmul(matrix, v_), 2, 0, eps_));
+        v_.copy_(normalize(matmul(u_, matrix), 2, 0, eps_));
+    }
+}
+
+Tensor SpectralNorm::forward(Tensor original) {
+    if (original.rank() == 1) return normalize(original, 2, 0, guarded(&SpectralNorm::eps_));
+    const Tensor matrix = as_matrix(original);
+    if (training()) iterate(matrix.detach(), guarded(&SpectralNorm::n_power_iterations_));
+    // Copies: the next call writes the buffers, and gradients of this one want them as they are now.
+    const Tensor u = training() ? u_.clone() : u_, v = training() ? v_.clone() : v_;
+    return original / sum(u * matmul(matrix, v));
+}
+
+SpectralNorm& spectral_norm(Module& module, std::string_view name, SpectralNormOptions options) {
+    const std::string type = module.type_name();
+    if (!options.dim) options.dim = type.starts_with("ConvTranspose") ? 1 : 0;
+    return register_parametrization(module, name, SpectralNorm(module.parameter_value(name), options));
+}
+
+}  // namespace declivity::nn

@@ -1,0 +1,323 @@
+#include <declivity/ops/linalg.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include <declivity/ops/copy.hpp>
+#include <declivity/ops/operation.hpp>
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+#include "ops/support/local_block.hpp"
+#include "ops/support/row_launch.hpp"
+#include "ops/support/work.hpp"
+#include "ops/support/work_split.hpp"
+
+namespace declivity::ops {
+namespace {
+
+constexpr std::int64_t kMostGroup = 256;  // work-items of a matrix on GPU-like devices
+constexpr std::int64_t kMostTeam = 32;    // of two rows of it
+
+void check(std::string_view function, std::string_view name, const View& a) {
+    if (a.dtype != DType::f32 && a.dtype != DType::f64)
+        throw TypeError(fmt::format("{}: wants f32 or f64 as {}, got {}", function, name, name_of(a.dtype)));
+    require_rank(function, name, a, 3, "batch, rows, columns");
+    require_dense(function, name, a);
+    constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+    if (a.shape[1] >= most || a.shape[2] >= most)
+        throw ShapeError(fmt::format("{}: wants fewer than 2^31 rows and columns, got {}", function, a.shape.str()));
+}
+
+void check_square(std::string_view function, std::string_view name, const View& a) {
+    check(function, name, a);
+    require_shape(function, name, a, {a.shape[0], a.shape[1], a.shape[1]});
+}
+
+Defines defines_of(DType dtype, std::size_t group) {
+    Defines defines = real_defines(dtype);
+    defines.set("T", cl_type(dtype)).set("LANES", vector_lanes(dtype));
+    return defines.set("GROUP", static_cast<std::int64_t>(group));
+}
+
+/// Work-items for matrices of n rows or columns.
+std::size_t group_for(const Device& device, std::int64_t n) {
+    if (family_of(device) == Family::cpu_like) return 1;
+    return to_size(std::clamp<std::int64_t>(power_of_two_up_to(std::max<std::int64_t>(1, 4 * n)), 32, kMostGroup));
+}
+
+GroupKernel kernel_for(const View& a, std::int64_t n, std::string_view file, std::string_view name) {
+    const Device device = a.device();
+    return kernel_of_group(device, group_for(device, n), [&](std::size_t group) {
+        return Kernel(device, {std::string(file), std::string(name), defines_of(a.dtype, group)});
+    });
+}
+
+Range one_group_each(const View& a, std::size_t group) {
+    return {.global = {to_size(a.shape[0]) * group, 1, 1}, .local = {group, 1, 1}};
+}
+
+/// About that many multiplications and additions for each matrix.
+Work work_of(double each, const View& a, const View& more) {
+    return {.flops = each * static_cast<double>(a.shape[0]),
+            .bytes = bytes_of(a) + bytes_of(more),
+            .f64 = a.dtype == DType::f64};
+}
+
+double cube(double rows, double columns) { return rows * columns * std::min(rows, columns); }
+double cube_of(const View& a) { return cube(static_cast<double>(a.shape[1]), static_cast<double>(a.shape[2])); }
+
+/// Whether there is no work; what is written for each matrix, whatever its size, is 0 then.
+bool is_nothing(const View& a, const View& each) {
+    if (a.numel() > 0) return false;
+    if (each.buffer && each.numel() > 0) fill(each, 0);
+    return true;
+}
+
+struct Nothing {};
+
+EpilogueTaken launch_cholesky(const OperationViews& views, const Nothing&) {
+    const View& a = views.in(0);
+    if (is_nothing(a, views.out(1))) return EpilogueTaken::no;
+    const WorkScope work("cholesky", work_of(cube_of(a) / 3, a, views.out(0)));
+    const auto [kernel, group] = kernel_for(a, a.shape[1], "cholesky.cl", "cholesky");
+    launch(kernel, one_group_each(a, group),
+           {narrow(a.shape[1]), a.argument(), views.out(0).argument(), views.out(1).argument()});
+    return EpilogueTaken::no;
+}
+
+EpilogueTaken launch_triangular_solve(const OperationViews& views, const TriangularSolve& how) {
+    const View &a = views.in(0), &b = views.in(1);
+    if (b.numel() == 0) return EpilogueTaken::no;
+    const std::int64_t n = b.shape[1], k = b.shape[2];
+    const Device device = a.device();
+    const WorkScope work("triangular_solve", work_of(static_cast<double>(n * n * k), a, b));
+    const bool cpu = family_of(device) == Family::cpu_like;
+    // Which does not share anything, but for where no vectors are wanted.
+    Defines defines = defines_of(a.dtype, cpu ? 1 : 2);
+    defines.set("UPPER", how.upper ? 1 : 0).set("TRANSPOSED", how.transposed ? 1 : 0).set("UNIT", how.unit ? 1 : 0);
+    const Kernel kernel(device, {"triangular_solve.cl", "triangular_solve", defines});
+    const std::int64_t blocks = cpu ? ceil_div(k, vector_lanes(a.dtype)) : k;
+    const std::size_t most = cpu ? 1 : std::min<std::size_t>(64, kernel.max_work_group());
+    const std::size_t group = std::min(most, to_size(power_of_two_up_to(2 * blocks - 1)));
+    launch(kernel, {.global = {round_up(to_size(blocks), group), to_size(b.shape[0]), 1}, .local = {group, 1, 1}},
+           {narrow(n), k, a.argument(), b.argument(), views.out(0).argument()});
+    return EpilogueTaken::no;
+}
+
+EpilogueTaken launch_lu(const OperationViews& views, const Nothing&) {
+    const View& a = views.in(0);
+    if (a.numel() == 0) {
+        // No row has moved.
+        const View& rows = views.out(2);
+        for (std::int64_t i = 0; i < rows.shape[1] && rows.numel() > 0; ++i)
+            fill(sliced(rows, 1, i, 1), static_cast<std::int64_t>(i));
+        (void)is_nothing(a, views.out(3));
+        return EpilogueTaken::no;
+    }
+    const WorkScope work("lu_factor", work_of(cube_of(a) * 2 / 3, a, views.out(0)));
+    const auto [kernel, group] = kernel_for(a, std::max(a.shape[1], a.shape[2]), "lu.cl", "lu_factor");
+    launch(kernel, one_group_each(a, group),
+           {narrow(a.shape[1]), narrow(a.shape[2]), local_memory(static_cast<std::int64_t>(group), a.dtype),
+            LocalMemory{group * sizeof(std::int32_t)}, a.argument(), views.out(0).argument(), views.out(1).argument(),
+            views.out(2).argument(), views.out(3).argument()});
+    return EpilogueTaken::no;
+}
+
+EpilogueTaken launch_lu_rows(const OperationViews& views, const Nothing&) {
+    const View &pivots = views.in(0), &rows = views.out(0);
+    if (rows.numel() == 0) return EpilogueTaken::no;
+    const WorkScope work("lu_factor", work_each(0, pivots, rows));
+    const Kernel kernel(rows.device(), {"lu.cl", "lu_rows", defines_of(DType::f32, 1)});
+    launch(kernel, {.global = {to_size(rows.shape[0]), 1, 1}, .local = {1, 1, 1}},
+           {narrow(rows.shape[1]), narrow(pivots.shape[1]), or_else(pivots, rows), rows.argument()});
+    return EpilogueTaken::no;
+}
+
+EpilogueTaken launch_qr_factor(const OperationViews& views, const Nothing&) {
+    const View& a = views.in(0);
+    if (a.numel() == 0) return EpilogueTaken::no;
+    const WorkScope work("qr", work_of(cube_of(a) * 2, a, views.out(0)));
+    const auto [kernel, group] = kernel_for(a, std::max(a.shape[1], a.shape[2]), "qr.cl", "qr_factor");
+    launch(kernel, one_group_each(a, group),
+           {narrow(a.shape[1]), narrow(a.shape[2]), local_memory(static_cast<std::int64_t>(group), a.dtype),
+            a.argument(), views.out(0).argument(), views.out(1).argument()});
+    return EpilogueTaken::no;
+}
+
+EpilogueTaken launch_qr_form(const OperationViews& views, const Nothing&) {
+    const View &work_view = views.in(0), &q = views.out(0);
+    if (q.numel() == 0) return EpilogueTaken::no;
+    if (work_view.numel() == 0) {  // no reflections
+        fill(q, 0);
+        for (std::int64_t i = 0; i < std::min(q.shape[1], q.shape[2]); ++i)
+            fill(sliced(sliced(q, 1, i, 1), 2, i, 1), 1);
+        return EpilogueTaken::no;
+    }
+    const WorkScope work("qr", work_of(cube_of(q) * 2, work_view, q));
+    const auto [kernel, group] = kernel_for(work_view, q.shape[2], "qr.cl", "qr_form");
+    launch(kernel, one_group_each(work_view, group),
+           {narrow(work_view.shape[1]), narrow(work_view.shape[2]), narrow(q.shape[2]), work_view.argument(),
+            views.in(1).argument(), q.argument()});
+    return EpilogueTaken::no;
+}
+
+struct Jacobi {
+    bool symmetric, upper, vectors;
+};
+
+/// values, and with `vectors` v, and u of what is not symmetric.
+EpilogueTaken launch_jacobi(const OperationViews& views, const Jacobi& jacobi) {
+    const View &a = views.in(0), &values = views.out(0);
+    if (a.numel() == 0) {
+        // Matrices without columns have no vectors, but the right ones of what has no rows are any.
+        return EpilogueTaken::no;
+    }
+    const Device device = a.device();
+    const std::int64_t n = a.shape[1], m = a.shape[2], pairs = ceil_div(n, 2);
+    const WorkScope work(jacobi.symmetric ? "eigh" : "svd", work_of(cube_of(a) * 60, a, values));
+    const bool keeps = jacobi.vectors || jacobi.symmetric;
+    const View g = View::make(device, a.dtype, a.shape), found = View::make(device, a.dtype, values.shape);
+    const View v = keeps ? View::make(device, a.dtype, {a.shape[0], n, n}) : found;
+    const std::size_t wanted = group_for(device, pairs * 2);
+    const auto [kernel, group] = kernel_of_group(device, wanted, [&](std::size_t items) {
+        const std::int64_t team =
+            std::clamp<std::int64_t>(static_cast<std::int64_t>(items) / power_of_two_up_to(2 * pairs - 1), 1,
+                                     std::min(kMostTeam, static_cast<std::int64_t>(items)));
+        Defines defines = defines_of(a.dtype, items);
+        defines.set("SYMMETRIC", jacobi.symmetric ? 1 : 0).set("UPPER", jacobi.upper ? 1 : 0);
+        defines.set("VECTORS", jacobi.vectors ? 1 : 0).set("TEAM", team);
+        return Kernel(device, {"jacobi.cl", "jacobi", defines});
+    });
+    const View& right = jacobi.vectors ? views.out(1) : found;
+    const View& left = jacobi.vectors && !jacobi.symmetric ? views.out(2) : found;
+    launch(kernel, one_group_each(a, group),
+           {narrow(m), narrow(n), local_memory(3 * static_cast<std::int64_t>(group), a.dtype), a.argument(),
+            g.argument(), v.argument(), found.argument(), values.argument(), left.argument(), right.argument()});
+    return EpilogueTaken::no;
+}
+
+struct MatrixStrides {
+    std::int64_t batch, row, column;
+};
+MatrixStrides strides_of(const View& view) { return {view.strides[0], view.strides[1], view.strides[2]}; }
+
+EpilogueTaken launch_matmul_of_integers(const OperationViews& views, const Nothing&) {
+    const View &a = views.in(0), &b = views.in(1), &out = views.out(0);
+    if (out.numel() == 0) return EpilogueTaken::no;
+    const std::int64_t m = a.shape[1], k = a.shape[2], n = b.shape[2];
+    const Device device = a.device();
+    const bool cpu = family_of(device) == Family::cpu_like;
+    const WorkScope work("matmul", work_each(2.0 * static_cast<double>(k), out, a, b));
+    const std::int64_t columns = cpu ? 16 : 1;
+    Defines defines;
+    defines.set("T", cl_type(a.dtype)).set("COLUMNS", columns).set("SUM", size_of(a.dtype) == 8 ? "ulong" : "uint");
+    const Kernel kernel(device, {"matmul_integer.cl", "matmul_integer", defines});
+    const std::size_t group = cpu ? 1 : std::min<std::size_t>(64, kernel.max_work_group());
+    launch(kernel,
+           {.global = {round_up(to_size(ceil_div(n, columns)), group), to_size(m), to_size(out.shape[0])},
+            .local = {group, 1, 1}},
+           {n, k, strides_of(a), strides_of(b), a.argument(), b.argument(), out.argument()});
+    return EpilogueTaken::no;
+}
+
+}  // namespace
+
+CholeskyResults cholesky(const View& a) {
+    check_square("cholesky", "a", a);
+    const OperationResults results =
+        operation("cholesky", launch_cholesky, Nothing{},
+                  {.reads = {a}, .outputs = {{a.dtype, a.shape}, {DType::i32, {a.shape[0]}}}});
+    return {results[0], results[1]};
+}
+
+Value triangular_solve(const View& a, const View& b, const TriangularSolve& how) {
+    check_square("triangular_solve", "a", a);
+    check("triangular_solve", "b", b);
+    require_alike("triangular_solve", "a", a, "b", b);
+    require_shape("triangular_solve", "b", b, {a.shape[0], a.shape[1], b.shape[2]});
+    return operation("triangular_solve", launch_triangular_solve, how,
+                     {.reads = {a, b}, .outputs = {{b.dtype, b.shape}}})[0];
+}
+
+LuResults lu_factor(const View& a) {
+    check("lu_factor", "a", a);
+    const std::int64_t batch = a.shape[0], m = a.shape[1], n = a.shape[2];
+    const OperationResults results = operation("lu_factor", launch_lu, Nothing{},
+                                               {.reads = {a},
+                                                .outputs = {{a.dtype, a.shape},
+                                                            {DType::i32, {batch, std::min(m, n)}},
+                                                            {DType::i32, {batch, m}},
+                                                            {DType::i32, {batch}}}});
+    return {results[0], results[1], results[2], results[3]};
+}
+
+Value lu_rows(const View& pivots, std::int64_t m) {
+    require_rank("lu_rows", "pivots", pivots, 2, "batch, k");
+    require_dense("lu_rows", "pivots", pivots);
+    if (pivots.dtype != DType::i32 || pivots.shape[1] > m)
+        throw ValueError(fmt::format("lu_rows: wants at most {} pivots of i32, got {} of {}", m, pivots.shape[1],
+                                     name_of(pivots.dtype)));
+    return operation("lu_rows", launch_lu_rows, Nothing{},
+                     {.reads = {pivots}, .outputs = {{DType::i32, {pivots.shape[0], m}}}})[0];
+}
+
+QrResults qr_factor(const View& a) {
+    check("qr", "a", a);
+    const std::int64_t batch = a.shape[0], least = std::min(a.shape[1], a.shape[2]);
+    const OperationResults results = operation(
+        "qr", launch_qr_factor, Nothing{}, {.reads = {a}, .outputs = {{a.dtype, a.shape}, {a.dtype, {batch, least}}}});
+    return {results[0], results[1]};
+}
+
+Value qr_form(const View& work, const View& taus, std::int64_t columns) {
+    check("qr", "work", work);
+    require_dense("qr", "taus", taus);
+    const std::int64_t least = std::min(work.shape[1], work.shape[2]);
+    require_alike("qr", "work", work, "taus", taus);
+    require_shape("qr", "taus", taus, {work.shape[0], least});
+    if (columns < least || columns > work.shape[1])
+        throw ValueError(fmt::format("qr: wants {} to {} columns, got {}", least, work.shape[1], columns));
+    return operation("qr", launch_qr_form, Nothing{},
+                     {.reads = {work, taus}, .outputs = {{work.dtype, {work.shape[0], work.shape[1], columns}}}})[0];
+}
+
+EigenResults eigh(const View& a, bool upper, bool vectors) {
+    check_square("eigh", "a", a);
+    std::vector<OperationOutput> outputs{{a.dtype, {a.shape[0], a.shape[1]}}};
+    if (vectors) outputs.push_back({a.dtype, a.shape});
+    const OperationResults results =
+        operation("eigh", launch_jacobi, Jacobi{true, upper, vectors}, {.reads = {a}, .outputs = outputs});
+    return {results[0], results[1]};
+}
+
+SvdResults svd(const View& columns, bool vectors) {
+    check("svd", "the columns", columns);
+    const std::int64_t batch = columns.shape[0], n = columns.shape[1];
+    if (n > columns.shape[2])
+        throw ShapeError(
+            fmt::format("svd: wants no more columns than rows, got (batch, columns, rows) {}", columns.shape.str()));
+    std::vector<OperationOutput> outputs{{columns.dtype, {batch, n}}};
+    if (vectors) {
+        outputs.push_back({columns.dtype, {batch, n, n}});
+        outputs.push_back({columns.dtype, columns.shape});
+    }
+    const OperationResults results =
+        operation("svd", launch_jacobi, Jacobi{false, false, vectors}, {.reads = {columns}, .outputs = outputs});
+    return {results[0], results[2], results[1]};
+}
+
+Value matmul_of_integers(const View& a, const View& b) {
+    if (is_floating(a.dtype) || a.dtype == DType::boolean)
+        throw TypeError(fmt::format("matmul: wants integers as a, got {}", name_of(a.dtype)));
+    require_alike("matmul", "a", a, "b", b);
+    require_rank("matmul", "a", a, 3, "batch, M, K");
+    require_rank("matmul", "b", b, 3, "batch, K, N");
+    require_shape("matmul", "b", b, {a.shape[0], a.shape[2], b.shape[2]});
+    return operation("matmul", launch_matmul_of_integers, Nothing{},
+                     {.reads = {a, b}, .outputs = {{a.dtype, {a.shape[0], a.shape[1], b.shape[2]}}}})[0];
+}
+
+}  // namespace declivity::ops

@@ -1,0 +1,98 @@
+// Activations that are made of others.
+#include <declivity/ops/view.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/function_call.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <fmt/format.h>
+
+namespace declivity {
+namespace {
+
+/// The halves of an axis.
+struct Halves {
+    Tensor first, second;
+};
+Halves halves_of(std::string_view function, const Tensor& x, std::int64_t axis) {
+    ops::require_real(function, "x", x.dtype());
+    const int at = normalize_axis(function, axis, x.rank());
+    const std::int64_t size = x.shape()[at];
+    if (size % 2 != 0)
+        throw ShapeError(
+            fmt::format("{}: wants an axis of even size, got axis {} of {}", function, at, x.shape().str()));
+    return {slice(x, at, 0, size / 2), slice(x, at, size / 2, size)};
+}
+
+}  // namespace
+
+Tensor selu(const Tensor& x) {
+    const FunctionCall call("selu", {{"x", x}});
+    call.require_defined({"x"});
+    ops::require_real("selu", "x", x.dtype());
+    constexpr double kAlpha = 1.6732632423543772848, kScale = 1.0507009873554804934;
+    return call.result(elu(x, kAlpha) * kScale);
+}
+
+Tensor celu(const Tensor& x, double alpha) {
+    const FunctionCall call("celu", {{"x", x}}, {{"alpha", alpha}});
+    call.require_defined({"x"});
+    ops::require_real("celu", "x", x.dtype());
+    if (alpha == 0) throw ValueError("celu: wants an alpha that is not 0, got 0");
+    return call.result(where(x > 0, x, alpha * expm1(minimum(x, 0) * (1 / alpha))));
+}
+
+Tensor tanhshrink(const Tensor& x) {
+    const FunctionCall call("tanhshrink", {{"x", x}});
+    call.require_defined({"x"});
+    return call.result(x - tanh(x));
+}
+
+Tensor prelu(const Tensor& x, const Tensor& weight) {
+    const FunctionCall call("prelu", {{"x", x}, {"weight", weight}});
+    call.require_defined({"x", "weight"});
+    ops::require_real("prelu", "x", x.dtype());
+    const std::int64_t channels = x.rank() < 2 ? 1 : x.shape()[1];
+    if (weight.dtype() != x.dtype())
+        throw TypeError(
+            fmt::format("prelu: wants a weight of type {}, as x, got {}", name_of(x.dtype()), name_of(weight.dtype())));
+    if (weight.rank() > 1 || (weight.numel() != 1 && weight.numel() != channels))
+        throw ShapeError(fmt::format("prelu: wants a weight of one number, or of {} (axis 1 of x, {}), got {}",
+                                     channels, x.shape().str(), weight.shape().str()));
+    Shape shape;
+    if (weight.numel() != 1 || x.rank() >= 2)
+        for (int axis = 0; axis < x.rank(); ++axis) shape.push_back(axis == 1 ? weight.numel() : 1);
+    return call.result(where(x > 0, x, reshape(weight, shape) * x));
+}
+
+Tensor rrelu(const Tensor& x, double lower, double upper, bool training, const std::optional<Generator>& generator) {
+    const FunctionCall call("rrelu", {{"x", x}}, {{"lower", lower}, {"upper", upper}, {"training", training}});
+    call.require_defined({"x"});
+    ops::require_real("rrelu", "x", x.dtype());
+    if (!(lower <= upper)) throw ValueError(fmt::format("rrelu: wants lower <= upper, got {} and {}", lower, upper));
+    if (!training) return call.result(leaky_relu(x, (lower + upper) / 2));
+    const Tensor slopes = uniform(x.shape(), lower, upper, {x.dtype(), x.device()}, generator);
+    return call.result(where(x >= 0, x, slopes * x));
+}
+
+Tensor glu(const Tensor& x, std::int64_t axis) {
+    const FunctionCall call("glu", {{"x", x}}, {{"axis", axis}});
+    call.require_defined({"x"});
+    const auto [a, b] = halves_of("glu", x, axis);
+    return call.result(a * sigmoid(b));
+}
+
+Tensor swiglu(const Tensor& x, std::int64_t axis) {
+    const FunctionCall call("swiglu", {{"x", x}}, {{"axis", axis}});
+    call.require_defined({"x"});
+    const auto [a, b] = halves_of("swiglu", x, axis);
+    return call.result(silu(a) * b);
+}
+
+Tensor geglu(const Tensor& x, std::int64_t axis) {
+    const FunctionCall call("geglu", {{"x", x}}, {{"axis", axis}});
+    call.require_defined({"x"});
+    const auto [a, b] = halves_of("geglu", x, axis);
+    return call.result(gelu(a) * b);
+}
+
+}  // namespace declivity

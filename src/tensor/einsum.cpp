@@ -1,0 +1,263 @@
+// einsum: operands are brought to one order of indices and joined two at a time.
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/function_call.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <declivity/tensor/functions/products.hpp>
+#include <fmt/format.h>
+
+namespace declivity {
+namespace {
+
+constexpr int kRest = 256;  // labels from here on stand for axes of "...", from the last one
+
+using Labels = std::vector<int>;
+
+bool has(const Labels& labels, int one) { return std::ranges::find(labels, one) != labels.end(); }
+
+[[noreturn]] void refuse(std::string_view equation, const std::string& why) {
+    throw ValueError(fmt::format("einsum: {} in \"{}\"", why, equation));
+}
+
+/// Letters of one operand, with -1 in the place of "...".
+Labels parsed(std::string_view equation, std::string_view term) {
+    Labels labels;
+    for (std::size_t i = 0; i < term.size(); ++i) {
+        const char c = term[i];
+        if (c == ' ') continue;
+        if (c == '.') {
+            if (term.substr(i, 3) != "..." || has(labels, -1)) refuse(equation, "wants \"...\" once an operand");
+            labels.push_back(-1);
+            i += 2;
+        } else if (std::isalpha(static_cast<unsigned char>(c)) != 0) {
+            labels.push_back(c);
+        } else {
+            refuse(equation, fmt::format("wants letters, got '{}'", c));
+        }
+    }
+    return labels;
+}
+
+struct Parsed {
+    std::vector<Labels> operands;
+    Labels result;
+};
+
+/// "..." as labels of the last `count` axes of it.
+Labels written_out(const Labels& labels, int count) {
+    Labels all;
+    for (const int one : labels) {
+        if (one >= 0) all.push_back(one);
+        else
+            for (int axis = count - 1; axis >= 0; --axis) all.push_back(kRest + axis);
+    }
+    return all;
+}
+
+Parsed parse(std::string_view equation, const std::vector<Tensor>& operands) {
+    const auto arrow = equation.find("->");
+    std::string_view left = equation.substr(0, arrow);
+    std::vector<Labels> terms;
+    for (;;) {
+        const auto comma = left.find(',');
+        terms.push_back(parsed(equation, left.substr(0, comma)));
+        if (comma == std::string_view::npos) break;
+        left.remove_prefix(comma + 1);
+    }
+    if (terms.size() != operands.size())
+        refuse(equation, fmt::format("wants {} operands, got {}", terms.size(), operands.size()));
+    Parsed made;
+    int widest = 0;
+    bool rest = false;
+    for (std::size_t i = 0; i < terms.size(); ++i) {
+        const int rank = operands[i].rank();
+        const bool open = has(terms[i], -1);
+        const int named = static_cast<int>(terms[i].size()) - (open ? 1 : 0);
+        if (open ? named > rank : named != rank)
+            throw ShapeError(fmt::format("einsum: wants {}{} axes of operand {}, got {} in \"{}\"",
+                                         open ? "at least " : "", named, i, operands[i].shape().str(), equation));
+        if (open) widest = std::max(widest, rank - named), rest = true;
+        made.operands.push_back(written_out(terms[i], rank - named));
+    }
+    if (arrow == std::string_view::npos) {
+        if (rest) made.result = written_out({-1}, widest);
+        std::array<int, kRest> times{};
+        for (const Labels& term : terms)
+            for (const int one : term)
+                if (one >= 0) ++times[static_cast<std::size_t>(one)];
+        for (int c = 0; c < kRest; ++c)
+            if (times[static_cast<std::size_t>(c)] == 1) made.result.push_back(c);
+        return made;
+    }
+    const Labels wanted = parsed(equation, equation.substr(arrow + 2));
+    if (has(wanted, -1) && !rest) refuse(equation, "has \"...\" in the result alone");
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+        const int one = wanted[i];
+        if (std::find(wanted.begin(), wanted.begin() + static_cast<std::ptrdiff_t>(i), one) !=
+            wanted.begin() + static_cast<std::ptrdiff_t>(i))
+            refuse(equation, "has an index twice in the result");
+        if (one >= 0 && std::ranges::none_of(terms, [&](const Labels& term) { return has(term, one); }))
+            refuse(equation, fmt::format("has '{}' in the result alone", static_cast<char>(one)));
+    }
+    made.result = written_out(wanted, widest);
+    return made;
+}
+
+/// A tensor whose axes have names, each once.
+struct Named {
+    Tensor x;
+    Labels labels;
+
+    [[nodiscard]] int axis(int label) const {
+        return static_cast<int>(std::ranges::find(labels, label) - labels.begin());
+    }
+    [[nodiscard]] std::int64_t size(int label) const { return x.shape()[axis(label)]; }
+
+    void sum_over(const Labels& over) {
+        Dims axes;
+        Labels left;
+        for (std::size_t i = 0; i < labels.size(); ++i) {
+            if (has(over, labels[i])) axes.push_back(static_cast<std::int64_t>(i));
+            else left.push_back(labels[i]);
+        }
+        if (axes.rank() > 0) x = sum(x, axes);
+        labels = left;
+    }
+    /// Without these, which have size 1.
+    void drop(const Labels& ones) { *this = ordered_dropping(ones); }
+    [[nodiscard]] Named ordered_dropping(const Labels& ones) const {
+        Shape shape;
+        Labels left;
+        for (std::size_t i = 0; i < labels.size(); ++i) {
+            if (has(ones, labels[i])) continue;
+            shape.push_back(x.shape()[static_cast<int>(i)]);
+            left.push_back(labels[i]);
+        }
+        return {reshape(x, shape), left};
+    }
+    /// Its axes in this order, those that it lacks with size 1.
+    [[nodiscard]] Tensor aligned(const Labels& order) const {
+        Dims axes;
+        Shape shape;
+        for (const int label : order) {
+            shape.push_back(has(labels, label) ? size(label) : 1);
+            if (has(labels, label)) axes.push_back(axis(label));
+        }
+        return reshape(permute(x, axes), shape);
+    }
+};
+
+/// An index that stands several times means the diagonal.
+Named named(const Tensor& x, const Labels& labels, std::string_view equation) {
+    Named made{x, labels};
+    for (std::size_t i = 0; i < made.labels.size(); ++i)
+        for (std::size_t j = i + 1; j < made.labels.size();) {
+            if (made.labels[i] != made.labels[j]) {
+                ++j;
+                continue;
+            }
+            const int a = static_cast<int>(i), b = static_cast<int>(j);
+            if (made.x.shape()[a] != made.x.shape()[b])
+                throw ShapeError(fmt::format("einsum: wants one size for '{}', got {} in \"{}\"",
+                                             static_cast<char>(made.labels[i]), made.x.shape().str(), equation));
+            // The diagonal stands last, and goes back to the first of its places.
+            made.x = movedim(diagonal(made.x, 0, a, b), -1, a);
+            made.labels.erase(made.labels.begin() + static_cast<std::ptrdiff_t>(j));
+        }
+    return made;
+}
+
+Tensor as_matrices(const Named& of, const Labels& batch, const Labels& rows, const Labels& columns) {
+    Labels order = batch;
+    order.insert(order.end(), rows.begin(), rows.end());
+    order.insert(order.end(), columns.begin(), columns.end());
+    Dims axes;
+    Shape shape{1, 1, 1};
+    for (std::size_t i = 0; i < order.size(); ++i) {
+        axes.push_back(of.axis(order[i]));
+        const int part = i < batch.size() ? 0 : i < batch.size() + rows.size() ? 1 : 2;
+        shape[part] *= of.size(order[i]);
+    }
+    return reshape(permute(of.x, axes), shape);
+}
+
+/// @param kept indices that are wanted later
+Named joined(Named a, Named b, const Labels& kept) {
+    // Of size 1 beside another: as if it were not there.
+    Labels ones_a, ones_b, alone_a, alone_b;
+    for (const int label : a.labels) {
+        if (!has(b.labels, label)) {
+            if (!has(kept, label)) alone_a.push_back(label);
+        } else if (a.size(label) != b.size(label)) {
+            (a.size(label) == 1 ? ones_a : ones_b).push_back(label);
+        }
+    }
+    a.drop(ones_a);
+    b.drop(ones_b);
+    for (const int label : ones_b)
+        if (!has(kept, label)) alone_a.push_back(label);
+    for (const int label : b.labels)
+        if (!has(a.labels, label) && !has(kept, label)) alone_b.push_back(label);
+    const DType dtype = a.x.dtype();
+    a.sum_over(alone_a);
+    b.sum_over(alone_b);
+    Labels batch, rows, columns, summed;
+    for (const int label : a.labels)
+        (!has(b.labels, label) ? rows : has(kept, label) ? batch : summed).push_back(label);
+    for (const int label : b.labels)
+        if (!has(a.labels, label)) columns.push_back(label);
+    Labels order = batch;
+    order.insert(order.end(), rows.begin(), rows.end());
+    order.insert(order.end(), columns.begin(), columns.end());
+    if (summed.empty()) return {a.aligned(order) * b.aligned(order), order};
+    a.x = a.x.to(dtype);  // integers, whose sums are wider
+    b.x = b.x.to(dtype);
+    Shape shape;
+    for (const int label : order) shape.push_back(has(a.labels, label) ? a.size(label) : b.size(label));
+    return {reshape(matmul(as_matrices(a, batch, rows, summed), as_matrices(b, batch, summed, columns)), shape), order};
+}
+
+}  // namespace
+
+Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands) {
+    const FunctionCall call("einsum", {{"operands", std::span<const Tensor>(operands)}}, {{"equation", equation}});
+    if (operands.empty()) throw ValueError("einsum: wants at least one operand, got none");
+    call.require_defined({"operands"});
+    const Parsed all = parse(equation, operands);
+    for (std::size_t i = 0; i < operands.size(); ++i)
+        ops::require_alike("einsum", "operand 0", operands[0].dtype(), operands[0].device(), "another",
+                           operands[i].dtype(), operands[i].device());
+    std::vector<Named> parts;
+    for (std::size_t i = 0; i < operands.size(); ++i) parts.push_back(named(operands[i], all.operands[i], equation));
+    std::vector<std::pair<int, std::int64_t>> sizes;
+    for (const Named& part : parts)
+        for (const int label : part.labels) {
+            const auto known = std::ranges::find(sizes, label, &std::pair<int, std::int64_t>::first);
+            if (known == sizes.end()) sizes.emplace_back(label, part.size(label));
+            else if (known->second == 1) known->second = part.size(label);
+            else if (part.size(label) != 1 && part.size(label) != known->second)
+                throw ShapeError(fmt::format("einsum: wants one size for each index, got {} and {} in \"{}\"",
+                                             known->second, part.size(label), equation));
+        }
+    Named made = parts[0];
+    for (std::size_t i = 1; i < parts.size(); ++i) {
+        Labels kept = all.result;
+        for (std::size_t later = i + 1; later < parts.size(); ++later)
+            kept.insert(kept.end(), parts[later].labels.begin(), parts[later].labels.end());
+        made = joined(std::move(made), std::move(parts[i]), kept);
+    }
+    Labels over;
+    for (const int label : made.labels)
+        if (!has(all.result, label)) over.push_back(label);
+    made.sum_over(over);
+    return call.result(made.aligned(all.result));
+}
+
+}  // namespace declivity

@@ -1,0 +1,75 @@
+// Dropout of whole channels, and for networks of selu.
+#include <cmath>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/function_call.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <fmt/format.h>
+
+namespace declivity {
+namespace {
+
+using MaybeGenerator = std::optional<Generator>;
+
+void check(const char* function, const Tensor& x, double p, const MaybeGenerator& generator) {
+    if (!(p >= 0 && p <= 1)) throw ValueError(fmt::format("{}: wants p in [0, 1], got {}", function, p));
+    if (!is_floating(x.dtype()))
+        throw TypeError(fmt::format("{}: wants f32, f64, f16 or bf16, got {}", function, name_of(x.dtype())));
+    if (generator && !(generator->device() == x.device()))
+        throw DeviceError(fmt::format("{}: wants a generator of the device of x, '{}', got one of '{}'", function,
+                                      x.device().name(), generator->device().name()));
+}
+
+/// 1 for each channel that stays, and 0, of the first `kept` axes.
+Tensor channels(const Tensor& x, int kept, double p, const MaybeGenerator& generator) {
+    Shape shape = x.shape();
+    for (int axis = kept; axis < x.rank(); ++axis) shape[axis] = 1;
+    return bernoulli(shape, 1 - p, {x.dtype(), x.device()}, generator);
+}
+
+Tensor dropped(const char* function, const Tensor& x, double p, const MaybeGenerator& generator, int unbatched,
+               int rank) {
+    const FunctionCall call(function, {{"x", x}}, {{"p", p}});
+    call.require_defined({"x"});
+    check(function, x, p, generator);
+    if (x.rank() != rank && x.rank() != rank - 1)
+        throw ShapeError(
+            fmt::format("{}: wants x of {} or {} axes, got shape {}", function, rank - 1, rank, x.shape().str()));
+    const Tensor mask = channels(x, x.rank() == rank ? 2 : unbatched, p, generator);
+    return call.result(x * mask * (p < 1 ? 1 / (1 - p) : 0));
+}
+
+/// @param kept axes of which each place is dropped or kept as a whole
+Tensor alpha_dropped(const char* function, const Tensor& x, double p, const MaybeGenerator& generator, int kept) {
+    const FunctionCall call(function, {{"x", x}}, {{"p", p}});
+    call.require_defined({"x"});
+    check(function, x, p, generator);
+    if (kept > x.rank())
+        throw ShapeError(fmt::format("{}: wants x of 2 axes (N, C) or more, got shape {}", function, x.shape().str()));
+    if (p == 1) return call.result(x * 0.0);
+    constexpr double low = -1.7580993408473766;  // the limit of selu, -scale * alpha
+    const double a = 1 / std::sqrt((1 - p) * (1 + p * low * low)), b = -a * low * p;
+    const Tensor mask = channels(x, kept, p, generator);
+    return call.result((x * mask + (1.0 - mask) * low) * a + b);
+}
+
+}  // namespace
+
+Tensor dropout1d(const Tensor& x, double p, const MaybeGenerator& generator) {
+    return dropped("dropout1d", x, p, generator, 1, 3);
+}
+Tensor dropout2d(const Tensor& x, double p, const MaybeGenerator& generator) {
+    return dropped("dropout2d", x, p, generator, 2, 4);
+}
+Tensor dropout3d(const Tensor& x, double p, const MaybeGenerator& generator) {
+    return dropped("dropout3d", x, p, generator, 1, 5);
+}
+Tensor alpha_dropout(const Tensor& x, double p, const MaybeGenerator& generator) {
+    return alpha_dropped("alpha_dropout", x, p, generator, x.defined() ? x.rank() : 0);
+}
+Tensor feature_alpha_dropout(const Tensor& x, double p, const MaybeGenerator& generator) {
+    return alpha_dropped("feature_alpha_dropout", x, p, generator, 2);
+}
+
+}  // namespace declivity

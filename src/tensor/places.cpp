@@ -1,0 +1,75 @@
+#include "places.hpp"
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <fmt/format.h>
+
+namespace declivity::detail {
+namespace {
+
+/// 0, step, 2 step, ... along one axis of as many as `rank`.
+Tensor counted(std::int64_t count, std::int64_t step, int axis, int rank, const Device& device) {
+    Shape shape;
+    for (int i = 0; i < rank; ++i) shape.push_back(i == axis ? count : 1);
+    return reshape(arange(0, count, 1, {DType::i64, device}) * step, shape);
+}
+
+}  // namespace
+
+void require_index(const char* function, const Tensor& index, const Tensor& x) {
+    if (!is_integer(index.dtype()))
+        throw TypeError(fmt::format("{}: wants an index of integers, got {} (convert with .to(DType::i64))", function,
+                                    name_of(index.dtype())));
+    ops::require_same_device(function, x.device(), index.device());
+}
+
+Tensor Places::along(const Shape& shape, int axis, const Tensor& index) {
+    const Dims strides = dense_strides(shape);
+    const Tensor wide = index.to(DType::i64);
+    Tensor numbers = wide * strides[axis];
+    for (int i = 0; i < shape.rank(); ++i)
+        if (i != axis && index.shape()[i] > 1)
+            numbers = numbers + counted(index.shape()[i], strides[i], i, shape.rank(), index.device());
+    return reshape(where((wide < 0) | (wide >= shape[axis]), -1, numbers), {index.numel()});
+}
+
+Tensor Places::table(const Tensor& x, int axis) {
+    std::int64_t outer = 1, inner = 1;
+    for (int i = 0; i <= axis; ++i) outer *= x.shape()[i];
+    for (int i = axis + 1; i < x.rank(); ++i) inner *= x.shape()[i];
+    return reshape(x, {outer, inner});
+}
+
+Tensor Places::rows(const Shape& shape, int axis, const Tensor& index) {
+    std::int64_t outer = 1;
+    for (int i = 0; i < axis; ++i) outer *= shape[i];
+    const Tensor wide = index.to(DType::i64);
+    if (outer == 1) return where((wide < 0) | (wide >= shape[axis]), -1, wide);
+    const Tensor numbers = counted(outer, shape[axis], 0, 2, index.device()) + wide;
+    return reshape(where((wide < 0) | (wide >= shape[axis]), -1, numbers), {outer * index.numel()});
+}
+
+NdPlaces::NdPlaces(const char* function, const Shape& shape, const Tensor& index) {
+    const std::int64_t k = index.rank() == 0 ? 0 : index.shape().back();
+    if (index.rank() == 0 || k > shape.rank())
+        throw ShapeError(fmt::format("{}: wants an index (..., K) with K of at most {}, the axes of {}, got {}",
+                                     function, shape.rank(), shape.str(), index.shape().str()));
+    for (int i = 0; i < shape.rank(); ++i) (i < k ? rows : each) *= shape[i];
+    for (int i = 0; i + 1 < index.rank(); ++i) result.push_back(index.shape()[i]);
+    for (int i = static_cast<int>(k); i < shape.rank(); ++i) result.push_back(shape[i]);
+    Shape outer;
+    for (int i = 0; i + 1 < index.rank(); ++i) outer.push_back(index.shape()[i]);
+    numbers = zeros(outer, {DType::i64, index.device()});
+    Tensor outside = zeros(outer, {DType::boolean, index.device()});
+    for (std::int64_t i = 0; i < k; ++i) {
+        const Tensor wide = select(index, -1, i).to(DType::i64);
+        const std::int64_t size = shape[static_cast<int>(i)];
+        const Tensor one = where(wide < 0, wide + size, wide);
+        outside = outside | (one < 0) | (one >= size);
+        numbers = numbers * size + one;
+    }
+    numbers = reshape(where(outside, -1, numbers), {outer.numel()});
+}
+
+}  // namespace declivity::detail

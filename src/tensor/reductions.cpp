@@ -1,0 +1,148 @@
+// Reductions that are made of others.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <declivity/ops/reduce.hpp>
+#include <declivity/ops/view.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/function_call.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <fmt/format.h>
+
+namespace declivity {
+namespace {
+
+/// Elements that one result is made of.
+std::int64_t reduced_count(const char* name, const Tensor& x, const Dims& axes) {
+    std::int64_t count = 1;
+    for (const std::int64_t axis : ops::normalize_axes(name, axes, x.rank()))
+        count *= x.shape()[static_cast<int>(axis)];
+    return count;
+}
+
+Tensor zero_like(const Tensor& x) { return zeros({}, {x.dtype(), x.device()}); }
+
+}  // namespace
+
+Tensor amax(const Tensor& x, const Dims& axes, bool keep_axes) {
+    const FunctionCall call("amax", {{"x", x}}, {{"axes", axes}, {"keep_axes", keep_axes}});
+    call.require_defined({"x"});
+    return call.result(max(x, axes, keep_axes));
+}
+
+Tensor amin(const Tensor& x, const Dims& axes, bool keep_axes) {
+    const FunctionCall call("amin", {{"x", x}}, {{"axes", axes}, {"keep_axes", keep_axes}});
+    call.require_defined({"x"});
+    return call.result(min(x, axes, keep_axes));
+}
+
+MinMax aminmax(const Tensor& x, const Dims& axes, bool keep_axes) {
+    const FunctionCall call("aminmax", {{"x", x}}, {{"axes", axes}, {"keep_axes", keep_axes}});
+    call.require_defined({"x"});
+    const MinMax both{min(x, axes, keep_axes), max(x, axes, keep_axes)};
+    call.results({both.min, both.max});
+    return both;
+}
+
+Tensor prod(const Tensor& x, const Dims& axes, bool keep_axes) {
+    const FunctionCall call("prod", {{"x", x}}, {{"axes", axes}, {"keep_axes", keep_axes}});
+    call.require_defined({"x"});
+    const Dims over = ops::normalize_axes("prod", axes, x.rank());
+    const Shape result = ops::reduced_shape(x.shape(), over, keep_axes);
+    Tensor y = is_floating(x.dtype()) ? x : x.to(DType::i64);
+    const std::int64_t n = reduced_count("prod", x, axes);
+    if (n == 0) return call.result(sum(y, axes, keep_axes) + 1);
+    // The elements of one result in a row, of which the halves are multiplied until one is left: differentiable to any
+    // order, with zeros, where a rule that divides is not.
+    Dims order;
+    for (int i = 0; i < x.rank(); ++i)
+        if (std::ranges::find(over, i) == over.end()) order.push_back(i);
+    for (const std::int64_t axis : over) order.push_back(axis);
+    y = reshape(permute(y, order), {result.numel(), n});
+    for (std::int64_t left = n; left > 1; left = (left + 1) / 2) {
+        const std::int64_t half = left / 2;
+        const Tensor both = slice(y, 1, 0, half) * slice(y, 1, half, 2 * half);
+        y = left % 2 == 0 ? both : concat({both, slice(y, 1, left - 1, left)}, 1);
+    }
+    return call.result(reshape(y, result));
+}
+
+Tensor var(const Tensor& x, const Dims& axes, double correction, bool keep_axes) {
+    const FunctionCall call("var", {{"x", x}}, {{"axes", axes}, {"correction", correction}, {"keep_axes", keep_axes}});
+    call.require_defined({"x"});
+    ops::require_real("var", "x", x.dtype());
+    const auto n = static_cast<double>(reduced_count("var", x, axes));
+    const Tensor squares = sum(square(x - mean(x, axes, true)), axes, keep_axes);
+    return call.result(squares * (1 / std::max(0.0, n - correction)));
+}
+
+Tensor stddev(const Tensor& x, const Dims& axes, double correction, bool keep_axes) {
+    const FunctionCall call("stddev", {{"x", x}},
+                            {{"axes", axes}, {"correction", correction}, {"keep_axes", keep_axes}});
+    call.require_defined({"x"});
+    ops::require_real("stddev", "x", x.dtype());
+    return call.result(sqrt(var(x, axes, correction, keep_axes)));
+}
+
+Tensor norm(const Tensor& x, double p, const Dims& axes, bool keep_axes) {
+    const FunctionCall call("norm", {{"x", x}}, {{"p", p}, {"axes", axes}, {"keep_axes", keep_axes}});
+    call.require_defined({"x"});
+    ops::require_real("norm", "x", x.dtype());
+    if (std::isnan(p)) throw ValueError("norm: wants a number p, got NaN");
+    if (p == std::numeric_limits<double>::infinity()) return call.result(max(abs(x), axes, keep_axes));
+    if (p == -std::numeric_limits<double>::infinity()) return call.result(min(abs(x), axes, keep_axes));
+    if (p == 0) return call.result(sum((x != 0).to(x.dtype()), axes, keep_axes));
+    if (p == 1) return call.result(sum(abs(x), axes, keep_axes));
+    // The gradient at 0 is 0, not NaN: roots are taken of 1 there, and dropped.
+    const auto root = [&](const Tensor& sums, const auto& of) {
+        const Tensor none = sums == 0;
+        return where(none, zero_like(x), of(where(none, zero_like(x) + 1, sums)));
+    };
+    if (p == 2) return call.result(root(sum(square(x), axes, keep_axes), [](const Tensor& s) { return sqrt(s); }));
+    const Tensor size = abs(x), nothing = size == 0;
+    const Tensor powers =
+        p < 0 ? pow(size, p) : where(nothing, zero_like(x), pow(where(nothing, zero_like(x) + 1, size), p));
+    return call.result(root(sum(powers, axes, keep_axes), [p](const Tensor& s) { return pow(s, 1 / p); }));
+}
+
+Tensor logsumexp(const Tensor& x, const Dims& axes, bool keep_axes) {
+    const FunctionCall call("logsumexp", {{"x", x}}, {{"axes", axes}, {"keep_axes", keep_axes}});
+    call.require_defined({"x"});
+    if (!is_floating(x.dtype())) return call.result(logsumexp(x.to(DType::f32), axes, keep_axes));
+    // Of any number; that of the largest keeps exponentials finite, and is taken back.
+    Tensor shift = reduced_count("logsumexp", x, axes) == 0 ? zero_like(x) : max(x.detach(), axes, true);
+    shift = where(isfinite(shift), shift, zero_like(x));
+    const Tensor sums = log(sum(exp(x - shift), axes, true)) + shift;
+    return call.result(
+        reshape(sums, ops::reduced_shape(x.shape(), ops::normalize_axes("logsumexp", axes, x.rank()), keep_axes)));
+}
+
+Tensor all(const Tensor& x, const Dims& axes, bool keep_axes) {
+    const FunctionCall call("all", {{"x", x}}, {{"axes", axes}, {"keep_axes", keep_axes}});
+    call.require_defined({"x"});
+    return call.result(sum(x == 0, axes, keep_axes) == 0);
+}
+
+Tensor any(const Tensor& x, const Dims& axes, bool keep_axes) {
+    const FunctionCall call("any", {{"x", x}}, {{"axes", axes}, {"keep_axes", keep_axes}});
+    call.require_defined({"x"});
+    return call.result(sum(x != 0, axes, keep_axes) != 0);
+}
+
+Tensor count_nonzero(const Tensor& x, const Dims& axes, bool keep_axes) {
+    const FunctionCall call("count_nonzero", {{"x", x}}, {{"axes", axes}, {"keep_axes", keep_axes}});
+    call.require_defined({"x"});
+    return call.result(sum(x != 0, axes, keep_axes));
+}
+
+Tensor argmin(const Tensor& x, std::int64_t axis, bool keep_axis) {
+    const FunctionCall call("argmin", {{"x", x}}, {{"axis", axis}, {"keep_axis", keep_axis}});
+    call.require_defined({"x"});
+    (void)normalize_axis("argmin", axis, std::max(1, x.rank()));
+    // ~x turns the order of integers around, and overflows nowhere.
+    return call.result(argmax(is_floating(x.dtype()) ? -x : bitwise_not(x), axis, keep_axis));
+}
+
+}  // namespace declivity

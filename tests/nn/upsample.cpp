@@ -1,0 +1,28 @@
+// Layers that give images another size.
+#include <declivity/nn/upsample.hpp>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/functions/resize.hpp>
+#include <doctest/doctest.h>
+
+#include "tests/support/values.hpp"
+
+using namespace declivity;
+using namespace declivity::test;
+
+TEST_CASE("Upsample and its two kinds compute what interpolate does, and may be replayed") {
+    const Tensor x = random_tensor({2, 3, 4, 5}, 1);
+    const InterpolateOptions options{.scale_factor = {2.5, 0.5}, .mode = "bicubic"};
+    nn::Upsample layer(options);
+    CHECK(values(layer(x)) == values(interpolate(x, options)));
+    CHECK(layer.not_replayable().empty());
+    nn::UpsamplingNearest2d nearest({.scale_factor = {2}});
+    CHECK(values(nearest(x)) == values(interpolate(x, {.scale_factor = {2}})));
+    CHECK(nearest.not_replayable().empty());
+    nn::UpsamplingBilinear2d bilinear({.size = {7, 3}});
+    CHECK(values(bilinear(x)) == values(interpolate(x, {.size = {7, 3}, .mode = "bilinear", .align_corners = true})));
+    CHECK(bilinear.not_replayable().empty());
+    CHECK(bilinear.parameters().empty());
+    CHECK_THROWS_AS(nn::Upsample({.mode = "bilinear"}), ValueError);
+    CHECK_THROWS_AS(nn::Upsample({.size = 3, .scale_factor = {2}}), ValueError);
+}

@@ -1,0 +1,249 @@
+#include "op_db.hpp"
+
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <limits>
+
+#include <fmt/format.h>
+
+namespace declivity::peers {
+namespace {
+
+DType dtype_of_name(const std::string& name) {
+    for (const DType one : kDTypes)
+        if (name_of(one) == name || (one == DType::boolean && name == "bool")) return one;
+    throw std::runtime_error("unknown type " + name);
+}
+
+double number_of(const Json& json) {
+    if (json.is_object() && json.contains("number")) {
+        const std::string text = json["number"];
+        return text == "nan"    ? std::numeric_limits<double>::quiet_NaN()
+               : text == "-inf" ? -std::numeric_limits<double>::infinity()
+                                : std::numeric_limits<double>::infinity();
+    }
+    if (json.is_boolean()) return json.get<bool>() ? 1 : 0;
+    if (!json.is_number()) throw Untaken("an argument that is no number: " + json.dump());
+    return json.get<double>();
+}
+
+bool is_tensor(const Json& json) { return json.is_object() && json.contains("tensor"); }
+
+}  // namespace
+
+Reader::Reader(const std::string& path, const Device& device) : device_(device) {
+    std::ifstream file(path, std::ios::binary);
+    bytes_.assign(std::istreambuf_iterator<char>(file), {});
+}
+
+Tensor Reader::tensor(const Json& json) const {
+    const DType dtype = dtype_of_name(json["dtype"]);
+    Shape shape;
+    for (const auto& size : json["shape"]) shape.push_back(size.get<std::int64_t>());
+    const char* from = bytes_.data() + json["tensor"][0].get<std::size_t>();
+    const auto n = static_cast<std::size_t>(shape.numel());
+    const auto made = [&]<class T>(T) {
+        std::vector<T> values(n);
+        if (n > 0) std::memcpy(values.data(), from, n * sizeof(T));
+        return Tensor::from(values, shape).to(device_);
+    };
+    switch (dtype) {
+        case DType::f32:
+            return made(float());
+        case DType::f64:
+            return made(double());
+        case DType::i64:
+            return made(std::int64_t());
+        case DType::i32:
+            return made(std::int32_t());
+        case DType::i16:
+            return made(std::int16_t());
+        case DType::i8:
+            return made(std::int8_t());
+        case DType::boolean:
+            return made(std::uint8_t()).to(DType::boolean);
+        default:
+            return made(std::uint8_t());
+    }
+}
+
+Arguments::Arguments(const Json& call, const Reader& reader) : reader_(&reader) {
+    for (const Json& one : call["args"]) args_.push_back(one);
+    for (const auto& [name, one] : call["kwargs"].items()) kwargs_[name] = one, used_names_[name] = false;
+    for (const Json& one : call["results"]) results_.push_back(one);
+    used_.resize(args_.size());
+    const auto add = [&](const auto& self, const Json& json) -> void {
+        if (is_tensor(json)) {
+            Tensor tensor = made(json);
+            if (json["grad"].get<bool>()) differentiable_.push_back(tensor);
+        } else if (json.is_object() && json.contains("list")) {
+            for (const Json& one : json["list"]) self(self, one);
+        }
+    };
+    for (const Json& one : args_) add(add, one);
+    for (const auto& [name, one] : kwargs_) add(add, one);
+}
+
+Tensor Arguments::made(const Json& json) {
+    const std::string key = json.dump();
+    if (!tensors_.contains(key)) {
+        Tensor tensor = reader_->tensor(json);
+        if (json["grad"].get<bool>()) tensor.set_requires_grad();
+        tensors_[key] = tensor;
+    }
+    return tensors_[key];
+}
+
+const Json* Arguments::find(std::size_t place, const char* name) {
+    if (place < args_.size()) {
+        used_[place] = true;
+        return &args_[place];
+    }
+    if (name == nullptr || !kwargs_.contains(name)) return nullptr;
+    used_names_[name] = true;
+    return &kwargs_[name];
+}
+
+const Json& Arguments::raw(std::size_t place, const char* name) {
+    static const Json none;
+    const Json* found = find(place, name);
+    return found == nullptr ? none : *found;
+}
+
+bool Arguments::has(std::size_t place, const char* name) {
+    return place < args_.size() || (name != nullptr && kwargs_.contains(name));
+}
+
+bool Arguments::given(std::size_t place, const char* name) {
+    const Json* json = find(place, name);
+    return json != nullptr && !json->is_null();
+}
+
+void Arguments::ignore(const char* name) {
+    if (kwargs_.contains(name)) used_names_[name] = true;
+}
+
+Tensor Arguments::tensor(std::size_t place, const char* name) {
+    const Json* json = find(place, name);
+    if (json == nullptr || !is_tensor(*json)) throw Untaken("an argument that is no tensor");
+    return made(*json);
+}
+
+Tensor Arguments::tensor_or_none(std::size_t place, const char* name) {
+    const Json* json = find(place, name);
+    if (json == nullptr || json->is_null()) return {};
+    if (!is_tensor(*json)) throw Untaken("an argument that is no tensor");
+    return made(*json);
+}
+
+std::vector<Tensor> Arguments::tensors(std::size_t place, const char* name) {
+    const Json* json = find(place, name);
+    if (json == nullptr || !json->is_object() || !json->contains("list")) throw Untaken("an argument that is no list");
+    std::vector<Tensor> all;
+    for (const Json& one : (*json)["list"]) {
+        if (one.is_null()) all.emplace_back();
+        else if (is_tensor(one)) all.push_back(made(one));
+        else throw Untaken("a list with others than tensors");
+    }
+    return all;
+}
+
+TensorOrScalar Arguments::tensor_or_number(std::size_t place, const char* name) {
+    const Json* json = find(place, name);
+    if (json == nullptr) throw Untaken("an argument that is missing");
+    if (is_tensor(*json)) return made(*json);
+    if (json->is_number_integer()) return Scalar(json->get<std::int64_t>());
+    return Scalar(number_of(*json));
+}
+
+std::int64_t Arguments::integer(std::size_t place, const char* name, std::optional<std::int64_t> otherwise) {
+    const Json* json = find(place, name);
+    if (json == nullptr || json->is_null()) {
+        if (!otherwise) throw Untaken(fmt::format("{} is missing", name));
+        return *otherwise;
+    }
+    if (!json->is_number_integer() && !json->is_boolean()) throw Untaken(fmt::format("{} is no integer", name));
+    return json->is_boolean() ? (json->get<bool>() ? 1 : 0) : json->get<std::int64_t>();
+}
+
+double Arguments::number(std::size_t place, const char* name, std::optional<double> otherwise) {
+    const Json* json = find(place, name);
+    if (json == nullptr || json->is_null()) {
+        if (!otherwise) throw Untaken(fmt::format("{} is missing", name));
+        return *otherwise;
+    }
+    return number_of(*json);
+}
+
+Scalar Arguments::scalar(std::size_t place, const char* name, std::optional<Scalar> otherwise) {
+    const Json* json = find(place, name);
+    if (json == nullptr || json->is_null()) {
+        if (!otherwise) throw Untaken(fmt::format("{} is missing", name));
+        return *otherwise;
+    }
+    if (json->is_number_integer()) return json->get<std::int64_t>();
+    return number_of(*json);
+}
+
+bool Arguments::flag(std::size_t place, const char* name, bool otherwise) {
+    const Json* json = find(place, name);
+    return json == nullptr || json->is_null() ? otherwise : number_of(*json) != 0;
+}
+
+std::string Arguments::word(std::size_t place, const char* name, const std::string& otherwise) {
+    const Json* json = find(place, name);
+    if (json == nullptr || json->is_null()) return otherwise;
+    if (!json->is_string()) throw Untaken(fmt::format("{} is no word", name));
+    return *json;
+}
+
+Dims Arguments::dims(std::size_t place, const char* name, const std::optional<Dims>& otherwise) {
+    const Json* json = find(place, name);
+    if (json == nullptr || json->is_null()) {
+        if (!otherwise) throw Untaken(fmt::format("{} is missing", name == nullptr ? "a list" : name));
+        return *otherwise;
+    }
+    if (json->is_number_integer()) return {json->get<std::int64_t>()};
+    if (!json->is_object() || !json->contains("list")) throw Untaken("an argument that is no list");
+    Dims all;
+    for (const Json& one : (*json)["list"]) {
+        if (!one.is_number_integer() && !one.is_null()) throw Untaken("a list with others than integers");
+        all.push_back(one.is_null() ? -1 : one.get<std::int64_t>());
+    }
+    return all;
+}
+
+std::vector<double> Arguments::numbers(std::size_t place, const char* name) {
+    const Json* json = find(place, name);
+    if (json == nullptr || json->is_null()) throw Untaken(fmt::format("{} is missing", name));
+    if (!json->is_object() || !json->contains("list")) return {number_of(*json)};
+    std::vector<double> all;
+    for (const Json& one : (*json)["list"]) all.push_back(number_of(one));
+    return all;
+}
+
+void Arguments::require_all_used() const {
+    for (std::size_t i = 0; i < used_.size(); ++i)
+        if (!used_[i]) throw Untaken(fmt::format("argument {}", i));
+    for (const auto& [name, used] : used_names_)
+        if (!used) throw Untaken("the argument " + name);
+}
+
+std::string said(const Json& call) {
+    const auto of = [](const auto& self, const Json& json) -> std::string {
+        if (is_tensor(json)) return fmt::format("{}{}", json["dtype"].get<std::string>(), json["shape"].dump());
+        if (json.is_object() && json.contains("list")) {
+            std::string text;
+            for (const Json& one : json["list"]) text += (text.empty() ? "" : ", ") + self(self, one);
+            return "[" + text + "]";
+        }
+        return json.dump();
+    };
+    std::string text;
+    for (const Json& one : call["args"]) text += (text.empty() ? "" : ", ") + of(of, one);
+    for (const auto& [name, one] : call["kwargs"].items()) text += ", " + name + "=" + of(of, one);
+    return call["op"].get<std::string>() + "(" + text + ")";
+}
+
+}  // namespace declivity::peers

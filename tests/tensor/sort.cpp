@@ -1,0 +1,189 @@
+// sort by digits, and scans in vectors: all types, rows long enough for them, ties, NaN, zeros of both signs, against
+// std::stable_sort and sums in double.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <doctest/doctest.h>
+#include <tests/support/devices.hpp>
+#include <tests/support/values.hpp>
+
+#include "ops/support/work_split.hpp"
+
+using namespace declivity;
+using namespace declivity::test;
+
+namespace {
+
+using Values = std::vector<double>;
+
+/// Numbers that the type holds, some of them several times.
+Values numbers(DType dtype, std::int64_t count, std::uint64_t seed) {
+    std::mt19937_64 engine(seed);
+    Values out;
+    for (std::int64_t i = 0; i < count; ++i) {
+        const auto bits = static_cast<std::int64_t>(engine() >> 12);
+        double one = 0;
+        switch (dtype) {
+            case DType::boolean:
+                one = static_cast<double>(bits % 2);
+                break;
+            case DType::u8:
+                one = static_cast<double>(bits % 256);
+                break;
+            case DType::i8:
+                one = static_cast<double>(bits % 256 - 128);
+                break;
+            case DType::u16:
+                one = static_cast<double>(bits % 65536);
+                break;
+            case DType::i16:
+                one = static_cast<double>(bits % 65536 - 32768);
+                break;
+            case DType::u32:
+                one = static_cast<double>(bits % (std::int64_t{1} << 32));
+                break;
+            case DType::i32:
+                one = static_cast<double>(bits % (std::int64_t{1} << 32) - (std::int64_t{1} << 31));
+                break;
+            case DType::u64:
+                one = static_cast<double>(bits);
+                break;
+            case DType::i64:
+                one = static_cast<double>(bits - (std::int64_t{1} << 51));
+                break;
+            case DType::f16:
+            case DType::bf16:
+                one = static_cast<double>(bits % 256 - 128) / 16;
+                break;
+            default:
+                // All sizes, both signs; every eighth one of a few, with both zeros, infinities and NaN.
+                one = std::ldexp(static_cast<double>(bits % 1000000 - 500000), static_cast<int>(bits % 40) - 30);
+                one = static_cast<float>(one);
+                if (bits % 8 == 0) {
+                    constexpr double inf = std::numeric_limits<double>::infinity();
+                    const double few[] = {0.0, -0.0, inf, -inf, NAN, -NAN, 1.0, -1.0};
+                    one = few[static_cast<std::size_t>(bits / 8 % 8)];
+                }
+        }
+        out.push_back(one);
+    }
+    return out;
+}
+
+void check(DType dtype, std::int64_t rows, std::int64_t n, std::int64_t k, bool falling, std::uint64_t seed) {
+    CAPTURE(name_of(dtype));
+    CAPTURE(rows);
+    CAPTURE(n);
+    CAPTURE(k);
+    CAPTURE(falling);
+    const Values all = numbers(dtype, rows * n, seed);
+    const Tensor x = tensor(all, {rows, n}, dtype);
+    Values wanted, places;
+    for (std::int64_t row = 0; row < rows; ++row) {
+        const double* own = all.data() + row * n;
+        std::vector<std::int64_t> order(static_cast<std::size_t>(n));
+        std::iota(order.begin(), order.end(), 0);
+        const auto less = [](double a, double b) { return std::isnan(b) ? !std::isnan(a) : a < b; };
+        std::ranges::stable_sort(order, [&](std::int64_t a, std::int64_t b) {
+            return falling ? less(own[b], own[a]) : less(own[a], own[b]);
+        });
+        for (std::int64_t i = 0; i < k; ++i) {
+            places.push_back(static_cast<double>(order[static_cast<std::size_t>(i)]));
+            wanted.push_back(own[order[static_cast<std::size_t>(i)]]);
+        }
+    }
+    const auto same = [](const Values& a, const Values& b) {
+        return std::ranges::equal(a, b, [](double p, double q) {
+            return (std::isnan(p) && std::isnan(q)) || (p == q && std::signbit(p) == std::signbit(q));
+        });
+    };
+    Tensor found, from;
+    if (k == n) {
+        const Sorted both = sort(x, -1, falling);
+        found = both.values, from = both.indices;
+        CHECK(values(argsort(x, -1, falling)) == places);
+    } else {
+        const TopK both = topk(x, k, -1, falling);
+        found = both.values, from = both.indices;
+    }
+    CHECK(found.dtype() == dtype);
+    CHECK(same(values(found), wanted));
+    CHECK(values(from) == places);
+}
+
+}  // namespace
+
+TEST_CASE("sort: all types, in both orders, on both families") {
+    std::uint64_t seed = 0;
+    for (const Family family : families()) {
+        const ops::FamilyScope scope(family);
+        CAPTURE(family == Family::cpu_like);
+        for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i8, DType::u8, DType::i16,
+                                  DType::u16, DType::i32, DType::u32, DType::i64, DType::u64, DType::boolean}) {
+            if (dtype == DType::f64 && !device().info().fp64) continue;
+            for (const bool falling : {false, true}) check(dtype, 3, 700, 700, falling, ++seed);
+        }
+    }
+}
+
+TEST_CASE("sort: rows of many sizes, and the first of them") {
+    std::uint64_t seed = 100;
+    for (const Family family : families()) {
+        const ops::FamilyScope scope(family);
+        CAPTURE(family == Family::cpu_like);
+        for (const std::int64_t n : {1, 2, 127, 128, 129, 511, 512, 513, 2048, 2049, 9001}) {
+            if (small_cases() && n > 600) continue;
+            for (const std::int64_t rows : {1, 2, 5}) check(DType::f32, rows, n, n, rows == 2, ++seed);
+        }
+        for (const std::int64_t k : {1, 17, 100, 599}) check(DType::f32, 2, 600, k, k == 17, ++seed);
+        check(DType::i64, 1, 600, 300, true, ++seed);
+        if (!small_cases()) check(DType::f32, 1, 70001, 70001, false, ++seed);
+    }
+}
+
+TEST_CASE("scan: sums and products of lines of many sizes, of all types") {
+    std::mt19937_64 engine(5);
+    for (const Family family : families()) {
+        const ops::FamilyScope scope(family);
+        CAPTURE(family == Family::cpu_like);
+        for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8}) {
+            if (dtype == DType::f64 && !device().info().fp64) continue;
+            for (const std::int64_t n : {1, 15, 16, 17, 31, 32, 33, 100, 1024, 5000}) {
+                if (small_cases() && n > 40) continue;
+                for (const std::int64_t rows : {1, 3}) {
+                    CAPTURE(name_of(dtype));
+                    CAPTURE(n);
+                    CAPTURE(rows);
+                    const bool whole = !is_floating(dtype);
+                    Values in, sums, products;
+                    for (std::int64_t i = 0; i < rows * n; ++i) {
+                        const double one =
+                            whole ? static_cast<double>(engine() % 3)
+                                  : static_cast<float>(1 + static_cast<double>(engine() % 100) / 5000 - 0.01);
+                        in.push_back(one);
+                        sums.push_back(i % n == 0 ? one : sums.back() + one);
+                        products.push_back(i % n == 0 ? one : products.back() * one);
+                    }
+                    if (dtype == DType::u8 && n > 100) continue;  // would overflow
+                    const Tensor x = tensor(in, {rows, n}, dtype);
+                    CHECK(difference(cumsum(x, 1).to(whole ? DType::i64 : dtype), sums, tolerance(dtype, 100)) == "");
+                    if (!whole) CHECK(difference(cumprod(x, 1), products, tolerance(dtype, 100)) == "");
+                }
+            }
+        }
+        // A product of integers, within their range.
+        const Tensor signs = tensor(Values{2, -1, 1,  3, -2, 1, 1, 1, -1, 5, 1, 1, 1, -1, 1, 2, 1, 1,  1, 1,
+                                           1, 1,  -1, 1, 1,  1, 1, 1, 1,  1, 1, 1, 7, 1,  1, 1, 1, -1, 1, 1},
+                                    {40}, DType::i32);
+        Values wanted;
+        for (const double one : values(signs)) wanted.push_back(wanted.empty() ? one : wanted.back() * one);
+        CHECK(values(cumprod(signs, 0)) == wanted);
+    }
+}
