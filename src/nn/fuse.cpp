@@ -52,54 +52,67 @@ Made with(const Affine& affine, const Tensor& weight, const Tensor& bias, int ax
     return made;
 }
 
-}  // namespace
-
-Conv1d fuse_conv_bn(const Conv1d& layer, const BatchNorm& norm) {
-    const NoGrad no_grad;
-    const Tensor weight = layer.weight();
-    const Conv1dParameters& conv = layer.options();
-    const Affine affine("fuse_conv_bn", norm, weight.size(0));
-    return with(affine, weight, layer.bias(), 0, conv.groups,
-                Conv1d(weight.size(1) * conv.groups, weight.size(0), weight.size(2),
-                       {.stride = conv.stride,
-                        .padding = conv.padding,
-                        .dilation = conv.dilation,
-                        .groups = conv.groups,
-                        .dtype = weight.dtype(),
-                        .device = weight.device(),
-                        .padding_mode = layer.padding_mode()}));
+/// Sizes of a weight behind its axes of channels.
+template <int N>
+SpatialSize<N> kernel_size(const Shape& weight) {
+    if constexpr (N == 1) return weight[2];
+    else if constexpr (N == 2) return {weight[2], weight[3]};
+    else return {weight[2], weight[3], weight[4]};
 }
 
-Conv2d fuse_conv_bn(const Conv2d& layer, const BatchNorm& norm) {
+/// What all options of convolutions share.
+template <class Options, class Parameters>
+Options options_of(const Parameters& conv, const Tensor& weight) {
+    Options options;
+    options.stride = conv.stride;
+    options.padding = conv.padding;
+    options.dilation = conv.dilation;
+    options.groups = conv.groups;
+    options.dtype = weight.dtype();
+    options.device = weight.device();
+    return options;
+}
+
+template <int N, class Options, class Layer>
+Layer fused(const Layer& layer, const BatchNorm& norm) {
     const NoGrad no_grad;
     const Tensor weight = layer.weight();
-    const Conv2dParameters& conv = layer.options();
+    const std::int64_t groups = layer.options().groups;
     const Affine affine("fuse_conv_bn", norm, weight.size(0));
-    return with(affine, weight, layer.bias(), 0, conv.groups,
-                Conv2d(weight.size(1) * conv.groups, weight.size(0), {weight.size(2), weight.size(3)},
-                       {.stride = conv.stride,
-                        .padding = conv.padding,
-                        .dilation = conv.dilation,
-                        .groups = conv.groups,
-                        .dtype = weight.dtype(),
-                        .device = weight.device(),
-                        .padding_mode = layer.padding_mode()}));
+    auto options = options_of<Options>(layer.options(), weight);
+    options.padding_mode = layer.padding_mode();
+    return with(affine, weight, layer.bias(), 0, groups,
+                Layer(weight.size(1) * groups, weight.size(0), kernel_size<N>(weight.shape()), options));
+}
+
+template <int N, class Options, class Layer>
+Layer fused_transpose(const Layer& layer, const BatchNorm& norm) {
+    const NoGrad no_grad;
+    const Tensor weight = layer.weight();
+    const std::int64_t groups = layer.options().groups;
+    const Affine affine("fuse_conv_bn", norm, weight.size(1) * groups);
+    auto options = options_of<Options>(layer.options(), weight);
+    options.output_padding = layer.options().output_padding;
+    return with(affine, weight, layer.bias(), 1, groups,
+                Layer(weight.size(0), weight.size(1) * groups, kernel_size<N>(weight.shape()), options));
+}
+
+}  // namespace
+
+Conv1d fuse_conv_bn(const Conv1d& layer, const BatchNorm& norm) { return fused<1, Conv1dOptions>(layer, norm); }
+Conv2d fuse_conv_bn(const Conv2d& layer, const BatchNorm& norm) { return fused<2, Conv2dOptions>(layer, norm); }
+Conv3d fuse_conv_bn(const Conv3d& layer, const BatchNorm& norm) { return fused<3, Conv3dOptions>(layer, norm); }
+
+ConvTranspose1d fuse_conv_bn(const ConvTranspose1d& layer, const BatchNorm& norm) {
+    return fused_transpose<1, ConvTranspose1dOptions>(layer, norm);
 }
 
 ConvTranspose2d fuse_conv_bn(const ConvTranspose2d& layer, const BatchNorm& norm) {
-    const NoGrad no_grad;
-    const Tensor weight = layer.weight();
-    const ConvTranspose2dParameters& conv = layer.options();
-    const Affine affine("fuse_conv_bn", norm, weight.size(1) * conv.groups);
-    return with(affine, weight, layer.bias(), 1, conv.groups,
-                ConvTranspose2d(weight.size(0), weight.size(1) * conv.groups, {weight.size(2), weight.size(3)},
-                                {.stride = conv.stride,
-                                 .padding = conv.padding,
-                                 .output_padding = conv.output_padding,
-                                 .groups = conv.groups,
-                                 .dilation = conv.dilation,
-                                 .dtype = weight.dtype(),
-                                 .device = weight.device()}));
+    return fused_transpose<2, ConvTranspose2dOptions>(layer, norm);
+}
+
+ConvTranspose3d fuse_conv_bn(const ConvTranspose3d& layer, const BatchNorm& norm) {
+    return fused_transpose<3, ConvTranspose3dOptions>(layer, norm);
 }
 
 Linear fuse_linear_bn(const Linear& layer, const BatchNorm& norm) {

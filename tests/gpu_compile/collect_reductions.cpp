@@ -69,6 +69,12 @@ void losses() {
     }
 }
 
+void sorts() {
+    for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8, DType::boolean, DType::u32})
+        for (const bool falling : {false, true}) compute(sort(of(dtype, {3, 1500}), 1, falling).values);
+}
+
+const Part sorts_part{"sorts", sorts};
 const Part reductions_part{"reductions", reductions};
 const Part losses_part{"losses", losses};
 

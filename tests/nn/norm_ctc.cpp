@@ -278,6 +278,20 @@ TEST_CASE("fuse_conv_bn, fuse_linear_bn: layers with what the norm makes of thei
         line_norm.eval();
         const Tensor z = random_tensor({2, 4, 9}, 5);
         CHECK(difference(nn::fuse_conv_bn(line, line_norm)(z), values(line_norm(line(z))), allowed) == "");
+        nn::ConvTranspose1d wider(4, 6, 3, {.stride = 3, .output_padding = 2, .groups = 2, .bias = bias});
+        CHECK(difference(nn::fuse_conv_bn(wider, line_norm)(z), values(line_norm(wider(z))), allowed) == "");
+
+        nn::BatchNorm3d volume_norm(6);
+        spread(volume_norm, 6);
+        volume_norm.eval();
+        nn::Conv3d volume(
+            4, 6, {2, 3, 1},
+            {.stride = {1, 2, 1}, .padding = 1, .groups = 2, .bias = bias, .padding_mode = PadMode::circular});
+        nn::ConvTranspose3d larger(4, 6, {2, 1, 3},
+                                   {.stride = {2, 1, 3}, .groups = 2, .bias = bias, .dilation = {1, 1, 2}});
+        const Tensor v = random_tensor({2, 4, 3, 5, 4}, 7);
+        CHECK(difference(nn::fuse_conv_bn(volume, volume_norm)(v), values(volume_norm(volume(v))), allowed) == "");
+        CHECK(difference(nn::fuse_conv_bn(larger, volume_norm)(v), values(volume_norm(larger(v))), allowed) == "");
     }
     nn::Linear linear(3, 4);
     CHECK_THROWS_WITH_AS(nn::fuse_linear_bn(linear, nn::BatchNorm1d(4, {.track_running_stats = false})),

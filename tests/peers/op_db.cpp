@@ -73,7 +73,7 @@ std::string tried(const Adapter& adapter, const Json& call, const Reader& reader
     if (results.size() != wanted.size()) return fmt::format("{} results, wants {}", results.size(), wanted.size());
     for (std::size_t i = 0; i < compares; ++i)
         if (auto text = compared("result", i, results[i], reader.tensor(wanted[i]), true); !text.empty()) return text;
-    if (!call.contains("gradients")) return {};
+    if (!call.contains("gradients") || arguments.compares_values_alone()) return {};
     Tensor total;
     for (std::size_t i = 0; i < results.size(); ++i) {
         if (call["weights"][i].is_null()) continue;
@@ -88,7 +88,9 @@ std::string tried(const Adapter& adapter, const Json& call, const Reader& reader
         const bool none = call["gradients"][i].is_null();
         const Tensor expected = none ? zeros_like(inputs[i].detach()) : reader.tensor(call["gradients"][i]);
         const Tensor got = gradients[i].defined() ? gradients[i] : zeros_like(inputs[i].detach());
-        if (auto text = compared("gradient", i, got, expected, false, arguments.looseness(), 1); !text.empty())
+        if (auto text = compared("gradient", i, arguments.compared_part(i, got), arguments.compared_part(i, expected),
+                                 false, arguments.looseness(), 1);
+            !text.empty())
             return text;
     }
     return {};

@@ -68,6 +68,18 @@ class Arguments {
     /// Gradients may differ more than results: PyTorch's own in f32 are not exact.
     void loosen(double factor) { loose_ = factor; }
     [[nodiscard]] double looseness() const { return loose_; }
+    /// Of the gradient of the i-th differentiable tensor only one triangle is compared: PyTorch's has numbers in the
+    /// other one, too, which the function does not read.
+    void compare_triangle(std::size_t i, bool upper) { triangles_[i] = upper; }
+    /// A gradient as far as it is compared.
+    [[nodiscard]] Tensor compared_part(std::size_t i, const Tensor& gradient) const {
+        const auto found = triangles_.find(i);
+        if (found == triangles_.end() || gradient.numel() == 0) return gradient;
+        return found->second ? triu(gradient) : tril(gradient);
+    }
+    /// No gradients: PyTorch's are wrong, which central differences show.
+    void compare_values_alone() { values_alone_ = true; }
+    [[nodiscard]] bool compares_values_alone() const { return values_alone_; }
     /// Those that a gradient is wanted for, in PyTorch's order.
     [[nodiscard]] const std::vector<Tensor>& differentiable() const { return differentiable_; }
     /// @throws Untaken where arguments were not asked for
@@ -84,7 +96,8 @@ class Arguments {
     std::map<std::string, Tensor> tensors_;  // by their text, so that each is made once
     std::vector<Tensor> differentiable_;
     const Reader* reader_;
-    bool first_ = false;
+    std::map<std::size_t, bool> triangles_;
+    bool first_ = false, values_alone_ = false;
     double loose_ = 1;
 };
 

@@ -102,17 +102,15 @@ void add_factorisations(Table& all) {
         a.ignore("check_errors");
         return tensors_of(linalg::cholesky_ex(a.tensor(0), a.flag(1, "upper", false)));
     };
-    const auto read = [](A& a) {
-        if (!a.differentiable().empty() && a.wanted(0).numel() > 0)
-            throw Untaken("gradients of the triangle that is not read, which PyTorch gives");
+    all["cholesky_solve"] = [](A& a) {
+        const bool upper = a.flag(2, "upper", false);
+        a.compare_triangle(1, upper);
+        return Tensors{linalg::cholesky_solve(a.tensor(0), a.tensor(1), upper)};
     };
-    all["cholesky_solve"] = [read](A& a) {
-        read(a);
-        return Tensors{linalg::cholesky_solve(a.tensor(0), a.tensor(1), a.flag(2, "upper", false))};
-    };
-    all["cholesky_inverse"] = [read](A& a) {
-        read(a);
-        return Tensors{linalg::cholesky_inverse(a.tensor(0), a.flag(1, "upper", false))};
+    all["cholesky_inverse"] = [](A& a) {
+        const bool upper = a.flag(1, "upper", false);
+        a.compare_triangle(0, upper);
+        return Tensors{linalg::cholesky_inverse(a.tensor(0), upper)};
     };
     const auto pivoted = [](A& a) {
         if (!a.flag(1, "pivot", true)) throw Untaken("no pivots");
@@ -218,8 +216,8 @@ void add_equations(Table& all) {
     };
     all["linalg.pinv"] = [options](A& a) { return Tensors{linalg::pinv(a.tensor(0), options(a))}; };
     all["linalg.pinv.hermitian"] = [options](A& a) {
-        if (!a.differentiable().empty() && a.wanted(0).numel() > 0)
-            throw Untaken("gradients of the triangle that is not read, which PyTorch gives");
+        // The samples are not symmetric, and PyTorch's formula takes them as if they were.
+        a.compare_values_alone();
         return Tensors{linalg::pinv(a.tensor(0), options(a))};
     };
     all["pinverse"] = [](A& a) { return Tensors{linalg::pinv(a.tensor(0), {.rtol = a.number(1, "rcond", 1e-15)})}; };

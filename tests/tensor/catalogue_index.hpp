@@ -380,8 +380,8 @@ inline void add_indices(std::vector<Case>& all) {
                    .waits = true});
     all.push_back({.name = "index_fill",
                    .inputs = {x, numbers},
-                   .call = [](const Tensors& in) { return index_fill(in[0], 1, in[1], 0.5); },
-                   .reference = by_number([](double& to, double) { to = 0.5; })});
+                   .call = [](const Tensors& in) { return index_fill(in[0], 1, in[1], 3); },
+                   .reference = by_number([](double& to, double) { to = 3; })});
     all.push_back({.name = "take",
                    .inputs = {x, {{4, 3}, 0, 105, Kind::label}},
                    .call = [](const Tensors& in) { return take(in[0], in[1]); },
@@ -461,11 +461,11 @@ inline void add_indices(std::vector<Case>& all) {
     const auto masked = [](const Columns& in, const Dims& at) { return in[1][static_cast<std::size_t>(at[1])] != 0; };
     all.push_back({.name = "masked_fill",
                    .inputs = {x, mask},
-                   .call = [](const Tensors& in) { return masked_fill(in[0], in[1], -0.5); },
+                   .call = [](const Tensors& in) { return masked_fill(in[0], in[1], 5); },
                    .reference =
                        [=](const Columns& in, DType) {
                            return table(from, [&](const Dims& at) {
-                               return masked(in, at) ? -0.5 : element(in[0], from, {at[0], at[1], at[2]});
+                               return masked(in, at) ? 5 : element(in[0], from, {at[0], at[1], at[2]});
                            });
                        }});
     all.push_back({.name = "masked_select",

@@ -63,6 +63,7 @@ class DECLIVITY_API ConvTranspose : public Layer {
                   const ConvTransposeOptions<N>& options = {});
     [[nodiscard]] Tensor weight() const { return weight_; }
     [[nodiscard]] Tensor bias() const { return bias_; }
+    [[nodiscard]] const ConvTransposeOptions<N>& options() const { return options_; }
     [[nodiscard]] std::int64_t multiply_adds(const std::vector<Tensor>& inputs,
                                              const std::vector<Tensor>& outputs) const override;
     [[nodiscard]] std::string type_name() const override { return N == 1 ? "ConvTranspose1d" : "ConvTranspose3d"; }

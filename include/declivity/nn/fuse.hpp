@@ -4,6 +4,7 @@
 #include <declivity/nn/batch_norm.hpp>
 #include <declivity/nn/conv1d.hpp>
 #include <declivity/nn/conv2d.hpp>
+#include <declivity/nn/conv_nd.hpp>
 #include <declivity/nn/conv_transpose2d.hpp>
 #include <declivity/nn/linear.hpp>
 
@@ -16,7 +17,10 @@ namespace declivity::nn {
 /// @throws ValueError for a norm without running statistics, ShapeError for one of other channels
 DECLIVITY_API Conv1d fuse_conv_bn(const Conv1d& layer, const BatchNorm& norm);
 DECLIVITY_API Conv2d fuse_conv_bn(const Conv2d& layer, const BatchNorm& norm);
+DECLIVITY_API Conv3d fuse_conv_bn(const Conv3d& layer, const BatchNorm& norm);
+DECLIVITY_API ConvTranspose1d fuse_conv_bn(const ConvTranspose1d& layer, const BatchNorm& norm);
 DECLIVITY_API ConvTranspose2d fuse_conv_bn(const ConvTranspose2d& layer, const BatchNorm& norm);
+DECLIVITY_API ConvTranspose3d fuse_conv_bn(const ConvTranspose3d& layer, const BatchNorm& norm);
 DECLIVITY_API Linear fuse_linear_bn(const Linear& layer, const BatchNorm& norm);
 
 }  // namespace declivity::nn
