@@ -1,7 +1,7 @@
+// no-oclgrind: it runs the cases of the catalogue, as the test of that name does
 // The table of docs/catalogue.md: what each function of functions.hpp takes, how often it can be differentiated, and
 // what it launches. DECLIVITY_WRITE_CATALOGUE=docs/catalogue.md writes it anew (some minutes); else only its names are
 // looked at.
-// no-oclgrind: it runs the cases of the catalogue, as catalogue.cpp does
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
