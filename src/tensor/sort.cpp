@@ -272,16 +272,18 @@ Tensor bucketize(const Tensor& x, const Tensor& boundaries, bool right) {
     return call.result(searchsorted(boundaries, x, right));
 }
 
-Tensor histc(const Tensor& x, std::int64_t bins, double low, double high) {
-    const FunctionCall call("histc", {{"x", x}}, {{"bins", bins}, {"low", low}, {"high", high}});
-    call.require_defined({"x"});
-    ops::require_real("histc", "x", x.dtype());
-    if (bins < 1) throw ValueError(fmt::format("histc: wants at least 1 bin, got {}", bins));
+namespace {
+
+struct Bounds {
+    double low, high;
+};
+
+/// Where bins begin and end: as asked, or the range of x, `around` which there is something where it is one number.
+Bounds bounds_of(const char* name, const Tensor& flat, Bounds asked, double around) {
+    auto [low, high] = asked;
     if (!(low <= high) || !std::isfinite(low) || !std::isfinite(high))
-        throw ValueError(fmt::format("histc: wants a finite range with low <= high, got {} and {}", low, high));
-    const NoGrad no_grad;
-    const Tensor flat = reshape(x.detach().to(compute_type(x.dtype())), {x.numel()});
-    if (low == high && low == 0 && x.numel() > 0) {
+        throw ValueError(fmt::format("{}: wants a finite range with low <= high, got {} and {}", name, low, high));
+    if (low == high && low == 0 && flat.numel() > 0) {
         const auto number = [](const Tensor& one) {
             return one.dtype() == DType::f64 ? one.item<double>() : static_cast<double>(one.item<float>());
         };
@@ -289,14 +291,83 @@ Tensor histc(const Tensor& x, std::int64_t bins, double low, double high) {
         high = number(max(flat));
         if (!std::isfinite(low) || !std::isfinite(high))
             throw ValueError(
-                fmt::format("histc: wants finite elements where no range is given, got {} to {}", low, high));
+                fmt::format("{}: wants finite elements where no range is given, got {} to {}", name, low, high));
     }
-    if (low == high) low -= 1, high += 1;
-    const Tensor inside = (flat >= low) & (flat <= high);
-    const Tensor place = minimum(((flat - low) * (static_cast<double>(bins) / (high - low))), bins - 1).to(DType::i64);
+    if (flat.numel() == 0 && low == high) return {low, low + 1};
+    if (low == high) low -= around, high += around;
+    return {low, high};
+}
+
+Histogram counted(const Tensor& flat, const Tensor& edges, const HistogramOptions& options) {
+    const std::int64_t bins = edges.numel() - 1;
+    const Tensor inside = (flat >= select(edges, 0, 0)) & (flat <= select(edges, 0, bins));
+    const Tensor place = minimum(searchsorted(edges, flat, true) - 1, bins - 1);
+    const Tensor weight = options.weight.defined() ? reshape(options.weight.detach(), {flat.numel(), 1})
+                                                   : ones({flat.numel(), 1}, {flat.dtype(), flat.device()});
+    Tensor counts = reshape(detail::sum_rows("histogram", weight, where(inside, place, -1), bins), {bins});
+    if (options.density) counts = counts / sum(counts) / (slice(edges, 0, 1, bins + 1) - slice(edges, 0, 0, bins));
+    return {counts, edges};
+}
+
+void require_histogram(const FunctionCall& call, const Tensor& x, const Tensor& weight) {
+    call.require_defined({"x"});
+    if (x.dtype() != DType::f32 && x.dtype() != DType::f64)
+        throw TypeError(
+            fmt::format("histogram: wants f32 or f64 as x, got {} (convert with .to(DType::f32))", name_of(x.dtype())));
+    if (!weight.defined()) return;
+    ops::require_shape("histogram", "weight", weight.shape(), x.shape());
+    if (weight.dtype() != x.dtype())
+        throw TypeError(fmt::format("histogram: wants weight in the type of x, {}, got {}", name_of(x.dtype()),
+                                    name_of(weight.dtype())));
+}
+
+}  // namespace
+
+Tensor histc(const Tensor& x, std::int64_t bins, double low, double high) {
+    const FunctionCall call("histc", {{"x", x}}, {{"bins", bins}, {"low", low}, {"high", high}});
+    call.require_defined({"x"});
+    ops::require_real("histc", "x", x.dtype());
+    if (bins < 1) throw ValueError(fmt::format("histc: wants at least 1 bin, got {}", bins));
+    const NoGrad no_grad;
+    const Tensor flat = reshape(x.detach().to(compute_type(x.dtype())), {x.numel()});
+    const Bounds range = bounds_of("histc", flat, {low, high}, 1);
+    const Tensor inside = (flat >= range.low) & (flat <= range.high);
+    const double each = static_cast<double>(bins) / (range.high - range.low);
+    const Tensor place = minimum((flat - range.low) * each, bins - 1).to(DType::i64);
     const Tensor counts =
         detail::sum_rows("histc", ones({flat.numel(), 1}, {flat.dtype(), x.device()}), where(inside, place, -1), bins);
     return call.result(reshape(counts, {bins}).to(x.dtype()));
+}
+
+Histogram histogram(const Tensor& x, std::int64_t bins, const HistogramOptions& options) {
+    const FunctionCall call("histogram", {{"x", x}, {"weight", options.weight}},
+                            {{"bins", bins}, {"low", options.low}, {"high", options.high}});
+    require_histogram(call, x, options.weight);
+    if (bins < 1) throw ValueError(fmt::format("histogram: wants at least 1 bin, got {}", bins));
+    const NoGrad no_grad;
+    const Tensor flat = reshape(x.detach(), {x.numel()});
+    const Bounds range = bounds_of("histogram", flat, {options.low, options.high}, 0.5);
+    // From both ends, so that both are met exactly.
+    const double step = (range.high - range.low) / static_cast<double>(bins);
+    const Tensor number = arange(0, bins + 1, 1, {x.dtype(), x.device()});
+    const Tensor edges = where(number < static_cast<double>(bins + 1) / 2, range.low + number * step,
+                               range.high - (static_cast<double>(bins) - number) * step);
+    const Histogram made = counted(flat, edges, options);
+    call.results({made.counts, made.edges});
+    return made;
+}
+
+Histogram histogram(const Tensor& x, const Tensor& edges, const HistogramOptions& options) {
+    const FunctionCall call("histogram", {{"x", x}, {"edges", edges}, {"weight", options.weight}}, {});
+    require_histogram(call, x, options.weight);
+    call.require_defined({"x", "edges"});
+    if (edges.rank() != 1 || edges.numel() < 2 || edges.dtype() != x.dtype())
+        throw ShapeError(fmt::format("histogram: wants at least 2 edges (bins + 1) in the type of x, {}, got {} of {}",
+                                     name_of(x.dtype()), edges.shape().str(), name_of(edges.dtype())));
+    const NoGrad no_grad;
+    const Histogram made = counted(reshape(x.detach(), {x.numel()}), edges.detach(), options);
+    call.results({made.counts, made.edges});
+    return made;
 }
 
 }  // namespace declivity

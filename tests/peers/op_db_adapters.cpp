@@ -359,6 +359,15 @@ void add_reductions(Table& all) {
         const Tensor found = bucketize(a.tensor(0), a.tensor(1), a.flag(9, "right", false));
         return Tensors{narrow ? found.to(DType::i32) : found};
     };
+    all["histogram"] = [](A& a) {
+        HistogramOptions options{.weight = a.tensor_or_none(9, "weight"), .density = a.flag(9, "density", false)};
+        if (a.given(9, "range")) {
+            const std::vector<double> range = a.numbers(9, "range");
+            options.low = range[0], options.high = range[1];
+        }
+        if (a.raw(1, "bins").is_number()) return tensors_of(histogram(a.tensor(0), a.integer(1, "bins"), options));
+        return tensors_of(histogram(a.tensor(0), a.tensor(1, "bins"), options));
+    };
     all["histc"] = [](A& a) {
         return Tensors{histc(a.tensor(0), a.integer(1, "bins", 100), a.number(2, "min", 0), a.number(3, "max", 0))};
     };

@@ -689,6 +689,43 @@ inline void add_lines(std::vector<Case>& all) {
                            return out;
                        },
                    .differentiable = false});
+    all.push_back({.name = "histogram",
+                   .inputs = {{{3, 5, 7}, -2, 2, Kind::constant}, {{3, 5, 7}, -1, 3, Kind::constant}},
+                   .call =
+                       [](const Tensors& in) {
+                           return histogram(in[0], 8, {.low = -1, .high = 1, .weight = in[1], .density = true}).counts;
+                       },
+                   .reference =
+                       [](const Columns& in, DType) {
+                           Values out(8, 0);
+                           double total = 0;
+                           for (std::size_t i = 0; i < in[0].size(); ++i) {
+                               if (in[0][i] < -1 || in[0][i] > 1) continue;
+                               out[std::min<std::size_t>(7, static_cast<std::size_t>((in[0][i] + 1) * 4))] += in[1][i];
+                               total += in[1][i];
+                           }
+                           for (double& count : out) count /= total * 0.25;
+                           return out;
+                       },
+                   .differentiable = false,
+                   .terms = 105,
+                   .optional = 1});
+    all.push_back(
+        {.name = "histogram",
+         .inputs = {{{4, 9}, -2, 2, Kind::constant}},
+         .call =
+             [](const Tensors& in) {
+                 const DType dtype = in[0].defined() ? in[0].dtype() : DType::f32;
+                 return histogram(in[0], Tensor::from<float>({-1.5F, -0.25F, 0, 1.75F}, {4}).to(dtype)).counts;
+             },
+         .reference =
+             [](const Columns& in, DType) {
+                 Values out(3, 0);
+                 for (const double x : in[0])
+                     if (x >= -1.5 && x <= 1.75) out[x < -0.25 ? 0 : x < 0 ? 1 : 2] += 1;
+                 return out;
+             },
+         .differentiable = false});
     for (const bool low : {true, false})
         all.push_back({.name = low ? "clamp_min" : "clamp_max",
                        .inputs = {{{3, 5, 7}}},

@@ -141,7 +141,7 @@ std::string types_of(const std::set<DType>& types) {
     };
     if (types.size() == kDTypes.size()) return "all";
     take(floating, "floating");
-    take(single, "f32 f64");
+    take(single, "f32, f64");
     take(integers, "integers");
     for (const DType dtype : left) words.emplace_back(name_of(dtype));
     std::string out;
@@ -249,4 +249,16 @@ TEST_CASE("catalogue table: docs/catalogue.md has a row for every function, and 
         INFO(name, " is no function");
         CHECK_UNARY(names.contains(name));
     }
+}
+
+TEST_CASE("catalogue table: docs/guide/from_pytorch.md names every function") {
+    const std::string page = text_of(source_folder().parent_path() / "docs/guide/from_pytorch.md");
+    CHECK(page.size() > 1000);
+    for (const auto& [header, names] : declared())
+        for (const std::string& name : names) {
+            if (name.starts_with("operator")) continue;
+            INFO(name);
+            const std::string word = name.substr(name.rfind(':') + 1);
+            CHECK_UNARY(std::regex_search(page, std::regex("`([^`]*[^A-Za-z0-9_`])?" + word + "\\b[^`]*`")));
+        }
 }

@@ -60,4 +60,21 @@ DECLIVITY_API Tensor bucketize(const Tensor& x, const Tensor& boundaries, bool r
 /// range where both are 0, which waits. As torch.histc, in x's type.
 DECLIVITY_API Tensor histc(const Tensor& x, std::int64_t bins = 100, double low = 0, double high = 0);
 
+struct HistogramOptions {
+    double low = 0, high = 0;  ///< where the first bin begins and the last ends; both 0: the range of x, which waits
+    Tensor weight = {};        ///< of each element of x, in its shape and type; undefined: 1
+    bool density = false;      ///< counts divided by their sum and the widths of the bins
+};
+struct Histogram {
+    Tensor counts;  ///< (bins)
+    Tensor edges;   ///< (bins + 1), rising
+};
+inline std::vector<Tensor> tensors_of(const Histogram& both) { return {both.counts, both.edges}; }
+/// How many elements of x, or how much of their weight, stand in each bin: from its edge up to the next, which belongs
+/// to the next bin, or to the last. As torch.histogram, in x's type, f32 or f64. Without gradients.
+/// @throws ValueError for fewer than 1 bin, or a range that is none
+DECLIVITY_API Histogram histogram(const Tensor& x, std::int64_t bins, const HistogramOptions& options = {});
+/// The same between edges (bins + 1) that rise, which is not looked at; the range among the options plays no part.
+DECLIVITY_API Histogram histogram(const Tensor& x, const Tensor& edges, const HistogramOptions& options = {});
+
 }  // namespace declivity
