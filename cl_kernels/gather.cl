@@ -10,6 +10,10 @@
 //   fold_sorted:  out[number] = FOLD of x[i] over the keys of each number, in the order of i: the work-items of its
 //                 first key take them all. global (keys * taken)
 //   last_sorted:  out[number] = the largest i of each number. global (keys)
+//   sum_owned, last_owned: the same for CPU-like devices without sorting: a work-item goes through the numbers of a
+//                 chunk of rows, in order, and takes those that it owns, `owned` neighbouring ones, into the chunk's
+//                 own table. global (owners, chunks)
+//   add_tables:   out = the sum of the chunks' tables. global (ceil(elements / each))
 //
 //   CPU      gather, scatter, gather_rows: 1: a work-item takes `each` rows, global size (ceil(rows / each));
 //            0: an element each, global size (rows * taken), rounded up to the local size
@@ -127,4 +131,63 @@ __kernel void last_sorted(const long count, __global const ulong* restrict keys,
     // Behind the last one there is none: the kernel has no more items than there are keys that count.
     if (at + 1 < count && keys[keys_offset + at + 1] >> 32 == key >> 32) return;
     out[out_offset + (long)(key >> 32)] = (long)(key & 0xffffffffu);
+}
+
+struct Owned {
+    long count, taken, size;
+    long owned, chunk;  // numbers of a work-item, rows of a chunk
+};
+
+// A place that nobody else writes, for numbers of others: without a branch, which would be mistaken every other time.
+#define OWN_NUMBERS                                                                                    \
+    const long low = (long)get_global_id(0) * sizes.owned, high = min(sizes.size, low + sizes.owned);  \
+    const long from = (long)get_global_id(1) * sizes.chunk, to = min(sizes.count, from + sizes.chunk); \
+    if (low >= high) return;
+
+__kernel void sum_owned(const struct Owned sizes, __global const PLACE* restrict numbers, const long numbers_offset,
+                        __global const STORED* restrict x, const long x_offset, __global REAL* restrict tables,
+                        const long tables_offset) {
+    OWN_NUMBERS
+    __global REAL* table = tables + tables_offset + (long)get_global_id(1) * sizes.size * sizes.taken;
+    for (long e = low * sizes.taken; e < high * sizes.taken; ++e) table[e] = (REAL)0;
+    if (sizes.taken == 1)
+        for (long i = from; i < to; ++i) {
+            const long number = numbers[numbers_offset + i];
+            const int mine = (number >= low) & (number < high);
+            const long at = mine ? number : low;
+            const REAL one = LOADED(x[x_offset + i]);
+            table[at] = ADDED(table[at], mine ? one : (REAL)0);
+        }
+    else
+        for (long i = from; i < to; ++i) {
+            const long number = numbers[numbers_offset + i];
+            if ((number < low) | (number >= high)) continue;
+            __global const STORED* row = x + x_offset + i * sizes.taken;
+            __global REAL* sum = table + number * sizes.taken;
+            for (long j = 0; j < sizes.taken; ++j) sum[j] = ADDED(sum[j], LOADED(row[j]));
+        }
+}
+
+__kernel void add_tables(const long count, const long each, const long tables_count,
+                         __global const REAL* restrict tables, const long tables_offset, __global OUTPUT* restrict out,
+                         const long out_offset) {
+    const long from = (long)get_global_id(0) * each, to = min(count, from + each);
+    for (long e = from; e < to; ++e) {
+        REAL all = tables[tables_offset + e];
+        for (long t = 1; t < tables_count; ++t) all = ADDED(all, tables[tables_offset + t * count + e]);
+        out[out_offset + e] = ROUNDED(all);
+    }
+}
+
+__kernel void last_owned(const struct Owned sizes, __global const PLACE* restrict numbers, const long numbers_offset,
+                         __global long* restrict out, const long out_offset) {
+    OWN_NUMBERS
+    for (long e = low; e < high; ++e) out[out_offset + e] = -1;
+    long first = -1;  // what stands at `low`
+    for (long i = from; i < to; ++i) {
+        const long number = numbers[numbers_offset + i];
+        const int mine = (number >= low) & (number < high);
+        first = number == low ? i : first;
+        out[out_offset + (mine ? number : low)] = mine ? i : first;
+    }
 }

@@ -13,6 +13,7 @@
 #include "ops/engine/real_arguments.hpp"
 #include "ops/support/work.hpp"
 #include "ops/support/work_split.hpp"
+#include "radix_sort.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -81,18 +82,29 @@ Argument missing_argument(DType dtype, double missing) {
 /// Numbers and their places, in order; those that count for nothing stand behind all others.
 struct SortedKeys {
     View keys;
-    std::int64_t count;  // of the numbers, padded to a power of two in `keys`
+    std::int64_t count;  // of the numbers; `keys` may have more behind them
 
     SortedKeys(const View& numbers, std::int64_t size) : count(numbers.shape[0]) {
+        keys = View::make(numbers.device(), DType::u64, {1, count});
+        if (radix_sort_pays(keys, count)) {
+            const View unsorted = View::make(numbers.device(), DType::u64, {1, count});
+            make_keys(numbers, size, unsorted);
+            radix_sort(unsorted, false, keys, View::make(numbers.device(), DType::i64, {1, count}));
+            return;
+        }
         std::int64_t padded = 1;
         while (padded < count) padded *= 2;
-        keys = View::make(numbers.device(), DType::i64, {padded});
-        const Kernel number = kernel_of("number_keys", DType::f32, numbers);
-        launch(number, items(number, padded), {count, padded, size, numbers.argument(), keys.argument()});
+        keys = View::make(numbers.device(), DType::u64, {1, padded});
+        make_keys(numbers, size, keys);
         const Kernel sort = kernel_of("sort_keys", DType::f32, numbers);
         for (std::int64_t block = 2; block <= padded; block *= 2)
             for (std::int64_t reach = block / 2; reach >= 1; reach /= 2)
                 launch(sort, items(sort, padded / 2), {padded / 2, block, reach, keys.argument()});
+    }
+    void make_keys(const View& numbers, std::int64_t size, const View& to) const {
+        const Kernel number = kernel_of("number_keys", DType::f32, numbers);
+        const std::int64_t all = to.numel();
+        launch(number, items(number, all), {count, all, size, numbers.argument(), to.argument()});
     }
     static Range items(const Kernel& kernel, std::int64_t wanted) {
         const std::size_t group = family_of(kernel.device()) == Family::cpu_like ? 1 : kGroup;
@@ -100,6 +112,44 @@ struct SortedKeys {
         return {.global = {round_up(to_size(wanted), local), 1, 1}, .local = {local, 1, 1}};
     }
 };
+
+/// As the kernels' struct.
+struct Owned {
+    std::int64_t count, taken, size, owned, chunk;
+};
+
+/// CPU-like devices: each number belongs to one of as many work-items as there are compute units; or, for tables that
+/// are small beside what they are made from, each work-item makes one of its own from a chunk of the rows.
+struct Owners {
+    Owned sizes;
+    std::int64_t chunks = 1;
+    Range range;
+
+    Owners(const Device& device, std::int64_t count, std::int64_t taken, std::int64_t size, bool tables)
+        : sizes{count, taken, size, size, count} {
+        const std::int64_t units =
+            std::min<std::int64_t>(device.info().compute_units, std::max<std::int64_t>(1, count * taken / kCpuWork));
+        if (tables && size * units <= count) sizes.chunk = ceil_div(count, units);
+        else sizes.owned = ceil_div(size, units);
+        chunks = ceil_div(count, sizes.chunk);
+        range = {.global = {to_size(ceil_div(size, sizes.owned)), to_size(chunks)}, .local = {1, 1}};
+    }
+};
+
+void sum_owned(const View& x, const View& numbers, const View& out) {
+    const Device device = x.device();
+    const Owners owners(device, x.shape[0], x.shape[1], out.shape[0], true);
+    const bool narrow = is_half(x.dtype);
+    View tables = out;
+    if (narrow || owners.chunks > 1)
+        tables = View::make(device, narrow ? DType::f32 : x.dtype, {owners.chunks, out.numel()});
+    launch(kernel_of("sum_owned", x.dtype, numbers), owners.range,
+           {owners.sizes, numbers.argument(), x.argument(), tables.argument()});
+    if (tables.buffer == out.buffer) return;
+    const std::int64_t each = rows_each(device, out.numel(), owners.chunks);
+    launch(kernel_of("add_tables", x.dtype, numbers), {.global = {to_size(ceil_div(out.numel(), each))}, .local = {1}},
+           {out.numel(), each, owners.chunks, tables.argument(), out.argument()});
+}
 
 void require_countable(std::string_view function, std::int64_t indices, std::int64_t rows) {
     constexpr std::int64_t most = (std::int64_t{1} << 31) - 1;
@@ -164,6 +214,8 @@ void fold_rows(std::string_view function, Fold fold, const View& x, const View& 
     const std::int64_t count = x.shape[0], taken = x.shape[1];
     require_countable(function, count, out.shape[0]);
     const WorkScope work("fold_rows", work_each(1, x, out, numbers));
+    if (fold == Fold::sum && family_of(x.device()) == Family::cpu_like && x.numel() * out.numel() > 0)
+        return sum_owned(x, numbers, out);
     fill(out, 0);
     if (x.numel() == 0 || out.numel() == 0) return;
     const SortedKeys sorted(numbers, out.shape[0]);
@@ -185,6 +237,12 @@ void last_rows(std::string_view function, const View& numbers, const View& out) 
     if (out.dtype != DType::i64) throw TypeError(fmt::format("{}: wants an out of i64", function));
     require_countable(function, numbers.shape[0], out.shape[0]);
     const WorkScope work("last_rows", work_each(0, numbers, out, out));
+    if (family_of(out.device()) == Family::cpu_like && numbers.numel() * out.numel() > 0) {
+        const Owners owners(out.device(), numbers.shape[0], 1, out.shape[0], false);
+        launch(kernel_of("last_owned", DType::i64, numbers), owners.range,
+               {owners.sizes, numbers.argument(), out.argument()});
+        return;
+    }
     fill(out, -1);
     if (numbers.numel() == 0 || out.numel() == 0) return;
     const SortedKeys sorted(numbers, out.shape[0]);

@@ -25,9 +25,10 @@ DECLIVITY_API void gather_rows(std::string_view function, const View& table, con
 /// How rows of one number become one.
 enum class Fold : std::uint8_t { sum, product, largest, smallest };
 
-/// out[v] = the sum, ... of x[i] over all i with numbers[i] == v, in the order of i; 0 where there are none. x (N, D)
-/// of any type but bool, numbers (N), out (V, D). Numbers outside of [0, V) count for nothing; a NaN is the result. By
-/// sorting the numbers, so that results are the same to the bit in every run. N and V below 2^31.
+/// out[v] = the sum, ... of x[i] over all i with numbers[i] == v; 0 where there are none. x (N, D) of any type but
+/// bool, numbers (N), out (V, D). Numbers outside of [0, V) count for nothing; a NaN is the result. Always in the same
+/// order, so that results are the same to the bit in every run on a device: GPU-like devices sort the numbers, and of
+/// CPU-like ones each work-item has numbers, or rows, of its own. N and V below 2^31.
 DECLIVITY_API void fold_rows(std::string_view function, Fold fold, const View& x, const View& numbers, const View& out);
 /// The sum.
 DECLIVITY_API void sum_rows(std::string_view function, const View& x, const View& numbers, const View& out);
