@@ -46,23 +46,23 @@ struct Scan {
 #define STORE_LANES(v, p) PASTE(vstore, LANES)(v, 0, p)
 #define NOTHING ((REAL)FOLD)  // 0 of sums, 1 of products
 
+// Lane by lane, which compilers make shuffles of: Oclgrind cannot read vectors that are put together from vectors.
 #if LANES == 16
 #define LAST_LANE(v) ((v).sf)
 static inline V scanned(V v) {
-    const PASTE(REAL, 4) four = NOTHING;
-    const PASTE(REAL, 8) eight = NOTHING;
-    v = FOLDED((V)(NOTHING, v.s0, v.s12, v.s3456, v.s789abcde), v);
-    v = FOLDED((V)(NOTHING, NOTHING, v.s01, v.s2345, v.s6789abcd), v);
-    v = FOLDED((V)(four, v.s0123, v.s456789ab), v);
-    return FOLDED((V)(eight, v.s01234567), v);
+    const REAL N = NOTHING;
+    v = FOLDED((V)(N, v.s0, v.s1, v.s2, v.s3, v.s4, v.s5, v.s6, v.s7, v.s8, v.s9, v.sa, v.sb, v.sc, v.sd, v.se), v);
+    v = FOLDED((V)(N, N, v.s0, v.s1, v.s2, v.s3, v.s4, v.s5, v.s6, v.s7, v.s8, v.s9, v.sa, v.sb, v.sc, v.sd), v);
+    v = FOLDED((V)(N, N, N, N, v.s0, v.s1, v.s2, v.s3, v.s4, v.s5, v.s6, v.s7, v.s8, v.s9, v.sa, v.sb), v);
+    return FOLDED((V)(N, N, N, N, N, N, N, N, v.s0, v.s1, v.s2, v.s3, v.s4, v.s5, v.s6, v.s7), v);
 }
 #else
 #define LAST_LANE(v) ((v).s7)
 static inline V scanned(V v) {
-    const PASTE(REAL, 4) four = NOTHING;
-    v = FOLDED((V)(NOTHING, v.s0, v.s12, v.s3456), v);
-    v = FOLDED((V)(NOTHING, NOTHING, v.s01, v.s2345), v);
-    return FOLDED((V)(four, v.s0123), v);
+    const REAL N = NOTHING;
+    v = FOLDED((V)(N, v.s0, v.s1, v.s2, v.s3, v.s4, v.s5, v.s6), v);
+    v = FOLDED((V)(N, N, v.s0, v.s1, v.s2, v.s3, v.s4, v.s5), v);
+    return FOLDED((V)(N, N, N, N, v.s0, v.s1, v.s2, v.s3), v);
 }
 #endif
 
