@@ -214,10 +214,10 @@ void fold_rows(std::string_view function, Fold fold, const View& x, const View& 
     const std::int64_t count = x.shape[0], taken = x.shape[1];
     require_countable(function, count, out.shape[0]);
     const WorkScope work("fold_rows", work_each(1, x, out, numbers));
-    if (fold == Fold::sum && family_of(x.device()) == Family::cpu_like && x.numel() * out.numel() > 0)
-        return sum_owned(x, numbers, out);
+    const bool empty = x.numel() == 0 || out.numel() == 0;
+    if (!empty && fold == Fold::sum && family_of(x.device()) == Family::cpu_like) return sum_owned(x, numbers, out);
     fill(out, 0);
-    if (x.numel() == 0 || out.numel() == 0) return;
+    if (empty) return;
     const SortedKeys sorted(numbers, out.shape[0]);
     constexpr std::array<const char*, 4> folds{"ADDED", "MULTIPLIED", "LARGER", "SMALLER"};
     const Kernel kernel = kernel_of("fold_sorted", x.dtype, numbers, folds[static_cast<std::size_t>(fold)]);

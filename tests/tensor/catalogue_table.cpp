@@ -24,6 +24,7 @@
 #include <tests/support/devices.hpp>
 #include <tests/support/paths.hpp>
 #include <tests/tensor/catalogue_cases.hpp>
+#include <tests/tensor/declared_functions.hpp>
 
 using namespace declivity;
 using namespace declivity::test;
@@ -36,23 +37,6 @@ namespace fs = std::filesystem;
 std::string text_of(const fs::path& file) {
     std::ifstream in(file, std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
-}
-
-/// header -> names of the functions that it declares, as catalogue.cpp finds them
-std::map<std::string, std::set<std::string>> declared() {
-    std::map<std::string, std::set<std::string>> out;
-    for (const auto& header :
-         fs::directory_iterator(source_folder().parent_path() / "include/declivity/tensor/functions")) {
-        std::ifstream file(header.path());
-        static const std::regex declaration(R"(^(?:inline|DECLIVITY_API) [A-Za-z][^\s&]* (operator[^\s(]+|\w+)\()");
-        std::string prefix;
-        for (std::string line; std::getline(file, line);) {
-            if (line.starts_with("namespace declivity::")) prefix = line.substr(21, line.find(' ', 21) - 21) + "::";
-            if (std::smatch found; std::regex_search(line, found, declaration) && found.str(1) != "tensors_of")
-                out[header.path().filename().string()].insert(prefix + found.str(1));
-        }
-    }
-    return out;
 }
 
 /// What the cases of one function show of it.
@@ -211,7 +195,7 @@ void write(const fs::path& path) {
            "  samples), which try every function: the first two that call it by its name.\n\n"
            "What a function does, its shapes, defaults and errors stand in its header, below\n"
            "`include/declivity/tensor/functions/`; `./bootstrap docs` makes pages of them.\n";
-    for (const auto& [header, names] : declared()) {
+    for (const auto& [header, names] : declared_functions()) {
         out << "\n## " << header
             << "\n\n| function | types | gradients | kernels | tests |\n| --- | --- | --- | --- | --- |\n";
         for (const std::string& name : names) {
@@ -239,7 +223,7 @@ TEST_CASE("catalogue table: docs/catalogue.md has a row for every function, and 
     for (std::string line; std::getline(lines, line);)
         if (std::smatch found; std::regex_search(line, found, row))
             rows.insert(std::regex_replace(found.str(1), std::regex(R"(\\\|)"), "|"));
-    for (const auto& [header, functions] : declared()) names.insert(functions.begin(), functions.end());
+    for (const auto& [header, functions] : declared_functions()) names.insert(functions.begin(), functions.end());
     CHECK(names.size() > 50);
     for (const std::string& name : names) {
         INFO(name, " has no row: DECLIVITY_WRITE_CATALOGUE=docs/catalogue.md declivity_tests -tc='catalogue table*'");
@@ -254,7 +238,7 @@ TEST_CASE("catalogue table: docs/catalogue.md has a row for every function, and 
 TEST_CASE("catalogue table: docs/guide/from_pytorch.md names every function") {
     const std::string page = text_of(source_folder().parent_path() / "docs/guide/from_pytorch.md");
     CHECK(page.size() > 1000);
-    for (const auto& [header, names] : declared())
+    for (const auto& [header, names] : declared_functions())
         for (const std::string& name : names) {
             if (name.starts_with("operator")) continue;
             INFO(name);
