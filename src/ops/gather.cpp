@@ -1,19 +1,16 @@
 #include <declivity/ops/gather.hpp>
 
 #include <algorithm>
-#include <array>
-#include <initializer_list>
-#include <span>
-#include <vector>
+#include <bit>
+#include <cstdint>
 
 #include <declivity/ops/copy.hpp>
+#include <declivity/ops/half.hpp>
 #include <declivity/runtime/error.hpp>
-#include <fmt/format.h>
 
-#include "ops/engine/real_arguments.hpp"
+#include "ops/support/places.hpp"
 #include "ops/support/work.hpp"
 #include "ops/support/work_split.hpp"
-#include "radix_sort.hpp"
 
 namespace declivity::ops {
 namespace {
@@ -22,232 +19,102 @@ constexpr std::size_t kGroup = 64;  // work-items of a group on GPU-like devices
 
 /// As the kernels' struct.
 struct Sizes {
-    std::int64_t rows, each, size, taken;
+    std::int64_t outer, taken, size, inner, each;
 };
 
-Kernel kernel_of(const char* name, DType dtype, const View& places, const char* fold = nullptr) {
-    Defines defines;
-    if (is_floating(dtype)) defines = storage_defines(dtype, dtype);
-    else defines.set("REAL", cl_type(dtype)).set("WHOLE", 1);
-    if (fold != nullptr) defines.set("FOLD", fold);
-    defines.set("CPU", family_of(places.device()) == Family::cpu_like ? 1 : 0).set("PLACE", cl_type(places.dtype));
-    return {places.device(), {"gather.cl", name, defines}};
+/// What is moved at once: elements, or several neighbouring ones.
+struct Unit {
+    std::int64_t bytes;
+    const char *type, *missing;
+};
+constexpr Unit kUnits[] = {{16, "uint4", "((uint4)(low, high, low, high))"},
+                           {8, "ulong", "((ulong)high << 32 | low)"},
+                           {4, "uint", "low"},
+                           {2, "ushort", "((ushort)low)"},
+                           {1, "uchar", "((uchar)low)"}};
+
+/// A number's bits as the type holds it, repeated to 8 bytes; 0 in types of integers.
+std::uint64_t bits_of(DType dtype, double number) {
+    constexpr std::uint64_t everywhere = 0x0001000100010001;
+    switch (dtype) {
+        case DType::f64:
+            return std::bit_cast<std::uint64_t>(number);
+        case DType::f32:
+            return std::bit_cast<std::uint32_t>(static_cast<float>(number)) * 0x0000000100000001U;
+        case DType::f16:
+            return float16(number).bits * everywhere;
+        case DType::bf16:
+            return bfloat16(number).bits * everywhere;
+        default:
+            return 0;
+    }
 }
 
-void check_places(std::string_view function, std::string_view name, const View& places) {
-    require_dense(function, name, places);
-    if (places.dtype != DType::i32 && places.dtype != DType::i64)
-        throw TypeError(
-            fmt::format("{}: wants {} of type i32 or i64, got {}", function, name, declivity::name_of(places.dtype)));
-}
-
-void check_elements(std::string_view function, std::string_view name, const View& x, const View& places) {
-    require_dense(function, name, x);
-    require_same_device(function, x, places);
-}
-
-/// One element of the result, or of what is read, for each of `rows` times `taken`.
-void launch_elements(const char* name, Sizes sizes, const View& x, const View& places, const View& out,
-                     std::initializer_list<Argument> further = {}) {
-    if (sizes.rows * sizes.taken == 0) return;
+void launch_gather(const char* name, Sizes sizes, const Unit& unit, const View& x, const View& places, const View& out,
+                   double missing) {
     const Device device = out.device();
-    const Kernel kernel = kernel_of(name, out.dtype, places);
     const bool cpu = family_of(device) == Family::cpu_like;
-    sizes.each = rows_each(device, sizes.rows, sizes.taken);
-    Range range{.global = {to_size(ceil_div(sizes.rows, sizes.each)), 1, 1}, .local = {1, 1, 1}};
+    Defines defines;
+    defines.set("CPU", cpu ? 1 : 0).set("PLACE", cl_type(places.dtype));
+    defines.set("UNIT", unit.type).set("MISSING", unit.missing);
+    const Kernel kernel(device, {"gather.cl", name, defines});
+    const std::int64_t pairs = sizes.outer * sizes.taken;
+    sizes.each = rows_each(device, pairs, sizes.inner);
+    Range range{.global = {to_size(ceil_div(pairs, sizes.each)), 1, 1}, .local = {1, 1, 1}};
     if (!cpu) {
         const std::size_t group = std::min(kGroup, kernel.max_work_group());
-        range = {.global = {round_up(to_size(sizes.taken * sizes.rows), group), 1, 1}, .local = {group, 1, 1}};
+        range = {.global = {round_up(to_size(pairs * sizes.inner), group), 1, 1}, .local = {group, 1, 1}};
     }
-    std::vector<Argument> arguments{sizes, x.argument(), places.argument(), out.argument()};
-    arguments.insert(arguments.end(), further.begin(), further.end());
-    launch(kernel, range, std::span<const Argument>(arguments));
-}
-
-/// In the kernel's REAL.
-Argument missing_argument(DType dtype, double missing) {
-    if (is_floating(dtype)) return real_argument(dtype, missing);
-    switch (size_of(dtype)) {
-        case 1:
-            return std::uint8_t{0};
-        case 2:
-            return std::uint16_t{0};
-        case 4:
-            return std::uint32_t{0};
-        default:
-            return std::uint64_t{0};
-    }
-}
-
-/// Numbers and their places, in order; those that count for nothing stand behind all others.
-struct SortedKeys {
-    View keys;
-    std::int64_t count;  // of the numbers; `keys` may have more behind them
-
-    SortedKeys(const View& numbers, std::int64_t size) : count(numbers.shape[0]) {
-        keys = View::make(numbers.device(), DType::u64, {1, count});
-        if (radix_sort_pays(keys, count)) {
-            const View unsorted = View::make(numbers.device(), DType::u64, {1, count});
-            make_keys(numbers, size, unsorted);
-            radix_sort(unsorted, false, keys, View::make(numbers.device(), DType::i64, {1, count}));
-            return;
-        }
-        std::int64_t padded = 1;
-        while (padded < count) padded *= 2;
-        keys = View::make(numbers.device(), DType::u64, {1, padded});
-        make_keys(numbers, size, keys);
-        const Kernel sort = kernel_of("sort_keys", DType::f32, numbers);
-        for (std::int64_t block = 2; block <= padded; block *= 2)
-            for (std::int64_t reach = block / 2; reach >= 1; reach /= 2)
-                launch(sort, items(sort, padded / 2), {padded / 2, block, reach, keys.argument()});
-    }
-    void make_keys(const View& numbers, std::int64_t size, const View& to) const {
-        const Kernel number = kernel_of("number_keys", DType::f32, numbers);
-        const std::int64_t all = to.numel();
-        launch(number, items(number, all), {count, all, size, numbers.argument(), to.argument()});
-    }
-    static Range items(const Kernel& kernel, std::int64_t wanted) {
-        const std::size_t group = family_of(kernel.device()) == Family::cpu_like ? 1 : kGroup;
-        const std::size_t local = std::min(group, kernel.max_work_group());
-        return {.global = {round_up(to_size(wanted), local), 1, 1}, .local = {local, 1, 1}};
-    }
-};
-
-/// As the kernels' struct.
-struct Owned {
-    std::int64_t count, taken, size, owned, chunk;
-};
-
-/// CPU-like devices: each number belongs to one of as many work-items as there are compute units; or, for tables that
-/// are small beside what they are made from, each work-item makes one of its own from a chunk of the rows.
-struct Owners {
-    Owned sizes;
-    std::int64_t chunks = 1;
-    Range range;
-
-    Owners(const Device& device, std::int64_t count, std::int64_t taken, std::int64_t size, bool tables)
-        : sizes{count, taken, size, size, count} {
-        const std::int64_t units =
-            std::min<std::int64_t>(device.info().compute_units, std::max<std::int64_t>(1, count * taken / kCpuWork));
-        if (tables && size * units <= count) sizes.chunk = ceil_div(count, units);
-        else sizes.owned = ceil_div(size, units);
-        chunks = ceil_div(count, sizes.chunk);
-        range = {.global = {to_size(ceil_div(size, sizes.owned)), to_size(chunks)}, .local = {1, 1}};
-    }
-};
-
-void sum_owned(const View& x, const View& numbers, const View& out) {
-    const Device device = x.device();
-    const Owners owners(device, x.shape[0], x.shape[1], out.shape[0], true);
-    const bool narrow = is_half(x.dtype);
-    View tables = out;
-    if (narrow || owners.chunks > 1)
-        tables = View::make(device, narrow ? DType::f32 : x.dtype, {owners.chunks, out.numel()});
-    launch(kernel_of("sum_owned", x.dtype, numbers), owners.range,
-           {owners.sizes, numbers.argument(), x.argument(), tables.argument()});
-    if (tables.buffer == out.buffer) return;
-    const std::int64_t each = rows_each(device, out.numel(), owners.chunks);
-    launch(kernel_of("add_tables", x.dtype, numbers), {.global = {to_size(ceil_div(out.numel(), each))}, .local = {1}},
-           {out.numel(), each, owners.chunks, tables.argument(), out.argument()});
-}
-
-void require_countable(std::string_view function, std::int64_t indices, std::int64_t rows) {
-    constexpr std::int64_t most = (std::int64_t{1} << 31) - 1;
-    if (indices > most || rows > most)
-        throw ShapeError(
-            fmt::format("{}: wants fewer than 2^31 indices and rows, got {} and {}", function, indices, rows));
+    const auto units_of = [&](const View& view) {
+        const auto bytes = static_cast<std::int64_t>(size_of(view.dtype));
+        return BufferArgument{view.buffer, view.offset * bytes / unit.bytes, to_size(unit.bytes)};
+    };
+    const std::uint64_t bits = bits_of(out.dtype, missing);
+    launch(kernel, range,
+           {sizes, units_of(x), places.argument(), units_of(out), static_cast<std::uint32_t>(bits),
+            static_cast<std::uint32_t>(bits >> 32)});
 }
 
 }  // namespace
 
-void gather(std::string_view function, const View& x, const View& places, const View& out) {
-    check_places(function, "the places", places);
-    check_elements(function, "x", x, places);
-    check_elements(function, "out", out, places);
+void gather(std::string_view function, const View& x, const View& places, const View& out, double missing) {
+    require_places(function, "the places", places);
+    require_elements(function, "x", x, places);
+    require_elements(function, "out", out, places);
     require_alike(function, "x", x, "out", out);
-    require_rank(function, "x", x, 2, "rows, size");
-    require_rank(function, "the places", places, 2, "rows, taken");
-    require_shape(function, "the places", places, {x.shape[0], places.shape[1]});
+    if (x.rank() == 2 && places.rank() == 2 && out.rank() == 2) {
+        const auto rows = [](const View& view) { return reshaped(view, {view.shape[0], view.shape[1], 1}); };
+        return gather(function, rows(x), rows(places), rows(out), missing);
+    }
+    require_rank(function, "x", x, 3, "outer, size, inner");
+    require_rank(function, "the places", places, 3, "outer, taken, inner");
+    require_shape(function, "the places", places, {x.shape[0], places.shape[1], x.shape[2]});
     require_shape(function, "out", out, places.shape);
+    if (out.numel() == 0) return;
+    if (x.numel() == 0) return fill(out, is_floating(out.dtype) ? missing : 0);
     const WorkScope work("gather", work_each(0, out, out, places));
-    launch_elements("gather", {out.shape[0], 1, x.shape[1], out.shape[1]}, x, places, out);
-}
-
-void scatter(std::string_view function, const View& x, const View& places, const View& out) {
-    check_places(function, "the places", places);
-    check_elements(function, "x", x, places);
-    check_elements(function, "out", out, places);
-    require_alike(function, "x", x, "out", out);
-    require_rank(function, "x", x, 2, "rows, taken");
-    require_rank(function, "out", out, 2, "rows, size");
-    require_shape(function, "the places", places, x.shape);
-    require_shape(function, "out", out, {x.shape[0], out.shape[1]});
-    const WorkScope work("scatter", work_each(0, x, out, places));
-    fill(out, 0);
-    launch_elements("scatter", {x.shape[0], 1, out.shape[1], x.shape[1]}, x, places, out);
+    const auto bytes = static_cast<std::int64_t>(size_of(x.dtype));
+    const Unit* unit = std::ranges::find(kUnits, bytes, &Unit::bytes);
+    launch_gather("gather", {x.shape[0], places.shape[1], x.shape[1], x.shape[2], 1}, *unit, x, places, out, missing);
 }
 
 void gather_rows(std::string_view function, const View& table, const View& numbers, const View& out, double missing) {
-    check_places(function, "the indices", numbers);
-    check_elements(function, "the table", table, numbers);
-    check_elements(function, "out", out, numbers);
+    require_places(function, "the indices", numbers);
+    require_elements(function, "the table", table, numbers);
+    require_elements(function, "out", out, numbers);
     require_alike(function, "the table", table, "out", out);
     require_rank(function, "the table", table, 2, "V, D");
     require_rank(function, "the indices", numbers, 1, "N");
     require_shape(function, "out", out, {numbers.shape[0], table.shape[1]});
+    if (out.numel() == 0) return;
+    if (table.numel() == 0) return fill(out, is_floating(out.dtype) ? missing : 0);
     const WorkScope work("gather_rows", work_each(0, out, out, numbers));
-    launch_elements("gather_rows", {out.shape[0], 1, table.shape[0], out.shape[1]}, table, numbers, out,
-                    {missing_argument(table.dtype, missing)});
-}
-
-void fold_rows(std::string_view function, Fold fold, const View& x, const View& numbers, const View& out) {
-    check_places(function, "the indices", numbers);
-    check_elements(function, "x", x, numbers);
-    check_elements(function, "out", out, numbers);
-    require_alike(function, "x", x, "out", out);
-    require_rank(function, "x", x, 2, "N, D");
-    require_rank(function, "the indices", numbers, 1, "N");
-    require_rank(function, "out", out, 2, "V, D");
-    require_shape(function, "x", x, {numbers.shape[0], out.shape[1]});
-    if (x.dtype == DType::boolean)
-        throw TypeError(fmt::format("{}: wants numbers as x, got bool (convert with .to(DType::i64))", function));
-    const std::int64_t count = x.shape[0], taken = x.shape[1];
-    require_countable(function, count, out.shape[0]);
-    const WorkScope work("fold_rows", work_each(1, x, out, numbers));
-    const bool empty = x.numel() == 0 || out.numel() == 0;
-    if (!empty && fold == Fold::sum && family_of(x.device()) == Family::cpu_like) return sum_owned(x, numbers, out);
-    fill(out, 0);
-    if (empty) return;
-    const SortedKeys sorted(numbers, out.shape[0]);
-    constexpr std::array<const char*, 4> folds{"ADDED", "MULTIPLIED", "LARGER", "SMALLER"};
-    const Kernel kernel = kernel_of("fold_sorted", x.dtype, numbers, folds[static_cast<std::size_t>(fold)]);
-    launch(kernel, SortedKeys::items(kernel, taken * count),
-           {taken, count, sorted.keys.argument(), x.argument(), out.argument()});
-}
-
-void sum_rows(std::string_view function, const View& x, const View& numbers, const View& out) {
-    fold_rows(function, Fold::sum, x, numbers, out);
-}
-
-void last_rows(std::string_view function, const View& numbers, const View& out) {
-    check_places(function, "the indices", numbers);
-    check_elements(function, "out", out, numbers);
-    require_rank(function, "the indices", numbers, 1, "N");
-    require_rank(function, "out", out, 1, "V");
-    if (out.dtype != DType::i64) throw TypeError(fmt::format("{}: wants an out of i64", function));
-    require_countable(function, numbers.shape[0], out.shape[0]);
-    const WorkScope work("last_rows", work_each(0, numbers, out, out));
-    if (family_of(out.device()) == Family::cpu_like && numbers.numel() * out.numel() > 0) {
-        const Owners owners(out.device(), numbers.shape[0], 1, out.shape[0], false);
-        launch(kernel_of("last_owned", DType::i64, numbers), owners.range,
-               {owners.sizes, numbers.argument(), out.argument()});
-        return;
-    }
-    fill(out, -1);
-    if (numbers.numel() == 0 || out.numel() == 0) return;
-    const SortedKeys sorted(numbers, out.shape[0]);
-    const Kernel kernel = kernel_of("last_sorted", DType::i64, numbers);
-    launch(kernel, SortedKeys::items(kernel, sorted.count), {sorted.count, sorted.keys.argument(), out.argument()});
+    // The widest that whole rows, and where they begin, are multiples of.
+    const auto bytes = static_cast<std::int64_t>(size_of(table.dtype));
+    const std::int64_t row = table.shape[1] * bytes, starts = table.offset * bytes | out.offset * bytes | row;
+    const Unit* unit = std::ranges::find_if(kUnits, [&](const Unit& one) { return starts % one.bytes == 0; });
+    const Sizes sizes{1, numbers.shape[0], table.shape[0], row / unit->bytes, 1};
+    launch_gather(sizes.inner == 1 ? "gather" : "gather_rows", sizes, *unit, table, numbers, out, missing);
 }
 
 }  // namespace declivity::ops

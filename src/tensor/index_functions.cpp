@@ -20,6 +20,7 @@ using detail::last_rows;
 using detail::Places;
 using detail::require_index;
 using detail::sum_rows;
+using detail::sum_rows_onto;
 using detail::take_rows;
 
 namespace {
@@ -43,11 +44,11 @@ void require_type(const char* function, std::string_view name, const Tensor& ten
     ops::require_same_device(function, x.device(), tensor.device());
 }
 
-/// The part of src that the index names.
-Tensor within(const Tensor& src, const Shape& shape) {
+/// The part of src that an index names: of all axes, or all but one.
+Tensor within(const Tensor& src, const Shape& shape, int but = -1) {
     Tensor part = src;
     for (int axis = 0; axis < shape.rank(); ++axis)
-        if (part.shape()[axis] != shape[axis]) part = slice(part, axis, 0, shape[axis]);
+        if (axis != but && part.shape()[axis] != shape[axis]) part = slice(part, axis, 0, shape[axis]);
     return part;
 }
 
@@ -59,13 +60,19 @@ Tensor with_rows(const char* name, const Tensor& table, const Tensor& numbers, c
     return where(reshape(last >= 0, {-1, 1}), take_rows(name, source, last, 0), table);
 }
 
-/// What is common to scatter and its kin: checks, and the numbers of places.
-Tensor scatter_places(const char* name, const Tensor& x, int along, const Tensor& index, const Tensor& src) {
+/// What is common to scatter and its kin.
+void require_scattered(const char* name, const Tensor& x, int along, const Tensor& index, const Tensor& src) {
     require_index(name, index, x);
     require_type(name, "src", src, x);
     require_within(name, index, "x", x.shape(), along);
     require_within(name, index, "src", src.shape(), -1);
-    return Places::along(x.shape(), along, index);
+}
+
+/// Whether an index has all of x but along one axis, so that it is places along this.
+bool whole_along(const Tensor& x, int along, const Tensor& index) {
+    for (int axis = 0; axis < x.rank(); ++axis)
+        if (axis != along && index.shape()[axis] != x.shape()[axis]) return false;
+    return true;
 }
 
 }  // namespace
@@ -80,8 +87,9 @@ Tensor gather(const Tensor& x, std::int64_t axis, const Tensor& index) {
     const int along = normalize_axis("gather", axis, x.rank());
     require_index("gather", index, x);
     require_within("gather", index, "x", x.shape(), along);
+    const Tensor own = Places::around(within(x, index.shape(), along), along);
     return call.result(
-        reshape(take_rows("gather", column(x), Places::along(x.shape(), along, index), kMissing), index.shape()));
+        reshape(detail::take_along("gather", own, Places::around(index, along), kMissing), index.shape()));
 }
 
 Tensor take_along_axis(const Tensor& x, const Tensor& index, std::int64_t axis) {
@@ -111,8 +119,15 @@ Tensor scatter(const Tensor& x, std::int64_t axis, const Tensor& index, const Te
             reshape(scatter(one, axis, reshape(index, {index.numel()}), reshape(src, {src.numel()})), {}));
     }
     const int along = normalize_axis("scatter", axis, x.rank());
-    const Tensor places = scatter_places("scatter", x, along, index, src);
-    return call.result(reshape(with_rows("scatter", column(x), places, column(within(src, index.shape()))), x.shape()));
+    require_scattered("scatter", x, along, index, src);
+    const Tensor part = within(src, index.shape());
+    // The gradient needs to know which of equal places was the last.
+    if (whole_along(x, along, index) && !recorded({x, src}))
+        return call.result(reshape(detail::write_along("scatter", Places::around(x, along), Places::around(part, along),
+                                                       Places::around(index, along)),
+                                   x.shape()));
+    return call.result(
+        reshape(with_rows("scatter", column(x), Places::along(x.shape(), along, index), column(part)), x.shape()));
 }
 
 Tensor scatter(const Tensor& x, std::int64_t axis, const Tensor& index, Scalar value) {
@@ -138,9 +153,14 @@ Tensor scatter_add(const Tensor& x, std::int64_t axis, const Tensor& index, cons
             reshape(scatter_add(one, axis, reshape(index, {index.numel()}), reshape(src, {src.numel()})), {}));
     }
     const int along = normalize_axis("scatter_add", axis, x.rank());
-    const Tensor places = scatter_places("scatter_add", x, along, index, src);
-    const Tensor sums = sum_rows("scatter_add", column(within(src, index.shape())), places, x.numel());
-    return call.result(x + reshape(sums, x.shape()));
+    require_scattered("scatter_add", x, along, index, src);
+    const Tensor part = within(src, index.shape());
+    const Tensor sums =
+        whole_along(x, along, index)
+            ? detail::sum_along("scatter_add", Places::around(x, along), Places::around(part, along),
+                                Places::around(index, along))
+            : sum_rows_onto("scatter_add", column(x), column(part), Places::along(x.shape(), along, index));
+    return call.result(reshape(sums, x.shape()));
 }
 
 Tensor scatter_reduce(const Tensor& x, std::int64_t axis, const Tensor& index, const Tensor& src,
@@ -157,7 +177,8 @@ Tensor scatter_reduce(const Tensor& x, std::int64_t axis, const Tensor& index, c
                                    {}));
     }
     const int along = normalize_axis("scatter_reduce", axis, x.rank());
-    const Tensor places = scatter_places("scatter_reduce", x, along, index, src);
+    require_scattered("scatter_reduce", x, along, index, src);
+    const Tensor places = Places::along(x.shape(), along, index);
     const Tensor elements = column(within(src, index.shape())), self = column(x);
     const auto given = [&](const Tensor& column) { return call.result(reshape(column, x.shape())); };
     const Tensor counts =
@@ -250,7 +271,8 @@ Tensor index_add(const Tensor& x, std::int64_t axis, const Tensor& index, const 
     const int along = normalize_axis("index_add", axis, x.rank());
     const Tensor rows = source_rows("index_add", x, along, index, source);
     const Tensor numbers = Places::rows(x.shape(), along, index), table = Places::table(x, along);
-    return call.result(reshape(table + sum_rows("index_add", rows, numbers, table.size(0)) * alpha, x.shape()));
+    return call.result(
+        reshape(sum_rows_onto("index_add", table, alpha.to_double() == 1 ? rows : rows * alpha, numbers), x.shape()));
 }
 
 Tensor index_copy(const Tensor& x, std::int64_t axis, const Tensor& index, const Tensor& source) {

@@ -34,6 +34,13 @@ Tensor Places::along(const Shape& shape, int axis, const Tensor& index) {
     return reshape(where((wide < 0) | (wide >= shape[axis]), -1, numbers), {index.numel()});
 }
 
+Tensor Places::around(const Tensor& x, int axis) {
+    std::int64_t outer = 1, inner = 1;
+    for (int i = 0; i < axis; ++i) outer *= x.shape()[i];
+    for (int i = axis + 1; i < x.rank(); ++i) inner *= x.shape()[i];
+    return reshape(x, {outer, x.shape()[axis], inner});
+}
+
 Tensor Places::table(const Tensor& x, int axis) {
     std::int64_t outer = 1, inner = 1;
     for (int i = 0; i <= axis; ++i) outer *= x.shape()[i];
@@ -44,8 +51,8 @@ Tensor Places::table(const Tensor& x, int axis) {
 Tensor Places::rows(const Shape& shape, int axis, const Tensor& index) {
     std::int64_t outer = 1;
     for (int i = 0; i < axis; ++i) outer *= shape[i];
+    if (outer == 1) return index;
     const Tensor wide = index.to(DType::i64);
-    if (outer == 1) return where((wide < 0) | (wide >= shape[axis]), -1, wide);
     const Tensor numbers = counted(outer, shape[axis], 0, 2, index.device()) + wide;
     return reshape(where((wide < 0) | (wide >= shape[axis]), -1, numbers), {outer * index.numel()});
 }

@@ -13,9 +13,11 @@ struct Places {
     /// Elements of a tensor as one long row: that of [i][index[i][j][k]][k] for axis 1 of three, or -1 where the index
     /// lies outside. @return (numel of index), i64
     static Tensor along(const Shape& shape, int axis, const Tensor& index);
+    /// x as (outer, size, inner) around an axis, for indices as long as x along the others.
+    static Tensor around(const Tensor& x, int axis);
     /// x as rows of what lies behind an axis: (outer * size, inner).
     static Tensor table(const Tensor& x, int axis);
-    /// Of that table those of index (N) along the axis, or -1: (outer * N), i64.
+    /// Of that table those of index (N) along the axis, or one outside: (outer * N), integers.
     static Tensor rows(const Shape& shape, int axis, const Tensor& index);
 };
 

@@ -1,5 +1,6 @@
 #include "rows.hpp"
 
+#include <declivity/ops/gather.hpp>
 #include <declivity/tensor/autograd.hpp>
 
 #include "tensor_state.hpp"
@@ -19,6 +20,18 @@ Tensor sum_rows(const char* name, const Tensor& x, const Tensor& numbers, std::i
         name, {x}, out,
         [name, numbers = Saved(numbers)](const GradientContext& context) {
             return std::vector{take_rows(name, context.gradient(), numbers.get(name), 0)};
+        },
+        RuleKind::composed);
+}
+
+Tensor sum_rows_onto(const char* name, const Tensor& base, const Tensor& x, const Tensor& numbers) {
+    const ops::View in = x.dense_view(), before = base.dense_view();
+    const ops::View out = ops::View::make(in.device(), in.dtype, before.shape);
+    ops::sum_rows(name, in, as_numbers(numbers).dense_view(), out, &before);
+    return differentiable(
+        name, {base, x}, out,
+        [name, numbers = Saved(numbers)](const GradientContext& context) {
+            return std::vector{context.gradient(), take_rows(name, context.gradient(), numbers.get(name), 0)};
         },
         RuleKind::composed);
 }
@@ -44,6 +57,48 @@ Tensor last_rows(const char* name, const Tensor& numbers, std::int64_t size) {
 Tensor fold_rows(const char* name, ops::Fold fold, const Tensor& x, const Tensor& numbers, std::int64_t size) {
     const ops::View in = x.dense_view(), out = ops::View::make(in.device(), in.dtype, {size, in.shape[1]});
     ops::fold_rows(name, fold, in, as_numbers(numbers).dense_view(), out);
+    return Tensor(out);
+}
+
+Tensor take_along(const char* name, const Tensor& x, const Tensor& places, double missing) {
+    const ops::View from = x.dense_view(), out = ops::View::make(from.device(), from.dtype, places.shape());
+    ops::gather(name, from, as_numbers(places).dense_view(), out, missing);
+    return differentiable(
+        name, {x}, out,
+        [name, places = Saved(places), size = from.shape[1]](const GradientContext& context) {
+            return std::vector{sum_along(name, context.gradient(), places.get(name), size)};
+        },
+        RuleKind::composed);
+}
+
+Tensor sum_along(const char* name, const Tensor& x, const Tensor& places, std::int64_t size) {
+    const ops::View in = x.dense_view();
+    const ops::View out = ops::View::make(in.device(), in.dtype, {in.shape[0], size, in.shape[2]});
+    ops::scatter_add(name, nullptr, in, as_numbers(places).dense_view(), out);
+    return differentiable(
+        name, {x}, out,
+        [name, places = Saved(places)](const GradientContext& context) {
+            return std::vector{take_along(name, context.gradient(), places.get(name), 0)};
+        },
+        RuleKind::composed);
+}
+
+Tensor sum_along(const char* name, const Tensor& base, const Tensor& x, const Tensor& places) {
+    const ops::View in = x.dense_view(), before = base.dense_view();
+    const ops::View out = ops::View::make(in.device(), in.dtype, before.shape);
+    ops::scatter_add(name, &before, in, as_numbers(places).dense_view(), out);
+    return differentiable(
+        name, {base, x}, out,
+        [name, places = Saved(places)](const GradientContext& context) {
+            return std::vector{context.gradient(), take_along(name, context.gradient(), places.get(name), 0)};
+        },
+        RuleKind::composed);
+}
+
+Tensor write_along(const char* name, const Tensor& base, const Tensor& x, const Tensor& places) {
+    const ops::View in = x.dense_view(), before = base.dense_view();
+    const ops::View out = ops::View::make(in.device(), in.dtype, before.shape);
+    ops::scatter_last(name, before, in, as_numbers(places).dense_view(), out);
     return Tensor(out);
 }
 

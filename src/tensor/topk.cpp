@@ -1,6 +1,7 @@
 #include <declivity/ops/topk.hpp>
 
 #include <declivity/ops/gather.hpp>
+#include <declivity/ops/scatter.hpp>
 #include <declivity/runtime/scope.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/function_call.hpp>

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include <declivity/ops/gather.hpp>
+#include <declivity/ops/scatter.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/functions.hpp>

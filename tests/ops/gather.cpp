@@ -1,16 +1,15 @@
-// Rows by their numbers: sums and other folds, the last row of each number, against plain C++ in double precision; for
-// tables that are small and large beside what they are made from, numbers of all places and outside, every type.
+// Elements by their places along an axis, rows by their numbers, against plain C++: every type, places of both types
+// and outside, rows of all widths and beginnings that units of several elements fit or do not fit.
 #include <declivity/ops/gather.hpp>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
 #include <tests/support/values.hpp>
@@ -22,146 +21,107 @@ using namespace declivity::test;
 
 namespace {
 
-struct Rows {
-    std::string name;
-    std::int64_t count, taken, size;
-    double low = -0.05, high = 1.05;  // of numbers, in sizes
-};
+constexpr DType kTypes[] = {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i8,     DType::u8,
+                            DType::i16, DType::i32, DType::i64, DType::u64,  DType::boolean};
 
-/// Small enough for one work-item; a table for each chunk of rows; numbers for each work-item; few numbers have all.
-std::vector<Rows> cases() {
-    std::vector<Rows> all{
-        {"one row", 1, 1, 3}, {"few", 37, 5, 11}, {"one number", 700, 3, 1}, {"few that go far", 90, 2, 5000}};
-    if (small_cases()) return all;
-    all.insert(all.end(), {{"chunks", 70001, 1, 50},
-                           {"chunks of rows", 9001, 19, 70},
-                           {"owners", 70001, 1, 60013},
-                           {"owners of rows", 9001, 19, 20011},
-                           {"crowded", 50021, 1, 40009, -0.00001, 0.0001}});
-    return all;
-}
-
-std::vector<std::int64_t> numbers_of(const Rows& one) {
+std::vector<std::int64_t> places_in(std::int64_t count, std::int64_t size, std::uint64_t seed) {
     std::vector<std::int64_t> out;
-    const auto size = static_cast<double>(one.size);
-    for (const double place : random_values(one.count, 3, one.low * size, one.high * size + 0.5))
+    for (const double place :
+         random_values(count, seed, -0.1 * static_cast<double>(size) - 1, 1.1 * static_cast<double>(size) + 1))
         out.push_back(static_cast<std::int64_t>(std::floor(place)));
     return out;
 }
 
-std::vector<double> folded(ops::Fold fold, const std::vector<double>& x, const std::vector<std::int64_t>& numbers,
-                           const Rows& one) {
-    std::vector<std::optional<double>> out(static_cast<std::size_t>(one.size * one.taken));
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-        if (numbers[i] < 0 || numbers[i] >= one.size) continue;
-        for (std::int64_t j = 0; j < one.taken; ++j) {
-            const double value = x[i * static_cast<std::size_t>(one.taken) + static_cast<std::size_t>(j)];
-            auto& to = out[static_cast<std::size_t>(numbers[i] * one.taken + j)];
-            if (!to) to = value;
-            else if (fold == ops::Fold::sum) *to += value;
-            else if (fold == ops::Fold::product) *to *= value;
-            else to = fold == ops::Fold::largest ? std::max(*to, value) : std::min(*to, value);
-        }
-    }
-    std::vector<double> plain;
-    for (const auto& value : out) plain.push_back(value.value_or(0));
-    return plain;
+Tensor elements(const Shape& shape, DType dtype) {
+    const double low = is_floating(dtype) ? -1 : 0;
+    return tensor(random_values(shape.numel(), 7, low, dtype == DType::boolean ? 2 : 100), shape, dtype);
 }
 
-Tensor result_of(ops::Fold fold, const Tensor& x, const Tensor& numbers, const Rows& one) {
-    const ops::View out = ops::View::make(x.device(), x.dtype(), {one.size, one.taken});
-    ops::fold_rows("fold_rows", fold, x.view(), numbers.view(), out);
-    return Tensor(out);
+/// `x` as a part of a larger buffer, `offset` elements behind its beginning.
+ops::View moved(const Tensor& x, std::int64_t offset) {
+    const ops::View all = ops::View::make(x.device(), x.dtype(), {x.numel() + offset});
+    ops::View view = ops::reshaped(ops::sliced(all, 0, offset, x.numel()), x.shape());
+    Tensor(view).copy_(x);
+    return view;
 }
+
+double missing_in(DType dtype, double missing) { return is_floating(dtype) ? missing : 0; }
 
 }  // namespace
 
-TEST_CASE("sums of rows by their numbers, and the last ones") {
-    for (const Rows& one : cases()) {
-        CAPTURE(one.name);
-        const std::vector<std::int64_t> numbers = numbers_of(one);
-        std::vector<double> last(static_cast<std::size_t>(one.size), -1);
-        for (std::size_t i = 0; i < numbers.size(); ++i)
-            if (numbers[i] >= 0 && numbers[i] < one.size)
-                last[static_cast<std::size_t>(numbers[i])] = static_cast<double>(i);
-        for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i8, DType::u16, DType::i64}) {
+TEST_CASE("elements by their places along the middle axis") {
+    std::vector<Shape> shapes{{1, 5, 1}, {3, 7, 1}, {4, 3, 5}, {1, 6, 17}, {2, 1, 1}};
+    if (!small_cases()) shapes.insert(shapes.end(), {{301, 97, 1}, {1, 50021, 1}, {13, 40, 301}});
+    for (const Shape& shape : shapes)
+        for (const DType dtype : kTypes) {
             if (dtype == DType::f64 && !device().info().fp64) continue;
+            CAPTURE(shape.str());
             CAPTURE(name_of(dtype));
-            const bool whole = !is_floating(dtype);
-            std::vector<double> elements = random_values(one.count * one.taken, 1, whole ? 0 : -1, whole ? 2 : 1);
-            if (whole)
-                for (double& element : elements) element = std::floor(element);
-            const Tensor x = tensor(elements, {one.count, one.taken}, dtype);
-            elements = values(x);
-            std::vector<double> wanted = folded(ops::Fold::sum, elements, numbers, one);
-            if (dtype == DType::i8)
-                for (double& sum : wanted) sum = static_cast<std::int8_t>(static_cast<std::int64_t>(sum));
-            if (dtype == DType::u16)
-                for (double& sum : wanted) sum = static_cast<std::uint16_t>(static_cast<std::int64_t>(sum));
-            const auto most = static_cast<double>(one.high < 0.01 ? one.count : 20 * one.count / one.size + 1);
-            const double rounding = dtype == DType::f16 ? 1e-3 : 8e-3;  // once, at the end
-            const Tolerance allowed = whole            ? Tolerance{0, 0}
-                                      : is_half(dtype) ? Tolerance{rounding, rounding}
-                                                       : tolerance(dtype, most, 4);
-            for (const DType place : {DType::i32, DType::i64}) {
-                const Tensor at = Tensor::from<std::int64_t>(numbers, {one.count}).to(place);
+            const Tensor x = elements(shape, dtype);
+            const std::vector<double> from = values(x);
+            const std::int64_t taken = shape[1] * 2 + 3, inner = shape[2];
+            const Shape wanted_shape{shape[0], taken, inner};
+            const std::vector<std::int64_t> places = places_in(wanted_shape.numel(), shape[1], 3);
+            for (const double missing : {0.0, std::nan(""), 1.0}) {
+                std::vector<double> wanted;
+                for (std::int64_t e = 0; e < wanted_shape.numel(); ++e) {
+                    const std::int64_t o = e / inner / taken, place = places[static_cast<std::size_t>(e)];
+                    const bool inside = place >= 0 && place < shape[1];
+                    wanted.push_back(inside ? from[static_cast<std::size_t>((o * shape[1] + place) * inner + e % inner)]
+                                            : missing_in(dtype, missing));
+                }
+                for (const DType place : {DType::i32, DType::i64})
+                    for (const Family family : families()) {
+                        const ops::FamilyScope scope(family);
+                        CAPTURE(family == Family::cpu_like ? "CPU-like" : "GPU-like");
+                        const Tensor at = Tensor::from<std::int64_t>(places, wanted_shape).to(place);
+                        const ops::View out = ops::View::make(x.device(), dtype, wanted_shape);
+                        ops::gather("gather", x.view(), at.view(), out, missing);
+                        CHECK(difference(Tensor(out), wanted, {0, 0}) == "");
+                    }
+            }
+        }
+}
+
+TEST_CASE("rows by their numbers, in units of several elements") {
+    const std::int64_t size = 11, count = small_cases() ? 30 : 5003;
+    for (const DType dtype : kTypes) {
+        if (dtype == DType::f64 && !device().info().fp64) continue;
+        CAPTURE(name_of(dtype));
+        for (const std::int64_t width : {1, 2, 3, 4, 6, 8, 16, 24}) {
+            const Tensor x = elements({size, width}, dtype);
+            const std::vector<double> from = values(x);
+            const std::vector<std::int64_t> numbers = places_in(count, size, 5);
+            const Tensor at = Tensor::from<std::int64_t>(numbers, {count});
+            std::vector<double> wanted;
+            for (const std::int64_t number : numbers)
+                for (std::int64_t k = 0; k < width; ++k)
+                    wanted.push_back(number >= 0 && number < size ? from[static_cast<std::size_t>(number * width + k)]
+                                                                  : missing_in(dtype, std::nan("")));
+            for (const std::int64_t offset : {0, 1, 4})
                 for (const Family family : families()) {
                     const ops::FamilyScope scope(family);
+                    CAPTURE(width);
+                    CAPTURE(offset);
                     CAPTURE(family == Family::cpu_like ? "CPU-like" : "GPU-like");
-                    const Tensor sums = result_of(ops::Fold::sum, x, at, one);
-                    CHECK(difference(sums, wanted, allowed) == "");
-                    CHECK(difference(result_of(ops::Fold::sum, x, at, one), values(sums), {0, 0}) == "");
-                    if (dtype != DType::f32) continue;
-                    const ops::View out = ops::View::make(x.device(), DType::i64, {one.size});
-                    ops::last_rows("last_rows", at.view(), out);
-                    CHECK(difference(Tensor(out), last, {0, 0}) == "");
+                    const ops::View out = ops::View::make(x.device(), dtype, {count, width});
+                    ops::gather_rows("gather_rows", moved(x, offset), at.view(), out, std::nan(""));
+                    CHECK(difference(Tensor(out), wanted, {0, 0}) == "");
                 }
-                if (dtype != DType::f32) break;
-            }
         }
     }
 }
 
-TEST_CASE("products, largest and smallest rows of each number") {
-    for (const Rows& one : cases()) {
-        if (one.name == "crowded") continue;
-        CAPTURE(one.name);
-        const std::vector<std::int64_t> numbers = numbers_of(one);
-        const Tensor x = random_tensor({one.count, one.taken}, 1, DType::f32, 0.9, 1.1),
-                     at = Tensor::from<std::int64_t>(numbers, {one.count});
-        for (const ops::Fold fold : {ops::Fold::product, ops::Fold::largest, ops::Fold::smallest}) {
-            CAPTURE(static_cast<int>(fold));
-            const std::vector<double> wanted = folded(fold, values(x), numbers, one);
-            for (const Family family : families()) {
-                const ops::FamilyScope scope(family);
-                CAPTURE(family == Family::cpu_like ? "CPU-like" : "GPU-like");
-                CHECK(difference(result_of(fold, x, at, one), wanted,
-                                 tolerance(DType::f32, fold == ops::Fold::product ? 2000 : 1, 4)) == "");
-            }
-        }
-    }
-}
-
-TEST_CASE("a NaN stays with its own number") {
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
-        const Tensor x = Tensor::from<float>({1, NAN, 2, INFINITY, 3}, {5, 1}),
-                     at = Tensor::from<std::int64_t>({0, 2, 0, 7, -1}, {5});
-        const std::vector<double> sums = values(result_of(ops::Fold::sum, x, at, {"", 5, 1, 4}));
-        CHECK(sums[0] == 3);
-        CHECK(sums[1] == 0);
-        CHECK(std::isnan(sums[2]));
-        CHECK(sums[3] == 0);
-    }
-}
-
-TEST_CASE("what sums of rows refuse") {
-    const Tensor x = random_tensor({4, 2}, 1), at = zeros({4}, {DType::i64});
-    const ops::View out = ops::View::make(x.device(), DType::f32, {3, 2});
-    CHECK_THROWS_AS(ops::sum_rows("f", x.view(), x.view(), out), TypeError);
-    CHECK_THROWS_AS(ops::sum_rows("f", x.view(), zeros({3}, {DType::i64}).view(), out), ShapeError);
-    CHECK_THROWS_AS(ops::last_rows("f", at.view(), ops::View::make(x.device(), DType::i32, {3})), TypeError);
-    CHECK_THROWS_WITH_AS(
-        ops::sum_rows("f", x.to(DType::boolean).view(), at.view(), ops::View::make(x.device(), DType::boolean, {3, 2})),
-        doctest::Contains("f: wants numbers as x, got bool"), TypeError);
+TEST_CASE("what gathering gives of nothing, and refuses") {
+    const Tensor none = zeros({0, 3}), at = zeros({4}, {DType::i64});
+    const ops::View out = ops::View::make(none.device(), DType::f32, {4, 3});
+    ops::gather_rows("f", none.view(), at.view(), out, std::nan(""));
+    for (const double value : values(Tensor(out))) CHECK(std::isnan(value));
+    const ops::View rows = ops::View::make(none.device(), DType::f32, {2, 2, 1});
+    ops::gather("f", zeros({2, 0, 1}).view(), zeros({2, 2, 1}, {DType::i32}).view(), rows, 3);
+    CHECK(values(Tensor(rows)) == std::vector<double>(4, 3));
+    CHECK_THROWS_AS(ops::gather_rows("f", zeros({2, 3}).view(), zeros({4}).view(), out, 0), TypeError);
+    CHECK_THROWS_AS(ops::gather_rows("f", zeros({2, 4}).view(), at.view(), out, 0), ShapeError);
+    CHECK_THROWS_AS(ops::gather("f", zeros({3, 2, 1}).view(), zeros({2, 2, 1}, {DType::i32}).view(), rows), ShapeError);
+    CHECK_THROWS_AS(ops::gather("f", zeros({2, 2, 1}).view(), zeros({2, 2, 1}, {DType::i8}).view(), rows), TypeError);
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <declivity/ops/gather.hpp>
+#include <declivity/ops/scatter.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>

@@ -1,0 +1,269 @@
+// Elements to places along an axis, and rows to their numbers: sums and other folds of those that meet, or the last.
+//
+//   scatter:      out[row][places[row][i]] = x[row][i], for x and places (rows, taken), out (rows, size); no place
+//                 twice
+//   sum_along:    CPU-like devices: table[o][v][k] = base[o][v][k] + the sum of x[o][i][k] with places[o][i][k] == v,
+//                 in the order of i, for x and places (outer, taken, inner), base and table (outer, size, inner). A
+//                 work-item owns a block of the table: `rows`, `owned` of the axis and `columns` neighbouring ones.
+//                 global (blocks of the axis, of columns, of rows)
+//   write_along:  as that; the last x takes the place of base
+//   along_numbers: numbers[o][i][k]: that of the table's element in one row of all, or -1
+//   number_keys:  keys[i] = number and i, or the largest key for what counts for nothing; in their order, keys of equal
+//                 numbers stand together, in the order of i. global (keys)
+//   sort_keys:    one step of a bitonic sort (Batcher 1968) of a power of two of keys: those `reach` apart are put in
+//                 order, rising in every other block of `block` keys. global (keys / 2)
+//   fold_sorted:  out[number] = FOLD of x[i] over the keys of each number, in the order of i: the work-items of its
+//                 first key take them all; `based`: and, before them, of what out holds. global (keys * taken)
+//   write_sorted: out[number] = x[i] of the largest i of each number. global (keys)
+//   last_sorted:  out[number] = the largest i of each number. global (keys)
+//   sum_owned, last_owned: the same for CPU-like devices without sorting: a work-item goes through the numbers of a
+//                 chunk of rows, in order, and takes those that it owns, `owned` neighbouring ones, into the chunk's
+//                 own table. global (owners, chunks)
+//   add_tables:   out = base + the sum of the chunks' tables. global (ceil(elements / each))
+//   Without `based`, base is 0 and not read.
+//
+//   CPU      scatter: 1: a work-item takes `each` rows, global size (ceil(rows / each));
+//            0: an element each, global size (rows * taken), rounded up to the local size
+//   REAL     float or double; STORED, OUTPUT  the types of x and out in memory (storage.clh), which are one
+//   PLACE    int or long
+//   WHOLE    REAL is an integer
+//   FOLD     ADDED, MULTIPLIED, LARGER or SMALLER
+#ifndef WHOLE
+#include "math.clh"
+#endif
+#include "storage.clh"
+#include "combine.clh"
+#define MULTIPLIED(a, b) ((a) * (b))
+#ifndef FOLD
+#define FOLD ADDED
+#endif
+#ifdef WHOLE
+#define NOTHING ((REAL)0)
+#else
+#define NOTHING (-(REAL)0)  // what changes no sum, not even -0
+#endif
+
+struct Scatter {
+    long rows, each, size, taken;
+};
+
+__kernel void scatter(const struct Scatter sizes, __global const STORED* restrict x, const long x_offset,
+                      __global const PLACE* restrict places, const long places_offset, __global OUTPUT* restrict out,
+                      const long out_offset) {
+    // Without %: a pair of / and % becomes an instruction (freeze) that Oclgrind does not know.
+#if CPU
+    const long first = (long)get_global_id(0) * sizes.each, end = min(sizes.rows, first + sizes.each);
+    for (long row = first; row < end; ++row)
+        for (long i = 0; i < sizes.taken; ++i)
+#else
+    const long id = get_global_id(0);
+    const long row = id / sizes.taken, i = id - row * sizes.taken;
+    if (row < sizes.rows)
+#endif
+        {
+            const long at = row * sizes.taken + i;
+            out[out_offset + row * sizes.size + places[places_offset + at]] = x[x_offset + at];
+        }
+}
+
+struct Along {
+    long outer, taken, size, inner;
+    long rows, owned, columns;
+};
+
+// The block of a work-item. A place that nobody else writes stands for those of others: without a branch, which would
+// be mistaken every other time.
+#define OWN_BLOCK                                                                                             \
+    const long low = (long)get_global_id(0) * sizes.owned, high = min(sizes.size, low + sizes.owned);         \
+    const long left = (long)get_global_id(1) * sizes.columns, right = min(sizes.inner, left + sizes.columns); \
+    const long top = (long)get_global_id(2) * sizes.rows, bottom = min(sizes.outer, top + sizes.rows);        \
+    if (low >= high) return;
+
+__kernel void sum_along(const struct Along sizes, __global const PLACE* restrict places, const long places_offset,
+                        __global const STORED* restrict x, const long x_offset, __global REAL* restrict tables,
+                        const long tables_offset, __global const STORED* restrict base, const long base_offset,
+                        const int based) {
+    OWN_BLOCK
+    for (long o = top; o < bottom; ++o) {
+        __global REAL* table = tables + tables_offset + o * sizes.size * sizes.inner;
+        __global const STORED* before = base + base_offset + o * sizes.size * sizes.inner;
+        for (long v = low; v < high; ++v)
+            for (long k = left; k < right; ++k)
+                table[v * sizes.inner + k] = based ? LOADED(before[v * sizes.inner + k]) : (REAL)0;
+        for (long i = o * sizes.taken; i < (o + 1) * sizes.taken; ++i)
+            for (long k = left; k < right; ++k) {
+                const long place = places[places_offset + i * sizes.inner + k];
+                const int mine = (place >= low) & (place < high);
+                const long at = (mine ? place : low) * sizes.inner + k;
+                const REAL one = LOADED(x[x_offset + i * sizes.inner + k]);
+                table[at] = ADDED(table[at], mine ? one : NOTHING);
+            }
+    }
+}
+
+__kernel void write_along(const struct Along sizes, __global const PLACE* restrict places, const long places_offset,
+                          __global const STORED* restrict x, const long x_offset, __global OUTPUT* restrict tables,
+                          const long tables_offset, __global const STORED* restrict base, const long base_offset,
+                          const int based) {
+    OWN_BLOCK
+    for (long o = top; o < bottom; ++o) {
+        __global OUTPUT* table = tables + tables_offset + o * sizes.size * sizes.inner;
+        __global const STORED* before = base + base_offset + o * sizes.size * sizes.inner;
+        for (long v = low; v < high; ++v)
+            for (long k = left; k < right; ++k)
+                table[v * sizes.inner + k] = based ? before[v * sizes.inner + k] : (STORED)0;
+        for (long i = o * sizes.taken; i < (o + 1) * sizes.taken; ++i)
+            for (long k = left; k < right; ++k) {
+                const long place = places[places_offset + i * sizes.inner + k];
+                const int mine = (place >= low) & (place < high);
+                const long at = (mine ? place : low) * sizes.inner + k;
+                const STORED one = x[x_offset + i * sizes.inner + k];
+                table[at] = mine ? one : table[at];
+            }
+    }
+}
+
+__kernel void along_numbers(const struct Along sizes, __global const PLACE* restrict places, const long places_offset,
+                            __global long* restrict numbers, const long numbers_offset) {
+    const long e = get_global_id(0);
+    const long i = e / sizes.inner;
+    if (i >= sizes.outer * sizes.taken) return;
+    const long o = i / sizes.taken, k = e - i * sizes.inner;
+    const PLACE place = places[places_offset + e];
+    const int inside = place >= 0 && (long)place < sizes.size;
+    numbers[numbers_offset + e] = inside ? (o * sizes.size + (long)place) * sizes.inner + k : -1;
+}
+
+#define NO_KEY ((ulong)-1)
+
+__kernel void number_keys(const long count, const long keys_count, const long size,
+                          __global const PLACE* restrict numbers, const long numbers_offset,
+                          __global ulong* restrict keys, const long keys_offset) {
+    const long i = get_global_id(0);
+    if (i >= keys_count) return;
+    // Compared as what it is: DriverFault "extended_constant_compare".
+    const PLACE number = i < count ? numbers[numbers_offset + i] : (PLACE)-1;
+    keys[keys_offset + i] = number >= 0 && (long)number < size ? (ulong)(long)number << 32 | (ulong)i : NO_KEY;
+}
+
+__kernel void sort_keys(const long half_count, const long block, const long reach, __global ulong* restrict keys,
+                        const long keys_offset) {
+    const long i = get_global_id(0);
+    if (i >= half_count) return;
+    const long pair = i / reach, low = i + pair * reach, high = low + reach;
+    const ulong a = keys[keys_offset + low], b = keys[keys_offset + high];
+    const int rising = ((low / block) & 1) == 0;
+    const int swap = rising ? a > b : a < b;
+    keys[keys_offset + low] = swap ? b : a;
+    keys[keys_offset + high] = swap ? a : b;
+}
+
+__kernel void fold_sorted(const long taken, const long count, __global const ulong* restrict keys,
+                          const long keys_offset, __global const STORED* restrict x, const long x_offset,
+                          __global OUTPUT* restrict out, const long out_offset, const int based) {
+    const long id = get_global_id(0);
+    const long at = id / taken, column = id - at * taken;
+    if (at >= count) return;
+    const ulong first = keys[keys_offset + at];
+    if (first == NO_KEY) return;
+    const ulong number = first >> 32;
+    if (at > 0 && keys[keys_offset + at - 1] >> 32 == number) return;
+    __global OUTPUT* to = out + out_offset + (long)number * taken + column;
+    const REAL own = LOADED(x[x_offset + (long)(first & 0xffffffffu) * taken + column]);
+    REAL all = own;
+    if (based) {
+        const REAL before = LOADED(*to);
+        all = FOLD(before, own);
+    }
+    for (long i = at + 1; i < count; ++i) {
+        const ulong key = keys[keys_offset + i];
+        if (key == NO_KEY || key >> 32 != number) break;
+        const REAL one = LOADED(x[x_offset + (long)(key & 0xffffffffu) * taken + column]);
+        all = FOLD(all, one);
+    }
+    *to = ROUNDED(all);
+}
+
+// The place of the last key of its number among `count`, or nothing. Behind the last one there is none: the kernels
+// have no more items than there are keys that count.
+#define LAST_KEY                              \
+    const long at = get_global_id(0);         \
+    if (at >= count) return;                  \
+    const ulong key = keys[keys_offset + at]; \
+    if (key == NO_KEY) return;                \
+    if (at + 1 < count && keys[keys_offset + at + 1] >> 32 == key >> 32) return;
+
+__kernel void write_sorted(const long count, __global const ulong* restrict keys, const long keys_offset,
+                           __global const STORED* restrict x, const long x_offset, __global OUTPUT* restrict out,
+                           const long out_offset) {
+    LAST_KEY
+    out[out_offset + (long)(key >> 32)] = x[x_offset + (long)(key & 0xffffffffu)];
+}
+
+__kernel void last_sorted(const long count, __global const ulong* restrict keys, const long keys_offset,
+                          __global long* restrict out, const long out_offset) {
+    LAST_KEY
+    out[out_offset + (long)(key >> 32)] = (long)(key & 0xffffffffu);
+}
+
+struct Owned {
+    long count, taken, size;
+    long owned, chunk;  // numbers of a work-item, rows of a chunk
+};
+
+#define OWN_NUMBERS                                                                                    \
+    const long low = (long)get_global_id(0) * sizes.owned, high = min(sizes.size, low + sizes.owned);  \
+    const long from = (long)get_global_id(1) * sizes.chunk, to = min(sizes.count, from + sizes.chunk); \
+    if (low >= high) return;
+
+__kernel void sum_owned(const struct Owned sizes, __global const PLACE* restrict numbers, const long numbers_offset,
+                        __global const STORED* restrict x, const long x_offset, __global REAL* restrict tables,
+                        const long tables_offset, __global const STORED* restrict base, const long base_offset,
+                        const int based) {
+    OWN_NUMBERS
+    __global REAL* table = tables + tables_offset + (long)get_global_id(1) * sizes.size * sizes.taken;
+    for (long e = low * sizes.taken; e < high * sizes.taken; ++e)
+        table[e] = based ? LOADED(base[base_offset + e]) : (REAL)0;
+    if (sizes.taken == 1)
+        for (long i = from; i < to; ++i) {
+            const long number = numbers[numbers_offset + i];
+            const int mine = (number >= low) & (number < high);
+            const long at = mine ? number : low;
+            const REAL one = LOADED(x[x_offset + i]);
+            table[at] = ADDED(table[at], mine ? one : NOTHING);
+        }
+    else
+        for (long i = from; i < to; ++i) {
+            const long number = numbers[numbers_offset + i];
+            if ((number < low) | (number >= high)) continue;
+            __global const STORED* row = x + x_offset + i * sizes.taken;
+            __global REAL* sum = table + number * sizes.taken;
+            for (long j = 0; j < sizes.taken; ++j) sum[j] = ADDED(sum[j], LOADED(row[j]));
+        }
+}
+
+__kernel void add_tables(const long count, const long each, const long tables_count,
+                         __global const REAL* restrict tables, const long tables_offset, __global OUTPUT* restrict out,
+                         const long out_offset, __global const STORED* restrict base, const long base_offset,
+                         const int based) {
+    const long from = (long)get_global_id(0) * each, to = min(count, from + each);
+    for (long e = from; e < to; ++e) {
+        REAL all = tables[tables_offset + e];
+        if (based) all = ADDED(LOADED(base[base_offset + e]), all);
+        for (long t = 1; t < tables_count; ++t) all = ADDED(all, tables[tables_offset + t * count + e]);
+        out[out_offset + e] = ROUNDED(all);
+    }
+}
+
+__kernel void last_owned(const struct Owned sizes, __global const PLACE* restrict numbers, const long numbers_offset,
+                         __global long* restrict out, const long out_offset) {
+    OWN_NUMBERS
+    for (long e = low; e < high; ++e) out[out_offset + e] = -1;
+    long first = -1;  // what stands at `low`
+    for (long i = from; i < to; ++i) {
+        const long number = numbers[numbers_offset + i];
+        const int mine = (number >= low) & (number < high);
+        first = number == low ? i : first;
+        out[out_offset + (mine ? number : low)] = mine ? i : first;
+    }
+}

@@ -1,0 +1,283 @@
+// Rows by their numbers: sums and other folds, the last row of each number, against plain C++ in double precision; for
+// tables that are small and large beside what they are made from, numbers of all places and outside, every type.
+#include <declivity/ops/scatter.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <doctest/doctest.h>
+#include <tests/support/devices.hpp>
+#include <tests/support/values.hpp>
+
+#include "ops/support/work_split.hpp"
+
+using namespace declivity;
+using namespace declivity::test;
+
+namespace {
+
+struct Rows {
+    std::string name;
+    std::int64_t count, taken, size;
+    double low = -0.05, high = 1.05;  // of numbers, in sizes
+};
+
+/// Small enough for one work-item; a table for each chunk of rows; numbers for each work-item; few numbers have all.
+std::vector<Rows> cases() {
+    std::vector<Rows> all{
+        {"one row", 1, 1, 3}, {"few", 37, 5, 11}, {"one number", 700, 3, 1}, {"few that go far", 90, 2, 5000}};
+    if (small_cases()) return all;
+    all.insert(all.end(), {{"chunks", 70001, 1, 50},
+                           {"chunks of rows", 9001, 19, 70},
+                           {"owners", 70001, 1, 60013},
+                           {"owners of rows", 9001, 19, 20011},
+                           {"crowded", 50021, 1, 40009, -0.00001, 0.0001}});
+    return all;
+}
+
+std::vector<std::int64_t> numbers_of(const Rows& one) {
+    std::vector<std::int64_t> out;
+    const auto size = static_cast<double>(one.size);
+    for (const double place : random_values(one.count, 3, one.low * size, one.high * size + 0.5))
+        out.push_back(static_cast<std::int64_t>(std::floor(place)));
+    return out;
+}
+
+std::vector<double> folded(ops::Fold fold, const std::vector<double>& x, const std::vector<std::int64_t>& numbers,
+                           const Rows& one) {
+    std::vector<std::optional<double>> out(static_cast<std::size_t>(one.size * one.taken));
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+        if (numbers[i] < 0 || numbers[i] >= one.size) continue;
+        for (std::int64_t j = 0; j < one.taken; ++j) {
+            const double value = x[i * static_cast<std::size_t>(one.taken) + static_cast<std::size_t>(j)];
+            auto& to = out[static_cast<std::size_t>(numbers[i] * one.taken + j)];
+            if (!to) to = value;
+            else if (fold == ops::Fold::sum) *to += value;
+            else if (fold == ops::Fold::product) *to *= value;
+            else to = fold == ops::Fold::largest ? std::max(*to, value) : std::min(*to, value);
+        }
+    }
+    std::vector<double> plain;
+    for (const auto& value : out) plain.push_back(value.value_or(0));
+    return plain;
+}
+
+Tensor result_of(ops::Fold fold, const Tensor& x, const Tensor& numbers, const Rows& one) {
+    const ops::View out = ops::View::make(x.device(), x.dtype(), {one.size, one.taken});
+    ops::fold_rows("fold_rows", fold, x.view(), numbers.view(), out);
+    return Tensor(out);
+}
+
+}  // namespace
+
+TEST_CASE("sums of rows by their numbers, and the last ones") {
+    for (const Rows& one : cases()) {
+        CAPTURE(one.name);
+        const std::vector<std::int64_t> numbers = numbers_of(one);
+        std::vector<double> last(static_cast<std::size_t>(one.size), -1);
+        for (std::size_t i = 0; i < numbers.size(); ++i)
+            if (numbers[i] >= 0 && numbers[i] < one.size)
+                last[static_cast<std::size_t>(numbers[i])] = static_cast<double>(i);
+        for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i8, DType::u16, DType::i64}) {
+            if (dtype == DType::f64 && !device().info().fp64) continue;
+            CAPTURE(name_of(dtype));
+            const bool whole = !is_floating(dtype);
+            std::vector<double> elements = random_values(one.count * one.taken, 1, whole ? 0 : -1, whole ? 2 : 1);
+            if (whole)
+                for (double& element : elements) element = std::floor(element);
+            const Tensor x = tensor(elements, {one.count, one.taken}, dtype);
+            elements = values(x);
+            std::vector<double> wanted = folded(ops::Fold::sum, elements, numbers, one);
+            if (dtype == DType::i8)
+                for (double& sum : wanted) sum = static_cast<std::int8_t>(static_cast<std::int64_t>(sum));
+            if (dtype == DType::u16)
+                for (double& sum : wanted) sum = static_cast<std::uint16_t>(static_cast<std::int64_t>(sum));
+            const auto most = static_cast<double>(one.high < 0.01 ? one.count : 20 * one.count / one.size + 1);
+            const double rounding = dtype == DType::f16 ? 1e-3 : 8e-3;  // once, at the end
+            const Tolerance allowed = whole            ? Tolerance{0, 0}
+                                      : is_half(dtype) ? Tolerance{rounding, rounding}
+                                                       : tolerance(dtype, most, 4);
+            for (const DType place : {DType::i32, DType::i64}) {
+                const Tensor at = Tensor::from<std::int64_t>(numbers, {one.count}).to(place);
+                for (const Family family : families()) {
+                    const ops::FamilyScope scope(family);
+                    CAPTURE(family == Family::cpu_like ? "CPU-like" : "GPU-like");
+                    const Tensor sums = result_of(ops::Fold::sum, x, at, one);
+                    CHECK(difference(sums, wanted, allowed) == "");
+                    CHECK(difference(result_of(ops::Fold::sum, x, at, one), values(sums), {0, 0}) == "");
+                    if (dtype != DType::f32) continue;
+                    const ops::View out = ops::View::make(x.device(), DType::i64, {one.size});
+                    ops::last_rows("last_rows", at.view(), out);
+                    CHECK(difference(Tensor(out), last, {0, 0}) == "");
+                }
+                if (dtype != DType::f32) break;
+            }
+        }
+    }
+}
+
+TEST_CASE("sums onto what there is") {
+    for (const Rows& one : cases()) {
+        if (one.name == "crowded") continue;
+        CAPTURE(one.name);
+        const std::vector<std::int64_t> numbers = numbers_of(one);
+        for (const DType dtype : {DType::f32, DType::bf16, DType::i32}) {
+            CAPTURE(name_of(dtype));
+            const double scale = dtype == DType::i32 ? 100 : 1;
+            const Tensor x = random_tensor({one.count, one.taken}, 1, dtype, -scale, scale),
+                         base = random_tensor({one.size, one.taken}, 2, dtype, -scale, scale),
+                         at = Tensor::from<std::int64_t>(numbers, {one.count});
+            std::vector<double> wanted = folded(ops::Fold::sum, values(x), numbers, one);
+            const std::vector<double> before = values(base);
+            for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] += before[i];
+            const Tolerance allowed = dtype == DType::i32    ? Tolerance{0, 0}
+                                      : dtype == DType::bf16 ? Tolerance{8e-3, 8e-3}
+                                                             : sum_tolerance(dtype, 100);
+            for (const Family family : families()) {
+                const ops::FamilyScope scope(family);
+                CAPTURE(family == Family::cpu_like ? "CPU-like" : "GPU-like");
+                const ops::View out = ops::View::make(x.device(), dtype, {one.size, one.taken}), onto = base.view();
+                ops::sum_rows("sum_rows", x.view(), at.view(), out, &onto);
+                CHECK(difference(Tensor(out), wanted, allowed) == "");
+            }
+        }
+    }
+}
+
+TEST_CASE("sums and writes at places along the middle axis") {
+    struct Along {
+        const char* name;
+        std::int64_t outer, size, taken, inner;
+    };
+    std::vector<Along> all{{"one", 1, 3, 1, 1}, {"rows", 5, 7, 11, 1}, {"columns", 1, 4, 9, 13}, {"both", 3, 4, 6, 5}};
+    if (!small_cases())
+        all.insert(all.end(), {{"many rows", 701, 53, 97, 1},
+                               {"one long row", 1, 60013, 20011, 1},
+                               {"one short row", 1, 50, 70001, 1},
+                               {"blocks of columns", 1, 30, 200, 301},
+                               {"blocks of the axis", 1, 7001, 9001, 3},
+                               {"blocks of rows", 97, 41, 50, 19}});
+    for (const Along& one : all)
+        for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i8, DType::i64}) {
+            if (dtype == DType::f64 && !device().info().fp64) continue;
+            CAPTURE(one.name);
+            CAPTURE(name_of(dtype));
+            const Shape table{one.outer, one.size, one.inner}, given{one.outer, one.taken, one.inner};
+            const double scale = is_floating(dtype) ? 1 : 9;
+            const Tensor x = random_tensor(given, 1, dtype, -scale, scale),
+                         base = random_tensor(table, 2, dtype, -scale, scale);
+            const std::vector<double> elements = values(x), before = values(base);
+            std::vector<std::int64_t> places;
+            const auto size = static_cast<double>(one.size);
+            for (const double place : random_values(given.numel(), 3, -0.05 * size, 1.05 * size + 0.5))
+                places.push_back(static_cast<std::int64_t>(std::floor(place)));
+            std::vector<double> sums = before, none(before.size(), 0), last = before;
+            for (std::int64_t e = 0; e < given.numel(); ++e) {
+                const std::int64_t place = places[static_cast<std::size_t>(e)];
+                if (place < 0 || place >= one.size) continue;
+                const std::int64_t o = e / one.inner / one.taken;
+                const auto to = static_cast<std::size_t>((o * one.size + place) * one.inner + e % one.inner);
+                sums[to] += elements[static_cast<std::size_t>(e)];
+                none[to] += elements[static_cast<std::size_t>(e)];
+                last[to] = elements[static_cast<std::size_t>(e)];
+            }
+            if (dtype == DType::i8)
+                for (std::vector<double>* some : {&sums, &none})
+                    for (double& sum : *some) sum = static_cast<std::int8_t>(static_cast<std::int64_t>(sum));
+            const double rounding = dtype == DType::f16 ? 1e-3 : 8e-3;
+            const Tolerance allowed = !is_floating(dtype) ? Tolerance{0, 0}
+                                      : is_half(dtype)
+                                          ? Tolerance{rounding, rounding}
+                                          : tolerance(dtype, 20 * static_cast<double>(one.taken) / size + 1, 4);
+            for (const DType place : {DType::i32, DType::i64}) {
+                const Tensor at = Tensor::from<std::int64_t>(places, given).to(place);
+                for (const Family family : families()) {
+                    const ops::FamilyScope scope(family);
+                    CAPTURE(family == Family::cpu_like ? "CPU-like" : "GPU-like");
+                    const auto result = [&](auto run) {
+                        const ops::View out = ops::View::make(x.device(), dtype, table);
+                        run(out);
+                        return Tensor(out);
+                    };
+                    const ops::View onto = base.view();
+                    const auto add = [&](const ops::View* to) {
+                        return result([&](const ops::View& out) {
+                            ops::scatter_add("scatter_add", to, x.view(), at.view(), out);
+                        });
+                    };
+                    const Tensor made = add(&onto);
+                    CHECK(difference(made, sums, allowed) == "");
+                    CHECK(difference(add(&onto), values(made), {0, 0}) == "");
+                    CHECK(difference(add(nullptr), none, allowed) == "");
+                    const Tensor written = result([&](const ops::View& out) {
+                        ops::scatter_last("scatter_last", onto, x.view(), at.view(), out);
+                    });
+                    CHECK(difference(written, last, {0, 0}) == "");
+                }
+            }
+        }
+}
+
+TEST_CASE("nothing scattered leaves what there is") {
+    const Tensor base = random_tensor({2, 3, 1}, 1), none = zeros({2, 0, 1}), at = zeros({2, 0, 1}, {DType::i64});
+    const ops::View onto = base.view(), out = ops::View::make(base.device(), DType::f32, {2, 3, 1});
+    ops::scatter_add("f", &onto, none.view(), at.view(), out);
+    CHECK(values(Tensor(out)) == values(base));
+    ops::scatter_add("f", nullptr, none.view(), at.view(), out);
+    CHECK(values(Tensor(out)) == std::vector<double>(6, 0));
+    ops::scatter_last("f", onto, none.view(), at.view(), out);
+    CHECK(values(Tensor(out)) == values(base));
+    const Tensor x = zeros({2, 4, 1}), wide = zeros({2, 4, 2}, {DType::i64});
+    CHECK_THROWS_AS(ops::scatter_add("f", &onto, x.view(), wide.view(), out), ShapeError);
+    CHECK_THROWS_AS(ops::scatter_last("f", onto, x.view(), x.view(), out), TypeError);
+}
+
+TEST_CASE("products, largest and smallest rows of each number") {
+    for (const Rows& one : cases()) {
+        if (one.name == "crowded") continue;
+        CAPTURE(one.name);
+        const std::vector<std::int64_t> numbers = numbers_of(one);
+        const Tensor x = random_tensor({one.count, one.taken}, 1, DType::f32, 0.9, 1.1),
+                     at = Tensor::from<std::int64_t>(numbers, {one.count});
+        for (const ops::Fold fold : {ops::Fold::product, ops::Fold::largest, ops::Fold::smallest}) {
+            CAPTURE(static_cast<int>(fold));
+            const std::vector<double> wanted = folded(fold, values(x), numbers, one);
+            for (const Family family : families()) {
+                const ops::FamilyScope scope(family);
+                CAPTURE(family == Family::cpu_like ? "CPU-like" : "GPU-like");
+                CHECK(difference(result_of(fold, x, at, one), wanted,
+                                 tolerance(DType::f32, fold == ops::Fold::product ? 2000 : 1, 4)) == "");
+            }
+        }
+    }
+}
+
+TEST_CASE("a NaN stays with its own number") {
+    for (const Family family : families()) {
+        const ops::FamilyScope scope(family);
+        const Tensor x = Tensor::from<float>({1, NAN, 2, INFINITY, 3}, {5, 1}),
+                     at = Tensor::from<std::int64_t>({0, 2, 0, 7, -1}, {5});
+        const std::vector<double> sums = values(result_of(ops::Fold::sum, x, at, {"", 5, 1, 4}));
+        CHECK(sums[0] == 3);
+        CHECK(sums[1] == 0);
+        CHECK(std::isnan(sums[2]));
+        CHECK(sums[3] == 0);
+    }
+}
+
+TEST_CASE("what sums of rows refuse") {
+    const Tensor x = random_tensor({4, 2}, 1), at = zeros({4}, {DType::i64});
+    const ops::View out = ops::View::make(x.device(), DType::f32, {3, 2});
+    CHECK_THROWS_AS(ops::sum_rows("f", x.view(), x.view(), out), TypeError);
+    CHECK_THROWS_AS(ops::sum_rows("f", x.view(), zeros({3}, {DType::i64}).view(), out), ShapeError);
+    CHECK_THROWS_AS(ops::last_rows("f", at.view(), ops::View::make(x.device(), DType::i32, {3})), TypeError);
+    CHECK_THROWS_WITH_AS(
+        ops::sum_rows("f", x.to(DType::boolean).view(), at.view(), ops::View::make(x.device(), DType::boolean, {3, 2})),
+        doctest::Contains("f: wants numbers as x, got bool"), TypeError);
+}
