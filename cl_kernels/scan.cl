@@ -8,6 +8,8 @@
 //   REAL      type of the arithmetic; STORED, OUTPUT  those in memory (storage.clh). WHOLE: REAL is an integer
 //   FOLD      0 sum, 1 product, 2 logarithm of a sum of exponentials, 3 the largest, 4 the smallest, the last of equals
 //   PLACES    of 3 and 4: places of i64 beside the values
+//   SKIP      with PLACES, on CPU-like devices and one column: so many elements that change nothing are passed at once,
+//             which is what most of them are where there is no order; otherwise 1
 //   LANES     of 0 and 1, on CPU-like devices where elements of a line lie side by side: 8 or 16 at a time, in vectors,
 //             which are scanned within by shifts of 1, 2, 4, 8; otherwise 1
 #ifndef WHOLE
@@ -27,8 +29,24 @@ static inline REAL both(const REAL a, const REAL b) {
 #define FOLDED(a, b) both(a, b)
 #elif FOLD == 3
 #define WINS(a, b) (((b) >= (a)) | ((b) != (b)))  // b stands behind a
+#define STAYS(a, b) ((b) < (a))                   // for certain: not of NaN
 #else
 #define WINS(a, b) (((b) <= (a)) | ((b) != (b)))
+#define STAYS(a, b) ((b) > (a))
+#endif
+#ifndef SKIP
+#define SKIP 1
+#endif
+#if SKIP > 1
+// Whether none of the next SKIP elements takes the place of `all`.
+static inline int all_stay(const REAL all, __global const STORED* next) {
+    int stay = 1;
+    for (int k = 0; k < SKIP; ++k) {
+        const REAL one = LOADED(next[k]);
+        stay &= STAYS(all, one);
+    }
+    return stay;
+}
 #endif
 
 struct Scan {
@@ -124,6 +142,12 @@ __kernel void scan_totals(const struct Scan sizes, __global const STORED* restri
         long place = from;
 #endif
         for (long j = from + 1; j < to; ++j) {
+#if SKIP > 1
+            if (j % SKIP == 0 && j + SKIP <= to && all_stay(all, line + j)) {
+                j += SKIP - 1;
+                continue;
+            }
+#endif
             const REAL one = LOADED(line[j * sizes.inner + k]);
 #ifdef PLACES
             const int wins = WINS(all, one) & !((all != all) & (one == one));
@@ -182,6 +206,16 @@ __kernel void scan(const struct Scan sizes, __global const STORED* restrict x, c
         }
     }
     for (long j = from; j < to; ++j) {
+#if SKIP > 1
+        if (j > from && j % SKIP == 0 && j + SKIP <= to && all_stay(all[0], line + j)) {
+            for (int k = 0; k < SKIP; ++k) {
+                result[j + k] = ROUNDED(all[0]);
+                where[j + k] = place[0];
+            }
+            j += SKIP - 1;
+            continue;
+        }
+#endif
         for (int k = 0; k < width; ++k) {
             if (j > from) {
                 const REAL one = LOADED(line[j * sizes.inner + k]);

@@ -94,9 +94,13 @@ class ModuleParametrizations {
                                                               std::string_view name) {
         module.require_in_place();
         const auto found = std::ranges::find(module.parameters_, name, &Module::OwnParameter::name);
-        if (found == module.parameters_.end())
-            throw ValueError(
-                fmt::format("{}: wants a parameter of {}, got \"{}\"", function, module.type_name(), name));
+        if (found == module.parameters_.end()) {
+            std::string all;
+            for (const auto& one : module.parameters_)
+                all += fmt::format("{}\"{}\"", all.empty() ? "" : ", ", one.name);
+            throw ValueError(fmt::format("{}: wants a parameter of {} ({}), got \"{}\"", function, module.type_name(),
+                                         all.empty() ? "it has none" : all, name));
+        }
         return found->slot;
     }
     static bool any(const Module& module) {
@@ -225,6 +229,7 @@ Tensor LoRA::forward(Tensor original) {
 }
 
 LoRA& lora(Module& module, std::string_view name, const LoRAOptions& options) {
+    (void)ModuleParametrizations::slot("lora", module, name);
     return register_parametrization(module, name, LoRA(module.parameter_value(name), options));
 }
 

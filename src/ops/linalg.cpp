@@ -7,6 +7,7 @@
 
 #include <declivity/ops/copy.hpp>
 #include <declivity/ops/operation.hpp>
+#include <declivity/runtime/driver_faults.hpp>
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
@@ -76,6 +77,18 @@ bool is_nothing(const View& a, const View& each) {
     return true;
 }
 
+/// Of about so many passes of loops by each work-item of a group, which not every driver makes (limited_loops).
+/// @throws Unsupported
+void require_passes(std::string_view function, const View& a, double all, std::size_t group) {
+    constexpr double most = 65535;
+    if (all / static_cast<double>(group) <= most || family_of(a.device()) == Family::cpu_like) return;
+    if (!has_fault(a.device(), driver_fault("limited_loops"))) return;
+    throw Unsupported(
+        fmt::format("{}: wants a device whose driver ends no loop early, got {}, where the loops of a kernel end after "
+                    "65535 passes, and matrices of {} x {}, which take more; take smaller ones, or another device",
+                    function, a.device().info().name, a.shape[1], a.shape[2]));
+}
+
 struct Nothing {};
 
 EpilogueTaken launch_cholesky(const OperationViews& views, const Nothing&) {
@@ -83,6 +96,7 @@ EpilogueTaken launch_cholesky(const OperationViews& views, const Nothing&) {
     if (is_nothing(a, views.out(1))) return EpilogueTaken::no;
     const WorkScope work("cholesky", work_of(cube_of(a) / 3, a, views.out(0)));
     const auto [kernel, group] = kernel_for(a, a.shape[1], "cholesky.cl", "cholesky");
+    require_passes("linalg::cholesky", a, cube_of(a) / 2, group);
     launch(kernel, one_group_each(a, group),
            {narrow(a.shape[1]), a.argument(), views.out(0).argument(), views.out(1).argument()});
     return EpilogueTaken::no;
@@ -119,6 +133,7 @@ EpilogueTaken launch_lu(const OperationViews& views, const Nothing&) {
     }
     const WorkScope work("lu_factor", work_of(cube_of(a) * 2 / 3, a, views.out(0)));
     const auto [kernel, group] = kernel_for(a, std::max(a.shape[1], a.shape[2]), "lu.cl", "lu_factor");
+    require_passes("linalg::lu_factor", a, cube_of(a) * 3 / 4, group);
     launch(kernel, one_group_each(a, group),
            {narrow(a.shape[1]), narrow(a.shape[2]), local_memory(static_cast<std::int64_t>(group), a.dtype),
             LocalMemory{group * sizeof(std::int32_t)}, a.argument(), views.out(0).argument(), views.out(1).argument(),
@@ -141,6 +156,7 @@ EpilogueTaken launch_qr_factor(const OperationViews& views, const Nothing&) {
     if (a.numel() == 0) return EpilogueTaken::no;
     const WorkScope work("qr", work_of(cube_of(a) * 2, a, views.out(0)));
     const auto [kernel, group] = kernel_for(a, std::max(a.shape[1], a.shape[2]), "qr.cl", "qr_factor");
+    require_passes("linalg::qr", a, cube_of(a) * 3 / 2, group);
     launch(kernel, one_group_each(a, group),
            {narrow(a.shape[1]), narrow(a.shape[2]), local_memory(static_cast<std::int64_t>(group), a.dtype),
             a.argument(), views.out(0).argument(), views.out(1).argument()});
@@ -158,6 +174,7 @@ EpilogueTaken launch_qr_form(const OperationViews& views, const Nothing&) {
     }
     const WorkScope work("qr", work_of(cube_of(q) * 2, work_view, q));
     const auto [kernel, group] = kernel_for(work_view, q.shape[2], "qr.cl", "qr_form");
+    require_passes("linalg::qr", q, cube_of(q) * 3 / 2, group);
     launch(kernel, one_group_each(work_view, group),
            {narrow(work_view.shape[1]), narrow(work_view.shape[2]), narrow(q.shape[2]), work_view.argument(),
             views.in(1).argument(), q.argument()});
@@ -191,6 +208,8 @@ EpilogueTaken launch_jacobi(const OperationViews& views, const Jacobi& jacobi) {
         defines.set("VECTORS", jacobi.vectors ? 1 : 0).set("TEAM", team);
         return Kernel(device, {"jacobi.cl", "jacobi", defines});
     });
+    // Sixteen sweeps over all pairs, six products or rotations of rows each.
+    require_passes(jacobi.symmetric ? "linalg::eigh" : "linalg::svd", a, cube_of(a) * 48, group);
     const View& right = jacobi.vectors ? views.out(1) : found;
     const View& left = jacobi.vectors && !jacobi.symmetric ? views.out(2) : found;
     launch(kernel, one_group_each(a, group),

@@ -16,6 +16,7 @@ namespace {
 constexpr std::int64_t kLeastChunk = 1024;   // elements of a line that are worth a chunk of their own
 constexpr std::int64_t kWidth = 64;          // columns side by side of a work-item on CPU-like devices
 constexpr std::int64_t kLeastForLanes = 32;  // elements of a line that are worth vectors along it
+constexpr std::int64_t kSkip = 16;           // elements of a line that are passed at once where none is a new largest
 constexpr std::size_t kGroup = 64;           // work-items of a group on GPU-like ones
 
 /// As the kernels' struct.
@@ -61,6 +62,7 @@ void scan(std::string_view function, Scan kind, const View& x, const View& out, 
                       : size_of(x.dtype) == 8 ? 8
                                               : 16);
     if (places != nullptr) defines.set("PLACES", 1);
+    if (places != nullptr && cpu && inner == 1) defines.set("SKIP", kSkip);
     const Kernel kernel(device, {"scan.cl", "scan", defines});
     const std::size_t group = cpu ? 1 : std::min(kGroup, kernel.max_work_group());
     const Range range{.global = {round_up(to_size(blocks), group), to_size(sizes.chunks), to_size(outer)},

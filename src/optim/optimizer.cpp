@@ -391,7 +391,7 @@ Tensor clip_grad_norm(const std::vector<Tensor>& parameters, double max_norm) {
         gradients.push_back(wide.view());
         gradient.mark_written();
     }
-    if (gradients.empty()) throw ValueError("clip_grad_norm: wants at least one parameter with a gradient, got none");
+    if (gradients.empty()) return zeros({1}, {.device = parameters.empty() ? Device::best() : parameters[0].device()});
     ops::MultiTensor tensors(1);
     tensors.set({gradients});
     const Tensor norm(ops::clip_norm(tensors, max_norm));

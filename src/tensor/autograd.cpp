@@ -139,6 +139,8 @@ using detail::TensorState;
 
 NoGrad::NoGrad() : before_(std::exchange(detail::recording, false)) {}
 NoGrad::~NoGrad() { detail::recording = before_; }
+EnableGrad::EnableGrad() : before_(std::exchange(detail::recording, true)) {}
+EnableGrad::~EnableGrad() { detail::recording = before_; }
 bool grad_enabled() { return detail::recording; }
 
 bool recorded(const std::vector<Tensor>& inputs) {

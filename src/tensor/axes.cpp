@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include <declivity/ops/view.hpp>
+#include <declivity/ops/reduce.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/function_call.hpp>
@@ -264,9 +265,10 @@ Tensor repeat_interleave(const Tensor& x, const Tensor& repeats, std::int64_t ax
 Tensor flip(const Tensor& x, const Dims& axes) {
     const FunctionCall call("flip", {{"x", x}}, {{"axes", axes}});
     call.require_defined({"x"});
+    if (axes.rank() == 0) return call.result(x);
     Tensor y = x;
-    for (const std::int64_t axis : axes) {
-        const int along = normalize_axis("flip", axis, x.rank());
+    for (const std::int64_t axis : ops::normalize_axes("flip", axes, x.rank())) {
+        const auto along = static_cast<int>(axis);
         const std::int64_t n = x.shape()[along];
         if (n > 1) y = index_select(y, along, arange(n - 1, -1, -1, {DType::i64, x.device()}));
     }

@@ -24,6 +24,7 @@ Tensor nll_loss(const Tensor& x, const Tensor& labels, const NllLossOptions& opt
     const FunctionCall call("nll_loss", {{"x", x}, {"labels", labels}, {"weight", weight}},
                             {{"reduction", options.reduction}, {"ignore_index", options.ignore_index}});
     call.require_defined({"x", "labels"});
+    if (detail::is_narrow(labels)) return call.result(nll_loss(x, labels.to(DType::i64), options, weight));
     if (x.rank() == 1) {
         ops::require_shape("nll_loss", "labels of x (C)", labels.shape(), {});
         return call.result(reduced_one(nll_loss(unsqueeze(x, 0), reshape(labels, {1}), options, weight)));

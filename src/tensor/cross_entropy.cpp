@@ -118,6 +118,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
                                {"label_smoothing", options.label_smoothing},
                                {"ignore_index", options.ignore_index}});
     record.require_defined({"logits", "target"});
+    if (detail::is_narrow(target)) return record.result(cross_entropy(logits, target.to(DType::i64), options, weight));
     if (logits.rank() == 1) {
         const bool labels = target.shape() != logits.shape();
         if (labels) ops::require_shape("cross_entropy", "the label of logits (C)", target.shape(), {});

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <optional>
 
 #include <declivity/runtime/error.hpp>
@@ -140,8 +141,8 @@ class Operands {
         for (const TensorOrScalar& one : inputs) {
             if (one.is_scalar()) continue;
             if (!one.tensor().defined())
-                throw ValueError(fmt::format("{}: wants {} tensor{}, got an undefined one", name, row.inputs,
-                                             row.inputs == 1 ? "" : "s"));
+                throw ValueError(fmt::format("{}: wants {}, got an undefined one", name,
+                                             row.inputs == 1 ? "a tensor" : "tensors and numbers"));
             if (first == nullptr) first = &one.tensor();
         }
         if (first == nullptr) throw ValueError(fmt::format("{}: wants a tensor among its inputs, got numbers", name));
@@ -226,8 +227,53 @@ Tensor operator/(Tensor x, Scalar p) {
     return elementwise(Function::mul_scalar, {std::move(x)}, {1.0 / p.to_double()}, "operator/");
 }
 
+namespace {
+
+/// x where it is on the right side of the bound, which has the gradient elsewhere. A NaN wins.
+Tensor bounded(const char* name, const Tensor& x, const Tensor& bound, bool below) {
+    const FunctionCall call(name, {{"x", x}, {below ? "low" : "high", bound}});
+    call.require_defined({"x", below ? "low" : "high"});
+    const Tensor beyond = below ? x < bound : x > bound;
+    return call.result(where(is_floating(bound.dtype()) ? beyond | (bound != bound) : beyond, bound, x));
+}
+
+Tensor bounded(const char* name, const Tensor& x, const Scalar& bound, bool below) {
+    const FunctionCall call(name, {{"x", x}}, {{below ? "low" : "high", bound}});
+    call.require_defined({"x"});
+    if (!is_floating(x.dtype()) && !bound.is_floating())
+        return call.result(elementwise(below ? Function::max : Function::min, {x, bound}, {}, name));
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    const Scalar low = below ? bound : Scalar(-infinity), high = below ? Scalar(infinity) : bound;
+    return call.result(elementwise(Function::clamp, {x}, {low, high}, name));
+}
+
+Tensor bounded(const char* name, const Tensor& x, const TensorOrScalar& bound, bool below) {
+    return bound.is_scalar() ? bounded(name, x, bound.scalar(), below) : bounded(name, x, bound.tensor(), below);
+}
+
+}  // namespace
+
+Tensor clamp_min(const Tensor& x, const TensorOrScalar& low) { return bounded("clamp_min", x, low, true); }
+Tensor clamp_max(const Tensor& x, const TensorOrScalar& high) { return bounded("clamp_max", x, high, false); }
+Tensor clamp(const Tensor& x, const Tensor& low, const TensorOrScalar& high) {
+    const FunctionCall call("clamp", {{"x", x}, {"low", low}, {"high", high.is_scalar() ? Tensor() : high.tensor()}});
+    call.require_defined({"x", "low"});
+    return call.result(clamp_max(clamp_min(x, low), high));
+}
+Tensor clamp(const Tensor& x, Scalar low, const Tensor& high) {
+    const FunctionCall call("clamp", {{"x", x}, {"high", high}}, {{"low", low}});
+    call.require_defined({"x", "high"});
+    return call.result(clamp_max(clamp_min(x, low), high));
+}
+
 Tensor elementwise(Function function, std::span<const TensorOrScalar> inputs, std::span<const Scalar> parameters,
                    std::string_view called) {
+    const bool with_number = function == Function::add_scalar || function == Function::mul_scalar;
+    if (with_number && inputs.size() == 1 && parameters.size() == 1 && dtype_of(parameters[0]) == DType::boolean &&
+        !inputs[0].is_scalar() && inputs[0].tensor().defined() && inputs[0].tensor().dtype() == DType::boolean) {
+        const std::array<TensorOrScalar, 2> both{inputs[0], parameters[0]};
+        return elementwise(function == Function::add_scalar ? Function::add : Function::mul, both, {}, called);
+    }
     const std::string_view name = called.empty() ? ops::info(function).name : called;
     const CallData data(ops::info(function), inputs, parameters);
     const FunctionCall call(ops::info(function).name, name, data.inputs(), data.attributes());

@@ -202,6 +202,12 @@ void apply_in_place(const WithNumber& change, std::string_view name, const Tenso
     to.mark_written();
 }
 
+/// What a function gave of `to` and `other`, into it.
+void write_result(std::string_view name, const Tensor& to, const Tensor& made, const TensorOrScalar& other) {
+    if (!other.is_scalar()) require_stretches(name, made.shape(), to.shape(), other.tensor());
+    Tensor(to).copy_(made.to(to.dtype()));
+}
+
 void apply_in_place(ops::Function function, std::string_view name, const Tensor& to, const TensorOrScalar& given) {
     checked_state(to.state(), name);
     const std::array inputs{CallInput{"x", to}, given.is_scalar() ? CallInput{} : CallInput{"other", given.tensor()}};
@@ -211,6 +217,8 @@ void apply_in_place(ops::Function function, std::string_view name, const Tensor&
     call.results({to});
     const TensorOrScalar other = in_type_of(name, to, given);
     if (function == ops::Function::div) detail::require_divisible(name, to);
+    if (to.dtype() == DType::boolean)
+        return write_result(name, to, elementwise(function, {to, other}, {}, name), given);
     if (other.is_scalar()) return apply_in_place(with_number(function, other.scalar()), name, to);
     if (written_in_graph(to, name, other.tensor())) {
         Tensor made = elementwise(function, {to, other}, {}, name);
@@ -226,6 +234,22 @@ void apply_in_place(ops::Function function, std::string_view name, const Tensor&
 }
 
 }  // namespace
+
+Tensor& operator&=(Tensor& x, const TensorOrScalar& other) {
+    detail::require_fits_type_of("operator&=", x, other);
+    write_result("operator&=", x, elementwise(ops::Function::bitwise_and, {x, other}, {}, "operator&="), other);
+    return x;
+}
+Tensor& operator|=(Tensor& x, const TensorOrScalar& other) {
+    detail::require_fits_type_of("operator|=", x, other);
+    write_result("operator|=", x, elementwise(ops::Function::bitwise_or, {x, other}, {}, "operator|="), other);
+    return x;
+}
+Tensor& operator^=(Tensor& x, const TensorOrScalar& other) {
+    detail::require_fits_type_of("operator^=", x, other);
+    write_result("operator^=", x, elementwise(ops::Function::bitwise_xor, {x, other}, {}, "operator^="), other);
+    return x;
+}
 
 void Tensor::mark_written() const { used_value(state_, "mark_written").view().buffer.mark_written(); }
 

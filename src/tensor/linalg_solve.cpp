@@ -39,6 +39,9 @@ SolutionInfo solution(const char* name, const Tensor& a, const Tensor& b, bool l
     const bool vectors = b.rank() == 1 || (b.rank() + 1 == a.rank() && b.shape() == of_vectors);
     if (vectors && !left)
         throw ValueError(fmt::format("{}: wants matrices b of X A = B, got vectors {}", name, b.shape().str()));
+    if (vectors && b.shape().back() != a.shape().back())
+        throw ShapeError(fmt::format("{}: wants vectors b of {} elements, as a {} has rows, got {}", name,
+                                     a.shape().back(), a.shape().str(), b.shape().str()));
     const Tensor sides = vectors ? unsqueeze(b, -1) : left ? b : transpose(b);
     require_sides(name, a, sides, true);
     // X A = B: A^T X^T = B^T.

@@ -40,6 +40,16 @@ Tensor places_of(const char* name, const Tensor& row) {
 
 Tensor flat(const Tensor& x) { return reshape(x, {x.numel()}); }
 
+/// The largest of integers, none of which may be below 0: in one pass. Waits.
+std::int64_t largest_of(const char* name, const Tensor& x) {
+    constexpr std::int64_t negative = std::numeric_limits<std::int64_t>::max();
+    const Tensor wide = x.to(DType::i64);
+    const auto most = max(where(wide < 0, negative, wide)).item<std::int64_t>();
+    if (most == negative)
+        throw ValueError(fmt::format("{}: wants integers of at least 0, got {}", name, min(wide).item<std::int64_t>()));
+    return most;
+}
+
 }  // namespace
 
 Tensor masked_fill(const Tensor& x, const Tensor& mask, const TensorOrScalar& value) {
@@ -95,7 +105,7 @@ Tensor one_hot(const Tensor& labels, std::int64_t num_classes) {
     if (num_classes < -1 || (num_classes == -1 && labels.numel() == 0))
         throw ValueError(
             fmt::format("one_hot: wants a number of classes, got {} for {} labels", num_classes, labels.numel()));
-    if (num_classes == -1) num_classes = max(labels).to(DType::i64).item<std::int64_t>() + 1;
+    if (num_classes == -1) num_classes = largest_of("one_hot", labels) + 1;
     return call.result(
         (unsqueeze(labels.to(DType::i64), -1) == arange(0, num_classes, 1, {DType::i64, labels.device()}))
             .to(DType::i64));
@@ -109,7 +119,7 @@ Tensor bincount(const Tensor& x, const Tensor& weights, std::int64_t minlength) 
     if (weights.defined()) ops::require_shape("bincount", "the weights", weights.shape(), x.shape());
     if (minlength < 0) throw ValueError(fmt::format("bincount: wants a minlength of at least 0, got {}", minlength));
     std::int64_t size = minlength;
-    if (x.numel() > 0) size = std::max(size, max(x).to(DType::i64).item<std::int64_t>() + 1);
+    if (x.numel() > 0) size = std::max(size, largest_of("bincount", x) + 1);
     const Tensor each = weights.defined() ? weights : ones(x.shape(), {DType::i64, x.device()});
     return call.result(flat(detail::sum_rows("bincount", reshape(each, {x.numel(), 1}), x, size)));
 }

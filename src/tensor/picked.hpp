@@ -17,6 +17,11 @@ inline void require_labels(std::string_view function, const Tensor& labels) {
         throw TypeError(fmt::format("{}: wants labels of i32 or i64, got {}", function, name_of(labels.dtype())));
 }
 
+/// Labels of a narrow type, as images hold them, in one that kernels take.
+inline bool is_narrow(const Tensor& labels) {
+    return is_integer(labels.dtype()) && labels.dtype() != DType::i32 && labels.dtype() != DType::i64;
+}
+
 /// The labels with one more axis, of size 1.
 inline Tensor as_column(const Tensor& labels) {
     Shape shape = labels.shape();

@@ -254,7 +254,8 @@ Tensor multinomial(const Tensor& weights, std::int64_t count, bool replacement, 
     const Tensor sums = cumsum(w, -1), total = slice(sums, -1, from - 1, from);
     // Below the sum of all, even where the product is rounded up: so none of weight 0 is found.
     const double below = 1 - (w.dtype() == DType::f64 ? 0x1p-53 : 0x1p-24);
-    return call.result(searchsorted(sums, minimum(rand(drawn, like(w), generator) * total, total * below), true));
+    const Tensor found = searchsorted(sums, minimum(rand(drawn, like(w), generator) * total, total * below), true);
+    return call.result(minimum(found, from - 1));  // where no weight is above 0, or one is no number
 }
 
 Tensor gumbel_softmax(const Tensor& logits, double tau, bool hard, std::int64_t axis, const MaybeGenerator& generator) {

@@ -6,6 +6,7 @@
 #include <declivity/ops/reduce.hpp>
 #include <declivity/ops/view.hpp>
 #include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/creation.hpp>
 #include <declivity/tensor/function_call.hpp>
 #include <declivity/tensor/functions.hpp>
@@ -83,7 +84,11 @@ Tensor stddev(const Tensor& x, const Dims& axes, double correction, bool keep_ax
                             {{"axes", axes}, {"correction", correction}, {"keep_axes", keep_axes}});
     call.require_defined({"x"});
     ops::require_real("stddev", "x", x.dtype());
-    return call.result(sqrt(var(x, axes, correction, keep_axes)));
+    const Tensor variance = var(x, axes, correction, keep_axes);
+    if (!recorded({x})) return call.result(sqrt(variance));
+    // The gradient at 0 is 0, not NaN: of equal elements no direction is the one that spreads them.
+    const Tensor none = variance == 0;
+    return call.result(where(none, zero_like(x), sqrt(where(none, zero_like(x) + 1, variance))));
 }
 
 Tensor norm(const Tensor& x, double p, const Dims& axes, bool keep_axes) {

@@ -155,7 +155,7 @@ AxisMap map_of(const Mode& mode, const InterpolateOptions& options, std::int64_t
 Tensor interpolate(const Tensor& x, const InterpolateOptions& options) {
     const FunctionCall call("interpolate", {{"x", x}},
                             {{"size", options.size},
-                             {"scale_factor", options.scale_factor},
+                             {"scale_factor", options.scale_factor.each()},
                              {"mode", options.mode},
                              {"align_corners", options.align_corners},
                              {"recompute_scale_factor", options.recompute_scale_factor},

@@ -34,8 +34,9 @@ Shape completed(const Shape& from, const Shape& to) {
     if (open >= 0 && known > 0 && from.numel() % known == 0) out[open] = from.numel() / known;
     const bool negative = std::ranges::any_of(out, [](std::int64_t size) { return size < 0; });
     if (negative || out.numel() != from.numel())
-        throw ShapeError(
-            fmt::format("reshape: wants a shape of {} elements (as {}), got {}", from.numel(), from.str(), to.str()));
+        throw ShapeError(fmt::format("reshape: wants a shape of {} elements (as {}){}, got {}", from.numel(),
+                                     from.str(), std::ranges::count(to, -1) > 1 ? ", one of its sizes -1 at most" : "",
+                                     to.str()));
     return out;
 }
 
@@ -52,17 +53,20 @@ Tensor reshape(const Tensor& x, const Shape& shape) {
         [from = x.shape()](const GradientContext& context) { return std::vector{reshape(context.gradient(), from)}; }));
 }
 
-Tensor flatten(const Tensor& x, std::int64_t first) {
-    const FunctionCall call("flatten", {{"x", x}}, {{"first", first}});
+Tensor flatten(const Tensor& x, std::int64_t first, std::int64_t last) {
+    const FunctionCall call("flatten", {{"x", x}}, {{"first", first}, {"last", last}});
     call.require_defined({"x"});
-    const int axis = normalize_axis("flatten", first, x.rank());
+    const int from = normalize_axis("flatten", first, x.rank()), to = normalize_axis("flatten", last, x.rank());
+    if (from > to)
+        throw ValueError(
+            fmt::format("flatten: wants a first axis that is not behind the last, got {} and {}", first, last));
     Shape shape;
-    std::int64_t rest = 1;
+    std::int64_t joined = 1;
     for (int i = 0; i < x.rank(); ++i) {
-        if (i < axis) shape.push_back(x.shape()[i]);
-        else rest *= x.shape()[i];
+        if (i < from || i > to) shape.push_back(x.shape()[i]);
+        else joined *= x.shape()[i];
+        if (i == to) shape.push_back(joined);
     }
-    shape.push_back(rest);
     return call.result(reshape(x, shape));
 }
 

@@ -34,14 +34,26 @@ Tensor outputs_of(const Model& model, DType dtype, std::vector<Tensor> inputs) {
     return out.to(compute_type(out.dtype()));
 }
 
+std::vector<std::int64_t> suspects(const NotedLabels& noted) {
+    return noted[1] == 0 ? std::vector<std::int64_t>{} : std::vector{noted[2], noted[3]};
+}
+
+std::vector<std::int64_t> suspects(const Tensor& scores, const Tensor& target) {
+    constexpr std::size_t most = 8;
+    std::set<std::int64_t> outside;
+    if (!is_integer(target.dtype()) || target.rank() + 1 != scores.rank()) return {};
+    for (const std::int64_t label : target.to(DType::i64).to_vector<std::int64_t>())
+        if ((label < 0 || label >= scores.size(1)) && outside.size() < most) outside.insert(label);
+    return {outside.begin(), outside.end()};
+}
+
 std::optional<std::int64_t> refused_label(const Loss& loss, const Tensor& scores, DType type,
-                                          const NotedLabels& noted) {
-    if (noted[1] == 0) return std::nullopt;
+                                          const std::vector<std::int64_t>& suspected) {
     const NoGrad no_grad;
     // Rows of the label 0, so that a mean has something to count where the other label is ignored.
     const std::int64_t rows = std::max<std::int64_t>(2, scores.size(0));
     const Tensor even = zeros({rows, scores.size(1)}, {scores.dtype(), scores.device()});
-    for (const std::int64_t label : {noted[2], noted[3]}) {
+    for (const std::int64_t label : suspected) {
         std::vector<std::int64_t> labels(static_cast<std::size_t>(rows), 0);
         labels[0] = label;
         try {
@@ -57,7 +69,7 @@ std::optional<std::int64_t> refused_label(const Loss& loss, const Tensor& scores
 void require_labels(const Loss& loss, const Tensor& scores, DType type, const Tensor& noted) {
     NotedLabels labels{};
     noted.copy_to(std::span<std::int64_t>(labels));
-    if (const auto label = refused_label(loss, scores, type, labels))
+    if (const auto label = refused_label(loss, scores, type, suspects(labels)))
         throw ValueError(fmt::format(
             "Trainer::evaluate: wants labels in [0, {}), as many as the model has outputs, got label {} in batch {}",
             scores.size(1), *label, labels[1] - 1));

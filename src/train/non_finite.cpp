@@ -63,7 +63,8 @@ void throw_loss_not_finite(const Trainer::State& state, const data::Batch& batch
                            std::int64_t step, std::int64_t epoch) {
     const auto [layer, output, target] = first_not_finite(state, batch, step - 1);
     if (output.defined() && target.defined() && (layer.empty() || layer == "loss"))
-        if (const auto label = refused_label(state.loss, output, target.dtype(), noted))
+        if (const auto label = refused_label(state.loss, output, target.dtype(),
+                                             target.rank() > 1 ? suspects(output, target) : suspects(noted)))
             throw ValueError(
                 fmt::format("Trainer: wants labels in [0, {}), as many as the model has outputs, got label {} at step "
                             "{} (epoch {}, batch {}). "

@@ -141,7 +141,8 @@ TEST_CASE("parametrisations: several in a row, one with parameters, one with a r
 TEST_CASE("parametrisations: mistakes are refused by name, and change nothing") {
     nn::Linear layer(3, 2);
     CHECK_THROWS_WITH_AS(nn::register_parametrization(layer, "wieght", Symmetric()),
-                         "register_parametrization: wants a parameter of Linear, got \"wieght\"", ValueError);
+                         "register_parametrization: wants a parameter of Linear (\"weight\", \"bias\"), got \"wieght\"",
+                         ValueError);
     CHECK_THROWS_AS(nn::register_parametrization(layer, "weight", Symmetric()), ShapeError);  // 2 x 3 plus 3 x 2
     struct Other : nn::Layer {
         Tensor forward(Tensor w) override { return sum(w); }

@@ -121,8 +121,8 @@ Adapter maximum_of(Function function) {
     };
 }
 
-template <int N, class Function>
-Adapter average_of(Function function) {
+template <int N>
+Adapter average_of(Tensor (*function)(const Tensor&, const PoolParameters<N>&)) {
     return [function](A& a) {
         return Tensors{
             function(a.tensor(0), PoolParameters<N>{.kernel_size = sizes_of<N>(a, 1, "kernel_size", std::nullopt),

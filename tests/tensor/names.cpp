@@ -163,7 +163,8 @@ std::vector<Mistake> mistakes() {
     add("pad", [=] { pad(whole, {0, 1}, {0, 0}, 0.5); });
 
     for (const auto& [name, function] :
-         {named("sum", sum), named("mean", mean), named("max", max), named("min", min)}) {
+         {named("sum", sum), named("mean", mean), named<Tensor, Tensor, const Dims&, bool>("max", max),
+          named<Tensor, Tensor, const Dims&, bool>("min", min)}) {
         add(name, [f = function] { f({}, {}, false); });
         add(name, [=, f = function] { f(x, {2}, false); });
         add(name, [=, f = function] { f(x, {0, 0}, false); });
@@ -236,7 +237,9 @@ std::vector<Mistake> mistakes() {
     add("conv2d", [=] { conv2d(image, filter, {}, {.padding = -1}); });
     add("conv2d", [=] { conv2d(image, filter, {}, {.dilation = 0}); });
     add("conv2d", [=] { conv2d(image, filter, {}, {.groups = 3}); });
-    for (const auto& [name, function] : {named("max_pool2d", max_pool2d), named("avg_pool2d", avg_pool2d)}) {
+    for (const auto& [name, function] :
+         {named<Tensor, const Tensor&, const Pool2dParameters&>("max_pool2d", max_pool2d),
+          named<Tensor, const Tensor&, const Pool2dParameters&>("avg_pool2d", avg_pool2d)}) {
         for (const Tensor& wrong : {none, x, whole_image > 0}) add(name, [=, f = function] { f(wrong, {}); });
         add(name, [=, f = function] { f(image, {.kernel_size = 5}); });
         add(name, [=, f = function] { f(image, {.kernel_size = 0}); });
@@ -353,7 +356,7 @@ std::vector<Mistake> mistakes() {
     add("add_", [=] { Tensor(whole).add_(x); });
     add("add_", [=] { Tensor(whole).add_(0.5); });
     add("add_", [=] { Tensor(small).add_(256); });
-    add("add_", [=] { Tensor(yes).add_(yes); });
+    add("add_", [=] { Tensor(yes).add_(0.5); });
     add("add_", [=] { expand(zeros({1}), {3}).add_(zeros({3})); });
     add("sub_", [=] { Tensor(none).sub_(x); });
     add("sub_", [=] { Tensor(x).sub_(none); });

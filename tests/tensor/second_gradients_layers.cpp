@@ -51,7 +51,7 @@ std::vector<Case> cases() {
     const auto entropy = [](CrossEntropyOptions options) {
         return [options](const Tensors& in) { return cross_entropy(in[0], labels({1, 3, 0, 2, 3}), options); };
     };
-    const auto pool = [](auto function, Pool2dParameters options) {
+    const auto pool = [](Tensor (*function)(const Tensor&, const Pool2dParameters&), Pool2dParameters options) {
         return [=](const Tensors& in) { return function(in[0], options); };
     };
     const auto norm = [](bool training) {

@@ -220,3 +220,20 @@ TEST_CASE("the trainer refuses an optimizer of another model's parameters") {
     model.to(default_device());
     CHECK_NOTHROW(train::Trainer(model, right));
 }
+
+TEST_CASE("fit: a label of one place of an image is named as well") {
+    for (const std::uint8_t wrong : {std::uint8_t{2}, std::uint8_t{255}}) {
+        std::vector<std::uint8_t> mask(6 * 4 * 4);
+        for (std::size_t i = 0; i < mask.size(); ++i) mask[i] = static_cast<std::uint8_t>(i % 2);
+        mask[50] = wrong;
+        const data::TensorDataset scenes(
+            {{"image", io::HostArray::of({6, 1, 4, 4}, std::vector<float>(6 * 4 * 4, 0.5F))},
+             {"mask", io::HostArray::of({6, 4, 4}, mask)}});
+        nn::Sequential model{nn::Conv2d(1, 2, 1)};
+        optim::SGD optimizer(model.parameters(), {.lr = 0.1});
+        train::Trainer trainer(model, optimizer);
+        CHECK_THROWS_WITH_AS(trainer.fit(scenes, {.epochs = 1, .batch = 3, .shuffle = false, .quiet = true}),
+                             doctest::Contains(("got label " + std::to_string(wrong) + " at step 2").c_str()),
+                             ValueError);
+    }
+}

@@ -1,6 +1,8 @@
 // Floor 4. Pooling layers, of sequences, images and volumes: MaxPool2d is MaxPool<2>. More of them: pool_nd.hpp.
 #pragma once
 
+#include <concepts>
+
 #include <declivity/nn/callable.hpp>
 #include <declivity/tensor/functions/pool_nd.hpp>
 
@@ -19,6 +21,8 @@ template <int N>
 class DECLIVITY_API MaxPool : public Layer {
   public:
     explicit MaxPool(SpatialSize<N> kernel_size, const MaxPoolOptions<N>& options = {});
+    MaxPool(SpatialSize<N> kernel_size, std::integral auto stride)
+        : MaxPool(kernel_size, MaxPoolOptions<N>{.stride = stride}) {}
     [[nodiscard]] std::string type_name() const override;
     [[nodiscard]] const std::type_info& replayable() const override { return typeid(MaxPool); }
 
@@ -43,6 +47,8 @@ template <int N>
 class DECLIVITY_API AvgPool : public Layer {
   public:
     explicit AvgPool(SpatialSize<N> kernel_size, const AvgPoolOptions<N>& options = {});
+    AvgPool(SpatialSize<N> kernel_size, std::integral auto stride)
+        : AvgPool(kernel_size, AvgPoolOptions<N>{.stride = stride}) {}
     [[nodiscard]] std::string type_name() const override;
     [[nodiscard]] const std::type_info& replayable() const override { return typeid(AvgPool); }
 

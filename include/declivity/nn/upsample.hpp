@@ -23,10 +23,10 @@ class DECLIVITY_API Upsample : public Layer {
     InterpolateOptions options_;
 };
 
-/// A size, or scale factors instead: `{.scale_factor = {2}}`.
+/// A size, or scale factors instead: `{.scale_factor = 2}`.
 struct UpsamplingOptions {
     Dims size = {};
-    std::vector<double> scale_factor = {};
+    ScaleFactors scale_factor = {};
 };
 
 /// Upsample with mode "nearest".

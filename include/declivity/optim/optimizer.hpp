@@ -145,10 +145,11 @@ class DECLIVITY_API Optimizer {
     std::shared_ptr<State> state_;  // shared with nobody: recordings watch it
 };
 
-/// Scales the gradients of all parameters so that their common norm is at most `max_norm` (Pascanu et al. 2013).
-/// Parameters without a gradient are left out. Nothing waits: the norm before clipping stays on the device, shape [1].
+/// Scales the gradients of all parameters, in place, so that their common norm is at most `max_norm` (Pascanu et al.
+/// 2013). Parameters without a gradient are left out. Nothing waits: the norm before clipping, 0 without gradients,
+/// stays on the device, shape [1].
 DECLIVITY_API Tensor clip_grad_norm(const std::vector<Tensor>& parameters, double max_norm);
-/// The same; the gradients are changed in place.
+/// The same by PyTorch's name.
 inline Tensor clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm) {
     return clip_grad_norm(parameters, max_norm);
 }

@@ -1,6 +1,7 @@
 // Floor 3. Reverse-mode differentiation: recording, backward, and how a differentiable function is made.
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -20,7 +21,7 @@ struct GradNode;
 /// While one lives, functions of this thread record no graph.
 class DECLIVITY_API NoGrad {
   public:
-    NoGrad();
+    [[nodiscard("a graph is left out while it lives: give it a name")]] NoGrad();
     ~NoGrad();
     NoGrad(const NoGrad&) = delete;
     NoGrad& operator=(const NoGrad&) = delete;
@@ -30,6 +31,18 @@ class DECLIVITY_API NoGrad {
 };
 
 using NoGradGuard = NoGrad;
+
+/// While one lives, functions of this thread record graphs again, within NoGrad.
+class DECLIVITY_API EnableGrad {
+  public:
+    [[nodiscard("graphs are recorded while it lives: give it a name")]] EnableGrad();
+    ~EnableGrad();
+    EnableGrad(const EnableGrad&) = delete;
+    EnableGrad& operator=(const EnableGrad&) = delete;
+
+  private:
+    bool before_;
+};
 
 /// Whether functions of this thread record a graph.
 DECLIVITY_API bool grad_enabled();
@@ -51,6 +64,11 @@ struct GradOptions {
 /// but once; backward() does the same. The call with create_graph does not fail
 DECLIVITY_API std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
                                        const GradOptions& options = {});
+/// Of one output for one input.
+template <std::derived_from<Tensor> Output, std::derived_from<Tensor> Input>
+Tensor grad(const Output& output, const Input& input, const GradOptions& options = {}) {
+    return grad(std::vector<Tensor>{output}, std::vector<Tensor>{input}, options)[0];
+}
 
 // ---- making differentiable functions
 

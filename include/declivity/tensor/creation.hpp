@@ -24,6 +24,9 @@ DECLIVITY_API Tensor full_like(const Tensor& like, Scalar value);
 /// start, start + step, ... before `end`.
 DECLIVITY_API Tensor arange(Scalar start, Scalar end, Scalar step = 1, const TensorOptions& options = {});
 
+/// 0, 1, ... before `end`.
+inline Tensor arange(Scalar end, const TensorOptions& options = {}) { return arange(0, end, 1, options); }
+
 /// (n, m), or (n, n) for m of -1, with 1 on the diagonal and 0 elsewhere.
 DECLIVITY_API Tensor eye(std::int64_t n, std::int64_t m = -1, const TensorOptions& options = {});
 
@@ -41,6 +44,8 @@ DECLIVITY_API Tensor rand(const Shape& shape, const TensorOptions& options = {},
                           const std::optional<Generator>& generator = std::nullopt);
 DECLIVITY_API Tensor randn(const Shape& shape, const TensorOptions& options = {},
                            const std::optional<Generator>& generator = std::nullopt);
+inline Tensor rand(const Shape& shape, const Generator& generator) { return rand(shape, {}, generator); }
+inline Tensor randn(const Shape& shape, const Generator& generator) { return randn(shape, {}, generator); }
 /// 1 with this probability, otherwise 0.
 DECLIVITY_API Tensor bernoulli(const Shape& shape, double probability, const TensorOptions& options = {},
                                const std::optional<Generator>& generator = std::nullopt);
@@ -49,6 +54,11 @@ DECLIVITY_API Tensor bernoulli(const Shape& shape, double probability, const Ten
 DECLIVITY_API Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape,
                              const TensorOptions& options = {.dtype = DType::i64},
                              const std::optional<Generator>& generator = std::nullopt);
+/// In [0, high).
+inline Tensor randint(std::int64_t high, const Shape& shape, const TensorOptions& options = {.dtype = DType::i64},
+                      const std::optional<Generator>& generator = std::nullopt) {
+    return randint(0, high, shape, options, generator);
+}
 /// 0 .. n - 1 in an order of chance (Fisher, Yates 1938), which is made on the host and sent to the device: a recorded
 /// step refuses it.
 /// @throws ValueError for n below 0 or above 2^32, or where the type does not hold n - 1

@@ -74,8 +74,8 @@ class DECLIVITY_API TensorPart : public Tensor {
     [[nodiscard]] TensorPart operator[](std::initializer_list<Index> indices) const;
     [[nodiscard]] TensorPart part(std::span<const Index> indices) const;
     template <class T>
-    requires(std::derived_from<T, Tensor> || std::same_as<T, TensorSelection>) [[nodiscard]] TensorSelection operator[](
-        const T& indices) const;
+    requires detail::SelectsAlone<T>
+    [[nodiscard]] TensorSelection operator[](const T& indices) const;
     template <class Selection = TensorSelection>
     [[nodiscard]] Selection operator[](std::initializer_list<SelectionIndex> indices) const;
 
@@ -134,6 +134,18 @@ class DECLIVITY_API TensorSelection {
     [[nodiscard]] Tensor tensor() const;
     operator Tensor() const { return tensor(); }          // NOLINT: it stands for them
     operator TensorOrScalar() const { return tensor(); }  // NOLINT
+    [[nodiscard]] Shape shape() const { return tensor().shape(); }
+    [[nodiscard]] DType dtype() const { return base_->dtype(); }
+    [[nodiscard]] std::int64_t numel() const { return tensor().numel(); }
+    /// Of the only one there is. Waits, as the next.
+    template <class T>
+    [[nodiscard]] T item() const {
+        return tensor().item<T>();
+    }
+    template <class T>
+    [[nodiscard]] std::vector<T> to_vector() const {
+        return tensor().to_vector<T>();
+    }
 
     TensorSelection& operator=(const TensorSelection& value) &&;
     TensorSelection& operator=(const TensorOrScalar& value) &&;
@@ -161,10 +173,17 @@ class DECLIVITY_API TensorSelection {
     std::vector<Tensor> tensors_;         // for each of its axes, undefined for whole ones; a bool one for several
 };
 
+namespace detail {
 template <class T>
-requires(std::derived_from<T, Tensor> ||
-         std::same_as<T, TensorSelection>) TensorSelection Tensor::operator[](const T& indices) const {
-    const SelectionIndex only[] = {Tensor(indices)};
+SelectionIndex selection_index(const T& one) {
+    if constexpr (std::convertible_to<T, SelectionIndex>) return one;
+    else return Tensor(one);
+}
+}  // namespace detail
+
+template <class T>
+requires detail::SelectsAlone<T> TensorSelection Tensor::operator[](const T& indices) const {
+    const SelectionIndex only[] = {detail::selection_index(indices)};
     return TensorSelection::of(*this, only);
 }
 template <class Selection>
@@ -172,9 +191,8 @@ Selection Tensor::operator[](std::initializer_list<SelectionIndex> indices) cons
     return TensorSelection::of(*this, std::span(indices.begin(), indices.size()));
 }
 template <class T>
-requires(std::derived_from<T, Tensor> ||
-         std::same_as<T, TensorSelection>) TensorSelection TensorPart::operator[](const T& indices) const {
-    const SelectionIndex only[] = {Tensor(indices)};
+requires detail::SelectsAlone<T> TensorSelection TensorPart::operator[](const T& indices) const {
+    const SelectionIndex only[] = {detail::selection_index(indices)};
     return TensorSelection::of(*this, only);
 }
 template <class Selection>

@@ -54,6 +54,9 @@ DECLIVITY_API Tensor bernoulli(const Tensor& probability, const std::optional<Ge
 /// Normally distributed; mean and std are broadcast.
 DECLIVITY_API Tensor normal(const Tensor& mean, const Tensor& std,
                             const std::optional<Generator>& generator = std::nullopt);
+inline Tensor normal(const Tensor& mean, double std, const std::optional<Generator>& generator = std::nullopt) {
+    return normal(mean, full_like(mean, std), generator);
+}
 /// Whole numbers k with probability rate^k exp(-rate) / k!, in the type of `rate` (>= 0; Knuth; Hörmann 1993).
 DECLIVITY_API Tensor poisson(const Tensor& rate, const std::optional<Generator>& generator = std::nullopt);
 /// Density proportional to x^(concentration - 1) exp(-rate x); concentration >= 0, rate above 0 (Marsaglia, Tsang
@@ -74,7 +77,7 @@ DECLIVITY_API Tensor categorical(const Tensor& logits, std::int64_t axis = -1,
 /// `count` indices, i64, chosen with probabilities proportional to weights (C) or (N, C), in the order of the draws:
 /// (count) or (N, count). Without replacement none is chosen twice (by gumbel noise, Efraimidis, Spirakis 2006).
 /// weights: at least 0, a row's sum above 0, and without replacement at least `count` above 0, which is not looked at:
-/// otherwise indices of weight 0 are among those chosen.
+/// otherwise indices of weight 0 are among those chosen, the last one where the sum is no number.
 /// @throws ValueError for a count below 1, or without replacement above C
 DECLIVITY_API Tensor multinomial(const Tensor& weights, std::int64_t count, bool replacement = false,
                                  const std::optional<Generator>& generator = std::nullopt);

@@ -1,6 +1,7 @@
 // Floor 3. Tensor: the value that users compute with.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -30,6 +31,16 @@ class SelectionIndex;
 class TensorOrScalar;
 class TensorPart;
 class TensorSelection;
+struct NewAxis;
+struct Ellipsis;
+class Tensor;
+
+namespace detail {
+/// What x[...] takes without braces, beside numbers and slices.
+template <class T>
+concept SelectsAlone = std::derived_from<T, Tensor> || std::same_as<T, TensorSelection> || std::same_as<T, NewAxis> ||
+    std::same_as<T, Ellipsis>;
+}  // namespace detail
 
 /// The device on which tensors are made when none is named: Device::best() until `set_default_device`.
 DECLIVITY_API Device default_device();
@@ -117,8 +128,8 @@ class DECLIVITY_API Tensor {
     /// By tensors of integers, or where a bool tensor is true, with new axes and an ellipsis: x[rows], x[mask] = 0,
     /// x[{Ellipsis(), NewAxis(), columns}]. To read and to write (TensorSelection in indexing.hpp).
     template <class T>
-    requires(std::derived_from<T, Tensor> || std::same_as<T, TensorSelection>) [[nodiscard]] TensorSelection operator[](
-        const T& indices) const;
+    requires detail::SelectsAlone<T>
+    [[nodiscard]] TensorSelection operator[](const T& indices) const;
     template <class Selection = TensorSelection>
     [[nodiscard]] Selection operator[](std::initializer_list<SelectionIndex> indices) const;
 

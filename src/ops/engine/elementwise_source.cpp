@@ -150,6 +150,17 @@ std::string specialise(std::string_view text, DType type) {
     return out;
 }
 
+/// The type that arithmetic on a type is done in where it may overflow, which of signed numbers, and of those that
+/// become ints, compilers take for impossible: they would compare and widen what would have been. Empty where nothing
+/// may.
+std::string_view wrapping_type(Function function, DType type) {
+    constexpr std::array may{Function::add,        Function::sub, Function::mul, Function::add_scalar,
+                             Function::mul_scalar, Function::neg, Function::abs, Function::square};
+    if (std::ranges::find(may, function) == may.end()) return {};
+    if (type == DType::i64) return "ulong";
+    return type == DType::i32 || type == DType::i16 || type == DType::u16 ? "uint" : "";
+}
+
 /// A value of another type, named `from`, converted.
 std::string converted(const std::string& from, DType from_type, DType to) {
     const std::string_view type = arithmetic_type(to);
@@ -230,11 +241,13 @@ void generate(const Steps& steps, const Plan& plan, bool tiled, std::size_t at, 
     }
     const FunctionInfo& row = info(node.function);
     const bool gradient = node.kind == Node::Kind::gradient;
+    const std::string_view wrapping = wrapping_type(node.function, working_type(node));
+    const auto local_type = [wrapping](DType of) { return wrapping.empty() ? arithmetic_type(of) : wrapping; };
     code.body += fmt::format(" {} {}; {{", type, names[at]);
     const auto local = [&](char name, std::size_t index) {
         if (node.inputs[index])
-            code.body += fmt::format(" const {} {} = {};", arithmetic_type(node.inputs[index].dtype()), name,
-                                     name_of_input(index));
+            code.body +=
+                fmt::format(" const {} {} = {};", local_type(node.inputs[index].dtype()), name, name_of_input(index));
     };
     const std::size_t first = gradient ? 1 : 0;
     if (gradient) local('g', 0);
@@ -242,12 +255,16 @@ void generate(const Steps& steps, const Plan& plan, bool tiled, std::size_t at, 
         local(row.inputs == 1 ? 'x' : static_cast<char>('a' + i), first + i);
     if (gradient) local('y', node.inputs.size() - 1);
     for (std::size_t i = 0; i < node.parameters.size(); ++i)
-        code.body += fmt::format(" const {} {} = n{};", arithmetic_type(working_type(node)), static_cast<char>('p' + i),
+        code.body += fmt::format(" const {} {} = n{};", local_type(working_type(node)), static_cast<char>('p' + i),
                                  code.numbers++);
     const std::string_view text = gradient ? row.gradient[static_cast<std::size_t>(node.input)] : row.value;
     code.divides = code.divides || row.divides;
     code.special = code.special || row.special;
-    code.body += fmt::format(" {} = {}; }}", names[at], specialise(text, working_type(node)));
+    if (!wrapping.empty() && node.function == Function::abs)
+        code.body += fmt::format(" {0} = ({1})(({1})x < {2} ? -x : x); }}", names[at], type,
+                                 specialise("C(0.0)", working_type(node)));
+    else if (!wrapping.empty()) code.body += fmt::format(" {} = ({})({}); }}", names[at], type, text);
+    else code.body += fmt::format(" {} = {}; }}", names[at], specialise(text, working_type(node)));
 }
 
 /// Stores the value of a node besides the whole. What is computed from it reads it as it is stored.

@@ -11,7 +11,10 @@ namespace declivity::ops {
 
 void require_supported(const Device& device, DType dtype) {
     if (dtype == DType::f64 && !device.info().fp64)
-        throw Unsupported(fmt::format("f64 on '{}': the device has no double precision (cl_khr_fp64)", device.name()));
+        throw Unsupported(
+            fmt::format("f64: wants a device with double precision (cl_khr_fp64), got '{}', which has none; make "
+                        "tensors of f32 (Tensor::from<float>), or ask Device::info().fp64",
+                        device.name()));
 }
 
 View View::make(const Device& device, DType dtype, const Shape& shape, BufferUse use, std::string_view function) {

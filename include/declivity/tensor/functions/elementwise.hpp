@@ -79,6 +79,10 @@ inline Tensor& operator+=(Tensor& x, TensorOrScalar other) { return x.add_(std::
 inline Tensor& operator-=(Tensor& x, TensorOrScalar other) { return x.sub_(std::move(other)); }
 inline Tensor& operator*=(Tensor& x, TensorOrScalar other) { return x.mul_(std::move(other)); }
 inline Tensor& operator/=(Tensor& x, TensorOrScalar other) { return x.div_(std::move(other)); }
+/// In place, of whole numbers and bools.
+DECLIVITY_API Tensor& operator&=(Tensor& x, const TensorOrScalar& other);
+DECLIVITY_API Tensor& operator|=(Tensor& x, const TensorOrScalar& other);
+DECLIVITY_API Tensor& operator^=(Tensor& x, const TensorOrScalar& other);
 
 /// The largest whole number that is not above a / b. Of integers, those, and 0 for b = 0.
 inline Tensor floor_divide(TensorOrScalar a, TensorOrScalar b) {
@@ -129,18 +133,16 @@ inline Tensor leaky_relu(Tensor x, Scalar negative_slope = 0.01) {
 inline Tensor gelu(Tensor x) { return elementwise(Function::gelu, {std::move(x)}); }
 /// x * sigmoid(x), also called swish.
 inline Tensor silu(Tensor x) { return elementwise(Function::silu, {std::move(x)}); }
-/// min(max(x, low), high).
+/// min(max(x, low), high); numbers, or tensors that broadcast. At a bound the gradient is that of x.
 inline Tensor clamp(Tensor x, Scalar low, Scalar high) {
-    return elementwise(Function::clamp, {std::move(x)}, {low, high});
+    return elementwise(Function::clamp, {std::move(x)}, {low.to_double() > high.to_double() ? high : low, high});
 }
 
+DECLIVITY_API Tensor clamp(const Tensor& x, const Tensor& low, const TensorOrScalar& high);
+DECLIVITY_API Tensor clamp(const Tensor& x, Scalar low, const Tensor& high);
 /// One bound alone.
-inline Tensor clamp_min(Tensor x, TensorOrScalar low) {
-    return elementwise(Function::max, {std::move(x), std::move(low)}, {}, "clamp_min");
-}
-inline Tensor clamp_max(Tensor x, TensorOrScalar high) {
-    return elementwise(Function::min, {std::move(x), std::move(high)}, {}, "clamp_max");
-}
+DECLIVITY_API Tensor clamp_min(const Tensor& x, const TensorOrScalar& low);
+DECLIVITY_API Tensor clamp_max(const Tensor& x, const TensorOrScalar& high);
 
 /// Bit by bit, of integers; of bools "and", "or", "either", "not". Also `a & b`, `a | b`, `a ^ b`, `~x`.
 inline Tensor bitwise_and(TensorOrScalar a, TensorOrScalar b) {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -169,6 +170,8 @@ class DECLIVITY_API NormOrder {
 
 /// (sum |x|^p)^(1/p), as declivity::norm.
 DECLIVITY_API Tensor vector_norm(const Tensor& x, double p = 2, const Dims& axes = {}, bool keep_axes = false);
+/// Axes stand behind p: vector_norm(x, 2, {1}).
+Tensor vector_norm(const Tensor& x, std::initializer_list<std::int64_t> axes) = delete;
 /// Of matrices in two axes: "fro"; "nuc"; inf and -inf, the largest and smallest sum of |x| along rows; 1 and -1, along
 /// columns; 2 and -2, the largest and smallest singular value.
 DECLIVITY_API Tensor matrix_norm(const Tensor& a, const NormOrder& order = "fro", const Dims& axes = {-2, -1},

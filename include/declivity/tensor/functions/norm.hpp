@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 
 #include <declivity/tensor/tensor.hpp>
@@ -56,5 +57,7 @@ DECLIVITY_API Tensor local_response_norm(const Tensor& x, std::int64_t size, dou
 
 /// x / max(|x|, eps) with the p-norm along one axis, see norm.
 DECLIVITY_API Tensor normalize(const Tensor& x, double p = 2, std::int64_t axis = 1, double eps = 1e-12);
+/// The axis stands behind p: normalize(x, 2, 1).
+Tensor normalize(const Tensor& x, std::initializer_list<std::int64_t> axes) = delete;
 
 }  // namespace declivity

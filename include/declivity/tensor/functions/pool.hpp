@@ -3,6 +3,7 @@
 // One image without the axis N in front is taken as well.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 
 #include <declivity/tensor/spatial.hpp>
@@ -28,6 +29,13 @@ using Pool3dParameters = PoolParameters<3>;
 /// Largest of each window; ties go to the first.
 DECLIVITY_API Tensor max_pool2d(const Tensor& x, const Pool2dParameters& options = {});
 DECLIVITY_API Tensor avg_pool2d(const Tensor& x, const Pool2dParameters& options = {});
+/// Of square windows, beside each other or `stride` apart.
+inline Tensor max_pool2d(const Tensor& x, std::integral auto kernel_size, std::int64_t stride = 0) {
+    return max_pool2d(x, {.kernel_size = kernel_size, .stride = stride});
+}
+inline Tensor avg_pool2d(const Tensor& x, std::integral auto kernel_size, std::int64_t stride = 0) {
+    return avg_pool2d(x, {.kernel_size = kernel_size, .stride = stride});
+}
 /// Mean over H and W: (N, C, H, W) -> (N, C, 1, 1).
 DECLIVITY_API Tensor global_avg_pool2d(const Tensor& x);
 

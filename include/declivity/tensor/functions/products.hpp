@@ -2,6 +2,7 @@
 // made of them. Of floating numbers and of integers, which count modulo 2^bits; both operands of one type.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,10 @@ namespace declivity {
 /// Without "->" the result has "..." and the letters that stand once, A to Z before a to z. Axes of size 1 stretch.
 /// Operands are joined from left to right, two at a time, by matmul.
 DECLIVITY_API Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands);
+template <std::derived_from<Tensor>... Operands>
+Tensor einsum(std::string_view equation, const Operands&... operands) {
+    return einsum(equation, std::vector<Tensor>{operands...});
+}
 
 /// (M, K) x (K, N), (B, M, K) x (B, K, N), (M, K) x (K) and (N) x (N), without broadcasting.
 DECLIVITY_API Tensor mm(const Tensor& a, const Tensor& b);

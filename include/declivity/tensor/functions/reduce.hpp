@@ -1,10 +1,12 @@
 // Floor 3. Reductions, over all axes when none are given, and the first elements in order.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
+#include <initializer_list>
 #include <vector>
 
-#include <declivity/tensor/tensor.hpp>
+#include <declivity/tensor/functions/elementwise.hpp>
 
 namespace declivity {
 
@@ -13,7 +15,16 @@ DECLIVITY_API Tensor mean(Tensor x, const Dims& axes = {}, bool keep_axes = fals
 /// Largest element; several equal ones share the gradient.
 DECLIVITY_API Tensor max(Tensor x, const Dims& axes = {}, bool keep_axes = false);
 DECLIVITY_API Tensor min(Tensor x, const Dims& axes = {}, bool keep_axes = false);
-/// The same by other names.
+/// maximum(a, b), minimum(a, b).
+template <std::derived_from<Tensor> A, std::derived_from<Tensor> B>
+Tensor max(const A& a, const B& b) {
+    return maximum(a, b);
+}
+template <std::derived_from<Tensor> A, std::derived_from<Tensor> B>
+Tensor min(const A& a, const B& b) {
+    return minimum(a, b);
+}
+/// The same as those over axes by other names.
 DECLIVITY_API Tensor amax(const Tensor& x, const Dims& axes = {}, bool keep_axes = false);
 DECLIVITY_API Tensor amin(const Tensor& x, const Dims& axes = {}, bool keep_axes = false);
 /// Both at once.
@@ -30,6 +41,8 @@ DECLIVITY_API Tensor var(const Tensor& x, const Dims& axes = {}, double correcti
 DECLIVITY_API Tensor stddev(const Tensor& x, const Dims& axes = {}, double correction = 1, bool keep_axes = false);
 /// (sum |x|^p)^(1/p); the largest and smallest |x| for p of infinity and minus infinity, how many are not 0 for 0.
 DECLIVITY_API Tensor norm(const Tensor& x, double p = 2, const Dims& axes = {}, bool keep_axes = false);
+/// Axes stand behind p: norm(x, 2, {1}).
+Tensor norm(const Tensor& x, std::initializer_list<std::int64_t> axes) = delete;
 /// log(sum(exp(x))), without overflow.
 DECLIVITY_API Tensor logsumexp(const Tensor& x, const Dims& axes = {}, bool keep_axes = false);
 /// Whether all, or any, elements are not 0, in bool; and how many, in i64.

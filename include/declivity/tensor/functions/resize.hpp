@@ -5,18 +5,38 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <declivity/tensor/tensor.hpp>
 
 namespace declivity {
 
+/// One factor for all axes, or one for each.
+class ScaleFactors {
+  public:
+    ScaleFactors() = default;  ///< none
+    template <class T>
+    requires std::is_arithmetic_v<T> ScaleFactors(T all) : each_{static_cast<double>(all)} {}  // NOLINT: its purpose
+    ScaleFactors(std::initializer_list<double> each) : each_(each) {}                          // NOLINT
+    ScaleFactors(std::vector<double> each) : each_(std::move(each)) {}                         // NOLINT
+    [[nodiscard]] bool empty() const noexcept { return each_.empty(); }
+    [[nodiscard]] std::size_t size() const noexcept { return each_.size(); }
+    [[nodiscard]] double operator[](std::size_t axis) const { return each_[axis]; }
+    [[nodiscard]] const std::vector<double>& each() const noexcept { return each_; }
+
+  private:
+    std::vector<double> each_;
+};
+
 /// As torch.nn.functional.interpolate.
 struct InterpolateOptions {
-    Dims size = {};                         ///< of the axes behind N and C, or one for all of them
-    std::vector<double> scale_factor = {};  ///< instead of sizes: floor(scale size), one for each axis or for all
+    Dims size = {};                  ///< of the axes behind N and C, or one for all of them
+    ScaleFactors scale_factor = {};  ///< instead of sizes: floor(scale size)
     /// "nearest", "nearest-exact", "area", "linear" (3 axes), "bilinear" and "bicubic" (4), "trilinear" (5)
     std::string mode = "nearest";
     bool align_corners = false;           ///< linear and cubic modes

@@ -11,8 +11,8 @@ namespace declivity {
 
 /// Another shape of as many elements; one size may be -1 and is computed.
 DECLIVITY_API Tensor reshape(const Tensor& x, const Shape& shape);
-/// Joins the axes from `first` on: (N, C, H, W) becomes (N, C*H*W).
-DECLIVITY_API Tensor flatten(const Tensor& x, std::int64_t first = 1);
+/// Joins the axes from `first` to `last`: (N, C, H, W) becomes (N, C*H*W).
+DECLIVITY_API Tensor flatten(const Tensor& x, std::int64_t first = 1, std::int64_t last = -1);
 /// Axis i of the result is axis order[i] of x.
 DECLIVITY_API Tensor permute(const Tensor& x, const Dims& order);
 /// Exchanges two axes.
@@ -72,6 +72,10 @@ DECLIVITY_API Tensor tile(const Tensor& x, const Dims& counts);
 /// it waits.
 DECLIVITY_API Tensor repeat_interleave(const Tensor& x, std::int64_t repeats, std::int64_t axis);
 DECLIVITY_API Tensor repeat_interleave(const Tensor& x, const Tensor& repeats, std::int64_t axis);
+/// Of all elements in a row.
+inline Tensor repeat_interleave(const Tensor& x, std::int64_t repeats) {
+    return repeat_interleave(reshape(x, {-1}), repeats, 0);
+}
 /// The elements of these axes in reverse order; a copy.
 DECLIVITY_API Tensor flip(const Tensor& x, const Dims& axes);
 /// Moved by `shifts[i]` along axes[i]; what leaves at the end comes back at the front.

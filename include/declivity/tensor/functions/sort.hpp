@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include <declivity/tensor/tensor.hpp>
+#include <declivity/tensor/functions/shape.hpp>
 
 namespace declivity {
 
@@ -32,6 +32,8 @@ DECLIVITY_API Tensor quantile(const Tensor& x, double q, std::int64_t axis, bool
 /// For each q, along a new axis in front.
 DECLIVITY_API Tensor quantile(const Tensor& x, const std::vector<double>& q, std::int64_t axis, bool keep_axis = false,
                               std::string_view interpolation = "linear");
+/// Of all elements.
+inline Tensor quantile(const Tensor& x, double q) { return quantile(reshape(x, {-1}), q, 0); }
 /// The most frequent one, of several the smallest, and where it stands last.
 DECLIVITY_API Sorted mode(const Tensor& x, std::int64_t axis = -1, bool keep_axis = false);
 

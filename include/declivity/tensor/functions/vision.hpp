@@ -19,8 +19,8 @@ struct RoiAlignOptions {
     std::string mode = "avg";
 };
 /// Means of bilinear samples in P x Q bins of each box (He et al. 2017): x (N, C, H, W), boxes (K, 5), whose first
-/// element is the number of their image; or boxes (K, 4) and `images` (K) of integers -> (K, C, P, Q). No gradient
-/// flows to boxes.
+/// element is the number of their image; or boxes (K, 4) and `images` (K) of integers -> (K, C, P, Q); 0 for
+/// an image that is not there. No gradient flows to boxes.
 DECLIVITY_API Tensor roi_align(const Tensor& x, const Tensor& boxes, Size2 output_size,
                                const RoiAlignOptions& options = {}, const Tensor& images = {});
 /// The largest pixel in each of P x Q bins of each box, whose ends are rounded to pixels (Girshick 2015); 0 of bins
