@@ -9,13 +9,43 @@
 
 #define ELEMENT(i, j) (TRANSPOSED ? a[(long)(j)*n + (i)] : a[(long)(i)*n + (j)])
 
+// Rows are taken ROWS at a time, which read each row of X once, and whose sums do not wait for each other.
+#if GROUP == 1
+#define ROWS 4
+#else
+#define ROWS 1
+#endif
+#define ROW_OF(turn) (UPPER == TRANSPOSED ? (turn) : n - 1 - (turn))
+
 #define SOLVE(NAME, V, LOAD, STORE)                                                                                    \
     MATRIX_FN void NAME(const int n, const long k, __global const REAL* a, __global const REAL* b, __global REAL* x) { \
-        for (int turn = 0; turn < n; ++turn) {                                                                         \
-            const int i = UPPER == TRANSPOSED ? turn : n - 1 - turn;                                                   \
+        int turn = 0;                                                                                                  \
+        for (; turn + ROWS <= n; turn += ROWS) {                                                                       \
+            V left[ROWS];                                                                                              \
+            _Pragma("unroll") for (int r = 0; r < ROWS; ++r) left[r] = LOAD(b + ROW_OF(turn + r) * k);                 \
+            for (int step = 0; step < turn; ++step) {                                                                  \
+                const int j = ROW_OF(step);                                                                            \
+                const V known = LOAD(x + j * k);                                                                       \
+                _Pragma("unroll") for (int r = 0; r < ROWS; ++r) {                                                     \
+                    const int i = ROW_OF(turn + r);                                                                    \
+                    left[r] -= (V)(ELEMENT(i, j)) * known;                                                             \
+                }                                                                                                      \
+            }                                                                                                          \
+            _Pragma("unroll") for (int r = 0; r < ROWS; ++r) {                                                         \
+                const int i = ROW_OF(turn + r);                                                                        \
+                _Pragma("unroll") for (int s = 0; s < ROWS; ++s) {                                                     \
+                    const int j = ROW_OF(turn + s);                                                                    \
+                    if (s < r) left[r] -= (V)(ELEMENT(i, j)) * left[s];                                                \
+                }                                                                                                      \
+                if (!UNIT) left[r] /= (V)(ELEMENT(i, i));                                                              \
+                STORE(left[r], x + i * k);                                                                             \
+            }                                                                                                          \
+        }                                                                                                              \
+        for (; turn < n; ++turn) {                                                                                     \
+            const int i = ROW_OF(turn);                                                                                \
             V left = LOAD(b + i * k);                                                                                  \
             for (int step = 0; step < turn; ++step) {                                                                  \
-                const int j = UPPER == TRANSPOSED ? step : n - 1 - step;                                               \
+                const int j = ROW_OF(step);                                                                            \
                 left -= (V)(ELEMENT(i, j)) * LOAD(x + j * k);                                                          \
             }                                                                                                          \
             STORE(UNIT ? left : left / (V)(ELEMENT(i, i)), x + i * k);                                                 \
