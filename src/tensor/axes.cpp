@@ -10,22 +10,9 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
+#include "list_call.hpp"
+
 namespace declivity {
-namespace {
-
-void require_some(const char* function, const std::vector<Tensor>& tensors) {
-    if (tensors.empty()) throw ValueError(fmt::format("{}: wants at least one tensor, got none", function));
-}
-
-/// Calls with lists open with this.
-#define LIST_CALL(name, list, ...)                                            \
-    const CallInput call_inputs[] = {{#list, std::span<const Tensor>(list)}}; \
-    const CallAttribute call_attributes[] = {__VA_ARGS__};                    \
-    const FunctionCall call(name, name, call_inputs, call_attributes);        \
-    require_some(name, list);                                                 \
-    call.require_defined({#list})
-
-}  // namespace
 
 Tensor unsqueeze(const Tensor& x, std::int64_t axis) {
     const FunctionCall call("unsqueeze", {{"x", x}}, {{"axis", axis}});

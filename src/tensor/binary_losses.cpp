@@ -80,6 +80,16 @@ Tensor bce_with_logits(const Tensor& logits, const Tensor& target, Reduction red
     return call.result(detail::reduced(losses, reduction).to(type));
 }
 
+Tensor binary_cross_entropy_with_logits(const Tensor& logits, const Tensor& target, Reduction reduction,
+                                        const Tensor& weight, const Tensor& pos_weight) {
+    const FunctionCall call("binary_cross_entropy_with_logits",
+                            {{"logits", logits}, {"target", target}, {"weight", weight}, {"pos_weight", pos_weight}},
+                            {{"reduction", reduction}});
+    call.require_defined({"logits", "target"});
+    ops::require_shape("binary_cross_entropy_with_logits", "the target", target.shape(), logits.shape());
+    return call.result(bce_with_logits(logits, target, reduction, weight, pos_weight));
+}
+
 Tensor sigmoid_focal_loss(const Tensor& logits, const Tensor& target, double alpha, double gamma, Reduction reduction) {
     const FunctionCall call("sigmoid_focal_loss", {{"logits", logits}, {"target", target}},
                             {{"alpha", alpha}, {"gamma", gamma}, {"reduction", reduction}});

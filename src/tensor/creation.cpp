@@ -118,6 +118,17 @@ Tensor full_like(const Tensor& like, Scalar value) {
     return call.result(filled("full_like", like.shape(), value, {like.dtype(), like.device()}));
 }
 
+Tensor empty(const Shape& shape, const TensorOptions& options) {
+    const FunctionCall call("empty", {}, {{"shape", shape}, type_of(options)});
+    return call.result(Tensor(make("empty", shape, options)));
+}
+
+Tensor empty_like(const Tensor& like) {
+    const FunctionCall call("empty_like", {{"like", like}});
+    call.require_defined({"like"});
+    return call.result(Tensor(make("empty_like", like.shape(), {like.dtype(), like.device()})));
+}
+
 namespace {
 
 std::int64_t count_of(const Scalar& start, const Scalar& end, const Scalar& step) {

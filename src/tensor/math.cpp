@@ -1,7 +1,10 @@
 // Mathematical functions that are made of others.
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include <declivity/runtime/error.hpp>
@@ -9,6 +12,8 @@
 #include <declivity/tensor/function_call.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
+
+#include "halves.hpp"
 
 namespace declivity {
 namespace {
@@ -41,6 +46,60 @@ double largest(DType type) {
             return std::numeric_limits<float>::max();
     }
 }
+
+/// Two operands for the record of their call: numbers among them are attributes.
+class Pair {
+  public:
+    Pair(const TensorOrScalar& a, const TensorOrScalar& b) {
+        add("a", a);
+        add("b", b);
+    }
+    [[nodiscard]] std::span<const CallInput> inputs() const { return {inputs_.data(), input_count_}; }
+    [[nodiscard]] std::span<const CallAttribute> attributes() const { return {attributes_.data(), attribute_count_}; }
+
+  private:
+    void add(std::string_view name, const TensorOrScalar& one) {
+        if (one.is_scalar()) attributes_[attribute_count_++] = {name, one.scalar()};
+        else inputs_[input_count_++] = {name, one.tensor()};
+    }
+    std::array<CallInput, 2> inputs_;
+    std::array<CallAttribute, 2> attributes_;
+    std::size_t input_count_ = 0, attribute_count_ = 0;
+};
+
+void require_pair(const char* name, const TensorOrScalar& a, const TensorOrScalar& b) {
+    if (a.is_scalar() && b.is_scalar())
+        throw ValueError(fmt::format("{}: wants a tensor among its inputs, got numbers", name));
+    for (const TensorOrScalar* one : {&a, &b})
+        if (!one->is_scalar() && !one->tensor().defined())
+            throw ValueError(fmt::format("{}: wants 2 tensors, got an undefined one", name));
+}
+
+/// Both as tensors of one type: with `real` of a floating one, f32 for integers.
+std::pair<Tensor, Tensor> of_one_type(const char* name, const TensorOrScalar& a, const TensorOrScalar& b, bool real) {
+    require_pair(name, a, b);
+    const auto own = [](const TensorOrScalar& one) {
+        return name_of(one.is_scalar() ? dtype_of(one.scalar()) : one.tensor().dtype());
+    };
+    DType type = DType::f32;
+    try {
+        type = result_type(a, b);
+    } catch (const TypeError&) {
+        throw TypeError(fmt::format("{}: wants types that one type holds, got {}, {} (convert with .to(DType))", name,
+                                    own(a), own(b)));
+    }
+    if (real && !is_floating(type)) type = DType::f32;
+    const Device device = a.is_scalar() ? b.tensor().device() : a.tensor().device();
+    const auto made = [&](const TensorOrScalar& one) {
+        return one.is_scalar() ? full({}, one.scalar(), {type, device}) : one.tensor().to(type);
+    };
+    return {made(a), made(b)};
+}
+
+/// Integers in f32, and halves, whose steps would each be rounded.
+Tensor computed(const Tensor& x) { return is_floating(x.dtype()) ? detail::widened(x) : x.to(DType::f32); }
+/// Back in the type of x, where that is a floating one.
+Tensor rounded_as(const Tensor& x, const Tensor& y) { return is_floating(x.dtype()) ? y.to(x.dtype()) : y; }
 
 }  // namespace
 
@@ -83,6 +142,83 @@ Tensor nan_to_num(const Tensor& x, double nan, std::optional<double> posinf, std
     const double most = largest(x.dtype()), infinity = std::numeric_limits<double>::infinity();
     return call.result(where(
         isnan(x), nan, where(x == infinity, posinf.value_or(most), where(x == -infinity, neginf.value_or(-most), x))));
+}
+
+Tensor logaddexp2(const TensorOrScalar& a, const TensorOrScalar& b) {
+    const Pair given(a, b);
+    const FunctionCall call("logaddexp2", "logaddexp2", given.inputs(), given.attributes());
+    const auto [x, y] = of_one_type("logaddexp2", a, b, true);
+    const Tensor sum = logaddexp(computed(x) * std::numbers::ln2, computed(y) * std::numbers::ln2);
+    return call.result(rounded_as(x, sum * std::numbers::log2e));
+}
+
+Tensor xlogy(const TensorOrScalar& a, const TensorOrScalar& b) {
+    const Pair given(a, b);
+    const FunctionCall call("xlogy", "xlogy", given.inputs(), given.attributes());
+    const auto [x, y] = of_one_type("xlogy", a, b, true);
+    const Tensor skipped = (x == 0) & ((y <= 0) | (y == std::numeric_limits<double>::infinity()));
+    return call.result(x * log(where(skipped, 1.0, y)));
+}
+
+Tensor logit(const Tensor& x, std::optional<double> eps) {
+    const FunctionCall call("logit", {{"x", x}}, {{"eps", eps.value_or(NAN)}});
+    call.require_defined({"x"});
+    const Tensor wide = computed(x), p = eps ? clamp(wide, *eps, 1 - *eps) : wide;
+    return call.result(rounded_as(x, log(p) - log1p(-p)));
+}
+
+Tensor ldexp(const TensorOrScalar& a, const TensorOrScalar& b) {
+    const Pair given(a, b);
+    const FunctionCall call("ldexp", "ldexp", given.inputs(), given.attributes());
+    require_pair("ldexp", a, b);
+    if (b.is_scalar()) return call.result(a.tensor() * std::exp2(b.scalar().to_double()));
+    const Tensor power = pow(2.0, b.tensor());
+    return call.result(a.is_scalar() ? power * a.scalar() : a.tensor() * power);
+}
+
+Tensor deg2rad(const Tensor& x) {
+    const FunctionCall call("deg2rad", {{"x", x}});
+    call.require_defined({"x"});
+    return call.result(x * (std::numbers::pi / 180));
+}
+
+Tensor rad2deg(const Tensor& x) {
+    const FunctionCall call("rad2deg", {{"x", x}});
+    call.require_defined({"x"});
+    return call.result(x * (180 / std::numbers::pi));
+}
+
+Tensor sinc(const Tensor& x) {
+    const FunctionCall call("sinc", {{"x", x}});
+    call.require_defined({"x"});
+    const Tensor t = computed(x) * std::numbers::pi, small = abs(t) < 0.25;
+    // Near 0 by its series, which f64 cannot tell from it, so that derivatives lose no digits, and hold at 0 as well.
+    const Tensor s = square(where(small, t, 0.0));
+    Tensor series = 1 - s * (1.0 / 110);
+    for (const double factor : {72.0, 42.0, 20.0, 6.0}) series = 1 - s * (1 / factor) * series;
+    const Tensor far = where(small, 1.0, t);
+    return call.result(rounded_as(x, where(small, series, sin(far) / far)));
+}
+
+Tensor signbit(const Tensor& x) {
+    const FunctionCall call("signbit", {{"x", x}});
+    call.require_defined({"x"});
+    if (x.dtype() == DType::boolean) return call.result(x & false);
+    return call.result(is_floating(x.dtype()) ? copysign(1.0, x.detach()) < 0 : x < 0);
+}
+
+Tensor fmin(const TensorOrScalar& a, const TensorOrScalar& b) {
+    const Pair given(a, b);
+    const FunctionCall call("fmin", "fmin", given.inputs(), given.attributes());
+    const auto [x, y] = of_one_type("fmin", a, b, false);
+    return call.result(where((x <= y) | isnan(y), x, y));
+}
+
+Tensor fmax(const TensorOrScalar& a, const TensorOrScalar& b) {
+    const Pair given(a, b);
+    const FunctionCall call("fmax", "fmax", given.inputs(), given.attributes());
+    const auto [x, y] = of_one_type("fmax", a, b, false);
+    return call.result(where((x >= y) | isnan(y), x, y));
 }
 
 }  // namespace declivity

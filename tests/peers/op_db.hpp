@@ -55,6 +55,8 @@ class Arguments {
     std::vector<double> numbers(std::size_t place, const char* name);
     /// As it stands in the file; null where there is none.
     [[nodiscard]] const Json& raw(std::size_t place, const char* name = nullptr);
+    /// Of what op_db.py writes for a dtype.
+    static DType dtype(const Json& json);
     /// Named so, whatever it is: does not matter.
     void ignore(const char* name);
     [[nodiscard]] std::size_t places() const { return args_.size(); }

@@ -32,6 +32,7 @@ dtypes = {torch.float32: "f32", torch.float64: "f64", torch.int64: "i64", torch.
           torch.int8: "i8", torch.int16: "i16", torch.bool: "bool"}
 MOST = 40  # samples of an operator and a type
 LARGEST = 20000  # elements
+CREATION = {"linspace", "logspace"}  # whose dtype is an argument
 
 
 class Unsuited(Exception):
@@ -51,7 +52,9 @@ def value(v):
     if isinstance(v, torch.Tensor):
         return tensor(v)
     if isinstance(v, torch.dtype):
-        raise Unsuited("a dtype")
+        if name not in CREATION or v not in dtypes:
+            raise Unsuited("a dtype")
+        return {"dtype": dtypes[v]}
     if isinstance(v, (list, tuple, torch.Size)):
         return {"list": [value(one) for one in v]}
     if v is None or isinstance(v, (bool, int, str)):

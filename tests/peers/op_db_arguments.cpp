@@ -120,6 +120,8 @@ bool Arguments::given(std::size_t place, const char* name) {
     return json != nullptr && !json->is_null();
 }
 
+DType Arguments::dtype(const Json& json) { return dtype_of_name(json["dtype"]); }
+
 void Arguments::ignore(const char* name) {
     if (kwargs_.contains(name)) used_names_[name] = true;
 }

@@ -14,6 +14,7 @@
 #include <tests/support/devices.hpp>
 #include <tests/support/strided.hpp>
 #include <tests/support/values.hpp>
+#include <tests/tensor/catalogue_arrangement.hpp>
 #include <tests/tensor/catalogue_case.hpp>
 #include <tests/tensor/catalogue_conv.hpp>
 #include <tests/tensor/catalogue_elementwise.hpp>
@@ -24,6 +25,7 @@
 #include <tests/tensor/catalogue_vision.hpp>
 #include <tests/tensor/catalogue_norm_ctc.hpp>
 #include <tests/tensor/catalogue_random.hpp>
+#include <tests/tensor/catalogue_statistics.hpp>
 
 namespace declivity::test::catalogue {
 
@@ -339,6 +341,8 @@ inline std::vector<Case> cases() {
     for (Case& one : elementwise_catalogue()) add(std::move(one));
     for (Case& one : index_catalogue()) add(std::move(one));
     for (Case& one : linalg_catalogue()) add(std::move(one));
+    for (Case& one : statistics_catalogue()) add(std::move(one));
+    for (Case& one : arrangement_catalogue()) add(std::move(one));
     for (Case& one : loss_catalogue()) add(std::move(one));
     for (Case& one : resize_catalogue()) add(std::move(one));
     for (Case& one : vision_catalogue()) add(std::move(one));
@@ -514,17 +518,22 @@ inline std::vector<Case> cases() {
                  return Values{sum / 35};
              },
          .terms = 35});
-    add({.name = "bce_with_logits",
-         .inputs = {{{5, 7}}, {{5, 7}, 0.1, 0.9}},
-         .call = [](const Tensors& in) { return bce_with_logits(in[0], in[1], Reduction::sum); },
-         .reference =
-             [](const Columns& in, DType) {
-                 double sum = 0;
-                 for (std::size_t i = 0; i < 35; ++i)
-                     sum -= in[1][i] * std::log(logistic(in[0][i])) + (1 - in[1][i]) * std::log(logistic(-in[0][i]));
-                 return Values{sum};
-             },
-         .terms = 35});
+    for (const auto& [name, function] :
+         {std::pair<std::string, decltype(&bce_with_logits)>{"bce_with_logits", &bce_with_logits},
+          {"binary_cross_entropy_with_logits", &binary_cross_entropy_with_logits}})
+        add({.name = name,
+             .inputs = {{{5, 7}}, {{5, 7}, 0.1, 0.9}},
+             .call = [function =
+                          function](const Tensors& in) { return function(in[0], in[1], Reduction::sum, {}, {}); },
+             .reference =
+                 [](const Columns& in, DType) {
+                     double sum = 0;
+                     for (std::size_t i = 0; i < 35; ++i)
+                         sum -=
+                             in[1][i] * std::log(logistic(in[0][i])) + (1 - in[1][i]) * std::log(logistic(-in[0][i]));
+                     return Values{sum};
+                 },
+             .terms = 35});
     add({.name = "matmul",
          .inputs = {{{3, 1, 5, 7}}, {{2, 7, 3}}},
          .call = [](const Tensors& in) { return matmul(in[0], in[1]); },
@@ -720,7 +729,7 @@ inline std::vector<Case> cases() {
                                  "rms_norm", "lstm_cell", "index"})
             if (one.name == name) one.optional = 1;
         for (const char* name : {"cross_entropy", "nll_loss", "multi_margin_loss", "binary_cross_entropy",
-                                 "bce_with_logits", "multilabel_soft_margin_loss"})
+                                 "bce_with_logits", "binary_cross_entropy_with_logits", "multilabel_soft_margin_loss"})
             if (one.name == name) one.optional = 2;
     }
     return all;

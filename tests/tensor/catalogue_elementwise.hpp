@@ -2,8 +2,10 @@
 // table's rows.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numbers>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,6 +57,23 @@ inline Case made_of_others(const std::string& name, std::function<Tensor(const T
                     Values out;
                     for (const double x : in[0]) out.push_back(reference(x));
                     return out;
+                },
+            .terms = 4,
+            .brief = true};
+}
+
+/// A function of two, the second stretched over the first.
+inline Case made_of_two(const std::string& name, std::function<Tensor(const Tensor&, const Tensor&)> call,
+                        double (*reference)(double, double), double low_b = -2, double high_b = 2) {
+    return {.name = name,
+            .inputs = {{{3, 5, 7}}, {{5, 1}, low_b, high_b}},
+            .call = [call = std::move(call)](const Tensors& in) { return call(in[0], in[1]); },
+            .reference =
+                [reference](const Columns& in, DType) {
+                    return table({3, 5, 7}, [&](const Dims& at) {
+                        return reference(in[0][place({3, 5, 7}, {at[0], at[1], at[2]})],
+                                         in[1][static_cast<std::size_t>(at[1])]);
+                    });
                 },
             .terms = 4,
             .brief = true};
@@ -195,6 +214,39 @@ inline std::vector<Case> elementwise_catalogue() {
         made_of_others(
             "polygamma", [](const Tensor& x) { return polygamma(2, x); },
             [](double x) { return -2 * hurwitz_zeta_reference(3, x); }, 0.5, 4),
+        made_of_others(
+            "deg2rad", deg2rad, [](double x) { return x * std::numbers::pi / 180; }, -90, 90),
+        made_of_others("rad2deg", rad2deg, [](double x) { return x * 180 / std::numbers::pi; }),
+        made_of_others("sinc", sinc,
+                       [](double x) { return x == 0 ? 1 : std::sin(std::numbers::pi * x) / (std::numbers::pi * x); }),
+        made_of_others(
+            "sinc", sinc, [](double x) { return x == 0 ? 1 : std::sin(std::numbers::pi * x) / (std::numbers::pi * x); },
+            -0.1, 0.1),
+        made_of_others(
+            "logit", [](const Tensor& x) { return logit(x); }, [](double x) { return std::log(x / (1 - x)); }, 0.1,
+            0.9),
+        made_of_others(
+            "logit", [](const Tensor& x) { return logit(x, 0.25); },
+            [](double x) {
+                const double p = std::min(std::max(x, 0.25), 0.75);
+                return std::log(p / (1 - p));
+            },
+            -0.5, 1.5),
+        made_of_two(
+            "logaddexp2", [](const Tensor& a, const Tensor& b) { return logaddexp2(a, b); },
+            [](double a, double b) { return std::log2(std::exp2(a) + std::exp2(b)); }),
+        made_of_two(
+            "xlogy", [](const Tensor& a, const Tensor& b) { return xlogy(a, b); },
+            [](double a, double b) { return a * std::log(b); }, 0.5, 3),
+        made_of_two(
+            "ldexp", [](const Tensor& a, const Tensor& b) { return ldexp(a, b); },
+            [](double a, double b) { return a * std::exp2(b); }),
+        made_of_two(
+            "fmin", [](const Tensor& a, const Tensor& b) { return fmin(a, b); },
+            [](double a, double b) { return std::fmin(a, b); }),
+        made_of_two(
+            "fmax", [](const Tensor& a, const Tensor& b) { return fmax(a, b); },
+            [](double a, double b) { return std::fmax(a, b); }),
         gated(
             "glu", [](const Tensor& x) { return glu(x, 1); },
             [](double a, double b) { return a / (1 + std::exp(-b)); }),
@@ -232,6 +284,16 @@ inline std::vector<Case> elementwise_catalogue() {
                      });
                  },
              .terms = 4});
+    all.push_back({.name = "signbit",
+                   .inputs = {{{3, 5, 7}, -2, 2, Kind::constant}},
+                   .call = [](const Tensors& in) { return signbit(in[0]); },
+                   .reference =
+                       [](const Columns& in, DType) {
+                           Values out;
+                           for (const double x : in[0]) out.push_back(std::signbit(x) ? 1 : 0);
+                           return out;
+                       },
+                   .differentiable = false});
     for (const bool left : {true, false})
         all.push_back({.name = left ? "bitwise_left_shift" : "bitwise_right_shift",
                        .inputs = {{{3, 5, 7}, 0, 9, Kind::label}, {{5, 1}, 0, 4, Kind::label}},

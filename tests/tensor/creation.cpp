@@ -375,3 +375,64 @@ TEST_CASE("random: what it refuses") {
     CHECK_THROWS_AS(uniform({-2}), ShapeError);
     CHECK(random_state(device()).offset == keep.before.offset);
 }
+
+TEST_CASE("linspace: both ends, one step and none, whole numbers, halves, mistakes") {
+    for (const DType dtype : floats()) {
+        const Values got = values(linspace(-1, 2, 7, {dtype}));
+        CHECK(difference(linspace(-1, 2, 7, {dtype}), {-1, -0.5, 0, 0.5, 1, 1.5, 2}, tolerance(dtype, 2)) == "");
+        CHECK(got.front() == -1);
+        CHECK(got.back() == 2);
+    }
+    CHECK(values(linspace(3, 9, 1)) == Values{3});
+    CHECK(linspace(3, 9, 0).shape() == Shape{0});
+    CHECK(values(linspace(2, 2, 3)) == Values{2, 2, 2});
+    CHECK(values(linspace(0.1, 0.7, 101)).back() == static_cast<float>(0.7));
+    CHECK(values(linspace(0, 1, 3, {DType::f16})) == Values{0, 0.5, 1});
+    CHECK(values(linspace(-5, 5, 4, {DType::i64})) == Values{-5, -1, 1, 5});
+    CHECK(values(linspace(255, 0, 3, {DType::u8})) == Values{255, 127, 0});
+    CHECK(values(linspace(0.9, 2.9, 3, {DType::i32})) == Values{0, 1, 2});
+    CHECK(values(linspace(7, 1, 1, {DType::i32})) == Values{7});
+    CHECK_THROWS_WITH_AS((void)linspace(0, 1, -1), "linspace: wants at least 0 steps, got -1", ValueError);
+    CHECK_THROWS_WITH_AS((void)linspace(0, 1, 2, {DType::boolean}), "linspace: wants a type of numbers, got bool",
+                         TypeError);
+    CHECK_THROWS_WITH_AS((void)linspace(0, 300, 2, {DType::u8}), "linspace: wants bounds that u8 holds, got 300",
+                         ValueError);
+    CHECK_THROWS_AS((void)linspace(0, 1e300, 2, {DType::i64}), ValueError);
+}
+
+TEST_CASE("logspace: powers, another base, mistakes") {
+    CHECK(difference(logspace(-1, 2, 4), {0.1, 1, 10, 100}, tolerance(DType::f32, 4)) == "");
+    CHECK(difference(logspace(0, 3, 4, 2), {1, 2, 4, 8}, tolerance(DType::f32, 4)) == "");
+    CHECK(logspace(0, 3, 0).shape() == Shape{0});
+    CHECK_THROWS_WITH_AS((void)logspace(0, 3, 4, 2, {DType::i64}), "logspace: wants a floating type, got i64",
+                         TypeError);
+}
+
+TEST_CASE("tril_indices, triu_indices: what tril and triu keep") {
+    for (const Shape& shape : {Shape{3, 5}, Shape{5, 3}, Shape{4, 4}, Shape{1, 1}, Shape{0, 3}, Shape{3, 0}})
+        for (std::int64_t offset = -6; offset <= 6; ++offset) {
+            CAPTURE(shape.str());
+            CAPTURE(offset);
+            const auto kept = [&](const Tensor& triangle) { return values(transpose(nonzero(triangle), 0, 1)); };
+            CHECK(values(tril_indices(shape[0], shape[1], offset)) == kept(tril(ones(shape), offset)));
+            CHECK(values(triu_indices(shape[0], shape[1], offset)) == kept(triu(ones(shape), offset)));
+        }
+    CHECK(tril_indices(0, 3).shape() == Shape{2, 0});
+    CHECK(triu_indices(2, 2, 0, {DType::i32}).dtype() == DType::i32);
+    CHECK_THROWS_WITH_AS((void)tril_indices(-1, 2), "tril_indices: wants sizes of at least 0, got -1 and 2",
+                         ValueError);
+    CHECK_THROWS_WITH_AS((void)triu_indices(1, 2, 0, {DType::f32}), "triu_indices: wants i64 or i32, got f32",
+                         TypeError);
+}
+
+TEST_CASE("empty, empty_like: shapes and types") {
+    CHECK(empty({2, 3}, {DType::i32}).shape() == Shape{2, 3});
+    CHECK(empty({2, 3}, {DType::i32}).dtype() == DType::i32);
+    const Tensor like = empty_like(zeros({2, 0}, {DType::f16}));
+    CHECK(like.shape() == Shape{2, 0});
+    CHECK(like.dtype() == DType::f16);
+    Tensor written = empty({3});
+    written.fill_(2);
+    CHECK(values(written) == Values{2, 2, 2});
+    CHECK_THROWS_AS((void)empty_like(Tensor()), ValueError);
+}

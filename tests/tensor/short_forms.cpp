@@ -13,6 +13,9 @@ using namespace declivity::test;
 TEST_CASE("creation by one number") {
     CHECK(values(arange(5)) == std::vector<double>{0, 1, 2, 3, 4});
     CHECK(arange(3, {DType::i32}).dtype() == DType::i32);
+    CHECK(zeros({2}, DType::i64).dtype() == DType::i64);
+    CHECK(ones({2}, DType::u8).dtype() == DType::u8);
+    CHECK(values(full({2}, 3, DType::bf16)) == std::vector<double>{3, 3});
     Generator first(3), second(3);
     CHECK(values(randn({7}, first)) == values(randn({7}, {}, second)));
     CHECK(values(rand({7}, first)) == values(rand({7}, {}, second)));

@@ -1,6 +1,7 @@
 // Floor 3. New tensors: constants, ranges, random numbers.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
 
@@ -18,11 +19,39 @@ struct TensorOptions {
 DECLIVITY_API Tensor full(const Shape& shape, Scalar value, const TensorOptions& options = {});
 DECLIVITY_API Tensor zeros(const Shape& shape, const TensorOptions& options = {});
 DECLIVITY_API Tensor ones(const Shape& shape, const TensorOptions& options = {});
+/// Of a type alone.
+template <std::same_as<DType> Type>
+Tensor zeros(const Shape& shape, Type dtype) {
+    return zeros(shape, {.dtype = dtype});
+}
+template <std::same_as<DType> Type>
+Tensor ones(const Shape& shape, Type dtype) {
+    return ones(shape, {.dtype = dtype});
+}
+template <std::same_as<DType> Type>
+Tensor full(const Shape& shape, Scalar value, Type dtype) {
+    return full(shape, value, {.dtype = dtype});
+}
 DECLIVITY_API Tensor zeros_like(const Tensor& like);
 DECLIVITY_API Tensor ones_like(const Tensor& like);
 DECLIVITY_API Tensor full_like(const Tensor& like, Scalar value);
+/// Memory as it is: what stands there may differ from run to run until it is written.
+DECLIVITY_API Tensor empty(const Shape& shape, const TensorOptions& options = {});
+DECLIVITY_API Tensor empty_like(const Tensor& like);
 /// start, start + step, ... before `end`.
 DECLIVITY_API Tensor arange(Scalar start, Scalar end, Scalar step = 1, const TensorOptions& options = {});
+/// `steps` numbers from start to end, both among them, evenly spaced; start alone for one step. Of an integer type
+/// bounds and results are rounded towards 0.
+/// @throws ValueError for negative steps, or bounds that an integer type does not hold; TypeError for bool
+DECLIVITY_API Tensor linspace(Scalar start, Scalar end, std::int64_t steps, const TensorOptions& options = {});
+/// base to the power of linspace(start, end, steps), of a floating type.
+DECLIVITY_API Tensor logspace(Scalar start, Scalar end, std::int64_t steps, double base = 10,
+                              const TensorOptions& options = {});
+/// Rows and columns (2, count) of the elements that tril() (triu()) keeps of a matrix, row by row. i64 or i32.
+DECLIVITY_API Tensor tril_indices(std::int64_t rows, std::int64_t columns, std::int64_t offset = 0,
+                                  const TensorOptions& options = {.dtype = DType::i64});
+DECLIVITY_API Tensor triu_indices(std::int64_t rows, std::int64_t columns, std::int64_t offset = 0,
+                                  const TensorOptions& options = {.dtype = DType::i64});
 
 /// 0, 1, ... before `end`.
 inline Tensor arange(Scalar end, const TensorOptions& options = {}) { return arange(0, end, 1, options); }

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <declivity/tensor/functions/activation.hpp>
+#include <declivity/tensor/functions/arrangement.hpp>
 #include <declivity/tensor/functions/conv.hpp>
 #include <declivity/tensor/functions/conv_nd.hpp>
 #include <declivity/tensor/functions/dropout.hpp>
@@ -33,4 +34,5 @@
 #include <declivity/tensor/functions/shape.hpp>
 #include <declivity/tensor/functions/softmax.hpp>
 #include <declivity/tensor/functions/sort.hpp>
+#include <declivity/tensor/functions/statistics.hpp>
 #include <declivity/tensor/functions/vision.hpp>

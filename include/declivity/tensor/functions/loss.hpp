@@ -62,6 +62,10 @@ DECLIVITY_API Tensor binary_cross_entropy(const Tensor& x, const Tensor& target,
 /// broadcast, or are undefined.
 DECLIVITY_API Tensor bce_with_logits(const Tensor& logits, const Tensor& target, Reduction reduction = Reduction::mean,
                                      const Tensor& weight = {}, const Tensor& pos_weight = {});
+/// The same by its long name.
+DECLIVITY_API Tensor binary_cross_entropy_with_logits(const Tensor& logits, const Tensor& target,
+                                                      Reduction reduction = Reduction::mean, const Tensor& weight = {},
+                                                      const Tensor& pos_weight = {});
 /// bce_with_logits times (1 - p)^gamma, where p is the probability of the target, and times alpha for targets 1,
 /// 1 - alpha for targets 0, or neither for alpha -1 (Lin et al. 2017).
 DECLIVITY_API Tensor sigmoid_focal_loss(const Tensor& logits, const Tensor& target, double alpha = 0.25,

@@ -32,6 +32,14 @@ inline Tensor exp2(Tensor x) { return elementwise(Function::exp2, {std::move(x)}
 inline Tensor logaddexp(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::logaddexp, {std::move(a), std::move(b)});
 }
+/// log2(2^a + 2^b), without overflow.
+DECLIVITY_API Tensor logaddexp2(const TensorOrScalar& a, const TensorOrScalar& b);
+/// a log(b); 0 where a is 0, whatever b is but NaN.
+DECLIVITY_API Tensor xlogy(const TensorOrScalar& a, const TensorOrScalar& b);
+/// log(x / (1 - x)); with an eps of x cut to [eps, 1 - eps].
+DECLIVITY_API Tensor logit(const Tensor& x, std::optional<double> eps = std::nullopt);
+/// a times 2^b.
+DECLIVITY_API Tensor ldexp(const TensorOrScalar& a, const TensorOrScalar& b);
 
 /// Of angles in radians, of any size.
 inline Tensor sin(Tensor x) { return elementwise(Function::sin, {std::move(x)}); }
@@ -53,6 +61,11 @@ inline Tensor atanh(Tensor x) { return elementwise(Function::atanh, {std::move(x
 inline Tensor hypot(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::hypot, {std::move(a), std::move(b)});
 }
+/// Degrees as radians, and back.
+DECLIVITY_API Tensor deg2rad(const Tensor& x);
+DECLIVITY_API Tensor rad2deg(const Tensor& x);
+/// sin(pi x) / (pi x), 1 at 0, with all its derivatives there.
+DECLIVITY_API Tensor sinc(const Tensor& x);
 
 /// 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x; 1 - erf(x); and the x whose erf that is.
 inline Tensor erf(Tensor x) { return elementwise(Function::erf, {std::move(x)}); }
@@ -68,6 +81,11 @@ DECLIVITY_API Tensor polygamma(std::int64_t n, const Tensor& x);
 inline Tensor copysign(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::copysign, {std::move(a), std::move(b)});
 }
+/// Whether the sign is a minus, that of -0 and of NaN too, in bool.
+DECLIVITY_API Tensor signbit(const Tensor& x);
+/// The smaller, the larger of both; of a number and NaN the number. Where both are equal, a has the gradient.
+DECLIVITY_API Tensor fmin(const TensorOrScalar& a, const TensorOrScalar& b);
+DECLIVITY_API Tensor fmax(const TensorOrScalar& a, const TensorOrScalar& b);
 /// 0 for a < 0, 1 for a > 0, b where a is 0.
 inline Tensor heaviside(TensorOrScalar a, TensorOrScalar b) {
     return elementwise(Function::heaviside, {std::move(a), std::move(b)});

@@ -1,0 +1,24 @@
+// Floor 3, private. Rows of different lengths, one behind the other.
+#pragma once
+
+#include <cstdint>
+
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+
+namespace declivity::detail {
+
+struct RaggedPlaces {
+    Tensor row, place;  ///< i64 (total)
+};
+
+/// Of rows of counts[i] elements, `total` of them: for each element the row in which it stands, and its place there.
+inline RaggedPlaces ragged_places(const Tensor& counts, std::int64_t total) {
+    const TensorOptions whole{DType::i64, counts.device()};
+    if (total == 0) return {zeros({0}, whole), zeros({0}, whole)};
+    const Tensor ends = cumsum(counts, 0), at = arange(0, total, 1, whole);
+    const Tensor row = searchsorted(ends, at, true);
+    return {row, at - index_select(ends - counts, 0, row)};
+}
+
+}  // namespace declivity::detail

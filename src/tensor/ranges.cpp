@@ -1,0 +1,114 @@
+// New tensors of numbers by a rule: evenly spaced ones, indices of triangles.
+#include <algorithm>
+#include <cmath>
+
+#include <declivity/ops/view.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/function_call.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <fmt/format.h>
+
+#include "ragged.hpp"
+
+namespace declivity {
+namespace {
+
+void require_steps(const char* name, std::int64_t steps) {
+    if (steps < 0) throw ValueError(fmt::format("{}: wants at least 0 steps, got {}", name, steps));
+}
+
+/// From both ends, as PyTorch does, so that both are met and the row is symmetric.
+Tensor spaced(double start, double end, std::int64_t steps, const TensorOptions& options) {
+    const Tensor at = arange(0, steps, 1, options);
+    const double step = steps > 1 ? (end - start) / static_cast<double>(steps - 1) : 0;
+    const auto half = static_cast<double>(steps / 2), last = static_cast<double>(steps - 1);
+    if (steps < 2) return at + start;
+    return where(at < half, at * step + start, end - (last - at) * step);
+}
+
+/// start + i (end - start) / (steps - 1), rounded towards 0, in integers, so that nothing else is rounded.
+Tensor whole_spaced(std::int64_t start, std::int64_t end, std::int64_t steps, const TensorOptions& options) {
+    const std::int64_t n = std::max<std::int64_t>(1, steps - 1);
+    const double largest = std::max(std::abs(static_cast<double>(start)), std::abs(static_cast<double>(end)));
+    if (!(3 * largest * static_cast<double>(n) < 0x1p62))
+        throw ValueError(
+            fmt::format("linspace: wants bounds of whole numbers that, times the steps, fit into 62 bits, got {} to {} "
+                        "in {} steps",
+                        start, end, steps));
+    const Tensor product = arange(0, steps, 1, {DType::i64, options.device}) * (end - start) + start * n;
+    return where(product < 0, -floor_divide(-product, n), floor_divide(product, n)).to(options.dtype);
+}
+
+struct Triangle {
+    Tensor counts, first;  // of each row: elements, and the column of the first of them
+};
+
+Tensor indices_of(const Triangle& triangle, std::int64_t total, const TensorOptions& options) {
+    const auto [row, place] = detail::ragged_places(triangle.counts, total);
+    return stack({row, place + index_select(triangle.first, 0, row)}).to(options.dtype);
+}
+
+void require_triangle(const char* name, std::int64_t rows, std::int64_t columns, const TensorOptions& options) {
+    if (rows < 0 || columns < 0)
+        throw ValueError(fmt::format("{}: wants sizes of at least 0, got {} and {}", name, rows, columns));
+    if (options.dtype != DType::i64 && options.dtype != DType::i32)
+        throw TypeError(fmt::format("{}: wants i64 or i32, got {}", name, name_of(options.dtype)));
+}
+
+}  // namespace
+
+Tensor linspace(Scalar start, Scalar end, std::int64_t steps, const TensorOptions& options) {
+    const FunctionCall call("linspace", {},
+                            {{"start", start}, {"end", end}, {"steps", steps}, {"dtype", options.dtype}});
+    require_steps("linspace", steps);
+    if (options.dtype == DType::boolean) throw TypeError("linspace: wants a type of numbers, got bool");
+    if (is_floating(options.dtype)) {
+        const TensorOptions wide{compute_type(options.dtype), options.device};
+        return call.result(spaced(start.to_double(), end.to_double(), steps, wide).to(options.dtype));
+    }
+    for (const Scalar& bound : {start, end})
+        if (!(std::abs(bound.to_double()) < 0x1p62))
+            throw ValueError(
+                fmt::format("linspace: wants bounds that {} holds, got {}", name_of(options.dtype), bound.str()));
+    const auto from = start.to<std::int64_t>(), to = end.to<std::int64_t>();
+    for (const std::int64_t bound : {from, to})
+        if (!Scalar(bound).fits(options.dtype))
+            throw ValueError(
+                fmt::format("linspace: wants bounds that {} holds, got {}", name_of(options.dtype), bound));
+    return call.result(whole_spaced(from, to, steps, options));
+}
+
+Tensor logspace(Scalar start, Scalar end, std::int64_t steps, double base, const TensorOptions& options) {
+    const FunctionCall call(
+        "logspace", {}, {{"start", start}, {"end", end}, {"steps", steps}, {"base", base}, {"dtype", options.dtype}});
+    require_steps("logspace", steps);
+    if (!is_floating(options.dtype))
+        throw TypeError(fmt::format("logspace: wants a floating type, got {}", name_of(options.dtype)));
+    const TensorOptions wide{compute_type(options.dtype), options.device};
+    return call.result(pow(base, spaced(start.to_double(), end.to_double(), steps, wide)).to(options.dtype));
+}
+
+Tensor tril_indices(std::int64_t rows, std::int64_t columns, std::int64_t offset, const TensorOptions& options) {
+    const FunctionCall call("tril_indices", {},
+                            {{"rows", rows}, {"columns", columns}, {"offset", offset}, {"dtype", options.dtype}});
+    require_triangle("tril_indices", rows, columns, options);
+    const std::int64_t by = std::clamp(offset, -rows, columns);  // beyond, nothing changes
+    std::int64_t total = 0;
+    for (std::int64_t row = 0; row < rows; ++row) total += std::clamp<std::int64_t>(row + by + 1, 0, columns);
+    const Tensor counts = clamp(arange(0, rows, 1, {DType::i64, options.device}) + (by + 1), 0, columns);
+    return call.result(indices_of({counts, zeros_like(counts)}, total, options));
+}
+
+Tensor triu_indices(std::int64_t rows, std::int64_t columns, std::int64_t offset, const TensorOptions& options) {
+    const FunctionCall call("triu_indices", {},
+                            {{"rows", rows}, {"columns", columns}, {"offset", offset}, {"dtype", options.dtype}});
+    require_triangle("triu_indices", rows, columns, options);
+    const std::int64_t by = std::clamp(offset, -rows, columns);  // beyond, nothing changes
+    std::int64_t total = 0;
+    for (std::int64_t row = 0; row < rows; ++row) total += columns - std::clamp<std::int64_t>(row + by, 0, columns);
+    const Tensor first = clamp(arange(0, rows, 1, {DType::i64, options.device}) + by, 0, columns);
+    return call.result(indices_of({columns - first, first}, total, options));
+}
+
+}  // namespace declivity
