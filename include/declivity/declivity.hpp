@@ -93,6 +93,7 @@
 #include <declivity/tensor/function_call.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <declivity/tensor/functions/activation.hpp>
+#include <declivity/tensor/functions/arrangement.hpp>
 #include <declivity/tensor/functions/conv.hpp>
 #include <declivity/tensor/functions/conv_nd.hpp>
 #include <declivity/tensor/functions/dropout.hpp>
@@ -115,6 +116,7 @@
 #include <declivity/tensor/functions/shape.hpp>
 #include <declivity/tensor/functions/softmax.hpp>
 #include <declivity/tensor/functions/sort.hpp>
+#include <declivity/tensor/functions/statistics.hpp>
 #include <declivity/tensor/functions/vision.hpp>
 #include <declivity/tensor/generator.hpp>
 #include <declivity/tensor/indexing.hpp>

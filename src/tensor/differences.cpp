@@ -163,7 +163,8 @@ bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool e
                             {{"rtol", rtol}, {"atol", atol}, {"equal_nan", equal_nan}});
     call.require_defined({"a", "b"});
     require_close("allclose", a, b, rtol, atol);
-    return all(isclose(a, b, rtol, atol, equal_nan)).to(DType::u8).item<std::uint8_t>() != 0;
+    const Tensor close = call.result(all(isclose(a, b, rtol, atol, equal_nan)).to(DType::u8));
+    return close.item<std::uint8_t>() != 0;
 }
 
 Tensor isin(const Tensor& elements, const Tensor& test_elements, bool invert) {

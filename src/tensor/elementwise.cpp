@@ -142,7 +142,9 @@ class Operands {
             if (one.is_scalar()) continue;
             if (!one.tensor().defined())
                 throw ValueError(fmt::format("{}: wants {}, got an undefined one", name,
-                                             row.inputs == 1 ? "a tensor" : "tensors and numbers"));
+                                             row.inputs == 1   ? "a tensor"
+                                             : row.inputs == 2 ? "2 tensors"
+                                                               : "3 tensors"));
             if (first == nullptr) first = &one.tensor();
         }
         if (first == nullptr) throw ValueError(fmt::format("{}: wants a tensor among its inputs, got numbers", name));

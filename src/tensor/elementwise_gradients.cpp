@@ -28,7 +28,7 @@ Tensor mish_gradient(const Tensor& x) {
 
 /// With u(x) = 2 sqrt(2 / pi) (x + 0.044715 x^3): (x sigmoid(u))'.
 Tensor gelu_tanh_gradient(const Tensor& x) {
-    constexpr double kLinear = 1.5957691216057308, kCubic = 0.07135481282553545;
+    constexpr double kLinear = 1.5957691216057308, kCubic = 0.07135481627260025;
     const Tensor z = clamp(x, -40, 40), s = sigmoid(z * (kLinear + kCubic * square(z)));
     return s * (1.0 + z * (1.0 - s) * (kLinear + 3 * kCubic * square(z)));
 }

@@ -271,8 +271,9 @@ Tensor index_add(const Tensor& x, std::int64_t axis, const Tensor& index, const 
     const int along = normalize_axis("index_add", axis, x.rank());
     const Tensor rows = source_rows("index_add", x, along, index, source);
     const Tensor numbers = Places::rows(x.shape(), along, index), table = Places::table(x, along);
-    return call.result(
-        reshape(sum_rows_onto("index_add", table, alpha.to_double() == 1 ? rows : rows * alpha, numbers), x.shape()));
+    if (alpha.to_double() == 1)
+        return call.result(reshape(sum_rows_onto("index_add", table, rows, numbers), x.shape()));
+    return call.result(reshape(table + sum_rows("index_add", rows, numbers, table.size(0)) * alpha, x.shape()));
 }
 
 Tensor index_copy(const Tensor& x, std::int64_t axis, const Tensor& index, const Tensor& source) {

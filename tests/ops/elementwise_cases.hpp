@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numbers>
 #include <vector>
 
 #include <tests/ops/special_references.hpp>
@@ -323,7 +324,8 @@ inline const std::vector<ElementwiseCase>& elementwise_cases() {
          .value =
              [](const A& v) {
                  return v.a < -40 ? 0.0
-                                  : v.a / (1 + std::exp(-v.a * (1.5957691216057308 + 0.07135481282553545 * v.a * v.a)));
+                                  : v.a / (1 + std::exp(-v.a * 2 * std::sqrt(2 / std::numbers::pi) *
+                                                        (1 + 0.044715 * v.a * v.a)));
              },
          .low = -5,
          .high = 5,

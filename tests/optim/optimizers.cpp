@@ -210,7 +210,7 @@ TEST_CASE("clipping scales all gradients by their common norm") {
             CHECK(test::difference(problem.parameters[i].grad(), expected, {1e-12, 1e-12}) == "");
         }
     }
-    CHECK_THROWS_AS(optim::clip_grad_norm({zeros({2}).set_requires_grad()}, 1), ValueError);
+    CHECK(optim::clip_grad_norm({zeros({2}).set_requires_grad()}, 1).item<float>() == 0);  // none has a gradient
     Tensor here = ones({2}).set_requires_grad(),
            there = ones({2}, {.device = test::fresh_device()}).set_requires_grad();
     here.set_grad(ones_like(here));
