@@ -317,7 +317,7 @@ Tensor take(const Tensor& x, const Tensor& index) {
     const FunctionCall call("take", {{"x", x}, {"index", index}});
     call.require_defined({"x", "index"});
     require_index("take", index, x);
-    const Tensor numbers = reshape(where(index < 0, index + x.numel(), index), {-1});
+    const Tensor numbers = reshape(detail::from_front(index.to(DType::i64), x.numel()), {-1});
     return call.result(reshape(take_rows("take", column(x), numbers, kMissing), index.shape()));
 }
 

@@ -174,14 +174,13 @@ struct Advanced {
         Tensor outside;
         for (const std::int64_t axis : order) {
             const std::int64_t size = x.shape()[static_cast<int>(axis)];
-            const Tensor wide = all[static_cast<std::size_t>(axis)].to(DType::i64),
-                         one = where(wide < 0, wide + size, wide);
-            const Tensor beyond = (one < 0) | (one >= size);
-            outside = outside.defined() ? outside | beyond : beyond;
+            const Tensor one = detail::from_front(all[static_cast<std::size_t>(axis)].to(DType::i64), size);
+            const Tensor beyond = detail::outside_of(one, size);
+            outside = outside.defined() ? bitwise_or(outside, beyond) : beyond;
             numbers = numbers.defined() ? numbers * size + one : one;
             rows *= size;
         }
-        numbers = reshape(expand(where(outside, -1, numbers), shape), {shape.numel()});
+        numbers = reshape(expand(bitwise_or(numbers, outside), shape), {shape.numel()});
         for (int i = 0; i < x.rank(); ++i)
             if (!all[static_cast<std::size_t>(i)].defined()) {
                 order.push_back(i);

@@ -15,7 +15,16 @@ Tensor counted(std::int64_t count, std::int64_t step, int axis, int rank, const 
     return reshape(arange(0, count, 1, {DType::i64, device}) * step, shape);
 }
 
+/// -1 below 0, 0 elsewhere.
+Tensor negative(const Tensor& x) { return bitwise_right_shift(x, 63); }
+
 }  // namespace
+
+Tensor outside_of(const Tensor& places, std::int64_t size) {
+    return bitwise_or(negative(places), negative(size - 1 - places));
+}
+
+Tensor from_front(const Tensor& places, std::int64_t size) { return places + bitwise_and(negative(places), size); }
 
 void require_index(const char* function, const Tensor& index, const Tensor& x) {
     if (!is_integer(index.dtype()))
@@ -31,7 +40,7 @@ Tensor Places::along(const Shape& shape, int axis, const Tensor& index) {
     for (int i = 0; i < shape.rank(); ++i)
         if (i != axis && index.shape()[i] > 1)
             numbers = numbers + counted(index.shape()[i], strides[i], i, shape.rank(), index.device());
-    return reshape(where((wide < 0) | (wide >= shape[axis]), -1, numbers), {index.numel()});
+    return reshape(bitwise_or(numbers, outside_of(wide, shape[axis])), {index.numel()});
 }
 
 Tensor Places::around(const Tensor& x, int axis) {
@@ -54,7 +63,7 @@ Tensor Places::rows(const Shape& shape, int axis, const Tensor& index) {
     if (outer == 1) return index;
     const Tensor wide = index.to(DType::i64);
     const Tensor numbers = counted(outer, shape[axis], 0, 2, index.device()) + wide;
-    return reshape(where((wide < 0) | (wide >= shape[axis]), -1, numbers), {outer * index.numel()});
+    return reshape(bitwise_or(numbers, outside_of(wide, shape[axis])), {outer * index.numel()});
 }
 
 NdPlaces::NdPlaces(const char* function, const Shape& shape, const Tensor& index) {
@@ -68,15 +77,15 @@ NdPlaces::NdPlaces(const char* function, const Shape& shape, const Tensor& index
     Shape outer;
     for (int i = 0; i + 1 < index.rank(); ++i) outer.push_back(index.shape()[i]);
     numbers = zeros(outer, {DType::i64, index.device()});
-    Tensor outside = zeros(outer, {DType::boolean, index.device()});
+    Tensor outside = zeros(outer, {DType::i64, index.device()});
     for (std::int64_t i = 0; i < k; ++i) {
         const Tensor wide = select(index, -1, i).to(DType::i64);
         const std::int64_t size = shape[static_cast<int>(i)];
-        const Tensor one = where(wide < 0, wide + size, wide);
-        outside = outside | (one < 0) | (one >= size);
+        const Tensor one = from_front(wide, size);
+        outside = bitwise_or(outside, outside_of(one, size));
         numbers = numbers * size + one;
     }
-    numbers = reshape(where(outside, -1, numbers), {outer.numel()});
+    numbers = reshape(bitwise_or(numbers, outside), {outer.numel()});
 }
 
 }  // namespace declivity::detail

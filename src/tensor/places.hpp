@@ -9,6 +9,12 @@ namespace declivity::detail {
 /// @throws TypeError unless the index is of integers; DeviceError unless it is where x is
 void require_index(const char* function, const Tensor& index, const Tensor& x);
 
+/// -1 where a place (i64) lies outside of [0, size), 0 elsewhere: `or` with a number gives it, or -1. By shifts, since
+/// compilers make better vectors of these than of bools beside numbers of 64 bits.
+Tensor outside_of(const Tensor& places, std::int64_t size);
+/// Places that may count from the end, from the beginning.
+Tensor from_front(const Tensor& places, std::int64_t size);
+
 struct Places {
     /// Elements of a tensor as one long row: that of [i][index[i][j][k]][k] for axis 1 of three, or -1 where the index
     /// lies outside. @return (numel of index), i64
