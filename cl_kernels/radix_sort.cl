@@ -3,7 +3,8 @@
 //
 // A pass goes through chunks of a row: `radix_count` counts the digits of each chunk, and each chunk then writes its
 // elements, in order, behind those of smaller digits and those of the same digit in chunks before it. The first pass
-// makes keys of x; the last writes what is asked for, the first k of each row.
+// makes keys of x; the last writes what is asked for, the first k of each row. A pass between them that finds one digit
+// only leaves its row where it is, as do most of those of whole numbers, which seldom fill their type.
 //
 //   GROUPED 0   CPU-like: a work-item a chunk, digits of 8 bits. global (chunks, rows)
 //           1   GPU-like: a group a chunk of ITEMS elements for each of its work-items, which take ITEMS neighbours
@@ -14,11 +15,13 @@
 //   FALLING     1: the largest first
 //   FIRST, LAST whether the pass is that
 //   counts      (rows, chunks, 256), or (rows, 16, chunks)
+//   held        (passes, rows), which of two buffers a row's keys and places lie in before a pass
 #ifdef REAL_IS_DOUBLE
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
 
-#define DIGITS (GROUPED ? 16 : 256)
+#define DIGIT_BITS (GROUPED ? 4 : 8)
+#define DIGITS (1 << DIGIT_BITS)
 #define DIGIT(key) ((int)((key) >> shift) & (DIGITS - 1))
 
 #if KIND == 2
@@ -45,6 +48,7 @@ static inline KEY key_of(const T x) {
 #define KEY_AT(i) in[i]
 #define PLACE_AT(i) from_places[i]
 #endif
+#define PASS (shift / DIGIT_BITS)
 
 // One element to its place `at` in the row.
 #if LAST
@@ -65,23 +69,46 @@ struct Sort {
     long n, k, chunks, each;
 };
 
-// What `radix_place` is given; pointers that a pass does not use are those of another operand.
-#define PLACE_PARAMETERS                                                                                             \
-    const struct Sort sizes, const int shift, __global const T *restrict x_base, const long x_offset, INPUT in_base, \
-        const long in_offset, __global const uint *restrict from_places_base, const long from_places_offset,         \
-        __global const uint *restrict counts_base, const long counts_offset, __global KEY *restrict to_keys_base,    \
-        const long to_keys_offset, __global uint *restrict to_places_base, const long to_places_offset,              \
-        __global T *restrict out_values_base, const long out_values_offset, __global long *restrict out_places_base, \
-        const long out_places_offset
-#define PLACE_ROW                                                                       \
-    const long n = sizes.n, k = sizes.k, row = get_global_id(1);                        \
-    __global const T* x = x_base + x_offset + row * n;                                  \
-    INPUT in = in_base + in_offset + row * n;                                           \
-    __global const uint* from_places = from_places_base + from_places_offset + row * n; \
-    __global KEY* to_keys = to_keys_base + to_keys_offset + row * n;                    \
-    __global uint* to_places = to_places_base + to_places_offset + row * n;             \
-    __global T* out_values = out_values_base + out_values_offset + row * k;             \
-    __global long* out_places = out_places_base + out_places_offset + row * k;
+// What all are given; pointers that a pass does not use are those of another operand.
+#define PARAMETERS                                                                                         \
+    const struct Sort sizes, const int shift, __global const T *restrict x_base, const long x_offset,      \
+        __global uint *restrict counts_base, const long counts_offset, __global uchar *restrict held_base, \
+        const long held_offset, __global KEY *restrict keys0_base, const long keys0_offset,                \
+        __global KEY *restrict keys1_base, const long keys1_offset
+#define PLACE_PARAMETERS                                                                                               \
+    PARAMETERS, __global uint *restrict places0_base, const long places0_offset, __global uint *restrict places1_base, \
+        const long places1_offset, __global T *restrict out_values_base, const long out_values_offset,                 \
+        __global long *restrict out_places_base, const long out_places_offset
+
+#define ROW                                                                                 \
+    const long n = sizes.n, row = get_global_id(1);                                         \
+    __global uchar* held = held_base + held_offset + PASS * (long)get_global_size(1) + row; \
+    __global const T* x = x_base + x_offset + row * n;                                      \
+    __global KEY *keys0 = keys0_base + keys0_offset + row * n, *keys1 = keys1_base + keys1_offset + row * n
+#if FIRST
+#define HELD 1
+#define INPUT_ROW INPUT in = x
+#else
+#define HELD *held
+#define INPUT_ROW INPUT in = HELD ? keys1 : keys0
+#endif
+#define PLACE_ROW                                                           \
+    const int second = HELD;                                                \
+    const long k = sizes.k;                                                 \
+    __global uint *places0 = places0_base + places0_offset + row * n,       \
+                  *places1 = places1_base + places1_offset + row * n;       \
+    __global const uint* from_places = second ? places1 : places0;          \
+    __global KEY* to_keys = second ? keys0 : keys1;                         \
+    __global uint* to_places = second ? places0 : places1;                  \
+    __global T* out_values = out_values_base + out_values_offset + row * k; \
+    __global long* out_places = out_places_base + out_places_offset + row * k
+// Says where the next pass finds the row: one of those who go through it does.
+#if LAST
+#define HOLD(one, where)
+#else
+#define HOLD(one, where) \
+    if (one) held[get_global_size(1)] = where
+#endif
 
 #if !GROUPED
 
@@ -94,19 +121,22 @@ NOINLINE void count_chunk(INPUT in, __global uint* counts, const long from, cons
     for (int d = 0; d < DIGITS; ++d) counts[d] = own[d];
 }
 
-__kernel void radix_count(const struct Sort sizes, const int shift, INPUT in, const long in_offset,
-                          __global uint* restrict counts, const long counts_offset) {
-    const long chunk = get_global_id(0), row = get_global_id(1);
-    count_chunk(in + in_offset + row * sizes.n, counts + counts_offset + (row * sizes.chunks + chunk) * DIGITS,
-                chunk * sizes.each, min(sizes.n, (chunk + 1) * sizes.each), shift);
+__kernel void radix_count(PARAMETERS) {
+    ROW;
+    INPUT_ROW;
+    const long chunk = get_global_id(0);
+    count_chunk(in, counts_base + counts_offset + (row * sizes.chunks + chunk) * DIGITS, chunk * sizes.each,
+                min(n, (chunk + 1) * sizes.each), shift);
 }
 
 __kernel void radix_place(PLACE_PARAMETERS) {
-    PLACE_ROW
+    ROW;
+    INPUT_ROW;
+    PLACE_ROW;
     const long chunk = get_global_id(0), chunks = sizes.chunks;
     __global const uint* counts = counts_base + counts_offset + row * chunks * DIGITS;
     uint next[DIGITS];
-    uint smaller = 0;
+    uint smaller = 0, most = 0;
     for (int d = 0; d < DIGITS; ++d) {
         uint before = 0, all = 0;
         for (long c = 0; c < chunks; ++c) {
@@ -116,7 +146,11 @@ __kernel void radix_place(PLACE_PARAMETERS) {
         }
         next[d] = smaller + before;
         smaller += all;
+        most = max(most, all);
     }
+    const int stays = !FIRST && !LAST && most == (uint)n;
+    HOLD(chunk == 0, stays ? second : !second);
+    if (stays) return;
     const long to = min(n, (chunk + 1) * sizes.each);
     for (long i = chunk * sizes.each; i < to; ++i) {
         const KEY key = KEY_AT(i);
@@ -128,17 +162,17 @@ __kernel void radix_place(PLACE_PARAMETERS) {
 
 #else
 
-__kernel void radix_count(const struct Sort sizes, const int shift, INPUT in_base, const long in_offset,
-                          __global uint* restrict counts, const long counts_offset, __local uint* shared) {
-    const long chunk = get_group_id(0), row = get_global_id(1), lane = get_local_id(0);
-    INPUT in = in_base + in_offset + row * sizes.n;
+__kernel void radix_count(PARAMETERS, __local uint* shared) {
+    ROW;
+    INPUT_ROW;
+    const long chunk = get_group_id(0), lane = get_local_id(0);
     if (lane < DIGITS) shared[lane] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
     // In any order: they are only counted.
-    const long to = min(sizes.n, (chunk + 1) * sizes.each);
+    const long to = min(n, (chunk + 1) * sizes.each);
     for (long i = chunk * sizes.each + lane; i < to; i += get_local_size(0)) atomic_inc(&shared[DIGIT(KEY_AT(i))]);
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (lane < DIGITS) counts[counts_offset + (row * DIGITS + lane) * sizes.chunks + chunk] = shared[lane];
+    if (lane < DIGITS) counts_base[counts_offset + (row * DIGITS + lane) * sizes.chunks + chunk] = shared[lane];
 }
 
 // What lanes before this one have; sums gets the total behind the last. Reached by all.
@@ -174,9 +208,17 @@ __kernel void radix_offsets(const long chunks, __global uint* restrict counts, c
 }
 
 __kernel void radix_place(PLACE_PARAMETERS, __local uint* own, __local uint* sums) {
-    PLACE_ROW
+    ROW;
+    INPUT_ROW;
+    PLACE_ROW;
     const int lane = get_local_id(0), lanes = get_local_size(0);
     const long chunk = get_group_id(0);
+    // Of one digit only where each has none or all before it. The same for the whole group.
+    __global const uint* smaller = counts_base + counts_offset + row * DIGITS * sizes.chunks;
+    int stays = !FIRST && !LAST;
+    for (int d = 1; d < DIGITS; ++d) stays &= smaller[d * sizes.chunks] == 0 || smaller[d * sizes.chunks] == (uint)n;
+    HOLD(chunk == 0 && lane == 0, stays ? second : !second);
+    if (stays) return;
     // A column of counters for each work-item: its digits, then how many elements of the chunk come before them.
     for (int d = 0; d < DIGITS; ++d) own[d * lanes + lane] = 0;
     const long from = min(n, chunk * sizes.each + (long)lane * ITEMS), to = min(n, from + ITEMS);

@@ -18,6 +18,9 @@
 //   RANDOM        there are random numbers among the inputs
 //   TILE, RANDOM_TILE   those of TILE columns at a time are made before they are used, so that each block serves all
 //                       its elements
+#ifndef SINGLE
+#define D_ONE (uchar) min(chunk, 1)
+#endif
 #include "math.clh"
 #ifdef HALVES
 #include "storage.clh"

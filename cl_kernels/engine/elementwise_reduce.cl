@@ -13,6 +13,9 @@
 //   RANK, OPERANDS, STEPk, VECTORISE, INPUT_PARAMETERS, INPUT_ROWS, BODY, RESULT, RANDOM, RANDOM_TILE   as in
 //     elementwise.cl; operand 0 of the
 //             layout is not used, and a tile is a BLOCK
+#if FORM == 0
+#define D_ONE (uchar) min(chunk, 1L)
+#endif
 #include "math.clh"
 #ifdef HALVES
 #include "storage.clh"

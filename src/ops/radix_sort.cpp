@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "ops/support/row_launch.hpp"
 #include "ops/support/work.hpp"
 #include "ops/support/work_split.hpp"
 
@@ -101,30 +102,22 @@ void radix_sort(const View& x, bool falling, const View& values, const View& pla
         keys[i] = View::make(device, key, {rows, n});
         from[i] = View::make(device, DType::u32, {rows, n});
     }
+    const View held = View::make(device, DType::u8, {passes, rows});
     const Range range{.global = {to_size(sizes.chunks) * lanes, to_size(rows)}, .local = {lanes, 1}};
     for (int pass = 0; pass < passes; ++pass) {
         const bool first = pass == 0, last = pass + 1 == passes;
         const std::int32_t shift = pass * bits;
-        const View& in = first ? x : keys[(pass + 1) % 2];
-        // Where a pass has no such operand, another stands for it, which it does not touch.
-        const View &from_places = first ? counts : from[(pass + 1) % 2], &to_keys = last ? counts : keys[pass % 2],
-                   &to_places = last ? counts : from[pass % 2];
-        std::vector<Argument> count{sizes, shift, in.argument(), counts.argument()};
+        // Where there is no such operand, another stands for it, which the pass does not touch.
+        const auto or_counts = [&](const View& one) { return or_else(one, counts); };
+        std::vector<Argument> count{
+            sizes, shift, x.argument(), counts.argument(), held.argument(), or_counts(keys[0]), or_counts(keys[1])};
+        std::vector<Argument> place = count;
+        place.insert(place.end(), {or_counts(from[0]), or_counts(from[1]), values.argument(), places.argument()});
         if (grouped) count.emplace_back(LocalMemory{kDigits * sizeof(std::uint32_t)});
         launch(kernel_of("radix_count", first, last), range, count);
         if (grouped)
             launch(kernel_of("radix_offsets", first, last), {.global = {to_size(rows) * lanes}, .local = {lanes}},
                    {sizes.chunks, counts.argument(), LocalMemory{lanes * sizeof(std::uint32_t)}});
-        std::vector<Argument> place{sizes,
-                                    shift,
-                                    x.argument(),
-                                    in.argument(),
-                                    from_places.argument(),
-                                    counts.argument(),
-                                    to_keys.argument(),
-                                    to_places.argument(),
-                                    values.argument(),
-                                    places.argument()};
         if (grouped) {
             place.emplace_back(LocalMemory{kDigits * lanes * sizeof(std::uint32_t)});
             place.emplace_back(LocalMemory{lanes * sizeof(std::uint32_t)});

@@ -134,6 +134,22 @@ Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, Scalar value) 
     return call.result(x + a / b * value);
 }
 
+Tensor pow(const Tensor& x, Scalar exponent) {
+    const auto of = [](Function function, const Tensor& one) { return elementwise(function, {one}, {}, "pow"); };
+    const double p = exponent.to_double();
+    if (!x.defined() || !is_floating(x.dtype()) || !is_floating(result_type(x, exponent)))
+        return elementwise(Function::pow_scalar, {x}, {exponent}, "pow");
+    if (p == 2) return of(Function::square, x);
+    if (p == 0.5) return of(Function::sqrt, x);
+    if (p == -0.5) return of(Function::rsqrt, x);
+    if (p == -1) return of(Function::reciprocal, x);
+    // In two steps; of halves neither is rounded by itself.
+    const Tensor wide = detail::widened(x);
+    if (p == 3) return rounded_as(x, of(Function::square, wide) * wide);
+    if (p == -2) return rounded_as(x, of(Function::reciprocal, of(Function::square, wide)));
+    return elementwise(Function::pow_scalar, {x}, {exponent}, "pow");
+}
+
 Tensor nan_to_num(const Tensor& x, double nan, std::optional<double> posinf, std::optional<double> neginf) {
     const FunctionCall call("nan_to_num", {{"x", x}},
                             {{"nan", nan}, {"posinf", posinf.value_or(NAN)}, {"neginf", neginf.value_or(NAN)}});

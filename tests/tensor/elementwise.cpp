@@ -201,6 +201,37 @@ TEST_CASE("elementwise: the catalogue calls the function it is named after") {
     check(where(less(a, b), a, b), {0.5, -1.5, 2});
 }
 
+TEST_CASE("elementwise: pow by numbers that are products and roots, and their gradients") {
+    for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+        if (dtype == DType::f64 && !device().info().fp64) continue;
+        CAPTURE(name_of(dtype));
+        // Halves round once: the result lies within half a step of theirs.
+        const double bound = dtype == DType::f64   ? 1e-14
+                             : dtype == DType::f32 ? 1e-6
+                             : dtype == DType::f16 ? 0.6 / 1024
+                                                   : 0.6 / 128;
+        const std::vector<double> from{0.5, 1.25, 3, 7.5, 0.75, 11};
+        for (const double p : {-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0, 2.5}) {
+            CAPTURE(p);
+            Tensor x = tensor(from, {6}, dtype);
+            x.set_requires_grad(true);
+            const Tensor y = pow(x, p);
+            CHECK(y.dtype() == dtype);
+            const std::vector<double> power = values(y);
+            sum(y).backward();
+            const std::vector<double> slope = values(x.grad());
+            for (std::size_t i = 0; i < from.size(); ++i) {
+                CHECK(power[i] == doctest::Approx(std::pow(from[i], p)).epsilon(bound));
+                CHECK(slope[i] == doctest::Approx(p * std::pow(from[i], p - 1)).epsilon(3 * bound));
+            }
+        }
+    }
+    CHECK(values(pow(tensor({-2, 3}, {2}, DType::i32), 2)) == std::vector<double>{4, 9});
+    CHECK(values(pow(tensor({-3.0, 0.0}, {2}, DType::f32), 3)) == std::vector<double>{-27, 0});
+    CHECK(std::isnan(values(pow(tensor({-4.0}, {1}, DType::f32), 0.5))[0]));
+    CHECK_THROWS_WITH_AS(pow(Tensor(), 2), doctest::Contains("pow: wants"), ValueError);
+}
+
 TEST_CASE("elementwise: undefined tensors are refused, integers by fractions are f32") {
     const Tensor a = tensor({1, 2}, {2}), whole = tensor({4, 6}, {2}, DType::i32);
     Tensor leaf = whole;

@@ -77,13 +77,12 @@ Values numbers(DType dtype, std::int64_t count, std::uint64_t seed) {
     return out;
 }
 
-void check(DType dtype, std::int64_t rows, std::int64_t n, std::int64_t k, bool falling, std::uint64_t seed) {
+void check(DType dtype, std::int64_t rows, std::int64_t n, std::int64_t k, bool falling, const Values& all) {
     CAPTURE(name_of(dtype));
     CAPTURE(rows);
     CAPTURE(n);
     CAPTURE(k);
     CAPTURE(falling);
-    const Values all = numbers(dtype, rows * n, seed);
     const Tensor x = tensor(all, {rows, n}, dtype);
     Values wanted, places;
     for (std::int64_t row = 0; row < rows; ++row) {
@@ -128,7 +127,31 @@ TEST_CASE("sort: all types, in both orders, on both families") {
         for (const DType dtype : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i8, DType::u8, DType::i16,
                                   DType::u16, DType::i32, DType::u32, DType::i64, DType::u64, DType::boolean}) {
             if (dtype == DType::f64 && !device().info().fp64) continue;
-            for (const bool falling : {false, true}) check(dtype, 3, 700, 700, falling, ++seed);
+            for (const bool falling : {false, true})
+                check(dtype, 3, 700, 700, falling, numbers(dtype, 3 * 700, ++seed));
+        }
+    }
+}
+
+TEST_CASE("sort: numbers that share digits, in some rows and in others") {
+    struct Row {
+        std::uint64_t different;  // numbers
+        double unit;
+    };
+    const std::vector<Row> rows{{251, 1}, {251, 256}, {1, 5}, {65521, 1}, {100, 65536}, {2, 3}};
+    const std::int64_t n = small_cases() ? 600 : 9001;
+    std::mt19937_64 engine(11);
+    Values all;
+    for (const Row& row : rows)
+        for (std::int64_t i = 0; i < n; ++i)
+            all.push_back(static_cast<double>(1 + engine() % row.different) * row.unit);
+    for (const Family family : families()) {
+        const ops::FamilyScope scope(family);
+        CAPTURE(family == Family::cpu_like);
+        for (const DType dtype : {DType::i32, DType::u32, DType::i64, DType::u64, DType::f32, DType::f64}) {
+            if (dtype == DType::f64 && !device().info().fp64) continue;
+            for (const bool falling : {false, true})
+                check(dtype, static_cast<std::int64_t>(rows.size()), n, n, falling, all);
         }
     }
 }
@@ -140,11 +163,13 @@ TEST_CASE("sort: rows of many sizes, and the first of them") {
         CAPTURE(family == Family::cpu_like);
         for (const std::int64_t n : {1, 2, 127, 128, 129, 511, 512, 513, 2048, 2049, 9001}) {
             if (small_cases() && n > 600) continue;
-            for (const std::int64_t rows : {1, 2, 5}) check(DType::f32, rows, n, n, rows == 2, ++seed);
+            for (const std::int64_t rows : {1, 2, 5})
+                check(DType::f32, rows, n, n, rows == 2, numbers(DType::f32, rows * n, ++seed));
         }
-        for (const std::int64_t k : {1, 17, 100, 599}) check(DType::f32, 2, 600, k, k == 17, ++seed);
-        check(DType::i64, 1, 600, 300, true, ++seed);
-        if (!small_cases()) check(DType::f32, 1, 70001, 70001, false, ++seed);
+        for (const std::int64_t k : {1, 17, 100, 599})
+            check(DType::f32, 2, 600, k, k == 17, numbers(DType::f32, 1200, ++seed));
+        check(DType::i64, 1, 600, 300, true, numbers(DType::i64, 600, ++seed));
+        if (!small_cases()) check(DType::f32, 1, 70001, 70001, false, numbers(DType::f32, 70001, ++seed));
     }
 }
 

@@ -161,6 +161,9 @@ std::string_view wrapping_type(Function function, DType type) {
     return type == DType::i32 || type == DType::i16 || type == DType::u16 ? "uint" : "";
 }
 
+/// A bool to be stored, as a byte (cl_kernels/lib/math.clh says why not as it is).
+std::string stored_truth(const std::string& value) { return fmt::format("D_TRUTH(({}) != 0)", value); }
+
 /// A value of another type, named `from`, converted.
 std::string converted(const std::string& from, DType from_type, DType to) {
     const std::string_view type = arithmetic_type(to);
@@ -234,7 +237,10 @@ void generate(const Steps& steps, const Plan& plan, bool tiled, std::size_t at, 
     };
     if (node.kind == Node::Kind::cast) {
         // The result is rounded when it is stored, anything between as if it were.
-        const std::string text = converted(name_of_input(0), node.inputs[0].dtype(), node.dtype);
+        const DType from = node.inputs[0].dtype();
+        const std::string text = root && from == DType::boolean && size_of(node.dtype) == 1
+                                     ? stored_truth(name_of_input(0))
+                                     : converted(name_of_input(0), from, node.dtype);
         code.body += fmt::format(" const {} {} = {};", type, names[at],
                                  root ? text : code.loaded(node.dtype, code.stored(node.dtype, text)));
         return;
@@ -269,8 +275,7 @@ void generate(const Steps& steps, const Plan& plan, bool tiled, std::size_t at, 
 
 /// Stores the value of a node besides the whole. What is computed from it reads it as it is stored.
 void generate_store(DType type, int place, std::size_t at, std::vector<std::string>& names, Generated& code) {
-    const std::string stored =
-        type == DType::boolean ? fmt::format("({}) != 0", names[at]) : code.stored(type, names[at]);
+    const std::string stored = type == DType::boolean ? stored_truth(names[at]) : code.stored(type, names[at]);
     if (!is_half(type)) {
         code.body += fmt::format(" also{0}[i * STEP_ALSO{0}] = {1};", place, stored);
         return;
@@ -385,7 +390,7 @@ Kernels generate(const Steps& steps, const Plan& plan, const Device& device, Fam
 KernelSpec elementwise_specification(const Steps& steps, const Plan& plan, const Device& device, Family family) {
     auto [code, result, defines] = generate(steps, plan, device, family, kTile);
     const View& out = plan.operands[0].view;
-    if (out.dtype == DType::boolean) result = fmt::format("({}) != 0", result);
+    if (out.dtype == DType::boolean) result = stored_truth(result);
     else if (!code.copies) result = code.stored(out.dtype, result);
     code.set_headers(defines);
     if (family == Family::gpu_like) defines.set("SINGLE", 1);
@@ -456,7 +461,7 @@ Defines row_defines(const Steps& steps, const Plan& plan, const Device& device, 
     behind.numbers = before.numbers;
     std::string result = generate(steps, plan, device, family, steps.before, steps.nodes.size(), behind);
     if (result.empty()) result = "result";
-    if (out == DType::boolean) result = fmt::format("({}) != 0", result);
+    if (out == DType::boolean) result = stored_truth(result);
     else result = behind.stored(out, result);
     Defines defines = operand_defines(plan, before.rows + behind.rows, true);
     if (steps.before > 0)

@@ -105,9 +105,9 @@ inline Tensor operator%(Scalar a, Tensor b) {
 
 /// Of integers an integer; 0 for a negative exponent, unless a is 1 or -1.
 inline Tensor pow(Tensor a, Tensor b) { return elementwise(Function::pow, {std::move(a), std::move(b)}); }
-inline Tensor pow(Tensor x, Scalar exponent) {
-    return elementwise(Function::pow_scalar, {std::move(x)}, {exponent}, "pow");
-}
+/// Of floating x and an exponent of -2, -1, -0.5, 0.5, 2 or 3, products, quotients and square roots, as in PyTorch: NaN
+/// for 0.5 of -infinity, where C's pow has infinity.
+DECLIVITY_API Tensor pow(const Tensor& x, Scalar exponent);
 inline Tensor pow(Scalar base, Tensor exponent) { return elementwise(Function::pow, {base, std::move(exponent)}); }
 /// NaN wins; where both are equal, each gets half the gradient.
 inline Tensor minimum(TensorOrScalar a, TensorOrScalar b) {
