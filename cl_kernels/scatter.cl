@@ -79,48 +79,41 @@ struct Along {
     const long top = (long)get_global_id(2) * sizes.rows, bottom = min(sizes.outer, top + sizes.rows);        \
     if (low >= high) return;
 
+// Each element of the table begins as the one before it, or as 0, and takes what comes in the order in which it comes.
+//   FIRST, UPDATED   what is made of `earlier`, the element of `base`; of `old`, that of the table, and `one` of x
+#define ALONG(TABLE, FIRST, UPDATED)                                                       \
+    OWN_BLOCK                                                                              \
+    for (long o = top; o < bottom; ++o) {                                                  \
+        __global TABLE* table = tables + tables_offset + o * sizes.size * sizes.inner;     \
+        __global const STORED* before = base + base_offset + o * sizes.size * sizes.inner; \
+        for (long v = low; v < high; ++v)                                                  \
+            for (long k = left; k < right; ++k) {                                          \
+                const STORED earlier = based ? before[v * sizes.inner + k] : (STORED)0;    \
+                table[v * sizes.inner + k] = FIRST;                                        \
+            }                                                                              \
+        for (long i = o * sizes.taken; i < (o + 1) * sizes.taken; ++i)                     \
+            for (long k = left; k < right; ++k) {                                          \
+                const long place = places[places_offset + i * sizes.inner + k];            \
+                const int mine = (place >= low) & (place < high);                          \
+                const long at = (mine ? place : low) * sizes.inner + k;                    \
+                const STORED one = x[x_offset + i * sizes.inner + k];                      \
+                const TABLE old = table[at];                                               \
+                table[at] = UPDATED;                                                       \
+            }                                                                              \
+    }
+
 __kernel void sum_along(const struct Along sizes, __global const PLACE* restrict places, const long places_offset,
                         __global const STORED* restrict x, const long x_offset, __global REAL* restrict tables,
                         const long tables_offset, __global const STORED* restrict base, const long base_offset,
                         const int based) {
-    OWN_BLOCK
-    for (long o = top; o < bottom; ++o) {
-        __global REAL* table = tables + tables_offset + o * sizes.size * sizes.inner;
-        __global const STORED* before = base + base_offset + o * sizes.size * sizes.inner;
-        for (long v = low; v < high; ++v)
-            for (long k = left; k < right; ++k)
-                table[v * sizes.inner + k] = based ? LOADED(before[v * sizes.inner + k]) : (REAL)0;
-        for (long i = o * sizes.taken; i < (o + 1) * sizes.taken; ++i)
-            for (long k = left; k < right; ++k) {
-                const long place = places[places_offset + i * sizes.inner + k];
-                const int mine = (place >= low) & (place < high);
-                const long at = (mine ? place : low) * sizes.inner + k;
-                const REAL one = LOADED(x[x_offset + i * sizes.inner + k]);
-                table[at] = ADDED(table[at], mine ? one : NOTHING);
-            }
-    }
+    ALONG(REAL, LOADED(earlier), ADDED(old, mine ? LOADED(one) : NOTHING));
 }
 
 __kernel void write_along(const struct Along sizes, __global const PLACE* restrict places, const long places_offset,
                           __global const STORED* restrict x, const long x_offset, __global OUTPUT* restrict tables,
                           const long tables_offset, __global const STORED* restrict base, const long base_offset,
                           const int based) {
-    OWN_BLOCK
-    for (long o = top; o < bottom; ++o) {
-        __global OUTPUT* table = tables + tables_offset + o * sizes.size * sizes.inner;
-        __global const STORED* before = base + base_offset + o * sizes.size * sizes.inner;
-        for (long v = low; v < high; ++v)
-            for (long k = left; k < right; ++k)
-                table[v * sizes.inner + k] = based ? before[v * sizes.inner + k] : (STORED)0;
-        for (long i = o * sizes.taken; i < (o + 1) * sizes.taken; ++i)
-            for (long k = left; k < right; ++k) {
-                const long place = places[places_offset + i * sizes.inner + k];
-                const int mine = (place >= low) & (place < high);
-                const long at = (mine ? place : low) * sizes.inner + k;
-                const STORED one = x[x_offset + i * sizes.inner + k];
-                table[at] = mine ? one : table[at];
-            }
-    }
+    ALONG(OUTPUT, earlier, mine ? one : old);
 }
 
 __kernel void along_numbers(const struct Along sizes, __global const PLACE* restrict places, const long places_offset,
