@@ -45,6 +45,9 @@ Labels parsed(std::string_view equation, std::string_view term) {
     return labels;
 }
 
+/// As the equation has it.
+std::string written(int label) { return label < kRest ? std::string(1, static_cast<char>(label)) : "..."; }
+
 struct Parsed {
     std::vector<Labels> operands;
     Labels result;
@@ -166,7 +169,7 @@ Named named(const Tensor& x, const Labels& labels, std::string_view equation) {
             const int a = static_cast<int>(i), b = static_cast<int>(j);
             if (made.x.shape()[a] != made.x.shape()[b])
                 throw ShapeError(fmt::format("einsum: wants one size for '{}', got {} in \"{}\"",
-                                             static_cast<char>(made.labels[i]), made.x.shape().str(), equation));
+                                             written(made.labels[i]), made.x.shape().str(), equation));
             // The diagonal stands last, and goes back to the first of its places.
             made.x = movedim(diagonal(made.x, 0, a, b), -1, a);
             made.labels.erase(made.labels.begin() + static_cast<std::ptrdiff_t>(j));
@@ -243,7 +246,7 @@ Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands) {
             if (known == sizes.end()) sizes.emplace_back(label, part.size(label));
             else if (known->second == 1) known->second = part.size(label);
             else if (part.size(label) != 1 && part.size(label) != known->second)
-                throw ShapeError(fmt::format("einsum: wants one size for each index, got {} and {} in \"{}\"",
+                throw ShapeError(fmt::format("einsum: wants one size for '{}', got {} and {} in \"{}\"", written(label),
                                              known->second, part.size(label), equation));
         }
     Named made = parts[0];

@@ -40,10 +40,10 @@ void require_windows(std::string_view name, const PoolWindows& windows) {
         if (kernel < 1 || windows.stride[axis] < 1 || windows.dilation[axis] < 1 || padding < 0 ||
             padding > windows.reach(axis) / 2)
             throw ValueError(fmt::format(
-                "{}: wants a kernel size of at least 1, a stride of at least 0 (0: the kernel size), a dilation of at "
-                "least 1 and a padding of 0 to half the kernel size, got kernel size {}, stride {}, dilation {}, "
-                "padding {}",
-                name, sizes(windows.kernel_size), sizes(windows.stride), sizes(windows.dilation),
+                "{}: wants a kernel size of at least 1, a stride of at least 0 (0: the kernel size){} and a padding of "
+                "0 to half the kernel size, got kernel size {}, stride {}{}, padding {}",
+                name, windows.dilated() ? ", a dilation of at least 1" : "", sizes(windows.kernel_size),
+                sizes(windows.stride), windows.dilated() ? ", dilation " + sizes(windows.dilation) : "",
                 sizes(windows.padding)));
     }
 }
