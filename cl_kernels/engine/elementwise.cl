@@ -19,7 +19,7 @@
 //   TILE, RANDOM_TILE   those of TILE columns at a time are made before they are used, so that each block serves all
 //                       its elements
 #ifndef SINGLE
-#define D_ONE (uchar) min(chunk, 1)
+#define D_TRUE (uchar) min(chunk, 1)
 #endif
 #include "math.clh"
 #ifdef HALVES

@@ -14,7 +14,7 @@
 //     elementwise.cl; operand 0 of the
 //             layout is not used, and a tile is a BLOCK
 #if FORM == 0
-#define D_ONE (uchar) min(chunk, 1L)
+#define D_TRUE (uchar) min(chunk, 1L)
 #endif
 #include "math.clh"
 #ifdef HALVES

@@ -1,6 +1,4 @@
 // The graph: what is recorded, what backward and grad() give, how long values and nodes live, and what is refused.
-#include <cmath>
-#include <functional>
 #include <string>
 #include <thread>
 #include <utility>
