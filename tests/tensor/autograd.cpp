@@ -11,6 +11,7 @@
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
 #include <tests/support/gradient_check.hpp>
+#include <tests/support/leaf.hpp>
 #include <tests/support/threads.hpp>
 #include <tests/support/skip.hpp>
 #include <tests/support/values.hpp>
@@ -19,12 +20,6 @@ using namespace declivity;
 using namespace declivity::test;
 
 namespace {
-
-Tensor leaf(const std::vector<double>& elements, const Shape& shape, DType dtype = DType::f32) {
-    return tensor(elements, shape, dtype).set_requires_grad();
-}
-
-using Values = std::vector<double>;
 
 /// The same elements through a function of one's own that moves no data, and keeps its input.
 CustomFunction same() {

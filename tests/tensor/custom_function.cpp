@@ -9,18 +9,13 @@
 #include <doctest/doctest.h>
 #include <tests/support/devices.hpp>
 #include <tests/support/gradient_check.hpp>
+#include <tests/support/leaf.hpp>
 #include <tests/support/values.hpp>
 
 using namespace declivity;
 using namespace declivity::test;
 
 namespace {
-
-Tensor leaf(const std::vector<double>& elements, const Shape& shape, DType dtype = DType::f32) {
-    return tensor(elements, shape, dtype).set_requires_grad();
-}
-
-using Values = std::vector<double>;
 
 /// a * b and a + b at once.
 CustomFunction product_and_sum() {
