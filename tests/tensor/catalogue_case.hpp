@@ -39,6 +39,7 @@ struct Case {
     bool flat = false;      // its gradient is 0 everywhere, and has none
     bool random = false;    // draws numbers, others in f64 than in f32
     std::size_t optional = std::string::npos;  // inputs from this one on may be left out
+    bool halves = true;                        // takes f16 and bf16
     bool brief = false;  // one of many of its kind: the contract takes one in five of them, all with DECLIVITY_FULL
 };
 

@@ -709,23 +709,22 @@ inline void add_lines(std::vector<Case>& all) {
                        },
                    .differentiable = false,
                    .terms = 105,
-                   .optional = 1});
-    all.push_back(
-        {.name = "histogram",
-         .inputs = {{{4, 9}, -2, 2, Kind::constant}},
-         .call =
-             [](const Tensors& in) {
-                 const DType dtype = in[0].defined() ? in[0].dtype() : DType::f32;
-                 return histogram(in[0], Tensor::from<float>({-1.5F, -0.25F, 0, 1.75F}, {4}).to(dtype)).counts;
-             },
-         .reference =
-             [](const Columns& in, DType) {
-                 Values out(3, 0);
-                 for (const double x : in[0])
-                     if (x >= -1.5 && x <= 1.75) out[x < -0.25 ? 0 : x < 0 ? 1 : 2] += 1;
-                 return out;
-             },
-         .differentiable = false});
+                   .optional = 1,
+                   .halves = false});
+    all.push_back({.name = "histogram",
+                   .inputs = {{{4, 9}, -2, 2, Kind::constant}, {{4}, 0.125, 0.625, Kind::constant}},
+                   .call = [](const Tensors& in) { return histogram(in[0], cumsum(in[1], 0) - 1.25).counts; },
+                   .reference =
+                       [](const Columns& in, DType) {
+                           Values out(3, 0), edges(4, -1.25);
+                           for (std::size_t i = 0; i < 4; ++i)
+                               for (std::size_t j = 0; j <= i; ++j) edges[i] += in[1][j];
+                           for (const double x : in[0])
+                               if (x >= edges[0] && x <= edges[3]) out[x < edges[1] ? 0 : x < edges[2] ? 1 : 2] += 1;
+                           return out;
+                       },
+                   .differentiable = false,
+                   .halves = false});
     for (const bool low : {true, false})
         all.push_back({.name = low ? "clamp_min" : "clamp_max",
                        .inputs = {{{3, 5, 7}}},
