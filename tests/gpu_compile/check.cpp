@@ -1,6 +1,6 @@
 // Compiles kernels for GPUs on a machine that need have none, and says what they take of one.
 //
-//   gpu_compile_check [--library FOLDER --only-forced FILE] [--every N] [--each] [--jobs N] FOLDER|FILE...
+//   gpu_compile_check [--library FOLDER --only-forced FILE] [--every N [--from K]] [--each] [--jobs N] FOLDER|FILE...
 //
 // Each .cl file that the library wrote (DECLIVITY_DUMP_KERNELS) is compiled by clang and libclc for AMD's gfx906 and,
 // where ptxas is in PATH, for NVIDIA's sm_80. A kernel fails that does not compile, that spills registers (in double
@@ -10,7 +10,8 @@
 //   --library FOLDER    whose .cl files' kernels must all be among those compiled, or
 //   --only-forced FILE  in this list of those that no GPU-like device is given unless forced: "KERNEL: reason" a line
 //                       (or "PREFIX*: reason"). One that is compiled, or that the library does not have, fails
-//   --every N           of each kernel's programs every N-th alone, the first always: compiling all takes many minutes
+//   --every N           of each kernel's programs every N-th alone, at least one: compiling all takes many minutes
+//   --from K            with --every: others of them for each number K, from 0
 //   --each              a row for each program; otherwise for each kernel, with the worst of its programs
 //   --jobs N            compilers at a time
 //   --compilers         only says which compilers it takes
@@ -247,12 +248,15 @@ std::vector<Program> programs_in(const std::vector<fs::path>& places) {
     return out;
 }
 
-/// Those in which a kernel comes for the first time, and then every so many times.
-std::vector<Program> every(int n, std::vector<Program> programs) {
-    std::map<std::string, int> seen;
+/// Of those that have a kernel every n-th, at least one.
+std::vector<Program> every(int n, int from, std::vector<Program> programs) {
+    std::map<std::string, int> count, seen;
+    for (const Program& program : programs)
+        for (const std::string& kernel : program.kernels) ++count[kernel];
     std::erase_if(programs, [&](const Program& program) {
         bool kept = false;
-        for (const std::string& kernel : program.kernels) kept = seen[kernel]++ % n == 0 || kept;
+        for (const std::string& kernel : program.kernels)
+            kept = seen[kernel]++ % n == from % std::min(n, count[kernel]) || kept;
         return !kept;
     });
     return programs;
@@ -416,7 +420,7 @@ int main(int argc, char** argv) try {
     fs::path library, forced;
     bool each = false, only_compilers = false;
     unsigned jobs = 1;
-    int nth = 1;
+    int nth = 1, from = 0;
     for (int i = 1; i < argc; ++i) {
         const std::string_view word = argv[i];
         if (word == "--each") each = true;
@@ -424,6 +428,7 @@ int main(int argc, char** argv) try {
         else if (word == "--library" && i + 1 < argc) library = argv[++i];
         else if (word == "--only-forced" && i + 1 < argc) forced = argv[++i];
         else if (word == "--every" && i + 1 < argc) nth = std::max(1, std::atoi(argv[++i]));
+        else if (word == "--from" && i + 1 < argc) from = std::max(0, std::atoi(argv[++i]));
         else if (word == "--jobs" && i + 1 < argc) jobs = static_cast<unsigned>(std::max(1, std::atoi(argv[++i])));
         else places.emplace_back(word);
     }
@@ -451,7 +456,7 @@ int main(int argc, char** argv) try {
                     : (std::string("ptxas ") + compilers->ptxas_version + " for " + kNvidia).c_str());
     std::fflush(stdout);
     if (only_compilers) return 0;
-    const std::vector<Program> programs = every(nth, programs_in(places));
+    const std::vector<Program> programs = every(nth, from, programs_in(places));
     if (programs.empty()) {
         std::printf("FAILED: no .cl file to compile\n");
         return 1;

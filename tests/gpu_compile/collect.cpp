@@ -1,11 +1,12 @@
 // Writes the programs of the kernels that a GPU-like device may be given into a folder, for compilers of GPUs
 // (compile.cpp).
 //
-//   gpu_compile_collect FOLDER [--all] [PART...]
+//   gpu_compile_collect FOLDER [--all] [--but] [PART...]
 //
 // Goes through the catalogue of operators as the chooser and the tuner do: all strategies that can serve, all of their
 // variants, all types, aligned sizes and odd ones, with epilogues and without. --all: each combination of them, where
-// otherwise those are left out that only repeat what others have. The parts (collect_*.cpp) are those that it prints.
+// otherwise those are left out that only repeat what others have. The parts (collect_*.cpp) are those that it prints;
+// --but: all parts but these.
 // The kernels are made, with DECLIVITY_FAMILY=gpu, on whatever device there is; nothing runs: launches end here.
 #include <cstdio>
 #include <cstdlib>
@@ -52,11 +53,12 @@ using namespace declivity::gpu_compile;
 
 int main(int argc, char** argv) try {
     if (argc < 2) {
-        std::fputs("usage: gpu_compile_collect FOLDER [--all] [PART...]\n", stderr);
+        std::fputs("usage: gpu_compile_collect FOLDER [--all] [--but] [PART...]\n", stderr);
         return 2;
     }
     std::set<std::string_view> wanted(argv + 2, argv + argc);
     all_of_them = wanted.erase("--all") > 0;
+    const bool but = wanted.erase("--but") > 0;
     const std::filesystem::path folder = argv[1], kernels = folder / "kernels";
     std::filesystem::remove_all(kernels);
     std::filesystem::create_directories(kernels);
@@ -71,7 +73,7 @@ int main(int argc, char** argv) try {
     const auto count = [&] { return std::distance(std::filesystem::directory_iterator(kernels), {}); };
     const bool only_some = !wanted.empty();
     for (const auto& [name, part] : parts()) {
-        if (only_some && wanted.erase(name) == 0) continue;
+        if (only_some && (wanted.erase(name) == 0) != but) continue;
         const auto before = count();
         part();
         std::printf("%-20s %4td kernels\n", name.c_str(), count() - before);

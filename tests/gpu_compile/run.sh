@@ -5,8 +5,14 @@ set -u
 collect=$1 check=$2 folder=$3 library=$4 list=$5
 "$check" --compilers || exit $?
 mkdir -p "$folder" || exit 2
-"$collect" "$folder" || exit 1
-# All programs with DECLIVITY_FULL=1; otherwise each kernel, in a third of its programs.
-every=3
+# Two processes, as each kernel is made on one core.
+half="convolutions elementwise linalg places pools sorts"
+# shellcheck disable=SC2086  # a list of names
+"$collect" "$folder/1" $half &
+# shellcheck disable=SC2086
+"$collect" "$folder/2" --but $half || exit 1
+wait $! || exit 1
+# All programs with DECLIVITY_FULL=1; otherwise each kernel, in a sixth of its programs, others in each turn.
+every=6
 [ -z "${DECLIVITY_FULL:-}" ] || every=1
-exec "$check" --every "$every" --jobs 2 --library "$library" --only-forced "$list" "$folder/kernels"
+exec "$check" --every "$every" --from "${DECLIVITY_TURN:-0}" --jobs 2 --library "$library" --only-forced "$list" "$folder/1/kernels" "$folder/2/kernels"

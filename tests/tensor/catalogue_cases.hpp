@@ -736,12 +736,12 @@ inline std::vector<Case> cases() {
 }
 
 /// Where tests are run by turns (./bootstrap test, DECLIVITY_TURN), whether a long one leaves this case to another.
-/// Under Oclgrind, where a file has one turn of four, the cases go by the quarters of 16 turns.
+/// The cases go by pairs of turns, and under Oclgrind, where a file has one turn of eight, by the quarters of 32 turns.
 inline bool of_another_turn(std::size_t at) {
     const char* const given = std::getenv("DECLIVITY_TURN");
     if (given == nullptr || std::getenv("DECLIVITY_FULL") != nullptr) return false;
     const auto turn = static_cast<std::size_t>(std::atoi(given));
-    return at % 4 != (on_oclgrind() ? turn / 4 : turn) % 4;
+    return at % 4 != turn / (on_oclgrind() ? 8 : 2) % 4;
 }
 
 /// The same values, rounded to what f32 holds, so that both types compute with the same.
