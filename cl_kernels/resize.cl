@@ -58,6 +58,33 @@ static inline int first_row(__global const int* places, const int m, const int t
 
 #include "row.clh"
 
+// A row of the result, sums of V by LOAD: first of vectors, then of single elements.
+#define ROW_OF(SUM)                            \
+    int c = 0;                                 \
+    for (; c + LANES <= s.inner; c += LANES) { \
+        ROW_VEC sum = (ROW_VEC)(0);            \
+        SUM(ROW_LOAD);                         \
+        row_store(sum, to + c);                \
+    }                                          \
+    for (; c < s.inner; ++c) {                 \
+        REAL sum = 0;                          \
+        SUM(*);                                \
+        to[c] = sum;                           \
+    }
+
+#define FORWARD_SUM(LOAD)                                                                    \
+    for (int k = 0; k < K; ++k) {                                                            \
+        const REAL weight = WEIGHT(i * K + k);                                               \
+        if (weight != 0) sum += weight * LOAD(from + (long)places[i * K + k] * s.inner + c); \
+    }
+
+#define BACKWARD_SUM(LOAD)                                                                                 \
+    for (int i = first; i < s.m && places[i * K] <= j; ++i)                                                \
+        for (int k = 0; k < K; ++k) {                                                                      \
+            const REAL weight = WEIGHT(i * K + k);                                                         \
+            if (places[i * K + k] == j && weight != 0) sum += weight * LOAD(from + (long)i * s.inner + c); \
+        }
+
 NOINLINE void resize_part(const size_t id0, PARAMETERS) {
     POINTERS
     const long last = min(s.rows, ((long)id0 + 1) * s.each);
@@ -66,23 +93,7 @@ NOINLINE void resize_part(const size_t id0, PARAMETERS) {
         const int i = (int)(row - a * s.m);
         __global const REAL* from = from_all + a * s.n * s.inner;
         __global REAL* to = to_all + row * s.inner;
-        int c = 0;
-        for (; c + LANES <= s.inner; c += LANES) {
-            ROW_VEC sum = (ROW_VEC)(0);
-            for (int k = 0; k < K; ++k) {
-                const REAL weight = WEIGHT(i * K + k);
-                if (weight != 0) sum += weight * ROW_LOAD(from + (long)places[i * K + k] * s.inner + c);
-            }
-            row_store(sum, to + c);
-        }
-        for (; c < s.inner; ++c) {
-            REAL sum = 0;
-            for (int k = 0; k < K; ++k) {
-                const REAL weight = WEIGHT(i * K + k);
-                if (weight != 0) sum += weight * from[(long)places[i * K + k] * s.inner + c];
-            }
-            to[c] = sum;
-        }
+        ROW_OF(FORWARD_SUM)
     }
 }
 
@@ -116,25 +127,7 @@ NOINLINE void resize_backward_part(const size_t id0, PARAMETERS) {
         __global const REAL* from = from_all + a * s.m * s.inner;
         __global REAL* to = to_all + row * s.inner;
         const int first = first_row(places, s.m, K, j);
-        int c = 0;
-        for (; c + LANES <= s.inner; c += LANES) {
-            ROW_VEC sum = (ROW_VEC)(0);
-            for (int i = first; i < s.m && places[i * K] <= j; ++i)
-                for (int k = 0; k < K; ++k) {
-                    const REAL weight = WEIGHT(i * K + k);
-                    if (places[i * K + k] == j && weight != 0) sum += weight * ROW_LOAD(from + (long)i * s.inner + c);
-                }
-            row_store(sum, to + c);
-        }
-        for (; c < s.inner; ++c) {
-            REAL sum = 0;
-            for (int i = first; i < s.m && places[i * K] <= j; ++i)
-                for (int k = 0; k < K; ++k) {
-                    const REAL weight = WEIGHT(i * K + k);
-                    if (places[i * K + k] == j && weight != 0) sum += weight * from[(long)i * s.inner + c];
-                }
-            to[c] = sum;
-        }
+        ROW_OF(BACKWARD_SUM)
     }
 }
 

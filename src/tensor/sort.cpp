@@ -256,7 +256,8 @@ Tensor searchsorted(const Tensor& sorted, const Tensor& values, bool right) {
         if (values.rank() == sorted.rank()) wanted[-1] = n;
         ops::require_shape("searchsorted", "the sorted rows", sorted.shape(), wanted);
     }
-    const std::int64_t rows = sorted.rank() == 1 ? 1 : sorted.numel() / std::max<std::int64_t>(1, n);
+    std::int64_t rows = 1;
+    for (int axis = 0; axis + 1 < sorted.rank(); ++axis) rows *= sorted.size(axis);
     const std::int64_t taken = rows == 0 ? 0 : values.numel() / rows;
     const Tensor from = reshape(sorted.detach().to(wide), {rows, n}),
                  of = reshape(values.detach().to(wide), {rows, taken});

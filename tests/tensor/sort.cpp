@@ -1,5 +1,4 @@
-// sort by digits, and scans in vectors: all types, rows long enough for them, ties, NaN, zeros of both signs, against
-// std::stable_sort and sums in double.
+// sort by digits: all types, rows long enough for it, ties, NaN, zeros of both signs, against std::stable_sort.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -170,45 +169,5 @@ TEST_CASE("sort: rows of many sizes, and the first of them") {
             check(DType::f32, 2, 600, k, k == 17, numbers(DType::f32, 1200, ++seed));
         check(DType::i64, 1, 600, 300, true, numbers(DType::i64, 600, ++seed));
         if (!small_cases()) check(DType::f32, 1, 70001, 70001, false, numbers(DType::f32, 70001, ++seed));
-    }
-}
-
-TEST_CASE("scan: sums and products of lines of many sizes, of all types") {
-    std::mt19937_64 engine(5);
-    for (const Family family : families()) {
-        const ops::FamilyScope scope(family);
-        CAPTURE(family == Family::cpu_like);
-        for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::i64, DType::u8}) {
-            if (dtype == DType::f64 && !device().info().fp64) continue;
-            for (const std::int64_t n : {1, 15, 16, 17, 31, 32, 33, 100, 1024, 5000}) {
-                if (small_cases() && n > 40) continue;
-                for (const std::int64_t rows : {1, 3}) {
-                    CAPTURE(name_of(dtype));
-                    CAPTURE(n);
-                    CAPTURE(rows);
-                    const bool whole = !is_floating(dtype);
-                    Values in, sums, products;
-                    for (std::int64_t i = 0; i < rows * n; ++i) {
-                        const double one =
-                            whole ? static_cast<double>(engine() % 3)
-                                  : static_cast<float>(1 + static_cast<double>(engine() % 100) / 5000 - 0.01);
-                        in.push_back(one);
-                        sums.push_back(i % n == 0 ? one : sums.back() + one);
-                        products.push_back(i % n == 0 ? one : products.back() * one);
-                    }
-                    if (dtype == DType::u8 && n > 100) continue;  // would overflow
-                    const Tensor x = tensor(in, {rows, n}, dtype);
-                    CHECK(difference(cumsum(x, 1).to(whole ? DType::i64 : dtype), sums, tolerance(dtype, 100)) == "");
-                    if (!whole) CHECK(difference(cumprod(x, 1), products, tolerance(dtype, 100)) == "");
-                }
-            }
-        }
-        // A product of integers, within their range.
-        const Tensor signs = tensor(Values{2, -1, 1,  3, -2, 1, 1, 1, -1, 5, 1, 1, 1, -1, 1, 2, 1, 1,  1, 1,
-                                           1, 1,  -1, 1, 1,  1, 1, 1, 1,  1, 1, 1, 7, 1,  1, 1, 1, -1, 1, 1},
-                                    {40}, DType::i32);
-        Values wanted;
-        for (const double one : values(signs)) wanted.push_back(wanted.empty() ? one : wanted.back() * one);
-        CHECK(values(cumprod(signs, 0)) == wanted);
     }
 }
