@@ -7,17 +7,17 @@
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
+#include "dropout.hpp"
 #include "tensor_state.hpp"
 #include "ops/random.hpp"
 #include "ops/engine/value.hpp"
 #include "ops/engine/expression.hpp"
 
 namespace declivity {
-namespace {
 
 /// Which elements are dropped is drawn anew from the same call each time, so nothing but the call is kept for the
 /// gradient.
-Tensor dropped(const Tensor& x, double probability, const ops::RandomCall& random) {
+Tensor detail::dropped(const Tensor& x, double probability, const ops::RandomCall& random) {
     const DType dtype = x.dtype(), compute = compute_type(dtype);
     const auto as = [](const ops::Expression& from, DType to) {
         return from.dtype() == to ? from : ops::Expression::cast(from, to);
@@ -30,12 +30,10 @@ Tensor dropped(const Tensor& x, double probability, const ops::RandomCall& rando
     return differentiable(
         "dropout", {x}, result,
         [probability, random](const GradientContext& context) {
-            return std::vector{dropped(context.gradient(), probability, random)};
+            return std::vector{detail::dropped(context.gradient(), probability, random)};
         },
         RuleKind::composed);
 }
-
-}  // namespace
 
 Tensor dropout(const Tensor& x, double p, const std::optional<Generator>& generator) {
     const FunctionCall call("dropout", {{"x", x}}, {{"p", p}});
@@ -47,7 +45,7 @@ Tensor dropout(const Tensor& x, double p, const std::optional<Generator>& genera
         throw DeviceError(fmt::format("dropout: wants a generator of the device of x, '{}', got one of '{}'",
                                       x.device().name(), generator->device().name()));
     const DType compute = compute_type(x.dtype());
-    return call.result(dropped(
+    return call.result(detail::dropped(
         x, p,
         generator ? generator->take("dropout", compute, x.shape()) : ops::take_random(x.device(), compute, x.numel())));
 }

@@ -15,6 +15,7 @@
 #include <tests/support/strided.hpp>
 #include <tests/support/values.hpp>
 #include <tests/tensor/catalogue_arrangement.hpp>
+#include <tests/tensor/catalogue_attention.hpp>
 #include <tests/tensor/catalogue_case.hpp>
 #include <tests/tensor/catalogue_conv.hpp>
 #include <tests/tensor/catalogue_elementwise.hpp>
@@ -347,6 +348,7 @@ inline std::vector<Case> cases() {
     for (Case& one : resize_catalogue()) add(std::move(one));
     for (Case& one : vision_catalogue()) add(std::move(one));
     for (Case& one : norm_ctc_catalogue()) add(std::move(one));
+    for (Case& one : attention_catalogue()) add(std::move(one));
     for (const auto add_part : {add_convolutions, add_windows, add_pools, add_adaptive_pools, add_unpools})
         add_part(all);
     add({.name = "where",

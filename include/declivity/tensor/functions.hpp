@@ -12,6 +12,7 @@
 
 #include <declivity/tensor/functions/activation.hpp>
 #include <declivity/tensor/functions/arrangement.hpp>
+#include <declivity/tensor/functions/attention.hpp>
 #include <declivity/tensor/functions/conv.hpp>
 #include <declivity/tensor/functions/conv_nd.hpp>
 #include <declivity/tensor/functions/dropout.hpp>

@@ -1,0 +1,24 @@
+// A matrix of each head, (B, heads, rows, depth), in panels of KEYS rows, zeros behind the last one:
+// to[z][panel][d][row], for attention_blocks.clh. On CPU-like devices; global (panels, heads, B).
+//
+//   REAL  type of the elements
+#include "math.clh"
+#include "noinline.clh"
+
+NOINLINE void attention_pack_part(const long panel, const long z, const long rows, const int depth,
+                                  __global const REAL* restrict from, const long from_row, __global REAL* restrict to) {
+    const int here = (int)min((long)KEYS, rows - panel * KEYS);
+    const long panels = (rows + KEYS - 1) / KEYS;
+    from += panel * KEYS * from_row;
+    to += (z * panels + panel) * depth * KEYS;
+    for (int d = 0; d < depth; ++d)
+        for (int j = 0; j < KEYS; ++j) to[d * KEYS + j] = j < here ? from[j * from_row + d] : (REAL)0;
+}
+
+__kernel void attention_pack(const long rows, const int depth, __global const REAL* restrict from, const long offset,
+                             const long batch, const long head, const long row, __global REAL* restrict to,
+                             const long to_offset) {
+    const long h = get_global_id(1), b = get_global_id(2);
+    attention_pack_part(get_global_id(0), b * get_global_size(1) + h, rows, depth, from + offset + b * batch + h * head,
+                        row, to + to_offset);
+}

@@ -1,0 +1,12 @@
+// Floor 3, private. Dropout by a call of random numbers that was taken before.
+#pragma once
+
+#include <declivity/ops/random.hpp>
+#include <declivity/tensor/tensor.hpp>
+
+namespace declivity::detail {
+
+/// x / (1 - probability), or 0 where number i of the call, of x's compute type, is below `probability`.
+Tensor dropped(const Tensor& x, double probability, const ops::RandomCall& random);
+
+}  // namespace declivity::detail

@@ -1,0 +1,115 @@
+// Attention as cases of the catalogue.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <declivity/tensor/functions.hpp>
+#include <tests/tensor/catalogue_case.hpp>
+
+namespace declivity::test::catalogue {
+
+/// What attention adds to the score of query i of a head and key j of a sample: -infinity where the key is not seen.
+using AttentionBias =
+    std::function<double(std::int64_t b, std::int64_t head, std::int64_t i, std::int64_t j, const Columns& in)>;
+
+/// q (B, G H, Lq, D), k (B, H, Lk, D), v (B, H, Lk, E).
+inline Values attention_reference(const Shape& q, const Shape& k, const Shape& v, double scale, const Columns& in,
+                                  const AttentionBias& bias) {
+    const std::int64_t group = q[1] / k[1], keys = k[2];
+    return table({q[0], q[1], q[2], v[3]}, [&](const Dims& at) {
+        const std::int64_t b = at[0], head = at[1], i = at[2];
+        Values scores(static_cast<std::size_t>(keys));
+        double most = -std::numeric_limits<double>::infinity(), total = 0, sum = 0;
+        for (std::int64_t j = 0; j < keys; ++j) {
+            double score = bias(b, head, i, j, in);
+            for (std::int64_t d = 0; d < q[3]; ++d)
+                score += scale * in[0][place(q, {b, head, i, d})] * in[1][place(k, {b, head / group, j, d})];
+            scores[static_cast<std::size_t>(j)] = score;
+            most = std::max(most, score);
+        }
+        if (std::isinf(most)) return 0.0;
+        for (std::int64_t j = 0; j < keys; ++j) {
+            const double weight = std::exp(scores[static_cast<std::size_t>(j)] - most);
+            total += weight;
+            sum += weight * in[2][place(v, {b, head / group, j, at[3]})];
+        }
+        return sum / total;
+    });
+}
+
+inline std::vector<Case> attention_catalogue() {
+    constexpr double hidden = -std::numeric_limits<double>::infinity();
+    constexpr auto* name = "scaled_dot_product_attention";
+    std::vector<Case> all;
+    const Shape q{2, 3, 5, 7}, k{2, 3, 6, 7}, v{2, 3, 6, 4};
+    all.push_back(
+        {.name = name,
+         .inputs = {{q}, {k}, {v}, {{2, 1, 5, 6}, 0, 1, Kind::truth}},
+         .call =
+             [](const Tensors& in) { return scaled_dot_product_attention(in[0], in[1], in[2], {.attn_mask = in[3]}); },
+         .reference =
+             [=](const Columns& in, DType) {
+                 return attention_reference(
+                     q, k, v, 1 / std::sqrt(7.0), in,
+                     [](std::int64_t b, std::int64_t, std::int64_t i, std::int64_t j, const Columns& of) {
+                         return of[3][place({2, 1, 5, 6}, {b, 0, i, j})] != 0 ? 0 : hidden;
+                     });
+             },
+         .terms = 20,
+         .loose = 1e-5,
+         .optional = 3});
+    const Shape grouped{1, 4, 5, 3}, few{1, 2, 8, 3};
+    all.push_back({.name = name,
+                   .inputs = {{grouped}, {few}, {few}, {{4}, 0, 1, Kind::constant}},
+                   .call =
+                       [](const Tensors& in) {
+                           return scaled_dot_product_attention(in[0], in[1], in[2],
+                                                               {.is_causal = true,
+                                                                .scale = 0.7,
+                                                                .enable_gqa = true,
+                                                                .window = 4,
+                                                                .query_offset = 2,
+                                                                .alibi_slopes = in[3]});
+                       },
+                   .reference =
+                       [=](const Columns& in, DType) {
+                           return attention_reference(
+                               grouped, few, few, 0.7, in,
+                               [](std::int64_t, std::int64_t head, std::int64_t i, std::int64_t j, const Columns& of) {
+                                   const std::int64_t behind = i + 2 - j;
+                                   return behind < 0 || behind > 3
+                                              ? hidden
+                                              : -of[3][static_cast<std::size_t>(head)] * static_cast<double>(behind);
+                               });
+                       },
+                   .terms = 20,
+                   .loose = 1e-5,
+                   .optional = 3});
+    const Shape flat{4, 6}, other{9, 6};
+    all.push_back(
+        {.name = name,
+         .inputs = {{flat}, {other}, {other}, {{4, 9}}},
+         .call =
+             [](const Tensors& in) { return scaled_dot_product_attention(in[0], in[1], in[2], {.attn_mask = in[3]}); },
+         .reference =
+             [=](const Columns& in, DType) {
+                 return attention_reference(
+                     {1, 1, 4, 6}, {1, 1, 9, 6}, {1, 1, 9, 6}, 1 / std::sqrt(6.0), in,
+                     [](std::int64_t, std::int64_t, std::int64_t i, std::int64_t j, const Columns& of) {
+                         return of[3][place({4, 9}, {i, j})];
+                     });
+             },
+         .terms = 20,
+         .loose = 1e-5,
+         .optional = 3});
+    return all;
+}
+
+}  // namespace declivity::test::catalogue
