@@ -15,13 +15,13 @@
 #define T REAL
 #endif
 
-#define SWEEP_OF(prefix, name)                                                                             \
+// Each macro pastes the name itself: PoCL has macros of the names of functions, which one within another would expand.
+#define SWEEP(name)                                                                                        \
     __kernel void doctor_##name(__global const T* restrict x, const long x_offset, __global T* restrict y, \
                                 const long y_offset) {                                                     \
         size_t i = get_global_id(0);                                                                       \
-        y[y_offset + i] = prefix##name(x[x_offset + i]);                                                   \
+        y[y_offset + i] = d_##name(x[x_offset + i]);                                                       \
     }
-#define SWEEP(name) SWEEP_OF(d_, name)
 
 SWEEP(exp)
 SWEEP(expm1)
@@ -40,7 +40,12 @@ SWEEP(rsqrt)
 
 #ifndef VECTOR
 #include "special.clh"
-#define SWEEP_SPECIAL(name) SWEEP_OF(s_, name)
+#define SWEEP_SPECIAL(name)                                                                                      \
+    __kernel void doctor_##name(__global const REAL* restrict x, const long x_offset, __global REAL* restrict y, \
+                                const long y_offset) {                                                           \
+        size_t i = get_global_id(0);                                                                             \
+        y[y_offset + i] = s_##name(x[x_offset + i]);                                                             \
+    }
 SWEEP_SPECIAL(log2)
 SWEEP_SPECIAL(log10)
 SWEEP_SPECIAL(exp2)
