@@ -146,8 +146,8 @@ void run(Report& report, const char* name, const std::vector<Named>& cases) {
 
 const Suite gemm("gemm", "matrix products, beside OpenBLAS and CLBlast with its built-in parameters",
                  [](Report& report) { run(report, "gemm", gemm_cases()); });
-const Suite attention("attention", "the batched products of an attention of 12 heads, beside the same",
-                      [](Report& report) { run(report, "attention", attention_cases()); });
+const Suite attention("attention_products", "the batched products of an attention of 12 heads, beside the same",
+                      [](Report& report) { run(report, "attention_products", attention_cases()); });
 
 }  // namespace
 }  // namespace declivity::bench

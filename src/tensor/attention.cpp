@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -185,6 +186,11 @@ ops::AttentionNumbers numbers_of(const Tensor& query, const AttentionParameters&
     return numbers;
 }
 
+template <class T>
+CallAttribute or_none(std::string_view name, const std::optional<T>& value) {
+    return value ? CallAttribute(name, *value) : CallAttribute(name, "None");
+}
+
 }  // namespace
 
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
@@ -197,9 +203,9 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
                              {"alibi_slopes", options.alibi_slopes}},
                             {{"dropout_p", options.dropout_p},
                              {"is_causal", options.is_causal},
-                             {"scale", options.scale.value_or(0)},
+                             or_none("scale", options.scale),
                              {"enable_gqa", options.enable_gqa},
-                             {"window", options.window.value_or(0)},
+                             or_none("window", options.window),
                              {"query_offset", options.query_offset}});
     call.require_defined({"query", "key", "value"});
     check(query, key, value, options);

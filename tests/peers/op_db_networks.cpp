@@ -28,6 +28,15 @@ void add_products(Table& all) {
         const double least = x.dtype() == DType::f64 ? 0x1p-52 : 0x1p-23;
         return Tensors{rms_norm(x, shape, a.tensor_or_none(2, "weight"), a.number(3, "eps", least))};
     };
+    all["nn.functional.scaled_dot_product_attention"] = [](A& a) {
+        AttentionParameters options{.attn_mask = a.tensor_or_none(3, "attn_mask")};
+        options.dropout_p = a.number(4, "dropout_p", 0);
+        if (options.dropout_p > 0) throw Untaken("random numbers");
+        options.is_causal = a.flag(5, "is_causal", false);
+        if (a.given(6, "scale")) options.scale = a.number(6, "scale");
+        options.enable_gqa = a.flag(7, "enable_gqa", false);
+        return Tensors{scaled_dot_product_attention(a.tensor(0), a.tensor(1), a.tensor(2), options)};
+    };
 }
 
 void add_losses(Table& all) {

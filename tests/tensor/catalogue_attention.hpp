@@ -109,6 +109,60 @@ inline std::vector<Case> attention_catalogue() {
          .terms = 20,
          .loose = 1e-5,
          .optional = 3});
+    for (const bool interleaved : {false, true})
+        all.push_back(
+            {.name = "rotary_embedding",
+             .inputs = {{{2, 3, 5, 7}}},
+             .call =
+                 [interleaved](const Tensors& in) {
+                     return rotary_embedding(
+                         in[0], {.dims = 6, .base = 50, .scale = 0.5, .interleaved = interleaved, .offset = 2});
+                 },
+             .reference =
+                 [interleaved](const Columns& in, DType) {
+                     const Shape shape{2, 3, 5, 7};
+                     return table(shape, [&](const Dims& at) {
+                         const std::int64_t d = at[3], pair = interleaved ? d / 2 : d % 3;
+                         const bool second = interleaved ? d % 2 != 0 : d >= 3;
+                         const auto element = [&](std::int64_t e) {
+                             return in[0][place(shape, {at[0], at[1], at[2], e})];
+                         };
+                         if (d == 6) return element(6);
+                         const std::int64_t partner = interleaved ? (second ? d - 1 : d + 1) : (second ? d - 3 : d + 3);
+                         const double angle = 0.5 * static_cast<double>(at[2] + 2) *
+                                              std::pow(50.0, -2.0 * static_cast<double>(pair) / 6);
+                         return element(d) * std::cos(angle) + (second ? 1 : -1) * element(partner) * std::sin(angle);
+                     });
+                 }});
+    all.push_back({.name = "rotary_embedding",
+                   .inputs = {{{2, 3, 4}}, {{2, 3}, 0, 100, Kind::label}},
+                   .call = [](const Tensors& in) { return rotary_embedding(in[0], {.positions = in[1]}); },
+                   .reference =
+                       [](const Columns& in, DType) {
+                           const Shape shape{2, 3, 4};
+                           return table(shape, [&](const Dims& at) {
+                               const double angle = in[1][place({2, 3}, {at[0], at[1]})] *
+                                                    std::pow(1e4, -2.0 * static_cast<double>(at[2] % 2) / 4);
+                               const double own = in[0][place(shape, {at[0], at[1], at[2]})],
+                                            across = in[0][place(shape, {at[0], at[1], (at[2] + 2) % 4})];
+                               return own * std::cos(angle) + (at[2] < 2 ? -1 : 1) * across * std::sin(angle);
+                           });
+                       },
+                   .terms = 100,
+                   .optional = 1});
+    all.push_back({.name = "sinusoidal_embedding",
+                   .inputs = {{{3, 4}, 0, 50, Kind::constant}},
+                   .call = [](const Tensors& in) { return sinusoidal_embedding(in[0], 6, 100); },
+                   .reference =
+                       [](const Columns& in, DType) {
+                           return table({3, 4, 6}, [&](const Dims& at) {
+                               const double angle = in[0][place({3, 4}, {at[0], at[1]})] *
+                                                    std::pow(100.0, -2.0 * static_cast<double>(at[2] / 2) / 6);
+                               return at[2] % 2 == 0 ? std::sin(angle) : std::cos(angle);
+                           });
+                       },
+                   .differentiable = false,
+                   .terms = 100});
     return all;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <declivity/nn/activation.hpp>
+#include <declivity/nn/attention.hpp>
 #include <declivity/nn/batch_norm.hpp>
 #include <declivity/nn/bilinear.hpp>
 #include <declivity/nn/callable.hpp>
@@ -29,4 +30,5 @@
 #include <declivity/nn/replicate.hpp>
 #include <declivity/nn/sequential.hpp>
 #include <declivity/nn/spectral_norm.hpp>
+#include <declivity/nn/transformer.hpp>
 #include <declivity/nn/upsample.hpp>

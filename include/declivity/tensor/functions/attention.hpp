@@ -32,4 +32,25 @@ struct AttentionParameters {
 DECLIVITY_API Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                                   const AttentionParameters& options = {});
 
+struct RotaryParameters {
+    std::optional<std::int64_t> dims = std::nullopt;  ///< elements that are turned, even, the first ones; all if none
+    double base = 10000;
+    double scale = 1;          ///< of the positions
+    bool interleaved = false;  ///< pairs are neighbours; otherwise element i of the first half and i of the second
+    std::int64_t offset = 0;   ///< position of the first row
+    Tensor positions = {};     ///< whole numbers that broadcast to (..., L), instead of offset, offset + 1, ...
+};
+
+/// Rotary position embedding (J. Su et al., RoFormer, 2021): x (..., L, D) with each pair i of elements of row l turned
+/// by scale * position * base^(-2 i / dims). As mlx.fast.rope (interleaved: traditional there) and ONNX's
+/// RotaryEmbedding.
+/// @throws ValueError, ShapeError, TypeError naming the argument
+DECLIVITY_API Tensor rotary_embedding(const Tensor& x, const RotaryParameters& options = {});
+
+/// A row for each position, sin(position / base^(2 i / dims)) at 2 i and cos at 2 i + 1 (A. Vaswani et al., Attention
+/// is all you need, 2017): positions (...) of any type -> (..., dims), f32, or f64 where positions are f64. No gradient
+/// flows to positions.
+/// @throws ValueError unless dims is even and above 0
+DECLIVITY_API Tensor sinusoidal_embedding(const Tensor& positions, std::int64_t dims, double base = 10000);
+
 }  // namespace declivity

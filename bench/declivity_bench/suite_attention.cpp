@@ -1,0 +1,46 @@
+// Attention without a matrix of scores, beside PyTorch's, and the rate of a matrix product beside it in `gemm`.
+#include <vector>
+
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <fmt/format.h>
+
+#include "function_suites.hpp"
+
+namespace declivity::bench {
+namespace {
+
+/// Batches of 12 heads of 64, as many tokens in all, but for the longest.
+std::vector<FunctionCase> cases() {
+    std::vector<FunctionCase> all;
+    for (const bool backward : {false, true})
+        for (const std::int64_t length : {128, 512, 1024, 2048, 8192})
+            for (const bool causal : {false, true}) {
+                if (backward && length > 2048) continue;
+                const std::int64_t batch = length < 1024 ? 1024 / length : 1;
+                const Shape shape{batch, 12, length, 64};
+                // Two products forward; five more backward, which computes the scores anew.
+                const double flops =
+                    (backward ? 14.0 : 4.0) * static_cast<double>(shape.numel() * length) * (causal ? 0.5 : 1);
+                std::vector<Tensor> inputs;
+                for (int i = 0; i < (backward ? 4 : 3); ++i) inputs.push_back(normal(shape));
+                all.push_back({.name = fmt::format("{} {}x12x{}x64{}", backward ? "backward" : "forward", batch, length,
+                                                   causal ? " causal" : ""),
+                               .inputs = inputs,
+                               .call =
+                                   [causal](const std::vector<Tensor>& in) {
+                                       return scaled_dot_product_attention(in[0], in[1], in[2], {.is_causal = causal});
+                                   },
+                               .python = fmt::format("F.scaled_dot_product_attention(x[0], x[1], x[2], is_causal={})",
+                                                     causal ? "True" : "False"),
+                               .flops = flops,
+                               .backward = backward});
+            }
+    return all;
+}
+
+const Suite attention("attention", "scaled_dot_product_attention of 12 heads, beside PyTorch",
+                      [](Report& report) { time_functions(report, "attention", cases); });
+
+}  // namespace
+}  // namespace declivity::bench

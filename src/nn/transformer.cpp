@@ -1,0 +1,111 @@
+#include <declivity/nn/transformer.hpp>
+
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+namespace declivity::nn {
+namespace {
+
+MultiheadAttention attention_of(std::int64_t d_model, std::int64_t nhead, const TransformerLayerOptions& options) {
+    return MultiheadAttention(d_model, nhead,
+                              {.dropout = options.dropout,
+                               .bias = options.bias,
+                               .batch_first = options.batch_first,
+                               .dtype = options.dtype,
+                               .device = options.device});
+}
+
+Linear dense(std::int64_t in, std::int64_t out, const TransformerLayerOptions& options) {
+    return Linear(in, out, {options.bias, options.dtype, options.device});
+}
+
+LayerNorm normalisation(std::int64_t d_model, const TransformerLayerOptions& options) {
+    return LayerNorm(
+        d_model,
+        {.eps = options.layer_norm_eps, .bias = options.bias, .dtype = options.dtype, .device = options.device});
+}
+
+/// x + part(norm(x)), or norm(x + part(x)).
+template <class Part>
+Tensor with_residual(const Tensor& x, LayerNorm& norm, bool norm_first, Part part) {
+    return norm_first ? x + part(norm(x)) : norm(x + part(x));
+}
+
+void require_layers(const char* name, std::int64_t layers) {
+    if (layers < 0) throw ValueError(fmt::format("{}: wants num_layers of at least 0, got {}", name, layers));
+}
+
+}  // namespace
+
+TransformerEncoderLayer::TransformerEncoderLayer(std::int64_t d_model, std::int64_t nhead,
+                                                 const TransformerLayerOptions& options)
+    : self_attn_(add("self_attn", attention_of(d_model, nhead, options))),
+      linear1_(add("linear1", dense(d_model, options.dim_feedforward, options))),
+      linear2_(add("linear2", dense(options.dim_feedforward, d_model, options))),
+      norm1_(add("norm1", normalisation(d_model, options))),
+      norm2_(add("norm2", normalisation(d_model, options))),
+      dropout_(add("dropout", Dropout(options.dropout))),
+      dropout1_(add("dropout1", Dropout(options.dropout))),
+      dropout2_(add("dropout2", Dropout(options.dropout))),
+      activation_(options.activation),
+      norm_first_(options.norm_first) {}
+
+Tensor TransformerEncoderLayer::forward(Tensor src, AttentionMasks masks) {
+    const Tensor x = with_residual(src, norm1_, norm_first_,
+                                   [&](const Tensor& in) { return dropout1_(self_attn_(in, {}, {}, masks)); });
+    return with_residual(x, norm2_, norm_first_,
+                         [&](const Tensor& in) { return dropout2_(linear2_(dropout_(activation_(linear1_(in))))); });
+}
+
+TransformerDecoderLayer::TransformerDecoderLayer(std::int64_t d_model, std::int64_t nhead,
+                                                 const TransformerLayerOptions& options)
+    : self_attn_(add("self_attn", attention_of(d_model, nhead, options))),
+      multihead_attn_(add("multihead_attn", attention_of(d_model, nhead, options))),
+      linear1_(add("linear1", dense(d_model, options.dim_feedforward, options))),
+      linear2_(add("linear2", dense(options.dim_feedforward, d_model, options))),
+      norm1_(add("norm1", normalisation(d_model, options))),
+      norm2_(add("norm2", normalisation(d_model, options))),
+      norm3_(add("norm3", normalisation(d_model, options))),
+      dropout_(add("dropout", Dropout(options.dropout))),
+      dropout1_(add("dropout1", Dropout(options.dropout))),
+      dropout2_(add("dropout2", Dropout(options.dropout))),
+      dropout3_(add("dropout3", Dropout(options.dropout))),
+      activation_(options.activation),
+      norm_first_(options.norm_first) {}
+
+Tensor TransformerDecoderLayer::forward(Tensor tgt, Tensor memory, AttentionMasks masks, AttentionMasks memory_masks) {
+    Tensor x = with_residual(tgt, norm1_, norm_first_,
+                             [&](const Tensor& in) { return dropout1_(self_attn_(in, {}, {}, masks)); });
+    x = with_residual(x, norm2_, norm_first_,
+                      [&](const Tensor& in) { return dropout2_(multihead_attn_(in, memory, memory, memory_masks)); });
+    return with_residual(x, norm3_, norm_first_,
+                         [&](const Tensor& in) { return dropout3_(linear2_(dropout_(activation_(linear1_(in))))); });
+}
+
+TransformerEncoder::TransformerEncoder(std::int64_t d_model, std::int64_t nhead, std::int64_t num_layers,
+                                       const TransformerLayerOptions& options, bool final_norm)
+    : layers_(add("layers", ModuleList<TransformerEncoderLayer>())) {
+    require_layers("TransformerEncoder", num_layers);
+    for (std::int64_t i = 0; i < num_layers; ++i) layers_.append(TransformerEncoderLayer(d_model, nhead, options));
+    if (final_norm) norm_ = &add("norm", normalisation(d_model, options));
+}
+
+Tensor TransformerEncoder::forward(Tensor src, AttentionMasks masks) {
+    for (TransformerEncoderLayer& layer : layers_) src = layer(src, masks);
+    return norm_ != nullptr ? (*norm_)(src) : src;
+}
+
+TransformerDecoder::TransformerDecoder(std::int64_t d_model, std::int64_t nhead, std::int64_t num_layers,
+                                       const TransformerLayerOptions& options, bool final_norm)
+    : layers_(add("layers", ModuleList<TransformerDecoderLayer>())) {
+    require_layers("TransformerDecoder", num_layers);
+    for (std::int64_t i = 0; i < num_layers; ++i) layers_.append(TransformerDecoderLayer(d_model, nhead, options));
+    if (final_norm) norm_ = &add("norm", normalisation(d_model, options));
+}
+
+Tensor TransformerDecoder::forward(Tensor tgt, Tensor memory, AttentionMasks masks, AttentionMasks memory_masks) {
+    for (TransformerDecoderLayer& layer : layers_) tgt = layer(tgt, memory, masks, memory_masks);
+    return norm_ != nullptr ? (*norm_)(tgt) : tgt;
+}
+
+}  // namespace declivity::nn

@@ -1,0 +1,277 @@
+// Multi-head attention against plain C++ in double, with PyTorch's masks and names; transformer layers against the same
+// written out.
+#include <declivity/nn/transformer.hpp>
+
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <declivity/nn/nn.hpp>
+#include <declivity/optim/adam.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <declivity/tensor/random.hpp>
+#include <doctest/doctest.h>
+#include <tests/support/values.hpp>
+
+using namespace declivity;
+using namespace declivity::test;
+
+namespace {
+
+using Values = std::vector<double>;
+
+std::string entries(const nn::Module& module) {
+    std::string out;
+    for (const auto& [name, tensor] : module.state_dict()) out += name + " " + tensor.shape().str() + "; ";
+    return out;
+}
+
+std::map<std::string, Tensor> parameters_of(const nn::Module& module) {
+    std::map<std::string, Tensor> out;
+    for (const auto& [name, tensor] : module.state_dict()) out[name] = tensor;
+    return out;
+}
+
+/// Other than their initial values, biases included.
+template <class M>
+M drawn(M module) {
+    std::uint64_t seed = 70;
+    const NoGrad no_grad;
+    for (const auto& [name, tensor] : module.named_parameters()) {
+        Tensor to = tensor;
+        to.copy_(random_tensor(tensor.shape(), ++seed, tensor.dtype(), -0.5, 0.5));
+    }
+    return module;
+}
+
+/// x (N, L, in) times rows [first, first + out) of weight (.., in), plus bias.
+Values projected(const Values& x, std::int64_t rows, const Values& weight, const Values& bias, std::int64_t in,
+                 std::int64_t out, std::int64_t first) {
+    Values y;
+    for (std::int64_t r = 0; r < rows; ++r)
+        for (std::int64_t o = first; o < first + out; ++o) {
+            double sum = bias.empty() ? 0 : bias[static_cast<std::size_t>(o)];
+            for (std::int64_t i = 0; i < in; ++i)
+                sum += x[static_cast<std::size_t>(r * in + i)] * weight[static_cast<std::size_t>(o * in + i)];
+            y.push_back(sum);
+        }
+    return y;
+}
+
+struct Sizes {
+    std::int64_t batch, queries, keys, width, heads, kdim, vdim;
+};
+
+/// `hidden(n, head, i, j)`: what is added to a score.
+template <class Hidden>
+std::pair<Values, Values> attended(const Sizes& s, const Values& q, const Values& k, const Values& v, Hidden hidden) {
+    const std::int64_t each = s.width / s.heads;
+    Values out(static_cast<std::size_t>(s.batch * s.queries * s.width)), weights;
+    for (std::int64_t n = 0; n < s.batch; ++n)
+        for (std::int64_t head = 0; head < s.heads; ++head)
+            for (std::int64_t i = 0; i < s.queries; ++i) {
+                Values scores;
+                double most = -1e300, total = 0;
+                for (std::int64_t j = 0; j < s.keys; ++j) {
+                    double score = 0;
+                    for (std::int64_t d = head * each; d < (head + 1) * each; ++d)
+                        score += q[static_cast<std::size_t>((n * s.queries + i) * s.width + d)] *
+                                 k[static_cast<std::size_t>((n * s.keys + j) * s.width + d)];
+                    scores.push_back(score / std::sqrt(static_cast<double>(each)) + hidden(n, head, i, j));
+                    most = std::max(most, scores.back());
+                }
+                for (double& score : scores) total += score = std::exp(score - most);
+                for (std::int64_t j = 0; j < s.keys; ++j) {
+                    const double weight = scores[static_cast<std::size_t>(j)] / total;
+                    weights.push_back(weight);
+                    for (std::int64_t d = head * each; d < (head + 1) * each; ++d)
+                        out[static_cast<std::size_t>((n * s.queries + i) * s.width + d)] +=
+                            weight * v[static_cast<std::size_t>((n * s.keys + j) * s.width + d)];
+                }
+            }
+    return {out, weights};
+}
+
+Tensor by_function(const std::map<std::string, Tensor>& p, const std::string& name, const Tensor& query,
+                   const Tensor& memory, std::int64_t heads, bool causal) {
+    const Tensor w = p.at(name + ".in_proj_weight"), b = p.at(name + ".in_proj_bias");
+    const std::int64_t width = query.size(2);
+    const auto part = [&](const Tensor& x, std::int64_t i) {
+        const Tensor y = linear(x, slice(w, 0, i * width, (i + 1) * width), slice(b, 0, i * width, (i + 1) * width));
+        return permute(reshape(y, {x.size(0), x.size(1), heads, width / heads}), {0, 2, 1, 3});
+    };
+    const Tensor y =
+        scaled_dot_product_attention(part(query, 0), part(memory, 1), part(memory, 2), {.is_causal = causal});
+    return linear(reshape(permute(y, {0, 2, 1, 3}), query.shape()), p.at(name + ".out_proj.weight"),
+                  p.at(name + ".out_proj.bias"));
+}
+
+Tensor fed_forward(const std::map<std::string, Tensor>& p, const Tensor& x) {
+    return linear(gelu(linear(x, p.at("linear1.weight"), p.at("linear1.bias"))), p.at("linear2.weight"),
+                  p.at("linear2.bias"));
+}
+
+}  // namespace
+
+TEST_CASE("multi-head attention: names are PyTorch's") {
+    CHECK(entries(nn::MultiheadAttention(6, 2)) ==
+          "in_proj_weight [18, 6]; in_proj_bias [18]; out_proj.weight [6, 6]; out_proj.bias [6]; ");
+    CHECK(entries(nn::MultiheadAttention(6, 2, {.bias = false, .kdim = 5})) ==
+          "q_proj_weight [6, 6]; k_proj_weight [6, 5]; v_proj_weight [6, 6]; out_proj.weight [6, 6]; ");
+    CHECK(entries(nn::TransformerEncoder(4, 2, 1, {.dim_feedforward = 8}, true)) ==
+          "layers.0.self_attn.in_proj_weight [12, 4]; layers.0.self_attn.in_proj_bias [12]; "
+          "layers.0.self_attn.out_proj.weight [4, 4]; layers.0.self_attn.out_proj.bias [4]; "
+          "layers.0.linear1.weight [8, 4]; layers.0.linear1.bias [8]; layers.0.linear2.weight [4, 8]; "
+          "layers.0.linear2.bias [4]; layers.0.norm1.weight [4]; layers.0.norm1.bias [4]; layers.0.norm2.weight [4]; "
+          "layers.0.norm2.bias [4]; norm.weight [4]; norm.bias [4]; ");
+}
+
+TEST_CASE("multi-head attention: values against plain C++, with every mask") {
+    const Sizes s{2, 5, 7, 6, 2, 4, 3};
+    enum class Kind { plain, causal, mask, head_masks, added, padding, both, mixed };
+    for (const bool own : {false, true})  // weights of three, and self-attention of one
+        for (const Kind kind : {Kind::plain, Kind::causal, Kind::mask, Kind::head_masks, Kind::added, Kind::padding,
+                                Kind::both, Kind::mixed})
+            for (const bool batch_first : {false, true}) {
+                CAPTURE(own);
+                CAPTURE(static_cast<int>(kind));
+                CAPTURE(batch_first);
+                Sizes now = s;
+                if (own) now.keys = s.queries, now.kdim = now.vdim = s.width;
+                nn::MultiheadAttentionOptions options{.batch_first = batch_first};
+                if (!own) options.kdim = now.kdim, options.vdim = now.vdim;
+                nn::MultiheadAttention attention = drawn(nn::MultiheadAttention(s.width, s.heads, options));
+                const Tensor q = random_tensor({s.batch, s.queries, s.width}, 1),
+                             k = own ? q : random_tensor({s.batch, now.keys, now.kdim}, 2),
+                             v = own ? q : random_tensor({s.batch, now.keys, now.vdim}, 3);
+                const Tensor mask = kind == Kind::head_masks
+                                        ? random_tensor({s.batch * s.heads, s.queries, now.keys}, 4)
+                                        : random_tensor({s.queries, now.keys}, 4);
+                const Tensor padding = random_tensor({s.batch, now.keys}, 5);
+                nn::AttentionMasks masks;
+                masks.is_causal = kind == Kind::causal;
+                const bool masked = kind == Kind::mask || kind == Kind::head_masks || kind == Kind::both;
+                if (masked) masks.attn_mask = mask > 0.3;
+                if (kind == Kind::added || kind == Kind::mixed) masks.attn_mask = mask;
+                if (kind == Kind::padding || kind == Kind::both || kind == Kind::mixed)
+                    masks.key_padding_mask = padding > 0.4;
+                const Values m = values(mask), pad = values(padding);
+                auto p = parameters_of(attention);
+                const auto part = [&](const Tensor& x, std::int64_t i, const char* name, std::int64_t in) {
+                    const Values weight = values(own ? p["in_proj_weight"] : p[name]);
+                    Values bias = values(p["in_proj_bias"]);
+                    if (!own) bias = Values(bias.begin() + i * s.width, bias.begin() + (i + 1) * s.width);
+                    return projected(values(x), x.size(0) * x.size(1), weight, bias, in, s.width,
+                                     own ? i * s.width : 0);
+                };
+                const auto [y, weights] = attended(
+                    now, part(q, 0, "q_proj_weight", s.width), part(k, 1, "k_proj_weight", now.kdim),
+                    part(v, 2, "v_proj_weight", now.vdim),
+                    [&](std::int64_t n, std::int64_t head, std::int64_t i, std::int64_t j) {
+                        const std::int64_t row = kind == Kind::head_masks ? (n * s.heads + head) * s.queries + i : i;
+                        const double one = m[static_cast<std::size_t>(row * now.keys + j)];
+                        double hidden = 0;
+                        if (masked && one > 0.3) hidden = -1e4;
+                        if (kind == Kind::added || kind == Kind::mixed) hidden += one;
+                        if (masks.key_padding_mask.defined() && pad[static_cast<std::size_t>(n * now.keys + j)] > 0.4)
+                            hidden = -1e4;
+                        return kind == Kind::causal && j > i ? -1e4 : hidden;
+                    });
+                const Values wanted = projected(y, s.batch * s.queries, values(p["out_proj.weight"]),
+                                                values(p["out_proj.bias"]), s.width, s.width, 0);
+                const auto laid = [&](const Tensor& x) { return batch_first ? x : transpose(x, 0, 1); };
+                const Tensor got =
+                    own ? attention(laid(q), {}, {}, masks) : attention(laid(q), laid(k), laid(v), masks);
+                CHECK(difference(laid(got), wanted, {1e-5, 1e-5}) == "");
+                CHECK(difference(attention.weights(laid(q), own ? Tensor() : laid(k), masks), weights, {1e-5, 1e-5}) ==
+                      "");
+            }
+}
+
+TEST_CASE("multi-head attention: a sample alone, dropout while training only, and what does not fit") {
+    nn::MultiheadAttention attention = drawn(nn::MultiheadAttention(8, 4, {.dropout = 0.5, .batch_first = true}));
+    const Tensor x = random_tensor({1, 6, 8}, 1), one = select(x, 0, 0);
+    attention.eval();
+    CHECK(values(attention(one)) == values(attention(x)));
+    CHECK(values(attention(x)) == values(attention(x)));
+    attention.train();
+    CHECK(values(attention(x)) != values(attention(x)));
+    CHECK_THROWS_AS(nn::MultiheadAttention(8, 3), ValueError);
+    CHECK_THROWS_AS(nn::MultiheadAttention(8, 2, {.dropout = 2}), ValueError);
+    CHECK_THROWS_AS((void)attention(x, one), ShapeError);
+    CHECK_THROWS_AS((void)attention(random_tensor({8}, 1)), ShapeError);
+    CHECK_THROWS_AS((void)attention(x, {}, {}, {.attn_mask = zeros({5, 6})}), ShapeError);
+    CHECK_THROWS_AS((void)attention(x, {}, {}, {.key_padding_mask = zeros({2, 6})}), ShapeError);
+}
+
+TEST_CASE("transformer layers: encoder and decoder, normalisation in front and behind") {
+    for (const bool norm_first : {false, true}) {
+        CAPTURE(norm_first);
+        const nn::TransformerLayerOptions options{.dim_feedforward = 10,
+                                                  .dropout = 0.2,
+                                                  .activation = [](Tensor x) { return gelu(std::move(x)); },
+                                                  .layer_norm_eps = 1e-3,
+                                                  .batch_first = true,
+                                                  .norm_first = norm_first};
+        const Tensor x = random_tensor({2, 5, 6}, 1), memory = random_tensor({2, 4, 6}, 2);
+        const auto block = [&](const std::map<std::string, Tensor>& p, const char* norm, const Tensor& in,
+                               const auto& part) {
+            const auto normalised = [&](const Tensor& of) {
+                return layer_norm(of, {6}, p.at(std::string(norm) + ".weight"), p.at(std::string(norm) + ".bias"),
+                                  1e-3);
+            };
+            return norm_first ? in + part(normalised(in)) : normalised(in + part(in));
+        };
+        nn::TransformerEncoderLayer encoder = drawn(nn::TransformerEncoderLayer(6, 2, options));
+        encoder.eval();
+        const auto e = parameters_of(encoder);
+        Tensor wanted =
+            block(e, "norm1", x, [&](const Tensor& in) { return by_function(e, "self_attn", in, in, 2, true); });
+        wanted = block(e, "norm2", wanted, [&](const Tensor& in) { return fed_forward(e, in); });
+        CHECK(difference(encoder(x, {.is_causal = true}), values(wanted), {1e-5, 1e-5}) == "");
+
+        nn::TransformerDecoderLayer decoder = drawn(nn::TransformerDecoderLayer(6, 3, options));
+        decoder.eval();
+        const auto d = parameters_of(decoder);
+        wanted = block(d, "norm1", x, [&](const Tensor& in) { return by_function(d, "self_attn", in, in, 3, true); });
+        wanted = block(d, "norm2", wanted,
+                       [&](const Tensor& in) { return by_function(d, "multihead_attn", in, memory, 3, false); });
+        wanted = block(d, "norm3", wanted, [&](const Tensor& in) { return fed_forward(d, in); });
+        CHECK(difference(decoder(x, memory, {.is_causal = true}), values(wanted), {1e-5, 1e-5}) == "");
+        decoder.train();
+        CHECK(values(decoder(x, memory)) != values(decoder(x, memory)));
+    }
+}
+
+TEST_CASE("transformer: a network of both learns to turn sequences round") {
+    manual_seed(2);
+    constexpr std::int64_t tokens = 8, length = 6, width = 16;
+    nn::Embedding embedding(tokens, width);
+    nn::TransformerEncoder encoder(width, 2, 1, {.dim_feedforward = 32, .dropout = 0, .batch_first = true});
+    nn::TransformerDecoder decoder(width, 2, 1, {.dim_feedforward = 32, .dropout = 0, .batch_first = true}, true);
+    nn::Linear head(width, tokens);
+    std::vector<Tensor> all;
+    for (const nn::Module* module : std::initializer_list<const nn::Module*>{&embedding, &encoder, &decoder, &head})
+        for (const Tensor& one : module->parameters()) all.push_back(one);
+    const Tensor places = normal({length, width}).set_requires_grad();
+    all.push_back(places);
+    optim::Adam optimizer(all, {.lr = 0.01});
+    float loss = 0;
+    for (int step = 0; step < 150; ++step) {
+        const Tensor text = randint(0, tokens, {32, length}), turned = flip(text, {1});
+        const Tensor memory = encoder(embedding(text) + places);
+        // Each place is told the token before.
+        const Tensor before = concat({zeros({32, 1}, {DType::i64}), slice(turned, 1, 0, length - 1)}, 1);
+        const Tensor scores = head(decoder(embedding(before) + places, memory, {.is_causal = true}));
+        const Tensor missed = cross_entropy(reshape(scores, {-1, tokens}), flatten(turned, 0));
+        optimizer.zero_grad();
+        missed.backward();
+        optimizer.step();
+        if (step == 149) loss = missed.item<float>();
+    }
+    CHECK(loss < 0.5);  // log(8) is 2.08
+}
