@@ -24,6 +24,7 @@
 #include <declivity/io/safetensors.hpp>
 #include <declivity/io/state_dict.hpp>
 #include <declivity/nn/activation.hpp>
+#include <declivity/nn/attention.hpp>
 #include <declivity/nn/batch_norm.hpp>
 #include <declivity/nn/bilinear.hpp>
 #include <declivity/nn/callable.hpp>
@@ -52,6 +53,7 @@
 #include <declivity/nn/replicate.hpp>
 #include <declivity/nn/sequential.hpp>
 #include <declivity/nn/spectral_norm.hpp>
+#include <declivity/nn/transformer.hpp>
 #include <declivity/nn/upsample.hpp>
 #include <declivity/ops/copy.hpp>
 #include <declivity/ops/dtype.hpp>
@@ -94,6 +96,7 @@
 #include <declivity/tensor/functions.hpp>
 #include <declivity/tensor/functions/activation.hpp>
 #include <declivity/tensor/functions/arrangement.hpp>
+#include <declivity/tensor/functions/attention.hpp>
 #include <declivity/tensor/functions/conv.hpp>
 #include <declivity/tensor/functions/conv_nd.hpp>
 #include <declivity/tensor/functions/dropout.hpp>
