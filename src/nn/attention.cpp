@@ -65,10 +65,9 @@ MultiheadAttention::Heads MultiheadAttention::heads_of(const Tensor& query, cons
     const Tensor whole = in_proj_weight_, biases = in_proj_bias_;
     if (whole.defined() && !key.defined() && !value.defined()) {
         // One product; each head's rows stay where they are in its result.
-        const Tensor all = linear(query, whole, biases);
-        const auto part = [&](std::int64_t i) {
-            return by_heads(slice(all, 2, i * embed_dim_, (i + 1) * embed_dim_), num_heads_);
-        };
+        const Tensor all = reshape(linear(query, whole, biases),
+                                   {query.size(0), query.size(1), 3, num_heads_, embed_dim_ / num_heads_});
+        const auto part = [&](std::int64_t i) { return permute(select(all, 2, i), {0, 2, 1, 3}); };
         return {part(0), part(1), part(2)};
     }
     const Tensor& keys = key.defined() ? key : query;
