@@ -179,7 +179,9 @@ Tensor xlogy(const TensorOrScalar& a, const TensorOrScalar& b) {
 Tensor logit(const Tensor& x, std::optional<double> eps) {
     const FunctionCall call("logit", {{"x", x}}, {{"eps", eps.value_or(NAN)}});
     call.require_defined({"x"});
-    const Tensor wide = computed(x), p = eps ? clamp(wide, *eps, 1 - *eps) : wide;
+    Tensor p = computed(x);
+    // Not clamp(): above 1/2 the bounds cross, and the lower one counts first.
+    if (eps) p = where(logical_not(p < *eps), clamp_max(p, 1 - *eps), *eps);
     return call.result(rounded_as(x, log(p) - log1p(-p)));
 }
 
