@@ -50,6 +50,7 @@
 #include <declivity/nn/parametrize.hpp>
 #include <declivity/nn/pool2d.hpp>
 #include <declivity/nn/pool_nd.hpp>
+#include <declivity/nn/recurrent.hpp>
 #include <declivity/nn/replicate.hpp>
 #include <declivity/nn/sequential.hpp>
 #include <declivity/nn/spectral_norm.hpp>

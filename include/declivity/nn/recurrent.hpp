@@ -1,0 +1,183 @@
+// Floor 4. Recurrent networks over whole sequences, and the cells of the plain and the gated one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <declivity/nn/callable.hpp>
+#include <declivity/tensor/functions/recurrent.hpp>
+
+namespace declivity::nn {
+
+struct RecurrentOptions {
+    std::int64_t num_layers = 1;  ///< each takes what the one below gives
+    bool bias = true;
+    bool batch_first = false;                     ///< x and y are (N, T, ...) instead of (T, N, ...)
+    double dropout = 0;                           ///< of what a layer but the last gives, while training
+    bool bidirectional = false;                   ///< each layer also from the last step to the first
+    DType dtype = DType::f32;                     ///< of the parameters
+    std::optional<Device> device = std::nullopt;  ///< default_device() if none
+};
+
+namespace detail {
+
+/// Of a layer in one direction.
+struct RecurrentWeights {
+    Parameter ih, hh, bias_ih, bias_hh, hr;
+};
+
+/// What RNN, GRU and LSTM share: parameters of all layers, and the way through them.
+template <class Result, class State>
+class DECLIVITY_API RecurrentNetwork : public Callable<Result(Tensor, State, Tensor)> {
+  public:
+    [[nodiscard]] std::int64_t multiply_adds(const std::vector<Tensor>& inputs,
+                                             const std::vector<Tensor>& outputs) const override;
+
+  protected:
+    struct Sizes {
+        std::int64_t input, hidden, gates, projected = 0;
+    };
+    /// @param name of the module, for errors
+    RecurrentNetwork(const char* name, const Sizes& sizes, const RecurrentOptions& options);
+    Result forward(Tensor x, State state, Tensor lengths) override;
+    /// One layer in one direction: x (T, N, inputs), a state of (N, H).
+    virtual Result run_layer(const Tensor& x, const State& state, const RecurrentWeights& weights,
+                             const SequenceParameters& options) = 0;
+
+  private:
+    const char* name_;
+    Sizes sizes_;
+    RecurrentOptions options_;
+    std::vector<RecurrentWeights> weights_;  // layer by layer, forward before backward
+};
+
+extern template class RecurrentNetwork<RecurrentSequence, Tensor>;
+extern template class RecurrentNetwork<LstmSequence, LstmState>;
+
+}  // namespace detail
+
+struct RNNOptions {
+    RnnNonlinearity nonlinearity = RnnNonlinearity::tanh;
+    RecurrentOptions network = {};
+};
+
+/// Plain recurrent layers, see declivity::rnn and rnn_cell: x (T, N, input_size), a hidden state (num_layers *
+/// directions, N, hidden_size) and lengths (N), the last two perhaps left out, give y (T, N, directions * hidden_size)
+/// and the hidden state after the last steps. The axis N may be missing in all. Parameters are PyTorch's: weight_ih_l0
+/// (hidden_size, input_size), weight_hh_l0, bias_ih_l0, bias_hh_l0, ..., with "_reverse" behind the names of the other
+/// direction; uniform in +-1 / sqrt(hidden_size).
+///
+///     nn::RNN rnn(8, 32, {.network = {.num_layers = 2}});
+///     const RecurrentSequence made = rnn(x);
+class DECLIVITY_API RNN : public detail::RecurrentNetwork<RecurrentSequence, Tensor> {
+  public:
+    /// @throws ValueError for sizes below 1, or dropout outside of [0, 1]
+    RNN(std::int64_t input_size, std::int64_t hidden_size, const RNNOptions& options = {});
+    [[nodiscard]] std::string type_name() const override { return "RNN"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(RNN); }
+
+  protected:
+    RecurrentSequence run_layer(const Tensor& x, const Tensor& state, const detail::RecurrentWeights& weights,
+                                const SequenceParameters& options) override;
+
+  private:
+    RnnNonlinearity nonlinearity_;
+};
+
+struct GRUOptions {
+    bool reset_after = true;  ///< see gru_cell()
+    RecurrentOptions network = {};
+};
+
+/// Gated recurrent units, see declivity::gru and gru_cell; otherwise as RNN. Weights have rows for the gates r, z, n.
+class DECLIVITY_API GRU : public detail::RecurrentNetwork<RecurrentSequence, Tensor> {
+  public:
+    GRU(std::int64_t input_size, std::int64_t hidden_size, const GRUOptions& options = {});
+    [[nodiscard]] std::string type_name() const override { return "GRU"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(GRU); }
+
+  protected:
+    RecurrentSequence run_layer(const Tensor& x, const Tensor& state, const detail::RecurrentWeights& weights,
+                                const SequenceParameters& options) override;
+
+  private:
+    bool reset_after_;
+};
+
+struct LSTMOptions {
+    std::int64_t proj_size = 0;  ///< of a projection of the hidden state, below hidden_size; 0: none
+    RecurrentOptions network = {};
+};
+
+/// Long short-term memories, see declivity::lstm and lstm_cell: as RNN, with a state of hidden and cell (num_layers *
+/// directions, N, hidden_size), and the hidden state of proj_size where there is a projection, whose weight is
+/// weight_hr_l0 (proj_size, hidden_size). Weights have rows for the gates i, f, cell, o.
+///
+///     nn::LSTM lstm(64, 128, {.network = {.num_layers = 2, .batch_first = true, .dropout = 0.1}});
+///     const LstmSequence made = lstm(x, {}, lengths);          // or lstm(x)
+///     const Tensor logits = head(made.y);
+class DECLIVITY_API LSTM : public detail::RecurrentNetwork<LstmSequence, LstmState> {
+  public:
+    LSTM(std::int64_t input_size, std::int64_t hidden_size, const LSTMOptions& options = {});
+    [[nodiscard]] std::string type_name() const override { return "LSTM"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(LSTM); }
+
+  protected:
+    LstmSequence run_layer(const Tensor& x, const LstmState& state, const detail::RecurrentWeights& weights,
+                           const SequenceParameters& options) override;
+};
+
+struct RNNCellOptions {
+    bool bias = true;
+    RnnNonlinearity nonlinearity = RnnNonlinearity::tanh;
+    DType dtype = DType::f32;                     ///< of the parameters
+    std::optional<Device> device = std::nullopt;  ///< default_device() if none
+};
+
+/// One step of a plain recurrent network, see rnn_cell(): x (N, input_size) and a hidden state (N, hidden_size), zeros
+/// if left out, give the next one. Parameters as LSTMCell's, with rows for one gate.
+class DECLIVITY_API RNNCell : public Callable<Tensor(Tensor, Tensor)> {
+  public:
+    RNNCell(std::int64_t input_size, std::int64_t hidden_size, const RNNCellOptions& options = {});
+    [[nodiscard]] std::int64_t multiply_adds(const std::vector<Tensor>& inputs,
+                                             const std::vector<Tensor>& outputs) const override;
+    [[nodiscard]] std::string type_name() const override { return "RNNCell"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(RNNCell); }
+
+  protected:
+    Tensor forward(Tensor x, Tensor hidden) override;
+
+  private:
+    std::int64_t hidden_size_;
+    RnnNonlinearity nonlinearity_;
+    detail::RecurrentWeights weights_;
+};
+
+struct GRUCellOptions {
+    bool bias = true;
+    bool reset_after = true;                      ///< see gru_cell()
+    DType dtype = DType::f32;                     ///< of the parameters
+    std::optional<Device> device = std::nullopt;  ///< default_device() if none
+};
+
+/// One step of a gated recurrent unit, see gru_cell(); otherwise as RNNCell, with rows for three gates.
+class DECLIVITY_API GRUCell : public Callable<Tensor(Tensor, Tensor)> {
+  public:
+    GRUCell(std::int64_t input_size, std::int64_t hidden_size, const GRUCellOptions& options = {});
+    [[nodiscard]] std::int64_t multiply_adds(const std::vector<Tensor>& inputs,
+                                             const std::vector<Tensor>& outputs) const override;
+    [[nodiscard]] std::string type_name() const override { return "GRUCell"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(GRUCell); }
+
+  protected:
+    Tensor forward(Tensor x, Tensor hidden) override;
+
+  private:
+    std::int64_t hidden_size_;
+    bool reset_after_;
+    detail::RecurrentWeights weights_;
+};
+
+}  // namespace declivity::nn

@@ -1,0 +1,211 @@
+#include <declivity/nn/recurrent.hpp>
+
+#include <cmath>
+#include <type_traits>
+#include <utility>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <fmt/format.h>
+
+namespace declivity::nn {
+namespace {
+
+void require_sizes(const char* name, std::int64_t input_size, std::int64_t hidden_size) {
+    if (input_size < 1 || hidden_size < 1)
+        throw ValueError(fmt::format("{}: wants input_size and hidden_size of at least 1, got {} and {}", name,
+                                     input_size, hidden_size));
+}
+
+std::int64_t numel_of(const Parameter& weight) { return weight.defined() ? weight.shape().numel() : 0; }
+
+/// Uniform numbers for the parameters of a layer of so many hidden units.
+auto uniform_for(std::int64_t hidden_size, DType dtype, const std::optional<Device>& device) {
+    const double bound = 1 / std::sqrt(static_cast<double>(hidden_size));
+    return [=](const Shape& shape) { return uniform(shape, -bound, bound, {dtype, device}); };
+}
+
+/// A part of a state for each layer and direction; what is undefined stays so.
+Tensor part_of(const Tensor& state, std::int64_t i) { return state.defined() ? select(state, 0, i) : Tensor(); }
+LstmState part_of(const LstmState& state, std::int64_t i) {
+    return {part_of(state.hidden, i), part_of(state.cell, i)};
+}
+Tensor stacked(const std::vector<Tensor>& states) { return stack(states, 0); }
+LstmState stacked(const std::vector<LstmState>& states) {
+    std::vector<Tensor> hidden, cell;
+    for (const LstmState& one : states) {
+        hidden.push_back(one.hidden);
+        cell.push_back(one.cell);
+    }
+    return {stack(hidden, 0), stack(cell, 0)};
+}
+template <class State, class Change>
+State changed(const State& state, Change change) {
+    if constexpr (std::is_same_v<State, Tensor>) return state.defined() ? change(state) : state;
+    else return {changed(state.hidden, change), changed(state.cell, change)};
+}
+const Tensor& last_of(const RecurrentSequence& made) { return made.hidden; }
+const LstmState& last_of(const LstmSequence& made) { return made.state; }
+
+void require_state(const char* name, const Tensor& state, std::int64_t parts) {
+    if (state.defined() && (state.rank() != 3 || state.size(0) != parts))
+        throw ShapeError(fmt::format("{}: wants states ({}, N, hidden_size), or ({}, hidden_size) without the axis N, "
+                                     "got {}",
+                                     name, parts, parts, state.shape().str()));
+}
+void require_state(const char* name, const LstmState& state, std::int64_t parts) {
+    require_state(name, state.hidden, parts);
+    require_state(name, state.cell, parts);
+}
+
+}  // namespace
+
+namespace detail {
+
+template <class Result, class State>
+RecurrentNetwork<Result, State>::RecurrentNetwork(const char* name, const Sizes& sizes, const RecurrentOptions& options)
+    : name_(name), sizes_(sizes), options_(options) {
+    require_sizes(name, sizes.input, sizes.hidden);
+    if (options.num_layers < 1)
+        throw ValueError(fmt::format("{}: wants num_layers of at least 1, got {}", name, options.num_layers));
+    if (!(options.dropout >= 0 && options.dropout <= 1))
+        throw ValueError(fmt::format("{}: wants dropout in [0, 1], got {}", name, options.dropout));
+    if (sizes.projected < 0 || sizes.projected >= sizes.hidden)
+        throw ValueError(fmt::format("{}: wants proj_size below hidden_size, {}, got {}", name, sizes.hidden,
+                                     sizes.projected));
+    const auto drawn = uniform_for(sizes.hidden, options.dtype, options.device);
+    const std::int64_t rows = sizes.gates * sizes.hidden, state = sizes.projected > 0 ? sizes.projected : sizes.hidden,
+                       directions = options.bidirectional ? 2 : 1;
+    for (std::int64_t layer = 0; layer < options.num_layers; ++layer)
+        for (std::int64_t direction = 0; direction < directions; ++direction) {
+            const std::string end = fmt::format("_l{}{}", layer, direction == 1 ? "_reverse" : "");
+            const std::int64_t input = layer == 0 ? sizes.input : directions * state;
+            const Tensor none;
+            RecurrentWeights weights;
+            weights.ih = this->parameter("weight_ih" + end, drawn({rows, input}));
+            weights.hh = this->parameter("weight_hh" + end, drawn({rows, state}));
+            weights.bias_ih = this->parameter("bias_ih" + end, options.bias ? drawn({rows}) : none);
+            weights.bias_hh = this->parameter("bias_hh" + end, options.bias ? drawn({rows}) : none);
+            if (sizes.projected > 0)
+                weights.hr = this->parameter("weight_hr" + end, drawn({sizes.projected, sizes.hidden}));
+            weights_.push_back(weights);
+        }
+}
+
+template <class Result, class State>
+Result RecurrentNetwork<Result, State>::forward(Tensor x, State state, Tensor lengths) {
+    const bool single = x.rank() == 2;
+    if (!single && x.rank() != 3)
+        throw ShapeError(fmt::format("{}: wants x ({}, {}), or without the axis N, got {}", name_,
+                                     options_.batch_first ? "N, T" : "T, N", sizes_.input, x.shape().str()));
+    const std::int64_t directions = options_.bidirectional ? 2 : 1;
+    if (single) {
+        x = unsqueeze(x, 1);
+        state = changed(state, [](const Tensor& one) { return one.rank() == 2 ? unsqueeze(one, 1) : one; });
+    } else if (options_.batch_first) {
+        x = transpose(x, 0, 1);
+    }
+    require_state(name_, state, options_.num_layers * directions);
+    std::vector<std::decay_t<decltype(last_of(std::declval<Result>()))>> last;
+    for (std::int64_t layer = 0; layer < options_.num_layers; ++layer) {
+        std::vector<Tensor> ways;
+        for (std::int64_t direction = 0; direction < directions; ++direction) {
+            const std::int64_t i = layer * directions + direction;
+            const Result made = run_layer(x, part_of(state, i), weights_[static_cast<std::size_t>(i)],
+                                          {.reverse = direction == 1, .lengths = lengths});
+            ways.push_back(made.y);
+            last.push_back(last_of(made));
+        }
+        x = directions == 1 ? ways[0] : concat(ways, -1);
+        if (layer + 1 < options_.num_layers && options_.dropout > 0 && this->training())
+            x = dropout(x, options_.dropout);
+    }
+    auto states = stacked(last);
+    if (single) {
+        x = squeeze(x, 1);
+        states = changed(states, [](const Tensor& one) { return squeeze(one, 1); });
+    } else if (options_.batch_first) {
+        x = transpose(x, 0, 1);
+    }
+    return {x, states};
+}
+
+template <class Result, class State>
+std::int64_t RecurrentNetwork<Result, State>::multiply_adds(const std::vector<Tensor>& inputs,
+                                                            const std::vector<Tensor>&) const {
+    std::int64_t numbers = 0;
+    for (const RecurrentWeights& one : weights_) numbers += numel_of(one.ih) + numel_of(one.hh) + numel_of(one.hr);
+    return inputs.at(0).numel() / sizes_.input * numbers;
+}
+
+template class RecurrentNetwork<RecurrentSequence, Tensor>;
+template class RecurrentNetwork<LstmSequence, LstmState>;
+
+}  // namespace detail
+
+RNN::RNN(std::int64_t input_size, std::int64_t hidden_size, const RNNOptions& options)
+    : RecurrentNetwork("RNN", {input_size, hidden_size, 1}, options.network), nonlinearity_(options.nonlinearity) {}
+
+RecurrentSequence RNN::run_layer(const Tensor& x, const Tensor& state, const detail::RecurrentWeights& weights,
+                                 const SequenceParameters& options) {
+    return rnn(x, state, weights.ih, weights.hh, weights.bias_ih, weights.bias_hh, nonlinearity_, options);
+}
+
+GRU::GRU(std::int64_t input_size, std::int64_t hidden_size, const GRUOptions& options)
+    : RecurrentNetwork("GRU", {input_size, hidden_size, 3}, options.network), reset_after_(options.reset_after) {}
+
+RecurrentSequence GRU::run_layer(const Tensor& x, const Tensor& state, const detail::RecurrentWeights& weights,
+                                 const SequenceParameters& options) {
+    return gru(x, state, weights.ih, weights.hh, weights.bias_ih, weights.bias_hh, reset_after_, options);
+}
+
+LSTM::LSTM(std::int64_t input_size, std::int64_t hidden_size, const LSTMOptions& options)
+    : RecurrentNetwork("LSTM", {input_size, hidden_size, 4, options.proj_size}, options.network) {}
+
+LstmSequence LSTM::run_layer(const Tensor& x, const LstmState& state, const detail::RecurrentWeights& weights,
+                             const SequenceParameters& options) {
+    return lstm(x, state, weights.ih, weights.hh, weights.bias_ih, weights.bias_hh,
+                {.sequence = options, .weight_hr = weights.hr});
+}
+
+RNNCell::RNNCell(std::int64_t input_size, std::int64_t hidden_size, const RNNCellOptions& options)
+    : hidden_size_(hidden_size), nonlinearity_(options.nonlinearity) {
+    require_sizes("RNNCell", input_size, hidden_size);
+    const auto drawn = uniform_for(hidden_size, options.dtype, options.device);
+    weights_.ih = parameter("weight_ih", drawn({hidden_size, input_size}));
+    weights_.hh = parameter("weight_hh", drawn({hidden_size, hidden_size}));
+    weights_.bias_ih = parameter("bias_ih", options.bias ? drawn({hidden_size}) : Tensor());
+    weights_.bias_hh = parameter("bias_hh", options.bias ? drawn({hidden_size}) : Tensor());
+}
+
+Tensor RNNCell::forward(Tensor x, Tensor hidden) {
+    if (x.rank() != 2) throw ShapeError(fmt::format("RNNCell: wants x (N, input_size), got {}", x.shape().str()));
+    if (!hidden.defined()) hidden = zeros({x.size(0), hidden_size_}, {x.dtype(), x.device()});
+    return rnn_cell(x, hidden, weights_.ih, weights_.hh, weights_.bias_ih, weights_.bias_hh, nonlinearity_);
+}
+
+std::int64_t RNNCell::multiply_adds(const std::vector<Tensor>& inputs, const std::vector<Tensor>&) const {
+    return inputs.at(0).size(0) * (numel_of(weights_.ih) + numel_of(weights_.hh));
+}
+
+GRUCell::GRUCell(std::int64_t input_size, std::int64_t hidden_size, const GRUCellOptions& options)
+    : hidden_size_(hidden_size), reset_after_(options.reset_after) {
+    require_sizes("GRUCell", input_size, hidden_size);
+    const auto drawn = uniform_for(hidden_size, options.dtype, options.device);
+    weights_.ih = parameter("weight_ih", drawn({3 * hidden_size, input_size}));
+    weights_.hh = parameter("weight_hh", drawn({3 * hidden_size, hidden_size}));
+    weights_.bias_ih = parameter("bias_ih", options.bias ? drawn({3 * hidden_size}) : Tensor());
+    weights_.bias_hh = parameter("bias_hh", options.bias ? drawn({3 * hidden_size}) : Tensor());
+}
+
+Tensor GRUCell::forward(Tensor x, Tensor hidden) {
+    if (x.rank() != 2) throw ShapeError(fmt::format("GRUCell: wants x (N, input_size), got {}", x.shape().str()));
+    if (!hidden.defined()) hidden = zeros({x.size(0), hidden_size_}, {x.dtype(), x.device()});
+    return gru_cell(x, hidden, weights_.ih, weights_.hh, weights_.bias_ih, weights_.bias_hh, reset_after_);
+}
+
+std::int64_t GRUCell::multiply_adds(const std::vector<Tensor>& inputs, const std::vector<Tensor>&) const {
+    return inputs.at(0).size(0) * (numel_of(weights_.ih) + numel_of(weights_.hh));
+}
+
+}  // namespace declivity::nn

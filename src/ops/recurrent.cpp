@@ -1,0 +1,298 @@
+#include <declivity/ops/recurrent.hpp>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <declivity/ops/copy.hpp>
+#include <declivity/ops/operation.hpp>
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+#include "ops/support/local_block.hpp"
+#include "ops/support/row_launch.hpp"
+#include "ops/support/vector_form.hpp"
+#include "ops/support/work.hpp"
+#include "ops/support/work_split.hpp"
+
+namespace declivity::ops {
+namespace {
+
+/// Attributes of the operations.
+struct Recurrence {
+    RecurrentCell cell;
+    bool reverse;
+};
+
+/// As the struct of the kernels.
+struct Sizes {
+    std::int32_t steps, rows, units, slots, reverse, keep;
+};
+
+struct Operands {
+    const View &gates, &weight, &hidden, &cell, &bias, &lengths;
+};
+
+constexpr std::size_t kOperands = 6;
+
+std::vector<View> reads_of(const RecurrentOperands& in) {
+    return {in.gates, in.weight, in.hidden, in.cell, in.bias, in.lengths};
+}
+Operands operands_of(const OperationViews& views) {
+    return {views.in(0), views.in(1), views.in(2), views.in(3), views.in(4), views.in(5)};
+}
+
+Sizes sizes_of(const Operands& in, const Recurrence& call) {
+    return {.steps = narrow(in.gates.shape[0]),
+            .rows = narrow(in.gates.shape[1]),
+            .units = narrow(in.weight.shape[1]),
+            .slots = narrow(in.gates.shape[0]),
+            .reverse = call.reverse ? 1 : 0,
+            .keep = 1};
+}
+
+Defines defines_of(const Operands& in, const Recurrence& call) {
+    Defines defines = real_defines(in.gates.dtype);
+    return defines.set("CELL", static_cast<int>(call.cell)).set("LENGTHS", in.lengths.buffer ? 1 : 0);
+}
+
+/// A direction of the kernels.
+struct Direction {
+    const char *kernel, *pack, *tiles;
+    std::int64_t steps;            ///< launches, or steps of one
+    std::int64_t vectors, depth;   ///< CPU-like: vectors of a panel for each vector of units; numbers of a sum
+    std::int64_t tile_rows_depth;  ///< GPU-like: gates whose weights lie in local memory
+};
+
+/// How the kernels for CPU-like devices cut their work.
+struct Cut {
+    std::int64_t vector, rows, stretch;  ///< VW, ROWS, STRETCH
+    std::int64_t each, panels_each, panels;
+    bool at_once;  ///< all steps in one launch
+};
+
+Cut cut_of(const Device& device, DType dtype, const Sizes& sizes, const Direction& direction) {
+    // Work of a step that is worth a launch of its own, in multiply-adds: a launch takes some 20 microseconds.
+    constexpr double worth_launch = 1 << 20;
+    const VectorForm form = vector_form(device, dtype);
+    Cut cut{.vector = form.vector, .rows = 1, .stretch = 1, .each = 0, .panels_each = 0, .panels = 0, .at_once = true};
+    const std::int64_t units = sizes.units, rows = sizes.rows, compute = device.info().compute_units;
+    const std::int64_t vectors = ceil_div(units, form.vector);
+    // Panels of about four vectors, and of no more than there are.
+    const std::int64_t widest = std::max<std::int64_t>(1, 4 / direction.vectors);
+    cut.stretch = std::min(widest, vectors);
+    while (cut.stretch > 1 && ceil_div(vectors, cut.stretch) * cut.stretch > vectors + vectors / 8) --cut.stretch;
+    cut.panels = ceil_div(vectors, cut.stretch);
+    // Sums, a row of a panel, and a number.
+    const std::int64_t wide = cut.stretch * direction.vectors;
+    const std::int64_t most = std::min<std::int64_t>(8, (form.registers - 1 - wide) / wide);
+    const double work = static_cast<double>(rows) * static_cast<double>(units) * static_cast<double>(direction.depth) *
+                        static_cast<double>(direction.vectors);
+    cut.at_once = rows >= compute || work < worth_launch;
+    const std::int64_t share = cut.at_once ? ceil_div(rows, compute) : rows;
+    cut.rows = ceil_div(share, ceil_div(share, most));
+    cut.each = round_up(share, cut.rows);
+    cut.panels_each = cut.at_once ? cut.panels : std::max<std::int64_t>(1, cut.panels / (compute * 4));
+    return cut;
+}
+
+void launch_cpu(const Operands& in, const Recurrence& call, const Sizes& sizes, const Direction& direction,
+                const std::vector<Argument>& others) {
+    const Device device = in.gates.device();
+    const DType dtype = in.gates.dtype;
+    const Cut cut = cut_of(device, dtype, sizes, direction);
+    const std::int64_t gates = gates_of(call.cell), lanes = cut.stretch * cut.vector;
+    const View panels = View::make(device, dtype, {cut.panels, gates * sizes.units, lanes});
+    Defines packs = real_defines(dtype);
+    packs.set("GATES", gates).set("UNITS", lanes);
+    launch({device, {"recurrent_pack.cl", direction.pack, packs}}, {{to_size(cut.panels), 1, 1}, {1, 1, 1}},
+           {sizes.units, in.weight.argument(), panels.argument()});
+    Defines defines = defines_of(in, call);
+    defines.set("VW", cut.vector).set("ROWS", cut.rows).set("STRETCH", cut.stretch);
+    const Kernel kernel(device, {"recurrent.cl", direction.kernel, defines});
+    const std::int64_t steps = cut.at_once ? direction.steps : 1;
+    const Range range{{to_size(ceil_div(std::int64_t{sizes.rows}, cut.each)),
+                       to_size(ceil_div(cut.panels, cut.panels_each)), 1},
+                      {1, 1, 1}};
+    for (std::int64_t first = 0; first < direction.steps; first += steps) {
+        std::vector<Argument> arguments{sizes,
+                                        narrow(first),
+                                        narrow(steps),
+                                        narrow(cut.each),
+                                        narrow(cut.panels_each),
+                                        panels.argument()};
+        arguments.insert(arguments.end(), others.begin(), others.end());
+        launch(kernel, range, arguments);
+    }
+}
+
+void launch_gpu(const Operands& in, const Recurrence& call, const Sizes& sizes, const Direction& direction,
+                const std::vector<Argument>& others) {
+    constexpr std::int64_t chunk = 16, each = 4, most_lanes = 16;
+    const Device device = in.gates.device();
+    const DType dtype = in.gates.dtype;
+    Defines defines = defines_of(in, call);
+    defines.set("CHUNK", chunk).set("EACH", each);
+    const auto lanes_of = [&](std::size_t group) { return std::min(most_lanes, static_cast<std::int64_t>(group)); };
+    const GroupKernel kernel = kernel_of_group(device, 64, [&](std::size_t group) {
+        const std::int64_t lanes = lanes_of(group);
+        return Kernel(device, {"recurrent_tiles.cl", direction.tiles,
+                               Defines(defines).set("LANES", lanes).set("LINES", static_cast<std::int64_t>(group) / lanes)});
+    });
+    const std::int64_t lanes = lanes_of(kernel.group), lines = static_cast<std::int64_t>(kernel.group) / lanes;
+    const LocalMemory shared = local_memory((lines * each + direction.tile_rows_depth * lanes) * (chunk + 1), dtype);
+    const Range range{{round_up(to_size(sizes.units), to_size(lanes)),
+                       to_size(ceil_div(std::int64_t{sizes.rows}, lines * each) * lines), 1},
+                      {to_size(lanes), to_size(lines), 1}};
+    for (std::int64_t step = 0; step < direction.steps; ++step) {
+        std::vector<Argument> arguments{sizes, narrow(step), in.weight.argument()};
+        arguments.insert(arguments.end(), others.begin(), others.end());
+        arguments.emplace_back(shared);
+        launch(kernel.kernel, range, arguments);
+    }
+}
+
+void launch_steps(const Operands& in, const Recurrence& call, const Sizes& sizes, const Direction& direction,
+                  const std::vector<Argument>& others) {
+    if (family_of(in.gates.device()) == Family::cpu_like) launch_cpu(in, call, sizes, direction, others);
+    else launch_gpu(in, call, sizes, direction, others);
+}
+
+Work work_of(const Operands& in, std::initializer_list<const View*> others) {
+    Work work{.flops = static_cast<double>(in.gates.numel()) * static_cast<double>(2 * in.weight.shape[1]),
+              .bytes = bytes_of(in.gates) + bytes_of(in.weight),
+              .f64 = in.gates.dtype == DType::f64};
+    for (const View* one : others) work.bytes += bytes_of(*one);
+    return work;
+}
+
+EpilogueTaken launch_recurrent(const OperationViews& views, const Recurrence& call) {
+    const Operands in = operands_of(views);
+    const bool lstm = call.cell == RecurrentCell::lstm;
+    const View &y = views.out(0), &hidden = views.out(1);
+    const View cell = lstm ? views.out(3) : View();
+    View kept = kept_of(call.cell) > 0 ? views.out(2) : View();
+    if (y.numel() == 0) return EpilogueTaken::no;
+    const WorkScope scope("recurrent", work_of(in, {&y}));
+    Sizes sizes = sizes_of(in, call);
+    if (!kept.buffer) {  // the state of the cell alone, of a step and the one before
+        sizes.keep = 0;
+        sizes.slots = 2;
+        if (lstm)
+            kept = View::make(y.device(), y.dtype, {sizes.slots, sizes.rows, kept_of(call.cell), sizes.units});
+    }
+    const std::int64_t gates = gates_of(call.cell);
+    launch_steps(in, call, sizes,
+                 {.kernel = "recurrent_forward",
+                  .pack = "recurrent_pack_forward",
+                  .tiles = "recurrent_forward_tiles",
+                  .steps = sizes.steps,
+                  .vectors = gates,
+                  .depth = sizes.units,
+                  .tile_rows_depth = gates},
+                 {in.gates.argument(), or_else(in.bias, in.hidden), or_else(in.lengths, in.hidden),
+                  in.hidden.argument(), or_else(in.cell, in.hidden), y.argument(), hidden.argument(),
+                  or_else(cell, hidden), or_else(kept, hidden)});
+    return EpilogueTaken::no;
+}
+
+EpilogueTaken launch_backward(const OperationViews& views, const Recurrence& call) {
+    const Operands in = operands_of(views);
+    const View &y = views.in(kOperands), &kept = views.in(kOperands + 1), &g = views.in(kOperands + 2),
+               &of_hidden = views.in(kOperands + 3), &of_cell = views.in(kOperands + 4);
+    const View &gates = views.out(0), &hidden = views.out(1);
+    const View cell = call.cell == RecurrentCell::lstm ? views.out(2) : View(),
+               products = call.cell == RecurrentCell::gru ? views.out(2) : View();
+    if (y.numel() == 0) return EpilogueTaken::no;
+    const WorkScope scope("recurrent_backward", work_of(in, {&y, &g, &gates}));
+    // What is summed up from step to step starts as the gradients of the last states.
+    copy(of_hidden, hidden);
+    if (cell.buffer) copy(of_cell, cell);
+    const Sizes sizes = sizes_of(in, call);
+    const std::int64_t count = gates_of(call.cell);
+    launch_steps(in, call, sizes,
+                 {.kernel = "recurrent_backward",
+                  .pack = "recurrent_pack_backward",
+                  .tiles = "recurrent_backward_tiles",
+                  .steps = sizes.steps + 1,
+                  .vectors = 1,
+                  .depth = count * sizes.units,
+                  .tile_rows_depth = 1},
+                 {g.argument(), or_else(in.lengths, in.hidden), in.hidden.argument(), or_else(in.cell, in.hidden),
+                  y.argument(), or_else(kept, y), gates.argument(), or_else(products, gates), hidden.argument(),
+                  or_else(cell, hidden)});
+    return EpilogueTaken::no;
+}
+
+void check(std::string_view function, RecurrentCell cell, const RecurrentOperands& in) {
+    require_real(function, "the gates", in.gates.dtype);
+    require_rank(function, "the gates", in.gates, 3, "T, N, G H");
+    require_rank(function, "the weight", in.weight, 2, "G H, H");
+    const std::int64_t steps = in.gates.shape[0], rows = in.gates.shape[1], units = in.weight.shape[1],
+                       gates = gates_of(cell) * units;
+    constexpr std::int64_t most = std::int64_t{1} << 30;
+    if (steps == 0 || units == 0 || steps > most || rows > most || gates > most)
+        throw ShapeError(fmt::format("{}: wants 1 to 2^30 steps and units, got {}", function, in.gates.shape.str()));
+    const auto require = [&](std::string_view what, const View& view, const Shape& shape) {
+        require_shape(function, what, view, shape);
+        require_dense(function, what, view);
+        require_alike(function, "the gates", in.gates, what, view);
+    };
+    require("the gates", in.gates, {steps, rows, gates});
+    require("the weight", in.weight, {gates, units});
+    require("the hidden state", in.hidden, {rows, units});
+    if (cell == RecurrentCell::lstm) require("the cell", in.cell, {rows, units});
+    if (cell == RecurrentCell::gru) require("the bias", in.bias, {units});
+    if (in.lengths.buffer) {
+        require_shape(function, "the lengths", in.lengths, {rows});
+        require_dense(function, "the lengths", in.lengths);
+        require_same_device(function, in.gates, in.lengths);
+        if (in.lengths.dtype != DType::i32)
+            throw TypeError(fmt::format("{}: wants lengths of i32, got {}", function, name_of(in.lengths.dtype)));
+    }
+}
+
+}  // namespace
+
+RecurrentResults recurrent(RecurrentCell cell, const RecurrentOperands& in, bool reverse) {
+    check("recurrent", cell, in);
+    const Shape &gates = in.gates.shape, &state = in.hidden.shape;
+    const DType dtype = in.gates.dtype;
+    std::vector<OperationOutput> outputs{{dtype, {gates[0], gates[1], state[1]}}, {dtype, state}};
+    if (const std::int64_t kept = kept_of(cell); kept > 0)
+        outputs.push_back({compute_type(dtype), {gates[0], gates[1], kept, state[1]}, true});
+    if (cell == RecurrentCell::lstm) outputs.push_back({dtype, state});
+    const OperationResults results =
+        operation("recurrent", launch_recurrent, Recurrence{cell, reverse},
+                  {.reads = reads_of(in), .outputs = std::move(outputs), .widens = true});
+    return {results[0], results[1], results[2], results[3]};
+}
+
+RecurrentGradients recurrent_backward(RecurrentCell cell, const RecurrentOperands& in, bool reverse, const View& y,
+                                      const View& kept, const View& of_y, const View& of_hidden, const View& of_cell) {
+    constexpr std::string_view name = "recurrent_backward";
+    check(name, cell, in);
+    const Shape &gates = in.gates.shape, &state = in.hidden.shape;
+    const DType dtype = in.gates.dtype;
+    const auto require = [&](std::string_view what, const View& view, const Shape& shape) {
+        require_shape(name, what, view, shape);
+        require_dense(name, what, view);
+    };
+    require("y", y, {gates[0], gates[1], state[1]});
+    require("the gradient of y", of_y, y.shape);
+    require("the gradient of the hidden state", of_hidden, state);
+    if (cell == RecurrentCell::lstm) require("the gradient of the cell", of_cell, state);
+    std::vector<View> reads = reads_of(in);
+    reads.insert(reads.end(), {y, kept, of_y, of_hidden, of_cell});
+    const bool lstm = cell == RecurrentCell::lstm, gru = cell == RecurrentCell::gru;
+    std::vector<OperationOutput> outputs{{dtype, gates}, {dtype, state}};
+    if (lstm) outputs.push_back({dtype, state});
+    if (gru) outputs.push_back({dtype, gates});
+    const OperationResults results = operation(name, launch_backward, Recurrence{cell, reverse},
+                                               {.reads = std::move(reads), .outputs = std::move(outputs), .widens = true});
+    return {results[0], results[1], lstm ? results[2] : Value(), gru ? results[2] : results[0]};
+}
+
+}  // namespace declivity::ops

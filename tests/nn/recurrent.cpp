@@ -1,0 +1,122 @@
+// RNN, GRU, LSTM as modules: layers, directions, names of parameters, states, lengths; a network learns to remember.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <declivity/nn/nn.hpp>
+#include <declivity/optim/adam.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <doctest/doctest.h>
+#include <tests/support/devices.hpp>
+#include <tests/support/values.hpp>
+
+using namespace declivity;
+using test::difference;
+using test::random_tensor;
+using test::values;
+
+namespace {
+
+Tensor named(nn::Module& module, const std::string& name) {
+    for (const auto& [own, tensor] : module.named_parameters())
+        if (own == name) return tensor;
+    FAIL("no parameter " << name);
+    return {};
+}
+
+}  // namespace
+
+TEST_CASE("LSTM: two layers in both directions are the layers by hand") {
+    nn::LSTM model(3, 5, {.network = {.num_layers = 2, .bidirectional = true}});
+    std::vector<std::string> names;
+    for (const auto& [name, tensor] : model.named_parameters()) names.push_back(name);
+    CHECK(names == std::vector<std::string>{
+                       "weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0", "weight_ih_l0_reverse",
+                       "weight_hh_l0_reverse", "bias_ih_l0_reverse", "bias_hh_l0_reverse", "weight_ih_l1",
+                       "weight_hh_l1", "bias_ih_l1", "bias_hh_l1", "weight_ih_l1_reverse", "weight_hh_l1_reverse",
+                       "bias_ih_l1_reverse", "bias_hh_l1_reverse"});
+    const Tensor x = random_tensor({4, 2, 3}, 1), h = random_tensor({4, 2, 5}, 2), c = random_tensor({4, 2, 5}, 3),
+                 lengths = Tensor::from(std::vector<std::int64_t>{3, 4}, {2});
+    const LstmSequence made = model(x, {h, c}, lengths);
+    Tensor in = x;
+    std::vector<Tensor> hidden, cells;
+    for (int layer = 0; layer < 2; ++layer) {
+        std::vector<Tensor> ways;
+        for (int direction = 0; direction < 2; ++direction) {
+            const std::string end = "_l" + std::to_string(layer) + (direction == 1 ? "_reverse" : "");
+            const int part = 2 * layer + direction;
+            const LstmSequence one =
+                lstm(in, {select(h, 0, part), select(c, 0, part)}, named(model, "weight_ih" + end),
+                     named(model, "weight_hh" + end), named(model, "bias_ih" + end), named(model, "bias_hh" + end),
+                     {.sequence = {.reverse = direction == 1, .lengths = lengths}});
+            ways.push_back(one.y);
+            hidden.push_back(one.state.hidden);
+            cells.push_back(one.state.cell);
+        }
+        in = concat(ways, -1);
+    }
+    CHECK(difference(made.y, values(in), {1e-6, 1e-6}) == "");
+    CHECK(difference(made.state.hidden, values(stack(hidden, 0)), {1e-6, 1e-6}) == "");
+    CHECK(difference(made.state.cell, values(stack(cells, 0)), {1e-6, 1e-6}) == "");
+    // A state starts at zeros, one sequence needs no axis N, and the batch may come first.
+    const LstmSequence plain = model(x), zero = model(x, {zeros({4, 2, 5}), zeros({4, 2, 5})});
+    CHECK(values(plain.y) == values(zero.y));
+    const LstmSequence single = model(select(x, 1, 0), {select(h, 1, 0), select(c, 1, 0)});
+    CHECK(single.y.shape() == Shape{4, 10});
+    CHECK(single.state.cell.shape() == Shape{4, 5});
+    CHECK(difference(single.y, values(select(model(x, {h, c}).y, 1, 0)), {1e-6, 1e-6}) == "");
+}
+
+TEST_CASE("GRU and RNN: batch first, dropout, and what is refused") {
+    nn::GRU gru(3, 5, {.network = {.num_layers = 2, .batch_first = true, .dropout = 0.5}});
+    gru.eval();
+    const Tensor x = random_tensor({2, 4, 3}, 1);
+    const RecurrentSequence made = gru(x);
+    CHECK(made.y.shape() == Shape{2, 4, 5});
+    CHECK(made.hidden.shape() == Shape{2, 2, 5});
+    CHECK(difference(select(made.y, 1, 3), values(select(made.hidden, 0, 1)), {1e-6, 1e-6}) == "");
+    gru.train();
+    CHECK(values(gru(x).y) != values(made.y));
+    nn::RNN rnn(3, 5, {.nonlinearity = RnnNonlinearity::relu, .network = {.bias = false}});
+    CHECK(rnn.parameters().size() == 2);
+    for (const double value : values(rnn(transpose(x, 0, 1)).y)) CHECK(value >= 0);
+    nn::LSTM projected(3, 5, {.proj_size = 2});
+    CHECK(projected(transpose(x, 0, 1)).y.shape() == Shape{4, 2, 2});
+    CHECK(named(projected, "weight_hr_l0").shape() == Shape{2, 5});
+    CHECK_THROWS_AS(nn::LSTM(3, 5, {.proj_size = 5}), ValueError);
+    CHECK_THROWS_AS(nn::GRU(0, 5), ValueError);
+    CHECK_THROWS_AS(nn::GRU(3, 5, {.network = {.num_layers = 0}}), ValueError);
+    CHECK_THROWS_AS(nn::GRU(3, 5, {.network = {.dropout = 2}}), ValueError);
+    CHECK_THROWS_AS(gru(random_tensor({3}, 1)), ShapeError);
+    CHECK_THROWS_AS(gru(x, zeros({1, 2, 5})), ShapeError);
+    nn::GRUCell gru_cell(3, 5);
+    nn::RNNCell rnn_cell(3, 5, {.bias = false});
+    CHECK(gru_cell(select(x, 1, 0)).shape() == Shape{2, 5});
+    CHECK(values(gru_cell(select(x, 1, 0))) == values(gru_cell(select(x, 1, 0), zeros({2, 5}))));
+    CHECK(rnn_cell(select(x, 1, 0), random_tensor({2, 5}, 3)).shape() == Shape{2, 5});
+    CHECK_THROWS_AS(nn::RNNCell(3, 0), ValueError);
+    CHECK_THROWS_AS(gru_cell(x), ShapeError);
+}
+
+TEST_CASE("LSTM: learns to say what it saw first") {
+    manual_seed(3);
+    struct Net : nn::Layer {
+        nn::LSTM& lstm = add("lstm", nn::LSTM(4, 24));
+        nn::Linear& head = add("head", nn::Linear(24, 4));
+        Tensor forward(Tensor x) override { return head(select(lstm(x).y, 0, -1)); }
+    } net;
+    optim::Adam optimizer(net.parameters(), {.lr = 0.01});
+    double loss = 0;
+    for (int step = 0; step < 150; ++step) {
+        const Tensor tokens = randint(0, 4, {8, 32});
+        const Tensor of_step = cross_entropy(net(one_hot(tokens, 4).to(DType::f32)), select(tokens, 0, 0));
+        of_step.backward();
+        optimizer.step();
+        optimizer.zero_grad();
+        if (step == 149) loss = of_step.item<float>();
+    }
+    CHECK(loss < 0.3);  // ln 4 = 1.39 without memory
+}
