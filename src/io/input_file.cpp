@@ -47,6 +47,11 @@ void InputFile::read(std::span<std::byte> bytes) {
                           fmt::format("the file ends where {} more bytes are wanted", bytes.size() - done));
 }
 
+void InputFile::seek(std::uint64_t position) {
+    if (::lseek(descriptor_, static_cast<off_t>(position), SEEK_SET) < 0) throw IoError("seek in", name_, errno);
+    position_ = position;
+}
+
 std::vector<std::byte> read_file(const std::filesystem::path& path) {
     InputFile file(path);
     constexpr std::size_t kChunk = std::size_t{1} << 20;

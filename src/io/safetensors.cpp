@@ -23,97 +23,9 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "safetensors data is little-endian and copied as it is");
 
-constexpr std::uint64_t kLongestHeader = 100'000'000;  // the reference's limit
-constexpr std::size_t kAlignment = 8;                  // of the data within the file
+constexpr std::size_t kAlignment = 8;  // of the data within the file
 
-/// In words, what a file that begins so is.
-std::string described(std::span<const std::byte> start) {
-    if (start.empty()) return "it is empty";
-    static constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kFormats{
-        {{"PK\x03\x04", "a zip archive, as PyTorch's .pt and NumPy's .npz are"},
-         {"\x80\x02", "a Python pickle, as PyTorch's old .pt files are"},
-         {"\x93NUMPY", "a NumPy .npy file"},
-         {"\x89HDF", "an HDF5 file"},
-         {"GGUF", "a GGUF file"},
-         {"\x1f\x8b", "compressed by gzip"},
-         {"\x89PNG", "a PNG image"},
-         {"version ", "text, perhaps a pointer that git-lfs left in place of the file"}}};
-    const std::string_view bytes(reinterpret_cast<const char*>(start.data()), start.size());
-    for (const auto& [magic, what] : kFormats)
-        if (bytes.starts_with(magic)) return fmt::format("it is {}", what);
-    std::string shown;
-    for (const char c : bytes)
-        shown += c >= ' ' && c <= '~' ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    return fmt::format("it begins with \"{}\"{}", shown,
-                       start.size() <= kSafetensorsLengthBytes ? ", and that is all" : "");
-}
-
-SafetensorsHeader read_header(InputFile& file) {
-    // With the header's first byte, which tells whether this is such a file at all.
-    std::array<std::byte, kSafetensorsLengthBytes + 1> start{};
-    const std::size_t got = file.read_some(start);
-    if (got < start.size() || start.back() != std::byte{'{'})
-        throw FormatError(
-            file.name(), got < start.size() ? got : kSafetensorsLengthBytes,
-            fmt::format("this is no safetensors file, which has 8 bytes with the length of its header, then '{{'; {}",
-                        described(std::span(start).first(got))));
-    const auto raw = std::span(start).first<kSafetensorsLengthBytes>();
-    std::uint64_t length = 0;
-    for (std::size_t i = raw.size(); i-- > 0;) length = length << 8 | std::to_integer<std::uint64_t>(raw[i]);
-    if (length > kLongestHeader)
-        throw FormatError(file.name(), 0,
-                          fmt::format("this is no safetensors file, or a damaged one: its first 8 bytes would make a "
-                                      "header of {} bytes, wants at most {}",
-                                      length, kLongestHeader));
-    if (file.size() < kSafetensorsLengthBytes || length > file.size() - kSafetensorsLengthBytes)
-        throw FormatError(
-            file.name(), 0,
-            fmt::format("a header of {} bytes in a file of {}: it is cut off or damaged", length, file.size()));
-    std::string json(static_cast<std::size_t>(length), '\0');
-    if (!json.empty()) json[0] = '{';
-    file.read(std::as_writable_bytes(std::span(json)).subspan(std::min<std::size_t>(1, json.size())));
-    return parse_safetensors_header(file.name(), json);
-}
-
-// Sorts the arrays as they lie in the file and checks that they fill it exactly.
-void check_layout(const InputFile& file, std::vector<SafetensorsEntry>& entries) {
-    const std::uint64_t data_size = file.size() - file.position();
-    std::ranges::sort(entries, {}, [](const SafetensorsEntry& e) { return std::tie(e.begin, e.end); });
-    std::uint64_t expected = 0;
-    for (const SafetensorsEntry& entry : entries) {
-        const auto fail = [&](const std::string& what) {
-            throw FormatError(file.name(), entry.offset, fmt::format("array '{}' {}", entry.name, what));
-        };
-        if (entry.begin != expected || entry.end < entry.begin)
-            fail(fmt::format("lies at bytes {} to {} of the data, wants to begin at {}", entry.begin, entry.end,
-                             expected));
-        if (entry.end > data_size) fail(fmt::format("ends at byte {} of {} bytes of data", entry.end, data_size));
-        const std::uint64_t size = entry.end - entry.begin, each = size_of(entry.dtype);
-        if (size % each != 0 || size / each != static_cast<std::uint64_t>(entry.shape.numel()))
-            fail(
-                fmt::format("has {} bytes for {} of shape {}", size, safetensors_name(entry.dtype), entry.shape.str()));
-        expected = entry.end;
-    }
-    if (expected != data_size)
-        throw FormatError(file.name(), file.position() + expected,
-                          fmt::format("{} bytes after the last array", data_size - expected));
-}
-
-HostArray read_array(InputFile& file, const SafetensorsEntry& entry) {
-    const std::uint64_t begin = file.position();
-    HostArray array{entry.dtype, entry.shape, {}};
-    array.bytes.resize(static_cast<std::size_t>(entry.end - entry.begin));
-    file.read(array.bytes);
-    if (entry.dtype == DType::boolean)
-        for (std::size_t i = 0; i < array.bytes.size(); ++i)
-            if (array.bytes[i] > std::byte{1})
-                throw FormatError(file.name(), begin + i,
-                                  fmt::format("array '{}' has a BOOL of {}, wants 0 or 1", entry.name,
-                                              std::to_integer<int>(array.bytes[i])));
-    return array;
-}
-
-// Written as text: an object that keeps its order would look each new name up among all others.
+/// Written as text: an object that keeps its order would look each new name up among all others.
 std::string header_of(const Safetensors& content, const std::vector<const std::string*>& order) {
     std::vector<std::string> members;
     if (!content.metadata.empty())
@@ -134,11 +46,11 @@ std::string header_of(const Safetensors& content, const std::vector<const std::s
 
 Safetensors read_safetensors(const std::filesystem::path& path) {
     InputFile file(path);
-    SafetensorsHeader header = read_header(file);
-    check_layout(file, header.entries);
+    SafetensorsHeader header = read_safetensors_header(file);
     Safetensors content;
     content.metadata = std::move(header.metadata);
-    for (const SafetensorsEntry& entry : header.entries) content.arrays.emplace(entry.name, read_array(file, entry));
+    for (const SafetensorsEntry& entry : header.entries)
+        content.arrays.emplace(entry.name, read_safetensors_array(file, entry));
     return content;
 }
 
@@ -160,9 +72,9 @@ void write_safetensors(const std::filesystem::path& path, const Safetensors& con
         throw ValueError(fmt::format("write_safetensors: wants names and metadata in UTF-8: {}", error.what()));
     }
     json.resize((json.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
-    if (json.size() > kLongestHeader)
-        throw ValueError(
-            fmt::format("write_safetensors: wants a header of at most {} bytes, got {}", kLongestHeader, json.size()));
+    if (json.size() > kSafetensorsLongestHeader)
+        throw ValueError(fmt::format("write_safetensors: wants a header of at most {} bytes, got {}",
+                                     kSafetensorsLongestHeader, json.size()));
     std::array<std::byte, kSafetensorsLengthBytes> length{};
     for (std::size_t i = 0; i < length.size(); ++i) length[i] = static_cast<std::byte>(json.size() >> (8 * i));
 

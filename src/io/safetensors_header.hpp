@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include <declivity/io/host_array.hpp>
+#include <declivity/io/input_file.hpp>
 #include <declivity/ops/dtype.hpp>
 #include <declivity/ops/shape.hpp>
 
@@ -30,10 +32,17 @@ struct SafetensorsHeader {
 /// Bytes before the header: its length.
 inline constexpr std::uint64_t kSafetensorsLengthBytes = 8;
 inline constexpr const char* kSafetensorsMetadata = "__metadata__";
+inline constexpr std::uint64_t kSafetensorsLongestHeader = 100'000'000;  // the reference's limit
 
 /// @param json the header's bytes, which stand at kSafetensorsLengthBytes in the file
 /// @throws FormatError
 SafetensorsHeader parse_safetensors_header(const std::string& file, std::string_view json);
+
+/// Reads up to where the data begins. The entries are sorted as they lie, without gap or overlap up to the file's end.
+/// @throws FormatError, IoError
+SafetensorsHeader read_safetensors_header(InputFile& file);
+/// Reads the array that begins where the file stands. @throws FormatError, IoError
+HostArray read_safetensors_array(InputFile& file, const SafetensorsEntry& entry);
 
 /// The format's name of a type.
 std::string_view safetensors_name(DType type) noexcept;

@@ -10,10 +10,14 @@
 namespace declivity {
 namespace {
 
-/// positions (...) to angles (..., dims / 2): position * base^(-2 i / dims).
-Tensor angles_of(const Tensor& positions, std::int64_t dims, double base, const TensorOptions& options) {
-    const Tensor steps = arange(0, dims / 2, 1, options) * (-2 * std::log(base) / static_cast<double>(dims));
-    return unsqueeze(positions.detach().to(options.dtype), -1) * exp(steps);
+/// base^(-2 i / dims), (dims / 2).
+Tensor frequencies_of(std::int64_t dims, double base, const TensorOptions& options) {
+    return exp(arange(0, dims / 2, 1, options) * (-2 * std::log(base) / static_cast<double>(dims)));
+}
+
+/// positions (...) and frequencies (dims / 2) to angles (..., dims / 2).
+Tensor angles_of(const Tensor& positions, const Tensor& frequencies) {
+    return unsqueeze(positions.detach().to(frequencies.dtype()), -1) * frequencies;
 }
 
 void require_dims(const char* name, std::int64_t dims, double base) {
@@ -26,7 +30,7 @@ void require_dims(const char* name, std::int64_t dims, double base) {
 
 Tensor rotary_embedding(const Tensor& x, const RotaryParameters& options) {
     constexpr auto* name = "rotary_embedding";
-    const FunctionCall call(name, {{"x", x}, {"positions", options.positions}},
+    const FunctionCall call(name, {{"x", x}, {"positions", options.positions}, {"frequencies", options.frequencies}},
                             {{"dims", options.dims.value_or(0)},
                              {"base", options.base},
                              {"scale", options.scale},
@@ -40,6 +44,11 @@ Tensor rotary_embedding(const Tensor& x, const RotaryParameters& options) {
     if (dims > width) throw ValueError(fmt::format("{}: wants dims up to {}, got {}", name, width, dims));
     const DType compute = compute_type(x.dtype());
     const TensorOptions numbers{compute, x.device()};
+    if (options.frequencies.defined()) {
+        ops::require_shape(name, "frequencies", options.frequencies.shape(), {dims / 2});
+        ops::require_alike(name, "frequencies", options.frequencies.dtype(), options.frequencies.device(), "x", compute,
+                           x.device());
+    }
     Tensor positions = options.positions;
     if (!positions.defined())
         positions = arange(options.offset, options.offset + x.size(-2), 1, {DType::i64, x.device()});
@@ -48,7 +57,9 @@ Tensor rotary_embedding(const Tensor& x, const RotaryParameters& options) {
     if (positions.rank() > rows.rank() || broadcast_shapes(name, positions.shape(), rows) != rows)
         throw ShapeError(
             fmt::format("{}: wants positions that broadcast to {}, got {}", name, rows.str(), positions.shape().str()));
-    const Tensor angles = angles_of(positions, dims, options.base, numbers) * options.scale;
+    const Tensor frequencies =
+        options.frequencies.defined() ? options.frequencies.detach() : frequencies_of(dims, options.base, numbers);
+    const Tensor angles = angles_of(positions, frequencies) * options.scale;
     const Tensor cosine = cos(angles), sine = sin(angles);
     const Tensor turned = dims == width ? x : slice(x, -1, 0, dims);
     Tensor y;
@@ -73,7 +84,7 @@ Tensor sinusoidal_embedding(const Tensor& positions, std::int64_t dims, double b
     call.require_defined({"positions"});
     require_dims(name, dims, base);
     const DType compute = positions.dtype() == DType::f64 ? DType::f64 : DType::f32;
-    const Tensor angles = angles_of(positions, dims, base, {compute, positions.device()});
+    const Tensor angles = angles_of(positions, frequencies_of(dims, base, {compute, positions.device()}));
     return call.result(flatten(stack({sin(angles), cos(angles)}, -1), -2));
 }
 

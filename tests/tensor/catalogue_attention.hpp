@@ -109,6 +109,25 @@ inline std::vector<Case> attention_catalogue() {
          .terms = 20,
          .loose = 1e-5,
          .optional = 3});
+    const Shape asks{2, 4, 2, 6}, cache{2, 2, 9, 6};
+    all.push_back({.name = "cached_attention",
+                   .inputs = {{asks}, {cache}, {cache}, {{2}, 2, 10, Kind::label}},
+                   .call =
+                       [](const Tensors& in) {
+                           return cached_attention(in[0], in[1], in[2], in[3], {.scale = 0.8, .window = 4});
+                       },
+                   .reference =
+                       [=](const Columns& in, DType) {
+                           return attention_reference(
+                               asks, cache, cache, 0.8, in,
+                               [](std::int64_t b, std::int64_t, std::int64_t i, std::int64_t j, const Columns& of) {
+                                   const auto behind =
+                                       static_cast<std::int64_t>(of[3][static_cast<std::size_t>(b)]) - 2 + i - j;
+                                   return behind < 0 || behind > 3 ? hidden : 0;
+                               });
+                       },
+                   .terms = 20,
+                   .loose = 1e-5});
     for (const bool interleaved : {false, true})
         all.push_back(
             {.name = "rotary_embedding",
@@ -149,6 +168,26 @@ inline std::vector<Case> attention_catalogue() {
                            });
                        },
                    .terms = 100,
+                   .optional = 1});
+    all.push_back({.name = "rotary_embedding",
+                   .inputs = {{{3, 4}}, {{2}, 0.5, 2, Kind::constant}},
+                   .call =
+                       [](const Tensors& in) {
+                           const DType compute = compute_type(in[0].dtype());
+                           return rotary_embedding(
+                               in[0], {.frequencies = in[1].defined() ? in[1].to(compute) : Tensor(), .offset = 1});
+                       },
+                   .reference =
+                       [](const Columns& in, DType) {
+                           const Shape shape{3, 4};
+                           return table(shape, [&](const Dims& at) {
+                               const double angle =
+                                   static_cast<double>(at[0] + 1) * in[1][static_cast<std::size_t>(at[1] % 2)];
+                               const double own = in[0][place(shape, {at[0], at[1]})],
+                                            across = in[0][place(shape, {at[0], (at[1] + 2) % 4})];
+                               return own * std::cos(angle) + (at[1] < 2 ? -1 : 1) * across * std::sin(angle);
+                           });
+                       },
                    .optional = 1});
     all.push_back({.name = "sinusoidal_embedding",
                    .inputs = {{{3, 4}, 0, 50, Kind::constant}},

@@ -32,6 +32,8 @@ class DECLIVITY_API InputFile {
     std::size_t read_some(std::span<std::byte> bytes);
     /// Reads exactly that many bytes. @throws FormatError when the file ends before; IoError
     void read(std::span<std::byte> bytes);
+    /// What is read next begins at this byte. @throws IoError for pipes
+    void seek(std::uint64_t position);
 
   private:
     std::string name_;

@@ -44,4 +44,30 @@ struct AttentionGradients {
 DECLIVITY_API AttentionGradients attention_backward(const AttentionOperands& operands, const AttentionNumbers& numbers,
                                                     const View& y, const View& log_sums, const View& g);
 
+/// Attention to keys whose number lies on the device. q (B, G H, Lq, D), f32 or f64; k (B, H, S, D) and v (B, H, S, E)
+/// of q's type, f16 or bf16, of which lengths[b] keys count, the others not read; elements of the last axis side by
+/// side, whatever the other strides.
+struct CachedAttentionOperands {
+    View q, k, v;
+    View lengths;     ///< (B), i32 or i64, dense; below 0 it is 0, above S it is S
+    View table = {};  ///< (B, n) of the type of lengths: k and v are pages (P, H, page, ..) then, S is n page
+};
+
+struct CachedAttentionNumbers {
+    double scale = 1;
+    /// Keys less than so many away count; query Lq - 1 stands at key lengths[b] - 1.
+    std::int64_t window = AttentionNumbers::kEverywhere;
+    bool is_causal = true;  ///< keys behind a query do not count
+};
+
+/// y (B, Lq, G H, E) of q's type; 0 where no key counts. Keys are cut into splits, which work side by side (T. Dao et
+/// al., Flash-Decoding for long-context inference, 2023). An operation that waits.
+/// @throws TypeError, ShapeError, DeviceError for operands that do not belong together
+DECLIVITY_API Value cached_attention(const CachedAttentionOperands& operands, const CachedAttentionNumbers& numbers);
+
+/// Writes k (B, H, T, D) and v (B, H, T, E) as keys lengths[b] - T to lengths[b] - 1 of each sample into the keys and
+/// values of `cache`, whose q is not used; what has no place there is left out. An operation that waits.
+/// @throws TypeError, ShapeError, DeviceError for operands that do not belong together
+DECLIVITY_API void attention_append(const View& k, const View& v, const CachedAttentionOperands& cache);
+
 }  // namespace declivity::ops

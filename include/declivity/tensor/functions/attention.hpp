@@ -32,9 +32,29 @@ struct AttentionParameters {
 DECLIVITY_API Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                                   const AttentionParameters& options = {});
 
+struct CachedAttentionParameters {
+    bool is_causal = true;                              ///< query i of L sees keys up to lengths - L + i
+    std::optional<double> scale = std::nullopt;         ///< of the scores; 1 / sqrt(D) if none
+    std::optional<std::int64_t> window = std::nullopt;  ///< query i sees keys less than so many away, at least 1
+    /// (B, n), of the type of lengths: key and value are pages (P, H, page, ..), and key j of sample b lies in page
+    /// block_table[b][j / page], at j % page (W. Kwon et al., PagedAttention, 2023).
+    Tensor block_table = {};
+};
+
+/// Attention to a cache of which the first lengths[b] keys of each sample count, whose number stays on the device, so
+/// that a recorded step need not be told: query (B, G H, L, D), key (B, H, S, D), value (B, H, S, E), lengths (B), i32
+/// or i64 -> (B, G H, L, E). The last query stands at the last key. The others are not read. key and value may be f16
+/// or bf16 beside f32. As flash_attn_with_kvcache of T. Dao's flash-attn, whose cache_seqlens do not count the keys
+/// that the call itself adds. Made for few queries; gradients are those of scaled_dot_product_attention with a mask,
+/// which then serves. Pages outside of 0 .. P - 1 count as the nearest.
+/// @throws ShapeError, TypeError, ValueError, DeviceError naming the argument
+DECLIVITY_API Tensor cached_attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                                      const Tensor& lengths, const CachedAttentionParameters& options = {});
+
 struct RotaryParameters {
     std::optional<std::int64_t> dims = std::nullopt;  ///< elements that are turned, even, the first ones; all if none
     double base = 10000;
+    Tensor frequencies = {};   ///< (dims / 2), in place of base^(-2 i / dims)
     double scale = 1;          ///< of the positions
     bool interleaved = false;  ///< pairs are neighbours; otherwise element i of the first half and i of the second
     std::int64_t offset = 0;   ///< position of the first row

@@ -1,0 +1,147 @@
+// Attention of few queries to keys whose number lies on the device, as in the steps of a language model that writes: y
+// = softmax(scale q k) v over the keys that count, the others not read. On CPU-like devices.
+//
+// A work-item goes through the keys of its split in blocks of one vector: partial products of a query and each key,
+// added up by rows of vectors, so that the scores of a block are one vector; then the values, weighted. Global (splits,
+// pieces of ROWS rows, heads; B). Constants: attention_decode.clh and
+//
+//   REAL, VW     type and width of vectors (vectors.clh)
+//   STORED_AS    of keys and values (storage.clh)
+#define GROUP 1
+#include "vectors.clh"
+#undef D_WIDTH
+#define D_WIDTH VW
+#include "math.clh"
+#include "horizontal.clh"
+#include "noinline.clh"
+#include "stored_vectors.clh"
+#include "attention_decode.clh"
+
+#define D_WHOLE (D / VW * VW)
+#define E_WHOLE (E / VW * VW)
+// Elements of a private row, so that vectors of it can be read.
+#define D_ROOM ((D + VW - 1) / VW * VW)
+#define E_ROOM ((E + VW - 1) / VW * VW)
+
+#define LARGER(a, b) max(a, b)
+#define ADDED(a, b) ((a) + (b))
+HORIZONTAL(vector_most, REAL, VW, LARGER)
+#if VW >= 8
+HORIZONTAL_ROWS(rows_sum, REAL, VW, ADDED)
+#else
+static inline VEC rows_sum(const REAL* rows) {
+    REAL sums[VW];
+    for (int i = 0; i < VW; ++i) sums[i] = vector_sum(VLOAD(rows + i * VW));
+    return VLOAD(sums);
+}
+#endif
+
+NOINLINE void attention_decode_part(const int split, const int piece, const long b, DECODE_OPERANDS) {
+    const int length = decode_length(s, lengths, b), all = s.queries * s.group;
+    const long h = piece % s.heads;
+    const int first = piece / s.heads * ROWS, count = min(ROWS, all - first);
+    DECODE_SPAN(first, first + count, VW)
+
+    REAL query[ROWS * D_ROOM], sums[ROWS * E_ROOM], most[ROWS];
+    VEC total[ROWS];
+    for (int i = 0; i < ROWS * E_ROOM; ++i) sums[i] = 0;
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) {
+        const int row = first + min(r, count - 1), i = row / s.group;
+        __global const REAL* from = q + b * s.q_batch + (h * s.group + row % s.group) * s.q_head + i * s.q_row;
+        for (int d = 0; d < D; ++d) query[r * D_ROOM + d] = scale * from[d];
+        most[r] = DECODE_MINUS_INFINITY;
+        total[r] = (VEC)(0);
+    }
+    for (int at = begin; at < stop; at += VW) {
+        const int n = min(VW, stop - at);
+        REAL parts[ROWS * VW * VW], weights[ROWS * VW];
+        for (int j = 0; j < VW; ++j) {
+            // Those behind the end are not read.
+            __global const STORED* key = k + DECODE_PLACE(k, at + min(j, n - 1));
+            VEC part[ROWS];
+#pragma unroll
+            for (int r = 0; r < ROWS; ++r) part[r] = (VEC)(0);
+#pragma unroll
+            for (int d = 0; d < D_WHOLE; d += VW) {
+                const VEC x = STORED_VLOAD(key + d);
+#pragma unroll
+                for (int r = 0; r < ROWS; ++r) part[r] = fma(VLOAD(query + r * D_ROOM + d), x, part[r]);
+            }
+#if D % VW
+            REAL rest[ROWS];
+            for (int r = 0; r < ROWS; ++r) rest[r] = 0;
+            for (int d = D_WHOLE; d < D; ++d) {
+                const REAL x = LOADED(key[d]);
+                for (int r = 0; r < ROWS; ++r) rest[r] = fma(query[r * D_ROOM + d], x, rest[r]);
+            }
+#pragma unroll
+            for (int r = 0; r < ROWS; ++r) part[r].s0 += rest[r];
+#endif
+#pragma unroll
+            for (int r = 0; r < ROWS; ++r) VSTORE(part[r], parts + (r * VW + j) * VW);
+        }
+#pragma unroll
+        for (int r = 0; r < ROWS; ++r) {
+            const int row = first + min(r, count - 1);
+            const LANES lane = LANE_NUMBERS + (LANES)(at);
+            const LANES seen = (lane >= (LANES)(decode_low(s, length, row))) &
+                               (lane < (LANES)(min(stop, decode_high(s, length, row))));
+            const VEC score = seen ? rows_sum(parts + r * VW * VW) : (VEC)(DECODE_MINUS_INFINITY);
+            const REAL now = max(most[r], vector_most(score)), base = now == DECODE_MINUS_INFINITY ? (REAL)0 : now;
+            if (now > most[r]) {
+                const REAL alpha = d_exp(most[r] - base);
+                total[r] *= alpha;
+                for (int e = 0; e < E_ROOM; e += VW)
+                    VSTORE(VLOAD(sums + r * E_ROOM + e) * alpha, sums + r * E_ROOM + e);
+                most[r] = now;
+            }
+            const VEC weight = d_exp(score - base);
+            total[r] += weight;
+            VSTORE(weight, weights + r * VW);
+        }
+        __global const STORED* value[VW];
+        for (int j = 0; j < n; ++j) value[j] = v + DECODE_PLACE(v, at + j);
+        for (int e = 0; e < E_WHOLE; e += VW) {
+            VEC sum[ROWS];
+#pragma unroll
+            for (int r = 0; r < ROWS; ++r) sum[r] = VLOAD(sums + r * E_ROOM + e);
+            for (int j = 0; j < n; ++j) {
+                const VEC x = STORED_VLOAD(value[j] + e);
+#pragma unroll
+                for (int r = 0; r < ROWS; ++r) sum[r] = fma((VEC)(weights[r * VW + j]), x, sum[r]);
+            }
+#pragma unroll
+            for (int r = 0; r < ROWS; ++r) VSTORE(sum[r], sums + r * E_ROOM + e);
+        }
+#if E % VW
+        for (int j = 0; j < n; ++j)
+            for (int e = E_WHOLE; e < E; ++e) {
+                const REAL x = LOADED(value[j][e]);
+                for (int r = 0; r < ROWS; ++r) sums[r * E_ROOM + e] = fma(weights[r * VW + j], x, sums[r * E_ROOM + e]);
+            }
+#endif
+    }
+    REAL totals[ROWS];
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) totals[r] = vector_sum(total[r]);
+    for (int r = 0; r < count; ++r) {
+        const int row = first + r;
+#if SPLIT
+        __global REAL* to = y + ((split * (long)get_global_size(2) + b) * s.heads + h) * all * (E + 2) + row * (E + 2);
+        for (int e = 0; e < E; ++e) to[e] = sums[r * E_ROOM + e];
+        to[E] = most[r];
+        to[E + 1] = totals[r];
+#else
+        __global REAL* to = y + ((b * s.queries + row / s.group) * s.heads * s.group + h * s.group + row % s.group) * E;
+        const REAL factor = totals[r] == 0 ? (REAL)0 : 1 / totals[r];
+        for (int e = 0; e < E; ++e) to[e] = factor * sums[r * E_ROOM + e];
+#endif
+    }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void attention_decode(DECODE_OPERANDS) {
+    attention_decode_part((int)get_global_id(0), (int)get_global_id(1), get_global_id(2), s, scale, q + q_offset, 0,
+                          k + k_offset, 0, v + v_offset, 0, lengths + lengths_offset, 0, table + table_offset, 0,
+                          y + y_offset, 0);
+}

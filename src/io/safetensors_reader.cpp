@@ -1,0 +1,160 @@
+#include <declivity/io/safetensors_reader.hpp>
+
+#include <algorithm>
+#include <set>
+#include <span>
+#include <system_error>
+#include <utility>
+
+#include <declivity/io/atomic_file.hpp>
+#include <declivity/io/input_file.hpp>
+#include <declivity/io/state_dict.hpp>
+#include <declivity/ops/view.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
+#include <fmt/format.h>
+
+#include "json_file.hpp"
+#include "safetensors_header.hpp"
+
+namespace declivity::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kWhole = ".safetensors";
+constexpr const char* kIndex = ".safetensors.index.json";
+constexpr const char* kMap = "weight_map";
+
+fs::path found(const fs::path& path) {
+    std::error_code ignored;
+    if (!fs::is_directory(path, ignored)) return path;
+    const fs::path whole = path / fmt::format("model{}", kWhole), index = path / fmt::format("model{}", kIndex);
+    return !fs::exists(whole, ignored) && fs::exists(index, ignored) ? index : whole;
+}
+
+/// The arrays of one file, and its metadata.
+std::map<std::string, SafetensorsReader::Array> arrays_of(const fs::path& path,
+                                                          std::map<std::string, std::string>& metadata) {
+    InputFile file(path);
+    SafetensorsHeader header = read_safetensors_header(file);
+    metadata = std::move(header.metadata);
+    std::map<std::string, SafetensorsReader::Array> out;
+    for (SafetensorsEntry& entry : header.entries)
+        out.emplace(std::move(entry.name),
+                    SafetensorsReader::Array{entry.dtype, entry.shape, path, file.position() + entry.begin});
+    return out;
+}
+
+/// A file within the folder of the index.
+bool is_plain_name(const std::string& name) {
+    return !name.empty() && name != "." && name != ".." &&
+           name.find_first_of(std::string_view("/\\\0", 3)) == name.npos;
+}
+
+}  // namespace
+
+void SafetensorsReader::read_index(const fs::path& path) {
+    const JsonFile index(path);
+    const auto map = index.root().find(kMap);
+    if (map == index.root().end() || !map->is_object())
+        index.fail(kMap, fmt::format("wants an object '{}' with the file of each array", kMap));
+    if (const auto said = index.root().find("metadata"); said != index.root().end() && said->is_object()) {
+        for (const auto& [key, value] : said->items()) {
+            if (value.is_string()) metadata_[key] = value.get<std::string>();
+            if (value.is_number()) metadata_[key] = value.dump();
+        }
+    }
+    std::map<std::string, std::map<std::string, Array>> files;
+    for (const auto& [name, where] : map->items()) {
+        if (!where.is_string())
+            index.fail(name, fmt::format("array '{}' wants the name of a file, got {}", name, where.type_name()));
+        const auto file = where.get<std::string>();
+        if (!is_plain_name(file))
+            index.fail(name, fmt::format("array '{}' wants a file in the folder of the index, got '{}'", name, file));
+        auto known = files.find(file);
+        if (known == files.end()) {
+            std::map<std::string, std::string> ignored;
+            known = files.emplace(file, arrays_of(path.parent_path() / file, ignored)).first;
+        }
+        const auto array = known->second.find(name);
+        if (array == known->second.end())
+            index.fail(name, fmt::format("array '{}' is not in the file '{}'", name, file));
+        arrays_.emplace(name, array->second);
+    }
+}
+
+SafetensorsReader::SafetensorsReader(const fs::path& path) {
+    const fs::path file = found(path);
+    if (file.extension() == ".json") read_index(file);
+    else arrays_ = arrays_of(file, metadata_);
+}
+
+HostArray SafetensorsReader::read(const std::string& name) const {
+    const auto found = arrays_.find(name);
+    if (found == arrays_.end()) throw ValueError(fmt::format("SafetensorsReader::read: there is no array '{}'", name));
+    const Array& array = found->second;
+    InputFile file(array.file);
+    file.seek(array.begin);
+    SafetensorsEntry entry{.name = name, .dtype = array.dtype, .shape = array.shape};
+    entry.end = ops::bytes_of(array.shape, array.dtype);
+    return read_safetensors_array(file, entry);
+}
+
+std::vector<fs::path> save_sharded(const fs::path& folder, const StateDict& state, const ShardOptions& options) {
+    const FunctionScope function("io::save_sharded");
+    std::vector<StateDict> shards(1);
+    std::set<std::string> names;
+    std::uint64_t filled = 0, total = 0;
+    for (const NamedTensor& one : state) {
+        if (!one.tensor.defined())
+            throw ValueError(fmt::format("io::save_sharded: wants a tensor as '{}', got an undefined one", one.name));
+        if (!names.insert(one.name).second)
+            throw ValueError(fmt::format("io::save_sharded: wants each name once, got '{}' again", one.name));
+        const std::uint64_t bytes = ops::bytes_of(one.tensor.shape(), one.tensor.dtype());
+        if (filled > 0 && bytes > options.max_shard_size - std::min(filled, options.max_shard_size)) {
+            shards.emplace_back();
+            filled = 0;
+        }
+        shards.back().push_back(one);
+        filled += bytes;
+        total += bytes;
+    }
+    fs::create_directories(folder);
+    const fs::path whole = folder / (options.name + kWhole), index = folder / (options.name + kIndex);
+    if (shards.size() == 1) {
+        save(whole, shards[0], options.metadata);
+        fs::remove(index);
+        return {whole};
+    }
+    nlohmann::json map = nlohmann::json::object();
+    std::vector<fs::path> files;
+    for (std::size_t i = 0; i < shards.size(); ++i) {
+        const std::string name = fmt::format("{}-{:05}-of-{:05}{}", options.name, i + 1, shards.size(), kWhole);
+        files.push_back(folder / name);
+        save(files.back(), shards[i], options.metadata);
+        for (const NamedTensor& one : shards[i]) map[one.name] = name;
+    }
+    const std::string text =
+        nlohmann::json{{"metadata", {{"total_size", total}}}, {kMap, std::move(map)}}.dump(2) + "\n";
+    write_file(index, std::as_bytes(std::span(text)));
+    fs::remove(whole);
+    return files;
+}
+
+StateDict load_sharded(const fs::path& path, const LoadOptions& options) {
+    const FunctionScope function("io::load_sharded");
+    const SafetensorsReader reader(path);
+    StateDict out;
+    for (const auto& [name, array] : reader.arrays()) {
+        Tensor tensor = to_device(reader.read(name), options.device);
+        if (options.dtype && is_floating(array.dtype) && array.dtype != *options.dtype) {
+            tensor = tensor.to(*options.dtype);
+            (void)tensor.view();  // lets go of the elements as they were read
+        }
+        out.push_back({name, std::move(tensor)});
+    }
+    return out;
+}
+
+}  // namespace declivity::io

@@ -1,0 +1,278 @@
+// Attention to keys whose number lies on the device, and writing them (cl_kernels/attention/attention_decode.clh).
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include <declivity/ops/attention.hpp>
+#include <declivity/ops/operation.hpp>
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+#include "ops/support/local_block.hpp"
+#include "ops/support/row_launch.hpp"
+#include "ops/support/vector_form.hpp"
+#include "ops/support/work.hpp"
+#include "ops/support/work_split.hpp"
+
+namespace declivity::ops {
+namespace {
+
+constexpr std::int64_t kCpuRows = 8, kGpuRows = 4;  // of a piece of work: their sums lie in registers, or near
+constexpr std::int64_t kTile = 64, kItems = 128, kLanes = 8, kShares = 16;  // attention_decode_groups.cl
+constexpr std::int64_t kLeastKeys = 128;                                    // of a split
+constexpr std::int64_t kMostSplits = 64;
+
+/// Attributes of the operation.
+struct Decoding {
+    double scale;
+    std::int64_t window, causal;
+};
+
+/// As the structs of the kernels.
+struct Decode {
+    std::int64_t q_batch, q_head, q_row, k_batch, k_head, k_row, v_batch, v_head, v_row, table_batch;
+    std::int32_t queries, keys, heads, group, splits, page, pages, window, causal, unused = 0;
+};
+struct Append {
+    std::int64_t k_batch, k_head, k_row, v_batch, v_head, v_row, to_k_batch, to_k_head, to_k_row, to_v_batch, to_v_head,
+        to_v_row, table_batch;
+    std::int32_t count, heads, keys, page, pages, unused = 0;
+};
+struct Combine {
+    std::int64_t rows;
+    std::int32_t splits, queries, heads, group;
+};
+
+std::int64_t keys_of(const View& k, const View& table) {
+    return table.buffer ? table.shape[1] * k.shape[2] : k.shape[2];
+}
+
+Argument real(DType dtype, double value) {
+    if (dtype == DType::f64) return value;
+    return static_cast<float>(value);
+}
+
+Defines defines_of(DType stored, DType output, const View& k, const View& v, const View& lengths, const View& table) {
+    Defines defines = storage_defines(stored, output);
+    defines.set("D", k.shape[3]).set("E", v.shape[3]).set("INDEX", cl_type(lengths.dtype));
+    return defines.set("PAGED", table.buffer ? 1 : 0);
+}
+
+/// Rows of a piece of work, pieces, and splits of the keys.
+struct Cut {
+    std::int64_t rows, pieces, splits;
+};
+
+Cut cut(const Decode& sizes, std::int64_t batch, std::int64_t most_rows, std::int64_t wanted) {
+    const std::int64_t all = std::int64_t{sizes.queries} * sizes.group;
+    Cut made{.rows = std::min(all, most_rows), .pieces = 0, .splits = 1};
+    // Pieces of equal size: rows that are not there would be computed all the same.
+    made.rows = ceil_div(all, ceil_div(all, made.rows));
+    made.pieces = ceil_div(all, made.rows) * sizes.heads;
+    const std::int64_t most = std::clamp<std::int64_t>(sizes.keys / kLeastKeys, 1, kMostSplits);
+    if (made.pieces * batch * 2 <= wanted) made.splits = std::min(most, ceil_div(wanted, made.pieces * batch));
+    return made;
+}
+
+/// The kernel for GPU-like devices, with as many rows as its local memory has room for.
+struct GroupedKernel {
+    Kernel kernel;
+    std::int64_t items;
+    LocalMemory shared;
+};
+
+std::int64_t local_elements(const View& q, const View& v, std::int64_t rows, std::int64_t items) {
+    const std::int64_t width = v.shape[3], slices = std::max<std::int64_t>(1, items / width);
+    return std::max(rows * (q.shape[3] + kTile + kTile * (kLanes + 1)), slices * rows * (width + 1) + rows);
+}
+
+GroupedKernel grouped_kernel(const View& q, const View& v, std::int64_t rows, const Defines& defines) {
+    auto [kernel, group] = kernel_of_group(q.device(), to_size(kItems), [&](std::size_t items) {
+        Defines with = defines;
+        with.set("ITEMS", static_cast<std::int64_t>(items))
+            .set("TILE", kTile)
+            .set("LANES", std::min<std::int64_t>(kLanes, static_cast<std::int64_t>(items)))
+            .set("SHARES", kShares);
+        return Kernel(q.device(), {"attention_decode_groups.cl", "attention_decode_groups", with});
+    });
+    const auto items = static_cast<std::int64_t>(group);
+    return {std::move(kernel), items, local_memory(local_elements(q, v, rows, items), q.dtype)};
+}
+
+EpilogueTaken launch_decode(const OperationViews& views, const Decoding& call) {
+    const View &q = views.in(0), &k = views.in(1), &v = views.in(2), &lengths = views.in(3), &table = views.in(4),
+               &y = views.out(0);
+    if (y.numel() == 0) return EpilogueTaken::no;
+    const Device device = y.device();
+    const std::int64_t batch = q.shape[0], keys = keys_of(k, table);
+    Decode sizes{.q_batch = q.strides[0],
+                 .q_head = q.strides[1],
+                 .q_row = q.strides[2],
+                 .k_batch = k.strides[0],
+                 .k_head = k.strides[1],
+                 .k_row = k.strides[2],
+                 .v_batch = v.strides[0],
+                 .v_head = v.strides[1],
+                 .v_row = v.strides[2],
+                 .table_batch = table.buffer ? table.strides[0] : 0,
+                 .queries = narrow(q.shape[2]),
+                 .keys = narrow(keys),
+                 .heads = narrow(k.shape[1]),
+                 .group = narrow(q.shape[1] / k.shape[1]),
+                 .splits = 1,
+                 .page = narrow(std::max<std::int64_t>(1, k.shape[2])),
+                 .pages = narrow(k.shape[0]),
+                 .window = narrow(call.window),
+                 .causal = narrow(call.causal)};
+    const double seen = static_cast<double>(batch * keys * sizes.heads);  // at most
+    const auto width = static_cast<double>(k.shape[3] + v.shape[3]);
+    const WorkScope scope("cached_attention",
+                          {.flops = 2 * seen * static_cast<double>(sizes.queries * sizes.group) * width,
+                           .bytes = seen * width * static_cast<double>(size_of(k.dtype)) + bytes_of(q) + bytes_of(y),
+                           .f64 = q.dtype == DType::f64});
+    const bool cpu = family_of(device) == Family::cpu_like;
+    std::int64_t most_rows = cpu ? kCpuRows : kGpuRows;
+    constexpr std::int64_t most_local = std::int64_t{31} << 10;
+    while (!cpu && most_rows > 1 &&
+           local_elements(q, v, most_rows, kItems) > block_elements(device, q.dtype, most_local))
+        most_rows /= 2;
+    const Cut pieces = cut(sizes, batch, most_rows, std::int64_t{device.info().compute_units} * 4);
+    sizes.splits = narrow(pieces.splits);
+    const std::int64_t rows = q.shape[0] * q.shape[1] * q.shape[2];
+    const View to = pieces.splits == 1 ? y : View::make(device, y.dtype, {pieces.splits, rows, v.shape[3] + 2});
+    Defines defines = defines_of(k.dtype, y.dtype, k, v, lengths, table);
+    defines.set("ROWS", pieces.rows).set("SPLIT", pieces.splits > 1 ? 1 : 0);
+    std::vector<Argument> arguments{sizes,
+                                    real(q.dtype, call.scale),
+                                    q.argument(),
+                                    k.argument(),
+                                    v.argument(),
+                                    lengths.argument(),
+                                    or_else(table, lengths),
+                                    to.argument()};
+    if (cpu) {
+        defines.set("VW", vector_form(device, q.dtype).vector);
+        launch({device, {"attention_decode.cl", "attention_decode", defines}},
+               {{to_size(pieces.splits), to_size(pieces.pieces), to_size(batch)}, {1, 1, 1}}, arguments);
+    } else {
+        const GroupedKernel grouped = grouped_kernel(q, v, pieces.rows, defines);
+        arguments.emplace_back(grouped.shared);
+        launch(grouped.kernel,
+               {.global = {to_size(pieces.splits * grouped.items), to_size(pieces.pieces), to_size(batch)},
+                .local = {to_size(grouped.items), 1, 1}},
+               arguments);
+    }
+    if (pieces.splits == 1) return EpilogueTaken::no;
+    const Combine combine{
+        .rows = rows, .splits = sizes.splits, .queries = sizes.queries, .heads = sizes.heads, .group = sizes.group};
+    Defines of_combine = real_defines(y.dtype);
+    of_combine.set("E", v.shape[3]).set("APPEND", std::int64_t{0});
+    launch({device, {"attention_cache.cl", "attention_combine", of_combine}},
+           {.global = {to_size(v.shape[3]), to_size(rows), 1}}, {combine, to.argument(), y.argument()});
+    return EpilogueTaken::no;
+}
+
+struct Appending {};
+
+EpilogueTaken launch_append(const OperationViews& views, const Appending&) {
+    const View &k = views.in(0), &v = views.in(1), &lengths = views.in(2), &table = views.in(3),
+               &to_k = views.written(0), &to_v = views.written(1);
+    if (!to_k.buffer || !to_v.buffer || k.numel() + v.numel() == 0) return EpilogueTaken::no;
+    const WorkScope scope("attention_append", work_each(0, k, k, v, v));
+    const Append sizes{.k_batch = k.strides[0],
+                       .k_head = k.strides[1],
+                       .k_row = k.strides[2],
+                       .v_batch = v.strides[0],
+                       .v_head = v.strides[1],
+                       .v_row = v.strides[2],
+                       .to_k_batch = to_k.strides[0],
+                       .to_k_head = to_k.strides[1],
+                       .to_k_row = to_k.strides[2],
+                       .to_v_batch = to_v.strides[0],
+                       .to_v_head = to_v.strides[1],
+                       .to_v_row = to_v.strides[2],
+                       .table_batch = table.buffer ? table.strides[0] : 0,
+                       .count = narrow(k.shape[2]),
+                       .heads = narrow(k.shape[1]),
+                       .keys = narrow(keys_of(to_k, table)),
+                       .page = narrow(std::max<std::int64_t>(1, to_k.shape[2])),
+                       .pages = narrow(to_k.shape[0])};
+    Defines defines = defines_of(k.dtype, to_k.dtype, k, v, lengths, table);
+    defines.set("APPEND", std::int64_t{1});
+    launch({k.device(), {"attention_cache.cl", "attention_append", defines}},
+           {.global = {to_size(k.shape[3] + v.shape[3]), to_size(k.shape[2] * k.shape[1]), to_size(k.shape[0])}},
+           {sizes, k.argument(), v.argument(), to_k.argument(), to_v.argument(), lengths.argument(),
+            or_else(table, lengths)});
+    return EpilogueTaken::no;
+}
+
+void require_rows(std::string_view function, const View& view) {
+    if (view.shape[3] > 1 && view.strides[3] != 1)
+        throw ShapeError(fmt::format("{}: wants elements of the last axis side by side", function));
+}
+
+void check_cache(std::string_view function, const CachedAttentionOperands& in, const View& like, std::int64_t batch) {
+    require_rank(function, "k", in.k, 4, "B, heads, S, D");
+    require_rank(function, "v", in.v, 4, "B, heads, S, E");
+    require_shape(function, "v", in.v, {in.k.shape[0], in.k.shape[1], in.k.shape[2], in.v.shape[3]});
+    require_alike(function, "k", in.k, "v", in.v);
+    require_floating(function, "q", like);
+    require_same_device(function, like, in.k);
+    if (in.k.dtype != like.dtype && !(is_half(in.k.dtype) && like.dtype == DType::f32))
+        throw TypeError(fmt::format("{}: wants k and v of q's type, or halves beside f32, got {} and {}", function,
+                                    name_of(in.k.dtype), name_of(like.dtype)));
+    for (const View* one : {&in.k, &in.v}) require_rows(function, *one);
+    require_shape(function, "lengths", in.lengths, {batch});
+    require_dense(function, "lengths", in.lengths);
+    require_same_device(function, like, in.lengths);
+    if (in.lengths.dtype != DType::i32 && in.lengths.dtype != DType::i64)
+        throw TypeError(fmt::format("{}: wants lengths of i32 or i64, got {}", function, name_of(in.lengths.dtype)));
+    if (in.table.buffer) {
+        require_rank(function, "the table", in.table, 2, "B, pages of a sample");
+        require_shape(function, "the table", in.table, {batch, in.table.shape[1]});
+        require_dense(function, "the table", in.table);
+        require_alike(function, "lengths", in.lengths, "the table", in.table);
+    } else if (in.k.shape[0] != batch) {
+        throw ShapeError(fmt::format("{}: wants k of {} samples, got {}", function, batch, in.k.shape.str()));
+    }
+    constexpr std::int64_t most = std::int64_t{1} << 30;
+    if (keys_of(in.k, in.table) > most || in.k.shape[0] > most)
+        throw ShapeError(fmt::format("{}: wants up to 2^30 keys, got {}", function, in.k.shape.str()));
+}
+
+}  // namespace
+
+Value cached_attention(const CachedAttentionOperands& in, const CachedAttentionNumbers& numbers) {
+    constexpr const char* name = "cached_attention";
+    require_rank(name, "q", in.q, 4, "B, heads, L, D");
+    check_cache(name, in, in.q, in.q.shape[0]);
+    require_rows(name, in.q);
+    if (in.q.shape[3] != in.k.shape[3])
+        throw ShapeError(fmt::format("{}: wants q and k of one size along the last axis, got {} and {}", name,
+                                     in.q.shape.str(), in.k.shape.str()));
+    if (in.k.shape[1] == 0 || in.q.shape[1] % in.k.shape[1] != 0)
+        throw ShapeError(fmt::format("{}: wants heads of q that are a multiple of those of k, got {} and {}", name,
+                                     in.q.shape[1], in.k.shape[1]));
+    constexpr std::int64_t most = std::int64_t{1} << 30;
+    if (in.q.shape[1] * in.q.shape[2] > most)
+        throw ShapeError(fmt::format("{}: wants up to 2^30 queries, got {}", name, in.q.shape.str()));
+    return operation(
+        name, launch_decode,
+        Decoding{numbers.scale, std::clamp<std::int64_t>(numbers.window, 1, most), numbers.is_causal ? 1 : 0},
+        {.reads = {in.q, in.k, in.v, in.lengths, in.table},
+         .outputs = {{in.q.dtype, {in.q.shape[0], in.q.shape[2], in.q.shape[1], in.v.shape[3]}}}})[0];
+}
+
+void attention_append(const View& k, const View& v, const CachedAttentionOperands& cache) {
+    constexpr const char* name = "attention_append";
+    require_rank(name, "k", k, 4, "B, heads, T, D");
+    check_cache(name, cache, k, k.shape[0]);
+    require_shape(name, "k", k, {k.shape[0], cache.k.shape[1], k.shape[2], cache.k.shape[3]});
+    require_shape(name, "v", v, {k.shape[0], cache.k.shape[1], k.shape[2], cache.v.shape[3]});
+    require_alike(name, "k", k, "v", v);
+    for (const View* one : {&k, &v}) require_rows(name, *one);
+    operation(name, launch_append, Appending{},
+              {.reads = {k, v, cache.lengths, cache.table}, .writes = {cache.k, cache.v}, .outputs = {}});
+}
+
+}  // namespace declivity::ops
