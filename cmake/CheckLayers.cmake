@@ -16,6 +16,7 @@ set(floor_of_optim 4)
 set(floor_of_io 4)
 set(floor_of_data 5)
 set(floor_of_train 5)
+set(floor_of_models 5)
 set(floor_of_parallel 5)
 # Same-floor arrows, from>to.
 set(sideways nn>optim nn>io optim>nn optim>io io>nn io>optim train>data)

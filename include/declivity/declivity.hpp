@@ -22,7 +22,15 @@
 #include <declivity/io/input_file.hpp>
 #include <declivity/io/png.hpp>
 #include <declivity/io/safetensors.hpp>
+#include <declivity/io/safetensors_reader.hpp>
 #include <declivity/io/state_dict.hpp>
+#include <declivity/models/bert.hpp>
+#include <declivity/models/causal_lm.hpp>
+#include <declivity/models/config.hpp>
+#include <declivity/models/generate.hpp>
+#include <declivity/models/gpt2.hpp>
+#include <declivity/models/llama.hpp>
+#include <declivity/models/vit.hpp>
 #include <declivity/nn/activation.hpp>
 #include <declivity/nn/attention.hpp>
 #include <declivity/nn/batch_norm.hpp>
@@ -37,6 +45,7 @@
 #include <declivity/nn/functional.hpp>
 #include <declivity/nn/fuse.hpp>
 #include <declivity/nn/init.hpp>
+#include <declivity/nn/kv_cache.hpp>
 #include <declivity/nn/layer_norm.hpp>
 #include <declivity/nn/linear.hpp>
 #include <declivity/nn/loss.hpp>

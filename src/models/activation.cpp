@@ -1,0 +1,53 @@
+#include "activation.hpp"
+
+#include <array>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace declivity::models {
+namespace {
+
+struct Named {
+    std::string_view name;
+    Activation function;
+};
+
+Tensor quick_gelu(Tensor x) { return x * sigmoid(1.702 * x); }
+
+constexpr Activation kGelu = [](Tensor x) { return gelu(std::move(x)); };
+constexpr Activation kGeluTanh = [](Tensor x) { return gelu_tanh(std::move(x)); };
+constexpr Activation kSilu = [](Tensor x) { return silu(std::move(x)); };
+
+constexpr std::array kAll{Named{"gelu", kGelu},
+                          Named{"gelu_new", kGeluTanh},
+                          Named{"gelu_fast", kGeluTanh},
+                          Named{"gelu_pytorch_tanh", kGeluTanh},
+                          Named{"quick_gelu", quick_gelu},
+                          Named{"relu", [](Tensor x) { return relu(std::move(x)); }},
+                          Named{"sigmoid", [](Tensor x) { return sigmoid(std::move(x)); }},
+                          Named{"silu", kSilu},
+                          Named{"swish", kSilu},
+                          Named{"tanh", [](Tensor x) { return tanh(std::move(x)); }}};
+
+}  // namespace
+
+Activation find_activation(const std::string& name) {
+    for (const Named& one : kAll)
+        if (one.name == name) return one.function;
+    return nullptr;
+}
+
+Activation activation_of(const char* field, const std::string& name) {
+    if (const Activation found = find_activation(name)) return found;
+    std::vector<std::string_view> names;
+    for (const Named& one : kAll) names.push_back(one.name);
+    throw ValueError(fmt::format("{}: wants one of {}, got '{}'", field, fmt::join(names, ", "), name));
+}
+
+}  // namespace declivity::models

@@ -1,0 +1,227 @@
+#include <declivity/models/bert.hpp>
+
+#include <utility>
+
+#include <declivity/nn/embedding.hpp>
+#include <declivity/nn/layer_norm.hpp>
+
+#include "encoder.hpp"
+#include "weights.hpp"
+
+namespace declivity::models {
+namespace {
+
+constexpr FileLayout kLayout{.prefix = "bert."};
+
+nn::LayerNorm normalisation(const BERTConfig& config, const ModelOptions& options) {
+    return nn::LayerNorm(config.hidden_size,
+                         {.eps = config.layer_norm_eps, .dtype = options.dtype, .device = options.device});
+}
+
+/// norm(residual + dropout(dense(x))).
+class Output : public nn::Callable<Tensor(Tensor, Tensor)> {
+  public:
+    Output(std::int64_t in, const BERTConfig& config, const ModelOptions& options)
+        : dense_(add("dense", nn::Linear(in, config.hidden_size, linear_options(true, options)))),
+          norm_(add("LayerNorm", normalisation(config, options))),
+          dropout_(add("dropout", nn::Dropout(config.hidden_dropout_prob))) {}
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Output); }
+
+  protected:
+    Tensor forward(Tensor x, Tensor residual) override { return norm_(dropout_(dense_(std::move(x))) + residual); }
+
+  private:
+    nn::Linear& dense_;
+    nn::LayerNorm& norm_;
+    nn::Dropout& dropout_;
+};
+
+class Block : public nn::Callable<Tensor(Tensor, Tensor)> {
+  public:
+    Block(const BERTConfig& config, const ModelOptions& options)
+        : attention_(add("attention", Container())),
+          self_(attention_.add("self", SelfAttention(config.hidden_size, config.num_attention_heads, true,
+                                                     config.attention_probs_dropout_prob, options))),
+          attended_(attention_.add("output", Output(config.hidden_size, config, options))),
+          intermediate_(add("intermediate", Dense(config.hidden_size, config.intermediate_size, options,
+                                                  activation_of("BERTConfig::hidden_act", config.hidden_act)))),
+          output_(add("output", Output(config.intermediate_size, config, options))) {}
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Block); }
+
+  protected:
+    Tensor forward(Tensor x, Tensor mask) override {
+        x = attended_(self_(x, std::move(mask)), x);
+        return output_(intermediate_(x), x);
+    }
+
+  private:
+    Container& attention_;
+    SelfAttention& self_;
+    Output& attended_;
+    Dense& intermediate_;
+    Output& output_;
+};
+
+}  // namespace
+
+class BERTEmbeddings : public nn::Callable<Tensor(Tensor, Tensor, Tensor)> {
+  public:
+    BERTEmbeddings(const BERTConfig& config, const ModelOptions& options)
+        : word_embeddings_(add("word_embeddings", table(config.vocab_size, config, options))),
+          position_embeddings_(add("position_embeddings", table(config.max_position_embeddings, config, options))),
+          token_type_embeddings_(add("token_type_embeddings", table(config.type_vocab_size, config, options))),
+          norm_(add("LayerNorm", normalisation(config, options))),
+          dropout_(add("dropout", nn::Dropout(config.hidden_dropout_prob))) {}
+    [[nodiscard]] Tensor words() const { return word_embeddings_.weight(); }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(BERTEmbeddings); }
+
+  protected:
+    Tensor forward(Tensor tokens, Tensor types, Tensor places) override {
+        if (!places.defined()) places = arange(0, tokens.size(1), 1, {DType::i64, tokens.device()});
+        if (!types.defined()) types = zeros({1, tokens.size(1)}, {DType::i64, tokens.device()});
+        return dropout_(
+            norm_(word_embeddings_(tokens) + token_type_embeddings_(types) + position_embeddings_(places)));
+    }
+
+  private:
+    static nn::Embedding table(std::int64_t rows, const BERTConfig& config, const ModelOptions& options) {
+        return nn::Embedding(rows, config.hidden_size, {.dtype = options.dtype, .device = options.device});
+    }
+
+    nn::Embedding &word_embeddings_, &position_embeddings_, &token_type_embeddings_;
+    nn::LayerNorm& norm_;
+    nn::Dropout& dropout_;
+};
+
+class BERTEncoder : public nn::Callable<Tensor(Tensor, Tensor)> {
+  public:
+    BERTEncoder(const BERTConfig& config, const ModelOptions& options) : layer_(add("layer", nn::ModuleList<Block>())) {
+        for (std::int64_t i = 0; i < config.num_hidden_layers; ++i) layer_.append(Block(config, options));
+    }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(BERTEncoder); }
+
+  protected:
+    Tensor forward(Tensor x, Tensor mask) override {
+        for (Block& block : layer_) x = block(x, mask);
+        return x;
+    }
+
+  private:
+    nn::ModuleList<Block>& layer_;
+};
+
+/// Scores of words, from the states of tokens; its parameters are those of "cls.predictions" in files.
+class BERTPredictions : public nn::Layer {
+  public:
+    BERTPredictions(const BERTConfig& config, const Tensor& words, const ModelOptions& options)
+        : transform_(add("transform", Container())),
+          dense_(transform_.add("dense", nn::Linear(config.hidden_size, config.hidden_size,
+                                                    linear_options(true, options)))),
+          norm_(transform_.add("LayerNorm", normalisation(config, options))),
+          decoder_(add("decoder", LMHead(words))),
+          activation_(activation_of("BERTConfig::hidden_act", config.hidden_act)) {
+        bias_ = parameter("bias", zeros({config.vocab_size}, {options.dtype, options.device}));
+    }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(BERTPredictions); }
+
+  protected:
+    Tensor forward(Tensor x) override { return decoder_(norm_(activation_(dense_(std::move(x))))) + bias_; }
+
+  private:
+    Container& transform_;
+    nn::Linear& dense_;
+    nn::LayerNorm& norm_;
+    LMHead& decoder_;
+    Activation activation_;
+    Parameter bias_;
+};
+
+BERT::BERT(const BERTConfig& config, const ModelOptions& options, bool add_pooling_layer)
+    : config_(config),
+      embeddings_((config.check(), add("embeddings", BERTEmbeddings(config, options)))),
+      encoder_(add("encoder", BERTEncoder(config, options))) {
+    if (add_pooling_layer)
+        pooler_ = &add("pooler", BERTPooler(config.hidden_size, config.hidden_size, activation_of("BERT", "tanh"), options));
+    initialise(*this, config.initializer_range);
+}
+
+EncoderOutput BERT::forward(Tensor input_ids, BERTInputs inputs) {
+    require_tokens("BERT", input_ids, config_.max_position_embeddings);
+    for (const auto& [what, one] : {std::pair{"token_type_ids", &inputs.token_type_ids},
+                                    std::pair{"position_ids", &inputs.position_ids}})
+        if (one->defined()) ops::require_shape("BERT", what, one->shape(), input_ids.shape());
+    const Tensor states = encoder_(embeddings_(input_ids, inputs.token_type_ids, inputs.position_ids),
+                                   mask_of("BERT", inputs.attention_mask, input_ids));
+    return {states, pooler_ != nullptr ? (*pooler_)(states) : Tensor()};
+}
+
+Tensor BERT::word_embeddings() const { return embeddings_.words(); }
+
+BERT BERT::from_pretrained(const std::filesystem::path& folder, const PretrainedOptions& options,
+                           bool add_pooling_layer) {
+    BERT model(BERTConfig::load(folder / "config.json"), {options.dtype, options.device}, add_pooling_layer);
+    (void)model.load_weights(folder, options.strict);
+    return model;
+}
+LoadedState BERT::load_weights(const std::filesystem::path& path, bool strict) {
+    return models::load_weights("BERT", *this, path, kLayout, strict);
+}
+void BERT::save_pretrained(const std::filesystem::path& folder, std::uint64_t max_shard_size) const {
+    save_weights(*this, folder, kLayout, max_shard_size);
+    config_.save(folder / "config.json");
+}
+
+BERTForMaskedLM::BERTForMaskedLM(const BERTConfig& config, const ModelOptions& options)
+    : bert_(add("bert", BERT(config, options, false))),
+      predictions_(add("cls", Container())
+                       .add("predictions",
+                            BERTPredictions(config,
+                                            config.tie_word_embeddings
+                                                ? bert_.word_embeddings()
+                                                : zeros({config.vocab_size, config.hidden_size},
+                                                        {options.dtype, options.device}),
+                                            options))) {
+    initialise(*this, config.initializer_range);
+}
+Tensor BERTForMaskedLM::forward(Tensor input_ids, BERTInputs inputs) {
+    return predictions_(bert_(std::move(input_ids), std::move(inputs)).last_hidden_state);
+}
+BERTForMaskedLM BERTForMaskedLM::from_pretrained(const std::filesystem::path& folder, const PretrainedOptions& options) {
+    BERTForMaskedLM model(BERTConfig::load(folder / "config.json"), {options.dtype, options.device});
+    (void)model.load_weights(folder, options.strict);
+    return model;
+}
+LoadedState BERTForMaskedLM::load_weights(const std::filesystem::path& path, bool strict) {
+    return models::load_weights("BERTForMaskedLM", *this, path, kLayout, strict);
+}
+void BERTForMaskedLM::save_pretrained(const std::filesystem::path& folder, std::uint64_t max_shard_size) const {
+    save_weights(*this, folder, kLayout, max_shard_size);
+    bert_.config().save(folder / "config.json");
+}
+
+BERTForSequenceClassification::BERTForSequenceClassification(const BERTConfig& config, const ModelOptions& options)
+    : bert_(add("bert", BERT(config, options))),
+      dropout_(add("dropout", nn::Dropout(config.classifier_dropout.value_or(config.hidden_dropout_prob)))),
+      classifier_(
+          add("classifier", nn::Linear(config.hidden_size, config.num_labels, linear_options(true, options)))) {
+    initialise(*this, config.initializer_range);
+}
+Tensor BERTForSequenceClassification::forward(Tensor input_ids, BERTInputs inputs) {
+    return classifier_(dropout_(bert_(std::move(input_ids), std::move(inputs)).pooler_output));
+}
+BERTForSequenceClassification BERTForSequenceClassification::from_pretrained(const std::filesystem::path& folder,
+                                                                             const PretrainedOptions& options) {
+    BERTForSequenceClassification model(BERTConfig::load(folder / "config.json"), {options.dtype, options.device});
+    (void)model.load_weights(folder, options.strict);
+    return model;
+}
+LoadedState BERTForSequenceClassification::load_weights(const std::filesystem::path& path, bool strict) {
+    return models::load_weights("BERTForSequenceClassification", *this, path, kLayout, strict);
+}
+void BERTForSequenceClassification::save_pretrained(const std::filesystem::path& folder,
+                                                    std::uint64_t max_shard_size) const {
+    save_weights(*this, folder, kLayout, max_shard_size);
+    bert_.config().save(folder / "config.json");
+}
+
+}  // namespace declivity::models

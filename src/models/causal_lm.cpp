@@ -1,0 +1,11 @@
+#include <declivity/models/causal_lm.hpp>
+
+#include <utility>
+
+namespace declivity::models {
+
+Tensor CausalLM::forward(Tensor input_ids, CausalInputs inputs) {
+    return logits(hidden_states(std::move(input_ids), std::move(inputs)));
+}
+
+}  // namespace declivity::models

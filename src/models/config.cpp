@@ -1,0 +1,384 @@
+#include <declivity/models/config.hpp>
+
+#include <initializer_list>
+#include <span>
+#include <utility>
+
+#include <declivity/io/atomic_file.hpp>
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+#include "activation.hpp"
+#include "config_file.hpp"
+
+namespace declivity::models {
+namespace {
+
+using nlohmann::json;
+
+void write(const std::filesystem::path& path, const json& config) {
+    const std::string text = config.dump(2) + "\n";
+    io::write_file(path, std::as_bytes(std::span(text)));
+}
+
+/// null where there is none.
+template <class T>
+json or_null(const std::optional<T>& value) {
+    return value ? json(*value) : json();
+}
+
+void require_type(const ConfigFile& file, std::initializer_list<const char*> wanted, std::string& type) {
+    file.read("model_type", type);
+    for (const char* one : wanted)
+        if (type == one) return;
+    file.refuse("model_type", fmt::format("'{}'", *wanted.begin()), type);
+}
+
+void require_sizes(const char* name, std::initializer_list<std::pair<const char*, std::int64_t>> sizes) {
+    for (const auto& [field, size] : sizes)
+        if (size < 1 || size > kMostSize)
+            throw ValueError(fmt::format("{}: wants {} in 1 .. {}, got {}", name, field, kMostSize, size));
+}
+
+void require_probabilities(const char* name, std::initializer_list<std::pair<const char*, double>> values) {
+    for (const auto& [field, value] : values)
+        if (!(value >= 0 && value <= 1))
+            throw ValueError(fmt::format("{}: wants {} in [0, 1], got {}", name, field, value));
+}
+
+void require_divides(const char* name, const char* part, std::int64_t by, const char* whole, std::int64_t of) {
+    if (of % by != 0)
+        throw ValueError(fmt::format("{}: wants {} that divides {}, got {} and {}", name, part, whole, by, of));
+}
+
+/// The number of classes, which files keep as names.
+json labels(std::int64_t count) {
+    json names = json::object();
+    for (std::int64_t i = 0; i < count; ++i) names[std::to_string(i)] = fmt::format("LABEL_{}", i);
+    return names;
+}
+
+void read_labels(const ConfigFile& file, std::int64_t& count) {
+    file.read("num_labels", count);
+    if (const auto named = file.count("id2label"); named && *named > 0) count = *named;
+}
+
+}  // namespace
+
+void GPT2Config::check() const {
+    require_sizes("GPT2Config", {{"vocab_size", vocab_size},
+                                 {"n_positions", n_positions},
+                                 {"n_embd", n_embd},
+                                 {"n_layer", n_layer},
+                                 {"n_head", n_head},
+                                 {"n_inner", n_inner.value_or(1)}});
+    require_divides("GPT2Config", "n_head", n_head, "n_embd", n_embd);
+    require_probabilities("GPT2Config",
+                          {{"resid_pdrop", resid_pdrop}, {"embd_pdrop", embd_pdrop}, {"attn_pdrop", attn_pdrop}});
+    (void)activation_of("GPT2Config::activation_function", activation_function);
+}
+
+GPT2Config GPT2Config::load(const std::filesystem::path& path) {
+    const ConfigFile file(path);
+    GPT2Config config;
+    std::string type = "gpt2";
+    require_type(file, {"gpt2"}, type);
+    file.read("vocab_size", config.vocab_size);
+    file.read("n_positions", config.n_positions);
+    file.read("n_embd", config.n_embd);
+    file.read("n_layer", config.n_layer);
+    file.read("n_head", config.n_head);
+    file.read("n_inner", config.n_inner);
+    file.read("activation_function", config.activation_function);
+    file.read("resid_pdrop", config.resid_pdrop);
+    file.read("embd_pdrop", config.embd_pdrop);
+    file.read("attn_pdrop", config.attn_pdrop);
+    file.read("layer_norm_epsilon", config.layer_norm_epsilon);
+    file.read("initializer_range", config.initializer_range);
+    file.read("scale_attn_weights", config.scale_attn_weights);
+    file.read("scale_attn_by_inverse_layer_idx", config.scale_attn_by_inverse_layer_idx);
+    file.read("tie_word_embeddings", config.tie_word_embeddings);
+    file.require_false("add_cross_attention");
+    return file.checked(config, "n_embd");
+}
+
+void GPT2Config::save(const std::filesystem::path& path) const {
+    write(path, {{"architectures", {"GPT2LMHeadModel"}},
+                 {"model_type", "gpt2"},
+                 {"vocab_size", vocab_size},
+                 {"n_positions", n_positions},
+                 {"n_embd", n_embd},
+                 {"n_layer", n_layer},
+                 {"n_head", n_head},
+                 {"n_inner", or_null(n_inner)},
+                 {"activation_function", activation_function},
+                 {"resid_pdrop", resid_pdrop},
+                 {"embd_pdrop", embd_pdrop},
+                 {"attn_pdrop", attn_pdrop},
+                 {"layer_norm_epsilon", layer_norm_epsilon},
+                 {"initializer_range", initializer_range},
+                 {"scale_attn_weights", scale_attn_weights},
+                 {"scale_attn_by_inverse_layer_idx", scale_attn_by_inverse_layer_idx},
+                 {"tie_word_embeddings", tie_word_embeddings}});
+}
+
+void LlamaConfig::check() const {
+    constexpr const char* name = "LlamaConfig";
+    require_sizes(name, {{"vocab_size", vocab_size},
+                         {"hidden_size", hidden_size},
+                         {"intermediate_size", intermediate_size},
+                         {"num_hidden_layers", num_hidden_layers},
+                         {"num_attention_heads", num_attention_heads},
+                         {"num_key_value_heads", kv_heads()},
+                         {"max_position_embeddings", max_position_embeddings},
+                         {"sliding_window", sliding_window.value_or(1)}});
+    if (!head_dim) require_divides(name, "num_attention_heads", num_attention_heads, "hidden_size", hidden_size);
+    require_sizes(name, {{"head_dim", head_width()}});
+    require_divides(name, "an even number", 2, "head_dim", head_width());
+    require_divides(name, "num_key_value_heads", kv_heads(), "num_attention_heads", num_attention_heads);
+    require_probabilities(name, {{"attention_dropout", attention_dropout}});
+    if (!(rope_theta > 0)) throw ValueError(fmt::format("{}: wants rope_theta above 0, got {}", name, rope_theta));
+    const RopeScaling& scaling = rope_scaling;
+    if (scaling.rope_type != "default" && scaling.rope_type != "linear" && scaling.rope_type != "llama3")
+        throw ValueError(fmt::format("{}: wants rope_type default, linear or llama3, got '{}'", name, scaling.rope_type));
+    if (!(scaling.factor > 0)) throw ValueError(fmt::format("{}: wants a factor above 0, got {}", name, scaling.factor));
+    if (scaling.rope_type == "llama3" &&
+        (!(scaling.low_freq_factor > 0) || !(scaling.high_freq_factor > scaling.low_freq_factor) ||
+         scaling.original_max_position_embeddings < 1))
+        throw ValueError(
+            fmt::format("{}: wants 0 < low_freq_factor < high_freq_factor and original_max_position_embeddings of at "
+                        "least 1, got {}, {} and {}",
+                        name, scaling.low_freq_factor, scaling.high_freq_factor,
+                        scaling.original_max_position_embeddings));
+    (void)activation_of("LlamaConfig::hidden_act", hidden_act);
+}
+
+LlamaConfig LlamaConfig::load(const std::filesystem::path& path) {
+    ConfigFile file(path);
+    LlamaConfig config;
+    require_type(file, {"llama", "mistral", "qwen2"}, config.model_type);
+    if (config.model_type == "mistral") {
+        config.intermediate_size = 14336;
+        config.num_key_value_heads = 8;
+        config.max_position_embeddings = 4096 * 32;
+        config.sliding_window = 4096;
+    } else if (config.model_type == "qwen2") {
+        config.vocab_size = 151936;
+        config.intermediate_size = 22016;
+        config.num_key_value_heads = 32;
+        config.max_position_embeddings = 32768;
+        config.qkv_bias = true;
+    }
+    file.read("vocab_size", config.vocab_size);
+    file.read("hidden_size", config.hidden_size);
+    file.read("intermediate_size", config.intermediate_size);
+    file.read("num_hidden_layers", config.num_hidden_layers);
+    file.read("num_attention_heads", config.num_attention_heads);
+    file.read_or_null("num_key_value_heads", config.num_key_value_heads);
+    file.read("head_dim", config.head_dim);
+    file.read("hidden_act", config.hidden_act);
+    file.read("max_position_embeddings", config.max_position_embeddings);
+    file.read("initializer_range", config.initializer_range);
+    file.read("rms_norm_eps", config.rms_norm_eps);
+    file.read("tie_word_embeddings", config.tie_word_embeddings);
+    file.read("attention_dropout", config.attention_dropout);
+    file.read("attention_bias", config.attention_bias);
+    file.read("mlp_bias", config.mlp_bias);
+    if (config.model_type == "qwen2") {
+        bool used = false;
+        file.read("use_sliding_window", used);
+        config.max_window_layers = 28;
+        file.read("max_window_layers", config.max_window_layers, 0);
+        config.sliding_window = 4096;
+        file.read_or_null("sliding_window", config.sliding_window);
+        if (!used) config.sliding_window = std::nullopt;
+    } else if (config.model_type == "mistral") {
+        file.read_or_null("sliding_window", config.sliding_window);
+    }
+    file.read("rope_theta", config.rope_theta);
+    // What it is called since transformers 5, and before.
+    for (const char* key : {"rope_parameters", "rope_scaling"}) {
+        if (!file.enter(key)) continue;
+        file.read("rope_theta", config.rope_theta);
+        file.read("type", config.rope_scaling.rope_type);
+        file.read("rope_type", config.rope_scaling.rope_type);
+        file.read("factor", config.rope_scaling.factor);
+        file.read("low_freq_factor", config.rope_scaling.low_freq_factor);
+        file.read("high_freq_factor", config.rope_scaling.high_freq_factor);
+        file.read("original_max_position_embeddings", config.rope_scaling.original_max_position_embeddings);
+        file.leave();
+        break;
+    }
+    return file.checked(config, "hidden_size");
+}
+
+void LlamaConfig::save(const std::filesystem::path& path) const {
+    const bool mistral = model_type == "mistral", qwen2 = model_type == "qwen2";
+    json rope{{"rope_type", rope_scaling.rope_type}, {"rope_theta", rope_theta}};
+    if (rope_scaling.rope_type != "default") rope["factor"] = rope_scaling.factor;
+    if (rope_scaling.rope_type == "llama3") {
+        rope["low_freq_factor"] = rope_scaling.low_freq_factor;
+        rope["high_freq_factor"] = rope_scaling.high_freq_factor;
+        rope["original_max_position_embeddings"] = rope_scaling.original_max_position_embeddings;
+    }
+    json config{{"architectures", {mistral ? "MistralForCausalLM" : qwen2 ? "Qwen2ForCausalLM" : "LlamaForCausalLM"}},
+                {"model_type", model_type},
+                {"vocab_size", vocab_size},
+                {"hidden_size", hidden_size},
+                {"intermediate_size", intermediate_size},
+                {"num_hidden_layers", num_hidden_layers},
+                {"num_attention_heads", num_attention_heads},
+                {"num_key_value_heads", kv_heads()},
+                {"head_dim", head_width()},
+                {"hidden_act", hidden_act},
+                {"max_position_embeddings", max_position_embeddings},
+                {"initializer_range", initializer_range},
+                {"rms_norm_eps", rms_norm_eps},
+                {"tie_word_embeddings", tie_word_embeddings},
+                {"rope_theta", rope_theta},
+                {"rope_parameters", rope},
+                {"attention_dropout", attention_dropout}};
+    // transformers before 5 read it under this name.
+    if (rope_scaling.rope_type != "default") config["rope_scaling"] = rope;
+    if (!mistral && !qwen2) {
+        config["attention_bias"] = attention_bias;
+        config["mlp_bias"] = mlp_bias;
+    } else {
+        config["sliding_window"] = or_null(sliding_window);
+    }
+    if (qwen2) {
+        config["use_sliding_window"] = sliding_window.has_value();
+        config["max_window_layers"] = max_window_layers;
+    }
+    write(path, config);
+}
+
+void BERTConfig::check() const {
+    constexpr const char* name = "BERTConfig";
+    require_sizes(name, {{"vocab_size", vocab_size},
+                         {"hidden_size", hidden_size},
+                         {"num_hidden_layers", num_hidden_layers},
+                         {"num_attention_heads", num_attention_heads},
+                         {"intermediate_size", intermediate_size},
+                         {"max_position_embeddings", max_position_embeddings},
+                         {"type_vocab_size", type_vocab_size},
+                         {"num_labels", num_labels}});
+    require_divides(name, "num_attention_heads", num_attention_heads, "hidden_size", hidden_size);
+    require_probabilities(name, {{"hidden_dropout_prob", hidden_dropout_prob},
+                                 {"attention_probs_dropout_prob", attention_probs_dropout_prob},
+                                 {"classifier_dropout", classifier_dropout.value_or(0)}});
+    (void)activation_of("BERTConfig::hidden_act", hidden_act);
+}
+
+BERTConfig BERTConfig::load(const std::filesystem::path& path) {
+    const ConfigFile file(path);
+    BERTConfig config;
+    std::string type = "bert", positions = "absolute";
+    require_type(file, {"bert"}, type);
+    file.read("vocab_size", config.vocab_size);
+    file.read("hidden_size", config.hidden_size);
+    file.read("num_hidden_layers", config.num_hidden_layers);
+    file.read("num_attention_heads", config.num_attention_heads);
+    file.read("intermediate_size", config.intermediate_size);
+    file.read("hidden_act", config.hidden_act);
+    file.read("hidden_dropout_prob", config.hidden_dropout_prob);
+    file.read("attention_probs_dropout_prob", config.attention_probs_dropout_prob);
+    file.read("max_position_embeddings", config.max_position_embeddings);
+    file.read("type_vocab_size", config.type_vocab_size);
+    file.read("initializer_range", config.initializer_range);
+    file.read("layer_norm_eps", config.layer_norm_eps);
+    file.read("classifier_dropout", config.classifier_dropout);
+    file.read("tie_word_embeddings", config.tie_word_embeddings);
+    file.read("position_embedding_type", positions);
+    if (positions != "absolute") file.refuse("position_embedding_type", "'absolute'", positions);
+    file.require_false("is_decoder");
+    file.require_false("add_cross_attention");
+    read_labels(file, config.num_labels);
+    return file.checked(config, "hidden_size");
+}
+
+void BERTConfig::save(const std::filesystem::path& path) const {
+    write(path, {{"model_type", "bert"},
+                 {"vocab_size", vocab_size},
+                 {"hidden_size", hidden_size},
+                 {"num_hidden_layers", num_hidden_layers},
+                 {"num_attention_heads", num_attention_heads},
+                 {"intermediate_size", intermediate_size},
+                 {"hidden_act", hidden_act},
+                 {"hidden_dropout_prob", hidden_dropout_prob},
+                 {"attention_probs_dropout_prob", attention_probs_dropout_prob},
+                 {"max_position_embeddings", max_position_embeddings},
+                 {"type_vocab_size", type_vocab_size},
+                 {"initializer_range", initializer_range},
+                 {"layer_norm_eps", layer_norm_eps},
+                 {"classifier_dropout", or_null(classifier_dropout)},
+                 {"tie_word_embeddings", tie_word_embeddings},
+                 {"id2label", labels(num_labels)}});
+}
+
+void ViTConfig::check() const {
+    constexpr const char* name = "ViTConfig";
+    require_sizes(name, {{"hidden_size", hidden_size},
+                         {"num_hidden_layers", num_hidden_layers},
+                         {"num_attention_heads", num_attention_heads},
+                         {"intermediate_size", intermediate_size},
+                         {"image_size", image_size},
+                         {"patch_size", patch_size},
+                         {"num_channels", num_channels},
+                         {"pooler_output_size", pooler_output_size.value_or(1)},
+                         {"num_labels", num_labels}});
+    require_divides(name, "num_attention_heads", num_attention_heads, "hidden_size", hidden_size);
+    if (patch_size > image_size)
+        throw ValueError(
+            fmt::format("{}: wants patch_size up to image_size, got {} and {}", name, patch_size, image_size));
+    require_probabilities(name, {{"hidden_dropout_prob", hidden_dropout_prob},
+                                 {"attention_probs_dropout_prob", attention_probs_dropout_prob}});
+    (void)activation_of("ViTConfig::hidden_act", hidden_act);
+    (void)activation_of("ViTConfig::pooler_act", pooler_act);
+}
+
+ViTConfig ViTConfig::load(const std::filesystem::path& path) {
+    const ConfigFile file(path);
+    ViTConfig config;
+    std::string type = "vit";
+    require_type(file, {"vit"}, type);
+    file.read("hidden_size", config.hidden_size);
+    file.read("num_hidden_layers", config.num_hidden_layers);
+    file.read("num_attention_heads", config.num_attention_heads);
+    file.read("intermediate_size", config.intermediate_size);
+    file.read("hidden_act", config.hidden_act);
+    file.read("hidden_dropout_prob", config.hidden_dropout_prob);
+    file.read("attention_probs_dropout_prob", config.attention_probs_dropout_prob);
+    file.read("initializer_range", config.initializer_range);
+    file.read("layer_norm_eps", config.layer_norm_eps);
+    file.read("image_size", config.image_size);
+    file.read("patch_size", config.patch_size);
+    file.read("num_channels", config.num_channels);
+    file.read("qkv_bias", config.qkv_bias);
+    file.read("pooler_output_size", config.pooler_output_size);
+    file.read("pooler_act", config.pooler_act);
+    read_labels(file, config.num_labels);
+    return file.checked(config, "hidden_size");
+}
+
+void ViTConfig::save(const std::filesystem::path& path) const {
+    write(path, {{"model_type", "vit"},
+                 {"hidden_size", hidden_size},
+                 {"num_hidden_layers", num_hidden_layers},
+                 {"num_attention_heads", num_attention_heads},
+                 {"intermediate_size", intermediate_size},
+                 {"hidden_act", hidden_act},
+                 {"hidden_dropout_prob", hidden_dropout_prob},
+                 {"attention_probs_dropout_prob", attention_probs_dropout_prob},
+                 {"initializer_range", initializer_range},
+                 {"layer_norm_eps", layer_norm_eps},
+                 {"image_size", image_size},
+                 {"patch_size", patch_size},
+                 {"num_channels", num_channels},
+                 {"qkv_bias", qkv_bias},
+                 {"pooler_output_size", or_null(pooler_output_size)},
+                 {"pooler_act", pooler_act},
+                 {"id2label", labels(num_labels)}});
+}
+
+}  // namespace declivity::models

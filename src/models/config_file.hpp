@@ -1,0 +1,118 @@
+// Floor 5, private. Fields of a config.json, each checked as it is read.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+#include "io/json_file.hpp"
+
+namespace declivity::models {
+
+/// What a number may be at most: sizes multiply.
+inline constexpr std::int64_t kMostSize = std::int64_t{1} << 31;
+
+class ConfigFile {
+  public:
+    explicit ConfigFile(const std::filesystem::path& path) : file_(path, std::uint64_t{4} << 20), at_(&file_.root()) {}
+
+    /// The object within, whose fields are read then; false where there is none, or null.
+    bool enter(const char* key) {
+        const nlohmann::json* found = find(key);
+        if (found == nullptr) return false;
+        if (!found->is_object()) refuse(key, "an object", *found);
+        at_ = found;
+        return true;
+    }
+    void leave() { at_ = &file_.root(); }
+
+    /// Fields that are missing, or null, keep their values.
+    void read(const char* key, std::int64_t& value, std::int64_t least = 1) const {
+        const nlohmann::json* found = find(key);
+        if (found == nullptr) return;
+        if (!found->is_number_integer()) refuse(key, "a whole number", *found);
+        if (found->is_number_unsigned() && found->get<std::uint64_t>() > static_cast<std::uint64_t>(kMostSize))
+            refuse(key, fmt::format("at most {}", kMostSize), *found);
+        value = found->get<std::int64_t>();
+        if (value < least) refuse(key, fmt::format("at least {}", least), *found);
+    }
+    void read(const char* key, std::optional<std::int64_t>& value) const {
+        if (find(key) == nullptr) return;
+        std::int64_t number = 1;
+        read(key, number);
+        value = number;
+    }
+    void read(const char* key, double& value) const {
+        const nlohmann::json* found = find(key);
+        if (found == nullptr) return;
+        if (!found->is_number() || !std::isfinite(found->get<double>())) refuse(key, "a number", *found);
+        value = found->get<double>();
+    }
+    void read(const char* key, std::optional<double>& value) const {
+        if (find(key) == nullptr) return;
+        double number = 0;
+        read(key, number);
+        value = number;
+    }
+    void read(const char* key, bool& value) const {
+        const nlohmann::json* found = find(key);
+        if (found == nullptr) return;
+        if (!found->is_boolean()) refuse(key, "true or false", *found);
+        value = found->get<bool>();
+    }
+    void read(const char* key, std::string& value) const {
+        const nlohmann::json* found = find(key);
+        if (found == nullptr) return;
+        if (!found->is_string()) refuse(key, "a text", *found);
+        value = found->get<std::string>();
+    }
+    /// null is none, and not what the field was before.
+    void read_or_null(const char* key, std::optional<std::int64_t>& value) const {
+        const auto found = at_->find(key);
+        if (found == at_->end()) return;
+        value = std::nullopt;
+        read(key, value);
+    }
+    /// How many entries a list or an object has.
+    [[nodiscard]] std::optional<std::int64_t> count(const char* key) const {
+        const nlohmann::json* found = find(key);
+        if (found == nullptr) return std::nullopt;
+        if (!found->is_object() && !found->is_array()) refuse(key, "a list or an object", *found);
+        return static_cast<std::int64_t>(found->size());
+    }
+    [[nodiscard]] const nlohmann::json* find(const char* key) const {
+        const auto found = at_->find(key);
+        return found == at_->end() || found->is_null() ? nullptr : &*found;
+    }
+    void require_false(const char* key) const {
+        bool value = false;
+        read(key, value);
+        if (value) refuse(key, "false", true);
+    }
+    [[noreturn]] void refuse(const char* key, const std::string& wants, const nlohmann::json& got) const {
+        std::string shown = got.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+        if (shown.size() > 40) shown = shown.substr(0, 40) + "...";
+        file_.fail(key, fmt::format("'{}' wants {}, got {}", key, wants, shown));
+    }
+    /// What check() of a config has to say, at the place of a key.
+    template <class Config>
+    const Config& checked(const Config& config, const char* key) const {
+        try {
+            config.check();
+        } catch (const ValueError& error) {
+            file_.fail(key, error.what());
+        }
+        return config;
+    }
+
+  private:
+    io::JsonFile file_;
+    const nlohmann::json* at_;
+};
+
+}  // namespace declivity::models

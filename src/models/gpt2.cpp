@@ -1,0 +1,180 @@
+#include <declivity/models/gpt2.hpp>
+
+#include <utility>
+
+#include <declivity/nn/dropout.hpp>
+#include <declivity/nn/embedding.hpp>
+#include <declivity/nn/layer_norm.hpp>
+
+#include "activation.hpp"
+#include "parts.hpp"
+#include "weights.hpp"
+
+namespace declivity::models {
+namespace {
+
+constexpr FileLayout kLayout{.prefix = "transformer.", .is_transposed = [](std::string_view name) {
+                                 return name.ends_with("c_attn.weight") || name.ends_with("c_proj.weight") ||
+                                        name.ends_with("c_fc.weight");
+                             }};
+
+class Attention : public nn::Callable<Tensor(Tensor, LayerInputs)> {
+  public:
+    Attention(const GPT2Config& config, std::int64_t layer, const ModelOptions& options)
+        : c_attn_(add("c_attn", nn::Linear(config.n_embd, 3 * config.n_embd, linear_options(true, options)))),
+          c_proj_(add("c_proj", nn::Linear(config.n_embd, config.n_embd, linear_options(true, options)))),
+          resid_dropout_(add("resid_dropout", nn::Dropout(config.resid_pdrop))),
+          layer_(layer),
+          heads_(config.n_head),
+          dropout_(config.attn_pdrop) {
+        if (config.scale_attn_weights) scale_ = 1 / std::sqrt(static_cast<double>(config.n_embd / config.n_head));
+        if (config.scale_attn_by_inverse_layer_idx) scale_ /= static_cast<double>(layer + 1);
+    }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Attention); }
+
+  protected:
+    Tensor forward(Tensor x, LayerInputs inputs) override {
+        // One product; each head's rows stay where they are in its result.
+        const Tensor all = reshape(c_attn_(x), {x.size(0), x.size(1), 3, heads_, x.size(2) / heads_});
+        const auto part = [&](std::int64_t i) { return permute(select(all, 2, i), {0, 2, 1, 3}); };
+        const Tensor q = part(0), k = part(1), v = part(2);
+        const Tensor y = inputs.cache.defined()
+                             ? inputs.cache.attend(layer_, q, k, v, {.scale = scale_})
+                             : scaled_dot_product_attention(q, k, v,
+                                                            {.attn_mask = inputs.mask,
+                                                             .dropout_p = training() ? dropout_ : 0,
+                                                             .is_causal = true,
+                                                             .scale = scale_});
+        return resid_dropout_(c_proj_(by_tokens(y)));
+    }
+
+  private:
+    nn::Linear &c_attn_, &c_proj_;
+    nn::Dropout& resid_dropout_;
+    std::int64_t layer_, heads_;
+    double dropout_, scale_ = 1;
+};
+
+class Feedforward : public nn::Layer {
+  public:
+    Feedforward(const GPT2Config& config, const ModelOptions& options)
+        : c_fc_(add("c_fc", nn::Linear(config.n_embd, config.n_inner.value_or(4 * config.n_embd),
+                                       linear_options(true, options)))),
+          c_proj_(add("c_proj", nn::Linear(config.n_inner.value_or(4 * config.n_embd), config.n_embd,
+                                           linear_options(true, options)))),
+          dropout_(add("dropout", nn::Dropout(config.resid_pdrop))),
+          activation_(activation_of("GPT2Config::activation_function", config.activation_function)) {}
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Feedforward); }
+
+  protected:
+    Tensor forward(Tensor x) override { return dropout_(c_proj_(activation_(c_fc_(std::move(x))))); }
+
+  private:
+    nn::Linear &c_fc_, &c_proj_;
+    nn::Dropout& dropout_;
+    Activation activation_;
+};
+
+nn::LayerNorm normalisation(const GPT2Config& config, const ModelOptions& options) {
+    return nn::LayerNorm(config.n_embd,
+                         {.eps = config.layer_norm_epsilon, .dtype = options.dtype, .device = options.device});
+}
+
+class Block : public nn::Callable<Tensor(Tensor, LayerInputs)> {
+  public:
+    Block(const GPT2Config& config, std::int64_t layer, const ModelOptions& options)
+        : ln_1_(add("ln_1", normalisation(config, options))),
+          attn_(add("attn", Attention(config, layer, options))),
+          ln_2_(add("ln_2", normalisation(config, options))),
+          mlp_(add("mlp", Feedforward(config, options))) {}
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Block); }
+
+  protected:
+    Tensor forward(Tensor x, LayerInputs inputs) override {
+        x = x + attn_(ln_1_(x), std::move(inputs));
+        return x + mlp_(ln_2_(x));
+    }
+
+  private:
+    nn::LayerNorm& ln_1_;
+    Attention& attn_;
+    nn::LayerNorm& ln_2_;
+    Feedforward& mlp_;
+};
+
+}  // namespace
+
+class GPT2Model : public nn::Callable<Tensor(Tensor, CausalInputs)> {
+  public:
+    GPT2Model(const GPT2Config& config, const ModelOptions& options)
+        : wte_(add("wte", nn::Embedding(config.vocab_size, config.n_embd,
+                                        {.dtype = options.dtype, .device = options.device}))),
+          wpe_(add("wpe", nn::Embedding(config.n_positions, config.n_embd,
+                                        {.dtype = options.dtype, .device = options.device}))),
+          drop_(add("drop", nn::Dropout(config.embd_pdrop))),
+          h_(add("h", nn::ModuleList<Block>())),
+          ln_f_([&]() -> nn::LayerNorm& {
+              for (std::int64_t layer = 0; layer < config.n_layer; ++layer) h_.append(Block(config, layer, options));
+              return add("ln_f", normalisation(config, options));
+          }()),
+          positions_(config.n_positions) {}
+    [[nodiscard]] Tensor embedding() const { return wte_.weight(); }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(GPT2Model); }
+
+  protected:
+    Tensor forward(Tensor input_ids, CausalInputs inputs) override {
+        require_tokens("GPT2", input_ids, positions_);
+        Tensor places = announced("GPT2", input_ids, inputs);
+        if (!places.defined()) places = arange(0, input_ids.size(1), 1, {DType::i64, input_ids.device()});
+        Tensor x = drop_(wte_(input_ids) + wpe_(places));
+        const LayerInputs of_layers{inputs.cache, mask_of("GPT2", inputs.attention_mask, input_ids), {}};
+        for (Block& block : h_) x = block(x, of_layers);
+        return ln_f_(x);
+    }
+
+  private:
+    nn::Embedding &wte_, &wpe_;
+    nn::Dropout& drop_;
+    nn::ModuleList<Block>& h_;
+    nn::LayerNorm& ln_f_;
+    std::int64_t positions_;
+};
+
+GPT2::GPT2(const GPT2Config& config, const ModelOptions& options)
+    : config_(config),
+      transformer_((config.check(), add("transformer", GPT2Model(config, options)))),
+      lm_head_(add("lm_head", LMHead(config.tie_word_embeddings
+                                         ? transformer_.embedding()
+                                         : zeros({config.vocab_size, config.n_embd}, {options.dtype, options.device})))) {
+    initialise(*this, config.initializer_range);
+    // Residuals of 2 n_layer parts add up.
+    for (const auto& [name, tensor] : named_parameters())
+        if (name.ends_with("c_proj.weight"))
+            nn::normal_(tensor, 0, config.initializer_range / std::sqrt(2 * static_cast<double>(config.n_layer)));
+}
+
+Tensor GPT2::hidden_states(Tensor input_ids, CausalInputs inputs) {
+    return transformer_(std::move(input_ids), std::move(inputs));
+}
+Tensor GPT2::logits(Tensor hidden) { return lm_head_(std::move(hidden)); }
+
+nn::KeyValueCache GPT2::make_cache(std::int64_t batch, std::int64_t max_length,
+                                   const nn::KeyValueCacheOptions& options) const {
+    return nn::KeyValueCache(config_.n_layer, batch, config_.n_head, config_.n_embd / config_.n_head, max_length,
+                             cache_options(*this, options));
+}
+
+GPT2 GPT2::from_pretrained(const std::filesystem::path& folder, const PretrainedOptions& options) {
+    GPT2 model(GPT2Config::load(folder / "config.json"), {options.dtype, options.device});
+    (void)model.load_weights(folder, options.strict);
+    return model;
+}
+LoadedState GPT2::load_weights(const std::filesystem::path& path, bool strict) {
+    return models::load_weights("GPT2", *this, path, kLayout, strict);
+}
+void GPT2::save_pretrained(const std::filesystem::path& folder, std::uint64_t max_shard_size) const {
+    save_weights(*this, folder, kLayout, max_shard_size);
+    config_.save(folder / "config.json");
+}
+
+}  // namespace declivity::models

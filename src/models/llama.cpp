@@ -1,0 +1,207 @@
+#include <declivity/models/llama.hpp>
+
+#include <numbers>
+#include <utility>
+#include <vector>
+
+#include <declivity/nn/embedding.hpp>
+#include <declivity/nn/layer_norm.hpp>
+
+#include "activation.hpp"
+#include "parts.hpp"
+#include "weights.hpp"
+
+namespace declivity::models {
+namespace {
+
+constexpr FileLayout kLayout{.prefix = "model."};
+
+/// Radians per token of each pair of elements (J. Su et al., RoFormer, 2021), scaled as RopeScaling says.
+std::vector<float> rotary_frequencies(const LlamaConfig& config) {
+    const RopeScaling& scaling = config.rope_scaling;
+    const auto original = static_cast<double>(scaling.original_max_position_embeddings);
+    const std::int64_t width = config.head_width();
+    std::vector<float> out;
+    for (std::int64_t i = 0; i < width / 2; ++i) {
+        double frequency = std::pow(config.rope_theta, -2.0 * static_cast<double>(i) / static_cast<double>(width));
+        if (scaling.rope_type == "linear") frequency /= scaling.factor;
+        if (scaling.rope_type == "llama3") {
+            const double turns = original * frequency / (2 * std::numbers::pi);  // in the original length
+            const double kept = (turns - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor);
+            const double share = std::min(1.0, std::max(0.0, kept));
+            frequency = (1 - share) * frequency / scaling.factor + share * frequency;
+        }
+        out.push_back(static_cast<float>(frequency));
+    }
+    return out;
+}
+
+class Attention : public nn::Callable<Tensor(Tensor, LayerInputs, Tensor)> {
+  public:
+    Attention(const LlamaConfig& config, std::int64_t layer, const ModelOptions& options)
+        : q_proj_(add("q_proj", projection(config, config.num_attention_heads, options))),
+          k_proj_(add("k_proj", projection(config, config.kv_heads(), options))),
+          v_proj_(add("v_proj", projection(config, config.kv_heads(), options))),
+          o_proj_(add("o_proj", nn::Linear(config.num_attention_heads * config.head_width(), config.hidden_size,
+                                           linear_options(config.attention_bias, options)))),
+          layer_(layer),
+          heads_(config.num_attention_heads),
+          kv_heads_(config.kv_heads()),
+          dropout_(config.attention_dropout) {
+        if (layer >= config.max_window_layers) window_ = config.sliding_window;
+    }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Attention); }
+
+  protected:
+    Tensor forward(Tensor x, LayerInputs inputs, Tensor frequencies) override {
+        const auto turned = [&](const Tensor& rows, std::int64_t heads) {
+            return rotary_embedding(by_heads(rows, heads),
+                                    {.frequencies = frequencies, .positions = inputs.positions});
+        };
+        const Tensor q = turned(q_proj_(x), heads_), k = turned(k_proj_(x), kv_heads_), v = by_heads(v_proj_(x), kv_heads_);
+        const Tensor y = inputs.cache.defined()
+                             ? inputs.cache.attend(layer_, q, k, v, {.window = window_})
+                             : scaled_dot_product_attention(q, k, v,
+                                                            {.attn_mask = inputs.mask,
+                                                             .dropout_p = training() ? dropout_ : 0,
+                                                             .is_causal = true,
+                                                             .enable_gqa = heads_ != kv_heads_,
+                                                             .window = window_});
+        return o_proj_(by_tokens(y));
+    }
+
+  private:
+    static nn::Linear projection(const LlamaConfig& config, std::int64_t heads, const ModelOptions& options) {
+        return nn::Linear(config.hidden_size, heads * config.head_width(),
+                          linear_options(config.attention_bias || config.qkv_bias, options));
+    }
+
+    nn::Linear &q_proj_, &k_proj_, &v_proj_, &o_proj_;
+    std::int64_t layer_, heads_, kv_heads_;
+    double dropout_;
+    std::optional<std::int64_t> window_;
+};
+
+class Feedforward : public nn::Layer {
+  public:
+    Feedforward(const LlamaConfig& config, const ModelOptions& options)
+        : gate_proj_(add("gate_proj", up(config, options))),
+          up_proj_(add("up_proj", up(config, options))),
+          down_proj_(add("down_proj", nn::Linear(config.intermediate_size, config.hidden_size,
+                                                 linear_options(config.mlp_bias, options)))),
+          activation_(activation_of("LlamaConfig::hidden_act", config.hidden_act)) {}
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Feedforward); }
+
+  protected:
+    Tensor forward(Tensor x) override { return down_proj_(activation_(gate_proj_(x)) * up_proj_(x)); }
+
+  private:
+    static nn::Linear up(const LlamaConfig& config, const ModelOptions& options) {
+        return nn::Linear(config.hidden_size, config.intermediate_size, linear_options(config.mlp_bias, options));
+    }
+
+    nn::Linear &gate_proj_, &up_proj_, &down_proj_;
+    Activation activation_;
+};
+
+nn::RMSNorm normalisation(const LlamaConfig& config, const ModelOptions& options) {
+    return nn::RMSNorm(config.hidden_size,
+                       {.eps = config.rms_norm_eps, .dtype = options.dtype, .device = options.device});
+}
+
+class Block : public nn::Callable<Tensor(Tensor, LayerInputs, Tensor)> {
+  public:
+    Block(const LlamaConfig& config, std::int64_t layer, const ModelOptions& options)
+        : self_attn_(add("self_attn", Attention(config, layer, options))),
+          mlp_(add("mlp", Feedforward(config, options))),
+          input_layernorm_(add("input_layernorm", normalisation(config, options))),
+          post_attention_layernorm_(add("post_attention_layernorm", normalisation(config, options))) {}
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Block); }
+
+  protected:
+    Tensor forward(Tensor x, LayerInputs inputs, Tensor frequencies) override {
+        x = x + self_attn_(input_layernorm_(x), std::move(inputs), std::move(frequencies));
+        return x + mlp_(post_attention_layernorm_(x));
+    }
+
+  private:
+    Attention& self_attn_;
+    Feedforward& mlp_;
+    nn::RMSNorm &input_layernorm_, &post_attention_layernorm_;
+};
+
+}  // namespace
+
+class LlamaModel : public nn::Callable<Tensor(Tensor, CausalInputs)> {
+  public:
+    LlamaModel(const LlamaConfig& config, const ModelOptions& options)
+        : embed_tokens_(add("embed_tokens", nn::Embedding(config.vocab_size, config.hidden_size,
+                                                          {.dtype = options.dtype, .device = options.device}))),
+          layers_(add("layers", nn::ModuleList<Block>())),
+          norm_([&]() -> nn::RMSNorm& {
+              for (std::int64_t layer = 0; layer < config.num_hidden_layers; ++layer)
+                  layers_.append(Block(config, layer, options));
+              return add("norm", normalisation(config, options));
+          }()),
+          positions_(config.max_position_embeddings),
+          frequencies_(Tensor::from(rotary_frequencies(config), {config.head_width() / 2}, embedding().device())) {}
+    [[nodiscard]] Tensor embedding() const { return embed_tokens_.weight(); }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(LlamaModel); }
+
+  protected:
+    Tensor forward(Tensor input_ids, CausalInputs inputs) override {
+        require_tokens("Llama", input_ids, positions_);
+        Tensor x = embed_tokens_(input_ids);
+        // They are no part of the state, and follow the model.
+        if (!(frequencies_.device() == x.device())) frequencies_ = frequencies_.to(x.device());
+        const Tensor frequencies = frequencies_.to(compute_type(x.dtype()));
+        const Tensor places = announced("Llama", input_ids, inputs);
+        const LayerInputs of_layers{inputs.cache, mask_of("Llama", inputs.attention_mask, input_ids),
+                                    places.defined() ? unsqueeze(places, 1) : Tensor()};
+        for (Block& block : layers_) x = block(x, of_layers, frequencies);
+        return norm_(x);
+    }
+
+  private:
+    nn::Embedding& embed_tokens_;
+    nn::ModuleList<Block>& layers_;
+    nn::RMSNorm& norm_;
+    std::int64_t positions_;
+    Tensor frequencies_;
+};
+
+Llama::Llama(const LlamaConfig& config, const ModelOptions& options)
+    : config_(config),
+      model_((config.check(), add("model", LlamaModel(config, options)))),
+      lm_head_(add("lm_head",
+                   LMHead(config.tie_word_embeddings
+                              ? model_.embedding()
+                              : zeros({config.vocab_size, config.hidden_size}, {options.dtype, options.device})))) {
+    initialise(*this, config.initializer_range);
+}
+
+Tensor Llama::hidden_states(Tensor input_ids, CausalInputs inputs) {
+    return model_(std::move(input_ids), std::move(inputs));
+}
+Tensor Llama::logits(Tensor hidden) { return lm_head_(std::move(hidden)); }
+
+nn::KeyValueCache Llama::make_cache(std::int64_t batch, std::int64_t max_length,
+                                    const nn::KeyValueCacheOptions& options) const {
+    return nn::KeyValueCache(config_.num_hidden_layers, batch, config_.kv_heads(), config_.head_width(), max_length,
+                             cache_options(*this, options));
+}
+
+Llama Llama::from_pretrained(const std::filesystem::path& folder, const PretrainedOptions& options) {
+    Llama model(LlamaConfig::load(folder / "config.json"), {options.dtype, options.device});
+    (void)model.load_weights(folder, options.strict);
+    return model;
+}
+LoadedState Llama::load_weights(const std::filesystem::path& path, bool strict) {
+    return models::load_weights("Llama", *this, path, kLayout, strict);
+}
+void Llama::save_pretrained(const std::filesystem::path& folder, std::uint64_t max_shard_size) const {
+    save_weights(*this, folder, kLayout, max_shard_size);
+    config_.save(folder / "config.json");
+}
+
+}  // namespace declivity::models

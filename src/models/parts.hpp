@@ -1,0 +1,116 @@
+// Floor 5, private. What several models are made of.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+
+#include <declivity/models/causal_lm.hpp>
+#include <declivity/nn/init.hpp>
+#include <declivity/nn/linear.hpp>
+#include <declivity/nn/module_list.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <fmt/format.h>
+
+namespace declivity::models {
+
+/// Holds modules under a name of its own, and is not called.
+class Container : public nn::Module {
+  public:
+    using Module::add;
+    using Module::emplace;
+    [[nodiscard]] std::string type_name() const override { return "Container"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Container); }
+};
+
+/// (..., width) -> (..., vocab_size), without a bias.
+class LMHead : public nn::Layer {
+  public:
+    /// @param weight (vocab_size, width), perhaps another module's, to which it is tied then
+    explicit LMHead(const Tensor& weight) { weight_ = parameter("weight", weight); }
+    [[nodiscard]] std::string type_name() const override { return "LMHead"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(LMHead); }
+
+  protected:
+    Tensor forward(Tensor x) override { return linear(x, weight_); }
+
+  private:
+    Parameter weight_;
+};
+
+/// What a layer of a causal model is told beside its input.
+struct LayerInputs {
+    nn::KeyValueCache cache = {};
+    Tensor mask = {};       ///< (N, 1, 1, L), bool, true takes part
+    Tensor positions = {};  ///< (N, 1, L), for rotary positions; 0, 1, ... if none
+};
+inline std::vector<Tensor> tensors_of(const LayerInputs& inputs) {
+    std::vector<Tensor> all = tensors_of(inputs.cache);
+    all.insert(all.end(), {inputs.mask, inputs.positions});
+    return all;
+}
+
+inline nn::LinearOptions linear_options(bool bias, const ModelOptions& options) {
+    return {.bias = bias, .dtype = options.dtype, .device = options.device};
+}
+
+/// (N, L, heads D) as (N, heads, L, D).
+inline Tensor by_heads(const Tensor& x, std::int64_t heads) {
+    return permute(reshape(x, {x.size(0), x.size(1), heads, x.size(2) / heads}), {0, 2, 1, 3});
+}
+/// And back.
+inline Tensor by_tokens(const Tensor& x) {
+    return reshape(permute(x, {0, 2, 1, 3}), {x.size(0), x.size(2), x.size(1) * x.size(3)});
+}
+
+/// (N, L), bool or numbers, as (N, 1, 1, L), bool.
+inline Tensor mask_of(const char* name, const Tensor& mask, const Tensor& input_ids) {
+    if (!mask.defined()) return mask;
+    ops::require_shape(name, "attention_mask", mask.shape(), {input_ids.size(0), input_ids.size(1)});
+    return reshape(mask.dtype() == DType::boolean ? mask : mask != 0, {mask.size(0), 1, 1, mask.size(1)});
+}
+
+inline void require_tokens(const char* name, const Tensor& input_ids, std::int64_t most) {
+    if (input_ids.rank() != 2)
+        throw ShapeError(fmt::format("{}: wants input_ids (N, L), got {}", name, input_ids.shape().str()));
+    if (input_ids.dtype() != DType::i64 && input_ids.dtype() != DType::i32)
+        throw TypeError(fmt::format("{}: wants input_ids of i64 or i32, got {}", name, name_of(input_ids.dtype())));
+    if (input_ids.size(1) > most)
+        throw ShapeError(fmt::format("{}: wants up to {} tokens, got {}", name, most, input_ids.size(1)));
+}
+
+/// The places of the tokens, (N, L), perhaps from a cache, which learns of them; undefined where they are 0, 1, ...
+inline Tensor announced(const char* name, const Tensor& input_ids, CausalInputs& inputs) {
+    if (inputs.cache.defined()) {
+        if (inputs.attention_mask.defined())
+            throw Unsupported(fmt::format("{}: wants no attention_mask beside a cache, whose lengths say what counts; "
+                                          "fill rows up at the end, and tell set_lengths()",
+                                          name));
+        inputs.cache.advance(input_ids.size(1));
+        if (!inputs.position_ids.defined()) return inputs.cache.positions(input_ids.size(1));
+    }
+    if (inputs.position_ids.defined())
+        ops::require_shape(name, "position_ids", inputs.position_ids.shape(), input_ids.shape());
+    return inputs.position_ids;
+}
+
+/// Matrices normal with `range`, biases 0; normalisation stays as it is.
+inline void initialise(const nn::Module& module, double range) {
+    const NoGrad no_grad;
+    for (const auto& [name, tensor] : module.named_parameters()) {
+        if (tensor.rank() >= 2) nn::normal_(tensor, 0, range);
+        else if (name.ends_with("bias")) Tensor(tensor).fill_(0);
+    }
+}
+
+/// Options of a cache for a model: its type, and device, where none are given.
+inline nn::KeyValueCacheOptions cache_options(const nn::Module& module, nn::KeyValueCacheOptions options) {
+    const Tensor first = module.named_parameters().at(0).tensor;
+    if (options.dtype == DType::f32) options.dtype = first.dtype();
+    if (!options.device) options.device = first.device();
+    return options;
+}
+
+}  // namespace declivity::models

@@ -1,0 +1,158 @@
+#include <declivity/models/vit.hpp>
+
+#include <utility>
+
+#include <declivity/nn/conv2d.hpp>
+#include <declivity/nn/layer_norm.hpp>
+
+#include "encoder.hpp"
+#include "weights.hpp"
+
+namespace declivity::models {
+namespace {
+
+constexpr FileLayout kLayout{.prefix = "vit."};
+
+nn::LayerNorm normalisation(const ViTConfig& config, const ModelOptions& options) {
+    return nn::LayerNorm(config.hidden_size,
+                         {.eps = config.layer_norm_eps, .dtype = options.dtype, .device = options.device});
+}
+
+class Block : public nn::Layer {
+  public:
+    Block(const ViTConfig& config, const ModelOptions& options)
+        : attention_(add("attention", Container())),
+          self_(attention_.add("attention", SelfAttention(config.hidden_size, config.num_attention_heads,
+                                                          config.qkv_bias, config.attention_probs_dropout_prob, options))),
+          attended_(attention_.add("output", Dense(config.hidden_size, config.hidden_size, options))),
+          intermediate_(add("intermediate", Dense(config.hidden_size, config.intermediate_size, options,
+                                                  activation_of("ViTConfig::hidden_act", config.hidden_act)))),
+          output_(add("output", Dense(config.intermediate_size, config.hidden_size, options))),
+          before_(add("layernorm_before", normalisation(config, options))),
+          after_(add("layernorm_after", normalisation(config, options))),
+          dropout_(add("dropout", nn::Dropout(config.hidden_dropout_prob))) {}
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Block); }
+
+  protected:
+    Tensor forward(Tensor x) override {
+        x = x + dropout_(attended_(self_(before_(x))));
+        return x + dropout_(output_(intermediate_(after_(x))));
+    }
+
+  private:
+    Container& attention_;
+    SelfAttention& self_;
+    Dense &attended_, &intermediate_, &output_;
+    nn::LayerNorm &before_, &after_;
+    nn::Dropout& dropout_;
+};
+
+}  // namespace
+
+class ViTEmbeddings : public nn::Layer {
+  public:
+    ViTEmbeddings(const ViTConfig& config, const ModelOptions& options)
+        : patches_(add("patch_embeddings", Container())),
+          projection_(patches_.add("projection",
+                                   nn::Conv2d(config.num_channels, config.hidden_size, config.patch_size,
+                                              {.stride = config.patch_size, .dtype = options.dtype, .device = options.device}))),
+          dropout_(add("dropout", nn::Dropout(config.hidden_dropout_prob))),
+          wanted_{config.num_channels, config.image_size, config.image_size} {
+        const std::int64_t side = config.image_size / config.patch_size;
+        const TensorOptions tensor{options.dtype, options.device};
+        cls_token_ = parameter("cls_token", zeros({1, 1, config.hidden_size}, tensor));
+        position_embeddings_ =
+            parameter("position_embeddings", zeros({1, side * side + 1, config.hidden_size}, tensor));
+    }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(ViTEmbeddings); }
+
+  protected:
+    Tensor forward(Tensor images) override {
+        if (images.rank() != 4 || images.size(1) != wanted_[0] || images.size(2) != wanted_[1] ||
+            images.size(3) != wanted_[2])
+            throw ShapeError(fmt::format("ViT: wants images (N, {}, {}, {}), got {}", wanted_[0], wanted_[1], wanted_[2],
+                                         images.shape().str()));
+        const Tensor patches = transpose(flatten(projection_(images), 2), 1, 2), token = cls_token_;
+        const Tensor first = broadcast_to(token, {images.size(0), 1, token.size(2)});
+        return dropout_(concat({first, patches}, 1) + position_embeddings_.value());
+    }
+
+  private:
+    Container& patches_;
+    nn::Conv2d& projection_;
+    nn::Dropout& dropout_;
+    Shape wanted_;
+    Parameter cls_token_, position_embeddings_;
+};
+
+class ViTEncoder : public nn::Layer {
+  public:
+    ViTEncoder(const ViTConfig& config, const ModelOptions& options) : layer_(add("layer", nn::ModuleList<Block>())) {
+        for (std::int64_t i = 0; i < config.num_hidden_layers; ++i) layer_.append(Block(config, options));
+    }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(ViTEncoder); }
+
+  protected:
+    Tensor forward(Tensor x) override {
+        for (Block& block : layer_) x = block(x);
+        return x;
+    }
+
+  private:
+    nn::ModuleList<Block>& layer_;
+};
+
+ViT::ViT(const ViTConfig& config, const ModelOptions& options, bool add_pooling_layer)
+    : config_(config),
+      embeddings_((config.check(), add("embeddings", ViTEmbeddings(config, options)))),
+      encoder_(add("encoder", ViTEncoder(config, options))),
+      layernorm_(add("layernorm", normalisation(config, options))) {
+    if (add_pooling_layer)
+        pooler_ = &add("pooler", BERTPooler(config.hidden_size, config.pooler_output_size.value_or(config.hidden_size),
+                                            activation_of("ViTConfig::pooler_act", config.pooler_act), options));
+    initialise(*this, config.initializer_range);
+}
+
+EncoderOutput ViT::forward(Tensor pixel_values) {
+    const Tensor states = layernorm_(encoder_(embeddings_(std::move(pixel_values))));
+    return {states, pooler_ != nullptr ? (*pooler_)(states) : Tensor()};
+}
+
+ViT ViT::from_pretrained(const std::filesystem::path& folder, const PretrainedOptions& options, bool add_pooling_layer) {
+    ViT model(ViTConfig::load(folder / "config.json"), {options.dtype, options.device}, add_pooling_layer);
+    (void)model.load_weights(folder, options.strict);
+    return model;
+}
+LoadedState ViT::load_weights(const std::filesystem::path& path, bool strict) {
+    return models::load_weights("ViT", *this, path, kLayout, strict);
+}
+void ViT::save_pretrained(const std::filesystem::path& folder, std::uint64_t max_shard_size) const {
+    save_weights(*this, folder, kLayout, max_shard_size);
+    config_.save(folder / "config.json");
+}
+
+ViTForImageClassification::ViTForImageClassification(const ViTConfig& config, const ModelOptions& options)
+    : vit_(add("vit", ViT(config, options, false))),
+      classifier_(
+          add("classifier", nn::Linear(config.hidden_size, config.num_labels, linear_options(true, options)))) {
+    initialise(*this, config.initializer_range);
+}
+Tensor ViTForImageClassification::forward(Tensor pixel_values) {
+    return classifier_(select(vit_(std::move(pixel_values)).last_hidden_state, 1, 0));
+}
+ViTForImageClassification ViTForImageClassification::from_pretrained(const std::filesystem::path& folder,
+                                                                     const PretrainedOptions& options) {
+    ViTForImageClassification model(ViTConfig::load(folder / "config.json"), {options.dtype, options.device});
+    (void)model.load_weights(folder, options.strict);
+    return model;
+}
+LoadedState ViTForImageClassification::load_weights(const std::filesystem::path& path, bool strict) {
+    return models::load_weights("ViTForImageClassification", *this, path, kLayout, strict);
+}
+void ViTForImageClassification::save_pretrained(const std::filesystem::path& folder,
+                                                std::uint64_t max_shard_size) const {
+    save_weights(*this, folder, kLayout, max_shard_size);
+    vit_.config().save(folder / "config.json");
+}
+
+}  // namespace declivity::models

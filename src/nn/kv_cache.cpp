@@ -1,0 +1,187 @@
+#include <declivity/nn/kv_cache.hpp>
+
+#include <algorithm>
+#include <utility>
+
+#include <declivity/ops/attention.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <fmt/format.h>
+
+namespace declivity::nn {
+namespace {
+
+ops::View rows_of(const Tensor& x) {
+    const ops::View view = x.view();
+    return view.shape[3] <= 1 || view.strides[3] == 1 ? view : x.clone().view();
+}
+
+void require_size(const char* what, std::int64_t size) {
+    if (size < 1) throw ValueError(fmt::format("KeyValueCache: wants {} of at least 1, got {}", what, size));
+}
+
+}  // namespace
+
+struct KeyValueCache::State {
+    std::int64_t batch, heads, head_dim, max_length;
+    std::optional<std::int64_t> page_size = std::nullopt;
+    std::vector<Tensor> keys = {}, values = {};  // of each layer
+    Tensor lengths = {}, table = {};
+    std::vector<std::int64_t> free = {};                // pages
+    std::vector<std::vector<std::int64_t>> owned = {};  // by samples
+    std::int64_t announced = 0;                         // by calls that were no replays
+    bool first = true;                                  // the last call found no tokens
+    [[nodiscard]] std::int64_t pages_each() const { return (max_length + *page_size - 1) / *page_size; }
+
+    void write_table() {
+        std::vector<std::int64_t> numbers;
+        for (const auto& pages : owned)
+            // What a sample has not is never read, nor written.
+            for (std::int64_t i = 0; i < pages_each(); ++i)
+                numbers.push_back(i < static_cast<std::int64_t>(pages.size()) ? pages[static_cast<std::size_t>(i)]
+                                                                             : -1);
+        table.copy_(Tensor::from(numbers, {batch, pages_each()}, table.device()));
+    }
+
+    void reserve(std::int64_t sample, std::int64_t length) {
+        auto& pages = owned.at(static_cast<std::size_t>(sample));
+        const std::int64_t wanted = (std::min(length, max_length) + *page_size - 1) / *page_size,
+                           more = wanted - static_cast<std::int64_t>(pages.size());
+        if (more > static_cast<std::int64_t>(free.size()))
+            throw ValueError(fmt::format("KeyValueCache::reserve: wants {} more pages for sample {}, of which {} are free",
+                                         more, sample, free.size()));
+        for (std::int64_t i = 0; i < more; ++i) {
+            pages.push_back(free.back());
+            free.pop_back();
+        }
+    }
+};
+
+KeyValueCache::State& KeyValueCache::state(const char* function) const {
+    if (state_ == nullptr) throw ValueError(fmt::format("KeyValueCache::{}: there is no cache", function));
+    return *state_;
+}
+
+KeyValueCache::KeyValueCache(std::int64_t layers, std::int64_t batch, std::int64_t heads, std::int64_t head_dim,
+                             std::int64_t max_length, const KeyValueCacheOptions& options)
+    : state_(std::make_shared<State>(State{.batch = batch, .heads = heads, .head_dim = head_dim, .max_length = max_length})) {
+    require_size("layers", layers);
+    require_size("batch", batch);
+    require_size("heads", heads);
+    require_size("head_dim", head_dim);
+    require_size("max_length", max_length);
+    if (!is_floating(options.dtype))
+        throw TypeError(fmt::format("KeyValueCache: wants a floating type, got {}", name_of(options.dtype)));
+    State& made = *state_;
+    const TensorOptions kept{options.dtype, options.device}, whole{DType::i64, options.device};
+    made.lengths = zeros({batch}, whole).clone();
+    Shape shape{batch, heads, max_length, head_dim};
+    if (options.page_size || options.pages) {
+        made.page_size = options.page_size.value_or(16);
+        require_size("page_size", *made.page_size);
+        const std::int64_t pages = options.pages.value_or(batch * made.pages_each());
+        require_size("pages", pages);
+        shape = {pages, heads, *made.page_size, head_dim};
+        for (std::int64_t page = pages; page-- > 0;) made.free.push_back(page);
+        made.owned.resize(static_cast<std::size_t>(batch));
+        made.table = zeros({batch, made.pages_each()}, whole).clone();
+        if (!options.pages)
+            for (std::int64_t sample = 0; sample < batch; ++sample) made.reserve(sample, max_length);
+        made.write_table();
+    }
+    for (std::int64_t layer = 0; layer < layers; ++layer) {
+        made.keys.push_back(zeros(shape, kept).clone());
+        made.values.push_back(zeros(shape, kept).clone());
+    }
+}
+
+std::int64_t KeyValueCache::layers() const { return static_cast<std::int64_t>(state("layers").keys.size()); }
+std::int64_t KeyValueCache::batch() const { return state("batch").batch; }
+std::int64_t KeyValueCache::max_length() const { return state("max_length").max_length; }
+bool KeyValueCache::paged() const { return state("paged").page_size.has_value(); }
+Tensor KeyValueCache::lengths() const { return state("lengths").lengths; }
+std::int64_t KeyValueCache::free_pages() const { return static_cast<std::int64_t>(state("free_pages").free.size()); }
+
+std::uint64_t KeyValueCache::bytes() const {
+    const State& cache = state("bytes");
+    return 2 * cache.keys.size() * ops::bytes_of(cache.keys[0].shape(), cache.keys[0].dtype());
+}
+
+void KeyValueCache::set_lengths(const Tensor& lengths) {
+    const State& cache = state("set_lengths");
+    ops::require_shape("KeyValueCache::set_lengths", "lengths", lengths.shape(), {cache.batch});
+    Tensor own = cache.lengths;
+    own.copy_(lengths.to(DType::i64));
+}
+
+void KeyValueCache::advance(std::int64_t count) {
+    State& cache = state("advance");
+    require_size("tokens of a call", count);
+    if (cache.announced + count > cache.max_length)
+        throw ValueError(fmt::format("KeyValueCache::advance: wants up to {} tokens, got {} behind {}", cache.max_length,
+                                     count, cache.announced));
+    cache.first = cache.announced == 0;
+    cache.announced += count;
+    cache.lengths += count;
+}
+
+Tensor KeyValueCache::positions(std::int64_t count) const {
+    const State& cache = state("positions");
+    return unsqueeze(cache.lengths, 1) + arange(-count, 0, 1, {DType::i64, cache.lengths.device()});
+}
+
+Tensor KeyValueCache::attend(std::int64_t layer, const Tensor& query, const Tensor& key, const Tensor& value,
+                             const CacheAttention& options) const {
+    const State& cache = state("attend");
+    if (layer < 0 || layer >= layers())
+        throw ValueError(fmt::format("KeyValueCache::attend: wants one of {} layers, got {}", layers(), layer));
+    const Shape wanted{cache.batch, cache.heads, key.size(2), cache.head_dim};
+    ops::require_shape("KeyValueCache::attend", "key", key.shape(), wanted);
+    ops::require_shape("KeyValueCache::attend", "value", value.shape(), wanted);
+    const NoGrad no_grad;
+    const Tensor &keys = cache.keys[static_cast<std::size_t>(layer)], &values = cache.values[static_cast<std::size_t>(layer)];
+    const DType compute = compute_type(query.dtype());
+    ops::attention_append(rows_of(key.to(compute)), rows_of(value.to(compute)),
+                          {{}, keys.view(), values.view(), cache.lengths.view(),
+                           cache.table.defined() ? cache.table.view() : ops::View{}});
+    if (cache.first)
+        return scaled_dot_product_attention(query, key, value,
+                                            {.is_causal = true,
+                                             .scale = options.scale,
+                                             .enable_gqa = query.size(1) != key.size(1),
+                                             .window = options.window});
+    return cached_attention(
+        query, keys, values, cache.lengths,
+        {.scale = options.scale, .window = options.window, .block_table = cache.table});
+}
+
+void KeyValueCache::reset() {
+    State& cache = state("reset");
+    cache.lengths.fill_(0);
+    cache.announced = 0;
+}
+
+void KeyValueCache::reserve(std::int64_t sample, std::int64_t length) {
+    State& cache = state("reserve");
+    if (!cache.page_size) throw ValueError("KeyValueCache::reserve: the cache has no pages");
+    if (sample < 0 || sample >= cache.batch)
+        throw ValueError(fmt::format("KeyValueCache::reserve: wants one of {} samples, got {}", cache.batch, sample));
+    cache.reserve(sample, length);
+    cache.write_table();
+}
+
+void KeyValueCache::release(std::int64_t sample) {
+    State& cache = state("release");
+    if (!cache.page_size) throw ValueError("KeyValueCache::release: the cache has no pages");
+    if (sample < 0 || sample >= cache.batch)
+        throw ValueError(fmt::format("KeyValueCache::release: wants one of {} samples, got {}", cache.batch, sample));
+    auto& pages = cache.owned[static_cast<std::size_t>(sample)];
+    cache.free.insert(cache.free.end(), pages.rbegin(), pages.rend());
+    pages.clear();
+    cache.write_table();
+    slice(cache.lengths, 0, sample, sample + 1).fill_(0);
+}
+
+}  // namespace declivity::nn

@@ -1,0 +1,160 @@
+// Loads the models that models.py saved, and compares what they compute, their gradients, and what they write; saves
+// them again, for models.py --check.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <declivity/declivity.hpp>
+#include <fmt/format.h>
+
+using namespace declivity;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr double kAllowed = 1e-4;
+
+int failures = 0;
+
+void compare(const std::string& what, const Tensor& got, const Tensor& wanted) {
+    if (!(got.shape() == wanted.shape())) {
+        fmt::print("FAILED: {}: {} in place of {}\n", what, got.shape().str(), wanted.shape().str());
+        ++failures;
+        return;
+    }
+    const double most = std::max(1.0, static_cast<double>(max(abs(wanted)).item<float>()));
+    const double error = static_cast<double>(max(abs(got - wanted)).item<float>());
+    if (error <= kAllowed * most) return;
+    fmt::print("FAILED: {}: off by {}, of {}\n", what, error, most);
+    ++failures;
+}
+
+struct Case {
+    fs::path folder;
+    std::string name;
+    std::map<std::string, Tensor> kept = {};
+
+    [[nodiscard]] Tensor at(const std::string& key) const {
+        const auto found = kept.find(key);
+        return found == kept.end() ? Tensor() : found->second;
+    }
+    [[nodiscard]] models::BERTInputs bert_inputs() const {
+        return {.attention_mask = at("in.attention_mask"), .token_type_ids = at("in.token_type_ids")};
+    }
+};
+
+/// What a call gives, what is taken off the model's parameters by its gradients, and the model saved.
+template <class Model>
+void check(const Case& one, Model& model, const std::vector<std::pair<std::string, Tensor>>& outputs) {
+    Tensor loss = zeros({});
+    for (const auto& [key, tensor] : outputs) {
+        compare(one.name + " " + key, tensor.detach(), one.at("out." + key));
+        loss = loss + mean(square(tensor));
+    }
+    loss.backward();
+    model.save_pretrained(one.folder / "saved", one.name.size() % 3 == 0 ? 20000 : 5'000'000'000);
+    // A gradient stands where a parameter did: read as one, it must be this one.
+    std::map<std::string, Tensor> gradients;
+    for (const auto& [name, tensor] : model.named_parameters())
+        gradients[name] = tensor.grad().defined() ? tensor.grad().clone() : zeros(tensor.shape());
+    (void)model.load_weights(one.folder / "gradients");
+    for (const auto& [name, tensor] : model.named_parameters())
+        compare(one.name + " gradient of " + name, gradients.at(name), tensor.detach());
+    (void)model.load_weights(one.folder);
+}
+
+template <class Model>
+void check_causal(const Case& one) {
+    Model model = Model::from_pretrained(one.folder);
+    model.eval();
+    check(one, model, {{"logits", model(one.at("in.input_ids"))}});
+    const Tensor mask = one.at("generate.mask"), wanted = one.at("generate.tokens"), prompts = one.at("in.input_ids");
+    const std::vector<std::int64_t> ends{one.name.starts_with("gpt2") ? 60 : 2};
+    for (const bool paged : {false, true}) {
+        nn::KeyValueCacheOptions cache;
+        if (paged) cache.page_size = 3;
+        const models::Generated got = models::generate(model, prompts,
+                                                       {.max_new_tokens = 20,
+                                                        .lengths = sum(mask, {1}),
+                                                        .padding = models::PromptPadding::left,
+                                                        .eos_token_ids = ends,
+                                                        .cache = cache});
+        // There texts begin where their filling ends.
+        const std::vector<std::int64_t> ours = got.tokens.to_vector<std::int64_t>(),
+                                        theirs = wanted.to_vector<std::int64_t>();
+        const std::vector<std::int64_t> filled = (13 - sum(mask, {1})).to_vector<std::int64_t>();
+        const auto width = static_cast<std::size_t>(got.tokens.size(1)), columns = static_cast<std::size_t>(wanted.size(1));
+        for (std::size_t row = 0; row < filled.size(); ++row)
+            for (std::size_t column = static_cast<std::size_t>(filled[row]); column < columns; ++column)
+                if (ours[row * width + column - static_cast<std::size_t>(filled[row])] != theirs[row * columns + column]) {
+                    fmt::print("FAILED: {}: text {} differs at token {}\n", one.name, row, column);
+                    ++failures;
+                    break;
+                }
+    }
+}
+
+void check_case(const std::string& kind, const Case& one) {
+    const Tensor ids = one.at("in.input_ids"), images = one.at("in.pixel_values");
+    if (kind == "gpt2") return check_causal<models::GPT2>(one);
+    if (kind == "llama") return check_causal<models::Llama>(one);
+    if (kind == "bert") {
+        auto model = models::BERT::from_pretrained(one.folder);
+        model.eval();
+        const auto [states, pooled] = model(ids, one.bert_inputs());
+        return check(one, model, {{"last_hidden_state", states}, {"pooler_output", pooled}});
+    }
+    if (kind == "bert_masked") {
+        auto model = models::BERTForMaskedLM::from_pretrained(one.folder);
+        model.eval();
+        return check(one, model, {{"logits", model(ids, one.bert_inputs())}});
+    }
+    if (kind == "bert_classes") {
+        auto model = models::BERTForSequenceClassification::from_pretrained(one.folder);
+        model.eval();
+        return check(one, model, {{"logits", model(ids, one.bert_inputs())}});
+    }
+    if (kind == "vit") {
+        auto model = models::ViT::from_pretrained(one.folder);
+        model.eval();
+        const auto [states, pooled] = model(images);
+        return check(one, model, {{"last_hidden_state", states}, {"pooler_output", pooled}});
+    }
+    if (kind == "vit_classes") {
+        auto model = models::ViTForImageClassification::from_pretrained(one.folder);
+        model.eval();
+        return check(one, model, {{"logits", model(images)}});
+    }
+    throw std::runtime_error("no such kind: " + kind);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) try {
+    if (count != 2) return 2;
+    const fs::path folder = arguments[1];
+    std::ifstream cases(folder / "cases.txt");
+    int seen = 0;
+    for (std::string kind, name; cases >> kind >> name; ++seen) {
+        Case one{folder / name, name};
+        for (const auto& [key, tensor] : io::load(one.folder / "expected.safetensors")) one.kept[key] = tensor;
+        try {
+            check_case(kind, one);
+        } catch (const std::exception& error) {
+            fmt::print("FAILED: {}: {}\n", name, error.what());
+            ++failures;
+        }
+    }
+    fmt::print("{} models beside transformers, {} differences\n", seen, failures);
+    return failures == 0 && seen > 0 ? 0 : 1;
+} catch (const std::exception& error) {
+    std::fprintf(stderr, "declivity_models: %s\n", error.what());
+    return 1;
+}
