@@ -25,6 +25,7 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/generated/declivityConfig
                                  COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/generated/declivityConfig.cmake
               ${PROJECT_BINARY_DIR}/generated/declivityConfigVersion.cmake
+              ${PROJECT_SOURCE_DIR}/cmake/FindPCRE2.cmake ${PROJECT_SOURCE_DIR}/cmake/Findutf8proc.cmake
         DESTINATION ${package_dir} COMPONENT development)
 
 # For pkg-config. What only a static library needs of its users is private, given by --static; where there is no shared
@@ -40,7 +41,7 @@ foreach(folder INCLUDEDIR LIBDIR)
         string(PREPEND pc_${folder} "\${prefix}/")
     endif()
 endforeach()
-set(pc_needs "clblast, OpenCL, fmt, libpng, zlib")
+set(pc_needs "clblast, OpenCL, fmt, libpcre2-8, libpng, libutf8proc, zlib")
 foreach(kind IN LISTS kinds)
     set(pc_cflags "")
     if(kind STREQUAL "shared")

@@ -12,7 +12,7 @@ set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 # The libraries that a program linked with the static one is linked with, and that declivity.pc names.
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
-    "ocl-icd-opencl-dev | opencl-dev, libclblast-dev, libfmt-dev, libpng-dev, zlib1g-dev")
+    "ocl-icd-opencl-dev | opencl-dev, libclblast-dev, libfmt-dev, libpcre2-dev, libpng-dev, libutf8proc-dev, zlib1g-dev")
 # After the first line, which is the project's description.
 set(about "Declivity is a C++20 library of tensors with automatic differentiation, layers,\noptimizers and a trainer, for GPUs and plain CPUs alike.")
 

@@ -1,0 +1,38 @@
+// Floor 5. Corpus: texts, one after the other, from memory or from files.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include <declivity/export.hpp>
+
+namespace declivity::text {
+
+/// Texts that can be gone through several times, such as the lines of files, which are read as they are needed.
+///
+///     text::train_byte_level_bpe({"first text", "second text"}, {.vocab_size = 300});
+///     text::train_byte_level_bpe(text::lines_of({"a.txt", "b.txt"}), {.vocab_size = 8000});
+class DECLIVITY_API Corpus {
+  public:
+    using Each = std::function<void(const std::string& text)>;
+
+    Corpus(std::vector<std::string> texts);  // NOLINT: texts are a corpus
+    Corpus(std::initializer_list<std::string> texts);
+    /// @param through calls its argument with each text. @throws ValueError for an empty function
+    explicit Corpus(std::function<void(const Each& each)> through);
+
+    /// Calls the function with each text, in order.
+    void for_each(const Each& each) const { through_(each); }
+
+  private:
+    std::function<void(const Each&)> through_;
+};
+
+/// The lines of files, without their ends. Memory holds one line.
+/// @throws IoError, while it is gone through, for a file that cannot be read
+DECLIVITY_API Corpus lines_of(std::vector<std::filesystem::path> files);
+
+}  // namespace declivity::text

@@ -1,0 +1,98 @@
+#include "added_vocabulary.hpp"
+
+#include <algorithm>
+
+namespace declivity::text {
+
+void AddedVocabulary::Matcher::put(std::string_view content, Id id) {
+    if (content.empty()) return;
+    trie.put(content, id);
+    first[static_cast<unsigned char>(content[0])] = true;
+    any = true;
+}
+
+bool AddedVocabulary::add(const AddedToken& token, const Model& model) {
+    if (token.content.empty()) return false;
+    const bool fresh = !id(token.content) && !model.table().id(token.content);
+    Id own = 0;
+    if (const auto known = id(token.content)) own = *known;
+    else if (const auto of_model = model.table().id(token.content)) own = *of_model;
+    else {
+        own = static_cast<Id>(model.table().size());
+        if (!tokens_.empty()) own = std::max(own, tokens_.rbegin()->first + 1);
+    }
+    tokens_[own] = token;
+    ids_[token.content] = own;
+    return fresh;
+}
+
+void AddedVocabulary::refresh(const Normalizer* normalizer) {
+    matchers_ = {};
+    for (const auto& [id, token] : tokens_) {
+        if (!token.normalized) {
+            matchers_[0].put(token.content, id);
+            continue;
+        }
+        NormalizedText content(token.content, 0);
+        if (normalizer != nullptr) normalizer->apply(content);
+        matchers_[1].put(content.str(), id);
+    }
+}
+
+std::optional<Id> AddedVocabulary::id(std::string_view content) const {
+    const auto found = ids_.find(content);
+    return found == ids_.end() ? std::nullopt : std::optional(found->second);
+}
+
+const AddedToken* AddedVocabulary::token(std::int64_t id) const {
+    if (id < 0 || id > static_cast<std::int64_t>(UINT32_MAX)) return nullptr;
+    const auto found = tokens_.find(static_cast<Id>(id));
+    return found == tokens_.end() ? nullptr : &found->second;
+}
+
+std::size_t AddedVocabulary::beyond(const Model& model) const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(tokens_, [&](const auto& one) { return !model.table().id(one.second.content); }));
+}
+
+void AddedVocabulary::split(std::string_view text, bool normalized, std::vector<Found>& out) const {
+    out.clear();
+    const Matcher& matcher = matchers_[normalized ? 1 : 0];
+    std::size_t done = 0;
+    for (std::size_t at = 0; matcher.any && at < text.size();) {
+        if (!matcher.first[static_cast<unsigned char>(text[at])]) {
+            ++at;
+            continue;
+        }
+        Range match{at, at};
+        Id id = 0;
+        matcher.trie.prefixes(text, at, [&](std::size_t length, Id found) {  // the longest one comes last
+            match.end = at + length;
+            id = found;
+        });
+        if (match.end == at) {
+            ++at;
+            continue;
+        }
+        at = match.end;
+        const AddedToken& token = tokens_.at(id);
+        if (token.single_word) {
+            const bool left = match.begin == 0 || !is_word(decode_before(text, match.begin).c);
+            const bool right = match.end == text.size() || !is_word(decode_at(text, match.end).c);
+            if (!left || !right) continue;
+        }
+        if (token.lstrip)
+            while (match.begin > done && is_whitespace(decode_before(text, match.begin).c))
+                match.begin -= decode_before(text, match.begin).size;
+        if (token.rstrip)
+            while (match.end < text.size() && is_whitespace(decode_at(text, match.end).c))
+                match.end += decode_at(text, match.end).size;
+        if (done < match.begin) out.push_back({{done, match.begin}, std::nullopt});
+        out.push_back({match, id});
+        done = match.end;
+        at = std::max(at, done);
+    }
+    if (done < text.size()) out.push_back({{done, text.size()}, std::nullopt});
+}
+
+}  // namespace declivity::text

@@ -1,0 +1,50 @@
+// Floor 5, private. Tokens beside the model's vocabulary, which are found in a text before it is cut into pieces.
+#pragma once
+
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <declivity/text/tokenizer.hpp>
+
+#include "model.hpp"
+#include "normalizer.hpp"
+#include "unigram.hpp"
+
+namespace declivity::text {
+
+class AddedVocabulary {
+  public:
+    /// Adds a token: with the model's id, or the next one that is free. Returns whether it is new to both.
+    bool add(const AddedToken& token, const Model& model);
+    /// To be called after add(): normalizes what is looked for.
+    void refresh(const Normalizer* normalizer);
+
+    [[nodiscard]] std::optional<Id> id(std::string_view content) const;
+    [[nodiscard]] const AddedToken* token(std::int64_t id) const;
+    [[nodiscard]] const std::map<Id, AddedToken>& all() const noexcept { return tokens_; }
+    [[nodiscard]] std::size_t beyond(const Model& model) const;  ///< how many the model does not have
+
+    struct Found {
+        Range range;
+        std::optional<Id> id;  ///< none for what stands between
+    };
+    /// Cuts a text at the tokens in it. @param normalized which of both kinds is looked for
+    void split(std::string_view text, bool normalized, std::vector<Found>& out) const;
+
+  private:
+    struct Matcher {
+        Trie trie;
+        std::array<bool, 256> first{};  ///< bytes that a token begins with
+        bool any = false;
+        void put(std::string_view content, Id id);
+    };
+    std::map<Id, AddedToken> tokens_;
+    std::map<std::string, Id, std::less<>> ids_;
+    std::array<Matcher, 2> matchers_;
+};
+
+}  // namespace declivity::text

@@ -1,0 +1,283 @@
+#include "bpe.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <queue>
+#include <mutex>
+#include <shared_mutex>
+
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+#include "unicode.hpp"
+
+namespace declivity::text {
+namespace {
+
+constexpr std::size_t kCachedPieces = 1 << 16;
+constexpr std::size_t kLongestCached = 256;  // bytes
+constexpr std::size_t kShort = 24;           // symbols that are searched one by one
+
+}  // namespace
+
+void PairMap::reserve(std::size_t pairs) {
+    std::size_t wanted = 16;
+    while (wanted < 2 * pairs) wanted *= 2;
+    if (wanted <= slots_.size()) return;
+    std::vector<Slot> old(wanted);
+    old.swap(slots_);
+    for (const Slot& slot : old) {
+        if (slot.merge.rank == UINT32_MAX) continue;
+        std::size_t at = slot_of(slot.key);
+        while (slots_[at].merge.rank != UINT32_MAX) at = (at + 1) & (slots_.size() - 1);
+        slots_[at] = slot;
+    }
+}
+
+void PairMap::put(Id left, Id right, Merge merge) {
+    if (2 * (used_ + 1) > slots_.size()) reserve(slots_.size());
+    const std::uint64_t key = key_of(left, right);
+    std::size_t at = slot_of(key);
+    while (slots_[at].merge.rank != UINT32_MAX && slots_[at].key != key) at = (at + 1) & (slots_.size() - 1);
+    if (slots_[at].merge.rank == UINT32_MAX) ++used_;
+    slots_[at] = {key, merge};
+}
+
+std::string byte_token(std::uint8_t byte) { return fmt::format("<0x{:02X}>", byte); }
+
+std::optional<std::uint8_t> byte_of_token(std::string_view token) {
+    if (token.size() != 6 || !token.starts_with("<0x") || token.back() != '>') return std::nullopt;
+    std::uint8_t byte = 0;
+    const auto [end, error] = std::from_chars(token.data() + 3, token.data() + 5, byte, 16);
+    if (error != std::errc() || end != token.data() + 5) return std::nullopt;
+    return byte;
+}
+
+/// Pieces and the tokens they have. Other threads than the first read while it writes none; what finds no room is
+/// computed again.
+struct Bpe::Cache {
+    std::shared_mutex mutex;
+    std::unordered_map<std::string, std::vector<ModelToken>, StringHash, std::equal_to<>> pieces;
+};
+
+Bpe::Bpe(BpeSettings settings, TokenTable table, std::vector<Merge> merges, const std::vector<Id>& merged)
+    : settings_(std::move(settings)), merges_(std::move(merges)), cache_(std::make_shared<Cache>()) {
+    table_ = std::move(table);
+    pairs_.reserve(merges_.size());
+    for (std::size_t rank = 0; rank < merges_.size(); ++rank)
+        pairs_.put(merges_[rank].left, merges_[rank].right, {static_cast<std::uint32_t>(rank), merged[rank]});
+    if (settings_.byte_fallback)
+        for (unsigned byte = 0; byte < 256; ++byte)
+            bytes_[byte] = table_.id(byte_token(static_cast<std::uint8_t>(byte)));
+    for (char32_t c = 0; c < small_.size(); ++c) small_[c] = table_.id(utf8(c));
+}
+
+Id Bpe::unknown() const {
+    if (const auto id = table_.id(settings_.unk_token)) return *id;
+    throw ValueError(fmt::format("Tokenizer: the unknown token '{}' is not in the vocabulary", settings_.unk_token));
+}
+
+void Bpe::symbols_of(std::string_view piece, std::vector<Symbol>& symbols) const {
+    const bool plain = settings_.continuing_subword_prefix.empty() && settings_.end_of_word_suffix.empty();
+    std::uint32_t unknown_length = 0;
+    const auto add = [&](Id id, std::uint32_t length) {
+        const auto at = static_cast<std::int32_t>(symbols.size());
+        if (at > 0) symbols.back().after = at;
+        symbols.push_back({id, length, at - 1, -1});
+    };
+    const auto add_unknown = [&] {
+        if (unknown_length > 0) add(unknown(), unknown_length);
+        unknown_length = 0;
+    };
+    std::string decorated;
+    for (std::size_t at = 0; at < piece.size();) {
+        const Decoded one = decode_at(piece, at);
+        const std::size_t end = at + one.size;
+        std::string_view character = piece.substr(at, one.size);
+        if (!plain) {
+            decorated = at > 0 ? settings_.continuing_subword_prefix : std::string();
+            decorated += character;
+            if (end == piece.size()) decorated += settings_.end_of_word_suffix;
+            character = decorated;
+        }
+        const std::optional<Id> id = !plain || one.c >= small_.size() ? table_.id(character) : small_[one.c];
+        at = end;
+        if (id) {
+            add_unknown();
+            add(*id, one.size);
+            continue;
+        }
+        if (settings_.byte_fallback &&
+            std::ranges::all_of(character, [&](char c) { return bytes_[static_cast<unsigned char>(c)].has_value(); })) {
+            for (const char c : character) add(*bytes_[static_cast<unsigned char>(c)], 1);
+            continue;
+        }
+        if (settings_.unk_token.empty()) continue;
+        if (!settings_.fuse_unk) add_unknown();
+        unknown_length += one.size;
+    }
+    add_unknown();
+}
+
+/// Few symbols: the pair of the lowest rank is looked for from the left, again and again.
+void Bpe::merge_short(std::vector<Symbol>& symbols) const {
+    std::array<PairMap::Merge, kShort> next;  // of symbol i and the one behind it
+    std::size_t count = symbols.size();
+    for (std::size_t i = 0; i + 1 < count; ++i) next[i] = pairs_.find(symbols[i].id, symbols[i + 1].id);
+    while (count > 1) {
+        std::size_t best = 0;
+        for (std::size_t i = 1; i + 1 < count; ++i)
+            if (next[i].rank < next[best].rank) best = i;
+        if (next[best].rank == UINT32_MAX) break;
+        symbols[best].id = next[best].id;
+        symbols[best].length += symbols[best + 1].length;
+        for (std::size_t i = best + 1; i + 1 < count; ++i) symbols[i] = symbols[i + 1], next[i] = next[i + 1];
+        --count;
+        if (best > 0) next[best - 1] = pairs_.find(symbols[best - 1].id, symbols[best].id);
+        if (best + 1 < count) next[best] = pairs_.find(symbols[best].id, symbols[best + 1].id);
+    }
+    symbols.resize(count);
+}
+
+void Bpe::merge(std::vector<Symbol>& symbols, data::Random* dropout) const {
+    if (symbols.size() < 2) return;
+    if (symbols.size() <= kShort && dropout == nullptr) return merge_short(symbols);
+    struct Candidate {
+        std::uint32_t rank;
+        std::int32_t at;
+        Id id;
+        bool operator<(const Candidate& other) const {  // the queue's top is the lowest rank, the leftmost
+            return std::tie(rank, at) > std::tie(other.rank, other.at);
+        }
+    };
+    std::priority_queue<Candidate> queue;
+    const auto offer = [&](std::int32_t at) {
+        const Symbol& left = symbols[static_cast<std::size_t>(at)];
+        if (left.after < 0) return;
+        const PairMap::Merge merge = pairs_.find(left.id, symbols[static_cast<std::size_t>(left.after)].id);
+        if (merge.rank != UINT32_MAX) queue.push({merge.rank, at, merge.id});
+    };
+    for (std::size_t i = 0; i + 1 < symbols.size(); ++i) offer(static_cast<std::int32_t>(i));
+    std::vector<Candidate> skipped;
+    while (!queue.empty()) {
+        const Candidate top = queue.top();
+        queue.pop();
+        if (dropout != nullptr && dropout->uniform() < settings_.dropout) {
+            skipped.push_back(top);
+            continue;
+        }
+        for (const Candidate& one : skipped) queue.push(one);
+        skipped.clear();
+        Symbol& left = symbols[static_cast<std::size_t>(top.at)];
+        if (left.length == 0 || left.after < 0) continue;
+        Symbol& right = symbols[static_cast<std::size_t>(left.after)];
+        // It may have changed since it was offered.
+        const PairMap::Merge now = pairs_.find(left.id, right.id);
+        if (now.rank != top.rank) continue;
+        left.id = top.id;
+        left.length += right.length;
+        right.length = 0;
+        left.after = right.after;
+        if (right.after >= 0) symbols[static_cast<std::size_t>(right.after)].before = top.at;
+        if (left.before >= 0) offer(left.before);
+        offer(top.at);
+    }
+    std::erase_if(symbols, [](const Symbol& symbol) { return symbol.length == 0; });
+}
+
+void Bpe::tokenize(std::string_view piece, data::Random* dropout, std::vector<ModelToken>& out) const {
+    if (piece.empty()) return;
+    if (settings_.dropout <= 0) dropout = nullptr;
+    if (settings_.ignore_merges && dropout == nullptr)
+        if (const auto id = table_.id(piece)) {
+            out.push_back({*id, 0, static_cast<std::uint32_t>(piece.size())});
+            return;
+        }
+    const bool cached = dropout == nullptr && piece.size() <= kLongestCached;
+    if (cached) {
+        const std::shared_lock lock(cache_->mutex);
+        if (const auto found = cache_->pieces.find(piece); found != cache_->pieces.end()) {
+            out.insert(out.end(), found->second.begin(), found->second.end());
+            return;
+        }
+    }
+    thread_local std::vector<Symbol> symbols;
+    symbols.clear();
+    symbols_of(piece, symbols);
+    merge(symbols, dropout);
+    const std::size_t first = out.size();
+    std::uint32_t at = 0;
+    for (const Symbol& symbol : symbols) {
+        out.push_back({symbol.id, at, at + symbol.length});
+        at += symbol.length;
+    }
+    if (cached) {
+        const std::unique_lock lock(cache_->mutex, std::try_to_lock);
+        if (lock && cache_->pieces.size() < kCachedPieces)
+            cache_->pieces.try_emplace(std::string(piece), out.begin() + static_cast<std::ptrdiff_t>(first), out.end());
+    }
+}
+
+std::string Bpe::to_json() const {
+    const auto text = [](const std::string& value) { return value.empty() ? std::string("null") : json_string(value); };
+    std::string out = fmt::format(
+        R"({{"type":"BPE","dropout":{},"unk_token":{},"continuing_subword_prefix":{},"end_of_word_suffix":{},)"
+        R"("fuse_unk":{},"byte_fallback":{},"ignore_merges":{},"vocab":{},"merges":[)",
+        settings_.dropout > 0 ? fmt::format("{}", settings_.dropout) : "null", text(settings_.unk_token),
+        text(settings_.continuing_subword_prefix), text(settings_.end_of_word_suffix), settings_.fuse_unk,
+        settings_.byte_fallback, settings_.ignore_merges, vocab_json(table_));
+    for (std::size_t i = 0; i < merges_.size(); ++i)
+        out += fmt::format("{}[{},{}]", i == 0 ? "" : ",", json_string(*table_.token(merges_[i].left)),
+                           json_string(*table_.token(merges_[i].right)));
+    return out + "]}";
+}
+
+std::shared_ptr<const Model> make_bpe(const JsonValue& of) {
+    BpeSettings settings{.unk_token = of.string("unk_token", ""),
+                         .continuing_subword_prefix = of.string("continuing_subword_prefix", ""),
+                         .end_of_word_suffix = of.string("end_of_word_suffix", ""),
+                         .dropout = of.has("dropout") ? of["dropout"].number() : 0,
+                         .fuse_unk = of.boolean("fuse_unk", false),
+                         .byte_fallback = of.boolean("byte_fallback", false),
+                         .ignore_merges = of.boolean("ignore_merges", false)};
+    if (!(settings.dropout >= 0 && settings.dropout <= 1))
+        of["dropout"].fail(fmt::format("wants 0 to 1, got {}", settings.dropout));
+    TokenTable table = read_vocab(of["vocab"]);
+    const JsonValue list = of["merges"];
+    std::vector<Bpe::Merge> merges;
+    std::vector<Id> merged;
+    merges.reserve(list.size());
+    merged.reserve(list.size());
+    for (std::size_t i = 0; i < list.size(); ++i) {
+        const Json& entry = list.json()[i];
+        std::string_view left, right;
+        if (entry.is_string()) {  // "left right"
+            const std::string_view both = entry.get_ref<const std::string&>();
+            const std::size_t space = both.find(' ');
+            if (space == std::string_view::npos || both.find(' ', space + 1) != std::string_view::npos)
+                list.at(i).fail(fmt::format("wants two tokens and one space, got '{}'", both));
+            left = both.substr(0, space);
+            right = both.substr(space + 1);
+        } else {
+            const JsonValue pair = list.at(i);
+            if (pair.size() != 2) pair.fail(fmt::format("wants two tokens, got {}", pair.size()));
+            left = entry[0].is_string() ? std::string_view(entry[0].get_ref<const std::string&>())
+                                        : pair.at(std::size_t{0}).string();
+            right =
+                entry[1].is_string() ? std::string_view(entry[1].get_ref<const std::string&>()) : pair.at(1).string();
+        }
+        const auto id = [&](std::string_view token) {
+            if (const auto found = table.id(token)) return *found;
+            list.at(i).fail(fmt::format("the token '{}' is not in the vocabulary", token));
+        };
+        std::string both(left);
+        both += right.starts_with(settings.continuing_subword_prefix)
+                    ? right.substr(settings.continuing_subword_prefix.size())
+                    : right;
+        merges.push_back({id(left), id(right)});
+        merged.push_back(id(both));
+    }
+    return std::make_shared<const Bpe>(std::move(settings), std::move(table), std::move(merges), merged);
+}
+
+}  // namespace declivity::text

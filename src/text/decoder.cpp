@@ -1,0 +1,201 @@
+#include "decoder.hpp"
+
+#include <functional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "bpe.hpp"
+#include "byte_level.hpp"
+#include "normalizer.hpp"
+#include "unicode.hpp"
+
+namespace declivity::text {
+namespace {
+
+using Tokens = std::vector<std::string>;
+
+class Function : public Decoder {
+  public:
+    explicit Function(std::function<void(Tokens&)> function) : function_(std::move(function)) {}
+    void apply(Tokens& tokens) const override { function_(tokens); }
+
+  private:
+    std::function<void(Tokens&)> function_;
+};
+
+std::shared_ptr<const Decoder> function(std::function<void(Tokens&)> of) {
+    return std::make_shared<const Function>(std::move(of));
+}
+
+void replace_all(std::string& text, std::string_view what, std::string_view by) {
+    if (what.empty()) return;
+    std::string out;
+    std::size_t done = 0;
+    for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, done)) {
+        out.append(text, done, at - done);
+        out += by;
+        done = at + what.size();
+    }
+    if (done == 0) return;
+    out.append(text, done);
+    text = std::move(out);
+}
+
+/// Spaces before punctuation and English contractions go.
+void clean_up(std::string& text) {
+    for (const auto& [what, by] : {std::pair<std::string_view, std::string_view>{" .", "."},
+                                   {" ?", "?"},
+                                   {" !", "!"},
+                                   {" ,", ","},
+                                   {" ' ", "'"},
+                                   {" n't", "n't"},
+                                   {" 'm", "'m"},
+                                   {" do not", " don't"},
+                                   {" 's", "'s"},
+                                   {" 've", "'ve"},
+                                   {" 're", "'re"}})
+        replace_all(text, what, by);
+}
+
+std::string joined(const Tokens& tokens) {
+    std::string out;
+    for (const std::string& token : tokens) out += token;
+    return out;
+}
+
+void byte_level(Tokens& tokens) {
+    std::string bytes;
+    for (const std::string& token : tokens) bytes += from_byte_level(token);
+    tokens = {to_valid(bytes)};
+}
+
+void byte_fallback(Tokens& tokens) {
+    Tokens out;
+    std::string bytes;
+    const auto flush = [&] {
+        if (bytes.empty()) return;
+        if (is_valid(bytes)) out.push_back(bytes);
+        else out.insert(out.end(), bytes.size(), utf8(kReplacementCharacter));
+        bytes.clear();
+    };
+    for (std::string& token : tokens) {
+        if (const auto byte = byte_of_token(token)) {
+            bytes.push_back(static_cast<char>(*byte));
+            continue;
+        }
+        flush();
+        out.push_back(std::move(token));
+    }
+    flush();
+    tokens = std::move(out);
+}
+
+struct WordPiece {
+    std::string prefix;
+    bool cleanup;
+    void operator()(Tokens& tokens) const {
+        for (std::size_t i = 0; i < tokens.size(); ++i) {
+            if (i > 0) {
+                if (tokens[i].starts_with(prefix)) tokens[i].erase(0, prefix.size());
+                else tokens[i] = std::string(1, ' ').append(tokens[i]);
+            }
+            if (cleanup) clean_up(tokens[i]);
+        }
+    }
+};
+
+struct Metaspace {
+    std::string replacement;
+    bool drops_first;
+    void operator()(Tokens& tokens) const {
+        for (std::size_t i = 0; i < tokens.size(); ++i)
+            replace_all(tokens[i], replacement, i == 0 && drops_first ? "" : " ");
+    }
+};
+
+struct Ctc {
+    std::string pad, delimiter;
+    bool cleanup;
+    void operator()(Tokens& tokens) const {
+        Tokens out;
+        for (std::size_t i = 0; i < tokens.size(); ++i) {
+            if (i > 0 && tokens[i] == tokens[i - 1]) continue;
+            std::string token = tokens[i];
+            replace_all(token, pad, "");
+            if (cleanup) {
+                clean_up(token);
+                replace_all(token, delimiter, " ");
+            }
+            if (!token.empty()) out.push_back(std::move(token));
+        }
+        tokens = std::move(out);
+    }
+};
+
+struct Strip {
+    char32_t content;
+    std::int64_t start, stop;
+    void operator()(Tokens& tokens) const {
+        for (std::string& token : tokens) {
+            Range kept{0, token.size()};
+            for (std::int64_t i = 0;
+                 i < start && kept.begin < token.size() && decode_at(token, kept.begin).c == content; ++i)
+                kept.begin += decode_at(token, kept.begin).size;
+            for (std::int64_t i = 0; i < stop && kept.end > kept.begin && decode_before(token, kept.end).c == content;
+                 ++i)
+                kept.end -= decode_before(token, kept.end).size;
+            token = token.substr(kept.begin, kept.end - kept.begin);
+        }
+    }
+};
+
+}  // namespace
+
+std::shared_ptr<const Decoder> make_decoder(const JsonValue& of) {
+    const std::string& type = of.type();
+    if (type == "Sequence") {
+        std::vector<std::shared_ptr<const Decoder>> parts;
+        const JsonValue list = of["decoders"];
+        for (std::size_t i = 0; i < list.size(); ++i) parts.push_back(make_decoder(list.at(i)));
+        return function([parts = std::move(parts)](Tokens& tokens) {
+            for (const auto& part : parts) part->apply(tokens);
+        });
+    }
+    if (type == "ByteLevel") return function(byte_level);
+    if (type == "ByteFallback") return function(byte_fallback);
+    if (type == "Fuse") return function([](Tokens& tokens) { tokens = {joined(tokens)}; });
+    if (type == "WordPiece") return function(WordPiece{of.string("prefix", "##"), of.boolean("cleanup", true)});
+    if (type == "Metaspace")
+        return function(
+            Metaspace{utf8(of.has("replacement") ? of["replacement"].character() : U'\u2581'),
+                      of.string("prepend_scheme", "always") != "never" && of.boolean("add_prefix_space", true)});
+    if (type == "BPEDecoder")
+        return function([suffix = of.string("suffix", "</w>")](Tokens& tokens) {
+            for (std::size_t i = 0; i < tokens.size(); ++i)
+                replace_all(tokens[i], suffix, i + 1 == tokens.size() ? "" : " ");
+        });
+    if (type == "CTC")
+        return function(
+            Ctc{of.string("pad_token", "<pad>"), of.string("word_delimiter_token", "|"), of.boolean("cleanup", true)});
+    if (type == "Replace")
+        return function([pattern = pattern_of(of["pattern"]), content = of["content"].string()](Tokens& tokens) {
+            for (std::string& token : tokens) {
+                std::string out;
+                std::size_t done = 0;
+                pattern.for_each(token, [&](Range match) {
+                    out.append(token, done, match.begin - done);
+                    out += content;
+                    done = match.end;
+                });
+                out.append(token, done);
+                token = std::move(out);
+            }
+        });
+    if (type == "Strip")
+        return function(Strip{of["content"].character(), of.integer("start", 0, INT64_C(1) << 40, 0),
+                              of.integer("stop", 0, INT64_C(1) << 40, 0)});
+    of["type"].fail(fmt::format("'{}' is no decoder that is known", type));
+}
+
+}  // namespace declivity::text

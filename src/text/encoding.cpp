@@ -1,0 +1,146 @@
+#include <declivity/text/encoding.hpp>
+
+#include <algorithm>
+
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+#include "post_processor.hpp"
+#include "unicode.hpp"
+
+namespace declivity::text {
+namespace {
+
+/// Calls the function with each list of both that has an element for each token.
+template <class Function>
+void each_list(Encoding& to, const Encoding& from, const Function& function) {
+    function(to.ids, from.ids);
+    function(to.tokens, from.tokens);
+    function(to.offsets, from.offsets);
+    function(to.type_ids, from.type_ids);
+    function(to.attention_mask, from.attention_mask);
+    function(to.special_tokens_mask, from.special_tokens_mask);
+    function(to.word_ids, from.word_ids);
+    function(to.sequence_ids, from.sequence_ids);
+}
+
+Encoding part(const Encoding& of, std::size_t begin, std::size_t end) {
+    Encoding out;
+    each_list(out, of, [&](auto& to, const auto& from) {
+        to.assign(from.begin() + static_cast<std::ptrdiff_t>(begin), from.begin() + static_cast<std::ptrdiff_t>(end));
+    });
+    return out;
+}
+
+}  // namespace
+
+Span in_characters(std::string_view text, Span bytes) {
+    if (bytes.begin > bytes.end || bytes.end > text.size())
+        throw ValueError(fmt::format("in_characters: wants a span in a text of {} bytes, got {} to {}", text.size(),
+                                     bytes.begin, bytes.end));
+    // An invalid sequence is one character, U+FFFD.
+    std::size_t characters = 0;
+    Span out;
+    for (std::size_t at = 0; at < bytes.end;) {
+        const std::size_t next = at + decode_any(text, at).size;
+        if (next <= bytes.begin) out.begin = characters + 1;
+        ++characters;
+        at = next;
+    }
+    out.end = std::max(characters, out.begin);
+    if (bytes.begin == bytes.end) out.end = out.begin;
+    return out;
+}
+
+io::HostArray stack(const std::vector<Encoding>& encodings, std::vector<std::int64_t> Encoding::*list) {
+    if (encodings.empty()) throw ValueError("stack: wants at least one encoding, got none");
+    std::vector<std::int64_t> all;
+    const std::size_t length = encodings[0].size();
+    for (std::size_t i = 0; i < encodings.size(); ++i) {
+        if (encodings[i].size() != length)
+            throw ShapeError(
+                fmt::format("stack: wants encodings of {} tokens, as the first, got {} in number {} "
+                            "(Tokenizer::set_padding fills them up)",
+                            length, encodings[i].size(), i));
+        all.insert(all.end(), (encodings[i].*list).begin(), (encodings[i].*list).end());
+    }
+    return io::HostArray::of({static_cast<std::int64_t>(encodings.size()), static_cast<std::int64_t>(length)}, all);
+}
+
+void set_sequence(Encoding& encoding, std::int64_t id) {
+    encoding.sequence_ids.assign(encoding.size(), id);
+    for (Encoding& one : encoding.overflowing) set_sequence(one, id);
+}
+
+void set_type(Encoding& encoding, std::int64_t id) {
+    encoding.type_ids.assign(encoding.size(), id);
+    for (Encoding& one : encoding.overflowing) set_type(one, id);
+}
+
+void merge(Encoding& encoding, const Encoding& other) {
+    const auto joined = [](const Encoding& a, const Encoding& b) {
+        Encoding out = part(a, 0, a.size());
+        each_list(out, b, [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); });
+        return out;
+    };
+    std::vector<Encoding> overflowing;
+    for (const Encoding& mine : encoding.overflowing) {
+        overflowing.push_back(joined(mine, other));
+        for (const Encoding& theirs : other.overflowing) overflowing.push_back(joined(mine, theirs));
+    }
+    for (const Encoding& theirs : other.overflowing) overflowing.push_back(joined(encoding, theirs));
+    each_list(encoding, other, [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); });
+    encoding.overflowing = std::move(overflowing);
+}
+
+void truncate(Encoding& encoding, std::size_t length, std::size_t stride, Side direction) {
+    const std::size_t size = encoding.size();
+    if (length >= size) return;
+    if (length == 0) {
+        Encoding none;
+        none.overflowing.push_back(std::move(encoding));
+        encoding = std::move(none);
+        return;
+    }
+    if (stride >= length)
+        throw ValueError(
+            fmt::format("Tokenizer: wants a stride below the {} tokens that truncation leaves for the text, got {}",
+                        length, stride));
+    std::vector<Encoding> parts;
+    const std::size_t step = length - stride;
+    if (direction == Side::right) {
+        for (std::size_t begin = 0;; begin += step) {
+            const std::size_t end = std::min(begin + length, size);
+            parts.push_back(part(encoding, begin, end));
+            if (end == size) break;
+        }
+    } else {
+        for (std::size_t end = size;; end -= step) {
+            const std::size_t begin = end < length ? 0 : end - length;
+            parts.push_back(part(encoding, begin, end));
+            if (begin == 0) break;
+        }
+    }
+    encoding = std::move(parts.front());
+    encoding.overflowing.assign(std::make_move_iterator(parts.begin() + 1), std::make_move_iterator(parts.end()));
+}
+
+void pad(Encoding& encoding, std::size_t length, const Padding& padding) {
+    for (Encoding& one : encoding.overflowing) pad(one, length, padding);
+    if (encoding.size() >= length) return;
+    Encoding filling;
+    const std::size_t count = length - encoding.size();
+    filling.ids.assign(count, padding.pad_id);
+    filling.tokens.assign(count, padding.pad_token);
+    filling.offsets.assign(count, Span{});
+    filling.type_ids.assign(count, padding.pad_type_id);
+    filling.attention_mask.assign(count, 0);
+    filling.special_tokens_mask.assign(count, 1);
+    filling.word_ids.assign(count, -1);
+    filling.sequence_ids.assign(count, -1);
+    each_list(encoding, filling, [&](auto& to, const auto& from) {
+        to.insert(padding.direction == Side::left ? to.begin() : to.end(), from.begin(), from.end());
+    });
+}
+
+}  // namespace declivity::text

@@ -1,0 +1,273 @@
+#include "pre_tokenizer.hpp"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <utility>
+
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+#include "normalizer.hpp"
+
+namespace declivity::text {
+namespace {
+
+/// What becomes of the matches when a text is cut.
+enum class Behavior : std::uint8_t { removed, isolated, merged_with_previous, merged_with_next, contiguous };
+
+Behavior behavior_of(const JsonValue& value) {
+    constexpr std::array<std::pair<std::string_view, Behavior>, 5> kNames{
+        {{"Removed", Behavior::removed},
+         {"Isolated", Behavior::isolated},
+         {"MergedWithPrevious", Behavior::merged_with_previous},
+         {"MergedWithNext", Behavior::merged_with_next},
+         {"Contiguous", Behavior::contiguous}}};
+    for (const auto& [name, behavior] : kNames)
+        if (value.string() == name) return behavior;
+    value.fail(
+        fmt::format("'{}' is no behavior: wants Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous",
+                    value.string()));
+}
+
+struct Part {
+    Range range;
+    bool match = false;
+};
+using Parts = std::vector<Part>;
+/// Appends the parts of a piece, all of it, in order.
+using Find = std::function<void(std::string_view piece, Parts& parts)>;
+
+Find find_regex(Regex regex, bool invert) {
+    return [regex = std::move(regex), invert](std::string_view piece, Parts& parts) {
+        std::size_t done = 0;
+        regex.for_each(piece, [&](Range match) {
+            if (done != match.begin) parts.push_back({{done, match.begin}, invert});
+            parts.push_back({match, !invert});
+            done = match.end;
+        });
+        if (done != piece.size()) parts.push_back({{done, piece.size()}, invert});
+    };
+}
+
+/// Each character of a kind is a match of its own.
+template <class Is>
+Find find_characters(Is is) {
+    return [is](std::string_view piece, Parts& parts) {
+        std::size_t done = 0;
+        for (std::size_t at = 0; at < piece.size();) {
+            const Decoded one = decode_at(piece, at);
+            if (is(one.c)) {
+                if (done < at) parts.push_back({{done, at}, false});
+                parts.push_back({{at, at + one.size}, true});
+                done = at + one.size;
+            }
+            at += one.size;
+        }
+        if (done < piece.size()) parts.push_back({{done, piece.size()}, false});
+    };
+}
+
+/// Puts parts together as the behavior says, and appends what is left, moved by `base`.
+void join(const Parts& parts, Behavior behavior, std::size_t base, std::vector<Range>& out) {
+    const std::size_t first = out.size();
+    const auto put = [&](Range range) { out.push_back({range.begin + base, range.end + base}); };
+    bool before = false;
+    if (behavior == Behavior::merged_with_next) {
+        // From the right: a match joins what stands behind it.
+        for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
+            if (part->match && !before && out.size() > first) out.back().begin = part->range.begin + base;
+            else put(part->range);
+            before = part->match;
+        }
+        std::reverse(out.begin() + static_cast<std::ptrdiff_t>(first), out.end());
+    } else {
+        for (const Part& part : parts) {
+            const bool joins =
+                out.size() > first && ((behavior == Behavior::merged_with_previous && part.match && !before) ||
+                                       (behavior == Behavior::contiguous && part.match == before));
+            if (joins) out.back().end = part.range.end + base;
+            else if (behavior != Behavior::removed || !part.match) put(part.range);
+            before = part.match;
+        }
+    }
+    std::erase_if(out, [](const Range& range) { return range.begin == range.end; });
+}
+
+class Split : public PreTokenizer {
+  public:
+    Split(Find find, Behavior behavior) : find_(std::move(find)), behavior_(behavior) {}
+    void apply(Pieces& pieces) const override {
+        std::vector<Range> out, of_piece;
+        out.reserve(pieces.text.str().size() / 4 + 4);
+        Parts parts;
+        for (const Range& piece : pieces.pieces) {
+            parts.clear();
+            find_(pieces.text.view(piece), parts);
+            of_piece.clear();
+            join(parts, behavior_, piece.begin, of_piece);
+            out.insert(out.end(), of_piece.begin(), of_piece.end());
+        }
+        pieces.pieces = std::move(out);
+    }
+
+  private:
+    Find find_;
+    Behavior behavior_;
+};
+
+std::shared_ptr<const PreTokenizer> split(Find find, Behavior behavior) {
+    return std::make_shared<const Split>(std::move(find), behavior);
+}
+
+/// Writes the text anew, piece by piece: write(piece's text, its range, out) appends what it becomes.
+template <class Write>
+void rewrite(Pieces& pieces, const Write& write) {
+    NormalizedText out;
+    out.reserve(pieces.text.str().size() + 16);
+    for (Range& piece : pieces.pieces) {
+        const std::size_t begin = out.str().size();
+        write(piece, out);
+        piece = {begin, out.str().size()};
+    }
+    pieces.text = std::move(out);
+    std::erase_if(pieces.pieces, [](const Range& range) { return range.begin == range.end; });
+}
+
+/// Where the first character of a piece comes from.
+Span of_first(const NormalizedText& text, Range piece) {
+    return text.original({piece.begin, piece.begin + bytes_of(static_cast<unsigned char>(text.str()[piece.begin]))});
+}
+
+class ByteLevel : public PreTokenizer {
+  public:
+    ByteLevel(bool add_prefix_space, bool use_regex) : add_prefix_space_(add_prefix_space) {
+        if (use_regex) split_ = split(find_regex(Regex(kByteLevelPattern), false), Behavior::isolated);
+    }
+    void apply(Pieces& pieces) const override {
+        if (add_prefix_space_)
+            rewrite(pieces, [&](Range piece, NormalizedText& out) {
+                if (pieces.text.str()[piece.begin] != ' ') out.append(" ", of_first(pieces.text, piece));
+                out.append(pieces.text, piece);
+            });
+        if (split_) split_->apply(pieces);
+        pieces = to_byte_level(pieces.text, pieces.pieces);
+    }
+
+  private:
+    bool add_prefix_space_;
+    std::shared_ptr<const PreTokenizer> split_;
+};
+
+class Metaspace : public PreTokenizer {
+  public:
+    explicit Metaspace(const JsonValue& of)
+        : replacement_(utf8(of.has("replacement") ? of["replacement"].character() : U'\u2581')) {
+        std::string scheme = of.string("prepend_scheme", "always");
+        // Files of earlier versions of the format.
+        if (!of.boolean("add_prefix_space", true)) scheme = "never";
+        if (scheme != "always" && scheme != "first" && scheme != "never")
+            of["prepend_scheme"].fail(fmt::format("wants always, first or never, got '{}'", scheme));
+        always_ = scheme == "always";
+        first_ = scheme == "first";
+        const char32_t c = decode_at(replacement_, 0).c;
+        if (of.boolean("split", true))
+            split_ = split(find_characters([c](char32_t one) { return one == c; }), Behavior::merged_with_next);
+    }
+    void apply(Pieces& pieces) const override {
+        rewrite(pieces, [&](Range piece, NormalizedText& out) {
+            const std::string_view text = pieces.text.view(piece);
+            const bool there = text.starts_with(replacement_) || text.starts_with(' ');
+            if (!there && (always_ || (first_ && of_first(pieces.text, piece).begin == 0)))
+                out.append(replacement_, of_first(pieces.text, piece));
+            std::size_t done = piece.begin;
+            for (std::size_t at = piece.begin; at < piece.end; ++at) {
+                if (pieces.text.str()[at] != ' ') continue;
+                out.append(pieces.text, {done, at});
+                out.append(replacement_, pieces.text.original({at, at + 1}));
+                done = at + 1;
+            }
+            out.append(pieces.text, {done, piece.end});
+        });
+        if (split_) split_->apply(pieces);
+    }
+
+  private:
+    std::string replacement_;
+    bool always_ = false, first_ = false;
+    std::shared_ptr<const PreTokenizer> split_;
+};
+
+class Sequence : public PreTokenizer {
+  public:
+    explicit Sequence(std::vector<std::shared_ptr<const PreTokenizer>> parts) : parts_(std::move(parts)) {}
+    void apply(Pieces& pieces) const override {
+        for (const auto& part : parts_) part->apply(pieces);
+    }
+
+  private:
+    std::vector<std::shared_ptr<const PreTokenizer>> parts_;
+};
+
+/// Words and runs of what is neither word nor space: \w+|[^\w\s]+.
+void find_words(std::string_view piece, Parts& parts) {
+    const auto kind = [](char32_t c) { return is_word(c) ? 1 : is_whitespace(c) ? 0 : 2; };
+    for (std::size_t at = 0, begin = 0; at < piece.size();) {
+        const Decoded one = decode_at(piece, at);
+        const int of = kind(one.c);
+        at += one.size;
+        if (at < piece.size() && kind(decode_at(piece, at).c) == of) continue;
+        parts.push_back({{begin, at}, of == 0});
+        begin = at;
+    }
+}
+
+Find find_lengths(std::size_t length) {
+    return [length](std::string_view piece, Parts& parts) {
+        std::size_t begin = 0, characters = 0;
+        for (std::size_t at = 0; at < piece.size();) {
+            at += bytes_of(static_cast<unsigned char>(piece[at]));
+            if (++characters % length != 0 && at < piece.size()) continue;
+            parts.push_back({{begin, at}, false});
+            begin = at;
+        }
+    };
+}
+
+}  // namespace
+
+std::shared_ptr<const PreTokenizer> make_pre_tokenizer(const JsonValue& of) {
+    const std::string& type = of.type();
+    if (type == "Sequence") {
+        std::vector<std::shared_ptr<const PreTokenizer>> parts;
+        const JsonValue list = of["pretokenizers"];
+        for (std::size_t i = 0; i < list.size(); ++i) parts.push_back(make_pre_tokenizer(list.at(i)));
+        return std::make_shared<const Sequence>(std::move(parts));
+    }
+    if (type == "ByteLevel")
+        return std::make_shared<const ByteLevel>(of.boolean("add_prefix_space", true), of.boolean("use_regex", true));
+    if (type == "Metaspace") return std::make_shared<const Metaspace>(of);
+    if (type == "Whitespace") return split(find_words, Behavior::removed);
+    if (type == "WhitespaceSplit") return split(find_characters(is_whitespace), Behavior::removed);
+    if (type == "BertPreTokenizer")
+        return std::make_shared<const Sequence>(
+            std::vector{split(find_characters(is_whitespace), Behavior::removed),
+                        split(find_characters(is_punctuation), Behavior::isolated)});
+    if (type == "Digits")
+        return split(find_characters(is_numeric),
+                     of.boolean("individual_digits", false) ? Behavior::isolated : Behavior::contiguous);
+    if (type == "Punctuation")
+        return split(find_characters(is_punctuation),
+                     of.has("behavior") ? behavior_of(of["behavior"]) : Behavior::isolated);
+    if (type == "CharDelimiterSplit")
+        return split(find_characters([c = of["delimiter"].character()](char32_t one) { return one == c; }),
+                     Behavior::removed);
+    if (type == "Split")
+        return split(find_regex(pattern_of(of["pattern"]), of.boolean("invert", false)), behavior_of(of["behavior"]));
+    if (type == "FixedLength")
+        return split(find_lengths(static_cast<std::size_t>(of.integer("length", 1, INT64_C(1) << 40, 5))),
+                     Behavior::isolated);
+    of["type"].fail(fmt::format("'{}' is no pre-tokenizer that is known", type));
+}
+
+}  // namespace declivity::text

@@ -1,0 +1,122 @@
+// SentencePiece's precompiled table: a number of bytes, a double-array trie of that size over the replaced texts, and
+// the texts that replace them, each ended by a zero byte. The trie's units are those of the library Darts-clone:
+// offset, label, and whether a leaf follows.
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "normalizer.hpp"
+
+namespace declivity::text {
+namespace {
+
+std::string from_base64(const JsonValue& value) {
+    std::string out;
+    std::uint32_t bits = 0;
+    int count = 0;
+    for (const char c : value.string()) {
+        if (c == '=') break;
+        std::uint32_t six = 0;
+        if (c >= 'A' && c <= 'Z') six = static_cast<std::uint32_t>(c - 'A');
+        else if (c >= 'a' && c <= 'z') six = static_cast<std::uint32_t>(c - 'a') + 26;
+        else if (c >= '0' && c <= '9') six = static_cast<std::uint32_t>(c - '0') + 52;
+        else if (c == '+') six = 62;
+        else if (c == '/') six = 63;
+        else value.fail(fmt::format("'{}' is no character of base64", c));
+        bits = bits << 6 | six;
+        if ((count += 6) >= 8) out.push_back(static_cast<char>(static_cast<unsigned char>(bits >> (count -= 8))));
+    }
+    return out;
+}
+
+class Precompiled : public Normalizer {
+  public:
+    explicit Precompiled(const JsonValue& value) {
+        const std::string bytes = from_base64(value);
+        std::uint32_t size = 0;
+        if (bytes.size() < sizeof size) value.fail("the table is cut off");
+        std::memcpy(&size, bytes.data(), sizeof size);  // little-endian, as every machine this library runs on
+        if (size % 4 != 0 || size == 0 || size > bytes.size() - sizeof size)
+            value.fail(fmt::format("wants a trie of {} bytes in a table of {}", size, bytes.size()));
+        trie_.resize(size / 4);
+        std::memcpy(trie_.data(), bytes.data() + sizeof size, size);
+        texts_ = bytes.substr(sizeof size + size);
+        if (!is_valid(texts_)) value.fail("the table's texts are not valid UTF-8");
+    }
+
+    void apply(NormalizedText& text) const override {
+        std::vector<Change> changes;
+        changes.reserve(text.str().size());
+        bool changed = false;
+        std::size_t begin = 0;
+        for (const std::size_t end : grapheme_ends(text.str())) {
+            const std::string_view whole = text.view({begin, end});
+            begin = end;
+            // A short cluster is looked up as one, otherwise character by character.
+            if (whole.size() < 6 && look_up(whole, changes)) {
+                changed = true;
+                continue;
+            }
+            for (std::size_t at = 0; at < whole.size();) {
+                const Decoded one = decode_at(whole, at);
+                if (look_up(whole.substr(at, one.size), changes)) changed = true;
+                else changes.push_back({one.c, 0});
+                at += one.size;
+            }
+        }
+        if (changed) text.transform(changes);
+    }
+
+  private:
+    /// Appends what replaces a text, or rather its shortest beginning that the table has: so the package does it.
+    bool look_up(std::string_view part, std::vector<Change>& changes) const {
+        const auto unit = [&](std::size_t i) { return i < trie_.size() ? trie_[i] : 0; };
+        const auto offset = [](std::uint32_t of) {
+            return static_cast<std::size_t>(of >> 10) << ((of & 1U << 9) >> 6);
+        };
+        std::size_t node = offset(unit(0));
+        for (const char byte : part) {
+            const auto c = static_cast<unsigned char>(byte);
+            if (c == 0) return false;
+            node ^= c;
+            const std::uint32_t at = unit(node);
+            if ((at & (1U << 31 | 0xFF)) != c) return false;
+            node ^= offset(at);
+            if ((at >> 8 & 1) != 0) {
+                const std::size_t begin = unit(node) & ~(1U << 31);
+                if (begin > texts_.size()) return false;
+                const std::size_t end = std::min(texts_.find('\0', begin), texts_.size());
+                put(part, std::string_view(texts_).substr(begin, end - begin), changes);
+                return true;
+            }
+        }
+        return false;
+    }
+    static void put(std::string_view old, std::string_view made, std::vector<Change>& changes) {
+        const auto more =
+            static_cast<std::int64_t>(count_characters(made)) - static_cast<std::int64_t>(count_characters(old));
+        for (std::size_t at = 0; at < made.size();) {
+            const Decoded one = decode_at(made, at);
+            changes.push_back({one.c, 0});
+            at += one.size;
+        }
+        if (more > 0)
+            for (std::size_t i = changes.size() - static_cast<std::size_t>(more); i < changes.size(); ++i)
+                changes[i].change = 1;
+        // What vanishes goes with the character before it.
+        if (more < 0 && !changes.empty()) changes.back().change += static_cast<std::int32_t>(more);
+    }
+
+    std::vector<std::uint32_t> trie_;
+    std::string texts_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Normalizer> make_precompiled(const JsonValue& description) {
+    return std::make_shared<const Precompiled>(description["precompiled_charsmap"]);
+}
+
+}  // namespace declivity::text

@@ -1,0 +1,288 @@
+#include "regex.hpp"
+
+#include <array>
+#include <utility>
+#include <vector>
+
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include "unicode.hpp"
+
+namespace declivity::text {
+namespace {
+
+// What Oniguruma means by \s and \w in Unicode; PCRE2's own differ in a few characters.
+constexpr std::string_view kSpace = R"(\p{Z}\x{9}-\x{d}\x{85})";
+constexpr std::string_view kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
+
+/// Writes a pattern anew. Only what differs between the two languages is looked at.
+class Translation {
+  public:
+    explicit Translation(std::string_view from) : from_(from) {}
+
+    std::string run() {
+        while (at_ < from_.size()) step();
+        return std::move(out_);
+    }
+
+  private:
+    void step() {
+        const char c = from_[at_];
+        switch (c) {
+            case '\\':
+                return escape();
+            case '[':
+                atom_ = out_.size();
+                out_ += char_class();
+                return;
+            case '(':
+                groups_.push_back(out_.size());
+                out_ += '(';
+                ++at_;
+                options();
+                return;
+            case ')':
+                if (!groups_.empty()) {
+                    atom_ = groups_.back();
+                    groups_.pop_back();
+                }
+                break;
+            case '{':
+                return interval();
+            case '*':
+            case '+':
+            case '?':
+            case '|':
+                break;
+            default: {
+                atom_ = out_.size();
+                const std::size_t size = bytes_of(static_cast<unsigned char>(c));
+                out_ += from_.substr(at_, size);
+                at_ += size;
+                return;
+            }
+        }
+        out_ += c;
+        ++at_;
+    }
+
+    // (?m) lets the dot match line ends there, which is (?s) here.
+    void options() {
+        if (at_ >= from_.size() || from_[at_] != '?') return;
+        std::size_t end = at_ + 1;
+        while (end < from_.size() && (from_[end] == 'i' || from_[end] == 'm' || from_[end] == 'x' || from_[end] == '-'))
+            ++end;
+        if (end == at_ + 1 || end >= from_.size() || (from_[end] != ':' && from_[end] != ')')) return;
+        for (; at_ < end; ++at_) out_ += from_[at_] == 'm' ? 's' : from_[at_];
+    }
+
+    // {n,m}+ is a repetition of a repetition there, and possessive here.
+    void interval() {
+        const std::size_t end = from_.find('}', at_);
+        if (end == std::string_view::npos) {
+            out_ += "\\{";
+            ++at_;
+            return;
+        }
+        std::string_view inside = from_.substr(at_ + 1, end - at_ - 1);
+        if (inside.empty() || inside.find_first_not_of("0123456789,") != std::string_view::npos) {
+            atom_ = out_.size();
+            out_ += "\\{";
+            ++at_;
+            return;
+        }
+        if (inside.front() == ',') out_ += fmt::format("{{0{}}}", inside);
+        else out_ += fmt::format("{{{}}}", inside);
+        at_ = end + 1;
+        if (at_ < from_.size() && from_[at_] == '+') {
+            out_.insert(atom_, "(?:");
+            out_ += ")";
+        }
+    }
+
+    void escape() {
+        atom_ = out_.size();
+        if (at_ + 1 >= from_.size()) throw ValueError("Regex: the pattern ends with a backslash");
+        const char c = from_[at_ + 1];
+        if (c == 'b' || c == 'B') {
+            const std::string_view word = kWord;
+            out_ += c == 'b' ? fmt::format("(?:(?<=[{0}])(?![{0}])|(?<![{0}])(?=[{0}]))", word)
+                             : fmt::format("(?:(?<=[{0}])(?=[{0}])|(?<![{0}])(?![{0}]))", word);
+            at_ += 2;
+        } else if (c == 's' || c == 'S' || c == 'w' || c == 'W' || c == 'h' || c == 'H') {
+            const bool negative = c >= 'A' && c <= 'Z';
+            out_ += fmt::format("[{}{}]", negative ? "^" : "", shorthand(static_cast<char>(c | 32)));
+            at_ += 2;
+        } else {
+            out_ += plain_escape();
+        }
+    }
+
+    static std::string_view shorthand(char lower) {
+        return lower == 's' ? kSpace : lower == 'w' ? kWord : std::string_view("0-9a-fA-F");
+    }
+
+    /// An escape that both languages have, in a class or outside; \uHHHH is \x{HHHH}.
+    std::string plain_escape() {
+        const char c = from_[at_ + 1];
+        if (c == 'u') {
+            const std::string_view digits = from_.substr(at_ + 2, 4);
+            if (digits.size() != 4 || digits.find_first_not_of("0123456789abcdefABCDEF") != std::string_view::npos)
+                throw ValueError("Regex: wants four hexadecimal digits after \\u");
+            at_ += 6;
+            return fmt::format("\\x{{{}}}", digits);
+        }
+        std::size_t size = 1 + bytes_of(static_cast<unsigned char>(c));
+        if ((c == 'p' || c == 'P' || c == 'x' || c == 'k' || c == 'g') && at_ + 2 < from_.size() &&
+            from_[at_ + 2] == '{') {
+            const std::size_t end = from_.find('}', at_);
+            if (end == std::string_view::npos) throw ValueError(fmt::format("Regex: \\{}{{ has no end", c));
+            size = end + 1 - at_;
+        }
+        std::string out(from_.substr(at_, size));
+        at_ += size;
+        return out;
+    }
+
+    /// [...], and with && in it, which PCRE2 does not have: all parts but the last are looked ahead for.
+    std::string char_class() {
+        const std::size_t begin = at_++;
+        bool negative = false;
+        if (at_ < from_.size() && from_[at_] == '^') negative = true, ++at_;
+        std::vector<std::string> parts;
+        std::string part, nested, complements;
+        bool first = true, has_nested = false;
+        const auto close_part = [&] {
+            if (has_nested && (!part.empty() || !complements.empty()))
+                throw ValueError("Regex: a class within a class, beside other members, is not supported");
+            if (has_nested) parts.push_back(nested);
+            else if (complements.empty()) parts.push_back("[" + part + "]");
+            else
+                parts.push_back(part.empty() ? fmt::format("(?:{})", complements.substr(1))
+                                             : fmt::format("(?:[{}]{})", part, complements));
+            part.clear();
+            complements.clear();
+            has_nested = false;
+        };
+        for (;; first = false) {
+            if (at_ >= from_.size()) throw ValueError(fmt::format("Regex: the class at {} has no end", begin));
+            const char c = from_[at_];
+            if (c == ']' && !first) break;
+            if (c == '[' && from_.substr(at_, 2) == "[:") {
+                const std::size_t end = from_.find(":]", at_);
+                if (end == std::string_view::npos)
+                    throw ValueError(fmt::format("Regex: the class at {} has no end", at_));
+                part += from_.substr(at_, end + 2 - at_);
+                at_ = end + 2;
+            } else if (c == '[') {
+                if (has_nested) throw ValueError("Regex: several classes within a class are not supported");
+                nested = char_class();
+                has_nested = true;
+            } else if (from_.substr(at_, 2) == "&&") {
+                close_part();
+                at_ += 2;
+            } else if (c == '\\' && at_ + 1 < from_.size()) {
+                const char which = from_[at_ + 1];
+                if (which == 's' || which == 'w' || which == 'h') {
+                    part += shorthand(which);
+                    at_ += 2;
+                } else if (which == 'S' || which == 'W' || which == 'H') {
+                    complements += fmt::format("|[^{}]", shorthand(static_cast<char>(which | 32)));
+                    at_ += 2;
+                } else {
+                    part += plain_escape();
+                }
+            } else {
+                const std::size_t size = bytes_of(static_cast<unsigned char>(c));
+                if (c == ']') part += '\\';
+                part += from_.substr(at_, size);
+                at_ += size;
+            }
+        }
+        ++at_;
+        close_part();
+        if (parts.size() == 1) {
+            if (!negative) return parts[0];
+            return parts[0].starts_with("[^") || parts[0].starts_with("(") ? fmt::format("(?:(?!{})(?s:.))", parts[0])
+                                                                           : "[^" + parts[0].substr(1);
+        }
+        std::string out;
+        for (std::size_t i = 0; i + 1 < parts.size(); ++i) out += fmt::format("(?={})", parts[i]);
+        out += parts.back();
+        return negative ? fmt::format("(?:(?!{})(?s:.))", out) : fmt::format("(?:{})", out);
+    }
+
+    std::string_view from_;
+    std::size_t at_ = 0;
+    std::string out_;
+    std::size_t atom_ = 0;                  ///< where the last thing that a quantifier may stand behind begins
+    std::vector<std::size_t> groups_ = {};  ///< where the open groups begin
+};
+
+/// Match data of a thread: one pair of offsets.
+pcre2_match_data* match_data() {
+    struct Holder {
+        pcre2_match_data* data = pcre2_match_data_create(1, nullptr);
+        Holder() = default;
+        Holder(const Holder&) = delete;
+        Holder& operator=(const Holder&) = delete;
+        ~Holder() { pcre2_match_data_free(data); }
+    };
+    thread_local const Holder holder;
+    return holder.data;
+}
+
+std::string message(int code) {
+    std::array<PCRE2_UCHAR, 256> text{};
+    (void)pcre2_get_error_message(code, text.data(), text.size());
+    return reinterpret_cast<const char*>(text.data());
+}
+
+}  // namespace
+
+std::string to_pcre2(std::string_view oniguruma) { return Translation(oniguruma).run(); }
+
+struct Regex::Code {
+    pcre2_code* code = nullptr;
+    std::string pattern;
+    explicit Code(std::string_view text) : pattern(text) {
+        if (!is_valid(text)) throw ValueError("Regex: the pattern is not valid UTF-8");
+        const std::string translated = to_pcre2(text);
+        int error = 0;
+        PCRE2_SIZE where = 0;
+        code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
+                             PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NO_UTF_CHECK, &error, &where, nullptr);
+        if (code == nullptr) throw ValueError(fmt::format("Regex: '{}' is no pattern: {}", pattern, message(error)));
+        (void)pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // where there is none, it is interpreted
+    }
+    Code(const Code&) = delete;
+    Code& operator=(const Code&) = delete;
+    ~Code() { pcre2_code_free(code); }
+};
+
+Regex::Regex(std::string_view pattern) : code_(std::make_shared<const Code>(pattern)) {}
+
+bool Regex::search(std::string_view text, std::size_t at, Range& found) const {
+    pcre2_match_data* data = match_data();
+    const auto* subject = reinterpret_cast<PCRE2_SPTR>(text.data());
+    int result = pcre2_match(code_->code, subject, text.size(), at, PCRE2_NO_UTF_CHECK, data, nullptr);
+    if (result == PCRE2_ERROR_JIT_STACKLIMIT)
+        result = pcre2_match(code_->code, subject, text.size(), at, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, data, nullptr);
+    if (result == PCRE2_ERROR_NOMATCH) return false;
+    if (result < 0)
+        throw ValueError(
+            fmt::format("Regex: '{}' on a text of {} bytes: {}", code_->pattern, text.size(), message(result)));
+    const PCRE2_SIZE* offsets = pcre2_get_ovector_pointer(data);
+    found = {offsets[0], offsets[1]};
+    return true;
+}
+
+std::size_t Regex::next_character(std::string_view text, std::size_t at) {
+    return at >= text.size() ? text.size() + 1 : at + bytes_of(static_cast<unsigned char>(text[at]));
+}
+
+}  // namespace declivity::text

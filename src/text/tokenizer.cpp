@@ -1,0 +1,352 @@
+#include <declivity/text/tokenizer.hpp>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+#include "tokenizer_state.hpp"
+
+namespace declivity::text {
+namespace {
+
+void check(const Truncation& truncation) {
+    if (truncation.max_length < 0 || truncation.stride < 0 ||
+        (truncation.stride > 0 && truncation.stride >= truncation.max_length))
+        throw ValueError(
+            fmt::format("Tokenizer::set_truncation: wants a max_length of at least 0 and a stride from 0 to below it, "
+                        "got {} and {}",
+                        truncation.max_length, truncation.stride));
+}
+
+std::optional<data::Random> dropout_of(const EncodeOptions& options) {
+    if (!options.dropout_seed) return std::nullopt;
+    return data::Random(*options.dropout_seed, 0, 0, data::Purpose::draw);
+}
+
+}  // namespace
+
+std::vector<Tokenizer::State::Part> Tokenizer::State::parts_of(std::string_view text) const {
+    std::vector<Part> out;
+    const NormalizedText whole(text, 0);
+    std::vector<AddedVocabulary::Found> found, found_normalized;
+    added.split(whole.str(), false, found);
+    for (const auto& [range, id] : found) {
+        NormalizedText part(whole, range);
+        if (id) {
+            out.push_back({{std::move(part), {{0, range.end - range.begin}}}, id});
+            continue;
+        }
+        if (normalizer) normalizer->apply(part);
+        added.split(part.str(), true, found_normalized);
+        for (const auto& [inner, inner_id] : found_normalized) {
+            const bool all = inner.begin == 0 && inner.end == part.str().size();
+            Pieces pieces{all ? std::move(part) : NormalizedText(part, inner), {{0, inner.end - inner.begin}}};
+            if (!inner_id && pre_tokenizer) pre_tokenizer->apply(pieces);
+            out.push_back({std::move(pieces), inner_id});
+            if (all) break;
+        }
+    }
+    return out;
+}
+
+Encoding Tokenizer::State::encode(std::string_view text, std::int64_t type, const EncodeOptions& options) const {
+    Encoding out;
+    std::optional<data::Random> dropout = dropout_of(options);
+    std::vector<ModelToken> tokens;
+    std::int64_t word = 0;
+    const auto put = [&](Id id, std::string_view token, Span from) {
+        out.ids.push_back(id);
+        out.tokens.emplace_back(token);
+        out.offsets.push_back(from);
+        out.word_ids.push_back(word);
+    };
+    for (const Part& part : parts_of(text)) {
+        const NormalizedText& from = part.pieces.text;
+        if (part.token) {
+            put(*part.token, from.str(), from.original({0, from.str().size()}));
+            ++word;
+            continue;
+        }
+        for (const Range& piece : part.pieces.pieces) {
+            const std::string_view view = from.view(piece);
+            tokens.clear();
+            model->tokenize(view, dropout ? &*dropout : nullptr, tokens);
+            for (const ModelToken& token : tokens) {
+                const std::size_t begin = std::min<std::size_t>(token.begin, view.size()),
+                                  end = std::min<std::size_t>(token.end, view.size());
+                put(token.id,
+                    token.literal ? view.substr(begin, end - begin) : std::string_view(*model->table().token(token.id)),
+                    from.original({piece.begin + begin, piece.begin + end}));
+            }
+            ++word;
+        }
+    }
+    out.type_ids.assign(out.size(), type);
+    out.attention_mask.assign(out.size(), 1);
+    out.special_tokens_mask.assign(out.size(), 0);
+    out.sequence_ids.assign(out.size(), type);
+    return out;
+}
+
+Encoding Tokenizer::State::finish(std::vector<Encoding> encodings, std::span<const std::string_view> texts,
+                                  const EncodeOptions& options) const {
+    const bool pair = encodings.size() == 2;
+    if (truncation) {
+        const std::size_t extra = post_processor && options.add_special_tokens ? post_processor->added(pair) : 0;
+        const auto wanted = static_cast<std::size_t>(truncation->max_length),
+                   stride = static_cast<std::size_t>(truncation->stride);
+        if (wanted < extra)
+            throw ValueError(
+                fmt::format("Tokenizer: wants a truncation to at least the {} special tokens, got {}", extra, wanted));
+        const std::size_t room = wanted - extra, total = encodings[0].size() + (pair ? encodings[1].size() : 0);
+        const auto cut = [&](std::size_t which, std::size_t length) {
+            truncate(encodings[which], length, stride, truncation->direction);
+        };
+        if (room == 0) {
+            for (std::size_t i = 0; i < encodings.size(); ++i) cut(i, 0);
+        } else if (total > room && truncation->strategy == TruncationStrategy::longest_first) {
+            if (!pair) {
+                cut(0, room);
+            } else {
+                std::size_t shorter = encodings[0].size(), longer = encodings[1].size();
+                const bool swapped = shorter > longer;
+                if (swapped) std::swap(shorter, longer);
+                longer = shorter > room ? shorter : std::max(shorter, room - shorter);
+                if (shorter + longer > room) {
+                    shorter = room / 2;
+                    longer = shorter + room % 2;
+                }
+                cut(0, swapped ? longer : shorter);
+                cut(1, swapped ? shorter : longer);
+            }
+        } else if (total > room) {
+            const std::size_t which = truncation->strategy == TruncationStrategy::only_first ? 0 : 1;
+            if (which >= encodings.size())
+                throw ValueError("Tokenizer: truncation of the second text of a pair wants a pair, got one text");
+            if (encodings[which].size() <= total - room)
+                throw ValueError(fmt::format(
+                    "Tokenizer: truncation wants a text of more than the {} tokens that are to be cut off, got {}",
+                    total - room, encodings[which].size()));
+            cut(which, encodings[which].size() - (total - room));
+        }
+    }
+    if (post_processor) {
+        for (std::size_t i = 0; i < encodings.size(); ++i) {
+            set_sequence(encodings[i], static_cast<std::int64_t>(i));
+            set_type(encodings[i], static_cast<std::int64_t>(i));
+        }
+        post_processor->apply(encodings, texts, options.add_special_tokens);
+    }
+    Encoding out = std::move(encodings[0]);
+    for (std::size_t i = 1; i < encodings.size(); ++i) merge(out, encodings[i]);
+    return out;
+}
+
+void Tokenizer::State::pad_all(std::vector<Encoding>& encodings) const {
+    if (!padding) return;
+    std::size_t length = 0;
+    for (const Encoding& one : encodings) length = std::max(length, one.size());
+    if (padding->length) length = static_cast<std::size_t>(*padding->length);
+    if (padding->pad_to_multiple_of) {
+        const auto multiple = static_cast<std::size_t>(*padding->pad_to_multiple_of);
+        length = (length + multiple - 1) / multiple * multiple;
+    }
+    for (Encoding& one : encodings) pad(one, length, *padding);
+}
+
+Encoding Tokenizer::State::encode(std::span<const std::string_view> texts, const EncodeOptions& options) const {
+    std::vector<Encoding> encodings;
+    for (std::size_t i = 0; i < texts.size(); ++i)
+        encodings.push_back(encode(texts[i], static_cast<std::int64_t>(i), options));
+    return finish(std::move(encodings), texts, options);
+}
+
+Encoding Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
+    std::vector<Encoding> one;
+    one.push_back(state_->encode({&text, 1}, options));
+    state_->pad_all(one);
+    return std::move(one[0]);
+}
+
+Encoding Tokenizer::encode(std::string_view text, std::string_view pair, const EncodeOptions& options) const {
+    const std::array<std::string_view, 2> both{text, pair};
+    std::vector<Encoding> one;
+    one.push_back(state_->encode(both, options));
+    state_->pad_all(one);
+    return std::move(one[0]);
+}
+
+std::vector<Encoding> Tokenizer::encode_batch(std::span<const std::string> texts, const EncodeOptions& options) const {
+    std::vector<Encoding> out;
+    out.reserve(texts.size());
+    for (const std::string_view text : texts) out.push_back(state_->encode({&text, 1}, options));
+    state_->pad_all(out);
+    return out;
+}
+
+std::vector<Encoding> Tokenizer::encode_batch(std::span<const std::pair<std::string, std::string>> pairs,
+                                              const EncodeOptions& options) const {
+    std::vector<Encoding> out;
+    out.reserve(pairs.size());
+    for (const auto& [first, second] : pairs) {
+        const std::array<std::string_view, 2> both{first, second};
+        out.push_back(state_->encode(both, options));
+    }
+    state_->pad_all(out);
+    return out;
+}
+
+std::vector<std::int64_t> Tokenizer::ids(std::string_view text, const EncodeOptions& options) const {
+    std::vector<std::int64_t> out;
+    std::optional<data::Random> dropout = dropout_of(options);
+    std::vector<ModelToken> tokens;
+    for (const State::Part& part : state_->parts_of(text)) {
+        if (part.token) {
+            out.push_back(*part.token);
+            continue;
+        }
+        tokens.clear();
+        for (const Range& piece : part.pieces.pieces)
+            state_->model->tokenize(part.pieces.text.view(piece), dropout ? &*dropout : nullptr, tokens);
+        for (const ModelToken& token : tokens) out.push_back(token.id);
+    }
+    if (!state_->post_processor || !options.add_special_tokens) return out;
+    // Where special tokens go is asked with an encoding of no tokens, whose place is found by its neighbours.
+    Encoding marker;
+    marker.ids = {0};
+    marker.tokens = {""};
+    marker.offsets = {Span{}};
+    marker.type_ids = marker.attention_mask = marker.special_tokens_mask = marker.word_ids = {0};
+    std::vector<Encoding> around;
+    around.push_back(std::move(marker));
+    set_sequence(around[0], 0);
+    const std::string_view nothing;
+    state_->post_processor->apply(around, {&nothing, 1}, true);
+    std::vector<std::int64_t> all;
+    all.reserve(out.size() + 4);
+    for (const Encoding& one : around)
+        for (std::size_t i = 0; i < one.size(); ++i) {
+            if (one.special_tokens_mask[i] != 0) all.push_back(one.ids[i]);
+            else all.insert(all.end(), out.begin(), out.end());
+        }
+    return all;
+}
+
+std::string Tokenizer::decode(std::span<const std::int64_t> ids, bool skip_special_tokens) const {
+    std::vector<std::string> tokens;
+    tokens.reserve(ids.size());
+    for (const std::int64_t id : ids) {
+        const AddedToken* added = state_->added.token(id);
+        if (added != nullptr) {
+            if (!added->special || !skip_special_tokens) tokens.push_back(added->content);
+        } else if (const std::string* token = state_->model->table().token(id)) {
+            tokens.push_back(*token);
+        }
+    }
+    std::string out;
+    if (!state_->decoder) {
+        for (std::size_t i = 0; i < tokens.size(); ++i) out += (i > 0 ? " " : "") + tokens[i];
+        return out;
+    }
+    state_->decoder->apply(tokens);
+    for (const std::string& token : tokens) out += token;
+    return out;
+}
+
+std::optional<std::int64_t> Tokenizer::token_to_id(std::string_view token) const {
+    if (const auto id = state_->added.id(token)) return *id;
+    if (const auto id = state_->model->table().id(token)) return *id;
+    return std::nullopt;
+}
+
+std::optional<std::string> Tokenizer::id_to_token(std::int64_t id) const {
+    if (const AddedToken* token = state_->added.token(id)) return token->content;
+    if (const std::string* token = state_->model->table().token(id)) return *token;
+    return std::nullopt;
+}
+
+std::int64_t Tokenizer::vocab_size() const {
+    return static_cast<std::int64_t>(state_->model->table().size() + state_->added.beyond(*state_->model));
+}
+
+std::map<std::string, std::int64_t> Tokenizer::vocab() const {
+    std::map<std::string, std::int64_t> out;
+    for (const auto& [token, id] : state_->model->table().sorted()) out[token] = id;
+    for (const auto& [id, token] : state_->added.all()) out[token.content] = id;
+    return out;
+}
+
+Tokenizer::State& Tokenizer::own() {
+    if (state_.use_count() > 1) state_ = std::make_shared<State>(*state_);
+    return *state_;
+}
+
+std::int64_t Tokenizer::add_tokens(std::span<const AddedToken> tokens) {
+    State& state = own();
+    std::int64_t fresh = 0;
+    for (const AddedToken& token : tokens) {
+        AddedToken valid = token;
+        valid.content = to_valid(token.content);
+        fresh += state.added.add(valid, *state.model) ? 1 : 0;
+    }
+    state.added.refresh(state.normalizer.get());
+    return fresh;
+}
+
+std::int64_t Tokenizer::add_special_tokens(const std::vector<std::string>& tokens) {
+    std::vector<AddedToken> all;
+    for (const std::string& token : tokens) all.push_back({.content = token, .special = true, .normalized = false});
+    return add_tokens(all);
+}
+
+std::vector<std::pair<std::int64_t, AddedToken>> Tokenizer::added_tokens() const {
+    return {state_->added.all().begin(), state_->added.all().end()};
+}
+
+void Tokenizer::set_truncation(std::optional<Truncation> truncation) {
+    if (truncation) check(*truncation);
+    own().truncation = truncation;
+}
+
+void Tokenizer::set_padding(std::optional<Padding> padding) {
+    if (padding && padding->length.value_or(0) < 0)
+        throw ValueError(fmt::format("Tokenizer::set_padding: wants a length of at least 0, got {}", *padding->length));
+    if (padding && padding->pad_to_multiple_of.value_or(1) < 1)
+        throw ValueError(fmt::format("Tokenizer::set_padding: wants a multiple of at least 1, got {}",
+                                     *padding->pad_to_multiple_of));
+    own().padding = std::move(padding);
+}
+
+const std::optional<Truncation>& Tokenizer::truncation() const noexcept { return state_->truncation; }
+const std::optional<Padding>& Tokenizer::padding() const noexcept { return state_->padding; }
+
+StreamDecoder::StreamDecoder(Tokenizer tokenizer, bool skip_special_tokens)
+    : tokenizer_(std::move(tokenizer)), skip_special_tokens_(skip_special_tokens) {}
+
+std::string StreamDecoder::step(std::int64_t id) {
+    ids_.push_back(id);
+    std::string text = tokenizer_.decode(ids_, skip_special_tokens_);
+    if (text.size() <= given_.size() || text.ends_with("\xEF\xBF\xBD")) return {};
+    std::string fresh = text.substr(given_.size());
+    // Of what was given out a few tokens are kept, since what is first in a text may be decoded otherwise.
+    constexpr std::size_t kKept = 8;
+    if (ids_.size() >= 2 * kKept) {
+        ids_.erase(ids_.begin(), ids_.end() - kKept);
+        text = tokenizer_.decode(ids_, skip_special_tokens_);
+    }
+    given_ = std::move(text);
+    return fresh;
+}
+
+std::string StreamDecoder::finish() {
+    const std::string text = tokenizer_.decode(ids_, skip_special_tokens_);
+    std::string rest = text.size() > given_.size() ? text.substr(given_.size()) : std::string();
+    ids_.clear();
+    given_.clear();
+    return rest;
+}
+
+}  // namespace declivity::text

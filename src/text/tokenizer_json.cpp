@@ -1,0 +1,138 @@
+// Reading and writing tokenizer.json.
+#include <array>
+#include <span>
+#include <utility>
+
+#include <declivity/io/atomic_file.hpp>
+#include <declivity/io/input_file.hpp>
+#include <fmt/format.h>
+
+#include "tokenizer_state.hpp"
+
+namespace declivity::text {
+namespace {
+
+constexpr std::array<const char*, 3> kStrategies{"LongestFirst", "OnlyFirst", "OnlySecond"};
+constexpr std::int64_t kMostTokens = INT64_C(1) << 40;
+
+Side side_of(const JsonValue& of) {
+    const std::string side = of.string("direction", "Right");
+    if (side != "Right" && side != "Left") of["direction"].fail(fmt::format("wants Right or Left, got '{}'", side));
+    return side == "Left" ? Side::left : Side::right;
+}
+const char* name_of(Side side) { return side == Side::left ? "Left" : "Right"; }
+
+Truncation read_truncation(const JsonValue& of) {
+    Truncation out{.max_length = of["max_length"].integer(0, kMostTokens),
+                   .stride = of.integer("stride", 0, kMostTokens, 0),
+                   .direction = side_of(of)};
+    const std::string strategy = of.string("strategy", "LongestFirst");
+    bool known = false;
+    for (std::size_t i = 0; i < kStrategies.size(); ++i)
+        if (strategy == kStrategies[i]) out.strategy = static_cast<TruncationStrategy>(i), known = true;
+    if (!known) of["strategy"].fail(fmt::format("wants LongestFirst, OnlyFirst or OnlySecond, got '{}'", strategy));
+    if (out.stride > 0 && out.stride >= out.max_length)
+        of["stride"].fail(fmt::format("wants a stride below the max_length {}, got {}", out.max_length, out.stride));
+    return out;
+}
+
+Padding read_padding(const JsonValue& of) {
+    Padding out{.direction = side_of(of),
+                .pad_id = of.integer("pad_id", 0, UINT32_MAX, 0),
+                .pad_type_id = of.integer("pad_type_id", 0, UINT32_MAX, 0),
+                .pad_token = of.string("pad_token", "[PAD]")};
+    if (of.has("pad_to_multiple_of") && of["pad_to_multiple_of"].integer(0, INT32_MAX) > 0)
+        out.pad_to_multiple_of = of["pad_to_multiple_of"].integer(0, INT32_MAX);
+    const JsonValue strategy = of["strategy"];
+    if (strategy.json().is_object()) out.length = strategy["Fixed"].integer(0, INT32_MAX);
+    else if (strategy.string() != "BatchLongest")
+        strategy.fail(fmt::format("wants BatchLongest or {{\"Fixed\": length}}, got '{}'", strategy.string()));
+    return out;
+}
+
+void read_added(const JsonValue& list, AddedVocabulary& added, const Model& model) {
+    for (std::size_t i = 0; i < list.size(); ++i) {
+        const JsonValue of = list.at(i);
+        const bool special = of.boolean("special", false);
+        added.add({.content = of["content"].string(),
+                   .special = special,
+                   .single_word = of.boolean("single_word", false),
+                   .lstrip = of.boolean("lstrip", false),
+                   .rstrip = of.boolean("rstrip", false),
+                   .normalized = of.boolean("normalized", !special)},
+                  model);
+        (void)of.integer("id", 0, UINT32_MAX, 0);
+    }
+}
+
+}  // namespace
+
+std::shared_ptr<Tokenizer::State> read_tokenizer(const JsonValue& of) {
+    auto state = std::make_shared<Tokenizer::State>();
+    const auto part = [&](const char* name, Json& json, auto& made, auto make) {
+        if (!of.has(name)) return;
+        made = make(of[name]);
+        json = of[name].json();
+    };
+    part("normalizer", state->normalizer_json, state->normalizer, make_normalizer);
+    part("pre_tokenizer", state->pre_tokenizer_json, state->pre_tokenizer, make_pre_tokenizer);
+    part("post_processor", state->post_processor_json, state->post_processor, make_post_processor);
+    part("decoder", state->decoder_json, state->decoder, make_decoder);
+    state->model = make_model(of["model"]);
+    if (of.has("added_tokens")) read_added(of["added_tokens"], state->added, *state->model);
+    state->added.refresh(state->normalizer.get());
+    if (of.has("truncation")) state->truncation = read_truncation(of["truncation"]);
+    if (of.has("padding")) state->padding = read_padding(of["padding"]);
+    return state;
+}
+
+Tokenizer Tokenizer::from_json(std::string_view json, const std::string& name) {
+    const JsonValue::Document document(name, std::string(json));
+    return Tokenizer(read_tokenizer(JsonValue(document)));
+}
+
+Tokenizer Tokenizer::from_file(const std::filesystem::path& path) {
+    const std::vector<std::byte> bytes = io::read_file(path);
+    return from_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path.string());
+}
+
+std::string Tokenizer::to_json() const {
+    const State& state = *state_;
+    std::string out = "{\n\"version\":\"1.0\",\n\"truncation\":";
+    if (const auto& of = state.truncation)
+        out +=
+            fmt::format(R"({{"direction":"{}","max_length":{},"strategy":"{}","stride":{}}})", name_of(of->direction),
+                        of->max_length, kStrategies[static_cast<std::size_t>(of->strategy)], of->stride);
+    else out += "null";
+    out += ",\n\"padding\":";
+    if (const auto& of = state.padding)
+        out += fmt::format(
+            R"({{"strategy":{},"direction":"{}","pad_to_multiple_of":{},"pad_id":{},"pad_type_id":{},"pad_token":{}}})",
+            of->length ? fmt::format(R"({{"Fixed":{}}})", *of->length) : R"("BatchLongest")", name_of(of->direction),
+            of->pad_to_multiple_of ? std::to_string(*of->pad_to_multiple_of) : "null", of->pad_id, of->pad_type_id,
+            json_string(of->pad_token));
+    else out += "null";
+    out += ",\n\"added_tokens\":[";
+    bool first = true;
+    for (const auto& [id, token] : state.added.all()) {
+        out += fmt::format(
+            R"({}{{"id":{},"content":{},"single_word":{},"lstrip":{},"rstrip":{},"normalized":{},"special":{}}})",
+            first ? "\n" : ",\n", id, json_string(token.content), token.single_word, token.lstrip, token.rstrip,
+            token.normalized, token.special);
+        first = false;
+    }
+    out += "]";
+    for (const auto& [name, json] : {std::pair<const char*, const Json*>{"normalizer", &state.normalizer_json},
+                                     {"pre_tokenizer", &state.pre_tokenizer_json},
+                                     {"post_processor", &state.post_processor_json},
+                                     {"decoder", &state.decoder_json}})
+        out += fmt::format(",\n\"{}\":{}", name, json->dump());
+    return out + ",\n\"model\":" + state.model->to_json() + "\n}\n";
+}
+
+void Tokenizer::save(const std::filesystem::path& path) const {
+    const std::string json = to_json();
+    io::write_file(path, std::as_bytes(std::span(json)));
+}
+
+}  // namespace declivity::text

@@ -1,0 +1,45 @@
+// Floor 5, private. What a tokenizer is made of.
+#pragma once
+
+#include <declivity/text/tokenizer.hpp>
+
+#include "added_vocabulary.hpp"
+#include "decoder.hpp"
+#include "model.hpp"
+#include "normalizer.hpp"
+#include "post_processor.hpp"
+#include "pre_tokenizer.hpp"
+
+namespace declivity::text {
+
+struct Tokenizer::State {
+    // Parts as they were described, null where there is none, and what they do.
+    Json normalizer_json, pre_tokenizer_json, post_processor_json, decoder_json;
+    std::shared_ptr<const Normalizer> normalizer;
+    std::shared_ptr<const PreTokenizer> pre_tokenizer;
+    std::shared_ptr<const Model> model;
+    std::shared_ptr<const PostProcessor> post_processor;
+    std::shared_ptr<const Decoder> decoder;
+    AddedVocabulary added;
+    std::optional<Truncation> truncation;
+    std::optional<Padding> padding;
+
+    /// A text cut into pieces: parts between added tokens, and those tokens.
+    struct Part {
+        Pieces pieces;
+        std::optional<Id> token;  ///< an added one, in place of pieces
+    };
+    [[nodiscard]] std::vector<Part> parts_of(std::string_view text) const;
+    [[nodiscard]] Encoding encode(std::string_view text, std::int64_t type, const EncodeOptions& options) const;
+    /// What follows: truncation and special tokens.
+    [[nodiscard]] Encoding finish(std::vector<Encoding> encodings, std::span<const std::string_view> texts,
+                                  const EncodeOptions& options) const;
+    /// All of it, of one text or a pair.
+    [[nodiscard]] Encoding encode(std::span<const std::string_view> texts, const EncodeOptions& options) const;
+    void pad_all(std::vector<Encoding>& encodings) const;
+};
+
+/// The parts that a tokenizer.json describes. @throws FormatError
+std::shared_ptr<Tokenizer::State> read_tokenizer(const JsonValue& description);
+
+}  // namespace declivity::text

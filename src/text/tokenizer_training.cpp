@@ -1,0 +1,170 @@
+// Training, and the kinds of tokenizers that are made of a corpus alone.
+#include <algorithm>
+#include <utility>
+
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+#include "bpe_training.hpp"
+#include "byte_level.hpp"
+#include "tokenizer_state.hpp"
+
+namespace declivity::text {
+namespace {
+
+constexpr const char* kByteLevelParts =
+    R"("pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":true},)"
+    R"("post_processor":{"type":"ByteLevel","add_prefix_space":true,"trim_offsets":false,"use_regex":true},)"
+    R"("decoder":{"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true,"use_regex":true})";
+constexpr const char* kMetaspaceParts =
+    R"("pre_tokenizer":{"type":"Metaspace","replacement":"\u2581","prepend_scheme":"always","split":true},)"
+    R"("decoder":{"type":"Metaspace","replacement":"\u2581","prepend_scheme":"always","split":true})";
+constexpr const char* kEmptyBpe = R"("model":{"type":"BPE","vocab":{},"merges":[]})";
+
+void default_to(std::vector<std::string>& tokens, std::vector<std::string> otherwise) {
+    if (tokens.empty()) tokens = std::move(otherwise);
+}
+
+void with_unknown(TrainOptions& options, const std::string& otherwise) {
+    if (options.unk_token.empty()) options.unk_token = otherwise;
+    auto& special = options.special_tokens;
+    if (std::ranges::find(special, options.unk_token) == special.end())
+        special.insert(special.begin(), options.unk_token);
+}
+
+Tokenizer trained(const std::string& parts, const Corpus& corpus, const TrainOptions& options) {
+    return Tokenizer::from_json("{" + parts + "}").train_new(corpus, options);
+}
+
+/// The same tokenizer with another value of one of its parts.
+Tokenizer with_part(const Tokenizer& tokenizer, const char* name, const std::string& value) {
+    Json json = Json::parse(tokenizer.to_json());
+    json[name] = Json::parse(value);
+    return Tokenizer::from_json(json.dump());
+}
+
+}  // namespace
+
+Tokenizer Tokenizer::train_new(const Corpus& corpus, const TrainOptions& options) const {
+    check_train_options(options);
+    Model::Counts counts;
+    corpus.for_each([&](const std::string& text) {
+        NormalizedText normalized(text, 0);
+        if (state_->normalizer) state_->normalizer->apply(normalized);
+        const std::size_t size = normalized.str().size();
+        if (size == 0) return;
+        Pieces pieces{std::move(normalized), {{0, size}}};
+        if (state_->pre_tokenizer) state_->pre_tokenizer->apply(pieces);
+        for (const Range& piece : pieces.pieces) {
+            const std::string_view word = pieces.text.view(piece);
+            if (const auto known = counts.find(word); known != counts.end()) ++known->second;
+            else counts.emplace(word, 1);
+        }
+    });
+    auto state = std::make_shared<State>(*state_);
+    state->model = state_->model->train(counts, options);
+    state->added = {};
+    for (const std::string& token : options.special_tokens)
+        state->added.add({.content = token, .special = true, .normalized = false}, *state->model);
+    state->added.refresh(state->normalizer.get());
+    return Tokenizer(std::move(state));
+}
+
+Tokenizer byte_tokenizer(const std::vector<std::string>& special_tokens) {
+    TrainOptions options{.special_tokens = special_tokens};
+    for (unsigned byte = 0; byte < 256; ++byte)
+        options.initial_alphabet.push_back(utf8(byte_character(static_cast<std::uint8_t>(byte))));
+    const std::string parts = std::string(kEmptyBpe) + "," + kByteLevelParts;
+    Tokenizer out = trained(parts, Corpus(std::vector<std::string>()), options);
+    Json json = Json::parse(out.to_json());
+    // Each byte is a token, so that words need not be found.
+    json["pre_tokenizer"]["use_regex"] = false;
+    return Tokenizer::from_json(json.dump());
+}
+
+Tokenizer train_character(const Corpus& corpus, TrainOptions options) {
+    with_unknown(options, "[UNK]");
+    // As many characters as there is room for, and no pair becomes a token.
+    options.limit_alphabet =
+        std::max<std::int64_t>(options.vocab_size - static_cast<std::int64_t>(options.special_tokens.size()), 0);
+    options.vocab_size = 0;
+    return trained(std::string(kEmptyBpe) + R"(,"decoder":{"type":"Fuse"})", corpus, options);
+}
+
+Tokenizer train_word(const Corpus& corpus, TrainOptions options) {
+    with_unknown(options, "[UNK]");
+    return trained(
+        R"("model":{"type":"WordLevel","vocab":{},"unk_token":"[UNK]"},"pre_tokenizer":{"type":"Whitespace"})", corpus,
+        options);
+}
+
+Tokenizer train_word_piece(const Corpus& corpus, TrainOptions options) {
+    default_to(options.special_tokens, {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"});
+    with_unknown(options, "[UNK]");
+    const Tokenizer out = trained(
+        fmt::format(
+            R"("normalizer":{{"type":"BertNormalizer","clean_text":true,"handle_chinese_chars":true,"strip_accents":null,"lowercase":true}},)"
+            R"("pre_tokenizer":{{"type":"BertPreTokenizer"}},"decoder":{{"type":"WordPiece","prefix":"##","cleanup":true}},)"
+            R"("model":{{"type":"WordPiece","unk_token":{},"continuing_subword_prefix":"##","max_input_chars_per_word":100,"vocab":{{}}}})",
+            json_string(options.unk_token)),
+        corpus, options);
+    const auto cls = out.token_to_id("[CLS]"), sep = out.token_to_id("[SEP]");
+    if (!cls || !sep) return out;
+    const auto token = [](const char* name, std::int64_t id) {
+        return fmt::format(R"("{0}":{{"id":"{0}","ids":[{1}],"tokens":["{0}"]}})", name, id);
+    };
+    const auto place = [](const char* kind, const char* id, int type) {
+        return fmt::format(R"({{"{}":{{"id":"{}","type_id":{}}}}})", kind, id, type);
+    };
+    const std::string single =
+        place("SpecialToken", "[CLS]", 0) + "," + place("Sequence", "A", 0) + "," + place("SpecialToken", "[SEP]", 0);
+    return with_part(
+        out, "post_processor",
+        fmt::format(
+            R"({{"type":"TemplateProcessing","single":[{0}],"pair":[{0},{1},{2}],"special_tokens":{{{3},{4}}}}})",
+            single, place("Sequence", "B", 1), place("SpecialToken", "[SEP]", 1), token("[CLS]", *cls),
+            token("[SEP]", *sep)));
+}
+
+Tokenizer train_byte_level_bpe(const Corpus& corpus, TrainOptions options) {
+    for (unsigned byte = 0; byte < 256; ++byte)
+        options.initial_alphabet.push_back(utf8(byte_character(static_cast<std::uint8_t>(byte))));
+    return trained(std::string(kEmptyBpe) + "," + kByteLevelParts, corpus, options);
+}
+
+Tokenizer train_sentencepiece_bpe(const Corpus& corpus, TrainOptions options) {
+    default_to(options.special_tokens, {"<unk>", "<s>", "</s>"});
+    with_unknown(options, "<unk>");
+    const std::vector<std::string> special = options.special_tokens;
+    // Tokens of bytes stand behind the special ones, and are none.
+    for (unsigned byte = 0; byte < 256; ++byte)
+        options.special_tokens.push_back(byte_token(static_cast<std::uint8_t>(byte)));
+    const Tokenizer out = trained(
+        fmt::format(
+            R"("normalizer":{{"type":"Sequence","normalizers":[{{"type":"Prepend","prepend":"\u2581"}},)"
+            R"({{"type":"Replace","pattern":{{"String":" "}},"content":"\u2581"}}]}},)"
+            // While it is trained, words are cut; a text is encoded as a whole.
+            R"("pre_tokenizer":{{"type":"Split","pattern":{{"String":"\u2581"}},"behavior":"MergedWithNext","invert":false}},)"
+            R"("decoder":{{"type":"Sequence","decoders":[{{"type":"Replace","pattern":{{"String":"\u2581"}},"content":" "}},)"
+            R"({{"type":"ByteFallback"}},{{"type":"Fuse"}},{{"type":"Strip","content":" ","start":1,"stop":0}}]}},)"
+            R"("model":{{"type":"BPE","unk_token":{},"fuse_unk":true,"byte_fallback":true,"vocab":{{}},"merges":[]}})",
+            json_string(options.unk_token)),
+        corpus, options);
+    Json json = Json::parse(out.to_json());
+    json["pre_tokenizer"] = nullptr;
+    Json kept = Json::array();
+    for (const Json& token : json["added_tokens"])
+        if (std::ranges::find(special, token["content"].get<std::string>()) != special.end()) kept.push_back(token);
+    json["added_tokens"] = kept;
+    return Tokenizer::from_json(json.dump());
+}
+
+Tokenizer train_unigram(const Corpus& corpus, TrainOptions options) {
+    default_to(options.special_tokens, {"<unk>"});
+    with_unknown(options, "<unk>");
+    return trained(std::string(R"("normalizer":{"type":"NFKC"},"model":{"type":"Unigram","unk_id":null,"vocab":[]},)") +
+                       kMetaspaceParts,
+                   corpus, options);
+}
+
+}  // namespace declivity::text

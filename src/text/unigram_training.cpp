@@ -1,0 +1,246 @@
+// Training of unigram models, as Kudo (2018, section 3.2) gives it: frequent substrings as a beginning; expectation
+// and maximisation; and pieces whose loss the likelihood feels least go, until as many are left as are wanted.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <unordered_set>
+
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+#include "bpe_training.hpp"
+#include "unicode.hpp"
+#include "unigram.hpp"
+
+namespace declivity::text {
+namespace {
+
+struct Word {
+    std::string text;
+    double count = 0;
+};
+
+double digamma(double x) {
+    double result = 0;
+    for (; x < 7; ++x) result -= 1 / x;
+    x -= 0.5;
+    const double xx = 1 / x, xx2 = xx * xx, xx4 = xx2 * xx2;
+    return result + std::log(x) + (1.0 / 24) * xx2 - (7.0 / 960) * xx4 + (31.0 / 8064) * xx4 * xx2 -
+           (127.0 / 30720) * xx4 * xx4;
+}
+
+double log_add(double a, double b) {
+    if (a == -std::numeric_limits<double>::infinity()) return b;
+    if (b == -std::numeric_limits<double>::infinity()) return a;
+    const double high = std::max(a, b);
+    return high + std::log1p(std::exp(std::min(a, b) - high));
+}
+
+class Pieces {
+  public:
+    explicit Pieces(ScoredPieces pieces) : pieces_(std::move(pieces)) {
+        for (std::size_t i = 0; i < pieces_.size(); ++i) trie_.put(pieces_[i].first, static_cast<Id>(i));
+    }
+    [[nodiscard]] const ScoredPieces& all() const { return pieces_; }
+
+    /// Adds to `expected` how often each piece is in the word, weighed by the probabilities of its segmentations;
+    /// returns the logarithm of the probability of the word.
+    double expect(const Word& word, std::vector<double>& expected) const {
+        constexpr double kNone = -std::numeric_limits<double>::infinity();
+        const std::size_t size = word.text.size();
+        std::vector<double> forward(size + 1, kNone), backward(size + 1, kNone);
+        forward[0] = 0;
+        backward[size] = 0;
+        for (std::size_t at = 0; at < size; ++at)
+            if (forward[at] != kNone)
+                trie_.prefixes(word.text, at, [&](std::size_t length, Id id) {
+                    forward[at + length] = log_add(forward[at + length], forward[at] + pieces_[id].second);
+                });
+        for (std::size_t at = size; at-- > 0;)
+            trie_.prefixes(word.text, at, [&](std::size_t length, Id id) {
+                if (backward[at + length] != kNone)
+                    backward[at] = log_add(backward[at], backward[at + length] + pieces_[id].second);
+            });
+        const double all = forward[size];
+        if (all == kNone) return 0;
+        for (std::size_t at = 0; at < size; ++at)
+            if (forward[at] != kNone)
+                trie_.prefixes(word.text, at, [&](std::size_t length, Id id) {
+                    const double path = forward[at] + pieces_[id].second + backward[at + length] - all;
+                    if (path > -700) expected[id] += word.count * std::exp(path);
+                });
+        return all;
+    }
+
+    /// The best segmentation; without one piece, where that is named. Empty where there is none.
+    [[nodiscard]] std::vector<Id> best(std::string_view text, Id without = UINT32_MAX) const {
+        struct Node {
+            double score = -std::numeric_limits<double>::infinity();
+            std::size_t begin = 0;
+            Id id = 0;
+        };
+        std::vector<Node> nodes(text.size() + 1);
+        nodes[0].score = 0;
+        for (std::size_t at = 0; at < text.size(); ++at) {
+            if (!std::isfinite(nodes[at].score)) continue;
+            trie_.prefixes(text, at, [&](std::size_t length, Id id) {
+                const double score = nodes[at].score + pieces_[id].second;
+                if (id != without && score > nodes[at + length].score) nodes[at + length] = {score, at, id};
+            });
+        }
+        std::vector<Id> out;
+        if (!std::isfinite(nodes[text.size()].score)) return out;
+        for (std::size_t end = text.size(); end > 0; end = nodes[end].begin) out.push_back(nodes[end].id);
+        return out;
+    }
+
+  private:
+    ScoredPieces pieces_;
+    Trie trie_;
+};
+
+ScoredPieces seed(const std::vector<Word>& words, const TrainOptions& options) {
+    Model::Counts counts;
+    std::vector<std::size_t> places;
+    for (const Word& word : words) {
+        places.clear();
+        for (std::size_t at = 0; at < word.text.size(); at += bytes_of(static_cast<unsigned char>(word.text[at])))
+            places.push_back(at);
+        places.push_back(word.text.size());
+        for (std::size_t i = 0; i + 1 < places.size(); ++i)
+            for (std::size_t k = i + 1;
+                 k < places.size() && k - i <= static_cast<std::size_t>(options.max_piece_length); ++k)
+                counts[word.text.substr(places[i], places[k] - places[i])] += static_cast<std::int64_t>(word.count);
+    }
+    ScoredPieces single, longer;
+    for (const auto& [piece, count] : counts) {
+        const std::size_t characters = count_characters(piece);
+        if (characters == 1) single.emplace_back(piece, static_cast<double>(count));
+        else if (count > 1) longer.emplace_back(piece, static_cast<double>(count) * static_cast<double>(characters));
+    }
+    const auto better = [](const auto& a, const auto& b) {
+        return a.second != b.second ? a.second > b.second : a.first < b.first;
+    };
+    std::ranges::sort(single, better);
+    std::ranges::sort(longer, better);
+    const auto room = static_cast<std::size_t>(options.seed_size);
+    if (longer.size() > room) longer.resize(room);
+    single.insert(single.end(), longer.begin(), longer.end());
+    double sum = 0;
+    for (const auto& one : single) sum += one.second;
+    for (auto& one : single) one.second = std::log(one.second) - std::log(sum);
+    return single;
+}
+
+/// One round of expectation and maximisation. Single characters stay.
+ScoredPieces improve(const Pieces& pieces, const std::vector<Word>& words) {
+    std::vector<double> expected(pieces.all().size());
+    for (const Word& word : words) (void)pieces.expect(word, expected);
+    constexpr double kLeast = 0.5;
+    ScoredPieces out;
+    double sum = 0;
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+        const std::string& piece = pieces.all()[i].first;
+        if (expected[i] < kLeast && count_characters(piece) > 1) continue;
+        out.emplace_back(piece, std::max(expected[i], kLeast));
+        sum += out.back().second;
+    }
+    // The digamma function in place of the logarithm prefers few pieces (a Dirichlet prior).
+    for (auto& one : out) one.second = digamma(one.second) - digamma(sum);
+    return out;
+}
+
+ScoredPieces prune(const Pieces& pieces, const std::vector<Word>& words, std::size_t wanted, double shrinking) {
+    const std::size_t count = pieces.all().size();
+    std::vector<double> frequency(count);
+    double sum = 0;
+    for (const Word& word : words)
+        for (const Id id : pieces.best(word.text)) frequency[id] += word.count, sum += word.count;
+    ScoredPieces kept;
+    std::vector<std::pair<double, std::size_t>> losses;
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::string& piece = pieces.all()[i].first;
+        if (count_characters(piece) == 1) {
+            kept.push_back(pieces.all()[i]);
+            continue;
+        }
+        const auto id = static_cast<Id>(i);
+        const std::vector<Id> other = pieces.best(piece, id);
+        // What is no longer the best segmentation of itself goes.
+        if (frequency[i] == 0 || pieces.best(piece) != std::vector<Id>{id}) continue;
+        double loss = std::numeric_limits<double>::infinity();
+        if (!other.empty()) {
+            const double with = std::log(frequency[i]) - std::log(sum);
+            const double log_sum = std::log(sum + frequency[i] * (static_cast<double>(other.size()) - 1));
+            double without = 0;
+            for (const Id part : other) without += std::log(frequency[part] + frequency[i]) - log_sum;
+            loss = frequency[i] / sum * (with - without);
+        }
+        losses.emplace_back(loss, i);
+    }
+    const auto target = std::max(wanted, static_cast<std::size_t>(shrinking * static_cast<double>(count)));
+    std::ranges::sort(losses, [](const auto& a, const auto& b) {
+        return a.first != b.first ? a.first > b.first : a.second < b.second;
+    });
+    for (const auto& [loss, i] : losses) {
+        if (kept.size() >= target) break;
+        kept.push_back(pieces.all()[i]);
+    }
+    return kept;
+}
+
+}  // namespace
+
+ScoredPieces train_pieces(const Model::Counts& counts, const TrainOptions& options, bool bytes) {
+    std::vector<Word> words;
+    for (const auto& [text, count] : counts)
+        if (!text.empty()) words.push_back({text, static_cast<double>(count)});
+    std::ranges::sort(words, {}, &Word::text);
+
+    ScoredPieces out;
+    std::unordered_set<std::string> taken;
+    const auto fixed = [&](const std::string& token, double score) {
+        if (taken.insert(token).second) out.emplace_back(token, score);
+    };
+    for (const std::string& token : options.special_tokens) fixed(token, 0);
+    if (bytes)
+        for (unsigned byte = 0; byte < 256; ++byte) fixed(byte_token(static_cast<std::uint8_t>(byte)), 0);
+    ScoredPieces pieces = seed(words, options);
+    std::vector<std::string> alphabet = options.initial_alphabet;
+    for (const auto& [piece, score] : pieces)
+        if (count_characters(piece) == 1) alphabet.push_back(piece);
+    std::ranges::sort(alphabet);
+    alphabet.erase(std::unique(alphabet.begin(), alphabet.end()), alphabet.end());
+    const std::int64_t room = options.vocab_size - static_cast<std::int64_t>(out.size());
+    if (room < static_cast<std::int64_t>(alphabet.size()))
+        throw ValueError(
+            fmt::format("train_new: wants a vocab_size of at least {}, for {} special tokens and {} characters, got {}",
+                        out.size() + alphabet.size(), out.size(), alphabet.size(), options.vocab_size));
+    const auto wanted = static_cast<std::size_t>(room);
+    // Somewhat more than wanted are left for the last round to choose from.
+    const std::size_t enough = wanted + wanted / 10;
+    for (;;) {
+        for (std::int64_t i = 0; i < options.n_sub_iterations; ++i) pieces = improve(Pieces(std::move(pieces)), words);
+        if (pieces.size() <= enough) break;
+        const std::size_t before = pieces.size();
+        pieces = prune(Pieces(std::move(pieces)), words, enough, options.shrinking_factor);
+        if (pieces.size() >= before) break;
+    }
+    std::ranges::sort(pieces, [](const auto& a, const auto& b) {
+        return a.second != b.second ? a.second > b.second : a.first < b.first;
+    });
+    const double lowest = pieces.empty() ? 0 : pieces.back().second;
+    std::unordered_set<std::string> needed(alphabet.begin(), alphabet.end());
+    std::size_t left = wanted - alphabet.size();
+    for (const auto& [piece, score] : pieces) {
+        const bool single = needed.erase(piece) > 0;
+        if (!single && left == 0) continue;
+        if (taken.insert(piece).second) out.emplace_back(piece, score);
+        if (!single) --left;
+    }
+    for (const std::string& piece : alphabet)  // those that do not occur
+        if (needed.contains(piece)) fixed(piece, lowest);
+    return out;
+}
+
+}  // namespace declivity::text

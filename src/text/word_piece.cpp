@@ -1,0 +1,115 @@
+// WordPiece: the longest token that a word begins with, then the longest one that goes on from there (Schuster and
+// Nakajima, "Japanese and Korean Voice Search", 2012; as BERT has it).
+#include <declivity/runtime/error.hpp>
+#include <fmt/format.h>
+
+#include "bpe_training.hpp"
+#include "model.hpp"
+#include "unicode.hpp"
+
+namespace declivity::text {
+namespace {
+
+class WordPiece : public Model {
+  public:
+    WordPiece(TokenTable table, std::string unk_token, std::string prefix, std::size_t longest)
+        : unk_token_(std::move(unk_token)), prefix_(std::move(prefix)), longest_(longest) {
+        table_ = std::move(table);
+        for (const auto& [token, id] : table_.sorted()) longest_token_ = std::max(longest_token_, token.size());
+    }
+
+    void tokenize(std::string_view piece, data::Random*, std::vector<ModelToken>& out) const override {
+        if (piece.empty()) return;
+        const std::size_t first = out.size();
+        const auto size = static_cast<std::uint32_t>(piece.size());
+        bool known = count_characters(piece) <= longest_;
+        std::string candidate;
+        for (std::size_t begin = 0; known && begin < piece.size();) {
+            candidate = begin > 0 ? prefix_ : std::string();
+            const std::size_t prefix = candidate.size();
+            // No token is longer than the longest.
+            std::size_t end = std::min(piece.size(), begin + longest_token_ + 1);
+            while (end < piece.size() && (static_cast<unsigned char>(piece[end]) & 0xC0) == 0x80) --end;
+            candidate += piece.substr(begin, end - begin);
+            std::optional<Id> id;
+            while (end > begin && !(id = table_.id(candidate))) {
+                end -= decode_before(piece, end).size;
+                candidate.resize(prefix + end - begin);
+            }
+            known = id.has_value();
+            if (known) out.push_back({*id, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end)});
+            begin = end;
+        }
+        if (known) return;
+        out.resize(first);
+        const std::optional<Id> unknown = table_.id(unk_token_);
+        if (!unknown)
+            throw ValueError(fmt::format("Tokenizer: the unknown token '{}' is not in the vocabulary", unk_token_));
+        out.push_back({*unknown, 0, size});
+    }
+
+    [[nodiscard]] std::string to_json() const override {
+        return fmt::format(
+            R"({{"type":"WordPiece","unk_token":{},"continuing_subword_prefix":{},"max_input_chars_per_word":{},"vocab":{}}})",
+            json_string(unk_token_), json_string(prefix_), longest_, vocab_json(table_));
+    }
+
+    [[nodiscard]] std::shared_ptr<const Model> train(const Counts& words, const TrainOptions& options) const override {
+        TrainedMerges trained = train_merges(words, options, prefix_, "");
+        return std::make_shared<const WordPiece>(std::move(trained.table), unk_token_, prefix_, longest_);
+    }
+
+  private:
+    std::string unk_token_, prefix_;
+    std::size_t longest_, longest_token_ = 0;
+};
+
+class WordLevel : public Model {
+  public:
+    WordLevel(TokenTable table, std::string unk_token) : unk_token_(std::move(unk_token)) { table_ = std::move(table); }
+
+    void tokenize(std::string_view piece, data::Random*, std::vector<ModelToken>& out) const override {
+        std::optional<Id> id = table_.id(piece);
+        if (!id) id = table_.id(unk_token_);
+        if (!id)
+            throw ValueError(fmt::format("Tokenizer: the unknown token '{}' is not in the vocabulary", unk_token_));
+        out.push_back({*id, 0, static_cast<std::uint32_t>(piece.size())});
+    }
+
+    [[nodiscard]] std::string to_json() const override {
+        return fmt::format(R"({{"type":"WordLevel","vocab":{},"unk_token":{}}})", vocab_json(table_),
+                           json_string(unk_token_));
+    }
+
+    [[nodiscard]] std::shared_ptr<const Model> train(const Counts& words, const TrainOptions& options) const override {
+        std::vector<std::pair<std::string, std::int64_t>> order(words.begin(), words.end());
+        std::ranges::sort(order, [](const auto& a, const auto& b) {
+            return a.second != b.second ? a.second > b.second : a.first < b.first;
+        });
+        TokenTable table;
+        for (const std::string& token : options.special_tokens) table.add(token);
+        for (const auto& [word, count] : order) {
+            if (static_cast<std::int64_t>(table.size()) >= options.vocab_size) break;
+            if (count >= options.min_frequency) table.add(word);
+        }
+        return std::make_shared<const WordLevel>(std::move(table),
+                                                 options.unk_token.empty() ? unk_token_ : options.unk_token);
+    }
+
+  private:
+    std::string unk_token_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Model> make_word_piece(const JsonValue& of) {
+    return std::make_shared<const WordPiece>(
+        read_vocab(of["vocab"]), of.string("unk_token", "[UNK]"), of.string("continuing_subword_prefix", "##"),
+        static_cast<std::size_t>(of.integer("max_input_chars_per_word", 0, INT64_C(1) << 40, 100)));
+}
+
+std::shared_ptr<const Model> make_word_level(const JsonValue& of) {
+    return std::make_shared<const WordLevel>(read_vocab(of["vocab"]), of.string("unk_token", "<unk>"));
+}
+
+}  // namespace declivity::text

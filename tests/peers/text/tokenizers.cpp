@@ -1,0 +1,150 @@
+// Tokenizers beside the Python package tokenizers, on what tokenizer_facts.py wrote: declivity_tokenizers FOLDER [NAME...]
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <declivity/text/tokenizer.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+using namespace declivity::text;
+using Json = nlohmann::json;
+
+namespace {
+
+Json read(const std::filesystem::path& path) {
+    std::ifstream in(path);
+    return Json::parse(in);
+}
+
+int failures = 0;
+int shown = 0;
+
+void fail(const std::string& name, const Json& texts, const std::string& what) {
+    ++failures;
+    if (++shown <= 12)
+        std::printf("%s %s: %s\n", name.c_str(), texts.dump().substr(0, 200).c_str(), what.substr(0, 500).c_str());
+}
+
+/// The same facts as the script writes. Its offsets count characters.
+Json facts(const Encoding& of, const std::vector<std::string>& texts) {
+    Json offsets = Json::array();
+    for (std::size_t i = 0; i < of.size(); ++i) {
+        Span span = of.offsets[i];
+        if (of.sequence_ids[i] >= 0) span = in_characters(texts[static_cast<std::size_t>(of.sequence_ids[i])], span);
+        offsets.push_back({span.begin, span.end});
+    }
+    Json overflowing = Json::array();
+    for (const Encoding& one : of.overflowing) overflowing.push_back(facts(one, texts));
+    return {{"ids", of.ids},
+            {"tokens", of.tokens},
+            {"offsets", offsets},
+            {"type_ids", of.type_ids},
+            {"attention_mask", of.attention_mask},
+            {"special_tokens_mask", of.special_tokens_mask},
+            {"word_ids", of.word_ids},
+            {"sequence_ids", of.sequence_ids},
+            {"overflowing", overflowing}};
+}
+
+/// Without oddities of the package: what overflows in pairs has lists of its own of what overflows, and has neither types nor
+/// texts of the template; padding counts as a part of the first text where no post-processor numbers them.
+Json sane(Json of, bool inside = false) {
+    for (std::size_t i = 0; i < of.at("ids").size(); ++i)
+        if (of.at("attention_mask")[i] == 0) of["sequence_ids"][i] = -1;
+    if (inside) of["overflowing"] = of["sequence_ids"] = of["type_ids"] = Json::array();
+    for (Json& one : of["overflowing"]) one = sane(one, true);
+    return of;
+}
+
+/// Where two values differ, and how.
+std::string difference(const Json& got, const Json& wanted) {
+    if (got.is_structured() && got.type() == wanted.type() && got.size() == wanted.size()) {
+        for (const auto& [key, value] : wanted.items()) {
+            const Json& mine = got.is_array() ? got.at(std::stoul(key)) : got.at(key);
+            if (mine != value) return fmt::format("{}/{}", key, difference(mine, value));
+        }
+    }
+    return fmt::format(": {}, wanted {}", got.dump().substr(0, 200), wanted.dump().substr(0, 200));
+}
+
+void compare(const std::string& name, const Json& call, const Json& ours, const Json& theirs) {
+    const Json got = sane(ours), wanted = sane(theirs);
+    if (got != wanted) fail(name, call, fmt::format("{} of {}", difference(got, wanted), wanted.at("tokens").dump()));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc < 2) return 2;
+    const std::filesystem::path folder = argv[1];
+    const std::set<std::string> only(argv + 2, argv + argc);
+    const Json index = read(folder / "index.json");
+    std::printf("beside tokenizers %s\n", index.at("version").get<std::string>().c_str());
+    for (const std::string name : index.at("names")) {
+        if (!only.empty() && !only.contains(name)) continue;
+        const int before = failures;
+        shown = 0;
+        const Json all = read(folder / (name + ".facts.json"));
+        Tokenizer tokenizer = Tokenizer::from_file(folder / (name + ".json"));
+        // What is written is read again as the same.
+        tokenizer = Tokenizer::from_json(tokenizer.to_json());
+        if (tokenizer.vocab_size() != all.at("vocab_size"))
+            fail(name, nullptr,
+                 fmt::format("{} tokens, wanted {}", tokenizer.vocab_size(), all.at("vocab_size").dump()));
+        for (const Json& call : all.at("calls")) {
+            const std::string text = call.at("text");
+            const Encoding encoding = tokenizer.encode(text);
+            compare(name, text, facts(encoding, {text}), call.at("encoding"));
+            if (tokenizer.encode(text, {.add_special_tokens = false}).ids != call.at("plain"))
+                fail(name, text, "plain ids");
+            if (tokenizer.ids(text) != encoding.ids) fail(name, text, "ids()");
+            const std::vector<std::int64_t> ids = call.at("encoding").at("ids");
+            for (const bool skip : {true, false}) {
+                const std::string wanted = call.at(skip ? "decoded" : "decoded_all"), got = tokenizer.decode(ids, skip);
+                if (got != wanted)
+                    fail(name, text, fmt::format("decoded {}\n  wanted {}", Json(got).dump(), Json(wanted).dump()));
+            }
+            if (call.contains("pair")) {
+                const std::string pair = call.at("pair");
+                compare(name, {text, pair}, facts(tokenizer.encode(text, pair), {text, pair}),
+                        call.at("pair_encoding"));
+            }
+        }
+        for (const Json& batch : all.at("batches")) {
+            Tokenizer other = tokenizer;
+            if (const Json& of = batch.at("truncation"); !of.is_null())
+                other.set_truncation(Truncation{.max_length = of.at("max_length"),
+                                                .stride = of.at("stride"),
+                                                .direction = of.at("direction") == "left" ? Side::left : Side::right});
+            if (const Json& of = batch.at("padding"); !of.is_null()) {
+                Padding padding{.direction = of.at("direction") == "left" ? Side::left : Side::right,
+                                .pad_id = of.at("pad_id"),
+                                .pad_type_id = of.at("pad_type_id"),
+                                .pad_token = of.at("pad_token")};
+                if (!of.at("length").is_null()) padding.length = of.at("length").get<std::int64_t>();
+                if (!of.at("pad_to_multiple_of").is_null())
+                    padding.pad_to_multiple_of = of.at("pad_to_multiple_of").get<std::int64_t>();
+                other.set_padding(padding);
+            }
+            // Settings go through a file as well.
+            other = Tokenizer::from_json(other.to_json());
+            const Json& inputs = batch.at("batch");
+            const bool pairs = inputs[0].is_array();
+            std::vector<Encoding> encodings;
+            if (pairs) encodings = other.encode_batch(inputs.get<std::vector<std::pair<std::string, std::string>>>());
+            else encodings = other.encode_batch(inputs.get<std::vector<std::string>>());
+            for (std::size_t i = 0; i < encodings.size(); ++i)
+                compare(name, {inputs[i], batch.at("truncation"), batch.at("padding")},
+                        facts(encodings[i],
+                              pairs ? inputs[i].get<std::vector<std::string>>() : std::vector<std::string>{inputs[i]}),
+                        batch.at("encodings")[i]);
+        }
+        std::printf("%-20s %zu texts, %d differ\n", name.c_str(), all.at("calls").size(), failures - before);
+    }
+    return failures == 0 ? 0 : 1;
+}
