@@ -62,8 +62,8 @@ void trim_offsets(Encoding& encoding, Texts texts, bool add_prefix_space) {
         for (std::size_t at = token.size(); at > 0 && is_space(decode_before(token, at).c);
              at -= decode_before(token, at).size)
             ++trailing;
-        // The space that was put before the first word is none of the text's.
-        if (leading > 0 && (i == 0 || span.begin == 0) && add_prefix_space) --leading;
+        // One space before the first word may have been put there, and is none of the text's.
+        if (leading == 1 && (i == 0 || span.begin == 0) && add_prefix_space) leading = 0;
         if (leading > 0) span.begin = std::min(advance(text, span.begin, leading), span.end);
         if (trailing > 0)
             if (const auto end = retreat(text, span.end, trailing)) span.end = std::max(*end, span.begin);
