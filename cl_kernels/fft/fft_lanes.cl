@@ -1,0 +1,170 @@
+// Fourier transforms of n complex numbers, VW at a time, one in each lane of vectors, on CPU-like devices: of short
+// rows, of columns (an axis that is not the last), and of the parts that long transforms are made of.
+//
+// Transform L = q + s p of a line of them, 0 <= q < s, 0 <= p < m, reads number j at in_lane L + in_step j, and writes
+// number k, times exp(-2 pi i p k / (n m)) where m > 1, at out_q q + out_p p + out_step k. With in_step = 2 s m,
+// in_lane = out_q = 2, out_p = 2 n s and out_step = 2 s that is a pass of radix n of a longer transform
+// (fft_vectors.clh).
+//
+//   REAL     type of the numbers, pairs of real and imaginary part
+//   VW       elements of a vector: 4, 8 or 16
+//   sign     1; -1 for the conjugate transform
+//   scale    what the result is multiplied by
+//   w        factors of the passes (fft_vectors.clh)
+//   segment  where m > 1, factors exp(-2 pi i p k / (n m)) as products: of k < `block`, m real and m imaginary parts
+//            each, and behind them of k = 0, block, 2 block, ...
+//   scratch  4 n VW REALs for each work-item
+//   global   work-items, each of which takes a part of the units: VW transforms of one of the lines
+#include "fft_vectors.clh"
+
+struct FftLanes {
+    long outer, lanes, in_outer, in_lane, in_step, out_outer, out_q, out_p, out_step, s, m;
+    ulong radices;                  // of the passes, 4 bits each, the first lowest
+    int n, passes, twiddled, block;  // twiddled: m > 1, and factors are wanted
+};
+
+// Rows of pairs, row after row `lane` apart, to numbers of vectors.
+NOINLINE void fft_load_rows(const int n, const REAL sign, __global const REAL* restrict in, const long lane,
+                            __global REAL* restrict out) {
+    int e = 0;
+    for (; e + VW / 2 <= n; e += VW / 2) {
+        VEC tile[VW];
+#pragma unroll
+        for (int l = 0; l < VW; ++l) tile[l] = VLOAD(in + l * lane + 2 * e);
+        TRANSPOSE_TILE(VEC, VW, tile)
+#pragma unroll
+        for (int i = 0; i < VW / 2; ++i) STORE_NUMBER(tile[2 * i], tile[2 * i + 1] * sign, e + i)
+    }
+    for (; e < n; ++e)
+        for (int l = 0; l < VW; ++l) {
+            out[2 * VW * e + l] = in[l * lane + 2 * e];
+            out[2 * VW * e + VW + l] = in[l * lane + 2 * e + 1] * sign;
+        }
+}
+
+// Any places; of `count` lanes the last one stands for those that are missing.
+NOINLINE void fft_load_any(const int n, const REAL sign, __global const REAL* restrict in, const long lane,
+                           const long step, const int count, __global REAL* restrict out) {
+    for (int e = 0; e < n; ++e)
+        for (int l = 0; l < VW; ++l) {
+            __global const REAL* at = in + min(l, count - 1) * lane + e * step;
+            out[2 * VW * e + l] = at[0];
+            out[2 * VW * e + VW + l] = at[1] * sign;
+        }
+}
+
+// Where lanes stand, and what they are multiplied by.
+struct FftPlaces {
+    long to[VW], p[VW];
+    int count, one_p, neighbours;  // all p are one; p are neighbours
+};
+
+static inline VEC fft_factor(__global const REAL* from, const struct FftPlaces* places) {
+    if (places->one_p) return (VEC)(from[places->p[0]]);
+    if (places->neighbours) return VLOAD(from + places->p[0]);
+    REAL each[VW];
+    for (int l = 0; l < VW; ++l) each[l] = from[places->p[l]];
+    return VLOAD(each);
+}
+
+// The numbers of a unit times its factors, in place.
+NOINLINE void fft_twiddle(const struct FftLanes* f, __global const REAL* restrict segment,
+                          const struct FftPlaces* places, __global REAL* restrict out) {
+    __global const REAL* coarse = segment + 2 * f->m * f->block;
+    for (int first = 0; first < f->n; first += f->block, coarse += 2 * f->m) {
+        const VEC cr = fft_factor(coarse, places), ci = fft_factor(coarse + f->m, places);
+        __global const REAL* fine = segment;
+        for (int k = first; k < min(first + f->block, f->n); ++k, fine += 2 * f->m) {
+            VEC wr = fft_factor(fine, places), wi = fft_factor(fine + f->m, places);
+            TIMES(wr, wi, cr, ci)
+            __global REAL* at = out + (long)k * (2 * VW);
+            VEC re = VLOAD(at), im = VLOAD(at + VW);
+            TIMES(re, im, wr, wi)
+            VSTORE(re, at);
+            VSTORE(im, at + VW);
+        }
+    }
+}
+
+NOINLINE void fft_store_columns(const int n, const REAL scale, const REAL sign_scale, __global const REAL* restrict in,
+                                __global REAL* restrict out, const long step) {
+    for (int k = 0; k < n; ++k) {
+        const VEC re = VLOAD(in + (long)k * (2 * VW)) * scale, im = VLOAD(in + (long)k * (2 * VW) + VW) * sign_scale;
+        VSTORE(ZIP_LOW(re, im), out + k * step);
+        VSTORE(ZIP_HIGH(re, im), out + k * step + VW);
+    }
+}
+
+NOINLINE void fft_store_rows(const int n, const REAL scale, const REAL sign_scale, __global const REAL* restrict in,
+                             __global REAL* restrict out, const struct FftPlaces* places) {
+    int e = 0;
+    for (; e + VW / 2 <= n; e += VW / 2) {
+        VEC tile[VW];
+#pragma unroll
+        for (int i = 0; i < VW / 2; ++i) {
+            tile[2 * i] = VLOAD(in + (long)(e + i) * (2 * VW)) * scale;
+            tile[2 * i + 1] = VLOAD(in + (long)(e + i) * (2 * VW) + VW) * sign_scale;
+        }
+        TRANSPOSE_TILE(VEC, VW, tile)
+#pragma unroll
+        for (int l = 0; l < VW; ++l) VSTORE(tile[l], out + places->to[l] + 2 * e);
+    }
+    for (; e < n; ++e)
+        for (int l = 0; l < VW; ++l) {
+            out[places->to[l] + 2 * e] = in[2 * VW * e + l] * scale;
+            out[places->to[l] + 2 * e + 1] = in[2 * VW * e + VW + l] * sign_scale;
+        }
+}
+
+NOINLINE void fft_store_any(const int n, const REAL scale, const REAL sign_scale, __global const REAL* restrict in,
+                            __global REAL* restrict out, const struct FftPlaces* places, const long step) {
+    for (int k = 0; k < n; ++k)
+        for (int l = 0; l < places->count; ++l) {
+            out[places->to[l] + k * step] = in[2 * VW * k + l] * scale;
+            out[places->to[l] + k * step + 1] = in[2 * VW * k + VW + l] * sign_scale;
+        }
+}
+
+NOINLINE void fft_lanes_unit(const struct FftLanes* f, const REAL sign, const REAL scale,
+                             __global const REAL* restrict in, __global const REAL* restrict w,
+                             __global const REAL* restrict segment, __global REAL* a, __global REAL* restrict out,
+                             const long first) {
+    __global REAL* b = a + (long)f->n * (2 * VW);
+    struct FftPlaces places;
+    places.count = (int)min((long)VW, f->lanes - first);
+    for (int l = 0; l < VW; ++l) {
+        const long lane = first + min(l, places.count - 1), p = lane / f->s;
+        places.p[l] = p;
+        places.to[l] = (lane - p * f->s) * f->out_q + p * f->out_p;
+    }
+    const int whole = places.count == VW;
+    places.one_p = places.p[0] == places.p[VW - 1];
+    places.neighbours = whole && f->s == 1;
+
+    in += first * f->in_lane;
+    const int columns = whole && f->in_lane == 2;
+    if (!columns && whole && f->in_step == 2) fft_load_rows(f->n, sign, in, f->in_lane, a);
+    else if (!columns) fft_load_any(f->n, sign, in, f->in_lane, f->in_step, places.count, a);
+    a = fft_passes(f->n, f->passes, f->radices, in, columns ? f->in_step : 0, sign, w, w, 0, a, b);
+    if (f->twiddled) fft_twiddle(f, segment, &places, a);
+    if (whole && places.one_p && f->out_q == 2)
+        fft_store_columns(f->n, scale, sign * scale, a, out + places.to[0], f->out_step);
+    else if (whole && f->out_step == 2) fft_store_rows(f->n, scale, sign * scale, a, out, &places);
+    else fft_store_any(f->n, scale, sign * scale, a, out, &places, f->out_step);
+}
+
+__kernel void fft_lanes(const struct FftLanes f, const REAL sign, const REAL scale, __global const REAL* restrict x,
+                        const long x_offset, __global const REAL* restrict w, const long w_offset,
+                        __global const REAL* restrict segment, const long segment_offset,
+                        __global REAL* restrict scratch, const long scratch_offset, __global REAL* restrict out,
+                        const long out_offset) {
+    const long item = get_global_id(0), items = get_global_size(0);
+    const long groups = (f.lanes + VW - 1) / VW, units = f.outer * groups;
+    const struct FftLanes own = f;
+    for (long unit = item * units / items; unit < (item + 1) * units / items; ++unit) {
+        const long o = unit / groups;
+        fft_lanes_unit(&own, sign, scale, x + x_offset + o * f.in_outer, w + w_offset, segment + segment_offset,
+                       scratch + scratch_offset + item * 4 * VW * f.n, out + out_offset + o * f.out_outer,
+                       (unit - o * groups) * VW);
+    }
+}

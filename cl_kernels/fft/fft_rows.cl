@@ -1,0 +1,61 @@
+// Fourier transforms of rows of n = VW m complex numbers, m >= VW, on CPU-like devices: one at a time, in vectors.
+// Number j = VW a + b is in lane b, so that transforms over a, of length m, need no exchange between lanes; then
+//
+//   X[k + m l] = sum over b of exp(-2 pi i b l / VW) (exp(-2 pi i b k / n) sum over a of exp(-2 pi i a k / m) x[VW a + b])
+//
+// where VW numbers k are taken at once, lanes and registers changing places.
+//
+//   REAL    type of the numbers, pairs of real and imaginary part
+//   VW      elements of a vector: 4, 8 or 16
+//   sign    1; -1 for the conjugate transform
+//   scale   what the result is multiplied by
+//   w       factors of the passes (fft_vectors.clh); table: exp(-2 pi i b k / n), two vectors for each k
+//   scratch 4 n REALs for each work-item
+//   global  work-items, each of which takes a part of the rows
+#include "fft_vectors.clh"
+
+#define DFT_VW PASTE(dft_, VW)
+
+struct FftRows {
+    long rows, in_row, out_row;  // REALs from row to row
+    ulong radices;               // of the passes, 4 bits each, the first lowest
+    int n, m, passes, more;
+};
+
+// VW numbers at k, k + m, ... of the result.
+NOINLINE void fft_rows_store(const int m, const REAL sign, const REAL scale, __global const REAL* restrict in,
+                             __global REAL* restrict out) {
+    const REAL sign_scale = sign * scale;
+    for (int block = 0; block < m; block += VW) {
+        const int k = min(block, m - VW);
+        VEC re[VW], im[VW];
+#pragma unroll
+        for (int i = 0; i < VW; ++i) re[i] = VLOAD(in + (long)(k + i) * (2 * VW));
+        TRANSPOSE_TILE(VEC, VW, re)
+#pragma unroll
+        for (int i = 0; i < VW; ++i) im[i] = VLOAD(in + (long)(k + i) * (2 * VW) + VW);
+        TRANSPOSE_TILE(VEC, VW, im)
+        DFT_VW(re, im);
+#pragma unroll
+        for (int l = 0; l < VW; ++l) {
+            __global REAL* to = out + 2 * (k + (long)m * l);
+            const VEC r = re[l] * scale, i = im[l] * sign_scale;
+            VSTORE(ZIP_LOW(r, i), to);
+            VSTORE(ZIP_HIGH(r, i), to + VW);
+        }
+    }
+}
+
+__kernel void fft_rows(const struct FftRows f, const REAL sign, const REAL scale, __global const REAL* restrict x,
+                       const long x_offset, __global const REAL* restrict w, const long w_offset,
+                       __global const REAL* restrict table, const long table_offset, __global REAL* restrict scratch,
+                       const long scratch_offset, __global REAL* restrict out, const long out_offset) {
+    const long item = get_global_id(0), items = get_global_size(0);
+    __global REAL* a = scratch + scratch_offset + item * 4 * f.n;
+    for (long row = item * f.rows / items; row < (item + 1) * f.rows / items; ++row) {
+        __global const REAL* made =
+            fft_passes(f.m, f.passes, f.radices, x + x_offset + row * f.in_row, 2 * VW, sign, w + w_offset,
+                       table + table_offset, 1, a, a + 2 * f.n);
+        fft_rows_store(f.m, sign, scale, made, out + out_offset + row * f.out_row);
+    }
+}
