@@ -19,7 +19,7 @@
 struct FftLanes {
     long outer, lanes, in_outer, in_lane, in_step, out_outer, out_q, out_p, out_step, s, m;
     ulong radices;
-    int n, passes, twiddled, block;
+    int n, passes, twiddled, block, real, more;
 };
 
 // Number e of column c lies at e * columns + c.

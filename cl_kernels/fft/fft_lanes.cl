@@ -13,14 +13,17 @@
 //   w        factors of the passes (fft_vectors.clh)
 //   segment  where m > 1, factors exp(-2 pi i p k / (n m)) as products: of k < `block`, m real and m imaginary parts
 //            each, and behind them of k = 0, block, 2 block, ...
-//   scratch  4 n VW REALs for each work-item
+//   real     1: rows of 2 n real numbers, of which n + 1 numbers are made; -1: those back (fft_real.clh); otherwise 0
+//   circle   exp(-pi i k / n), k <= n, for these
+//   scratch  4 (n + 1) VW REALs for each work-item
 //   global   work-items, each of which takes a part of the units: VW transforms of one of the lines
 #include "fft_vectors.clh"
+#include "fft_real.clh"
 
 struct FftLanes {
     long outer, lanes, in_outer, in_lane, in_step, out_outer, out_q, out_p, out_step, s, m;
     ulong radices;                  // of the passes, 4 bits each, the first lowest
-    int n, passes, twiddled, block;  // twiddled: m > 1, and factors are wanted
+    int n, passes, twiddled, block, real, more;  // twiddled: m > 1, and factors are wanted
 };
 
 // Rows of pairs, row after row `lane` apart, to numbers of vectors.
@@ -125,11 +128,34 @@ NOINLINE void fft_store_any(const int n, const REAL scale, const REAL sign_scale
         }
 }
 
+// fft_real_pairs() of VW rows at once; what is made for a transform back, as conjugates where `conj` is -1.
+NOINLINE void fft_lanes_real(const int h, const int way, const REAL conj, __global const REAL* restrict in,
+                             __global const REAL* restrict w, __global REAL* restrict out) {
+    const REAL scale = way > 0 ? (REAL)0.5 : (REAL)1, turned = way > 0 ? scale : -scale, sign = (REAL)way;
+    const VEC first_re = VLOAD(in), first_im = way > 0 ? VLOAD(in + VW) : VLOAD(in + (long)h * (2 * VW));
+    const VEC zero = 0;
+    if (way > 0) {
+        STORE_NUMBER(first_re + first_im, zero, 0)
+        STORE_NUMBER(first_re - first_im, zero, h)
+    } else {
+        STORE_NUMBER(first_re + first_im, (first_re - first_im) * conj, 0)
+    }
+    for (int k = 1; k <= h / 2; ++k) {
+        VEC ar, ai, br, bi;
+        FETCH_NUMBER(ar, ai, k)
+        FETCH_NUMBER(br, bi, h - k)
+        FFT_REAL_PAIR(VEC, ar, ai, br, bi, w[2 * k], w[2 * k + 1] * sign)
+        STORE_NUMBER(br, way > 0 ? bi : bi * conj, h - k)
+        STORE_NUMBER(ar, way > 0 ? ai : ai * conj, k)
+    }
+}
+
 NOINLINE void fft_lanes_unit(const struct FftLanes* f, const REAL sign, const REAL scale,
                              __global const REAL* restrict in, __global const REAL* restrict w,
-                             __global const REAL* restrict segment, __global REAL* a, __global REAL* restrict out,
-                             const long first) {
-    __global REAL* b = a + (long)f->n * (2 * VW);
+                             __global const REAL* restrict segment, __global const REAL* restrict circle,
+                             __global REAL* a, __global REAL* restrict out, const long first) {
+    __global REAL* b = a + (long)(f->n + 1) * (2 * VW);
+    const int loaded = f->real < 0 ? f->n + 1 : f->n, stored = f->real > 0 ? f->n + 1 : f->n;
     struct FftPlaces places;
     places.count = (int)min((long)VW, f->lanes - first);
     for (int l = 0; l < VW; ++l) {
@@ -142,29 +168,42 @@ NOINLINE void fft_lanes_unit(const struct FftLanes* f, const REAL sign, const RE
     places.neighbours = whole && f->s == 1;
 
     in += first * f->in_lane;
-    const int columns = whole && f->in_lane == 2;
-    if (!columns && whole && f->in_step == 2) fft_load_rows(f->n, sign, in, f->in_lane, a);
-    else if (!columns) fft_load_any(f->n, sign, in, f->in_lane, f->in_step, places.count, a);
-    a = fft_passes(f->n, f->passes, f->radices, in, columns ? f->in_step : 0, sign, w, w, 0, a, b);
-    if (f->twiddled) fft_twiddle(f, segment, &places, a);
+    const int columns = whole && f->in_lane == 2 && f->real == 0;
+    // The half of a spectrum is turned into its conjugate behind fft_lanes_real.
+    const REAL load_sign = f->real < 0 ? (REAL)1 : sign;
+    if (!columns && whole && f->in_step == 2) fft_load_rows(loaded, load_sign, in, f->in_lane, a);
+    else if (!columns) fft_load_any(loaded, load_sign, in, f->in_lane, f->in_step, places.count, a);
+    if (f->real < 0) {
+        fft_lanes_real(f->n, f->real, sign, a, circle, b);
+        __global REAL* const kept = a;
+        a = b;
+        b = kept;
+    }
+    __global REAL* made = fft_passes(f->n, f->passes, f->radices, in, columns ? f->in_step : 0, sign, w, w, 0, a, b);
+    if (f->twiddled) fft_twiddle(f, segment, &places, made);
+    if (f->real > 0) {
+        __global REAL* const other = made == a ? b : a;
+        fft_lanes_real(f->n, f->real, sign, made, circle, other);
+        made = other;
+    }
     if (whole && places.one_p && f->out_q == 2)
-        fft_store_columns(f->n, scale, sign * scale, a, out + places.to[0], f->out_step);
-    else if (whole && f->out_step == 2) fft_store_rows(f->n, scale, sign * scale, a, out, &places);
-    else fft_store_any(f->n, scale, sign * scale, a, out, &places, f->out_step);
+        fft_store_columns(stored, scale, sign * scale, made, out + places.to[0], f->out_step);
+    else if (whole && f->out_step == 2) fft_store_rows(stored, scale, sign * scale, made, out, &places);
+    else fft_store_any(stored, scale, sign * scale, made, out, &places, f->out_step);
 }
 
 __kernel void fft_lanes(const struct FftLanes f, const REAL sign, const REAL scale, __global const REAL* restrict x,
                         const long x_offset, __global const REAL* restrict w, const long w_offset,
                         __global const REAL* restrict segment, const long segment_offset,
-                        __global REAL* restrict scratch, const long scratch_offset, __global REAL* restrict out,
-                        const long out_offset) {
+                        __global const REAL* restrict circle, const long circle_offset, __global REAL* restrict scratch,
+                        const long scratch_offset, __global REAL* restrict out, const long out_offset) {
     const long item = get_global_id(0), items = get_global_size(0);
     const long groups = (f.lanes + VW - 1) / VW, units = f.outer * groups;
     const struct FftLanes own = f;
     for (long unit = item * units / items; unit < (item + 1) * units / items; ++unit) {
         const long o = unit / groups;
         fft_lanes_unit(&own, sign, scale, x + x_offset + o * f.in_outer, w + w_offset, segment + segment_offset,
-                       scratch + scratch_offset + item * 4 * VW * f.n, out + out_offset + o * f.out_outer,
-                       (unit - o * groups) * VW);
+                       circle + circle_offset, scratch + scratch_offset + item * 4 * VW * (f.n + 1),
+                       out + out_offset + o * f.out_outer, (unit - o * groups) * VW);
     }
 }

@@ -10,16 +10,19 @@
 //   sign    1; -1 for the conjugate transform
 //   scale   what the result is multiplied by
 //   w       factors of the passes (fft_vectors.clh); table: exp(-2 pi i b k / n), two vectors for each k
+//   real    1: rows of 2 n real numbers, of which n + 1 numbers are made; -1: those back (fft_real.clh); otherwise 0
+//   circle  exp(-pi i k / n), k <= n, for these
 //   scratch 4 n REALs for each work-item
 //   global  work-items, each of which takes a part of the rows
 #include "fft_vectors.clh"
+#include "fft_real.clh"
 
 #define DFT_VW PASTE(dft_, VW)
 
 struct FftRows {
     long rows, in_row, out_row;  // REALs from row to row
     ulong radices;               // of the passes, 4 bits each, the first lowest
-    int n, m, passes, more;
+    int n, m, passes, real;
 };
 
 // VW numbers at k, k + m, ... of the result.
@@ -46,16 +49,33 @@ NOINLINE void fft_rows_store(const int m, const REAL sign, const REAL scale, __g
     }
 }
 
+NOINLINE void fft_rows_real(const int n, const int way, const REAL scale, __global const REAL* restrict in,
+                            __global const REAL* restrict circle, __global REAL* restrict out) {
+    fft_real_pairs(n, way, scale, 0, n / 2 + 1, in, circle, out);
+}
+
 __kernel void fft_rows(const struct FftRows f, const REAL sign, const REAL scale, __global const REAL* restrict x,
                        const long x_offset, __global const REAL* restrict w, const long w_offset,
-                       __global const REAL* restrict table, const long table_offset, __global REAL* restrict scratch,
+                       __global const REAL* restrict table, const long table_offset,
+                       __global const REAL* restrict circle, const long circle_offset, __global REAL* restrict scratch,
                        const long scratch_offset, __global REAL* restrict out, const long out_offset) {
     const long item = get_global_id(0), items = get_global_size(0);
-    __global REAL* a = scratch + scratch_offset + item * 4 * f.n;
+    __global REAL *a = scratch + scratch_offset + item * 4 * f.n, *b = a + 2 * f.n;
     for (long row = item * f.rows / items; row < (item + 1) * f.rows / items; ++row) {
+        __global const REAL* in = x + x_offset + row * f.in_row;
+        __global REAL* to = out + out_offset + row * f.out_row;
+        if (f.real < 0) {
+            fft_rows_real(f.n, f.real, 1, in, circle + circle_offset, a);
+            in = a;
+        }
         __global const REAL* made =
-            fft_passes(f.m, f.passes, f.radices, x + x_offset + row * f.in_row, 2 * VW, sign, w + w_offset,
-                       table + table_offset, 1, a, a + 2 * f.n);
-        fft_rows_store(f.m, sign, scale, made, out + out_offset + row * f.out_row);
+            fft_passes(f.m, f.passes, f.radices, in, 2 * VW, sign, w + w_offset, table + table_offset, 1, a, b);
+        if (f.real > 0) {
+            __global REAL* row_of = made == a ? b : a;
+            fft_rows_store(f.m, sign, 1, made, row_of);
+            fft_rows_real(f.n, f.real, scale, row_of, circle + circle_offset, to);
+        } else {
+            fft_rows_store(f.m, sign, scale, made, to);
+        }
     }
 }

@@ -13,6 +13,7 @@
 #include "fft_tables.hpp"
 #include "ops/engine/real_arguments.hpp"
 #include "ops/support/local_block.hpp"
+#include "ops/support/vector_form.hpp"
 #include "ops/support/work.hpp"
 #include "ops/support/work_split.hpp"
 
@@ -50,37 +51,44 @@ EpilogueTaken launch_complex(const OperationViews& views, const FftCall& call) {
     return EpilogueTaken::no;
 }
 
-/// What stands before or behind a transform of half the length.
-void launch_real(const char* kernel, const View& from, std::int64_t rows, std::int64_t h, double scale,
-                 const View& out) {
+/// What stands before (way -1) or behind (1) transforms of half the length.
+void launch_real_part(const View& from, std::int64_t rows, std::int64_t h, std::int32_t way, double scale,
+                      const View& out) {
     const Device device = from.device();
     const bool cpu = family_of(device) == Family::cpu_like;
     const std::int64_t each = cpu ? kCpuWork / 4 : 1;
-    const View circle = fft_circle_table(device, from.dtype, 2 * h, h + 1);
-    launch({device, {"fft_real.cl", kernel, real_defines(from.dtype).set("EACH", each)}},
-           {.global = {to_size(ceil_div(h + 1, each)), to_size(rows), 1}},
-           {h, real_argument(from.dtype, scale), from.argument(), circle.argument(), out.argument()});
+    Defines defines = real_defines(from.dtype);
+    defines.set("EACH", each).set("VW", cpu ? vector_form(device, from.dtype).vector : 1);
+    launch({device, {"fft_real.cl", "fft_real", defines}},
+           {.global = {to_size(ceil_div(h / 2 + 1, each)), to_size(rows), 1}},
+           {narrow(h), way, real_argument(from.dtype, scale), from.argument(),
+            fft_circle_table(device, from.dtype, 2 * h, h + 1).argument(), out.argument()});
+}
+
+/// Rows of 2 h real numbers and of h + 1 complex ones.
+void launch_real(const View& x, const View& out, bool back, double scale) {
+    const View& numbers = back ? out : x;
+    const std::int64_t n = numbers.shape[numbers.rank() - 1], h = n / 2, rows = numbers.numel() / n;
+    const WorkScope scope("fft_real", work_of(x, out, static_cast<double>(n), 0.5 * static_cast<double>(rows)));
+    if (fft_smooth(h) && launch_fft_real_smooth(x, rows, h, back, out, scale)) return;
+    const FftLines lines = FftLines::dense(rows, h, 1);
+    const View half = View::make(x.device(), x.dtype, {rows, h, 2});
+    if (back) {
+        launch_real_part(x, rows, h, -1, scale, half);
+        launch_fft(half, lines, reshaped(out, half.shape), {.conjugate = true});
+    } else {
+        launch_fft(reshaped(x, half.shape), lines, half, {});
+        launch_real_part(half, rows, h, 1, scale, out);
+    }
 }
 
 EpilogueTaken launch_real_forward(const OperationViews& views, const FftCall& call) {
-    const View &x = views.in(0), &out = views.out(0);
-    if (x.numel() == 0) return EpilogueTaken::no;
-    const std::int64_t n = x.shape[x.rank() - 1], h = n / 2, rows = x.numel() / n;
-    const WorkScope scope("fft_real", work_of(x, out, static_cast<double>(n), 0.5 * static_cast<double>(rows)));
-    const View half = View::make(x.device(), x.dtype, {rows, h, 2});
-    launch_fft(reshaped(dense_copy_if_needed(x), half.shape), FftLines::dense(rows, h, 1), half, {});
-    launch_real("fft_real_after", half, rows, h, call.scale, out);
+    if (views.out(0).numel() > 0) launch_real(dense_copy_if_needed(views.in(0)), views.out(0), false, call.scale);
     return EpilogueTaken::no;
 }
 
 EpilogueTaken launch_real_inverse(const OperationViews& views, const FftCall& call) {
-    const View &x = views.in(0), &out = views.out(0);
-    if (x.numel() == 0) return EpilogueTaken::no;
-    const std::int64_t n = out.shape[out.rank() - 1], h = n / 2, rows = out.numel() / n;
-    const WorkScope scope("fft_real_inverse", work_of(x, out, static_cast<double>(n), 0.5 * static_cast<double>(rows)));
-    const View half = View::make(x.device(), x.dtype, {rows, h, 2});
-    launch_real("fft_real_before", dense_copy_if_needed(x), rows, h, call.scale, half);
-    launch_fft(half, FftLines::dense(rows, h, 1), reshaped(out, half.shape), {.conjugate = true});
+    if (views.out(0).numel() > 0) launch_real(dense_copy_if_needed(views.in(0)), views.out(0), true, call.scale);
     return EpilogueTaken::no;
 }
 

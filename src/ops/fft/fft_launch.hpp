@@ -34,6 +34,8 @@ void launch_fft(const View& x, const FftLines& lines, const View& out, const Fft
 
 /// One of a smooth length above 1; x and `out` do not overlap.
 void launch_fft_smooth(const View& x, const FftLines& lines, const View& out, const FftNumbers& numbers);
+/// Dense rows of 2 h real numbers, h smooth, to h + 1 complex ones, or back; false where no kernel does so at once.
+bool launch_fft_real_smooth(const View& x, std::int64_t rows, std::int64_t h, bool back, const View& out, double scale);
 /// One of any length, by a convolution.
 void launch_fft_chirp(const View& x, const FftLines& lines, const View& out, const FftNumbers& numbers);
 

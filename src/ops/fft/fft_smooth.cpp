@@ -28,12 +28,12 @@ constexpr std::size_t kGroup = 256;
 struct FftLanes {
     std::int64_t outer, lanes, in_outer, in_lane, in_step, out_outer, out_q, out_p, out_step, s, m;
     std::uint64_t radices;
-    std::int32_t n, passes, twiddled, block;
+    std::int32_t n, passes, twiddled, block, real = 0, more = 0;
 };
 struct FftRows {
     std::int64_t rows, in_row, out_row;
     std::uint64_t radices;
-    std::int32_t n, m, passes, more;
+    std::int32_t n, m, passes, real;
 };
 
 /// Work-items on CPU-like devices for so many units of equal work.
@@ -59,7 +59,9 @@ void launch_group(const View& x, const FftLanes& lanes, const View& pass_table, 
             local_memory(4 * lanes.n * columns, x.dtype)});
 }
 
-/// @param x,out what both offsets are added to
+/// Of transforms of 2 n real numbers.
+View circle_of(const View& x, std::int64_t n) { return fft_circle_table(x.device(), x.dtype, 2 * n, n + 1); }
+
 void launch_lanes(const View& x, FftLanes lanes, const View& out, const FftNumbers& numbers) {
     const Device device = x.device();
     const FftPasses passes = fft_passes(lanes.n);
@@ -73,14 +75,17 @@ void launch_lanes(const View& x, FftLanes lanes, const View& out, const FftNumbe
     if (family_of(device) == Family::gpu_like) return launch_group(x, lanes, pass_table, segment, out, numbers);
     const std::int64_t width = vector_form(device, x.dtype).vector;
     const std::int64_t items = items_for(device, lanes.outer * ceil_div(lanes.lanes, width));
-    const View scratch = View::make(device, x.dtype, {items, 4 * width * lanes.n});
+    const View scratch = View::make(device, x.dtype, {items, 4 * width * (lanes.n + 1)});
+    const View circle = lanes.real != 0 ? circle_of(x, lanes.n) : pass_table;
     launch({device, {"fft_lanes.cl", "fft_lanes", real_defines(x.dtype).set("VW", width)}}, each_alone(items),
            {lanes, real_argument(x.dtype, numbers.sign()), real_argument(x.dtype, numbers.scale), x.argument(),
-            pass_table.argument(), segment.argument(), scratch.argument(), out.argument()});
+            pass_table.argument(), segment.argument(), circle.argument(), scratch.argument(), out.argument()});
 }
 
 /// In vectors along the rows, where these are long enough and lie so.
-bool launch_rows(const View& x, const FftLines& lines, const View& out, const FftNumbers& numbers) {
+/// @param real as the kernel's
+bool launch_rows(const View& x, const FftLines& lines, const View& out, const FftNumbers& numbers,
+                 std::int32_t real = 0) {
     const Device device = x.device();
     const std::int64_t width = vector_form(device, x.dtype).vector, n = lines.n, m = n / width;
     if (family_of(device) == Family::gpu_like || lines.inner != 1 || lines.step != 2 || n % width != 0 || m < width ||
@@ -90,18 +95,18 @@ bool launch_rows(const View& x, const FftLines& lines, const View& out, const Ff
     if (passes.count < 2) return false;
     const FftRows rows{.rows = lines.outer,
                        .in_row = lines.outer_stride,
-                       .out_row = 2 * n,
+                       .out_row = 2 * (real > 0 ? n + 1 : n),
                        .radices = passes.radices,
                        .n = narrow(n),
                        .m = narrow(m),
                        .passes = passes.count,
-                       .more = 0};
+                       .real = real};
     const std::int64_t items = items_for(device, rows.rows);
-    const View scratch = View::make(device, x.dtype, {items, 4 * n});
+    const View scratch = View::make(device, x.dtype, {items, 4 * n}), table = fft_row_table(device, x.dtype, n, width);
     launch({device, {"fft_rows.cl", "fft_rows", real_defines(x.dtype).set("VW", width)}}, each_alone(items),
            {rows, real_argument(x.dtype, numbers.sign()), real_argument(x.dtype, numbers.scale), x.argument(),
-            fft_pass_table(device, x.dtype, m, true).argument(), fft_row_table(device, x.dtype, n, width).argument(),
-            scratch.argument(), out.argument()});
+            fft_pass_table(device, x.dtype, m, true).argument(), table.argument(),
+            (real != 0 ? circle_of(x, n) : table).argument(), scratch.argument(), out.argument()});
     return true;
 }
 
@@ -112,17 +117,57 @@ std::int64_t most_at_once(const Device& device, DType dtype) {
     return kLanesBytes / (pair * vector_form(device, dtype).vector);
 }
 
+/// Lanes that are rows.
+FftLanes row_lanes(const FftLines& lines, std::int64_t out_row) {
+    return {.outer = 1,
+            .lanes = lines.outer,
+            .in_outer = 0,
+            .in_lane = lines.outer_stride,
+            .in_step = lines.step,
+            .out_outer = 0,
+            .out_q = 2,
+            .out_p = out_row,
+            .out_step = 2,
+            .s = 1,
+            .m = lines.outer,
+            .radices = 0,
+            .n = narrow(lines.n),
+            .passes = 0,
+            .twiddled = 0,
+            .block = 0};
+}
+
+/// Whether rows leave most lanes empty, and are long enough for passes over memory.
+bool few_rows(const View& x, const FftLines& lines) {
+    if (family_of(x.device()) == Family::gpu_like) return false;
+    const std::int64_t width = vector_form(x.device(), x.dtype).vector;
+    return lines.outer < width && lines.n > width * width;
+}
+
 }  // namespace
+
+bool launch_fft_real_smooth(const View& x, std::int64_t rows, std::int64_t h, bool back, const View& out,
+                            double scale) {
+    if (family_of(x.device()) == Family::gpu_like || h < 2) return false;
+    FftLines lines = FftLines::dense(rows, h, 1);
+    if (back) lines.outer_stride = 2 * (h + 1);
+    const FftNumbers numbers{back, scale};
+    const std::int32_t real = back ? -1 : 1;
+    if (launch_rows(x, lines, out, numbers, real)) return true;
+    if (h > most_at_once(x.device(), x.dtype) || few_rows(x, lines)) return false;
+    FftLanes lanes = row_lanes(lines, back ? 2 * h : 2 * (h + 1));
+    lanes.real = real;
+    launch_lanes(x, lanes, out, numbers);
+    return true;
+}
 
 void launch_fft_smooth(const View& x, const FftLines& lines, const View& out, const FftNumbers& numbers) {
     if (launch_rows(x, lines, out, numbers)) return;
     const Device device = x.device();
     const std::int64_t most = most_at_once(device, x.dtype), n = lines.n, inner = lines.inner;
     const bool cpu = family_of(device) == Family::cpu_like;
-    const std::int64_t width = cpu ? vector_form(device, x.dtype).vector : 1;
-    const bool few = cpu && inner == 1 && lines.outer < width && n > width * width;
-    if (n <= most && !few) {
-        FftLanes lanes{.outer = lines.outer,
+    if (n <= most && !(inner == 1 && few_rows(x, lines))) {
+        const FftLanes lanes{.outer = lines.outer,
                        .lanes = inner,
                        .in_outer = lines.outer_stride,
                        .in_lane = lines.inner_stride,
@@ -138,12 +183,7 @@ void launch_fft_smooth(const View& x, const FftLines& lines, const View& out, co
                        .passes = 0,
                        .twiddled = 0,
                        .block = 0};
-        if (inner == 1) {  // lanes are lines
-            lanes.outer = 1, lanes.lanes = lanes.m = lines.outer;
-            lanes.in_lane = lines.outer_stride;
-            lanes.out_p = 2 * n;
-        }
-        return launch_lanes(x, lanes, out, numbers);
+        return launch_lanes(x, inner == 1 ? row_lanes(lines, 2 * n) : lanes, out, numbers);
     }
     // Passes over memory. The last one writes the result; those before take turns between it and memory of their own.
     std::vector<std::int64_t> parts = fft_parts(n, cpu ? most : std::min<std::int64_t>(most, kGroupNumbers / 2));
