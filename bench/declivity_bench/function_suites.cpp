@@ -41,13 +41,17 @@ void time_functions(Report& report, const std::string& suite, const std::functio
                 return;
             }
             std::vector<Tensor> inputs = one.inputs;
-            inputs[0] = inputs[0].detach().set_requires_grad();
-            kept = grad({one.call(inputs)}, {inputs[0]}, {.output_gradients = {one.inputs.back()}})[0];
-            (void)kept.view();
+            std::vector<Tensor> leaves;
+            for (std::size_t i = 0; i < one.leaves; ++i)
+                leaves.push_back(inputs[i] = inputs[i].detach().set_requires_grad());
+            const std::vector<Tensor> made =
+                grad({one.call(inputs)}, leaves, {.output_gradients = {one.inputs.back()}});
+            for (const Tensor& gradient : made) (void)gradient.view();
+            kept = made[0];
         };
         std::vector<Contender> peers;
         if (report.with_peers() && has_pytorch()) {
-            const Pytorch peer = pytorch({one.python, one.inputs, one.backward});
+            const Pytorch peer = pytorch({one.python, one.inputs, one.backward ? one.leaves : 0});
             call();
             if (one.tolerance >= 0)
                 if (const std::string wrong = difference(elements(kept), peer.result, one.tolerance); !wrong.empty()) {

@@ -1,6 +1,7 @@
 // Suites of functions beside PyTorch: a case is a call of ours, and the same in Python.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <vector>
@@ -17,7 +18,8 @@ struct FunctionCase {
     std::function<Tensor(const std::vector<Tensor>&)> call;
     std::string python;
     double bytes = 0, flops = 0;  ///< that a call must move, or compute, at least
-    bool backward = false;        ///< forward and backward, to x[0]; the last input is the gradient
+    bool backward = false;        ///< forward and backward, to the first inputs; the last input is the gradient
+    std::size_t leaves = 1;       ///< so many, of which the gradient of x[0] is compared
     double tolerance = 1e-4;      ///< relative to the largest element; below 0: not compared
 };
 

@@ -95,7 +95,7 @@ Pytorch pytorch(const PytorchCase& one) {
     }
     process.ask({{"load", load}});
     const auto out = process.file("out");
-    process.ask({{"case", one.code}, {"out", out.string()}, {"backward", one.backward}});
+    process.ask({{"case", one.code}, {"out", out.string()}, {"leaves", one.leaves}});
     Pytorch made;
     made.result.resize(std::filesystem::file_size(out) / sizeof(double));
     std::ifstream(out, std::ios::binary)

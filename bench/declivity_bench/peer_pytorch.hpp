@@ -1,6 +1,7 @@
 // PyTorch on the CPU, in a process beside this one, by turns with it: for suites of functions that no C library has.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,7 +19,8 @@ bool has_pytorch();
 struct PytorchCase {
     std::string code;
     std::vector<Tensor> inputs;
-    bool backward = false;  ///< the gradient of x[0] of the code's result, whose own gradient is the last input
+    /// Above 0: the gradient of x[0], of those of the first so many inputs; that of the code's result is the last one.
+    std::size_t leaves = 0;
 };
 
 struct Pytorch {

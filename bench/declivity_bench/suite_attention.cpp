@@ -34,7 +34,8 @@ std::vector<FunctionCase> cases() {
                                .python = fmt::format("F.scaled_dot_product_attention(x[0], x[1], x[2], is_causal={})",
                                                      causal ? "True" : "False"),
                                .flops = flops,
-                               .backward = backward});
+                               .backward = backward,
+                               .leaves = 3});
             }
     return all;
 }

@@ -4,8 +4,8 @@
   {"case": CODE, "out": PATH}                     makes `def call(): return CODE`, calls it once, writes its first result as f64
   {"run": N}                                      calls it N times
 
-Answers "ok", or the error. A word "backward" in the case: CODE's result is summed up, weighed by the elements of the last x, and the
-gradient of x[0] is what counts.
+Answers "ok", or the error. With a number "leaves" in the case: CODE's result is summed up, weighed by the elements of the last x, and
+differentiated for the first inputs, of which the gradient of x[0] is written.
 """
 import json
 import os
@@ -33,11 +33,13 @@ for line in sys.stdin:
             x = [torch.from_numpy(np.fromfile(one["path"], dtype=one["dtype"]).reshape(one["shape"])) for one in request["load"]]
         elif "case" in request:
             code = compile(request["case"], "case", "eval")
-            if request.get("backward"):
-                x[0].requires_grad_()
+            leaves = x[: request.get("leaves", 0)]
+            if leaves:
+                for leaf in leaves:
+                    leaf.requires_grad_()
 
                 def call():
-                    return torch.autograd.grad(first(eval(code)), x[0], x[-1])[0]
+                    return torch.autograd.grad(first(eval(code)), leaves, x[-1])[0]
             else:
 
                 def call():

@@ -23,26 +23,24 @@ struct FftLanes {
 };
 
 // Number e of column c lies at e * columns + c.
-#define GROUP_PASS(R)                                                                                    \
-    static inline void group_pass_##R(const int s, const int m, const int columns, const int item,       \
-                                      const int items, __local const REAL2* in,                          \
-                                      __global const REAL* restrict w, __local REAL2* out) {             \
-        for (int b = item; b < s * m * columns; b += items) {                                            \
-            const int qc = b % (s * columns), p = b / (s * columns);                                     \
-            REAL re[R], im[R];                                                                           \
-            _Pragma("unroll") for (int j = 0; j < R; ++j) {                                              \
-                const REAL2 one = in[b + s * m * columns * j];                                           \
-                re[j] = one.x, im[j] = one.y;                                                            \
-            }                                                                                            \
-            dft_##R(re, im);                                                                             \
-            __global const REAL* of = w + 2 * (R - 1) * p;                                               \
-            out[qc + s * columns * R * p] = (REAL2)(re[0], im[0]);                                       \
-            _Pragma("unroll") for (int k = 1; k < R; ++k) {                                              \
-                const REAL wr = of[2 * k - 2], wi = of[2 * k - 1];                                       \
-                out[qc + s * columns * (R * p + k)] =                                                    \
-                    (REAL2)(re[k] * wr - im[k] * wi, re[k] * wi + im[k] * wr);                           \
-            }                                                                                            \
-        }                                                                                                \
+#define GROUP_PASS(R)                                                                                                 \
+    static inline void group_pass_##R(const int s, const int m, const int columns, const int item, const int items,   \
+                                      __local const REAL2* in, __global const REAL* restrict w, __local REAL2* out) { \
+        for (int b = item; b < s * m * columns; b += items) {                                                         \
+            const int qc = b % (s * columns), p = b / (s * columns);                                                  \
+            REAL re[R], im[R];                                                                                        \
+            _Pragma("unroll") for (int j = 0; j < R; ++j) {                                                           \
+                const REAL2 one = in[b + s * m * columns * j];                                                        \
+                re[j] = one.x, im[j] = one.y;                                                                         \
+            }                                                                                                         \
+            dft_##R(re, im);                                                                                          \
+            __global const REAL* of = w + 2 * (R - 1) * p;                                                            \
+            out[qc + s * columns * R * p] = (REAL2)(re[0], im[0]);                                                    \
+            _Pragma("unroll") for (int k = 1; k < R; ++k) {                                                           \
+                const REAL wr = of[2 * k - 2], wi = of[2 * k - 1];                                                    \
+                out[qc + s * columns * (R * p + k)] = (REAL2)(re[k] * wr - im[k] * wi, re[k] * wi + im[k] * wr);      \
+            }                                                                                                         \
+        }                                                                                                             \
     }
 GROUP_PASS(2)
 GROUP_PASS(3)
@@ -74,12 +72,24 @@ __kernel void fft_group(const struct FftLanes f, const int columns, const REAL s
         const int radix = FFT_RADIX(f.radices, pass);
         m /= radix;
         switch (radix) {
-            case 2: group_pass_2(s, m, columns, item, items, a, of, b); break;
-            case 3: group_pass_3(s, m, columns, item, items, a, of, b); break;
-            case 4: group_pass_4(s, m, columns, item, items, a, of, b); break;
-            case 5: group_pass_5(s, m, columns, item, items, a, of, b); break;
-            case 7: group_pass_7(s, m, columns, item, items, a, of, b); break;
-            default: group_pass_8(s, m, columns, item, items, a, of, b); break;
+            case 2:
+                group_pass_2(s, m, columns, item, items, a, of, b);
+                break;
+            case 3:
+                group_pass_3(s, m, columns, item, items, a, of, b);
+                break;
+            case 4:
+                group_pass_4(s, m, columns, item, items, a, of, b);
+                break;
+            case 5:
+                group_pass_5(s, m, columns, item, items, a, of, b);
+                break;
+            case 7:
+                group_pass_7(s, m, columns, item, items, a, of, b);
+                break;
+            default:
+                group_pass_8(s, m, columns, item, items, a, of, b);
+                break;
         }
         of += 2 * (radix - 1) * m;
         s *= radix;

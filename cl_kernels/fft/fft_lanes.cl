@@ -22,7 +22,7 @@
 
 struct FftLanes {
     long outer, lanes, in_outer, in_lane, in_step, out_outer, out_q, out_p, out_step, s, m;
-    ulong radices;                  // of the passes, 4 bits each, the first lowest
+    ulong radices;                               // of the passes, 4 bits each, the first lowest
     int n, passes, twiddled, block, real, more;  // twiddled: m > 1, and factors are wanted
 };
 

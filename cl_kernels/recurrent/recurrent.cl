@@ -41,21 +41,21 @@ static inline void store_first(const VEC v, __global REAL* to, const int count) 
 }
 
 // tile[row][vector][lane] = sum over k < depth of rows[row][k] panel[k][vector][lane]
-#define PRODUCT(VECTORS, depth)                                                                          \
-    {                                                                                                    \
-        VEC sum[ROWS][VECTORS];                                                                          \
-        _Pragma("unroll") for (int r = 0; r < ROWS; ++r) _Pragma("unroll") for (int v = 0; v < VECTORS; ++v) sum[r][v] = \
-            (VEC)(0);                                                                                    \
-        for (int k = 0; k < (depth); ++k, panel += (VECTORS)*VW) {                                       \
-            VEC w[VECTORS];                                                                              \
-            _Pragma("unroll") for (int v = 0; v < VECTORS; ++v) w[v] = VLOAD(panel + v * VW);            \
-            _Pragma("unroll") for (int r = 0; r < ROWS; ++r) {                                           \
-                const VEC x = (VEC)(rows[r][k]);                                                         \
-                _Pragma("unroll") for (int v = 0; v < VECTORS; ++v) sum[r][v] = fma(x, w[v], sum[r][v]); \
-            }                                                                                            \
-        }                                                                                                \
+#define PRODUCT(VECTORS, depth)                                                                              \
+    {                                                                                                        \
+        VEC sum[ROWS][VECTORS];                                                                              \
         _Pragma("unroll") for (int r = 0; r < ROWS; ++r) _Pragma("unroll") for (int v = 0; v < VECTORS; ++v) \
-            VSTORE(sum[r][v], tile + (r * (VECTORS) + v) * VW);                                          \
+            sum[r][v] = (VEC)(0);                                                                            \
+        for (int k = 0; k < (depth); ++k, panel += (VECTORS)*VW) {                                           \
+            VEC w[VECTORS];                                                                                  \
+            _Pragma("unroll") for (int v = 0; v < VECTORS; ++v) w[v] = VLOAD(panel + v * VW);                \
+            _Pragma("unroll") for (int r = 0; r < ROWS; ++r) {                                               \
+                const VEC x = (VEC)(rows[r][k]);                                                             \
+                _Pragma("unroll") for (int v = 0; v < VECTORS; ++v) sum[r][v] = fma(x, w[v], sum[r][v]);     \
+            }                                                                                                \
+        }                                                                                                    \
+        _Pragma("unroll") for (int r = 0; r < ROWS; ++r) _Pragma("unroll") for (int v = 0; v < VECTORS; ++v) \
+            VSTORE(sum[r][v], tile + (r * (VECTORS) + v) * VW);                                              \
     }
 
 NOINLINE void recurrent_forward_tile(const struct Recurrent s, const int step, const int row, const int end,
@@ -187,26 +187,24 @@ NOINLINE void recurrent_backward_tile(const struct Recurrent s, const int step, 
 
 // Calls TILE for the tiles of a work-item, whose panels have DEPTH numbers for each unit. Panels outside, so that each
 // is read from afar once.
-#define RECURRENT_STEPS(TILE, DEPTH, ...)                                                                        \
-    {                                                                                                            \
-        const int begin = get_global_id(0) * each, end = min(s.rows, begin + each);                              \
-        const int blocks = (s.units + STRETCH * VW - 1) / (STRETCH * VW);                                        \
-        const int from = get_global_id(1) * panels_each, to = min(blocks, from + panels_each);                   \
-        for (int step = first; step < first + count; ++step)                                                     \
-            for (int block = from; block < to; ++block) {                                                        \
-                __global const REAL* panel = panels + panels_offset + (long)block * STRETCH * VW * DEPTH;        \
+#define RECURRENT_STEPS(TILE, DEPTH, ...)                                                                         \
+    {                                                                                                             \
+        const int begin = get_global_id(0) * each, end = min(s.rows, begin + each);                               \
+        const int blocks = (s.units + STRETCH * VW - 1) / (STRETCH * VW);                                         \
+        const int from = get_global_id(1) * panels_each, to = min(blocks, from + panels_each);                    \
+        for (int step = first; step < first + count; ++step)                                                      \
+            for (int block = from; block < to; ++block) {                                                         \
+                __global const REAL* panel = panels + panels_offset + (long)block * STRETCH * VW * DEPTH;         \
                 for (int row = begin; row < end; row += ROWS) TILE(s, step, row, end, block, panel, __VA_ARGS__); \
-            }                                                                                                    \
+            }                                                                                                     \
     }
 
-#define RECURRENT_WORK                                                                                   \
+#define RECURRENT_WORK                                                                                 \
     const struct Recurrent s, const int first, const int count, const int each, const int panels_each, \
         __global const REAL *panels, const long panels_offset
 
-__kernel void recurrent_forward(RECURRENT_WORK, RECURRENT_FORWARD_PARAMETERS) {
-    RECURRENT_FORWARD_BEGIN
-    RECURRENT_STEPS(recurrent_forward_tile, GATES * s.units, RECURRENT_FORWARD_ARGUMENTS)
-}
+__kernel void recurrent_forward(RECURRENT_WORK, RECURRENT_FORWARD_PARAMETERS){
+    RECURRENT_FORWARD_BEGIN RECURRENT_STEPS(recurrent_forward_tile, GATES* s.units, RECURRENT_FORWARD_ARGUMENTS)}
 
 __kernel void recurrent_backward(RECURRENT_WORK, RECURRENT_BACKWARD_PARAMETERS) {
     RECURRENT_BACKWARD_BEGIN

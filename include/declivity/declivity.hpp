@@ -20,6 +20,7 @@
 #include <declivity/io/host_array.hpp>
 #include <declivity/io/image.hpp>
 #include <declivity/io/input_file.hpp>
+#include <declivity/io/lora.hpp>
 #include <declivity/io/png.hpp>
 #include <declivity/io/safetensors.hpp>
 #include <declivity/io/safetensors_reader.hpp>
@@ -48,6 +49,7 @@
 #include <declivity/nn/kv_cache.hpp>
 #include <declivity/nn/layer_norm.hpp>
 #include <declivity/nn/linear.hpp>
+#include <declivity/nn/lora.hpp>
 #include <declivity/nn/loss.hpp>
 #include <declivity/nn/lstm_cell.hpp>
 #include <declivity/nn/module.hpp>

@@ -79,8 +79,7 @@ class BERTEmbeddings : public nn::Callable<Tensor(Tensor, Tensor, Tensor)> {
     Tensor forward(Tensor tokens, Tensor types, Tensor places) override {
         if (!places.defined()) places = arange(0, tokens.size(1), 1, {DType::i64, tokens.device()});
         if (!types.defined()) types = zeros({1, tokens.size(1)}, {DType::i64, tokens.device()});
-        return dropout_(
-            norm_(word_embeddings_(tokens) + token_type_embeddings_(types) + position_embeddings_(places)));
+        return dropout_(norm_(word_embeddings_(tokens) + token_type_embeddings_(types) + position_embeddings_(places)));
     }
 
   private:
@@ -115,8 +114,8 @@ class BERTPredictions : public nn::Layer {
   public:
     BERTPredictions(const BERTConfig& config, const Tensor& words, const ModelOptions& options)
         : transform_(add("transform", Container())),
-          dense_(transform_.add("dense", nn::Linear(config.hidden_size, config.hidden_size,
-                                                    linear_options(true, options)))),
+          dense_(transform_.add("dense",
+                                nn::Linear(config.hidden_size, config.hidden_size, linear_options(true, options)))),
           norm_(transform_.add("LayerNorm", normalisation(config, options))),
           decoder_(add("decoder", LMHead(words))),
           activation_(activation_of("BERTConfig::hidden_act", config.hidden_act)) {
@@ -141,14 +140,15 @@ BERT::BERT(const BERTConfig& config, const ModelOptions& options, bool add_pooli
       embeddings_((config.check(), add("embeddings", BERTEmbeddings(config, options)))),
       encoder_(add("encoder", BERTEncoder(config, options))) {
     if (add_pooling_layer)
-        pooler_ = &add("pooler", BERTPooler(config.hidden_size, config.hidden_size, activation_of("BERT", "tanh"), options));
+        pooler_ =
+            &add("pooler", BERTPooler(config.hidden_size, config.hidden_size, activation_of("BERT", "tanh"), options));
     initialise(*this, config.initializer_range);
 }
 
 EncoderOutput BERT::forward(Tensor input_ids, BERTInputs inputs) {
     require_tokens("BERT", input_ids, config_.max_position_embeddings);
-    for (const auto& [what, one] : {std::pair{"token_type_ids", &inputs.token_type_ids},
-                                    std::pair{"position_ids", &inputs.position_ids}})
+    for (const auto& [what, one] :
+         {std::pair{"token_type_ids", &inputs.token_type_ids}, std::pair{"position_ids", &inputs.position_ids}})
         if (one->defined()) ops::require_shape("BERT", what, one->shape(), input_ids.shape());
     const Tensor states = encoder_(embeddings_(input_ids, inputs.token_type_ids, inputs.position_ids),
                                    mask_of("BERT", inputs.attention_mask, input_ids));
@@ -176,17 +176,17 @@ BERTForMaskedLM::BERTForMaskedLM(const BERTConfig& config, const ModelOptions& o
       predictions_(add("cls", Container())
                        .add("predictions",
                             BERTPredictions(config,
-                                            config.tie_word_embeddings
-                                                ? bert_.word_embeddings()
-                                                : zeros({config.vocab_size, config.hidden_size},
-                                                        {options.dtype, options.device}),
+                                            config.tie_word_embeddings ? bert_.word_embeddings()
+                                                                       : zeros({config.vocab_size, config.hidden_size},
+                                                                               {options.dtype, options.device}),
                                             options))) {
     initialise(*this, config.initializer_range);
 }
 Tensor BERTForMaskedLM::forward(Tensor input_ids, BERTInputs inputs) {
     return predictions_(bert_(std::move(input_ids), std::move(inputs)).last_hidden_state);
 }
-BERTForMaskedLM BERTForMaskedLM::from_pretrained(const std::filesystem::path& folder, const PretrainedOptions& options) {
+BERTForMaskedLM BERTForMaskedLM::from_pretrained(const std::filesystem::path& folder,
+                                                 const PretrainedOptions& options) {
     BERTForMaskedLM model(BERTConfig::load(folder / "config.json"), {options.dtype, options.device});
     (void)model.load_weights(folder, options.strict);
     return model;
@@ -202,8 +202,7 @@ void BERTForMaskedLM::save_pretrained(const std::filesystem::path& folder, std::
 BERTForSequenceClassification::BERTForSequenceClassification(const BERTConfig& config, const ModelOptions& options)
     : bert_(add("bert", BERT(config, options))),
       dropout_(add("dropout", nn::Dropout(config.classifier_dropout.value_or(config.hidden_dropout_prob)))),
-      classifier_(
-          add("classifier", nn::Linear(config.hidden_size, config.num_labels, linear_options(true, options)))) {
+      classifier_(add("classifier", nn::Linear(config.hidden_size, config.num_labels, linear_options(true, options)))) {
     initialise(*this, config.initializer_range);
 }
 Tensor BERTForSequenceClassification::forward(Tensor input_ids, BERTInputs inputs) {

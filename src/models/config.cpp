@@ -140,16 +140,17 @@ void LlamaConfig::check() const {
     if (!(rope_theta > 0)) throw ValueError(fmt::format("{}: wants rope_theta above 0, got {}", name, rope_theta));
     const RopeScaling& scaling = rope_scaling;
     if (scaling.rope_type != "default" && scaling.rope_type != "linear" && scaling.rope_type != "llama3")
-        throw ValueError(fmt::format("{}: wants rope_type default, linear or llama3, got '{}'", name, scaling.rope_type));
-    if (!(scaling.factor > 0)) throw ValueError(fmt::format("{}: wants a factor above 0, got {}", name, scaling.factor));
+        throw ValueError(
+            fmt::format("{}: wants rope_type default, linear or llama3, got '{}'", name, scaling.rope_type));
+    if (!(scaling.factor > 0))
+        throw ValueError(fmt::format("{}: wants a factor above 0, got {}", name, scaling.factor));
     if (scaling.rope_type == "llama3" &&
         (!(scaling.low_freq_factor > 0) || !(scaling.high_freq_factor > scaling.low_freq_factor) ||
          scaling.original_max_position_embeddings < 1))
-        throw ValueError(
-            fmt::format("{}: wants 0 < low_freq_factor < high_freq_factor and original_max_position_embeddings of at "
-                        "least 1, got {}, {} and {}",
-                        name, scaling.low_freq_factor, scaling.high_freq_factor,
-                        scaling.original_max_position_embeddings));
+        throw ValueError(fmt::format(
+            "{}: wants 0 < low_freq_factor < high_freq_factor and original_max_position_embeddings of at "
+            "least 1, got {}, {} and {}",
+            name, scaling.low_freq_factor, scaling.high_freq_factor, scaling.original_max_position_embeddings));
     (void)activation_of("LlamaConfig::hidden_act", hidden_act);
 }
 
@@ -221,7 +222,10 @@ void LlamaConfig::save(const std::filesystem::path& path) const {
         rope["high_freq_factor"] = rope_scaling.high_freq_factor;
         rope["original_max_position_embeddings"] = rope_scaling.original_max_position_embeddings;
     }
-    json config{{"architectures", {mistral ? "MistralForCausalLM" : qwen2 ? "Qwen2ForCausalLM" : "LlamaForCausalLM"}},
+    json config{{"architectures",
+                 {mistral ? "MistralForCausalLM"
+                  : qwen2 ? "Qwen2ForCausalLM"
+                          : "LlamaForCausalLM"}},
                 {"model_type", model_type},
                 {"vocab_size", vocab_size},
                 {"hidden_size", hidden_size},

@@ -54,7 +54,8 @@ struct Prompts {
 
 Prompts prompts_of(const Tensor& prompts, const GenerateOptions& options) {
     if (prompts.rank() != 2 || prompts.size(0) < 1 || prompts.size(1) < 1)
-        throw ShapeError(fmt::format("generate: wants prompts (N, L) of at least one token, got {}", prompts.shape().str()));
+        throw ShapeError(
+            fmt::format("generate: wants prompts (N, L) of at least one token, got {}", prompts.shape().str()));
     if (prompts.dtype() != DType::i64 && prompts.dtype() != DType::i32)
         throw TypeError(fmt::format("generate: wants prompts of i64 or i32, got {}", name_of(prompts.dtype())));
     const std::int64_t texts = prompts.size(0), length = prompts.size(1);

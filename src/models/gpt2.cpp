@@ -38,13 +38,12 @@ class Attention : public nn::Callable<Tensor(Tensor, LayerInputs)> {
         const Tensor all = reshape(c_attn_(x), {x.size(0), x.size(1), 3, heads_, x.size(2) / heads_});
         const auto part = [&](std::int64_t i) { return permute(select(all, 2, i), {0, 2, 1, 3}); };
         const Tensor q = part(0), k = part(1), v = part(2);
-        const Tensor y = inputs.cache.defined()
-                             ? inputs.cache.attend(layer_, q, k, v, {.scale = scale_})
-                             : scaled_dot_product_attention(q, k, v,
-                                                            {.attn_mask = inputs.mask,
-                                                             .dropout_p = training() ? dropout_ : 0,
-                                                             .is_causal = true,
-                                                             .scale = scale_});
+        const Tensor y = inputs.cache.defined() ? inputs.cache.attend(layer_, q, k, v, {.scale = scale_})
+                                                : scaled_dot_product_attention(q, k, v,
+                                                                               {.attn_mask = inputs.mask,
+                                                                                .dropout_p = training() ? dropout_ : 0,
+                                                                                .is_causal = true,
+                                                                                .scale = scale_});
         return resid_dropout_(c_proj_(by_tokens(y)));
     }
 
@@ -143,9 +142,9 @@ class GPT2Model : public nn::Callable<Tensor(Tensor, CausalInputs)> {
 GPT2::GPT2(const GPT2Config& config, const ModelOptions& options)
     : config_(config),
       transformer_((config.check(), add("transformer", GPT2Model(config, options)))),
-      lm_head_(add("lm_head", LMHead(config.tie_word_embeddings
-                                         ? transformer_.embedding()
-                                         : zeros({config.vocab_size, config.n_embd}, {options.dtype, options.device})))) {
+      lm_head_(add("lm_head", LMHead(config.tie_word_embeddings ? transformer_.embedding()
+                                                                : zeros({config.vocab_size, config.n_embd},
+                                                                        {options.dtype, options.device})))) {
     initialise(*this, config.initializer_range);
     // Residuals of 2 n_layer parts add up.
     for (const auto& [name, tensor] : named_parameters())

@@ -27,7 +27,8 @@ std::vector<float> rotary_frequencies(const LlamaConfig& config) {
         if (scaling.rope_type == "linear") frequency /= scaling.factor;
         if (scaling.rope_type == "llama3") {
             const double turns = original * frequency / (2 * std::numbers::pi);  // in the original length
-            const double kept = (turns - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor);
+            const double kept =
+                (turns - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor);
             const double share = std::min(1.0, std::max(0.0, kept));
             frequency = (1 - share) * frequency / scaling.factor + share * frequency;
         }
@@ -55,18 +56,17 @@ class Attention : public nn::Callable<Tensor(Tensor, LayerInputs, Tensor)> {
   protected:
     Tensor forward(Tensor x, LayerInputs inputs, Tensor frequencies) override {
         const auto turned = [&](const Tensor& rows, std::int64_t heads) {
-            return rotary_embedding(by_heads(rows, heads),
-                                    {.frequencies = frequencies, .positions = inputs.positions});
+            return rotary_embedding(by_heads(rows, heads), {.frequencies = frequencies, .positions = inputs.positions});
         };
-        const Tensor q = turned(q_proj_(x), heads_), k = turned(k_proj_(x), kv_heads_), v = by_heads(v_proj_(x), kv_heads_);
-        const Tensor y = inputs.cache.defined()
-                             ? inputs.cache.attend(layer_, q, k, v, {.window = window_})
-                             : scaled_dot_product_attention(q, k, v,
-                                                            {.attn_mask = inputs.mask,
-                                                             .dropout_p = training() ? dropout_ : 0,
-                                                             .is_causal = true,
-                                                             .enable_gqa = heads_ != kv_heads_,
-                                                             .window = window_});
+        const Tensor q = turned(q_proj_(x), heads_), k = turned(k_proj_(x), kv_heads_),
+                     v = by_heads(v_proj_(x), kv_heads_);
+        const Tensor y = inputs.cache.defined() ? inputs.cache.attend(layer_, q, k, v, {.window = window_})
+                                                : scaled_dot_product_attention(q, k, v,
+                                                                               {.attn_mask = inputs.mask,
+                                                                                .dropout_p = training() ? dropout_ : 0,
+                                                                                .is_causal = true,
+                                                                                .enable_gqa = heads_ != kv_heads_,
+                                                                                .window = window_});
         return o_proj_(by_tokens(y));
     }
 
@@ -173,10 +173,9 @@ class LlamaModel : public nn::Callable<Tensor(Tensor, CausalInputs)> {
 Llama::Llama(const LlamaConfig& config, const ModelOptions& options)
     : config_(config),
       model_((config.check(), add("model", LlamaModel(config, options)))),
-      lm_head_(add("lm_head",
-                   LMHead(config.tie_word_embeddings
-                              ? model_.embedding()
-                              : zeros({config.vocab_size, config.hidden_size}, {options.dtype, options.device})))) {
+      lm_head_(add("lm_head", LMHead(config.tie_word_embeddings ? model_.embedding()
+                                                                : zeros({config.vocab_size, config.hidden_size},
+                                                                        {options.dtype, options.device})))) {
     initialise(*this, config.initializer_range);
 }
 

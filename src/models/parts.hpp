@@ -85,9 +85,10 @@ inline void require_tokens(const char* name, const Tensor& input_ids, std::int64
 inline Tensor announced(const char* name, const Tensor& input_ids, CausalInputs& inputs) {
     if (inputs.cache.defined()) {
         if (inputs.attention_mask.defined())
-            throw Unsupported(fmt::format("{}: wants no attention_mask beside a cache, whose lengths say what counts; "
-                                          "fill rows up at the end, and tell set_lengths()",
-                                          name));
+            throw Unsupported(
+                fmt::format("{}: wants no attention_mask beside a cache, whose lengths say what counts; "
+                            "fill rows up at the end, and tell set_lengths()",
+                            name));
         inputs.cache.advance(input_ids.size(1));
         if (!inputs.position_ids.defined()) return inputs.cache.positions(input_ids.size(1));
     }

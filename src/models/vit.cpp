@@ -22,8 +22,9 @@ class Block : public nn::Layer {
   public:
     Block(const ViTConfig& config, const ModelOptions& options)
         : attention_(add("attention", Container())),
-          self_(attention_.add("attention", SelfAttention(config.hidden_size, config.num_attention_heads,
-                                                          config.qkv_bias, config.attention_probs_dropout_prob, options))),
+          self_(
+              attention_.add("attention", SelfAttention(config.hidden_size, config.num_attention_heads, config.qkv_bias,
+                                                        config.attention_probs_dropout_prob, options))),
           attended_(attention_.add("output", Dense(config.hidden_size, config.hidden_size, options))),
           intermediate_(add("intermediate", Dense(config.hidden_size, config.intermediate_size, options,
                                                   activation_of("ViTConfig::hidden_act", config.hidden_act)))),
@@ -53,9 +54,10 @@ class ViTEmbeddings : public nn::Layer {
   public:
     ViTEmbeddings(const ViTConfig& config, const ModelOptions& options)
         : patches_(add("patch_embeddings", Container())),
-          projection_(patches_.add("projection",
-                                   nn::Conv2d(config.num_channels, config.hidden_size, config.patch_size,
-                                              {.stride = config.patch_size, .dtype = options.dtype, .device = options.device}))),
+          projection_(patches_.add(
+              "projection",
+              nn::Conv2d(config.num_channels, config.hidden_size, config.patch_size,
+                         {.stride = config.patch_size, .dtype = options.dtype, .device = options.device}))),
           dropout_(add("dropout", nn::Dropout(config.hidden_dropout_prob))),
           wanted_{config.num_channels, config.image_size, config.image_size} {
         const std::int64_t side = config.image_size / config.patch_size;
@@ -70,8 +72,8 @@ class ViTEmbeddings : public nn::Layer {
     Tensor forward(Tensor images) override {
         if (images.rank() != 4 || images.size(1) != wanted_[0] || images.size(2) != wanted_[1] ||
             images.size(3) != wanted_[2])
-            throw ShapeError(fmt::format("ViT: wants images (N, {}, {}, {}), got {}", wanted_[0], wanted_[1], wanted_[2],
-                                         images.shape().str()));
+            throw ShapeError(fmt::format("ViT: wants images (N, {}, {}, {}), got {}", wanted_[0], wanted_[1],
+                                         wanted_[2], images.shape().str()));
         const Tensor patches = transpose(flatten(projection_(images), 2), 1, 2), token = cls_token_;
         const Tensor first = broadcast_to(token, {images.size(0), 1, token.size(2)});
         return dropout_(concat({first, patches}, 1) + position_embeddings_.value());
@@ -118,7 +120,8 @@ EncoderOutput ViT::forward(Tensor pixel_values) {
     return {states, pooler_ != nullptr ? (*pooler_)(states) : Tensor()};
 }
 
-ViT ViT::from_pretrained(const std::filesystem::path& folder, const PretrainedOptions& options, bool add_pooling_layer) {
+ViT ViT::from_pretrained(const std::filesystem::path& folder, const PretrainedOptions& options,
+                         bool add_pooling_layer) {
     ViT model(ViTConfig::load(folder / "config.json"), {options.dtype, options.device}, add_pooling_layer);
     (void)model.load_weights(folder, options.strict);
     return model;
@@ -133,8 +136,7 @@ void ViT::save_pretrained(const std::filesystem::path& folder, std::uint64_t max
 
 ViTForImageClassification::ViTForImageClassification(const ViTConfig& config, const ModelOptions& options)
     : vit_(add("vit", ViT(config, options, false))),
-      classifier_(
-          add("classifier", nn::Linear(config.hidden_size, config.num_labels, linear_options(true, options)))) {
+      classifier_(add("classifier", nn::Linear(config.hidden_size, config.num_labels, linear_options(true, options)))) {
     initialise(*this, config.initializer_range);
 }
 Tensor ViTForImageClassification::forward(Tensor pixel_values) {

@@ -20,8 +20,8 @@ namespace {
 
 /// As files of models that came from TensorFlow name normalisation.
 std::string old_name(const std::string& name) {
-    for (const auto& [now, then] : {std::pair{"LayerNorm.weight", "LayerNorm.gamma"},
-                                    std::pair{"LayerNorm.bias", "LayerNorm.beta"}})
+    for (const auto& [now, then] :
+         {std::pair{"LayerNorm.weight", "LayerNorm.gamma"}, std::pair{"LayerNorm.bias", "LayerNorm.beta"}})
         if (name.ends_with(now)) return name.substr(0, name.size() - std::string_view(now).size()) + then;
     return name;
 }
@@ -71,7 +71,8 @@ LoadedState load_weights(const char* function, nn::Module& module, const std::fi
         Shape wanted = match.to.shape();
         if (layout.is_transposed(match.name) && wanted.rank() == 2) std::swap(wanted[0], wanted[1]);
         if (const Shape& got = reader.arrays().at(match.in_file).shape; got != wanted)
-            throw ShapeError(fmt::format("{}: wants '{}' {}, got {}", function, match.in_file, wanted.str(), got.str()));
+            throw ShapeError(
+                fmt::format("{}: wants '{}' {}, got {}", function, match.in_file, wanted.str(), got.str()));
     }
     const NoGrad no_grad;
     for (const Match& match : matches) {

@@ -41,7 +41,7 @@ struct KeyValueCache::State {
             // What a sample has not is never read, nor written.
             for (std::int64_t i = 0; i < pages_each(); ++i)
                 numbers.push_back(i < static_cast<std::int64_t>(pages.size()) ? pages[static_cast<std::size_t>(i)]
-                                                                             : -1);
+                                                                              : -1);
         table.copy_(Tensor::from(numbers, {batch, pages_each()}, table.device()));
     }
 
@@ -50,8 +50,9 @@ struct KeyValueCache::State {
         const std::int64_t wanted = (std::min(length, max_length) + *page_size - 1) / *page_size,
                            more = wanted - static_cast<std::int64_t>(pages.size());
         if (more > static_cast<std::int64_t>(free.size()))
-            throw ValueError(fmt::format("KeyValueCache::reserve: wants {} more pages for sample {}, of which {} are free",
-                                         more, sample, free.size()));
+            throw ValueError(
+                fmt::format("KeyValueCache::reserve: wants {} more pages for sample {}, of which {} are free", more,
+                            sample, free.size()));
         for (std::int64_t i = 0; i < more; ++i) {
             pages.push_back(free.back());
             free.pop_back();
@@ -66,7 +67,8 @@ KeyValueCache::State& KeyValueCache::state(const char* function) const {
 
 KeyValueCache::KeyValueCache(std::int64_t layers, std::int64_t batch, std::int64_t heads, std::int64_t head_dim,
                              std::int64_t max_length, const KeyValueCacheOptions& options)
-    : state_(std::make_shared<State>(State{.batch = batch, .heads = heads, .head_dim = head_dim, .max_length = max_length})) {
+    : state_(std::make_shared<State>(
+          State{.batch = batch, .heads = heads, .head_dim = head_dim, .max_length = max_length})) {
     require_size("layers", layers);
     require_size("batch", batch);
     require_size("heads", heads);
@@ -120,8 +122,8 @@ void KeyValueCache::advance(std::int64_t count) {
     State& cache = state("advance");
     require_size("tokens of a call", count);
     if (cache.announced + count > cache.max_length)
-        throw ValueError(fmt::format("KeyValueCache::advance: wants up to {} tokens, got {} behind {}", cache.max_length,
-                                     count, cache.announced));
+        throw ValueError(fmt::format("KeyValueCache::advance: wants up to {} tokens, got {} behind {}",
+                                     cache.max_length, count, cache.announced));
     cache.first = cache.announced == 0;
     cache.announced += count;
     cache.lengths += count;
@@ -141,10 +143,14 @@ Tensor KeyValueCache::attend(std::int64_t layer, const Tensor& query, const Tens
     ops::require_shape("KeyValueCache::attend", "key", key.shape(), wanted);
     ops::require_shape("KeyValueCache::attend", "value", value.shape(), wanted);
     const NoGrad no_grad;
-    const Tensor &keys = cache.keys[static_cast<std::size_t>(layer)], &values = cache.values[static_cast<std::size_t>(layer)];
+    const Tensor &keys = cache.keys[static_cast<std::size_t>(layer)],
+                 &values = cache.values[static_cast<std::size_t>(layer)];
     const DType compute = compute_type(query.dtype());
     ops::attention_append(rows_of(key.to(compute)), rows_of(value.to(compute)),
-                          {{}, keys.view(), values.view(), cache.lengths.view(),
+                          {{},
+                           keys.view(),
+                           values.view(),
+                           cache.lengths.view(),
                            cache.table.defined() ? cache.table.view() : ops::View{}});
     if (cache.first)
         return scaled_dot_product_attention(query, key, value,
@@ -152,9 +158,8 @@ Tensor KeyValueCache::attend(std::int64_t layer, const Tensor& query, const Tens
                                              .scale = options.scale,
                                              .enable_gqa = query.size(1) != key.size(1),
                                              .window = options.window});
-    return cached_attention(
-        query, keys, values, cache.lengths,
-        {.scale = options.scale, .window = options.window, .block_table = cache.table});
+    return cached_attention(query, keys, values, cache.lengths,
+                            {.scale = options.scale, .window = options.window, .block_table = cache.table});
 }
 
 void KeyValueCache::reset() {

@@ -2,7 +2,9 @@
 
 #include <cmath>
 
+#include <declivity/nn/lora.hpp>
 #include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
@@ -18,7 +20,37 @@ Linear::Linear(std::int64_t in_features, std::int64_t out_features, const Linear
     bias_ = parameter("bias", options.bias ? uniform({out_features}, -bound, bound, tensor) : Tensor());
 }
 
-Tensor Linear::forward(Tensor x) { return linear(x, weight_, bias_); }
+Tensor Linear::forward(Tensor x) {
+    if (lora_ == nullptr || lora_->merged()) return linear(x, weight_, bias_);
+    return linear(x, weight_, bias_) + (*lora_)(x);
+}
+
+Lora& Linear::add_lora(const LoraOptions& options) {
+    if (lora_ != nullptr) throw ValueError("Linear::add_lora: wants a layer without an adapter");
+    const Tensor weight = weight_, bias = bias_;
+    lora_ = &emplace<Lora>("lora", weight.size(1), weight.size(0), options, weight.device());
+    Tensor(weight).set_requires_grad(false);
+    if (bias.defined()) Tensor(bias).set_requires_grad(false);
+    note_change();
+    return *lora_;
+}
+
+void Linear::add_to_weight(double factor) {
+    if (lora_ == nullptr) throw ValueError("Linear: wants a layer with an adapter, see add_lora()");
+    const NoGrad no_grad;
+    Tensor weight = weight_;
+    weight.copy_((weight.to(DType::f32) + lora_->delta().to(DType::f32) * factor).to(weight.dtype()));
+    lora_->merged_ = factor > 0;
+    note_change();
+}
+
+void Linear::merge_lora() {
+    if (lora_ == nullptr || !lora_->merged()) add_to_weight(1);
+}
+
+void Linear::unmerge_lora() {
+    if (lora_ == nullptr || lora_->merged()) add_to_weight(-1);
+}
 
 std::int64_t Linear::multiply_adds(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) const {
     return inputs.at(0).numel() * outputs.at(0).shape().back();

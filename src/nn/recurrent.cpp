@@ -27,9 +27,7 @@ auto uniform_for(std::int64_t hidden_size, DType dtype, const std::optional<Devi
 
 /// A part of a state for each layer and direction; what is undefined stays so.
 Tensor part_of(const Tensor& state, std::int64_t i) { return state.defined() ? select(state, 0, i) : Tensor(); }
-LstmState part_of(const LstmState& state, std::int64_t i) {
-    return {part_of(state.hidden, i), part_of(state.cell, i)};
-}
+LstmState part_of(const LstmState& state, std::int64_t i) { return {part_of(state.hidden, i), part_of(state.cell, i)}; }
 Tensor stacked(const std::vector<Tensor>& states) { return stack(states, 0); }
 LstmState stacked(const std::vector<LstmState>& states) {
     std::vector<Tensor> hidden, cell;
@@ -49,9 +47,10 @@ const LstmState& last_of(const LstmSequence& made) { return made.state; }
 
 void require_state(const char* name, const Tensor& state, std::int64_t parts) {
     if (state.defined() && (state.rank() != 3 || state.size(0) != parts))
-        throw ShapeError(fmt::format("{}: wants states ({}, N, hidden_size), or ({}, hidden_size) without the axis N, "
-                                     "got {}",
-                                     name, parts, parts, state.shape().str()));
+        throw ShapeError(
+            fmt::format("{}: wants states ({}, N, hidden_size), or ({}, hidden_size) without the axis N, "
+                        "got {}",
+                        name, parts, parts, state.shape().str()));
 }
 void require_state(const char* name, const LstmState& state, std::int64_t parts) {
     require_state(name, state.hidden, parts);
@@ -71,8 +70,8 @@ RecurrentNetwork<Result, State>::RecurrentNetwork(const char* name, const Sizes&
     if (!(options.dropout >= 0 && options.dropout <= 1))
         throw ValueError(fmt::format("{}: wants dropout in [0, 1], got {}", name, options.dropout));
     if (sizes.projected < 0 || sizes.projected >= sizes.hidden)
-        throw ValueError(fmt::format("{}: wants proj_size below hidden_size, {}, got {}", name, sizes.hidden,
-                                     sizes.projected));
+        throw ValueError(
+            fmt::format("{}: wants proj_size below hidden_size, {}, got {}", name, sizes.hidden, sizes.projected));
     const auto drawn = uniform_for(sizes.hidden, options.dtype, options.device);
     const std::int64_t rows = sizes.gates * sizes.hidden, state = sizes.projected > 0 ? sizes.projected : sizes.hidden,
                        directions = options.bidirectional ? 2 : 1;

@@ -113,16 +113,12 @@ void launch_cpu(const Operands& in, const Recurrence& call, const Sizes& sizes, 
     defines.set("VW", cut.vector).set("ROWS", cut.rows).set("STRETCH", cut.stretch);
     const Kernel kernel(device, {"recurrent.cl", direction.kernel, defines});
     const std::int64_t steps = cut.at_once ? direction.steps : 1;
-    const Range range{{to_size(ceil_div(std::int64_t{sizes.rows}, cut.each)),
-                       to_size(ceil_div(cut.panels, cut.panels_each)), 1},
-                      {1, 1, 1}};
+    const Range range{
+        {to_size(ceil_div(std::int64_t{sizes.rows}, cut.each)), to_size(ceil_div(cut.panels, cut.panels_each)), 1},
+        {1, 1, 1}};
     for (std::int64_t first = 0; first < direction.steps; first += steps) {
-        std::vector<Argument> arguments{sizes,
-                                        narrow(first),
-                                        narrow(steps),
-                                        narrow(cut.each),
-                                        narrow(cut.panels_each),
-                                        panels.argument()};
+        std::vector<Argument> arguments{
+            sizes, narrow(first), narrow(steps), narrow(cut.each), narrow(cut.panels_each), panels.argument()};
         arguments.insert(arguments.end(), others.begin(), others.end());
         launch(kernel, range, arguments);
     }
@@ -138,8 +134,9 @@ void launch_gpu(const Operands& in, const Recurrence& call, const Sizes& sizes, 
     const auto lanes_of = [&](std::size_t group) { return std::min(most_lanes, static_cast<std::int64_t>(group)); };
     const GroupKernel kernel = kernel_of_group(device, 64, [&](std::size_t group) {
         const std::int64_t lanes = lanes_of(group);
-        return Kernel(device, {"recurrent_tiles.cl", direction.tiles,
-                               Defines(defines).set("LANES", lanes).set("LINES", static_cast<std::int64_t>(group) / lanes)});
+        return Kernel(device,
+                      {"recurrent_tiles.cl", direction.tiles,
+                       Defines(defines).set("LANES", lanes).set("LINES", static_cast<std::int64_t>(group) / lanes)});
     });
     const std::int64_t lanes = lanes_of(kernel.group), lines = static_cast<std::int64_t>(kernel.group) / lanes;
     const LocalMemory shared = local_memory((lines * each + direction.tile_rows_depth * lanes) * (chunk + 1), dtype);
@@ -180,21 +177,20 @@ EpilogueTaken launch_recurrent(const OperationViews& views, const Recurrence& ca
     if (!kept.buffer) {  // the state of the cell alone, of a step and the one before
         sizes.keep = 0;
         sizes.slots = 2;
-        if (lstm)
-            kept = View::make(y.device(), y.dtype, {sizes.slots, sizes.rows, kept_of(call.cell), sizes.units});
+        if (lstm) kept = View::make(y.device(), y.dtype, {sizes.slots, sizes.rows, kept_of(call.cell), sizes.units});
     }
     const std::int64_t gates = gates_of(call.cell);
-    launch_steps(in, call, sizes,
-                 {.kernel = "recurrent_forward",
-                  .pack = "recurrent_pack_forward",
-                  .tiles = "recurrent_forward_tiles",
-                  .steps = sizes.steps,
-                  .vectors = gates,
-                  .depth = sizes.units,
-                  .tile_rows_depth = gates},
-                 {in.gates.argument(), or_else(in.bias, in.hidden), or_else(in.lengths, in.hidden),
-                  in.hidden.argument(), or_else(in.cell, in.hidden), y.argument(), hidden.argument(),
-                  or_else(cell, hidden), or_else(kept, hidden)});
+    launch_steps(
+        in, call, sizes,
+        {.kernel = "recurrent_forward",
+         .pack = "recurrent_pack_forward",
+         .tiles = "recurrent_forward_tiles",
+         .steps = sizes.steps,
+         .vectors = gates,
+         .depth = sizes.units,
+         .tile_rows_depth = gates},
+        {in.gates.argument(), or_else(in.bias, in.hidden), or_else(in.lengths, in.hidden), in.hidden.argument(),
+         or_else(in.cell, in.hidden), y.argument(), hidden.argument(), or_else(cell, hidden), or_else(kept, hidden)});
     return EpilogueTaken::no;
 }
 
@@ -212,17 +208,17 @@ EpilogueTaken launch_backward(const OperationViews& views, const Recurrence& cal
     if (cell.buffer) copy(of_cell, cell);
     const Sizes sizes = sizes_of(in, call);
     const std::int64_t count = gates_of(call.cell);
-    launch_steps(in, call, sizes,
-                 {.kernel = "recurrent_backward",
-                  .pack = "recurrent_pack_backward",
-                  .tiles = "recurrent_backward_tiles",
-                  .steps = sizes.steps + 1,
-                  .vectors = 1,
-                  .depth = count * sizes.units,
-                  .tile_rows_depth = 1},
-                 {g.argument(), or_else(in.lengths, in.hidden), in.hidden.argument(), or_else(in.cell, in.hidden),
-                  y.argument(), or_else(kept, y), gates.argument(), or_else(products, gates), hidden.argument(),
-                  or_else(cell, hidden)});
+    launch_steps(
+        in, call, sizes,
+        {.kernel = "recurrent_backward",
+         .pack = "recurrent_pack_backward",
+         .tiles = "recurrent_backward_tiles",
+         .steps = sizes.steps + 1,
+         .vectors = 1,
+         .depth = count * sizes.units,
+         .tile_rows_depth = 1},
+        {g.argument(), or_else(in.lengths, in.hidden), in.hidden.argument(), or_else(in.cell, in.hidden), y.argument(),
+         or_else(kept, y), gates.argument(), or_else(products, gates), hidden.argument(), or_else(cell, hidden)});
     return EpilogueTaken::no;
 }
 
@@ -264,9 +260,8 @@ RecurrentResults recurrent(RecurrentCell cell, const RecurrentOperands& in, bool
     if (const std::int64_t kept = kept_of(cell); kept > 0)
         outputs.push_back({compute_type(dtype), {gates[0], gates[1], kept, state[1]}, true});
     if (cell == RecurrentCell::lstm) outputs.push_back({dtype, state});
-    const OperationResults results =
-        operation("recurrent", launch_recurrent, Recurrence{cell, reverse},
-                  {.reads = reads_of(in), .outputs = std::move(outputs), .widens = true});
+    const OperationResults results = operation("recurrent", launch_recurrent, Recurrence{cell, reverse},
+                                               {.reads = reads_of(in), .outputs = std::move(outputs), .widens = true});
     return {results[0], results[1], results[2], results[3]};
 }
 
@@ -290,8 +285,9 @@ RecurrentGradients recurrent_backward(RecurrentCell cell, const RecurrentOperand
     std::vector<OperationOutput> outputs{{dtype, gates}, {dtype, state}};
     if (lstm) outputs.push_back({dtype, state});
     if (gru) outputs.push_back({dtype, gates});
-    const OperationResults results = operation(name, launch_backward, Recurrence{cell, reverse},
-                                               {.reads = std::move(reads), .outputs = std::move(outputs), .widens = true});
+    const OperationResults results =
+        operation(name, launch_backward, Recurrence{cell, reverse},
+                  {.reads = std::move(reads), .outputs = std::move(outputs), .widens = true});
     return {results[0], results[1], lstm ? results[2] : Value(), gru ? results[2] : results[0]};
 }
 

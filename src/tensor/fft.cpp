@@ -23,7 +23,8 @@ using Tensors = std::vector<Tensor>;
 Tensor composed(const Tensor& x, int axis, bool conjugate, double scale) {
     const std::int64_t n = x.size(axis);
     const Tensor k = arange(0, n, 1, {DType::i64, x.device()});
-    const Tensor angle = remainder(reshape(k, {n, 1}) * k, n).to(x.dtype()) * (2 * std::numbers::pi / static_cast<double>(n));
+    const Tensor angle =
+        remainder(reshape(k, {n, 1}) * k, n).to(x.dtype()) * (2 * std::numbers::pi / static_cast<double>(n));
     const Tensor c = cos(angle) * scale, s = sin(angle) * (conjugate ? -scale : scale);
     const Tensor re = movedim(select(x, -1, 0), axis, -1), im = movedim(select(x, -1, 1), axis, -1);
     // A row as a matrix: a vector times a matrix has no axis of rows.
@@ -36,8 +37,8 @@ Tensor composed(const Tensor& x, int axis, bool conjugate, double scale) {
 /// Complex numbers to complex ones.
 Tensor transformed(const char* name, const Tensor& x, int axis, bool conjugate, double scale) {
     if (detail::by_composition())
-        return detail::composed_in_f32([&](const Tensors& in) { return Tensors{composed(in[0], axis, conjugate, scale)}; },
-                                       {x})[0];
+        return detail::composed_in_f32(
+            [&](const Tensors& in) { return Tensors{composed(in[0], axis, conjugate, scale)}; }, {x})[0];
     return differentiable(
         name, {x}, ops::fft(name, x.view(), axis, conjugate, scale),
         [name, axis, conjugate, scale](const GradientContext& context) {
@@ -96,7 +97,8 @@ double scale_of(const char* name, std::string_view norm, bool backwards, std::in
     const auto count = static_cast<double>(n);
     if (norm == "ortho") return 1 / std::sqrt(count);
     if (norm != "backward" && norm != "forward")
-        throw ValueError(fmt::format("{}: wants \"backward\", \"ortho\" or \"forward\" as norm, got \"{}\"", name, norm));
+        throw ValueError(
+            fmt::format("{}: wants \"backward\", \"ortho\" or \"forward\" as norm, got \"{}\"", name, norm));
     return (norm == "backward") == backwards ? 1 / count : 1;
 }
 
@@ -114,7 +116,8 @@ std::int64_t length_of(const char* name, std::int64_t given, std::int64_t otherw
     if (given != -1 && given < 1)
         throw ValueError(fmt::format("{}: wants a length of at least 1, or -1 for that of x, got {}", name, given));
     if (given == -1 && otherwise < 1)
-        throw ShapeError(fmt::format("{}: wants at least one number along the axis, got x of {}", name, x.shape().str()));
+        throw ShapeError(
+            fmt::format("{}: wants at least one number along the axis, got x of {}", name, x.shape().str()));
     return given == -1 ? otherwise : given;
 }
 
@@ -164,8 +167,8 @@ Several several(const char* name, const Tensor& x, int rank, const Dims& sizes, 
     if (!sizes.empty() && !axes.empty() && sizes.rank() != axes.rank())
         throw ValueError(fmt::format("{}: wants as many sizes as axes, got {} and {}", name, sizes.str(), axes.str()));
     if (sizes.rank() > rank)
-        throw ShapeError(
-            fmt::format("{}: wants no more sizes than x has axes, got {} for x of {}", name, sizes.str(), x.shape().str()));
+        throw ShapeError(fmt::format("{}: wants no more sizes than x has axes, got {} for x of {}", name, sizes.str(),
+                                     x.shape().str()));
     Several made;
     if (axes.empty()) {
         const int count = sizes.empty() ? rank : sizes.rank();
@@ -178,7 +181,8 @@ Several several(const char* name, const Tensor& x, int rank, const Dims& sizes, 
                 throw ValueError(fmt::format("{}: wants each axis once, got {}", name, axes.str()));
     for (std::size_t i = 0; i < made.axes.size(); ++i)
         made.lengths.push_back(sizes.empty() ? -1 : sizes[static_cast<int>(i)]);
-    if (made.axes.empty()) throw ShapeError(fmt::format("{}: wants at least one axis, got x of {}", name, x.shape().str()));
+    if (made.axes.empty())
+        throw ShapeError(fmt::format("{}: wants at least one axis, got x of {}", name, x.shape().str()));
     return made;
 }
 
@@ -224,13 +228,13 @@ Tensor frequencies(const char* name, std::int64_t n, double d, std::int64_t coun
 }  // namespace
 
 // Those along one axis: name, what takes them there, whether x is complex, and the direction.
-#define ALONG(function, does, pairs, backwards)                                                          \
-    Tensor function(const Tensor& x, std::int64_t n, std::int64_t axis, std::string_view norm) {         \
-        constexpr auto* name = "fft::" #function;                                                        \
-        const FunctionCall call(name, {{"x", x}}, {{"n", n}, {"axis", axis}, {"norm", norm}});           \
-        call.require_defined({"x"});                                                                     \
-        const int where = normalize_axis(name, axis, axes_of(name, x, pairs));                           \
-        return call.result(does(name, floating(x), n, where, backwards, norm));                          \
+#define ALONG(function, does, pairs, backwards)                                                  \
+    Tensor function(const Tensor& x, std::int64_t n, std::int64_t axis, std::string_view norm) { \
+        constexpr auto* name = "fft::" #function;                                                \
+        const FunctionCall call(name, {{"x", x}}, {{"n", n}, {"axis", axis}, {"norm", norm}});   \
+        call.require_defined({"x"});                                                             \
+        const int where = normalize_axis(name, axis, axes_of(name, x, pairs));                   \
+        return call.result(does(name, floating(x), n, where, backwards, norm));                  \
     }
 ALONG(fft, along, true, false)
 ALONG(ifft, along, true, true)
@@ -239,12 +243,12 @@ ALONG(irfft, back_along, true, false)
 ALONG(hfft, back_along, true, true)
 ALONG(ihfft, real_along, false, true)
 
-#define OVER(function, ...)                                                                              \
-    Tensor function(const Tensor& x, const Dims& sizes, const Dims& axes, std::string_view norm) {       \
-        constexpr auto* name = "fft::" #function;                                                        \
-        const FunctionCall call(name, {{"x", x}}, {{"sizes", sizes}, {"axes", axes}, {"norm", norm}});   \
-        call.require_defined({"x"});                                                                     \
-        return call.result(__VA_ARGS__);                                                                 \
+#define OVER(function, ...)                                                                            \
+    Tensor function(const Tensor& x, const Dims& sizes, const Dims& axes, std::string_view norm) {     \
+        constexpr auto* name = "fft::" #function;                                                      \
+        const FunctionCall call(name, {{"x", x}}, {{"sizes", sizes}, {"axes", axes}, {"norm", norm}}); \
+        call.require_defined({"x"});                                                                   \
+        return call.result(__VA_ARGS__);                                                               \
     }
 OVER(fft2, over(name, x, sizes, axes, false, norm))
 OVER(ifft2, over(name, x, sizes, axes, true, norm))

@@ -89,22 +89,28 @@ Tensor linear_rows(const Tensor& x, const Tensor& weight, const Tensor& bias) {
     if (!is_floating(x.dtype()))
         throw TypeError(fmt::format("linear: wants f32, f64, f16 or bf16 as x, got {} (convert with .to(DType::f32))",
                                     name_of(x.dtype())));
-    const ops::View &in = x.value().view(), &factor = weight.value().view();
+    // Weights that are kept in half the memory: as wide as x for this product, and once more for its gradient.
+    const auto widened = [&](const Tensor& one) {
+        return x.dtype() == DType::f32 && is_half(one.dtype()) ? one.to(x.dtype()) : one;
+    };
+    const Tensor wide = widened(weight);
+    const ops::View &in = x.value().view(), &factor = wide.value().view();
     ops::require_alike("linear", "x", in, "weight", factor);
     std::optional<ops::View> offset;
     if (bias.defined()) {
-        offset = bias.value().view();
+        offset = widened(bias).value().view();
         ops::require_alike("linear", "x", in, "bias", *offset);
     }
     const ops::Value out = ops::matmul(as_batch(in, 1), as_batch(ops::permuted(factor, {1, 0}), 1),
                                        {x.size(0), weight.size(0)}, offset, detail::use_of(weight));
     return differentiable(
         "linear", {x, weight, bias}, out,
-        [x = detail::saved_for(weight, x), weight = detail::saved_for(x, weight)](const GradientContext& context) {
+        [x = detail::saved_for(weight, x), weight = detail::saved_for(x, weight), type = weight.dtype(),
+         of_bias = bias.defined() ? bias.dtype() : x.dtype()](const GradientContext& context) {
             const Tensor& g = context.gradient();
-            return std::vector{context.needs(0) ? matmul(g, weight.get("linear")) : Tensor(),
-                               context.needs(1) ? matmul(transpose(g), x.get("linear")) : Tensor(),
-                               context.needs(2) ? sum(g, {0}) : Tensor()};
+            return std::vector{context.needs(0) ? matmul(g, weight.get("linear").to(g.dtype())) : Tensor(),
+                               context.needs(1) ? matmul(transpose(g), x.get("linear")).to(type) : Tensor(),
+                               context.needs(2) ? sum(g, {0}).to(of_bias) : Tensor()};
         },
         RuleKind::composed);
 }

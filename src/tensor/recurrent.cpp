@@ -158,12 +158,13 @@ void check(const Kind& kind, const Layer& layer) {
     const Tensor& x = layer.x;
     ops::require_real(name, "x", x.dtype());
     ops::require_rank(name, "x", x.shape(), 3, "T, N, inputs");
-    if (x.size(0) == 0) throw ShapeError(fmt::format("{}: wants x of at least one step, got {}", name, x.shape().str()));
+    if (x.size(0) == 0)
+        throw ShapeError(fmt::format("{}: wants x of at least one step, got {}", name, x.shape().str()));
     ops::require_rank(name, "weight_ih", layer.weight_ih.shape(), 2, "gates H, inputs");
     const std::int64_t rows = x.size(1), units = layer.weight_ih.size(0) / gates;
     if (units == 0)
-        throw ShapeError(fmt::format("{}: wants weight_ih ({} H, inputs), got {}", name, gates,
-                                     layer.weight_ih.shape().str()));
+        throw ShapeError(
+            fmt::format("{}: wants weight_ih ({} H, inputs), got {}", name, gates, layer.weight_ih.shape().str()));
     const std::int64_t width = layer.weight_hr.defined() ? layer.weight_hr.size(0) : units;
     const std::array<std::tuple<const char*, const Tensor*, Shape>, 8> all{
         {{"weight_ih", &layer.weight_ih, {gates * units, x.size(2)}},
@@ -208,10 +209,15 @@ std::vector<Tensor> run(const Kind& kind, Layer layer) {
     } else if (bias_hh.defined()) {
         bias = bias.defined() ? bias + bias_hh : bias_hh;
     }
-    const Tensor lengths =
-        layer.lengths.defined() ? clamp(layer.lengths, 0, steps).to(DType::i32) : Tensor();
-    const std::vector<Tensor> in{linear(x, layer.weight_ih, bias), layer.weight_hh, layer.hidden,    layer.cell, of_n,
-                                 lengths,                          layer.weight_hr, layer.peephole};
+    const Tensor lengths = layer.lengths.defined() ? clamp(layer.lengths, 0, steps).to(DType::i32) : Tensor();
+    const std::vector<Tensor> in{linear(x, layer.weight_ih, bias),
+                                 layer.weight_hh,
+                                 layer.hidden,
+                                 layer.cell,
+                                 of_n,
+                                 lengths,
+                                 layer.weight_hr,
+                                 layer.peephole};
     const bool kernels = !detail::by_composition() && rows > 0 && !layer.weight_hr.defined() &&
                          !layer.peephole.defined() && (!gru || kind.reset_after);
     if (kernels) return by_kernels(kind, in);
@@ -355,8 +361,7 @@ LstmSequence lstm(const Tensor& x, const LstmState& state, const Tensor& weight_
                              {"peephole", options.peephole}},
                             {{"reverse", reverse}});
     call.require_defined({"x", "weight_ih", "weight_hh"});
-    if (options.weight_hr.defined())
-        ops::require_rank(kind.name, "weight_hr", options.weight_hr.shape(), 2, "P, H");
+    if (options.weight_hr.defined()) ops::require_rank(kind.name, "weight_hr", options.weight_hr.shape(), 2, "P, H");
     const std::vector<Tensor> made = run(kind, {.x = x,
                                                 .weight_ih = weight_ih,
                                                 .weight_hh = weight_hh,

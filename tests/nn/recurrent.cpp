@@ -33,11 +33,11 @@ TEST_CASE("LSTM: two layers in both directions are the layers by hand") {
     nn::LSTM model(3, 5, {.network = {.num_layers = 2, .bidirectional = true}});
     std::vector<std::string> names;
     for (const auto& [name, tensor] : model.named_parameters()) names.push_back(name);
-    CHECK(names == std::vector<std::string>{
-                       "weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0", "weight_ih_l0_reverse",
-                       "weight_hh_l0_reverse", "bias_ih_l0_reverse", "bias_hh_l0_reverse", "weight_ih_l1",
-                       "weight_hh_l1", "bias_ih_l1", "bias_hh_l1", "weight_ih_l1_reverse", "weight_hh_l1_reverse",
-                       "bias_ih_l1_reverse", "bias_hh_l1_reverse"});
+    CHECK(names == std::vector<std::string>{"weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0",
+                                            "weight_ih_l0_reverse", "weight_hh_l0_reverse", "bias_ih_l0_reverse",
+                                            "bias_hh_l0_reverse", "weight_ih_l1", "weight_hh_l1", "bias_ih_l1",
+                                            "bias_hh_l1", "weight_ih_l1_reverse", "weight_hh_l1_reverse",
+                                            "bias_ih_l1_reverse", "bias_hh_l1_reverse"});
     const Tensor x = random_tensor({4, 2, 3}, 1), h = random_tensor({4, 2, 5}, 2), c = random_tensor({4, 2, 5}, 3),
                  lengths = Tensor::from(std::vector<std::int64_t>{3, 4}, {2});
     const LstmSequence made = model(x, {h, c}, lengths);

@@ -26,6 +26,7 @@
 #include <tests/tensor/catalogue_vision.hpp>
 #include <tests/tensor/catalogue_norm_ctc.hpp>
 #include <tests/tensor/catalogue_random.hpp>
+#include <tests/tensor/catalogue_recurrent.hpp>
 #include <tests/tensor/catalogue_statistics.hpp>
 
 namespace declivity::test::catalogue {
@@ -349,6 +350,7 @@ inline std::vector<Case> cases() {
     for (Case& one : vision_catalogue()) add(std::move(one));
     for (Case& one : norm_ctc_catalogue()) add(std::move(one));
     for (Case& one : attention_catalogue()) add(std::move(one));
+    for (Case& one : recurrent_catalogue()) add(std::move(one));
     for (const auto add_part : {add_convolutions, add_windows, add_pools, add_adaptive_pools, add_unpools})
         add_part(all);
     add({.name = "where",

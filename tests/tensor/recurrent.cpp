@@ -62,11 +62,10 @@ Tensors layer(Which which, const Tensors& in, const SequenceParameters& options)
         const LstmSequence made = lstm(in[0], {in[1], in[2]}, in[3], in[4], in[5], in[6], {.sequence = options});
         return {made.y, made.state.hidden, made.state.cell};
     }
-    const RecurrentSequence made = which == Which::gru
-                                       ? gru(in[0], in[1], in[3], in[4], in[5], in[6], true, options)
-                                       : rnn(in[0], in[1], in[3], in[4], in[5], in[6],
-                                             which == Which::relu ? RnnNonlinearity::relu : RnnNonlinearity::tanh,
-                                             options);
+    const RecurrentSequence made =
+        which == Which::gru ? gru(in[0], in[1], in[3], in[4], in[5], in[6], true, options)
+                            : rnn(in[0], in[1], in[3], in[4], in[5], in[6],
+                                  which == Which::relu ? RnnNonlinearity::relu : RnnNonlinearity::tanh, options);
     return {made.y, made.hidden};
 }
 
@@ -96,8 +95,8 @@ Tensor lengths_of(const Size& size) {
 double logistic(double x) { return 1 / (1 + std::exp(-x)); }
 
 /// The same in plain C++: y, the last hidden state, the last cell.
-std::vector<Doubles> reference(Which which, const Size& size, const Tensors& in, const std::vector<std::int64_t>& lengths,
-                               bool reverse) {
+std::vector<Doubles> reference(Which which, const Size& size, const Tensors& in,
+                               const std::vector<std::int64_t>& lengths, bool reverse) {
     std::vector<Doubles> v;
     for (const Tensor& one : in) v.push_back(values(one));
     const auto units = static_cast<std::size_t>(size.units), width = static_cast<std::size_t>(size.width),
@@ -114,7 +113,8 @@ std::vector<Doubles> reference(Which which, const Size& size, const Tensors& in,
                 if (recurrent)
                     for (std::size_t k = 0; k < units; ++k) all += v[4][row * units + k] * h[k];
                 else
-                    for (std::size_t k = 0; k < width; ++k) all += v[3][row * width + k] * v[0][(t * rows + n) * width + k];
+                    for (std::size_t k = 0; k < width; ++k)
+                        all += v[3][row * width + k] * v[0][(t * rows + n) * width + k];
                 return all;
             };
             const auto both = [&](std::size_t gate, std::size_t u) { return sum(gate, u, false) + sum(gate, u, true); };
@@ -212,7 +212,9 @@ TEST_CASE("recurrent layers: keep the contract") {
             if (which != Which::lstm) in.erase(in.begin() + 2);  // the cell
             if (with_lengths) in.push_back(lengths);
             const bool cell = which == Which::lstm;
-            const Contract contract{.name = cell ? "lstm" : which == Which::gru ? "gru" : "rnn",
+            const Contract contract{.name = cell                  ? "lstm"
+                                            : which == Which::gru ? "gru"
+                                                                  : "rnn",
                                     .inputs = in,
                                     .free =
                                         [&] {
@@ -220,16 +222,17 @@ TEST_CASE("recurrent layers: keep the contract") {
                                             if (with_lengths) free.back() = false;
                                             return free;
                                         }(),
-                                    .call = [which, cell, with_lengths](const Tensors& given) {
-                                        Tensors all = given;
-                                        SequenceParameters options{.reverse = with_lengths};
-                                        if (with_lengths) {
-                                            options.lengths = all.back();
-                                            all.pop_back();
-                                        }
-                                        if (!cell) all.insert(all.begin() + 2, Tensor());
-                                        return layer(which, all, options);
-                                    }};
+                                    .call =
+                                        [which, cell, with_lengths](const Tensors& given) {
+                                            Tensors all = given;
+                                            SequenceParameters options{.reverse = with_lengths};
+                                            if (with_lengths) {
+                                                options.lengths = all.back();
+                                                all.pop_back();
+                                            }
+                                            if (!cell) all.insert(all.begin() + 2, Tensor());
+                                            return layer(which, all, options);
+                                        }};
             std::string all;
             for (const std::string& one : violations(contract)) all += one + "\n";
             CHECK(all == "");
@@ -260,8 +263,7 @@ TEST_CASE("gru: the reset gate before the product") {
     const Size size{3, 2, 4, 5};
     const Tensors in = inputs(Which::gru, size, DType::f32);
     Tensor h = in[1];
-    for (std::int64_t t = 0; t < 3; ++t)
-        h = gru_cell(select(in[0], 0, t), h, in[3], in[4], in[5], in[6], false);
+    for (std::int64_t t = 0; t < 3; ++t) h = gru_cell(select(in[0], 0, t), h, in[3], in[4], in[5], in[6], false);
     const RecurrentSequence got = gru(in[0], in[1], in[3], in[4], in[5], in[6], false);
     CHECK(difference(got.hidden, values(h), {1e-5, 1e-5}) == "");
     CHECK(difference(got.hidden, values(gru(in[0], in[1], in[3], in[4], in[5], in[6]).hidden), {1e-3, 1e-3}) != "");

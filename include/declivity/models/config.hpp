@@ -67,7 +67,7 @@ struct DECLIVITY_API LlamaConfig {
     std::int64_t num_hidden_layers = 32;
     std::int64_t num_attention_heads = 32;
     std::optional<std::int64_t> num_key_value_heads = std::nullopt;  ///< num_attention_heads if none
-    std::optional<std::int64_t> head_dim = std::nullopt;  ///< hidden_size / num_attention_heads if none
+    std::optional<std::int64_t> head_dim = std::nullopt;             ///< hidden_size / num_attention_heads if none
     std::string hidden_act = "silu";
     std::int64_t max_position_embeddings = 2048;
     double initializer_range = 0.02;
@@ -75,8 +75,8 @@ struct DECLIVITY_API LlamaConfig {
     bool tie_word_embeddings = false;
     double rope_theta = 10000;
     RopeScaling rope_scaling = {};
-    bool attention_bias = false;    ///< of all four projections
-    bool qkv_bias = false;          ///< of those of query, key and value alone, as in Qwen2
+    bool attention_bias = false;  ///< of all four projections
+    bool qkv_bias = false;        ///< of those of query, key and value alone, as in Qwen2
     bool mlp_bias = false;
     double attention_dropout = 0;
     std::optional<std::int64_t> sliding_window = std::nullopt;  ///< a token sees those less than so many away

@@ -42,13 +42,13 @@ struct GenerateOptions {
     NextToken next = greedy();
     /// (N), whole numbers, at least 1: tokens of each prompt, the others of a row only fill it up; all if none.
     Tensor lengths = {};
-    PromptPadding padding = PromptPadding::right;    ///< where rows are filled up
-    std::vector<std::int64_t> eos_token_ids = {};    ///< a text ends with one of them
-    std::int64_t pad_token_id = 0;                   ///< behind its end
-    bool use_cache = true;                           ///< if not, each step computes the whole text anew
-    nn::KeyValueCacheOptions cache = {};             ///< f32 stands for the type of the model
-    bool record = true;                              ///< steps of one token are replayed
-    std::int64_t eos_interval = 16;                  ///< steps after which the host asks whether all texts have ended
+    PromptPadding padding = PromptPadding::right;  ///< where rows are filled up
+    std::vector<std::int64_t> eos_token_ids = {};  ///< a text ends with one of them
+    std::int64_t pad_token_id = 0;                 ///< behind its end
+    bool use_cache = true;                         ///< if not, each step computes the whole text anew
+    nn::KeyValueCacheOptions cache = {};           ///< f32 stands for the type of the model
+    bool record = true;                            ///< steps of one token are replayed
+    std::int64_t eos_interval = 16;                ///< steps after which the host asks whether all texts have ended
 };
 
 struct Generated {

@@ -5,6 +5,9 @@
 
 namespace declivity::nn {
 
+class Lora;
+struct LoraOptions;
+
 struct LinearOptions {
     bool bias = true;
     DType dtype = DType::f32;                     ///< of the parameters
@@ -18,6 +21,15 @@ class DECLIVITY_API Linear : public Layer {
     Linear(std::int64_t in_features, std::int64_t out_features, const LinearOptions& options = {});
     [[nodiscard]] Tensor weight() const { return weight_; }
     [[nodiscard]] Tensor bias() const { return bias_; }
+    /// Gives the layer an adapter, whose result is added to its own (lora.hpp), and freezes its weight and bias.
+    /// @throws ValueError where it has one, or for options that cannot be
+    Lora& add_lora(const LoraOptions& options);
+    /// The adapter; null where there is none.
+    [[nodiscard]] Lora* lora() const noexcept { return lora_; }
+    /// Adds the adapter to the weight, which then computes with it alone; or takes it out again.
+    /// @throws ValueError where there is no adapter. One that is merged (or not) already stays so
+    void merge_lora();
+    void unmerge_lora();
     [[nodiscard]] std::int64_t multiply_adds(const std::vector<Tensor>& inputs,
                                              const std::vector<Tensor>& outputs) const override;
     [[nodiscard]] std::string type_name() const override { return "Linear"; }
@@ -27,7 +39,10 @@ class DECLIVITY_API Linear : public Layer {
     Tensor forward(Tensor x) override;
 
   private:
+    void add_to_weight(double factor);
+
     Parameter weight_, bias_;
+    Lora* lora_ = nullptr;  // a child
 };
 
 }  // namespace declivity::nn

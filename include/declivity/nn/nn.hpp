@@ -17,6 +17,7 @@
 #include <declivity/nn/init.hpp>
 #include <declivity/nn/layer_norm.hpp>
 #include <declivity/nn/linear.hpp>
+#include <declivity/nn/lora.hpp>
 #include <declivity/nn/loss.hpp>
 #include <declivity/nn/lstm_cell.hpp>
 #include <declivity/nn/module.hpp>

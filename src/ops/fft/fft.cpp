@@ -96,7 +96,8 @@ void check(std::string_view function, const View& x, std::int64_t n) {
     require_real(function, "x", x.dtype);
     constexpr std::int64_t most = std::int64_t{1} << 29;
     if (n < 1 || n > most)
-        throw ShapeError(fmt::format("{}: wants 1 to 2^29 numbers along the axis, got x of {}", function, x.shape.str()));
+        throw ShapeError(
+            fmt::format("{}: wants 1 to 2^29 numbers along the axis, got x of {}", function, x.shape.str()));
 }
 
 void check_pairs(std::string_view function, const View& x) {

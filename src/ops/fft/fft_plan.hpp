@@ -14,7 +14,9 @@ bool fft_smooth(std::int64_t n);
 struct FftPasses {
     std::uint64_t radices = 0;
     std::int32_t count = 0;
-    [[nodiscard]] std::int64_t radix(std::int32_t pass) const { return static_cast<std::int64_t>(radices >> (4 * pass)) & 15; }
+    [[nodiscard]] std::int64_t radix(std::int32_t pass) const {
+        return static_cast<std::int64_t>(radices >> (4 * pass)) & 15;
+    }
 };
 /// Of a smooth n > 1. A power of 2 is of 8s and 4s, with a single 2 for n = 2 alone, or where `several` passes are
 /// wanted.

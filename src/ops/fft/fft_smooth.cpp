@@ -17,8 +17,8 @@
 namespace declivity::ops {
 namespace {
 
-constexpr std::int64_t kLanesBytes = std::int64_t{1} << 19;  // of the numbers of VW transforms, for a cache
-constexpr std::int64_t kRowsBytes = std::int64_t{1} << 19;   // of one in vectors
+constexpr std::int64_t kLanesBytes = std::int64_t{1} << 19;   // of the numbers of VW transforms, for a cache
+constexpr std::int64_t kRowsBytes = std::int64_t{1} << 19;    // of one in vectors
 constexpr std::int64_t kLocalBytes = std::int64_t{32} << 10;  // of a work-group on GPU-like devices
 constexpr std::int64_t kGroupNumbers = 1024;                  // that a group should have at least
 constexpr std::int64_t kNeighbours = 8;                       // columns that make whole lines of memory
@@ -47,16 +47,19 @@ void launch_group(const View& x, const FftLanes& lanes, const View& pass_table, 
                   const FftNumbers& numbers) {
     const Device device = x.device();
     const std::int64_t most = block_elements(device, x.dtype, kLocalBytes) / (4 * lanes.n);
-    std::int64_t columns = std::max(ceil_div(kGroupNumbers, std::int64_t{lanes.n}), lanes.in_lane == 2 ? kNeighbours : 1);
+    std::int64_t columns =
+        std::max(ceil_div(kGroupNumbers, std::int64_t{lanes.n}), lanes.in_lane == 2 ? kNeighbours : 1);
     columns = std::max<std::int64_t>(1, std::min({columns, most, lanes.lanes}));
     const Kernel kernel(device, {"fft_group.cl", "fft_group", real_defines(x.dtype)});
     const std::size_t wanted = std::bit_ceil(to_size(ceil_div(lanes.n * columns, 4)));
-    const std::size_t group = std::max<std::size_t>(1, std::min({kGroup, wanted, std::bit_floor(kernel.max_work_group())}));
-    launch(kernel,
-           {.global = {to_size(ceil_div(lanes.lanes, columns)) * group, to_size(lanes.outer), 1}, .local = {group, 1, 1}},
-           {lanes, narrow(columns), real_argument(x.dtype, numbers.sign()), real_argument(x.dtype, numbers.scale),
-            x.argument(), pass_table.argument(), segment.argument(), out.argument(),
-            local_memory(4 * lanes.n * columns, x.dtype)});
+    const std::size_t group =
+        std::max<std::size_t>(1, std::min({kGroup, wanted, std::bit_floor(kernel.max_work_group())}));
+    launch(
+        kernel,
+        {.global = {to_size(ceil_div(lanes.lanes, columns)) * group, to_size(lanes.outer), 1}, .local = {group, 1, 1}},
+        {lanes, narrow(columns), real_argument(x.dtype, numbers.sign()), real_argument(x.dtype, numbers.scale),
+         x.argument(), pass_table.argument(), segment.argument(), out.argument(),
+         local_memory(4 * lanes.n * columns, x.dtype)});
 }
 
 /// Of transforms of 2 n real numbers.
@@ -168,21 +171,21 @@ void launch_fft_smooth(const View& x, const FftLines& lines, const View& out, co
     const bool cpu = family_of(device) == Family::cpu_like;
     if (n <= most && !(inner == 1 && few_rows(x, lines))) {
         const FftLanes lanes{.outer = lines.outer,
-                       .lanes = inner,
-                       .in_outer = lines.outer_stride,
-                       .in_lane = lines.inner_stride,
-                       .in_step = lines.step,
-                       .out_outer = 2 * n * inner,
-                       .out_q = 2,
-                       .out_p = 0,
-                       .out_step = 2 * inner,
-                       .s = inner,
-                       .m = 1,
-                       .radices = 0,
-                       .n = narrow(n),
-                       .passes = 0,
-                       .twiddled = 0,
-                       .block = 0};
+                             .lanes = inner,
+                             .in_outer = lines.outer_stride,
+                             .in_lane = lines.inner_stride,
+                             .in_step = lines.step,
+                             .out_outer = 2 * n * inner,
+                             .out_q = 2,
+                             .out_p = 0,
+                             .out_step = 2 * inner,
+                             .s = inner,
+                             .m = 1,
+                             .radices = 0,
+                             .n = narrow(n),
+                             .passes = 0,
+                             .twiddled = 0,
+                             .block = 0};
         return launch_lanes(x, inner == 1 ? row_lanes(lines, 2 * n) : lanes, out, numbers);
     }
     // Passes over memory. The last one writes the result; those before take turns between it and memory of their own.
@@ -221,8 +224,10 @@ void launch_fft_smooth(const View& x, const FftLines& lines, const View& out, co
                              .passes = 0,
                              .twiddled = 1,
                              .block = 0};
-        launch_lanes(first ? x : into_out ? other : out, lanes, into_out ? out : other,
-                     {numbers.conjugate, last ? numbers.scale : 1.0});
+        launch_lanes(first      ? x
+                     : into_out ? other
+                                : out,
+                     lanes, into_out ? out : other, {numbers.conjugate, last ? numbers.scale : 1.0});
         s *= r;
     }
 }

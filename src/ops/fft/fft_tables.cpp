@@ -44,10 +44,14 @@ Complex turn(std::int64_t t, std::int64_t n) {
     const std::int64_t quarter = (eighths + 1) / 2;
     const auto [c, s] = at(t, quarter);
     switch (quarter % 4) {
-        case 0: return {c, -s};
-        case 1: return {-s, -c};
-        case 2: return {-c, s};
-        default: return {s, c};
+        case 0:
+            return {c, -s};
+        case 1:
+            return {-s, -c};
+        case 2:
+            return {-c, s};
+        default:
+            return {s, c};
     }
 }
 

@@ -90,10 +90,12 @@ void check_causal(const Case& one) {
         const std::vector<std::int64_t> ours = got.tokens.to_vector<std::int64_t>(),
                                         theirs = wanted.to_vector<std::int64_t>();
         const std::vector<std::int64_t> filled = (13 - sum(mask, {1})).to_vector<std::int64_t>();
-        const auto width = static_cast<std::size_t>(got.tokens.size(1)), columns = static_cast<std::size_t>(wanted.size(1));
+        const auto width = static_cast<std::size_t>(got.tokens.size(1)),
+                   columns = static_cast<std::size_t>(wanted.size(1));
         for (std::size_t row = 0; row < filled.size(); ++row)
             for (std::size_t column = static_cast<std::size_t>(filled[row]); column < columns; ++column)
-                if (ours[row * width + column - static_cast<std::size_t>(filled[row])] != theirs[row * columns + column]) {
+                if (ours[row * width + column - static_cast<std::size_t>(filled[row])] !=
+                    theirs[row * columns + column]) {
                     fmt::print("FAILED: {}: text {} differs at token {}\n", one.name, row, column);
                     ++failures;
                     break;

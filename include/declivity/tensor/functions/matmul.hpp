@@ -9,7 +9,8 @@ namespace declivity {
 /// a column on the right, and its axis is dropped from the result.
 DECLIVITY_API Tensor matmul(const Tensor& a, const Tensor& b);
 /// x W^T + bias: x (..., in), weight (out, in), bias (out) or undefined -> (..., out); of a weight (in) and a bias
-/// without axes (...).
+/// without axes (...). A weight and a bias of f16 or bf16 may stand beside x of f32: they
+/// are widened for the product alone.
 DECLIVITY_API Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 /// y[..., k] = x1[...] weight[k] x2[...] + bias[k]: x1 (..., I), x2 (..., J) with the same axes in front, weight (O, I,
 /// J), bias (O) or undefined -> (..., O).

@@ -1,0 +1,20 @@
+// Floor 4. Files of low-rank adapters (nn/lora.hpp), as the Python package PEFT has them.
+#pragma once
+
+#include <filesystem>
+
+#include <declivity/nn/lora.hpp>
+
+namespace declivity::io {
+
+/// Writes the adapters of a model alone: adapter_model.safetensors, with names such as
+/// "base_model.model.layers.0.q_proj.lora_A.weight", and adapter_config.json, with the options of the first adapter.
+/// @throws ValueError for a model without adapters; IoError
+DECLIVITY_API void save_lora(const nn::Module& model, const std::filesystem::path& folder);
+
+/// Reads adapters that save_lora() or PEFT wrote. A model without adapters gets those of adapter_config.json first;
+/// one that has some must have the same.
+/// @throws FormatError, IoError; ValueError, ShapeError where they do not fit the model
+DECLIVITY_API void load_lora(nn::Module& model, const std::filesystem::path& folder);
+
+}  // namespace declivity::io

@@ -1,0 +1,71 @@
+// Floor 4. Low-rank adapters of linear layers (E. Hu et al., LoRA, 2021): fine-tuning of few numbers on a frozen base.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <declivity/nn/linear.hpp>
+
+namespace declivity::nn {
+
+struct LoraOptions {
+    std::int64_t r = 8;       ///< rank
+    double lora_alpha = 8;    ///< the adapter's result is multiplied by lora_alpha / r
+    double lora_dropout = 0;  ///< of what the adapter gets, while training
+    bool use_rslora = false;  ///< by lora_alpha / sqrt(r) instead
+    /// Last parts of the names of linear layers, such as "q_proj", or whole names; empty: all linear layers.
+    std::vector<std::string> target_modules = {};
+    DType dtype = DType::f32;  ///< of the adapters; f32 also beside weights of f16 and bf16
+};
+
+/// scale B A x, for x of f32 also beside a weight of f16 or bf16. A (r, in_features) starts as the weight of a Linear, B
+/// (out_features, r) at 0, so that a layer begins as it was.
+class DECLIVITY_API Lora : public Layer {
+  public:
+    Lora(std::int64_t in_features, std::int64_t out_features, const LoraOptions& options, const Device& device);
+    [[nodiscard]] const LoraOptions& options() const noexcept { return options_; }
+    [[nodiscard]] bool merged() const noexcept { return merged_; }
+    [[nodiscard]] Tensor a() const { return a_; }
+    [[nodiscard]] Tensor b() const { return b_; }
+    /// scale B A, (out_features, in_features)
+    [[nodiscard]] Tensor delta() const;
+    [[nodiscard]] std::int64_t multiply_adds(const std::vector<Tensor>& inputs,
+                                             const std::vector<Tensor>& outputs) const override;
+    [[nodiscard]] std::string type_name() const override { return "Lora"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Lora); }
+
+  protected:
+    Tensor forward(Tensor x) override;
+
+  private:
+    friend class Linear;
+    LoraOptions options_;
+    double scale_;
+    Parameter a_, b_;
+    bool merged_ = false;
+};
+
+/// Freezes all parameters of a model and gives its linear layers adapters.
+///
+///     nn::add_lora(model, {.r = 8, .lora_alpha = 16, .target_modules = {"q_proj", "v_proj"}});
+///     optim::AdamW optimizer(nn::lora_parameters(model), {.lr = 1e-3});
+///
+/// @return names of the layers that got one
+/// @throws ValueError where none fits target_modules, one of which may have fitted none, or layers have adapters already
+DECLIVITY_API std::vector<std::string> add_lora(Module& model, const LoraOptions& options = {});
+/// What is trained then, in order.
+DECLIVITY_API std::vector<Tensor> lora_parameters(const Module& model);
+/// Linear::merge_lora() and unmerge_lora() of all layers that have adapters.
+DECLIVITY_API void merge_lora(Module& model);
+DECLIVITY_API void unmerge_lora(Module& model);
+
+/// A linear layer that has an adapter, and its name.
+struct AdaptedLinear {
+    std::string name;
+    Linear* layer;
+};
+/// In order of registration. See io/lora.hpp for files of adapters alone.
+DECLIVITY_API std::vector<AdaptedLinear> adapted_layers(const Module& model);
+
+}  // namespace declivity::nn

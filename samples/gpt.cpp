@@ -1,0 +1,71 @@
+// A small GPT (A. Radford et al., Language models are unsupervised multitask learners, 2019) learns to write like a
+// text, letter by letter.
+//
+//     ./gpt --text tinyshakespeare.txt --save gpt.ckpt
+//     ./gpt --text tinyshakespeare.txt --load gpt.ckpt --epochs 0 --prompt "ROMEO:" --generate 1000
+#include "text.hpp"
+
+using namespace samples;
+
+namespace {
+
+/// Tokens (N, T) to scores (N, T, tokens).
+struct Scores : nn::Layer {
+    explicit Scores(const models::GPT2Config& config) : gpt(emplace<models::GPT2>("gpt", config)) {}
+    Tensor forward(Tensor tokens) override { return gpt(tokens); }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Scores); }
+
+    models::GPT2& gpt;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    LanguageFlags flags;
+    std::int64_t layers = 4, width = 128, heads = 4;
+    double dropout = 0.1;
+    std::string prompt = "\n";
+    CLI::App app("Trains a small GPT on a text, and lets it write.");
+    flags.add_to(app);
+    app.add_option("--layers", layers, "blocks of the model")->capture_default_str();
+    app.add_option("--width", width, "numbers a token")->capture_default_str();
+    app.add_option("--heads", heads, "of attention; they divide the width")->capture_default_str();
+    app.add_option("--dropout", dropout, "while training")->capture_default_str();
+    app.add_option("--prompt", prompt, "what it writes on from");
+    CLI11_PARSE(app, argc, argv);
+    return guarded([&] {
+        flags.apply();
+        const TextSets sets = characters_of(flags.text);
+        Scores model({.vocab_size = sets.tokenizer.vocab_size(),
+                      .n_positions = flags.length,
+                      .n_embd = width,
+                      .n_layer = layers,
+                      .n_head = heads,
+                      .resid_pdrop = dropout,
+                      .embd_pdrop = dropout,
+                      .attn_pdrop = dropout});
+        std::int64_t numbers = 0;
+        for (const Tensor& one : model.parameters()) numbers += one.numel();
+        std::printf("%s\n%lld parameters\n", default_device().name().c_str(), static_cast<long long>(numbers));
+        const double loss = train_language_model(model, sets, flags, "GPT, nats a token");
+
+        // The model sees `length` tokens at most: longer texts are written window by window, from the last half.
+        std::vector<std::int64_t> ids = sets.tokenizer.ids(prompt);
+        const std::size_t wanted = ids.size() + static_cast<std::size_t>(flags.generate);
+        const models::NextToken next =
+            flags.temperature > 0 ? models::sampling({.temperature = flags.temperature}) : models::greedy();
+        while (ids.size() < wanted) {
+            const std::size_t seen = std::min<std::size_t>(ids.size(), static_cast<std::size_t>(flags.length / 2));
+            const std::vector<std::int64_t> last(ids.end() - static_cast<std::ptrdiff_t>(seen), ids.end());
+            const auto count =
+                static_cast<std::int64_t>(std::min(wanted - ids.size(), static_cast<std::size_t>(flags.length) - seen));
+            const Tensor read = Tensor::from(last, {1, static_cast<std::int64_t>(seen)});
+            const auto written = models::generate(model.gpt, read, {.max_new_tokens = count, .next = next})
+                                     .tokens.to_vector<std::int64_t>();
+            ids.insert(ids.end(), written.begin() + static_cast<std::ptrdiff_t>(seen), written.end());
+        }
+        std::printf("\n%s\n\n", sets.tokenizer.decode(ids).c_str());
+        std::printf("validation loss: %.4f\n", loss);
+        return 0;
+    });
+}

@@ -1,0 +1,118 @@
+// What the samples of language models share: a text, and how a model of the next token is trained on windows of it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common.hpp"
+
+namespace samples {
+
+/// A play of a few words, by rules and chance: for a run without --text.
+inline std::string drawn_play(std::int64_t lines, std::uint64_t seed) {
+    const std::vector<std::string> speakers{"FIRST GUARD", "SECOND GUARD", "QUEEN", "FOOL"},
+        subjects{"the king", "my lord", "a crow", "this crown", "your horse"},
+        verbs{"sleeps", "laughs", "waits", "is lost", "comes home"},
+        places{"in the tower", "by the river", "before dawn", "under the hill"};
+    data::Random random(seed, 0, 0, data::Purpose::user);
+    const auto pick = [&](const std::vector<std::string>& of) {
+        return of[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(of.size())))];
+    };
+    std::string play;
+    for (std::int64_t i = 0; i < lines; ++i) {
+        play += pick(speakers) + ":\n";
+        for (std::int64_t more = 1 + random.below(2); more > 0; --more)
+            play += pick(subjects) + " " + pick(verbs) + (random.chance(0.5F) ? " " + pick(places) : "") + ".\n";
+        play += "\n";
+    }
+    return play;
+}
+
+/// A text's tokens: the first nine tenths for training, the others to validate.
+struct TextSets {
+    text::Tokenizer tokenizer;
+    std::vector<std::int64_t> train, test;
+};
+
+inline TextSets characters_of(const std::string& path) {
+    std::string whole;
+    if (path.empty()) {
+        std::puts("no --text: a drawn play");
+        whole = drawn_play(2000, 1);
+    } else {
+        const std::vector<std::byte> bytes = io::read_file(path);
+        whole.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    }
+    TextSets sets{text::train_character({whole}), {}, {}};
+    std::vector<std::int64_t> ids = sets.tokenizer.ids(whole);
+    const auto cut = ids.begin() + static_cast<std::ptrdiff_t>(ids.size() / 10 * 9);
+    sets.train.assign(ids.begin(), cut);
+    sets.test.assign(cut, ids.end());
+    std::printf("%zu tokens of %lld kinds\n", ids.size(), static_cast<long long>(sets.tokenizer.vocab_size()));
+    return sets;
+}
+
+/// Cross entropy of scores (N, T, tokens) and targets (N, T): nats a token.
+inline Tensor token_loss(const Tensor& scores, const Tensor& target) {
+    return cross_entropy(flatten(scores, 0, 1), flatten(target, 0, 1));
+}
+
+struct LanguageFlags {
+    std::string text = {}, device = {}, save = {}, load = {}, curve = {};
+    std::int64_t length = 128, batch = 32, epochs = 10, steps = 500, generate = 500;
+    double lr = 1e-3, temperature = 0.8;
+    std::uint64_t seed = 1;
+
+    void add_to(CLI::App& app) {
+        app.add_option("--text", text, "file to learn from; without it, a drawn play");
+        app.add_option("--device", device, "gpu, cpu, 0:0, or part of a name (default: the best one)");
+        app.add_option("--length", length, "tokens that the model sees at once")->capture_default_str();
+        app.add_option("--batch", batch, "windows a step")->capture_default_str();
+        app.add_option("--epochs", epochs, "epochs in all, those before --load included")->capture_default_str();
+        app.add_option("--steps", steps, "steps an epoch")->capture_default_str();
+        app.add_option("--lr", lr, "largest learning rate")->capture_default_str();
+        app.add_option("--seed", seed, "seed of everything random")->capture_default_str();
+        app.add_option("--generate", generate, "tokens to write at the end")->capture_default_str();
+        app.add_option("--temperature", temperature, "of what is written: 0 takes the likeliest token")
+            ->capture_default_str();
+        app.add_option("--save", save, "checkpoint file to write");
+        app.add_option("--load", load, "checkpoint file to go on from");
+        app.add_option("--curve", curve, "picture of the learning curve to write (PNG)");
+    }
+
+    void apply() const {
+        if (!device.empty()) set_default_device(Device::select(device));
+        manual_seed(seed);
+    }
+};
+
+/// Trains a model from tokens (N, T) to scores (N, T, tokens) with AdamW; gives the validation loss, nats a token.
+inline double train_language_model(nn::Layer& model, const TextSets& sets, const LanguageFlags& flags,
+                                   const std::string& title) {
+    const text::WindowDataset train(sets.train, {.length = flags.length, .stride = 1}),
+        test(sets.test, {.length = flags.length});
+    optim::AdamW optimizer(model.parameters(), {.lr = flags.lr, .weight_decay = 0.1});
+    train::Trainer trainer(model, optimizer, train::Loss(token_loss));
+    if (!flags.load.empty()) trainer.load(flags.load);
+    const std::int64_t total = flags.epochs * flags.steps, warm_up = std::min<std::int64_t>(100, 1 + total / 10);
+    train::FitOptions options{.epochs = flags.epochs,
+                              .batch = flags.batch,
+                              .seed = flags.seed,
+                              .sampler = std::make_shared<data::RandomSampler>(
+                                  data::RandomSamplerOptions{.replacement = true, .count = flags.steps * flags.batch}),
+                              .clip_norm = 1,
+                              .record = true};
+    options.callbacks.push_back(std::make_shared<train::LearningRate>(
+        optim::linear_warm_up(warm_up, optim::cosine(total - warm_up, 0.1)), train::LearningRate::Unit::step));
+    if (!flags.save.empty())
+        options.callbacks.push_back(std::make_shared<train::Checkpoint>(train::CheckpointOptions{.last = flags.save}));
+    if (!flags.curve.empty())
+        options.callbacks.push_back(std::make_shared<train::LearningCurvePicture>(flags.curve, title));
+    trainer.fit(train, test, options);
+    return trainer.evaluate(test, {.batch = flags.batch})["loss"];
+}
+
+}  // namespace samples

@@ -1,0 +1,111 @@
+#include <declivity/nn/lora.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <set>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace declivity::nn {
+namespace {
+
+/// Calls visit(name, layer) for all linear layers below a module, adapters apart.
+void for_each_linear(const Module& model, const std::string& prefix,
+                     const std::function<void(const std::string&, Linear&)>& visit) {
+    for (const auto& [own, child] : model.children()) {
+        const std::string name = prefix.empty() ? own : prefix + "." + own;
+        if (dynamic_cast<Lora*>(child) != nullptr) continue;
+        if (auto* const linear = dynamic_cast<Linear*>(child)) visit(name, *linear);
+        for_each_linear(*child, name, visit);
+    }
+}
+
+/// The target that a name fits, or null.
+const std::string* target_of(const std::string& name, const std::vector<std::string>& targets) {
+    for (const std::string& one : targets)
+        if (name == one || name.ends_with("." + one)) return &one;
+    return nullptr;
+}
+
+}  // namespace
+
+Lora::Lora(std::int64_t in_features, std::int64_t out_features, const LoraOptions& options, const Device& device)
+    : options_(options),
+      scale_(options.lora_alpha /
+             (options.use_rslora ? std::sqrt(static_cast<double>(options.r)) : static_cast<double>(options.r))) {
+    if (options.r < 1 || !std::isfinite(options.lora_alpha))
+        throw ValueError(fmt::format("Lora: wants r of at least 1 and a finite lora_alpha, got {} and {}", options.r,
+                                     options.lora_alpha));
+    if (!(options.lora_dropout >= 0 && options.lora_dropout <= 1))
+        throw ValueError(fmt::format("Lora: wants lora_dropout in [0, 1], got {}", options.lora_dropout));
+    const TensorOptions tensor{options.dtype, device};
+    const double bound = 1 / std::sqrt(static_cast<double>(in_features));
+    a_ = parameter("A", uniform({options.r, in_features}, -bound, bound, tensor));
+    b_ = parameter("B", zeros({out_features, options.r}, tensor));
+}
+
+Tensor Lora::delta() const { return matmul(b_, a_) * scale_; }
+
+Tensor Lora::forward(Tensor x) {
+    if (options_.lora_dropout > 0 && training()) x = dropout(x, options_.lora_dropout);
+    return linear(linear(x, a_), b_) * scale_;
+}
+
+std::int64_t Lora::multiply_adds(const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) const {
+    return options_.r * (inputs.at(0).numel() + outputs.at(0).numel());
+}
+
+std::vector<std::string> add_lora(Module& model, const LoraOptions& options) {
+    std::vector<std::pair<std::string, Linear*>> found;
+    std::set<std::string> used;
+    for_each_linear(model, "", [&](const std::string& name, Linear& layer) {
+        const std::string* target = target_of(name, options.target_modules);
+        if (target != nullptr) used.insert(*target);
+        if (target != nullptr || options.target_modules.empty()) found.emplace_back(name, &layer);
+    });
+    for (const std::string& one : options.target_modules)
+        if (!used.contains(one))
+            throw ValueError(fmt::format("add_lora: wants target_modules that name linear layers, got '{}'", one));
+    if (found.empty()) throw ValueError("add_lora: wants a model with linear layers below it");
+    for (const auto& [name, layer] : found)
+        if (layer->lora() != nullptr)
+            throw ValueError(fmt::format("add_lora: wants layers without adapters, '{}' has one", name));
+    std::vector<std::string> names;
+    for (const Tensor& one : model.parameters()) Tensor(one).set_requires_grad(false);
+    for (const auto& [name, layer] : found) {
+        layer->add_lora(options);
+        names.push_back(name);
+    }
+    return names;
+}
+
+std::vector<AdaptedLinear> adapted_layers(const Module& model) {
+    std::vector<AdaptedLinear> all;
+    for_each_linear(model, "", [&](const std::string& name, Linear& layer) {
+        if (layer.lora() != nullptr) all.push_back({name, &layer});
+    });
+    return all;
+}
+
+std::vector<Tensor> lora_parameters(const Module& model) {
+    std::vector<Tensor> all;
+    for (const AdaptedLinear& one : adapted_layers(model)) {
+        all.push_back(one.layer->lora()->a());
+        all.push_back(one.layer->lora()->b());
+    }
+    return all;
+}
+
+void merge_lora(Module& model) {
+    for (const AdaptedLinear& one : adapted_layers(model)) one.layer->merge_lora();
+}
+
+void unmerge_lora(Module& model) {
+    for (const AdaptedLinear& one : adapted_layers(model)) one.layer->unmerge_lora();
+}
+
+}  // namespace declivity::nn

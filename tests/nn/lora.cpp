@@ -1,0 +1,154 @@
+// Low-rank adapters: what they add, what is trained, merging, files, and frozen weights of half precision.
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <declivity/io/atomic_file.hpp>
+#include <declivity/io/lora.hpp>
+#include <declivity/io/safetensors.hpp>
+#include <declivity/nn/nn.hpp>
+#include <declivity/optim/adam.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <doctest/doctest.h>
+#include <tests/support/devices.hpp>
+#include <tests/support/temp_folder.hpp>
+#include <tests/support/values.hpp>
+
+using namespace declivity;
+using test::difference;
+using test::random_tensor;
+using test::values;
+
+namespace {
+
+struct Net : nn::Layer {
+    nn::Linear& q_proj = add("q_proj", nn::Linear(5, 7));
+    nn::Linear& head = add("head", nn::Linear(7, 3, {.bias = false}));
+    Tensor forward(Tensor x) override { return head(tanh(q_proj(x))); }
+};
+
+/// Numbers for B, which starts at 0.
+void fill_adapters(nn::Module& model) {
+    const NoGrad no_grad;
+    std::uint64_t seed = 90;
+    for (const Tensor& one : nn::lora_parameters(model)) Tensor(one).copy_(random_tensor(one.shape(), ++seed));
+}
+
+void write(const std::filesystem::path& path, const std::string& text) {
+    io::write_file(path, std::as_bytes(std::span(text)));
+}
+
+}  // namespace
+
+TEST_CASE("lora: adapters add scale B A x, and alone are trained") {
+    Net net;
+    const Tensor x = random_tensor({4, 5}, 1);
+    const auto before = values(net(x));
+    CHECK(nn::add_lora(net, {.r = 2, .lora_alpha = 6, .target_modules = {"q_proj"}}) ==
+          std::vector<std::string>{"q_proj"});
+    CHECK(values(net(x)) == before);  // B is 0
+    fill_adapters(net);
+    const nn::Lora& lora = *net.q_proj.lora();
+    const Tensor weight = net.q_proj.weight() + matmul(lora.b(), lora.a()) * 3;
+    const Tensor wanted = matmul(tanh(linear(x, weight, net.q_proj.bias())), transpose(net.head.weight()));
+    CHECK(difference(net(x), values(wanted), {1e-5, 1e-5}) == "");
+    sum(net(x)).backward();
+    for (const auto& [name, tensor] : net.named_parameters()) {
+        CAPTURE(name);
+        CHECK(tensor.grad().defined() == (name.find(".lora.") != std::string::npos));
+    }
+    CHECK(nn::lora_parameters(net).size() == 2);
+    CHECK_THROWS_AS(nn::add_lora(net), ValueError);
+    Net other;
+    CHECK_THROWS_AS(nn::add_lora(other, {.target_modules = {"q_proj", "v_proj"}}), ValueError);
+    CHECK(other.q_proj.lora() == nullptr);
+    CHECK_THROWS_AS(nn::add_lora(other, {.r = 0}), ValueError);
+    CHECK_THROWS_AS(other.q_proj.merge_lora(), ValueError);
+    Net scaled;
+    nn::add_lora(scaled, {.r = 4, .lora_alpha = 6, .use_rslora = true});
+    fill_adapters(scaled);
+    const nn::Lora& of_head = *scaled.head.lora();
+    CHECK(difference(of_head.delta(), values(matmul(of_head.b(), of_head.a()) * 3), {1e-5, 1e-5}) == "");
+}
+
+TEST_CASE("lora: merged and unmerged layers compute the same") {
+    Net net;
+    const Tensor x = random_tensor({4, 5}, 1);
+    nn::add_lora(net, {.r = 2});
+    fill_adapters(net);
+    const auto wanted = values(net(x));
+    const auto weight = values(net.head.weight());
+    for (int i = 0; i < 2; ++i) nn::merge_lora(net);  // the second time does nothing
+    CHECK(difference(net(x), wanted, {1e-5, 1e-5}) == "");
+    CHECK(values(net.head.weight()) != weight);
+    for (int i = 0; i < 2; ++i) nn::unmerge_lora(net);
+    CHECK(difference(net.head.weight(), weight, {1e-5, 1e-5}) == "");
+    CHECK(difference(net(x), wanted, {1e-5, 1e-5}) == "");
+}
+
+TEST_CASE("lora: frozen weights of half precision under adapters of f32") {
+    for (const DType dtype : {DType::f16, DType::bf16}) {
+        Net half, whole;
+        half.load_state_dict(whole.state_dict());
+        half.to(dtype);
+        for (nn::Linear* layer : {&whole.q_proj, &whole.head})  // the same numbers, rounded
+            for (Tensor one : {layer->weight(), layer->bias()}) {
+                const NoGrad no_grad;
+                if (one.defined()) one.copy_(one.to(dtype).to(DType::f32));
+            }
+        std::vector<std::vector<double>> results, gradients;
+        for (Net* net : {&half, &whole}) {
+            nn::add_lora(*net, {.r = 2});
+            fill_adapters(*net);
+            const Tensor x = random_tensor({4, 5}, 1).set_requires_grad();
+            const Tensor y = (*net)(x);
+            CHECK(y.dtype() == DType::f32);
+            sum(square(y)).backward();
+            results.push_back(values(y));
+            gradients.push_back(values(x.grad()));
+        }
+        CHECK(half.head.weight().dtype() == dtype);
+        CHECK(difference(results[0], results[1], {1e-5, 1e-5}) == "");
+        CHECK(difference(gradients[0], gradients[1], {1e-5, 1e-5}) == "");
+    }
+}
+
+TEST_CASE("lora: files with PEFT's names") {
+    const test::TempFolder folder;
+    Net net;
+    CHECK_THROWS_AS(io::save_lora(net, folder.path()), ValueError);
+    nn::add_lora(net, {.r = 2, .lora_alpha = 3, .target_modules = {"head"}});
+    fill_adapters(net);
+    io::save_lora(net, folder.path());
+    const io::Safetensors file = io::read_safetensors(folder.path() / "adapter_model.safetensors");
+    CHECK(file.arrays.size() == 2);
+    CHECK(file.arrays.contains("base_model.model.head.lora_A.weight"));
+    CHECK(file.arrays.at("base_model.model.head.lora_B.weight").shape == Shape{3, 2});
+    Net other;
+    other.load_state_dict([&] {
+        StateDict base;
+        for (const NamedTensor& one : net.state_dict())
+            if (one.name.find(".lora.") == std::string::npos) base.push_back(one);
+        return base;
+    }());
+    io::load_lora(other, folder.path());
+    const Tensor x = random_tensor({4, 5}, 1);
+    CHECK(values(other(x)) == values(net(x)));
+    Net third;
+    nn::add_lora(third, {.r = 3, .target_modules = {"head"}});
+    CHECK_THROWS_AS(io::load_lora(third, folder.path()), ShapeError);
+    Net fourth;
+    nn::add_lora(fourth, {.r = 2, .target_modules = {"q_proj"}});
+    CHECK_THROWS_AS(io::load_lora(fourth, folder.path()), ValueError);
+    for (const char* text :
+         {"{", "[]", R"({"r": 0})", R"({"r": "2"})", R"({"peft_type": "LOHA"})", R"({"target_modules": [1]})",
+          R"({"target_modules": ".*head"})", R"({"lora_dropout": 2})", R"({"bias": "all"})", R"({"use_dora": true})",
+          R"({"rank_pattern": {"head": 3}})", R"({"lora_alpha": true})"}) {
+        CAPTURE(text);
+        write(folder.path() / "adapter_config.json", text);
+        Net fresh;
+        CHECK_THROWS_AS(io::load_lora(fresh, folder.path()), FormatError);
+    }
+}
