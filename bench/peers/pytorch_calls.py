@@ -17,6 +17,8 @@ import numpy as np
 import torch
 import torch.nn.functional as F  # for the code of cases
 
+import pytorch_gpt as gpt  # the same
+
 torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 x = []
 call = None

@@ -12,9 +12,9 @@
 #undef D_WIDTH
 #define D_WIDTH VW
 #include "math.clh"
-#include "horizontal.clh"
 #include "noinline.clh"
 #include "stored_vectors.clh"
+#include "vector_rows.clh"
 #include "attention_decode.clh"
 
 #define D_WHOLE (D / VW * VW)
@@ -22,19 +22,6 @@
 // Elements of a private row, so that vectors of it can be read.
 #define D_ROOM ((D + VW - 1) / VW * VW)
 #define E_ROOM ((E + VW - 1) / VW * VW)
-
-#define LARGER(a, b) max(a, b)
-#define ADDED(a, b) ((a) + (b))
-HORIZONTAL(vector_most, REAL, VW, LARGER)
-#if VW >= 8
-HORIZONTAL_ROWS(rows_sum, REAL, VW, ADDED)
-#else
-static inline VEC rows_sum(const REAL* rows) {
-    REAL sums[VW];
-    for (int i = 0; i < VW; ++i) sums[i] = vector_sum(VLOAD(rows + i * VW));
-    return VLOAD(sums);
-}
-#endif
 
 NOINLINE void attention_decode_part(const int split, const int piece, const long b, DECODE_OPERANDS) {
     const int length = decode_length(s, lengths, b), all = s.queries * s.group;

@@ -17,11 +17,11 @@ namespace {
 constexpr FileLayout kLayout{.prefix = "model."};
 
 /// Radians per token of each pair of elements (J. Su et al., RoFormer, 2021), scaled as RopeScaling says.
-std::vector<float> rotary_frequencies(const LlamaConfig& config) {
+std::vector<double> rotary_frequencies(const LlamaConfig& config) {
     const RopeScaling& scaling = config.rope_scaling;
     const auto original = static_cast<double>(scaling.original_max_position_embeddings);
     const std::int64_t width = config.head_width();
-    std::vector<float> out;
+    std::vector<double> out;
     for (std::int64_t i = 0; i < width / 2; ++i) {
         double frequency = std::pow(config.rope_theta, -2.0 * static_cast<double>(i) / static_cast<double>(width));
         if (scaling.rope_type == "linear") frequency /= scaling.factor;
@@ -32,7 +32,7 @@ std::vector<float> rotary_frequencies(const LlamaConfig& config) {
             const double share = std::min(1.0, std::max(0.0, kept));
             frequency = (1 - share) * frequency / scaling.factor + share * frequency;
         }
-        out.push_back(static_cast<float>(frequency));
+        out.push_back(frequency);
     }
     return out;
 }
@@ -144,7 +144,7 @@ class LlamaModel : public nn::Callable<Tensor(Tensor, CausalInputs)> {
               return add("norm", normalisation(config, options));
           }()),
           positions_(config.max_position_embeddings),
-          frequencies_(Tensor::from(rotary_frequencies(config), {config.head_width() / 2}, embedding().device())) {}
+          frequencies_(of_type(rotary_frequencies(config), options)) {}
     [[nodiscard]] Tensor embedding() const { return embed_tokens_.weight(); }
     [[nodiscard]] const std::type_info& replayable() const override { return typeid(LlamaModel); }
 
@@ -163,6 +163,12 @@ class LlamaModel : public nn::Callable<Tensor(Tensor, CausalInputs)> {
     }
 
   private:
+    static Tensor of_type(const std::vector<double>& all, const ModelOptions& options) {
+        const Shape shape{static_cast<std::int64_t>(all.size())};
+        if (options.dtype == DType::f64) return Tensor::from(all, shape, options.device);
+        return Tensor::from(std::vector<float>(all.begin(), all.end()), shape, options.device);
+    }
+
     nn::Embedding& embed_tokens_;
     nn::ModuleList<Block>& layers_;
     nn::RMSNorm& norm_;

@@ -79,8 +79,8 @@ class DECLIVITY_API BERTForMaskedLM : public nn::Callable<Tensor(Tensor, BERTInp
     BERTPredictions& predictions_;
 };
 
-/// BERT that classifies a text: scores (N, num_labels). Names as transformers' BertForSequenceClassification. From files
-/// without a classifier with PretrainedOptions::strict = false.
+/// BERT that classifies a text: scores (N, num_labels). Names as transformers' BertForSequenceClassification. From
+/// files without a classifier with PretrainedOptions::strict = false.
 class DECLIVITY_API BERTForSequenceClassification : public nn::Callable<Tensor(Tensor, BERTInputs)> {
   public:
     explicit BERTForSequenceClassification(const BERTConfig& config, const ModelOptions& options = {});

@@ -68,6 +68,7 @@ const MatmulStrategy& matmul_gemv();
 const MatmulStrategy& matmul_local();
 const MatmulStrategy& matmul_packed();
 const MatmulStrategy& matmul_split();
+const MatmulStrategy& matmul_stream();
 const MatmulStrategy& matmul_tiled();
 
 /// The strategy that DECLIVITY_MATMUL names if it can serve, otherwise the one that was measured as the fastest,

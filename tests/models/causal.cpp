@@ -1,0 +1,307 @@
+// GPT-2 and Llama: what they compute against plain C++ in double; names of parameters; a step of training.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <declivity/models/gpt2.hpp>
+#include <declivity/models/llama.hpp>
+#include <declivity/optim/adam.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <doctest/doctest.h>
+#include <tests/support/devices.hpp>
+#include <tests/support/temp_folder.hpp>
+#include <tests/support/values.hpp>
+
+using namespace declivity;
+using namespace declivity::test;
+
+namespace {
+
+using Row = std::vector<double>;
+using Rows = std::vector<Row>;  // of tokens
+using Weights = std::map<std::string, Row>;
+
+/// Other than their initial values, so large that what is forgotten shows.
+template <class Model>
+Weights drawn(Model& model) {
+    const NoGrad no_grad;
+    Weights out;
+    std::uint64_t seed = 100;
+    for (const auto& [name, tensor] : model.state_dict()) {
+        Tensor to = tensor;
+        to.copy_(random_tensor(tensor.shape(), ++seed, tensor.dtype(), -0.6, 0.7));
+    }
+    for (const auto& [name, tensor] : model.state_dict()) out[name] = values(tensor);
+    return out;
+}
+
+Row linear_row(const Row& x, const Row& weight, const Row* bias) {
+    Row y(weight.size() / x.size());
+    for (std::size_t o = 0; o < y.size(); ++o) {
+        y[o] = bias != nullptr ? (*bias)[o] : 0;
+        for (std::size_t i = 0; i < x.size(); ++i) y[o] += weight[o * x.size() + i] * x[i];
+    }
+    return y;
+}
+
+struct Reference {
+    const Weights& weights;
+    std::int64_t heads, kv_heads;
+    std::int64_t window = 1 << 20;
+    std::function<void(Row& head, std::size_t place)> turn = [](Row&, std::size_t) {};
+
+    [[nodiscard]] const Row* find(const std::string& name) const {
+        const auto found = weights.find(name);
+        return found == weights.end() ? nullptr : &found->second;
+    }
+    [[nodiscard]] Row linear(const std::string& name, const Row& x) const {
+        return linear_row(x, weights.at(name + ".weight"), find(name + ".bias"));
+    }
+    [[nodiscard]] Row norm(const std::string& name, const Row& x, double eps, bool centred) const {
+        double mean = 0, squares = 0;
+        for (const double v : x) mean += v / static_cast<double>(x.size());
+        if (!centred) mean = 0;
+        for (const double v : x) squares += (v - mean) * (v - mean) / static_cast<double>(x.size());
+        Row y;
+        for (std::size_t i = 0; i < x.size(); ++i)
+            y.push_back((x[i] - mean) / std::sqrt(squares + eps) * weights.at(name + ".weight")[i] +
+                        (centred ? weights.at(name + ".bias")[i] : 0));
+        return y;
+    }
+    /// Rows of queries, keys and values, heads side by side.
+    [[nodiscard]] Rows attended(Rows q, Rows k, const Rows& v) const {
+        const std::size_t width = q[0].size() / static_cast<std::size_t>(heads);
+        const auto part = [&](const Row& row, std::size_t head) {
+            return Row(row.begin() + static_cast<std::ptrdiff_t>(head * width),
+                       row.begin() + static_cast<std::ptrdiff_t>((head + 1) * width));
+        };
+        Rows out;
+        for (std::size_t i = 0; i < q.size(); ++i) {
+            Row y;
+            for (std::size_t head = 0; head < static_cast<std::size_t>(heads); ++head) {
+                const std::size_t of = head / static_cast<std::size_t>(heads / kv_heads);
+                Row query = part(q[i], head), sum(width), scores;
+                turn(query, i);
+                double total = 0;
+                const std::size_t from =
+                    i + 1 > static_cast<std::size_t>(window) ? i + 1 - static_cast<std::size_t>(window) : 0;
+                for (std::size_t j = from; j <= i; ++j) {
+                    Row key = part(k[j], of);
+                    turn(key, j);
+                    double score = 0;
+                    for (std::size_t d = 0; d < width; ++d) score += query[d] * key[d];
+                    const double weight = std::exp(score / std::sqrt(static_cast<double>(width)));
+                    total += weight;
+                    for (std::size_t d = 0; d < width; ++d) sum[d] += weight * part(v[j], of)[d];
+                }
+                for (const double one : sum) y.push_back(one / total);
+            }
+            out.push_back(y);
+        }
+        return out;
+    }
+};
+
+Row plus(Row a, const Row& b) {
+    for (std::size_t i = 0; i < a.size(); ++i) a[i] += b[i];
+    return a;
+}
+
+double gelu_new(double x) {
+    return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
+}
+
+Row row_of(const Row& table, std::int64_t row, std::size_t width) {
+    const auto from = table.begin() + row * static_cast<std::int64_t>(width);
+    return {from, from + static_cast<std::ptrdiff_t>(width)};
+}
+
+Row gpt2_reference(const Weights& weights, const std::vector<std::int64_t>& tokens, std::int64_t layers,
+                   std::size_t width, std::int64_t heads) {
+    const Reference of{weights, heads, heads};
+    Rows x;
+    for (std::size_t t = 0; t < tokens.size(); ++t)
+        x.push_back(plus(row_of(weights.at("transformer.wte.weight"), tokens[t], width),
+                         row_of(weights.at("transformer.wpe.weight"), static_cast<std::int64_t>(t), width)));
+    for (std::int64_t layer = 0; layer < layers; ++layer) {
+        const std::string name = "transformer.h." + std::to_string(layer);
+        Rows q, k, v;
+        for (const Row& row : x) {
+            const Row all = of.linear(name + ".attn.c_attn", of.norm(name + ".ln_1", row, 1e-5, true));
+            for (Rows* to : {&q, &k, &v}) to->push_back(row_of(all, to == &q ? 0 : to == &k ? 1 : 2, width));
+        }
+        const Rows y = of.attended(q, k, v);
+        for (std::size_t t = 0; t < x.size(); ++t) {
+            x[t] = plus(x[t], of.linear(name + ".attn.c_proj", y[t]));
+            Row inner = of.linear(name + ".mlp.c_fc", of.norm(name + ".ln_2", x[t], 1e-5, true));
+            for (double& one : inner) one = gelu_new(one);
+            x[t] = plus(x[t], of.linear(name + ".mlp.c_proj", inner));
+        }
+    }
+    Row out;
+    for (const Row& row : x)
+        for (const double one : of.linear("lm_head", of.norm("transformer.ln_f", row, 1e-5, true))) out.push_back(one);
+    return out;
+}
+
+Row llama_reference(const Weights& weights, const std::vector<std::int64_t>& tokens,
+                    const models::LlamaConfig& config) {
+    Reference of{weights, config.num_attention_heads, config.kv_heads()};
+    of.window = config.sliding_window.value_or(1 << 20);
+    of.turn = [&](Row& head, std::size_t place) {
+        const std::size_t half = head.size() / 2;
+        const Row before = head;
+        for (std::size_t i = 0; i < half; ++i) {
+            const double angle = static_cast<double>(place) / config.rope_scaling.factor *
+                                 std::pow(config.rope_theta, -static_cast<double>(i) / static_cast<double>(half));
+            head[i] = before[i] * std::cos(angle) - before[i + half] * std::sin(angle);
+            head[i + half] = before[i + half] * std::cos(angle) + before[i] * std::sin(angle);
+        }
+    };
+    const auto width = static_cast<std::size_t>(config.hidden_size);
+    Rows x;
+    for (const std::int64_t token : tokens) x.push_back(row_of(weights.at("model.embed_tokens.weight"), token, width));
+    for (std::int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
+        const std::string name = "model.layers." + std::to_string(layer);
+        Rows q, k, v;
+        for (const Row& row : x) {
+            const Row in = of.norm(name + ".input_layernorm", row, config.rms_norm_eps, false);
+            q.push_back(of.linear(name + ".self_attn.q_proj", in));
+            k.push_back(of.linear(name + ".self_attn.k_proj", in));
+            v.push_back(of.linear(name + ".self_attn.v_proj", in));
+        }
+        const Rows y = of.attended(q, k, v);
+        for (std::size_t t = 0; t < x.size(); ++t) {
+            x[t] = plus(x[t], of.linear(name + ".self_attn.o_proj", y[t]));
+            const Row in = of.norm(name + ".post_attention_layernorm", x[t], config.rms_norm_eps, false);
+            Row gate = of.linear(name + ".mlp.gate_proj", in);
+            const Row up = of.linear(name + ".mlp.up_proj", in);
+            for (std::size_t i = 0; i < gate.size(); ++i) gate[i] = gate[i] / (1 + std::exp(-gate[i])) * up[i];
+            x[t] = plus(x[t], of.linear(name + ".mlp.down_proj", gate));
+        }
+    }
+    Row out;
+    for (const Row& row : x)
+        for (const double one : of.linear("lm_head", of.norm("model.norm", row, config.rms_norm_eps, false)))
+            out.push_back(one);
+    return out;
+}
+
+const std::vector<std::int64_t> kTokens{3, 0, 7, 7, 10, 2, 5};
+
+models::GPT2Config small_gpt2() {
+    return {.vocab_size = 11, .n_positions = 12, .n_embd = 12, .n_layer = 2, .n_head = 3};
+}
+models::LlamaConfig small_llama() {
+    return {.vocab_size = 11,
+            .hidden_size = 12,
+            .intermediate_size = 17,
+            .num_hidden_layers = 2,
+            .num_attention_heads = 4,
+            .num_key_value_heads = 2,
+            .head_dim = 6,
+            .max_position_embeddings = 16,
+            .rope_theta = 50,
+            .rope_scaling = {.rope_type = "linear", .factor = 1.5},
+            .sliding_window = 4};
+}
+
+}  // namespace
+
+TEST_CASE("GPT-2: logits against plain C++, in each type") {
+    const std::vector<std::int64_t> other{1, 1, 4, 9, 0, 6, 8};
+    std::vector<std::int64_t> both = kTokens;
+    both.insert(both.end(), other.begin(), other.end());
+    for (const DType dtype : floats()) {
+        models::GPT2 model(small_gpt2(), {.dtype = dtype});
+        model.eval();
+        const Weights weights = drawn(model);
+        Row wanted = gpt2_reference(weights, kTokens, 2, 12, 3);
+        const Row second = gpt2_reference(weights, other, 2, 12, 3);
+        wanted.insert(wanted.end(), second.begin(), second.end());
+        CHECK(difference(model(Tensor::from(both, {2, 7})), wanted, tolerance(dtype, 2000, 10)) == "");
+    }
+}
+
+TEST_CASE("Llama: logits against plain C++, in each type, with grouped queries, a window and scaled positions") {
+    for (const DType dtype : floats()) {
+        models::LlamaConfig config = small_llama();
+        config.attention_bias = config.mlp_bias = dtype == DType::f32;
+        models::Llama model(config, {.dtype = dtype});
+        model.eval();
+        const Weights weights = drawn(model);
+        CHECK(difference(model(Tensor::from(kTokens, {1, 7})), llama_reference(weights, kTokens, config),
+                         tolerance(dtype, 2000, 10)) == "");
+    }
+}
+
+TEST_CASE("causal models: filled rows, places of their own, and what does not fit") {
+    models::GPT2 model(small_gpt2());
+    model.eval();
+    (void)drawn(model);
+    const Tensor row = Tensor::from<std::int64_t>({3, 0, 7}, {1, 3}),
+                 filled = Tensor::from<std::int64_t>({9, 9, 3, 0, 7}, {1, 5});
+    const Tensor mask = Tensor::from<std::int64_t>({0, 0, 1, 1, 1}, {1, 5}),
+                 places = Tensor::from<std::int64_t>({0, 0, 0, 1, 2}, {1, 5});
+    const Tensor wanted = model(row),
+                 got = slice(model(filled, {.attention_mask = mask, .position_ids = places}), 1, 2, 5);
+    CHECK(difference(got, values(wanted), {1e-5, 1e-5}) == "");
+    CHECK_THROWS_AS((void)model(zeros({2, 3})), TypeError);
+    CHECK_THROWS_AS((void)model(zeros({3}, {DType::i64})), ShapeError);
+    CHECK_THROWS_AS((void)model(zeros({1, 13}, {DType::i64})), ShapeError);
+    CHECK_THROWS_AS((void)model(row, {.attention_mask = mask}), ShapeError);
+    CHECK_THROWS_AS((void)model(row, {.cache = model.make_cache(1, 5), .attention_mask = zeros({1, 3})}), Unsupported);
+    CHECK_THROWS_AS(models::GPT2(models::GPT2Config{.n_embd = 10, .n_head = 3}), ValueError);
+}
+
+TEST_CASE("causal models: names, tied heads, and what is saved comes back") {
+    models::GPT2 model(small_gpt2());
+    std::vector<std::string> names;
+    for (const auto& [name, tensor] : model.state_dict()) names.push_back(name);
+    CHECK(std::ranges::count(names, "lm_head.weight") == 1);
+    CHECK(std::ranges::count(names, "transformer.h.1.attn.c_attn.weight") == 1);
+    CHECK(std::ranges::count(names, "transformer.ln_f.bias") == 1);
+    CHECK(model.parameters().size() == 2 + 2 * 12 + 2);  // the head is the table of words
+    (void)drawn(model);
+    const TempFolder folder;
+    model.save_pretrained(folder / "m", 2000);
+    models::GPT2 other = models::GPT2::from_pretrained(folder / "m");
+    model.eval(), other.eval();
+    const Tensor tokens = Tensor::from(kTokens, {1, 7});
+    CHECK(values(other(tokens)) == values(model(tokens)));
+    models::GPT2 in_halves = models::GPT2::from_pretrained(folder / "m", {.dtype = DType::bf16});
+    CHECK(in_halves.parameters()[0].dtype() == DType::bf16);
+
+    models::GPT2 larger(
+        models::GPT2Config{.vocab_size = 12, .n_positions = 12, .n_embd = 12, .n_layer = 2, .n_head = 3});
+    CHECK_THROWS_AS((void)larger.load_weights(folder / "m"), ShapeError);
+    models::GPT2 deeper(
+        models::GPT2Config{.vocab_size = 11, .n_positions = 12, .n_embd = 12, .n_layer = 3, .n_head = 3});
+    CHECK_THROWS_AS((void)deeper.load_weights(folder / "m"), ValueError);
+    const LoadedState found = deeper.load_weights(folder / "m", false);
+    CHECK(found.missing.size() == 12);
+    CHECK(found.unexpected.empty());
+}
+
+TEST_CASE("causal models: training makes the loss smaller, by way of all layers") {
+    manual_seed(3);
+    models::Llama model(small_llama());
+    optim::Adam optimizer(model.parameters(), {.lr = 0.01});
+    const Tensor text = Tensor::from(kTokens, {1, 7}), before = slice(text, 1, 0, 6), next = slice(text, 1, 1, 7);
+    double first = 0, last = 0;
+    for (int step = 0; step < 30; ++step) {
+        const Tensor loss = cross_entropy(reshape(model(before), {6, 11}), reshape(next, {6}));
+        optimizer.zero_grad();
+        loss.backward();
+        for (const Tensor& one : model.parameters()) CHECK(one.grad().defined());
+        optimizer.step();
+        (step == 0 ? first : last) = values(loss)[0];
+    }
+    CHECK(last < 0.3 * first);
+}

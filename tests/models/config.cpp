@@ -1,0 +1,133 @@
+// config.json of models: defaults, what is written comes back, what is not valid is refused with its place.
+#include <functional>
+#include <string>
+
+#include <declivity/models/config.hpp>
+#include <declivity/runtime/error.hpp>
+#include <doctest/doctest.h>
+#include <tests/support/damage.hpp>
+#include <tests/support/temp_folder.hpp>
+
+using namespace declivity;
+using namespace declivity::models;
+using namespace declivity::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+template <class Config>
+Config parsed(const std::string& text) {
+    const TempFolder folder;
+    const fs::path path = folder / "config.json";
+    put_file(path, Bytes(text.begin(), text.end()));
+    return Config::load(path);
+}
+
+template <class Config>
+std::string refusal(const std::string& text) {
+    try {
+        (void)parsed<Config>(text);
+    } catch (const FormatError& error) {
+        const std::string what = error.what();
+        return what.substr(what.find("config.json: ") + 13);
+    }
+    return "accepted";
+}
+
+/// Of a config that was written and read, written again.
+template <class Config>
+void check_returns(const Config& config) {
+    const TempFolder folder;
+    config.save(folder / "a.json");
+    Config::load(folder / "a.json").save(folder / "b.json");
+    CHECK(get_file(folder / "a.json") == get_file(folder / "b.json"));
+}
+
+template <class Config>
+void check_damaged(const Config& config) {
+    const TempFolder folder;
+    const fs::path path = folder / "config.json";
+    config.save(path);
+    const Bytes valid = get_file(path);
+    const auto read = [](const fs::path& file) { Config::load(file).check(); };
+    CHECK(truncate_everywhere(valid, path, read).accepted <= 1);  // without the last line's end
+    const Verdicts damaged = damage_at_random(valid, path, 400, read);
+    CHECK(damaged.refused > 150);
+    CHECK(damaged.accepted > 0);
+}
+
+}  // namespace
+
+TEST_CASE("config.json: defaults are those of transformers") {
+    const auto gpt2 = parsed<GPT2Config>("{}");
+    CHECK(gpt2.n_embd == 768);
+    CHECK(gpt2.activation_function == "gelu_new");
+    CHECK(gpt2.tie_word_embeddings);
+    const auto llama =
+        parsed<LlamaConfig>(R"({"model_type":"llama","num_attention_heads":8,"num_key_value_heads":null})");
+    CHECK(llama.kv_heads() == 8);
+    CHECK(llama.head_width() == 512);
+    CHECK(!llama.sliding_window);
+    const auto mistral = parsed<LlamaConfig>(R"({"model_type":"mistral"})");
+    CHECK(mistral.kv_heads() == 8);
+    CHECK(mistral.sliding_window == 4096);
+    CHECK(!parsed<LlamaConfig>(R"({"model_type":"mistral","sliding_window":null})").sliding_window);
+    const auto qwen2 = parsed<LlamaConfig>(R"({"model_type":"qwen2"})");
+    CHECK(qwen2.qkv_bias);
+    CHECK(!qwen2.sliding_window);
+    CHECK(parsed<LlamaConfig>(R"({"model_type":"qwen2","use_sliding_window":true})").max_window_layers == 28);
+    CHECK(parsed<BERTConfig>(R"({"id2label":{"0":"a","1":"b","2":"c"}})").num_labels == 3);
+    CHECK(parsed<ViTConfig>("{}").patch_size == 16);
+}
+
+TEST_CASE("config.json: rotary frequencies as transformers 4 and 5 say them") {
+    const auto old = parsed<LlamaConfig>(R"({"rope_theta":500000.0,"rope_scaling":{"type":"linear","factor":2.0}})");
+    CHECK(old.rope_theta == 500000);
+    CHECK(old.rope_scaling.rope_type == "linear");
+    CHECK(old.rope_scaling.factor == 2);
+    const auto now = parsed<LlamaConfig>(
+        R"({"rope_parameters":{"rope_type":"llama3","rope_theta":7.5,"factor":8,"low_freq_factor":1.5,
+            "high_freq_factor":3,"original_max_position_embeddings":64}})");
+    CHECK(now.rope_theta == 7.5);
+    CHECK(now.rope_scaling.original_max_position_embeddings == 64);
+    CHECK(now.rope_scaling.low_freq_factor == 1.5);
+}
+
+TEST_CASE("config.json: what is written comes back") {
+    check_returns(GPT2Config{.vocab_size = 7, .n_inner = 5, .scale_attn_by_inverse_layer_idx = true});
+    check_returns(LlamaConfig{.num_key_value_heads = 4, .head_dim = 6, .rope_theta = 3, .attention_bias = true});
+    check_returns(LlamaConfig{.model_type = "mistral", .sliding_window = 9});
+    check_returns(LlamaConfig{.model_type = "qwen2", .qkv_bias = true, .sliding_window = 9, .max_window_layers = 3});
+    check_returns(LlamaConfig{.rope_scaling = {.rope_type = "llama3", .factor = 4}});
+    check_returns(BERTConfig{.classifier_dropout = 0.25, .num_labels = 5});
+    check_returns(ViTConfig{.image_size = 30, .pooler_output_size = 4, .num_labels = 3});
+}
+
+TEST_CASE("config.json: what is not valid is refused with its place") {
+    CHECK(refusal<GPT2Config>(R"({"n_layer": "x"})") == R"(at byte 1: 'n_layer' wants a whole number, got "x")");
+    CHECK(refusal<GPT2Config>(R"({"n_layer": 0})") == "at byte 1: 'n_layer' wants at least 1, got 0");
+    CHECK(refusal<GPT2Config>(R"({"n_layer": 18446744073709551615})") ==
+          "at byte 1: 'n_layer' wants at most 2147483648, got 18446744073709551615");
+    CHECK(refusal<GPT2Config>(R"({"model_type":"bert"})") == R"(at byte 1: 'model_type' wants 'gpt2', got "bert")");
+    CHECK(refusal<GPT2Config>(R"({"n_embd":10,"n_head":3})") ==
+          "at byte 1: GPT2Config: wants n_head that divides n_embd, got 3 and 10");
+    CHECK(refusal<GPT2Config>(R"({"add_cross_attention":true})") ==
+          "at byte 1: 'add_cross_attention' wants false, got true");
+    CHECK(refusal<GPT2Config>(R"({"activation_function":"no"})").find("wants one of gelu, gelu_new") !=
+          std::string::npos);
+    CHECK(refusal<LlamaConfig>(R"({"rope_scaling":{"rope_type":"yarn","factor":2}})").find("got 'yarn'") !=
+          std::string::npos);
+    CHECK(refusal<LlamaConfig>(R"({"rope_scaling":3})") == "at byte 1: 'rope_scaling' wants an object, got 3");
+    CHECK(refusal<BERTConfig>(R"({"is_decoder":true})") == "at byte 1: 'is_decoder' wants false, got true");
+    CHECK(refusal<ViTConfig>(R"({"patch_size":[16,16]})") ==
+          "at byte 1: 'patch_size' wants a whole number, got [16,16]");
+    CHECK(refusal<ViTConfig>("{").starts_with("at byte 1: not valid JSON"));
+    CHECK_THROWS_AS((void)GPT2Config::load("/nowhere/config.json"), IoError);
+}
+
+TEST_CASE("config.json: damaged files are refused or read") {
+    check_damaged(GPT2Config{});
+    check_damaged(LlamaConfig{.rope_scaling = {.rope_type = "llama3", .factor = 4}});
+    check_damaged(BERTConfig{});
+    check_damaged(ViTConfig{});
+}

@@ -1,0 +1,213 @@
+// Writing with a cache of keys and values: the same as without, for prompts of different lengths, in pages and halves,
+// recorded and not; how tokens are chosen, and where texts end.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include <declivity/models/generate.hpp>
+#include <declivity/models/gpt2.hpp>
+#include <declivity/models/llama.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <declivity/tensor/random.hpp>
+#include <doctest/doctest.h>
+#include <tests/support/values.hpp>
+
+using namespace declivity;
+using namespace declivity::models;
+using namespace declivity::test;
+
+namespace {
+
+using Tokens = std::vector<std::int64_t>;
+
+template <class Model>
+Model drawn(Model model) {
+    const NoGrad no_grad;
+    std::uint64_t seed = 40;
+    for (const auto& [name, tensor] : model.named_parameters()) {
+        Tensor to = tensor;
+        to.copy_(random_tensor(tensor.shape(), ++seed, tensor.dtype(), -0.6, 0.6));
+    }
+    return model;
+}
+
+GPT2 gpt2() { return drawn(GPT2({.vocab_size = 23, .n_positions = 40, .n_embd = 24, .n_layer = 2, .n_head = 3})); }
+Llama llama() {
+    return drawn(Llama({.vocab_size = 23,
+                        .hidden_size = 24,
+                        .intermediate_size = 32,
+                        .num_hidden_layers = 2,
+                        .num_attention_heads = 4,
+                        .num_key_value_heads = 2,
+                        .max_position_embeddings = 40,
+                        .sliding_window = 6}));
+}
+
+Tokens written(CausalLM& model, const Tensor& prompts, GenerateOptions options) {
+    if (options.max_new_tokens == 20) options.max_new_tokens = 12;
+    return generate(model, prompts, options).tokens.to_vector<std::int64_t>();
+}
+
+Tensor prompts_of(std::int64_t texts, std::int64_t length) {
+    Tokens tokens;
+    for (std::int64_t i = 0; i < texts * length; ++i) tokens.push_back((i * i * 7 + 3 * i + 1) % 23);
+    return Tensor::from(tokens, {texts, length});
+}
+
+}  // namespace
+
+TEST_CASE("generate: with a cache as without, recorded or not, in pages or not") {
+    GPT2 one = gpt2();
+    Llama other = llama();
+    for (CausalLM* model : std::initializer_list<CausalLM*>{&one, &other})
+        for (const std::int64_t texts : {1, 3}) {
+            const Tensor prompts = prompts_of(texts, 5);
+            const Tokens wanted = written(*model, prompts, {.use_cache = false});
+            CHECK(wanted.size() == static_cast<std::size_t>(texts * 17));
+            CHECK(std::set<std::int64_t>(wanted.begin(), wanted.end()).size() > 4);
+            CHECK(written(*model, prompts, {}) == wanted);
+            CHECK(written(*model, prompts, {.record = false}) == wanted);
+            CHECK(written(*model, prompts, {.cache = {.page_size = 4}}) == wanted);
+            CHECK(written(*model, prompts, {.cache = {.page_size = 4, .pages = 5 * texts}}) == wanted);
+            CHECK_THROWS_AS((void)written(*model, prompts, {.cache = {.page_size = 4, .pages = 5 * texts - 1}}),
+                            ValueError);
+            CHECK(model->training());
+        }
+}
+
+TEST_CASE("generate: each of several prompts of different lengths as alone") {
+    Llama model = llama();
+    const Tensor prompts = prompts_of(3, 6), lengths = Tensor::from<std::int64_t>({6, 2, 4}, {3});
+    Tokens all;
+    for (std::int64_t text = 0; text < 3; ++text) {
+        const std::int64_t length = lengths.to_vector<std::int64_t>()[static_cast<std::size_t>(text)];
+        Tokens alone = written(model, slice(slice(prompts, 0, text, text + 1), 1, 0, length), {});
+        alone.resize(18, 21);
+        all.insert(all.end(), alone.begin(), alone.end());
+    }
+    CHECK(written(model, prompts, {.lengths = lengths, .pad_token_id = 21}) == all);
+    CHECK(written(model, prompts, {.lengths = lengths, .pad_token_id = 21, .use_cache = false}) == all);
+    // The same prompts at the end of their rows.
+    Tokens rows(18, 9);
+    const Tokens from = prompts.to_vector<std::int64_t>(), count = lengths.to_vector<std::int64_t>();
+    for (std::size_t text = 0; text < 3; ++text)
+        for (std::size_t t = 0; t < static_cast<std::size_t>(count[text]); ++t)
+            rows[text * 6 + 6 - static_cast<std::size_t>(count[text]) + t] = from[text * 6 + t];
+    CHECK(written(model, Tensor::from(rows, {3, 6}),
+                  {.lengths = lengths, .padding = PromptPadding::left, .pad_token_id = 21}) == all);
+}
+
+TEST_CASE("generate: a text ends with a token that ends it") {
+    GPT2 model = gpt2();
+    const Tensor prompts = prompts_of(2, 5);
+    const Generated whole = generate(model, prompts, {.max_new_tokens = 12});
+    CHECK(whole.lengths.to_vector<std::int64_t>() == Tokens{17, 17});
+    const Tokens tokens = whole.tokens.to_vector<std::int64_t>();
+    const std::int64_t end = tokens[5 + 3];  // text 0 has it here, or before
+    for (const std::int64_t interval : {1, 5, 100}) {
+        const Generated got =
+            generate(model, prompts,
+                     {.max_new_tokens = 12, .eos_token_ids = {22, end}, .pad_token_id = 19, .eos_interval = interval});
+        const Tokens ended = got.tokens.to_vector<std::int64_t>(), lengths = got.lengths.to_vector<std::int64_t>();
+        for (std::size_t text = 0; text < 2; ++text) {
+            std::size_t length = 17;
+            for (std::size_t t = 16; t >= 5; --t)
+                if (tokens[text * 17 + t] == end || tokens[text * 17 + t] == 22) length = t + 1;
+            CHECK(lengths[text] == static_cast<std::int64_t>(length));
+            for (std::size_t t = 0; t < 17; ++t)
+                CHECK(ended[text * 17 + t] == (t < length ? tokens[text * 17 + t] : 19));
+        }
+        CHECK(lengths[0] <= 9);
+    }
+}
+
+TEST_CASE("generate: tokens chosen by chance") {
+    GPT2 model = gpt2();
+    const Tensor prompts = prompts_of(2, 4);
+    const Tokens best = written(model, prompts, {});
+    CHECK(written(model, prompts, {.next = sampling({.top_k = 1})}) == best);
+    CHECK(written(model, prompts, {.next = sampling({.top_p = 1e-6})}) == best);
+    CHECK(written(model, prompts, {.next = sampling({.temperature = 1e-4})}) == best);
+    const auto seeded = [&](std::uint64_t seed, bool record) {
+        manual_seed(seed);
+        return written(model, prompts, {.next = sampling({.temperature = 2}), .record = record});
+    };
+    CHECK(seeded(1, true) == seeded(1, true));
+    CHECK(seeded(1, true) == seeded(1, false));
+    CHECK(seeded(1, true) != seeded(2, true));
+    // A function of one's own, which reads on the host.
+    int calls = 0;
+    const NextToken own{[&](const Tensor& scores) {
+        ++calls;
+        (void)scores.to_vector<float>();
+        return argmin(scores, -1);
+    }};
+    CHECK(written(model, prompts, {.next = own}) != best);
+    CHECK(calls == 12);
+    CHECK_THROWS_AS((void)sampling({.temperature = 0}), ValueError);
+    CHECK_THROWS_AS((void)sampling({.top_k = 0}), ValueError);
+    CHECK_THROWS_AS((void)sampling({.top_p = 1.5}), ValueError);
+}
+
+TEST_CASE("sampling: how often each token comes") {
+    manual_seed(5);
+    // Probabilities 0.5, 0.3, 0.15, 0.05.
+    const Tensor scores = broadcast_to(log(Tensor::from<float>({0.3F, 0.05F, 0.5F, 0.15F}, {1, 4})), {20000, 4});
+    const auto shares = [&](const SamplingOptions& options) {
+        std::vector<double> out(4);
+        for (const std::int64_t token : sampling(options).choose(scores).to_vector<std::int64_t>())
+            out[static_cast<std::size_t>(token)] += 1.0 / 20000;
+        return out;
+    };
+    const auto near = [](const std::vector<double>& got, const std::vector<double>& wanted) {
+        for (std::size_t i = 0; i < 4; ++i) CHECK(std::abs(got[i] - wanted[i]) < (wanted[i] == 0 ? 1e-9 : 0.02));
+    };
+    near(shares({}), {0.3, 0.05, 0.5, 0.15});
+    near(shares({.top_k = 2}), {0.375, 0, 0.625, 0});
+    near(shares({.top_p = 0.81}), {0.3 / 0.95, 0, 0.5 / 0.95, 0.15 / 0.95});
+    near(shares({.top_p = 0.79}), {0.375, 0, 0.625, 0});
+    // Square roots of the odds.
+    const double whole = std::sqrt(0.3) + std::sqrt(0.05) + std::sqrt(0.5) + std::sqrt(0.15);
+    near(shares({.temperature = 2}),
+         {std::sqrt(0.3) / whole, std::sqrt(0.05) / whole, std::sqrt(0.5) / whole, std::sqrt(0.15) / whole});
+}
+
+TEST_CASE("key-value cache: calls of several tokens, types, and what does not fit") {
+    Llama model = llama();
+    model.eval();
+    const NoGrad no_grad;
+    const Tensor text = prompts_of(2, 11);
+    const Tensor wanted = model(text);
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+        nn::KeyValueCache cache = model.make_cache(2, 11, {.dtype = dtype});
+        std::vector<Tensor> parts;
+        for (const auto& [from, to] : {std::pair{0, 4}, std::pair{4, 5}, std::pair{5, 8}, std::pair{8, 11}})
+            parts.push_back(model(slice(text, 1, from, to), {.cache = cache}));
+        const double allowed = dtype == DType::f32 ? 1e-4 : dtype == DType::f16 ? 0.02 : 0.2;
+        CHECK(difference(concat(parts, 1), values(wanted), {allowed, allowed}) == "");
+        CHECK(cache.lengths().to_vector<std::int64_t>() == Tokens{11, 11});
+        CHECK_THROWS_AS((void)model(slice(text, 1, 0, 1), {.cache = cache}), ValueError);
+        cache.reset();
+        CHECK(difference(model(slice(text, 1, 0, 3), {.cache = cache}), values(slice(wanted, 1, 0, 3)), {1e-4, 1e-4}) ==
+              "");
+        CHECK(cache.bytes() == 2U * 2 * 2 * 2 * 11 * 6 * size_of(dtype));
+    }
+    nn::KeyValueCache paged = model.make_cache(2, 11, {.page_size = 4, .pages = 5});
+    CHECK(paged.free_pages() == 5);
+    paged.reserve(0, 9);
+    CHECK(paged.free_pages() == 2);
+    CHECK_THROWS_AS(paged.reserve(1, 9), ValueError);
+    paged.release(0);
+    paged.reserve(1, 11);
+    CHECK(paged.free_pages() == 2);
+    CHECK_THROWS_AS(paged.reserve(2, 1), ValueError);
+    CHECK_THROWS_AS(model.make_cache(2, 11).reserve(0, 3), ValueError);
+    CHECK_THROWS_AS((void)model.make_cache(0, 11), ValueError);
+    CHECK_THROWS_AS((void)nn::KeyValueCache().lengths(), ValueError);
+    CHECK_THROWS_AS((void)generate(model, text, {.max_new_tokens = 30}), ValueError);
+    CHECK_THROWS_AS((void)generate(model, zeros({2, 3})), TypeError);
+}
