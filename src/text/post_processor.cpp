@@ -119,7 +119,7 @@ class Template : public PostProcessor {
     std::vector<Piece> single_, pair_;
 };
 
-/// BERT's [CLS] A [SEP] B [SEP], or RoBERTa's <s> A </s></s> B </s>, whose types are all 0 and whose offsets are trimmed.
+/// BERT's [CLS] A [SEP] B [SEP], or RoBERTa's <s> A </s></s> B </s>, whose types are all 0.
 class Bert : public PostProcessor {
   public:
     using Token = std::pair<std::int64_t, std::string>;

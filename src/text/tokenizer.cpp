@@ -331,13 +331,10 @@ std::string StreamDecoder::step(std::int64_t id) {
     std::string text = tokenizer_.decode(ids_, skip_special_tokens_);
     if (text.size() <= given_.size() || text.ends_with("\xEF\xBF\xBD")) return {};
     std::string fresh = text.substr(given_.size());
-    // Of what was given out a few tokens are kept, since what is first in a text may be decoded otherwise.
-    constexpr std::size_t kKept = 8;
-    if (ids_.size() >= 2 * kKept) {
-        ids_.erase(ids_.begin(), ids_.end() - kKept);
-        text = tokenizer_.decode(ids_, skip_special_tokens_);
-    }
-    given_ = std::move(text);
+    // What was new before is kept, since what is first in a text may be decoded otherwise than what follows.
+    ids_.erase(ids_.begin(), ids_.begin() + static_cast<std::ptrdiff_t>(known_));
+    known_ = ids_.size();
+    given_ = tokenizer_.decode(ids_, skip_special_tokens_);
     return fresh;
 }
 
@@ -345,6 +342,7 @@ std::string StreamDecoder::finish() {
     const std::string text = tokenizer_.decode(ids_, skip_special_tokens_);
     std::string rest = text.size() > given_.size() ? text.substr(given_.size()) : std::string();
     ids_.clear();
+    known_ = 0;
     given_.clear();
     return rest;
 }

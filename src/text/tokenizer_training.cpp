@@ -101,13 +101,15 @@ Tokenizer train_word(const Corpus& corpus, TrainOptions options) {
 Tokenizer train_word_piece(const Corpus& corpus, TrainOptions options) {
     default_to(options.special_tokens, {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"});
     with_unknown(options, "[UNK]");
-    const Tokenizer out = trained(
-        fmt::format(
-            R"("normalizer":{{"type":"BertNormalizer","clean_text":true,"handle_chinese_chars":true,"strip_accents":null,"lowercase":true}},)"
-            R"("pre_tokenizer":{{"type":"BertPreTokenizer"}},"decoder":{{"type":"WordPiece","prefix":"##","cleanup":true}},)"
-            R"("model":{{"type":"WordPiece","unk_token":{},"continuing_subword_prefix":"##","max_input_chars_per_word":100,"vocab":{{}}}})",
-            json_string(options.unk_token)),
-        corpus, options);
+    const Tokenizer out =
+        trained(fmt::format(R"("normalizer":{{"type":"BertNormalizer","clean_text":true,"handle_chinese_chars":true,)"
+                            R"("strip_accents":null,"lowercase":true}},)"
+                            R"("pre_tokenizer":{{"type":"BertPreTokenizer"}},)"
+                            R"("decoder":{{"type":"WordPiece","prefix":"##","cleanup":true}},)"
+                            R"("model":{{"type":"WordPiece","unk_token":{},"continuing_subword_prefix":"##",)"
+                            R"("max_input_chars_per_word":100,"vocab":{{}}}})",
+                            json_string(options.unk_token)),
+                corpus, options);
     const auto cls = out.token_to_id("[CLS]"), sep = out.token_to_id("[SEP]");
     if (!cls || !sep) return out;
     const auto token = [](const char* name, std::int64_t id) {
@@ -144,8 +146,10 @@ Tokenizer train_sentencepiece_bpe(const Corpus& corpus, TrainOptions options) {
             R"("normalizer":{{"type":"Sequence","normalizers":[{{"type":"Prepend","prepend":"\u2581"}},)"
             R"({{"type":"Replace","pattern":{{"String":" "}},"content":"\u2581"}}]}},)"
             // While it is trained, words are cut; a text is encoded as a whole.
-            R"("pre_tokenizer":{{"type":"Split","pattern":{{"String":"\u2581"}},"behavior":"MergedWithNext","invert":false}},)"
-            R"("decoder":{{"type":"Sequence","decoders":[{{"type":"Replace","pattern":{{"String":"\u2581"}},"content":" "}},)"
+            R"("pre_tokenizer":{{"type":"Split","pattern":{{"String":"\u2581"}},"behavior":"MergedWithNext",)"
+            R"("invert":false}},)"
+            R"("decoder":{{"type":"Sequence","decoders":[{{"type":"Replace",)"
+            R"("pattern":{{"String":"\u2581"}},"content":" "}},)"
             R"({{"type":"ByteFallback"}},{{"type":"Fuse"}},{{"type":"Strip","content":" ","start":1,"stop":0}}]}},)"
             R"("model":{{"type":"BPE","unk_token":{},"fuse_unk":true,"byte_fallback":true,"vocab":{{}},"merges":[]}})",
             json_string(options.unk_token)),

@@ -49,9 +49,9 @@ class WordPiece : public Model {
     }
 
     [[nodiscard]] std::string to_json() const override {
-        return fmt::format(
-            R"({{"type":"WordPiece","unk_token":{},"continuing_subword_prefix":{},"max_input_chars_per_word":{},"vocab":{}}})",
-            json_string(unk_token_), json_string(prefix_), longest_, vocab_json(table_));
+        return fmt::format(R"({{"type":"WordPiece","unk_token":{},"continuing_subword_prefix":{},)"
+                           R"("max_input_chars_per_word":{},"vocab":{}}})",
+                           json_string(unk_token_), json_string(prefix_), longest_, vocab_json(table_));
     }
 
     [[nodiscard]] std::shared_ptr<const Model> train(const Counts& words, const TrainOptions& options) const override {

@@ -153,7 +153,8 @@ class DECLIVITY_API StreamDecoder {
     Tokenizer tokenizer_;
     bool skip_special_tokens_;
     std::vector<std::int64_t> ids_;
-    std::string given_;
+    std::size_t known_ = 0;  ///< of them were whole before
+    std::string given_;      ///< their text
 };
 
 }  // namespace declivity::text

@@ -1,4 +1,6 @@
-// Tokenizers beside the Python package tokenizers, on what tokenizer_facts.py wrote: declivity_tokenizers FOLDER [NAME...]
+// Tokenizers beside the Python package tokenizers, on what tokenizer_facts.py wrote.
+//
+//     declivity_tokenizers FOLDER [NAME...]
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -51,8 +53,8 @@ Json facts(const Encoding& of, const std::vector<std::string>& texts) {
             {"overflowing", overflowing}};
 }
 
-/// Without oddities of the package: what overflows in pairs has lists of its own of what overflows, and has neither types nor
-/// texts of the template; padding counts as a part of the first text where no post-processor numbers them.
+/// Without oddities of the package: what overflows in pairs has lists of its own of what overflows, and neither types
+/// nor texts as the template says; padding counts as a part of the first text where no post-processor numbers them.
 Json sane(Json of, bool inside = false) {
     for (std::size_t i = 0; i < of.at("ids").size(); ++i)
         if (of.at("attention_mask")[i] == 0) of["sequence_ids"][i] = -1;

@@ -1,0 +1,161 @@
+// tokenizer.json: what is malformed is refused with file, byte and JSON pointer.
+#include <fstream>
+#include <string>
+
+#include <declivity/runtime/error.hpp>
+#include <declivity/text/tokenizer.hpp>
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/damage.hpp"
+#include "tests/support/paths.hpp"
+#include "text/regex.hpp"
+
+using namespace declivity;
+using namespace declivity::text;
+using namespace declivity::test;
+using Json = nlohmann::json;
+
+namespace {
+
+/// What is said of a text, and where. Empty if it is read.
+std::string refusal(const std::string& json) {
+    try {
+        (void)Tokenizer::from_json(json, "t.json");
+    } catch (const FormatError& error) {
+        CHECK(error.file() == "t.json");
+        CHECK(error.offset() <= json.size());
+        return error.what();
+    }
+    return "";
+}
+
+std::string with(const std::string& part) {
+    return R"({"model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2},"merges":[["a","b"]]},)" + part + "}";
+}
+
+void says(const std::string& json, const std::string& what) {
+    const std::string said = refusal(json);
+    CHECK_MESSAGE(said.find(what) != std::string::npos, said << " lacks " << what);
+}
+
+}  // namespace
+
+TEST_CASE("tokenizer.json: places are named") {
+    CHECK(refusal(with(R"("decoder":null)")).empty());
+    says("{", "t.json: at byte 1: this is not valid JSON");
+    says("[1]", "the whole: wants an object, got array");
+    says("{}", "the whole: wants a member 'model'");
+    says(R"({"model": {"type": "Other"}})", "t.json: at byte 19: /model/type: 'Other' is no model");
+    says(R"({"model":{"type":"BPE","vocab":{"a":0,"b":-1},"merges":[]}})",
+         "at byte 42: /model/vocab/b: wants an integer from 0 to");
+    says(R"({"model":{"type":"BPE","vocab":{"a/~":0.5},"merges":[]}})",
+         "at byte 38: /model/vocab/a~1~0: wants an integer, got number");
+    says(R"({"model":{"type":"BPE","vocab":{"a":4000000000},"merges":[]}})",
+         "/model/vocab/a: wants an integer from 0 to");
+    says(R"({"model":{"type":"BPE","vocab":{"a":0},"merges":["a a"]}})",
+         "at byte 49: /model/merges/0: the token 'aa' is not in the vocabulary");
+    says(R"({"model":{"type":"BPE","vocab":{"a":0},"merges":["aa"]}})",
+         "/model/merges/0: wants two tokens and one space, got 'aa'");
+    says(R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[["a"]]}})", "/model/merges/0: wants two tokens, got 1");
+    says(R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[["a",7]]}})",
+         "/model/merges/0/1: wants a string, got number");
+    says(R"({"model":{"type":"BPE","vocab":{},"merges":[],"dropout":2}})", "/model/dropout: wants 0 to 1, got 2");
+    says(R"({"model":{"type":"Unigram","vocab":[["a"]],"unk_id":0}})", "/model/vocab/0: wants a piece and a score");
+    says(R"({"model":{"type":"Unigram","vocab":[["a",0]],"unk_id":1}})",
+         "/model/unk_id: wants an integer from 0 to 0, got 1");
+    says(R"({"model":{"type":"WordPiece","vocab":[]}})", "/model/vocab: wants an object, got array");
+    says(with(R"("normalizer":{"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"None"}]})"),
+         "/normalizer/normalizers/1/type: 'None' is no normalizer");
+    says(with(R"("normalizer":{"type":"Replace","pattern":{"Regex":"(a"},"content":""})"),
+         "/normalizer/pattern/Regex: Regex: '(a' is no pattern");
+    says(with(R"("normalizer":{"type":"Replace","pattern":{},"content":""})"),
+         "/normalizer/pattern: wants {\"String\"");
+    says(with(R"("normalizer":{"type":"Precompiled","precompiled_charsmap":"AAAA"})"),
+         "/normalizer/precompiled_charsmap: the table is cut off");
+    says(with(R"("normalizer":{"type":"Precompiled","precompiled_charsmap":"_"})"), "'_' is no character of base64");
+    says(with(R"("normalizer":{"type":"Precompiled","precompiled_charsmap":"/////w=="})"),
+         "wants a trie of 4294967295 bytes");
+    says(with(R"("pre_tokenizer":{"type":"Split","pattern":{"String":" "},"behavior":"Gone","invert":false})"),
+         "/pre_tokenizer/behavior: 'Gone' is no behavior");
+    says(with(R"("pre_tokenizer":{"type":"Metaspace","replacement":"ab"})"),
+         "/pre_tokenizer/replacement: wants one character");
+    const auto single = [](const std::string& piece) {
+        return with(R"("post_processor":{"type":"TemplateProcessing","pair":[],"special_tokens":{},"single":[)" +
+                    piece + "]}");
+    };
+    says(single(R"({"Sequence":{"id":"C","type_id":0}})"), "/single/0/Sequence/id: wants A or B");
+    says(single(R"({"SpecialToken":{"id":"x","type_id":0}})"), "/post_processor/special_tokens: wants a member 'x'");
+    says(with(R"("post_processor":{"type":"BertProcessing","sep":["x"],"cls":["y",1]})"),
+         "/post_processor/sep: wants at least 2 elements");
+    says(with(R"("decoder":{"type":"Strip","content":" ","start":-1,"stop":0})"),
+         "/decoder/start: wants an integer from 0");
+    says(with(R"("added_tokens":[{"id":0}])"), "/added_tokens/0: wants a member 'content'");
+    says(with(R"("truncation":{"max_length":2,"strategy":"LongestFirst","stride":2})"),
+         "/truncation/stride: wants a stride below");
+    says(with(R"("padding":{"strategy":"Shortest"})"), "/padding/strategy: wants BatchLongest");
+    says(with(R"("decoder":)" + std::string(100, '[') + std::string(100, ']')), "nested deeper than 64 levels");
+    // Of two members of one name the last one counts, in errors as well.
+    says(R"({"model":1,"model":{"type":2}})", "at byte 27: /model/type: wants a string");
+}
+
+TEST_CASE("tokenizer.json: mini-fuzz") {
+    const TempFolder folder;
+    const auto path = folder / "tokenizer.json";
+    std::ifstream in(source_folder() / "text/tokenizer_facts.json");
+    for (const Json& one : Json::parse(in)) {
+        Json description = one.at("tokenizer");
+        // Without most of the vocabulary: what is damaged is then the structure.
+        if (Json& vocab = description["model"]["vocab"]; vocab.is_object() && vocab.size() > 60) {
+            description["model"]["merges"] = {"t h", "th e"};
+            vocab = {{"t", 0}, {"h", 1}, {"e", 2}, {"th", 3}, {"the", 4}, {"<unk>", 5}};
+        }
+        const std::string json = description.dump();
+        const auto read = [](const std::filesystem::path& file) {
+            const Tokenizer tokenizer = Tokenizer::from_file(file);
+            try {
+                (void)tokenizer.decode(tokenizer.ids("the hello [CLS] é 中 <s>"));
+                (void)tokenizer.encode("the", "hello");
+            } catch (const ValueError&) {  // no unknown token, or truncation to nothing
+            }
+        };
+        const Bytes valid(json.begin(), json.end());
+        put_file(path, valid);
+        read(path);
+        CHECK(truncate_everywhere(valid, path, read).accepted == 0);
+        const Verdicts verdicts = damage_at_random(valid, path, 600, read);
+        CHECK(verdicts.refused > 100);
+    }
+}
+
+TEST_CASE("tokenizer.json: patterns of Oniguruma mean the same in PCRE2") {
+    const auto matches = [](const char* pattern, std::string_view text) {
+        std::string out;
+        Regex(pattern).for_each(
+            text, [&](Range match) { out += std::string(text.substr(match.begin, match.end - match.begin)) + "|"; });
+        return out;
+    };
+    CHECK(matches(R"(\s)", "a\u180Eb\u0085c\u3000d") == "\u0085|\u3000|");  // PCRE2's has U+180E as well
+    CHECK(matches(R"([^\S\n]+)", "a \n\u180E \t") == " | \t|");
+    CHECK(matches(R"(\w+)", "e\u0301_Ⓐ² ①") == "e\u0301_Ⓐ²|");
+    CHECK(matches(R"(\h+)", "0aFg") == "0aF|");  // hexadecimal digits there, spaces here
+    CHECK(matches(R"(^b)", "a\nb") == "b|");     // always at each line
+    CHECK(matches(R"((?m:.)+)", "a\nb") == "a\nb|");
+    CHECK(matches(R"(x.)", "x\nxy") == "xy|");
+    CHECK(matches(R"([a-f]{2,3}+)", "abcdefx") == "abcdef|");  // not possessive
+    CHECK(matches(R"(a{,2}b)", "aaab") == "aab|");
+    CHECK(matches(R"(a{x}|\{)", "a{x}{") == "a{x}|{|");
+    CHECK(matches(R"([\p{L}&&[^\p{Han}]]+)", "ab中c") == "ab|c|");
+    CHECK(matches(R"([a-z&&[^aeiou]]+)", "hello") == "h|ll|");
+    CHECK(matches(R"([^a-z&&[^aeiou]])", "he1") == "e|1|");
+    CHECK(matches(R"(\bthe\b)", "the then the\u0301") == "the|");
+    CHECK(matches(R"(\u4e2d)", "中") == "中|");
+    CHECK(matches(R"([[:digit:]\]x]+)", "1]x-") == "1]x|");
+    CHECK(matches("", "ab") == "|||");
+    CHECK(matches("b*", "abba") == "|bb||");
+    CHECK_THROWS_AS(Regex("[a"), ValueError);
+    CHECK_THROWS_AS(Regex("(a"), ValueError);
+    CHECK_THROWS_AS(Regex("\\"), ValueError);
+    CHECK_THROWS_AS(Regex("[a[bc]d[e]]"), ValueError);
+    CHECK_THROWS_AS(Regex("\xFF"), ValueError);
+}

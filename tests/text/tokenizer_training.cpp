@@ -1,0 +1,266 @@
+// Training of tokenizers against plain references that count everything anew in each step.
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <declivity/data/random.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/text/tokenizer.hpp>
+#include <doctest/doctest.h>
+
+#include "tests/support/temp_folder.hpp"
+#include "text/bpe_training.hpp"
+#include "text/unicode.hpp"
+#include "text/unigram.hpp"
+
+using namespace declivity;
+using namespace declivity::text;
+using namespace declivity::test;
+
+namespace {
+
+/// Words of few letters, so that pairs repeat and overlap, as "aaa" does.
+Model::Counts random_words(std::uint64_t seed, std::int64_t letters) {
+    data::Random random(seed, 0, 0, data::Purpose::user);
+    Model::Counts out;
+    for (int i = 0; i < 40; ++i) {
+        std::string word;
+        for (std::int64_t k = 0; k < 1 + random.below(9); ++k) {
+            const std::int64_t letter = random.below(letters);
+            word += letter == 2 ? "é" : std::string(1, static_cast<char>('a' + letter));
+        }
+        out[word] += 1 + random.below(5);
+    }
+    return out;
+}
+
+/// The merges of byte-pair encoding, each found by counting all pairs of all words.
+std::vector<std::pair<std::string, std::string>> plain_merges(const Model::Counts& counts, std::int64_t vocab_size,
+                                                              std::int64_t min_frequency, const std::string& prefix) {
+    std::map<std::string, std::size_t> ids;
+    std::vector<std::string> tokens;
+    const auto id = [&](const std::string& token) {
+        if (ids.emplace(token, tokens.size()).second) tokens.push_back(token);
+        return ids[token];
+    };
+    std::map<char32_t, int> alphabet;
+    for (const auto& [word, count] : counts)
+        for (std::size_t at = 0; at < word.size(); at += decode_at(word, at).size) alphabet[decode_at(word, at).c] = 1;
+    for (const auto& [c, one] : alphabet) id(utf8(c));
+    std::vector<std::pair<std::vector<std::size_t>, std::int64_t>> words;
+    for (const auto& [word, count] : std::map<std::string, std::int64_t>(counts.begin(), counts.end())) {
+        words.push_back({{}, count});
+        for (std::size_t at = 0; at < word.size();) {
+            const auto size = decode_at(word, at).size;
+            words.back().first.push_back(id((at > 0 ? prefix : "") + word.substr(at, size)));
+            at += size;
+        }
+    }
+    std::vector<std::pair<std::string, std::string>> out;
+    while (static_cast<std::int64_t>(tokens.size()) < vocab_size) {
+        std::map<std::pair<std::size_t, std::size_t>, std::int64_t> pairs;
+        for (const auto& [word, count] : words)
+            for (std::size_t i = 0; i + 1 < word.size(); ++i) pairs[{word[i], word[i + 1]}] += count;
+        std::pair<std::size_t, std::size_t> best;
+        std::int64_t most = 0;
+        for (const auto& [pair, count] : pairs)
+            if (count > most) best = pair, most = count;
+        if (most < std::max<std::int64_t>(min_frequency, 1)) break;
+        const std::string& right = tokens[best.second];
+        const std::string both = tokens[best.first] + (right.starts_with(prefix) ? right.substr(prefix.size()) : right);
+        out.emplace_back(tokens[best.first], tokens[best.second]);
+        const std::size_t made = id(both);
+        for (auto& [word, count] : words) {
+            std::vector<std::size_t> merged;
+            for (std::size_t i = 0; i < word.size(); ++i) {
+                const bool here = i + 1 < word.size() && word[i] == best.first && word[i + 1] == best.second;
+                merged.push_back(here ? made : word[i]);
+                if (here) ++i;
+            }
+            word = merged;
+        }
+    }
+    return out;
+}
+
+std::vector<std::string> lines() {
+    data::Random random(11, 0, 0, data::Purpose::user);
+    const std::vector<std::string> parts{"low",     "lower", "lowest", "new",    "newer", "wide", "wider", "the",
+                                         "théâtre", "of",    "token",  "tokens", "中文",  "12",   "don't"};
+    std::vector<std::string> out;
+    for (int i = 0; i < 200; ++i) {
+        std::string line;
+        for (std::int64_t k = 0; k < 3 + random.below(9); ++k)
+            line += (line.empty() ? "" : " ") +
+                    parts[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(parts.size())))];
+        out.push_back(line + ".");
+    }
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("training: merges are those of counting all pairs anew") {
+    for (const std::uint64_t seed : {1U, 2U, 3U, 4U, 5U, 6U})
+        for (const char* prefix : {"", "##"}) {
+            const Model::Counts words = random_words(seed, seed % 2 == 0 ? 2 : 5);
+            const std::int64_t least = seed == 3 ? 6 : 0;
+            const TrainedMerges got = train_merges(words, {.vocab_size = 60, .min_frequency = least}, prefix, "");
+            const auto wanted = plain_merges(words, 60, least, prefix);
+            REQUIRE(wanted.size() > 5);
+            std::vector<std::pair<std::string, std::string>> merges;
+            for (const Bpe::Merge& one : got.merges)
+                merges.emplace_back(*got.table.token(one.left), *got.table.token(one.right));
+            CHECK(merges == wanted);
+        }
+}
+
+TEST_CASE("training: alphabets and lengths of tokens have limits") {
+    const Model::Counts words{{"aaab", 10}, {"abc", 3}, {"xyz", 1}};
+    const TrainedMerges few = train_merges(
+        words, {.vocab_size = 100, .special_tokens = {"<s>"}, .initial_alphabet = {"q", "é"}, .limit_alphabet = 4}, "",
+        "");
+    CHECK(*few.table.token(0) == "<s>");
+    CHECK(few.table.id("q"));
+    CHECK(few.table.id("é"));
+    CHECK(few.table.id("a"));
+    CHECK(few.table.id("b"));
+    CHECK(!few.table.id("x"));
+    const TrainedMerges short_ones = train_merges(words, {.vocab_size = 100, .max_token_length = 2}, "", "");
+    for (const auto& [token, id] : short_ones.table.sorted()) CHECK(token.size() <= 2);
+    CHECK(short_ones.table.id("aa"));
+    CHECK_THROWS_AS(check_train_options({.vocab_size = -1}), ValueError);
+    CHECK_THROWS_AS(check_train_options({.shrinking_factor = 1}), ValueError);
+    CHECK_THROWS_AS(check_train_options({.n_sub_iterations = 0}), ValueError);
+}
+
+TEST_CASE("training: each kind of tokenizer reads back what it wrote, of a corpus and of files") {
+    const std::vector<std::string> all = lines();
+    const TempFolder folder;
+    {
+        std::ofstream first(folder / "a.txt"), second(folder / "b.txt");
+        for (std::size_t i = 0; i < 90; ++i) first << all[i] << "\r\n";
+        for (std::size_t i = 90; i < all.size(); ++i) second << all[i] << (i + 1 < all.size() ? "\n" : "");
+    }
+    const Corpus files = lines_of({folder / "a.txt", folder / "b.txt"});
+    std::vector<std::string> read;
+    files.for_each([&](const std::string& line) { read.push_back(line); });
+    CHECK(read == all);
+    CHECK_THROWS_AS(lines_of({folder / "none.txt"}).for_each([](const std::string&) {}), IoError);
+
+    const std::string text = "the newest tokens don't théâtre 中文 3, unseen!";
+    const auto check = [&](const char* name, Tokenizer (*train)(const Corpus&, TrainOptions), std::int64_t vocab_size,
+                           const std::string& decoded) {
+        CAPTURE(name);
+        const Tokenizer tokenizer = train(all, {.vocab_size = vocab_size});
+        CHECK(train(files, {.vocab_size = vocab_size}).to_json() == tokenizer.to_json());  // the same every time
+        CHECK(tokenizer.vocab_size() <= vocab_size);
+        tokenizer.save(folder / "tokenizer.json");
+        const Tokenizer again = Tokenizer::from_file(folder / "tokenizer.json");
+        CHECK(again.to_json() == tokenizer.to_json());
+        CHECK(again.encode(text).tokens == tokenizer.encode(text).tokens);
+        CHECK(again.decode(again.ids(text)) == decoded);
+        return tokenizer;
+    };
+    check("byte-level", train_byte_level_bpe, 300, text);
+    check("sentencepiece", train_sentencepiece_bpe, 330, text);
+    check("character", train_character, 60, "the newest tokens don't théâtre 中文  nseen");
+    check("word", train_word, 30, "the tokens don ' t théâtre 中文");
+    check("unigram", train_unigram, 60, "the newest tokens don't théâtre 中文  nseen");
+    const Tokenizer bert = check("WordPiece", train_word_piece, 90, "the newest tokens don ' t theatre 中 文");
+    const Encoding pair = bert.encode("low", "lower");
+    CHECK(pair.tokens == std::vector<std::string>{"[CLS]", "low", "[SEP]", "lower", "[SEP]"});
+    CHECK(pair.type_ids == std::vector<std::int64_t>{0, 0, 0, 1, 1});
+}
+
+TEST_CASE("training: a tokenizer of the same parts on another corpus") {
+    const Tokenizer first = train_byte_level_bpe(lines(), {.vocab_size = 300});
+    const Tokenizer other = first.train_new(
+        {"zzz zzz zzz yyy"}, {.vocab_size = 261, .special_tokens = {"<pad>"}, .initial_alphabet = {"a"}});
+    CHECK(other.token_to_id("<pad>") == 0);
+    CHECK(other.token_to_id("zzz"));
+    CHECK(!other.token_to_id("low"));
+    CHECK(other.decode(other.ids("zzz yyy<pad>")) == "zzz yyy");
+}
+
+TEST_CASE("training: expectation and maximisation make a corpus more probable, and pruning keeps characters") {
+    Model::Counts words;
+    for (const std::string& line : lines())
+        for (std::size_t begin = 0; begin < line.size();) {
+            const std::size_t end = std::min(line.find(' ', begin), line.size());
+            ++words[line.substr(begin, end - begin)];
+            begin = end + 1;
+        }
+    const auto log_probability = [&](const ScoredPieces& pieces) {  // of the best segmentation
+        const Unigram model({.unk_id = 0}, pieces);
+        double sum = 0;
+        for (const auto& [word, count] : words) {
+            std::vector<ModelToken> tokens;
+            model.tokenize(word, nullptr, tokens);
+            for (const ModelToken& token : tokens) sum += static_cast<double>(count) * pieces[token.id].second;
+        }
+        return sum;
+    };
+    const TrainOptions options{.vocab_size = 60, .special_tokens = {"<unk>"}};
+    const ScoredPieces pieces = train_pieces(words, options, false);
+    CHECK(pieces.size() <= 60);
+    CHECK(pieces[0] == std::pair<std::string, double>("<unk>", 0));
+    double sum = 0;
+    std::size_t longer = 0;
+    for (std::size_t i = 1; i < pieces.size(); ++i) {
+        sum += std::exp(pieces[i].second);
+        longer += count_characters(pieces[i].first) > 1 ? 1 : 0;
+    }
+    CHECK(sum > 0.7);
+    CHECK(sum < 1.3);
+    CHECK(longer > 10);
+    for (const char* character : {"l", "é", "â", "中", "'", "."})
+        CHECK(std::ranges::any_of(pieces, [&](const auto& one) { return one.first == character; }));
+    // Characters alone, with the probabilities they have, are far worse.
+    ScoredPieces characters{{"<unk>", 0}};
+    std::map<std::string, double> counts;
+    double all = 0;
+    for (const auto& [word, count] : words)
+        for (std::size_t at = 0; at < word.size(); at += decode_at(word, at).size) {
+            counts[word.substr(at, decode_at(word, at).size)] += static_cast<double>(count);
+            all += static_cast<double>(count);
+        }
+    for (const auto& [character, count] : counts) characters.emplace_back(character, std::log(count / all));
+    CHECK(log_probability(pieces) > 0.6 * log_probability(characters));
+    CHECK_THROWS_AS((void)train_pieces(words, {.vocab_size = 5, .special_tokens = {"<unk>"}}, false), ValueError);
+    CHECK(train_pieces(words, {.vocab_size = 400, .special_tokens = {"<unk>"}}, true).size() > 256);
+}
+
+TEST_CASE("training: the best segmentation is the best of all of them") {
+    data::Random random(17, 0, 0, data::Purpose::user);
+    for (int round = 0; round < 30; ++round) {
+        ScoredPieces pieces;
+        for (const char* piece : {"a", "b", "c", "ab", "bc", "abc", "ca", "bca", "aa"})
+            pieces.emplace_back(piece, -1.0 - 4 * random.uniform());
+        const Unigram model({.unk_id = std::nullopt}, pieces);
+        std::string text;
+        for (std::int64_t i = 0; i < 1 + random.below(10); ++i) text += "abc"[random.below(3)];
+        // All segmentations, one after the other.
+        const std::function<double(std::size_t)> best = [&](std::size_t at) {
+            if (at == text.size()) return 0.0;
+            double out = -1e300;
+            for (const auto& [piece, score] : pieces)
+                if (text.compare(at, piece.size(), piece) == 0) out = std::max(out, score + best(at + piece.size()));
+            return out;
+        };
+        std::vector<ModelToken> tokens;
+        model.tokenize(text, nullptr, tokens);
+        double sum = 0;
+        std::string joined;
+        for (const ModelToken& token : tokens) {
+            sum += pieces[token.id].second;
+            joined += pieces[token.id].first;
+            CHECK(text.substr(token.begin, token.end - token.begin) == pieces[token.id].first);
+        }
+        CHECK(joined == text);
+        CHECK(sum == doctest::Approx(best(0)));
+    }
+}
