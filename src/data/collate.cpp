@@ -103,6 +103,17 @@ io::HostArray padded(std::span<const Example> examples, std::size_t field, doubl
     return out;
 }
 
+/// True where a padded field's first axis has elements of the example's own.
+io::HostArray mask(std::span<const Example> examples, std::size_t field, std::int64_t longest) {
+    const auto size = static_cast<std::size_t>(longest);
+    io::HostArray out = batched(DType::boolean, {longest}, examples.size());
+    for (std::size_t i = 0; i < examples.size(); ++i) {
+        const auto own = static_cast<std::size_t>(examples[i][field].shape[0]);
+        std::fill_n(out.bytes.begin() + static_cast<std::ptrdiff_t>(i * size), own, std::byte{1});
+    }
+    return out;
+}
+
 io::HostArray lengths(std::span<const Example> examples, std::size_t field) {
     std::vector<std::int64_t> all;
     for (const Example& example : examples) {
@@ -148,6 +159,13 @@ Collate pad(PadOptions options) {
         for (const std::string& name : lengths_of) {
             arrays.push_back(lengths(examples, position_of("pad", examples[0].names(), name)));
             names.push_back(name + "_length");
+        }
+        for (const std::string& name : options.masks_of) {
+            const std::size_t field = position_of("pad", examples[0].names(), name);
+            if (!options.values.contains(name))
+                throw ValueError(fmt::format("pad: wants masks of fields that are padded, got '{}'", name));
+            arrays.push_back(mask(examples, field, arrays[field].shape[1]));
+            names.push_back(name + "_mask");
         }
         return Example(std::move(names), std::move(arrays));
     };

@@ -28,6 +28,9 @@ struct PadOptions {
     /// Fields whose lengths, the sizes of their first axis before padding, become a further field "<name>_length", i64
     /// (N). When empty: the first one of the data set's fields that is padded.
     std::vector<std::string> lengths_of = {};
+    /// Fields whose attention masks become a further field "<name>_mask", bool (N, T): true where a position along the
+    /// first axis is the example's own. (The layers' key_padding_mask is its opposite, `!mask`.)
+    std::vector<std::string> masks_of = {};
     /// Lengths of first axes are rounded up to a multiple of this: a recorded step wants few different shapes.
     std::int64_t multiple = 1;
 };
