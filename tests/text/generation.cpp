@@ -1,0 +1,276 @@
+// Choosing tokens against plain references, and beam search against all sequences there are.
+#include <declivity/text/generation.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <numeric>
+
+#include <declivity/runtime/error.hpp>
+#include <doctest/doctest.h>
+
+using namespace declivity;
+using namespace declivity::text;
+
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+using Ids = std::vector<std::int64_t>;
+
+std::vector<float> random_logits(std::uint64_t seed, std::size_t count) {
+    data::Random random(seed, 0, 0, data::Purpose::user);
+    std::vector<float> out(count);
+    for (float& one : out) one = 2 * random.normal();
+    return out;
+}
+
+std::vector<std::size_t> kept(const std::vector<float>& logits) {
+    std::vector<std::size_t> out;
+    for (std::size_t i = 0; i < logits.size(); ++i)
+        if (logits[i] > -kInfinity) out.push_back(i);
+    return out;
+}
+
+std::vector<float> processed(std::vector<float> logits, const GenerationOptions& options, const Ids& tokens = {},
+                             std::size_t prompt = 0) {
+    process_logits(logits, tokens, prompt, options);
+    return logits;
+}
+
+/// A model of few tokens: logits of the last two tokens, always the same.
+std::vector<float> table_model(std::span<const std::int64_t> tokens, std::size_t vocabulary) {
+    std::uint64_t seed = 1;
+    for (std::size_t i = tokens.size() > 2 ? tokens.size() - 2 : 0; i < tokens.size(); ++i)
+        seed = seed * 31 + static_cast<std::uint64_t>(tokens[i]) + 1;
+    return random_logits(seed, vocabulary);
+}
+
+}  // namespace
+
+TEST_CASE("generation: which tokens are left") {
+    for (const std::uint64_t seed : {1U, 2U, 3U, 4U}) {
+        const std::vector<float> logits = random_logits(seed, 23);
+        std::vector<std::size_t> order(logits.size());
+        std::iota(order.begin(), order.end(), std::size_t{0});
+        std::ranges::sort(order, [&](std::size_t a, std::size_t b) { return logits[a] > logits[b]; });
+        std::vector<double> p = log_softmax(logits);
+        for (double& one : p) one = std::exp(one);
+        CHECK(std::accumulate(p.begin(), p.end(), 0.0) == doctest::Approx(1));
+        const auto first = [&](std::size_t count) {
+            std::vector<std::size_t> out(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count));
+            std::ranges::sort(out);
+            return out;
+        };
+        CHECK(kept(processed(logits, {.do_sample = true, .top_k = 5})) == first(5));
+        CHECK(kept(processed(logits, {.do_sample = true, .top_k = 100})) == first(23));
+        CHECK(kept(processed(logits, {.top_k = 5})) == first(23));  // only where it is drawn
+        for (const double top_p : {0.05, 0.5, 0.9}) {
+            std::size_t count = 0;
+            double sum = 0;
+            while (sum < top_p) sum += p[order[count++]];
+            CHECK(kept(processed(logits, {.do_sample = true, .top_p = top_p})) == first(count));
+        }
+        for (const double min_p : {0.05, 0.5, 1.0}) {
+            const auto count = std::ranges::count_if(p, [&](double one) { return one >= min_p * p[order[0]]; });
+            CHECK(kept(processed(logits, {.do_sample = true, .min_p = min_p})) ==
+                  first(static_cast<std::size_t>(count)));
+        }
+        // Typical: nearest to the entropy first.
+        double entropy = 0;
+        for (const double one : p) entropy -= one * std::log(one);
+        std::vector<std::size_t> typical = order;
+        std::ranges::sort(typical, [&](std::size_t a, std::size_t b) {
+            return std::abs(-std::log(p[a]) - entropy) < std::abs(-std::log(p[b]) - entropy);
+        });
+        std::size_t count = 0;
+        for (double sum = 0; sum < 0.4;) sum += p[typical[count++]];
+        std::vector<std::size_t> wanted(typical.begin(), typical.begin() + static_cast<std::ptrdiff_t>(count));
+        std::ranges::sort(wanted);
+        CHECK(kept(processed(logits, {.do_sample = true, .typical_p = 0.4})) == wanted);
+        // Temperature comes before the others.
+        CHECK(kept(processed(logits, {.do_sample = true, .temperature = 0.01, .top_p = 0.9})) == first(1));
+        CHECK(processed(logits, {.do_sample = true, .temperature = 2})[3] == doctest::Approx(logits[3] / 2));
+    }
+}
+
+TEST_CASE("generation: penalties and bans") {
+    const std::vector<float> logits{2, -2, 1, 0, 3};
+    const Ids tokens{0, 1, 0, 4, 0};
+    CHECK(processed(logits, {.repetition_penalty = 2}, tokens, 5) == std::vector<float>{1, -4, 1, 0, 1.5F});
+    CHECK(processed(logits, {.presence_penalty = 1, .frequency_penalty = 0.5}, tokens, 2) ==
+          std::vector<float>{0, -2, 1, 0, 1.5F});
+    CHECK(processed(logits, {.no_repeat_ngram_size = 2}, tokens, 5) ==
+          std::vector<float>{2, -kInfinity, 1, 0, -kInfinity});
+    CHECK(processed(logits, {.no_repeat_ngram_size = 3}, {0, 4, 1, 0, 4}, 5) ==
+          std::vector<float>{2, -kInfinity, 1, 0, 3});
+    CHECK(processed(logits, {.no_repeat_ngram_size = 1}, tokens, 5) ==
+          std::vector<float>{-kInfinity, -kInfinity, 1, 0, -kInfinity});
+    CHECK(processed(logits, {.suppress_tokens = {4, 0}})[0] == -kInfinity);
+    CHECK(processed(logits, {.min_new_tokens = 2, .eos_token_id = {3}}, {0, 1}, 1)[3] == -kInfinity);
+    CHECK(processed(logits, {.min_new_tokens = 2, .eos_token_id = {3}}, {0, 1, 2}, 1)[3] == 0);
+    CHECK_THROWS_AS((void)processed(logits, {}, {5}), ValueError);
+    CHECK_THROWS_AS((void)processed(logits, {}, {1}, 2), ValueError);
+    CHECK_THROWS_AS((void)processed(logits, {.suppress_tokens = {0, 1, 2, 3, 4}}), ValueError);
+    for (const GenerationOptions& bad : {GenerationOptions{.max_new_tokens = -1},
+                                         {.temperature = 0},
+                                         {.top_k = -1},
+                                         {.top_p = 0},
+                                         {.top_p = 1.1},
+                                         {.min_p = -0.1},
+                                         {.typical_p = 0},
+                                         {.repetition_penalty = 0},
+                                         {.no_repeat_ngram_size = -1},
+                                         {.num_beams = 0},
+                                         {.num_return_sequences = 2},
+                                         {.num_beams = 2, .num_return_sequences = 3}})
+        CHECK_THROWS_AS(check(bad), ValueError);
+}
+
+TEST_CASE("generation: draws follow the probabilities") {
+    const std::vector<float> logits{0, std::log(2.0F), -kInfinity, std::log(5.0F)};
+    data::Random random(1, 0, 0, data::Purpose::draw);
+    std::array<int, 4> counts{};
+    constexpr int kDraws = 40000;
+    for (int i = 0; i < kDraws; ++i) ++counts[static_cast<std::size_t>(sample(logits, random))];
+    CHECK(counts[2] == 0);
+    for (const auto& [token, p] : {std::pair<std::size_t, double>{0, 0.125}, {1, 0.25}, {3, 0.625}})
+        CHECK(std::abs(counts[token] - kDraws * p) < 5 * std::sqrt(kDraws * p * (1 - p)));
+    CHECK(argmax(std::vector<float>{1, 3, 3, 2}) == 1);
+    CHECK_THROWS_AS((void)argmax(std::vector<float>{1, NAN}), ValueError);
+    CHECK_THROWS_AS((void)argmax(std::vector<float>{}), ValueError);
+    CHECK_THROWS_AS((void)sample(std::vector<float>{-kInfinity, -kInfinity}, random), ValueError);
+    CHECK(sample(std::vector<float>{0, kInfinity}, random) == 1);
+}
+
+TEST_CASE("generation: greedy and drawn sequences, and where they stop") {
+    const auto model = [](std::span<const std::int64_t> tokens) { return table_model(tokens, 9); };
+    const Ids prompt{3, 1};
+    const GeneratedSequence greedy = generate(model, prompt, {.max_new_tokens = 12})[0];
+    Ids all = prompt;
+    double score = 0;
+    for (int i = 0; i < 12; ++i) {
+        const std::vector<float> logits = table_model(all, 9);
+        all.push_back(argmax(logits));
+        score += log_softmax(logits)[static_cast<std::size_t>(all.back())];
+    }
+    CHECK(greedy.tokens == Ids(all.begin() + 2, all.end()));
+    CHECK(greedy.score == doctest::Approx(score));
+    CHECK(!greedy.finished);
+    // Ends with the first of those.
+    const std::int64_t fourth = greedy.tokens[3];
+    const GeneratedSequence ended = generate(model, prompt, {.max_new_tokens = 12, .eos_token_id = {fourth}})[0];
+    CHECK(ended.tokens.back() == fourth);
+    CHECK(ended.finished);
+    CHECK(std::ranges::count(ended.tokens, fourth) == 1);
+    const GeneratedSequence stopped =
+        generate(model, prompt, {.max_new_tokens = 12, .stop_sequences = {{greedy.tokens[4], greedy.tokens[5]}}})[0];
+    CHECK(stopped.tokens.size() <= 6);
+    CHECK(stopped.finished);
+    const GeneratedSequence longer =
+        generate(model, prompt, {.max_new_tokens = 12, .min_new_tokens = 6, .eos_token_id = {fourth}})[0];
+    CHECK(std::ranges::find(longer.tokens, fourth) - longer.tokens.begin() >= 6);
+
+    const GenerationOptions drawn{
+        .max_new_tokens = 10, .do_sample = true, .eos_token_id = {0}, .num_return_sequences = 4, .seed = 7};
+    const auto some = generate(model, prompt, drawn), again = generate(model, prompt, drawn);
+    REQUIRE(some.size() == 4);
+    for (std::size_t i = 0; i < 4; ++i) CHECK(some[i].tokens == again[i].tokens);
+    CHECK(some[0].tokens != some[1].tokens);
+    GenerationOptions one = drawn;
+    one.num_return_sequences = 1;
+    CHECK(generate(model, prompt, one)[0].tokens == some[0].tokens);  // a stream for each
+    one.seed = 8;
+    CHECK(generate(model, prompt, one)[0].tokens != some[0].tokens);
+    CHECK(generate(model, prompt, {.max_new_tokens = 0})[0].tokens.empty());
+    CHECK_THROWS_AS((void)generate(NextLogitsOfOne(), prompt), ValueError);
+    CHECK_THROWS_AS((void)generate([](const GenerationStep&) { return std::vector<std::vector<float>>(); }, prompt),
+                    ValueError);
+    int call = 0;
+    CHECK_THROWS_AS(
+        (void)generate(
+            [&](std::span<const std::int64_t>) { return std::vector<float>(static_cast<std::size_t>(4 + call++)); },
+            prompt),
+        ValueError);
+}
+
+TEST_CASE("generation: as many beams as there are sequences find the best of all") {
+    constexpr std::int64_t kEnd = 0;
+    for (const std::size_t vocabulary : {3U, 4U})
+        for (const double length_penalty : {0.0, 1.0, 2.0}) {
+            const Ids prompt{1};
+            constexpr std::int64_t kLongest = 4;
+            std::vector<GeneratedSequence> all;
+            const std::function<void(const Ids&, double)> go = [&](const Ids& tokens, double score) {
+                const auto made = static_cast<std::int64_t>(tokens.size()) - 1;
+                if (made > 0 && (made == kLongest || tokens.back() == kEnd)) {
+                    all.push_back({Ids(tokens.begin() + 1, tokens.end()),
+                                   score / std::pow(static_cast<double>(made), length_penalty), tokens.back() == kEnd});
+                    return;
+                }
+                const std::vector<double> p = log_softmax(table_model(tokens, vocabulary));
+                for (std::size_t token = 0; token < vocabulary; ++token) {
+                    Ids next = tokens;
+                    next.push_back(static_cast<std::int64_t>(token));
+                    go(next, score + p[token]);
+                }
+            };
+            go(prompt, 0);
+            std::ranges::sort(all, std::greater<>(), &GeneratedSequence::score);
+            const std::vector<GeneratedSequence> got =
+                generate([&](std::span<const std::int64_t> tokens) { return table_model(tokens, vocabulary); }, prompt,
+                         {.max_new_tokens = kLongest,
+                          .eos_token_id = {kEnd},
+                          .num_beams = 400,
+                          .length_penalty = length_penalty,
+                          .num_return_sequences = 10});
+            REQUIRE(got.size() == 10);
+            for (std::size_t i = 0; i < got.size(); ++i) {
+                CHECK(got[i].tokens == all[i].tokens);
+                CHECK(got[i].score == doctest::Approx(all[i].score));
+                CHECK(got[i].finished == all[i].finished);
+            }
+        }
+}
+
+TEST_CASE("generation: few beams go on from the right parents, and may stop early") {
+    const Ids prompt{2, 5};
+    std::vector<std::vector<std::int64_t>> before;
+    const NextLogits next = [&](const GenerationStep& step) {
+        std::vector<std::vector<float>> out;
+        for (std::size_t i = 0; i < step.sequences.size(); ++i) {
+            if (!before.empty()) {
+                const auto& parent = before.at(static_cast<std::size_t>(step.parents[i]));
+                CHECK(std::equal(parent.begin(), parent.end(), step.sequences[i].begin(), step.sequences[i].end() - 1));
+            }
+            out.push_back(table_model(step.sequences[i], 11));
+        }
+        before = step.sequences;
+        return out;
+    };
+    const GenerationOptions options{
+        .max_new_tokens = 9, .eos_token_id = {0, 3}, .num_beams = 4, .num_return_sequences = 4};
+    const auto late = generate(next, prompt, options);
+    REQUIRE(late.size() == 4);
+    for (std::size_t i = 1; i < 4; ++i) CHECK(late[i].score <= late[i - 1].score);
+    before.clear();
+    GenerationOptions early = options;
+    early.early_stopping = true;
+    const auto soon = generate(next, prompt, early);
+    CHECK(late[0].score >= soon[0].score);
+    for (const GeneratedSequence& one : soon) CHECK(one.finished);
+    before.clear();
+    GenerationOptions drawn = options;
+    drawn.do_sample = true;
+    drawn.seed = 3;
+    const auto some = generate(next, prompt, drawn);
+    before.clear();
+    CHECK(generate(next, prompt, drawn)[0].tokens == some[0].tokens);
+    // One beam is the greedy sequence, or better.
+    const auto greedy = generate([](std::span<const std::int64_t> tokens) { return table_model(tokens, 11); }, prompt,
+                                 {.max_new_tokens = 9});
+    const auto beams = generate([](std::span<const std::int64_t> tokens) { return table_model(tokens, 11); }, prompt,
+                                {.max_new_tokens = 9, .num_beams = 6, .length_penalty = 0});
+    CHECK(beams[0].score >= greedy[0].score - 1e-9);
+}
