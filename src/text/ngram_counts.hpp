@@ -1,0 +1,26 @@
+// Floor 5, private. How often each n-gram of a list of tokens is there.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace declivity::text {
+
+using NgramCounts = std::unordered_map<std::string, std::int64_t>;
+
+/// Those of n tokens, which are told apart by a byte that no valid text has.
+inline NgramCounts count_ngrams(const std::vector<std::string>& tokens, std::size_t n) {
+    NgramCounts out;
+    std::string key;
+    for (std::size_t at = 0; at + n <= tokens.size(); ++at) {
+        key.clear();
+        for (std::size_t i = at; i < at + n; ++i) (key += tokens[i]) += '\xFF';
+        ++out[key];
+    }
+    return out;
+}
+
+}  // namespace declivity::text
