@@ -141,6 +141,14 @@
 #include <declivity/tensor/state_dict.hpp>
 #include <declivity/tensor/tensor.hpp>
 #include <declivity/tensor/tensors_of.hpp>
+#include <declivity/text/corpus.hpp>
+#include <declivity/text/encoding.hpp>
+#include <declivity/text/generation.hpp>
+#include <declivity/text/metrics.hpp>
+#include <declivity/text/ngram.hpp>
+#include <declivity/text/sequence_dataset.hpp>
+#include <declivity/text/tokenizer.hpp>
+#include <declivity/text/vocabulary.hpp>
 #include <declivity/train/callbacks.hpp>
 #include <declivity/train/figures.hpp>
 #include <declivity/train/metric.hpp>

@@ -1,0 +1,350 @@
+#include <declivity/text/ngram.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include <declivity/io/atomic_file.hpp>
+#include <declivity/io/input_file.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/text/generation.hpp>
+#include <declivity/text/metrics.hpp>
+#include <fmt/format.h>
+
+namespace declivity::text {
+namespace {
+
+using Key = std::u32string;  ///< tokens
+using Counts = std::unordered_map<Key, std::int64_t>;
+
+constexpr int kMostOrder = 8;
+constexpr std::array<char, 8> kMagic{'D', 'C', 'N', 'G', 'R', 'A', 'M', '1'};
+
+/// What is known of what follows some tokens.
+struct Context {
+    double total = 0;                  ///< sum of the counts
+    std::array<double, 3> distinct{};  ///< tokens that were counted once, twice, more often
+    double seen = 0;                   ///< of backoff: what the shorter context gives to the tokens that were counted
+};
+
+/// One order of the model.
+struct Order {
+    Counts counts;  ///< of n-grams; of shorter ones with Kneser-Ney, how many different tokens stand before
+    std::unordered_map<Key, Context> contexts;
+    std::array<double, 3> discounts{};
+};
+
+std::array<double, 3> discounts_of(const Counts& counts) {
+    std::array<double, 5> of{};  // how many n-grams have the count 1, 2, 3, 4
+    for (const auto& [key, count] : counts)
+        if (count < 5) of[static_cast<std::size_t>(count)] += 1;
+    // Where there is too little to estimate from, a half is taken off.
+    if (of[1] == 0 || of[2] == 0) return {0.5, 0.5, 0.5};
+    const double y = of[1] / (of[1] + 2 * of[2]);
+    if (of[3] == 0 || of[4] == 0) return {y, y, y};
+    std::array<double, 3> out{};
+    for (std::size_t i = 0; i < 3; ++i) {
+        const double n = static_cast<double>(i) + 1;
+        out[i] = std::clamp(n - (n + 1) * y * of[i + 2] / of[i + 1], 0.0, n);
+    }
+    // Without any discount nothing is left for what was not seen.
+    return out[0] + out[1] + out[2] > 0 ? out : std::array<double, 3>{0.5, 0.5, 0.5};
+}
+
+std::size_t discount_class(std::int64_t count) {
+    return static_cast<std::size_t>(std::min<std::int64_t>(count, 3)) - 1;
+}
+
+template <class T>
+void put(std::string& out, T value) {
+    out.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+class Reader {
+  public:
+    Reader(std::string file, std::span<const std::byte> bytes) : file_(std::move(file)), bytes_(bytes) {}
+    template <class T>
+    T take(const char* what) {
+        if (bytes_.size() - at_ < sizeof(T)) fail(fmt::format("the file ends within {}", what));
+        T value;
+        std::memcpy(&value, bytes_.data() + at_, sizeof value);
+        at_ += sizeof value;
+        return value;
+    }
+    [[nodiscard]] std::size_t left() const { return bytes_.size() - at_; }
+    [[noreturn]] void fail(const std::string& what) const { throw FormatError(file_, at_, what); }
+
+  private:
+    std::string file_;
+    std::span<const std::byte> bytes_;
+    std::size_t at_ = 0;
+};
+
+}  // namespace
+
+struct NgramModel::State {
+    std::int64_t size = 0;
+    NgramOptions options;
+    std::vector<Counts> counts;  ///< [n - 1] of n-grams, as they were counted
+
+    // Made of the counts when it is asked for.
+    mutable std::mutex mutex;
+    mutable std::shared_ptr<const std::vector<Order>> made;
+
+    State(std::int64_t vocab_size, const NgramOptions& of)
+        : size(vocab_size), options(of), counts(static_cast<std::size_t>(of.order)) {}
+    State(const State& other) : size(other.size), options(other.options), counts(other.counts) {}
+    State& operator=(const State&) = delete;
+
+    void check_token(const char* function, std::int64_t token) const {
+        if (token < 0 || token >= size)
+            throw ValueError(
+                fmt::format("NgramModel::{}: wants tokens from 0 to {}, got {}", function, size - 1, token));
+    }
+    [[nodiscard]] Key key_of(const char* function, std::span<const std::int64_t> tokens) const {
+        Key out;
+        for (const std::int64_t token : tokens) {
+            check_token(function, token);
+            out.push_back(static_cast<char32_t>(token));
+        }
+        return out;
+    }
+    /// The tokens that count of a context.
+    [[nodiscard]] Key context_of(const char* function, std::span<const std::int64_t> context) const {
+        const auto most = static_cast<std::size_t>(options.order) - 1;
+        if (context.size() >= most) return key_of(function, context.last(most));
+        Key out = key_of(function, context);
+        if (options.bos_id && (out.empty() || out[0] != static_cast<char32_t>(*options.bos_id)))
+            out.insert(out.begin(), static_cast<char32_t>(*options.bos_id));
+        return out;
+    }
+    void add(std::span<const std::int64_t> sequence) {
+        Key all;
+        if (options.bos_id) all.push_back(static_cast<char32_t>(*options.bos_id));
+        all += key_of("train", sequence);
+        if (options.eos_id) all.push_back(static_cast<char32_t>(*options.eos_id));
+        for (std::size_t end = options.bos_id ? 2 : 1; end <= all.size(); ++end)
+            for (std::size_t n = 1; n <= counts.size() && n <= end; ++n) ++counts[n - 1][all.substr(end - n, n)];
+    }
+
+    [[nodiscard]] std::shared_ptr<const std::vector<Order>> orders() const {
+        const std::scoped_lock lock(mutex);
+        if (!made) made = make();
+        return made;
+    }
+    [[nodiscard]] std::shared_ptr<const std::vector<Order>> make() const {
+        auto out = std::make_shared<std::vector<Order>>(counts.size());
+        for (std::size_t n = counts.size(); n-- > 0;) {
+            Order& order = (*out)[n];
+            if (options.smoothing != NgramSmoothing::kneser_ney || n + 1 == counts.size()) {
+                order.counts = counts[n];
+            } else {
+                for (const auto& [key, count] : counts[n + 1]) ++order.counts[key.substr(1)];
+                // Nothing stands before the begin of a sequence.
+                for (const auto& [key, count] : counts[n])
+                    if (options.bos_id && key[0] == static_cast<char32_t>(*options.bos_id)) order.counts[key] = count;
+            }
+            order.discounts = discounts_of(order.counts);
+        }
+        for (std::size_t n = 0; n < out->size(); ++n) {
+            Order& order = (*out)[n];
+            for (const auto& [key, count] : order.counts) {
+                Context& context = order.contexts[key.substr(0, n)];
+                context.total += static_cast<double>(count);
+                context.distinct[discount_class(count)] += 1;
+                if (options.smoothing == NgramSmoothing::backoff && n > 0)
+                    context.seen += probability(*out, key.substr(1, n - 1), key[n]);
+            }
+        }
+        return out;
+    }
+
+    /// Of a token behind exactly these.
+    [[nodiscard]] double probability(const std::vector<Order>& orders, const Key& context, char32_t token) const {
+        const std::size_t n = context.size();
+        const Order& order = orders[n];
+        const auto found = order.contexts.find(context);
+        const Context& known = found != order.contexts.end() ? found->second : Context{};
+        const auto counted = order.counts.find(context + token);
+        const std::int64_t count = counted != order.counts.end() ? counted->second : 0;
+        const auto uniform = 1 / static_cast<double>(size);
+        switch (options.smoothing) {
+            case NgramSmoothing::add_k:
+                return (static_cast<double>(count) + options.k) / (known.total + options.k * static_cast<double>(size));
+            case NgramSmoothing::backoff: {
+                if (n == 0) return (static_cast<double>(count) + 1) / (known.total + static_cast<double>(size));
+                if (known.total == 0) return probability(orders, context.substr(1), token);
+                const double all = 1 + options.backoff_factor * std::max(1 - known.seen, 0.0);
+                return (count > 0 ? static_cast<double>(count) / known.total
+                                  : options.backoff_factor * probability(orders, context.substr(1), token)) /
+                       all;
+            }
+            case NgramSmoothing::kneser_ney:
+                break;
+        }
+        const double shorter = n == 0 ? uniform : probability(orders, context.substr(1), token);
+        if (known.total == 0) return shorter;
+        double given = 0;
+        for (std::size_t i = 0; i < 3; ++i) given += order.discounts[i] * known.distinct[i];
+        const double own =
+            count > 0 ? std::max(static_cast<double>(count) - order.discounts[discount_class(count)], 0.0) : 0;
+        return (own + given * shorter) / known.total;
+    }
+};
+
+NgramModel::NgramModel(std::int64_t vocab_size, const NgramOptions& options) {
+    const auto require = [](bool holds, const char* what, auto got) {
+        if (!holds) throw ValueError(fmt::format("NgramModel: wants {}, got {}", what, got));
+    };
+    require(vocab_size >= 1 && vocab_size <= INT64_C(1) << 31, "a vocab_size from 1 to 2^31", vocab_size);
+    require(options.order >= 1 && options.order <= kMostOrder, "an order from 1 to 8", options.order);
+    require(options.k > 0 && std::isfinite(options.k), "a k above 0", options.k);
+    require(options.backoff_factor > 0 && options.backoff_factor <= 1, "a backoff_factor above 0 and at most 1",
+            options.backoff_factor);
+    for (const auto& id : {options.bos_id, options.eos_id})
+        if (id) require(*id >= 0 && *id < vocab_size, "bos_id and eos_id in the vocabulary", *id);
+    state_ = std::make_shared<State>(vocab_size, options);
+}
+
+void NgramModel::train(std::span<const std::vector<std::int64_t>> sequences) {
+    for (const auto& sequence : sequences) train(sequence);
+}
+
+void NgramModel::train(std::span<const std::int64_t> sequence) {
+    if (state_.use_count() > 1) state_ = std::make_shared<State>(*state_);
+    state_->made.reset();
+    state_->add(sequence);
+}
+
+double NgramModel::log_probability(std::int64_t token, std::span<const std::int64_t> context) const {
+    state_->check_token("log_probability", token);
+    return std::log(state_->probability(*state_->orders(), state_->context_of("log_probability", context),
+                                        static_cast<char32_t>(token)));
+}
+
+std::vector<double> NgramModel::log_probabilities(std::span<const std::int64_t> sequence) const {
+    std::vector<double> out;
+    for (std::size_t i = 0; i < sequence.size(); ++i) out.push_back(log_probability(sequence[i], sequence.first(i)));
+    if (options().eos_id) out.push_back(log_probability(*options().eos_id, sequence));
+    return out;
+}
+
+double NgramModel::perplexity(std::span<const std::vector<std::int64_t>> sequences) const {
+    std::vector<double> all;
+    for (const auto& sequence : sequences) {
+        const std::vector<double> of = log_probabilities(sequence);
+        all.insert(all.end(), of.begin(), of.end());
+    }
+    return text::perplexity(all);
+}
+
+std::vector<float> NgramModel::logits(std::span<const std::int64_t> context) const {
+    const auto orders = state_->orders();
+    const Key key = state_->context_of("logits", context);
+    std::vector<float> out(static_cast<std::size_t>(state_->size));
+    for (std::size_t token = 0; token < out.size(); ++token)
+        out[token] = static_cast<float>(std::log(state_->probability(*orders, key, static_cast<char32_t>(token))));
+    return out;
+}
+
+std::vector<std::int64_t> NgramModel::sample(std::int64_t count, data::Random& random,
+                                             std::span<const std::int64_t> context) const {
+    std::vector<std::int64_t> all(context.begin(), context.end()), out;
+    while (static_cast<std::int64_t>(out.size()) < count) {
+        const std::int64_t token = text::sample(logits(all), random);
+        if (options().eos_id == token) break;
+        all.push_back(token);
+        out.push_back(token);
+    }
+    return out;
+}
+
+std::int64_t NgramModel::vocab_size() const noexcept { return state_->size; }
+const NgramOptions& NgramModel::options() const noexcept { return state_->options; }
+
+std::int64_t NgramModel::count(std::span<const std::int64_t> ngram) const {
+    if (ngram.empty() || ngram.size() > state_->counts.size())
+        throw ValueError(
+            fmt::format("NgramModel::count: wants 1 to {} tokens, got {}", state_->counts.size(), ngram.size()));
+    const Counts& counts = state_->counts[ngram.size() - 1];
+    const auto found = counts.find(state_->key_of("count", ngram));
+    return found == counts.end() ? 0 : found->second;
+}
+
+void NgramModel::save(const std::filesystem::path& path) const {
+    std::string out(kMagic.data(), kMagic.size());
+    const NgramOptions& of = state_->options;
+    put(out, state_->size);
+    put(out, static_cast<std::int64_t>(of.order));
+    put(out, static_cast<std::int64_t>(of.smoothing));
+    put(out, of.k);
+    put(out, of.backoff_factor);
+    put(out, of.bos_id.value_or(-1));
+    put(out, of.eos_id.value_or(-1));
+    for (const Counts& counts : state_->counts) {
+        put(out, static_cast<std::uint64_t>(counts.size()));
+        std::vector<std::pair<Key, std::int64_t>> order(counts.begin(), counts.end());
+        std::ranges::sort(order);  // the same file of the same model
+        for (const auto& [key, count] : order) {
+            for (const char32_t token : key) put(out, static_cast<std::uint32_t>(token));
+            put(out, count);
+        }
+    }
+    io::write_file(path, std::as_bytes(std::span(out)));
+}
+
+NgramModel NgramModel::load(const std::filesystem::path& path) {
+    const std::vector<std::byte> bytes = io::read_file(path);
+    Reader in(path.string(), bytes);
+    if (in.take<std::array<char, 8>>("the header") != kMagic)
+        throw FormatError(path.string(), 0, "this is no n-gram model");
+    const auto size = in.take<std::int64_t>("the header");
+    NgramOptions options;
+    const auto order = in.take<std::int64_t>("the header"), smoothing = in.take<std::int64_t>("the header");
+    options.k = in.take<double>("the header");
+    options.backoff_factor = in.take<double>("the header");
+    const auto bos = in.take<std::int64_t>("the header"), eos = in.take<std::int64_t>("the header");
+    if (order < 1 || order > kMostOrder) in.fail(fmt::format("wants an order from 1 to 8, got {}", order));
+    if (smoothing < 0 || smoothing > 2) in.fail(fmt::format("wants a smoothing from 0 to 2, got {}", smoothing));
+    options.order = static_cast<int>(order);
+    options.smoothing = static_cast<NgramSmoothing>(smoothing);
+    if (bos != -1) options.bos_id = bos;
+    if (eos != -1) options.eos_id = eos;
+    NgramModel out = [&] {
+        try {
+            return NgramModel(size, options);
+        } catch (const ValueError& error) {
+            in.fail(error.what());
+        }
+    }();
+    for (std::size_t n = 0; n < out.state_->counts.size(); ++n) {
+        Counts& counts = out.state_->counts[n];
+        const auto number = in.take<std::uint64_t>("the number of n-grams");
+        const std::size_t each = (n + 1) * sizeof(std::uint32_t) + sizeof(std::int64_t);
+        if (number > in.left() / each)
+            in.fail(fmt::format("{} n-grams of {} bytes do not fit into the {} bytes that are left", number, each,
+                                in.left()));
+        counts.reserve(number);
+        for (std::uint64_t i = 0; i < number; ++i) {
+            Key key;
+            for (std::size_t k = 0; k <= n; ++k) {
+                const auto token = in.take<std::uint32_t>("an n-gram");
+                if (token >= size) in.fail(fmt::format("wants tokens below {}, got {}", size, token));
+                key.push_back(static_cast<char32_t>(token));
+            }
+            const auto count = in.take<std::int64_t>("an n-gram");
+            if (count < 1 || !counts.emplace(std::move(key), count).second)
+                in.fail("wants each n-gram once, with a count of at least 1");
+        }
+    }
+    if (in.left() != 0) in.fail(fmt::format("wants the end of the file, got {} more bytes", in.left()));
+    return out;
+}
+
+}  // namespace declivity::text
