@@ -11,6 +11,9 @@ std::vector<std::string> peer_names() {
 #ifdef DECLIVITY_BENCH_ONEDNN
         "oneDNN-NCHW", "oneDNN-blocked",
 #endif
+#ifdef DECLIVITY_BENCH_FFTW
+        "FFTW",
+#endif
         "copy",
     };
 }

@@ -64,4 +64,13 @@ struct HostSoftmax {
 };
 std::vector<Contender> onednn_softmax(const HostSoftmax& softmax);
 
+/// Transforms of a batch of complex or real host arrays, over all their axes.
+struct HostFft {
+    std::vector<std::int64_t> sizes;
+    std::int64_t batch;
+    bool real;
+    const float* x;
+};
+std::optional<Contender> fftw(const HostFft& fft);
+
 }  // namespace declivity::bench

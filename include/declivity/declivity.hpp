@@ -34,6 +34,7 @@
 #include <declivity/models/vit.hpp>
 #include <declivity/nn/activation.hpp>
 #include <declivity/nn/attention.hpp>
+#include <declivity/nn/audio.hpp>
 #include <declivity/nn/batch_norm.hpp>
 #include <declivity/nn/bilinear.hpp>
 #include <declivity/nn/callable.hpp>
@@ -70,6 +71,7 @@
 #include <declivity/ops/copy.hpp>
 #include <declivity/ops/dtype.hpp>
 #include <declivity/ops/epilogue.hpp>
+#include <declivity/ops/fft.hpp>
 #include <declivity/ops/function.hpp>
 #include <declivity/ops/half.hpp>
 #include <declivity/ops/multi_tensor.hpp>
@@ -109,11 +111,14 @@
 #include <declivity/tensor/functions/activation.hpp>
 #include <declivity/tensor/functions/arrangement.hpp>
 #include <declivity/tensor/functions/attention.hpp>
+#include <declivity/tensor/functions/audio.hpp>
+#include <declivity/tensor/functions/complex.hpp>
 #include <declivity/tensor/functions/conv.hpp>
 #include <declivity/tensor/functions/conv_nd.hpp>
 #include <declivity/tensor/functions/dropout.hpp>
 #include <declivity/tensor/functions/elementwise.hpp>
 #include <declivity/tensor/functions/embedding.hpp>
+#include <declivity/tensor/functions/fft.hpp>
 #include <declivity/tensor/functions/indexing.hpp>
 #include <declivity/tensor/functions/linalg.hpp>
 #include <declivity/tensor/functions/loss.hpp>
@@ -129,6 +134,7 @@
 #include <declivity/tensor/functions/resize.hpp>
 #include <declivity/tensor/functions/scan.hpp>
 #include <declivity/tensor/functions/shape.hpp>
+#include <declivity/tensor/functions/signal.hpp>
 #include <declivity/tensor/functions/softmax.hpp>
 #include <declivity/tensor/functions/sort.hpp>
 #include <declivity/tensor/functions/statistics.hpp>

@@ -33,13 +33,20 @@ dtypes = {torch.float32: "f32", torch.float64: "f64", torch.int64: "i64", torch.
 MOST = 40  # samples of an operator and a type
 LARGEST = 20000  # elements
 CREATION = {"linspace", "logspace"}  # whose dtype is an argument
+PAIRS = ("fft.", "stft", "istft", "complex", "polar", "real", "imag", "angle")  # complex numbers as pairs
 
 
 class Unsuited(Exception):
     pass
 
 
+def takes_pairs(name):
+    return any(name == one or (one.endswith(".") and name.startswith(one)) for one in PAIRS)
+
+
 def tensor(t):
+    if t.is_complex() and takes_pairs(name):
+        return dict(tensor(torch.view_as_real(t.detach().resolve_conj())), complex=True, grad=t.requires_grad)
     if t.dtype not in dtypes or t.layout != torch.strided or t.numel() > LARGEST:
         raise Unsuited(str(t.dtype))
     data = t.detach().contiguous().numpy().tobytes()
@@ -80,10 +87,11 @@ for op in op_db:
     name = op.name + ("." + op.variant_test_name if op.variant_test_name else "")
     if wanted and op.name not in wanted and name not in wanted:
         continue
-    for dtype in (torch.float32, torch.float64, torch.int64, torch.int32, torch.uint8):
+    complexes = (torch.complex64, torch.complex128) if takes_pairs(op.name) else ()
+    for dtype in (torch.float32, torch.float64, torch.int64, torch.int32, torch.uint8) + complexes:
         if dtype not in op.supported_dtypes("cpu"):
             continue
-        grads = op.supports_autograd and dtype.is_floating_point and dtype in op.supported_backward_dtypes("cpu")
+        grads = op.supports_autograd and (dtype.is_floating_point or dtype.is_complex) and dtype in op.supported_backward_dtypes("cpu")
         try:
             samples = list(op.sample_inputs("cpu", dtype, requires_grad=grads))
         except Exception:
@@ -107,8 +115,9 @@ for op in op_db:
                 inputs = [t for t in tensors_in([sample.input, sample.args, named]) if t.requires_grad]
                 flowing = [r for r in results if r.requires_grad]
                 if inputs and flowing:
-                    weights = [torch.randn(r.shape, dtype=r.dtype) if r.requires_grad else None for r in results]
-                    total = sum((r * w).sum() for r, w in zip(results, weights) if w is not None)
+                    flat = [torch.view_as_real(r.resolve_conj()) if r.is_complex() else r for r in results]
+                    weights = [torch.randn(r.shape, dtype=r.dtype) if r.requires_grad else None for r in flat]
+                    total = sum((r * w).sum() for r, w in zip(flat, weights) if w is not None)
                     gradients = torch.autograd.grad(total, inputs, allow_unused=True)
                     call["weights"] = [None if w is None else tensor(w) for w in weights]
                     call["gradients"] = [None if g is None else tensor(g) for g in gradients]

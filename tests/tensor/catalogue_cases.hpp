@@ -19,6 +19,7 @@
 #include <tests/tensor/catalogue_case.hpp>
 #include <tests/tensor/catalogue_conv.hpp>
 #include <tests/tensor/catalogue_elementwise.hpp>
+#include <tests/tensor/catalogue_fft.hpp>
 #include <tests/tensor/catalogue_index.hpp>
 #include <tests/tensor/catalogue_linalg.hpp>
 #include <tests/tensor/catalogue_losses.hpp>
@@ -351,6 +352,7 @@ inline std::vector<Case> cases() {
     for (Case& one : norm_ctc_catalogue()) add(std::move(one));
     for (Case& one : attention_catalogue()) add(std::move(one));
     for (Case& one : recurrent_catalogue()) add(std::move(one));
+    for (Case& one : fft_catalogue()) add(std::move(one));
     for (const auto add_part : {add_convolutions, add_windows, add_pools, add_adaptive_pools, add_unpools})
         add_part(all);
     add({.name = "where",

@@ -3,6 +3,7 @@
 
 #include <declivity/nn/activation.hpp>
 #include <declivity/nn/attention.hpp>
+#include <declivity/nn/audio.hpp>
 #include <declivity/nn/batch_norm.hpp>
 #include <declivity/nn/bilinear.hpp>
 #include <declivity/nn/callable.hpp>

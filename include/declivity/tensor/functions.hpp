@@ -13,11 +13,14 @@
 #include <declivity/tensor/functions/activation.hpp>
 #include <declivity/tensor/functions/arrangement.hpp>
 #include <declivity/tensor/functions/attention.hpp>
+#include <declivity/tensor/functions/audio.hpp>
+#include <declivity/tensor/functions/complex.hpp>
 #include <declivity/tensor/functions/conv.hpp>
 #include <declivity/tensor/functions/conv_nd.hpp>
 #include <declivity/tensor/functions/dropout.hpp>
 #include <declivity/tensor/functions/elementwise.hpp>
 #include <declivity/tensor/functions/embedding.hpp>
+#include <declivity/tensor/functions/fft.hpp>
 #include <declivity/tensor/functions/indexing.hpp>
 #include <declivity/tensor/functions/linalg.hpp>
 #include <declivity/tensor/functions/loss.hpp>
@@ -33,6 +36,7 @@
 #include <declivity/tensor/functions/resize.hpp>
 #include <declivity/tensor/functions/scan.hpp>
 #include <declivity/tensor/functions/shape.hpp>
+#include <declivity/tensor/functions/signal.hpp>
 #include <declivity/tensor/functions/softmax.hpp>
 #include <declivity/tensor/functions/sort.hpp>
 #include <declivity/tensor/functions/statistics.hpp>

@@ -12,8 +12,8 @@
 //
 // Gradients are transforms again, so that there are ones of any order.
 //
-// @throws ShapeError where an axis is missing, has nothing to transform, or where pairs are missing; ValueError for an n
-// below 1, or another norm
+// @throws ShapeError where an axis is missing, has nothing to transform, or where pairs are missing; ValueError for an
+// n below 1, or another norm
 #pragma once
 
 #include <cstdint>
@@ -74,5 +74,12 @@ DECLIVITY_API Tensor rfftfreq(std::int64_t n, double d = 1, const TensorOptions&
 /// pairs, name them, so that the last one stays.
 DECLIVITY_API Tensor fftshift(const Tensor& x, const Dims& axes = {});
 DECLIVITY_API Tensor ifftshift(const Tensor& x, const Dims& axes = {});
+
+/// The cosine transform (Ahmed, Natarajan, Rao 1974; type II), of real x (..., n), by a Fourier transform of n:
+/// y[k] = 2 sum over j < n of cos(pi k (2 j + 1) / (2 n)) x[j], times the root of 1 / (2 n), of 1 / (4 n) for k = 0,
+/// where norm is "ortho". As scipy.fft.dct.
+DECLIVITY_API Tensor dct(const Tensor& x, std::int64_t axis = -1, std::string_view norm = "backward");
+/// The inverse of dct with the same norm (type III).
+DECLIVITY_API Tensor idct(const Tensor& x, std::int64_t axis = -1, std::string_view norm = "backward");
 
 }  // namespace declivity::fft
