@@ -1,7 +1,8 @@
 // Fourier transforms of rows of n = VW m complex numbers, m >= VW, on CPU-like devices: one at a time, in vectors.
 // Number j = VW a + b is in lane b, so that transforms over a, of length m, need no exchange between lanes; then
 //
-//   X[k + m l] = sum over b of exp(-2 pi i b l / VW) (exp(-2 pi i b k / n) sum over a of exp(-2 pi i a k / m) x[VW a + b])
+//   X[k + m l] = sum over b of exp(-2 pi i b l / VW) exp(-2 pi i b k / n) Y[b][k]
+//   Y[b][k] = sum over a of exp(-2 pi i a k / m) x[VW a + b]
 //
 // where VW numbers k are taken at once, lanes and registers changing places.
 //
