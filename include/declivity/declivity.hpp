@@ -16,6 +16,7 @@
 #include <declivity/export.hpp>
 #include <declivity/io/atomic_file.hpp>
 #include <declivity/io/canvas.hpp>
+#include <declivity/io/gguf.hpp>
 #include <declivity/io/gzip_file.hpp>
 #include <declivity/io/host_array.hpp>
 #include <declivity/io/image.hpp>

@@ -120,8 +120,6 @@ int check(const ops::Conv2dStrategy& strategy, Family family, const Filled& fill
     return served;
 }
 
-Tensor zeros(const Shape& shape, DType dtype = DType::f32) { return random_tensor(shape, 0, dtype, 0, 0); }
-
 }  // namespace
 
 TEST_CASE("conv2d: each strategy computes each case that it can serve, in both forms") {
@@ -598,7 +596,7 @@ TEST_CASE("conv2d: what does not fit is refused, by name") {
                          ShapeError);
     CHECK_THROWS_WITH_AS(forward(x, weight, bias, zeros({2, 6, 3, 3})),
                          "conv2d_forward: wants out of shape [2, 6, 3, 4], got [2, 6, 3, 3]", ShapeError);
-    CHECK_THROWS_WITH_AS(forward(zeros({2, 4, 5, 6}, DType::i32), weight, bias, out),
+    CHECK_THROWS_WITH_AS(forward(zeros({2, 4, 5, 6}, {DType::i32}), weight, bias, out),
                          "conv2d_forward: wants f32, f64, f16 or bf16 as x, got i32 (convert with .to(DType::f32))",
                          TypeError);
     CHECK_THROWS_AS(ops::conv2d_forward(ops::permuted(zeros({2, 4, 6, 5}).view(), {0, 1, 3, 2}), weight.view(),

@@ -1,0 +1,345 @@
+// A network learns to balance a pole on a cart (A. Barto, R. Sutton, C. Anderson, 1983) by trying: with PPO (J. Schulman
+// et al., Proximal policy optimization algorithms, 2017), REINFORCE (R. Williams, 1992) or DQN with replay (V. Mnih et
+// al., 2015).
+//
+//     ./cartpole --method ppo --curve cartpole.png
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <vector>
+
+#include "common.hpp"
+
+using namespace samples;
+
+namespace {
+
+constexpr std::int64_t kState = 4, kActions = 2, kLongest = 500;
+
+/// The cart runs on a rail, pushed to the left or right 50 times a second; an episode ends when the pole leans by 12
+/// degrees, the cart is 2.4 m away, or after 500 steps. Each step is worth 1.
+class CartPole {
+  public:
+    explicit CartPole(std::uint64_t seed) : random_(seed, 0, 0, data::Purpose::user) { reset(); }
+
+    void reset() {
+        for (double& one : state_) one = random_.uniform(-0.05F, 0.05F);
+        steps_ = 0;
+    }
+    /// Whether the pole fell.
+    bool step(std::int64_t action) {
+        constexpr double gravity = 9.8, cart = 1, pole = 0.1, half = 0.5, push = 10, seconds = 0.02;
+        auto& [x, speed, angle, spin] = state_;
+        const double force = action == 1 ? push : -push, sine = std::sin(angle), cosine = std::cos(angle);
+        const double part = (force + pole * half * spin * spin * sine) / (cart + pole);
+        const double turning =
+            (gravity * sine - cosine * part) / (half * (4.0 / 3 - pole * cosine * cosine / (cart + pole)));
+        const double pushing = part - pole * half * turning * cosine / (cart + pole);
+        x += seconds * speed;
+        speed += seconds * pushing;
+        angle += seconds * spin;
+        spin += seconds * turning;
+        ++steps_;
+        return std::abs(x) > 2.4 || std::abs(angle) > 12 * 3.14159265358979 / 180;
+    }
+    [[nodiscard]] std::int64_t steps() const { return steps_; }
+    void append_to(std::vector<float>& all) const {
+        for (const double one : state_) all.push_back(static_cast<float>(one));
+    }
+
+  private:
+    std::array<double, kState> state_{};
+    std::int64_t steps_ = 0;
+    data::Random random_;
+};
+
+Tensor rows_of(const std::vector<float>& numbers, std::int64_t columns) {
+    return Tensor::from(numbers, {static_cast<std::int64_t>(numbers.size()) / columns, columns});
+}
+template <class T>
+Tensor column_of(const std::vector<T>& numbers) {
+    return Tensor::from(numbers, {static_cast<std::int64_t>(numbers.size())});
+}
+
+/// States (N, 4) to a number for each action, and one more: the value of the state.
+nn::Sequential network() {
+    return nn::Sequential(nn::Linear(kState, 64), nn::Tanh(), nn::Linear(64, 64), nn::Tanh(),
+                          nn::Linear(64, kActions + 1));
+}
+
+std::vector<float> outputs(nn::Sequential& model, const std::vector<float>& states) {
+    const NoGrad no_grad;
+    return model(rows_of(states, kState)).to_vector<float>();
+}
+
+std::int64_t best_of(const float* scores) { return scores[1] > scores[0] ? 1 : 0; }
+/// Drawn by softmax of the scores.
+std::int64_t drawn_of(const float* scores, data::Random& random) {
+    return random.chance(1 / (1 + std::exp(scores[0] - scores[1]))) ? 1 : 0;
+}
+Tensor log_probabilities(const Tensor& scores, const Tensor& actions) {
+    return squeeze(gather(log_softmax(slice(scores, 1, 0, kActions), 1), 1, unsqueeze(actions, 1)), 1);
+}
+
+/// Steps of an episode, on the average of `count` that run at once, with the best action in each.
+double evaluate(nn::Sequential& model, std::int64_t count, std::uint64_t seed) {
+    std::vector<CartPole> carts;
+    for (std::int64_t i = 0; i < count; ++i) carts.emplace_back(seed + static_cast<std::uint64_t>(i));
+    std::vector<bool> over(carts.size());
+    for (std::int64_t step = 0; step < kLongest; ++step) {
+        std::vector<float> states;
+        for (const CartPole& one : carts) one.append_to(states);
+        const std::vector<float> scores = outputs(model, states);
+        for (std::size_t i = 0; i < carts.size(); ++i)
+            if (!over[i]) over[i] = carts[i].step(best_of(&scores[i * (kActions + 1)]));
+        if (std::ranges::all_of(over, [](bool one) { return one; })) break;
+    }
+    double steps = 0;
+    for (const CartPole& one : carts) steps += static_cast<double>(one.steps());
+    return steps / static_cast<double>(count);
+}
+
+struct Choices {
+    std::string method = "ppo", device = {}, curve = {};
+    std::int64_t steps = 150000;
+    std::uint64_t seed = 1;
+};
+
+/// Episodes as they end: what is told on the way, and drawn.
+class Diary {
+  public:
+    void ended(std::int64_t length, std::int64_t at) {
+        lengths_.push_back(static_cast<double>(length));
+        if (at < next_) return;
+        next_ = at + 10000;
+        const std::size_t count = std::min<std::size_t>(lengths_.size(), 50);
+        const double mean = std::accumulate(lengths_.end() - static_cast<std::ptrdiff_t>(count), lengths_.end(), 0.0) /
+                            static_cast<double>(count);
+        curve_.x.push_back(static_cast<double>(at));
+        curve_.y.push_back(mean);
+        std::printf("step %7lld: episodes of %.1f steps\n", static_cast<long long>(at), mean);
+    }
+    void draw(const std::string& path) const {
+        io::write_png(path, train::learning_curve({.title = "Balancing a pole",
+                                                   .x_label = "steps",
+                                                   .losses = {curve_},
+                                                   .losses_label = "steps of an episode"}));
+    }
+
+  private:
+    std::vector<double> lengths_;
+    train::Series curve_{.name = "mean of 50", .x = {}, .y = {}};
+    std::int64_t next_ = 0;
+};
+
+void ppo(nn::Sequential& model, const Choices& flags, Diary& diary) {
+    constexpr std::int64_t kCarts = 8, kSteps = 128, kBatch = 256, kRounds = 6;
+    constexpr float kDiscount = 0.99F, kLambda = 0.95F;
+    constexpr double kClip = 0.2;
+    optim::Adam optimizer(model.parameters(), {.lr = 1e-3});
+    data::Random random(flags.seed, 0, 0, data::Purpose::user);
+    std::vector<CartPole> carts;
+    for (std::int64_t i = 0; i < kCarts; ++i) carts.emplace_back(flags.seed * 1000 + static_cast<std::uint64_t>(i));
+    constexpr std::int64_t round = kCarts * kSteps;
+    for (std::int64_t at = 0; at < flags.steps; at += round) {
+        optimizer.set_learning_rate(1e-3 * (1 - static_cast<double>(at) / static_cast<double>(flags.steps)) + 1e-5);
+        // A stretch of all carts, with what the network said of it then.
+        std::vector<float> states, values, rewards, logs;
+        std::vector<std::int64_t> actions;
+        std::vector<bool> ends;
+        for (std::int64_t t = 0; t < kSteps; ++t) {
+            std::vector<float> now;
+            for (const CartPole& one : carts) one.append_to(now);
+            const std::vector<float> scores = outputs(model, now);
+            states.insert(states.end(), now.begin(), now.end());
+            for (std::size_t i = 0; i < carts.size(); ++i) {
+                const float* score = &scores[i * (kActions + 1)];
+                const std::int64_t action = drawn_of(score, random);
+                actions.push_back(action);
+                logs.push_back(-std::log1p(std::exp(score[1 - action] - score[action])));
+                values.push_back(score[kActions]);
+                const bool fell = carts[i].step(action), late = carts[i].steps() >= kLongest;
+                float reward = 1;
+                if (late && !fell) {  // it would have gone on
+                    std::vector<float> last;
+                    carts[i].append_to(last);
+                    reward += kDiscount * outputs(model, last)[kActions];
+                }
+                rewards.push_back(reward);
+                ends.push_back(fell || late);
+                if (fell || late) {
+                    diary.ended(carts[i].steps(), at + t * kCarts);
+                    carts[i].reset();
+                }
+            }
+        }
+        // Advantages (J. Schulman et al., High-dimensional continuous control ..., 2016).
+        std::vector<float> now;
+        for (const CartPole& one : carts) one.append_to(now);
+        const std::vector<float> after = outputs(model, now);
+        std::vector<float> advantages(values.size()), returns(values.size());
+        for (std::size_t i = 0; i < kCarts; ++i) {
+            float advantage = 0, next = after[i * (kActions + 1) + kActions];
+            for (std::int64_t t = kSteps - 1; t >= 0; --t) {
+                const std::size_t k = static_cast<std::size_t>(t) * kCarts + i;
+                const float goes_on = ends[k] ? 0.0F : 1.0F;
+                const float surprise = rewards[k] + kDiscount * next * goes_on - values[k];
+                advantage = surprise + kDiscount * kLambda * goes_on * advantage;
+                advantages[k] = advantage;
+                returns[k] = advantage + values[k];
+                next = values[k];
+            }
+        }
+        const Tensor all_states = rows_of(states, kState), all_actions = column_of(actions), all_logs = column_of(logs),
+                     all_returns = column_of(returns), raw = column_of(advantages),
+                     all_advantages = (raw - mean(raw)) / (sqrt(var(raw)) + 1e-8);
+        for (std::int64_t pass = 0; pass < kRounds; ++pass) {
+            const Tensor order = randperm(round);
+            for (std::int64_t first = 0; first < round; first += kBatch) {
+                const Tensor picked = slice(order, 0, first, first + kBatch);
+                const auto of = [&](const Tensor& all) { return index_select(all, 0, picked); };
+                const Tensor scores = model(of(all_states)), advantage = of(all_advantages);
+                const Tensor logs_now = log_softmax(slice(scores, 1, 0, kActions), 1);
+                const Tensor ratio = exp(log_probabilities(scores, of(all_actions)) - of(all_logs));
+                const Tensor gain = minimum(ratio * advantage, clamp(ratio, 1 - kClip, 1 + kClip) * advantage);
+                const Tensor surprise = select(scores, 1, kActions) - of(all_returns);
+                const Tensor entropy = -sum(exp(logs_now) * logs_now, 1);
+                const Tensor loss = mean(0.5 * square(surprise) - gain - 0.01 * entropy);
+                loss.backward();
+                optim::clip_grad_norm_(model.parameters(), 0.5);
+                optimizer.step();
+                optimizer.zero_grad();
+            }
+        }
+    }
+}
+
+void reinforce(nn::Sequential& model, const Choices& flags, Diary& diary) {
+    constexpr std::size_t kCarts = 16;
+    optim::Adam optimizer(model.parameters(), {.lr = 5e-3});
+    data::Random random(flags.seed, 0, 0, data::Purpose::user);
+    for (std::int64_t at = 0; at < flags.steps;) {
+        // Whole episodes of some carts.
+        std::vector<CartPole> carts;
+        for (std::size_t i = 0; i < kCarts; ++i)
+            carts.emplace_back(static_cast<std::uint64_t>(at) * 31 + i + flags.seed);
+        std::vector<float> states, returns;
+        std::vector<std::int64_t> actions;
+        std::vector<std::vector<std::size_t>> places(kCarts);
+        std::vector<bool> over(kCarts);
+        for (std::int64_t step = 0; step < kLongest; ++step) {
+            std::vector<float> now;
+            for (const CartPole& one : carts) one.append_to(now);
+            const std::vector<float> scores = outputs(model, now);
+            for (std::size_t i = 0; i < kCarts; ++i) {
+                if (over[i]) continue;
+                const std::int64_t action = drawn_of(&scores[i * (kActions + 1)], random);
+                places[i].push_back(actions.size());
+                actions.push_back(action);
+                states.insert(states.end(), now.begin() + static_cast<std::ptrdiff_t>(i * kState),
+                              now.begin() + static_cast<std::ptrdiff_t>((i + 1) * kState));
+                over[i] = carts[i].step(action);
+            }
+        }
+        returns.resize(actions.size());
+        for (const auto& episode : places) {
+            float sum = 0;
+            for (auto place = episode.rbegin(); place != episode.rend(); ++place)
+                returns[*place] = sum = 1 + 0.99F * sum;
+            at += static_cast<std::int64_t>(episode.size());
+            diary.ended(static_cast<std::int64_t>(episode.size()), at);
+        }
+        const Tensor gained = column_of(returns), scores = model(rows_of(states, kState));
+        const Tensor value = select(scores, 1, kActions), surprise = gained / 100 - value;  // a baseline
+        const Tensor advantage = surprise.detach(),
+                     scaled = (advantage - mean(advantage)) / (sqrt(var(advantage)) + 1e-8);
+        const Tensor loss = mean(square(surprise) - scaled * log_probabilities(scores, column_of(actions)));
+        loss.backward();
+        optim::clip_grad_norm_(model.parameters(), 0.5);
+        optimizer.step();
+        optimizer.zero_grad();
+    }
+}
+
+void dqn(nn::Sequential& model, const Choices& flags, Diary& diary) {
+    constexpr std::size_t kRoom = 20000, kBatch = 128;
+    nn::Sequential target = network();
+    target.load_state_dict(model.state_dict());
+    optim::Adam optimizer(model.parameters(), {.lr = 5e-4});
+    data::Random random(flags.seed, 0, 0, data::Purpose::user);
+    std::vector<float> before(kRoom * kState), after(kRoom * kState), goes_on(kRoom);
+    std::vector<std::int64_t> taken(kRoom);
+    CartPole cart(flags.seed);
+    for (std::int64_t at = 0; at < flags.steps; ++at) {
+        const auto place = static_cast<std::size_t>(at) % kRoom;
+        std::vector<float> now, next;
+        cart.append_to(now);
+        const double curious = std::max(0.04, 1 - static_cast<double>(at) / 10000);
+        const std::int64_t action =
+            random.chance(static_cast<float>(curious)) ? random.below(kActions) : best_of(outputs(model, now).data());
+        const bool fell = cart.step(action);
+        cart.append_to(next);
+        std::ranges::copy(now, before.begin() + static_cast<std::ptrdiff_t>(place * kState));
+        std::ranges::copy(next, after.begin() + static_cast<std::ptrdiff_t>(place * kState));
+        taken[place] = action;
+        goes_on[place] = fell ? 0.0F : 1.0F;
+        if (fell || cart.steps() >= kLongest) {
+            diary.ended(cart.steps(), at);
+            cart.reset();
+        }
+        if (at < 1000 || at % 4 != 0) continue;
+        std::vector<float> states, followers, on;
+        std::vector<std::int64_t> actions;
+        for (std::size_t i = 0; i < kBatch; ++i) {
+            const auto k = static_cast<std::size_t>(
+                random.below(std::min<std::int64_t>(at + 1, static_cast<std::int64_t>(kRoom))));
+            for (std::size_t j = 0; j < kState; ++j) {
+                states.push_back(before[k * kState + j]);
+                followers.push_back(after[k * kState + j]);
+            }
+            actions.push_back(taken[k]);
+            on.push_back(goes_on[k]);
+        }
+        Tensor wanted;
+        {
+            const NoGrad no_grad;
+            wanted = 1 + 0.99 * column_of(on) * amax(slice(target(rows_of(followers, kState)), 1, 0, kActions), {1});
+        }
+        const Tensor said = squeeze(gather(model(rows_of(states, kState)), 1, unsqueeze(column_of(actions), 1)), 1);
+        huber_loss(said, wanted).backward();
+        optim::clip_grad_norm_(model.parameters(), 10);
+        optimizer.step();
+        optimizer.zero_grad();
+        if (at % 500 == 0) target.load_state_dict(model.state_dict());
+    }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    Choices flags;
+    CLI::App app("Learns to balance a pole on a cart.");
+    app.add_option("--method", flags.method, "ppo, reinforce or dqn")
+        ->check(CLI::IsMember({"ppo", "reinforce", "dqn"}))
+        ->capture_default_str();
+    app.add_option("--steps", flags.steps, "of carts, in all")->capture_default_str();
+    app.add_option("--seed", flags.seed, "seed of everything random")->capture_default_str();
+    app.add_option("--device", flags.device, "gpu, cpu, 0:0, or part of a name (default: the best one)");
+    app.add_option("--curve", flags.curve, "picture of the learning curve to write (PNG)");
+    CLI11_PARSE(app, argc, argv);
+    return guarded([&] {
+        if (!flags.device.empty()) set_default_device(Device::select(flags.device));
+        manual_seed(flags.seed);
+        nn::Sequential model = network();
+        Diary diary;
+        if (flags.method == "ppo") ppo(model, flags, diary);
+        else if (flags.method == "dqn") dqn(model, flags, diary);
+        else reinforce(model, flags, diary);
+        if (!flags.curve.empty()) diary.draw(flags.curve);
+        std::printf("mean of 100 episodes: %.1f of %lld\n", evaluate(model, 100, 123456 + flags.seed),
+                    static_cast<long long>(kLongest));
+        return 0;
+    });
+}

@@ -1,0 +1,143 @@
+// Sentences as vectors of their meaning (N. Reimers, I. Gurevych, Sentence-BERT, 2019), by a pretrained BERT: searches
+// the lines of a text for those that are nearest to a question.
+//
+//     ./embed --model all-MiniLM-L6-v2 --text tinyshakespeare.txt --question "Who is afraid of the dead king?"
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <set>
+
+#include "common.hpp"
+
+using namespace samples;
+
+namespace {
+
+constexpr std::int64_t kLongest = 256, kMultiple = 16;  // tokens of a sentence; lengths of batches, few for few kernels
+
+class SentenceEncoder {
+  public:
+    explicit SentenceEncoder(const std::string& folder)
+        : tokenizer_(text::Tokenizer::from_file(folder + "/tokenizer.json")),
+          model_(models::BERT::from_pretrained(folder)) {
+        model_.eval();
+        tokenizer_.set_truncation(text::Truncation{.max_length = kLongest});
+        tokenizer_.set_padding({});
+    }
+
+    /// One vector of length 1 for each sentence, (N, hidden_size).
+    Tensor operator()(const std::vector<std::string>& sentences, std::int64_t batch) {
+        const NoGrad no_grad;
+        // Those of like length together.
+        std::vector<text::Encoding> encodings;
+        for (const std::string& one : sentences) encodings.push_back(tokenizer_.encode(one));
+        std::vector<std::int64_t> order(sentences.size());
+        std::iota(order.begin(), order.end(), 0);
+        const auto length = [&](std::int64_t i) { return encodings[static_cast<std::size_t>(i)].size(); };
+        std::ranges::stable_sort(order, [&](std::int64_t a, std::int64_t b) { return length(a) > length(b); });
+        std::vector<Tensor> parts;
+        for (std::size_t first = 0; first < order.size(); first += static_cast<std::size_t>(batch)) {
+            const std::size_t last = std::min(order.size(), first + static_cast<std::size_t>(batch));
+            const auto rows = static_cast<std::int64_t>(last - first);
+            const std::int64_t width =
+                (static_cast<std::int64_t>(length(order[first])) + kMultiple - 1) / kMultiple * kMultiple;
+            std::vector<std::int64_t> ids(static_cast<std::size_t>(rows * width)), mask(ids.size());
+            for (std::size_t i = first; i < last; ++i) {
+                const auto& own = encodings[static_cast<std::size_t>(order[i])].ids;
+                const std::size_t at = (i - first) * static_cast<std::size_t>(width);
+                std::ranges::copy(own, ids.begin() + static_cast<std::ptrdiff_t>(at));
+                std::fill_n(mask.begin() + static_cast<std::ptrdiff_t>(at), own.size(), 1);
+            }
+            const Tensor seen = Tensor::from(mask, {rows, width});
+            const Tensor states = model_(Tensor::from(ids, {rows, width}), {.attention_mask = seen}).last_hidden_state;
+            const Tensor weights = unsqueeze(seen.to(states.dtype()), 2);
+            parts.push_back(normalize(sum(states * weights, {1}) / sum(weights, {1})));
+        }
+        // Back to the order of the sentences.
+        std::vector<std::int64_t> place(order.size());
+        for (std::size_t i = 0; i < order.size(); ++i)
+            place[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
+        return index_select(concat(parts, 0), 0, Tensor::from(place, {static_cast<std::int64_t>(place.size())}));
+    }
+
+  private:
+    text::Tokenizer tokenizer_;
+    models::BERT model_;
+};
+
+/// Lines of a text that say something, each once.
+std::vector<std::string> sentences_of(const std::string& path, std::int64_t limit) {
+    std::vector<std::string> all;
+    std::set<std::string> known;
+    text::lines_of({path}).for_each([&](const std::string& line) {
+        if (line.size() < 20 || (limit > 0 && static_cast<std::int64_t>(all.size()) >= limit)) return;
+        if (known.insert(line).second) all.push_back(line);
+    });
+    if (all.empty()) throw ValueError("embed: wants a text with lines of 20 letters at least, got none in " + path);
+    return all;
+}
+
+/// How like each other some sentences are: darker is nearer.
+io::Image8 picture(const std::vector<std::string>& sentences, const std::vector<float>& nearness) {
+    constexpr int cell = 24, words = 380, edge = 10;
+    const auto count = static_cast<int>(sentences.size());
+    io::Canvas canvas(words + cell * count + 2 * edge, cell * count + 2 * edge, {255, 255, 255});
+    for (int i = 0; i < count; ++i) {
+        canvas.text(edge, edge + i * cell + 7, sentences[static_cast<std::size_t>(i)].substr(0, 60), {40, 40, 40});
+        for (int j = 0; j < count; ++j) {
+            const float near = std::clamp(nearness[static_cast<std::size_t>(i * count + j)], 0.0F, 1.0F);
+            const auto light = static_cast<std::uint8_t>(255 - 225 * near);
+            canvas.fill_rect(words + j * cell, edge + i * cell, cell - 1, cell - 1, {light, light, 255});
+        }
+    }
+    return canvas.image();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    std::string model, text_file, question = "Who shall be king?", device, matrix, out;
+    std::int64_t top = 5, limit = 0, batch = 32;
+    CLI::App app("Searches a text by meaning, with a pretrained sentence encoder.");
+    app.add_option("--model", model, "folder with config.json, model.safetensors and tokenizer.json of a BERT")
+        ->required();
+    app.add_option("--text", text_file, "file whose lines are searched")->required();
+    app.add_option("--question", question, "what to look for")->capture_default_str();
+    app.add_option("--top", top, "lines to show")->capture_default_str();
+    app.add_option("--limit", limit, "use only the first so many lines");
+    app.add_option("--batch", batch, "sentences at once")->capture_default_str();
+    app.add_option("--device", device, "gpu, cpu, 0:0, or part of a name (default: the best one)");
+    app.add_option("--matrix", matrix, "picture to write of how like each other the lines shown are (PNG)");
+    app.add_option("--out", out, "file to write with all vectors (safetensors)");
+    CLI11_PARSE(app, argc, argv);
+    return guarded([&] {
+        if (!device.empty()) set_default_device(Device::select(device));
+        SentenceEncoder encoder(model);
+        const std::vector<std::string> sentences = sentences_of(text_file, limit);
+        (void)encoder({sentences.begin(), sentences.begin() + 1}, batch).to_vector<float>();  // compiles kernels
+        const auto start = std::chrono::steady_clock::now();
+        const Tensor vectors = encoder(sentences, batch);
+        vectors.device().synchronize();
+        const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        std::printf("%zu sentences, %.1f a second\n", sentences.size(),
+                    static_cast<double>(sentences.size()) / seconds);
+
+        const Tensor asked = encoder({question}, 1);
+        const auto count = std::min(top, static_cast<std::int64_t>(sentences.size()));
+        const auto [scores, places] = topk(squeeze(matmul(vectors, transpose(asked, 0, 1)), 1), count, 0);
+        const std::vector<float> score = scores.to_vector<float>();
+        const std::vector<std::int64_t> place = places.to_vector<std::int64_t>();
+        std::printf("\n%s\n", question.c_str());
+        std::vector<std::string> shown{question};
+        for (std::size_t i = 0; i < place.size(); ++i) {
+            shown.push_back(sentences[static_cast<std::size_t>(place[i])]);
+            std::printf("  %.3f  %s\n", static_cast<double>(score[i]), shown.back().c_str());
+        }
+        if (!matrix.empty()) {
+            const Tensor all = concat({asked, index_select(vectors, 0, places)}, 0);
+            io::write_png(matrix, picture(shown, matmul(all, transpose(all, 0, 1)).to_vector<float>()));
+        }
+        if (!out.empty()) io::save(out, {{"vectors", vectors}});
+        return 0;
+    });
+}

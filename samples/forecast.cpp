@@ -1,0 +1,146 @@
+// A recurrent network (S. Hochreiter, J. Schmidhuber, 1997) foretells tomorrow's temperature from those of the days
+// before, beside the forecast that tomorrow is like today.
+//
+//     ./forecast --data daily-min-temperatures.csv --plot forecast.png
+#include <cmath>
+#include <fstream>
+#include <numbers>
+#include <sstream>
+
+#include "common.hpp"
+
+using namespace samples;
+
+namespace {
+
+constexpr std::int64_t kDays = 60, kYear = 365;
+
+/// A number for each day: seasons, weather that lasts some days, and chance.
+std::vector<float> drawn_weather(std::int64_t days) {
+    data::Random random(1, 0, 0, data::Purpose::user);
+    std::vector<float> series;
+    float weather = 0;
+    for (std::int64_t day = 0; day < days; ++day) {
+        weather = 0.7F * weather + 1.8F * random.normal();
+        const double season = std::cos(2 * std::numbers::pi * static_cast<double>(day) / 365.25);
+        series.push_back(static_cast<float>(11 + 4 * season) + weather);
+    }
+    return series;
+}
+
+/// The second column of a table with a line of names.
+std::vector<float> second_column(const std::string& path) {
+    std::ifstream file(path);
+    if (!file) throw ValueError("forecast: cannot read " + path);
+    std::vector<float> series;
+    std::string line;
+    std::getline(file, line);
+    while (std::getline(file, line)) {
+        const std::size_t comma = line.find(',');
+        if (comma == std::string::npos) continue;
+        std::istringstream number(line.substr(comma + 1));
+        float value = 0;
+        if (!(number >> value)) throw ValueError("forecast: " + path + ": wants a number, got '" + line + "'");
+        series.push_back(value);
+    }
+    return series;
+}
+
+/// Days (N, T) of normalised temperatures, and the season of each (N, T, 2), to the next one (N).
+struct Network : nn::Callable<Tensor(Tensor days, Tensor seasons)> {
+    nn::LSTM& lstm = add("lstm", nn::LSTM(3, 32, {.network = {.batch_first = true}}));
+    nn::Dropout& dropout = add("dropout", nn::Dropout(0.2));
+    nn::Linear& head = add("head", nn::Linear(32, 1));
+
+    Tensor forward(Tensor days, Tensor seasons) override {
+        const Tensor y = lstm(concat({unsqueeze(days, 2), seasons}, 2)).y;
+        // What the network adds to the last day.
+        return squeeze(head(dropout(select(y, 1, -1))), 1) + select(days, 1, -1);
+    }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Network); }
+};
+
+/// The windows that end before the days first .. last.
+data::TensorDataset windows(const std::vector<float>& series, std::int64_t first, std::int64_t last) {
+    std::vector<float> days, seasons, next;
+    for (std::int64_t day = first; day < last; ++day) {
+        for (std::int64_t t = day - kDays; t < day; ++t) {
+            days.push_back(series[static_cast<std::size_t>(t)]);
+            const double angle = 2 * std::numbers::pi * static_cast<double>(t + 1) / 365.25;
+            seasons.push_back(static_cast<float>(std::sin(angle)));
+            seasons.push_back(static_cast<float>(std::cos(angle)));
+        }
+        next.push_back(series[static_cast<std::size_t>(day)]);
+    }
+    const std::int64_t count = last - first;
+    return data::TensorDataset({{"days", io::HostArray::of({count, kDays}, days)},
+                                {"seasons", io::HostArray::of({count, kDays, 2}, seasons)},
+                                {"next", io::HostArray::of({count}, next)}});
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    std::string data_file, device, plot;
+    std::int64_t epochs = 30;
+    std::uint64_t seed = 1;
+    CLI::App app("Foretells temperatures with an LSTM, and compares it with the naive forecast.");
+    app.add_option("--data", data_file, "table with a temperature a day in its second column; without it, drawn ones");
+    app.add_option("--device", device, "gpu, cpu, 0:0, or part of a name (default: the best one)");
+    app.add_option("--epochs", epochs, "epochs")->capture_default_str();
+    app.add_option("--seed", seed, "seed of everything random")->capture_default_str();
+    app.add_option("--plot", plot, "picture of the last year to write (PNG)");
+    CLI11_PARSE(app, argc, argv);
+    return guarded([&] {
+        if (!device.empty()) set_default_device(Device::select(device));
+        manual_seed(seed);
+        if (data_file.empty()) std::puts("no --data: drawn weather");
+        std::vector<float> series = data_file.empty() ? drawn_weather(10 * kYear) : second_column(data_file);
+        const auto days = static_cast<std::int64_t>(series.size());
+        if (days < 3 * kYear) throw ValueError("forecast: wants three years of days at least");
+        double mean = 0, square = 0;
+        for (std::int64_t day = 0; day < days - kYear; ++day) mean += series[static_cast<std::size_t>(day)];
+        mean /= static_cast<double>(days - kYear);
+        for (std::int64_t day = 0; day < days - kYear; ++day)
+            square += std::pow(series[static_cast<std::size_t>(day)] - mean, 2);
+        const double deviation = std::sqrt(square / static_cast<double>(days - kYear));
+        for (float& one : series) one = static_cast<float>((one - mean) / deviation);
+
+        // The last year is for the test, the one before says when to stop.
+        const data::TensorDataset train = windows(series, kDays, days - 2 * kYear),
+                                  valid = windows(series, days - 2 * kYear, days - kYear),
+                                  test = windows(series, days - kYear, days);
+        Network network;
+        optim::AdamW optimizer(network.parameters(), {.lr = 2e-3, .weight_decay = 0.01});
+        train::Trainer trainer(network, optimizer, nn::MSELoss());
+        trainer.fit(train, valid,
+                    {.epochs = epochs,
+                     .batch = 64,
+                     .seed = seed,
+                     .clip_norm = 1,
+                     .callbacks = {std::make_shared<train::LearningRate>(optim::cosine(epochs, 0.02),
+                                                                         train::LearningRate::Unit::epoch)}});
+        const std::vector<float> said = trainer.predict(test).to_vector<float>();
+        train::Series truth{.name = "measured", .x = {}, .y = {}}, forecast{.name = "LSTM", .x = {}, .y = {}};
+        double of_network = 0, naive = 0;
+        for (std::int64_t i = 0; i < kYear; ++i) {
+            const auto at = [&](std::int64_t day) { return series[static_cast<std::size_t>(days - kYear + day)]; };
+            of_network += std::pow(said[static_cast<std::size_t>(i)] - at(i), 2);
+            naive += std::pow(at(i - 1) - at(i), 2);
+            for (auto& [to, value] :
+                 {std::pair(&truth, at(i)), std::pair(&forecast, said[static_cast<std::size_t>(i)])}) {
+                to->x.push_back(static_cast<double>(i));
+                to->y.push_back(value * deviation + mean);
+            }
+        }
+        if (!plot.empty())
+            io::write_png(plot, train::learning_curve({.title = "The last year",
+                                                       .x_label = "day",
+                                                       .losses = {truth, forecast},
+                                                       .losses_label = "temperature"}));
+        const auto error = [&](double sum) { return deviation * std::sqrt(sum / static_cast<double>(kYear)); };
+        std::printf("root of the mean squared error, in degrees: LSTM %.3f, naive %.3f\n", error(of_network),
+                    error(naive));
+        return of_network < naive ? 0 : 1;
+    });
+}

@@ -1,0 +1,104 @@
+// Three models of the next letter of a text, side by side: counts of n-grams (R. Kneser, H. Ney, 1995), a recurrent
+// network (S. Hochreiter, J. Schmidhuber, 1997) and a small GPT (A. Radford et al., 2019): perplexity, and what they
+// write.
+//
+//     ./ngram_vs_lstm_vs_gpt --text tinyshakespeare.txt
+#include <cmath>
+
+#include "text.hpp"
+
+using namespace samples;
+
+namespace {
+
+struct Lstm : nn::Layer {
+    Lstm(std::int64_t tokens, std::int64_t width, std::int64_t layers)
+        : letters(add("letters", nn::Embedding(tokens, width))),
+          lstm(add("lstm", nn::LSTM(width, width, {.network = {.num_layers = layers, .batch_first = true}}))),
+          head(add("head", nn::Linear(width, tokens))) {}
+    Tensor forward(Tensor tokens) override { return head(lstm(letters(tokens)).y); }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Lstm); }
+
+    nn::Embedding& letters;
+    nn::LSTM& lstm;
+    nn::Linear& head;
+};
+
+struct Gpt : nn::Layer {
+    explicit Gpt(const models::GPT2Config& config) : gpt(emplace<models::GPT2>("gpt", config)) {}
+    Tensor forward(Tensor tokens) override { return gpt(tokens); }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Gpt); }
+
+    models::GPT2& gpt;
+};
+
+/// Writes `count` tokens behind a prompt, seeing the last `length` of them.
+std::string written(nn::Layer& model, const TextSets& sets, std::vector<std::int64_t> ids, std::int64_t length,
+                    const LanguageFlags& flags) {
+    const NoGrad no_grad;
+    model.eval();
+    const models::NextToken next =
+        flags.temperature > 0 ? models::sampling({.temperature = flags.temperature}) : models::greedy();
+    for (std::int64_t i = 0; i < flags.generate; ++i) {
+        const auto seen = std::min<std::size_t>(ids.size(), static_cast<std::size_t>(length));
+        const std::vector<std::int64_t> last(ids.end() - static_cast<std::ptrdiff_t>(seen), ids.end());
+        const Tensor scores = model(Tensor::from(last, {1, static_cast<std::int64_t>(seen)}));
+        ids.push_back(next.choose(select(scores, 1, -1)).to_vector<std::int64_t>()[0]);
+    }
+    return sets.tokenizer.decode(ids);
+}
+
+std::int64_t numbers_of(const nn::Module& model) {
+    std::int64_t numbers = 0;
+    for (const Tensor& one : model.parameters()) numbers += one.numel();
+    return numbers;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    LanguageFlags flags;
+    flags.generate = 300;
+    std::int64_t width = 128, layers = 2, blocks = 4;
+    int order = 6;
+    CLI::App app("Compares an n-gram model, an LSTM and a small GPT on a text.");
+    flags.add_to(app);
+    app.add_option("--order", order, "letters of an n-gram")->capture_default_str();
+    app.add_option("--width", width, "numbers a token, of the networks")->capture_default_str();
+    app.add_option("--layers", layers, "of the LSTM")->capture_default_str();
+    app.add_option("--blocks", blocks, "of the GPT")->capture_default_str();
+    CLI11_PARSE(app, argc, argv);
+    return guarded([&] {
+        flags.apply();
+        const TextSets sets = characters_of(flags.text);
+        const std::int64_t tokens = sets.tokenizer.vocab_size();
+        const std::vector<std::int64_t> prompt = sets.tokenizer.ids("\n");
+
+        text::NgramModel ngrams(tokens, {.order = order});
+        ngrams.train(sets.train);
+        double log_probability = 0;
+        const std::vector<double> each = ngrams.log_probabilities(sets.test);
+        for (std::size_t i = 1; i < each.size(); ++i) log_probability += each[i];
+        const double of_ngrams = -log_probability / static_cast<double>(each.size() - 1);
+        std::printf("%d-grams: %.4f nats a token\n", order, of_ngrams);
+
+        Lstm lstm(tokens, 2 * width, layers);
+        std::printf("LSTM: %lld parameters\n", static_cast<long long>(numbers_of(lstm)));
+        const double of_lstm = train_language_model(lstm, sets, flags, "LSTM, nats a token");
+
+        Gpt gpt({.vocab_size = tokens, .n_positions = flags.length, .n_embd = width, .n_layer = blocks, .n_head = 4});
+        std::printf("GPT: %lld parameters\n", static_cast<long long>(numbers_of(gpt)));
+        const double of_gpt = train_language_model(gpt, sets, flags, "GPT, nats a token");
+
+        data::Random random(flags.seed, 0, 0, data::Purpose::user);
+        std::printf("\n--- n-grams\n%s\n",
+                    sets.tokenizer.decode(ngrams.sample(flags.generate, random, prompt)).c_str());
+        std::printf("\n--- LSTM\n%s\n", written(lstm, sets, prompt, flags.length, flags).c_str());
+        std::printf("\n--- GPT\n%s\n", written(gpt, sets, prompt, flags.length, flags).c_str());
+        std::printf("\n%-8s %14s %12s\n", "", "nats a token", "perplexity");
+        for (const auto& [name, loss] :
+             {std::pair("n-grams", of_ngrams), std::pair("LSTM", of_lstm), std::pair("GPT", of_gpt)})
+            std::printf("%-8s %14.4f %12.3f\n", name, loss, std::exp(loss));
+        return 0;
+    });
+}

@@ -1,0 +1,336 @@
+#include <declivity/io/gguf.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include <declivity/io/input_file.hpp>
+#include <declivity/io/state_dict.hpp>
+#include <declivity/ops/half.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/runtime/scope.hpp>
+#include <fmt/format.h>
+
+namespace declivity::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What a type is. `elements` of a block of `bytes`; the type of an array without blocks.
+struct Stored {
+    GgufType type;
+    const char* name;
+    std::int64_t elements, bytes;
+    DType dtype;
+};
+
+constexpr std::array<Stored, 16> kTypes{{{GgufType::f32, "f32", 1, 4, DType::f32},
+                                         {GgufType::f16, "f16", 1, 2, DType::f16},
+                                         {GgufType::q4_0, "q4_0", 32, 18, DType::f32},
+                                         {GgufType::q4_1, "q4_1", 32, 20, DType::f32},
+                                         {GgufType::q5_0, "q5_0", 32, 22, DType::f32},
+                                         {GgufType::q5_1, "q5_1", 32, 24, DType::f32},
+                                         {GgufType::q8_0, "q8_0", 32, 34, DType::f32},
+                                         {GgufType::q4_k, "q4_k", 256, 144, DType::f32},
+                                         {GgufType::q5_k, "q5_k", 256, 176, DType::f32},
+                                         {GgufType::q6_k, "q6_k", 256, 210, DType::f32},
+                                         {GgufType::i8, "i8", 1, 1, DType::i8},
+                                         {GgufType::i16, "i16", 1, 2, DType::i16},
+                                         {GgufType::i32, "i32", 1, 4, DType::i32},
+                                         {GgufType::i64, "i64", 1, 8, DType::i64},
+                                         {GgufType::f64, "f64", 1, 8, DType::f64},
+                                         {GgufType::bf16, "bf16", 1, 2, DType::bf16}}};
+
+const Stored* find(std::uint32_t number) {
+    for (const Stored& one : kTypes)
+        if (static_cast<std::uint32_t>(one.type) == number) return &one;
+    return nullptr;
+}
+const Stored& stored(GgufType type) { return *find(static_cast<std::uint32_t>(type)); }
+
+// Numbers of a file are little-endian, as are all machines that there are drivers for.
+static_assert(std::endian::native == std::endian::little);
+
+/// Reads the head of a file piece by piece.
+class Head {
+  public:
+    explicit Head(const fs::path& path) : file_(path) {}
+
+    template <class T>
+    T number() {
+        T value;
+        file_.read(std::as_writable_bytes(std::span(&value, 1)));
+        return value;
+    }
+    std::string text(const char* what) {
+        const std::uint64_t at = file_.position(), length = number<std::uint64_t>();
+        if (length > left()) fail(at, fmt::format("{} of {} bytes, of which the file has {}", what, length, left()));
+        std::string value(static_cast<std::size_t>(length), '\0');
+        file_.read(std::as_writable_bytes(std::span(value)));
+        return value;
+    }
+    /// @param depth lists within lists
+    GgufValue value(std::uint32_t type, int depth = 0) {
+        switch (type) {
+            case 0:
+                return {std::uint64_t{number<std::uint8_t>()}};
+            case 1:
+                return {std::int64_t{number<std::int8_t>()}};
+            case 2:
+                return {std::uint64_t{number<std::uint16_t>()}};
+            case 3:
+                return {std::int64_t{number<std::int16_t>()}};
+            case 4:
+                return {std::uint64_t{number<std::uint32_t>()}};
+            case 5:
+                return {std::int64_t{number<std::int32_t>()}};
+            case 6:
+                return {double{number<float>()}};
+            case 7:
+                return {number<std::uint8_t>() != 0};
+            case 8:
+                return {text("a text")};
+            case 9:
+                return list(depth);
+            case 10:
+                return {number<std::uint64_t>()};
+            case 11:
+                return {number<std::int64_t>()};
+            case 12:
+                return {number<double>()};
+            default:
+                fail(file_.position() - 4, fmt::format("a value of type {}, wants 0 .. 12", type));
+        }
+    }
+
+    [[nodiscard]] std::uint64_t position() const { return file_.position(); }
+    [[nodiscard]] std::uint64_t size() const { return file_.size(); }
+    [[nodiscard]] std::uint64_t left() const { return file_.size() - std::min(file_.size(), file_.position()); }
+    [[noreturn]] void fail(std::uint64_t at, const std::string& found) const {
+        throw FormatError(file_.name(), at, found);
+    }
+
+  private:
+    GgufValue list(int depth) {
+        const std::uint64_t at = file_.position();
+        const auto type = number<std::uint32_t>();
+        const auto count = number<std::uint64_t>();
+        if (depth > 3) fail(at, "lists within lists within lists, wants three at most");
+        // Each value takes a byte at least.
+        if (count > left()) fail(at, fmt::format("a list of {} values, of which the file has {} bytes", count, left()));
+        GgufList values;
+        for (std::uint64_t i = 0; i < count; ++i) values.push_back(value(type, depth + 1));
+        return {std::move(values)};
+    }
+
+    InputFile file_;
+};
+
+float half_at(const std::uint8_t* bytes) {
+    float16 value;
+    std::memcpy(&value.bits, bytes, 2);
+    return value;
+}
+
+/// The scale and the minimum of part j of a block of 256: 6 bits each, of 12 bytes.
+std::pair<float, float> scale_of(const std::uint8_t* scales, int j) {
+    if (j < 4) return {static_cast<float>(scales[j] & 63), static_cast<float>(scales[j + 4] & 63)};
+    return {static_cast<float>((scales[j + 4] & 15) | (scales[j - 4] >> 6 << 4)),
+            static_cast<float>((scales[j + 4] >> 4) | (scales[j] >> 6 << 4))};
+}
+
+/// Blocks of 32 of four or five bits: d q + m, the first half in the low bits of bytes, the second in the high ones.
+void expand_32(float d, float m, int low, const std::uint8_t* fifth, const std::uint8_t* quarters, float* to) {
+    std::uint32_t high = 0;
+    if (fifth != nullptr) std::memcpy(&high, fifth, 4);
+    for (int j = 0; j < 16; ++j) {
+        const int a = (quarters[j] & 15) | static_cast<int>((high >> j & 1) << 4),
+                  b = (quarters[j] >> 4) | static_cast<int>((high >> (j + 16) & 1) << 4);
+        to[j] = d * static_cast<float>(a - low) + m;
+        to[j + 16] = d * static_cast<float>(b - low) + m;
+    }
+}
+
+/// Blocks of 256 of four or five bits, in eight parts with a scale and a minimum each.
+void expand_256(const std::uint8_t* block, bool five, float* to) {
+    const float d = half_at(block), least = half_at(block + 2);
+    const std::uint8_t *scales = block + 4, *fifth = block + 16, *quarters = fifth + (five ? 32 : 0);
+    for (int part = 0; part < 8; ++part) {
+        const auto [scale, minimum] = scale_of(scales, part);
+        const std::uint8_t* bytes = quarters + part / 2 * 32;
+        for (int i = 0; i < 32; ++i) {
+            int q = part % 2 == 0 ? bytes[i] & 15 : bytes[i] >> 4;
+            if (five) q |= (fifth[i] >> part & 1) << 4;
+            to[part * 32 + i] = d * scale * static_cast<float>(q) - least * minimum;
+        }
+    }
+}
+
+/// Blocks of 256 of six bits, in 16 parts with a scale each.
+void expand_q6_k(const std::uint8_t* block, float* to) {
+    const float d = half_at(block + 208);
+    for (int half = 0; half < 2; ++half) {
+        const std::uint8_t *low = block + half * 64, *high = block + 128 + half * 32, *scales = block + 192 + half * 8;
+        for (int i = 0; i < 128; ++i) {
+            const int column = i % 32, quarter = i / 32;
+            const int nibble =
+                quarter < 2 ? low[column + 32 * (quarter % 2)] & 15 : low[column + 32 * (quarter % 2)] >> 4;
+            const int q = (nibble | (high[column] >> (2 * quarter) & 3) << 4) - 32;
+            const auto scale = static_cast<std::int8_t>(scales[2 * quarter + column / 16]);
+            to[half * 128 + i] = d * static_cast<float>(scale) * static_cast<float>(q);
+        }
+    }
+}
+
+void expand(GgufType type, const std::uint8_t* block, float* to) {
+    const float d = half_at(block);
+    switch (type) {
+        case GgufType::q4_0:
+            return expand_32(d, 0, 8, nullptr, block + 2, to);
+        case GgufType::q4_1:
+            return expand_32(d, half_at(block + 2), 0, nullptr, block + 4, to);
+        case GgufType::q5_0:
+            return expand_32(d, 0, 16, block + 2, block + 6, to);
+        case GgufType::q5_1:
+            return expand_32(d, half_at(block + 2), 0, block + 4, block + 8, to);
+        case GgufType::q4_k:
+            return expand_256(block, false, to);
+        case GgufType::q5_k:
+            return expand_256(block, true, to);
+        case GgufType::q6_k:
+            return expand_q6_k(block, to);
+        default:
+            for (int i = 0; i < 32; ++i) to[i] = d * static_cast<float>(static_cast<std::int8_t>(block[2 + i]));
+    }
+}
+
+}  // namespace
+
+const char* name_of(GgufType type) { return stored(type).name; }
+std::int64_t block_elements(GgufType type) { return stored(type).elements; }
+std::int64_t block_bytes(GgufType type) { return stored(type).bytes; }
+
+GgufReader::GgufReader(const fs::path& path) : path_(path) {
+    Head head(path);
+    if (head.number<std::uint32_t>() != 0x46554747) head.fail(0, "no GGUF file, wants 'GGUF' at its begin");
+    const auto version = head.number<std::uint32_t>();
+    if (version != 2 && version != 3) head.fail(4, fmt::format("version {}, wants 2 or 3", version));
+    const auto arrays = head.number<std::uint64_t>(), values = head.number<std::uint64_t>();
+    std::uint64_t alignment = 32;
+    for (std::uint64_t i = 0; i < values; ++i) {
+        const std::uint64_t at = head.position();
+        const std::string key = head.text("a key");
+        const auto type = head.number<std::uint32_t>();
+        if (!metadata_.emplace(key, head.value(type)).second) head.fail(at, fmt::format("the key '{}' again", key));
+        if (key != "general.alignment") continue;
+        const auto* number = std::get_if<std::uint64_t>(&metadata_.at(key).value);
+        if (number == nullptr || !std::has_single_bit(*number) || *number > (1U << 20))
+            head.fail(at, "general.alignment that is no power of 2 up to 2^20");
+        alignment = *number;
+    }
+    std::vector<std::pair<std::string, std::uint64_t>> places;
+    for (std::uint64_t i = 0; i < arrays; ++i) {
+        const std::uint64_t at = head.position();
+        const std::string name = head.text("a name");
+        const auto rank = head.number<std::uint32_t>();
+        if (rank > static_cast<std::uint32_t>(Shape::kMaxRank))
+            head.fail(at, fmt::format("'{}' of {} axes, wants {} at most", name, rank, Shape::kMaxRank));
+        std::vector<std::int64_t> sizes;
+        std::uint64_t elements = 1;
+        for (std::uint32_t axis = 0; axis < rank; ++axis) {
+            const auto size = head.number<std::uint64_t>();
+            if (size > (std::uint64_t{1} << 40) || (size > 0 && elements > (std::uint64_t{1} << 40) / size))
+                head.fail(at, fmt::format("'{}' of more than 2^40 elements", name));
+            sizes.push_back(static_cast<std::int64_t>(size));
+            elements *= size;
+        }
+        const auto number = head.number<std::uint32_t>();
+        const Stored* type = find(number);
+        if (type == nullptr)
+            head.fail(at, fmt::format("'{}' of type {}, which is none of those that are read", name, number));
+        if (rank == 0 ? type->elements != 1 : sizes[0] % type->elements != 0)
+            head.fail(at, fmt::format("'{}' with rows that are no whole blocks of {}", name, type->elements));
+        Array array{type->type,
+                    {},
+                    head.number<std::uint64_t>(),
+                    elements / static_cast<std::uint64_t>(type->elements) * static_cast<std::uint64_t>(type->bytes)};
+        for (auto size = sizes.rbegin(); size != sizes.rend(); ++size) array.shape.push_back(*size);
+        if (array.begin % alignment != 0) head.fail(at, fmt::format("'{}' that does not lie aligned", name));
+        if (!arrays_.emplace(name, array).second) head.fail(at, fmt::format("the array '{}' again", name));
+        places.emplace_back(name, at);
+    }
+    const std::uint64_t data = (head.position() + alignment - 1) / alignment * alignment;
+    for (const auto& [name, at] : places) {
+        Array& array = arrays_.at(name);
+        const std::uint64_t size = head.size();
+        if (array.bytes > 0 && (data > size || array.begin > size - data || array.bytes > size - data - array.begin))
+            head.fail(at, fmt::format("'{}' that ends behind the end of the file", name));
+        array.begin += data;
+    }
+}
+
+const std::string& GgufReader::text(const std::string& key) const {
+    const auto found = metadata_.find(key);
+    if (found == metadata_.end() || !std::holds_alternative<std::string>(found->second.value))
+        throw ValueError(fmt::format("GgufReader::text: there is no text '{}'", key));
+    return std::get<std::string>(found->second.value);
+}
+
+double GgufReader::number(const std::string& key) const {
+    if (const auto found = metadata_.find(key); found != metadata_.end()) {
+        const auto& value = found->second.value;
+        if (const auto* one = std::get_if<std::uint64_t>(&value)) return static_cast<double>(*one);
+        if (const auto* one = std::get_if<std::int64_t>(&value)) return static_cast<double>(*one);
+        if (const auto* one = std::get_if<double>(&value)) return *one;
+    }
+    throw ValueError(fmt::format("GgufReader::number: there is no number '{}'", key));
+}
+
+std::vector<std::byte> GgufReader::read_stored(const std::string& name) const {
+    const auto found = arrays_.find(name);
+    if (found == arrays_.end()) throw ValueError(fmt::format("GgufReader::read: there is no array '{}'", name));
+    InputFile file(path_);
+    file.seek(found->second.begin);
+    // The constructor saw that the file has as many.
+    std::vector<std::byte> bytes(static_cast<std::size_t>(found->second.bytes));
+    file.read(bytes);
+    return bytes;
+}
+
+HostArray GgufReader::read(const std::string& name) const {
+    std::vector<std::byte> bytes = read_stored(name);
+    const Array& array = arrays_.at(name);
+    const Stored& type = stored(array.type);
+    if (type.elements == 1) return {type.dtype, array.shape, std::move(bytes)};
+    return HostArray::of(array.shape, dequantize(array.type, bytes));
+}
+
+std::vector<float> dequantize(GgufType type, std::span<const std::byte> bytes) {
+    const Stored& of = stored(type);
+    const auto block = static_cast<std::size_t>(of.bytes), elements = static_cast<std::size_t>(of.elements);
+    if (of.elements == 1 || bytes.size() % block != 0)
+        throw ValueError(fmt::format("dequantize: wants whole blocks, got {} bytes of {}", bytes.size(), of.name));
+    std::vector<float> out(bytes.size() / block * elements);
+    const auto* from = reinterpret_cast<const std::uint8_t*>(bytes.data());
+    for (std::size_t i = 0; i < bytes.size() / block; ++i) expand(type, from + i * block, out.data() + i * elements);
+    return out;
+}
+
+StateDict load_gguf(const fs::path& path, const GgufLoadOptions& options) {
+    const FunctionScope function("io::load_gguf");
+    const GgufReader reader(path);
+    StateDict out;
+    for (const auto& [name, array] : reader.arrays()) {
+        Tensor tensor = to_device(reader.read(name), options.device);
+        if (options.dtype && is_floating(tensor.dtype()) && tensor.dtype() != *options.dtype) {
+            tensor = tensor.to(*options.dtype);
+            (void)tensor.view();  // lets go of the elements as they were read
+        }
+        out.push_back({name, std::move(tensor)});
+    }
+    return out;
+}
+
+}  // namespace declivity::io

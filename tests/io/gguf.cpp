@@ -1,0 +1,213 @@
+// GGUF: a file made here is read, blocks have the elements that the Python package gguf makes of them, and what is
+// damaged is refused.
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <declivity/io/gguf.hpp>
+#include <declivity/ops/half.hpp>
+#include <declivity/runtime/error.hpp>
+#include <doctest/doctest.h>
+#include <tests/support/damage.hpp>
+#include <tests/support/devices.hpp>
+#include <tests/support/temp_folder.hpp>
+#include <tests/support/values.hpp>
+
+using namespace declivity;
+using namespace declivity::io;
+using namespace declivity::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Puts a file together.
+struct Writer {
+    Bytes bytes;
+
+    template <class T>
+    Writer& number(T value) {
+        const auto* raw = reinterpret_cast<const std::uint8_t*>(&value);
+        bytes.insert(bytes.end(), raw, raw + sizeof value);
+        return *this;
+    }
+    Writer& text(const std::string& value) {
+        number<std::uint64_t>(value.size());
+        bytes.insert(bytes.end(), value.begin(), value.end());
+        return *this;
+    }
+    Writer& head(std::uint64_t arrays, std::uint64_t values) {
+        return number<std::uint32_t>(0x46554747).number<std::uint32_t>(3).number(arrays).number(values);
+    }
+    Writer& array(const std::string& name, const std::vector<std::uint64_t>& sizes, GgufType type, std::uint64_t at) {
+        text(name).number(static_cast<std::uint32_t>(sizes.size()));
+        for (const std::uint64_t size : sizes) number(size);
+        return number(static_cast<std::uint32_t>(type)).number(at);
+    }
+    Writer& align() {
+        bytes.resize((bytes.size() + 31) / 32 * 32);
+        return *this;
+    }
+};
+
+/// Bytes of three blocks, by a generator that has no other merit than to be short, with plain scales.
+Bytes blocks_of(GgufType type) {
+    const auto size = static_cast<std::size_t>(block_bytes(type));
+    std::uint32_t state = 12345;
+    Bytes bytes;
+    for (std::size_t i = 0; i < 3 * size; ++i) {
+        state = (state * 1103515245U + 12345U) & 0x7fffffffU;
+        bytes.push_back(static_cast<std::uint8_t>(state >> 16));
+    }
+    const float16 half(0.5), quarter(-0.25);
+    const bool with_minimum =
+        type == GgufType::q4_1 || type == GgufType::q5_1 || type == GgufType::q4_k || type == GgufType::q5_k;
+    for (std::size_t block = 0; block < 3; ++block) {
+        std::uint8_t* at = bytes.data() + block * size + (type == GgufType::q6_k ? 208 : 0);
+        std::memcpy(at, &half.bits, 2);
+        if (with_minimum) std::memcpy(at + 2, &quarter.bits, 2);
+    }
+    return bytes;
+}
+
+std::vector<float> expanded(GgufType type, const Bytes& bytes) {
+    return dequantize(type, std::as_bytes(std::span(bytes)));
+}
+
+/// Two values of metadata and three arrays.
+Bytes some_file() {
+    Writer file;
+    file.head(3, 4);
+    file.text("general.architecture").number<std::uint32_t>(8).text("llama");
+    file.text("llama.block_count").number<std::uint32_t>(4).number<std::uint32_t>(7);
+    file.text("scale").number<std::uint32_t>(6).number(0.25F);
+    file.text("tokenizer.ggml.tokens").number<std::uint32_t>(9).number<std::uint32_t>(8).number<std::uint64_t>(2);
+    file.text("a").text("bc");
+    file.array("plain", {3, 2}, GgufType::f32, 0);
+    file.array("blocks", {32, 3}, GgufType::q8_0, 32);
+    file.array("half", {4}, GgufType::f16, 160);
+    file.align();
+    for (int i = 0; i < 6; ++i) file.number(static_cast<float>(i));
+    file.align();
+    const Bytes blocks = blocks_of(GgufType::q8_0);
+    file.bytes.insert(file.bytes.end(), blocks.begin(), blocks.end());
+    file.align();
+    for (int i = 0; i < 4; ++i) file.number(float16(1.5 * i).bits);
+    return file.bytes;
+}
+
+}  // namespace
+
+TEST_CASE("gguf: blocks have the elements that ggml gives them") {
+    struct Fact {
+        GgufType type;
+        double weighted;  // sum of elements times 1, 2, 3, ...
+        std::vector<float> some;
+    };
+    // Of gguf.quants.dequantize.
+    const std::vector<Fact> facts{
+        {GgufType::q4_0, -2190.5, {-1.5F, 1, 1, -4, -3.5F}},
+        {GgufType::q4_1, 15918, {7.25F, 6.25F, 4.75F, -0.25F, 6.25F}},
+        {GgufType::q5_0, -899.5, {6.5F, -3, 2.5F, 3.5F, 4.5F}},
+        {GgufType::q5_1, 33408, {12.75F, 10.25F, 6.75F, 10.25F, 5.25F}},
+        {GgufType::q8_0, 8063.5, {50.5F, -43, 8, 49, 60.5F}},
+        {GgufType::q4_k, 37944136.5, {146, 192.5F, 53, 293.25F, 154.75F}},
+        {GgufType::q5_k, 66251339.5, {332, 84, 316.5F, 46.25F, 127.25F}},
+        {GgufType::q6_k, -12301189, {-1512, -216, 1582, 620, -490}},
+    };
+    for (const Fact& fact : facts) {
+        CAPTURE(name_of(fact.type));
+        const std::vector<float> got = expanded(fact.type, blocks_of(fact.type));
+        const std::size_t n = got.size();
+        REQUIRE(n == static_cast<std::size_t>(3 * block_elements(fact.type)));
+        double weighted = 0;
+        for (std::size_t i = 0; i < n; ++i) weighted += static_cast<double>(i + 1) * static_cast<double>(got[i]);
+        CHECK(weighted == fact.weighted);
+        CHECK(std::vector<float>{got[0], got[1], got[17], got[n / 2 + 5], got[n - 1]} == fact.some);
+    }
+    CHECK_THROWS_AS((void)expanded(GgufType::q8_0, Bytes(35)), ValueError);
+    CHECK_THROWS_AS((void)expanded(GgufType::f16, Bytes(34)), ValueError);
+}
+
+TEST_CASE("gguf: metadata and arrays of a file") {
+    const TempFolder folder;
+    put_file(folder / "m.gguf", some_file());
+    const GgufReader reader(folder / "m.gguf");
+    CHECK(reader.text("general.architecture") == "llama");
+    CHECK(reader.number("llama.block_count") == 7);
+    CHECK(reader.number("scale") == 0.25);
+    const auto& tokens = std::get<GgufList>(reader.metadata().at("tokenizer.ggml.tokens").value);
+    REQUIRE(tokens.size() == 2);
+    CHECK(std::get<std::string>(tokens[1].value) == "bc");
+    CHECK_THROWS_AS((void)reader.text("scale"), ValueError);
+    CHECK_THROWS_AS((void)reader.number("none"), ValueError);
+    CHECK(reader.arrays().at("plain").shape == Shape{2, 3});
+    CHECK(reader.read("plain").to_doubles() == std::vector<double>{0, 1, 2, 3, 4, 5});
+    CHECK(reader.read("half").dtype == DType::f16);
+    CHECK(reader.read("half").to_doubles() == std::vector<double>{0, 1.5, 3, 4.5});
+    CHECK(reader.read("blocks") == HostArray::of({3, 32}, expanded(GgufType::q8_0, blocks_of(GgufType::q8_0))));
+    CHECK(reader.read_stored("blocks").size() == 102);
+    CHECK_THROWS_AS((void)reader.read("none"), ValueError);
+    for (const auto& [name, tensor] : load_gguf(folder / "m.gguf", {.dtype = DType::bf16})) {
+        CHECK(tensor.dtype() == DType::bf16);
+        if (name == "plain") CHECK(values(tensor) == std::vector<double>{0, 1, 2, 3, 4, 5});
+    }
+    CHECK(load_gguf(folder / "m.gguf")[0].tensor.dtype() == DType::f32);
+}
+
+TEST_CASE("gguf: what is not valid is refused with its place") {
+    const TempFolder folder;
+    const auto refusal = [&](const Writer& file) -> std::string {
+        put_file(folder / "m.gguf", file.bytes);
+        try {
+            const GgufReader reader(folder / "m.gguf");
+        } catch (const FormatError& error) {
+            return error.what();
+        }
+        return "accepted";
+    };
+    const auto says = [&](const Writer& file, const char* what) {
+        const std::string said = refusal(file);
+        CAPTURE(said);
+        CHECK(said.find(what) != std::string::npos);
+    };
+    says(Writer().number<std::uint32_t>(1), "no GGUF file");
+    says(Writer().number<std::uint32_t>(0x46554747).number<std::uint32_t>(9), "version 9");
+    says(Writer().head(0, 1).text("a").number<std::uint32_t>(13), "a value of type 13");
+    says(Writer().head(0, 1).number<std::uint64_t>(1000), "a key of 1000 bytes");
+    says(
+        Writer().head(0, 1).text("a").number<std::uint32_t>(9).number<std::uint32_t>(0).number<std::uint64_t>(1U << 30),
+        "a list of 1073741824 values");
+    says(Writer()
+             .head(0, 2)
+             .text("a")
+             .number<std::uint32_t>(7)
+             .number<char>(1)
+             .text("a")
+             .number<std::uint32_t>(7)
+             .number<char>(1),
+         "the key 'a' again");
+    says(Writer().head(0, 1).text("general.alignment").number<std::uint32_t>(4).number<std::uint32_t>(3),
+         "general.alignment");
+    says(Writer().head(1, 0).array("x", {2}, static_cast<GgufType>(10), 0), "'x' of type 10");
+    says(Writer().head(1, 0).array("x", {33}, GgufType::q8_0, 0), "no whole blocks of 32");
+    says(Writer().head(1, 0).array("x", {1ULL << 30, 1ULL << 30}, GgufType::f32, 0), "more than 2^40");
+    says(Writer().head(1, 0).array("x", {8}, GgufType::f32, 4), "does not lie aligned");
+    says(Writer().head(1, 0).array("x", {9}, GgufType::f32, 0).align().number(1.0), "ends behind the end");
+    says(Writer().head(2, 0).array("x", {0}, GgufType::f32, 0).array("x", {0}, GgufType::f32, 0),
+         "the array 'x' again");
+    CHECK_THROWS_AS(GgufReader(folder / "none.gguf"), IoError);
+}
+
+TEST_CASE("gguf: damaged files are refused or read") {
+    const TempFolder folder;
+    const Bytes valid = some_file();
+    const fs::path path = folder / "m.gguf";
+    const auto read = [](const fs::path& file) {
+        const GgufReader reader(file);
+        for (const auto& [name, array] : reader.arrays()) CHECK(reader.read(name).shape == array.shape);
+    };
+    CHECK(truncate_everywhere(valid, path, read).accepted == 0);
+    CHECK(damage_at_random(valid, path, 1000, read).refused > 300);
+}
