@@ -1,4 +1,6 @@
 // Attention, forward and backward.
+#include <declivity/ops/attention.hpp>
+
 #include "tests/gpu_compile/collect.hpp"
 
 using namespace declivity;
@@ -24,6 +26,30 @@ void attentions() {
         }
 }
 
-const Part part{"attention", attentions};
+/// To a cache: few queries, keys in splits or not, in pages or not; and what is written there.
+void cached() {
+    const Tensor lengths = of(DType::i64, {2}), table = of(DType::i64, {2, 40});
+    for (const DType kept : {DType::f32, DType::f16, DType::bf16})
+        for (const std::int64_t width : {33, 64, 128, 256}) {
+            const Tensor q = of(DType::f32, {2, 8, 1, width}), k = of(kept, {2, 8, 640, width}),
+                         few = of(kept, {2, 1, 640, width});
+            compute(cached_attention(q, k, k, lengths));
+            if (width == 33 || width == 256) continue;
+            compute(cached_attention(q, few, few, lengths, {.window = 100}));
+            const Tensor pages = of(kept, {80, 1, 16, width}), next = of(DType::f32, {2, 1, 3, width});
+            compute(cached_attention(q, pages, pages, lengths, {.block_table = table}));
+            ops::attention_append(next.view(), next.view(), {{}, few.view(), few.view(), lengths.view()});
+            ops::attention_append(next.view(), next.view(),
+                                  {{}, pages.view(), pages.view(), lengths.view(), table.view()});
+            (void)few.view(), (void)pages.view();
+        }
+}
+
+void all() {
+    attentions();
+    cached();
+}
+
+const Part part{"attention", all};
 
 }  // namespace

@@ -551,6 +551,6 @@ TEST_CASE("matmul: what does not fit is refused") {
     const Environment wrong("DECLIVITY_MATMUL", "fast");
     CHECK_THROWS_WITH_AS(
         ops::matmul(a, b, out),
-        "DECLIVITY_MATMUL: wants one of packed, gemv, local, dot, split, blocked, clblast, tiled, got \"fast\"",
+        "DECLIVITY_MATMUL: wants one of stream, packed, gemv, local, dot, split, blocked, clblast, tiled, got \"fast\"",
         ValueError);
 }
