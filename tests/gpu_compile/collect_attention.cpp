@@ -45,11 +45,11 @@ void cached() {
         }
 }
 
-void all() {
+void attentions_and_caches() {
     attentions();
     cached();
 }
 
-const Part part{"attention", all};
+const Part part{"attention", attentions_and_caches};
 
 }  // namespace
