@@ -44,7 +44,7 @@ Pieces to_byte_level(const NormalizedText& text, const std::vector<Range>& piece
         const std::size_t begin = size;
         for (std::size_t at = piece.begin; at < piece.end;) {
             const std::size_t bytes = bytes_of(static_cast<unsigned char>(text.str()[at]));
-            const Span from = text.original({at, at + bytes});
+            const Offsets from = text.original({at, at + bytes});
             for (std::size_t i = 0; i < bytes; ++i) {
                 const char32_t c = byte_character(static_cast<std::uint8_t>(text.str()[at + i]));
                 std::array<char, 2> made{static_cast<char>(c)};

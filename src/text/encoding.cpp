@@ -34,13 +34,13 @@ Encoding part(const Encoding& of, std::size_t begin, std::size_t end) {
 
 }  // namespace
 
-Span in_characters(std::string_view text, Span bytes) {
+Offsets in_characters(std::string_view text, Offsets bytes) {
     if (bytes.begin > bytes.end || bytes.end > text.size())
         throw ValueError(fmt::format("in_characters: wants a span in a text of {} bytes, got {} to {}", text.size(),
                                      bytes.begin, bytes.end));
     // An invalid sequence is one character, U+FFFD.
     std::size_t characters = 0;
-    Span out;
+    Offsets out;
     for (std::size_t at = 0; at < bytes.end;) {
         const std::size_t next = at + decode_any(text, at).size;
         if (next <= bytes.begin) out.begin = characters + 1;
@@ -132,7 +132,7 @@ void pad(Encoding& encoding, std::size_t length, const Padding& padding) {
     const std::size_t count = length - encoding.size();
     filling.ids.assign(count, padding.pad_id);
     filling.tokens.assign(count, padding.pad_token);
-    filling.offsets.assign(count, Span{});
+    filling.offsets.assign(count, Offsets{});
     filling.type_ids.assign(count, padding.pad_type_id);
     filling.attention_mask.assign(count, 0);
     filling.special_tokens_mask.assign(count, 1);

@@ -28,7 +28,7 @@ void NormalizedText::expand() {
     spans_.reserve(text_.size());
     for (std::size_t at = 0; at < text_.size();) {
         const std::size_t size = bytes_of(static_cast<unsigned char>(text_[at]));
-        spans_.insert(spans_.end(), size, Span{base_ + at, base_ + at + size});
+        spans_.insert(spans_.end(), size, Offsets{base_ + at, base_ + at + size});
         at += size;
     }
 }
@@ -43,7 +43,7 @@ void NormalizedText::append(const NormalizedText& other, Range part) {
     }
     for (std::size_t at = part.begin; at < part.end;) {
         const std::size_t size = bytes_of(static_cast<unsigned char>(other.text_[at]));
-        spans_.insert(spans_.end(), size, Span{other.base_ + at, other.base_ + at + size});
+        spans_.insert(spans_.end(), size, Offsets{other.base_ + at, other.base_ + at + size});
         at += size;
     }
 }
@@ -55,7 +55,7 @@ void NormalizedText::transform(std::span<const Change> changes) {
     std::string characters;
     const auto size_at = [&] { return at < text_.size() ? bytes_of(static_cast<unsigned char>(text_[at])) : 0; };
     for (const Change& one : changes) {
-        Span from;
+        Offsets from;
         if (one.change > 0) {
             if (at > 0) from = original({at - 1, at});
             if (at > 0 && spans_.empty()) {  // a byte of it is there, the whole character is meant
@@ -108,7 +108,7 @@ void NormalizedText::replace(const Regex& pattern, std::string_view by) {
     pattern.for_each(text_, [&](Range match) {
         any = true;
         out.append(*this, {done, match.begin});
-        Span from;
+        Offsets from;
         if (match.end > 0) {
             const std::size_t size = decode_before(text_, match.end).size;
             from = original({match.end - size, match.end});

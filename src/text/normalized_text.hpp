@@ -29,7 +29,7 @@ class NormalizedText {
     }
     [[nodiscard]] bool empty() const noexcept { return text_.empty(); }
     /// The part of the original that a part comes from.
-    [[nodiscard]] Span original(Range part) const noexcept {
+    [[nodiscard]] Offsets original(Range part) const noexcept {
         if (part.begin >= part.end) return {original_begin(part.begin), original_begin(part.begin)};
         if (spans_.empty()) return {base_ + part.begin, base_ + part.end};
         return {spans_[part.begin].begin, spans_[part.end - 1].end};
@@ -46,7 +46,7 @@ class NormalizedText {
 
     // Writing a new text out of an old one.
     /// Appends characters that come from one part.
-    void append(std::string_view characters, Span from) {
+    void append(std::string_view characters, Offsets from) {
         if (spans_.size() != text_.size()) expand();
         text_ += characters;
         spans_.insert(spans_.end(), characters.size(), from);
@@ -68,7 +68,7 @@ class NormalizedText {
     void take(NormalizedText&& other) { *this = std::move(other); }
 
     std::string text_;
-    std::vector<Span> spans_;  ///< of each byte; empty while byte i is byte base_ + i of the original
+    std::vector<Offsets> spans_;  ///< of each byte; empty while byte i is byte base_ + i of the original
     std::size_t base_ = 0;
 };
 

@@ -20,7 +20,7 @@ Encoding special(const std::vector<std::pair<std::int64_t, std::string>>& tokens
         out.tokens.push_back(token);
     }
     const std::size_t count = tokens.size();
-    out.offsets.assign(count, Span{});
+    out.offsets.assign(count, Offsets{});
     out.type_ids.assign(count, type);
     out.attention_mask.assign(count, 1);
     out.special_tokens_mask.assign(count, 1);
@@ -54,7 +54,7 @@ void trim_offsets(Encoding& encoding, Texts texts, bool add_prefix_space) {
         if (encoding.sequence_ids[i] < 0) continue;
         const std::string_view text = texts[static_cast<std::size_t>(encoding.sequence_ids[i])];
         const std::string& token = encoding.tokens[i];
-        Span& span = encoding.offsets[i];
+        Offsets& span = encoding.offsets[i];
         const auto is_space = [](char32_t c) { return c == byte_character(' ') || is_whitespace(c); };
         std::size_t leading = 0, trailing = 0;
         for (std::size_t at = 0; at < token.size() && is_space(decode_at(token, at).c); at += decode_at(token, at).size)

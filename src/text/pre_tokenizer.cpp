@@ -135,7 +135,7 @@ void rewrite(Pieces& pieces, const Write& write) {
 }
 
 /// Where the first character of a piece comes from.
-Span of_first(const NormalizedText& text, Range piece) {
+Offsets of_first(const NormalizedText& text, Range piece) {
     return text.original({piece.begin, piece.begin + bytes_of(static_cast<unsigned char>(text.str()[piece.begin]))});
 }
 

@@ -57,7 +57,7 @@ Encoding Tokenizer::State::encode(std::string_view text, std::int64_t type, cons
     std::optional<data::Random> dropout = dropout_of(options);
     std::vector<ModelToken> tokens;
     std::int64_t word = 0;
-    const auto put = [&](Id id, std::string_view token, Span from) {
+    const auto put = [&](Id id, std::string_view token, Offsets from) {
         out.ids.push_back(id);
         out.tokens.emplace_back(token);
         out.offsets.push_back(from);
@@ -218,7 +218,7 @@ std::vector<std::int64_t> Tokenizer::ids(std::string_view text, const EncodeOpti
     Encoding marker;
     marker.ids = {0};
     marker.tokens = {""};
-    marker.offsets = {Span{}};
+    marker.offsets = {Offsets{}};
     marker.type_ids = marker.attention_mask = marker.special_tokens_mask = marker.word_ids = {0};
     std::vector<Encoding> around;
     around.push_back(std::move(marker));

@@ -40,7 +40,7 @@ void compare(const Encoding& got, const Json& wanted, const std::vector<std::str
     CHECK(got.attention_mask == std::vector<std::int64_t>(got.size(), 1));
     REQUIRE(got.offsets.size() == wanted.at("offsets").size());
     for (std::size_t i = 0; i < got.size(); ++i) {
-        Span span = got.offsets[i];  // in bytes, and the package's in characters
+        Offsets span = got.offsets[i];  // in bytes, and the package's in characters
         if (got.sequence_ids[i] >= 0) span = in_characters(texts[static_cast<std::size_t>(got.sequence_ids[i])], span);
         CHECK(Json{span.begin, span.end} == wanted.at("offsets")[i]);
     }
@@ -89,7 +89,7 @@ TEST_CASE("tokenizer: offsets lie in the text, in order, and cover byte-level te
             const std::string text = random_text(random, 1 + random.below(30));
             const Encoding encoding = tokenizer.encode(text, {.add_special_tokens = false});
             std::size_t last = 0;
-            for (const Span& span : encoding.offsets) {
+            for (const Offsets& span : encoding.offsets) {
                 CHECK(span.begin <= span.end);
                 CHECK(span.end <= text.size());
                 CHECK(span.begin >= last);
@@ -111,9 +111,9 @@ TEST_CASE("tokenizer: what is not valid UTF-8 reads as U+FFFD") {
     CHECK(tokenizer
               .encode("a\xFF"
                       "b")
-              .offsets.back() == Span{2, 3});
-    CHECK(in_characters("é\xFFx", {2, 4}) == Span{1, 3});
-    CHECK(in_characters("中文", {1, 2}) == Span{0, 1});
+              .offsets.back() == Offsets{2, 3});
+    CHECK(in_characters("é\xFFx", {2, 4}) == Offsets{1, 3});
+    CHECK(in_characters("中文", {1, 2}) == Offsets{0, 1});
     CHECK_THROWS_AS((void)in_characters("ab", {1, 3}), ValueError);
 }
 

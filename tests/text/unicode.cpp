@@ -61,19 +61,19 @@ TEST_CASE("unicode: changed characters know where they come from") {
     NormalizedText nfc(text, 10);
     nfc.transform(normalize(text, NormalForm::nfkc));
     CHECK(nfc.str() == "x\u00E9fi");
-    CHECK(nfc.original({0, 1}) == Span{10, 11});
-    CHECK(nfc.original({1, 3}) == Span{11, 12});  // where the first of both does, as the package has it
-    CHECK(nfc.original({3, 4}) == Span{14, 17});
-    CHECK(nfc.original({4, 5}) == Span{14, 17});
+    CHECK(nfc.original({0, 1}) == Offsets{10, 11});
+    CHECK(nfc.original({1, 3}) == Offsets{11, 12});  // where the first of both does, as the package has it
+    CHECK(nfc.original({3, 4}) == Offsets{14, 17});
+    CHECK(nfc.original({4, 5}) == Offsets{14, 17});
     nfc.prepend("__");
-    CHECK(nfc.original({0, 2}) == Span{10, 11});
+    CHECK(nfc.original({0, 2}) == Offsets{10, 11});
     nfc.replace(Regex("f|_+"), "ab");
     CHECK(nfc.str() == "abx\u00E9abi");
-    CHECK(nfc.original({5, 7}) == Span{14, 17});
-    CHECK(nfc.original({7, 7}) == Span{14, 14});
+    CHECK(nfc.original({5, 7}) == Offsets{14, 17});
+    CHECK(nfc.original({7, 7}) == Offsets{14, 14});
     nfc.keep({2, 5});
     CHECK(nfc.str() == "x\u00E9");
-    CHECK(nfc.original({1, 3}) == Span{11, 12});
+    CHECK(nfc.original({1, 3}) == Offsets{11, 12});
 }
 
 TEST_CASE("unicode: kinds of characters") {

@@ -14,23 +14,23 @@
 namespace declivity::text {
 
 /// Bytes begin .. end - 1 of a text in UTF-8.
-struct Span {
+struct Offsets {
     std::size_t begin = 0;
     std::size_t end = 0;
-    friend bool operator==(const Span&, const Span&) = default;
+    friend bool operator==(const Offsets&, const Offsets&) = default;
 };
 
 /// The same part of the text in characters (code points), as Python counts. A character that begins before the end of
 /// the span is in it.
 /// @throws ValueError for a span that is not in the text
-DECLIVITY_API Span in_characters(std::string_view text, Span bytes);
+DECLIVITY_API Offsets in_characters(std::string_view text, Offsets bytes);
 
 /// The tokens of a text, or of a pair. All lists but `overflowing` have one element for each token.
 struct DECLIVITY_API Encoding {
     std::vector<std::int64_t> ids;
     std::vector<std::string> tokens;
     /// Where the token comes from, in bytes of its own text; {0, 0} for special tokens that were added.
-    std::vector<Span> offsets;
+    std::vector<Offsets> offsets;
     std::vector<std::int64_t> type_ids;             ///< 0 and 1 tell the texts of a pair apart (BERT's token_type_ids)
     std::vector<std::int64_t> attention_mask;       ///< 0 for padding
     std::vector<std::int64_t> special_tokens_mask;  ///< 1 for what was added: special tokens and padding

@@ -36,7 +36,7 @@ void fail(const std::string& name, const Json& texts, const std::string& what) {
 Json facts(const Encoding& of, const std::vector<std::string>& texts) {
     Json offsets = Json::array();
     for (std::size_t i = 0; i < of.size(); ++i) {
-        Span span = of.offsets[i];
+        Offsets span = of.offsets[i];
         if (of.sequence_ids[i] >= 0) span = in_characters(texts[static_cast<std::size_t>(of.sequence_ids[i])], span);
         offsets.push_back({span.begin, span.end});
     }
