@@ -122,21 +122,22 @@ class DECLIVITY_API Tokenizer {
     std::shared_ptr<State> state_;
 };
 
-/// Tokens of bytes: the ids 0 .. 255 in the order of the package's byte-level alphabet, special tokens before.
+/// Tokens of the 256 bytes, as GPT-2 writes them, in order of these characters, behind the special tokens.
 DECLIVITY_API Tokenizer byte_tokenizer(const std::vector<std::string>& special_tokens = {});
-/// Tokens of characters of a corpus, the most frequent ones. @param options.unk_token of all others; "[UNK]" if empty
+/// Tokens of characters of a corpus, the most frequent ones. TrainOptions::unk_token stands for all others; "[UNK]" if
+/// empty.
 DECLIVITY_API Tokenizer train_character(const Corpus& corpus, TrainOptions options = {});
-/// Tokens of words, and of runs of punctuation. @param options.unk_token of all others; "[UNK]" if empty
+/// Tokens of words, and of runs of punctuation. TrainOptions::unk_token stands for all others; "[UNK]" if empty.
 DECLIVITY_API Tokenizer train_word(const Corpus& corpus, TrainOptions options = {});
 /// BERT's: lower case without accents, words and their pieces ("##ing"), [CLS] and [SEP] around. Special tokens are
 /// [PAD], [UNK], [CLS], [SEP], [MASK] unless named.
 DECLIVITY_API Tokenizer train_word_piece(const Corpus& corpus, TrainOptions options = {});
 /// GPT-2's: pairs of bytes within words; whatever is encoded, is decoded to itself.
 DECLIVITY_API Tokenizer train_byte_level_bpe(const Corpus& corpus, TrainOptions options = {});
-/// Llama 2's: pairs of characters, spaces as "▁", bytes <0x00> .. <0xFF> for characters that are not in the
-/// vocabulary. Special tokens are <unk>, <s>, </s> unless named.
+/// Llama 2's: pairs of characters, spaces as "▁", bytes `<0x00>` .. `<0xFF>` for characters that are not in the
+/// vocabulary. Special tokens are `<unk>`, `<s>`, `</s>` unless named.
 DECLIVITY_API Tokenizer train_sentencepiece_bpe(const Corpus& corpus, TrainOptions options = {});
-/// SentencePiece's other model: the pieces that are most probable together. Special tokens are <unk> unless named.
+/// SentencePiece's other model: the pieces that are most probable together. Special tokens are `<unk>` unless named.
 DECLIVITY_API Tokenizer train_unigram(const Corpus& corpus, TrainOptions options = {});
 
 /// Text of ids that come one by one, as a language model writes them: a character of several bytes is given out when it

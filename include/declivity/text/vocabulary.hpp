@@ -69,7 +69,7 @@ class DECLIVITY_API Vocabulary {
     std::shared_ptr<const State> state_;
 };
 
-/// The words of a text, and runs of punctuation: \w+|[^\w\s]+, as the pre-tokenizer Whitespace cuts.
+/// The words of a text, and runs of punctuation, as the pre-tokenizer Whitespace cuts.
 DECLIVITY_API std::vector<std::string> words(std::string_view text);
 /// The characters (code points) of a text.
 DECLIVITY_API std::vector<std::string> characters(std::string_view text);
