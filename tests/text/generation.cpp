@@ -234,6 +234,17 @@ TEST_CASE("generation: as many beams as there are sequences find the best of all
         }
 }
 
+TEST_CASE("generation: an end that is none of the best beams is not kept") {
+    const auto model = [](std::span<const std::int64_t>) {
+        return std::vector<float>{std::log(0.35F), std::log(0.2F), std::log(0.3F), std::log(0.15F)};
+    };
+    const auto got = generate(
+        model, Ids{3},
+        {.max_new_tokens = 2, .eos_token_id = {0, 1}, .num_beams = 2, .length_penalty = 0, .num_return_sequences = 2});
+    CHECK(got[0].tokens == Ids{0});
+    CHECK(got[1].tokens == Ids{2, 0});  // not {1}, which was third
+}
+
 TEST_CASE("generation: few beams go on from the right parents, and may stop early") {
     const Ids prompt{2, 5};
     std::vector<std::vector<std::int64_t>> before;

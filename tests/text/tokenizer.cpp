@@ -142,6 +142,35 @@ TEST_CASE("tokenizer: pieces that are met again give the same tokens, and long o
     }
 }
 
+TEST_CASE("tokenizer: pairs are merged by rank, from the left") {
+    const std::vector<std::pair<std::string, std::string>> merges{
+        {"a", "a"}, {"b", "a"}, {"aa", "b"}, {"aa", "aa"}, {"b", "b"}};
+    const Tokenizer tokenizer =
+        Tokenizer::from_json(R"({"model":{"type":"BPE","vocab":{"a":0,"b":1,"aa":2,"ba":3,"aab":4,"aaaa":5,"bb":6},
+        "merges":["a a","b a","aa b","aa aa","b b"]}})");
+    data::Random random(13, 0, 0, data::Purpose::user);
+    for (int round = 0; round < 120; ++round) {
+        std::string text;
+        const std::int64_t length = 1 + random.below(round % 2 == 0 ? 12 : 90);  // by a search, and by a queue
+        for (std::int64_t i = 0; i < length; ++i) text += random.below(3) == 0 ? 'b' : 'a';
+        std::vector<std::string> symbols;
+        for (const char c : text) symbols.emplace_back(1, c);
+        for (bool any = true; any;) {
+            any = false;
+            for (const auto& [left, right] : merges) {
+                for (std::size_t i = 0; i + 1 < symbols.size() && !any; ++i) {
+                    if (symbols[i] != left || symbols[i + 1] != right) continue;
+                    symbols[i] += right;
+                    symbols.erase(symbols.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+                    any = true;
+                }
+                if (any) break;
+            }
+        }
+        CHECK(tokenizer.encode(text).tokens == symbols);
+    }
+}
+
 TEST_CASE("tokenizer: dropout leaves merges out by its seed alone") {
     Json description;
     for (const Json& one : all_facts())

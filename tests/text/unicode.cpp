@@ -36,6 +36,8 @@ TEST_CASE("unicode: normal forms") {
     all("\u0958", "\u0915\u093C", "\u0915\u093C", "\u0915\u093C", "\u0915\u093C");  // is not composed again
     all("a\u0315\u0300\u05AE\u0062", "\u00E0\u05AE\u0315b", "a\u05AE\u0300\u0315b", "\u00E0\u05AE\u0315b",
         "a\u05AE\u0300\u0315b");
+    // A mark of the same class stands between.
+    all("o\u0312\u0301", "o\u0312\u0301", "o\u0312\u0301", "o\u0312\u0301", "o\u0312\u0301");
     all("plain text", "plain text", "plain text", "plain text", "plain text");
 }
 
