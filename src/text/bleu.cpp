@@ -5,6 +5,7 @@
 
 #include <declivity/runtime/error.hpp>
 #include <declivity/text/metrics.hpp>
+#include <declivity/text/vocabulary.hpp>
 #include <fmt/format.h>
 
 #include "ngram_counts.hpp"
@@ -150,17 +151,7 @@ Tokens tokenize_13a(std::string_view text) {
     });
     cut(R"([\.,][^0-9])", between(1, " ", " ", ""));
     cut(R"([0-9]-)", [](std::string_view of) { return std::string(of.substr(0, 1)) + " - "; });
-    Tokens out;
-    std::size_t begin = 0;
-    for (std::size_t at = 0; at < line.size();) {
-        const Decoded one = decode_at(line, at);
-        if (is_whitespace(one.c)) {
-            if (at > begin) out.push_back(line.substr(begin, at - begin));
-            begin = at + one.size;
-        }
-        at += one.size;
-    }
-    return out;
+    return split_whitespace(line);
 }
 
 }  // namespace declivity::text
