@@ -135,14 +135,13 @@ Tensor istft(const Tensor& x, std::int64_t n_fft, const IstftOptions& options) {
         throw ShapeError(fmt::format("istft: wants x (frequencies, frames, 2) or (B, frequencies, frames, 2), got {}",
                                      x.shape().str()));
     const Sizes sizes = sizes_of("istft", n_fft, hop_length, win_length, window, x);
-    const std::int64_t frequencies = onesided ? n_fft / 2 + 1 : n_fft;
+    const std::int64_t frequencies = onesided && x.size(-3) != n_fft ? n_fft / 2 + 1 : n_fft;
     if (x.size(-3) != frequencies || x.size(-2) == 0)
         throw ShapeError(fmt::format("istft: wants {} frequencies of n_fft = {}, and frames, got x of {}", frequencies,
                                      n_fft, x.shape().str()));
     if (length && *length < 1) throw ValueError(fmt::format("istft: wants a length of at least 1, got {}", *length));
     const Tensor in = transpose(x.rank() == 3 ? unsqueeze(x, 0) : x, 1, 2);
-    const char* norm = normalized ? "ortho" : "backward";
-    Tensor frames = onesided ? fft::irfft(in, n_fft, -1, norm) : select(fft::ifft(in, n_fft, -1, norm), -1, 0);
+    Tensor frames = fft::irfft(in, n_fft, -1, normalized ? "ortho" : "backward");
     const Tensor weights = whole_window(window, sizes.window, n_fft, x);
     if (weights.defined()) frames = frames * weights;
     const std::int64_t count = in.size(1), all = n_fft + sizes.hop * (count - 1);

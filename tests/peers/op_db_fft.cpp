@@ -92,7 +92,9 @@ void add_transforms(Table& all) {
         if (a.given(2, "hop_length")) options.hop_length = a.integer(2, "hop_length");
         if (a.given(3, "win_length")) options.win_length = a.integer(3, "win_length");
         if (is_complex(a, 4, "window")) throw Untaken("a complex window");
+        // The samples have no gradient for the window.
         options.window = a.tensor_or_none(4, "window");
+        if (options.window.defined()) options.window = options.window.detach();
         options.center = a.flag(5, "center", true);
         options.normalized = a.flag(6, "normalized", false);
         options.onesided = !a.given(7, "onesided") || a.flag(7, "onesided", true);

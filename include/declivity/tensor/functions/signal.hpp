@@ -50,7 +50,7 @@ struct IstftOptions {
     Tensor window = {};
     bool center = true;
     bool normalized = false;
-    bool onesided = true;
+    bool onesided = true;  ///< x with n_fft frequencies is taken as not, of which the first half counts
     std::optional<std::int64_t> length = std::nullopt;  ///< samples of the result: cut, or zeros behind
 };
 /// The signal whose stft is nearest to x (B, frequencies, frames, 2), by least squares (Griffin, Lim 1984): (B, T).
