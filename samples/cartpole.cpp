@@ -1,6 +1,6 @@
-// A network learns to balance a pole on a cart (A. Barto, R. Sutton, C. Anderson, 1983) by trying: with PPO (J. Schulman
-// et al., Proximal policy optimization algorithms, 2017), REINFORCE (R. Williams, 1992) or DQN with replay (V. Mnih et
-// al., 2015).
+// A network learns to balance a pole on a cart (A. Barto, R. Sutton, C. Anderson, 1983) by trying: with PPO (J.
+// Schulman et al., Proximal policy optimization algorithms, 2017), REINFORCE (R. Williams, 1992) or DQN with replay (V.
+// Mnih et al., 2015).
 //
 //     ./cartpole --method ppo --curve cartpole.png
 #include <algorithm>

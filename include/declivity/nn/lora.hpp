@@ -52,7 +52,7 @@ class DECLIVITY_API Lora : public Layer {
 ///     optim::AdamW optimizer(nn::lora_parameters(model), {.lr = 1e-3});
 ///
 /// @return names of the layers that got one
-/// @throws ValueError where none fits target_modules, one of which may have fitted none, or layers have adapters already
+/// @throws ValueError where one of target_modules fits no layer, or a layer has an adapter already
 DECLIVITY_API std::vector<std::string> add_lora(Module& model, const LoraOptions& options = {});
 /// What is trained then, in order.
 DECLIVITY_API std::vector<Tensor> lora_parameters(const Module& model);

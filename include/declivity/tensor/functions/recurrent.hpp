@@ -22,8 +22,8 @@ DECLIVITY_API LstmState lstm_cell(const Tensor& x, const LstmState& state, const
 enum class RnnNonlinearity : std::uint8_t { tanh, relu };
 constexpr const char* name_of(RnnNonlinearity which) { return which == RnnNonlinearity::relu ? "relu" : "tanh"; }
 
-/// One step of a plain recurrent network (J. L. Elman, 1990): hidden' = f(x weight_ih^T + bias_ih + hidden weight_hh^T +
-/// bias_hh). x (N, inputs), hidden (N, H), weights (H, inputs) and (H, H), biases (H) or undefined.
+/// One step of a plain recurrent network (J. L. Elman, 1990): hidden' = f(x weight_ih^T + bias_ih + hidden weight_hh^T
+/// + bias_hh). x (N, inputs), hidden (N, H), weights (H, inputs) and (H, H), biases (H) or undefined.
 DECLIVITY_API Tensor rnn_cell(const Tensor& x, const Tensor& hidden, const Tensor& weight_ih, const Tensor& weight_hh,
                               const Tensor& bias_ih = {}, const Tensor& bias_hh = {},
                               RnnNonlinearity nonlinearity = RnnNonlinearity::tanh);
@@ -38,8 +38,8 @@ DECLIVITY_API Tensor gru_cell(const Tensor& x, const Tensor& hidden, const Tenso
 /// How a layer goes over its sequences.
 struct SequenceParameters {
     bool reverse = false;  ///< from the last step of each row to the first
-    /// (N), i32 or i64, 0 to T: steps of each row; T if undefined. Behind them y is 0, and the state of a row is the one
-    /// after its own last step, as of a packed sequence in PyTorch. Longer ones count as T, negative ones as 0.
+    /// (N), i32 or i64, 0 to T: steps of each row; T if undefined. Behind them y is 0, and the state of a row is the
+    /// one after its own last step, as of a packed sequence in PyTorch. Longer ones count as T, negative ones as 0.
     Tensor lengths = {};
 };
 
