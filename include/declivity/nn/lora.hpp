@@ -19,8 +19,8 @@ struct LoraOptions {
     DType dtype = DType::f32;  ///< of the adapters; f32 also beside weights of f16 and bf16
 };
 
-/// scale B A x, for x of f32 also beside a weight of f16 or bf16. A (r, in_features) starts as the weight of a Linear, B
-/// (out_features, r) at 0, so that a layer begins as it was.
+/// scale B A x, for x of f32 also beside a weight of f16 or bf16. A (r, in_features) starts as the weight of a Linear,
+/// B (out_features, r) at 0, so that a layer begins as it was.
 class DECLIVITY_API Lora : public Layer {
   public:
     Lora(std::int64_t in_features, std::int64_t out_features, const LoraOptions& options, const Device& device);
