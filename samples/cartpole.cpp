@@ -137,6 +137,7 @@ class Diary {
 void ppo(nn::Sequential& model, const Choices& flags, Diary& diary) {
     constexpr std::int64_t kCarts = 8, kSteps = 128, kBatch = 256, kRounds = 6;
     constexpr float kDiscount = 0.99F, kLambda = 0.95F;
+    constexpr float kWorth = 100;  // the network says values in hundreds, so that their errors do not drown the gains
     constexpr double kClip = 0.2;
     optim::Adam optimizer(model.parameters(), {.lr = 1e-3});
     data::Random random(flags.seed, 0, 0, data::Purpose::user);
@@ -159,13 +160,13 @@ void ppo(nn::Sequential& model, const Choices& flags, Diary& diary) {
                 const std::int64_t action = drawn_of(score, random);
                 actions.push_back(action);
                 logs.push_back(-std::log1p(std::exp(score[1 - action] - score[action])));
-                values.push_back(score[kActions]);
+                values.push_back(kWorth * score[kActions]);
                 const bool fell = carts[i].step(action), late = carts[i].steps() >= kLongest;
                 float reward = 1;
                 if (late && !fell) {  // it would have gone on
                     std::vector<float> last;
                     carts[i].append_to(last);
-                    reward += kDiscount * outputs(model, last)[kActions];
+                    reward += kDiscount * kWorth * outputs(model, last)[kActions];
                 }
                 rewards.push_back(reward);
                 ends.push_back(fell || late);
@@ -181,7 +182,7 @@ void ppo(nn::Sequential& model, const Choices& flags, Diary& diary) {
         const std::vector<float> after = outputs(model, now);
         std::vector<float> advantages(values.size()), returns(values.size());
         for (std::size_t i = 0; i < kCarts; ++i) {
-            float advantage = 0, next = after[i * (kActions + 1) + kActions];
+            float advantage = 0, next = kWorth * after[i * (kActions + 1) + kActions];
             for (std::int64_t t = kSteps - 1; t >= 0; --t) {
                 const std::size_t k = static_cast<std::size_t>(t) * kCarts + i;
                 const float goes_on = ends[k] ? 0.0F : 1.0F;
@@ -204,7 +205,7 @@ void ppo(nn::Sequential& model, const Choices& flags, Diary& diary) {
                 const Tensor logs_now = log_softmax(slice(scores, 1, 0, kActions), 1);
                 const Tensor ratio = exp(log_probabilities(scores, of(all_actions)) - of(all_logs));
                 const Tensor gain = minimum(ratio * advantage, clamp(ratio, 1 - kClip, 1 + kClip) * advantage);
-                const Tensor surprise = select(scores, 1, kActions) - of(all_returns);
+                const Tensor surprise = select(scores, 1, kActions) - of(all_returns) / kWorth;
                 const Tensor entropy = -sum(exp(logs_now) * logs_now, 1);
                 const Tensor loss = mean(0.5 * square(surprise) - gain - 0.01 * entropy);
                 loss.backward();

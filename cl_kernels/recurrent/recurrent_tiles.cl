@@ -25,7 +25,9 @@ __kernel void recurrent_forward_tiles(const struct Recurrent s, const int step, 
     const int u0 = get_group_id(0) * LANES, row0 = get_group_id(1) * TILE_ROWS;
     __local REAL *states = shared, *weights = shared + TILE_ROWS * (CHUNK + 1);
     REAL sum[EACH][GATES];
+#pragma unroll
     for (int r = 0; r < EACH; ++r)
+#pragma unroll
         for (int gate = 0; gate < GATES; ++gate) sum[r][gate] = 0;
     for (int k0 = 0; k0 < H; k0 += CHUNK) {
         for (int i = item; i < TILE_ROWS * CHUNK; i += GROUP) {
@@ -39,9 +41,12 @@ __kernel void recurrent_forward_tiles(const struct Recurrent s, const int step, 
         barrier(CLK_LOCAL_MEM_FENCE);
         for (int k = 0; k < CHUNK; ++k) {
             REAL w[GATES];
+#pragma unroll
             for (int gate = 0; gate < GATES; ++gate) w[gate] = weights[(gate * LANES + lane) * (CHUNK + 1) + k];
+#pragma unroll
             for (int r = 0; r < EACH; ++r) {
                 const REAL x = states[(line * EACH + r) * (CHUNK + 1) + k];
+#pragma unroll
                 for (int gate = 0; gate < GATES; ++gate) sum[r][gate] = fma(x, w[gate], sum[r][gate]);
             }
         }
@@ -49,6 +54,7 @@ __kernel void recurrent_forward_tiles(const struct Recurrent s, const int step, 
     }
     const int u = u0 + lane;
     if (u >= H) return;
+#pragma unroll
     for (int r = 0; r < EACH; ++r) {
         const int n = row0 + line * EACH + r;
         if (n >= s.rows) return;
@@ -64,6 +70,7 @@ __kernel void recurrent_forward_tiles(const struct Recurrent s, const int step, 
             continue;
         }
         REAL in[GATES], keep[KEPT], c = 0, more = 0;
+#pragma unroll
         for (int gate = 0; gate < GATES; ++gate) in[gate] = a[(((long)t * s.rows + n) * GATES + gate) * H + u];
 #if CELL == 2
         c = CELL_BEFORE(t, n)[u];
@@ -79,6 +86,7 @@ __kernel void recurrent_forward_tiles(const struct Recurrent s, const int step, 
 #endif
         }
 #if CELL > 1
+#pragma unroll
         for (int i = 0; i < KEPT; ++i)
             if (s.keep || (CELL == 2 && i == 4)) KEPT_AT(t, n)[(long)i * H + u] = keep[i];
 #endif
@@ -95,6 +103,7 @@ __kernel void recurrent_backward_tiles(const struct Recurrent s, const int step,
     __global const REAL* of_sums = CELL == 3 ? of_s : of_a;
     __local REAL *gradients = shared, *weights = shared + TILE_ROWS * (CHUNK + 1);
     REAL sum[EACH];
+#pragma unroll
     for (int r = 0; r < EACH; ++r) sum[r] = 0;
     for (int k0 = 0; k0 < (step == 0 ? 0 : GATES * H); k0 += CHUNK) {
         for (int i = item; i < TILE_ROWS * CHUNK; i += GROUP) {
@@ -112,12 +121,14 @@ __kernel void recurrent_backward_tiles(const struct Recurrent s, const int step,
         barrier(CLK_LOCAL_MEM_FENCE);
         for (int k = 0; k < CHUNK; ++k) {
             const REAL w = weights[k * LANES + lane];
+#pragma unroll
             for (int r = 0; r < EACH; ++r) sum[r] = fma(gradients[(line * EACH + r) * (CHUNK + 1) + k], w, sum[r]);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     const int u = u0 + lane;
     if (u >= H) return;
+#pragma unroll
     for (int r = 0; r < EACH; ++r) {
         const int n = row0 + line * EACH + r;
         if (n >= s.rows) return;
@@ -129,6 +140,7 @@ __kernel void recurrent_backward_tiles(const struct Recurrent s, const int step,
             continue;
         }
         if (t >= LENGTH_OF(n)) {
+#pragma unroll
             for (int gate = 0; gate < GATES; ++gate) {
                 of_a[gates + (long)gate * H] = 0;
 #if CELL == 3
@@ -140,6 +152,7 @@ __kernel void recurrent_backward_tiles(const struct Recurrent s, const int step,
         of_state += g[here];
         REAL keep[KEPT], of_in[GATES], of_sum[GATES], c = 0, of_cell = 0, h = 0, state = 0;
 #if CELL > 1
+#pragma unroll
         for (int i = 0; i < KEPT; ++i) keep[i] = KEPT_AT(t, n)[(long)i * H + u];
 #endif
 #if CELL == 2
@@ -154,6 +167,7 @@ __kernel void recurrent_backward_tiles(const struct Recurrent s, const int step,
 #if CELL == 2
         of_c[at] = of_cell;
 #endif
+#pragma unroll
         for (int gate = 0; gate < GATES; ++gate) {
             of_a[gates + (long)gate * H] = of_in[gate];
 #if CELL == 3

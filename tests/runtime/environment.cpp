@@ -114,7 +114,7 @@ TEST_CASE("environment: strategies") {
     const Tensor a = zeros({40, 40}), image = zeros({1, 16, 12, 12}), filter = zeros({16, 16, 3, 3});
     const auto product = [&] { (void)matmul(a, a).to_vector<float>(); };
     const auto convolution = [&] { (void)conv2d(image, filter).to_vector<float>(); };
-    CHECK(complaint("DECLIVITY_MATMUL", "magic", product).starts_with("DECLIVITY_MATMUL: wants one of packed, "));
+    CHECK(complaint("DECLIVITY_MATMUL", "magic", product).starts_with("DECLIVITY_MATMUL: wants one of stream, "));
     CHECK(complaint("DECLIVITY_MATMUL", "magic", product).ends_with("got \"magic\""));
     CHECK(complaint("DECLIVITY_CONV2D", "magic", convolution)
               .starts_with("DECLIVITY_CONV2D: wants one of depthwise_channels_last, "));

@@ -173,7 +173,7 @@ inline std::vector<Case> attention_catalogue() {
                    .inputs = {{{3, 4}}, {{2}, 0.5, 2, Kind::constant}},
                    .call =
                        [](const Tensors& in) {
-                           const DType compute = compute_type(in[0].dtype());
+                           const DType compute = in[0].defined() ? compute_type(in[0].dtype()) : DType::f32;
                            return rotary_embedding(
                                in[0], {.frequencies = in[1].defined() ? in[1].to(compute) : Tensor(), .offset = 1});
                        },
