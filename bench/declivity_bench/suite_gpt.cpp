@@ -67,7 +67,7 @@ void run(Report& report) {
             RecordedAction step([&](const std::vector<Tensor>&) {
                 optimizer.zero_grad();
                 const Tensor logits = model(tokens);
-                cross_entropy(reshape(logits, {-1, net.config.vocab_size}), flatten(targets)).backward();
+                cross_entropy(reshape(logits, {-1, net.config.vocab_size}), flatten(targets, 0)).backward();
                 optimizer.step();
                 return std::vector<Tensor>{};
             });

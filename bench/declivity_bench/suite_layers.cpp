@@ -133,6 +133,7 @@ std::vector<FunctionCase> linear_algebra() {
                        0,
                        cubic * 2 / 3,
                        false,
+                       1,
                        1e-3});
         all.push_back({"qr" + size,
                        {a},
@@ -141,6 +142,7 @@ std::vector<FunctionCase> linear_algebra() {
                        0,
                        cubic * 8 / 3,
                        false,
+                       1,
                        1e-3});
         all.push_back({"eigh" + size,
                        {definite},
@@ -149,6 +151,7 @@ std::vector<FunctionCase> linear_algebra() {
                        0,
                        cubic * 9,
                        false,
+                       1,
                        1e-3});
         all.push_back({"svd" + size,
                        {a},
@@ -157,6 +160,7 @@ std::vector<FunctionCase> linear_algebra() {
                        0,
                        cubic * 20,
                        false,
+                       1,
                        1e-3});
     }
     all.push_back({"einsum bhid,bhjd->bhij",

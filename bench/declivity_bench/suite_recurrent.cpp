@@ -45,8 +45,8 @@ std::vector<FunctionCase> cases() {
                                                          : gru(in[0], in[1], in[2], in[3], in[4], in[5]).y;
                                    },
                                .python = fmt::format("torch._VF.{}, True, 1, 0.0, {}, False, False)",
-                                                     lstm_cells ? "lstm(x[0], (x[1], x[2]), (x[3], x[4], x[5], x[6])"
-                                                                : "gru(x[0], x[1], (x[2], x[3], x[4], x[5])",
+                                                     lstm_cells ? "lstm(x[0], (x[1][None], x[2][None]), (x[3], x[4], x[5], x[6])"
+                                                                : "gru(x[0], x[1][None], (x[2], x[3], x[4], x[5])",
                                                      backward ? "True" : "False"),
                                .flops = (backward ? 12 : 4) * products,
                                .backward = backward,

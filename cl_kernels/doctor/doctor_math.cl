@@ -35,6 +35,7 @@ SWEEP(erf)
 SWEEP(erfc)
 SWEEP(gelu)
 SWEEP(gelu_gradient)
+SWEEP(gelu_tanh_gradient)
 SWEEP(sqrt)
 SWEEP(rsqrt)
 

@@ -50,6 +50,15 @@ inline const std::vector<MathCase>& math_cases() {
         {"erfc", [](double x) { return std::erfc(x); }, 7, 0, 1},
         {"gelu", [](double x) { return product(x, big_phi(x)); }, 7, 0, 1},
         {"gelu_gradient", [](double x) { return big_phi(x) + product(x, small_phi(x)); }, 0, 3e-7, 1},
+        {"gelu_tanh_gradient",
+         [](double x) {
+             const double a = std::clamp(x, -40.0, 40.0), linear = std::sqrt(8 / std::numbers::pi);
+             const double cubic = linear * 0.044715, s = 1 / (1 + std::exp(-a * (linear + cubic * a * a)));
+             return s + a * s * (1 - s) * (linear + 3 * cubic * a * a);
+         },
+         0,
+         5e-7,
+         1},
         {"sqrt", [](double x) { return std::sqrt(x); }, 0.5, 0, 1},
         {"rsqrt", [](double x) { return 1 / std::sqrt(x); }, 1.5, 0, 2},
         {"log2", [](double x) { return std::log2(x); }, 1.5, 0, 0, true},
