@@ -32,6 +32,8 @@
 #include <declivity/models/generate.hpp>
 #include <declivity/models/gpt2.hpp>
 #include <declivity/models/llama.hpp>
+#include <declivity/models/text_classifier.hpp>
+#include <declivity/models/translator.hpp>
 #include <declivity/models/vit.hpp>
 #include <declivity/nn/activation.hpp>
 #include <declivity/nn/attention.hpp>

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "activation.hpp"
+#include "checks.hpp"
 #include "config_file.hpp"
 
 namespace declivity::models {
@@ -32,23 +33,6 @@ void require_type(const ConfigFile& file, std::initializer_list<const char*> wan
     for (const char* one : wanted)
         if (type == one) return;
     file.refuse("model_type", fmt::format("'{}'", *wanted.begin()), type);
-}
-
-void require_sizes(const char* name, std::initializer_list<std::pair<const char*, std::int64_t>> sizes) {
-    for (const auto& [field, size] : sizes)
-        if (size < 1 || size > kMostSize)
-            throw ValueError(fmt::format("{}: wants {} in 1 .. {}, got {}", name, field, kMostSize, size));
-}
-
-void require_probabilities(const char* name, std::initializer_list<std::pair<const char*, double>> values) {
-    for (const auto& [field, value] : values)
-        if (!(value >= 0 && value <= 1))
-            throw ValueError(fmt::format("{}: wants {} in [0, 1], got {}", name, field, value));
-}
-
-void require_divides(const char* name, const char* part, std::int64_t by, const char* whole, std::int64_t of) {
-    if (of % by != 0)
-        throw ValueError(fmt::format("{}: wants {} that divides {}, got {} and {}", name, part, whole, by, of));
 }
 
 /// The number of classes, which files keep as names.

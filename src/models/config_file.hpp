@@ -10,12 +10,10 @@
 #include <declivity/runtime/error.hpp>
 #include <fmt/format.h>
 
+#include "checks.hpp"
 #include "io/json_file.hpp"
 
 namespace declivity::models {
-
-/// What a number may be at most: sizes multiply.
-inline constexpr std::int64_t kMostSize = std::int64_t{1} << 31;
 
 class ConfigFile {
   public:

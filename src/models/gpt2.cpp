@@ -127,8 +127,7 @@ class GPT2Model : public nn::Callable<Tensor(Tensor, CausalInputs)> {
         if (!places.defined()) places = arange(0, input_ids.size(1), 1, {DType::i64, input_ids.device()});
         Tensor x = drop_(wte_(input_ids) + wpe_(places));
         const LayerInputs of_layers{inputs.cache, mask_of("GPT2", inputs.attention_mask, input_ids), {}};
-        for (Block& block : h_) x = block(x, of_layers);
-        return ln_f_(x);
+        return ln_f_(through(h_, std::move(x), inputs, of_layers));
     }
 
   private:

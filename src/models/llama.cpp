@@ -158,8 +158,7 @@ class LlamaModel : public nn::Callable<Tensor(Tensor, CausalInputs)> {
         const Tensor places = announced("Llama", input_ids, inputs);
         const LayerInputs of_layers{inputs.cache, mask_of("Llama", inputs.attention_mask, input_ids),
                                     places.defined() ? unsqueeze(places, 1) : Tensor()};
-        for (Block& block : layers_) x = block(x, of_layers, frequencies);
-        return norm_(x);
+        return norm_(through(layers_, std::move(x), inputs, of_layers, frequencies));
     }
 
   private:

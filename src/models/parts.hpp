@@ -11,6 +11,7 @@
 #include <declivity/nn/module_list.hpp>
 #include <declivity/runtime/error.hpp>
 #include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/checkpoint.hpp>
 #include <declivity/tensor/functions.hpp>
 #include <fmt/format.h>
 
@@ -50,6 +51,16 @@ inline std::vector<Tensor> tensors_of(const LayerInputs& inputs) {
     std::vector<Tensor> all = tensors_of(inputs.cache);
     all.insert(all.end(), {inputs.mask, inputs.positions});
     return all;
+}
+
+/// The layers of a causal model one after the other, each called with what is behind `inputs` as well.
+template <class Block, class... More>
+Tensor through(nn::ModuleList<Block>& blocks, Tensor x, const CausalInputs& inputs, const More&... more) {
+    const bool again = inputs.gradient_checkpointing && !inputs.cache.defined() && grad_enabled();
+    for (Block& block : blocks)
+        x = again ? checkpoint([&block, more...](const Tensor& in) { return block(in, more...); }, x)
+                  : block(x, more...);
+    return x;
 }
 
 inline nn::LinearOptions linear_options(bool bias, const ModelOptions& options) {

@@ -76,6 +76,8 @@ std::vector<std::string> add_lora(Module& model, const LoraOptions& options) {
             throw ValueError(fmt::format("add_lora: wants layers without adapters, '{}' has one", name));
     std::vector<std::string> names;
     for (const Tensor& one : model.parameters()) Tensor(one).set_requires_grad(false);
+    if (options.base_dtype)
+        for_each_linear(model, "", [&](const std::string&, Linear& layer) { layer.to(*options.base_dtype); });
     for (const auto& [name, layer] : found) {
         layer->add_lora(options);
         names.push_back(name);

@@ -73,9 +73,19 @@ TransformerDecoderLayer::TransformerDecoderLayer(std::int64_t d_model, std::int6
       activation_(options.activation),
       norm_first_(options.norm_first) {}
 
+Tensor TransformerDecoderLayer::attended(const Tensor& tgt, const AttentionMasks& masks) {
+    return with_residual(tgt, norm1_, norm_first_,
+                         [&](const Tensor& in) { return dropout1_(self_attn_(in, {}, {}, masks)); });
+}
+
+Tensor TransformerDecoderLayer::attention_to_memory(const Tensor& tgt, const Tensor& memory,
+                                                    const AttentionMasks& masks, const AttentionMasks& memory_masks) {
+    const Tensor x = attended(tgt, masks);
+    return multihead_attn_.weights(norm_first_ ? norm2_(x) : x, memory, memory_masks);
+}
+
 Tensor TransformerDecoderLayer::forward(Tensor tgt, Tensor memory, AttentionMasks masks, AttentionMasks memory_masks) {
-    Tensor x = with_residual(tgt, norm1_, norm_first_,
-                             [&](const Tensor& in) { return dropout1_(self_attn_(in, {}, {}, masks)); });
+    Tensor x = attended(tgt, masks);
     x = with_residual(x, norm2_, norm_first_,
                       [&](const Tensor& in) { return dropout2_(multihead_attn_(in, memory, memory, memory_masks)); });
     return with_residual(x, norm3_, norm_first_,
@@ -106,6 +116,17 @@ TransformerDecoder::TransformerDecoder(std::int64_t d_model, std::int64_t nhead,
 Tensor TransformerDecoder::forward(Tensor tgt, Tensor memory, AttentionMasks masks, AttentionMasks memory_masks) {
     for (TransformerDecoderLayer& layer : layers_) tgt = layer(tgt, memory, masks, memory_masks);
     return norm_ != nullptr ? (*norm_)(tgt) : tgt;
+}
+
+std::vector<Tensor> TransformerDecoder::attention_to_memory(Tensor tgt, const Tensor& memory,
+                                                            const AttentionMasks& masks,
+                                                            const AttentionMasks& memory_masks) {
+    std::vector<Tensor> weights;
+    for (TransformerDecoderLayer& layer : layers_) {
+        weights.push_back(layer.attention_to_memory(tgt, memory, masks, memory_masks));
+        tgt = layer(tgt, memory, masks, memory_masks);
+    }
+    return weights;
 }
 
 }  // namespace declivity::nn

@@ -19,6 +19,9 @@ struct CausalInputs {
     Tensor attention_mask = {};
     /// (N, L), i64: places of the tokens; if none, 0, 1, ..., or those behind what is in the cache.
     Tensor position_ids = {};
+    /// Each layer keeps for its gradients what it gets alone, and is computed again by backward (see checkpoint()); not
+    /// beside a cache.
+    bool gradient_checkpointing = false;
 };
 inline std::vector<Tensor> tensors_of(const CausalInputs& inputs) {
     std::vector<Tensor> all = tensors_of(inputs.cache);
@@ -39,9 +42,14 @@ class DECLIVITY_API CausalLM : public nn::Callable<Tensor(Tensor, CausalInputs)>
     /// Room for `batch` texts of up to max_length tokens; the type is that of the parameters where options have f32.
     [[nodiscard]] virtual nn::KeyValueCache make_cache(std::int64_t batch, std::int64_t max_length,
                                                        const nn::KeyValueCacheOptions& options = {}) const = 0;
+    /// CausalInputs::gradient_checkpointing for every call, while training.
+    void set_gradient_checkpointing(bool on = true) noexcept { gradient_checkpointing_ = on; }
 
   protected:
     Tensor forward(Tensor input_ids, CausalInputs inputs) override;
+
+  private:
+    bool gradient_checkpointing_ = false;
 };
 
 /// For models from files.

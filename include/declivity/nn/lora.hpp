@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,9 @@ struct LoraOptions {
     /// Last parts of the names of linear layers, such as "q_proj", or whole names; empty: all linear layers.
     std::vector<std::string> target_modules = {};
     DType dtype = DType::f32;  ///< of the adapters; f32 also beside weights of f16 and bf16
+    /// The type that add_lora() gives the frozen weights of all linear layers: f16 or bf16 take half of the memory, and
+    /// are multiplied in f32 by what comes in f32. As they are if none.
+    std::optional<DType> base_dtype = std::nullopt;
 };
 
 /// scale B A x, for x of f32 also beside a weight of f16 or bf16. A (r, in_features) starts as the weight of a Linear,

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include <declivity/nn/attention.hpp>
 #include <declivity/nn/callable.hpp>
@@ -57,6 +58,9 @@ class DECLIVITY_API TransformerEncoderLayer : public Callable<Tensor(Tensor, Att
 class DECLIVITY_API TransformerDecoderLayer : public Callable<Tensor(Tensor, Tensor, AttentionMasks, AttentionMasks)> {
   public:
     TransformerDecoderLayer(std::int64_t d_model, std::int64_t nhead, const TransformerLayerOptions& options = {});
+    /// How much each position of tgt takes of each of memory, (N, heads, L, S), in a call with the same arguments.
+    [[nodiscard]] Tensor attention_to_memory(const Tensor& tgt, const Tensor& memory, const AttentionMasks& masks = {},
+                                             const AttentionMasks& memory_masks = {});
     [[nodiscard]] std::string type_name() const override { return "TransformerDecoderLayer"; }
     [[nodiscard]] const std::type_info& replayable() const override { return typeid(TransformerDecoderLayer); }
 
@@ -66,6 +70,8 @@ class DECLIVITY_API TransformerDecoderLayer : public Callable<Tensor(Tensor, Ten
     Tensor forward(Tensor tgt, Tensor memory, AttentionMasks masks, AttentionMasks memory_masks) override;
 
   private:
+    [[nodiscard]] Tensor attended(const Tensor& tgt, const AttentionMasks& masks);
+
     MultiheadAttention& self_attn_;
     MultiheadAttention& multihead_attn_;
     Linear& linear1_;
@@ -103,6 +109,10 @@ class DECLIVITY_API TransformerDecoder : public Callable<Tensor(Tensor, Tensor, 
   public:
     TransformerDecoder(std::int64_t d_model, std::int64_t nhead, std::int64_t num_layers,
                        const TransformerLayerOptions& options = {}, bool final_norm = false);
+    /// TransformerDecoderLayer::attention_to_memory() of each layer.
+    [[nodiscard]] std::vector<Tensor> attention_to_memory(Tensor tgt, const Tensor& memory,
+                                                          const AttentionMasks& masks = {},
+                                                          const AttentionMasks& memory_masks = {});
     [[nodiscard]] std::string type_name() const override { return "TransformerDecoder"; }
     [[nodiscard]] const std::type_info& replayable() const override { return typeid(TransformerDecoder); }
 

@@ -1,0 +1,92 @@
+// Floor 5. Classifiers of texts: convolutions over words, and a transformer encoder.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <declivity/models/config.hpp>
+#include <declivity/nn/callable.hpp>
+
+namespace declivity::nn {
+class Dropout;
+class Embedding;
+class Linear;
+class TransformerEncoder;
+}  // namespace declivity::nn
+
+namespace declivity::models {
+
+class TextConvolutions;
+
+struct DECLIVITY_API TextCNNConfig {
+    std::int64_t vocab_size = 0;
+    std::int64_t num_classes = 2;
+    std::int64_t embedding_dim = 128;
+    std::int64_t num_filters = 100;                   ///< of each size
+    std::vector<std::int64_t> filter_sizes{3, 4, 5};  ///< tokens that a filter sees
+    double dropout = 0.5;
+    std::int64_t padding_idx = 0;  ///< the token that fills texts up at their ends
+
+    /// @throws ValueError naming the field
+    void check() const;
+};
+
+/// Convolutions over the tokens of a text, and the largest answer of each (Y. Kim, Convolutional neural networks for
+/// sentence classification, 2014): input_ids (N, L), i64 or i32, L >= 1 -> scores (N, num_classes). Padding behind a
+/// text changes nothing, but that texts shorter than a filter are filled up to its size.
+class DECLIVITY_API TextCNN : public nn::Layer {
+  public:
+    explicit TextCNN(const TextCNNConfig& config, const ModelOptions& options = {});
+    [[nodiscard]] const TextCNNConfig& config() const noexcept { return config_; }
+    [[nodiscard]] std::string type_name() const override { return "TextCNN"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(TextCNN); }
+
+  protected:
+    /// @throws ShapeError, TypeError
+    Tensor forward(Tensor input_ids) override;
+
+  private:
+    TextCNNConfig config_;
+    nn::Embedding& embedding_;
+    TextConvolutions& convolutions_;
+    nn::Dropout& dropout_;
+    nn::Linear& classifier_;
+};
+
+struct DECLIVITY_API TransformerClassifierConfig {
+    std::int64_t vocab_size = 0;
+    std::int64_t num_classes = 2;
+    std::int64_t d_model = 128;
+    std::int64_t nhead = 4;
+    std::int64_t num_layers = 2;
+    std::int64_t dim_feedforward = 512;
+    double dropout = 0.1;
+    std::int64_t max_length = 512;  ///< tokens of the longest text
+    std::int64_t padding_idx = 0;   ///< the token that fills texts up at their ends
+
+    /// @throws ValueError naming the field
+    void check() const;
+};
+
+/// Learned positions, a pre-norm nn::TransformerEncoder, and the mean of what it makes of a text's tokens: input_ids
+/// (N, L), i64 or i32 -> scores (N, num_classes). Padding changes nothing; a text of padding alone has a mean of zeros.
+class DECLIVITY_API TransformerClassifier : public nn::Layer {
+  public:
+    explicit TransformerClassifier(const TransformerClassifierConfig& config, const ModelOptions& options = {});
+    [[nodiscard]] const TransformerClassifierConfig& config() const noexcept { return config_; }
+    [[nodiscard]] std::string type_name() const override { return "TransformerClassifier"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(TransformerClassifier); }
+
+  protected:
+    /// @throws ShapeError, TypeError
+    Tensor forward(Tensor input_ids) override;
+
+  private:
+    TransformerClassifierConfig config_;
+    nn::Embedding &tokens_, &positions_;
+    nn::Dropout& dropout_;
+    nn::TransformerEncoder& encoder_;
+    nn::Linear& classifier_;
+};
+
+}  // namespace declivity::models

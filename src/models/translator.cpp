@@ -1,0 +1,145 @@
+#include <declivity/models/translator.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <declivity/nn/dropout.hpp>
+#include <declivity/nn/embedding.hpp>
+#include <declivity/nn/transformer.hpp>
+
+#include "checks.hpp"
+#include "parts.hpp"
+
+namespace declivity::models {
+namespace {
+
+nn::TransformerLayerOptions layer_options(const TranslatorConfig& config, const ModelOptions& options) {
+    return {.dim_feedforward = config.dim_feedforward,
+            .dropout = config.dropout,
+            .batch_first = true,
+            .norm_first = true,
+            .dtype = options.dtype,
+            .device = options.device};
+}
+
+nn::Embedding embedding_of(std::int64_t vocab_size, const TranslatorConfig& config, const ModelOptions& options) {
+    nn::Embedding table(
+        vocab_size, config.d_model,
+        {.padding_idx = config.padding_idx, .dtype = options.dtype, .device = options.device});
+    const NoGrad no_grad;
+    // Times sqrt(d_model) it is as large as the positions; as the last product's weight it gives scores near 1.
+    table.weight().mul_(1 / std::sqrt(static_cast<double>(config.d_model)));
+    return table;
+}
+
+}  // namespace
+
+void TranslatorConfig::check() const {
+    constexpr const char* name = "TranslatorConfig";
+    require_sizes(name, {{"source_vocab_size", source_vocab_size}, {"target_vocab_size", target_vocab_size}, {"d_model", d_model}, {"nhead", nhead}, {"num_encoder_layers", num_encoder_layers}, {"num_decoder_layers", num_decoder_layers}, {"dim_feedforward", dim_feedforward}, {"max_length", max_length}});
+    require_divides(name, "an even number", 2, "d_model", d_model);
+    require_divides(name, "nhead", nhead, "d_model", d_model);
+    require_probabilities(name, {{"dropout", dropout}});
+    require_padding(name, padding_idx, std::min(source_vocab_size, target_vocab_size));
+}
+
+Translator::Translator(const TranslatorConfig& config, const ModelOptions& options)
+    : config_((config.check(), config)),
+      source_embedding_(add("source_embedding", embedding_of(config.source_vocab_size, config, options))),
+      target_embedding_(add("target_embedding", embedding_of(config.target_vocab_size, config, options))),
+      dropout_(add("dropout", nn::Dropout(config.dropout))),
+      encoder_(add("encoder", nn::TransformerEncoder(config.d_model, config.nhead, config.num_encoder_layers,
+                                                     layer_options(config, options), true))),
+      decoder_(add("decoder", nn::TransformerDecoder(config.d_model, config.nhead, config.num_decoder_layers,
+                                                     layer_options(config, options), true))),
+      head_(add("head", LMHead(config.tie_word_embeddings
+                                   ? target_embedding_.weight()
+                                   : embedding_of(config.target_vocab_size, config, options).weight()))) {}
+
+Tensor Translator::embedded(nn::Embedding& table, const Tensor& tokens) {
+    const Tensor places = arange(0, tokens.size(1), 1, {DType::i64, tokens.device()});
+    const Tensor x = table(tokens) * std::sqrt(static_cast<double>(config_.d_model));
+    return dropout_(x + sinusoidal_embedding(places, config_.d_model).to(x.dtype()));
+}
+
+Tensor Translator::padding_of(const Tensor& tokens) const { return tokens == config_.padding_idx; }
+
+Tensor Translator::encode(const Tensor& source) {
+    require_tokens("Translator::encode", source, config_.max_length);
+    return encoder_(embedded(source_embedding_, source), nn::AttentionMasks{.key_padding_mask = padding_of(source)});
+}
+
+namespace {
+
+/// Of one text for each target, where it is one for all.
+Tensor for_each_target(const char* what, const Tensor& of_source, const Tensor& target) {
+    if (of_source.size(0) == target.size(0)) return of_source;
+    if (of_source.size(0) != 1)
+        throw ShapeError(fmt::format("Translator: wants {} of {} texts, or of 1, got {}", what, target.size(0),
+                                     of_source.size(0)));
+    std::vector<std::int64_t> sizes;
+    for (int axis = 0; axis < of_source.rank(); ++axis) sizes.push_back(axis == 0 ? target.size(0) : of_source.size(axis));
+    return broadcast_to(of_source, Shape(sizes));
+}
+
+}  // namespace
+
+Tensor Translator::decode(const Tensor& target, const Tensor& memory, const Tensor& source) {
+    require_tokens("Translator::decode", target, config_.max_length);
+    // Tokens never look at padding, which stands behind them.
+    const Tensor seen = for_each_target("memory", memory, target), read = for_each_target("source", source, target);
+    return head_(decoder_(embedded(target_embedding_, target), seen, nn::AttentionMasks{.is_causal = true},
+                          nn::AttentionMasks{.key_padding_mask = padding_of(read)}));
+}
+
+Tensor Translator::forward(Tensor source, Tensor target) {
+    const Tensor memory = encode(source);
+    return decode(target, memory, source);
+}
+
+std::vector<Tensor> Translator::attention_to_source(const Tensor& source, const Tensor& target) {
+    require_tokens("Translator::attention_to_source", target, config_.max_length);
+    return decoder_.attention_to_memory(embedded(target_embedding_, target), encode(source),
+                                        nn::AttentionMasks{.is_causal = true},
+                                        nn::AttentionMasks{.key_padding_mask = padding_of(source)});
+}
+
+std::vector<text::GeneratedSequence> Translator::translate(const std::vector<std::int64_t>& source,
+                                                           const std::vector<std::int64_t>& prompt,
+                                                           const text::GenerationOptions& options) {
+    if (source.empty()) throw ValueError("Translator::translate: wants tokens to translate, got none");
+    if (prompt.empty()) throw ValueError("Translator::translate: wants a prompt with the begin token, got none");
+    const auto longest = static_cast<std::int64_t>(prompt.size()) + options.max_new_tokens;
+    if (longest > config_.max_length)
+        throw ValueError(fmt::format("Translator::translate: wants prompt and max_new_tokens of {} tokens at most, got "
+                                     "{} and {}",
+                                     config_.max_length, prompt.size(), options.max_new_tokens));
+    const NoGrad no_grad;
+    const bool was_training = training();
+    eval();
+    const Device device = head_.parameters().at(0).device();
+    const Tensor read = Tensor::from(source, {1, static_cast<std::int64_t>(source.size())}, device);
+    const Tensor memory = encode(read);
+    const text::NextLogits next = [&](const text::GenerationStep& step) {
+        std::vector<std::int64_t> tokens;
+        for (const auto& one : step.sequences) tokens.insert(tokens.end(), one.begin(), one.end());
+        const auto rows = static_cast<std::int64_t>(step.sequences.size());
+        const Tensor target = Tensor::from(tokens, {rows, static_cast<std::int64_t>(tokens.size()) / rows}, device);
+        const Tensor scores = select(decode(target, memory, read), 1, -1).to(DType::f32);
+        const std::vector<float> all = scores.to_vector<float>();
+        std::vector<std::vector<float>> logits;
+        for (std::int64_t row = 0; row < rows; ++row)
+            logits.emplace_back(all.begin() + row * config_.target_vocab_size,
+                                all.begin() + (row + 1) * config_.target_vocab_size);
+        return logits;
+    };
+    // The row of padding was never trained.
+    text::GenerationOptions without_padding = options;
+    without_padding.suppress_tokens.push_back(config_.padding_idx);
+    auto written = text::generate(next, prompt, without_padding);
+    train(was_training);
+    return written;
+}
+
+}  // namespace declivity::models

@@ -1,0 +1,253 @@
+// Classifiers of texts and the translator: against themselves with texts cut by hand, with the padding that they must
+// not see, and learning what can be learned.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <declivity/models/text_classifier.hpp>
+#include <declivity/models/translator.hpp>
+#include <declivity/nn/nn.hpp>
+#include <declivity/optim/adam.hpp>
+#include <declivity/runtime/error.hpp>
+#include <declivity/tensor/autograd.hpp>
+#include <declivity/tensor/creation.hpp>
+#include <declivity/tensor/functions.hpp>
+#include <declivity/tensor/random.hpp>
+#include <doctest/doctest.h>
+#include <tests/support/values.hpp>
+
+using namespace declivity;
+using namespace declivity::test;
+
+namespace {
+
+using Values = std::vector<double>;
+
+Tensor tokens(const std::vector<std::int64_t>& values, std::int64_t rows) {
+    return Tensor::from(values, {rows, static_cast<std::int64_t>(values.size()) / rows});
+}
+
+std::map<std::string, Values> parameters_of(const nn::Module& module) {
+    std::map<std::string, Values> out;
+    for (const auto& [name, tensor] : module.named_parameters()) out[name] = tensor.to_vector<double>();
+    return out;
+}
+
+/// By plain C++: the text without padding, filled up to the longest filter by rows of zeros.
+Values text_cnn(const models::TextCNNConfig& config, const std::map<std::string, Values>& of,
+                const std::vector<std::int64_t>& text) {
+    std::int64_t most = 0;
+    for (const std::int64_t size : config.filter_sizes) most = std::max(most, size);
+    const auto length = std::max(static_cast<std::int64_t>(text.size()), most);
+    const auto x = [&](std::int64_t t, std::int64_t d) {
+        if (t >= static_cast<std::int64_t>(text.size())) return 0.0;
+        return of.at("embedding.weight")[static_cast<std::size_t>(text[static_cast<std::size_t>(t)] *
+                                                                      config.embedding_dim +
+                                                                  d)];
+    };
+    Values found;
+    for (std::size_t i = 0; i < config.filter_sizes.size(); ++i) {
+        const std::int64_t size = config.filter_sizes[i];
+        const Values &weight = of.at("convolutions." + std::to_string(i) + ".weight"),
+                     &bias = of.at("convolutions." + std::to_string(i) + ".bias");
+        // Windows that end within the text, and the first one in any case.
+        const std::int64_t windows = std::max<std::int64_t>(1, static_cast<std::int64_t>(text.size()) - size + 1);
+        for (std::int64_t f = 0; f < config.num_filters; ++f) {
+            double best = 0;
+            for (std::int64_t at = 0; at < windows && at + size <= length; ++at) {
+                double sum = bias[static_cast<std::size_t>(f)];
+                for (std::int64_t d = 0; d < config.embedding_dim; ++d)
+                    for (std::int64_t k = 0; k < size; ++k)
+                        sum += weight[static_cast<std::size_t>((f * config.embedding_dim + d) * size + k)] *
+                               x(at + k, d);
+                best = std::max(best, sum);
+            }
+            found.push_back(best);
+        }
+    }
+    Values scores = of.at("classifier.bias");
+    for (std::size_t c = 0; c < scores.size(); ++c)
+        for (std::size_t i = 0; i < found.size(); ++i)
+            scores[c] += of.at("classifier.weight")[c * found.size() + i] * found[i];
+    return scores;
+}
+
+void check_close(const Tensor& y, const Values& wanted, double tolerance) {
+    const Values got = y.to_vector<double>();
+    REQUIRE(got.size() == wanted.size());
+    for (std::size_t i = 0; i < got.size(); ++i)
+        CHECK_MESSAGE(std::abs(got[i] - wanted[i]) <= tolerance, i, ": ", got[i], ", expected ", wanted[i]);
+}
+
+}  // namespace
+
+TEST_CASE("TextCNN is the largest answer of each filter, whatever stands behind the text") {
+    manual_seed(5);
+    const models::TextCNNConfig config{.vocab_size = 13,
+                                       .num_classes = 3,
+                                       .embedding_dim = 7,
+                                       .num_filters = 5,
+                                       .filter_sizes = {2, 4, 3},
+                                       .dropout = 0.3};
+    models::TextCNN model(config, {.dtype = DType::f64});
+    model.eval();
+    const auto of = parameters_of(model);
+    const std::vector<std::vector<std::int64_t>> texts{{3, 1, 12, 5, 5, 9, 2}, {4, 8, 1}, {7}, {11, 2, 6, 10}};
+    std::vector<std::int64_t> all;
+    Values wanted;
+    for (const auto& text : texts) {
+        std::vector<std::int64_t> padded = text;
+        padded.resize(9, 0);
+        all.insert(all.end(), padded.begin(), padded.end());
+        const Values scores = text_cnn(config, of, text);
+        wanted.insert(wanted.end(), scores.begin(), scores.end());
+        check_close(model(tokens(text, 1)), scores, 1e-12);
+    }
+    check_close(model(tokens(all, 4)), wanted, 1e-12);
+}
+
+TEST_CASE("TransformerClassifier does not see padding") {
+    manual_seed(6);
+    models::TransformerClassifier model({.vocab_size = 17,
+                                         .num_classes = 4,
+                                         .d_model = 12,
+                                         .nhead = 3,
+                                         .num_layers = 2,
+                                         .dim_feedforward = 20,
+                                         .max_length = 11},
+                                        {.dtype = DType::f64});
+    model.eval();
+    const std::vector<std::int64_t> first{5, 1, 16, 2, 7, 3}, second{9, 4};
+    const Values one = model(tokens(first, 1)).to_vector<double>(), two = model(tokens(second, 1)).to_vector<double>();
+    Values wanted = one;
+    wanted.insert(wanted.end(), two.begin(), two.end());
+    std::vector<std::int64_t> all = first;
+    all.resize(11, 0);
+    all.insert(all.end(), second.begin(), second.end());
+    all.resize(22, 0);
+    check_close(model(tokens(all, 2)), wanted, 1e-12);
+    // Order matters, and so does each token.
+    CHECK(std::abs(model(tokens({1, 5, 16, 2, 7, 3}, 1)).to_vector<double>()[0] - one[0]) > 1e-4);
+    CHECK(std::abs(model(tokens({5, 1, 16, 2, 7, 4}, 1)).to_vector<double>()[0] - one[0]) > 1e-4);
+    const Values nothing = model(tokens({0, 0, 0}, 1)).to_vector<double>();
+    const Values bias = parameters_of(model).at("classifier.bias");
+    for (std::size_t i = 0; i < bias.size(); ++i) CHECK(nothing[i] == bias[i]);
+}
+
+TEST_CASE("Translator: no token sees padding of the source or what follows in the target") {
+    manual_seed(7);
+    models::Translator model({.source_vocab_size = 19,
+                              .target_vocab_size = 15,
+                              .d_model = 12,
+                              .nhead = 2,
+                              .dim_feedforward = 20,
+                              .max_length = 12},
+                             {.dtype = DType::f64});
+    model.eval();
+    const std::vector<std::int64_t> source{4, 18, 7, 2}, target{1, 9, 3, 14, 5};
+    const Values whole = model(tokens(source, 1), tokens(target, 1)).to_vector<double>();
+    std::vector<std::int64_t> padded = source;
+    padded.resize(9, 0);
+    check_close(model(tokens(padded, 1), tokens(target, 1)), whole, 1e-12);
+    for (std::int64_t length = 1; length < 5; ++length) {
+        const Values part = model(tokens(source, 1),
+                                  tokens({target.begin(), target.begin() + length}, 1)).to_vector<double>();
+        for (std::size_t i = 0; i < part.size(); ++i) CHECK(std::abs(part[i] - whole[i]) <= 1e-12);
+    }
+    CHECK(std::abs(model(tokens({4, 18, 7, 3}, 1), tokens(target, 1)).to_vector<double>()[4] - whole[4]) > 1e-4);
+    CHECK(std::abs(model(tokens({18, 4, 7, 2}, 1), tokens(target, 1)).to_vector<double>()[4] - whole[4]) > 1e-4);
+    // One memory for several targets.
+    const Tensor memory = model.encode(tokens(source, 1));
+    const Tensor both = model.decode(tokens({1, 9, 3, 1, 2, 6}, 2), memory, tokens(source, 1));
+    CHECK(std::abs(both.to_vector<double>()[4] - whole[4]) <= 1e-12);
+
+    const std::vector<Tensor> weights = model.attention_to_source(tokens(padded, 1), tokens(target, 1));
+    REQUIRE(weights.size() == 2);
+    for (const Tensor& one : weights) {
+        REQUIRE(one.shape() == Shape{1, 2, 5, 9});
+        check_close(sum(one, {3}), Values(10, 1.0), 1e-12);
+        check_close(slice(one, 3, 4, 9), Values(50, 0.0), 0);
+    }
+    CHECK(std::abs(weights[0].to_vector<double>()[0] - weights[1].to_vector<double>()[0]) > 1e-6);
+    // The head is the target's table, once among the parameters.
+    CHECK(model.named_parameters().size() ==
+          models::Translator({.source_vocab_size = 19, .target_vocab_size = 15, .tie_word_embeddings = false})
+                  .named_parameters()
+                  .size() -
+              1);
+}
+
+TEST_CASE("Translator learns to turn words around, and translate() writes what decode() finds likeliest") {
+    manual_seed(8);
+    constexpr std::int64_t kBegin = 1, kEnd = 2, kLetters = 6;
+    models::Translator model({.source_vocab_size = 3 + kLetters,
+                              .target_vocab_size = 3 + kLetters,
+                              .d_model = 32,
+                              .nhead = 2,
+                              .num_encoder_layers = 1,
+                              .num_decoder_layers = 1,
+                              .dim_feedforward = 64,
+                              .dropout = 0,
+                              .max_length = 8});
+    optim::Adam optimizer(model.parameters(), {.lr = 3e-3});
+    double loss = 0;
+    for (int step = 0; step < 250; ++step) {
+        const Tensor word = randint(3, 3 + kLetters, {64, 4});
+        const Tensor turned = flip(word, {1});
+        const Tensor begin = full({64, 1}, kBegin, {DType::i64}), end = full({64, 1}, kEnd, {DType::i64});
+        const Tensor scores = model(word, concat({begin, turned}, 1));
+        const Tensor nats = cross_entropy(flatten(scores, 0, 1), flatten(concat({turned, end}, 1), 0));
+        optimizer.zero_grad();
+        nats.backward();
+        optimizer.step();
+        if (step == 249) loss = nats.item<float>();
+    }
+    CHECK(loss < 0.1);
+    const std::vector<std::int64_t> word{4, 8, 3, 6};
+    for (const std::int64_t beams : {1, 3}) {
+        const auto written =
+            model.translate(word, {kBegin}, {.max_new_tokens = 6, .eos_token_id = {kEnd}, .num_beams = beams});
+        CHECK(written.at(0).tokens == std::vector<std::int64_t>{6, 3, 8, 4, kEnd});
+        CHECK(written.at(0).finished);
+    }
+    CHECK(model.training());
+    // Nothing is written that stands for padding, however unlikely all else is.
+    const NoGrad no_grad;
+    for (const auto& [name, tensor] : model.named_parameters())
+        if (name == "target_embedding.weight") Tensor(tensor).mul_(-1);
+    const auto written = model.translate(word, {kBegin}, {.max_new_tokens = 6});
+    for (const std::int64_t one : written.at(0).tokens) CHECK(one != 0);
+}
+
+TEST_CASE("Classifiers and the translator refuse what they cannot take, by name") {
+    using Options = models::ModelOptions;
+    CHECK_THROWS_WITH_AS(models::TextCNN({.vocab_size = 0}, Options{}),
+                         "TextCNNConfig: wants vocab_size in 1 .. 2147483648, got 0", ValueError);
+    CHECK_THROWS_WITH_AS(models::TextCNN({.vocab_size = 3, .filter_sizes = {}}, Options{}),
+                         "TextCNNConfig: wants filter_sizes, got none", ValueError);
+    CHECK_THROWS_WITH_AS(models::TextCNN({.vocab_size = 3, .padding_idx = 3}, Options{}),
+                         "TextCNNConfig: wants padding_idx in 0 .. 2, got 3", ValueError);
+    CHECK_THROWS_WITH_AS(models::TransformerClassifier({.vocab_size = 3, .d_model = 10, .nhead = 3}, Options{}),
+                         "TransformerClassifierConfig: wants nhead that divides d_model, got 3 and 10", ValueError);
+    CHECK_THROWS_WITH_AS(
+        models::Translator({.source_vocab_size = 3, .target_vocab_size = 3, .d_model = 5, .nhead = 1}, Options{}),
+        "TranslatorConfig: wants an even number that divides d_model, got 2 and 5", ValueError);
+    CHECK_THROWS_WITH_AS(
+        models::Translator({.source_vocab_size = 3, .target_vocab_size = 3, .dropout = 1.5}, Options{}),
+        "TranslatorConfig: wants dropout in [0, 1], got 1.5", ValueError);
+    models::TextCNN cnn({.vocab_size = 5, .embedding_dim = 4, .num_filters = 2});
+    CHECK_THROWS_WITH_AS(cnn(Tensor::from<std::int64_t>({1, 2}, {2})), "TextCNN: wants input_ids (N, L), got [2] (in TextCNN)",
+                         ShapeError);
+    CHECK_THROWS_WITH_AS(cnn(ones({2, 3})), "TextCNN: wants input_ids of i64 or i32, got f32 (in TextCNN)", TypeError);
+    models::Translator model(
+        {.source_vocab_size = 5, .target_vocab_size = 5, .d_model = 8, .nhead = 2, .max_length = 4});
+    CHECK_THROWS_WITH_AS(model(tokens({1, 2, 3, 4, 1}, 1), tokens({1}, 1)),
+                         "Translator::encode: wants up to 4 tokens, got 5 (in Translator)", ShapeError);
+    CHECK_THROWS_WITH_AS((void)model.decode(tokens({1, 2, 3}, 3), ones({2, 1, 8}), tokens({1, 2, 1}, 3)),
+                         "Translator: wants memory of 3 texts, or of 1, got 2", ShapeError);
+    CHECK_THROWS_AS((void)model.translate({}, {1}), ValueError);
+    CHECK_THROWS_AS((void)model.translate({1}, {}), ValueError);
+    CHECK_THROWS_AS((void)model.translate({1}, {1}, {.max_new_tokens = 4}), ValueError);
+}
