@@ -7,19 +7,6 @@
 
 using namespace samples;
 
-namespace {
-
-/// Tokens (N, T) to scores (N, T, tokens).
-struct Scores : nn::Layer {
-    explicit Scores(const models::GPT2Config& config) : gpt(emplace<models::GPT2>("gpt", config)) {}
-    Tensor forward(Tensor tokens) override { return gpt(tokens); }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Scores); }
-
-    models::GPT2& gpt;
-};
-
-}  // namespace
-
 int main(int argc, char** argv) {
     LanguageFlags flags;
     std::int64_t layers = 4, width = 128, heads = 4;
@@ -36,7 +23,7 @@ int main(int argc, char** argv) {
     return guarded([&] {
         flags.apply();
         const TextSets sets = characters_of(flags.text);
-        Scores model({.vocab_size = sets.tokenizer.vocab_size(),
+        models::GPT2 model({.vocab_size = sets.tokenizer.vocab_size(),
                       .n_positions = flags.length,
                       .n_embd = width,
                       .n_layer = layers,
@@ -44,9 +31,8 @@ int main(int argc, char** argv) {
                       .resid_pdrop = dropout,
                       .embd_pdrop = dropout,
                       .attn_pdrop = dropout});
-        std::int64_t numbers = 0;
-        for (const Tensor& one : model.parameters()) numbers += one.numel();
-        std::printf("%s\n%lld parameters\n", default_device().name().c_str(), static_cast<long long>(numbers));
+        std::printf("%s\n%lld parameters\n", default_device().name().c_str(),
+                    static_cast<long long>(numbers_of(model.parameters())));
         const double loss = train_language_model(model, sets, flags, "GPT, nats a token");
 
         // The model sees `length` tokens at most: longer texts are written window by window, from the last half.
@@ -60,7 +46,7 @@ int main(int argc, char** argv) {
             const auto count =
                 static_cast<std::int64_t>(std::min(wanted - ids.size(), static_cast<std::size_t>(flags.length) - seen));
             const Tensor read = Tensor::from(last, {1, static_cast<std::int64_t>(seen)});
-            const auto written = models::generate(model.gpt, read, {.max_new_tokens = count, .next = next})
+            const auto written = models::generate(model, read, {.max_new_tokens = count, .next = next})
                                      .tokens.to_vector<std::int64_t>();
             ids.insert(ids.end(), written.begin() + static_cast<std::ptrdiff_t>(seen), written.end());
         }

@@ -24,34 +24,20 @@ struct Lstm : nn::Layer {
     nn::Linear& head;
 };
 
-struct Gpt : nn::Layer {
-    explicit Gpt(const models::GPT2Config& config) : gpt(emplace<models::GPT2>("gpt", config)) {}
-    Tensor forward(Tensor tokens) override { return gpt(tokens); }
-    [[nodiscard]] const std::type_info& replayable() const override { return typeid(Gpt); }
-
-    models::GPT2& gpt;
-};
-
 /// Writes `count` tokens behind a prompt, seeing the last `length` of them.
-std::string written(nn::Layer& model, const TextSets& sets, std::vector<std::int64_t> ids, std::int64_t length,
+std::string written(const train::Model& model, const TextSets& sets, std::vector<std::int64_t> ids, std::int64_t length,
                     const LanguageFlags& flags) {
     const NoGrad no_grad;
-    model.eval();
+    model.module().eval();
     const models::NextToken next =
         flags.temperature > 0 ? models::sampling({.temperature = flags.temperature}) : models::greedy();
     for (std::int64_t i = 0; i < flags.generate; ++i) {
         const auto seen = std::min<std::size_t>(ids.size(), static_cast<std::size_t>(length));
         const std::vector<std::int64_t> last(ids.end() - static_cast<std::ptrdiff_t>(seen), ids.end());
-        const Tensor scores = model(Tensor::from(last, {1, static_cast<std::int64_t>(seen)}));
+        const Tensor scores = model({Tensor::from(last, {1, static_cast<std::int64_t>(seen)})});
         ids.push_back(next.choose(select(scores, 1, -1)).to_vector<std::int64_t>()[0]);
     }
     return sets.tokenizer.decode(ids);
-}
-
-std::int64_t numbers_of(const nn::Module& model) {
-    std::int64_t numbers = 0;
-    for (const Tensor& one : model.parameters()) numbers += one.numel();
-    return numbers;
 }
 
 }  // namespace
@@ -83,11 +69,11 @@ int main(int argc, char** argv) {
         std::printf("%d-grams: %.4f nats a token\n", order, of_ngrams);
 
         Lstm lstm(tokens, 2 * width, layers);
-        std::printf("LSTM: %lld parameters\n", static_cast<long long>(numbers_of(lstm)));
+        std::printf("LSTM: %lld parameters\n", static_cast<long long>(numbers_of(lstm.parameters())));
         const double of_lstm = train_language_model(lstm, sets, flags, "LSTM, nats a token");
 
-        Gpt gpt({.vocab_size = tokens, .n_positions = flags.length, .n_embd = width, .n_layer = blocks, .n_head = 4});
-        std::printf("GPT: %lld parameters\n", static_cast<long long>(numbers_of(gpt)));
+        models::GPT2 gpt({.vocab_size = tokens, .n_positions = flags.length, .n_embd = width, .n_layer = blocks, .n_head = 4});
+        std::printf("GPT: %lld parameters\n", static_cast<long long>(numbers_of(gpt.parameters())));
         const double of_gpt = train_language_model(gpt, sets, flags, "GPT, nats a token");
 
         data::Random random(flags.seed, 0, 0, data::Purpose::user);

@@ -60,6 +60,12 @@ inline Tensor token_loss(const Tensor& scores, const Tensor& target) {
     return cross_entropy(flatten(scores, 0, 1), flatten(target, 0, 1));
 }
 
+inline std::int64_t numbers_of(const std::vector<Tensor>& parameters) {
+    std::int64_t numbers = 0;
+    for (const Tensor& one : parameters) numbers += one.numel();
+    return numbers;
+}
+
 struct LanguageFlags {
     std::string text = {}, device = {}, save = {}, load = {}, curve = {};
     std::int64_t length = 128, batch = 32, epochs = 10, steps = 500, generate = 500;
@@ -90,11 +96,11 @@ struct LanguageFlags {
 };
 
 /// Trains a model from tokens (N, T) to scores (N, T, tokens) with AdamW; gives the validation loss, nats a token.
-inline double train_language_model(nn::Layer& model, const TextSets& sets, const LanguageFlags& flags,
+inline double train_language_model(const train::Model& model, const TextSets& sets, const LanguageFlags& flags,
                                    const std::string& title) {
     const text::WindowDataset train(sets.train, {.length = flags.length, .stride = 1}),
         test(sets.test, {.length = flags.length});
-    optim::AdamW optimizer(model.parameters(), {.lr = flags.lr, .weight_decay = 0.1});
+    optim::AdamW optimizer(model.module().parameters(), {.lr = flags.lr, .weight_decay = 0.1});
     train::Trainer trainer(model, optimizer, train::Loss(token_loss));
     if (!flags.load.empty()) trainer.load(flags.load);
     const std::int64_t total = flags.epochs * flags.steps, warm_up = std::min<std::int64_t>(100, 1 + total / 10);

@@ -6,8 +6,8 @@
 #include <iostream>
 #include <sstream>
 
-#include "heatmap.hpp"
 #include "common.hpp"
+#include "heatmap.hpp"
 
 using namespace samples;
 
@@ -68,13 +68,14 @@ Pair pair_of(std::int64_t number, bool to_digits) {
     return {in_digits(number), in_words(number), "<words>"};
 }
 
-/// Every tenth number is never trained on. Numbers of all lengths are as frequent.
+/// Every tenth number of four digits and more is never trained on. Numbers of all lengths are as frequent.
 std::int64_t drawn_number(data::Random& random, bool unseen) {
     for (;;) {
         const double digits = 6.0 * random.uniform();
         const auto number = std::min<std::int64_t>(kMost - 1, static_cast<std::int64_t>(std::pow(10.0, digits)) - 1 +
                                                                   random.below(2));
-        if ((number * 2654435761 % 4294967296 / 7 % 10 == 0) == unseen) return number;
+        const bool is_kept_back = number >= 1000 && number * 2654435761 % 4294967296 / 7 % 10 == 0;
+        if (is_kept_back == unseen) return number;
     }
 }
 
@@ -190,7 +191,7 @@ int main(int argc, char** argv) {
                 const std::vector<std::string> got = translated(model, pair, beams);
                 right[to_digits ? 0 : 1] += got == pair.target ? 1.0 / kTests : 0.0;
                 if (i < 4)
-                    std::printf("%s -> %s%s\n", joined(pair.source, " ").c_str(),
+                    std::printf("%s -> %s%s\n", joined(pair.source, to_digits ? " " : "").c_str(),
                                 joined(got, to_digits ? "" : " ").c_str(), got == pair.target ? "" : "   (wrong)");
             }
         if (!attention.empty()) {

@@ -22,7 +22,10 @@ Linear::Linear(std::int64_t in_features, std::int64_t out_features, const Linear
 
 Tensor Linear::forward(Tensor x) {
     if (lora_ == nullptr || lora_->merged()) return linear(x, weight_, bias_);
-    return linear(x, weight_, bias_) + (*lora_)(x);
+    Tensor y = linear(x, weight_, bias_) + (*lora_)(x);
+    // As an expression that waits, which backward holds on to, it would keep both products.
+    if (y.requires_grad()) (void)y.view();
+    return y;
 }
 
 Lora& Linear::add_lora(const LoraOptions& options) {

@@ -1,6 +1,7 @@
 // Floor 5. Trainer: trains, evaluates and applies networks.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -33,7 +34,8 @@ using Loss = std::function<Tensor(const Tensor& output, const Tensor& target)>;
 /// The same from the output and the whole batch, for targets of several fields, weights, lengths.
 using BatchLoss = std::function<Tensor(const Tensor& output, const data::Batch& batch)>;
 
-/// What a trainer calls: a module from one tensor, or several, to one. It is made of the module, which must outlive it.
+/// What a trainer calls: a module from one tensor, or several, to one; or from a tensor and something that calls may
+/// leave out, such as models::CausalInputs. It is made of the module, which must outlive it.
 class Model {
   public:
     template <class... Args>
@@ -43,6 +45,12 @@ class Model {
               return [&]<std::size_t... I>(std::index_sequence<I...>) { return module(inputs.at(I)...); }
               (std::index_sequence_for<Args...>());
           }) {}
+    template <class Inputs>
+    requires(!std::is_same_v<Inputs, Tensor> && std::default_initializable<Inputs>)
+        Model(nn::Callable<Tensor(Tensor, Inputs)>& module)  // NOLINT
+        : module_(&module),
+          arguments_(1),
+          call_([&module](const std::vector<Tensor>& inputs) { return module(inputs.at(0)); }) {}
 
     [[nodiscard]] nn::Module& module() const { return *module_; }
     /// How many tensors it takes.

@@ -1,0 +1,185 @@
+// Fine-tuning by low-rank adapters (E. Hu et al., LoRA, 2021): a Llama that learned to write one kind of text learns
+// another one, first with all of its parameters, then with adapters on frozen layers; and how much memory each takes.
+//
+//     ./finetune_lora --text tinyshakespeare.txt --save adapters
+#include <chrono>
+#include <filesystem>
+#include <functional>
+
+#include "text.hpp"
+
+using namespace samples;
+
+namespace {
+
+/// Recipes of a few words, by rules and chance: what is to be learned.
+std::string drawn_recipes(std::int64_t count, std::uint64_t seed) {
+    const std::vector<std::string> verbs{"Chop", "Boil", "Fry", "Bake", "Stir"},
+        things{"onions", "eggs", "beans", "apples", "a fish"}, with{"salt", "butter", "honey", "thyme"},
+        times{"two", "five", "ten"};
+    data::Random random(seed, 0, 0, data::Purpose::user);
+    const auto pick = [&](const std::vector<std::string>& of) {
+        return of[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(of.size())))];
+    };
+    std::string all;
+    for (std::int64_t i = 0; i < count; ++i) {
+        const std::string thing = pick(things);
+        all += "Recipe: " + thing + " with " + pick(with) + "\n";
+        for (std::int64_t more = 2 + random.below(2); more > 0; --more)
+            all += "- " + pick(verbs) + " the " + thing + " for " + pick(times) + " hours.\n";
+        all += "\n";
+    }
+    return all;
+}
+
+struct Tuning {
+    std::int64_t steps, batch, length;
+    double lr;
+    std::uint64_t seed;
+};
+
+/// Trains `parameters` on windows of `tokens`.
+void tune(models::Llama& model, std::vector<Tensor> parameters, const std::vector<std::int64_t>& tokens,
+          const Tuning& how) {
+    const text::WindowDataset windows(tokens, {.length = how.length, .stride = 1});
+    optim::AdamW optimizer(std::move(parameters), {.lr = how.lr, .weight_decay = 0.01});
+    train::Trainer trainer(model, optimizer, train::Loss(token_loss));
+    train::FitOptions options{.epochs = 1,
+                              .batch = how.batch,
+                              .seed = how.seed,
+                              .sampler = std::make_shared<data::RandomSampler>(
+                                  data::RandomSamplerOptions{.replacement = true, .count = how.steps * how.batch}),
+                              .clip_norm = 1};
+    trainer.fit(windows, options);
+}
+
+double loss_of(models::Llama& model, const std::vector<std::int64_t>& tokens, const Tuning& how) {
+    const NoGrad no_grad;
+    model.eval();
+    double sum = 0;
+    std::int64_t batches = 0;
+    const text::WindowDataset windows(tokens, {.length = how.length});
+    for (const data::Batch& batch : data::Loader(windows, {.batch = 16})) {
+        sum += token_loss(model(batch["input"]), batch["target"]).item<float>();
+        ++batches;
+    }
+    return sum / static_cast<double>(batches);
+}
+
+std::string written(models::Llama& model, const text::Tokenizer& tokenizer, const std::string& prompt,
+                    std::int64_t count) {
+    const std::vector<std::int64_t> ids = tokenizer.ids(prompt);
+    const Tensor read = Tensor::from(ids, {1, static_cast<std::int64_t>(ids.size())});
+    model.eval();
+    return tokenizer.decode(models::generate(model, read, {.max_new_tokens = count}).tokens.to_vector<std::int64_t>());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    std::string file, device, save = (std::filesystem::temp_directory_path() / "finetune_lora").string();
+    std::vector<std::string> targets;
+    std::int64_t base_steps = 300, width = 256, layers = 6, r = 8;
+    Tuning how{.steps = 120, .batch = 16, .length = 128, .lr = 3e-3, .seed = 1};
+    CLI::App app("Fine-tunes a small Llama with adapters, beside fine-tuning of all parameters.");
+    app.add_option("--text", file, "what the base learns first; without it, a drawn play");
+    app.add_option("--device", device, "gpu, cpu, 0:0, or part of a name (default: the best one)");
+    app.add_option("--base-steps", base_steps, "steps of the base's own training")->capture_default_str();
+    app.add_option("--steps", how.steps, "steps of fine-tuning")->capture_default_str();
+    app.add_option("--batch", how.batch, "windows a step")->capture_default_str();
+    app.add_option("--length", how.length, "tokens that the model sees at once")->capture_default_str();
+    app.add_option("--lr", how.lr, "learning rate of fine-tuning, with adapters; a tenth for all parameters")
+        ->capture_default_str();
+    app.add_option("--width", width, "numbers a token")->capture_default_str();
+    app.add_option("--layers", layers, "blocks of the model")->capture_default_str();
+    app.add_option("--rank", r, "of the adapters")->capture_default_str();
+    app.add_option("--targets", targets, "layers that get adapters, such as q_proj,v_proj (default: all linear ones)")
+        ->delimiter(',');
+    app.add_option("--seed", how.seed, "seed of everything random")->capture_default_str();
+    app.add_option("--save", save, "folder for the base and the adapters")->capture_default_str();
+    CLI11_PARSE(app, argc, argv);
+    return guarded([&] {
+        if (!device.empty()) set_default_device(Device::select(device));
+        manual_seed(how.seed);
+        std::string play;
+        if (file.empty()) {
+            std::puts("no --text: a drawn play");
+            play = drawn_play(2000, 1);
+        } else {
+            const std::vector<std::byte> bytes = io::read_file(file);
+            play.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+        }
+        const std::string recipes = drawn_recipes(400, 1), unseen = drawn_recipes(60, 2);
+        const text::Tokenizer tokenizer = text::train_character({play, recipes});
+        const std::vector<std::int64_t> known = tokenizer.ids(recipes), test = tokenizer.ids(unseen);
+
+        const std::filesystem::path base = std::filesystem::path(save) / "base",
+                                    adapters = std::filesystem::path(save) / "adapters";
+        {
+            models::Llama model({.vocab_size = tokenizer.vocab_size(),
+                                 .hidden_size = width,
+                                 .intermediate_size = 3 * width,
+                                 .num_hidden_layers = layers,
+                                 .num_attention_heads = 4,
+                                 .max_position_embeddings = 2 * how.length});
+            std::printf("%s\nthe base: %lld parameters\n", default_device().name().c_str(),
+                        static_cast<long long>(numbers_of(model.parameters())));
+            Tuning first = how;
+            first.steps = base_steps, first.lr = 1e-3;
+            tune(model, model.parameters(), tokenizer.ids(play), first);
+            std::printf("nats a token of the recipes: %.4f\n%s\n\n", loss_of(model, test, how),
+                        written(model, tokenizer, "Recipe: ", 100).c_str());
+            model.save_pretrained(base);
+        }
+
+        struct Way {
+            const char* name;
+            bool with_adapters, half, again;
+        };
+        std::string table;
+        double whole_memory = 0, least = 0;
+        for (const Way& way : {Way{"all parameters, f32", false, false, false},
+                               Way{"adapters, f32", true, false, false}, Way{"adapters on bf16", true, true, false},
+                               Way{"adapters on bf16, layers computed again", true, true, true}}) {
+            manual_seed(how.seed);
+            models::Llama model = models::Llama::from_pretrained(base);
+            std::vector<Tensor> trained = model.parameters();
+            Tuning own = how;
+            if (way.with_adapters) {
+                nn::LoraOptions options{.r = r, .lora_alpha = 2.0 * static_cast<double>(r)};
+                options.target_modules = targets;
+                if (way.half) options.base_dtype = DType::bf16;
+                nn::add_lora(model, options);
+                trained = nn::lora_parameters(model);
+            } else own.lr = how.lr / 10;
+            model.set_gradient_checkpointing(way.again);
+            const std::int64_t numbers = numbers_of(trained);
+            default_device().synchronize();
+            default_device().reset_peak_memory();
+            const auto begin = std::chrono::steady_clock::now();
+            tune(model, std::move(trained), known, own);
+            const double memory = static_cast<double>(default_device().memory().peak) / 1e6;
+            const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+            const double loss = loss_of(model, test, how);
+            char line[200];
+            std::snprintf(line, sizeof line, "%-40s %10lld %8.1f MB %8.1f s %10.4f\n", way.name,
+                          static_cast<long long>(numbers), memory, seconds, loss);
+            table += line;
+            least = memory;
+            if (!way.with_adapters) whole_memory = memory;
+            if (!way.again) continue;
+            io::save_lora(model, adapters);
+            std::printf("\n%s\n", written(model, tokenizer, "Recipe: ", 200).c_str());
+            // Read again, and put into the weights, they are the same model.
+            models::Llama again = models::Llama::from_pretrained(base);
+            io::load_lora(again, adapters);
+            nn::merge_lora(again);
+            std::printf("\nadapters read again and merged: %.4f nats a token; the file has %.0f kB\n",
+                        loss_of(again, test, how),
+                        static_cast<double>(std::filesystem::file_size(adapters / "adapter_model.safetensors")) / 1e3);
+        }
+        std::printf("\n%-40s %10s %11s %10s %10s\n%s", "", "trained", "memory", "time", "nats", table.c_str());
+        std::printf("memory with adapters: %.3f of that of full training\n", least / whole_memory);
+        return 0;
+    });
+}
