@@ -60,6 +60,8 @@ void time_functions(Report& report, const std::string& suite, const std::functio
                 }
             peers.push_back(peer.contender);
         }
+        if (report.with_peers() && one.more_peers)
+            for (Contender& peer : one.more_peers()) peers.push_back(std::move(peer));
         report.measure({.name = one.name, .flops = one.flops, .bytes = one.bytes},
                        {"ours", [&](int) { call(); }, [device] { device.synchronize(); }}, peers);
     }

@@ -21,6 +21,7 @@ struct FunctionCase {
     bool backward = false;        ///< forward and backward, to the first inputs; the last input is the gradient
     std::size_t leaves = 1;       ///< so many, of which the gradient of x[0] is compared
     double tolerance = 1e-4;      ///< relative to the largest element; below 0: not compared
+    std::function<std::vector<Contender>()> more_peers = nullptr;  ///< beside PyTorch
 };
 
 /// Times each beside PyTorch where there is one, which also says what is right.

@@ -64,6 +64,14 @@ struct HostSoftmax {
 };
 std::vector<Contender> onednn_softmax(const HostSoftmax& softmax);
 
+/// A recurrent layer with as many inputs as units; forward as inference, or forward and backward.
+struct HostRnn {
+    bool lstm, backward;  ///< otherwise a GRU, whose reset gate stands behind its product
+    std::int64_t steps, rows, units;
+};
+/// oneDNN in layouts of its own choice, weights as it wants them each time: of numbers of its own.
+std::optional<Contender> onednn_rnn(const HostRnn& rnn);
+
 /// Transforms of a batch of complex or real host arrays, over all their axes.
 struct HostFft {
     std::vector<std::int64_t> sizes;

@@ -1,4 +1,4 @@
-// Layers of recurrent networks over whole sequences, beside PyTorch's.
+// Layers of recurrent networks over whole sequences, beside those of PyTorch and oneDNN.
 #include <string>
 #include <vector>
 
@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "function_suites.hpp"
+#include "peers.hpp"
 
 namespace declivity::bench {
 namespace {
@@ -50,12 +51,17 @@ std::vector<FunctionCase> cases() {
                                                      backward ? "True" : "False"),
                                .flops = (backward ? 12 : 4) * products,
                                .backward = backward,
-                               .leaves = lstm_cells ? std::size_t{7} : std::size_t{6}});
+                               .leaves = lstm_cells ? std::size_t{7} : std::size_t{6},
+                               .more_peers = [=]() -> std::vector<Contender> {
+                                   auto peer =
+                                       onednn_rnn({lstm_cells, backward, layer.steps, layer.rows, layer.units});
+                                   return peer ? std::vector{std::move(*peer)} : std::vector<Contender>();
+                               }});
             }
     return all;
 }
 
-const Suite recurrent("rnn", "layers of recurrent networks (units x steps x rows), beside PyTorch",
+const Suite recurrent("rnn", "layers of recurrent networks (units x steps x rows), beside PyTorch and oneDNN",
                       [](Report& report) { time_functions(report, "rnn", cases); });
 
 }  // namespace

@@ -5,7 +5,7 @@
     models.py --check FOLDER    loads what declivity_models saved again beside them, and compares logits
 
 Wants the Python packages torch, safetensors and transformers; where one is missing it says so and ends with 77, which ctest
-shows as skipped.
+shows as skipped. With the package peft causal models have low-rank adapters as well.
 """
 import os
 import sys
@@ -17,6 +17,11 @@ try:
 except ImportError as missing:
     print(f"SKIPPED: {missing}")
     sys.exit(77)
+
+try:
+    import peft
+except ImportError:
+    peft = None
 
 hf.logging.set_verbosity_error()
 hf.logging.disable_progress_bar()
@@ -53,6 +58,12 @@ CASES = {
                                                                                     num_labels=3)),
     "vit": ("vit", hf.ViTModel, hf.ViTConfig(**VIT, qkv_bias=False)),
     "vit_classes": ("vit_classes", hf.ViTForImageClassification, hf.ViTConfig(**VIT, num_labels=5)),
+}
+
+
+ADAPTERS = {} if peft is None else {
+    "gpt2": peft.LoraConfig(r=3, lora_alpha=5, target_modules=["c_attn", "c_fc"], fan_in_fan_out=True, task_type="CAUSAL_LM"),
+    "llama": peft.LoraConfig(r=4, lora_alpha=6, target_modules=["q_proj", "down_proj"], use_rslora=True, task_type="CAUSAL_LM"),
 }
 
 
@@ -111,6 +122,14 @@ def write(folder):
                 tokens = model.generate(inputs["input_ids"], attention_mask=mask, max_new_tokens=20, do_sample=False,
                                         pad_token_id=0)
                 kept["generate.mask"], kept["generate.tokens"] = mask, tokens
+                if peft is not None:
+                    adapted = peft.get_peft_model(model, ADAPTERS[kind])
+                    with torch.no_grad():
+                        for key, parameter in adapted.named_parameters():
+                            if "lora_B" in key:
+                                parameter.normal_(0, 0.2)
+                        kept["peft.logits"] = adapted.eval()(**inputs).logits
+                    adapted.save_pretrained(os.path.join(path, "peft"))
             save_file({key: value.contiguous() for key, value in kept.items()}, os.path.join(path, "expected.safetensors"))
             cases.write(f"{kind} {name}\n")
 
@@ -128,7 +147,13 @@ def check(folder):
             for key, value in outputs_of(model, inputs).items():
                 error = (value - kept[f"out.{key}"]).abs().max().item()
                 assert error < 1e-4, f"{name}: what was saved gives {key} that is off by {error}"
-    print("what was saved is loaded by transformers")
+        if "peft.logits" in kept:
+            model = CASES[name][1].from_pretrained(os.path.join(folder, name), dtype=torch.float32)
+            adapted = peft.PeftModel.from_pretrained(model, os.path.join(folder, name, "peft_saved")).eval()
+            with torch.no_grad():
+                error = (adapted(**inputs).logits - kept["peft.logits"]).abs().max().item()
+            assert error < 1e-4, f"{name}: saved adapters give logits that are off by {error}"
+    print("what was saved is loaded by transformers" + ("" if peft is None else ", and adapters by PEFT"))
 
 
 if sys.argv[1] == "--check":

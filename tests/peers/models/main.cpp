@@ -77,6 +77,16 @@ void check_causal(const Case& one) {
     check(one, model, {{"logits", model(one.at("in.input_ids"))}});
     const Tensor mask = one.at("generate.mask"), wanted = one.at("generate.tokens"), prompts = one.at("in.input_ids");
     const std::vector<std::int64_t> ends{one.name.starts_with("gpt2") ? 60 : 2};
+    if (one.at("peft.logits").defined()) {
+        const NoGrad no_grad;
+        Model adapted = Model::from_pretrained(one.folder);
+        adapted.eval();
+        io::load_lora(adapted, one.folder / "peft");
+        compare(one.name + " with adapters", adapted(prompts), one.at("peft.logits"));
+        io::save_lora(adapted, one.folder / "peft_saved");
+        nn::merge_lora(adapted);
+        compare(one.name + " with adapters in its weights", adapted(prompts), one.at("peft.logits"));
+    }
     for (const bool paged : {false, true}) {
         nn::KeyValueCacheOptions cache;
         if (paged) cache.page_size = 3;
