@@ -31,7 +31,10 @@
 #include <declivity/models/config.hpp>
 #include <declivity/models/generate.hpp>
 #include <declivity/models/gpt2.hpp>
+#include <declivity/models/keywords.hpp>
 #include <declivity/models/llama.hpp>
+#include <declivity/models/ranking_loss.hpp>
+#include <declivity/models/recommend.hpp>
 #include <declivity/models/text_classifier.hpp>
 #include <declivity/models/translator.hpp>
 #include <declivity/models/vit.hpp>

@@ -1,0 +1,60 @@
+// Floor 5. A network that tells which of some words, or other short sounds, it hears.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <declivity/models/config.hpp>
+#include <declivity/nn/audio.hpp>
+#include <declivity/nn/batch_norm.hpp>
+#include <declivity/nn/conv2d.hpp>
+#include <declivity/nn/dropout.hpp>
+#include <declivity/nn/linear.hpp>
+#include <declivity/nn/sequential.hpp>
+
+namespace declivity::models {
+
+struct DECLIVITY_API KeywordCNNConfig {
+    std::int64_t classes = 0;
+    std::int64_t sample_rate = 16000;
+    std::int64_t n_fft = 512;       ///< samples of a frame
+    std::int64_t hop_length = 160;  ///< samples from one frame to the next
+    std::int64_t n_mels = 40;
+    double f_min = 20;  ///< Hz, of the lowest filter; the highest ends at half the sample rate
+    std::int64_t channels = 64;
+    std::int64_t blocks = 4;  ///< of a depthwise and a pointwise convolution
+    double dropout = 0.2;     ///< in front of the last layer
+    /// @throws ValueError naming the field
+    void check() const;
+};
+
+/// A small convolutional network over a logarithmic mel spectrogram, DS-CNN (Y. Zhang, N. Suda, L. Lai, V. Chandra,
+/// Hello edge: keyword spotting on microcontrollers, 2017): a convolution of 10 frames by 4 mels with a stride of 2,
+/// `blocks` of a 3 x 3 convolution of each channel and one of 1 x 1 across channels, each with batch normalisation and
+/// ReLU, the mean over all places, and a linear layer. Samples (N, T) give logits (N, classes), for any T of at least
+/// n_fft / 2 + 1.
+///
+/// Loudness plays little part: mels are normalised by the mean of their logarithm over a recording. Children mel (buffers
+/// of the filters), norm (of each mel), stem.0 (convolution) and stem.1, blocks.0, ..., classifier.
+class DECLIVITY_API KeywordCNN : public nn::Layer {
+  public:
+    explicit KeywordCNN(const KeywordCNNConfig& config, const ModelOptions& options = {});
+    /// The logarithmic mel spectrogram of samples (N, T), before it is normalised: (N, n_mels, frames).
+    [[nodiscard]] Tensor features(const Tensor& samples);
+    [[nodiscard]] const KeywordCNNConfig& config() const noexcept { return config_; }
+    [[nodiscard]] std::string type_name() const override { return "KeywordCNN"; }
+    [[nodiscard]] const std::type_info& replayable() const override { return typeid(KeywordCNN); }
+
+  protected:
+    Tensor forward(Tensor samples) override;
+
+  private:
+    KeywordCNNConfig config_;
+    nn::MelSpectrogram& mel_;
+    nn::BatchNorm1d& norm_;
+    nn::Sequential &stem_, &blocks_;
+    nn::Dropout& dropout_;
+    nn::Linear& classifier_;
+};
+
+}  // namespace declivity::models
