@@ -36,8 +36,8 @@ DECLIVITY_API Tensor in_batch_softmax_loss(const Tensor& users, const Tensor& it
 
 struct SampledSoftmaxOptions {
     double temperature = 1;  ///< scores are divided by it
-    /// (N) and (M), logarithms of the probability with which the sampler draws each item (NegativeSampler::
-    /// log_probability), which are taken from the scores. Both, or neither.
+    /// (N) and (M), logarithms of the probability with which the sampler draws each item (log_probability() of
+    /// NegativeSampler), which are taken from the scores. Both, or neither.
     Tensor log_q_positive = {}, log_q_negative = {};
     /// (N) and (M), i32 or i64: what was drawn and is the own item is no negative. Both, or neither. With log_q that is
     /// allowed for already, and better not told, above all where items are few.

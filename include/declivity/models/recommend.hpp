@@ -66,11 +66,12 @@ struct DECLIVITY_API FactorizationMachineConfig {
 };
 
 /// b + sum of w[i] x[i] + sum over pairs of <v[i], v[j]> x[i] x[j] (S. Rendle, Factorization machines, 2010), in time
-/// linear in the number of fields: half of (sum of v[i] x[i])^2 - sum of (v[i] x[i])^2. Called with the category of each
-/// field (N, F) and, where they are not all 1, their real values x (N, F): scores (N).
+/// linear in the number of fields: half of (sum of v[i] x[i])^2 - sum of (v[i] x[i])^2. Called with the category of
+/// each field (N, F) and, where they are not all 1, their real values x (N, F): scores (N).
 ///
 /// All categories stand in one table, those of field f behind those of the fields before it: parameters bias (1),
-/// linear.weight (V, 1), factors.weight (V, factors), where V is the sum of `fields`; buffers offsets and sizes (F), i64.
+/// linear.weight (V, 1), factors.weight (V, factors), where V is the sum of `fields`; buffers offsets and sizes (F),
+/// i64.
 class DECLIVITY_API FactorizationMachine : public nn::Callable<Tensor(Tensor ids, Tensor values)> {
   public:
     explicit FactorizationMachine(const FactorizationMachineConfig& config, const ModelOptions& options = {});
@@ -99,8 +100,8 @@ struct DECLIVITY_API TowerConfig {
 };
 
 /// Features of a user, or an item, to a vector: categories (N, F) become vectors, which are joined with real numbers
-/// (N, dense_features) and pass through linear layers with ReLU between them: (N, output_dim). Without dense_features the
-/// numbers are left out.
+/// (N, dense_features) and pass through linear layers with ReLU between them: (N, output_dim). Without dense_features
+/// the numbers are left out.
 ///
 /// Parameters embeddings.0.weight, ... (fields[i], embedding_dim), mlp.0.weight and mlp.0.bias, mlp.2.weight, ...
 class DECLIVITY_API Tower : public nn::Callable<Tensor(Tensor ids, Tensor dense)> {
