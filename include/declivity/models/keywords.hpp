@@ -34,8 +34,11 @@ struct DECLIVITY_API KeywordCNNConfig {
 /// ReLU, the mean over all places, and a linear layer. Samples (N, T) give logits (N, classes), for any T of at least
 /// n_fft / 2 + 1.
 ///
-/// Loudness plays little part: mels are normalised by the mean of their logarithm over a recording. Children mel (buffers
-/// of the filters), norm (of each mel), stem.0 (convolution) and stem.1, blocks.0, ..., classifier.
+/// Loudness plays little part: mels are normalised by the mean of their logarithm over a recording.
+///
+/// Buffers mel.* (window and filters); parameters norm.* (batch normalisation of each mel), stem.0.weight (channels, 1,
+/// 4, 10), stem.1.*, blocks.0.0.weight (channels, 1, 3, 3), blocks.0.1.*, blocks.0.3.weight (channels, channels, 1, 1),
+/// blocks.0.4.*, ..., classifier.weight (classes, channels) and classifier.bias.
 class DECLIVITY_API KeywordCNN : public nn::Layer {
   public:
     explicit KeywordCNN(const KeywordCNNConfig& config, const ModelOptions& options = {});

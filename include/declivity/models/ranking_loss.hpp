@@ -56,8 +56,8 @@ DECLIVITY_API Tensor sampled_softmax_loss(const Tensor& users, const Tensor& pos
 /// Draws items 0 .. C - 1 with given probabilities, on the device.
 class DECLIVITY_API NegativeSampler {
   public:
-    /// @param weights (C), floating, at least 0, which are not looked at: probabilities are in their proportion, such as
-    /// how often each item was chosen, or that to the power of 0.75
+    /// @param weights (C), floating, at least 0, which are not looked at: probabilities are in their proportion, such
+    /// as how often each item was chosen, or that to the power of 0.75
     /// @throws ShapeError, TypeError
     explicit NegativeSampler(const Tensor& weights);
     /// All alike. @throws ValueError for fewer than 1 item
