@@ -119,7 +119,10 @@ io::Image8 picture(const std::vector<float>& mels, const Shape& shape, const std
     for (int row = 0; row < classes; ++row) {
         const int top = kEdge + 24 + row * kCell;
         canvas.text(matrix, top + kCell / 2 - 4, kNames[static_cast<std::size_t>(row)], {40, 40, 40});
-        canvas.text_upwards(matrix + words + row * kCell + kCell / 2 - 4, kEdge + 32 + classes * kCell + io::Canvas::text_width(kNames[static_cast<std::size_t>(row)]), kNames[static_cast<std::size_t>(row)], {40, 40, 40});
+        canvas.text_upwards(
+            matrix + words + row * kCell + kCell / 2 - 4,
+            kEdge + 32 + classes * kCell + io::Canvas::text_width(kNames[static_cast<std::size_t>(row)]),
+            kNames[static_cast<std::size_t>(row)], {40, 40, 40});
         std::int64_t total = 0;
         for (int column = 0; column < classes; ++column)
             total += counts[static_cast<std::size_t>(row * classes + column)];

@@ -28,8 +28,8 @@ using Cells = std::vector<std::string>;
 
 struct Table {
     std::string file;
-    Cells names;               ///< of the columns
-    Cells class_names;         ///< of the numbers in the last column, where the first line tells them
+    Cells names;        ///< of the columns
+    Cells class_names;  ///< of the numbers in the last column, where the first line tells them
     std::vector<Cells> rows;
 };
 
@@ -59,7 +59,8 @@ Cells cells_of(const std::string& line, char separator) {
 Table read_table(const std::string& path) {
     io::GzipFile file(path);
     std::string text(1 << 16, '\0'), all;
-    while (const std::size_t count = file.read_some(std::as_writable_bytes(std::span(text)))) all.append(text, 0, count);
+    while (const std::size_t count = file.read_some(std::as_writable_bytes(std::span(text))))
+        all.append(text, 0, count);
     Table table{.file = path, .names = {}, .class_names = {}, .rows = {}};
     char separator = ',';
     for (std::size_t from = 0; from < all.size();) {
@@ -122,10 +123,10 @@ struct Columns {
     bool classes = false;
     Cells class_names;
     std::int64_t count = 0, numbers = 0;
-    std::vector<double> number;              ///< (count, numbers), missing ones NaN
-    std::vector<std::int64_t> categories;    ///< (count, sizes)
-    std::vector<std::int64_t> sizes;         ///< of the categories' columns
-    std::vector<double> wanted;              ///< (count), a class or a number
+    std::vector<double> number;            ///< (count, numbers), missing ones NaN
+    std::vector<std::int64_t> categories;  ///< (count, sizes)
+    std::vector<std::int64_t> sizes;       ///< of the categories' columns
+    std::vector<double> wanted;            ///< (count), a class or a number
 };
 
 /// Which column it is, by name or number.
@@ -165,7 +166,8 @@ Columns columns_of(const Table& table, const std::string& target_name, const std
         if (column == target) {
             if (std::ranges::any_of(table.rows, [&](const Cells& row) { return is_missing(row[column]); }))
                 throw ValueError("tabular: wants something in each row of '" + out.target + "'");
-            const std::set<double> distinct= numeric ? std::set<double>(values.begin(), values.end()) : std::set<double>();
+            const std::set<double> distinct =
+                numeric ? std::set<double>(values.begin(), values.end()) : std::set<double>();
             const bool counted = numeric && distinct.size() > 1 && distinct.size() <= kMostClasses &&
                                  *distinct.begin() == 0 &&
                                  *distinct.rbegin() == static_cast<double>(distinct.size() - 1);
@@ -223,7 +225,8 @@ struct Scale {
             return std::pair(middle, variance > 1e-12 * (1 + middle * middle) ? std::sqrt(variance) : 1.0);
         };
         for (std::int64_t column = 0; column < columns.numbers; ++column) {
-            const auto [middle, wide] = of([&](std::int64_t row) { return columns.number[at(row * columns.numbers + column)]; });
+            const auto [middle, wide] =
+                of([&](std::int64_t row) { return columns.number[at(row * columns.numbers + column)]; });
             mean.push_back(middle);
             deviation.push_back(wide);
         }
@@ -247,7 +250,8 @@ data::TensorDataset dataset_of(const Columns& columns, const Scale& scale, const
         wanted.push_back(static_cast<float>((columns.wanted[at(row)] - scale.target_mean) / scale.target_deviation));
     }
     const auto count = static_cast<std::int64_t>(rows.size());
-    std::vector<std::pair<std::string, io::HostArray>> arrays{{"numbers", io::HostArray::of({count, columns.numbers}, numbers)}};
+    std::vector<std::pair<std::string, io::HostArray>> arrays{
+        {"numbers", io::HostArray::of({count, columns.numbers}, numbers)}};
     if (fields > 0) arrays.emplace_back("categories", io::HostArray::of({count, fields}, categories));
     if (columns.classes) arrays.emplace_back("target", io::HostArray::of({count}, labels));
     else arrays.emplace_back("target", io::HostArray::of({count}, wanted));
@@ -260,7 +264,8 @@ struct Network : nn::Callable<Tensor(Tensor numbers, Tensor categories)> {
     nn::Sequential& layers = add("layers", nn::Sequential());
     bool classes;
 
-    Network(const Columns& columns, const std::vector<std::int64_t>& hidden, double dropout) : classes(columns.classes) {
+    Network(const Columns& columns, const std::vector<std::int64_t>& hidden, double dropout)
+        : classes(columns.classes) {
         std::int64_t width = columns.numbers;
         for (const std::int64_t size : columns.sizes) {
             const std::int64_t elements = std::min<std::int64_t>(16, (size + 1) / 2);
@@ -292,7 +297,8 @@ class KeepBest : public train::Callback {
         if (!(figures["valid_loss"] < least_)) return;
         least_ = figures["valid_loss"];
         best_.clear();
-        for (const auto& [name, tensor] : trainer.model().state_dict()) best_.push_back({name, tensor.detach().clone()});
+        for (const auto& [name, tensor] : trainer.model().state_dict())
+            best_.push_back({name, tensor.detach().clone()});
     }
     void on_end(train::Trainer& trainer) override {
         if (!best_.empty()) (void)trainer.model().load_state_dict(best_);
@@ -342,7 +348,8 @@ std::pair<double, double> mean_and_deviation(const std::vector<double>& values) 
 io::Image8 picture(const Columns& columns, const std::vector<std::int64_t>& rows,
                    const std::vector<std::vector<double>>& said, const std::vector<train::Series>& curves) {
     const io::Image8 curve =
-        train::learning_curve({.title = "Validation, by epoch", .losses = curves,
+        train::learning_curve({.title = "Validation, by epoch",
+                               .losses = curves,
                                .losses_label = columns.classes ? "cross entropy" : "squared error, of the spread"});
     constexpr int kSide = 380, kEdge = 20, kWords = 110;
     io::Canvas canvas(curve.width + kWords + kSide + kEdge, std::max(curve.height, kSide + 170), {255, 255, 255});
@@ -352,7 +359,8 @@ io::Image8 picture(const Columns& columns, const std::vector<std::int64_t>& rows
     canvas.text(curve.width + 10, 20, "The test: what is said (across) of what is so (down)", ink);
     if (columns.classes) {
         const auto classes = static_cast<int>(columns.class_names.size()), cell = kSide / classes;
-        std::vector<double> counts(static_cast<std::size_t>(classes * classes)), totals(static_cast<std::size_t>(classes));
+        std::vector<double> counts(static_cast<std::size_t>(classes * classes)),
+            totals(static_cast<std::size_t>(classes));
         for (std::size_t i = 0; i < rows.size(); ++i) {
             const auto truth = static_cast<std::int64_t>(columns.wanted[at(rows[i])]);
             counts[at(truth * classes + (std::ranges::max_element(said[i]) - said[i].begin()))] += 1;
@@ -369,8 +377,7 @@ io::Image8 picture(const Columns& columns, const std::vector<std::int64_t>& rows
                 canvas.fill_rect(left + column * cell, top + row * cell, cell - 1, cell - 1, {light, light, 255});
                 if (count > 0)
                     canvas.text(left + column * cell + cell / 2 - 8, top + row * cell + cell / 2 - 4,
-                                std::to_string(static_cast<int>(count)),
-                                share > 0.4 ? io::Color{255, 255, 255} : ink);
+                                std::to_string(static_cast<int>(count)), share > 0.4 ? io::Color{255, 255, 255} : ink);
             }
         }
         return canvas.image();
@@ -403,7 +410,8 @@ int main(int argc, char** argv) {
     double lr = 3e-3, dropout = 0.2, decay = 0.05;
     std::uint64_t seed = 1;
     CLI::App app("Foretells a column of a table from the others, beside a linear model and the plainest guess.");
-    app.add_option("--data", data_file, "table (CSV, perhaps gzip'd), with a line of names or without; or drawn houses");
+    app.add_option("--data", data_file,
+                   "table (CSV, perhaps gzip'd), with a line of names or without; or drawn houses");
     app.add_option("--target", target, "name or number of the column to foretell (default: the last one)");
     app.add_option("--task", task, "classes, numbers, or auto: by what stands in the column")
         ->check(CLI::IsMember({"auto", "classes", "numbers"}))
@@ -449,8 +457,7 @@ int main(int argc, char** argv) {
         std::vector<std::int64_t> test;
         for (std::int64_t repeat = 0; repeat < repeats; ++repeat) {
             manual_seed(seed + static_cast<std::uint64_t>(repeat));
-            const std::vector<std::int64_t> order =
-                data::shuffled_order(own, seed, static_cast<std::uint64_t>(repeat));
+            const std::vector<std::int64_t> order = data::shuffled_order(own, seed, static_cast<std::uint64_t>(repeat));
             const std::int64_t kept = test_file.empty() ? own / 5 : 0, valid = (own - kept) / 5;
             test.assign(order.begin(), order.begin() + kept);
             for (std::int64_t row = own; row < columns.count; ++row) test.push_back(row);
@@ -483,10 +490,9 @@ int main(int argc, char** argv) {
                 std::vector<std::string> inputs{"numbers"};
                 if (!columns.sizes.empty()) inputs.emplace_back("categories");
                 train::ModelOptions fields{.inputs = inputs, .target = "target"};
-                train::Trainer trainer(network, optimizer,
-                                       columns.classes ? train::Loss(nn::CrossEntropyLoss())
-                                                       : train::Loss(nn::MSELoss()),
-                                       fields);
+                train::Trainer trainer(
+                    network, optimizer,
+                    columns.classes ? train::Loss(nn::CrossEntropyLoss()) : train::Loss(nn::MSELoss()), fields);
                 trainer.fit(train_set, {{"valid", valid_set}},
                             {.epochs = epochs,
                              .batch = std::min<std::int64_t>(batch, std::max<std::int64_t>(8, own / 20)),
@@ -517,8 +523,9 @@ int main(int argc, char** argv) {
             }
         }
         if (!plot.empty()) io::write_png(plot, picture(columns, test, said, curves));
-        std::printf("\nof the test, mean and deviation of %lld times\n%-22s %-20s %s\n", static_cast<long long>(repeats),
-                    "", columns.classes ? "accuracy" : "root of mean square", columns.classes ? "cross entropy" : "R2");
+        std::printf("\nof the test, mean and deviation of %lld times\n%-22s %-20s %s\n",
+                    static_cast<long long>(repeats), "", columns.classes ? "accuracy" : "root of mean square",
+                    columns.classes ? "cross entropy" : "R2");
         for (const Result& result : results) {
             const auto [first, first_off] = mean_and_deviation(result.accuracy_or_error);
             const auto [second, second_off] = mean_and_deviation(result.loss_or_share);
