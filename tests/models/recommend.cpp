@@ -499,6 +499,52 @@ TEST_CASE("models that recommend are replayed as they are called") {
     }
 }
 
+TEST_CASE("models that recommend compute in halves") {
+    const Tensor ids = whole({0, 3, 2, 6, 3, 1}, {3, 2}), users = select(ids, 1, 0), items = select(ids, 1, 1);
+    const Tensor dense = random_tensor({3, 4}, 1);
+    for (const DType half : {DType::f16, DType::bf16}) {
+        const auto compared = [&](auto&& make, auto&& call) {
+            auto model = make(DType::f32);
+            auto other = make(half);
+            draw(model);
+            for (const auto& [name, tensor] : other.state_dict())
+                for (const auto& [same, from] : model.state_dict())
+                    if (name == same && is_floating(from.dtype())) Tensor(tensor).copy_(from.to(half));
+            const Tensor y = call(other, half);
+            CHECK(y.dtype() == half);
+            CHECK(difference(y.to(DType::f32), values(call(model, DType::f32)), {0.08, 0.05}) == "");
+        };
+        const NoGrad no_grad;
+        compared(
+            [](DType dtype) {
+                return models::MatrixFactorization({.users = 4, .items = 7, .factors = 3}, {.dtype = dtype});
+            },
+            [&](auto& model, DType) { return model(users, items); });
+        compared(
+            [](DType dtype) {
+                return models::FactorizationMachine({.fields = {4, 7}, .factors = 3}, {.dtype = dtype});
+            },
+            [&](auto& model, DType) { return model(ids); });
+        compared(
+            [](DType dtype) {
+                return models::TwoTower({.user = {.fields = {4}}, .item = {.fields = {7}, .hidden = {}}},
+                                        {.dtype = dtype});
+            },
+            [&](auto& model, DType) { return model(unsqueeze(users, 1), unsqueeze(items, 1)); });
+        compared(
+            [](DType dtype) {
+                return models::DLRM(
+                    {.dense_features = 4, .fields = {4, 7}, .embedding_dim = 3, .bottom = {4}, .top = {3}},
+                    {.dtype = dtype});
+            },
+            [&](auto& model, DType dtype) { return model(dense.to(dtype), unsqueeze(ids, 2)); });
+        const Tensor x = random_tensor({3, 4}, 1, half), y = random_tensor({3, 4}, 2, half);
+        CHECK(models::in_batch_softmax_loss(x, y, {.log_q = random_tensor({3}, 3)}).dtype() == half);
+        CHECK(models::sampled_softmax_loss(x, y, y).dtype() == half);
+        CHECK(models::bpr_loss(select(x, 1, 0), y).dtype() == half);
+    }
+}
+
 TEST_CASE("models that recommend say what they want") {
     using namespace models;
     const Tensor ids = zeros({4}, {.dtype = DType::i64}), pairs = zeros({4, 2}, {.dtype = DType::i64});
