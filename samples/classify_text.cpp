@@ -98,10 +98,7 @@ struct NaiveBayes {
 
     NaiveBayes(const std::vector<std::vector<std::int64_t>>& lines, const std::vector<std::int64_t>& labels,
                std::int64_t classes, std::int64_t vocabulary)
-        : counts(static_cast<std::size_t>(classes)),
-          totals(counts.size()),
-          priors(counts.size()),
-          words(vocabulary) {
+        : counts(static_cast<std::size_t>(classes)), totals(counts.size()), priors(counts.size()), words(vocabulary) {
         for (std::size_t i = 0; i < lines.size(); ++i) {
             const auto label = static_cast<std::size_t>(labels[i]);
             priors[label] += 1;
@@ -195,9 +192,9 @@ int main(int argc, char** argv) {
         std::vector<std::string> corpus;
         for (const Line& line : play.lines)
             if (!line.is_test) corpus.push_back(line.text);
-        const auto vocabulary = text::Vocabulary::of(
-            corpus, [](std::string_view line) { return words_of(std::string(line)); },
-            {.specials = {"<pad>", "<unk>"}, .unk_token = "<unk>", .min_frequency = 2});
+        const auto vocabulary =
+            text::Vocabulary::of(corpus, [](std::string_view line) { return words_of(std::string(line)); },
+                                 {.specials = {"<pad>", "<unk>"}, .unk_token = "<unk>", .min_frequency = 2});
         LineSets sets;
         std::vector<std::string> test_lines;
         std::vector<double> count(play.speakers.size());

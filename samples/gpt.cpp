@@ -24,13 +24,13 @@ int main(int argc, char** argv) {
         flags.apply();
         const TextSets sets = characters_of(flags.text);
         models::GPT2 model({.vocab_size = sets.tokenizer.vocab_size(),
-                      .n_positions = flags.length,
-                      .n_embd = width,
-                      .n_layer = layers,
-                      .n_head = heads,
-                      .resid_pdrop = dropout,
-                      .embd_pdrop = dropout,
-                      .attn_pdrop = dropout});
+                            .n_positions = flags.length,
+                            .n_embd = width,
+                            .n_layer = layers,
+                            .n_head = heads,
+                            .resid_pdrop = dropout,
+                            .embd_pdrop = dropout,
+                            .attn_pdrop = dropout});
         std::printf("%s\n%lld parameters\n", default_device().name().c_str(),
                     static_cast<long long>(numbers_of(model.parameters())));
         const double loss = train_language_model(model, sets, flags, "GPT, nats a token");
@@ -46,8 +46,8 @@ int main(int argc, char** argv) {
             const auto count =
                 static_cast<std::int64_t>(std::min(wanted - ids.size(), static_cast<std::size_t>(flags.length) - seen));
             const Tensor read = Tensor::from(last, {1, static_cast<std::int64_t>(seen)});
-            const auto written = models::generate(model, read, {.max_new_tokens = count, .next = next})
-                                     .tokens.to_vector<std::int64_t>();
+            const auto written =
+                models::generate(model, read, {.max_new_tokens = count, .next = next}).tokens.to_vector<std::int64_t>();
             ids.insert(ids.end(), written.begin() + static_cast<std::ptrdiff_t>(seen), written.end());
         }
         std::printf("\n%s\n\n", sets.tokenizer.decode(ids).c_str());

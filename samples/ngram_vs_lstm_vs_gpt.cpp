@@ -72,7 +72,8 @@ int main(int argc, char** argv) {
         std::printf("LSTM: %lld parameters\n", static_cast<long long>(numbers_of(lstm.parameters())));
         const double of_lstm = train_language_model(lstm, sets, flags, "LSTM, nats a token");
 
-        models::GPT2 gpt({.vocab_size = tokens, .n_positions = flags.length, .n_embd = width, .n_layer = blocks, .n_head = 4});
+        models::GPT2 gpt(
+            {.vocab_size = tokens, .n_positions = flags.length, .n_embd = width, .n_layer = blocks, .n_head = 4});
         std::printf("GPT: %lld parameters\n", static_cast<long long>(numbers_of(gpt.parameters())));
         const double of_gpt = train_language_model(gpt, sets, flags, "GPT, nats a token");
 

@@ -25,11 +25,11 @@ const text::Vocabulary& vocabulary() {
 }
 
 std::vector<std::string> in_words(std::int64_t number) {
-    static const std::vector<std::string> small = text::split_whitespace(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-        "seventeen eighteen nineteen"),
-                                          tens = text::split_whitespace(
-                                              "twenty thirty forty fifty sixty seventy eighty ninety");
+    static const std::vector<std::string>
+        small = text::split_whitespace(
+            "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+            "seventeen eighteen nineteen"),
+        tens = text::split_whitespace("twenty thirty forty fifty sixty seventy eighty ninety");
     std::vector<std::string> words;
     const auto append = [&](std::int64_t part) {
         for (const std::string& one : in_words(part)) words.push_back(one);
@@ -72,8 +72,8 @@ Pair pair_of(std::int64_t number, bool to_digits) {
 std::int64_t drawn_number(data::Random& random, bool unseen) {
     for (;;) {
         const double digits = 6.0 * random.uniform();
-        const auto number = std::min<std::int64_t>(kMost - 1, static_cast<std::int64_t>(std::pow(10.0, digits)) - 1 +
-                                                                  random.below(2));
+        const auto number =
+            std::min<std::int64_t>(kMost - 1, static_cast<std::int64_t>(std::pow(10.0, digits)) - 1 + random.below(2));
         const bool is_kept_back = number >= 1000 && number * 2654435761 % 4294967296 / 7 % 10 == 0;
         if (is_kept_back == unseen) return number;
     }
@@ -99,10 +99,9 @@ data::FunctionDataset pairs(std::int64_t count, std::uint64_t seed, bool unseen)
 }
 
 std::vector<std::string> translated(models::Translator& model, const Pair& pair, std::int64_t beams) {
-    const auto best = model.translate(vocabulary().ids(pair.source), {vocabulary().id(pair.begin)},
-                                      {.max_new_tokens = kLength - 1,
-                                       .eos_token_id = {vocabulary().id("<end>")},
-                                       .num_beams = beams});
+    const auto best = model.translate(
+        vocabulary().ids(pair.source), {vocabulary().id(pair.begin)},
+        {.max_new_tokens = kLength - 1, .eos_token_id = {vocabulary().id("<end>")}, .num_beams = beams});
     std::vector<std::int64_t> ids = best[0].tokens;
     if (best[0].finished) ids.pop_back();
     return vocabulary().tokens(ids);

@@ -115,8 +115,8 @@ std::optional<Contender> onednn_rnn(const HostRnn& rnn) {
             rnn,
             [&](dnnl::prop_kind kind) -> dnnl::lstm_forward::primitive_desc {
 #if DNNL_VERSION_MAJOR >= 3
-                return {engine(), kind, way, s.x, s.state, s.state, s.weights, s.weights, s.bias, s.y, s.state,
-                        s.state};
+                return {engine(),  kind,      way,    s.x, s.state, s.state,
+                        s.weights, s.weights, s.bias, s.y, s.state, s.state};
 #else
                 return {{kind, way, s.x, s.state, s.state, s.weights, s.weights, s.bias, s.y, s.state, s.state},
                         engine()};
@@ -124,12 +124,12 @@ std::optional<Contender> onednn_rnn(const HostRnn& rnn) {
             },
             [&](const dnnl::lstm_forward::primitive_desc& forward) -> dnnl::lstm_backward::primitive_desc {
 #if DNNL_VERSION_MAJOR >= 3
-                return {engine(), back,      way,     s.x,       s.state,   s.state,   s.weights, s.weights,
-                        s.bias,   s.y,       s.state, s.state,   s.x,       s.state,   s.state,   s.weights,
-                        s.weights, s.bias,   s.y,     s.state,   s.state,   forward};
+                return {engine(),  back,   way,     s.x,     s.state, s.state, s.weights, s.weights,
+                        s.bias,    s.y,    s.state, s.state, s.x,     s.state, s.state,   s.weights,
+                        s.weights, s.bias, s.y,     s.state, s.state, forward};
 #else
-                return {{back, way, s.x, s.state, s.state, s.weights, s.weights, s.bias, s.y, s.state, s.state, s.x,
-                         s.state, s.state, s.weights, s.weights, s.bias, s.y, s.state, s.state},
+                return {{back,    way, s.x,     s.state, s.state,   s.weights, s.weights, s.bias, s.y,     s.state,
+                         s.state, s.x, s.state, s.state, s.weights, s.weights, s.bias,    s.y,    s.state, s.state},
                         engine(),
                         forward};
 #endif
@@ -145,8 +145,8 @@ std::optional<Contender> onednn_rnn(const HostRnn& rnn) {
         },
         [&](const dnnl::lbr_gru_forward::primitive_desc& forward) -> dnnl::lbr_gru_backward::primitive_desc {
 #if DNNL_VERSION_MAJOR >= 3
-            return {engine(), back,      way,       s.x,    s.state, s.weights, s.weights, s.bias, s.y,
-                    s.state,  s.x,       s.state,   s.weights, s.weights, s.bias, s.y, s.state, forward};
+            return {engine(), back, way,     s.x,       s.state,   s.weights, s.weights, s.bias,  s.y,
+                    s.state,  s.x,  s.state, s.weights, s.weights, s.bias,    s.y,       s.state, forward};
 #else
             return {{back, way, s.x, s.state, s.weights, s.weights, s.bias, s.y, s.state, s.x, s.state, s.weights,
                      s.weights, s.bias, s.y, s.state},

@@ -37,26 +37,26 @@ std::vector<FunctionCase> cases() {
                 const std::int64_t gates = lstm_cells ? 4 : 3;
                 const double products = static_cast<double>(layer.steps * layer.rows * layer.units) *
                                         static_cast<double>(gates * layer.units);
-                all.push_back({.name = fmt::format("{} {} x {} x {}{}", lstm_cells ? "LSTM" : "GRU", layer.units,
-                                                   layer.steps, layer.rows, backward ? " training" : ""),
-                               .inputs = inputs_of(layer, gates, lstm_cells),
-                               .call =
-                                   [lstm_cells](const std::vector<Tensor>& in) {
-                                       return lstm_cells ? lstm(in[0], {in[1], in[2]}, in[3], in[4], in[5], in[6]).y
-                                                         : gru(in[0], in[1], in[2], in[3], in[4], in[5]).y;
-                                   },
-                               .python = fmt::format("torch._VF.{}, True, 1, 0.0, {}, False, False)",
-                                                     lstm_cells ? "lstm(x[0], (x[1][None], x[2][None]), (x[3], x[4], x[5], x[6])"
-                                                                : "gru(x[0], x[1][None], (x[2], x[3], x[4], x[5])",
-                                                     backward ? "True" : "False"),
-                               .flops = (backward ? 12 : 4) * products,
-                               .backward = backward,
-                               .leaves = lstm_cells ? std::size_t{7} : std::size_t{6},
-                               .more_peers = [=]() -> std::vector<Contender> {
-                                   auto peer =
-                                       onednn_rnn({lstm_cells, backward, layer.steps, layer.rows, layer.units});
-                                   return peer ? std::vector{std::move(*peer)} : std::vector<Contender>();
-                               }});
+                all.push_back(
+                    {.name = fmt::format("{} {} x {} x {}{}", lstm_cells ? "LSTM" : "GRU", layer.units, layer.steps,
+                                         layer.rows, backward ? " training" : ""),
+                     .inputs = inputs_of(layer, gates, lstm_cells),
+                     .call =
+                         [lstm_cells](const std::vector<Tensor>& in) {
+                             return lstm_cells ? lstm(in[0], {in[1], in[2]}, in[3], in[4], in[5], in[6]).y
+                                               : gru(in[0], in[1], in[2], in[3], in[4], in[5]).y;
+                         },
+                     .python = fmt::format("torch._VF.{}, True, 1, 0.0, {}, False, False)",
+                                           lstm_cells ? "lstm(x[0], (x[1][None], x[2][None]), (x[3], x[4], x[5], x[6])"
+                                                      : "gru(x[0], x[1][None], (x[2], x[3], x[4], x[5])",
+                                           backward ? "True" : "False"),
+                     .flops = (backward ? 12 : 4) * products,
+                     .backward = backward,
+                     .leaves = lstm_cells ? std::size_t{7} : std::size_t{6},
+                     .more_peers = [=]() -> std::vector<Contender> {
+                         auto peer = onednn_rnn({lstm_cells, backward, layer.steps, layer.rows, layer.units});
+                         return peer ? std::vector{std::move(*peer)} : std::vector<Contender>();
+                     }});
             }
     return all;
 }

@@ -14,7 +14,10 @@
 
 namespace declivity::models {
 void TextCNNConfig::check() const {
-    require_sizes("TextCNNConfig", {{"vocab_size", vocab_size}, {"num_classes", num_classes}, {"embedding_dim", embedding_dim}, {"num_filters", num_filters}});
+    require_sizes("TextCNNConfig", {{"vocab_size", vocab_size},
+                                    {"num_classes", num_classes},
+                                    {"embedding_dim", embedding_dim},
+                                    {"num_filters", num_filters}});
     if (filter_sizes.empty()) throw ValueError("TextCNNConfig: wants filter_sizes, got none");
     for (const std::int64_t size : filter_sizes) require_sizes("TextCNNConfig", {{"filter_sizes", size}});
     require_probabilities("TextCNNConfig", {{"dropout", dropout}});
@@ -27,10 +30,9 @@ class TextConvolutions : public nn::Callable<Tensor(Tensor, Tensor)> {
   public:
     TextConvolutions(const TextCNNConfig& config, const ModelOptions& options) : sizes_(config.filter_sizes) {
         for (std::size_t i = 0; i < sizes_.size(); ++i)
-            convolutions_.push_back(&add(std::to_string(i), nn::Conv1d(config.embedding_dim, config.num_filters,
-                                                                       sizes_[i],
-                                                                       {.dtype = options.dtype,
-                                                                        .device = options.device})));
+            convolutions_.push_back(
+                &add(std::to_string(i), nn::Conv1d(config.embedding_dim, config.num_filters, sizes_[i],
+                                                   {.dtype = options.dtype, .device = options.device})));
     }
     [[nodiscard]] std::string type_name() const override { return "TextConvolutions"; }
     [[nodiscard]] const std::type_info& replayable() const override { return typeid(TextConvolutions); }
@@ -56,10 +58,10 @@ class TextConvolutions : public nn::Callable<Tensor(Tensor, Tensor)> {
 
 TextCNN::TextCNN(const TextCNNConfig& config, const ModelOptions& options)
     : config_((config.check(), config)),
-      embedding_(add("embedding", nn::Embedding(config.vocab_size, config.embedding_dim,
-                                                {.padding_idx = config.padding_idx,
-                                                 .dtype = options.dtype,
-                                                 .device = options.device}))),
+      embedding_(
+          add("embedding",
+              nn::Embedding(config.vocab_size, config.embedding_dim,
+                            {.padding_idx = config.padding_idx, .dtype = options.dtype, .device = options.device}))),
       convolutions_(add("convolutions", TextConvolutions(config, options))),
       dropout_(add("dropout", nn::Dropout(config.dropout))),
       classifier_(
@@ -76,7 +78,13 @@ Tensor TextCNN::forward(Tensor input_ids) {
 }
 
 void TransformerClassifierConfig::check() const {
-    require_sizes("TransformerClassifierConfig", {{"vocab_size", vocab_size}, {"num_classes", num_classes}, {"d_model", d_model}, {"nhead", nhead}, {"num_layers", num_layers}, {"dim_feedforward", dim_feedforward}, {"max_length", max_length}});
+    require_sizes("TransformerClassifierConfig", {{"vocab_size", vocab_size},
+                                                  {"num_classes", num_classes},
+                                                  {"d_model", d_model},
+                                                  {"nhead", nhead},
+                                                  {"num_layers", num_layers},
+                                                  {"dim_feedforward", dim_feedforward},
+                                                  {"max_length", max_length}});
     require_divides("TransformerClassifierConfig", "nhead", nhead, "d_model", d_model);
     require_probabilities("TransformerClassifierConfig", {{"dropout", dropout}});
     require_padding("TransformerClassifierConfig", padding_idx, vocab_size);
@@ -84,10 +92,10 @@ void TransformerClassifierConfig::check() const {
 
 TransformerClassifier::TransformerClassifier(const TransformerClassifierConfig& config, const ModelOptions& options)
     : config_((config.check(), config)),
-      tokens_(add("tokens", nn::Embedding(config.vocab_size, config.d_model,
-                                          {.padding_idx = config.padding_idx,
-                                           .dtype = options.dtype,
-                                           .device = options.device}))),
+      tokens_(
+          add("tokens",
+              nn::Embedding(config.vocab_size, config.d_model,
+                            {.padding_idx = config.padding_idx, .dtype = options.dtype, .device = options.device}))),
       positions_(add("positions", nn::Embedding(config.max_length, config.d_model,
                                                 {.dtype = options.dtype, .device = options.device}))),
       dropout_(add("dropout", nn::Dropout(config.dropout))),

@@ -24,9 +24,8 @@ nn::TransformerLayerOptions layer_options(const TranslatorConfig& config, const 
 }
 
 nn::Embedding embedding_of(std::int64_t vocab_size, const TranslatorConfig& config, const ModelOptions& options) {
-    nn::Embedding table(
-        vocab_size, config.d_model,
-        {.padding_idx = config.padding_idx, .dtype = options.dtype, .device = options.device});
+    nn::Embedding table(vocab_size, config.d_model,
+                        {.padding_idx = config.padding_idx, .dtype = options.dtype, .device = options.device});
     const NoGrad no_grad;
     // Times sqrt(d_model) it is as large as the positions; as the last product's weight it gives scores near 1.
     table.weight().mul_(1 / std::sqrt(static_cast<double>(config.d_model)));
@@ -37,7 +36,14 @@ nn::Embedding embedding_of(std::int64_t vocab_size, const TranslatorConfig& conf
 
 void TranslatorConfig::check() const {
     constexpr const char* name = "TranslatorConfig";
-    require_sizes(name, {{"source_vocab_size", source_vocab_size}, {"target_vocab_size", target_vocab_size}, {"d_model", d_model}, {"nhead", nhead}, {"num_encoder_layers", num_encoder_layers}, {"num_decoder_layers", num_decoder_layers}, {"dim_feedforward", dim_feedforward}, {"max_length", max_length}});
+    require_sizes(name, {{"source_vocab_size", source_vocab_size},
+                         {"target_vocab_size", target_vocab_size},
+                         {"d_model", d_model},
+                         {"nhead", nhead},
+                         {"num_encoder_layers", num_encoder_layers},
+                         {"num_decoder_layers", num_decoder_layers},
+                         {"dim_feedforward", dim_feedforward},
+                         {"max_length", max_length}});
     require_divides(name, "an even number", 2, "d_model", d_model);
     require_divides(name, "nhead", nhead, "d_model", d_model);
     require_probabilities(name, {{"dropout", dropout}});
@@ -76,10 +82,11 @@ namespace {
 Tensor for_each_target(const char* what, const Tensor& of_source, const Tensor& target) {
     if (of_source.size(0) == target.size(0)) return of_source;
     if (of_source.size(0) != 1)
-        throw ShapeError(fmt::format("Translator: wants {} of {} texts, or of 1, got {}", what, target.size(0),
-                                     of_source.size(0)));
+        throw ShapeError(
+            fmt::format("Translator: wants {} of {} texts, or of 1, got {}", what, target.size(0), of_source.size(0)));
     std::vector<std::int64_t> sizes;
-    for (int axis = 0; axis < of_source.rank(); ++axis) sizes.push_back(axis == 0 ? target.size(0) : of_source.size(axis));
+    for (int axis = 0; axis < of_source.rank(); ++axis)
+        sizes.push_back(axis == 0 ? target.size(0) : of_source.size(axis));
     return broadcast_to(of_source, Shape(sizes));
 }
 
@@ -112,9 +119,10 @@ std::vector<text::GeneratedSequence> Translator::translate(const std::vector<std
     if (prompt.empty()) throw ValueError("Translator::translate: wants a prompt with the begin token, got none");
     const auto longest = static_cast<std::int64_t>(prompt.size()) + options.max_new_tokens;
     if (longest > config_.max_length)
-        throw ValueError(fmt::format("Translator::translate: wants prompt and max_new_tokens of {} tokens at most, got "
-                                     "{} and {}",
-                                     config_.max_length, prompt.size(), options.max_new_tokens));
+        throw ValueError(
+            fmt::format("Translator::translate: wants prompt and max_new_tokens of {} tokens at most, got "
+                        "{} and {}",
+                        config_.max_length, prompt.size(), options.max_new_tokens));
     const NoGrad no_grad;
     const bool was_training = training();
     eval();

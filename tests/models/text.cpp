@@ -43,9 +43,8 @@ Values text_cnn(const models::TextCNNConfig& config, const std::map<std::string,
     const auto length = std::max(static_cast<std::int64_t>(text.size()), most);
     const auto x = [&](std::int64_t t, std::int64_t d) {
         if (t >= static_cast<std::int64_t>(text.size())) return 0.0;
-        return of.at("embedding.weight")[static_cast<std::size_t>(text[static_cast<std::size_t>(t)] *
-                                                                      config.embedding_dim +
-                                                                  d)];
+        return of.at(
+            "embedding.weight")[static_cast<std::size_t>(text[static_cast<std::size_t>(t)] * config.embedding_dim + d)];
     };
     Values found;
     for (std::size_t i = 0; i < config.filter_sizes.size(); ++i) {
@@ -60,8 +59,8 @@ Values text_cnn(const models::TextCNNConfig& config, const std::map<std::string,
                 double sum = bias[static_cast<std::size_t>(f)];
                 for (std::int64_t d = 0; d < config.embedding_dim; ++d)
                     for (std::int64_t k = 0; k < size; ++k)
-                        sum += weight[static_cast<std::size_t>((f * config.embedding_dim + d) * size + k)] *
-                               x(at + k, d);
+                        sum +=
+                            weight[static_cast<std::size_t>((f * config.embedding_dim + d) * size + k)] * x(at + k, d);
                 best = std::max(best, sum);
             }
             found.push_back(best);
@@ -152,8 +151,8 @@ TEST_CASE("Translator: no token sees padding of the source or what follows in th
     padded.resize(9, 0);
     check_close(model(tokens(padded, 1), tokens(target, 1)), whole, 1e-12);
     for (std::int64_t length = 1; length < 5; ++length) {
-        const Values part = model(tokens(source, 1),
-                                  tokens({target.begin(), target.begin() + length}, 1)).to_vector<double>();
+        const Values part =
+            model(tokens(source, 1), tokens({target.begin(), target.begin() + length}, 1)).to_vector<double>();
         for (std::size_t i = 0; i < part.size(); ++i) CHECK(std::abs(part[i] - whole[i]) <= 1e-12);
     }
     CHECK(std::abs(model(tokens({4, 18, 7, 3}, 1), tokens(target, 1)).to_vector<double>()[4] - whole[4]) > 1e-4);
@@ -238,8 +237,8 @@ TEST_CASE("Classifiers and the translator refuse what they cannot take, by name"
         models::Translator({.source_vocab_size = 3, .target_vocab_size = 3, .dropout = 1.5}, Options{}),
         "TranslatorConfig: wants dropout in [0, 1], got 1.5", ValueError);
     models::TextCNN cnn({.vocab_size = 5, .embedding_dim = 4, .num_filters = 2});
-    CHECK_THROWS_WITH_AS(cnn(Tensor::from<std::int64_t>({1, 2}, {2})), "TextCNN: wants input_ids (N, L), got [2] (in TextCNN)",
-                         ShapeError);
+    CHECK_THROWS_WITH_AS(cnn(Tensor::from<std::int64_t>({1, 2}, {2})),
+                         "TextCNN: wants input_ids (N, L), got [2] (in TextCNN)", ShapeError);
     CHECK_THROWS_WITH_AS(cnn(ones({2, 3})), "TextCNN: wants input_ids of i64 or i32, got f32 (in TextCNN)", TypeError);
     models::Translator model(
         {.source_vocab_size = 5, .target_vocab_size = 5, .d_model = 8, .nhead = 2, .max_length = 4});

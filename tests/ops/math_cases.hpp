@@ -56,9 +56,7 @@ inline const std::vector<MathCase>& math_cases() {
              const double cubic = linear * 0.044715, s = 1 / (1 + std::exp(-a * (linear + cubic * a * a)));
              return s + a * s * (1 - s) * (linear + 3 * cubic * a * a);
          },
-         0,
-         5e-7,
-         1},
+         0, 5e-7, 1},
         {"sqrt", [](double x) { return std::sqrt(x); }, 0.5, 0, 1},
         {"rsqrt", [](double x) { return 1 / std::sqrt(x); }, 1.5, 0, 2},
         {"log2", [](double x) { return std::log2(x); }, 1.5, 0, 0, true},

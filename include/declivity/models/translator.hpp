@@ -28,8 +28,8 @@ struct DECLIVITY_API TranslatorConfig {
     std::int64_t num_decoder_layers = 2;
     std::int64_t dim_feedforward = 512;
     double dropout = 0.1;
-    std::int64_t max_length = 512;  ///< tokens of the longest text, of both
-    std::int64_t padding_idx = 0;   ///< the token that fills texts up at their ends, of both
+    std::int64_t max_length = 512;    ///< tokens of the longest text, of both
+    std::int64_t padding_idx = 0;     ///< the token that fills texts up at their ends, of both
     bool tie_word_embeddings = true;  ///< the last product has the target's embeddings as its weight
 
     /// @throws ValueError naming the field
