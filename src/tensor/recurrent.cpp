@@ -294,11 +294,12 @@ Tensor gru_cell(const Tensor& x, const Tensor& hidden, const Tensor& weight_ih, 
     return call.result(n + z * (hidden - n));
 }
 
-RecurrentSequence rnn(const Tensor& x, const Tensor& hidden, const Tensor& weight_ih, const Tensor& weight_hh,
-                      const Tensor& bias_ih, const Tensor& bias_hh, RnnNonlinearity nonlinearity,
-                      const SequenceParameters& options) {
-    const bool relu = nonlinearity == RnnNonlinearity::relu;
-    const Kind kind{"rnn", relu ? RecurrentCell::rnn_relu : RecurrentCell::rnn_tanh, options.reverse};
+namespace {
+
+/// rnn() and gru(), which differ by an attribute.
+RecurrentSequence layer(const Kind& kind, const CallAttribute& own, const Tensor& x, const Tensor& hidden,
+                        const Tensor& weight_ih, const Tensor& weight_hh, const Tensor& bias_ih, const Tensor& bias_hh,
+                        const SequenceParameters& options) {
     const FunctionCall call(kind.name,
                             {{"x", x},
                              {"hidden", hidden},
@@ -307,7 +308,7 @@ RecurrentSequence rnn(const Tensor& x, const Tensor& hidden, const Tensor& weigh
                              {"bias_ih", bias_ih},
                              {"bias_hh", bias_hh},
                              {"lengths", options.lengths}},
-                            {{"nonlinearity", nonlinearity}, {"reverse", options.reverse}});
+                            {own, {"reverse", options.reverse}});
     call.require_defined({"x", "weight_ih", "weight_hh"});
     const std::vector<Tensor> made = run(kind, {.x = x,
                                                 .weight_ih = weight_ih,
@@ -320,29 +321,21 @@ RecurrentSequence rnn(const Tensor& x, const Tensor& hidden, const Tensor& weigh
     return {made[0], made[1]};
 }
 
+}  // namespace
+
+RecurrentSequence rnn(const Tensor& x, const Tensor& hidden, const Tensor& weight_ih, const Tensor& weight_hh,
+                      const Tensor& bias_ih, const Tensor& bias_hh, RnnNonlinearity nonlinearity,
+                      const SequenceParameters& options) {
+    const bool relu = nonlinearity == RnnNonlinearity::relu;
+    return layer({"rnn", relu ? RecurrentCell::rnn_relu : RecurrentCell::rnn_tanh, options.reverse},
+                 {"nonlinearity", nonlinearity}, x, hidden, weight_ih, weight_hh, bias_ih, bias_hh, options);
+}
+
 RecurrentSequence gru(const Tensor& x, const Tensor& hidden, const Tensor& weight_ih, const Tensor& weight_hh,
                       const Tensor& bias_ih, const Tensor& bias_hh, bool reset_after,
                       const SequenceParameters& options) {
-    const Kind kind{"gru", RecurrentCell::gru, options.reverse, reset_after};
-    const FunctionCall call(kind.name,
-                            {{"x", x},
-                             {"hidden", hidden},
-                             {"weight_ih", weight_ih},
-                             {"weight_hh", weight_hh},
-                             {"bias_ih", bias_ih},
-                             {"bias_hh", bias_hh},
-                             {"lengths", options.lengths}},
-                            {{"reset_after", reset_after}, {"reverse", options.reverse}});
-    call.require_defined({"x", "weight_ih", "weight_hh"});
-    const std::vector<Tensor> made = run(kind, {.x = x,
-                                                .weight_ih = weight_ih,
-                                                .weight_hh = weight_hh,
-                                                .bias_ih = bias_ih,
-                                                .bias_hh = bias_hh,
-                                                .hidden = hidden,
-                                                .lengths = options.lengths});
-    call.results(made);
-    return {made[0], made[1]};
+    return layer({"gru", RecurrentCell::gru, options.reverse, reset_after}, {"reset_after", reset_after}, x, hidden,
+                 weight_ih, weight_hh, bias_ih, bias_hh, options);
 }
 
 LstmSequence lstm(const Tensor& x, const LstmState& state, const Tensor& weight_ih, const Tensor& weight_hh,
