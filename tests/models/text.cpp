@@ -192,7 +192,8 @@ TEST_CASE("Translator learns to turn words around, and translate() writes what d
                               .max_length = 8});
     optim::Adam optimizer(model.parameters(), {.lr = 3e-3});
     double loss = 0;
-    for (int step = 0; step < 250; ++step) {
+    const int steps = small_cases() ? 2 : 250;
+    for (int step = 0; step < steps; ++step) {
         const Tensor word = randint(3, 3 + kLetters, {64, 4});
         const Tensor turned = flip(word, {1});
         const Tensor begin = full({64, 1}, kBegin, {DType::i64}), end = full({64, 1}, kEnd, {DType::i64});
@@ -201,8 +202,10 @@ TEST_CASE("Translator learns to turn words around, and translate() writes what d
         optimizer.zero_grad();
         nats.backward();
         optimizer.step();
-        if (step == 249) loss = nats.item<float>();
+        if (step + 1 == steps) loss = nats.item<float>();
     }
+    CHECK(std::isfinite(loss));
+    if (small_cases()) return;
     CHECK(loss < 0.1);
     const std::vector<std::int64_t> word{4, 8, 3, 6};
     for (const std::int64_t beams : {1, 3}) {
